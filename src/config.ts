@@ -1,0 +1,212 @@
+import { randomBytes } from 'node:crypto'
+import { linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import ipaddr from 'ipaddr.js'
+
+export type Plan = 'free' | 'pro' | 'scale'
+export type Limits = { requests_per_minute: number; cues: number; executions_per_month: number }
+export type Prices = { [plan in Exclude<Plan, 'free'>]?: { monthly?: string; annual?: string } }
+export type Config = ReturnType<typeof loadConfig>
+
+/** A setting that cannot be used. The message is one line that names the variable and never repeats its value. */
+export class ConfigError extends Error {
+  override name = 'ConfigError'
+}
+
+export const version: string = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')).version
+
+const defaultPlans: Record<Plan, Limits> = {
+  free: { requests_per_minute: 60, cues: 10, executions_per_month: 300 },
+  pro: { requests_per_minute: 200, cues: 100, executions_per_month: 5000 },
+  scale: { requests_per_minute: 500, cues: 500, executions_per_month: 50_000 }
+}
+
+/**
+ * Reads the environment into one frozen object. Durations keep the unit their name ends with.
+ * In embedded mode `databaseUrl` and `listenUrl` are empty until `startDatabase` fills them, and the secrets are made in DATA_DIR.
+ * @throws {ConfigError} on the first variable whose value cannot be used
+ */
+export const loadConfig = (env: Record<string, string | undefined>) => {
+  const refuse = (name: string, must: string): never => {
+    throw new ConfigError(`${name} ${must}`)
+  }
+  const raw = (name: string) => env[name]?.trim() || null
+  const read = <T, F>(name: string, fallback: F, must: string, parse: (value: string) => T | undefined): T | F => {
+    const value = raw(name)
+    if (value === null) return fallback
+    try {
+      const parsed = parse(value)
+      if (parsed !== undefined) return parsed
+    } catch {}
+    return refuse(name, must)
+  }
+
+  const text = (name: string) => raw(name)
+  const integer = (name: string, fallback: number, min: number, max: number) =>
+    read(name, fallback, `must be a whole number from ${min} to ${max}`, value => {
+      const number = Number(value)
+      return /^\d+$/.test(value) && number >= min && number <= max ? number : undefined
+    })
+  const flag = (name: string, fallback: boolean) => read(name, fallback, 'must be on or off', value => flags[value.toLowerCase()])
+  const list = (name: string, must: string, good: (item: string) => boolean) =>
+    read(name, [], must, value => {
+      const items = value.split(',').map(item => item.trim())
+      return items.every(good) ? items : undefined
+    })
+  const url = <F>(name: string, fallback: F, protocols: string[]) =>
+    read(name, fallback, `must be a URL that starts with ${protocols.map(p => `${p}//`).join(' or ')}`, value =>
+      protocols.includes(new URL(value).protocol) ? value : undefined
+    )
+  const webUrl = <F>(name: string, fallback: F) => {
+    const value = url(name, fallback, ['http:', 'https:'])
+    return typeof value === 'string' ? value.replace(/\/+$/, '') : value
+  }
+
+  const databaseUrl = url('DATABASE_URL', '', ['postgres:', 'postgresql:'])
+  const embedded = databaseUrl === ''
+  const dataDir = resolve(raw('DATA_DIR') ?? '.data')
+  const secret = (name: string) => {
+    if (raw(name) !== null) return raw(name) as string
+    return embedded ? keepSecret(dataDir, name) : refuse(name, 'is required with DATABASE_URL; make one with: openssl rand -base64 32')
+  }
+  const encryptionKeys = secret('ENCRYPTION_KEYS').split(',').map(base64Key)
+  const sessionSecret = secret('SESSION_SECRET')
+  if (sessionSecret.length < 32) refuse('SESSION_SECRET', 'must have at least 32 characters')
+
+  const port = integer('PORT', 8080, 0, 65_535)
+  const baseUrl = webUrl('BASE_URL', `http://localhost:${port}`)
+
+  return Object.freeze({
+    embedded,
+    host: read('HOST', embedded ? '127.0.0.1' : '0.0.0.0', 'must be an address or a host name', v =>
+      /^[\w.:-]+$/.test(v) ? v : undefined
+    ),
+    port,
+    baseUrl,
+    baseUrlGiven: raw('BASE_URL') !== null,
+    databaseUrl,
+    listenUrl: url('LISTEN_URL', databaseUrl, ['postgres:', 'postgresql:']),
+    dataDir,
+    migrate: flag('MIGRATE', true),
+    pgPoolMax: integer('PG_POOL_MAX', 10, 1, 1000),
+    roles: read('ROLES', { api: true, engine: true }, 'must be api, engine or both, separated by a comma', roles),
+    pollIntervalMs: integer('POLL_INTERVAL_MS', 5000, 10, 60_000),
+    deliveryConcurrency: integer('DELIVERY_CONCURRENCY', 200, 1, 10_000),
+    encryptionKeys: encryptionKeys.every(key => key !== undefined)
+      ? encryptionKeys
+      : refuse('ENCRYPTION_KEYS', 'must be a comma-separated list of base64 keys of 32 bytes'),
+    sessionSecret,
+    // Unlike every other variable, an empty one is a value: no exemptions, also where loopback would be the default.
+    callbackAllowCidrs:
+      embedded && env.CALLBACK_ALLOW_CIDRS === undefined
+        ? ['127.0.0.0/8', '::1/128']
+        : list('CALLBACK_ALLOW_CIDRS', 'must be a comma-separated list of address ranges such as 10.0.0.0/8', isCidr),
+    callbackAllowHttp: flag('CALLBACK_ALLOW_HTTP', embedded),
+    missedAfterSeconds: integer('MISSED_AFTER_SECONDS', 60, 1, 31_536_000),
+    plans: read('PLANS', defaultPlans, 'must be JSON such as {"free": {"cues": 25}}, with limits of 0 or more', plans),
+    rateLimit: flag('RATE_LIMIT', true),
+    smtpUrl: url('SMTP_URL', null, ['smtp:', 'smtps:']),
+    emailFrom: read('EMAIL_FROM', `pgcue <no-reply@${new URL(baseUrl).hostname}>`, 'must be a mail address', v =>
+      /^[^@\r\n]+@[^@\s]+$/.test(v) ? v : undefined
+    ),
+    stripeSecretKey: text('STRIPE_SECRET_KEY'),
+    stripeWebhookSecret: text('STRIPE_WEBHOOK_SECRET'),
+    stripeApiBase: webUrl('STRIPE_API_BASE', null),
+    stripePrices: read('STRIPE_PRICES', {} as Prices, 'must be JSON such as {"pro": {"monthly": "price_1", "annual": "price_2"}}', prices),
+    supportGithubRepo: read('SUPPORT_GITHUB_REPO', null, 'must be owner/name', v => (/^[\w.-]+\/[\w.-]+$/.test(v) ? v : undefined)),
+    supportGithubToken: text('SUPPORT_GITHUB_TOKEN'),
+    githubApiBase: webUrl('GITHUB_API_BASE', 'https://api.github.com'),
+    mcpClientIds: list('MCP_CLIENT_IDS', 'must be a comma-separated list of client ids', item => /^\S+$/.test(item)),
+    executionRetentionDays: integer('EXECUTION_RETENTION_DAYS', 90, 35, 36_500),
+    metricsToken: text('METRICS_TOKEN'),
+    corsOrigins: list('CORS_ORIGINS', 'must be a comma-separated list of origins such as https://example.com', isOrigin),
+    trustProxy: read('TRUST_PROXY', false, 'must be on, off, a number of hops, or a comma-separated list of addresses', trustProxy),
+    logLevel: read('LOG_LEVEL', 'info', 'must be fatal, error, warn, info, debug, trace or silent', v =>
+      logLevels.includes(v) ? v : undefined
+    )
+  })
+}
+
+/** The same configuration on the port that PORT=0 turned out to be. */
+export const atPort = (config: Config, port: number): Config =>
+  Object.freeze({ ...config, port, baseUrl: config.baseUrlGiven ? config.baseUrl : `http://localhost:${port}` })
+
+const flags: Record<string, boolean | undefined> = { on: true, true: true, 1: true, off: false, false: false, 0: false }
+const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']
+
+const base64Key = (value: string) => {
+  const key = Buffer.from(value.trim(), 'base64')
+  return key.length === 32 && /^[A-Za-z0-9+/]{43}=?$/.test(value.trim()) ? key : undefined
+}
+
+const roles = (value: string) => {
+  const names = value.split(',').map(name => name.trim())
+  if (!names.every(name => name === 'api' || name === 'engine')) return undefined
+  return { api: names.includes('api'), engine: names.includes('engine') }
+}
+
+// ipaddr.js alone would also take 10/8, as 0.0.0.10/8.
+const isCidr = (value: string) =>
+  ipaddr.isValidCIDR(value) && (ipaddr.IPv6.isValidCIDR(value) || ipaddr.IPv4.isValidCIDRFourPartDecimal(value))
+
+const isOrigin = (value: string) => URL.canParse(value) && new URL(value).origin === value
+
+const trustProxy = (value: string): boolean | number | string[] | undefined => {
+  if (/^\d+$/.test(value)) return Number(value)
+  const known = flags[value.toLowerCase()]
+  if (known !== undefined) return known
+  const items = value.split(',').map(item => item.trim())
+  const good = (item: string) => ['loopback', 'linklocal', 'uniquelocal'].includes(item) || ipaddr.isValid(item) || isCidr(item)
+  return items.every(good) ? items : undefined
+}
+
+const isObject = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null && !Array.isArray(value)
+
+const plans = (value: string): Record<Plan, Limits> | undefined => {
+  const given: unknown = JSON.parse(value)
+  if (!isObject(given)) return undefined
+  const merged = structuredClone(defaultPlans)
+  for (const [plan, limits] of Object.entries(given)) {
+    if (!Object.hasOwn(merged, plan) || !isObject(limits)) return undefined
+    for (const [name, limit] of Object.entries(limits)) {
+      const known = Object.hasOwn(merged.free, name) && Number.isInteger(limit) && (limit as number) >= 0 && (limit as number) < 2 ** 31
+      if (!known) return undefined
+    }
+    Object.assign(merged[plan as Plan], limits)
+  }
+  return merged
+}
+
+const prices = (value: string): Prices | undefined => {
+  const given: unknown = JSON.parse(value)
+  if (!isObject(given)) return undefined
+  const good = Object.entries(given).every(
+    ([plan, ids]) =>
+      ['pro', 'scale'].includes(plan) &&
+      isObject(ids) &&
+      Object.entries(ids).every(([interval, id]) => ['monthly', 'annual'].includes(interval) && typeof id === 'string' && id !== '')
+  )
+  return good ? (given as Prices) : undefined
+}
+
+/** A generated secret in a file of its own, made once. A hard link never replaces, so of two first starts both read the same one. */
+const keepSecret = (dataDir: string, name: string) => {
+  const file = join(dataDir, name.toLowerCase())
+  try {
+    return readFileSync(file, 'utf8').trim()
+  } catch {}
+  const draft = `${file}.${process.pid}`
+  try {
+    mkdirSync(dataDir, { recursive: true })
+    writeFileSync(draft, `${randomBytes(32).toString('base64')}\n`, { mode: 0o600, flush: true })
+    try {
+      linkSync(draft, file)
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+    }
+    rmSync(draft)
+    return readFileSync(file, 'utf8').trim()
+  } catch (error) {
+    throw new ConfigError(`DATA_DIR cannot be written: ${(error as Error).message}`)
+  }
+}

@@ -1,0 +1,176 @@
+import { mkdtempSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import t from 'tap'
+import { atPort, ConfigError, loadConfig } from '../src/config.ts'
+
+const key = Buffer.alloc(32, 7).toString('base64')
+const server = { DATABASE_URL: 'postgres://cue:pw@db/cue', ENCRYPTION_KEYS: key, SESSION_SECRET: 's'.repeat(32) }
+const refusal = (env: Record<string, string>) => {
+  try {
+    loadConfig(env)
+  } catch (error) {
+    if (error instanceof ConfigError) return error.message
+    throw error
+  }
+}
+const emptyDir = () => mkdtempSync(join(tmpdir(), 'pgcue-config-'))
+
+t.test('with DATABASE_URL the defaults are those of a server', async t => {
+  const config = loadConfig(server)
+  t.match(config, {
+    embedded: false,
+    host: '0.0.0.0',
+    port: 8080,
+    baseUrl: 'http://localhost:8080',
+    listenUrl: server.DATABASE_URL,
+    migrate: true,
+    pgPoolMax: 10,
+    roles: { api: true, engine: true },
+    pollIntervalMs: 5000,
+    deliveryConcurrency: 200,
+    callbackAllowHttp: false,
+    missedAfterSeconds: 60,
+    plans: { free: { requests_per_minute: 60, cues: 10, executions_per_month: 300 }, scale: { executions_per_month: 50_000 } },
+    rateLimit: true,
+    smtpUrl: null,
+    githubApiBase: 'https://api.github.com',
+    executionRetentionDays: 90,
+    trustProxy: false,
+    logLevel: 'info'
+  })
+  t.same(config.callbackAllowCidrs, [])
+  t.ok(Object.isFrozen(config))
+})
+
+t.test('without DATABASE_URL it listens on loopback and lets callbacks go there over http', async t => {
+  const config = loadConfig({ DATA_DIR: emptyDir() })
+  t.match(config, { embedded: true, host: '127.0.0.1', databaseUrl: '', callbackAllowHttp: true })
+  t.same(config.callbackAllowCidrs, ['127.0.0.0/8', '::1/128'])
+})
+
+t.test('embedded secrets are made once, readable by the owner only, and reused', async t => {
+  const dataDir = emptyDir()
+  const first = loadConfig({ DATA_DIR: dataDir })
+  const second = loadConfig({ DATA_DIR: dataDir })
+  t.same(second.encryptionKeys, first.encryptionKeys)
+  t.equal(first.encryptionKeys[0]?.length, 32)
+  t.equal(second.sessionSecret, first.sessionSecret)
+  t.same(readdirSync(dataDir).sort(), ['encryption_keys', 'session_secret'], 'no draft is left behind')
+  for (const file of readdirSync(dataDir)) t.equal(statSync(join(dataDir, file)).mode & 0o777, 0o600)
+})
+
+t.test('a given secret is used and none is made', async t => {
+  const dataDir = emptyDir()
+  const { sessionSecret, encryptionKeys } = loadConfig({ ...server, DATABASE_URL: '', DATA_DIR: dataDir })
+  t.equal(sessionSecret, server.SESSION_SECRET)
+  t.same(encryptionKeys, [Buffer.alloc(32, 7)])
+  t.same(readdirSync(dataDir), [])
+})
+
+t.test('empty means unset, except an empty CALLBACK_ALLOW_CIDRS', async t => {
+  const config = loadConfig({ DATA_DIR: emptyDir(), DATABASE_URL: ' ', PORT: '', ROLES: '', PLANS: '', CALLBACK_ALLOW_CIDRS: '' })
+  t.match(config, { embedded: true, port: 8080, roles: { api: true, engine: true } })
+  t.same(config.callbackAllowCidrs, [])
+})
+
+t.test('lists, JSON and switches are parsed', async t => {
+  const config = loadConfig({
+    ...server,
+    ROLES: 'engine',
+    ENCRYPTION_KEYS: `${key}, ${Buffer.alloc(32, 8).toString('base64')}`,
+    CALLBACK_ALLOW_CIDRS: '10.0.0.0/8, fd00::/8',
+    PLANS: '{"free": {"cues": 25}}',
+    STRIPE_PRICES: '{"pro": {"monthly": "price_1"}}',
+    MCP_CLIENT_IDS: 'a, b',
+    CORS_ORIGINS: 'https://a.example,http://b.example:3000',
+    TRUST_PROXY: 'loopback, 10.0.0.0/8',
+    RATE_LIMIT: 'OFF',
+    MIGRATE: 'false',
+    BASE_URL: 'https://cue.example/',
+    LISTEN_URL: 'postgresql://direct/cue'
+  })
+  t.match(config, {
+    roles: { api: false, engine: true },
+    plans: { free: { requests_per_minute: 60, cues: 25, executions_per_month: 300 }, pro: { cues: 100 } },
+    stripePrices: { pro: { monthly: 'price_1' } },
+    rateLimit: false,
+    migrate: false,
+    baseUrl: 'https://cue.example',
+    emailFrom: 'pgcue <no-reply@cue.example>',
+    listenUrl: 'postgresql://direct/cue'
+  })
+  t.equal(config.encryptionKeys.length, 2)
+  t.same(config.callbackAllowCidrs, ['10.0.0.0/8', 'fd00::/8'])
+  t.same(config.mcpClientIds, ['a', 'b'])
+  t.same(config.corsOrigins, ['https://a.example', 'http://b.example:3000'])
+  t.same(config.trustProxy, ['loopback', '10.0.0.0/8'])
+  t.equal(loadConfig({ ...server, TRUST_PROXY: 'true' }).trustProxy, true)
+  t.equal(loadConfig({ ...server, TRUST_PROXY: '2' }).trustProxy, 2)
+  t.equal(loadConfig(server).plans.free.cues, 10, 'an override does not leak into the next load')
+})
+
+t.test('the port that PORT=0 became shows in the base URL, unless BASE_URL was given', async t => {
+  t.match(atPort(loadConfig({ ...server, PORT: '0' }), 4711), { port: 4711, baseUrl: 'http://localhost:4711' })
+  t.match(atPort(loadConfig({ ...server, PORT: '0', BASE_URL: 'https://cue.example' }), 4711), { baseUrl: 'https://cue.example' })
+})
+
+t.test('a value that cannot be used refuses the start in one line that names the variable and hides the value', async t => {
+  const bad: Record<string, string[]> = {
+    HOST: ['a b'],
+    PORT: ['http', '65536', '-1', '80.5', '0x50'],
+    BASE_URL: ['localhost:8080', 'ftp://cue.example'],
+    DATABASE_URL: ['mysql://secretword@db', 'db'],
+    LISTEN_URL: ['http://secretword@db'],
+    MIGRATE: ['maybe'],
+    PG_POOL_MAX: ['0', 'many'],
+    ROLES: ['api,worker', ','],
+    POLL_INTERVAL_MS: ['0', '5s'],
+    DELIVERY_CONCURRENCY: ['0', '-5'],
+    ENCRYPTION_KEYS: ['secretword', `${key},`, Buffer.alloc(31).toString('base64')],
+    SESSION_SECRET: ['secretword'],
+    CALLBACK_ALLOW_CIDRS: ['10.0.0.0', '10/8', 'localhost', '10.0.0.0/33'],
+    CALLBACK_ALLOW_HTTP: ['yes please'],
+    MISSED_AFTER_SECONDS: ['0', 'never'],
+    PLANS: ['{', '[]', '{"gold": {}}', '{"free": {"cues": -1}}', '{"free": {"cuse": 1}}', '{"free": 5}', '{"free": {"cues": "5"}}'],
+    RATE_LIMIT: ['60'],
+    SMTP_URL: ['http://secretword@mail'],
+    EMAIL_FROM: ['nobody', 'a@b\r\nBcc: c@d'],
+    STRIPE_API_BASE: ['stripe'],
+    STRIPE_PRICES: ['{"free": {"monthly": "p"}}', '{"pro": {"weekly": "p"}}', '{"pro": {"monthly": 5}}'],
+    SUPPORT_GITHUB_REPO: ['name', 'a/b/c'],
+    GITHUB_API_BASE: ['github'],
+    MCP_CLIENT_IDS: ['a,,b'],
+    EXECUTION_RETENTION_DAYS: ['34', '0', 'forever'],
+    CORS_ORIGINS: ['*', 'https://a.example/'],
+    TRUST_PROXY: ['everyone'],
+    LOG_LEVEL: ['verbose', 'INFO']
+  }
+  for (const [name, values] of Object.entries(bad)) {
+    for (const value of values) {
+      const message = refusal({ ...server, [name]: value })
+      t.match(message, new RegExp(`^${name} [^\\n]+$`), `${name}=${value}`)
+      t.notMatch(message, 'secretword')
+    }
+  }
+})
+
+t.test('with DATABASE_URL the secrets must be given', async t => {
+  t.throws(() => loadConfig({ ...server, ENCRYPTION_KEYS: undefined }), { message: /^ENCRYPTION_KEYS is required/ })
+  t.throws(() => loadConfig({ ...server, SESSION_SECRET: '' }), { message: /^SESSION_SECRET is required/ })
+})
+
+t.test('a DATA_DIR that cannot be written is named', async t => {
+  const file = join(emptyDir(), 'file')
+  writeFileSync(file, '')
+  t.throws(() => loadConfig({ DATA_DIR: file }), { message: /^DATA_DIR cannot be written/ })
+})
+
+t.test('other variables are ignored', async t => {
+  t.doesNotThrow(() => loadConfig({ ...server, PGCUE_NOTHING: 'x', PATH: '/bin' }))
+})
+
+t.test('the version is that of the package', async t => {
+  const { version } = await import('../src/config.ts')
+  t.equal(version, JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')).version)
+})
