@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
-import { linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { existsSync, linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
 import ipaddr from 'ipaddr.js'
 
 export type Plan = 'free' | 'pro' | 'scale'
@@ -189,24 +189,30 @@ const prices = (value: string): Prices | undefined => {
   return good ? (given as Prices) : undefined
 }
 
-/** A generated secret in a file of its own, made once. A hard link never replaces, so of two first starts both read the same one. */
 const keepSecret = (dataDir: string, name: string) => {
-  const file = join(dataDir, name.toLowerCase())
   try {
-    return readFileSync(file, 'utf8').trim()
-  } catch {}
-  const draft = `${file}.${process.pid}`
-  try {
-    mkdirSync(dataDir, { recursive: true })
-    writeFileSync(draft, `${randomBytes(32).toString('base64')}\n`, { mode: 0o600, flush: true })
+    return readOrMake(join(dataDir, name.toLowerCase()), () => randomBytes(32).toString('base64'))
+  } catch (error) {
+    throw new ConfigError(`DATA_DIR cannot be used: ${(error as Error).message}`)
+  }
+}
+
+/**
+ * The content of a file that only its owner can read, made on first use. A hard link never replaces, so of two first
+ * starts both read the same content, and whole.
+ */
+export const readOrMake = (file: string, make: () => string): string => {
+  if (!existsSync(file)) {
+    const draft = `${file}.${process.pid}`
+    mkdirSync(dirname(file), { recursive: true })
+    writeFileSync(draft, `${make()}\n`, { mode: 0o600, flush: true })
     try {
       linkSync(draft, file)
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+    } finally {
+      rmSync(draft)
     }
-    rmSync(draft)
-    return readFileSync(file, 'utf8').trim()
-  } catch (error) {
-    throw new ConfigError(`DATA_DIR cannot be written: ${(error as Error).message}`)
   }
+  return readFileSync(file, 'utf8').trim()
 }

@@ -1,0 +1,226 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { chmodSync, lstatSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import pg from 'pg'
+import t, { type Test } from 'tap'
+import { type EmbeddedOptions, freePort, startEmbedded } from '../src/embedded-postgres.ts'
+
+const query = async (connectionString: string, text: string) => {
+  const client = new pg.Client({ connectionString })
+  await client.connect()
+  try {
+    return (await client.query(text)).rows
+  } finally {
+    await client.end()
+  }
+}
+
+// As root the server runs as another user, who has to come by.
+const emptyDir = (t: Test, mode = 0o755) => {
+  const dir = mkdtempSync(join(tmpdir(), 'pgcue-embedded-'))
+  chmodSync(dir, mode)
+  t.teardown(() => rmSync(dir, { recursive: true, force: true }))
+  return dir
+}
+
+const start = async (t: Test, options: EmbeddedOptions) => {
+  const embedded = await startEmbedded({ durable: false, ...options })
+  t.teardown(() => embedded.stop())
+  return embedded
+}
+
+/** A process of its own that owns the server of `dataDir`, to be killed. */
+const startElsewhere = async (t: Test, dataDir: string) => {
+  const module = JSON.stringify(new URL('../src/embedded-postgres.ts', import.meta.url).href)
+  const script = `const { startEmbedded } = await import(${module})
+    const { url, pid } = await startEmbedded({ dataDir: ${JSON.stringify(dataDir)} })
+    console.log(JSON.stringify({ url, pid }))`
+  const child = spawn(process.execPath, ['--input-type=module', '-e', script], { stdio: ['ignore', 'pipe', 'inherit'] })
+  t.teardown(() => child.kill('SIGKILL'))
+  const [line] = await once(child.stdout, 'data')
+  const { url, pid }: { url: string; pid: number } = JSON.parse(String(line))
+  const kill = async () => {
+    child.kill('SIGKILL')
+    await once(child, 'exit')
+  }
+  return { url, pid, kill }
+}
+
+const eventually = async <T>(attempt: () => Promise<T>, limitMs = 20_000) => {
+  for (const end = Date.now() + limitMs; ; await delay(50)) {
+    try {
+      return await attempt()
+    } catch (error) {
+      if (Date.now() > end) throw error
+    }
+  }
+}
+
+t.test('what was written is there after the next start, on the same port', async t => {
+  const dataDir = emptyDir(t)
+  const first = await startEmbedded({ dataDir })
+  await query(first.url, 'create table kept as select 7 as n')
+  await first.stop()
+  const second = await start(t, { dataDir, durable: true })
+  t.equal(second.url, first.url)
+  t.same(await query(second.url, 'select n from kept'), [{ n: 7 }])
+})
+
+t.test('it is durable, in UTC, in UTF-8, and sorts by code point', async t => {
+  const { url } = await start(t, { dataDir: emptyDir(t), durable: true })
+  const [settings] = await query(
+    url,
+    `select current_setting('fsync') as fsync, current_setting('synchronous_commit') as synchronous_commit,
+            current_setting('timezone') as timezone, current_setting('server_encoding') as encoding,
+            (select string_agg(x, '' order by x) from unnest(array['b', 'a', 'B', 'é', 'Z']) x) as sorted, lower('É') as lower`
+  )
+  t.same(settings, { fsync: 'on', synchronous_commit: 'on', timezone: 'UTC', encoding: 'UTF8', sorted: 'BZabé', lower: 'é' })
+})
+
+t.test('it wants the password', async t => {
+  const { url } = await start(t, { dataDir: emptyDir(t) })
+  await t.rejects(query(url.replace(/:[^:@]+@/, ':guess@'), 'select 1'), { code: '28P01' })
+})
+
+t.test('a second start on a live directory is refused in one line', async t => {
+  const dataDir = emptyDir(t)
+  const { url } = await start(t, { dataDir })
+  await t.rejects(startEmbedded({ dataDir }), { name: 'ConfigError', message: /^DATA_DIR \S+ is in use by another pgcue[^\n]*$/ })
+  t.same(await query(url, 'select 1 as n'), [{ n: 1 }], 'the first goes on')
+})
+
+t.test('of two starts in the same instant one gets the directory', async t => {
+  const dataDir = emptyDir(t)
+  const results = await Promise.allSettled([startEmbedded({ dataDir, durable: false }), startEmbedded({ dataDir, durable: false })])
+  const started = results.filter(result => result.status === 'fulfilled')
+  for (const { value } of started) t.teardown(() => value.stop())
+  t.equal(started.length, 1)
+  t.match(results.find(result => result.status === 'rejected')?.reason, { name: 'ConfigError', message: /is in use/ })
+  t.same(await query(started[0]!.value.url, 'select 1 as n'), [{ n: 1 }])
+})
+
+t.test('several run side by side', async t => {
+  const [a, b] = await Promise.all([start(t, { dataDir: emptyDir(t) }), start(t, { dataDir: emptyDir(t) })])
+  t.not(a.port, b.port)
+  await query(a.url, 'create table only_here ()')
+  await t.rejects(query(b.url, 'select from only_here'), { code: '42P01' })
+})
+
+t.test('a start after SIGKILL takes over the server that was left running', async t => {
+  const dataDir = emptyDir(t)
+  const elsewhere = await startElsewhere(t, dataDir)
+  await query(elsewhere.url, 'create table kept as select 7 as n')
+  await t.rejects(startEmbedded({ dataDir }), { message: /is in use/ }, 'its owner lives')
+  await elsewhere.kill()
+  const { url, pid } = await start(t, { dataDir })
+  t.not(pid, elsewhere.pid)
+  t.same(await query(url, 'select n from kept'), [{ n: 7 }])
+})
+
+t.test('a start after SIGKILL of server and process recovers', async t => {
+  const dataDir = emptyDir(t)
+  const elsewhere = await startElsewhere(t, dataDir)
+  await query(elsewhere.url, 'create table kept as select 7 as n')
+  await elsewhere.kill()
+  process.kill(elsewhere.pid, 'SIGKILL')
+  const { url } = await start(t, { dataDir })
+  t.same(await query(url, 'select n from kept'), [{ n: 7 }])
+})
+
+t.test('a pid file whose number belongs to another program now is no obstacle', async t => {
+  const dataDir = emptyDir(t)
+  const first = await startEmbedded({ dataDir, durable: false })
+  const pidFile = join(dataDir, 'postgres', 'data', 'postmaster.pid')
+  const content = readFileSync(pidFile, 'utf8')
+  await first.stop()
+  const other = spawn('sleep', ['60'])
+  t.teardown(() => other.kill())
+  writeFileSync(pidFile, content.replace(/^\d+/, String(other.pid)))
+  const { url } = await start(t, { dataDir })
+  t.same(await query(url, 'select 1 as n'), [{ n: 1 }])
+  t.ok(other.exitCode === null && other.signalCode === null, 'the other program was left alone')
+})
+
+t.test('when its port is taken by something else it takes another', async t => {
+  const dataDir = emptyDir(t)
+  const first = await startEmbedded({ dataDir, durable: false })
+  await first.stop()
+  const other = createServer().listen(first.port, '127.0.0.1')
+  await once(other, 'listening')
+  t.teardown(() => other.close())
+  const second = await start(t, { dataDir })
+  t.not(second.port, first.port)
+  t.same(await query(second.url, 'select 1 as n'), [{ n: 1 }])
+})
+
+t.test('a server that dies while it is owned comes back on its port, still owned', async t => {
+  const dataDir = emptyDir(t)
+  const embedded = await start(t, { dataDir })
+  const { pid } = embedded
+  process.kill(pid, 'SIGKILL')
+  await eventually(async () => {
+    if (embedded.pid === pid) throw new Error('no new one runs')
+  })
+  t.same(await eventually(() => query(embedded.url, 'select 1 as n')), [{ n: 1 }])
+  const refusal = await eventually(() =>
+    query(embedded.url.replace(/pgcue$/, 'postgres'), "select pg_try_advisory_lock(hashtext('pgcue owner')) as held").then(rows => {
+      if (rows[0].held) throw new Error('not owned yet')
+      return startEmbedded({ dataDir }).catch(error => error)
+    })
+  )
+  t.match(refusal, { message: /is in use/ })
+})
+
+t.test('the server ends with a process that exits without stopping it', async t => {
+  const dataDir = emptyDir(t)
+  const module = JSON.stringify(new URL('../src/embedded-postgres.ts', import.meta.url).href)
+  const script = `const { startEmbedded } = await import(${module})
+    console.log((await startEmbedded({ dataDir: ${JSON.stringify(dataDir)}, durable: false })).pid); process.exit(3)`
+  const child = spawn(process.execPath, ['--input-type=module', '-e', script], { stdio: ['ignore', 'pipe', 'inherit'] })
+  const [line] = await once(child.stdout, 'data')
+  await eventually(async () => {
+    let alive = true
+    try {
+      process.kill(Number(line), 0)
+    } catch {
+      alive = false
+    }
+    if (alive) throw new Error('it still runs')
+  })
+})
+
+t.test('a server that cannot start is told in one line', async t => {
+  const dataDir = emptyDir(t)
+  await t.rejects(startEmbedded({ dataDir, durable: false, settings: { shared_buffers: 'plenty' } }), {
+    name: 'ConfigError',
+    message: /^DATA_DIR \S+ has a PostgreSQL that does not start: [^\n]*shared_buffers[^\n]*$/
+  })
+})
+
+t.test(
+  'root keeps the data elsewhere when its system user cannot enter DATA_DIR',
+  { skip: process.getuid?.() !== 0 && 'needs root' },
+  async t => {
+    const dataDir = join(emptyDir(t, 0o700), 'data')
+    mkdirSync(dataDir)
+    const first = await startEmbedded({ dataDir, durable: false })
+    const place = realpathSync(join(dataDir, 'postgres'))
+    t.teardown(() => rmSync(place, { recursive: true }))
+    await query(first.url, 'create table kept as select 7 as n')
+    await first.stop()
+    t.ok(lstatSync(join(dataDir, 'postgres')).isSymbolicLink())
+    t.notOk(place.startsWith(dataDir))
+    const second = await start(t, { dataDir })
+    t.same(await query(second.url, 'select n from kept'), [{ n: 7 }])
+  }
+)
+
+t.test('a free port is free', async t => {
+  const server = createServer().listen(await freePort(), '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => server.close())
+})
