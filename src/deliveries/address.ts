@@ -1,0 +1,191 @@
+// Where callbacks may go. A URL is judged when it is set, so that its owner hears about it, and every connection is judged
+// again on the address that it dials, which alone is what protects the network around us: names change their addresses.
+import { isIP, type LookupFunction } from 'node:net'
+import ipaddr, { type IPv4, type IPv6 } from 'ipaddr.js'
+import { createDnsResolve, createSystemResolve, type Resolve } from './resolve.ts'
+
+const MAX_URL_LENGTH = 2048
+const SET_TIME_PATIENCE_MS = 3000
+
+/** IPv4 that is not global: IANA's special-purpose registry, multicast, and Azure's host service, whose address looks global. */
+const BLOCKED_V4 = `0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 192.0.0.0/24 192.0.2.0/24 192.88.99.0/24
+  192.168.0.0/16 198.18.0.0/15 198.51.100.0/24 203.0.113.0/24 224.0.0.0/4 240.0.0.0/4 168.63.129.16/32`
+  .split(/\s+/)
+  .map(range => ipaddr.IPv4.parseCIDR(range))
+
+/** All global unicast IPv6 lies in here, so loopback, link-local, unique local, multicast and mapped addresses do not. */
+const GLOBAL_V6 = ipaddr.IPv6.parseCIDR('2000::/3')
+
+/** What in there is not global: protocol assignments with Teredo, 6to4, and documentation. */
+const BLOCKED_V6 = ['2001::/23', '2001:db8::/32', '2002::/16', '3fff::/20'].map(range => ipaddr.IPv6.parseCIDR(range))
+
+/** Where a network without IPv4 finds the IPv4 world. Judged by the address inside, or such a network could call nobody. */
+const NAT64 = ipaddr.IPv6.parseCIDR('64:ff9b::/96')
+
+/** The bad ports of the Fetch standard, then databases, caches and the container engine. */
+const BLOCKED_PORTS = new Set(
+  `0 1 7 9 11 13 15 17 19 20 21 22 23 25 37 42 43 53 69 77 79 87 95 101 102 103 104 109 110 111 113 115 117 119 123 135 137 139 143 161
+  179 389 427 465 512 513 514 515 526 530 531 532 540 548 554 556 563 587 601 636 989 990 993 995 1719 1720 1723 2049 3659 4045 4190 5060
+  5061 6000 6566 6665 6666 6667 6668 6669 6679 6697 10080
+  2375 2376 3306 5432 6379 9200 11211 27017`.split(/\s+/)
+)
+
+/** A person's sentence about why nothing is sent to a URL. */
+export class AddressError extends Error {
+  override name = 'AddressError'
+  readonly code: 'EBLOCKED' | 'ENOTFOUND' | 'EAI_AGAIN'
+
+  constructor(code: AddressError['code'], message: string) {
+    super(message)
+    this.code = code
+  }
+}
+
+/**
+ * `unresolved` says why the host could not be looked up. Such a URL is fine as far as one can tell: the name may be about to
+ * exist, and nothing can be sent there before an address was judged.
+ */
+export type CheckedUrl = { ok: true; url: string; unresolved: string | null } | { ok: false; reason: string }
+
+export interface AddressRules {
+  /** Judges a URL that is about to be stored: its form, and every address its host has now. Never throws. */
+  checkUrl(url: string): Promise<CheckedUrl>
+  /**
+   * Judges all of a URL that needs no lookup, and parses it.
+   * @throws AddressError
+   */
+  parseUrl(url: string): URL
+  /** Whether an IPv4 or IPv6 address may be dialled. */
+  allows(address: string): boolean
+  /** For `net.connect`, which must not resolve names on its own: fails with an AddressError, or gives only judged addresses. */
+  lookup: LookupFunction
+}
+
+export interface AddressOptions {
+  /** Ranges that may be dialled although they are not global, such as `10.0.0.0/8`. */
+  allowCidrs: readonly string[]
+  allowHttp: boolean
+  /**
+   * Gives all addresses of a name. By default the machine's resolver where ranges are exempt, whose names its hosts file and
+   * search domains may hold; else DNS alone, which no slow name server can hold up for others.
+   */
+  resolve?: Resolve
+}
+
+export const createAddressRules = ({ allowCidrs, allowHttp, resolve }: AddressOptions): AddressRules => {
+  const exempt = allowCidrs.map(range => unmappedRange(ipaddr.parseCIDR(range)))
+  const addressesOf = resolve ?? (exempt.length > 0 ? createSystemResolve() : createDnsResolve())
+
+  const isExempt = (address: string): boolean => {
+    const ip = isAddress(address) && ipaddr.process(address)
+    return ip && exempt.some(([network, bits]) => network.kind() === ip.kind() && ip.match(network, bits))
+  }
+  const allows = (address: string): boolean => isExempt(address) || isGlobal(address)
+
+  const parseUrl = (text: string): URL => {
+    const url = wellFormed(text)
+    if (url.protocol === 'http:' && !allowHttp) throw blocked('it must start with https://')
+    if (BLOCKED_PORTS.has(url.port)) throw blocked(`port ${url.port} is not allowed`)
+    const host = hostOf(url)
+    if (isIP(host)) {
+      if (!allows(host)) throw blocked(`${host} is not a public address`)
+    } else if (isLocal(host) && exempt.length === 0) {
+      throw blocked(`${host} is a local name`)
+    }
+    return url
+  }
+
+  /** All addresses of a name, each of them judged. */
+  const resolveSafely = async (host: string): Promise<string[]> => {
+    const addresses = await addressesOf(host).catch(error => {
+      throw unresolved(host, error)
+    })
+    if (addresses.length === 0) throw unresolved(host, { code: 'ENOTFOUND' })
+    // No address in the message: it would tell what the names of the network around us stand for.
+    if (!addresses.every(isLocal(host) ? isExempt : allows)) throw blocked(`${host} has an address that is not public`)
+    return addresses
+  }
+
+  return {
+    allows,
+    parseUrl,
+    async checkUrl(url) {
+      let host = ''
+      try {
+        host = hostOf(parseUrl(url))
+        if (!isIP(host)) await within(SET_TIME_PATIENCE_MS, resolveSafely(host), () => unresolved(host, { code: 'EAI_AGAIN' }))
+        return { ok: true, url, unresolved: null }
+      } catch (error) {
+        if (!(error instanceof AddressError)) throw error
+        if (error.code === 'EBLOCKED') return { ok: false, reason: error.message }
+        return isLocal(host) ? { ok: false, reason: `${host} is a local name` } : { ok: true, url, unresolved: error.message }
+      }
+    },
+    lookup(host, options, callback) {
+      resolveSafely(host).then(
+        addresses => {
+          const all = addresses.map(address => ({ address, family: isIP(address) }))
+          const wanted = options.family === 4 || options.family === 6 ? all.filter(({ family }) => family === options.family) : all
+          if (wanted.length === 0) callback(unresolved(host, { code: 'ENOTFOUND' }), '')
+          else if (options.all) callback(null, wanted)
+          else callback(null, wanted[0]!.address, wanted[0]!.family)
+        },
+        error => callback(error, '')
+      )
+    }
+  }
+}
+
+const blocked = (message: string): AddressError => new AddressError('EBLOCKED', message)
+
+const unresolved = (host: string, { code }: { code?: string }): AddressError =>
+  code === 'ENOTFOUND'
+    ? new AddressError('ENOTFOUND', `DNS: ${host} was not found`)
+    : new AddressError('EAI_AGAIN', `DNS: no answer about ${host}`)
+
+/** The text as a URL, when every reader of it would agree on what it means. */
+const wellFormed = (text: string): URL => {
+  if (text.length > MAX_URL_LENGTH) throw blocked(`it must not be longer than ${MAX_URL_LENGTH} characters`)
+  // The parser drops tabs and line ends, trims, and takes `\` for `/`.
+  if (/[\0- \\\x7f-\xa0]/.test(text)) throw blocked('it must not contain blanks, control characters or backslashes')
+  const authority = /^https?:\/\/([^/?#]+)/i.exec(text)?.[1]
+  if (authority === undefined) throw blocked('it must start with https:// and name a host')
+  if (authority.includes('@')) throw blocked('it must not contain a user name or password')
+  const url = URL.parse(text)
+  const labels = url && hostOf(url).replace(/\.$/, '').split('.')
+  if (!labels?.every(label => label.length > 0 && label.length <= 63) || labels.join('.').length > 253) throw blocked('it is not a URL')
+  return url!
+}
+
+/** The host as it is dialled: canonical, so `0x7f.1` reads `127.0.0.1`, and without the brackets of IPv6. */
+const hostOf = (url: URL): string => url.hostname.replace(/^\[|\]$/g, '')
+
+/** Names that mean something else on each network. They pass only where everything they stand for is exempt. */
+const isLocal = (host: string): boolean => /^(.*\.)?(localhost|local|internal)\.?$|^[^.]*\.?$/i.test(host)
+
+/** `ipaddr` alone would take `10` and `0x7f.1` too. */
+const isAddress = (text: string): boolean => isIP(text) !== 0 && ipaddr.isValid(text)
+
+const isGlobal = (address: string): boolean => {
+  if (!isAddress(address)) return false
+  const ip = ipaddr.parse(address)
+  if (ip.kind() === 'ipv4') return !BLOCKED_V4.some(range => (ip as IPv4).match(range))
+  const v6 = ip as IPv6
+  if (v6.zoneId !== undefined) return false
+  if (v6.match(NAT64)) return isGlobal(ipaddr.fromByteArray(v6.toByteArray().slice(12)).toString())
+  return v6.match(GLOBAL_V6) && !BLOCKED_V6.some(range => v6.match(range))
+}
+
+/** A range of mapped addresses is the range of what they map to. */
+const unmappedRange = ([network, bits]: [IPv4 | IPv6, number]): [IPv4 | IPv6, number] =>
+  network.kind() === 'ipv6' && (network as IPv6).isIPv4MappedAddress() && bits >= 96
+    ? [(network as IPv6).toIPv4Address(), bits - 96]
+    : [network, bits]
+
+const within = async <T>(ms: number, work: Promise<T>, late: () => Error): Promise<T> => {
+  let timer: NodeJS.Timeout | undefined
+  const timeout = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(late()), ms)
+  })
+  return Promise.race([work, timeout]).finally(() => clearTimeout(timer))
+}

@@ -1,0 +1,56 @@
+// Names to addresses. Answers are remembered for a few seconds: a herd of deliveries to one host asks once.
+import { promises as dns } from 'node:dns'
+
+const REMEMBER_MS = 5000
+const MAX_REMEMBERED = 10_000
+const RENEW_MS = 30_000
+
+/** Gives all addresses of a name; rejects with `code` `ENOTFOUND` when it has none, and with any other when one cannot tell. */
+export type Resolve = (name: string) => Promise<string[]>
+
+/** As every other program on the machine resolves: hosts file, search domains, DNS. Runs on the few threads that the process has. */
+export const createSystemResolve = (): Resolve =>
+  remembering(async name => (await dns.lookup(name, { all: true })).map(({ address }) => address))
+
+/**
+ * DNS and nothing else, on no thread: however many names hang, others resolve.
+ *
+ * @param servers name servers, such as `10.0.0.2:53`; by default the machine's
+ */
+export const createDnsResolve = (servers?: readonly string[]): Resolve => {
+  const connect = (): dns.Resolver => {
+    const resolver = new dns.Resolver({ timeout: 1500, tries: 2 })
+    if (servers) resolver.setServers(servers)
+    return resolver
+  }
+  let resolver = connect()
+  let connectedAt = performance.now()
+
+  return remembering(async name => {
+    const answers = await Promise.allSettled([resolver.resolve4(name), resolver.resolve6(name)])
+    const addresses = answers.flatMap(answer => (answer.status === 'fulfilled' ? answer.value : []))
+    if (addresses.length > 0) return addresses
+    const missing = answers.every(answer => answer.status === 'fulfilled' || NO_ADDRESS.has(answer.reason.code))
+    if (!missing && performance.now() - connectedAt > RENEW_MS) {
+      // The machine may be on another network by now, and only a new resolver reads its list of name servers again.
+      resolver = connect()
+      connectedAt = performance.now()
+    }
+    throw Object.assign(new Error(`cannot resolve ${name}`), { code: missing ? 'ENOTFOUND' : 'EAI_AGAIN' })
+  })
+}
+
+const NO_ADDRESS = new Set(['ENOTFOUND', 'ENODATA', 'EBADNAME'])
+
+const remembering = (resolve: Resolve): Resolve => {
+  const answers = new Map<string, { addresses: Promise<string[]>; until: number }>()
+  return name => {
+    const known = answers.get(name)
+    const now = performance.now()
+    if (known && known.until > now) return known.addresses
+    if (answers.size >= MAX_REMEMBERED) answers.clear()
+    const addresses = resolve(name)
+    answers.set(name, { addresses, until: now + REMEMBER_MS })
+    return addresses
+  }
+}

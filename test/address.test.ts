@@ -1,0 +1,405 @@
+import { createSocket } from 'node:dgram'
+import type { LookupAddress, LookupOptions } from 'node:dns'
+import { once } from 'node:events'
+import { mock } from 'node:test'
+import fc from 'fast-check'
+import t from 'tap'
+import { type AddressOptions, type AddressRules, createAddressRules } from '../src/deliveries/address.ts'
+import { createDnsResolve, createSystemResolve, type Resolve } from '../src/deliveries/resolve.ts'
+
+const failing =
+  (code: string): Resolve =>
+  async () => {
+    throw Object.assign(new Error(code), { code })
+  }
+
+/** Rules as in production, over a resolver that knows one public address. */
+const rules = (options: Partial<AddressOptions> = {}): AddressRules =>
+  createAddressRules({ allowCidrs: [], allowHttp: false, resolve: async () => ['93.184.215.14'], ...options })
+
+const loopback = { allowCidrs: ['127.0.0.0/8', '::1/128'], allowHttp: true }
+
+const look = (from: AddressRules, host: string, options: LookupOptions): Promise<LookupAddress[] | string> =>
+  new Promise((resolve, reject) => {
+    from.lookup(host, options, (error, address) => (error ? reject(error) : resolve(address)))
+  })
+
+const octets = fc.tuple(fc.nat(255), fc.nat(255), fc.nat(255), fc.nat(255))
+type Octets = [number, number, number, number]
+
+/** IANA's registry, written as a person would, without prefixes. */
+const isSpecial = ([a, b, c, d]: Octets): boolean =>
+  [0, 10, 127].includes(a) ||
+  a >= 224 ||
+  (a === 100 && b >= 64 && b <= 127) ||
+  (a === 169 && b === 254) ||
+  (a === 172 && b >= 16 && b <= 31) ||
+  (a === 192 && ((b === 0 && (c === 0 || c === 2)) || (b === 88 && c === 99) || b === 168)) ||
+  (a === 198 && (b === 18 || b === 19 || (b === 51 && c === 100))) ||
+  (a === 203 && b === 0 && c === 113) ||
+  (a === 168 && b === 63 && c === 129 && d === 16)
+
+const hex = (...bytes: number[]): string => bytes.map(byte => byte.toString(16).padStart(2, '0')).join('')
+
+/** Every way in which an IPv6 address can carry this IPv4 address. */
+const embeddings = ([a, b, c, d]: Octets): string[] => {
+  const [high, low] = [hex(a, b), hex(c, d)]
+  const [notHigh, notLow] = [hex(a ^ 255, b ^ 255), hex(c ^ 255, d ^ 255)]
+  return [
+    `::ffff:${high}:${low}`,
+    `::ffff:${a}.${b}.${c}.${d}`,
+    `::ffff:0:${high}:${low}`,
+    `::${high}:${low}`,
+    `64:ff9b::${high}:${low}`,
+    `64:ff9b::${a}.${b}.${c}.${d}`,
+    `64:ff9b:1::${high}:${low}`,
+    `64:ff9b:1:${high}:${hex(0, c)}:${hex(d)}00::`,
+    `2002:${high}:${low}::1`,
+    `2001:0:${high}:${low}:0:0:${hex(1, 2)}:${hex(3, 4)}`,
+    `2001::${notHigh}:${notLow}`
+  ]
+}
+
+const special = fc
+  .oneof(
+    octets,
+    ...[
+      [0],
+      [10],
+      [100, 64],
+      [127],
+      [169, 254],
+      [172, 16],
+      [192, 0, 0],
+      [192, 0, 2],
+      [192, 88, 99],
+      [192, 168],
+      [198, 18],
+      [198, 51, 100],
+      [203, 0, 113],
+      [224],
+      [240],
+      [255, 255, 255]
+    ].map(prefix => octets.map(address => address.map((octet, i) => prefix[i] ?? octet) as Octets)),
+    fc.constantFrom<Octets>([168, 63, 129, 16], [169, 254, 169, 254], [100, 100, 100, 200], [192, 0, 0, 192])
+  )
+  .filter(isSpecial)
+
+t.test('an IPv4 address passes exactly when it is global', async t => {
+  const { allows } = rules()
+  fc.assert(
+    fc.property(fc.oneof(octets, special), address => allows(address.join('.')) === !isSpecial(address)),
+    { numRuns: 2000 }
+  )
+  for (const edge of [
+    '9.255.255.255',
+    '11.0.0.0',
+    '100.63.255.255',
+    '100.128.0.0',
+    '172.15.255.255',
+    '172.32.0.0',
+    '223.255.255.255',
+    '1.1.1.1'
+  ])
+    t.ok(allows(edge), edge)
+})
+
+t.test('an IPv6 address that carries a blocked IPv4 address is blocked', async () => {
+  const { allows } = rules()
+  fc.assert(fc.property(special, address => embeddings(address).every(embedded => !allows(embedded))))
+})
+
+t.test('an IPv6 address passes when it is global', async t => {
+  const { allows } = rules()
+  for (const address of ['2606:2800:21f:cb07:6820:80da:af6b:8b2c', '2a00:1450:4001::1', '2001:200::1', '2620:fe::fe', '64:ff9b::8.8.8.8'])
+    t.ok(allows(address), address)
+  for (const address of [
+    '::',
+    '::1',
+    '100::1',
+    '2001::1',
+    '2001:2::1',
+    '2001:db8::1',
+    '2002:808:808::1',
+    '3fff::1',
+    '4000::1',
+    '5f00::1',
+    'fc00::1',
+    'fd00:ec2::254',
+    'fe80::1',
+    'fe80::1%eth0',
+    'fec0::1',
+    'ff02::1',
+    '::ffff:8.8.8.8',
+    '64:ff9b:1::808:808',
+    '2606:4700::1%1'
+  ])
+    t.notOk(allows(address), address)
+})
+
+t.test('what is no address is blocked', async t => {
+  for (const text of ['', 'localhost', '10', '0x8080808', '8.8.8', '8.8.8.8.', '08.8.8.8', '8.8.8.8/32', '2606::g'])
+    t.notOk(rules().allows(text), text)
+})
+
+t.test('every spelling of an IPv4 address in a URL is judged as the address it means', async () => {
+  const { checkUrl } = rules()
+  await fc.assert(
+    fc.asyncProperty(fc.oneof(octets, special), async address => {
+      const [a, b, c, d] = address
+      const whole = ((a * 256 + b) * 256 + c) * 256 + d
+      const spellings = [
+        address.join('.'),
+        `${whole}`,
+        `0x${whole.toString(16)}`,
+        `0${whole.toString(8)}`,
+        `${a}.${(b * 256 + c) * 256 + d}`,
+        `0x${hex(a)}.0${b.toString(8)}.${c * 256 + d}`,
+        `${address.join('.')}.`,
+        address.join('。'),
+        address.join('.').replaceAll(/\d/g, digit => String.fromCharCode(0xff10 + Number(digit))),
+        address.join('.').replaceAll(/\d/g, digit => `%3${digit}`)
+      ]
+      const verdicts = await Promise.all(spellings.map(host => checkUrl(`https://${host}/hook`)))
+      return verdicts.every(({ ok }) => ok === !isSpecial(address))
+    })
+  )
+})
+
+t.test('an IPv6 literal in a URL is judged as any other address', async () => {
+  const { checkUrl } = rules()
+  await fc.assert(
+    fc.asyncProperty(special, async address => {
+      const verdicts = await Promise.all(embeddings(address).map(host => checkUrl(`https://[${host}]/`)))
+      return verdicts.every(({ ok }) => !ok)
+    })
+  )
+})
+
+t.test('a URL whose form is wrong is refused with a reason', async t => {
+  const refusals: [string, RegExp][] = [
+    ['', /https:/],
+    ['example.com/hook', /https:/],
+    ['ftp://example.com/', /https:/],
+    ['http://example.com/', /https:/],
+    ['https:example.com', /https:/],
+    ['https:///example.com', /https:/],
+    ['javascript:alert(1)', /https:/],
+    ['file:///etc/passwd', /https:/],
+    ['https://user:secret@example.com/', /user name/],
+    ['https://@example.com/', /user name/],
+    ['https://example.com@10.0.0.1/', /user name/],
+    [' https://example.com/', /blanks/],
+    ['https://example.com/a b', /blanks/],
+    ['https://exam\tple.com/', /blanks/],
+    ['https://example.com/\r\nX-Header: 1', /blanks/],
+    ['https://example.com/\0', /blanks/],
+    ['https://example.com\\@10.0.0.1/', /backslashes/],
+    ['https://example..com/', /not a URL/],
+    ['https://.example.com/', /not a URL/],
+    ['https://exa<mple.com/', /not a URL/],
+    ['https://example.com:99999/', /not a URL/],
+    ['https://1.2.3.4.5/', /not a URL/],
+    ['https://256.1.1.1/', /not a URL/],
+    ['https://[fe80::1%25eth0]/', /not a URL/],
+    [`https://${'a'.repeat(64)}.com/`, /not a URL/],
+    [`https://example.com/${'a'.repeat(2029)}`, /2048/]
+  ]
+  for (const [url, reason] of refusals) t.match(await rules().checkUrl(url), { ok: false, reason }, JSON.stringify(url.slice(0, 60)))
+})
+
+t.test('a URL that is fine comes back as it was given', async t => {
+  for (const url of [
+    'https://example.com',
+    'HTTPS://Example.com/Hook?a=%20#part',
+    'https://example.com:8443/',
+    'https://bücher.example/ö',
+    `https://example.com/${'a'.repeat(2028)}`
+  ])
+    t.same(await rules().checkUrl(url), { ok: true, url, unresolved: null })
+})
+
+t.test('plain http passes only where it is allowed', async t => {
+  t.match(await rules({ allowHttp: true }).checkUrl('http://example.com/'), { ok: true })
+  t.match(await rules().checkUrl('http://example.com/'), { ok: false, reason: /https:/ })
+})
+
+t.test('ports of other protocols stay closed, exempt address or not', async t => {
+  const { checkUrl } = rules(loopback)
+  for (const port of [0, 22, 25, 6000, 2375, 2376, 3306, 5432, 6379, 9200, 10080, 11211, 27017])
+    t.match(await checkUrl(`http://127.0.0.1:${port}/`), { ok: false, reason: /port/ }, `${port}`)
+  for (const port of [80, 443, 3000, 8080, 8443, 65535]) t.match(await checkUrl(`http://127.0.0.1:${port}/`), { ok: true }, `${port}`)
+})
+
+t.test('local names are refused without asking anyone', async t => {
+  const { checkUrl } = rules({ resolve: () => t.fail('it was asked') as never })
+  for (const host of [
+    'localhost',
+    'LOCALHOST',
+    'localhost.',
+    'a.localhost',
+    'printer.local',
+    'printer.local.',
+    'metadata.google.internal',
+    'a.internal',
+    'redis',
+    'redis.',
+    'ⓛocalhost',
+    'local\u00adhost'
+  ])
+    t.match(await checkUrl(`https://${host}/`), { ok: false, reason: /local name/ }, host)
+})
+
+t.test('one address that is not public blocks the name, and the message does not tell it', async t => {
+  const { checkUrl } = rules({ resolve: async () => ['93.184.215.14', '2606:4700::1', '10.1.2.3'] })
+  const checked = await checkUrl('https://intranet.example.com/')
+  t.match(checked, { ok: false, reason: /not public/ })
+  t.notMatch(checked, { reason: /10\.1/ })
+})
+
+t.test('exempt addresses pass, in mapped form too, and others as ever', async t => {
+  const { checkUrl, allows } = rules(loopback)
+  for (const host of ['127.0.0.1', '127.9.9.9', '[::1]', '[::ffff:127.0.0.1]', '[::ffff:7f00:1]', '2130706433'])
+    t.match(await checkUrl(`http://${host}:3000/`), { ok: true }, host)
+  for (const host of [
+    '10.0.0.1',
+    '169.254.169.254',
+    '0.0.0.0',
+    '[::]',
+    '[::2]',
+    '[::ffff:10.0.0.1]',
+    '[64:ff9b::127.0.0.1]',
+    '[::127.0.0.1]'
+  ])
+    t.match(await checkUrl(`http://${host}:3000/`), { ok: false }, host)
+  t.ok(allows('8.8.8.8'))
+})
+
+t.test('a range in mapped form exempts the addresses it maps to', async t => {
+  const { allows } = rules({ allowCidrs: ['::ffff:10.0.0.0/104'] })
+  t.ok(allows('10.1.2.3'))
+  t.ok(allows('::ffff:10.1.2.3'))
+  t.ok(allows('11.0.0.1'))
+  t.notOk(allows('192.168.0.1'))
+})
+
+t.test('a local name passes when all it stands for is exempt', async t => {
+  const at = (...addresses: string[]): AddressRules => rules({ ...loopback, resolve: async () => addresses })
+  t.match(await at('127.0.0.1', '::1').checkUrl('http://localhost:3000/'), { ok: true, unresolved: null })
+  t.match(await at('127.0.0.1').checkUrl('http://app:3000/'), { ok: true })
+  t.match(await at('127.0.0.1', '10.0.0.1').checkUrl('http://localhost:3000/'), { ok: false })
+  t.match(await at('8.8.8.8').checkUrl('http://printer.local/'), { ok: false }, 'a public address does not make a local name public')
+  t.match(await rules({ ...loopback, resolve: failing('ENOTFOUND') }).checkUrl('http://printer.local/'), {
+    ok: false,
+    reason: /local name/
+  })
+})
+
+t.test('a name that does not resolve is accepted, with a word about it', async t => {
+  const url = 'https://not-yet.example.com/'
+  t.match(await rules({ resolve: failing('ENOTFOUND') }).checkUrl(url), { ok: true, url, unresolved: /not found/ })
+  t.match(await rules({ resolve: async () => [] }).checkUrl(url), { ok: true, url, unresolved: /not found/ })
+  t.match(await rules({ resolve: failing('EAI_AGAIN') }).checkUrl(url), { ok: true, url, unresolved: /no answer/ })
+})
+
+t.test('a resolver that does not answer holds nobody up for long', async t => {
+  mock.timers.enable({ apis: ['setTimeout'] })
+  t.teardown(() => mock.timers.reset())
+  const checking = rules({ resolve: () => new Promise(() => {}) }).checkUrl('https://example.com/')
+  mock.timers.tick(3000)
+  t.match(await checking, { ok: true, unresolved: /no answer/ })
+})
+
+t.test('a connection is given all addresses of a name, or those of one family, or one', async t => {
+  const both = rules({ resolve: async () => ['93.184.215.14', '2606:4700::1'] })
+  t.same(await look(both, 'example.com', { all: true }), [
+    { address: '93.184.215.14', family: 4 },
+    { address: '2606:4700::1', family: 6 }
+  ])
+  t.same(await look(both, 'example.com', { all: true, family: 6 }), [{ address: '2606:4700::1', family: 6 }])
+  t.equal(await look(both, 'example.com', {}), '93.184.215.14')
+  await t.rejects(look(rules(), 'example.com', { family: 6 }), { code: 'ENOTFOUND' })
+})
+
+t.test('a connection is refused when one address of the name is blocked', async t => {
+  const mixed = rules({ resolve: async () => ['93.184.215.14', '127.0.0.1'] })
+  for (const options of [{ all: true }, { family: 4 }, { family: 6 }, {}])
+    await t.rejects(look(mixed, 'example.com', options), { name: 'AddressError', code: 'EBLOCKED' })
+})
+
+t.test('a name that does not resolve fails the connection and says which way', async t => {
+  await t.rejects(look(rules({ resolve: failing('ENOTFOUND') }), 'example.com', {}), {
+    code: 'ENOTFOUND',
+    message: 'DNS: example.com was not found'
+  })
+  await t.rejects(look(rules({ resolve: failing('ESERVFAIL') }), 'example.com', {}), { code: 'EAI_AGAIN' })
+  await t.rejects(look(rules({ ...loopback, resolve: failing('EAI_AGAIN') }), 'redis', {}), { code: 'EAI_AGAIN' })
+})
+
+t.test("the machine's resolver knows localhost", async t => {
+  const addresses = await createSystemResolve()('localhost')
+  t.ok(addresses.length > 0)
+  t.ok(addresses.every(address => rules(loopback).allows(address)))
+})
+
+/** A name server of our own: A records by name, an RCODE, or silence. Answers AAAA with "no such record". */
+const nameServer = async (t: Tap, zone: Record<string, string[] | 'nxdomain' | 'servfail' | 'silence'>) => {
+  const asked: string[] = []
+  const socket = createSocket('udp4', (query, peer) => {
+    const labels: string[] = []
+    let at = 12
+    for (; query[at] !== 0; at += query[at]! + 1) labels.push(query.toString('latin1', at + 1, at + 1 + query[at]!))
+    const name = labels.join('.').toLowerCase()
+    const question = query.subarray(12, at + 5)
+    const isA = query.readUInt16BE(at + 1) === 1
+    if (isA) asked.push(name)
+    const entry = zone[name] ?? 'nxdomain'
+    if (entry === 'silence') return
+    const addresses = isA && Array.isArray(entry) ? entry : []
+    const rcode = entry === 'nxdomain' ? 3 : entry === 'servfail' ? 2 : 0
+    const header = Buffer.from([query[0]!, query[1]!, 0x81, 0x80 | rcode, 0, 1, 0, addresses.length, 0, 0, 0, 0])
+    const answers = addresses.map(address => Buffer.from([0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4, ...address.split('.').map(Number)]))
+    socket.send(Buffer.concat([header, question, ...answers]), peer.port, peer.address)
+  })
+  socket.bind(0, '127.0.0.1')
+  await once(socket, 'listening')
+  t.teardown(() => new Promise<void>(done => socket.close(() => done())))
+  return { asked, resolve: createDnsResolve([`127.0.0.1:${socket.address().port}`]) }
+}
+type Tap = Parameters<NonNullable<Parameters<typeof t.test>[1]>>[0]
+
+t.test('DNS gives every address, and tells a missing name from a failing server', async t => {
+  const { resolve } = await nameServer(t, {
+    'a.example.com': ['93.184.215.14', '93.184.215.15'],
+    'b.example.com': 'servfail',
+    'c.example.com': []
+  })
+  t.same((await resolve('a.example.com')).toSorted(), ['93.184.215.14', '93.184.215.15'])
+  await t.rejects(resolve('b.example.com'), { code: 'EAI_AGAIN' })
+  await t.rejects(resolve('c.example.com'), { code: 'ENOTFOUND' })
+  await t.rejects(resolve('d.example.com'), { code: 'ENOTFOUND' })
+  await t.rejects(resolve(`${'x'.repeat(64)}.example.com`), { code: 'ENOTFOUND' })
+})
+
+t.test('names that hang do not hold up another', async t => {
+  const hanging = Array.from({ length: 100 }, (_, i) => `hangs-${i}.example.com`)
+  const { resolve, asked } = await nameServer(t, {
+    'a.example.com': ['93.184.215.14'],
+    ...Object.fromEntries(hanging.map(name => [name, 'silence']))
+  })
+  let open = hanging.length
+  for (const name of hanging)
+    resolve(name)
+      .finally(() => open--)
+      .catch(() => {})
+  t.same(await resolve('a.example.com'), ['93.184.215.14'])
+  t.equal(open, hanging.length)
+  t.equal(asked.at(-1), 'a.example.com')
+})
+
+t.test('a herd of connections to one host asks once', async t => {
+  const { resolve, asked } = await nameServer(t, { 'a.example.com': ['93.184.215.14'] })
+  await Promise.all(Array.from({ length: 200 }, () => resolve('a.example.com')))
+  await resolve('a.example.com')
+  t.same(asked, ['a.example.com'])
+})
