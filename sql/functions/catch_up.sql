@@ -1,0 +1,112 @@
+-- Slots that do not simply fire: what came due while the service was away, and what comes due over the plan's limit. Cue by cue.
+
+-- Handles missed cues: a JSON array of {cue_id, version, expected, next_run, slots, dropped: {first, last, count} | null}. slots are the
+-- instants that run, oldest first, and dropped those that do not, both by the cue's policy; next_run is the first slot after the outage.
+-- A one-time cue that must not run leaves a missed execution. What has moved meanwhile is left alone. Returns how many cues moved.
+create or replace function cue.catch_up_cues(p_cues jsonb, p_now timestamptz default now()) returns int
+language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+declare
+  d record;
+  c cue.cues;
+  r cue.cue_runs;
+  e cue.executions;
+  v_slot timestamptz;
+  v_made int;
+  v_count int := 0;
+begin
+  for d in
+    select * from jsonb_to_recordset(p_cues)
+      as u (cue_id text, version int, expected timestamptz, next_run timestamptz, slots timestamptz[], dropped jsonb) order by u.cue_id
+  loop
+    select * into c from cue.cues where id = d.cue_id for no key update skip locked;
+    continue when not found;
+    select * into r from cue.cue_runs
+     where cue_id = d.cue_id and version = d.version and next_run = d.expected and next_run <= p_now for update skip locked;
+    continue when not found;
+    v_made := coalesce(cardinality(d.slots), 0);
+    update cue.cue_runs
+       set next_run = d.next_run, fired_count = fired_count + v_made, run_count = run_count + v_made,
+           last_slot = (select max(s) from unnest(d.slots || d.expected || (d.dropped ->> 'last')::timestamptz) as u (s)),
+           last_run = case when v_made > 0 then p_now else last_run end
+     where cue_id = d.cue_id;
+    if d.dropped is not null then
+      insert into cue.missed_slots (cue_id, account_id, first, last, count, policy, reason, recorded_at)
+      values (c.id, c.account_id, (d.dropped ->> 'first')::timestamptz, (d.dropped ->> 'last')::timestamptz, (d.dropped ->> 'count')::int,
+              c.catch_up, 'service_away', p_now);
+    end if;
+    for i in 1 .. v_made loop
+      -- Ids a millisecond apart keep the order of the slots.
+      perform cue.queue_execution(c, 'schedule', d.slots[i], c.payload, c.task, null, p_now + i * interval '1 millisecond', p_now);
+    end loop;
+    if v_made > 0 then
+      insert into cue.usage_counters as u (account_id, month, slot, executions)
+      values (c.account_id, cue.usage_month(p_now), pg_backend_pid(), v_made)
+      on conflict (account_id, month, slot) do update set executions = u.executions + excluded.executions;
+    elsif c.schedule_type = 'once' then
+      e := cue.add_ended_execution(c, 'missed', d.expected, 'came due while the service was away, and catch_up is skip_missed', p_now);
+      perform cue.after_end(e, c, p_now);
+    end if;
+    v_count := v_count + 1;
+  end loop;
+  return v_count;
+end $$;
+comment on function cue.catch_up_cues is 'Runs or drops, by each cue''s policy, the slots that came due while the service was away.';
+
+-- An execution that never began: written as ended, so that the history tells what happened to its slot.
+create or replace function cue.add_ended_execution(
+  c cue.cues, p_status cue.execution_status, p_scheduled_for timestamptz, p_error text, p_now timestamptz
+) returns cue.executions
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  e cue.executions;
+begin
+  insert into cue.executions (id, account_id, cue_id, transport, status, triggered_by, scheduled_for, payload, task, error_message, ended_at,
+                              created_at, updated_at)
+  values (cue.uuid_v7(p_now), c.account_id, c.id, c.transport, p_status, 'schedule', p_scheduled_for, c.payload, c.task, p_error, p_now, p_now,
+          p_now)
+  returning * into e;
+  update cue.cue_runs set run_count = run_count + 1 where cue_id = c.id;
+  return e;
+end $$;
+comment on function cue.add_ended_execution is 'Records a slot that did not run as an execution of its own.';
+
+-- Due cues of accounts whose limit and grace are used up: one failed execution per cue and hour says so, the other slots are recorded as
+-- dropped. Not counted as usage, and no on_failure: the account's owner has had the mail. Returns how many cues moved.
+create or replace function cue.refuse_due_cues(
+  p_cue_ids text[], p_versions int[], p_expected timestamptz[], p_next timestamptz[], p_now timestamptz default now()
+) returns int
+language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+declare
+  d record;
+  c cue.cues;
+  v_error constant text := 'execution_limit_exceeded: the plan''s executions of this month are used up';
+  v_count int := 0;
+begin
+  for d in
+    select * from unnest(p_cue_ids, p_versions, p_expected, p_next) as u (cue_id, version, expected, next_run) order by u.cue_id
+  loop
+    select q.* into c from cue.cues q join cue.accounts a on a.id = q.account_id
+     where q.id = d.cue_id and cue.is_over_limit(a, p_now) for no key update of q skip locked;
+    continue when not found;
+    update cue.cue_runs r set next_run = d.next_run, last_slot = d.expected
+     where r.cue_id = d.cue_id and r.version = d.version and r.next_run = d.expected and r.next_run <= p_now;
+    continue when not found;
+    v_count := v_count + 1;
+    if exists (
+      select from cue.executions e
+       where e.cue_id = c.id and e.id > cue.uuid_v7_floor(p_now - interval '1 hour') and e.status = 'failed' and e.error_message = v_error)
+    then
+      update cue.missed_slots m set last = d.expected, count = least(m.count + 1, 10000), recorded_at = p_now
+       where m.id = (select id from cue.missed_slots where cue_id = c.id order by id desc limit 1)
+         and m.reason = 'execution_limit' and m.last < d.expected and m.first > p_now - interval '1 day';
+      continue when found;
+      insert into cue.missed_slots (cue_id, account_id, first, last, count, policy, reason, recorded_at)
+      values (c.id, c.account_id, d.expected, d.expected, 1, c.catch_up, 'execution_limit', p_now);
+    else
+      perform cue.add_ended_execution(c, 'failed', d.expected, v_error, p_now);
+      perform cue.end_one_time_cue(c, 'failed', p_now);
+    end if;
+  end loop;
+  return v_count;
+end $$;
+comment on function cue.refuse_due_cues is 'Lets slots pass that come due over the plan''s limit.';

@@ -1,0 +1,155 @@
+-- What users do with cues. Cron arithmetic is done by the caller, who passes the next run with the version it was computed from.
+
+-- Creates a cue from its columns as JSON and returns its id. QU030 when the plan's limit is reached: exact, the account's row being locked.
+create or replace function cue.create_cue(p_account_id uuid, p_cue jsonb, p_next_run timestamptz, p_now timestamptz default now())
+returns text
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  c cue.cues := jsonb_populate_record(null::cue.cues, p_cue);
+  v_limit int;
+begin
+  select p.cues into v_limit from cue.accounts a join cue.plans p using (plan) where a.id = p_account_id for no key update of a;
+  if (select count(*) from (
+        select from cue.cues where account_id = p_account_id and deleted_at is null and status in ('active', 'paused') limit v_limit) q
+     ) >= v_limit then
+    raise exception 'the plan allows % cues; delete one, or upgrade', v_limit using errcode = 'QU030';
+  end if;
+  c.id := cue.new_cue_id();
+  c.account_id := p_account_id;
+  c.status := 'active';
+  c.created_at := p_now;
+  c.updated_at := p_now;
+  c.deleted_at := null;
+  insert into cue.cues values (c.*);
+  insert into cue.cue_runs (cue_id, account_id, transport, next_run) values (c.id, c.account_id, c.transport, p_next_run);
+  perform cue.wake('cue_due', p_next_run);
+  return c.id;
+end $$;
+comment on function cue.create_cue is 'Creates a cue and returns its id.';
+
+-- Changes the columns that p_changes names. p_next_run is taken where the schedule changed or the cue is resumed, and counts from now.
+-- QU001 unknown, QU014 when the cue has moved past p_version, QU011 for the status of one that has ended.
+create or replace function cue.update_cue(
+  p_account_id uuid, p_cue_id text, p_version int, p_changes jsonb, p_next_run timestamptz default null, p_now timestamptz default now()
+) returns void
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  old cue.cues;
+  c cue.cues;
+  v_version int;
+  v_reschedule boolean;
+begin
+  select * into old from cue.cues where id = p_cue_id and account_id = p_account_id and deleted_at is null for no key update;
+  if not found then
+    raise exception 'there is no cue %', p_cue_id using errcode = 'QU001';
+  end if;
+  select version into v_version from cue.cue_runs where cue_id = p_cue_id for update;
+  if v_version <> p_version then
+    raise exception 'cue % was changed by somebody else meanwhile; try again', p_cue_id using errcode = 'QU014';
+  end if;
+  if p_changes ? 'status' and old.status in ('completed', 'failed') then
+    raise exception 'cue % is %, which is final; create a new one', p_cue_id, old.status using errcode = 'QU011';
+  end if;
+  c := jsonb_populate_record(old, p_changes);
+  v_reschedule := (c.schedule_type, c.cron, c.at, c.timezone) is distinct from (old.schedule_type, old.cron, old.at, old.timezone)
+    or c.status = 'active' and old.status = 'paused';
+  update cue.cues set
+    name = c.name, description = c.description, status = c.status, schedule_type = c.schedule_type, cron = c.cron, at = c.at,
+    timezone = c.timezone, callback_url = c.callback_url, callback_method = c.callback_method, callback_headers = c.callback_headers,
+    payload = c.payload, task = c.task, retry_max_attempts = c.retry_max_attempts, retry_backoff_minutes = c.retry_backoff_minutes,
+    on_failure_email = c.on_failure_email, on_failure_webhook = c.on_failure_webhook, on_failure_pause = c.on_failure_pause,
+    timeout_seconds = c.timeout_seconds, outcome_deadline_seconds = c.outcome_deadline_seconds,
+    claim_timeout_seconds = c.claim_timeout_seconds, await_outcome = c.await_outcome,
+    alert_consecutive_failures = c.alert_consecutive_failures, alert_missed_window_multiplier = c.alert_missed_window_multiplier,
+    catch_up = c.catch_up, verification_mode = c.verification_mode, updated_at = p_now
+  where id = p_cue_id;
+  update cue.cue_runs
+     set version = version + 1,
+         next_run = case when c.status <> 'active' then null when v_reschedule then p_next_run else next_run end
+   where cue_id = p_cue_id;
+  if c.status = 'active' and v_reschedule then perform cue.wake('cue_due', p_next_run); end if;
+end $$;
+comment on function cue.update_cue is 'Changes a cue, if it still is what the caller saw.';
+
+-- Deletes cues: from this commit on nothing of them is seen or runs. Their history goes in batches, by a job. Returns the ids that existed.
+create or replace function cue.delete_cues(p_account_id uuid, p_cue_ids text[], p_now timestamptz default now()) returns setof text
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  v_id text;
+begin
+  for v_id in
+    select id from cue.cues where id = any (p_cue_ids) and account_id = p_account_id and deleted_at is null order by id for no key update
+  loop
+    update cue.cues set deleted_at = p_now, status = 'paused', updated_at = p_now where id = v_id;
+    delete from cue.cue_runs where cue_id = v_id;
+    perform cue.add_job('purges', jsonb_build_object('cue_id', v_id), p_singleton_key => v_id);
+    return next v_id;
+  end loop;
+end $$;
+comment on function cue.delete_cues is 'Deletes cues with all that belongs to them. Returns those that existed.';
+
+create or replace function cue.delete_cue(p_account_id uuid, p_cue_id text, p_now timestamptz default now()) returns void
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+begin
+  perform cue.delete_cues(p_account_id, array[p_cue_id], p_now);
+  if not found then
+    raise exception 'there is no cue %', p_cue_id using errcode = 'QU001';
+  end if;
+end $$;
+comment on function cue.delete_cue is 'Deletes one cue; QU001 when there is none.';
+
+-- Runs a cue now, or at p_send_at. p_payload, with its task, replaces the cue's; the caller merged it from the cue at p_version. The same
+-- idempotency key with the same p_request_hash within 24 h answers with the execution it made first. QU001 unknown cue, QU011 an ended one,
+-- QU013 another request under this key, QU014 edited meanwhile, QU031 over ten an hour (detail: seconds to wait), QU032 over the plan.
+create or replace function cue.fire_cue(
+  p_account_id uuid, p_cue_id text, p_payload text default null, p_task text default null, p_version int default null,
+  p_send_at timestamptz default null, p_idempotency_key text default null, p_request_hash text default null,
+  p_now timestamptz default now()
+) returns setof cue.executions
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  c cue.cues;
+  f cue.fires;
+  e cue.executions;
+  v_version int;
+  v_oldest timestamptz;
+begin
+  perform from cue.accounts where id = p_account_id for no key update;
+  select * into c from cue.cues where id = p_cue_id and account_id = p_account_id and deleted_at is null for no key update;
+  if not found then
+    raise exception 'there is no cue %', p_cue_id using errcode = 'QU001';
+  end if;
+  if p_idempotency_key is not null then
+    select * into f from cue.fires
+     where cue_id = p_cue_id and idempotency_key = p_idempotency_key and fired_at > p_now - interval '24 hours';
+    if found then
+      if f.request_hash is distinct from p_request_hash then
+        raise exception 'this idempotency_key was used for another request; choose a new one' using errcode = 'QU013';
+      end if;
+      return query select * from cue.executions where id = f.execution_id;
+      return;
+    end if;
+  end if;
+  if c.status not in ('active', 'paused') then
+    raise exception 'cue % is %; only an active or paused one can be fired', p_cue_id, c.status using errcode = 'QU011';
+  end if;
+  select version into v_version from cue.cue_runs where cue_id = p_cue_id for update;
+  if v_version <> p_version then
+    raise exception 'cue % was changed by somebody else meanwhile; try again', p_cue_id using errcode = 'QU014';
+  end if;
+  select t.fired_at into v_oldest from cue.fires t
+   where t.cue_id = p_cue_id and t.fired_at > p_now - interval '1 hour' order by t.fired_at desc offset 9 limit 1;
+  if found then
+    raise exception 'a cue can be fired ten times an hour' using errcode = 'QU031',
+      detail = ceil(extract(epoch from v_oldest + interval '1 hour' - p_now))::text;
+  end if;
+  perform cue.admit_execution(p_account_id, p_now);
+  update cue.cue_runs 
+     set run_count = run_count + 1, last_run = case when p_send_at > p_now then last_run else p_now end where cue_id = p_cue_id;
+  e := cue.queue_execution(c, 'manual_fire', greatest(p_send_at, p_now), coalesce(p_payload, c.payload),
+                           case when p_payload is null then c.task else p_task end, null, p_now, p_now);
+  insert into cue.fires (id, cue_id, account_id, fired_at, idempotency_key, request_hash, execution_id)
+  values (cue.uuid_v7(p_now), p_cue_id, p_account_id, p_now, p_idempotency_key, p_request_hash, e.id);
+  return next e;
+end $$;
+comment on function cue.fire_cue is 'Runs a cue by hand, now or later.';

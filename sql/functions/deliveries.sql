@@ -1,0 +1,244 @@
+-- Firing and delivering: design "take". The due index is the queue of first attempts; a delivery is made when a slot is free for it.
+-- Locks, here and everywhere: accounts, cues, cue_runs, executions, jobs; within a table by id, and cue by cue.
+
+-- Tells listening engines of an instant that is near. Farther ones they find when they look.
+create or replace function cue.wake(p_channel text, p_at timestamptz) returns void
+language plpgsql as $$
+begin
+  if p_at <= clock_timestamp() + interval '1 minute' then
+    perform pg_notify(p_channel, floor(extract(epoch from p_at) * 1000)::bigint::text);
+  end if;
+end $$;
+comment on function cue.wake is 'NOTIFY with an instant in epoch milliseconds, if it is within a minute.';
+
+create or replace function cue.signing_secrets(a cue.accounts, p_now timestamptz) returns text[]
+language sql immutable as $$
+  select case when a.previous_webhook_secret_until > p_now then array[a.webhook_secret, a.previous_webhook_secret]
+              else array[a.webhook_secret] end
+$$;
+comment on function cue.signing_secrets is 'The secrets that sign for an account now, the current one first.';
+
+create or replace function cue.sent_api_key(a cue.accounts) returns text
+language sql stable as $$
+  select case when a.webhook_authorization = 'api_key' then
+    (select k.ciphertext from cue.api_keys k where k.account_id = a.id and k.is_default and k.revoked_at is null) end
+$$;
+comment on function cue.sent_api_key is 'The encrypted default key, where the account wants that sent; else null.';
+
+-- Whether the account's executions are refused: the limit was reached this month, and the day of grace is over.
+create or replace function cue.is_over_limit(a cue.accounts, p_now timestamptz) returns boolean
+language sql immutable as $$
+  select a.limit_reached_at is not null and cue.usage_month(a.limit_reached_at) = cue.usage_month(p_now)
+     and a.limit_reached_at + interval '24 hours' <= p_now
+$$;
+comment on function cue.is_over_limit is 'Whether executions of this account are refused now.';
+
+-- The cues due until p_until, and the first one beyond. A full page is read again account by account and instant by instant, so that one
+-- account's herd does not hide the others behind it. outage_until is set for a slot that came due while the service was away.
+create or replace function cue.look_ahead(
+  p_until timestamptz, p_limit int default 2000, p_skip_accounts uuid[] default '{}', p_now timestamptz default now()
+) returns table (
+  cue_id text, account_id uuid, version int, next_run timestamptz, transport cue.transport, schedule_type cue.schedule_type, cron text,
+  timezone text, catch_up cue.catch_up, outage_until timestamptz, over_limit boolean
+)
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+declare
+  v_ids text[];
+begin
+  select array_agg(p.cue_id) into v_ids from (
+    select r.cue_id from cue.cue_runs r
+     where r.next_run <= p_until and r.account_id <> all (p_skip_accounts)
+     order by r.next_run, r.account_id, r.cue_id limit p_limit) p;
+  if cardinality(v_ids) >= p_limit then
+    with recursive groups as (
+      (select r.next_run, r.account_id, 1 as n from cue.cue_runs r where r.next_run <= p_until order by r.next_run, r.account_id limit 1)
+      union all
+      select f.next_run, f.account_id, g.n + 1 from groups g cross join lateral (
+        select r.next_run, r.account_id from cue.cue_runs r
+         where (r.next_run, r.account_id) > (g.next_run, g.account_id) and r.next_run <= p_until
+         order by r.next_run, r.account_id limit 1) f
+       where g.n < p_limit)
+    select array_agg(p.cue_id) into v_ids from (
+      select m.cue_id from groups g cross join lateral (
+        select r.cue_id, row_number() over (order by r.cue_id) as place from cue.cue_runs r
+         where r.next_run = g.next_run and r.account_id = g.account_id order by r.cue_id limit greatest(10, p_limit / 10)) m
+       where g.account_id <> all (p_skip_accounts)
+       order by m.place, g.next_run limit p_limit) p;
+  end if;
+  return query
+  select r.cue_id, r.account_id, r.version, r.next_run, r.transport, c.schedule_type, c.cron, c.timezone, c.catch_up,
+         (select max(o.until_at) from cue.outages o where r.next_run > o.from_at and r.next_run <= o.until_at),
+         cue.is_over_limit(a, p_now)
+    from (
+      select u.id from unnest(v_ids) as u (id)
+      union all
+      (select f.cue_id from cue.cue_runs f where f.next_run > p_until order by f.next_run, f.account_id, f.cue_id limit 1)) p
+    join cue.cue_runs r on r.cue_id = p.id join cue.cues c on c.id = r.cue_id join cue.accounts a on a.id = r.account_id
+   where r.next_run is not null
+   order by r.next_run;
+end $$;
+comment on function cue.look_ahead is 'The cues that come due soon, with what computing their next slot takes. Reads without locks.';
+
+-- Fires due cues, each given with the version and next_run that its following slot was computed from: whatever has moved since is left
+-- alone. Webhook executions start out delivering, with a flight, and are returned to be sent; worker executions wait to be claimed.
+-- Nothing is fired that came due while the service was away, nor over the limit: those go through catch_up_cues and refuse_due_cues.
+create or replace function cue.take_due_cues(
+  p_cue_ids text[], p_versions int[], p_expected timestamptz[], p_next timestamptz[], p_missed_after interval default '60 seconds',
+  p_lease interval default '4 seconds', p_now timestamptz default now()
+) returns setof cue.begun_attempt
+language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+declare
+  v_flight bigint;
+begin
+  if not exists (select from cue.engines where last_seen_at > p_now - p_missed_after) then return; end if;
+  v_flight := nextval('cue.flight_ids');
+  return query
+  with d as (
+    select * from unnest(p_cue_ids, p_versions, p_expected, p_next) as d (cue_id, version, expected, next_run)),
+  due as materialized (
+    select r.cue_id, d.expected, d.next_run
+      from d join cue.cue_runs r on r.cue_id = d.cue_id join cue.accounts a on a.id = r.account_id
+     where r.version = d.version and r.next_run = d.expected and r.next_run <= p_now and not cue.is_over_limit(a, p_now)
+       and not exists (select from cue.outages o where r.next_run > o.from_at and r.next_run <= o.until_at)
+       for update of r skip locked),
+  moved as (
+    update cue.cue_runs r
+       set next_run = due.next_run, last_slot = due.expected, last_run = p_now, fired_count = r.fired_count + 1, run_count = r.run_count + 1
+      from due where r.cue_id = due.cue_id
+    returning r.cue_id, due.expected),
+  fired as materialized (
+    select cue.uuid_v7(p_now) as id, m.expected as scheduled_for, c.id as cue_id, c.account_id, c.transport, c.callback_url,
+           c.callback_method, c.callback_headers, c.payload, c.task, coalesce(c.timeout_seconds, 30) as timeout_seconds,
+           cue.signing_secrets(a, p_now) as secrets, cue.sent_api_key(a) as api_key,
+           c.schedule_type = 'recurring' and not coalesce(c.await_outcome, false) as plain
+      from moved m join cue.cues c on c.id = m.cue_id join cue.accounts a on a.id = c.account_id),
+  made as (
+    insert into cue.executions (id, account_id, cue_id, transport, status, triggered_by, scheduled_for, payload, task, attempts,
+                                started_at, last_attempt_at, claimable_at, flight_id, created_at, updated_at)
+    select f.id, f.account_id, f.cue_id, f.transport, v.status::cue.execution_status, 'schedule', f.scheduled_for, f.payload, f.task, v.attempts,
+           v.started_at, v.started_at, v.claimable_at, v.flight_id, p_now, p_now
+      from fired f join (values ('webhook'::cue.transport, 'delivering', 1, p_now, null::timestamptz, v_flight),
+                                ('worker', 'pending', 0, null, p_now, null))
+                     as v (transport, status, attempts, started_at, claimable_at, flight_id) using (transport)),
+  flight as (
+    insert into cue.flights (id, execution_ids, lease_expires_at, created_at)
+    select v_flight, array_agg(f.id), p_now + p_lease, p_now from fired f where f.transport = 'webhook' having count(*) > 0),
+  used as (
+    insert into cue.usage_counters as u (account_id, month, slot, executions)
+    select f.account_id, cue.usage_month(p_now), pg_backend_pid(), count(*) from fired f group by f.account_id
+    on conflict (account_id, month, slot) do update set executions = u.executions + excluded.executions)
+  select f.id, v_flight, 1, f.account_id, f.cue_id, f.scheduled_for, f.callback_url, f.callback_method, f.callback_headers, f.payload,
+         f.timeout_seconds, f.secrets, f.api_key, f.plain
+    from fired f where f.transport = 'webhook';
+end $$;
+comment on function cue.take_due_cues is 'Fires due cues in one statement and returns the webhook attempts to send.';
+
+-- Records deliveries that were answered 2xx, of executions that ask for nothing more: the hot path, one update and one insert. Moves
+-- nothing where the attempt was taken over meanwhile. p_ended_flights are the flights that hold nothing any more. Returns what moved.
+create or replace function cue.finish_attempts(
+  p_execution_ids uuid[], p_attempts int[], p_cue_ids text[], p_started_at timestamptz[], p_duration_ms int[], p_http_status int[],
+  p_bodies text[], p_ended_flights bigint[] default '{}', p_now timestamptz default now()
+) returns int
+language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+declare
+  v_first uuid := (select min(id::text)::uuid from unnest(p_execution_ids) as u (id));
+  v_last uuid := (select max(id::text)::uuid from unnest(p_execution_ids) as u (id));
+  v_moved int;
+begin
+  -- Rarely any: first, since cue_runs come before executions in the order of locks.
+  perform from cue.cue_runs where cue_id = any (p_cue_ids) and failed_deliveries > 0 order by cue_id for update;
+  if found then
+    update cue.cue_runs set failed_deliveries = 0 where cue_id = any (p_cue_ids) and failed_deliveries > 0;
+  end if;
+  with r as materialized (
+    select * from unnest(p_execution_ids, p_attempts, p_started_at, p_duration_ms, p_http_status, p_bodies)
+      as r (id, attempt, started_at, duration_ms, http_status, body)),
+  moved as (
+    update cue.executions e
+       set status = 'success', flight_id = null, http_status = r.http_status, response_body = r.body, error_message = null,
+           delivered_at = p_now, ended_at = p_now, updated_at = p_now
+      from r
+     where e.id = r.id and e.id between v_first and v_last
+       and e.status = 'delivering' and e.transport = 'webhook' and e.attempts = r.attempt
+    returning e.id, e.account_id, r.attempt, r.started_at, r.duration_ms, r.http_status),
+  log as (
+    insert into cue.attempts (execution_id, attempt, account_id, result, started_at, finished_at, duration_ms, http_status)
+    select m.id, m.attempt, m.account_id, 'success', m.started_at, m.started_at + m.duration_ms * interval '1 millisecond', m.duration_ms,
+           m.http_status from moved m)
+  select count(*) into v_moved from moved;
+  if cardinality(p_ended_flights) > 0 then delete from cue.flights where id = any (p_ended_flights); end if;
+  return v_moved;
+end $$;
+comment on function cue.finish_attempts is 'Records successful deliveries of recurring cues that await no outcome.';
+
+-- Records every other result, one after the other by cue and id: refusals with what follows from them, deliveries whose outcome is awaited
+-- or came with the answer, and one-time cues. A retry waits as the cue says, plus up to a tenth, and never less than Retry-After asks.
+create or replace function cue.settle_attempts(
+  p_execution_ids uuid[], p_attempts int[], p_cue_ids text[], p_started_at timestamptz[], p_duration_ms int[], p_http_status int[],
+  p_bodies text[], p_errors text[], p_retry_after_ms int[], p_gone boolean[], p_reported boolean[], p_reported_results text[],
+  p_reported_errors text[], p_ended_flights bigint[] default '{}', p_now timestamptz default now()
+) returns int
+language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+declare
+  r record;
+  c cue.cues;
+  e cue.executions;
+  v_moved int := 0;
+  v_wait interval;
+begin
+  for r in
+    select * from unnest(p_execution_ids, p_attempts, p_cue_ids, p_started_at, p_duration_ms, p_http_status, p_bodies, p_errors,
+                         p_retry_after_ms, p_gone, p_reported, p_reported_results, p_reported_errors)
+      as u (id, attempt, cue_id, started_at, duration_ms, http_status, body, error, retry_after_ms, gone, reported, result, reported_error)
+     order by u.cue_id, u.id
+  loop
+    select * into c from cue.cues where id = r.cue_id for no key update;
+    perform from cue.cue_runs where cue_id = r.cue_id for update;
+    select * into e from cue.executions where id = r.id for update;
+    continue when e.id is null or e.status <> 'delivering' or e.transport <> 'webhook' or e.attempts <> r.attempt;
+    v_moved := v_moved + 1;
+    insert into cue.attempts (execution_id, attempt, account_id, result, started_at, finished_at, duration_ms, http_status, error)
+    values (e.id, r.attempt, e.account_id, case when r.error is null then 'success' else 'failed' end::cue.attempt_result, r.started_at,
+            r.started_at + r.duration_ms * interval '1 millisecond', r.duration_ms, r.http_status, r.error);
+
+    if r.error is null then
+      update cue.cue_runs set failed_deliveries = 0 where cue_id = c.id and failed_deliveries > 0;
+      update cue.executions
+         set status = 'success', flight_id = null, http_status = r.http_status, response_body = r.body, error_message = null,
+             delivered_at = p_now, ended_at = p_now, updated_at = p_now
+       where id = e.id returning * into e;
+      if coalesce(c.await_outcome, false) and e.outcome_recorded_at is null then
+        if r.reported is null then
+          update cue.executions
+             set status = 'pending_outcome', ended_at = null,
+                 outcome_deadline_at = p_now + c.outcome_deadline_seconds * interval '1 second'
+           where id = e.id;
+          perform cue.wake('cue_deadline', p_now + c.outcome_deadline_seconds * interval '1 second');
+          continue;
+        end if;
+        update cue.executions
+           set outcome_success = r.reported, outcome_recorded_at = p_now, result = r.result, error = r.reported_error,
+               outcome_state = cue.judge_outcome(c.verification_mode, r.reported, external_id, result_url, artifacts)
+         where id = e.id returning * into e;
+      end if;
+      perform cue.after_end(e, c, p_now);
+    elsif c.id is not null and c.deleted_at is null and not r.gone and e.attempts - e.lost_attempts < c.retry_max_attempts then
+      v_wait := c.retry_backoff_minutes[least(e.attempts - e.lost_attempts, cardinality(c.retry_backoff_minutes))] * interval '1 minute';
+      v_wait := greatest(v_wait * (1 + random() / 10), coalesce(r.retry_after_ms, 0) * interval '1 millisecond');
+      update cue.executions
+         set status = 'retrying', flight_id = null, http_status = r.http_status, response_body = r.body, error_message = r.error,
+             attempt_due_at = p_now + v_wait, updated_at = p_now
+       where id = e.id returning * into e;
+      perform cue.enqueue_attempts(array[e.id], array[e.attempt_due_at]);
+    else
+      update cue.executions
+         set status = 'failed', flight_id = null, http_status = r.http_status, response_body = r.body, error_message = r.error,
+             ended_at = p_now, updated_at = p_now
+       where id = e.id returning * into e;
+      perform cue.after_end(e, c, p_now);
+    end if;
+  end loop;
+  if cardinality(p_ended_flights) > 0 then delete from cue.flights where id = any (p_ended_flights); end if;
+  return v_moved;
+end $$;
+comment on function cue.settle_attempts is 'Records refused deliveries, and those whose success has further consequences.';

@@ -1,0 +1,185 @@
+-- Executions made by hand, and what follows from the end of one. Locks: account, cue, cue_runs, execution, job.
+
+-- Makes an execution that waits: for an attempt, with a job, or for a worker. The caller has locked the cue and counted the usage.
+create or replace function cue.queue_execution(
+  c cue.cues, p_triggered_by cue.trigger_kind, p_scheduled_for timestamptz, p_payload text, p_task text, p_replayed_from uuid default null,
+  p_id_at timestamptz default now(), p_now timestamptz default now()
+) returns cue.executions
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  e cue.executions;
+  v_due_at timestamptz := greatest(p_scheduled_for, p_now);
+begin
+  insert into cue.executions (id, account_id, cue_id, transport, status, triggered_by, replayed_from, scheduled_for, payload, task,
+                              attempt_due_at, claimable_at, created_at, updated_at)
+  values (cue.uuid_v7(p_id_at), c.account_id, c.id, c.transport, 'pending', p_triggered_by, p_replayed_from, p_scheduled_for, p_payload,
+          p_task, case c.transport when 'webhook' then v_due_at end, case c.transport when 'worker' then v_due_at end, p_now, p_now)
+  returning * into e;
+  if c.transport = 'webhook' then
+    perform cue.enqueue_attempts(array[e.id], array[v_due_at]);
+  else
+    perform cue.wake_workers(c.account_id, v_due_at);
+  end if;
+  return e;
+end $$;
+comment on function cue.queue_execution is 'Makes an execution that waits for an attempt or for a worker.';
+
+-- Tells requests that wait for something claimable. What becomes claimable later they find when it is due.
+create or replace function cue.wake_workers(p_account_id uuid, p_at timestamptz) returns void
+language sql as $$ select pg_notify('cue_claimable', p_account_id || ' ' || floor(extract(epoch from p_at) * 1000)::bigint) $$;
+comment on function cue.wake_workers is 'NOTIFY that something becomes claimable for an account''s workers.';
+
+-- Counts an execution that a person asked for against the plan: exact, the account's row being locked. Reaching the limit starts a day
+-- of grace; after it QU032.
+create or replace function cue.admit_execution(p_account_id uuid, p_now timestamptz default now()) returns void
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  a cue.accounts;
+  v_limit int;
+begin
+  select * into a from cue.accounts where id = p_account_id for no key update;
+  select executions_per_month into v_limit from cue.plans where plan = a.plan;
+  if cue.executions_used(a.id, p_now) >= v_limit then
+    if cue.is_over_limit(a, p_now) then
+      raise exception 'the plan''s % executions of this month are used up; upgrade, or wait for the next month', v_limit using errcode = 'QU032';
+    end if;
+    perform cue.start_grace(a, p_now);
+  end if;
+  insert into cue.usage_counters as u (account_id, month, slot, executions) values (a.id, cue.usage_month(p_now), pg_backend_pid(), 1)
+  on conflict (account_id, month, slot) do update set executions = u.executions + 1;
+end $$;
+comment on function cue.admit_execution is 'Counts one execution against the monthly limit, or raises QU032.';
+
+-- A new execution with the cue and the payload of one that has ended. QU002 unknown, QU012 not ended.
+create or replace function cue.replay_execution(p_account_id uuid, p_execution_id uuid, p_now timestamptz default now())
+returns setof cue.executions
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  e cue.executions;
+  c cue.cues;
+begin
+  select * into e from cue.executions where id = p_execution_id and account_id = p_account_id;
+  if found then
+    perform from cue.accounts where id = p_account_id for no key update;
+    select * into c from cue.cues where id = e.cue_id and deleted_at is null for no key update;
+  end if;
+  if c.id is null then
+    raise exception 'there is no execution % ', p_execution_id using errcode = 'QU002';
+  end if;
+  if e.ended_at is null then
+    raise exception 'execution % is %; only one that has ended can be replayed', e.id, e.status using errcode = 'QU012';
+  end if;
+  perform cue.admit_execution(p_account_id, p_now);
+  update cue.cue_runs set run_count = run_count + 1, last_run = p_now where cue_id = c.id;
+  return next cue.queue_execution(c, 'replay', p_now, e.payload, e.task, e.id, p_now, p_now);
+end $$;
+comment on function cue.replay_execution is 'Runs an ended execution again, as a new one.';
+
+-- Ends an execution that nobody has begun or that waits for a retry. QU002 unknown, QU011 in any other state.
+create or replace function cue.cancel_execution(p_account_id uuid, p_execution_id uuid, p_now timestamptz default now())
+returns setof cue.executions
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  e cue.executions;
+  c cue.cues;
+begin
+  select * into e from cue.executions where id = p_execution_id and account_id = p_account_id;
+  if found then
+    select * into c from cue.cues where id = e.cue_id and deleted_at is null for no key update;
+  end if;
+  if c.id is null then
+    raise exception 'there is no execution %', p_execution_id using errcode = 'QU002';
+  end if;
+  perform from cue.cue_runs where cue_id = c.id for update;
+  select * into e from cue.executions where id = p_execution_id for update;
+  if e.status not in ('pending', 'retrying', 'retry_ready') then
+    raise exception 'execution % is %; only one that waits can be cancelled', e.id, e.status using errcode = 'QU011';
+  end if;
+  update cue.executions
+     set status = 'failed', error_message = 'cancelled', attempt_due_at = null, claimable_at = null, ended_at = p_now, updated_at = p_now
+   where id = e.id returning * into e;
+  perform cue.drop_attempt_jobs(array[e.id]);
+  perform cue.end_one_time_cue(c, 'failed', p_now);
+  return next e;
+end $$;
+comment on function cue.cancel_execution is 'Ends an execution that waits, without on_failure or alert.';
+
+-- What an outcome's report makes of outcome_state, by the cue's verification mode.
+create or replace function cue.judge_outcome(
+  p_mode cue.verification_mode, p_success boolean, p_external_id text, p_result_url text, p_artifacts jsonb
+) returns cue.outcome_state
+language sql immutable as $$
+  select case
+    when not p_success then 'reported_failure'
+    else case coalesce(p_mode, 'none')
+      when 'none' then 'reported_success'
+      when 'manual' then 'verification_pending'
+      when 'require_external_id' then case when p_external_id is not null then 'verified_success' else 'verification_failed' end
+      when 'require_result_url' then case when p_result_url is not null then 'verified_success' else 'verification_failed' end
+      when 'require_artifacts' then case when jsonb_array_length(p_artifacts) > 0 then 'verified_success' else 'verification_failed' end
+    end
+  end::cue.outcome_state
+$$;
+comment on function cue.judge_outcome is 'The outcome state that a report leads to.';
+
+-- The first execution of a one-time cue that ends decides the cue; its slot then runs no more. The caller holds the cue's lock.
+create or replace function cue.end_one_time_cue(c cue.cues, p_status cue.cue_status, p_now timestamptz default now()) returns void
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+begin
+  if c.schedule_type = 'once' and c.status in ('active', 'paused') and c.deleted_at is null then
+    update cue.cues set status = p_status, updated_at = p_now where id = c.id;
+    update cue.cue_runs set next_run = null, version = version + 1 where cue_id = c.id;
+  end if;
+end $$;
+comment on function cue.end_one_time_cue is 'Completes or fails a one-time cue.';
+
+-- What follows from the end of an execution, whatever ended it. The caller holds the locks of its cue. Failures of delivery are counted in a
+-- row; exhaustion and a miss also run on_failure.
+create or replace function cue.after_end(e cue.executions, c cue.cues, p_now timestamptz default now()) returns void
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+begin
+  if c.id is null or c.deleted_at is not null then return; end if;
+  if e.status = 'success' then
+    if not coalesce(c.await_outcome, false) and e.transport = 'webhook' or e.outcome_success then
+      perform cue.end_one_time_cue(c, 'completed', p_now);
+    elsif e.outcome_success is false then
+      perform cue.end_one_time_cue(c, 'failed', p_now);
+    end if;
+    return;
+  end if;
+  perform cue.end_one_time_cue(c, 'failed', p_now);
+  if e.status in ('failed', 'missed') then
+    update cue.cue_runs set failed_deliveries = failed_deliveries + 1 where cue_id = c.id;
+    perform cue.run_on_failure(e, c, p_now);
+  end if;
+end $$;
+comment on function cue.after_end is 'The consequences of an execution''s end for its cue.';
+
+-- The cue's on_failure: a mail, a webhook, a pause. Mail and webhook are jobs of this transaction.
+create or replace function cue.run_on_failure(e cue.executions, c cue.cues, p_now timestamptz default now()) returns void
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+begin
+  if c.on_failure_email then
+    perform cue.add_job('mails', jsonb_build_object('kind', 'cue_failed', 'account_id', c.account_id, 'execution_id', e.id));
+  end if;
+  if c.on_failure_webhook is not null then
+    perform cue.add_job('notifications', jsonb_build_object('kind', 'cue_failed', 'account_id', c.account_id, 'url', c.on_failure_webhook,
+      'execution_id', e.id, 'failed_at', p_now));
+  end if;
+  if c.on_failure_pause and c.schedule_type = 'recurring' and c.status = 'active' then
+    update cue.cues set status = 'paused', updated_at = p_now where id = c.id;
+    update cue.cue_runs set next_run = null, version = version + 1 where cue_id = c.id;
+  end if;
+end $$;
+comment on function cue.run_on_failure is 'Does what a cue''s on_failure asks for.';
+
+-- What an on_failure webhook tells, and the secrets that sign it. Nothing when the cue is gone.
+create or replace function cue.failure_notice(p_execution_id uuid, p_now timestamptz default now()) returns table (
+  cue_id text, cue_name text, execution_id uuid, attempts int, last_http_status int, last_error text, secrets text[]
+)
+language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+  select c.id, c.name, e.id, e.attempts, e.http_status, e.error_message, cue.signing_secrets(a, p_now)
+    from cue.executions e join cue.cues c on c.id = e.cue_id join cue.accounts a on a.id = e.account_id
+   where e.id = p_execution_id and c.deleted_at is null
+$$;
+comment on function cue.failure_notice is 'What an on_failure webhook tells.';

@@ -1,0 +1,93 @@
+-- All that names pg-boss's tables. A job in the queue "attempts" has its execution's id and only says that this one waits for an
+-- attempt, not before start_after; what is so, the execution's row says. Locks: executions first, then their jobs.
+
+-- Adds a job as pg-boss would: its settings come from its queue. Adding one that is there already does nothing.
+create or replace function cue.add_job(
+  p_queue text, p_data jsonb default null, p_id uuid default gen_random_uuid(), p_start_after timestamptz default now(),
+  p_singleton_key text default null
+) returns void
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+begin
+  insert into pgboss.job (id, name, data, start_after, created_on, singleton_key, expire_seconds, deletion_seconds, keep_until, retry_limit,
+                          retry_delay, retry_backoff, retry_delay_max, policy, dead_letter, heartbeat_seconds)
+  select p_id, q.name, p_data, p_start_after, now(), p_singleton_key, q.expire_seconds, q.deletion_seconds,
+         p_start_after + q.retention_seconds * interval '1 second', q.retry_limit, q.retry_delay, q.retry_backoff, q.retry_delay_max,
+         q.policy, q.dead_letter, q.heartbeat_seconds
+    from pgboss.queue q where q.name = p_queue
+  on conflict do nothing;
+  if found and p_start_after <= now() then perform pg_notify('cue_jobs', p_queue); end if;
+end $$;
+comment on function cue.add_job is 'Adds a pg-boss job with its queue''s settings, in the caller''s transaction.';
+
+-- One job per execution, at its attempt_due_at. Wakes an engine for the first of them, if that is near.
+create or replace function cue.enqueue_attempts(p_execution_ids uuid[], p_due_at timestamptz[]) returns void
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+begin
+  insert into pgboss.job (id, name, start_after, created_on, expire_seconds, deletion_seconds, keep_until, retry_limit, retry_delay,
+                          retry_backoff, retry_delay_max, policy, dead_letter, heartbeat_seconds)
+  select d.id, q.name, d.due_at, now(), q.expire_seconds, q.deletion_seconds, d.due_at + q.retention_seconds * interval '1 second',
+         q.retry_limit, q.retry_delay, q.retry_backoff, q.retry_delay_max, q.policy, q.dead_letter, q.heartbeat_seconds
+    from unnest(p_execution_ids, p_due_at) as d (id, due_at), pgboss.queue q
+   where q.name = 'attempts'
+  on conflict (name, id) do update set start_after = excluded.start_after, keep_until = excluded.keep_until, state = 'created';
+  perform cue.wake('cue_waiting', (select min(due_at) from unnest(p_due_at) as d (due_at)));
+end $$;
+comment on function cue.enqueue_attempts is 'Lets executions wait for an attempt: one job each, its id the execution''s.';
+
+create or replace function cue.drop_attempt_jobs(p_execution_ids uuid[]) returns void
+language sql security definer set search_path = pg_catalog, pg_temp as $$
+  delete from pgboss.job where name = 'attempts' and id = any(p_execution_ids)
+$$;
+comment on function cue.drop_attempt_jobs is 'Removes the jobs of executions that wait no more.';
+
+-- Begins the attempts of up to p_limit waiting executions that are due: their jobs go, a flight comes, all in one statement. The index on
+-- attempt_due_at finds them, since pg-boss's own stands deferred jobs in front. One without a job is left to requeue_attempts.
+create or replace function cue.begin_waiting(
+  p_limit int, p_skip_accounts uuid[] default '{}', p_lease interval default '4 seconds', p_now timestamptz default now()
+) returns setof cue.begun_attempt
+language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+declare
+  v_flight bigint := nextval('cue.flight_ids');
+begin
+  return query
+  with due as materialized (
+    select e.id from cue.executions e
+     where e.attempt_due_at <= p_now and e.account_id <> all (p_skip_accounts)
+       and exists (select from pgboss.job j where j.name = 'attempts' and j.id = e.id and j.state < 'active')
+       and exists (select from cue.cues c where c.id = e.cue_id and c.deleted_at is null)
+     order by e.attempt_due_at limit p_limit for update of e skip locked),
+  job as (
+    delete from pgboss.job j using due where j.name = 'attempts' and j.id = due.id returning j.id),
+  begun as (
+    update cue.executions e
+       set status = 'delivering', attempts = e.attempts + 1, flight_id = v_flight, attempt_due_at = null,
+           started_at = coalesce(e.started_at, p_now), last_attempt_at = p_now, updated_at = p_now
+      from job where e.id = job.id
+    returning e.id, e.attempts, e.account_id, e.cue_id, e.scheduled_for, e.payload),
+  flight as (
+    insert into cue.flights (id, execution_ids, lease_expires_at, created_at)
+    select v_flight, array_agg(b.id), p_now + p_lease, p_now from begun b having count(*) > 0)
+  select b.id, v_flight, b.attempts, b.account_id, b.cue_id, b.scheduled_for, c.callback_url, c.callback_method, c.callback_headers,
+         b.payload, coalesce(c.timeout_seconds, 30), cue.signing_secrets(a, p_now), cue.sent_api_key(a),
+         c.schedule_type = 'recurring' and not coalesce(c.await_outcome, false)
+    from begun b join cue.cues c on c.id = b.cue_id join cue.accounts a on a.id = b.account_id;
+end $$;
+comment on function cue.begin_waiting is 'Begins attempts that waited and are due, and returns what to send.';
+
+-- What waits without a job gets one again: the process died between two statements of a hand-made repair, or the job expired.
+create or replace function cue.requeue_attempts(p_limit int default 1000, p_now timestamptz default now()) returns int
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  v_ids uuid[];
+  v_due timestamptz[];
+begin
+  select array_agg(w.id), array_agg(w.attempt_due_at) into v_ids, v_due from (
+    select e.id, e.attempt_due_at from cue.executions e
+     where e.attempt_due_at is not null
+       and not exists (select from pgboss.job j where j.name = 'attempts' and j.id = e.id and j.state < 'active')
+     order by e.attempt_due_at limit p_limit for update of e skip locked) w;
+  if v_ids is null then return 0; end if;
+  perform cue.enqueue_attempts(v_ids, v_due);
+  return cardinality(v_ids);
+end $$;
+comment on function cue.requeue_attempts is 'Gives a job to what waits for an attempt and has none. Returns how many.';

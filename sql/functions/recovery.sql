@@ -1,0 +1,219 @@
+-- Signs of life, and what becomes of work whose holder fell silent. Every sweep reads a partial index and skips what others hold.
+
+-- An engine's sign of life, every few seconds. One that comes after no engine gave any for p_missed_after records the outage between;
+-- it is given before an engine first takes anything. Returns the offset of the database's clock and whether an outage was recorded.
+create or replace function cue.beat_engine(
+  p_engine_id uuid, p_version text, p_lateness_ms int default null, p_open_deliveries int default 0,
+  p_missed_after interval default '60 seconds', p_now timestamptz default now()
+) returns table (database_now timestamptz, outage_recorded boolean)
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  v_last timestamptz := (select max(last_seen_at) from cue.engines);
+  v_outage boolean := false;
+begin
+  if v_last < p_now - p_missed_after then
+    -- One engine records it; the others wait here, and then see the first one's sign of life.
+    perform pg_advisory_xact_lock(hashtext('cue.outages'));
+    v_last := (select max(last_seen_at) from cue.engines);
+    if v_last < p_now - p_missed_after then
+      insert into cue.outages (from_at, until_at) values (v_last, p_now) on conflict do nothing;
+      v_outage := true;
+    end if;
+  end if;
+  insert into cue.engines as n (id, version, started_at, last_seen_at, lateness_ms, open_deliveries)
+  values (p_engine_id, p_version, p_now, p_now, p_lateness_ms, p_open_deliveries)
+  on conflict (id) do update
+     set last_seen_at = greatest(n.last_seen_at, excluded.last_seen_at), lateness_ms = excluded.lateness_ms,
+         open_deliveries = excluded.open_deliveries;
+  return query select case when p_now = now() then clock_timestamp() else p_now end, v_outage;
+end $$;
+comment on function cue.beat_engine is 'An engine''s sign of life. Records an outage when none had shown one for too long.';
+
+-- A stopped engine counts as replica no more; its last sign of life stays.
+create or replace function cue.forget_engines(p_now timestamptz default now()) returns int
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  v_gone int;
+begin
+  delete from cue.engines
+   where last_seen_at < p_now - interval '1 hour' and last_seen_at < (select max(last_seen_at) from cue.engines);
+  get diagnostics v_gone = row_count;
+  return v_gone;
+end $$;
+comment on function cue.forget_engines is 'Removes engines not seen for an hour, but never the one seen last.';
+
+-- The holder's extension, every second. Returns the flights that still stand: what is missing was taken over.
+create or replace function cue.extend_flights(
+  p_flight_ids bigint[], p_lease interval default '4 seconds', p_now timestamptz default now()
+) returns setof bigint
+language sql security definer set search_path = pg_catalog, pg_temp as $$
+  update cue.flights set lease_expires_at = p_now + p_lease where id = any (p_flight_ids) returning id
+$$;
+comment on function cue.extend_flights is 'Extends the leases of flights that an engine holds.';
+
+-- Lets go of attempts that were begun and never sent: as if they had not begun. For an engine that stops in order.
+create or replace function cue.release_flight(p_flight_id bigint, p_execution_ids uuid[], p_now timestamptz default now()) returns int
+language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+declare
+  v_ids uuid[];
+begin
+  with freed as (
+    update cue.executions
+       set status = 'retry_ready', flight_id = null, attempt_due_at = p_now, attempts = attempts - 1, updated_at = p_now
+     where id = any (p_execution_ids) and status = 'delivering' and flight_id = p_flight_id
+    returning id)
+  select coalesce(array_agg(id), '{}') into v_ids from freed;
+  if cardinality(v_ids) > 0 then
+    perform cue.enqueue_attempts(v_ids, array_fill(p_now, array[cardinality(v_ids)]));
+  end if;
+  return cardinality(v_ids);
+end $$;
+comment on function cue.release_flight is 'Gives begun, unsent attempts back at once.';
+
+-- Takes over flights whose lease has lapsed: what they hold becomes retry_ready, with a job due now, and the attempt is logged as lost;
+-- after five lost sends it is missed.
+create or replace function cue.recover_flights(p_limit int default 20, p_now timestamptz default now()) returns int
+language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+declare
+  f record;
+  v_count int := 0;
+begin
+  for f in select * from cue.flights where lease_expires_at < p_now order by id limit p_limit for update skip locked loop
+    v_count := v_count + cue.lose_attempts(f.execution_ids, f.id, 'the replica that sent this went silent', p_now);
+    delete from cue.flights where id = f.id;
+  end loop;
+  return v_count;
+end $$;
+comment on function cue.recover_flights is 'Frees what lapsed flights hold. Returns how many executions.';
+
+-- Attempts of a flight whose end nobody will report. Cue by cue where one is missed, since its cue may change.
+create or replace function cue.lose_attempts(
+  p_execution_ids uuid[], p_flight_id bigint, p_error text, p_now timestamptz default now()
+) returns int
+language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+declare
+  v_ids uuid[];
+  v_count int;
+  r record;
+  c cue.cues;
+  e cue.executions;
+begin
+  with lost as (
+    update cue.executions
+       set status = 'retry_ready', flight_id = null, attempt_due_at = p_now, lost_attempts = lost_attempts + 1, error_message = p_error,
+           updated_at = p_now
+     where id = any (p_execution_ids) and status = 'delivering' and flight_id = p_flight_id and lost_attempts < 4
+    returning id, account_id, attempts, last_attempt_at),
+  log as (
+    insert into cue.attempts (execution_id, attempt, account_id, result, started_at, finished_at, duration_ms, error)
+    select id, attempts, account_id, 'lost', last_attempt_at, p_now, cue.milliseconds(p_now - last_attempt_at), p_error from lost
+    on conflict do nothing)
+  select coalesce(array_agg(id), '{}') into v_ids from lost;
+  v_count := cardinality(v_ids);
+  if v_count > 0 then perform cue.enqueue_attempts(v_ids, array_fill(p_now, array[v_count])); end if;
+  for r in
+    select id, cue_id from cue.executions
+     where id = any (p_execution_ids) and status = 'delivering' and flight_id = p_flight_id order by cue_id, id
+  loop
+    select * into c from cue.cues where id = r.cue_id for no key update;
+    perform from cue.cue_runs where cue_id = r.cue_id for update;
+    update cue.executions
+       set status = 'missed', flight_id = null, lost_attempts = lost_attempts + 1, ended_at = p_now, updated_at = p_now,
+           error_message = 'given up after five sends whose end nobody saw'
+     where id = r.id and status = 'delivering' and flight_id = p_flight_id
+    returning * into e;
+    continue when not found;
+    insert into cue.attempts (execution_id, attempt, account_id, result, started_at, finished_at, duration_ms, error)
+    values (e.id, e.attempts, e.account_id, 'lost', e.last_attempt_at, p_now, cue.milliseconds(p_now - e.last_attempt_at), p_error)
+    on conflict do nothing;
+    perform cue.after_end(e, c, p_now);
+    v_count := v_count + 1;
+  end loop;
+  return v_count;
+end $$;
+comment on function cue.lose_attempts is 'Logs attempts as lost and lets their executions wait for the next, or ends them as missed.';
+
+create or replace function cue.milliseconds(p_interval interval) returns int
+language sql immutable as $$ select least(greatest(extract(epoch from p_interval) * 1000, 0), 2147483647)::int $$;
+comment on function cue.milliseconds is 'An interval in whole milliseconds, at least 0.';
+
+-- An attempt that its living holder never ended: past its deadline by a minute, and at least five minutes old. The holder has a bug, yet
+-- the execution must not stay for ever: it counts as a failed send, and then goes on or is missed.
+create or replace function cue.recover_stuck(p_now timestamptz default now()) returns int
+language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+declare
+  r record;
+  c cue.cues;
+  e cue.executions;
+  v_count int := 0;
+  v_error constant text := 'no answer was recorded in time';
+begin
+  for r in
+    select x.id, x.cue_id from cue.flights f
+      join cue.executions x on x.id = any (f.execution_ids) and x.flight_id = f.id
+      join cue.cues q on q.id = x.cue_id
+     where f.created_at < p_now - interval '5 minutes' and x.status = 'delivering'
+       and x.last_attempt_at + (coalesce(q.timeout_seconds, 30) + 60) * interval '1 second' < p_now
+     order by x.cue_id, x.id
+  loop
+    select * into c from cue.cues where id = r.cue_id for no key update;
+    perform from cue.cue_runs where cue_id = r.cue_id for update;
+    select * into e from cue.executions where id = r.id for update;
+    continue when e.status <> 'delivering';
+    v_count := v_count + 1;
+    insert into cue.attempts (execution_id, attempt, account_id, result, started_at, finished_at, duration_ms, error)
+    values (e.id, e.attempts, e.account_id, 'failed', e.last_attempt_at, p_now, cue.milliseconds(p_now - e.last_attempt_at), v_error)
+    on conflict do nothing;
+    if c.deleted_at is null and e.attempts - e.lost_attempts < c.retry_max_attempts then
+      update cue.executions
+         set status = 'retrying', flight_id = null, attempt_due_at = p_now, error_message = v_error, updated_at = p_now
+       where id = e.id;
+      perform cue.enqueue_attempts(array[e.id], array[p_now]);
+    else
+      update cue.executions
+         set status = 'missed', flight_id = null, ended_at = p_now, error_message = v_error, updated_at = p_now
+       where id = e.id returning * into e;
+      perform cue.after_end(e, c, p_now);
+    end if;
+  end loop;
+  return v_count;
+end $$;
+comment on function cue.recover_stuck is 'Ends attempts that a living engine has held far beyond their deadline.';
+
+-- Deliveries whose outcome was not reported in time.
+create or replace function cue.expire_outcomes(p_limit int default 500, p_now timestamptz default now()) returns int
+language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+declare
+  r record;
+  c cue.cues;
+  e cue.executions;
+  v_count int := 0;
+begin
+  for r in
+    select w.id, w.cue_id from (
+      select id, cue_id from cue.executions where outcome_deadline_at <= p_now order by outcome_deadline_at limit p_limit) w
+     order by w.cue_id, w.id
+  loop
+    select * into c from cue.cues where id = r.cue_id for no key update skip locked;
+    continue when not found;
+    perform from cue.cue_runs where cue_id = r.cue_id for update;
+    update cue.executions
+       set status = 'outcome_timeout', outcome_state = 'unknown', outcome_deadline_at = null, ended_at = p_now, updated_at = p_now,
+           error_message = 'delivered, but no outcome was reported in time'
+     where id = r.id and status = 'pending_outcome' and outcome_deadline_at <= p_now
+    returning * into e;
+    continue when not found;
+    perform cue.after_end(e, c, p_now);
+    v_count := v_count + 1;
+  end loop;
+  return v_count;
+end $$;
+comment on function cue.expire_outcomes is 'Ends executions whose outcome deadline has passed. Returns how many.';
+
+-- When the next waiting attempt is due, and the next deadline that a sweep of this file must meet. Flights are looked at regularly.
+create or replace function cue.next_wakes() returns table (waiting_at timestamptz, deadline_at timestamptz)
+language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+  select (select min(attempt_due_at) from cue.executions where attempt_due_at is not null),
+         (select min(outcome_deadline_at) from cue.executions where outcome_deadline_at is not null)
+$$;
+comment on function cue.next_wakes is 'When the next waiting attempt and the next outcome deadline fall due; null while there is none.';

@@ -1,0 +1,52 @@
+-- Roles of the cluster, made where the migrating user may make them. Grant them to logins: cue_service to the service's, cue_reader to
+-- dashboards and people, cue_operator to those who also act.
+do $$
+declare
+  v_role text;
+begin
+  foreach v_role in array array['cue_service', 'cue_reader', 'cue_operator'] loop
+    if not exists (select from pg_roles where rolname = v_role) then
+      begin
+        execute format('create role %I nologin', v_role);
+      exception
+        when insufficient_privilege then raise notice 'role % is missing, and this user may not create it', v_role;
+        when duplicate_object or unique_violation then null; -- another database of the cluster made it meanwhile
+      end;
+    end if;
+  end loop;
+end $$;
+
+revoke all on schema cue from public;
+revoke execute on all functions in schema cue from public;
+
+do $$
+declare
+  v_view record;
+  v_function text;
+begin
+  if to_regrole('cue_service') is not null then
+    grant usage on schema cue, pgboss to cue_service;
+    grant select on all tables in schema cue to cue_service;
+    grant execute on all functions in schema cue to cue_service;
+    grant select, insert, update, delete on all tables in schema pgboss to cue_service;
+    grant execute on all functions in schema pgboss to cue_service;
+  end if;
+  if to_regrole('cue_reader') is not null then
+    grant usage on schema cue to cue_reader;
+    for v_view in select oid::regclass as name from pg_class where relnamespace = 'cue'::regnamespace and relkind = 'v' loop
+      execute format('grant select on %s to cue_reader', v_view.name);
+    end loop;
+    -- What the views call is called with their reader's rights.
+    grant execute on function cue.iso, cue.uuid_v7_floor, cue.usage_month, cue.executions_used to cue_reader;
+  end if;
+  if to_regrole('cue_operator') is not null and to_regrole('cue_reader') is not null then
+    grant cue_reader to cue_operator;
+    foreach v_function in array array['fire_cue', 'replay_execution', 'cancel_execution', 'requeue_attempts', 'recover_flights',
+                                      'recover_stuck', 'expire_outcomes'] loop
+      execute (select string_agg(format('grant execute on function %s to cue_operator', oid::regprocedure), ';')
+                 from pg_proc where pronamespace = 'cue'::regnamespace and proname = v_function);
+    end loop;
+  end if;
+exception
+  when insufficient_privilege then raise notice 'grants to the cue_ roles were not made: %', sqlerrm;
+end $$;

@@ -1,0 +1,105 @@
+-- What the API returns and people read. Column names are the API's field names; account_id is there to filter by. No secret is in any.
+
+create or replace view cue.cue_view as
+select c.id, c.account_id, c.name, c.description, c.status, c.transport,
+       case c.schedule_type
+         when 'recurring' then jsonb_build_object('type', c.schedule_type, 'cron', c.cron, 'timezone', c.timezone)
+         else jsonb_build_object('type', c.schedule_type, 'at', cue.iso(c.at), 'timezone', c.timezone) end as schedule,
+       jsonb_build_object('url', c.callback_url, 'method', c.callback_method, 'headers',
+         (select coalesce(jsonb_object_agg(h.name, '********'), '{}') from jsonb_object_keys(c.callback_headers) as h (name))) as callback,
+       c.payload,
+       jsonb_build_object('max_attempts', c.retry_max_attempts, 'backoff_minutes', c.retry_backoff_minutes) as retry,
+       jsonb_build_object('email', c.on_failure_email, 'webhook', c.on_failure_webhook, 'pause', c.on_failure_pause) as on_failure,
+       case when c.timeout_seconds is not null then
+         jsonb_build_object('timeout_seconds', c.timeout_seconds, 'outcome_deadline_seconds', c.outcome_deadline_seconds,
+           'claim_timeout_seconds', c.claim_timeout_seconds, 'await_outcome', c.await_outcome) end as delivery,
+       case when c.alert_consecutive_failures is not null then
+         jsonb_build_object('consecutive_failures', c.alert_consecutive_failures,
+           'missed_window_multiplier', c.alert_missed_window_multiplier) end as alerts,
+       c.catch_up,
+       case when c.verification_mode is not null then jsonb_build_object('mode', c.verification_mode) end as verification,
+       r.next_run, r.last_run, r.run_count, r.fired_count, c.created_at, c.updated_at, r.version, r.last_slot
+  from cue.cues c join cue.cue_runs r on r.cue_id = c.id
+ where c.deleted_at is null;
+comment on view cue.cue_view is 'Cues as the API shows them.';
+
+create or replace view cue.execution_view as
+select e.id, e.account_id, e.cue_id, c.name as cue_name, e.transport, e.task, e.scheduled_for, e.status, e.outcome_state, e.outcome_success, e.triggered_by,
+       e.replayed_from, e.attempts, e.http_status, e.error_message, e.started_at, e.last_attempt_at, e.delivered_at,
+       case when e.status = 'retrying' then e.attempt_due_at end as next_retry,
+       e.claimed_by_worker, e.claimed_at, e.last_heartbeat_at, e.lease_expires_at, e.ended_at, e.created_at, e.updated_at,
+       case when e.outcome_recorded_at is not null then jsonb_strip_nulls(jsonb_build_object(
+         'success', e.outcome_success, 'result', e.result, 'error', e.error, 'metadata', e.metadata, 'external_id', e.external_id,
+         'result_url', e.result_url, 'result_ref', e.result_ref, 'result_type', e.result_type, 'summary', e.summary,
+         'artifacts', e.artifacts, 'recorded_at', cue.iso(e.outcome_recorded_at))) end as outcome,
+       e.result_type,
+       e.external_id is not null or e.result_url is not null or e.result_ref is not null or e.artifacts is not null as has_evidence,
+       e.payload, e.response_body
+  from cue.executions e join cue.cues c on c.id = e.cue_id
+ where c.deleted_at is null;
+comment on view cue.execution_view is 'Executions as the API shows them.';
+
+create or replace view cue.attempt_view as
+select execution_id, account_id, attempt, started_at, finished_at, result, http_status, error, duration_ms, worker_id from cue.attempts;
+comment on view cue.attempt_view is 'The attempt log.';
+
+create or replace view cue.missed_view as
+select cue_id, account_id, id, first, last, count, policy, reason, recorded_at from cue.missed_slots;
+comment on view cue.missed_view is 'Slots that did not run.';
+
+-- For people at psql -----------------------------------------------------------------------------------------------------------------
+
+create or replace view cue.due_cues as
+select c.id, c.account_id, c.name, c.transport, r.next_run, now() - r.next_run as late_by
+  from cue.cue_runs r join cue.cues c on c.id = r.cue_id
+ where r.next_run <= now();
+comment on view cue.due_cues is 'Cues whose slot has come and has not been fired yet.';
+
+create or replace view cue.stuck_executions as
+select e.id, e.account_id, e.cue_id, e.status, e.attempts, w.since, now() - w.since as stuck_for, w.why
+  from cue.executions e
+ cross join lateral (values
+   (e.attempt_due_at, interval '1 minute', 'a waiting attempt is overdue'),
+   (e.outcome_deadline_at, interval '1 minute', 'its outcome deadline has passed'),
+   (e.lease_expires_at, interval '5 minutes', 'its lease has lapsed')) as w (since, slack, why)
+ where (e.attempt_due_at is not null or e.outcome_deadline_at is not null or e.lease_expires_at is not null) and w.since + w.slack < now()
+union all
+select e.id, e.account_id, e.cue_id, e.status, e.attempts, f.lease_expires_at, now() - f.lease_expires_at, 'its flight has lapsed'
+  from cue.flights f join cue.executions e on e.id = any (f.execution_ids) and e.flight_id = f.id
+ where f.lease_expires_at < now() - interval '15 seconds';
+comment on view cue.stuck_executions is 'Executions that a sweep should have moved. Empty while an engine lives.';
+
+create or replace view cue.queue_depth as
+select 'due'::text as queue, count(*) as waiting, min(next_run) as oldest from cue.cue_runs where next_run <= now()
+union all
+select 'retrying', count(*), min(attempt_due_at) from cue.executions where attempt_due_at is not null and attempts > 0
+union all
+select 'pending', count(*), min(attempt_due_at) from cue.executions where attempt_due_at is not null and attempts = 0
+union all
+select 'pending_worker', count(*), min(claimable_at) from cue.executions where claimable_at <= now()
+union all
+select 'delivering', coalesce(sum(cardinality(execution_ids)), 0), min(created_at) from cue.flights;
+comment on view cue.queue_depth is 'What waits, and since when. delivering counts what flights were begun with.';
+
+create or replace view cue.cue_health as
+select c.id, c.account_id, c.name, c.status, r.next_run, r.last_run, r.run_count, r.failed_deliveries,
+       (select count(*) from cue.executions e where e.cue_id = c.id and e.id > cue.uuid_v7_floor(now() - interval '24 hours')) as runs_24h,
+       (select count(*) from cue.executions e where e.cue_id = c.id and e.id > cue.uuid_v7_floor(now() - interval '24 hours')
+           and e.status in ('failed', 'missed', 'outcome_timeout')) as failures_24h
+  from cue.cues c join cue.cue_runs r on r.cue_id = c.id
+ where c.deleted_at is null;
+comment on view cue.cue_health is 'How each cue has fared in the last 24 hours.';
+
+create or replace view cue.account_usage as
+select a.id as account_id, a.email, a.plan, cue.executions_used(a.id) as executions_used, p.executions_per_month,
+       (select count(*) from cue.cues c where c.account_id = a.id and c.deleted_at is null and c.status in ('active', 'paused')) as cues_used,
+       p.cues, a.limit_reached_at
+  from cue.accounts a join cue.plans p using (plan);
+comment on view cue.account_usage is 'Each account''s use of its plan in this month.';
+
+create or replace view cue.recent_failures as
+select e.id, e.account_id, e.cue_id, c.name as cue_name, e.status, e.scheduled_for, e.ended_at, e.attempts, e.http_status, e.error_message
+  from cue.executions e join cue.cues c on c.id = e.cue_id
+ where e.id > cue.uuid_v7_floor(now() - interval '24 hours') and e.status in ('failed', 'missed', 'outcome_timeout') and c.deleted_at is null
+ order by e.id desc;
+comment on view cue.recent_failures is 'What failed or was missed in the last 24 hours, newest first.';

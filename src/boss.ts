@@ -1,0 +1,64 @@
+/** pg-boss: its queues and their options in one place, and its start. Each queue is one kind of slow work that must not wait for the others. */
+import type { FastifyBaseLogger } from 'fastify'
+import type pg from 'pg'
+import { PgBoss, type Queue } from 'pg-boss'
+
+type QueueSettings = { name: string; options: Omit<Queue, 'name'> }
+
+const day = 86_400
+
+export const queues: QueueSettings[] = [
+  // Executions that wait for an attempt. No worker of pg-boss takes these: the pump begins them, and owns their retries.
+  { name: 'attempts', options: { retryLimit: 0, retentionSeconds: 400 * day } },
+  // Mails to send.
+  { name: 'mails', options: { retryLimit: 8, retryDelay: 30, retryBackoff: true, retryDelayMax: 3600, expireInSeconds: 120 } },
+  // Signed webhooks that are no deliveries, such as on_failure.
+  { name: 'notifications', options: { retryLimit: 4, retryDelay: 60, retryBackoff: true, retryDelayMax: 1800, expireInSeconds: 120 } },
+  // Histories of deleted cues, removed in batches.
+  { name: 'purges', options: { policy: 'short', retryLimit: 10, retryDelay: 30, retryBackoff: true, expireInSeconds: 3600 } },
+  // Partitions, retention, usage, pruning: by schedule, once per cluster.
+  { name: 'housekeeping', options: { retryLimit: 3, retryDelay: 10, retryBackoff: true, expireInSeconds: 900 } }
+]
+
+export type Jobs = Awaited<ReturnType<typeof startJobs>>
+
+/** Jobs are announced on the channel cue_jobs; this is how often they are looked for besides. */
+const pollingIntervalSeconds = 30
+
+/** pg-boss on a pool of ours. Its schema and queues were made by migrate. */
+export const startJobs = async (pool: pg.Pool, log: FastifyBaseLogger) => {
+  const boss = new PgBoss({
+    db: { executeSql: (text, values) => pool.query(text, values) },
+    migrate: false,
+    createSchema: false,
+    superviseIntervalSeconds: 60,
+    queueCacheIntervalSeconds: 300,
+    bamIntervalSeconds: 3600,
+    flowIntervalSeconds: 3600,
+    reindex: false
+  })
+  boss.on('error', error => log.warn({ err: error }, 'pg-boss'))
+  await boss.start()
+  const workers = new Map<string, string[]>()
+
+  return {
+    /** Works off a queue, one job at a time in this replica. A handler that rejects lets its job wait for another try. */
+    work: async <T extends object>(queue: string, handle: (data: T, id: string) => Promise<void>): Promise<void> => {
+      const worker = await boss.work<T>(queue, { pollingIntervalSeconds }, async jobs => {
+        for (const job of jobs) await handle(job.data, job.id)
+        // There may be more: pg-boss would wait for its next poll.
+        wake(queue)
+      })
+      workers.set(queue, [...(workers.get(queue) ?? []), worker])
+    },
+    /** Runs a job of a queue by cron, once in the whole cluster. */
+    schedule: (queue: string, key: string, cron: string, data: object) => boss.schedule(queue, cron, data, { key }),
+    /** A job was added to this queue. */
+    wake: (queue: string) => wake(queue),
+    stop: () => boss.stop({ graceful: true, timeout: 3000 })
+  }
+
+  function wake(queue: string) {
+    for (const worker of workers.get(queue) ?? []) boss.notifyWorker(worker)
+  }
+}

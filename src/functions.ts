@@ -1,0 +1,228 @@
+/**
+ * The SQL functions, typed: the only file that names one. A test holds names and parameters against the catalog.
+ * Parameters are named as in SQL, without their p_; of what a caller passes, only those are taken, so a request's body, path and caller can be
+ * spread into one object. What is undefined keeps its default. `now` is passed only where a clock was given, which tests do.
+ */
+import type { QueryConfig, QueryResult } from 'pg'
+
+/** A pool, or one connection. */
+export type Queryable = { query: (query: QueryConfig) => Promise<QueryResult> }
+
+export type Trigger = 'schedule' | 'manual_fire' | 'replay'
+
+/** What one webhook request needs. `secrets` sign it; `api_key` is encrypted; `plain` says that a 2xx touches nothing but the execution. */
+export type BegunAttempt = {
+  execution_id: string
+  flight_id: number
+  attempt: number
+  account_id: string
+  cue_id: string
+  scheduled_for: Date
+  callback_url: string
+  callback_method: 'POST' | 'PUT' | 'PATCH' | 'GET'
+  callback_headers: Record<string, string>
+  payload: string
+  timeout_seconds: number
+  secrets: string[]
+  api_key: string | null
+  plain: boolean
+}
+
+/** A cue that comes due soon, as look_ahead sees it. `outage_until` is set when it came due while the service was away. */
+export type AheadCue = {
+  cue_id: string
+  account_id: string
+  version: number
+  next_run: Date
+  transport: 'webhook' | 'worker'
+  schedule_type: 'recurring' | 'once'
+  cron: string | null
+  timezone: string
+  catch_up: 'skip_missed' | 'run_once_if_missed' | 'replay_all_missed'
+  outage_until: Date | null
+  over_limit: boolean
+}
+
+/** An execution just made or moved. */
+export type MovedExecution = {
+  id: string
+  cue_id: string
+  scheduled_for: Date
+  status: string
+  triggered_by: Trigger
+  replayed_from: string | null
+  error_message: string | null
+}
+
+type DueCues = { cue_ids: string[]; versions: number[]; expected: Date[]; next: (Date | null)[] }
+type Results = {
+  execution_ids: string[]
+  attempts: number[]
+  cue_ids: string[]
+  started_at: Date[]
+  duration_ms: number[]
+  http_status: (number | null)[]
+  bodies: (string | null)[]
+  ended_flights?: number[]
+}
+type Account = { account_id: string }
+
+/** What each function takes, as the catalog has it. `[]` returns rows, without it the single value or nothing. */
+export const signatures = {
+  create_cue: 'account_id cue next_run now',
+  update_cue: 'account_id cue_id version changes next_run now',
+  delete_cue: 'account_id cue_id now',
+  delete_cues: 'account_id cue_ids now',
+  fire_cue: 'account_id cue_id payload task version send_at idempotency_key request_hash now',
+  replay_execution: 'account_id execution_id now',
+  cancel_execution: 'account_id execution_id now',
+  failure_notice: 'execution_id now',
+  beat_engine: 'engine_id version lateness_ms open_deliveries missed_after now',
+  look_ahead: 'until limit skip_accounts now',
+  take_due_cues: 'cue_ids versions expected next missed_after lease now',
+  catch_up_cues: 'cues now',
+  refuse_due_cues: 'cue_ids versions expected next now',
+  begin_waiting: 'limit skip_accounts lease now',
+  finish_attempts: 'execution_ids attempts cue_ids started_at duration_ms http_status bodies ended_flights now',
+  settle_attempts:
+    'execution_ids attempts cue_ids started_at duration_ms http_status bodies errors retry_after_ms gone reported reported_results reported_errors ended_flights now',
+  extend_flights: 'flight_ids lease now',
+  release_flight: 'flight_id execution_ids now',
+  recover_flights: 'limit now',
+  recover_stuck: 'now',
+  expire_outcomes: 'limit now',
+  lose_attempts: 'execution_ids flight_id error now',
+  next_wakes: '',
+  requeue_attempts: 'limit now',
+  set_plans: 'plans',
+  fold_usage: 'now',
+  maintain_partitions: 'months now',
+  drop_old_executions: 'before batch',
+  purge_cue: 'cue_id batch',
+  requeue_purges: 'now',
+  prune: 'now'
+} as const
+
+type Name = keyof typeof signatures
+const parameters = new Map(Object.entries(signatures).map(([name, list]) => [name, list.split(' ').filter(Boolean)]))
+
+/** Binds the functions to a pool or a connection. With a clock, every function that has a `now` is given the clock's. */
+export const createFunctions = (db: Queryable, clock?: () => Date) => {
+  const run = async (name: Name, args: object): Promise<Record<string, unknown>[]> => {
+    const given = args as Record<string, unknown>
+    const values: unknown[] = []
+    let list = ''
+    for (const parameter of parameters.get(name)!) {
+      const value = parameter === 'now' && clock ? clock() : given[parameter]
+      if (value === undefined) continue
+      values.push(value)
+      list += `${list && ', '}p_${parameter} => $${values.length}`
+    }
+    // The name is the whole text, shortened: a server-side prepared statement per set of arguments.
+    const text = `select * from cue.${name}(${list})`
+    const { rows } = await db.query({ name: statementName(text), text, values })
+    return rows
+  }
+  const rows =
+    <A extends object, R>(name: Name) =>
+    async (args: A) =>
+      (await run(name, args)) as R[]
+  const row =
+    <A extends object, R>(name: Name) =>
+    async (args: A) =>
+      (await run(name, args))[0] as R
+  const value =
+    <A extends object, R = void>(name: Name) =>
+    async (args: A) =>
+      (await run(name, args))[0]?.[name] as R
+  const values =
+    <A extends object, R>(name: Name) =>
+    async (args: A) =>
+      (await run(name, args)).map(r => r[name]) as R[]
+
+  return {
+    createCue: value<Account & { cue: object; next_run: Date | null }, string>('create_cue'),
+    updateCue: value<Account & { cue_id: string; version: number; changes: object; next_run?: Date | null }>('update_cue'),
+    deleteCue: value<Account & { cue_id: string }>('delete_cue'),
+    deleteCues: values<Account & { cue_ids: string[] }, string>('delete_cues'),
+    fireCue: row<
+      Account & {
+        cue_id: string
+        payload?: string
+        task?: string | null
+        version?: number
+        send_at?: Date
+        idempotency_key?: string
+        request_hash?: string
+      },
+      MovedExecution
+    >('fire_cue'),
+    replayExecution: row<Account & { execution_id: string }, MovedExecution>('replay_execution'),
+    cancelExecution: row<Account & { execution_id: string }, MovedExecution>('cancel_execution'),
+
+    failureNotice: row<
+      { execution_id: string },
+      | {
+          cue_id: string
+          cue_name: string
+          execution_id: string
+          attempts: number
+          last_http_status: number | null
+          last_error: string | null
+          secrets: string[]
+        }
+      | undefined
+    >('failure_notice'),
+    beatEngine: row<
+      { engine_id: string; version: string; lateness_ms: number | null; open_deliveries: number; missed_after: string },
+      { database_now: Date; outage_recorded: boolean }
+    >('beat_engine'),
+    lookAhead: rows<{ until: Date; limit?: number; skip_accounts?: string[] }, AheadCue>('look_ahead'),
+    takeDueCues: rows<DueCues & { missed_after: string; lease?: string }, BegunAttempt>('take_due_cues'),
+    catchUpCues: value<{ cues: string }, number>('catch_up_cues'),
+    refuseDueCues: value<DueCues, number>('refuse_due_cues'),
+    beginWaiting: rows<{ limit: number; skip_accounts?: string[]; lease?: string }, BegunAttempt>('begin_waiting'),
+    finishAttempts: value<Results, number>('finish_attempts'),
+    settleAttempts: value<
+      Results & {
+        errors: (string | null)[]
+        retry_after_ms: (number | null)[]
+        gone: boolean[]
+        reported: (boolean | null)[]
+        reported_results: (string | null)[]
+        reported_errors: (string | null)[]
+      },
+      number
+    >('settle_attempts'),
+    extendFlights: values<{ flight_ids: number[]; lease?: string }, number>('extend_flights'),
+    releaseFlight: value<{ flight_id: number; execution_ids: string[] }, number>('release_flight'),
+    recoverFlights: value<{ limit?: number }, number>('recover_flights'),
+    recoverStuck: value<object, number>('recover_stuck'),
+    expireOutcomes: value<{ limit?: number }, number>('expire_outcomes'),
+    loseAttempts: value<{ execution_ids: string[]; flight_id: number; error: string }, number>('lose_attempts'),
+    nextWakes: row<object, { waiting_at: Date | null; deadline_at: Date | null }>('next_wakes'),
+    requeueAttempts: value<{ limit?: number }, number>('requeue_attempts'),
+
+    setPlans: value<{ plans: object }>('set_plans'),
+    foldUsage: value<object, number>('fold_usage'),
+    maintainPartitions: value<{ months?: number }, number>('maintain_partitions'),
+    dropOldExecutions: values<{ before: Date; batch?: number }, string>('drop_old_executions'),
+    purgeCue: value<{ cue_id: string; batch?: number }, number>('purge_cue'),
+    requeuePurges: value<object, number>('requeue_purges'),
+    prune: value<object>('prune')
+  }
+}
+
+export type Functions = ReturnType<typeof createFunctions>
+
+const statementNames = new Map<string, string>()
+
+/** PostgreSQL cuts identifiers at 63 bytes, so statements are numbered. */
+const statementName = (text: string): string => {
+  let name = statementNames.get(text)
+  if (!name) {
+    name = `f${statementNames.size}`
+    statementNames.set(text, name)
+  }
+  return name
+}
