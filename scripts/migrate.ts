@@ -1,0 +1,205 @@
+import { createHash } from 'node:crypto'
+import { readdirSync, readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import pg from 'pg'
+import { PgBoss, type Queue } from 'pg-boss'
+import { queues as ourQueues } from '../src/boss.ts'
+import { assertDirect } from '../src/listener.ts'
+
+export type MigrateOptions = {
+  /** Must be a direct connection: what keeps two migrations apart is a session's lock. */
+  connectionString: string
+  log?: (line: string) => void
+  sqlDir?: string
+  lockTimeout?: string
+  queues?: { name: string; options?: Omit<Queue, 'name'> }[]
+}
+
+type File = { id: number; name: string; text: string; checksum: string }
+
+const lockAttempts = 10
+const pgBossSchema: number = createRequire(import.meta.url)('pg-boss/package.json').pgboss.schema
+
+/**
+ * Brings a database to what this code needs: migrations that it lacks, then pg-boss's schema and queues, then functions, views
+ * and roles if any of them changed. Any number may run at once, one works and the others find nothing to do. A database that a
+ * newer release has migrated is left as it is.
+ * @throws {Error} naming the file at fault; each file is applied whole or not at all
+ */
+export const migrate = async (options: MigrateOptions) => {
+  const { connectionString, log = () => {}, sqlDir = fileURLToPath(new URL('../sql', import.meta.url)), lockTimeout = '5s' } = options
+  const { queues = ourQueues } = options
+  const migrations = filesIn(join(sqlDir, 'migrations'))
+  const sources = [...filesIn(join(sqlDir, 'functions')), ...filesIn(sqlDir, ['views.sql', 'roles.sql'])]
+  await assertDirect({ databaseUrl: connectionString, listenUrl: connectionString })
+  const client = new pg.Client({ connectionString, application_name: 'pgcue migrate' })
+  client.on('error', () => {}) // the statement under way fails with it
+  client.on('notice', ({ message = '' }) => message.endsWith('skipping') || log(message))
+  await client.connect()
+  try {
+    await requireVersion(client)
+    await client.query(`set search_path = pg_catalog, pg_temp; set statement_timeout = 0; set idle_in_transaction_session_timeout = 0`)
+    await client.query("select pg_advisory_lock(hashtext('pgcue migrate'))")
+    await client.query("select set_config('lock_timeout', $1, false)", [lockTimeout])
+    const applied = await readLedger(client)
+
+    const newest = migrations.at(-1)?.id ?? 0
+    if ([...applied.keys()].some(id => id > newest)) return log('The database was migrated by a newer release; it is left as it is')
+
+    for (const file of migrations) {
+      const checksum = applied.get(file.id)
+      if (checksum === file.checksum) continue
+      if (checksum !== undefined)
+        throw new Error(`${file.name} was edited after it had been applied; undo that, and put the change into a new migration`)
+      await applyMigration(client, file, log)
+    }
+
+    const stamp = hash(JSON.stringify([newest, pgBossSchema, queues, sources.map(source => [source.name, source.checksum])]))
+    if (applied.get(0) !== stamp) {
+      await prepareQueues(client, queues)
+      await retryLocked(() => reload(client, sources, stamp), log)
+      log('Loaded functions, views and roles')
+    }
+    const { rows } = await client.query("select to_regproc('cue.maintain_partitions') is not null as there")
+    if (rows[0].there) await client.query('select cue.maintain_partitions()')
+  } finally {
+    await client.end()
+  }
+}
+
+const hash = (text: string) => createHash('sha256').update(text).digest('hex')
+
+const filesIn = (
+  dir: string,
+  names = readdirSync(dir)
+    .filter(name => name.endsWith('.sql'))
+    .sort()
+): File[] =>
+  names.map(name => {
+    const text = readFileSync(join(dir, name), 'utf8')
+    return { id: Number.parseInt(name, 10), name, text, checksum: hash(text) }
+  })
+
+const requireVersion = async (client: pg.Client) => {
+  const { rows } = await client.query(
+    "select current_setting('server_version_num')::int / 10000 as major, current_setting('server_version') as name"
+  )
+  if (rows[0].major < 15 || rows[0].major > 18)
+    throw new Error(`DATABASE_URL must name a PostgreSQL of version 15 to 18, not ${rows[0].name}`)
+}
+
+/** What has been applied, as checksums by id. Id 0 is the stamp of all that is reloaded. */
+const readLedger = async (client: pg.Client): Promise<Map<number, string>> => {
+  // Asked first, since `if not exists` wants the right to create even where the schema is there.
+  const { rows } = await client.query(
+    "select to_regclass('cue.migrations') is not null as there, to_regnamespace('cue') is not null as schema"
+  )
+  if (!rows[0].there)
+    await client.query(`begin;
+      ${rows[0].schema ? '' : 'create schema cue;'}
+      create table cue.migrations (id int primary key, name text not null, checksum text not null, applied_at timestamptz not null default now());
+      comment on table cue.migrations is 'What scripts/migrate.ts has applied. Row 0 stands for all that is reloaded: functions, views, roles, queues.';
+      comment on column cue.migrations.id is 'The number its file name begins with.';
+      comment on column cue.migrations.name is 'The file.';
+      comment on column cue.migrations.checksum is 'SHA-256 of its content.';
+      comment on column cue.migrations.applied_at is 'When it was applied.';
+      commit`)
+  const ledger = await client.query('select id, checksum from cue.migrations')
+  return new Map(ledger.rows.map(row => [row.id, row.checksum]))
+}
+
+const record = (client: pg.Client, id: number, name: string, checksum: string) =>
+  client.query(
+    `insert into cue.migrations (id, name, checksum) values ($1, $2, $3)
+     on conflict (id) do update set name = excluded.name, checksum = excluded.checksum, applied_at = now()`,
+    [id, name, checksum]
+  )
+
+const inTransaction = async (client: pg.Client, work: () => Promise<unknown>) => {
+  await client.query('begin')
+  try {
+    await work()
+    await client.query('commit')
+  } catch (error) {
+    await client.query('rollback')
+    throw error
+  }
+}
+
+const applyMigration = async (client: pg.Client, file: File, log: (line: string) => void) => {
+  const work = async () => {
+    await run(client, file)
+    await record(client, file.id, file.name, file.checksum)
+  }
+  await retryLocked(() => inTransaction(client, work), log)
+  log(`Applied ${file.name}`)
+}
+
+const reload = (client: pg.Client, sources: File[], stamp: string) =>
+  inTransaction(client, async () => {
+    // Functions may name each other in any order: bodies are checked when all of them are there.
+    await client.query('set local check_function_bodies = off')
+    for (const source of sources) await run(client, source)
+    await client.query('set local check_function_bodies = on')
+    await client.query(`
+      select case l.lanname when 'sql' then fmgr_sql_validator(p.oid) when 'plpgsql' then plpgsql_validator(p.oid) end
+        from pg_proc p join pg_language l on l.oid = p.prolang
+       where p.pronamespace = 'cue'::regnamespace`)
+    await record(client, 0, 'functions, views, roles, queues', stamp)
+  })
+
+/** A statement that would wait for a lock keeps others waiting behind it: it gives up early, and tries again. */
+const retryLocked = async (work: () => Promise<unknown>, log: (line: string) => void) => {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await work()
+    } catch (error) {
+      if ((error as pg.DatabaseError).code !== '55P03' || attempt === lockAttempts) throw error
+      log(`${(error as Error).message}; trying again`)
+      await delay(1000)
+    }
+  }
+}
+
+/** Runs a file, and tells where in it an error is. */
+const run = async (client: pg.Client, file: File) => {
+  try {
+    await client.query(file.text)
+  } catch (error) {
+    const { message, position } = error as pg.DatabaseError
+    const line = position ? `:${file.text.slice(0, Number(position)).split('\n').length}` : ''
+    throw Object.assign(error as Error, { message: `${file.name}${line}: ${message}` })
+  }
+}
+
+/** pg-boss makes and migrates its own schema, on our connection and so under our lock. */
+const prepareQueues = async (client: pg.Client, queues: NonNullable<MigrateOptions['queues']>) => {
+  const db = { executeSql: (text: string, values?: unknown[]) => client.query(text, values) }
+  const boss = new PgBoss({ db, schema: 'pgboss', supervise: false, schedule: false })
+  boss.on('error', () => {}) // what fails here is thrown as well
+  await boss.start()
+  try {
+    const known = new Map((await boss.getQueues()).map(queue => [queue.name, queue]))
+    for (const { name, options = {} } of queues) {
+      const { policy, partition, ...changeable } = options
+      if (!known.has(name)) await boss.createQueue(name, options)
+      else if (Object.keys(changeable).length) await boss.updateQueue(name, changeable)
+    }
+  } finally {
+    await boss.stop({ graceful: false })
+  }
+}
+
+if (import.meta.main) {
+  const connectionString = process.env.LISTEN_URL || process.env.DATABASE_URL
+  try {
+    if (!connectionString) throw new Error('DATABASE_URL is required')
+    await migrate({ connectionString, log: line => console.log(line) })
+  } catch (error) {
+    console.error((error as Error).message)
+    process.exitCode = 1
+  }
+}

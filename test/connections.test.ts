@@ -1,0 +1,87 @@
+import t from 'tap'
+import { connectDirect, createPool, startDatabase } from '../src/database.ts'
+import { createDatabase, testConfig } from './database.ts'
+import { eventually } from './eventually.ts'
+
+const { config, pool, url } = await createDatabase(t, { migrated: false })
+const pidOf = async (client: { query: (text: string) => Promise<{ rows: { pid: number }[] }> }) =>
+  (await client.query('select pg_backend_pid() as pid')).rows[0]!.pid
+
+t.test('values are read as what they mean', async t => {
+  const { rows } = await pool.query(`
+    select 9007199254740991::int8 as count, null::int8 as nothing, array[1, null, 3]::int8[] as counts, array[1, 2]::int[] as numbers,
+           '2030-01-01T09:00:00.123Z'::timestamptz as instant, '2030-01-01'::date as day,
+           '{"a": [1]}'::jsonb as object, '00000000-0000-7000-8000-000000000000'::uuid as id, '1.10'::numeric as amount`)
+  t.same(rows, [
+    {
+      count: 9007199254740991,
+      nothing: null,
+      counts: [1, null, 3],
+      numbers: [1, 2],
+      instant: new Date('2030-01-01T09:00:00.123Z'),
+      day: '2030-01-01',
+      object: { a: [1] },
+      id: '00000000-0000-7000-8000-000000000000',
+      amount: '1.10'
+    }
+  ])
+  t.type(rows[0].count, 'number')
+})
+
+t.test('connections of the pool and direct ones have a fixed search_path and time limits', async t => {
+  const settings = `select current_setting('search_path') as path, current_setting('statement_timeout') as statement,
+    current_setting('idle_in_transaction_session_timeout') as idle`
+  const expected = [{ path: 'pg_catalog, pg_temp', statement: '30s', idle: '10s' }]
+  t.same((await pool.query(settings)).rows, expected)
+  const client = await connectDirect(config)
+  t.teardown(() => client.end())
+  t.same((await client.query(settings)).rows, expected)
+})
+
+t.test('PG_POOL_MAX bounds the pool', async t => {
+  const small = createPool(testConfig(url, { PG_POOL_MAX: '2' }), { name: 'small' })
+  t.teardown(() => small.end())
+  await Promise.all(Array.from({ length: 10 }, () => small.query('select 1')))
+  t.equal(small.totalCount, 2)
+})
+
+t.test('a lost idle connection is told and replaced', async t => {
+  const errors: Error[] = []
+  const own = createPool(config, { name: 'idle', onError: error => errors.push(error) })
+  t.teardown(() => own.end())
+  const pid = await pidOf(own)
+  await pool.query('select pg_terminate_backend($1)', [pid])
+  await eventually(() => errors.length)
+  t.not(await pidOf(own), pid)
+})
+
+t.test('a connection lost between two statements of a transaction fails the next one, and only that', async t => {
+  const own = createPool(config, { name: 'busy' })
+  t.teardown(() => own.end())
+  const client = await own.connect()
+  await client.query('begin')
+  const gone = new Promise(resolve => client.once('end', () => resolve(true)))
+  await pool.query('select pg_terminate_backend($1)', [await pidOf(client)])
+  await gone
+  await t.rejects(client.query('select 1'))
+  client.release(true)
+  t.same((await own.query('select 1 as n')).rows, [{ n: 1 }])
+})
+
+t.test('a lost direct connection is told once, with the reason', async t => {
+  const reasons: string[] = []
+  const client = await connectDirect(config, { onLost: error => reasons.push(error.message) })
+  const gone = new Promise(resolve => client.once('end', () => resolve(true)))
+  await pool.query('select pg_terminate_backend($1)', [await pidOf(client)])
+  await gone
+  t.same(reasons, ['terminating connection due to administrator command'])
+  const quiet = await connectDirect(config, { onLost: error => reasons.push(error.message) })
+  await quiet.end()
+  t.equal(reasons.length, 1, 'ending it is not losing it')
+})
+
+t.test('with DATABASE_URL there is no server to start', async t => {
+  const database = await startDatabase(config)
+  t.equal(database.config, config)
+  await t.resolves(database.stop())
+})

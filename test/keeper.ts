@@ -1,0 +1,44 @@
+/**
+ * Runs the tests' PostgreSQL in the background and stops it when nobody has been connected for a while, so that one server
+ * serves a whole run, single files run by hand, and runs side by side, and none is left over.
+ * Usage: node test/keeper.ts <directory> [<bin directory>]
+ */
+import { renameSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import pg from 'pg'
+import { startEmbedded } from '../src/embedded-postgres.ts'
+
+const idleMs = 120_000
+const [dir, binDir] = process.argv.slice(2) as [string, string | undefined]
+
+const start = () =>
+  startEmbedded({
+    dataDir: dir,
+    binDir,
+    durable: false, // nothing here is worth a sync, and a damaged directory is made anew
+    settings: { max_connections: '300', autovacuum: 'off', wal_level: 'minimal', max_wal_senders: '0', checkpoint_timeout: '1h' }
+  })
+
+const embedded = await start().catch(error => {
+  if (/is in use/.test(error.message)) process.exit(0) // another keeper was first
+  rmSync(join(dir, 'postgres'), { recursive: true, force: true })
+  return start()
+})
+const url = embedded.url.replace(/pgcue$/, 'postgres')
+const state = join(dir, 'server.json')
+writeFileSync(`${state}.new`, JSON.stringify({ url }), { mode: 0o600 })
+renameSync(`${state}.new`, state)
+
+const client = new pg.Client({ connectionString: url, application_name: 'pgcue keeper' })
+await client.connect()
+for (let quietSince = Date.now(); Date.now() - quietSince < idleMs; await delay(5000)) {
+  const { rows } = await client.query(
+    `select count(*)::int as others from pg_stat_activity
+      where backend_type = 'client backend' and application_name not in ('pgcue keeper', 'pgcue owner')`
+  )
+  if (rows[0].others > 0) quietSince = Date.now()
+}
+rmSync(state)
+await client.end()
+await embedded.stop()

@@ -1,0 +1,98 @@
+/**
+ * The tests' server and its template database, both made by the first test that wants a database: within a run of all, or of
+ * one file, or of several side by side.
+ *
+ *   TEST_DATABASE_URL=postgres://…             use this server (its user must be allowed to create databases)
+ *   TEST_POSTGRES_BIN=/usr/lib/postgresql/15/bin   run these programs instead of the packaged PostgreSQL 18
+ *
+ * Otherwise a PostgreSQL of this checkout runs in the background without fsync, and stops two minutes after its last client.
+ */
+import { spawn } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { mkdirSync, openSync, readdirSync, readFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import pg from 'pg'
+import { migrate } from '../scripts/migrate.ts'
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+const binDir = process.env.TEST_POSTGRES_BIN
+const limitMs = 60_000
+
+export type Admin = { client: pg.Client; urlOf: (database: string) => string; end: () => Promise<void> }
+
+/** A connection to the server's database postgres, or to the one that TEST_DATABASE_URL names; starts the server if need be. */
+export const connectAdmin = async (): Promise<Admin> => {
+  if (process.env.TEST_DATABASE_URL) return connect(process.env.TEST_DATABASE_URL)
+  const dir = join(tmpdir(), `pgcue-test-${hash(`${root} ${binDir ?? ''} ${process.getuid?.()}`).slice(0, 8)}`)
+  let nextStart = 0
+  for (const end = Date.now() + limitMs; ; await delay(50)) {
+    try {
+      return await connect(JSON.parse(readFileSync(join(dir, 'server.json'), 'utf8')).url)
+    } catch (error) {
+      if (Date.now() > end) throw new Error(`the tests' PostgreSQL does not start, see ${dir}: ${(error as Error).message}`)
+    }
+    if (Date.now() < nextStart) continue
+    nextStart = Date.now() + 10_000
+    startKeeper(dir)
+  }
+}
+
+const connect = async (connectionString: string): Promise<Admin> => {
+  const client = new pg.Client({ connectionString, application_name: 'pgcue test' })
+  client.on('error', () => {})
+  await client.connect()
+  const urlOf = (database: string) => Object.assign(new URL(connectionString), { pathname: database }).href
+  return { client, urlOf, end: () => client.end() }
+}
+
+const startKeeper = (dir: string) => {
+  mkdirSync(dir, { recursive: true, mode: 0o755 })
+  const log = openSync(join(dir, 'keeper.log'), 'a')
+  const args = [fileURLToPath(new URL('keeper.ts', import.meta.url)), dir, ...(binDir ? [binDir] : [])]
+  // Without tap's environment, which would have its loaders follow into the background.
+  const env = { PATH: process.env.PATH, TMPDIR: process.env.TMPDIR }
+  spawn(process.execPath, args, { cwd: root, env, detached: true, stdio: ['ignore', log, log] }).unref()
+}
+
+const hash = (text: string) => createHash('sha256').update(text).digest('hex')
+
+const templateName = () => {
+  const sql = readdirSync(join(root, 'sql'), { recursive: true, encoding: 'utf8' }).filter(
+    name => name.endsWith('.sql') && name !== 'schema.sql'
+  )
+  const files = [...sql.sort().map(name => join('sql', name)), 'scripts/migrate.ts', 'src/boss.ts', 'node_modules/pg-boss/package.json']
+  return `template_${hash(files.map(name => `${name} ${readFileSync(join(root, name), 'utf8')}`).join()).slice(0, 12)}`
+}
+
+/** The name of a migrated database to clone, made once for what sql/ is now, whoever asks first. */
+export const prepareTemplate = async ({ client, urlOf }: Admin): Promise<string> => {
+  const name = templateName()
+  const exists = async () => Boolean((await client.query('select from pg_database where datname = $1', [name])).rowCount)
+  if (await exists()) return name
+  await client.query("select pg_advisory_lock(hashtext('pgcue template'))")
+  try {
+    if (await exists()) return name
+    const draft = `${name}_draft`
+    await client.query(`drop database if exists ${draft} with (force)`)
+    await client.query(`create database ${draft}`)
+    await migrate({ connectionString: urlOf(draft) })
+    await client.query(`alter database ${draft} rename to ${name}`)
+    await sweep(client)
+    return name
+  } finally {
+    await client.query("select pg_advisory_unlock(hashtext('pgcue template'))")
+  }
+}
+
+// Templates of former versions, and databases that failed or killed tests kept, after an hour.
+const sweep = async (client: pg.Client) => {
+  const { rows } = await client.query(
+    `select datname as name from pg_database
+      where datname ~ '^test_[0-9]+_' and split_part(datname, '_', 2)::bigint < extract(epoch from now()) - 3600
+         or datname in (select datname from pg_database where datname ~ '^template_[0-9a-f]{12}$' order by oid desc offset 5)`
+  )
+  for (const { name } of rows) await client.query(`drop database if exists ${pg.escapeIdentifier(name)}`).catch(() => {}) // in use
+}
