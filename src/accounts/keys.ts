@@ -1,0 +1,63 @@
+// API keys as text: made, checked, hashed, and encrypted where they must be shown again. Nothing here knows the database.
+import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto'
+import { crc32 } from 'node:zlib'
+
+const PREFIX = 'svc_sk_'
+const RANDOM_LENGTH = 32
+const CHECK_LENGTH = 6
+const DIGITS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
+const FORM = new RegExp(`^${PREFIX}[0-9A-Za-z]{${RANDOM_LENGTH + CHECK_LENGTH}}$`)
+
+/** A new key: `svc_sk_`, 32 random digits of base 62, and the CRC-32 of all that as six more. */
+export const createKey = (): string => {
+  let key = PREFIX
+  while (key.length < PREFIX.length + RANDOM_LENGTH) {
+    // Of a byte's 256 values only 4 × 62 are used, or some digits would come more often than others.
+    for (const byte of randomBytes(RANDOM_LENGTH)) if (byte < 248 && key.length < PREFIX.length + RANDOM_LENGTH) key += DIGITS[byte % 62]
+  }
+  return key + checkDigits(key)
+}
+
+/** Whether a text has the form of a key and its check digits are right, so that one mistyped is refused without a look-up. */
+export const isKey = (text: string): boolean => FORM.test(text) && text.endsWith(checkDigits(text.slice(0, -CHECK_LENGTH)))
+
+/** What is stored of a key to know it again: its SHA-256. A key is random enough not to need a slow hash. */
+export const hashKey = (key: string): Buffer => createHash('sha256').update(key).digest()
+
+/** What of a key may be shown: its first 12 characters. */
+export const keyPrefix = (key: string): string => key.slice(0, 12)
+
+const checkDigits = (text: string): string => {
+  let digits = ''
+  for (let rest = crc32(text); digits.length < CHECK_LENGTH; rest = Math.floor(rest / 62)) digits = DIGITS[rest % 62] + digits
+  return digits
+}
+
+/**
+ * Encrypts a key's text with AES-256-GCM under the first of the encryption keys: `id.nonce.text.tag`, the last three in base64.
+ *
+ * @param encryptionKeys 32 bytes each
+ */
+export const encryptKey = (encryptionKeys: readonly Buffer[], key: string): string => {
+  const nonce = randomBytes(12)
+  const cipher = createCipheriv('aes-256-gcm', encryptionKeys[0]!, nonce)
+  const text = Buffer.concat([cipher.update(key, 'utf8'), cipher.final()])
+  return [encryptionKeyId(encryptionKeys[0]!), ...[nonce, text, cipher.getAuthTag()].map(part => part.toString('base64'))].join('.')
+}
+
+/** The text that was encrypted under one of the encryption keys, or undefined when that one is gone or the text was tampered with. */
+export const decryptKey = (encryptionKeys: readonly Buffer[], encrypted: string): string | undefined => {
+  const [id, ...parts] = encrypted.split('.')
+  const encryptionKey = encryptionKeys.find(candidate => encryptionKeyId(candidate) === id)
+  const [nonce, text, tag] = parts.map(part => Buffer.from(part, 'base64'))
+  if (!encryptionKey || !nonce || !text || !tag) return undefined
+  try {
+    const decipher = createDecipheriv('aes-256-gcm', encryptionKey, nonce, { authTagLength: 16 }).setAuthTag(tag)
+    return Buffer.concat([decipher.update(text), decipher.final()]).toString()
+  } catch {
+    return undefined
+  }
+}
+
+/** Names an encryption key without telling anything about it: the beginning of its SHA-256. */
+export const encryptionKeyId = (encryptionKey: Buffer): string => createHash('sha256').update(encryptionKey).digest('hex').slice(0, 8)

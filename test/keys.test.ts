@@ -1,0 +1,99 @@
+import { randomBytes } from 'node:crypto'
+import t from 'tap'
+import { createKey, decryptKey, encryptionKeyId, encryptKey, hashKey, isKey, keyPrefix } from '../src/accounts/keys.ts'
+
+/** CRC-32 (IEEE) by its definition, a bit at a time. */
+const slowCrc32 = (text: string): number => {
+  let crc = 0xffffffff
+  for (const byte of Buffer.from(text)) {
+    crc ^= byte
+    for (let bit = 0; bit < 8; bit++) crc = (crc >>> 1) ^ (crc & 1 ? 0xedb88320 : 0)
+  }
+  return (crc ^ 0xffffffff) >>> 0
+}
+
+const digits = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
+
+t.test('a key is svc_sk_, 32 random digits and the CRC-32 of all before as 6 more', async t => {
+  for (let i = 0; i < 200; i++) {
+    const key = createKey()
+    t.match(key, /^svc_sk_[0-9A-Za-z]{38}$/)
+    const check = [...key.slice(-6)].reduce((sum, digit) => sum * 62 + digits.indexOf(digit), 0)
+    t.equal(check, slowCrc32(key.slice(0, -6)))
+    t.ok(isKey(key))
+  }
+})
+
+t.test('keys that were given out once stay keys', async t => {
+  t.ok(isKey('svc_sk_0123456789ABCDEFGHIJKLMNOPQRSTUV2blZok'))
+})
+
+t.test('a check number with leading zeros keeps its six digits', async t => {
+  const bodies = Array.from({ length: 10_000 }, (_, i) => `svc_sk_${String(i).padStart(32, '0')}`)
+  const body = bodies.find(body => slowCrc32(body) < 62 ** 4)!
+  let check = ''
+  for (let rest = slowCrc32(body); check.length < 6; rest = Math.floor(rest / 62)) check = digits[rest % 62] + check
+  t.match(check, /^00/)
+  t.ok(isKey(body + check))
+})
+
+t.test('every digit of a key is about as frequent as any other', async t => {
+  const counts = new Map<string, number>()
+  const keys = 4000
+  for (let i = 0; i < keys; i++) for (const digit of createKey().slice(7, 39)) counts.set(digit, (counts.get(digit) ?? 0) + 1)
+  t.equal(counts.size, 62)
+  const expected = (keys * 32) / 62
+  // Six standard deviations: a fair generator fails once in many millions of runs, one that takes bytes modulo 62 always.
+  for (const [digit, count] of counts) t.ok(Math.abs(count - expected) < 6 * Math.sqrt(expected), `${digit}: ${count}`)
+})
+
+t.test('a key with any one character mistyped, two exchanged, or one missing is no key', async t => {
+  const key = createKey()
+  for (let i = 0; i < key.length; i++) {
+    const other = key[i] === 'x' ? 'y' : 'x'
+    t.notOk(isKey(key.slice(0, i) + other + key.slice(i + 1)), `character ${i} replaced`)
+    t.notOk(isKey(key.slice(0, i) + key.slice(i + 1)), `character ${i} left out`)
+    if (i > 0 && key[i] !== key[i - 1]) {
+      t.notOk(isKey(key.slice(0, i - 1) + key[i] + key[i - 1] + key.slice(i + 1)), `characters ${i - 1} and ${i} exchanged`)
+    }
+  }
+  for (const text of ['', 'svc_sk_', `${key}\n`, ` ${key}`, key.toLowerCase(), `${key}0`]) t.notOk(isKey(text))
+})
+
+t.test('what is stored and shown of a key does not give it away', async t => {
+  const key = createKey()
+  t.equal(keyPrefix(key), key.slice(0, 12))
+  t.equal(hashKey(key).length, 32)
+  t.same(hashKey(key), hashKey(key))
+  t.not(hashKey(key).toString('hex'), hashKey(createKey()).toString('hex'))
+})
+
+t.test('the first encryption key encrypts, all decrypt, and one that is gone leaves nothing to read', async t => {
+  const [older, newer, newest] = [randomBytes(32), randomBytes(32), randomBytes(32)]
+  const key = createKey()
+  const encrypted = encryptKey([newer, older], key)
+  t.equal(encrypted.split('.')[0], encryptionKeyId(newer))
+  t.notOk(encrypted.includes(key))
+  t.equal(decryptKey([newer], encrypted), key)
+  t.equal(decryptKey([newest, older, newer], encrypted), key)
+  t.equal(decryptKey([newest, older], encrypted), undefined)
+  t.not(encryptKey([newer], key), encrypted, 'a nonce is used once')
+})
+
+t.test('an encrypted key that was tampered with, or is none, does not decrypt', async t => {
+  const encryptionKeys = [randomBytes(32)]
+  const parts = encryptKey(encryptionKeys, createKey()).split('.')
+  for (const i of [1, 2, 3]) {
+    const changed = Buffer.from(parts[i]!, 'base64')
+    changed[0]! ^= 1
+    t.equal(decryptKey(encryptionKeys, parts.with(i, changed.toString('base64')).join('.')), undefined)
+    t.equal(decryptKey(encryptionKeys, parts.with(i, '').join('.')), undefined)
+    t.equal(decryptKey(encryptionKeys, parts.slice(0, i).join('.')), undefined)
+  }
+  t.equal(
+    decryptKey(encryptionKeys, parts.with(3, Buffer.from(parts[3]!, 'base64').subarray(0, 4).toString('base64')).join('.')),
+    undefined,
+    'a short tag'
+  )
+  t.equal(decryptKey(encryptionKeys, ''), undefined)
+})
