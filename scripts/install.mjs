@@ -1,0 +1,57 @@
+// Runs before `npm start`, `npm test` and the like, on whatever Node the machine has: installs what the lock file says unless it is
+// there already. What runs after it, runs on the Node that this installs.
+import { spawnSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { delimiter, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+const modules = join(root, 'node_modules')
+const stamp = join(modules, '.installed')
+const node = join(modules, '.bin', 'node')
+const lock = readFileSync(join(root, 'package-lock.json'), 'utf8')
+const wanted = createHash('sha256').update(`${process.platform} ${process.arch} ${lock}`).digest('hex')
+
+const read = file => (existsSync(file) ? readFileSync(file, 'utf8') : '')
+
+/** Whether somebody's own `npm install` left exactly what the lock file says. */
+const matches = () => {
+  const there = JSON.parse(read(join(modules, '.package-lock.json')) || '{}').packages ?? {}
+  return Object.entries(JSON.parse(lock).packages).every(
+    ([path, { version, optional }]) => path === '' || (there[path] ? there[path].version === version : optional)
+  )
+}
+
+const install = () => {
+  console.log('Installing the packages of package-lock.json …')
+  // Not the Node and npm in node_modules, which are about to be replaced.
+  const path = (process.env.PATH ?? '')
+    .split(delimiter)
+    .filter(dir => !dir.includes('node_modules'))
+    .join(delimiter)
+  const options = ['--include=dev', '--ignore-scripts=false', '--no-audit', '--no-fund', '--loglevel=error']
+  const { status, error } = spawnSync('npm', ['ci', ...options], {
+    cwd: root,
+    env: { ...process.env, PATH: path },
+    stdio: ['ignore', 'ignore', 'inherit'],
+    shell: process.platform === 'win32'
+  })
+  if (status !== 0) fail(`npm ci failed${error ? `: ${error.message}` : ''}; see above`)
+}
+
+const fail = message => {
+  console.error(message)
+  process.exit(1)
+}
+
+if (read(stamp) !== wanted || !existsSync(node)) {
+  if (!existsSync(node) || !matches()) install()
+  const run = args => spawnSync(node, args, { cwd: root, encoding: 'utf8' })
+  if (!run(['-v']).stdout?.startsWith('v24.'))
+    fail('The package "node" has no Node 24 here: its install script did not run, or knows no binary for this machine')
+  // tap puts its plugins together, as .taprc names them; the first run of the tests would do it too, and fail.
+  const { status, stderr } = run([join(modules, 'tap', 'dist', 'esm', 'run.mjs'), 'build'])
+  if (status !== 0) fail(`tap build failed: ${stderr}`)
+  writeFileSync(stamp, wanted)
+}
