@@ -4,6 +4,8 @@
  * spread into one object. What is undefined keeps its default. `now` is passed only where a clock was given, which tests do.
  */
 import type { QueryConfig, QueryResult } from 'pg'
+import type { Admission, Scope } from './accounts/admission.ts'
+import type { Plan } from './config.ts'
 
 /** A pool, or one connection. */
 export type Queryable = { query: (query: QueryConfig) => Promise<QueryResult> }
@@ -65,7 +67,22 @@ type Results = {
   bodies: (string | null)[]
   ended_flights?: number[]
 }
+/** How the service fares; counts stop at 10,000. */
+export type ServiceHealth = {
+  last_seen_at: Date | null
+  lateness_ms: number | null
+  replicas: number
+  pending: number
+  retrying: number
+  delivering: number
+  pending_worker: number
+  oldest_pending_at: Date | null
+}
+
 type Account = { account_id: string }
+/** Who does something to an account, for its audit log. */
+type Actor = Account & { actor: string; ip: string }
+type NewKey = { key_hash: Buffer; prefix: string }
 
 /** What each function takes, as the catalog has it. `[]` returns rows, without it the single value or nothing. */
 export const signatures = {
@@ -94,6 +111,24 @@ export const signatures = {
   lose_attempts: 'execution_ids flight_id error now',
   next_wakes: '',
   requeue_attempts: 'limit now',
+  admit: 'key_hash execution_id address scope limited now',
+  allow: 'subject limit window now',
+  register: 'email key_hash prefix ciphertext address ip now',
+  update_account: 'account_id changes actor ip now',
+  webhook_secret: 'account_id',
+  regenerate_webhook_secret: 'account_id overlap_seconds actor ip now',
+  alert_webhook_secret: 'account_id actor ip now',
+  regenerate_alert_webhook_secret: 'account_id overlap_seconds actor ip now',
+  create_key: 'account_id label key_hash prefix scopes actor ip now',
+  rename_key: 'account_id key_id label actor ip now',
+  revoke_key: 'account_id key_id actor ip now',
+  regenerate_key: 'account_id key_hash prefix ciphertext actor ip now',
+  reveal_key: 'account_id encryption_key_ids actor ip now',
+  prune_accounts: 'now',
+  executions_used: 'account_id now',
+  store_echo: 'token payload headers address now',
+  read_echo: 'token now',
+  service_health: 'now',
   set_plans: 'plans',
   fold_usage: 'now',
   maintain_partitions: 'months now',
@@ -202,6 +237,35 @@ export const createFunctions = (db: Queryable, clock?: () => Date) => {
     loseAttempts: value<{ execution_ids: string[]; flight_id: number; error: string }, number>('lose_attempts'),
     nextWakes: row<object, { waiting_at: Date | null; deadline_at: Date | null }>('next_wakes'),
     requeueAttempts: value<{ limit?: number }, number>('requeue_attempts'),
+
+    admit: row<
+      { key_hash: Buffer | null; execution_id: string | null; address: string; scope: Scope | 'any' | null; limited?: boolean },
+      Admission
+    >('admit'),
+    allow: row<
+      { subject: string; limit: number; window?: string },
+      { allowed: boolean; remaining: number; reset_at: Date; retry_after: number | null }
+    >('allow'),
+    register: row<
+      NewKey & { email: string; ciphertext: string; address: string | null; ip: string },
+      { id: string; email: string; plan: Plan }
+    >('register'),
+    updateAccount: value<Actor & { changes: object }>('update_account'),
+    webhookSecret: value<Account, string>('webhook_secret'),
+    regenerateWebhookSecret: value<Actor & { overlap_seconds?: number }, string>('regenerate_webhook_secret'),
+    alertWebhookSecret: value<Actor, string>('alert_webhook_secret'),
+    regenerateAlertWebhookSecret: value<Actor & { overlap_seconds?: number }, string>('regenerate_alert_webhook_secret'),
+    createKey: value<Actor & NewKey & { label: string; scopes?: Scope[] }, string>('create_key'),
+    renameKey: value<Actor & { key_id: string; label: string }>('rename_key'),
+    revokeKey: value<Actor & { key_id: string }, Date>('revoke_key'),
+    regenerateKey: value<Actor & NewKey & { ciphertext: string }, string>('regenerate_key'),
+    revealKey: row<Actor & { encryption_key_ids: string[] }, { key_prefix: string; ciphertext: string }>('reveal_key'),
+    pruneAccounts: value<object>('prune_accounts'),
+    executionsUsed: value<Account, number>('executions_used'),
+
+    storeEcho: value<{ token: string; payload: string; headers: object; address: string | null }>('store_echo'),
+    readEcho: row<{ token: string }, { payload: string; headers: Record<string, string>; received_at: Date } | undefined>('read_echo'),
+    serviceHealth: row<object, ServiceHealth>('service_health'),
 
     setPlans: value<{ plans: object }>('set_plans'),
     foldUsage: value<object, number>('fold_usage'),

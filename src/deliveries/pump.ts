@@ -1,0 +1,230 @@
+/**
+ * Takes attempts when there is room for them, sends them, and hands their results on. Room is of two kinds: a fast slot, given back when the
+ * receiver takes long, and a much larger bound on what stays open. Free room alternates between cues that come due and attempts that waited.
+ */
+import type { FastifyBaseLogger } from 'fastify'
+import type { BegunAttempt, Functions } from '../functions.ts'
+import type { Ahead, DueCue } from '../schedule/ahead.ts'
+import type { Flights } from './flights.ts'
+import type { AttemptResult, createResults } from './results.ts'
+import { reportIn, type WebhookClient, type WebhookRequest, type WebhookResult } from './webhook.ts'
+
+type Options = {
+  fn: Pick<Functions, 'takeDueCues' | 'beginWaiting' | 'nextWakes'>
+  ahead: Ahead
+  flights: Flights
+  results: ReturnType<typeof createResults>
+  client: WebhookClient
+  request: (attempt: BegunAttempt, now: number) => WebhookRequest
+  /** The database's clock, in epoch milliseconds. */
+  now: () => number
+  /** Fast slots. */
+  concurrency: number
+  missedAfter: string
+  /** Something changed that may allow or call for more: the engine takes another turn. */
+  onChange: () => void
+  onError: (error: unknown, doing: string) => void
+  log: Pick<FastifyBaseLogger, 'debug' | 'info'>
+}
+
+/** What may be open beyond the fast slots, and the share of it at which an account is not taken from any more. */
+const openAtMost = 5000
+const openPerAccount = openAtMost / 5
+/** An attempt still open after this gives its fast slot back. */
+const slowAfterMs = 200
+const batchSize = 100
+const takersAtMost = 2
+const pauseMs = 500
+
+export type Pump = ReturnType<typeof createPump>
+
+export const createPump = (options: Options) => {
+  const { fn, ahead, flights, results, client, request, now, concurrency, missedAfter, onChange, onError, log } = options
+  const onHand: BegunAttempt[] = []
+  const openOf = new Map<string, number>()
+  const sending = new Set<BegunAttempt>()
+  let fast = 0
+  let takers = 0
+  let waitingAt = 0
+  let pausedUntil = 0
+  let dueNext = true
+  let stopped = false
+  let lateness: number | null = null
+
+  const isFull = (account: string) => (openOf.get(account) ?? 0) >= openPerAccount
+
+  /** How many to take now: nothing while enough is on hand, or while what is open fills the second bound. */
+  const room = () => {
+    if (stopped || takers >= takersAtMost || onHand.length >= batchSize || performance.now() < pausedUntil) return 0
+    return Math.min(batchSize, openAtMost + concurrency - sending.size - onHand.length - takers * batchSize)
+  }
+
+  const take = () => {
+    for (let limit = room(); limit > 0; limit = room()) {
+      const waitingDue = waitingAt <= now()
+      const cues = dueNext || !waitingDue ? ahead.takeDue('send', limit, isWanted) : []
+      if (cues.length > 0) void taking(() => takeCues(cues))
+      else if (waitingDue) void taking(() => beginWaiting(limit))
+      else return
+      dueNext = cues.length === 0
+    }
+  }
+
+  const isWanted = (cue: DueCue) => !isFull(cue.account_id)
+
+  const taking = async (begin: () => Promise<BegunAttempt[]>) => {
+    takers++
+    const sentAt = performance.now()
+    try {
+      const attempts = await begin()
+      if (attempts.length > 0) flights.add(attempts[0]!.flight_id, attempts.length, sentAt)
+      for (const attempt of attempts) {
+        onHand.push(attempt)
+        openOf.set(attempt.account_id, (openOf.get(attempt.account_id) ?? 0) + 1)
+      }
+    } catch (error) {
+      // What was committed without our knowing lapses with its flight.
+      pausedUntil = performance.now() + pauseMs
+      setTimeout(onChange, pauseMs)
+      onError(error, 'taking attempts')
+    } finally {
+      takers--
+      onChange()
+    }
+  }
+
+  const takeCues = async (cues: DueCue[]) => {
+    const attempts = await fn.takeDueCues({
+      cue_ids: cues.map(cue => cue.cue_id),
+      versions: cues.map(cue => cue.version),
+      expected: cues.map(cue => cue.next_run),
+      next: cues.map(cue => cue.next),
+      missed_after: missedAfter
+    })
+    const time = now()
+    if (attempts.length > 0) lateness = Math.round(Math.max(0, time - cues[0]!.due))
+    const taken = new Set(attempts.map(attempt => attempt.cue_id))
+    for (const cue of cues) {
+      if (taken.has(cue.cue_id)) ahead.putBack(cue)
+      // Ours came a moment early for the database, or another replica has it: look again, for what is only just due.
+      else if (time - cue.due < 50) ahead.expect(cue.due)
+    }
+    return attempts
+  }
+
+  const beginWaiting = async (limit: number) => {
+    waitingAt = Number.POSITIVE_INFINITY
+    const full = [...openOf].filter(([, open]) => open >= openPerAccount).map(([account]) => account)
+    const attempts = await fn.beginWaiting({ limit, skip_accounts: full })
+    if (attempts.length === limit) expectWaiting(0)
+    else {
+      const next = (await fn.nextWakes({})).waiting_at?.getTime()
+      // Due and yet not begun: another replica is at it, or its account is full.
+      if (next !== undefined) expectWaiting(Math.max(next, now() + (attempts.length > 0 ? 10 : 250)))
+    }
+    return attempts
+  }
+
+  const expectWaiting = (at: number) => {
+    waitingAt = Math.min(waitingAt, at)
+  }
+
+  const send = () => {
+    while (onHand.length > 0 && fast < concurrency) {
+      const attempt = onHand.shift()!
+      if (flights.stands(attempt.flight_id)) void deliver(attempt)
+      else if (flights.has(attempt.flight_id)) {
+        // The lease is in doubt until the next extension.
+        onHand.unshift(attempt)
+        return
+      } else forget(attempt)
+    }
+  }
+
+  const deliver = async (attempt: BegunAttempt) => {
+    sending.add(attempt)
+    fast++
+    let isFast = true
+    const slowDown = setTimeout(() => {
+      isFast = false
+      fast--
+      onChange()
+    }, slowAfterMs)
+    const startedAt = now()
+    const result = await client.post(request(attempt, startedAt))
+    clearTimeout(slowDown)
+    if (isFast) fast--
+    // Given back meanwhile, when the engine stopped.
+    if (!sending.delete(attempt)) return
+    close(attempt)
+    results.add(attempt, resultOf(attempt, result, startedAt))
+    const level = result.ok ? 'debug' : 'info'
+    log[level](
+      { execution_id: attempt.execution_id, attempt: attempt.attempt, http_status: result.http_status, ms: result.duration_ms },
+      'attempt ended'
+    )
+    onChange()
+  }
+
+  const close = (attempt: BegunAttempt) => {
+    const open = openOf.get(attempt.account_id)! - 1
+    if (open === openPerAccount - 1) ahead.expect(now())
+    if (open > 0) openOf.set(attempt.account_id, open)
+    else openOf.delete(attempt.account_id)
+  }
+
+  const forget = (attempt: BegunAttempt) => {
+    close(attempt)
+    flights.end(attempt.flight_id, 1)
+  }
+
+  return {
+    /** Sends and takes what there is room for. */
+    turn: () => {
+      send()
+      take()
+    },
+    /** An attempt waits and is due at this instant, in epoch milliseconds. */
+    expectWaiting,
+    /** When a waiting attempt is due, as far as is known. */
+    get waitingAt() {
+      return waitingAt
+    },
+    /** Whether due cues of webhooks may be taken now. */
+    get hasRoom() {
+      return room() > 0
+    },
+    get open() {
+      return sending.size + onHand.length
+    },
+    /** How late the latest batch of cues was taken, in milliseconds. */
+    get lateness() {
+      return lateness
+    },
+    skipAccounts: () => [...openOf].filter(([, open]) => open >= openPerAccount).map(([account]) => account),
+
+    /** Takes nothing more, and waits until what is being sent has ended. Returns what was not sent, and what was still open at the signal. */
+    stop: async (signal: AbortSignal): Promise<{ unsent: BegunAttempt[]; open: BegunAttempt[] }> => {
+      stopped = true
+      const sleep = () => new Promise(resolve => setTimeout(resolve, 10))
+      while (takers > 0 && !signal.aborted) await sleep()
+      const unsent = onHand.splice(0)
+      for (const attempt of unsent) forget(attempt)
+      while (sending.size > 0 && !signal.aborted) await sleep()
+      const open = [...sending]
+      sending.clear()
+      return { unsent, open }
+    }
+  }
+}
+
+const resultOf = (attempt: BegunAttempt, result: WebhookResult, startedAt: number): AttemptResult => ({
+  started_at: startedAt,
+  duration_ms: result.duration_ms,
+  http_status: result.http_status,
+  body: result.body,
+  error: result.error,
+  retry_after_ms: result.retry_after_ms,
+  gone: result.gone,
+  reported: attempt.plain || !result.ok ? null : reportIn(result)
+})

@@ -1,0 +1,134 @@
+/**
+ * Writes results of attempts, in batches: what ends within a few milliseconds goes in one statement, at most two at a time. While the
+ * database is away results are held, and written when it is back; the attempt's number keeps one from being written twice.
+ */
+import { setTimeout as delay } from 'node:timers/promises'
+import type { FastifyBaseLogger } from 'fastify'
+import { isAway } from '../errors.ts'
+import type { BegunAttempt, Functions } from '../functions.ts'
+import type { Flights } from './flights.ts'
+
+/** What became of one attempt. Instants in epoch milliseconds of the database's clock. */
+export type AttemptResult = {
+  started_at: number
+  duration_ms: number
+  http_status: number | null
+  /** What of the answer is kept. */
+  body: string | null
+  /** A person's sentence; null means delivered. */
+  error: string | null
+  retry_after_ms: number | null
+  gone: boolean
+  /** What the answer itself reported, where an outcome is awaited. */
+  reported: { success: boolean; result: string | null; error: string | null } | null
+}
+
+type Ended = { attempt: BegunAttempt; result: AttemptResult }
+
+type Options = {
+  fn: Pick<Functions, 'finishAttempts' | 'settleAttempts'>
+  flights: Flights
+  /** Attempts that were written, or given up: their accounts' open deliveries. */
+  onWritten: () => void
+  log: Pick<FastifyBaseLogger, 'warn' | 'error'>
+}
+
+const batchSize = 150
+const waitMs = 4
+const writersAtMost = 2
+const retryMs = 500
+
+export const createResults = ({ fn, flights, onWritten, log }: Options) => {
+  const plain: Ended[] = []
+  const other: Ended[] = []
+  let writers = 0
+  let timer: NodeJS.Timeout | undefined
+
+  const flush = () => {
+    clearTimeout(timer)
+    timer = undefined
+    while (writers < writersAtMost && (plain.length > 0 || other.length > 0)) {
+      if (plain.length > 0) write(plain.splice(0, batchSize), finish)
+      else write(other.splice(0, batchSize), settle)
+    }
+  }
+
+  const write = async (batch: Ended[], statement: (batch: Ended[], endedFlights: number[]) => Promise<number>) => {
+    writers++
+    const endedFlights = endFlights(batch)
+    await keepWriting(batch, endedFlights, statement)
+    writers--
+    onWritten()
+    if (plain.length > 0 || other.length > 0) flush()
+  }
+
+  /** Tries until it is written. What cannot be written for its own sake is given up alone: its flight lapses, and says so in the log. */
+  const keepWriting = async (batch: Ended[], endedFlights: number[], statement: typeof finish): Promise<void> => {
+    for (;;) {
+      try {
+        await statement(batch, endedFlights)
+        return
+      } catch (error) {
+        if (isAway(error)) {
+          log.warn({ err: error, attempts: batch.length }, 'results are held until the database is back')
+          await delay(retryMs)
+        } else if (batch.length > 1) {
+          const half = batch.length >> 1
+          await keepWriting(batch.slice(0, half), [], statement)
+          await keepWriting(batch.slice(half), endedFlights, statement)
+          return
+        } else {
+          log.error({ err: error, execution_id: batch[0]!.attempt.execution_id }, 'a result could not be written')
+          return
+        }
+      }
+    }
+  }
+
+  const endFlights = (batch: Ended[]): number[] => {
+    const ended = new Map<number, number>()
+    for (const { attempt } of batch) ended.set(attempt.flight_id, (ended.get(attempt.flight_id) ?? 0) + 1)
+    return [...ended].filter(([id, count]) => flights.end(id, count)).map(([id]) => id)
+  }
+
+  const finish = (batch: Ended[], endedFlights: number[]) => fn.finishAttempts({ ...columns(batch), ended_flights: endedFlights })
+
+  const settle = (batch: Ended[], endedFlights: number[]) =>
+    fn.settleAttempts({
+      ...columns(batch),
+      errors: batch.map(({ result }) => result.error),
+      retry_after_ms: batch.map(({ result }) => result.retry_after_ms),
+      gone: batch.map(({ result }) => result.gone),
+      reported: batch.map(({ result }) => result.reported?.success ?? null),
+      reported_results: batch.map(({ result }) => result.reported?.result ?? null),
+      reported_errors: batch.map(({ result }) => result.reported?.error ?? null),
+      ended_flights: endedFlights
+    })
+
+  return {
+    add: (attempt: BegunAttempt, result: AttemptResult) => {
+      if (attempt.plain && result.error === null) plain.push({ attempt, result })
+      else other.push({ attempt, result })
+      if (plain.length >= batchSize || other.length >= batchSize) flush()
+      else timer ??= setTimeout(flush, waitMs)
+    },
+
+    /** Resolves when everything is written, or the signal ends the waiting. */
+    drained: async (signal: AbortSignal): Promise<void> => {
+      while ((writers > 0 || plain.length > 0 || other.length > 0) && !signal.aborted) {
+        flush()
+        await delay(5)
+      }
+    }
+  }
+}
+
+const columns = (batch: Ended[]) => ({
+  execution_ids: batch.map(({ attempt }) => attempt.execution_id),
+  attempts: batch.map(({ attempt }) => attempt.attempt),
+  cue_ids: batch.map(({ attempt }) => attempt.cue_id),
+  started_at: batch.map(({ result }) => new Date(result.started_at)),
+  duration_ms: batch.map(({ result }) => result.duration_ms),
+  http_status: batch.map(({ result }) => result.http_status),
+  bodies: batch.map(({ result }) => result.body)
+})

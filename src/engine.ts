@@ -1,0 +1,236 @@
+/**
+ * What fires and delivers in this replica. One turn does whatever can be done now; timers, notifications and ended deliveries ask for the next.
+ * Polling is the floor under the notifications, which may be lost.
+ */
+import { randomUUID } from 'node:crypto'
+import type { FastifyBaseLogger } from 'fastify'
+import { startJobs } from './boss.ts'
+import type { Clock } from './clock.ts'
+import { type Config, version } from './config.ts'
+import { createPool } from './database.ts'
+import type { AddressRules } from './deliveries/address.ts'
+import { createFlights } from './deliveries/flights.ts'
+import { startNotifications } from './deliveries/notifications.ts'
+import { createPump } from './deliveries/pump.ts'
+import { createRequests } from './deliveries/request.ts'
+import { createResults } from './deliveries/results.ts'
+import { deriveKey } from './deliveries/signature.ts'
+import { createWebhookClient } from './deliveries/webhook.ts'
+import { isAway } from './errors.ts'
+import { type BegunAttempt, createFunctions } from './functions.ts'
+import { startHousekeeping } from './housekeeping.ts'
+import { createListener } from './listener.ts'
+import { createAhead } from './schedule/ahead.ts'
+import { createFiring } from './schedule/firing.ts'
+
+/** Two that take, two that write results, one that looks, one that keeps leases. */
+const connections = 6
+const keepMs = 1000
+const recoverMs = 2000
+const beatMs = 5000
+/** Leases are taken over only by one whose own connection has stood this long: their holders had time to come back too. */
+const settledMs = 3000
+const stopMs = 20_000
+
+export type Engine = { stop: () => Promise<void> }
+type Options = {
+  config: Config
+  rules: AddressRules
+  clock: Clock
+  /** Opens an account's encrypted key. */
+  decryptKey: (ciphertext: string) => string | undefined
+  log: FastifyBaseLogger
+}
+
+/** Starts firing and delivering. Rejects when the database cannot be reached, or LISTEN_URL is no direct connection. */
+export const startEngine = async ({ config, rules, clock, decryptKey, log }: Options): Promise<Engine> => {
+  const id = randomUUID()
+  const pool = createPool(config, {
+    max: connections,
+    name: 'pgcue engine',
+    onError: error => log.warn({ err: error }, 'an idle connection was lost')
+  })
+  const fn = createFunctions(pool)
+  const missedAfter = `${config.missedAfterSeconds} seconds`
+  const client = createWebhookClient({ rules })
+  let stopped = false
+  let clockKnown = false
+  let deadlineAt = Number.POSITIVE_INFINITY
+  let beatAt = 0
+  let recoverAt = 0
+  let wakesAt = 0
+  const now = () => clock.now().getTime()
+
+  const onError = (error: unknown, doing: string) => {
+    if (stopped) return
+    if (isAway(error)) log.warn({ err: error, doing }, 'the database is away')
+    else log.error({ err: error, doing }, 'the engine failed at something')
+  }
+
+  const flights = createFlights(fn)
+  const ahead = createAhead({ fn, now, pollIntervalMs: config.pollIntervalMs, skipAccounts: () => pump.skipAccounts() })
+  const results = createResults({ fn, flights, onWritten: () => wake(), log })
+  const request = createRequests({ tokenKey: deriveKey(config.sessionSecret, 'execution-token'), decryptKey })
+  const pump = createPump({
+    fn,
+    ahead,
+    flights,
+    results,
+    client,
+    request,
+    now,
+    missedAfter,
+    onError,
+    log,
+    concurrency: config.deliveryConcurrency,
+    onChange: () => wake()
+  })
+  const fireOthers = createFiring({ fn, ahead, missedAfter })
+
+  // A turn: whatever can be done now. Asked for many times in one round of the event loop, it is taken once.
+  let asked = false
+  let timer: NodeJS.Timeout | undefined
+  const wake = () => {
+    if (asked || stopped) return
+    asked = true
+    setImmediate(turn)
+  }
+  const turn = () => {
+    asked = false
+    if (stopped) return
+    pump.turn()
+    if (ahead.isLookDue()) void doing('looking ahead', ahead.look)
+    if (ahead.firstDue('other') <= now()) void doing('firing', fireOthers)
+    if (deadlineAt <= now()) void doing('expiring outcomes', expireOutcomes)
+    clearTimeout(timer)
+    const next = Math.min(
+      pump.hasRoom ? ahead.wakeAt : Number.POSITIVE_INFINITY,
+      ahead.firstDue('other'),
+      pump.hasRoom ? pump.waitingAt : Number.POSITIVE_INFINITY,
+      deadlineAt
+    )
+    if (next < Number.POSITIVE_INFINITY) timer = setTimeout(wake, Math.min(Math.max(next - now(), 1), 60_000))
+  }
+
+  // Each of these runs once at a time, and is asked for again by the next turn.
+  const busy = new Set<string>()
+  const doing = async (what: string, work: () => Promise<unknown>) => {
+    if (busy.has(what)) return
+    busy.add(what)
+    try {
+      await work()
+    } catch (error) {
+      onError(error, what)
+      await new Promise(resolve => setTimeout(resolve, 500))
+    } finally {
+      busy.delete(what)
+      wake()
+    }
+  }
+
+  const expireOutcomes = async () => {
+    deadlineAt = Number.POSITIVE_INFINITY
+    if ((await fn.expireOutcomes({})) > 0) deadlineAt = 0
+    else await readWakes()
+  }
+
+  const readWakes = async () => {
+    const { waiting_at, deadline_at } = await fn.nextWakes({})
+    if (waiting_at) pump.expectWaiting(waiting_at.getTime())
+    if (deadline_at) deadlineAt = Math.min(deadlineAt, Math.max(deadline_at.getTime(), now() + 100))
+  }
+
+  const beat = async () => {
+    const askedAt = performance.now()
+    const { database_now, outage_recorded } = await fn.beatEngine({
+      engine_id: id,
+      version,
+      lateness_ms: pump.lateness,
+      open_deliveries: pump.open,
+      missed_after: missedAfter
+    })
+    // An answer that took long says little about the time.
+    if (performance.now() - askedAt < 20 || !clockKnown) clock.learn(database_now, askedAt)
+    clockKnown = true
+    if (outage_recorded) {
+      log.warn("the service was away: what came due meanwhile goes by each cue's catch_up")
+      ahead.reset()
+    }
+  }
+
+  const beatEveryMs = Math.min(beatMs, (config.missedAfterSeconds * 1000) / 4)
+  const keep = () => {
+    const time = performance.now()
+    void doing('extending flights', flights.extend)
+    if (time - beatAt >= beatEveryMs) {
+      beatAt = time
+      void doing('showing a sign of life', beat)
+    }
+    if (time - wakesAt >= config.pollIntervalMs) {
+      wakesAt = time
+      void doing('reading what waits', readWakes)
+    }
+    if (time - recoverAt >= recoverMs && listener.connectedAt !== null && time - listener.connectedAt >= settledMs) {
+      recoverAt = time
+      void doing('recovering flights', async () => {
+        const freed = await fn.recoverFlights({})
+        if (freed > 0) log.warn({ freed }, 'attempts of a silent replica were freed')
+      })
+    }
+  }
+
+  await beat()
+  const jobs = await startJobs(pool, log)
+  const listener = await createListener(config, {
+    channels: ['cue_due', 'cue_waiting', 'cue_deadline', 'cue_jobs'],
+    onNotification: (channel, payload) => {
+      if (channel === 'cue_jobs') return jobs.wake(payload)
+      const at = Number(payload)
+      if (channel === 'cue_due') ahead.expect(at)
+      else if (channel === 'cue_waiting') pump.expectWaiting(at)
+      else deadlineAt = Math.min(deadlineAt, at)
+      wake()
+    },
+    // What was notified meanwhile is unknown.
+    onConnected: () => {
+      ahead.expect(0)
+      wakesAt = 0
+      wake()
+    },
+    onLost: error => onError(error, 'listening')
+  })
+  await startNotifications({ jobs, fn, client, baseUrl: config.baseUrl, now, log })
+  await startHousekeeping({ jobs, fn, retentionDays: config.executionRetentionDays, now, log })
+  const keeper = setInterval(keep, keepMs)
+  keep()
+  wake()
+
+  const giveBack = async (attempts: BegunAttempt[], write: (flight_id: number, execution_ids: string[]) => Promise<unknown>) => {
+    for (const [flight, own] of Map.groupBy(attempts, attempt => attempt.flight_id)) {
+      await write(
+        flight,
+        own.map(attempt => attempt.execution_id)
+      ).catch(error => onError(error, 'giving attempts back'))
+    }
+  }
+
+  return {
+    /** Takes nothing more, waits for what is being sent, gives back what is not done by then. */
+    stop: async () => {
+      const patience = AbortSignal.timeout(stopMs)
+      const { unsent, open } = await pump.stop(patience)
+      await giveBack(unsent, (flight_id, execution_ids) => fn.releaseFlight({ flight_id, execution_ids }))
+      await giveBack(open, (flight_id, execution_ids) =>
+        fn.loseAttempts({ flight_id, execution_ids, error: 'the replica that sent this was stopped before the answer came' })
+      )
+      await results.drained(AbortSignal.timeout(5000))
+      stopped = true
+      clearInterval(keeper)
+      clearTimeout(timer)
+      await jobs.stop().catch(error => log.warn({ err: error }, 'pg-boss did not stop'))
+      await listener.close()
+      await client.close()
+      await pool.end()
+    }
+  }
+}

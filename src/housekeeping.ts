@@ -1,0 +1,33 @@
+/** What may wait for minutes: schedules that run once per cluster, and the removal of deleted cues' histories. */
+import type { FastifyBaseLogger } from 'fastify'
+import type { Jobs } from './boss.ts'
+import type { Functions } from './functions.ts'
+
+type Options = { jobs: Jobs; fn: Functions; retentionDays: number; now: () => number; log: FastifyBaseLogger }
+type Task = 'minute' | 'hour' | 'day'
+
+const schedules: Record<Task, string> = { minute: '* * * * *', hour: '7 * * * *', day: '13 3 * * *' }
+
+export const startHousekeeping = async ({ jobs, fn, retentionDays, now, log }: Options): Promise<void> => {
+  const tasks: Record<Task, () => Promise<void>> = {
+    minute: async () => {
+      await fn.foldUsage({})
+      await fn.requeueAttempts({})
+      await fn.recoverStuck({})
+    },
+    hour: async () => {
+      await fn.prune({})
+      await fn.requeuePurges({})
+    },
+    day: async () => {
+      await fn.maintainPartitions({})
+      const dropped = await fn.dropOldExecutions({ before: new Date(now() - retentionDays * 86_400_000) })
+      if (dropped.length > 0) log.info({ dropped }, 'old executions dropped')
+    }
+  }
+  await jobs.work<{ task: Task }>('housekeeping', async ({ task }) => tasks[task]?.())
+  await jobs.work<{ cue_id: string }>('purges', async ({ cue_id }) => {
+    while ((await fn.purgeCue({ cue_id })) > 0);
+  })
+  for (const [task, cron] of Object.entries(schedules)) await jobs.schedule('housekeeping', task, cron, { task })
+}

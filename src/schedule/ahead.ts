@@ -1,0 +1,190 @@
+/**
+ * What is due soon. Reads the due index a little ahead, works out the slots after, and hands out cues at their instant, so that neither
+ * reading nor cron arithmetic stands between a cue's instant and its delivery. Holds no state that matters: what it hands out is taken only
+ * where the database still agrees.
+ */
+import type { AheadCue, Functions } from '../functions.ts'
+import { type Cron, parseCron } from './cron.ts'
+import { nextRun } from './next-run.ts'
+
+/** A cue with its instant, in epoch milliseconds, and the slot after it. */
+export type DueCue = AheadCue & { due: number; next: Date | null }
+
+export type Ahead = ReturnType<typeof createAhead>
+
+type Options = {
+  fn: Pick<Functions, 'lookAhead'>
+  /** The database's clock, in epoch milliseconds. */
+  now: () => number
+  /** How long to sleep at most while nothing is near. */
+  pollIntervalMs: number
+  /** Accounts that are not to be taken from now. */
+  skipAccounts: () => string[]
+}
+
+const horizonMs = 2000
+const pageSize = 16_384
+const restMs = 20
+const crowd = 1000
+
+export const createAhead = ({ fn, now, pollIntervalMs, skipAccounts }: Options) => {
+  // What a webhook slot must be free for, and what needs none: worker cues, missed ones, those over their limit.
+  const lanes = { send: createLane(), other: createLane() }
+  let lookedUntil = 0
+  let nextLookAt = 0
+  let lookedAt = 0
+  let looking: Promise<void> | undefined
+
+  const laneOf = (cue: AheadCue) => (cue.transport === 'webhook' && !cue.outage_until && !cue.over_limit ? lanes.send : lanes.other)
+
+  // A page is worked off before the next look: looking costs, and what is there comes first.
+  const isCrowded = () => lanes.send.size >= crowd
+
+  const look = async () => {
+    lookedAt = now()
+    const until = lookedAt + horizonMs
+    nextLookAt = Number.POSITIVE_INFINITY
+    const rows = await fn.lookAhead({ until: new Date(until), limit: pageSize, skip_accounts: skipAccounts() })
+    const near: DueCue[] = []
+    let beyond = Number.POSITIVE_INFINITY
+    for (const row of rows) {
+      if (row.next_run.getTime() <= until) near.push(prepare(row))
+      else beyond = Math.min(beyond, row.next_run.getTime())
+    }
+    const ordered = interleave(near, lookedAt)
+    lanes.send.fill(ordered.filter(cue => laneOf(cue) === lanes.send))
+    lanes.other.fill(ordered.filter(cue => laneOf(cue) === lanes.other))
+    const isFull = near.length >= pageSize
+    lookedUntil = isFull ? lookedAt : until
+    const rest = isFull ? restMs : near.length > 0 ? horizonMs / 2 : Math.min(beyond - horizonMs - lookedAt, pollIntervalMs)
+    nextLookAt = Math.min(nextLookAt, lookedAt + Math.max(rest, restMs))
+  }
+
+  return {
+    /** Whether it is time to look again. */
+    isLookDue: () => !looking && !isCrowded() && now() >= nextLookAt,
+
+    /** Looks, once at a time. Rejects when the database does not answer; then a look is due again after a moment. */
+    look: (): Promise<void> => {
+      looking ??= look()
+        .catch(error => {
+          nextLookAt = now() + 500
+          throw error
+        })
+        .finally(() => {
+          looking = undefined
+        })
+      return looking
+    },
+
+    /** When something is to be done next: a cue comes due, or a look is. Epoch milliseconds. */
+    get wakeAt() {
+      return Math.min(lanes.send.first, lanes.other.first, looking || isCrowded() ? Number.POSITIVE_INFINITY : nextLookAt)
+    },
+
+    /** When the first cue of a lane comes due. Epoch milliseconds. */
+    firstDue: (lane: keyof typeof lanes) => lanes[lane].first,
+
+    /** Cues of a lane whose instant has come, at most so many that `wanted` takes; the others are left to a later look. */
+    takeDue: (lane: keyof typeof lanes, limit: number, wanted?: (cue: DueCue) => boolean): DueCue[] =>
+      lanes[lane].take(now(), limit, wanted),
+
+    /** Something comes due at this instant that was not there when we looked. */
+    expect: (at: number) => {
+      nextLookAt = Math.min(nextLookAt, at <= lookedUntil ? lookedAt + restMs : at - horizonMs)
+    },
+
+    /** A cue that was fired comes again within what was looked at: no look is needed. */
+    putBack: (cue: DueCue) => {
+      if (cue.next && cue.next.getTime() <= lookedUntil) laneOf(cue).insert(prepare({ ...cue, next_run: cue.next }))
+    },
+
+    /** Forgets what was seen: an outage changed what may be fired. */
+    reset: () => {
+      lanes.send.fill([])
+      lanes.other.fill([])
+      lookedUntil = 0
+      nextLookAt = 0
+    }
+  }
+}
+
+/** Cues in the order in which they are handed out. */
+const createLane = () => {
+  let cues: DueCue[] = []
+  let head = 0
+  return {
+    get size() {
+      return cues.length - head
+    },
+    get first() {
+      return cues[head]?.due ?? Number.POSITIVE_INFINITY
+    },
+    fill: (list: DueCue[]) => {
+      cues = list
+      head = 0
+    },
+    take: (now: number, limit: number, wanted: (cue: DueCue) => boolean = () => true) => {
+      const due: DueCue[] = []
+      for (; head < cues.length && due.length < limit && cues[head]!.due <= now; head++) {
+        if (wanted(cues[head]!)) due.push(cues[head]!)
+      }
+      return due
+    },
+    insert: (cue: DueCue) => {
+      let at = cues.length
+      while (at > head && cues[at - 1]!.due > cue.due) at--
+      cues.splice(at, 0, cue)
+    }
+  }
+}
+
+const prepare = (cue: AheadCue): DueCue => ({
+  ...cue,
+  due: cue.next_run.getTime(),
+  next: (cue.cron && !cue.outage_until && nextRun(cronOf(cue.cron), cue.timezone, cue.next_run)) || null
+})
+
+const parsed = new Map<string, Cron>()
+
+/** Cron expressions recur far more often than they differ. */
+export const cronOf = (expression: string): Cron => {
+  let cron = parsed.get(expression)
+  if (!cron) {
+    if (parsed.size >= 10_000) parsed.clear()
+    cron = parseCron(expression)
+    parsed.set(expression, cron)
+  }
+  return cron
+}
+
+/**
+ * Orders cues by instant, those of one instant account by account in turn, and all that is overdue as one instant: a herd of one account does
+ * not stand before another's cue. Each call starts at another account, so that replicas with the same list begin at different places.
+ */
+const interleave = (cues: DueCue[], now: number): DueCue[] => {
+  const instants = new Map<number, Map<string, DueCue[]>>()
+  for (const cue of cues) {
+    const instant = Math.max(cue.due, now)
+    let accounts = instants.get(instant)
+    if (!accounts) instants.set(instant, (accounts = new Map()))
+    const own = accounts.get(cue.account_id)
+    if (own) own.push(cue)
+    else accounts.set(cue.account_id, [cue])
+  }
+  const ordered: DueCue[] = []
+  for (const instant of [...instants.keys()].sort((a, b) => a - b)) {
+    let queues = rotate([...instants.get(instant)!.values()])
+    if (queues.length === 1) queues[0] = rotate(queues[0]!)
+    for (let turn = 0; queues.length > 0; turn++) {
+      for (const queue of queues) ordered.push(queue[turn]!)
+      queues = queues.filter(queue => queue.length > turn + 1)
+    }
+  }
+  return ordered
+}
+
+const rotate = <T>(list: T[]): T[] => {
+  const start = Math.floor(Math.random() * list.length)
+  return start ? [...list.slice(start), ...list.slice(0, start)] : list
+}

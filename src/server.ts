@@ -1,0 +1,57 @@
+/** Starts a replica: configuration, database, migrations, API and engine; stops them in order. `npm start` runs this. */
+import { migrate } from '../scripts/migrate.ts'
+import { decryptKey } from './accounts/keys.ts'
+import { build } from './app.ts'
+import { atPort, ConfigError, loadConfig } from './config.ts'
+import { createPool, startDatabase } from './database.ts'
+import { freePort } from './embedded-postgres.ts'
+import { startEngine } from './engine.ts'
+import { firstScreen } from './first-screen.ts'
+
+/** What the engine keeps for itself of PG_POOL_MAX. */
+const engineConnections = 6
+/** However things stand, a stopping process ends within this. */
+const stopMs = 29_000
+
+const start = async () => {
+  let config = loadConfig(process.env)
+  if (config.port === 0) config = atPort(config, await freePort(config.host))
+  const database = await startDatabase(config, say)
+  onStop(() => database.stop())
+  config = database.config
+  if (config.migrate) await migrate({ connectionString: config.listenUrl, log: say })
+
+  const apiConnections = config.roles.engine ? Math.max(2, config.pgPoolMax - engineConnections) : config.pgPoolMax
+  const pool = createPool(config, { max: apiConnections, onError: error => app.log.warn({ err: error }, 'an idle connection was lost') })
+  const app = await build({ config, pool })
+  onStop(() => pool.end())
+  await app.fn.setPlans({ plans: config.plans })
+  if (config.roles.engine) {
+    const decrypt = (ciphertext: string) => decryptKey(config.encryptionKeys, ciphertext)
+    const engine = await startEngine({ config, rules: app.rules, clock: app.clock, decryptKey: decrypt, log: app.log })
+    onStop(() => Promise.all([engine.stop(), app.close()]))
+  } else onStop(() => app.close())
+  await app.listen({ host: config.host, port: config.port, backlog: 2048 })
+  say(firstScreen(config))
+}
+
+const say = (line: string) => console.error(line)
+
+// What was started is stopped, the latest first; also when a signal comes while the rest is still starting.
+const stops: (() => Promise<unknown>)[] = []
+const onStop = (stop: () => Promise<unknown>) => stops.unshift(stop)
+let stopping = false
+const stop = async (code: number) => {
+  if (stopping) return
+  stopping = true
+  setTimeout(() => process.exit(code || 1), stopMs).unref()
+  for (const one of stops) await one().catch(error => say(`pgcue: stopping: ${error.message}`))
+  process.exit(code)
+}
+process.on('SIGTERM', () => stop(0))
+process.on('SIGINT', () => stop(0))
+
+start().catch(error => {
+  say(error instanceof ConfigError ? `pgcue: ${error.message}` : `pgcue: could not start: ${error.stack}`)
+  return stop(1)
+})
