@@ -103,3 +103,24 @@ select e.id, e.account_id, e.cue_id, c.name as cue_name, e.status, e.scheduled_f
  where e.id > cue.uuid_v7_floor(now() - interval '24 hours') and e.status in ('failed', 'missed', 'outcome_timeout') and c.deleted_at is null
  order by e.id desc;
 comment on view cue.recent_failures is 'What failed or was missed in the last 24 hours, newest first.';
+
+-- Accounts ---------------------------------------------------------------------------------------------------------------------------
+
+create or replace view cue.account_view as
+select a.id, a.email, a.plan, a.webhook_secret is not null as has_webhook_secret, a.memory_block_enabled, a.alert_webhook_url,
+       a.webhook_authorization, a.created_at,
+       (select count(*) from cue.cues c where c.account_id = a.id and c.deleted_at is null and c.status in ('active', 'paused'))
+         as active_cues,
+       p.cues as active_cue_limit, p.executions_per_month as monthly_execution_limit, p.requests_per_minute as rate_limit_per_minute,
+       (select k.prefix from cue.api_keys k where k.account_id = a.id and k.revoked_at is null
+         order by k.is_default desc, k.created_at desc, k.id desc limit 1) as api_key_prefix
+  from cue.accounts a join cue.plans p using (plan);
+comment on view cue.account_view is 'Accounts as the API shows them. api_key_prefix is the default key''s, or the newest one''s.';
+
+create or replace view cue.key_view as
+select id, account_id, prefix, label, scopes::text[] as scopes, created_by, is_default, created_at, last_used_at, revoked_at from cue.api_keys;
+comment on view cue.key_view is 'API keys as the API shows them.';
+
+create or replace view cue.audit_view as
+select id, account_id, event, actor, ip, detail, created_at from cue.audit_events;
+comment on view cue.audit_view is 'What was done to accounts, keys and secrets.';

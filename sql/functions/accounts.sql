@@ -1,0 +1,166 @@
+-- Accounts, their secrets, and the log of what was done to them. Locks: the account first, then its keys, then a rate window.
+-- p_actor is who asks ('key:ID'); at psql it is the database user.
+
+create or replace function cue.record_event(
+  p_account_id uuid, p_event cue.audit_event, p_actor text, p_ip text, p_detail jsonb default '{}', p_now timestamptz default now()
+) returns void
+language sql security definer set search_path = pg_catalog, pg_temp as $$
+  insert into cue.audit_events (id, account_id, event, actor, ip, detail, created_at)
+  values (cue.uuid_v7(p_now), p_account_id, p_event, p_actor, p_ip, p_detail, p_now)
+$$;
+comment on function cue.record_event is 'Writes one line of an account''s audit log.';
+
+-- Every change to an account, its keys and secrets begins with this, so that such changes happen one after the other.
+create or replace function cue.lock_account(p_account_id uuid) returns cue.accounts
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  a cue.accounts;
+begin
+  select * into a from cue.accounts where id = p_account_id for no key update;
+  if not found then
+    raise exception 'this account does not exist any more' using errcode = 'QU051';
+  end if;
+  return a;
+end $$;
+comment on function cue.lock_account is 'Locks an account for changes to it and to what is its own; QU051 when it is gone.';
+
+-- 64 hex digits. A random UUID holds 122 bits from the system's strong source, so three are more than the 256 wanted.
+create or replace function cue.new_secret() returns text
+language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
+  select encode(sha256(uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid())), 'hex')
+$$;
+comment on function cue.new_secret is 'A new random secret of 64 hex digits.';
+
+-- Makes an account with its default key, and lets a mail tell the address. p_address is what the limit of five an hour counts by; null: no
+-- limit. QU031 over it (detail: seconds to wait), QU040 when the e-mail, in whatever case, is taken; only accounts made count.
+create or replace function cue.register(
+  p_email text, p_key_hash bytea, p_prefix text, p_ciphertext text, p_address text default null, p_ip text default null,
+  p_now timestamptz default now()
+) returns setof cue.accounts
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  w record;
+  a cue.accounts;
+  k cue.api_keys;
+begin
+  if p_address is not null then
+    select * into w from cue.allow('register:' || p_address, 5, '1 hour', p_now);
+    if not w.allowed then
+      raise exception 'five accounts an hour can be registered from one address' using errcode = 'QU031', detail = w.retry_after;
+    end if;
+  end if;
+  insert into cue.accounts (id, email, webhook_secret, created_at, updated_at)
+  values (cue.uuid_v7(p_now), p_email, 'whsec_' || cue.new_secret(), p_now, p_now)
+  on conflict do nothing returning * into a;
+  if not found then
+    raise exception 'there is an account with this e-mail address; sign in to it' using errcode = 'QU040';
+  end if;
+  k := cue.insert_key(a.id, 'default', p_key_hash, p_prefix, null, 'register', p_ciphertext, p_now);
+  perform cue.record_event(a.id, 'account.registered', 'anonymous', p_ip, jsonb_build_object('key_id', k.id, 'prefix', k.prefix), p_now);
+  perform cue.add_job('mails', jsonb_build_object('kind', 'registered', 'account_id', a.id, 'key_id', k.id));
+  return next a;
+end $$;
+comment on function cue.register is 'Makes an account with its first key.';
+
+-- Changes the settings that p_changes names; an empty alert_webhook_url clears it.
+create or replace function cue.update_account(
+  p_account_id uuid, p_changes jsonb, p_actor text default session_user, p_ip text default null, p_now timestamptz default now()
+) returns void
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  old cue.accounts := cue.lock_account(p_account_id);
+  a cue.accounts := jsonb_populate_record(old, p_changes);
+begin
+  update cue.accounts
+     set memory_block_enabled = a.memory_block_enabled, alert_webhook_url = nullif(a.alert_webhook_url, ''),
+         webhook_authorization = a.webhook_authorization, updated_at = p_now
+   where id = old.id;
+  perform cue.record_event(old.id, 'account.updated', p_actor, p_ip,
+    jsonb_build_object('fields', (select jsonb_agg(f.name order by f.name) from jsonb_object_keys(p_changes) as f (name))), p_now);
+end $$;
+comment on function cue.update_account is 'Changes an account''s settings.';
+
+create or replace function cue.webhook_secret(p_account_id uuid) returns text
+language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+  select webhook_secret from cue.accounts where id = p_account_id
+$$;
+comment on function cue.webhook_secret is 'The secret that signs an account''s webhooks.';
+
+-- A new secret signs from now on. The old one signs beside it for p_overlap_seconds; one older than that never does.
+create or replace function cue.regenerate_webhook_secret(
+  p_account_id uuid, p_overlap_seconds int default 0, p_actor text default session_user, p_ip text default null,
+  p_now timestamptz default now()
+) returns text
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  a cue.accounts := cue.lock_account(p_account_id);
+  v_secret text := 'whsec_' || cue.new_secret();
+begin
+  update cue.accounts
+     set webhook_secret = v_secret, updated_at = p_now,
+         previous_webhook_secret = case when p_overlap_seconds > 0 then a.webhook_secret end,
+         previous_webhook_secret_until = case when p_overlap_seconds > 0 then p_now + p_overlap_seconds * interval '1 second' end
+   where id = a.id;
+  perform cue.record_event(a.id, 'webhook_secret.regenerated', p_actor, p_ip,
+    jsonb_build_object('overlap_seconds', p_overlap_seconds), p_now);
+  return v_secret;
+end $$;
+comment on function cue.regenerate_webhook_secret is 'Replaces the secret that signs an account''s webhooks, and returns the new one.';
+
+-- The secret that signs alert webhooks, made when it is first asked for, by its owner or by the first alert.
+create or replace function cue.alert_webhook_secret(
+  p_account_id uuid, p_actor text default session_user, p_ip text default null, p_now timestamptz default now()
+) returns text
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  a cue.accounts;
+begin
+  select * into a from cue.accounts where id = p_account_id;
+  if a.alert_webhook_secret is null then
+    a := cue.lock_account(p_account_id);
+  end if;
+  if a.alert_webhook_secret is null then
+    update cue.accounts set alert_webhook_secret = cue.new_secret(), updated_at = p_now where id = a.id returning * into a;
+    perform cue.record_event(a.id, 'alert_webhook_secret.created', p_actor, p_ip, '{}', p_now);
+  end if;
+  return a.alert_webhook_secret;
+end $$;
+comment on function cue.alert_webhook_secret is 'The secret that signs an account''s alert webhooks; made by the first call.';
+
+create or replace function cue.regenerate_alert_webhook_secret(
+  p_account_id uuid, p_overlap_seconds int default 0, p_actor text default session_user, p_ip text default null,
+  p_now timestamptz default now()
+) returns text
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  a cue.accounts := cue.lock_account(p_account_id);
+  v_overlap boolean := p_overlap_seconds > 0 and a.alert_webhook_secret is not null;
+  v_secret text := cue.new_secret();
+begin
+  update cue.accounts
+     set alert_webhook_secret = v_secret, updated_at = p_now,
+         previous_alert_webhook_secret = case when v_overlap then a.alert_webhook_secret end,
+         previous_alert_webhook_secret_until = case when v_overlap then p_now + p_overlap_seconds * interval '1 second' end
+   where id = a.id;
+  perform cue.record_event(a.id, 'alert_webhook_secret.regenerated', p_actor, p_ip,
+    jsonb_build_object('overlap_seconds', p_overlap_seconds), p_now);
+  return v_secret;
+end $$;
+comment on function cue.regenerate_alert_webhook_secret is 'Replaces the secret that signs an account''s alert webhooks, and returns the new one.';
+
+-- Called when an alert is sent, after cue.alert_webhook_secret has made sure that there is one.
+create or replace function cue.alert_signing_secrets(a cue.accounts, p_now timestamptz) returns text[]
+language sql immutable as $$
+  select case when a.previous_alert_webhook_secret_until > p_now then array[a.alert_webhook_secret, a.previous_alert_webhook_secret]
+              else array[a.alert_webhook_secret] end
+$$;
+comment on function cue.alert_signing_secrets is 'The secrets that sign an account''s alerts now, the current one first.';
+
+-- Keys go 30 days after they were revoked, lines of the audit log after 400.
+create or replace function cue.prune_accounts(p_now timestamptz default now()) returns void
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+begin
+  delete from cue.api_keys where revoked_at < p_now - interval '30 days';
+  delete from cue.audit_events where created_at < p_now - interval '400 days';
+end $$;
+comment on function cue.prune_accounts is 'Removes keys long revoked, and old lines of the audit log.';

@@ -1,0 +1,127 @@
+-- API keys. Their text is made, hashed and encrypted by the caller and never gets here. Locks: the account first, so that an account's keys
+-- change one after the other, then the key, then a rate window.
+
+-- Adds a key; p_scopes null: all. With p_ciphertext it is the account's default key, whose text can be shown again.
+create or replace function cue.insert_key(
+  p_account_id uuid, p_label text, p_key_hash bytea, p_prefix text, p_scopes cue.key_scope[], p_created_by cue.key_origin,
+  p_ciphertext text, p_now timestamptz
+) returns cue.api_keys
+language sql security definer set search_path = pg_catalog, pg_temp as $$
+  insert into cue.api_keys (id, account_id, key_hash, prefix, label, scopes, created_by, is_default, ciphertext, created_at)
+  values (cue.uuid_v7(p_now), p_account_id, p_key_hash, p_prefix, p_label,
+          array(select distinct s from unnest(coalesce(p_scopes, enum_range(null::cue.key_scope))) as s order by s),
+          p_created_by, p_ciphertext is not null, p_ciphertext, p_now)
+  returning *
+$$;
+comment on function cue.insert_key is 'Adds an API key to an account that the caller has locked.';
+
+-- Returns the key's id. QU031 over ten an hour (detail: seconds to wait).
+create or replace function cue.create_key(
+  p_account_id uuid, p_label text, p_key_hash bytea, p_prefix text, p_scopes cue.key_scope[] default null,
+  p_actor text default session_user, p_ip text default null, p_now timestamptz default now()
+) returns uuid
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  a cue.accounts := cue.lock_account(p_account_id);
+  k cue.api_keys;
+  w record;
+begin
+  select * into w from cue.allow('keys:' || a.id, 10, '1 hour', p_now);
+  if not w.allowed then
+    raise exception 'ten keys an hour can be created' using errcode = 'QU031', detail = w.retry_after;
+  end if;
+  k := cue.insert_key(a.id, p_label, p_key_hash, p_prefix, p_scopes, 'user', null, p_now);
+  perform cue.record_event(a.id, 'key.created', p_actor, p_ip,
+    jsonb_build_object('key_id', k.id, 'prefix', k.prefix, 'label', k.label, 'scopes', k.scopes), p_now);
+  return k.id;
+end $$;
+comment on function cue.create_key is 'Creates an API key and returns its id.';
+
+-- QU004 when the account has no such key. A revoked one may be renamed too: its label is how people know it.
+create or replace function cue.rename_key(
+  p_account_id uuid, p_key_id uuid, p_label text, p_actor text default session_user, p_ip text default null,
+  p_now timestamptz default now()
+) returns void
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  a cue.accounts := cue.lock_account(p_account_id);
+  k cue.api_keys;
+begin
+  update cue.api_keys set label = p_label where id = p_key_id and account_id = a.id returning * into k;
+  if not found then
+    raise exception 'there is no key %', p_key_id using errcode = 'QU004';
+  end if;
+  perform cue.record_event(a.id, 'key.renamed', p_actor, p_ip, jsonb_build_object('key_id', k.id, 'label', k.label), p_now);
+end $$;
+comment on function cue.rename_key is 'Changes the label of an API key.';
+
+-- The key is good for nothing from the commit on, wherever it is used. Returns when it was revoked; revoking it again changes nothing. QU004
+-- when the account has no such key, QU041 when it is the last one.
+create or replace function cue.revoke_key(
+  p_account_id uuid, p_key_id uuid, p_actor text default session_user, p_ip text default null, p_now timestamptz default now()
+) returns timestamptz
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  a cue.accounts := cue.lock_account(p_account_id);
+  k cue.api_keys;
+begin
+  select * into k from cue.api_keys where id = p_key_id and account_id = a.id for no key update;
+  if not found then
+    raise exception 'there is no key %', p_key_id using errcode = 'QU004';
+  end if;
+  if k.revoked_at is null then
+    if not exists (select from cue.api_keys where account_id = a.id and id <> k.id and revoked_at is null) then
+      raise exception 'the last key cannot be revoked; create another one first' using errcode = 'QU041';
+    end if;
+    update cue.api_keys set revoked_at = p_now, ciphertext = null where id = k.id returning * into k;
+    perform cue.record_event(a.id, 'key.revoked', p_actor, p_ip, jsonb_build_object('key_id', k.id, 'prefix', k.prefix), p_now);
+  end if;
+  return k.revoked_at;
+end $$;
+comment on function cue.revoke_key is 'Revokes an API key, unless it is the last one.';
+
+-- Replaces the account's only key by a new default key with the same label and scopes; QU042 when there are several.
+create or replace function cue.regenerate_key(
+  p_account_id uuid, p_key_hash bytea, p_prefix text, p_ciphertext text, p_actor text default session_user, p_ip text default null,
+  p_now timestamptz default now()
+) returns uuid
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  a cue.accounts := cue.lock_account(p_account_id);
+  old cue.api_keys;
+  k cue.api_keys;
+begin
+  if (select count(*) from cue.api_keys where account_id = a.id and revoked_at is null) > 1 then
+    raise exception 'the account has several keys; create one with POST /v1/auth/keys and revoke others with DELETE /v1/auth/keys/{key_id}'
+      using errcode = 'QU042';
+  end if;
+  update cue.api_keys set revoked_at = p_now, ciphertext = null where account_id = a.id and revoked_at is null returning * into old;
+  k := cue.insert_key(a.id, old.label, p_key_hash, p_prefix, old.scopes, old.created_by, p_ciphertext, p_now);
+  perform cue.record_event(a.id, 'key.regenerated', p_actor, p_ip,
+    jsonb_build_object('key_id', k.id, 'prefix', k.prefix, 'replaced_key_id', old.id), p_now);
+  return k.id;
+end $$;
+comment on function cue.regenerate_key is 'Replaces an account''s only API key.';
+
+-- The default key, encrypted, for a caller who does not hold it yet. QU050 for the key itself, QU053 when none is kept or it was encrypted
+-- under a key that is not among p_encryption_key_ids.
+create or replace function cue.reveal_key(
+  p_account_id uuid, p_encryption_key_ids text[], p_actor text default session_user, p_ip text default null,
+  p_now timestamptz default now()
+) returns table (key_prefix text, ciphertext text)
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  a cue.accounts := cue.lock_account(p_account_id);
+  k cue.api_keys;
+begin
+  select * into k from cue.api_keys where account_id = a.id and is_default and revoked_at is null;
+  if 'key:' || k.id = p_actor then
+    raise exception 'the default key does not reveal itself; use a session or another key' using errcode = 'QU050';
+  end if;
+  if k.ciphertext is null or split_part(k.ciphertext, '.', 1) <> all (p_encryption_key_ids) then
+    raise exception 'the default key''s text cannot be shown any more; create or regenerate a key' using errcode = 'QU053';
+  end if;
+  perform cue.record_event(a.id, 'key.revealed', p_actor, p_ip, jsonb_build_object('key_id', k.id, 'prefix', k.prefix), p_now);
+  return query select k.prefix, k.ciphertext;
+end $$;
+comment on function cue.reveal_key is 'The default key with its encrypted text.';

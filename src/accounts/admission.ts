@@ -1,0 +1,118 @@
+// Who may come in: reads the bearer, and asks the database once about key, scope, request limit and usage.
+import type { FastifyBaseLogger } from 'fastify'
+import ipaddr from 'ipaddr.js'
+import pg from 'pg'
+import type { Config, Plan } from '../config.ts'
+import { deriveKey, readExecutionToken } from '../deliveries/signature.ts'
+import type { ErrorCode } from '../errors.ts'
+import type { Functions } from '../functions.ts'
+import { hashKey, isKey } from './keys.ts'
+
+export const scopes = ['read', 'write', 'worker', 'account'] as const
+export type Scope = (typeof scopes)[number]
+
+/** Who asks. Spread last into the arguments of SQL functions, so it must have no member that a path or a body may have, such as key_id or scopes. */
+export type Caller = {
+  account_id: string
+  /** `key:<uuid>` or `execution:<uuid>`, as the audit log has it. */
+  actor: string
+  ip: string
+}
+
+/** What SQL's `admit` answers. */
+export type Admission = {
+  error: Refusal | null
+  account_id: string | null
+  actor: string | null
+  scopes: Scope[] | null
+  plan: Plan | null
+  usage_warning: boolean
+  rate_limit: number
+  rate_remaining: number
+  rate_reset: number
+  retry_after: number | null
+}
+
+export type Admitted = {
+  error: Refusal | null
+  /** Null when refused, and on public routes. */
+  caller: Caller | null
+  /** `reset`, in epoch seconds, is when the oldest request leaves the window. */
+  rate: { limit: number; remaining: number; reset: number }
+  /** Seconds; set with `rate_limit_exceeded`. */
+  retry_after: number | null
+  /** The account has used 80 % of its executions of the month, or more. */
+  usage_warning: boolean
+}
+
+export const refusals = {
+  rate_limit_exceeded: 'Too many requests. Wait for as many seconds as Retry-After says.',
+  not_authenticated: 'Send the header Authorization: Bearer <API key>.',
+  invalid_api_key: 'This API key is mistyped, unknown or revoked.',
+  insufficient_scope: 'This key may not do that. Use or create one with the scope that the call needs.'
+} as const satisfies Partial<Record<ErrorCode, string>>
+export type Refusal = keyof typeof refusals
+
+type Options = { fn: Pick<Functions, 'admit'>; config: Config; log: Pick<FastifyBaseLogger, 'error'> }
+
+type Asked = {
+  /** The header, as it came. */
+  authorization: string | undefined
+  /** The peer's IP address. */
+  address: string
+  /** What the route needs: `any` for any credential, null for none, which then is not looked at. */
+  scope: Scope | 'any' | null
+  /** The execution in the path, where its own token is a credential. */
+  execution_id?: string | null
+}
+
+/** Makes the check that comes before every request. It rejects only when the database cannot be asked about the key. */
+export const createAdmission = ({ fn, config, log }: Options) => {
+  const tokenKey = deriveKey(config.sessionSecret, 'execution-token')
+
+  const admit = async (question: Parameters<Functions['admit']>[0]): Promise<Admission> => {
+    try {
+      return await fn.admit({ ...question, limited: config.rateLimit })
+    } catch (error) {
+      // A server that is there and yet fails: without the limits, which are all that is written, the question is a plain read.
+      if (!(error instanceof pg.DatabaseError) || /^(08|57P)/.test(error.code ?? '') || !config.rateLimit) throw error
+      const admission = await fn.admit({ ...question, limited: false })
+      log.error({ err: error }, 'request limits skipped')
+      return admission
+    }
+  }
+
+  return async ({ authorization, address, scope, execution_id = null }: Asked): Promise<Admitted> => {
+    const bearer = scope === null ? '' : (/^Bearer +(\S+) *$/i.exec(authorization ?? '')?.[1] ?? '')
+    const tokenOf = readExecutionToken(tokenKey, bearer) ?? null
+    const { error, account_id, actor, ...rest } = await admit({
+      key_hash: isKey(bearer) ? hashKey(bearer) : null,
+      execution_id: tokenOf,
+      address: subjectOf(address),
+      scope
+    })
+    const refusal =
+      error === 'not_authenticated' && bearer.startsWith('svc_sk_')
+        ? 'invalid_api_key'
+        : error === null && tokenOf !== null && tokenOf !== execution_id?.toLowerCase()
+          ? 'insufficient_scope'
+          : error
+    return {
+      error: refusal,
+      caller: refusal === null && account_id !== null && actor !== null ? { account_id, actor, ip: address } : null,
+      rate: { limit: rest.rate_limit, remaining: rest.rate_remaining, reset: rest.rate_reset },
+      retry_after: rest.retry_after,
+      usage_warning: rest.usage_warning
+    }
+  }
+}
+
+/**
+ * What limits per address count by: an IPv4 address, also where it is mapped into IPv6, or the /64 that an IPv6 address lies in, since
+ * everyone who has one of those has all the others too.
+ */
+export const subjectOf = (ip = ''): string => {
+  if (!ipaddr.isValid(ip)) return ip.slice(0, 64)
+  const address = ipaddr.process(ip)
+  return address.kind() === 'ipv4' ? address.toString() : `${ipaddr.IPv6.networkAddressFromCIDR(`${address.toNormalizedString()}/64`)}/64`
+}

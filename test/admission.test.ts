@@ -1,0 +1,293 @@
+import { randomUUID } from 'node:crypto'
+import pg from 'pg'
+import t, { type Test } from 'tap'
+import { createAdmission, subjectOf } from '../src/accounts/admission.ts'
+import { createKey, hashKey, keyPrefix } from '../src/accounts/keys.ts'
+import { createPool } from '../src/database.ts'
+import { deriveKey, executionToken } from '../src/deliveries/signature.ts'
+import { createFunctions } from '../src/functions.ts'
+import { createDatabase, testConfig } from './database.ts'
+
+const start = Date.parse('2030-01-01T09:00:00Z')
+
+/** A database with one account of the plan, and what asks for admission to it. */
+const setup = async (t: Test, { plan = 'free', env = {} }: { plan?: string; env?: Record<string, string> } = {}) => {
+  const { pool, url } = await createDatabase(t)
+  let time = start
+  const at = (ms: number) => {
+    time = start + ms
+  }
+  const fn = createFunctions(pool, () => new Date(time))
+  const config = testConfig(url, env)
+  const key = createKey()
+  const { id: account_id } = await fn.register({
+    email: 'ada@example.com',
+    key_hash: hashKey(key),
+    prefix: keyPrefix(key),
+    ciphertext: 'x',
+    address: null,
+    ip: '192.0.2.1'
+  })
+  await pool.query('update cue.accounts set plan = $1', [plan])
+  const log: object[] = []
+  const ask = createAdmission({ fn, config, log: { error: (fields: object) => void log.push(fields) } as never })
+  const call = (
+    bearer: string | null = key,
+    { scope = 'read' as const, address = '192.0.2.1', execution_id = null as string | null } = {}
+  ) => ask({ authorization: bearer === null ? undefined : `Bearer ${bearer}`, address, scope, execution_id })
+  const actor = { account_id, actor: 'test', ip: '192.0.2.1' }
+  const addKey = async (args: object = {}) => {
+    const text = createKey()
+    const key_id = await fn.createKey({ label: 'another', key_hash: hashKey(text), prefix: keyPrefix(text), ...args, ...actor })
+    return { text, key_id }
+  }
+  return { pool, url, config, fn, at, key, account_id, actor, addKey, ask, call, log }
+}
+
+t.test('a key is let in as its account, and an unknown, a mistyped and a revoked one are not', async t => {
+  const { call, fn, actor, addKey, account_id } = await setup(t)
+  const { text, key_id } = await addKey()
+  t.match(await call(text), { error: null, caller: { account_id, actor: `key:${key_id}`, ip: '192.0.2.1' } })
+  t.match(await call(createKey()), { error: 'invalid_api_key', caller: null })
+  t.match(await call(`${text.slice(0, -1)}${text.endsWith('x') ? 'y' : 'x'}`), { error: 'invalid_api_key' })
+  await fn.revokeKey({ key_id, ...actor })
+  t.match(await call(text), { error: 'invalid_api_key', caller: null })
+})
+
+t.test('what is no bearer of ours at all is not authenticated', async t => {
+  const { ask, key } = await setup(t)
+  for (const authorization of [
+    undefined,
+    '',
+    'Bearer',
+    'Bearer ',
+    `Basic ${key}`,
+    key,
+    'Bearer eyJhbGciOiJIUzI1NiJ9.e30.x',
+    `Bearer ${key} ${key}`
+  ]) {
+    t.match(await ask({ authorization, address: '192.0.2.1', scope: 'any' }), { error: 'not_authenticated' }, authorization ?? 'no header')
+  }
+  t.match(await ask({ authorization: `bearer  ${key}`, address: '192.0.2.1', scope: 'any' }), { error: null })
+})
+
+t.test('every scope opens its own routes and no others', async t => {
+  const { addKey, ask } = await setup(t)
+  const scopes = ['read', 'write', 'worker', 'account'] as const
+  for (const scope of scopes) {
+    const { text } = await addKey({ scopes: [scope] })
+    for (const needed of [...scopes, 'any'] as const) {
+      const { error } = await ask({ authorization: `Bearer ${text}`, address: '192.0.2.1', scope: needed })
+      t.equal(error, needed === scope || needed === 'any' ? null : 'insufficient_scope', `${scope} key at a ${needed} route`)
+    }
+  }
+})
+
+t.test('a public route lets everybody in and looks at no key', async t => {
+  const { ask, key } = await setup(t)
+  t.match(await ask({ authorization: `Bearer ${key}`, address: '192.0.2.1', scope: null }), {
+    error: null,
+    caller: null,
+    rate: { limit: 60, remaining: 59 }
+  })
+})
+
+for (const [plan, limit] of [
+  ['free', 60],
+  ['pro', 200],
+  ['scale', 500]
+] as const) {
+  t.test(`of ${limit + 50} requests at once on the plan ${plan}, exactly ${limit} pass`, async t => {
+    const { key, config, account_id } = await setup(t, { plan })
+    const pool = createPool(config, { max: 20 })
+    t.teardown(() => pool.end())
+    const ask = createAdmission({ fn: createFunctions(pool), config, log: { error: () => {} } as never })
+    const all = await Promise.all(
+      Array.from({ length: limit + 50 }, () => ask({ authorization: `Bearer ${key}`, address: '192.0.2.1', scope: 'read' }))
+    )
+    t.equal(all.filter(({ error, caller }) => error === null && caller?.account_id === account_id).length, limit)
+    t.equal(all.filter(({ error }) => error === 'rate_limit_exceeded').length, 50)
+    const left = all.filter(({ error }) => error === null).map(({ rate }) => rate.remaining)
+    t.same(
+      left.sort((a, b) => b - a),
+      Array.from({ length: limit }, (_, i) => limit - 1 - i),
+      'each is told another number of requests that remain'
+    )
+    for (const { error, retry_after } of all) t.ok(error ? retry_after! >= 1 && retry_after! <= 60 : retry_after === null)
+  })
+}
+
+t.test('the window slides: a request leaves it after exactly a minute, and those refused never were in it', async t => {
+  const { call, at } = await setup(t)
+  for (let i = 0; i < 60; i++) {
+    at(i * 500)
+    t.match(await call(), { error: null, rate: { limit: 60, remaining: 59 - i, reset: start / 1000 + 60 } })
+  }
+  at(30_000)
+  for (let i = 0; i < 20; i++) t.match(await call(), { error: 'rate_limit_exceeded', retry_after: 30, rate: { remaining: 0 } })
+  at(59_999)
+  t.match(await call(), { error: 'rate_limit_exceeded', retry_after: 1 })
+  at(60_000)
+  t.match(await call(), { error: null, rate: { remaining: 0 } })
+  t.match(await call(), { error: 'rate_limit_exceeded', retry_after: 1 })
+  at(60_500)
+  t.match(await call(), { error: null })
+  at(150_000)
+  t.match(await call(), { error: null, rate: { remaining: 59 } })
+})
+
+t.test('keys of one account have a window each', async t => {
+  const { call, key, addKey } = await setup(t)
+  const { text } = await addKey()
+  for (let i = 0; i < 60; i++) await call(key)
+  t.match(await call(key), { error: 'rate_limit_exceeded' })
+  t.match(await call(text), { error: null, rate: { remaining: 59 } })
+})
+
+t.test('callers without a key share the window of their address, however they fail, and fill no table', async t => {
+  const { call, ask, pool, key } = await setup(t)
+  const ways = [
+    () => call(null),
+    () => call(createKey()),
+    () => call('svc_sk_nonsense'),
+    () => ask({ authorization: undefined, address: '192.0.2.1', scope: null })
+  ]
+  for (let i = 0; i < 60; i++) t.not((await ways[i % 4]!()).error, 'rate_limit_exceeded')
+  for (const way of ways) t.match(await way(), { error: 'rate_limit_exceeded', retry_after: 60 })
+  t.match(await call(key), { error: null }, 'a good key from there is let in')
+  t.match(await call(null, { address: '192.0.2.2' }), { error: 'not_authenticated', rate: { remaining: 59 } })
+  const { rows } = await pool.query("select subject from cue.rate_windows where subject like 'address:%' order by 1")
+  t.same(
+    rows.map(({ subject }) => subject),
+    ['address:192.0.2.1', 'address:192.0.2.2']
+  )
+})
+
+t.test('an address counts as one however it is written, and an IPv6 network of 64 bits as one', async t => {
+  for (const [ip, subject] of [
+    ['127.0.0.1', '127.0.0.1'],
+    ['127.0.0.2', '127.0.0.2'],
+    ['::ffff:127.0.0.1', '127.0.0.1'],
+    ['2001:db8:0:7::1', '2001:db8:0:7::/64'],
+    ['2001:0DB8::7:ffff:1:2:3', '2001:db8:0:7::/64'],
+    ['2001:db8:0:8::1', '2001:db8:0:8::/64'],
+    ['::1', '::/64'],
+    ['fe80::1%eth0', 'fe80::/64'],
+    ['x'.repeat(100), 'x'.repeat(64)]
+  ] as const) {
+    t.equal(subjectOf(ip), subject)
+  }
+  t.equal(subjectOf(undefined), '')
+})
+
+t.test('a refusal for its scope counts, and comes after that for the window', async t => {
+  const { call, addKey } = await setup(t)
+  const { text } = await addKey({ scopes: ['worker'] })
+  for (let i = 0; i < 60; i++) t.match(await call(text), { error: 'insufficient_scope', rate: { remaining: 59 - i } })
+  t.match(await call(text), { error: 'rate_limit_exceeded' })
+})
+
+t.test('with limits off nothing is counted, and keys are still checked', async t => {
+  const { call, pool } = await setup(t, { env: { RATE_LIMIT: 'off' } })
+  for (let i = 0; i < 70; i++) t.match(await call(), { error: null, rate: { limit: 60, remaining: 60 } })
+  t.match(await call(createKey()), { error: 'invalid_api_key' })
+  t.match((await pool.query('select * from cue.rate_windows')).rows, [])
+})
+
+t.test('when the limiter fails requests pass, keys are still checked, and the log says so', async t => {
+  const { call, pool, log } = await setup(t)
+  await pool.query('drop table cue.rate_windows')
+  t.match(await call(), { error: null, rate: { limit: 60, remaining: 60 } })
+  t.match(await call(createKey()), { error: 'invalid_api_key' })
+  t.equal(log.length, 2)
+  t.match(log[0], { err: { code: '42704' } })
+})
+
+t.test('without a database nobody is let in', async t => {
+  const { config, key } = await setup(t)
+  const pool = new pg.Pool({ connectionString: 'postgres://127.0.0.1:1/none' })
+  t.teardown(() => pool.end())
+  const ask = createAdmission({ fn: createFunctions(pool), config, log: { error: () => t.fail('not the limiter') } as never })
+  await t.rejects(ask({ authorization: `Bearer ${key}`, address: '192.0.2.1', scope: 'read' }), { code: 'ECONNREFUSED' })
+})
+
+t.test("from 80 percent of the month's executions on every answer warns", async t => {
+  const { call, pool, account_id, at } = await setup(t)
+  const use = (slot: number, executions: number) =>
+    pool.query("insert into cue.usage_counters values ($1, '2030-01-01', $2, $3)", [account_id, slot, executions])
+  await use(0, 200)
+  await use(5, 39)
+  t.match(await call(), { usage_warning: false })
+  await use(6, 1)
+  t.match(await call(), { usage_warning: true })
+  at(31 * 86_400_000)
+  t.match(await call(), { usage_warning: false }, 'a new month')
+})
+
+t.test("last_used_at follows a key's use, at most once a minute and without waiting", async t => {
+  const { call, pool, at, addKey, url } = await setup(t)
+  const { text, key_id } = await addKey()
+  const lastUsed = async () => (await pool.query('select last_used_at from cue.api_keys where id = $1', [key_id])).rows[0].last_used_at
+  t.equal(await lastUsed(), null)
+  await call(text)
+  t.same(await lastUsed(), new Date(start))
+  at(59_000)
+  await call(text)
+  t.same(await lastUsed(), new Date(start))
+
+  const client = new pg.Client(url)
+  await client.connect()
+  await client.query('begin')
+  await client.query('select from cue.api_keys where id = $1 for update', [key_id])
+  at(61_000)
+  t.match(await call(text), { error: null }, 'somebody holds the key')
+  await client.query('commit')
+  await client.end()
+  t.same(await lastUsed(), new Date(start))
+  await call(text)
+  t.same(await lastUsed(), new Date(start + 61_000))
+})
+
+t.test("an execution's token is good for that execution while it is unfinished, and 24 hours beyond", async t => {
+  const { call, pool, account_id, config, at, fn } = await setup(t)
+  await fn.maintainPartitions({})
+  const tokenKey = deriveKey(config.sessionSecret, 'execution-token')
+  const cue_id = await fn.createCue({
+    account_id,
+    cue: { name: 'a', transport: 'worker', schedule_type: 'recurring', cron: '0 9 * * *', ...cueDefaults },
+    next_run: new Date('2030-01-02T09:00:00Z')
+  })
+  const { id } = await fn.fireCue({ account_id, cue_id })
+  const token = executionToken(tokenKey, id)
+  const good = { error: null, caller: { account_id, actor: `execution:${id}` } }
+  t.match(await call(token, { execution_id: id }), good)
+  t.match(await call(token, { execution_id: id.toUpperCase() }), good)
+  t.match(await call(token), { error: 'insufficient_scope', caller: null }, 'at another route')
+  t.match(await call(token, { execution_id: randomUUID() }), { error: 'insufficient_scope', caller: null }, 'at another execution')
+  t.match(await call(executionToken(tokenKey, randomUUID()), { execution_id: id }), { error: 'invalid_api_key' }, 'of no execution')
+  t.match(
+    await call(`${token.slice(0, -1)}${token.endsWith('A') ? 'B' : 'A'}`, { execution_id: id }),
+    { error: 'invalid_api_key' },
+    'forged'
+  )
+
+  await fn.cancelExecution({ account_id, execution_id: id })
+  const { rows } = await pool.query('select ended_at from cue.executions where id = $1', [id])
+  const ended = rows[0].ended_at.getTime() - start
+  at(ended + 24 * 3_600_000 - 1)
+  t.match(await call(token, { execution_id: id }), good)
+  at(ended + 24 * 3_600_000)
+  t.match(await call(token, { execution_id: id }), { error: 'invalid_api_key' })
+})
+
+const cueDefaults = {
+  timezone: 'UTC',
+  callback_method: 'POST',
+  callback_headers: {},
+  payload: '{}',
+  retry_max_attempts: 3,
+  retry_backoff_minutes: [1, 2, 4],
+  on_failure_email: true,
+  on_failure_pause: false,
+  catch_up: 'run_once_if_missed'
+}
