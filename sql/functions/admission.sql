@@ -64,7 +64,7 @@ comment on function cue.allow is 'Counts one hit against a sliding window, and s
 create or replace function cue.admit(
   p_key_hash bytea, p_execution_id uuid, p_address text, p_scope text, p_limited boolean default true, p_now timestamptz default now()
 ) returns table (
-  error text, account_id uuid, actor text, scopes cue.key_scope[], plan cue.plan, usage_warning boolean,
+  error text, account_id uuid, actor text, scopes text[], plan cue.plan, usage_warning boolean,
   rate_limit int, rate_remaining int, rate_reset bigint, retry_after int
 )
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
@@ -103,7 +103,7 @@ begin
     when not v_allowed then 'rate_limit_exceeded'
     when p_scope is null then null
     when account_id is null then case when p_key_hash is null and p_execution_id is null then 'not_authenticated' else 'invalid_api_key' end
-    when p_scope <> 'any' and p_scope <> all (scopes::text[]) then 'insufficient_scope' end;
+    when p_scope <> 'any' and p_scope <> all (scopes) then 'insufficient_scope' end;
   if v_stale and v_allowed then
     -- Once a minute for each key, without waiting for another request or for the disk: the latest minute may get lost in a crash.
     perform set_config('synchronous_commit', 'off', true);
