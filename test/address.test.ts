@@ -3,7 +3,7 @@ import type { LookupAddress, LookupOptions } from 'node:dns'
 import { once } from 'node:events'
 import { mock } from 'node:test'
 import fc from 'fast-check'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { type AddressOptions, type AddressRules, createAddressRules } from '../src/deliveries/address.ts'
 import { createDnsResolve, createSystemResolve, type Resolve } from '../src/deliveries/resolve.ts'
 
@@ -343,7 +343,7 @@ t.test("the machine's resolver knows localhost", async t => {
 })
 
 /** A name server of our own: A records by name, an RCODE, or silence. Answers AAAA with "no such record". */
-const nameServer = async (t: Tap, zone: Record<string, string[] | 'nxdomain' | 'servfail' | 'silence'>) => {
+const nameServer = async (t: Test, zone: Record<string, string[] | 'nxdomain' | 'servfail' | 'silence'>) => {
   const asked: string[] = []
   const socket = createSocket('udp4', (query, peer) => {
     const labels: string[] = []
@@ -366,7 +366,6 @@ const nameServer = async (t: Tap, zone: Record<string, string[] | 'nxdomain' | '
   t.teardown(() => new Promise<void>(done => socket.close(() => done())))
   return { asked, resolve: createDnsResolve([`127.0.0.1:${socket.address().port}`]) }
 }
-type Tap = Parameters<NonNullable<Parameters<typeof t.test>[1]>>[0]
 
 t.test('DNS gives every address, and tells a missing name from a failing server', async t => {
   const { resolve } = await nameServer(t, {
