@@ -1,0 +1,29 @@
+-- The echo buffer: what was posted to a token, for five minutes.
+
+-- Stores what came last for a token. Ten stores an hour per p_address; null: no limit. QU031 over it (detail: seconds to wait).
+create or replace function cue.store_echo(
+  p_token text, p_payload text, p_headers jsonb, p_address text default null, p_now timestamptz default now()
+) returns void
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  w record;
+begin
+  if p_address is not null then
+    select * into w from cue.allow('echo:' || p_address, 10, '1 hour', p_now);
+    if not w.allowed then
+      raise exception 'ten echoes an hour can be stored from one address' using errcode = 'QU031', detail = w.retry_after;
+    end if;
+  end if;
+  insert into cue.echoes (token, payload, headers, received_at, expires_at)
+  values (p_token, p_payload, p_headers, p_now, p_now + interval '5 minutes')
+  on conflict (token) do update
+     set payload = excluded.payload, headers = excluded.headers, received_at = excluded.received_at, expires_at = excluded.expires_at;
+end $$;
+comment on function cue.store_echo is 'Keeps what was posted to an echo token for five minutes.';
+
+create or replace function cue.read_echo(p_token text, p_now timestamptz default now())
+returns table (payload text, headers jsonb, received_at timestamptz)
+language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+  select payload, headers, received_at from cue.echoes where token = p_token and expires_at > p_now
+$$;
+comment on function cue.read_echo is 'What was posted to an echo token, or no row.';

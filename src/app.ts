@@ -1,0 +1,78 @@
+/** The HTTP service: plugins, then routes, in order. Start reading here. */
+import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
+import Fastify, { type FastifyBaseLogger, type FastifyServerOptions } from 'fastify'
+import { Kysely, PostgresDialect } from 'kysely'
+import type pg from 'pg'
+import auth from './auth.ts'
+import body from './body.ts'
+import { type Clock, createClock } from './clock.ts'
+import type { Config } from './config.ts'
+import type { DB } from './db.types.ts'
+import { type AddressRules, createAddressRules } from './deliveries/address.ts'
+import docs from './docs.ts'
+import echo from './echo/routes.ts'
+import { createFunctions, type Functions } from './functions.ts'
+import health from './health/routes.ts'
+import http, { loggerOptions, type Patience, serverOptions } from './http.ts'
+import { validatorCompiler } from './validation.ts'
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    config: Config
+    /** Everything that changes state. */
+    fn: Functions
+    /** Everything that is read: the views of schema `cue`. */
+    db: Kysely<DB>
+    clock: Clock
+    /** The database's time; under test, the test's. */
+    now: () => Date
+    /** Where callbacks may go. */
+    rules: AddressRules
+    /** Aborted when the service begins to stop. Whoever holds a request open answers it then. */
+    closing: AbortSignal
+  }
+}
+
+export type Options = {
+  config: Config
+  pool: pg.Pool
+  /** Made from the configuration if not given. */
+  rules?: AddressRules
+  /** For tests: the time that functions are given, and `app.now`. */
+  clock?: () => Date
+  logger?: FastifyBaseLogger
+  /** Where log lines go if no logger is given; stdout by default. */
+  logStream?: { write: (line: string) => void }
+  patience?: Patience
+}
+
+/** Builds the service. It neither listens nor needs a database until it is asked something. */
+export const build = async ({ config, pool, rules, clock: fixed, logger, logStream, patience }: Options) => {
+  const log = logger ? { loggerInstance: logger } : { logger: loggerOptions(config.logLevel, logStream) }
+  const options: FastifyServerOptions = { ...serverOptions(patience), ...log, trustProxy: hops(config.trustProxy) }
+  const app = Fastify(options).withTypeProvider<TypeBoxTypeProvider>()
+  app.setValidatorCompiler(validatorCompiler)
+
+  const clock = createClock(fixed)
+  app.decorate('config', config)
+  app.decorate('fn', createFunctions(pool, fixed))
+  app.decorate('db', new Kysely<DB>({ dialect: new PostgresDialect({ pool }) }).withSchema('cue'))
+  app.decorate('clock', clock)
+  app.decorate('now', clock.now)
+  app.decorate('rules', rules ?? createAddressRules({ allowCidrs: config.callbackAllowCidrs, allowHttp: config.callbackAllowHttp }))
+
+  await app.register(http)
+  await app.register(docs)
+  await app.register(auth)
+  await app.register(body)
+
+  await app.register(health)
+  if (!config.roles.api) return app // an engine alone answers for its health only
+  await app.register(echo)
+  return app
+}
+
+/** A number of proxies in front is a rule by hop; the first is nearest. */
+const hops = (trust: Config['trustProxy']) => (typeof trust === 'number' ? (_address: string, hop: number) => hop < trust : trust)
+
+export type App = Awaited<ReturnType<typeof build>>

@@ -1,0 +1,58 @@
+/** Who is asking: every route says what it needs, and one SQL call per request checks key, scope and limits. */
+import type { FastifyInstance } from 'fastify'
+import fp from 'fastify-plugin'
+import { type Caller, createAdmission, refusals } from './accounts/admission.ts'
+import { ApiError, isAway } from './errors.ts'
+
+/** What a route says about its callers: one of `scope`, `public` (counted by address) and `exempt` (public, and not counted). */
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    scope?: 'read' | 'write' | 'worker' | 'account' | 'any'
+    public?: boolean
+    exempt?: boolean
+    /** Takes the token of the execution that `:execution_id` names, too. */
+    executionToken?: boolean
+  }
+  interface FastifyRequest {
+    /** Null on public routes. Spread last into a function's arguments. */
+    caller: Caller
+  }
+}
+
+export default fp(
+  async (app: FastifyInstance) => {
+    const admit = createAdmission({ fn: app.fn, config: app.config, log: app.log })
+    app.decorateRequest('caller', null as unknown as Caller)
+
+    app.addHook('onRoute', ({ method, url, config = {} }) => {
+      const said = [config.scope, config.public, config.exempt].filter(Boolean).length
+      if (said !== 1) throw new Error(`${method} ${url} must say who may call it: one of scope, public, exempt`)
+      if (config.executionToken && !url.includes(':execution_id')) throw new Error(`${method} ${url} has no execution to take a token for`)
+    })
+
+    app.addHook('onRequest', async (request, reply) => {
+      const { scope, exempt, executionToken } = request.routeOptions.config
+      if (exempt || request.method === 'OPTIONS') {
+        reply.headers({ 'x-ratelimit-limit': 60, 'x-ratelimit-remaining': 60 })
+        return
+      }
+      const { execution_id = null } = request.params as { execution_id?: string }
+      const admitted = await admit({
+        authorization: request.headers.authorization,
+        address: request.ip,
+        scope: scope ?? null, // unknown paths are public
+        execution_id: executionToken ? execution_id : null
+      }).catch(error => {
+        // Without a database nobody can be counted, and what needs no caller may not need the database either.
+        if (scope || !isAway(error)) throw error
+      })
+      if (!admitted) return
+      const { error, caller, rate, retry_after, usage_warning } = admitted
+      reply.headers({ 'x-ratelimit-limit': rate.limit, 'x-ratelimit-remaining': rate.remaining, 'x-ratelimit-reset': rate.reset })
+      if (usage_warning) reply.header('x-service-usage-warning', 'approaching_limit')
+      if (error) throw new ApiError(error, refusals[error], retry_after === null ? {} : { headers: { 'retry-after': String(retry_after) } })
+      if (caller) request.caller = caller
+    })
+  },
+  { name: 'auth' }
+)

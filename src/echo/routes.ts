@@ -1,0 +1,81 @@
+/** The echo buffer: a callback URL to try things with. */
+import type { IncomingHttpHeaders } from 'node:http'
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { subjectOf } from '../accounts/admission.ts'
+import { canonicalJson, Json, JsonError } from '../deliveries/canonical-json.ts'
+import { Echo, EchoParams, Stored } from './schemas.ts'
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** The headers that an echo keeps. */
+    captured: Record<string, string>
+  }
+}
+
+const echo: FastifyPluginAsyncTypebox = async app => {
+  // Whatever comes is kept, so this slice reads bodies its own way.
+  app.removeAllContentTypeParsers()
+  app.addContentTypeParser('*', { parseAs: 'buffer' }, async (_: unknown, body: Buffer) => body)
+  app.decorateRequest('captured', null as unknown as Record<string, string>)
+
+  app.post(
+    '/v1/echo/:token',
+    {
+      config: { public: true },
+      bodyLimit: 1024 * 1024,
+      schema: {
+        tags: ['service'],
+        summary: 'Keep a body for five minutes, to see what a callback sends',
+        params: EchoParams,
+        response: { 200: Stored }
+      },
+      // A type that cannot be parsed is no reason to refuse the body.
+      preParsing: async request => {
+        request.captured = captured(request.headers)
+        delete request.headers['content-type']
+      }
+    },
+    async request => {
+      await app.fn.storeEcho({
+        token: request.params.token,
+        payload: textOf((request.body as Buffer | undefined) ?? Buffer.alloc(0)),
+        headers: request.captured,
+        address: app.config.rateLimit ? subjectOf(request.ip) : null
+      })
+      return { stored: true }
+    }
+  )
+
+  app.get(
+    '/v1/echo/:token',
+    {
+      config: { scope: 'read' },
+      schema: { tags: ['service'], summary: 'Read what was posted to an echo token', params: EchoParams, response: { 200: Echo } }
+    },
+    async request => {
+      const echo = await app.fn.readEcho(request.params)
+      return echo ? { status: 'delivered' as const, ...echo, payload: new Json(echo.payload) } : { status: 'waiting' as const }
+    }
+  )
+}
+
+export default echo
+
+/** The body as JSON text: itself in canonical form, else a string of it. */
+const textOf = (body: Buffer): string => {
+  try {
+    return canonicalJson(body)
+  } catch (error) {
+    if (!(error instanceof JsonError)) throw error
+    return JSON.stringify(body.toString())
+  }
+}
+
+const captured = (headers: IncomingHttpHeaders): Record<string, string> =>
+  Object.fromEntries(
+    Object.entries(headers).flatMap(([name, value]) =>
+      (name.startsWith('x-service-') || name === 'content-type' || name === 'user-agent') && value !== undefined
+        ? [[name, String(value)]]
+        : []
+    )
+  )

@@ -1,0 +1,174 @@
+/** Every refusal of the API in two tables, and the way from anything thrown to one of them. */
+
+/** Code on the wire → HTTP status. */
+export const statuses = {
+  invalid_schedule: 400,
+  invalid_payload_size: 400,
+  invalid_callback_url: 400,
+  invalid_alert_webhook_url: 400,
+  invalid_plan: 400,
+  invalid_interval: 400,
+  invalid_device_code: 400,
+  device_code_expired: 400,
+  invalid_status: 400,
+  invalid_token: 400,
+  validation_error: 400,
+  metadata_too_large: 400,
+  no_stripe_customer: 400,
+  confirmation_required: 400,
+  not_authenticated: 401,
+  invalid_api_key: 401,
+  insufficient_scope: 403,
+  cue_limit_exceeded: 403,
+  execution_limit_exceeded: 403,
+  not_execution_owner: 403,
+  account_too_new: 403,
+  no_active_cue: 403,
+  memory_block_disabled: 403,
+  client_not_approved: 403,
+  not_found: 404,
+  cue_not_found: 404,
+  execution_not_found: 404,
+  alert_not_found: 404,
+  key_not_found: 404,
+  worker_not_found: 404,
+  ticket_not_found: 404,
+  post_not_found: 404,
+  device_code_not_found: 404,
+  method_not_allowed: 405,
+  already_claimed: 409,
+  invalid_state: 409,
+  execution_in_flight: 409,
+  idempotency_key_conflict: 409,
+  nothing_claimable: 409,
+  claim_lost: 409,
+  execution_not_claiming: 409,
+  outcome_already_reported: 409,
+  no_outcome: 409,
+  duplicate_email: 409,
+  last_key_protected: 409,
+  multiple_active_keys: 409,
+  deletion_already_pending: 409,
+  device_code_exists: 409,
+  plaintext_unavailable: 410,
+  already_cancelled: 410,
+  deletion_already_completed: 410,
+  payload_too_large: 413,
+  invalid_timezone: 422,
+  rate_limit_exceeded: 429,
+  internal_error: 500,
+  stripe_error: 502,
+  unavailable: 503,
+  billing_not_configured: 503
+} as const
+
+export type ErrorCode = keyof typeof statuses
+
+/** SQLSTATE that a function in sql/ raises → code. A test compares the keys with every errcode there. */
+export const sqlstates: Readonly<Record<string, ErrorCode>> = {
+  QU001: 'cue_not_found',
+  QU002: 'execution_not_found',
+  QU003: 'alert_not_found',
+  QU004: 'key_not_found',
+  QU005: 'worker_not_found',
+  QU006: 'ticket_not_found',
+  QU007: 'not_found',
+  QU010: 'already_claimed',
+  QU011: 'invalid_state',
+  QU012: 'execution_in_flight',
+  QU013: 'idempotency_key_conflict',
+  QU014: 'unavailable', // the cue kept changing meanwhile; its routes try again before it comes to this
+  QU015: 'nothing_claimable',
+  QU016: 'claim_lost',
+  QU017: 'not_execution_owner',
+  QU018: 'execution_not_claiming',
+  QU020: 'outcome_already_reported',
+  QU021: 'no_outcome',
+  QU030: 'cue_limit_exceeded',
+  QU031: 'rate_limit_exceeded', // DETAIL: seconds for Retry-After
+  QU032: 'execution_limit_exceeded',
+  QU040: 'duplicate_email',
+  QU041: 'last_key_protected',
+  QU042: 'multiple_active_keys',
+  QU050: 'not_authenticated',
+  QU051: 'invalid_api_key',
+  QU052: 'insufficient_scope',
+  QU053: 'plaintext_unavailable'
+}
+
+/** One thing wrong with one field, in the shape that pydantic made known. */
+export type Detail = { type: string; loc: (string | number)[]; msg: string; input: unknown }
+
+type Options = { status?: number; headers?: Record<string, string>; detail?: Detail[]; cause?: unknown }
+
+/** A refusal as the client sees it: `{error: {code, message, status}}`, with `detail` beside it where fields are at fault. */
+export class ApiError extends Error {
+  override name = 'ApiError'
+  readonly code: ErrorCode
+  readonly statusCode: number
+  readonly headers: Record<string, string>
+  readonly detail: Detail[] | undefined
+
+  constructor(code: ErrorCode, message: string, { status = statuses[code], headers = {}, detail, cause }: Options = {}) {
+    super(message, { cause })
+    this.code = code
+    this.statusCode = status
+    this.headers = headers
+    this.detail = detail
+  }
+
+  toJSON() {
+    const { code, message, statusCode: status, detail } = this
+    return { error: { code, message, status }, ...(detail && { detail }) }
+  }
+}
+
+/** A 422 about fields, such as a schema failure makes. */
+export const invalid = (detail: Detail[]): ApiError => {
+  const { loc, msg } = detail[0]!
+  const more = detail.length > 1 ? ` (and ${detail.length - 1} more, see detail)` : ''
+  return new ApiError('validation_error', `${loc.slice(1).join('.') || loc[0]}: ${msg}${more}`, { status: 422, detail })
+}
+
+export const unavailable = (cause?: unknown): ApiError =>
+  new ApiError('unavailable', 'The service cannot answer right now. Nothing was changed; try again shortly.', {
+    headers: { 'retry-after': '2' },
+    cause
+  })
+
+/** What anything thrown is to the client. Errors that nobody foresaw say nothing about themselves. */
+export const toApiError = (error: unknown): ApiError => {
+  if (error instanceof ApiError) return error
+  const { code, message, detail, statusCode } = (error ?? {}) as { [name in 'code' | 'message' | 'detail']?: string } & {
+    statusCode?: number
+  }
+  const known = code && Object.hasOwn(sqlstates, code) ? sqlstates[code]! : undefined
+  if (known === 'unavailable') return unavailable(error)
+  if (known) {
+    const headers: Record<string, string> =
+      known === 'rate_limit_exceeded' ? { 'retry-after': /^\d+$/.test(detail ?? '') ? detail! : '60' } : {}
+    return new ApiError(known, message ?? known, { headers, cause: error })
+  }
+  // What the HTTP framework refuses: too large, no JSON, a length that is none.
+  if (statusCode === 413) return new ApiError('payload_too_large', 'The request body is too large.', { cause: error })
+  if (statusCode !== undefined && statusCode >= 400 && statusCode < 500) {
+    return new ApiError('validation_error', message ?? 'The request cannot be read.', { status: statusCode, cause: error })
+  }
+  if (isAway(error)) return unavailable(error)
+  return new ApiError('internal_error', 'Something went wrong on our side. It has been logged.', { cause: error })
+}
+
+/**
+ * Whether the database was lost, refused or stopped what was asked, so that the same may succeed later: SQLSTATE classes and codes, errors
+ * of sockets, and the driver's own.
+ */
+export const isAway = (error: unknown): boolean => {
+  const { code = '', message = '' } = (error ?? {}) as { code?: string; message?: string }
+  return (
+    /^(08|53|57)...$|^(55P03|40001|40P01|25P03)$/.test(code) ||
+    /^E(CONNREFUSED|CONNRESET|CONNABORTED|PIPE|TIMEDOUT|NOTFOUND|AI_AGAIN|HOSTUNREACH|NETUNREACH|NOENT)$/.test(code) ||
+    /^(Connection terminated|timeout exceeded when trying to connect|Query read timeout|Client has encountered|Client was closed)/.test(
+      message
+    )
+  )
+}

@@ -1,0 +1,24 @@
+import { Type } from 'typebox'
+import { Nullable, Timestamp } from '../schemas.ts'
+
+const State = Type.Enum(['healthy', 'degraded', 'down'])
+const Count = Nullable(Type.Integer())
+
+export const Health = Type.Object({
+  status: State,
+  reason: Type.Optional(Type.String()),
+  version: Type.String(),
+  timestamp: Timestamp,
+  services: Type.Object({ postgres: State, poller: State, delivery: State }),
+  poller: Type.Object(
+    { last_run: Nullable(Timestamp), seconds_ago: Count, lateness_ms: Count },
+    { description: 'The latest sign of life of any engine, and how late the latest scheduled delivery was taken.' }
+  ),
+  queue: Type.Object(
+    { pending: Count, retrying: Count, delivering: Count, pending_worker: Count, oldest_pending_seconds: Count },
+    { description: 'Counted to 10,000, at most every 5 seconds; null while the database cannot be asked.' }
+  ),
+  replicas: Nullable(Type.Integer({ description: 'Engines seen in the last 15 seconds.' }))
+})
+
+export const Status = Type.Object({ status: State, reason: Type.Optional(Type.String()) })

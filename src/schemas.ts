@@ -1,0 +1,62 @@
+/** Pieces of schemas that more than one noun uses. */
+import { type Static, type TSchema, Type } from 'typebox'
+import type { Json } from './deliveries/canonical-json.ts'
+import type { ErrorCode } from './errors.ts'
+
+/** An instant: a Date in the program, ISO 8601 in UTC with milliseconds on the wire. */
+export const Timestamp = Type.Unsafe<Date>(Type.String({ format: 'date-time' }))
+
+/** The schema, or null. */
+export const Nullable = <T extends TSchema>(schema: T) => {
+  const { type, enum: values, 'x-json': json } = schema as { type?: string; enum?: unknown[]; 'x-json'?: string }
+  if (json) return Type.Unsafe<Static<T> | null>({ ...schema, 'x-nullable': true })
+  if (values) return Type.Unsafe<Static<T> | null>({ ...schema, enum: [...values, null] })
+  return Type.Unsafe<Static<T> | null>(type ? { ...schema, type: [type, 'null'] } : { anyOf: [schema, { type: 'null' }] })
+}
+
+/** An object that refuses members it does not name: what bodies are made of. A plain `Type.Object` drops them instead. */
+export const Strict = <P extends Record<string, TSchema>>(properties: P, options = {}) =>
+  Type.Object(properties, { ...options, additionalProperties: false })
+
+/**
+ * JSON of any shape as a member of a body: arrives as `Json`, the canonical text. Only outermost members can be that.
+ * `JsonObject` and `JsonArray` refuse other values; a `Nullable` one passes null on as null.
+ */
+export const AnyJson = (options: { description?: string } = {}) => Type.Unsafe<Json>({ ...options, 'x-json': 'any' })
+export const JsonObject = (options: { description?: string } = {}) => Type.Unsafe<Json>({ ...options, 'x-json': 'object' })
+export const JsonArray = (options: { description?: string } = {}) => Type.Unsafe<Json>({ ...options, 'x-json': 'array' })
+
+/**
+ * A value that fails the schema is refused with this code instead of a 422, such as `invalid_plan`, or `cue_not_found` for a
+ * malformed id. Goes inside `Type.Optional`, not around it.
+ */
+export const orElse = <T extends TSchema>(code: ErrorCode, message: string, schema: T): T =>
+  ({ ...schema, 'x-error': { code, message } }) as T
+
+/** An id in a path. One that is no UUID is as unknown as any other. */
+export const Uuid = (code: ErrorCode, message = 'There is no such thing, or it is not yours.') =>
+  orElse(code, message, Type.String({ format: 'uuid', pattern: '^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$' }))
+
+/** `limit` and `offset` of a list. What has a default is never undefined. */
+export const Page = (limit = 20) => ({
+  limit: Type.Integer({ minimum: 1, maximum: 100, default: limit }),
+  offset: Type.Integer({ minimum: 0, maximum: 2 ** 31 - 1, default: 0 })
+})
+
+export const ErrorBody = Type.Object(
+  {
+    error: Type.Object({ code: Type.String(), message: Type.String(), status: Type.Integer() }),
+    detail: Type.Optional(
+      Type.Array(
+        Type.Object({
+          type: Type.String(),
+          loc: Type.Array(Type.Unsafe<string | number>({ type: ['string', 'integer'] })),
+          msg: Type.String(),
+          input: Type.Unknown()
+        }),
+        { description: 'Only with 422: what is wrong with which field.' }
+      )
+    )
+  },
+  { description: 'An error. `code` is for programs, `message` says what to do.' }
+)

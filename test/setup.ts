@@ -1,0 +1,120 @@
+/** What tests of the API stand on: the service on a database of its own, a clock to turn, a receiver of webhooks. */
+import { randomUUID } from 'node:crypto'
+import type { InjectOptions } from 'fastify'
+import type { Test } from 'tap'
+import { createKey, encryptKey, hashKey, keyPrefix } from '../src/accounts/keys.ts'
+import { build as buildApp, type Options } from '../src/app.ts'
+import { createFunctions } from '../src/functions.ts'
+import { createDatabase, testConfig } from './database.ts'
+
+export { eventually } from './eventually.ts'
+export { receiver } from './receiver.ts'
+
+export type Account = { id: string; email: string; api_key: string }
+// biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape
+type Body = any
+type Headers = Record<string, string>
+
+type Settings = Partial<Omit<Options, 'config' | 'pool' | 'clock'>> & {
+  /** Environment of the service, over the tests' own. Request limits are off unless RATE_LIMIT says otherwise. */
+  env?: Record<string, string>
+}
+
+/**
+ * The service on a database of its own, with one registered account whose key every call carries. With a start time, the service and its SQL
+ * functions live by a clock that only `clock` moves.
+ */
+export const build = async (t: Test, start?: string, { env = {}, ...options }: Settings = {}) => {
+  const { url, pool } = await createDatabase(t)
+  const config = testConfig(url, { RATE_LIMIT: 'off', ...env })
+  const clock = createTestClock(start)
+  const now = start === undefined ? undefined : clock.now
+  const fn = createFunctions(pool, now)
+  if (now) await fn.maintainPartitions({})
+  await fn.setPlans({ plans: config.plans })
+  const app = await buildApp({ config, pool, clock: now, ...options })
+  t.teardown(() => app.close())
+
+  /** Another account, made the way registration makes one. */
+  const register = async (email = `${randomUUID()}@example.com`): Promise<Account> => {
+    const api_key = createKey()
+    const row = { email, key_hash: hashKey(api_key), prefix: keyPrefix(api_key), ciphertext: encryptKey(config.encryptionKeys, api_key) }
+    const { id } = await fn.register({ ...row, address: null, ip: '127.0.0.1' })
+    return { id, email, api_key }
+  }
+
+  const calls = (api_key?: string) => {
+    /** One request; the answer with status and headers. A string is sent as it is. */
+    const call = async (method: string, path: string, body?: unknown, headers: Headers = {}) => {
+      const answer = await app.inject({
+        method: method as InjectOptions['method'],
+        url: path,
+        headers: {
+          ...(api_key && { authorization: `Bearer ${api_key}` }),
+          ...(body !== undefined && { 'content-type': 'application/json' }),
+          ...headers
+        },
+        ...(body !== undefined && { payload: typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body) })
+      })
+      const isJson = String(answer.headers['content-type']).startsWith('application/json')
+      return { status: answer.statusCode, headers: answer.headers as Headers, body: (isJson ? answer.json() : answer.body) as Body }
+    }
+    return {
+      call,
+      get: async (path: string, headers?: Headers) => (await call('GET', path, undefined, headers)).body,
+      post: async (path: string, body?: unknown, headers?: Headers) => (await call('POST', path, body, headers)).body,
+      patch: async (path: string, body?: unknown, headers?: Headers) => (await call('PATCH', path, body, headers)).body,
+      del: async (path: string, headers?: Headers) => (await call('DELETE', path, undefined, headers)).body
+    }
+  }
+
+  /** What the engines sweep and housekeeping does, once. */
+  const maintain = async () => {
+    await fn.recoverFlights({})
+    await fn.recoverStuck({})
+    await fn.expireOutcomes({})
+    await fn.requeueAttempts({})
+    await fn.foldUsage({})
+    await fn.prune({})
+  }
+
+  const account = await register()
+  return {
+    app,
+    config,
+    pool,
+    url,
+    clock,
+    fn,
+    db: app.db,
+    account,
+    register,
+    maintain,
+    /** The calls of another account, or of nobody. */
+    as: (other: Account | null) => calls(other?.api_key),
+    ...calls(account.api_key)
+  }
+}
+
+const units = { millisecond: 1, second: 1000, minute: 60_000, hour: 3_600_000, day: 86_400_000, week: 604_800_000 }
+
+/** A clock that stands still until it is moved: `advance('16 minutes')`, `set('2030-01-01T00:00:00Z')`. */
+const createTestClock = (start?: string) => {
+  let time = start === undefined ? Number.NaN : Date.parse(start)
+  const running = () => {
+    if (Number.isNaN(time)) throw new Error('this test has no clock of its own: give build a start time')
+    return time
+  }
+  return {
+    now: () => new Date(running()),
+    advance: (by: string) => {
+      const [, count, unit] = /^(\d+) (\w+?)s?$/.exec(by) ?? []
+      const ms = units[unit as keyof typeof units]
+      if (!ms) throw new Error(`${by} is no time`)
+      time = running() + Number(count) * ms
+    },
+    set: (at: string) => {
+      time = Date.parse(at)
+    }
+  }
+}
