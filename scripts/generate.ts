@@ -1,0 +1,65 @@
+import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { Kysely, PostgresDialect } from 'kysely'
+import { generate as generateTypes, PostgresDialect as TypesOfPostgres } from 'kysely-codegen'
+import type pg from 'pg'
+import { createPool } from '../src/database.ts'
+import { startEmbedded } from '../src/embedded-postgres.ts'
+import { openapi } from '../src/openapi.ts'
+import { dumpSchema } from './dump-schema.ts'
+import { migrate } from './migrate.ts'
+
+/** The generated files by their path in the repository, as a migrated database of PostgreSQL 18 and the routes give them. */
+export const generate = async (databaseUrl: string): Promise<Record<string, string>> => {
+  const pool = createPool({ databaseUrl, pgPoolMax: 4 })
+  try {
+    return {
+      'sql/schema.sql': await dumpSchema(pool),
+      'src/db.types.ts': await rowTypes(pool),
+      'src/openapi.json': `${JSON.stringify(await openapi(), null, 2)}\n`
+    }
+  } finally {
+    await pool.end()
+  }
+}
+
+const onFreshDatabase = async <T>(work: (url: string) => Promise<T>): Promise<T> => {
+  const dataDir = mkdtempSync(join(tmpdir(), 'pgcue-generate-'))
+  chmodSync(dataDir, 0o755) // for the system user that runs the server when this runs as root
+  const { url, stop } = await startEmbedded({ dataDir, durable: false })
+  try {
+    await migrate({ connectionString: url })
+    return await work(url)
+  } finally {
+    await stop()
+    rmSync(dataDir, { recursive: true })
+  }
+}
+
+/** Of tables and views in `cue`, under their bare names; types as src/database.ts has values read. */
+const rowTypes = (pool: pg.Pool) =>
+  generateTypes({
+    db: new Kysely({ dialect: new PostgresDialect({ pool }) }),
+    dialect: new TypesOfPostgres({ defaultSchemas: ['cue'], dateParser: 'string' }),
+    defaultSchemas: ['cue'],
+    includePattern: 'cue.*',
+    typeMapping: { int8: 'number' },
+    outFile: null
+  })
+
+if (import.meta.main) {
+  const check = process.argv.includes('--check')
+  for (const [name, content] of Object.entries(await onFreshDatabase(generate))) {
+    const file = fileURLToPath(new URL(`../${name}`, import.meta.url))
+    if (existsSync(file) && readFileSync(file, 'utf8') === content) continue
+    if (check) {
+      console.error(`${name} is not what \`npm run generate\` makes of the sources`)
+      process.exitCode = 1
+    } else {
+      writeFileSync(file, content)
+      console.log(`Wrote ${name}`)
+    }
+  }
+}

@@ -1,0 +1,51 @@
+import { readFileSync } from 'node:fs'
+import t from 'tap'
+import { dumpSchema } from '../scripts/dump-schema.ts'
+import { generate } from '../scripts/generate.ts'
+import { createDatabase } from './database.ts'
+
+const { url, pool } = await createDatabase(t)
+const major = Number.parseInt((await pool.query("select current_setting('server_version') as name")).rows[0].name, 10)
+
+t.test('the generated files are what their sources make', { skip: major !== 18 && 'they are made on PostgreSQL 18' }, async t => {
+  for (const [name, content] of Object.entries(await generate(url))) {
+    t.equal(readFileSync(new URL(`../${name}`, import.meta.url), 'utf8'), content, `${name}: run \`npm run generate\``)
+  }
+})
+
+t.test('the dump shows a changed column, default, comment, grant and function, but no partition', async t => {
+  const { pool } = await createDatabase(t)
+  const before = (await dumpSchema(pool)).split('\n')
+  await pool.query(`
+    create table cue.extra (id bigint generated always as identity primary key, at timestamptz not null default now(), n int check (n > 0))
+      partition by hash (id);
+    create table cue.extra_0 partition of cue.extra for values with (modulus 1, remainder 0);
+    create index extra_at on cue.extra (at) where n is not null;
+    comment on column cue.extra.at is 'It''s a time.';
+    grant select, insert on cue.extra to public;
+    create function cue.extra_count() returns bigint language sql as $$ select count(*) from cue.extra $$`)
+  const after = (await dumpSchema(pool)).split('\n')
+  t.same(
+    after.filter(line => !before.includes(line)),
+    [
+      'create table cue.extra (',
+      '  id bigint not null generated always as identity,',
+      '  at timestamp with time zone not null default now(),',
+      '  n integer,',
+      '  constraint extra_pkey PRIMARY KEY (id),',
+      '  constraint extra_n_check CHECK (n > 0)',
+      ') partition by HASH (id);',
+      'CREATE INDEX extra_at ON ONLY cue.extra USING btree (at) WHERE (n IS NOT NULL);',
+      "comment on column cue.extra.at is 'It''s a time.';",
+      'grant insert, select on cue.extra to public;',
+      'CREATE OR REPLACE FUNCTION cue.extra_count()',
+      'AS $function$ select count(*) from cue.extra $function$;',
+      'grant execute on function cue.extra_count() to public;'
+    ]
+  )
+})
+
+t.test('two databases give the same dump', async t => {
+  const { pool: other } = await createDatabase(t)
+  t.equal(await dumpSchema(other), await dumpSchema(pool))
+})
