@@ -71,7 +71,7 @@ export const loadConfig = (env: Record<string, string | undefined>) => {
   }
   const encryptionKeys = secret('ENCRYPTION_KEYS').split(',').map(base64Key)
   const sessionSecret = secret('SESSION_SECRET')
-  if (sessionSecret.length < 32) refuse('SESSION_SECRET', 'must have at least 32 characters')
+  if (sessionSecret.length < 16) refuse('SESSION_SECRET', 'must have at least 16 characters')
 
   const port = integer('PORT', 8080, 0, 65_535)
   const baseUrl = webUrl('BASE_URL', `http://localhost:${port}`)
@@ -103,7 +103,12 @@ export const loadConfig = (env: Record<string, string | undefined>) => {
         : list('CALLBACK_ALLOW_CIDRS', 'must be a comma-separated list of address ranges such as 10.0.0.0/8', isCidr),
     callbackAllowHttp: flag('CALLBACK_ALLOW_HTTP', embedded),
     missedAfterSeconds: integer('MISSED_AFTER_SECONDS', 60, 1, 31_536_000),
-    plans: read('PLANS', defaultPlans, 'must be JSON such as {"free": {"cues": 25}}, with limits of 0 or more', plans),
+    plans: read(
+      'PLANS',
+      defaultPlans,
+      'must be JSON such as {"free": {"cues": 25}}, with whole numbers of 0 or more, requests_per_minute of 1',
+      plans
+    ),
     rateLimit: flag('RATE_LIMIT', true),
     smtpUrl: url('SMTP_URL', null, ['smtp:', 'smtps:']),
     emailFrom: read('EMAIL_FROM', `pgcue <no-reply@${new URL(baseUrl).hostname}>`, 'must be a mail address', v =>
@@ -169,8 +174,9 @@ const plans = (value: string): Record<Plan, Limits> | undefined => {
   for (const [plan, limits] of Object.entries(given)) {
     if (!Object.hasOwn(merged, plan) || !isObject(limits)) return undefined
     for (const [name, limit] of Object.entries(limits)) {
-      const known = Object.hasOwn(merged.free, name) && Number.isInteger(limit) && (limit as number) >= 0 && (limit as number) < 2 ** 31
-      if (!known) return undefined
+      const least = name === 'requests_per_minute' ? 1 : 0
+      if (!Object.hasOwn(merged.free, name) || !Number.isInteger(limit) || Number(limit) < least || Number(limit) >= 2 ** 31)
+        return undefined
     }
     Object.assign(merged[plan as Plan], limits)
   }

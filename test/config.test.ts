@@ -130,7 +130,16 @@ t.test('a value that cannot be used refuses the start in one line that names the
     CALLBACK_ALLOW_CIDRS: ['10.0.0.0', '10/8', 'localhost', '10.0.0.0/33'],
     CALLBACK_ALLOW_HTTP: ['yes please'],
     MISSED_AFTER_SECONDS: ['0', 'never'],
-    PLANS: ['{', '[]', '{"gold": {}}', '{"free": {"cues": -1}}', '{"free": {"cuse": 1}}', '{"free": 5}', '{"free": {"cues": "5"}}'],
+    PLANS: [
+      '{',
+      '[]',
+      '{"gold": {}}',
+      '{"free": {"cues": -1}}',
+      '{"free": {"cuse": 1}}',
+      '{"free": 5}',
+      '{"free": {"requests_per_minute": 0}}',
+      '{"free": {"cues": "5"}}'
+    ],
     RATE_LIMIT: ['60'],
     SMTP_URL: ['http://secretword@mail'],
     EMAIL_FROM: ['nobody', 'a@b\r\nBcc: c@d'],
