@@ -18,16 +18,20 @@ language sql immutable as $$
 $$;
 comment on function cue.signing_secrets is 'The secrets that sign for an account now, the current one first.';
 
-create or replace function cue.sent_api_key(a cue.accounts) returns text
+-- What signs an account's requests. The limit keeps the planner from joining what is to be looked up.
+create or replace function cue.signing_account(p_account_id uuid, p_now timestamptz) returns table (secrets text[], api_key text)
 language sql stable as $$
-  select case when a.webhook_authorization = 'api_key' then
-    (select k.ciphertext from cue.api_keys k where k.account_id = a.id and k.is_default and k.revoked_at is null) end
+  select cue.signing_secrets(a, p_now),
+         (select k.ciphertext from cue.api_keys k
+           where k.account_id = a.id and k.is_default and k.revoked_at is null and a.webhook_authorization = 'api_key')
+    from cue.accounts a where a.id = p_account_id limit 1
 $$;
-comment on function cue.sent_api_key is 'The encrypted default key, where the account wants that sent; else null.';
+comment on function cue.signing_account is 'The secrets that sign for an account, the current one first, and its encrypted key where it wants that sent.';
 
--- Whether the account's executions are refused: the limit was reached this month, and the day of grace is over.
+-- Whether the account's executions are refused: the limit was reached this month, and the day of grace is over. Stable, as its body is:
+-- only then does the planner inline it.
 create or replace function cue.is_over_limit(a cue.accounts, p_now timestamptz) returns boolean
-language sql immutable as $$
+language sql stable as $$
   select a.limit_reached_at is not null and cue.usage_month(a.limit_reached_at) = cue.usage_month(p_now)
      and a.limit_reached_at + interval '24 hours' <= p_now
 $$;
@@ -82,6 +86,8 @@ comment on function cue.look_ahead is 'The cues that come due soon, with what co
 -- Fires due cues, each given with the version and next_run that its following slot was computed from: whatever has moved since is left
 -- alone. Webhook executions start out delivering, with a flight, and are returned to be sent; worker executions wait to be claimed.
 -- Nothing is fired that came due while the service was away, nor over the limit: those go through catch_up_cues and refuse_due_cues.
+-- Here and below: a plan made while the tables were small is kept when they have grown. So rows are looked up one by one in lateral
+-- subqueries with a limit, which the planner leaves as they are, and what is updated is named by "= any" beside its join.
 create or replace function cue.take_due_cues(
   p_cue_ids text[], p_versions int[], p_expected timestamptz[], p_next timestamptz[], p_missed_after interval default '60 seconds',
   p_lease interval default '4 seconds', p_now timestamptz default now()
@@ -96,22 +102,25 @@ begin
   with d as (
     select * from unnest(p_cue_ids, p_versions, p_expected, p_next) as d (cue_id, version, expected, next_run)),
   due as materialized (
-    select r.cue_id, d.expected, d.next_run
-      from d join cue.cue_runs r on r.cue_id = d.cue_id join cue.accounts a on a.id = r.account_id
-     where r.version = d.version and r.next_run = d.expected and r.next_run <= p_now and not cue.is_over_limit(a, p_now)
-       and not exists (select from cue.outages o where r.next_run > o.from_at and r.next_run <= o.until_at)
-       for update of r skip locked),
+    select d.cue_id, d.expected, d.next_run
+      from d cross join lateral (
+        select from cue.cue_runs r
+         where r.cue_id = d.cue_id and r.version = d.version and r.next_run = d.expected and r.next_run <= p_now
+           and (select not cue.is_over_limit(a, p_now) from cue.accounts a where a.id = r.account_id)
+           and not exists (select from cue.outages o where r.next_run > o.from_at and r.next_run <= o.until_at)
+         limit 1 for update skip locked) held),
   moved as (
     update cue.cue_runs r
        set next_run = due.next_run, last_slot = due.expected, last_run = p_now, fired_count = r.fired_count + 1, run_count = r.run_count + 1
-      from due where r.cue_id = due.cue_id
+      from due where r.cue_id = due.cue_id and r.cue_id = any (p_cue_ids)
     returning r.cue_id, due.expected),
   fired as materialized (
     select cue.uuid_v7(p_now) as id, m.expected as scheduled_for, c.id as cue_id, c.account_id, c.transport, c.callback_url,
            c.callback_method, c.callback_headers, c.payload, c.task, coalesce(c.timeout_seconds, 30) as timeout_seconds,
-           cue.signing_secrets(a, p_now) as secrets, cue.sent_api_key(a) as api_key,
-           c.schedule_type = 'recurring' and not coalesce(c.await_outcome, false) as plain
-      from moved m join cue.cues c on c.id = m.cue_id join cue.accounts a on a.id = c.account_id),
+           a.secrets, a.api_key, c.schedule_type = 'recurring' and not coalesce(c.await_outcome, false) as plain
+      from moved m
+     cross join lateral (select * from cue.cues where id = m.cue_id limit 1) c
+     cross join lateral cue.signing_account(c.account_id, p_now) a),
   made as (
     insert into cue.executions (id, account_id, cue_id, transport, status, triggered_by, scheduled_for, payload, task, attempts,
                                 started_at, last_attempt_at, claimable_at, flight_id, created_at, updated_at)
@@ -133,23 +142,45 @@ begin
 end $$;
 comment on function cue.take_due_cues is 'Fires due cues in one statement and returns the webhook attempts to send.';
 
+-- What may change cues takes their locks first, in the order of locks.
+create or replace function cue.lock_cues(p_cue_ids text[]) returns void
+language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+begin
+  perform from cue.cues where id = any (p_cue_ids) order by id for no key update;
+  perform from cue.cue_runs where cue_id = any (p_cue_ids) order by cue_id for update;
+end $$;
+comment on function cue.lock_cues is 'Locks cues, then their moving parts, each by id.';
+
+-- Removes flights that hold nothing any more. One that is locked is being taken over or extended: it goes when it lapses.
+create or replace function cue.end_flights(p_flight_ids bigint[]) returns void
+language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+begin
+  if cardinality(p_flight_ids) = 0 then return; end if;
+  delete from cue.flights
+   where id = any (array(select id from cue.flights where id = any (p_flight_ids) order by id for update skip locked));
+end $$;
+comment on function cue.end_flights is 'Removes flights that hold nothing any more.';
+
 -- Records deliveries that were answered 2xx, of executions that ask for nothing more: the hot path, one update and one insert. Moves
 -- nothing where the attempt was taken over meanwhile. p_ended_flights are the flights that hold nothing any more. Returns what moved.
 create or replace function cue.finish_attempts(
   p_execution_ids uuid[], p_attempts int[], p_cue_ids text[], p_started_at timestamptz[], p_duration_ms int[], p_http_status int[],
   p_bodies text[], p_ended_flights bigint[] default '{}', p_now timestamptz default now()
 ) returns int
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off as $$
 declare
   v_first uuid := (select min(id::text)::uuid from unnest(p_execution_ids) as u (id));
   v_last uuid := (select max(id::text)::uuid from unnest(p_execution_ids) as u (id));
+  v_failing text[];
   v_moved int;
 begin
   -- Rarely any: first, since cue_runs come before executions in the order of locks.
-  perform from cue.cue_runs where cue_id = any (p_cue_ids) and failed_deliveries > 0 order by cue_id for update;
-  if found then
-    update cue.cue_runs set failed_deliveries = 0 where cue_id = any (p_cue_ids) and failed_deliveries > 0;
+  select array_agg(l.cue_id) into v_failing from (
+    select cue_id from cue.cue_runs where cue_id = any (p_cue_ids) and failed_deliveries > 0 order by cue_id for update) l;
+  if v_failing is not null then
+    update cue.cue_runs set failed_deliveries = 0 where cue_id = any (v_failing);
   end if;
+  -- "= any" finds the rows, by id and so in the order of locks; the bounds spare the other partitions.
   with r as materialized (
     select * from unnest(p_execution_ids, p_attempts, p_started_at, p_duration_ms, p_http_status, p_bodies)
       as r (id, attempt, started_at, duration_ms, http_status, body)),
@@ -158,7 +189,7 @@ begin
        set status = 'success', flight_id = null, http_status = r.http_status, response_body = r.body, error_message = null,
            delivered_at = p_now, ended_at = p_now, updated_at = p_now
       from r
-     where e.id = r.id and e.id between v_first and v_last
+     where e.id = r.id and e.id = any (p_execution_ids) and e.id between v_first and v_last
        and e.status = 'delivering' and e.transport = 'webhook' and e.attempts = r.attempt
     returning e.id, e.account_id, r.attempt, r.started_at, r.duration_ms, r.http_status),
   log as (
@@ -166,79 +197,94 @@ begin
     select m.id, m.attempt, m.account_id, 'success', m.started_at, m.started_at + m.duration_ms * interval '1 millisecond', m.duration_ms,
            m.http_status from moved m)
   select count(*) into v_moved from moved;
-  if cardinality(p_ended_flights) > 0 then delete from cue.flights where id = any (p_ended_flights); end if;
+  perform cue.end_flights(p_ended_flights);
   return v_moved;
 end $$;
 comment on function cue.finish_attempts is 'Records successful deliveries of recurring cues that await no outcome.';
 
--- Records every other result, one after the other by cue and id: refusals with what follows from them, deliveries whose outcome is awaited
--- or came with the answer, and one-time cues. A retry waits as the cue says, plus up to a tenth, and never less than Retry-After asks.
+-- Records every other result: refusals with what follows from them, deliveries whose outcome is awaited or came with the answer, and
+-- one-time cues. A retry waits as the cue says, plus up to a tenth, and never less than Retry-After asks.
 create or replace function cue.settle_attempts(
   p_execution_ids uuid[], p_attempts int[], p_cue_ids text[], p_started_at timestamptz[], p_duration_ms int[], p_http_status int[],
   p_bodies text[], p_errors text[], p_retry_after_ms int[], p_gone boolean[], p_reported boolean[], p_reported_results text[],
   p_reported_errors text[], p_ended_flights bigint[] default '{}', p_now timestamptz default now()
 ) returns int
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off as $$
 declare
-  r record;
+  v_first uuid := (select min(id::text)::uuid from unnest(p_execution_ids) as u (id));
+  v_last uuid := (select max(id::text)::uuid from unnest(p_execution_ids) as u (id));
+  v_again uuid[];
+  v_due timestamptz[];
+  v_deadline timestamptz;
+  v_delivered text[];
+  v_ended uuid[];
+  v_moved int;
   c cue.cues;
   e cue.executions;
-  v_moved int := 0;
-  v_wait interval;
 begin
-  for r in
-    select * from unnest(p_execution_ids, p_attempts, p_cue_ids, p_started_at, p_duration_ms, p_http_status, p_bodies, p_errors,
-                         p_retry_after_ms, p_gone, p_reported, p_reported_results, p_reported_errors)
-      as u (id, attempt, cue_id, started_at, duration_ms, http_status, body, error, retry_after_ms, gone, reported, result, reported_error)
-     order by u.cue_id, u.id
-  loop
-    select * into c from cue.cues where id = r.cue_id for no key update;
-    perform from cue.cue_runs where cue_id = r.cue_id for update;
-    select * into e from cue.executions where id = r.id for update;
-    continue when e.id is null or e.status <> 'delivering' or e.transport <> 'webhook' or e.attempts <> r.attempt;
-    v_moved := v_moved + 1;
-    insert into cue.attempts (execution_id, attempt, account_id, result, started_at, finished_at, duration_ms, http_status, error)
-    values (e.id, r.attempt, e.account_id, case when r.error is null then 'success' else 'failed' end::cue.attempt_result, r.started_at,
-            r.started_at + r.duration_ms * interval '1 millisecond', r.duration_ms, r.http_status, r.error);
+  select coalesce(array_agg(u.id), '{}') into v_again
+    from unnest(p_execution_ids, p_cue_ids, p_errors, p_gone) as u (id, cue_id, error, gone)
+   cross join lateral (select x.attempts - x.lost_attempts as sent from cue.executions x where x.id = u.id limit 1) x
+   cross join lateral (select q.retry_max_attempts from cue.cues q where q.id = u.cue_id and q.deleted_at is null limit 1) q
+   where u.error is not null and not u.gone and x.sent < q.retry_max_attempts;
+  -- What is tried again changes no cue.
+  perform cue.lock_cues(array(select u.cue_id from unnest(p_execution_ids, p_cue_ids) as u (id, cue_id) where u.id <> all (v_again)));
+  perform from cue.executions where id = any (p_execution_ids) and id between v_first and v_last order by id for update;
 
-    if r.error is null then
-      update cue.cue_runs set failed_deliveries = 0 where cue_id = c.id and failed_deliveries > 0;
-      update cue.executions
-         set status = 'success', flight_id = null, http_status = r.http_status, response_body = r.body, error_message = null,
-             delivered_at = p_now, ended_at = p_now, updated_at = p_now
-       where id = e.id returning * into e;
-      if coalesce(c.await_outcome, false) and e.outcome_recorded_at is null then
-        if r.reported is null then
-          update cue.executions
-             set status = 'pending_outcome', ended_at = null,
-                 outcome_deadline_at = p_now + c.outcome_deadline_seconds * interval '1 second'
-           where id = e.id;
-          perform cue.wake('cue_deadline', p_now + c.outcome_deadline_seconds * interval '1 second');
-          continue;
-        end if;
-        update cue.executions
-           set outcome_success = r.reported, outcome_recorded_at = p_now, result = r.result, error = r.reported_error,
-               outcome_state = cue.judge_outcome(c.verification_mode, r.reported, external_id, result_url, artifacts)
-         where id = e.id returning * into e;
-      end if;
-      perform cue.after_end(e, c, p_now);
-    elsif c.id is not null and c.deleted_at is null and not r.gone and e.attempts - e.lost_attempts < c.retry_max_attempts then
-      v_wait := c.retry_backoff_minutes[least(e.attempts - e.lost_attempts, cardinality(c.retry_backoff_minutes))] * interval '1 minute';
-      v_wait := greatest(v_wait * (1 + random() / 10), coalesce(r.retry_after_ms, 0) * interval '1 millisecond');
-      update cue.executions
-         set status = 'retrying', flight_id = null, http_status = r.http_status, response_body = r.body, error_message = r.error,
-             attempt_due_at = p_now + v_wait, updated_at = p_now
-       where id = e.id returning * into e;
-      perform cue.enqueue_attempts(array[e.id], array[e.attempt_due_at]);
-    else
-      update cue.executions
-         set status = 'failed', flight_id = null, http_status = r.http_status, response_body = r.body, error_message = r.error,
-             ended_at = p_now, updated_at = p_now
-       where id = e.id returning * into e;
-      perform cue.after_end(e, c, p_now);
-    end if;
+  with r as materialized (
+    select u.*, q.backoff, q.verification_mode, q.outcome_deadline, q.awaits and u.reported is not null as reports,
+           case when u.id = any (v_again) then 'retrying' when u.error is not null then 'failed'
+                when q.awaits and u.reported is null then 'pending_outcome' else 'success' end::cue.execution_status as status
+      from unnest(p_execution_ids, p_attempts, p_cue_ids, p_started_at, p_duration_ms, p_http_status, p_bodies, p_errors, p_retry_after_ms,
+                  p_reported, p_reported_results, p_reported_errors)
+        as u (id, attempt, cue_id, started_at, duration_ms, http_status, body, error, retry_after_ms, reported, result, reported_error)
+     cross join lateral (
+       select x.outcome_recorded_at from cue.executions x
+        where x.id = u.id and x.status = 'delivering' and x.transport = 'webhook' and x.attempts = u.attempt limit 1) x
+      left join lateral (
+       select q.retry_backoff_minutes as backoff, q.verification_mode, q.outcome_deadline_seconds * interval '1 second' as outcome_deadline,
+              u.error is null and q.await_outcome is true and x.outcome_recorded_at is null as awaits
+         from cue.cues q where q.id = u.cue_id limit 1) q on true),
+  moved as (
+    update cue.executions x
+       set status = r.status, flight_id = null, http_status = r.http_status, response_body = r.body, error_message = r.error,
+           -- Whole milliseconds: engines count in those, and would come a moment early.
+           attempt_due_at = case r.status when 'retrying' then date_trunc('milliseconds', p_now + greatest(
+             r.backoff[least(x.attempts - x.lost_attempts, cardinality(r.backoff))] * (1 + random() / 10) * interval '1 minute',
+             coalesce(r.retry_after_ms, 0) * interval '1 millisecond')) end,
+           delivered_at = case when r.error is null then p_now end,
+           ended_at = case when r.status in ('success', 'failed') then p_now end,
+           outcome_deadline_at = case r.status when 'pending_outcome' then date_trunc('milliseconds', p_now + r.outcome_deadline) end,
+           outcome_success = case when r.reports then r.reported else x.outcome_success end,
+           outcome_recorded_at = case when r.reports then p_now else x.outcome_recorded_at end,
+           outcome_state = case when r.reports
+             then cue.judge_outcome(r.verification_mode, r.reported, x.external_id, x.result_url, x.artifacts) else x.outcome_state end,
+           result = case when r.reports then r.result else x.result end,
+           error = case when r.reports then r.reported_error else x.error end,
+           updated_at = p_now
+      from r
+     where x.id = r.id and x.id = any (p_execution_ids) and x.id between v_first and v_last
+    returning x.id, x.account_id, x.cue_id, x.status, x.attempt_due_at, x.outcome_deadline_at, r.attempt, r.started_at, r.duration_ms,
+              r.http_status, r.error),
+  log as (
+    insert into cue.attempts (execution_id, attempt, account_id, result, started_at, finished_at, duration_ms, http_status, error)
+    select m.id, m.attempt, m.account_id, case when m.error is null then 'success' else 'failed' end::cue.attempt_result, m.started_at,
+           m.started_at + m.duration_ms * interval '1 millisecond', m.duration_ms, m.http_status, m.error from moved m)
+  select count(*), array_agg(m.id) filter (where m.status = 'retrying'), array_agg(m.attempt_due_at) filter (where m.status = 'retrying'),
+         min(m.outcome_deadline_at), array_agg(m.cue_id) filter (where m.error is null),
+         array_agg(m.id) filter (where m.status in ('success', 'failed'))
+    into v_moved, v_again, v_due, v_deadline, v_delivered, v_ended from moved m;
+
+  if v_again is not null then perform cue.enqueue_attempts(v_again, v_due); end if;
+  if v_deadline is not null then perform cue.wake('cue_deadline', v_deadline); end if;
+  if v_delivered is not null then
+    update cue.cue_runs set failed_deliveries = 0 where cue_id = any (v_delivered) and failed_deliveries > 0;
+  end if;
+  for e in select * from cue.executions where id = any (v_ended) and id between v_first and v_last order by id loop
+    select * into c from cue.cues where id = e.cue_id;
+    perform cue.after_end(e, c, p_now);
   end loop;
-  if cardinality(p_ended_flights) > 0 then delete from cue.flights where id = any (p_ended_flights); end if;
+  perform cue.end_flights(p_ended_flights);
   return v_moved;
 end $$;
 comment on function cue.settle_attempts is 'Records refused deliveries, and those whose success has further consequences.';

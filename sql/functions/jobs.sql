@@ -40,37 +40,46 @@ language sql security definer set search_path = pg_catalog, pg_temp as $$
 $$;
 comment on function cue.drop_attempt_jobs is 'Removes the jobs of executions that wait no more.';
 
--- Begins the attempts of up to p_limit waiting executions that are due: their jobs go, a flight comes, all in one statement. The index on
+-- Begins the attempts of up to p_limit waiting executions that are due: their jobs go, a flight comes, in one call. The index on
 -- attempt_due_at finds them, since pg-boss's own stands deferred jobs in front. One without a job is left to requeue_attempts.
 create or replace function cue.begin_waiting(
   p_limit int, p_skip_accounts uuid[] default '{}', p_lease interval default '4 seconds', p_now timestamptz default now()
 ) returns setof cue.begun_attempt
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off as $$
 declare
-  v_flight bigint := nextval('cue.flight_ids');
+  v_flight bigint;
+  v_ids uuid[];
+  v_first uuid;
+  v_last uuid;
 begin
-  return query
-  with due as materialized (
+  -- Scalar subqueries look up one row each; as joins they might read all jobs.
+  select array_agg(due.id) into v_ids from (
     select e.id from cue.executions e
      where e.attempt_due_at <= p_now and e.account_id <> all (p_skip_accounts)
-       and exists (select from pgboss.job j where j.name = 'attempts' and j.id = e.id and j.state < 'active')
-       and exists (select from cue.cues c where c.id = e.cue_id and c.deleted_at is null)
-     order by e.attempt_due_at limit p_limit for update of e skip locked),
-  job as (
-    delete from pgboss.job j using due where j.name = 'attempts' and j.id = due.id returning j.id),
-  begun as (
+       and (select true from pgboss.job j where j.name = 'attempts' and j.id = e.id and j.state < 'active')
+       and (select c.deleted_at is null from cue.cues c where c.id = e.cue_id)
+     order by e.attempt_due_at limit p_limit for update of e skip locked) due;
+  if v_ids is null then return; end if;
+  with gone as (
+    delete from pgboss.job where name = 'attempts' and id = any (v_ids) returning id)
+  select array_agg(id), min(id::text)::uuid, max(id::text)::uuid into v_ids, v_first, v_last from gone;
+  v_flight := nextval('cue.flight_ids');
+  return query
+  with begun as (
     update cue.executions e
        set status = 'delivering', attempts = e.attempts + 1, flight_id = v_flight, attempt_due_at = null,
            started_at = coalesce(e.started_at, p_now), last_attempt_at = p_now, updated_at = p_now
-      from job where e.id = job.id
+     where e.id = any (v_ids) and e.id between v_first and v_last
     returning e.id, e.attempts, e.account_id, e.cue_id, e.scheduled_for, e.payload),
   flight as (
     insert into cue.flights (id, execution_ids, lease_expires_at, created_at)
     select v_flight, array_agg(b.id), p_now + p_lease, p_now from begun b having count(*) > 0)
   select b.id, v_flight, b.attempts, b.account_id, b.cue_id, b.scheduled_for, c.callback_url, c.callback_method, c.callback_headers,
-         b.payload, coalesce(c.timeout_seconds, 30), cue.signing_secrets(a, p_now), cue.sent_api_key(a),
+         b.payload, coalesce(c.timeout_seconds, 30), a.secrets, a.api_key,
          c.schedule_type = 'recurring' and not coalesce(c.await_outcome, false)
-    from begun b join cue.cues c on c.id = b.cue_id join cue.accounts a on a.id = b.account_id;
+    from begun b
+   cross join lateral (select * from cue.cues where id = b.cue_id limit 1) c
+   cross join lateral cue.signing_account(b.account_id, p_now) a;
 end $$;
 comment on function cue.begin_waiting is 'Begins attempts that waited and are due, and returns what to send.';
 

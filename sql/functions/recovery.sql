@@ -57,6 +57,7 @@ language plpgsql security definer set search_path = pg_catalog, pg_temp set enab
 declare
   v_ids uuid[];
 begin
+  perform from cue.executions where id = any (p_execution_ids) order by id for update;
   with freed as (
     update cue.executions
        set status = 'retry_ready', flight_id = null, attempt_due_at = p_now, attempts = attempts - 1, updated_at = p_now
@@ -76,58 +77,62 @@ create or replace function cue.recover_flights(p_limit int default 20, p_now tim
 language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
 declare
   f record;
+  v_flights bigint[];
   v_count int := 0;
 begin
-  for f in select * from cue.flights where lease_expires_at < p_now order by id limit p_limit for update skip locked loop
+  select array_agg(l.id) into v_flights from (
+    select id from cue.flights where lease_expires_at < p_now order by id limit p_limit for update skip locked) l;
+  if v_flights is null then return 0; end if;
+  perform cue.lock_attempts(array(select unnest(execution_ids) from cue.flights where id = any (v_flights)));
+  for f in select id, execution_ids from cue.flights where id = any (v_flights) loop
     v_count := v_count + cue.lose_attempts(f.execution_ids, f.id, 'the replica that sent this went silent', p_now);
-    delete from cue.flights where id = f.id;
   end loop;
+  delete from cue.flights where id = any (v_flights);
   return v_count;
 end $$;
 comment on function cue.recover_flights is 'Frees what lapsed flights hold. Returns how many executions.';
 
--- Attempts of a flight whose end nobody will report. Cue by cue where one is missed, since its cue may change.
+-- The locks that losing attempts takes, in the order of locks: the cues of what a further loss ends, and then the executions.
+create or replace function cue.lock_attempts(p_execution_ids uuid[]) returns void
+language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+begin
+  perform cue.lock_cues(array(
+    select cue_id from cue.executions where id = any (p_execution_ids) and status = 'delivering' and lost_attempts >= 4));
+  perform from cue.executions where id = any (p_execution_ids) order by id for update;
+end $$;
+comment on function cue.lock_attempts is 'Locks executions whose attempts are lost, and cues that this may change.';
+
+-- Attempts of a flight whose end nobody will report.
 create or replace function cue.lose_attempts(
   p_execution_ids uuid[], p_flight_id bigint, p_error text, p_now timestamptz default now()
 ) returns int
 language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
 declare
-  v_ids uuid[];
+  v_again uuid[];
+  v_missed uuid[];
   v_count int;
-  r record;
   c cue.cues;
   e cue.executions;
 begin
+  perform cue.lock_attempts(p_execution_ids);
   with lost as (
-    update cue.executions
-       set status = 'retry_ready', flight_id = null, attempt_due_at = p_now, lost_attempts = lost_attempts + 1, error_message = p_error,
-           updated_at = p_now
-     where id = any (p_execution_ids) and status = 'delivering' and flight_id = p_flight_id and lost_attempts < 4
-    returning id, account_id, attempts, last_attempt_at),
+    update cue.executions x
+       set status = case when x.lost_attempts < 4 then 'retry_ready' else 'missed' end::cue.execution_status, flight_id = null,
+           attempt_due_at = case when x.lost_attempts < 4 then p_now end, ended_at = case when x.lost_attempts >= 4 then p_now end,
+           error_message = case when x.lost_attempts < 4 then p_error else 'given up after five sends whose end nobody saw' end,
+           lost_attempts = x.lost_attempts + 1, updated_at = p_now
+     where x.id = any (p_execution_ids) and x.status = 'delivering' and x.flight_id = p_flight_id
+    returning x.id, x.account_id, x.status, x.attempts, x.last_attempt_at),
   log as (
     insert into cue.attempts (execution_id, attempt, account_id, result, started_at, finished_at, duration_ms, error)
-    select id, attempts, account_id, 'lost', last_attempt_at, p_now, cue.milliseconds(p_now - last_attempt_at), p_error from lost
+    select l.id, l.attempts, l.account_id, 'lost', l.last_attempt_at, p_now, cue.milliseconds(p_now - l.last_attempt_at), p_error from lost l
     on conflict do nothing)
-  select coalesce(array_agg(id), '{}') into v_ids from lost;
-  v_count := cardinality(v_ids);
-  if v_count > 0 then perform cue.enqueue_attempts(v_ids, array_fill(p_now, array[v_count])); end if;
-  for r in
-    select id, cue_id from cue.executions
-     where id = any (p_execution_ids) and status = 'delivering' and flight_id = p_flight_id order by cue_id, id
-  loop
-    select * into c from cue.cues where id = r.cue_id for no key update;
-    perform from cue.cue_runs where cue_id = r.cue_id for update;
-    update cue.executions
-       set status = 'missed', flight_id = null, lost_attempts = lost_attempts + 1, ended_at = p_now, updated_at = p_now,
-           error_message = 'given up after five sends whose end nobody saw'
-     where id = r.id and status = 'delivering' and flight_id = p_flight_id
-    returning * into e;
-    continue when not found;
-    insert into cue.attempts (execution_id, attempt, account_id, result, started_at, finished_at, duration_ms, error)
-    values (e.id, e.attempts, e.account_id, 'lost', e.last_attempt_at, p_now, cue.milliseconds(p_now - e.last_attempt_at), p_error)
-    on conflict do nothing;
+  select count(*), array_agg(l.id) filter (where l.status = 'retry_ready'), array_agg(l.id) filter (where l.status = 'missed')
+    into v_count, v_again, v_missed from lost l;
+  if v_again is not null then perform cue.enqueue_attempts(v_again, array_fill(p_now, array[cardinality(v_again)])); end if;
+  for e in select * from cue.executions where id = any (v_missed) order by id loop
+    select * into c from cue.cues where id = e.cue_id;
     perform cue.after_end(e, c, p_now);
-    v_count := v_count + 1;
   end loop;
   return v_count;
 end $$;
@@ -142,24 +147,25 @@ comment on function cue.milliseconds is 'An interval in whole milliseconds, at l
 create or replace function cue.recover_stuck(p_now timestamptz default now()) returns int
 language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
 declare
-  r record;
+  v_ids uuid[];
   c cue.cues;
   e cue.executions;
   v_count int := 0;
   v_error constant text := 'no answer was recorded in time';
 begin
-  for r in
-    select x.id, x.cue_id from cue.flights f
-      join cue.executions x on x.id = any (f.execution_ids) and x.flight_id = f.id
-      join cue.cues q on q.id = x.cue_id
-     where f.created_at < p_now - interval '5 minutes' and x.status = 'delivering'
-       and x.last_attempt_at + (coalesce(q.timeout_seconds, 30) + 60) * interval '1 second' < p_now
-     order by x.cue_id, x.id
+  select array_agg(x.id) into v_ids from cue.flights f
+    join cue.executions x on x.id = any (f.execution_ids) and x.flight_id = f.id
+    join cue.cues q on q.id = x.cue_id
+   where f.created_at < p_now - interval '5 minutes'
+     and x.last_attempt_at + (coalesce(q.timeout_seconds, 30) + 60) * interval '1 second' < p_now;
+  if v_ids is null then return 0; end if;
+  perform cue.lock_cues(array(select cue_id from cue.executions where id = any (v_ids)));
+  perform from cue.executions where id = any (v_ids) order by id for update;
+  for e in
+    select * from cue.executions
+     where id = any (v_ids) and status = 'delivering' and last_attempt_at < p_now - interval '5 minutes' order by id
   loop
-    select * into c from cue.cues where id = r.cue_id for no key update;
-    perform from cue.cue_runs where cue_id = r.cue_id for update;
-    select * into e from cue.executions where id = r.id for update;
-    continue when e.status <> 'delivering';
+    select * into c from cue.cues where id = e.cue_id;
     v_count := v_count + 1;
     insert into cue.attempts (execution_id, attempt, account_id, result, started_at, finished_at, duration_ms, error)
     values (e.id, e.attempts, e.account_id, 'failed', e.last_attempt_at, p_now, cue.milliseconds(p_now - e.last_attempt_at), v_error)
@@ -180,29 +186,30 @@ begin
 end $$;
 comment on function cue.recover_stuck is 'Ends attempts that a living engine has held far beyond their deadline.';
 
--- Deliveries whose outcome was not reported in time.
+-- Deliveries whose outcome was not reported in time. Those of cues that are locked are left to the next time.
 create or replace function cue.expire_outcomes(p_limit int default 500, p_now timestamptz default now()) returns int
 language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
 declare
-  r record;
+  v_ids uuid[];
+  v_cues text[];
   c cue.cues;
   e cue.executions;
   v_count int := 0;
 begin
-  for r in
-    select w.id, w.cue_id from (
-      select id, cue_id from cue.executions where outcome_deadline_at <= p_now order by outcome_deadline_at limit p_limit) w
-     order by w.cue_id, w.id
+  select array_agg(w.id), array_agg(w.cue_id) into v_ids, v_cues from (
+    select id, cue_id from cue.executions where outcome_deadline_at <= p_now order by outcome_deadline_at limit p_limit) w;
+  if v_ids is null then return 0; end if;
+  v_cues := array(select id from cue.cues where id = any (v_cues) order by id for no key update skip locked);
+  perform from cue.cue_runs where cue_id = any (v_cues) order by cue_id for update;
+  perform from cue.executions where id = any (v_ids) and cue_id = any (v_cues) order by id for update;
+  for e in
+    select * from cue.executions where id = any (v_ids) and cue_id = any (v_cues) and outcome_deadline_at <= p_now order by id
   loop
-    select * into c from cue.cues where id = r.cue_id for no key update skip locked;
-    continue when not found;
-    perform from cue.cue_runs where cue_id = r.cue_id for update;
     update cue.executions
        set status = 'outcome_timeout', outcome_state = 'unknown', outcome_deadline_at = null, ended_at = p_now, updated_at = p_now,
            error_message = 'delivered, but no outcome was reported in time'
-     where id = r.id and status = 'pending_outcome' and outcome_deadline_at <= p_now
-    returning * into e;
-    continue when not found;
+     where id = e.id returning * into e;
+    select * into c from cue.cues where id = e.cue_id;
     perform cue.after_end(e, c, p_now);
     v_count := v_count + 1;
   end loop;

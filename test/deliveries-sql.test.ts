@@ -1,0 +1,328 @@
+// Recording what became of attempts: finish_attempts and settle_attempts.
+import t from 'tap'
+import { awaiting, once, type Result, refused, stage } from './stage.ts'
+
+t.test('a plain success ends the execution, logs the attempt and ends its flight', async t => {
+  const { begun, finish, execution, attempts, rows, clock } = await stage(t)
+  const attempt = await begun()
+  t.equal(attempt.plain, true)
+  t.equal(await finish([attempt], undefined, [attempt.flight_id]), 1)
+  t.match(await execution(attempt.execution_id), {
+    status: 'success',
+    attempts: 1,
+    http_status: 200,
+    response_body: 'ok',
+    error_message: null,
+    flight_id: null,
+    delivered_at: clock.now(),
+    ended_at: clock.now(),
+    outcome_state: null
+  })
+  t.match(await attempts(attempt.execution_id), [{ attempt: 1, result: 'success', http_status: 200, duration_ms: 5, error: null }])
+  t.same(await rows('select * from cue.flights'), [])
+})
+
+t.test('a success resets the count of failures in a row', async t => {
+  const { cue, take, finish, rows, run, clock } = await stage(t)
+  const id = await cue()
+  await rows('update cue.cue_runs set failed_deliveries = 2 where cue_id = $1', [id])
+  await finish(await take([id]))
+  t.equal((await run(id)).failed_deliveries, 0)
+  clock.advance('2 hours')
+  t.equal((await run(id)).run_count, 1)
+})
+
+for (const [what, act] of [
+  ['finish_attempts', (s, attempt) => s.finish([attempt])],
+  ['settle_attempts with a success', (s, attempt) => s.settle([attempt])],
+  ['settle_attempts with a refusal', (s, attempt) => s.settle([attempt], refused)]
+] as [string, (s: Awaited<ReturnType<typeof stage>>, attempt: Awaited<ReturnType<typeof s.begun>>) => Promise<number>][]) {
+  t.test(`${what} drops the result of an attempt whose number has moved on`, async t => {
+    const s = await stage(t)
+    const attempt = await s.begun()
+    s.clock.advance('5 seconds')
+    t.equal(await s.fn.recoverFlights({}), 1)
+    t.equal(await act(s, attempt), 0, 'while it waits for the next attempt')
+    const [second] = await s.fn.beginWaiting({ limit: 10 })
+    t.equal(second!.attempt, 2)
+    t.equal(await act(s, attempt), 0, 'while the next attempt is under way')
+    t.match(await s.execution(attempt.execution_id), { status: 'delivering', attempts: 2, flight_id: second!.flight_id })
+    await s.finish([second!])
+    t.equal(await act(s, second!), 0, 'when it has ended')
+    t.match(await s.attempts(attempt.execution_id), [
+      { attempt: 1, result: 'lost' },
+      { attempt: 2, result: 'success' }
+    ])
+  })
+}
+
+t.test('results of many attempts are recorded together, whatever became of them', async t => {
+  const { cue, take, fn, finish, rows, clock } = await stage(t)
+  const ids = await Promise.all(Array.from({ length: 5 }, () => cue()))
+  const taken = await take(ids)
+  clock.advance('5 seconds')
+  await fn.recoverFlights({})
+  t.equal(await finish(taken.slice(0, 2)), 0)
+  const again = await fn.beginWaiting({ limit: 3 })
+  t.equal(await finish([...again, ...taken]), 3)
+  t.same(await rows('select status, count(*) from cue.executions group by 1 order by 1'), [
+    { status: 'success', count: 3 },
+    { status: 'retry_ready', count: 2 }
+  ])
+})
+
+t.test("a refusal waits the next element of the cue's backoff, plus up to a tenth, and the last element repeats", async t => {
+  const { begun, settle, execution, fn, jobs, clock, attempts } = await stage(t)
+  const attempt = await begun({ retry_max_attempts: 5, retry_backoff_minutes: [0.5, 10] })
+  const id = attempt.execution_id
+  let current = attempt
+  for (const minutes of [0.5, 10, 10, 10]) {
+    t.equal(await settle([current], refused, fn, [current.flight_id]), 1)
+    const e = await execution(id)
+    t.match(e, { status: 'retrying', http_status: 500, error_message: 'the callback answered 500', flight_id: null, ended_at: null })
+    const wait = (e.attempt_due_at.getTime() - clock.now().getTime()) / 60_000
+    t.ok(wait >= minutes && wait <= minutes * 1.1, `${wait} minutes after ${minutes}`)
+    t.match(await jobs(), [{ id, start_after: e.attempt_due_at }])
+    t.same(await fn.beginWaiting({ limit: 10 }), [], 'not before its time')
+    clock.set(e.attempt_due_at)
+    current = (await fn.beginWaiting({ limit: 10 }))[0]!
+    t.equal(current.execution_id, id)
+  }
+  t.equal(current.attempt, 5)
+  await settle([current], refused)
+  t.match(await execution(id), { status: 'failed', attempts: 5, ended_at: clock.now(), attempt_due_at: null })
+  t.same(await jobs(), [])
+  t.same(
+    (await attempts(id)).map(row => row.result),
+    Array(5).fill('failed')
+  )
+})
+
+t.test('the jitter differs between executions', async t => {
+  const { cue, take, settle, rows } = await stage(t)
+  const ids = await Promise.all(Array.from({ length: 20 }, () => cue()))
+  await settle(await take(ids), refused)
+  const [{ different }] = await rows('select count(distinct attempt_due_at) as different from cue.executions')
+  t.ok(different > 10, `${different} of 20`)
+})
+
+t.test('Retry-After lengthens the wait and never shortens it', async t => {
+  const { begun, settle, execution, clock } = await stage(t)
+  const waitAfter = async (retry_after_ms: number) => {
+    const attempt = await begun({ retry_backoff_minutes: [10] })
+    await settle([attempt], { ...refused, http_status: 429, retry_after_ms })
+    return (await execution(attempt.execution_id)).attempt_due_at.getTime() - clock.now().getTime()
+  }
+  t.equal(await waitAfter(3_600_000), 3_600_000)
+  t.ok((await waitAfter(1000)) >= 600_000)
+})
+
+t.test('410 ends the retries', async t => {
+  const { begun, settle, execution, jobs } = await stage(t)
+  const attempt = await begun()
+  await settle([attempt], { ...refused, http_status: 410, gone: true })
+  t.match(await execution(attempt.execution_id), { status: 'failed', attempts: 1, http_status: 410 })
+  t.same(await jobs(), [])
+})
+
+t.test('exhaustion counts a failed delivery and leaves a recurring cue active', async t => {
+  const { begun, settle, run } = await stage(t)
+  const attempt = await begun({ retry_max_attempts: 1 })
+  await settle([attempt], refused)
+  t.match(await run(attempt.cue_id), { status: 'active', failed_deliveries: 1 })
+  t.not((await run(attempt.cue_id)).next_run, null)
+})
+
+t.test('exhaustion does what on_failure asks for, in the same transaction', async t => {
+  const { begun, settle, run, jobs, clock } = await stage(t)
+  const attempt = await begun({
+    retry_max_attempts: 1,
+    on_failure_email: true,
+    on_failure_webhook: 'https://example.com/failed',
+    on_failure_pause: true
+  })
+  const { version } = await run(attempt.cue_id)
+  await settle([attempt], refused)
+  t.match(await jobs('mails'), [{ data: { kind: 'cue_failed', execution_id: attempt.execution_id } }])
+  t.match(await jobs('notifications'), [
+    { data: { kind: 'cue_failed', url: 'https://example.com/failed', execution_id: attempt.execution_id } }
+  ])
+  t.match(await run(attempt.cue_id), { status: 'paused', next_run: null, version: version + 1 })
+  t.equal(new Date((await jobs('notifications'))[0].data.failed_at).getTime(), clock.now().getTime())
+})
+
+t.test('a refusal that is tried again asks nothing of on_failure', async t => {
+  const { begun, settle, run, jobs } = await stage(t)
+  const attempt = await begun({ on_failure_email: true, on_failure_pause: true })
+  await settle([attempt], refused)
+  t.same(await jobs('mails'), [])
+  t.match(await run(attempt.cue_id), { status: 'active', failed_deliveries: 0 })
+})
+
+// Where a result leads: the cue, the result, and what the execution and its cue become.
+type Case = [title: string, cue: object, result: Result, execution: object, cueStatus: string]
+const cases: Case[] = [
+  ['a one-time cue completes on delivery', once, {}, { status: 'success', outcome_state: null }, 'completed'],
+  ['a one-time cue fails on exhaustion', { ...once, retry_max_attempts: 1 }, refused, { status: 'failed' }, 'failed'],
+  ['a one-time cue waits for a retry', once, refused, { status: 'retrying' }, 'active'],
+  [
+    'on_failure does not pause a one-time cue',
+    { ...once, retry_max_attempts: 1, on_failure_pause: true },
+    refused,
+    { status: 'failed' },
+    'failed'
+  ],
+  [
+    'a delivery whose outcome is awaited is pending_outcome',
+    awaiting,
+    {},
+    { status: 'pending_outcome', ended_at: null, outcome_state: null },
+    'active'
+  ],
+  ['a one-time cue that awaits an outcome is undecided by delivery', { ...once, ...awaiting }, {}, { status: 'pending_outcome' }, 'active'],
+  [
+    'an answer that reports success is the outcome at once',
+    awaiting,
+    { reported: true, reported_result: 'done' },
+    { status: 'success', outcome_success: true, outcome_state: 'reported_success', result: 'done', outcome_deadline_at: null },
+    'active'
+  ],
+  [
+    'an answer that reports failure is the outcome at once, of a delivery that succeeded',
+    awaiting,
+    { reported: false, reported_error: 'bad' },
+    { status: 'success', outcome_success: false, outcome_state: 'reported_failure', error: 'bad' },
+    'active'
+  ],
+  ['a reported success completes a one-time cue', { ...once, ...awaiting }, { reported: true }, { status: 'success' }, 'completed'],
+  ['a reported failure fails a one-time cue', { ...once, ...awaiting }, { reported: false }, { status: 'success' }, 'failed'],
+  [
+    'an answer is no evidence where the policy asks for some',
+    { ...awaiting, verification_mode: 'require_external_id' },
+    { reported: true },
+    { status: 'success', outcome_state: 'verification_failed' },
+    'active'
+  ],
+  [
+    'an answer waits for a person where the policy is manual',
+    { ...awaiting, verification_mode: 'manual' },
+    { reported: true },
+    { status: 'success', outcome_state: 'verification_pending' },
+    'active'
+  ],
+  [
+    'an answer says nothing to a cue that does not await it',
+    once,
+    { reported: true },
+    { status: 'success', outcome_state: null, outcome_success: null },
+    'completed'
+  ]
+]
+for (const [title, columns, result, expected, cueStatus] of cases) {
+  t.test(title, async t => {
+    const { begun, settle, execution, row, attempts } = await stage(t)
+    const attempt = await begun(columns)
+    t.equal(attempt.plain, false, 'a cue that asks for more than the hot path')
+    t.equal(await settle([attempt], result), 1)
+    const e = await execution(attempt.execution_id)
+    t.match(e, expected)
+    t.equal((await row('select status from cue.cues where id = $1', [attempt.cue_id])).status, cueStatus)
+    t.match(await attempts(attempt.execution_id), [{ attempt: 1, result: result.error ? 'failed' : 'success' }])
+  })
+}
+
+t.test('an outcome that came before the 2xx makes it a success at once', async t => {
+  const { begun, rows, settle, execution } = await stage(t)
+  const attempt = await begun(awaiting)
+  await rows(
+    `update cue.executions set outcome_success = true, outcome_recorded_at = now(), outcome_state = 'reported_success', result = 'mine'`
+  )
+  await settle([attempt], { reported: false, reported_error: 'not heard' })
+  t.match(await execution(attempt.execution_id), {
+    status: 'success',
+    outcome_success: true,
+    result: 'mine',
+    error: null,
+    outcome_deadline_at: null
+  })
+})
+
+t.test('a batch holds every kind of result', async t => {
+  const { cue, take, settle, rows, fn } = await stage(t)
+  const kinds = [{}, awaiting, { retry_max_attempts: 1 }, once, { ...awaiting, ...once }]
+  const ids = await Promise.all(Array.from({ length: 20 }, (_, i) => cue({ name: String(i % 5), ...kinds[i % 5] })))
+  const taken = await take(ids, { next: null })
+  const attempts = ids.map(id => taken.find(attempt => attempt.cue_id === id)!)
+  const flight = attempts[0]!.flight_id
+  t.equal(
+    await settle(
+      attempts.filter((_, i) => i % 2 === 0),
+      {}
+    ),
+    10
+  )
+  t.equal(
+    await settle(
+      attempts.filter((_, i) => i % 2 === 1),
+      refused,
+      fn,
+      [flight]
+    ),
+    10
+  )
+  t.same(
+    await rows(`select c.name, e.status, count(*) from cue.executions e join cue.cues c on c.id = e.cue_id group by 1, 2 order by 1, 2`),
+    [
+      ['0', 'success', 2],
+      ['0', 'retrying', 2],
+      ['1', 'retrying', 2],
+      ['1', 'pending_outcome', 2],
+      ['2', 'success', 2],
+      ['2', 'failed', 2],
+      ['3', 'success', 2],
+      ['3', 'retrying', 2],
+      ['4', 'retrying', 2],
+      ['4', 'pending_outcome', 2]
+    ].map(([name, status, count]) => ({ name, status, count }))
+  )
+  t.same(await rows('select * from cue.flights'), [])
+})
+
+t.test('what is under way when its cue is deleted ends without consequences', async t => {
+  const { begun, settle, fn, account_id, execution, jobs } = await stage(t)
+  const attempt = await begun({ on_failure_email: true })
+  await fn.deleteCue({ account_id, cue_id: attempt.cue_id })
+  t.equal(await settle([attempt], refused), 1)
+  t.match(await execution(attempt.execution_id), { status: 'failed' })
+  t.same(await jobs('mails'), [])
+  t.same(await jobs(), [])
+})
+
+t.test('an outcome deadline that passes ends the execution as outcome_timeout, unknown', async t => {
+  const { begun, settle, execution, fn, clock, run } = await stage(t)
+  const attempt = await begun(awaiting)
+  await settle([attempt])
+  clock.advance('299 seconds')
+  t.equal(await fn.expireOutcomes({}), 0)
+  t.same((await fn.nextWakes({})).deadline_at, new Date(clock.now().getTime() + 1000))
+  clock.advance('1 second')
+  t.equal(await fn.expireOutcomes({}), 1)
+  t.match(await execution(attempt.execution_id), {
+    status: 'outcome_timeout',
+    outcome_state: 'unknown',
+    outcome_success: null,
+    ended_at: clock.now(),
+    outcome_deadline_at: null
+  })
+  t.match(await run(attempt.cue_id), { status: 'active', failed_deliveries: 0 })
+  t.equal(await fn.expireOutcomes({}), 0)
+})
+
+t.test('an outcome deadline that passes fails a one-time cue', async t => {
+  const { begun, settle, fn, clock, run } = await stage(t)
+  const attempt = await begun({ ...once, ...awaiting })
+  await settle([attempt])
+  clock.advance('5 minutes')
+  await fn.expireOutcomes({})
+  t.match(await run(attempt.cue_id), { status: 'failed', next_run: null })
+})
