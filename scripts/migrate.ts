@@ -37,7 +37,9 @@ export const migrate = async (options: MigrateOptions) => {
   await assertDirect({ databaseUrl: connectionString, listenUrl: connectionString })
   const client = new pg.Client({ connectionString, application_name: 'pgcue migrate' })
   client.on('error', () => {}) // the statement under way fails with it
-  client.on('notice', ({ message = '' }) => message.endsWith('skipping') || log(message))
+  client.on('notice', ({ message = '' }) => {
+    if (!/skipping$|already been granted/.test(message)) log(message)
+  })
   await client.connect()
   try {
     await requireVersion(client)

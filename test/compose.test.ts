@@ -1,0 +1,141 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import t, { type Test } from 'tap'
+import { parse } from 'yaml'
+import { loadConfig } from '../src/config.ts'
+
+const root = new URL('../', import.meta.url)
+const read = (name: string) => readFileSync(new URL(name, root), 'utf8')
+type Service = { volumes?: string[]; configs?: { source: string }[]; depends_on?: object }
+const compose = parse(read('docker-compose.yml'))
+const { postgres, pgcue, balancer, mail } = compose.services
+const manifest = JSON.parse(read('package.json'))
+const instructions = read('Dockerfile')
+  .split('\n')
+  .map(line => /^([A-Z]+) (.*)$/.exec(line)?.slice(1) ?? [])
+const dockerfile = (name: string) => instructions.filter(([instruction]) => instruction === name).map(([, text]) => text as string)
+
+// What compose puts in for ${NAME}, ${NAME:-default} and ${NAME:?message}.
+const given: Record<string, string> = {
+  POSTGRES_PASSWORD: '0123456789abcdef',
+  ENCRYPTION_KEYS: Buffer.alloc(32, 1).toString('base64'),
+  SESSION_SECRET: Buffer.alloc(32, 2).toString('base64')
+}
+const filled = (value: unknown) =>
+  String(value).replace(/\$\{(\w+)(?::-(.*?)|:\?.*?)?\}/g, (_, name, otherwise) => given[name] ?? otherwise)
+const environment = Object.fromEntries(Object.entries(pgcue.environment).map(([name, value]) => [name, filled(value)]))
+
+t.test('the replicas start with the environment they are given, and with every variable of it', async t => {
+  const asked = new Set<string>()
+  const config = loadConfig(new Proxy(environment, { get: (target, name: string) => asked.add(name) && target[name] }))
+  t.same(
+    Object.keys(environment).filter(name => !asked.has(name)),
+    [],
+    'no variable that means nothing'
+  )
+  t.match(config, { embedded: false, host: '0.0.0.0', port: 8080, baseUrl: 'http://localhost:8080', trustProxy: 1 })
+  t.equal(pgcue.deploy.replicas, 3)
+})
+
+t.test('the database is the one that the replicas connect to', async t => {
+  const url = new URL(environment.DATABASE_URL!)
+  const { POSTGRES_USER, POSTGRES_PASSWORD, POSTGRES_DB } = postgres.environment
+  t.equal(compose.services[url.hostname], postgres)
+  t.same([url.username, url.password, url.pathname, url.port], [POSTGRES_USER, filled(POSTGRES_PASSWORD), `/${POSTGRES_DB}`, '5432'])
+  t.match(pgcue.depends_on, { postgres: { condition: 'service_healthy' } })
+  t.match(postgres.healthcheck.test, ['CMD', 'pg_isready', '-U', POSTGRES_USER, '-d', POSTGRES_DB])
+})
+
+t.test('mails go to the catcher', async t => {
+  t.equal(compose.services[new URL(environment.SMTP_URL!).hostname], mail)
+})
+
+t.test('the balancer sends to the port that the replicas listen on', async t => {
+  const [, service, port] = /dynamic a (\w+) (\d+)/.exec(compose.configs.caddyfile.content)!
+  t.equal(compose.services[service!], pgcue)
+  t.equal(port, environment.PORT)
+  const [, listens] = /^:(\d+) \{/.exec(compose.configs.caddyfile.content)!
+  t.same(balancer.ports, [`${new URL(environment.BASE_URL!).port}:${listens}`])
+  t.same(dockerfile('EXPOSE'), [port])
+})
+
+t.test('every volume, config and service that is named is there', async t => {
+  for (const [name, service] of Object.entries<Service>(compose.services)) {
+    for (const volume of service.volumes ?? []) t.ok(volume.split(':')[0]! in compose.volumes, `${name}: ${volume}`)
+    for (const { source } of service.configs ?? []) t.ok(source in compose.configs, `${name}: ${source}`)
+    for (const other of Object.keys(service.depends_on ?? {})) t.ok(compose.services[other]?.healthcheck, `${name} waits for ${other}`)
+  }
+})
+
+t.test('the secrets that must be given are those that the first lines show how to make', async t => {
+  const text = read('docker-compose.yml')
+  const wanted = [...text.matchAll(/\$\{(\w+):\?/g)].map(match => match[1]).sort()
+  const shown = [.../printf '(.*?)'/.exec(text)![1]!.matchAll(/(\w+)=%s/g)].map(match => match[1]!.replace(/^n(?=[A-Z])/, '')).sort()
+  t.same(wanted, Object.keys(given).sort())
+  t.same(shown, wanted)
+})
+
+/** Runs a health check as Docker would, against a service on this port instead, and gives its exit code. */
+const probe = async ([command, ...args]: string[], port: number) => {
+  const child = spawn(
+    command!,
+    args.map(arg => arg.replaceAll(`:${environment.PORT}/`, `:${port}/`)),
+    { stdio: 'inherit' }
+  )
+  const [code] = await once(child, 'exit')
+  return code
+}
+
+const listen = async (t: Test, status: number) => {
+  const server = createServer((request, response) => response.writeHead(request.url === '/status' ? status : 404).end())
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const close = async () => {
+    server.close()
+    await once(server, 'close')
+  }
+  t.teardown(() => server.listening && close())
+  return { port: (server.address() as AddressInfo).port, close }
+}
+
+t.test('a replica is healthy while /status says so, not when it is down or gone', async t => {
+  const [shell, ...command] = pgcue.healthcheck.test
+  t.equal(shell, 'CMD')
+  const healthcheck = JSON.parse(/CMD (\[.*\])$/.exec(dockerfile('HEALTHCHECK')[0]!)![1]!)
+  t.same(healthcheck, command, 'the image has the same check')
+  const up = await listen(t, 200)
+  t.equal(await probe(command, up.port), 0)
+  await up.close()
+  t.equal(await probe(command, up.port), 1)
+  t.equal(await probe(command, (await listen(t, 503)).port), 1)
+})
+
+t.test('the image has what it starts, on the Node that the project is made for', async t => {
+  const copied = dockerfile('COPY').flatMap(line => line.split(' ').slice(0, -1))
+  const ignored = read('.dockerignore').split('\n')
+  for (const path of copied) {
+    t.ok(existsSync(new URL(path, root)), path)
+    t.ok(ignored.includes(`!${path}`), `${path} is not kept from the build`)
+  }
+  const [program, script] = JSON.parse(dockerfile('CMD')[0]!)
+  t.equal(program, 'node')
+  t.ok(existsSync(new URL(script, root)) && copied.some(path => script.startsWith(`${path}/`)), script)
+  t.match(dockerfile('FROM')[0], `node:${Number.parseInt(manifest.devDependencies.node, 10)}`)
+})
+
+t.test('what the image runs imports only packages that it has', async t => {
+  const files = readdirSync(new URL('src', root), { recursive: true, encoding: 'utf8' }).filter(name => name.endsWith('.ts'))
+  for (const file of [...files.map(name => `src/${name}`), 'scripts/migrate.ts']) {
+    for (const [, from, dynamic] of read(file).matchAll(
+      /^(?:import|export)\b(?! type\b)(?:[^'"]*? from)? '([^'.]+[^']*)'|\bimport\('([^'.]+[^']*)'\)/gm
+    )) {
+      const name = from ?? dynamic!
+      const [scope, rest] = name.split('/')
+      const unit = name.startsWith('@') ? `${scope}/${rest}` : scope!
+      if (!unit.startsWith('node:')) t.ok(unit in manifest.dependencies, `${file} imports ${name}`)
+    }
+  }
+})
