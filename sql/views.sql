@@ -122,5 +122,5 @@ select id, account_id, prefix, label, scopes::text[] as scopes, created_by, is_d
 comment on view cue.key_view is 'API keys as the API shows them.';
 
 create or replace view cue.audit_view as
-select id, account_id, event, actor, ip, detail, created_at from cue.audit_events;
+select id, account_id, event, actor, ip, detail, created_at, seq from cue.audit_events;
 comment on view cue.audit_view is 'What was done to accounts, keys and secrets.';

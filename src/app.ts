@@ -3,6 +3,7 @@ import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
 import Fastify, { type FastifyBaseLogger, type FastifyServerOptions } from 'fastify'
 import { Kysely, PostgresDialect } from 'kysely'
 import type pg from 'pg'
+import accounts from './accounts/routes.ts'
 import auth from './auth.ts'
 import body from './body.ts'
 import { type Clock, createClock } from './clock.ts'
@@ -69,6 +70,7 @@ export const build = async ({ config, pool, rules, clock: fixed, logger, logStre
   await app.register(health)
   if (!config.roles.api) return app // an engine alone answers for its health only
   await app.register(echo)
+  await app.register(accounts)
   return app
 }
 

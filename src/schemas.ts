@@ -37,6 +37,13 @@ export const orElse = <T extends TSchema>(code: ErrorCode, message: string, sche
 export const Uuid = (code: ErrorCode, message = 'There is no such thing, or it is not yours.') =>
   orElse(code, message, Type.String({ format: 'uuid', pattern: '^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$' }))
 
+/** The header that what cannot be undone asks for. */
+export const Confirmation = orElse(
+  'confirmation_required',
+  'This cannot be undone: send the header X-Confirm-Destructive: true.',
+  Type.Object({ 'x-confirm-destructive': Type.String({ pattern: '^true$' }) })
+)
+
 /** `limit` and `offset` of a list. What has a default is never undefined. */
 export const Page = (limit = 20) => ({
   limit: Type.Integer({ minimum: 1, maximum: 100, default: limit }),

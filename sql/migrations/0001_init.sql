@@ -82,6 +82,7 @@ comment on column cue.api_keys.ciphertext is 'AES-256-GCM: encryption key id, no
 
 create table cue.audit_events (
   id uuid primary key,
+  seq bigint not null generated always as identity,
   account_id uuid not null references cue.accounts on delete cascade,
   event cue.audit_event not null,
   actor text not null,
@@ -89,9 +90,10 @@ create table cue.audit_events (
   detail jsonb not null default '{}',
   created_at timestamptz not null
 );
-create index audit_events_account on cue.audit_events (account_id, id);
+create index audit_events_account on cue.audit_events (account_id, seq);
 create index audit_events_created_at on cue.audit_events (created_at);
 comment on table cue.audit_events is 'What was done to an account, its keys and its secrets, and by whom. Never holds a key or secret.';
+comment on column cue.audit_events.seq is 'The order of what happened within one millisecond, too.';
 comment on column cue.audit_events.actor is 'key:ID, anonymous, or the database user who acted by hand.';
 
 create table cue.usage_counters (

@@ -1,0 +1,92 @@
+/** An account's API keys. */
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import type { Static } from 'typebox'
+import type { App } from '../app.ts'
+import { ApiError } from '../errors.ts'
+import { createKey, decryptKey, encryptionKeyId, encryptKey, hashKey, keyPrefix } from './keys.ts'
+import * as schemas from './schemas.ts'
+
+const tags = ['auth']
+const config = { scope: 'account' } as const
+const params = schemas.KeyParams
+
+const routes: FastifyPluginAsyncTypebox = async app => {
+  const { encryptionKeys } = app.config
+
+  app.get(
+    '/v1/auth/keys',
+    { config, schema: { tags, summary: 'List all keys, revoked ones too, newest first', response: { 200: schemas.Keys } } },
+    async request => ({
+      keys: await keysOf(app, request.caller.account_id).orderBy('created_at', 'desc').orderBy('id', 'desc').execute()
+    })
+  )
+
+  app.post(
+    '/v1/auth/keys',
+    { config, schema: { tags, summary: 'Create a key', body: schemas.CreateKey, response: { 201: schemas.CreatedKey } } },
+    async (request, reply) => {
+      const api_key = createKey()
+      const id = await app.fn.createKey({
+        ...request.body,
+        key_hash: hashKey(api_key),
+        prefix: keyPrefix(api_key),
+        ...request.caller
+      })
+      return reply.code(201).send({ ...(await showKey(app, request.caller.account_id, id)), api_key })
+    }
+  )
+
+  app.patch(
+    '/v1/auth/keys/:key_id',
+    { config, schema: { tags, summary: 'Change the label of a key', params, body: schemas.RenameKey, response: { 200: schemas.Key } } },
+    async request => {
+      await app.fn.renameKey({ ...request.body, ...request.params, ...request.caller })
+      return showKey(app, request.caller.account_id, request.params.key_id)
+    }
+  )
+
+  app.delete(
+    '/v1/auth/keys/:key_id',
+    { config, schema: { tags, summary: 'Revoke a key, at once and everywhere', params, response: { 200: schemas.RevokedKey } } },
+    async request => ({
+      id: request.params.key_id.toLowerCase(),
+      revoked_at: await app.fn.revokeKey({ ...request.params, ...request.caller })
+    })
+  )
+
+  app.post(
+    '/v1/auth/key/regenerate',
+    { config, schema: { tags, summary: 'Replace the only key', response: { 200: schemas.RegeneratedKey } } },
+    async request => {
+      const api_key = createKey()
+      await app.fn.regenerateKey({
+        key_hash: hashKey(api_key),
+        prefix: keyPrefix(api_key),
+        ciphertext: encryptKey(encryptionKeys, api_key),
+        ...request.caller
+      })
+      return { api_key, previous_key_revoked: true }
+    }
+  )
+
+  app.get(
+    '/v1/auth/key',
+    { config, schema: { tags, summary: 'Show the default key to another key', response: { 200: schemas.RevealedKey } } },
+    async request => {
+      const encryption_key_ids = encryptionKeys.map(encryptionKeyId)
+      const { key_prefix, ciphertext } = await app.fn.revealKey({ encryption_key_ids, ...request.caller })
+      const api_key = decryptKey(encryptionKeys, ciphertext)
+      if (!api_key)
+        throw new ApiError('plaintext_unavailable', "The default key's text cannot be read any more. Create or regenerate a key.")
+      return { api_key, key_prefix }
+    }
+  )
+}
+
+export default routes
+
+const keysOf = ({ db }: Pick<App, 'db'>, account_id: string) =>
+  db.selectFrom('key_view').selectAll().where('account_id', '=', account_id).$castTo<Static<typeof schemas.Key>>()
+
+const showKey = async (app: Pick<App, 'db'>, account_id: string, key_id: string) =>
+  keysOf(app, account_id).where('id', '=', key_id).executeTakeFirstOrThrow()

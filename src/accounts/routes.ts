@@ -1,0 +1,96 @@
+/** Accounts: registration, settings and the audit log; keys and secrets beside. */
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import type { Static } from 'typebox'
+import type { App } from '../app.ts'
+import { ApiError } from '../errors.ts'
+import { refusals, subjectOf } from './admission.ts'
+import keys from './key-routes.ts'
+import { createKey, encryptKey, hashKey, keyPrefix } from './keys.ts'
+import * as schemas from './schemas.ts'
+import secrets from './secret-routes.ts'
+
+const tags = ['auth']
+
+const routes: FastifyPluginAsyncTypebox = async app => {
+  app.post(
+    '/v1/auth/register',
+    {
+      config: { public: true },
+      schema: { tags, summary: 'Make an account, and its first key', body: schemas.Register, response: { 201: schemas.Registered } }
+    },
+    async (request, reply) => {
+      const api_key = createKey()
+      const account = await app.fn.register({
+        ...request.body,
+        key_hash: hashKey(api_key),
+        prefix: keyPrefix(api_key),
+        ciphertext: encryptKey(app.config.encryptionKeys, api_key),
+        address: app.config.rateLimit ? subjectOf(request.ip) : null,
+        ip: request.ip
+      })
+      return reply.code(201).send({ api_key, ...account })
+    }
+  )
+
+  app.get(
+    '/v1/auth/me',
+    { config: { scope: 'any' }, schema: { tags, summary: 'Show the account and what it has used', response: { 200: schemas.Me } } },
+    async request => showAccount(app, request.caller.account_id)
+  )
+
+  app.patch(
+    '/v1/auth/me',
+    {
+      config: { scope: 'account' },
+      schema: { tags, summary: 'Change settings', body: schemas.UpdateMe, response: { 200: schemas.Me } }
+    },
+    async request => {
+      const { alert_webhook_url: url } = request.body
+      const checked = url ? await app.rules.checkUrl(url) : null
+      if (checked?.ok === false) throw new ApiError('invalid_alert_webhook_url', `alert_webhook_url: ${checked.reason}`)
+      await app.fn.updateAccount({ changes: request.body, ...request.caller })
+      return showAccount(app, request.caller.account_id)
+    }
+  )
+
+  app.get(
+    '/v1/auth/audit',
+    {
+      config: { scope: 'account' },
+      schema: {
+        tags,
+        summary: 'List what was done to the account, its keys and secrets, newest first',
+        querystring: schemas.ListEvents,
+        response: { 200: schemas.Events }
+      }
+    },
+    async request => listEvents(app, request.caller.account_id, request.query)
+  )
+
+  await app.register(keys)
+  await app.register(secrets)
+}
+
+export default routes
+
+const showAccount = async ({ db, fn }: Pick<App, 'db' | 'fn'>, account_id: string): Promise<Static<typeof schemas.Me>> => {
+  const [account, used] = await Promise.all([
+    db.selectFrom('account_view').selectAll().where('id', '=', account_id).$castTo<Static<typeof schemas.Me>>().executeTakeFirst(),
+    fn.executionsUsed({ account_id })
+  ])
+  if (!account) throw new ApiError('invalid_api_key', refusals.invalid_api_key) // deleted since the key was checked
+  return { ...account, monthly_executions: used, executions_this_month: used }
+}
+
+const listEvents = async (
+  { db }: Pick<App, 'db'>,
+  account_id: string,
+  { limit, offset }: Static<typeof schemas.ListEvents>
+): Promise<Static<typeof schemas.Events>> => {
+  const own = db.selectFrom('audit_view').where('account_id', '=', account_id)
+  const [events, { total }] = await Promise.all([
+    own.selectAll().orderBy('seq', 'desc').limit(limit).offset(offset).$castTo<Static<typeof schemas.Events>['events'][number]>().execute(),
+    own.select(eb => eb.fn.countAll<number>().as('total')).executeTakeFirstOrThrow()
+  ])
+  return { events, total, limit, offset }
+}

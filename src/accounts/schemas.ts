@@ -1,0 +1,103 @@
+/** Accounts, keys and secrets on the wire. */
+import { Type } from 'typebox'
+import { Nullable, Page, Strict, Timestamp, Uuid } from '../schemas.ts'
+import { scopes } from './admission.ts'
+
+const plans = ['free', 'pro', 'scale'] as const
+const authorizations = ['execution_token', 'api_key'] as const
+const origins = ['user', 'register', 'migration', 'mcp-exchange'] as const
+const Label = Type.String({ minLength: 1, maxLength: 100, description: 'How you know the key.' })
+const Scopes = Type.Array(Type.Enum([...scopes]), {
+  minItems: 1,
+  description:
+    'What the key may do: `read`, `write` (change cues and executions), `worker` (claim and report), `account` (keys, secrets, plan).'
+})
+const NewKey = Type.String({ description: 'The key itself. It is shown only now.' })
+
+export const Register = Strict({
+  // The format allows what no mail gets to: quoted names, bare hosts and address literals.
+  email: Type.String({ format: 'email', pattern: '^[^"\\s]{1,64}@[^\\[\\s]+\\.[A-Za-z][A-Za-z0-9-]*$', maxLength: 254 })
+})
+export const Registered = Type.Object({ api_key: NewKey, email: Type.String(), id: Type.String(), plan: Type.Enum([...plans]) })
+
+export const Me = Type.Object({
+  id: Type.String(),
+  email: Type.String(),
+  plan: Type.Enum([...plans]),
+  has_webhook_secret: Type.Boolean(),
+  active_cues: Type.Integer({ description: 'Active and paused cues.' }),
+  active_cue_limit: Type.Integer(),
+  monthly_executions: Type.Integer({ description: 'The same as executions_this_month.' }),
+  executions_this_month: Type.Integer({ description: 'Since the first of the month, UTC.' }),
+  monthly_execution_limit: Type.Integer(),
+  rate_limit_per_minute: Type.Integer(),
+  api_key_prefix: Nullable(Type.String()),
+  memory_block_enabled: Type.Boolean(),
+  alert_webhook_url: Nullable(Type.String()),
+  webhook_authorization: Type.Enum([...authorizations]),
+  created_at: Timestamp
+})
+export const UpdateMe = Strict(
+  {
+    memory_block_enabled: Type.Optional(Type.Boolean()),
+    alert_webhook_url: Type.Optional(Type.String({ description: 'Where alerts are sent; an empty string clears it.' })),
+    webhook_authorization: Type.Optional(
+      Type.Enum([...authorizations], {
+        description: 'What webhooks carry as bearer: a token for that execution, or the default key itself.'
+      })
+    )
+  },
+  { minProperties: 1 }
+)
+
+export const KeyParams = Type.Object({ key_id: Uuid('key_not_found', 'There is no such key.') })
+export const CreateKey = Strict({ label: Label, scopes: Type.Optional(Scopes) })
+export const RenameKey = Strict({ label: Label })
+const key = {
+  id: Type.String(),
+  prefix: Type.String({ description: 'The first 12 characters.' }),
+  label: Label,
+  scopes: Scopes,
+  created_at: Timestamp
+}
+export const CreatedKey = Type.Object({ ...key, api_key: NewKey })
+export const Key = Type.Object({
+  ...key,
+  created_by: Type.Enum([...origins]),
+  is_default: Type.Boolean({ description: 'The key that GET /v1/auth/key shows.' }),
+  last_used_at: Nullable(Timestamp),
+  revoked_at: Nullable(Timestamp)
+})
+export const Keys = Type.Object({ keys: Type.Array(Key) })
+export const RevokedKey = Type.Object({ id: Type.String(), revoked_at: Timestamp })
+export const RegeneratedKey = Type.Object({ api_key: NewKey, previous_key_revoked: Type.Boolean() })
+export const RevealedKey = Type.Object({ api_key: Type.String(), key_prefix: Type.String() })
+
+export const Overlap = Type.Object({
+  overlap_seconds: Type.Integer({
+    minimum: 0,
+    maximum: 86_400,
+    default: 0,
+    description: 'How long the old secret signs beside the new one, so that receivers can be changed in between.'
+  })
+})
+const WebhookSecretText = Type.String({ description: 'whsec_ and 64 hex digits.' })
+const AlertSecretText = Type.String({ description: '64 hex digits.' })
+const regenerated = {
+  previous_secret_revoked: Type.Boolean({ description: 'False when an overlap was asked for: the old one still signs.' })
+}
+export const WebhookSecret = Type.Object({ webhook_secret: WebhookSecretText })
+export const NewWebhookSecret = Type.Object({ webhook_secret: WebhookSecretText, ...regenerated })
+export const AlertWebhookSecret = Type.Object({ alert_webhook_secret: AlertSecretText })
+export const NewAlertWebhookSecret = Type.Object({ alert_webhook_secret: AlertSecretText, ...regenerated })
+
+export const ListEvents = Type.Object(Page())
+const Event = Type.Object({
+  id: Type.String(),
+  event: Type.String({ description: 'Such as key.created.' }),
+  actor: Type.String({ description: 'Who did it: key:ID, or anonymous.' }),
+  ip: Nullable(Type.String()),
+  detail: Type.Unsafe<object>({ type: 'object', additionalProperties: true }),
+  created_at: Timestamp
+})
+export const Events = Type.Object({ events: Type.Array(Event), total: Type.Integer(), limit: Type.Integer(), offset: Type.Integer() })

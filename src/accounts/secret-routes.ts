@@ -1,0 +1,61 @@
+/** The secrets that sign an account's webhooks and alerts. */
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { Confirmation } from '../schemas.ts'
+import * as schemas from './schemas.ts'
+
+const tags = ['auth']
+const config = { scope: 'account' } as const
+const querystring = schemas.Overlap
+
+const routes: FastifyPluginAsyncTypebox = async app => {
+  app.get(
+    '/v1/auth/webhook-secret',
+    { config, schema: { tags, summary: 'Show the secret that signs webhooks', response: { 200: schemas.WebhookSecret } } },
+    async request => ({ webhook_secret: await app.fn.webhookSecret(request.caller) })
+  )
+
+  app.post(
+    '/v1/auth/webhook-secret/regenerate',
+    {
+      config,
+      schema: { tags, summary: 'Replace the secret that signs webhooks', querystring, response: { 200: schemas.NewWebhookSecret } }
+    },
+    async request => ({
+      webhook_secret: await app.fn.regenerateWebhookSecret({ ...request.query, ...request.caller }),
+      previous_secret_revoked: request.query.overlap_seconds === 0
+    })
+  )
+
+  app.get(
+    '/v1/auth/alert-webhook-secret',
+    {
+      config,
+      schema: {
+        tags,
+        summary: 'Show the secret that signs alert webhooks; the first call makes it',
+        response: { 200: schemas.AlertWebhookSecret }
+      }
+    },
+    async request => ({ alert_webhook_secret: await app.fn.alertWebhookSecret(request.caller) })
+  )
+
+  app.post(
+    '/v1/auth/alert-webhook-secret/regenerate',
+    {
+      config,
+      schema: {
+        tags,
+        summary: 'Replace the secret that signs alert webhooks',
+        headers: Confirmation,
+        querystring,
+        response: { 200: schemas.NewAlertWebhookSecret }
+      }
+    },
+    async request => ({
+      alert_webhook_secret: await app.fn.regenerateAlertWebhookSecret({ ...request.query, ...request.caller }),
+      previous_secret_revoked: request.query.overlap_seconds === 0
+    })
+  )
+}
+
+export default routes
