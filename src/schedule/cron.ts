@@ -1,0 +1,134 @@
+import { CronExpressionParser } from 'cron-parser'
+import type { Calendar } from './slots.ts'
+import { makeCalendar, nextSlot } from './slots.ts'
+
+/** A cron expression that was accepted. Its members are for this folder; everyone else just passes it on. */
+export type Cron = Readonly<{
+  /** As it was written, without the space around it. */
+  expression: string
+  /** Six fields, seconds first, without macros, '?' and leading zeros. */
+  fields: readonly string[]
+  /** The minute or the hour starts with '*': runs at every real instant that matches. Otherwise *fixed*: each local slot runs once. */
+  wildcard: boolean
+  calendar: Calendar
+}>
+
+/** An expression was refused. The message is for the person who wrote it and names the field; so does `field`, where one is to blame. */
+export class CronError extends Error {
+  override name = 'CronError'
+  readonly field: string | undefined
+
+  constructor(message: string, field?: string) {
+    super(message)
+    this.field = field
+  }
+}
+
+const fields = [
+  { key: 'second', name: 'second', takes: 'numbers from 0 to 59', max: 59 },
+  { key: 'minute', name: 'minute', takes: 'numbers from 0 to 59', max: 59 },
+  { key: 'hour', name: 'hour', takes: 'numbers from 0 to 23', max: 23 },
+  { key: 'dayOfMonth', name: 'day-of-month', takes: 'numbers from 1 to 31', max: 31 },
+  { key: 'month', name: 'month', takes: 'numbers from 1 to 12 or JAN to DEC', max: 12 },
+  { key: 'dayOfWeek', name: 'day-of-week', takes: 'numbers from 0 to 7 (both are Sunday) or SUN to SAT', max: 7 }
+] as const
+type Field = (typeof fields)[number]
+
+const macros = new Map([
+  ['@hourly', '0 * * * *'],
+  ['@daily', '0 0 * * *'],
+  ['@midnight', '0 0 * * *'],
+  ['@weekly', '0 0 * * 0'],
+  ['@monthly', '0 0 1 * *'],
+  ['@yearly', '0 0 1 1 *'],
+  ['@annually', '0 0 1 1 *']
+])
+
+const maxLength = 100
+const cronsKept = 5000
+
+const refuse = (field: Field, item: string, reason: string): never => {
+  throw new CronError(`the ${field.name} field has "${item}": ${reason}`, field.name)
+}
+
+const expand = (field: Field, item: string) => {
+  const alone = fields.map(({ key }) => (key === field.key ? item : '*')).join(' ')
+  const values = CronExpressionParser.parse(alone).fields[field.key].values as number[]
+  return new Set(field.key === 'dayOfWeek' ? values.map(day => day % 7) : values)
+}
+
+// cron-parser also takes what the dialect refuses (L, #, H, "1jan"), so the shape is checked first.
+const itemShape = /^(\*|(?:\d+|[a-z]{3})(?:-(?:\d+|[a-z]{3}))?)(?:\/(\d+))?$/i
+
+const parseItem = (field: Field, item: string): Set<number> => {
+  const shape =
+    itemShape.exec(item) ??
+    refuse(field, item, `it takes *, ${field.takes}, ranges, steps such as */5, and lists of these; L, W, #, H and R are not supported`)
+  const [, range, step] = shape
+  if (step !== undefined && Number(step) === 0) refuse(field, item, 'a step is at least 1')
+  try {
+    const values = expand(field, item)
+    if (step === undefined) return values
+    const stepped = range === '*' || range!.includes('-') ? range! : `${range}-${field.max}`
+    if (Number(step) <= expand(field, stepped).size) return values
+  } catch {
+    refuse(field, item, `it takes ${field.takes}, and a range goes from the smaller to the larger`)
+  }
+  return refuse(field, item, 'the step is larger than the range')
+}
+
+// Item by item, because cron-parser refuses lists whose items overlap ("0,7", "*/15,*/20"), which are odd but clear.
+const parseField = (field: Field, text: string) => new Set(text.split(',').flatMap(item => [...parseItem(field, item)]))
+
+const split = (expression: string) => {
+  if (expression.length > maxLength) throw new CronError(`the cron expression is longer than ${maxLength} characters`)
+  const trimmed = expression.trim()
+  if (trimmed === '') throw new CronError('the cron expression is empty')
+  const text = trimmed.startsWith('@') ? macros.get(trimmed.toLowerCase()) : trimmed
+  if (text === undefined) throw new CronError(`"${trimmed}" is not supported; there are ${[...macros.keys()].join(' ')}`)
+  const parts = text.split(/\s+/)
+  if (parts.length !== 5 && parts.length !== 6) {
+    throw new CronError(
+      `a cron expression has five fields (minute, hour, day-of-month, month, day-of-week), or six with second first, not ${parts.length}`
+    )
+  }
+  if (parts.length === 5) parts.unshift('0')
+  return parts.map(part => part.replace(/(?<=^|,)\?(?=$|,|\/)/g, '*').replace(/\b0+(?=\d)/g, ''))
+}
+
+const parse = (expression: string): Cron => {
+  const parts = split(expression)
+  const values = Object.fromEntries(fields.map((field, i) => [field.key, parseField(field, parts[i]!)])) as Record<
+    Field['key'],
+    Set<number>
+  >
+  const starred = (i: number) => parts[i]!.startsWith('*')
+  const calendar = makeCalendar(values, !starred(3) && !starred(5))
+  if (nextSlot(calendar, 0) === Infinity) {
+    throw new CronError(
+      `it would never run: the day-of-month field "${parts[3]}" has no day that the month field "${parts[4]}" has`,
+      'day-of-month'
+    )
+  }
+  return { expression: expression.trim(), fields: parts, wildcard: starred(1) || starred(2), calendar }
+}
+
+/** The values of one of the six fields, ascending; Sunday is 0. */
+export const fieldValues = (cron: Cron, i: number): number[] => [...parseField(fields[i]!, cron.fields[i]!)].sort((a, b) => a - b)
+
+const crons = new Map<string, Cron>()
+
+/**
+ * Reads a cron expression: five fields, or six with seconds first; `*`, `?`, lists, ranges, steps, names, 7 for Sunday, and the macros
+ * from @hourly to @annually. Throws CronError for everything else, and for a schedule that no calendar year has.
+ * Expressions in use are kept, so asking again costs nothing.
+ */
+export const parseCron = (expression: string): Cron => {
+  let cron = crons.get(expression)
+  if (!cron) {
+    cron = parse(expression)
+    if (crons.size >= cronsKept) crons.clear()
+    crons.set(expression, cron)
+  }
+  return cron
+}

@@ -1,0 +1,135 @@
+// When a cron expression matches on the local clock, without any time zone. Local times are whole seconds since 1970, counted as if UTC.
+
+const day = 86_400
+
+const modulo = (a: number, b: number) => ((a % b) + b) % b
+
+// For each x from 0: the smallest value >= x, or -1.
+type Steps = Int8Array
+
+// The time of day as three such tables. `mirrored` holds the same time counted from midnight backwards, 23:59:59 being 0,
+// so that "the latest before" is "the first from" on the other one.
+type Clock = Readonly<{ hour: Steps; minute: Steps; second: Steps }>
+
+/** The matching days and times of an expression. */
+export type Calendar = Readonly<{
+  clock: Clock
+  mirrored: Clock
+  /** Bit 1 to 12. */
+  months: number
+  /** Bit 0 is the first of the month. */
+  days: number
+  /** For a month whose first is a Sunday, a Monday and so on: the matching days of the week, bit 0 being the first of the month. */
+  weekdays: readonly number[]
+  /** A day that matches either day field is enough; otherwise it must match both. */
+  eitherDay: boolean
+}>
+
+const steps = (size: number, values: Set<number>, mirrored: boolean): Steps => {
+  const table = new Int8Array(size + 1).fill(-1)
+  for (let x = size - 1; x >= 0; x--) table[x] = values.has(mirrored ? size - 1 - x : x) ? x : table[x + 1]!
+  return table
+}
+
+/** Makes the tables of an expression from the values of its fields; Sunday is 0. */
+export const makeCalendar = (
+  values: Readonly<Record<'second' | 'minute' | 'hour' | 'dayOfMonth' | 'month' | 'dayOfWeek', Set<number>>>,
+  eitherDay: boolean
+): Calendar => {
+  const clock = (mirrored: boolean): Clock => ({
+    hour: steps(24, values.hour, mirrored),
+    minute: steps(60, values.minute, mirrored),
+    second: steps(60, values.second, mirrored)
+  })
+  const dates = Array.from({ length: 31 }, (_, i) => i)
+  return {
+    clock: clock(false),
+    mirrored: clock(true),
+    months: [...values.month].reduce((bits, month) => bits | (1 << month), 0),
+    days: [...values.dayOfMonth].reduce((bits, date) => bits | (1 << (date - 1)), 0),
+    weekdays: [0, 1, 2, 3, 4, 5, 6].map(first =>
+      dates.reduce((bits, i) => (values.dayOfWeek.has((first + i) % 7) ? bits | (1 << i) : bits), 0)
+    ),
+    eitherDay
+  }
+}
+
+// The first matching second of the day at or after one, or -1.
+const timeFrom = ({ hour, minute, second }: Clock, secondOfDay: number) => {
+  const wantedHour = Math.floor(secondOfDay / 3600)
+  let h = hour[wantedHour]!
+  if (h < 0) return -1
+  if (h > wantedHour) return h * 3600 + minute[0]! * 60 + second[0]!
+  const rest = secondOfDay - h * 3600
+  const wanted = Math.floor(rest / 60)
+  let m = minute[wanted]!
+  if (m === wanted) {
+    const s = second[rest - wanted * 60]!
+    if (s >= 0) return h * 3600 + m * 60 + s
+    m = minute[wanted + 1]!
+  }
+  if (m < 0) {
+    h = hour[h + 1]!
+    if (h < 0) return -1
+    m = minute[0]!
+  }
+  return h * 3600 + m * 60 + second[0]!
+}
+
+const timeUntil = (calendar: Calendar, secondOfDay: number) => {
+  const mirror = timeFrom(calendar.mirrored, day - 1 - secondOfDay)
+  return mirror < 0 ? -1 : day - 1 - mirror
+}
+
+// The day a month starts, months being counted from year 0. Not Date.UTC, which takes the year 99 for 1999.
+const firstOf = (month: number) => new Date(0).setUTCFullYear(0, month, 1) / 86_400_000
+
+const matchingDays = (calendar: Calendar, month: number, first: number) => {
+  if (!(calendar.months & (1 << (modulo(month, 12) + 1)))) return 0
+  const ofWeek = calendar.weekdays[modulo(first + 4, 7)]!
+  const matching = calendar.eitherDay ? calendar.days | ofWeek : calendar.days & ofWeek
+  return matching & (-1 >>> (32 - (firstOf(month + 1) - first)))
+}
+
+// A weekday falls on 29 February every 40 years at the least.
+const monthsSearched = 41 * 12
+
+// The nearest matching day at or after a day, or at or before it; Infinity or -Infinity when there is none.
+const dayFrom = (calendar: Calendar, from: number, direction: 1 | -1) => {
+  const date = new Date(from * 86_400_000)
+  let month = date.getUTCFullYear() * 12 + date.getUTCMonth()
+  let first = firstOf(month)
+  const position = from - first
+  let bits = matchingDays(calendar, month, first) & (direction > 0 ? -1 << position : -1 >>> (31 - position))
+  for (let i = 0; bits === 0 && i < monthsSearched; i++) {
+    month += direction
+    first = firstOf(month)
+    bits = matchingDays(calendar, month, first)
+  }
+  if (bits === 0) return direction * Infinity
+  return first + 31 - Math.clz32(direction > 0 ? bits & -bits : bits)
+}
+
+/** The first matching local time at or after `local`, in seconds; Infinity when there is none in 40 years. */
+export const nextSlot = (calendar: Calendar, local: number): number => {
+  const today = Math.floor(local / day)
+  let on = dayFrom(calendar, today, 1)
+  if (on === today) {
+    const time = timeFrom(calendar.clock, local - today * day)
+    if (time >= 0) return today * day + time
+    on = dayFrom(calendar, today + 1, 1)
+  }
+  return on * day + timeFrom(calendar.clock, 0)
+}
+
+/** The last matching local time at or before `local`, in seconds; -Infinity when there is none in 40 years. */
+export const previousSlot = (calendar: Calendar, local: number): number => {
+  const today = Math.floor(local / day)
+  let on = dayFrom(calendar, today, -1)
+  if (on === today) {
+    const time = timeUntil(calendar, local - today * day)
+    if (time >= 0) return today * day + time
+    on = dayFrom(calendar, today - 1, -1)
+  }
+  return on * day + timeUntil(calendar, day - 1)
+}
