@@ -1,0 +1,85 @@
+import cronstrue from 'cronstrue'
+import type { Cron } from './cron.ts'
+import { fieldValues, parseCron } from './cron.ts'
+import { nextRuns, previousRun } from './next-run.ts'
+import { noteOf } from './notes.ts'
+import { offsetText, zoneOf } from './zones.ts'
+
+/** A schedule as it stands in a cue: `timezone` from `canonicalTimeZone`, `at` an instant (ISO 8601 with zone, if text). */
+export type Schedule = { type: 'recurring'; cron: string; timezone: string } | { type: 'once'; at: Date | string; timezone: string }
+
+/** One of the next runs: `at` in UTC, `local` the same instant on the clock of the schedule's zone, both ISO 8601. */
+export type PreviewRun = { at: string; local: string; note: string | null }
+
+const fieldSizes = [60, 60, 24, 31, 12, 7]
+
+// 0,1,2,3,9 becomes 0-3,9
+const shorten = (values: readonly number[]) => {
+  const runs: [number, number][] = []
+  for (const value of values) {
+    const run = runs.at(-1)
+    if (run && value === run[1] + 1) run[1] = value
+    else runs.push([value, value])
+  }
+  return runs.map(([from, to]) => (to - from < 2 ? [...new Set([from, to])].join(',') : `${from}-${to}`)).join(',')
+}
+
+// What cronstrue is given in place of a field. Steps are spelled out where "every 45 minutes" would promise an even beat that the
+// expression does not have, and so are lists that it stumbles over ("5,*", "1-5,10-15/2").
+const wordable = (cron: Cron, i: number) => {
+  const text = cron.fields[i]!
+  const values = fieldValues(cron, i)
+  if (values.length === fieldSizes[i]) return '*'
+  const ofDays = i === 3 || i === 5
+  const [range, step] = text.split('/') as [string, string | undefined]
+  if (text.includes(',')) return ofDays ? values.join(',') : shorten(values)
+  if (step === undefined || values.length === 1) return step === undefined ? text : values.join(',')
+  const even = range.includes('-') || fieldSizes[i]! % Number(step) === 0
+  return (i < 3 && even) || (i === 3 && values.length > 8) ? text : values.join(',')
+}
+
+const describeCron = (cron: Cron) => {
+  const fields = cron.fields.map((_, i) => wordable(cron, i))
+  const either = cron.calendar.eitherDay
+  if (either && (fields[3] === '*' || fields[5] === '*')) fields[3] = fields[5] = '*'
+  // "on day 13 of the month, Monday through Friday" would read as a condition on top; a list makes it ", and on Monday", which means "or"
+  else if (either) fields[5] = fieldValues(cron, 5).join(',')
+  if (fields[0] === '0') fields.shift()
+  const words = cronstrue.toString(fields.join(' '), { use24HourTimeFormat: true, logicalAndDayFields: !either })
+  return either ? words.replace(', and on ', ', or on ') : words
+}
+
+const localText = (timeZone: string, at: Date) => {
+  const offset = zoneOf(timeZone)(Math.floor(at.getTime() / 1000)).offset
+  const local = new Date(at.getTime() + offset * 1000).toISOString().slice(0, -1)
+  return local.replace(/\.000$/, '') + offsetText(offset)
+}
+
+/**
+ * A schedule in words, the time zone named: 'At 09:00, Monday through Friday, Europe/London', 'Once, at 2026-11-20T09:00:00+00:00, Europe/London'.
+ * Throws CronError for a cron that is none, RangeError for a zone or an `at` that is none.
+ */
+export const describe = (schedule: Schedule): string =>
+  schedule.type === 'once'
+    ? `Once, at ${localText(schedule.timezone, new Date(schedule.at))}, ${schedule.timezone}`
+    : `${describeCron(parseCron(schedule.cron))}, ${schedule.timezone}`
+
+/**
+ * The next `count` runs strictly after `from`, with a sentence where a change of the clocks moves, doubles or shifts one; otherwise `note` is null.
+ * Throws like `describe`.
+ */
+export const previewNotes = (schedule: Schedule, from: Date, count: number): PreviewRun[] => {
+  const row = (at: Date, note: string | null) => ({ at: at.toISOString(), local: localText(schedule.timezone, at), note })
+  if (schedule.type === 'once') {
+    const at = new Date(schedule.at)
+    return at > from && count > 0 ? [row(at, null)] : []
+  }
+  const cron = parseCron(schedule.cron)
+  const runs = nextRuns(cron, schedule.timezone, from, count)
+  let before = runs[0] && previousRun(cron, schedule.timezone, runs[0])
+  return runs.map(at => {
+    const note = noteOf(cron, schedule.timezone, at, before)
+    before = at
+    return row(at, note)
+  })
+}

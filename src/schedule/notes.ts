@@ -1,0 +1,67 @@
+import type { Cron } from './cron.ts'
+import { longestGapBridged } from './next-run.ts'
+import { nextSlot } from './slots.ts'
+import { offsetText, zoneOf } from './zones.ts'
+
+const day = 86_400
+const slotsNamed = 3
+
+// The time on a local clock; the date stands in the run itself, unless it differs from that of `beside`.
+const clockText = (local: number, beside = local) => {
+  const [date, time] = new Date(local * 1000).toISOString().slice(0, -5).split('T') as [string, string]
+  const short = time.replace(/:00$/, '')
+  return Math.floor(local / day) === Math.floor(beside / day) ? short : `${date} ${short}`
+}
+
+const listText = (items: string[]) => (items.length < 2 ? items.join() : `${items.slice(0, -1).join(', ')} and ${items.at(-1)}`)
+
+const lengthText = (seconds: number) => {
+  const [hours, minutes, rest] = [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60, seconds % 60]
+  return [hours && `${hours} h`, minutes && `${minutes} min`, rest && `${rest} s`].filter(Boolean).join(' ')
+}
+
+const movedNote = (cron: Cron, shown: number, resumed: number) => {
+  const missing: string[] = []
+  let count = 0
+  for (let slot = nextSlot(cron.calendar, shown); slot < resumed; slot = nextSlot(cron.calendar, slot + 1)) {
+    if (++count <= slotsNamed) missing.push(clockText(slot, resumed))
+  }
+  if (count === 0) return undefined
+  if (count > slotsNamed) missing.push(`${count - slotsNamed} more`)
+  const lacking = `${listText(missing)} ${count > 1 ? 'do' : 'does'} not exist, as the clocks go from ${clockText(shown, resumed)} to ${clockText(resumed)}`
+  if (resumed - shown >= longestGapBridged) return `${lacking}: no run stands for ${count > 1 ? 'them' : 'it'}.`
+  const together = nextSlot(cron.calendar, resumed) === resumed
+  const outcome =
+    count > 1 || together
+      ? `one run at ${clockText(resumed)} stands for ${count > 1 ? 'them' : 'it'}${together ? ' and its own' : ''}`
+      : `it runs at ${clockText(resumed)}`
+  return `${lacking}: ${outcome}.`
+}
+
+/**
+ * What a change of the clocks does to a run, as a sentence: moved out of a gap, one of a repeated time, or another offset than the
+ * run before (undefined for the first of all); null where there is nothing to say.
+ */
+export const noteOf = (cron: Cron, timeZone: string, at: Date, previous: Date | undefined): string | null => {
+  const zone = zoneOf(timeZone)
+  const second = Math.floor(at.getTime() / 1000)
+  const now = zone(second)
+  const local = second + now.offset
+
+  if (!cron.wildcard && now.start === second && now.offset > now.before) {
+    const moved = movedNote(cron, second + now.before, local)
+    if (moved) return moved
+  }
+
+  const isSecond = now.before > now.offset && local < now.start + now.before
+  const next = zone(now.end)
+  const isFirst = next.offset < now.offset && local >= next.start + next.offset
+  if (isFirst || isSecond) {
+    const which = cron.wildcard ? `this is the ${isFirst ? 'first' : 'second'}` : 'it runs the first time only'
+    return `${clockText(local)} comes twice, as the clocks go back: ${which}.`
+  }
+
+  const change = previous ? now.offset - zone(Math.floor(previous.getTime() / 1000)).offset : 0
+  if (change === 0) return null
+  return `The clocks have gone ${change > 0 ? 'forward' : 'back'} by ${lengthText(Math.abs(change))} since the run before, to UTC${offsetText(now.offset)}.`
+}
