@@ -2,7 +2,8 @@
 // there already. What runs after it, runs on the Node that this installs.
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
@@ -45,7 +46,34 @@ const fail = message => {
   process.exit(1)
 }
 
-if (read(stamp) !== wanted || !existsSync(node)) {
+const upToDate = () => read(stamp) === wanted && existsSync(node)
+
+/** Keeps a second start out while this one installs; what a killed one left behind is removed. */
+const takeTurns = () => {
+  const turn = join(tmpdir(), `pgcue-install-${createHash('sha256').update(root).digest('hex').slice(0, 8)}`)
+  for (;;) {
+    try {
+      writeFileSync(turn, String(process.pid), { flag: 'wx' })
+      process.on('exit', () => rmSync(turn, { force: true }))
+      return
+    } catch (error) {
+      if (error.code !== 'EEXIST') throw error
+    }
+    if (isAlive(Number(read(turn)))) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 500)
+    else rmSync(turn, { force: true })
+  }
+}
+
+const isAlive = pid => {
+  try {
+    return process.kill(pid, 0)
+  } catch (error) {
+    return error.code === 'EPERM'
+  }
+}
+
+if (!upToDate()) takeTurns()
+if (!upToDate()) {
   if (!existsSync(node) || !matches()) install()
   const run = args => spawnSync(node, args, { cwd: root, encoding: 'utf8' })
   if (!run(['-v']).stdout?.startsWith('v24.'))

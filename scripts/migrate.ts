@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url'
 import pg from 'pg'
 import { PgBoss, type Queue } from 'pg-boss'
 import { queues as ourQueues } from '../src/boss.ts'
+import { ConfigError } from '../src/config.ts'
 import { assertDirect } from '../src/listener.ts'
 
 export type MigrateOptions = {
@@ -27,6 +28,7 @@ const pgBossSchema: number = createRequire(import.meta.url)('pg-boss/package.jso
  * Brings a database to what this code needs: migrations that it lacks, then pg-boss's schema and queues, then functions, views
  * and roles if any of them changed. Any number may run at once, one works and the others find nothing to do. A database that a
  * newer release has migrated is left as it is.
+ * @throws {ConfigError} when the server cannot be reached or is of another version
  * @throws {Error} naming the file at fault; each file is applied whole or not at all
  */
 export const migrate = async (options: MigrateOptions) => {
@@ -34,7 +36,7 @@ export const migrate = async (options: MigrateOptions) => {
   const { queues = ourQueues } = options
   const migrations = filesIn(join(sqlDir, 'migrations'))
   const sources = [...filesIn(join(sqlDir, 'functions')), ...filesIn(sqlDir, ['views.sql', 'roles.sql'])]
-  await assertDirect({ databaseUrl: connectionString, listenUrl: connectionString })
+  await reach(connectionString)
   const client = new pg.Client({ connectionString, application_name: 'pgcue migrate' })
   client.on('error', () => {}) // the statement under way fails with it
   client.on('notice', ({ message = '' }) => {
@@ -72,6 +74,16 @@ export const migrate = async (options: MigrateOptions) => {
   }
 }
 
+const reach = async (url: string) => {
+  try {
+    await assertDirect({ databaseUrl: url, listenUrl: url })
+  } catch (error) {
+    if (error instanceof ConfigError) throw error
+    const { message, code } = error as Error & { code?: string } // of several addresses that refused there is only a code
+    throw new ConfigError(`DATABASE_URL, or LISTEN_URL, names a server that cannot be used: ${message || code}`)
+  }
+}
+
 const hash = (text: string) => createHash('sha256').update(text).digest('hex')
 
 const filesIn = (
@@ -90,7 +102,7 @@ const requireVersion = async (client: pg.Client) => {
     "select current_setting('server_version_num')::int / 10000 as major, current_setting('server_version') as name"
   )
   if (rows[0].major < 15 || rows[0].major > 18)
-    throw new Error(`DATABASE_URL must name a PostgreSQL of version 15 to 18, not ${rows[0].name}`)
+    throw new ConfigError(`DATABASE_URL must name a PostgreSQL of version 15 to 18, not ${rows[0].name}`)
 }
 
 /** What has been applied, as checksums by id. Id 0 is the stamp of all that is reloaded. */

@@ -27,7 +27,7 @@ const embedded = await start().catch(error => {
 })
 const url = embedded.url.replace(/pgcue$/, 'postgres')
 const state = join(dir, 'server.json')
-writeFileSync(`${state}.new`, JSON.stringify({ url }), { mode: 0o600 })
+writeFileSync(`${state}.new`, JSON.stringify({ url, pid: process.pid }), { mode: 0o600 })
 renameSync(`${state}.new`, state)
 
 const client = new pg.Client({ connectionString: url, application_name: 'pgcue keeper' })

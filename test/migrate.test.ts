@@ -175,6 +175,13 @@ t.test('a server of another version is refused in one line', async t => {
   await t.rejects(migrate(options), { message: 'DATABASE_URL must name a PostgreSQL of version 15 to 18, not 14.9' })
 })
 
+t.test('a server that cannot be reached is told in one line that names the variable', async t => {
+  await t.rejects(migrate({ connectionString: 'postgres://nobody:secretword@localhost:1/none' }), {
+    name: 'ConfigError',
+    message: /^DATABASE_URL, or LISTEN_URL, names a server that cannot be used: .*ECONNREFUSED[^\n]*$/
+  })
+})
+
 t.test('our own sql is whole: applied to an empty database, then once more', async t => {
   const { pool, url } = await createDatabase(t, { migrated: false })
   const lines: string[] = []

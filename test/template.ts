@@ -30,7 +30,9 @@ export const connectAdmin = async (): Promise<Admin> => {
   let nextStart = 0
   for (const end = Date.now() + limitMs; ; await delay(50)) {
     try {
-      return await connect(JSON.parse(readFileSync(join(dir, 'server.json'), 'utf8')).url)
+      const { url, pid } = JSON.parse(readFileSync(join(dir, 'server.json'), 'utf8'))
+      process.kill(pid, 0) // throws when nobody would stop the server any more: the next keeper takes it over
+      return await connect(url)
     } catch (error) {
       if (Date.now() > end) throw new Error(`the tests' PostgreSQL does not start, see ${dir}: ${(error as Error).message}`)
     }
