@@ -6,10 +6,11 @@ import type pg from 'pg'
 import accounts from './accounts/routes.ts'
 import auth from './auth.ts'
 import body from './body.ts'
-import { type Clock, createClock } from './clock.ts'
+import { type Clock, createClock, followDatabase } from './clock.ts'
 import type { Config } from './config.ts'
 import type { DB } from './db.types.ts'
 import { type AddressRules, createAddressRules } from './deliveries/address.ts'
+import description from './description.ts'
 import docs from './docs.ts'
 import echo from './echo/routes.ts'
 import { createFunctions, type Functions } from './functions.ts'
@@ -62,11 +63,13 @@ export const build = async ({ config, pool, rules, clock: fixed, logger, logStre
   app.decorate('now', clock.now)
   app.decorate('rules', rules ?? createAddressRules({ allowCidrs: config.callbackAllowCidrs, allowHttp: config.callbackAllowHttp }))
 
+  if (!fixed) followDatabase(app)
   await app.register(http)
-  await app.register(docs)
   await app.register(auth)
   await app.register(body)
+  await app.register(description)
 
+  await app.register(docs)
   await app.register(health)
   if (!config.roles.api) return app // an engine alone answers for its health only
   await app.register(echo)

@@ -1,17 +1,51 @@
 /** What time it is by the database's clock, which decides what is due. */
+import type { FastifyInstance } from 'fastify'
+import { sql } from 'kysely'
+
 export type Clock = {
   now: () => Date
   /** Takes over what the database answered to a question asked at `askedAt` (`performance.now()`). */
   learn: (databaseNow: Date, askedAt: number) => void
 }
 
-/** Counts on from the last answer by this process's steady clock, so a step of the host's clock changes nothing. Until then, the host's. */
+const askEveryMs = 30_000
+const askAgainMs = 2000
+/** The middle of a round trip is the best guess; of one that took longer than this, not a good one. */
+const longMs = 250
+
+/** Counts on from the last answer by this process's steady clock, so that a step of the host's clock changes nothing. Until then, the host's. */
 export const createClock = (fixed?: () => Date): Clock => {
   let offset = Date.now() - performance.now()
+  let learned = false
   return {
     now: fixed ?? (() => new Date(offset + performance.now())),
     learn: (databaseNow, askedAt) => {
-      offset = databaseNow.getTime() - (askedAt + performance.now()) / 2
+      const answeredAt = performance.now()
+      if (learned && answeredAt - askedAt > longMs) return
+      offset = databaseNow.getTime() - (askedAt + answeredAt) / 2
+      learned = true
     }
   }
+}
+
+/** Keeps the clock by asking the database, before the service is ready and every 30 seconds. A lost database changes nothing. */
+export const followDatabase = (app: FastifyInstance): void => {
+  let timer: NodeJS.Timeout
+  let closed = false
+  const ask = async () => {
+    let next = askEveryMs
+    const askedAt = performance.now()
+    try {
+      const { now } = await app.db.selectNoFrom(sql<Date>`clock_timestamp()`.as('now')).executeTakeFirstOrThrow()
+      app.clock.learn(now, askedAt)
+    } catch {
+      next = askAgainMs
+    }
+    if (!closed) timer = setTimeout(ask, next).unref()
+  }
+  app.addHook('onReady', ask)
+  app.addHook('onClose', async () => {
+    closed = true
+    clearTimeout(timer)
+  })
 }

@@ -1,6 +1,7 @@
 /** What holds for every request: ids, one log line, errors in one form, 404 and 405, browsers, timeouts and an orderly end. */
 import { randomUUID } from 'node:crypto'
 import { type Server, STATUS_CODES } from 'node:http'
+import type { Socket } from 'node:net'
 import {
   type FastifyError,
   type FastifyHttpOptions,
@@ -64,8 +65,15 @@ export default fp(
   async (app: FastifyInstance) => {
     const corsOrigins: readonly string[] = app.config.corsOrigins
     const stopping = new AbortController()
+    const waiting = waitingConnections(app.server)
     app.decorate('closing', stopping.signal)
-    app.addHook('preClose', async () => stopping.abort())
+    app.addHook('preClose', async () => {
+      stopping.abort()
+      for (const socket of waiting) socket.destroy()
+    })
+    app.addHook('onSend', async (_, reply) => {
+      if (stopping.signal.aborted) reply.header('connection', 'close')
+    })
 
     app.addHook('onRequest', async (request, reply) => {
       reply.headers({ 'x-request-id': request.id, 'x-content-type-options': 'nosniff', 'cache-control': 'no-store' })
@@ -134,8 +142,22 @@ const patternOf = (url: string) =>
       .replaceAll('*', '.*')}$`
   )
 
+/** The connections on which no request is under way. Node counts only those as idle that have had one, and would wait for the others. */
+const waitingConnections = (server: Server): Set<Socket> => {
+  const waiting = new Set<Socket>()
+  server.on('connection', socket => {
+    waiting.add(socket)
+    socket.on('close', () => waiting.delete(socket))
+  })
+  server.on('request', ({ socket }, response) => {
+    waiting.delete(socket)
+    response.on('close', () => socket.destroyed || waiting.add(socket))
+  })
+  return waiting
+}
+
 /** What cannot be read as HTTP, or comes too late, never becomes a request: the socket is answered by itself. */
-function refuseSocket(error: NodeJS.ErrnoException, socket: import('node:net').Socket & { _httpMessage?: { headersSent: boolean } }) {
+function refuseSocket(error: NodeJS.ErrnoException, socket: Socket & { _httpMessage?: { headersSent: boolean } }) {
   if (error.code === 'ECONNRESET' || socket.destroyed) return
   const [status, code, message] = socketErrors[error.code ?? ''] ?? [400, 'validation_error', 'This is no HTTP request.']
   if (socket.writable && !socket._httpMessage?.headersSent) {

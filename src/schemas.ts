@@ -65,5 +65,5 @@ export const ErrorBody = Type.Object(
       )
     )
   },
-  { description: 'An error. `code` is for programs, `message` says what to do.' }
+  { $id: 'Error', description: 'An error. `code` is for programs, `message` says what to do.' }
 )

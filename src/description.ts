@@ -1,0 +1,113 @@
+/** The description of the interface, made from the routes' schemas: `/openapi.json`. */
+import { STATUS_CODES } from 'node:http'
+import swagger from '@fastify/swagger'
+import type { FastifyInstance, FastifySchema, RouteOptions } from 'fastify'
+import fp from 'fastify-plugin'
+import { Type } from 'typebox'
+import { type ErrorCode, statuses } from './errors.ts'
+import { ErrorBody } from './schemas.ts'
+import type { Schema } from './validation.ts'
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** Codes that this route refuses with, for its description. What follows from scope, limits and schemas is added by itself. */
+    errors?: ErrorCode[]
+  }
+}
+
+const tags = {
+  cues: 'Scheduled tasks: what runs when, and where it is delivered.',
+  schedules: 'When a cue would run, without making one.',
+  executions: 'Single runs, their outcomes and the evidence for them.',
+  workers: 'Taking runs instead of being called.',
+  alerts: 'What went wrong more than once.',
+  auth: 'Accounts, keys, secrets and sessions.',
+  billing: 'Plans, payment and usage.',
+  support: 'Tickets.',
+  content: 'The blog and the memory block.',
+  service: 'Health, the echo buffer and this description.'
+}
+
+const error = { $ref: 'Error#' }
+const document = Type.Object({}, { additionalProperties: true })
+const others: Record<string, string> = { '4xx': 'Any other refusal.', '5xx': 'The service cannot answer. Nothing was changed.' }
+
+export default fp(
+  async (app: FastifyInstance) => {
+    app.addSchema(ErrorBody)
+    app.addHook('onRoute', ({ schema }) => {
+      if (schema && !schema.hide) schema.response = { ...(schema.response as object), '4xx': error, '5xx': error }
+    })
+    await app.register(swagger, {
+      openapi: {
+        openapi: '3.1.0',
+        info: {
+          title: 'pgcue',
+          version: '1.0.0',
+          description: 'A scheduling service for automated agents. Delivery is at least once: deduplicate by X-Service-Execution-Id.'
+        },
+        servers: [{ url: '/' }],
+        tags: Object.entries(tags).map(([name, description]) => ({ name, description })),
+        components: { securitySchemes: { bearer: { type: 'http', scheme: 'bearer', description: 'An API key, svc_sk_…' } } }
+      },
+      refResolver: { buildLocalReference: ({ $id }, _uri, _fragment, i) => (typeof $id === 'string' ? $id : `def-${i}`) },
+      transform: ({ schema, url, route }) => ({ url, schema: describe(schema, route) as never })
+    })
+    let text: string | undefined
+    app.get(
+      '/openapi.json',
+      { config: { exempt: true }, schema: { tags: ['service'], summary: 'This description, as OpenAPI 3.1', response: { 200: document } } },
+      async (_, reply) => {
+        text ??= JSON.stringify(app.swagger())
+        return reply.type('application/json; charset=utf-8').header('cache-control', 'public, max-age=60').send(text)
+      }
+    )
+  },
+  { name: 'description' }
+)
+
+const describe = (schema: FastifySchema | undefined, { config = {} }: Pick<RouteOptions, 'config'>): FastifySchema => {
+  if (!schema || schema.hide) return { ...schema, hide: true }
+  const described: Record<string, unknown> = { ...schema }
+  const codes = new Set(config.errors)
+  for (const part of ['params', 'querystring', 'headers', 'body'] as const) {
+    if (!schema[part]) continue
+    described[part] = plain(schema[part] as Schema, true, codes)
+    if (part !== 'params') codes.add('validation_error')
+  }
+  if (config.scope) codes.add('not_authenticated').add('invalid_api_key')
+  if (config.scope && config.scope !== 'any') codes.add('insufficient_scope')
+  if (!config.exempt) codes.add('rate_limit_exceeded').add('unavailable')
+  if (schema.body) codes.add('payload_too_large')
+  const refusals = [...codes].map(code => [code === 'validation_error' ? 422 : statuses[code], code] as const)
+  if (schema.body) refusals.unshift([400, 'validation_error'])
+
+  const response: Record<string, { description?: string }> = {}
+  for (const [status, body] of Object.entries(schema.response as Record<string, Schema>)) {
+    const description = others[status] ?? STATUS_CODES[status]
+    response[status] = { description, ...plain(body, false, new Set()) }
+  }
+  for (const [status, code] of refusals) {
+    const there = response[status]?.description
+    if (!there) response[status] = { ...error, description: `\`${code}\`` }
+    else if (there.startsWith('`')) response[status] = { ...error, description: `${there}, \`${code}\`` }
+  }
+  // A bearer scheme has no scopes in OpenAPI before 3.1; there they name the roles that are needed.
+  const security = config.scope ? [{ bearer: config.scope === 'any' ? [] : [config.scope] }] : []
+  return { ...described, response, security }
+}
+
+/** Our own keywords become what others understand, and what has a default is not required. Collects the codes of `orElse`. */
+const plain = (schema: Schema, request: boolean, codes: Set<ErrorCode>): Schema => {
+  const { 'x-json': json, 'x-nullable': nullable, 'x-error': refusal, ...node } = schema
+  if (refusal) codes.add(refusal.code)
+  if (json === 'object') Object.assign(node, { type: nullable ? ['object', 'null'] : 'object', additionalProperties: true })
+  if (json === 'array') Object.assign(node, { type: nullable ? ['array', 'null'] : 'array', items: {} })
+  if (node.properties) {
+    node.properties = Object.fromEntries(Object.entries(node.properties).map(([name, member]) => [name, plain(member, request, codes)]))
+    if (request) node.required = node.required?.filter(name => node.properties![name]?.default === undefined)
+  }
+  if (node.items) node.items = plain(node.items, request, codes)
+  if (node.anyOf) node.anyOf = node.anyOf.map(branch => plain(branch, request, codes))
+  return node
+}

@@ -1,0 +1,178 @@
+/** What inject would hide: bodies in pieces, cut off, late or too large, what is no HTTP, and an orderly end. */
+import { once } from 'node:events'
+import { Agent, type IncomingMessage, request } from 'node:http'
+import { type AddressInfo, connect, type Socket } from 'node:net'
+import t, { type Test } from 'tap'
+import { Type } from 'typebox'
+import type { App } from '../src/app.ts'
+import { Strict } from '../src/schemas.ts'
+import { build, eventually } from './setup.ts'
+
+type Line = { msg: string; level: number; route?: string; status?: number; err?: unknown }
+
+/** The service on a port, with a route that measures a body and one that waits to be released. */
+const listening = async (t: Test, options: Parameters<typeof build>[2] = {}, prepare = (_: App): unknown => undefined) => {
+  const log: Line[] = []
+  const logStream = { write: (line: string) => void log.push(JSON.parse(line)) }
+  const { app } = await build(t, undefined, { env: { LOG_LEVEL: 'info' }, logStream, ...options })
+  const gate = Promise.withResolvers<void>()
+  const config = { exempt: true }
+  app.post('/size', { config, schema: { body: Strict({ text: Type.String() }) } }, async ({ body }) => ({ length: body.text.length }))
+  app.get('/held', { config }, async () => {
+    await gate.promise
+    return { held: true }
+  })
+  prepare(app)
+  await app.listen({ host: '127.0.0.1', port: 0 })
+  const { port } = app.server.address() as AddressInfo
+  return { app, port, log, release: () => gate.resolve(), send: (...pieces: (string | Buffer)[]) => send(port, pieces) }
+}
+
+/** Writes to a connection of its own, and gives what came back until the service closed it. */
+const send = async (port: number, pieces: (string | Buffer)[]) => {
+  const socket = connect(port, '127.0.0.1')
+  const answer = read(socket)
+  for (const piece of pieces) if (!socket.write(piece)) await Promise.race([once(socket, 'drain'), once(socket, 'close')])
+  return answer
+}
+
+const read = async (socket: Socket) => {
+  let text = ''
+  socket.setEncoding('utf8')
+  socket.on('data', data => {
+    text += data
+  })
+  socket.on('error', () => {})
+  await new Promise(resolve => socket.on('close', resolve))
+  const [head = '', body = ''] = text.split('\r\n\r\n')
+  return { status: Number(head.split(' ')[1]), head: head.toLowerCase(), body: /^{.*}$/.test(body) ? JSON.parse(body) : body }
+}
+
+const head = (method: string, path: string, ...headers: string[]) =>
+  [`${method} ${path} HTTP/1.1`, 'Host: x', 'Content-Type: application/json', ...headers, '\r\n'].join('\r\n')
+
+const chunk = (part: Buffer) => Buffer.concat([Buffer.from(`${part.length.toString(16)}\r\n`), part, Buffer.from('\r\n')])
+
+t.test('a body in chunks is read whole, also where a character is split', async t => {
+  const { send } = await listening(t)
+  const bytes = Buffer.from('{"text": "grüße"}')
+  const pieces = [chunk(bytes.subarray(0, 13)), chunk(bytes.subarray(13)), '0\r\n\r\n']
+  const answer = await send(head('POST', '/size', 'Connection: close', 'Transfer-Encoding: chunked'), ...pieces)
+  t.match(answer, { status: 200, body: { length: 5 } })
+})
+
+/** One request by Node's client; `reused` says that its connection had served one before. */
+const ask = async (port: number, { method = 'GET', path = '/held', agent = new Agent(), headers = {} }, body?: string) => {
+  const outgoing = request({ host: '127.0.0.1', port, method, path, agent, headers: { 'content-type': 'application/json', ...headers } })
+  outgoing.end(body)
+  const [incoming] = (await once(outgoing, 'response')) as [IncomingMessage]
+  let text = ''
+  for await (const part of incoming) text += part
+  return { status: incoming.statusCode, headers: incoming.headers, body: JSON.parse(text), reused: outgoing.reusedSocket }
+}
+
+const textOf = (bytes: number) => JSON.stringify({ text: 'x'.repeat(bytes - '{"text":""}'.length) })
+const limit = 2 * 1024 * 1024
+
+for (const [name, headers] of [
+  ['told', {}],
+  ['not told', { 'transfer-encoding': 'chunked' }]
+] as const) {
+  t.test(`a body over 2 MB whose length is ${name} is refused with 413, and the connection goes on`, async t => {
+    const { port } = await listening(t)
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+    t.teardown(() => agent.destroy())
+    const to = { method: 'POST', path: '/size', agent, headers }
+    t.match(await ask(port, to, textOf(limit + 1)), { status: 413, body: { error: { code: 'payload_too_large', status: 413 } } })
+    t.match(await ask(port, to, textOf(limit)), { status: 200, body: { length: limit - 11 }, reused: true })
+  })
+}
+
+t.test('a client that goes on sending after a refusal is cut off', async t => {
+  const { port } = await listening(t, { patience: { headers: 200, request: 400 } })
+  const socket = connect(port, '127.0.0.1')
+  const answer = read(socket)
+  const large = Buffer.alloc(limit)
+  socket.write(head('POST', '/size', 'Content-Length: 1000000000000'))
+  const pump = () => {
+    while (!socket.destroyed && socket.write(large));
+  }
+  socket.on('drain', pump)
+  pump()
+  t.match(await answer, { status: 413, body: /payload_too_large/ })
+})
+
+t.test('a body that is cut off is nobody’s error', async t => {
+  const { port, log } = await listening(t)
+  const socket = connect(port, '127.0.0.1')
+  socket.write(`${head('POST', '/size', 'Content-Length: 100')}{"te`)
+  await once(socket, 'ready')
+  socket.end()
+  await eventually(() => log.some(line => line.msg === 'request aborted by the client' && line.route === '/size'))
+  t.notOk(
+    log.some(line => line.level > 30),
+    'no warning and no error'
+  )
+})
+
+t.test('headers, or a body, that do not come in time are answered with 408', async t => {
+  const { send, log } = await listening(t, { patience: { headers: 200, request: 400 } })
+  const late = { status: 408, head: /x-request-id: /, body: { error: { code: 'validation_error', status: 408 } } }
+  t.match(await send('GET /health HT'), late)
+  t.match(await send(''), { status: 408 }, 'nothing at all')
+  t.match(await send(`${head('POST', '/size', 'Content-Length: 100')}{"te`), late)
+  t.notOk(log.some(line => line.level > 30))
+})
+
+t.test('an answer that takes longer than a request may is given', async t => {
+  const { port, release } = await listening(t, { patience: { headers: 100, request: 200 } })
+  const answer = ask(port, {})
+  await ask(port, { path: '/health' })
+  setTimeout(release, 500)
+  t.match(await answer, { status: 200, body: { held: true } })
+})
+
+t.test('what is no HTTP is refused in the form of every error', async t => {
+  const { send } = await listening(t)
+  for (const [what, text, status] of [
+    ['a TLS handshake', '\x16\x03\x01\x02\x00', 400],
+    ['an unknown method', head('BREW', '/'), 400],
+    ['two lengths', head('POST', '/size', 'Content-Length: 1', 'Content-Length: 2'), 400],
+    ['a length and chunks', head('POST', '/size', 'Content-Length: 1', 'Transfer-Encoding: chunked'), 400],
+    ['headers over 16 KB', head('GET', '/', `X-Long: ${'x'.repeat(20_000)}`), 431]
+  ] as const) {
+    t.match(await send(text), { status, head: /x-request-id: /, body: { error: { code: 'validation_error', status } } }, what)
+  }
+})
+
+t.test('a stopping service answers what it has begun, and is gone, whoever holds a connection open', async t => {
+  const { app, port, release } = await listening(t)
+  const agent = new Agent({ keepAlive: true })
+  t.teardown(() => agent.destroy())
+  await ask(port, { path: '/health', agent })
+  const silent = read(connect(port, '127.0.0.1'))
+  const begun = once(app.server, 'request')
+  const held = ask(port, { agent: new Agent({ keepAlive: true }) })
+  await begun
+  const closed = app.close()
+  t.match(await silent, { head: '' })
+  release()
+  t.match(await held, { status: 200, headers: { connection: 'close' }, body: { held: true } })
+  await closed
+  await t.rejects(ask(port, { path: '/health' }), { code: 'ECONNREFUSED' })
+})
+
+t.test('what still comes while the service stops is refused with 503', async t => {
+  const rest = Promise.withResolvers<void>()
+  const { app, port } = await listening(t, {}, app => app.addHook('preClose', () => rest.promise))
+  const closed = app.close()
+  await eventually(() => app.closing.aborted)
+  const headers = { connection: 'close', 'retry-after': /^\d+$/ }
+  t.match(await ask(port, { agent: new Agent({ keepAlive: true }) }), {
+    status: 503,
+    headers,
+    body: { error: { code: 'unavailable', status: 503 } }
+  })
+  rest.resolve()
+  await closed
+})
