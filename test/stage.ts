@@ -4,6 +4,7 @@ import pg from 'pg'
 import root, { type Test } from 'tap'
 import { type BegunAttempt, createFunctions, type Functions } from '../src/functions.ts'
 import { createDatabase, type TestDatabase } from './database.ts'
+import { eventually } from './eventually.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: rows of any shape
 export type Row = any
@@ -88,7 +89,10 @@ export const stage = async (t: Test, start = '2030-01-15T09:00:00Z') => {
     const client = new pg.Client({ connectionString: url })
     await client.connect()
     t.teardown(() => client.end())
-    return { client, fn: createFunctions(client, clock.now) }
+    const { rows: own } = await client.query('select pg_backend_pid() as pid')
+    /** Waits until this connection waits for another's lock. */
+    const blocked = () => eventually(async () => (await row('select pg_blocking_pids($1) as pids', [own[0].pid])).pids.length > 0)
+    return { client, fn: createFunctions(client, clock.now), blocked }
   }
 
   const account = async (columns: object = {}): Promise<string> => {

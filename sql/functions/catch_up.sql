@@ -10,7 +10,8 @@ declare
   c cue.cues;
   r cue.cue_runs;
   e cue.executions;
-  v_slot timestamptz;
+  v_ids uuid[];
+  v_due timestamptz[];
   v_made int;
   v_count int := 0;
 begin
@@ -34,11 +35,20 @@ begin
       values (c.id, c.account_id, (d.dropped ->> 'first')::timestamptz, (d.dropped ->> 'last')::timestamptz, (d.dropped ->> 'count')::int,
               c.catch_up, 'service_away', p_now);
     end if;
-    for i in 1 .. v_made loop
-      -- Ids a millisecond apart keep the order of the slots.
-      perform cue.queue_execution(c, 'schedule', d.slots[i], c.payload, c.task, null, p_now + i * interval '1 millisecond', p_now);
-    end loop;
     if v_made > 0 then
+      -- A millisecond apart, so that the oldest comes first wherever they wait or are shown.
+      with made as (
+        insert into cue.executions (id, account_id, cue_id, transport, status, triggered_by, scheduled_for, payload, task, attempt_due_at,
+                                    claimable_at, created_at, updated_at)
+        select cue.uuid_v7(q.due_at), c.account_id, c.id, c.transport, 'pending', 'schedule', q.slot, c.payload, c.task,
+               case c.transport when 'webhook' then q.due_at end, case c.transport when 'worker' then q.due_at end, p_now, p_now
+          from (select s.slot, date_trunc('milliseconds', p_now) + (s.n - 1) * interval '1 millisecond' as due_at
+                  from unnest(d.slots) with ordinality as s (slot, n)) q
+        returning id, attempt_due_at)
+      select array_agg(id), array_agg(attempt_due_at) into v_ids, v_due from made;
+      if c.transport = 'webhook' then perform cue.enqueue_attempts(v_ids, v_due);
+      else perform cue.wake_workers(c.account_id, p_now);
+      end if;
       insert into cue.usage_counters as u (account_id, month, slot, executions)
       values (c.account_id, cue.usage_month(p_now), pg_backend_pid(), v_made)
       on conflict (account_id, month, slot) do update set executions = u.executions + excluded.executions;
@@ -65,7 +75,7 @@ begin
   values (cue.uuid_v7(p_now), c.account_id, c.id, c.transport, p_status, 'schedule', p_scheduled_for, c.payload, c.task, p_error, p_now, p_now,
           p_now)
   returning * into e;
-  update cue.cue_runs set run_count = run_count + 1 where cue_id = c.id;
+  update cue.cue_runs set run_count = run_count + 1, fired_count = fired_count + 1 where cue_id = c.id;
   return e;
 end $$;
 comment on function cue.add_ended_execution is 'Records a slot that did not run as an execution of its own.';
@@ -94,7 +104,8 @@ begin
     v_count := v_count + 1;
     if exists (
       select from cue.executions e
-       where e.cue_id = c.id and e.id > cue.uuid_v7_floor(p_now - interval '1 hour') and e.status = 'failed' and e.error_message = v_error)
+       where e.cue_id = c.id and e.id >= cue.uuid_v7_floor(date_trunc('hour', p_now, 'UTC')) and e.status = 'failed'
+         and e.error_message = v_error)
     then
       update cue.missed_slots m set last = d.expected, count = least(m.count + 1, 10000), recorded_at = p_now
        where m.id = (select id from cue.missed_slots where cue_id = c.id order by id desc limit 1)

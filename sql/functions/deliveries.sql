@@ -26,7 +26,8 @@ language sql stable as $$
            where k.account_id = a.id and k.is_default and k.revoked_at is null and a.webhook_authorization = 'api_key')
     from cue.accounts a where a.id = p_account_id limit 1
 $$;
-comment on function cue.signing_account is 'The secrets that sign for an account, the current one first, and its encrypted key where it wants that sent.';
+comment on function cue.signing_account is
+  'The secrets that sign for an account, the current one first, and its encrypted key where it wants that sent.';
 
 -- Whether the account's executions are refused: the limit was reached this month, and the day of grace is over. Stable, as its body is:
 -- only then does the planner inline it.

@@ -125,7 +125,8 @@ begin
     returning x.id, x.account_id, x.status, x.attempts, x.last_attempt_at),
   log as (
     insert into cue.attempts (execution_id, attempt, account_id, result, started_at, finished_at, duration_ms, error)
-    select l.id, l.attempts, l.account_id, 'lost', l.last_attempt_at, p_now, cue.milliseconds(p_now - l.last_attempt_at), p_error from lost l
+    select l.id, l.attempts, l.account_id, 'lost', l.last_attempt_at, p_now, cue.milliseconds(p_now - l.last_attempt_at), p_error
+      from lost l
     on conflict do nothing)
   select count(*), array_agg(l.id) filter (where l.status = 'retry_ready'), array_agg(l.id) filter (where l.status = 'missed')
     into v_count, v_again, v_missed from lost l;
