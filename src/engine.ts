@@ -229,7 +229,7 @@ export const startEngine = async ({ config, rules, clock, decryptKey, log }: Opt
       clearTimeout(timer)
       await jobs.stop().catch(error => log.warn({ err: error }, 'pg-boss did not stop'))
       await listener.close()
-      await client.close()
+      await client.destroy()
       await pool.end()
     }
   }

@@ -111,7 +111,7 @@ t.test('an IPv6 address that carries a blocked IPv4 address is blocked', async (
 
 t.test('an IPv6 address passes when it is global', async t => {
   const { allows } = rules()
-  for (const address of ['2606:2800:21f:cb07:6820:80da:af6b:8b2c', '2a00:1450:4001::1', '2001:200::1', '2620:fe::fe', '64:ff9b::8.8.8.8'])
+  for (const address of ['2606:2800:21f:cb07:6820:80da:af6b:8b2c', '2a00:1450:4001::1', '2001:200::1', '2620:fe::fe'])
     t.ok(allows(address), address)
   for (const address of [
     '::',
@@ -131,6 +131,7 @@ t.test('an IPv6 address passes when it is global', async t => {
     'fec0::1',
     'ff02::1',
     '::ffff:8.8.8.8',
+    '64:ff9b::8.8.8.8',
     '64:ff9b:1::808:808',
     '2606:4700::1%1'
   ])

@@ -19,9 +19,6 @@ const GLOBAL_V6 = ipaddr.IPv6.parseCIDR('2000::/3')
 /** What in there is not global: protocol assignments with Teredo, 6to4, and documentation. */
 const BLOCKED_V6 = ['2001::/23', '2001:db8::/32', '2002::/16', '3fff::/20'].map(range => ipaddr.IPv6.parseCIDR(range))
 
-/** Where a network without IPv4 finds the IPv4 world. Judged by the address inside, or such a network could call nobody. */
-const NAT64 = ipaddr.IPv6.parseCIDR('64:ff9b::/96')
-
 /** The bad ports of the Fetch standard, then databases, caches and the container engine. */
 const BLOCKED_PORTS = new Set(
   `0 1 7 9 11 13 15 17 19 20 21 22 23 25 37 42 43 53 69 77 79 87 95 101 102 103 104 109 110 111 113 115 117 119 123 135 137 139 143 161
@@ -172,7 +169,6 @@ const isGlobal = (address: string): boolean => {
   if (ip.kind() === 'ipv4') return !BLOCKED_V4.some(range => (ip as IPv4).match(range))
   const v6 = ip as IPv6
   if (v6.zoneId !== undefined) return false
-  if (v6.match(NAT64)) return isGlobal(ipaddr.fromByteArray(v6.toByteArray().slice(12)).toString())
   return v6.match(GLOBAL_V6) && !BLOCKED_V6.some(range => v6.match(range))
 }
 

@@ -44,6 +44,8 @@ export interface WebhookClient {
   post(request: WebhookRequest): Promise<WebhookResult>
   /** Takes no more requests, waits for those under way, and closes all connections. */
   close(): Promise<void>
+  /** Ends what is still open, each with an error for its result. */
+  destroy(): Promise<void>
 }
 
 export interface WebhookOptions {
@@ -123,6 +125,10 @@ export const createWebhookClient = ({ rules, userAgent = 'pgcue', ca }: WebhookO
       closed = true
       if (running > 0) await new Promise<void>(resolve => (onIdle = resolve))
       // Not close: that would wait for connections that nobody waits for any more.
+      await Promise.all([...agents.values()].map(agent => agent.destroy()))
+    },
+
+    async destroy() {
       await Promise.all([...agents.values()].map(agent => agent.destroy()))
     }
   }

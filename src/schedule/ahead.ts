@@ -165,12 +165,8 @@ export const cronOf = (expression: string): Cron => {
 const interleave = (cues: DueCue[], now: number): DueCue[] => {
   const instants = new Map<number, Map<string, DueCue[]>>()
   for (const cue of cues) {
-    const instant = Math.max(cue.due, now)
-    let accounts = instants.get(instant)
-    if (!accounts) instants.set(instant, (accounts = new Map()))
-    const own = accounts.get(cue.account_id)
-    if (own) own.push(cue)
-    else accounts.set(cue.account_id, [cue])
+    const accounts = ensure(instants, Math.max(cue.due, now), () => new Map())
+    ensure(accounts, cue.account_id, () => []).push(cue)
   }
   const ordered: DueCue[] = []
   for (const instant of [...instants.keys()].sort((a, b) => a - b)) {
@@ -182,6 +178,15 @@ const interleave = (cues: DueCue[], now: number): DueCue[] => {
     }
   }
   return ordered
+}
+
+const ensure = <K, V>(map: Map<K, V>, key: K, make: () => V): V => {
+  let value = map.get(key)
+  if (value === undefined) {
+    value = make()
+    map.set(key, value)
+  }
+  return value
 }
 
 const rotate = <T>(list: T[]): T[] => {

@@ -1,0 +1,22 @@
+import { pino } from 'pino'
+import type { Test } from 'tap'
+import { decryptKey } from '../src/accounts/keys.ts'
+import { createClock } from '../src/clock.ts'
+import type { Config } from '../src/config.ts'
+import { createAddressRules } from '../src/deliveries/address.ts'
+import { startEngine as start } from '../src/engine.ts'
+
+/** An engine as a replica runs it, in real time. Stopped at the end of the test unless the test does. */
+export const startEngine = async (t: Test, config: Config) => {
+  const engine = await start({
+    config,
+    rules: createAddressRules({ allowCidrs: config.callbackAllowCidrs, allowHttp: config.callbackAllowHttp }),
+    clock: createClock(),
+    decryptKey: ciphertext => decryptKey(config.encryptionKeys, ciphertext),
+    log: pino({ level: process.env.TEST_LOG ?? 'silent' })
+  })
+  let stopped: Promise<void> | undefined
+  const stop = () => (stopped ??= engine.stop())
+  t.teardown(stop)
+  return { stop }
+}
