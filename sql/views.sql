@@ -12,13 +12,14 @@ select c.id, c.account_id, c.name, c.description, c.status, c.transport,
        jsonb_build_object('email', c.on_failure_email, 'webhook', c.on_failure_webhook, 'pause', c.on_failure_pause) as on_failure,
        case when c.timeout_seconds is not null then
          jsonb_build_object('timeout_seconds', c.timeout_seconds, 'outcome_deadline_seconds', c.outcome_deadline_seconds,
-           'claim_timeout_seconds', c.claim_timeout_seconds, 'await_outcome', c.await_outcome) end as delivery,
+           'claim_timeout_seconds', c.claim_timeout_seconds, 'await_outcome', coalesce(c.await_outcome, false)) end as delivery,
        case when c.alert_consecutive_failures is not null then
          jsonb_build_object('consecutive_failures', c.alert_consecutive_failures,
            'missed_window_multiplier', c.alert_missed_window_multiplier) end as alerts,
        c.catch_up,
        case when c.verification_mode is not null then jsonb_build_object('mode', c.verification_mode) end as verification,
-       r.next_run, r.last_run, r.run_count, r.fired_count, c.created_at, c.updated_at, r.version, r.last_slot
+       r.next_run, r.last_run, r.run_count, r.fired_count, c.created_at, c.updated_at, r.version, r.last_slot,
+       c.await_outcome as await_outcome_set
   from cue.cues c join cue.cue_runs r on r.cue_id = c.id
  where c.deleted_at is null;
 comment on view cue.cue_view is 'Cues as the API shows them.';

@@ -28,7 +28,8 @@ end $$;
 comment on function cue.create_cue is 'Creates a cue and returns its id.';
 
 -- Changes the columns that p_changes names. p_next_run is taken where the schedule changed or the cue is resumed, and counts from now.
--- QU001 unknown, QU014 when the cue has moved past p_version, QU011 for the status of one that has ended.
+-- A header whose value is the mask keeps the stored value. QU001 unknown, QU014 when the cue has moved past p_version, or has fired
+-- p_next_run meanwhile, QU011 for the status of one that has ended.
 create or replace function cue.update_cue(
   p_account_id uuid, p_cue_id text, p_version int, p_changes jsonb, p_next_run timestamptz default null, p_now timestamptz default now()
 ) returns void
@@ -36,15 +37,15 @@ language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   old cue.cues;
   c cue.cues;
-  v_version int;
+  r cue.cue_runs;
   v_reschedule boolean;
 begin
   select * into old from cue.cues where id = p_cue_id and account_id = p_account_id and deleted_at is null for no key update;
   if not found then
     raise exception 'there is no cue %', p_cue_id using errcode = 'QU001';
   end if;
-  select version into v_version from cue.cue_runs where cue_id = p_cue_id for update;
-  if v_version <> p_version then
+  select * into r from cue.cue_runs where cue_id = p_cue_id for update;
+  if r.version <> p_version then
     raise exception 'cue % was changed by somebody else meanwhile; try again', p_cue_id using errcode = 'QU014';
   end if;
   if p_changes ? 'status' and old.status in ('completed', 'failed') then
@@ -53,6 +54,13 @@ begin
   c := jsonb_populate_record(old, p_changes);
   v_reschedule := (c.schedule_type, c.cron, c.at, c.timezone) is distinct from (old.schedule_type, old.cron, old.at, old.timezone)
     or c.status = 'active' and old.status = 'paused';
+  if v_reschedule and c.status = 'active' and p_next_run <= r.last_slot then
+    raise exception 'cue % ran meanwhile; try again', p_cue_id using errcode = 'QU014';
+  end if;
+  if p_changes ? 'callback_headers' then
+    select coalesce(jsonb_object_agg(n.key, coalesce(case when n.value = '"********"' then o.value end, n.value)), '{}') into c.callback_headers
+      from jsonb_each(c.callback_headers) n left join jsonb_each(old.callback_headers) o on lower(o.key) = lower(n.key);
+  end if;
   update cue.cues set
     name = c.name, description = c.description, status = c.status, schedule_type = c.schedule_type, cron = c.cron, at = c.at,
     timezone = c.timezone, callback_url = c.callback_url, callback_method = c.callback_method, callback_headers = c.callback_headers,

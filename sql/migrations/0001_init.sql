@@ -144,7 +144,8 @@ create table cue.cues (
   check ((cron is not null) = (schedule_type = 'recurring')),
   check ((at is not null) = (schedule_type = 'once')),
   check (transport = 'worker' or callback_url is not null),
-  check (num_nulls(timeout_seconds, outcome_deadline_seconds, claim_timeout_seconds, await_outcome) in (0, 4)),
+  check (num_nulls(timeout_seconds, outcome_deadline_seconds, claim_timeout_seconds) in (0, 3)),
+  check (await_outcome is null or timeout_seconds is not null),
   check (num_nulls(alert_consecutive_failures, alert_missed_window_multiplier) in (0, 2))
 );
 create index cues_account on cue.cues (account_id, created_at desc, id desc) where deleted_at is null;
@@ -154,6 +155,7 @@ comment on table cue.cues is 'What users registered. What moves with every run i
 comment on column cue.cues.payload is 'JSON in canonical form, the very bytes that a webhook sends.';
 comment on column cue.cues.task is 'The payload''s member task, if it is a string: what workers filter by.';
 comment on column cue.cues.timeout_seconds is 'Null, with the three columns after it, where the user never set delivery.';
+comment on column cue.cues.await_outcome is 'Null, which means false, until the user sets it or an outcome deadline.';
 comment on column cue.cues.deleted_at is 'Gone for everyone since then; the row goes when its history is purged.';
 
 create table cue.cue_runs (
