@@ -16,6 +16,7 @@ import echo from './echo/routes.ts'
 import { createFunctions, type Functions } from './functions.ts'
 import health from './health/routes.ts'
 import http, { loggerOptions, type Patience, serverOptions } from './http.ts'
+import schedules from './schedule/routes.ts'
 import { validatorCompiler } from './validation.ts'
 
 declare module 'fastify' {
@@ -73,6 +74,7 @@ export const build = async ({ config, pool, rules, clock: fixed, logger, logStre
   await app.register(health)
   if (!config.roles.api) return app // an engine alone answers for its health only
   await app.register(echo)
+  await app.register(schedules)
   await app.register(accounts)
   return app
 }

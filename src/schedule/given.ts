@@ -1,0 +1,72 @@
+/** From what a client says of a schedule to one that can run, or a refusal that says why not. */
+import { ApiError } from '../errors.ts'
+import { CronError, parseCron } from './cron.ts'
+import type { Schedule } from './describe.ts'
+import { nextRun } from './next-run.ts'
+import type { GivenSchedule } from './schemas.ts'
+import { canonicalTimeZone } from './zones.ts'
+
+// What the calendar and timestamps on the wire can hold.
+const lastInstant = Date.UTC(10_000, 0) - 1
+
+/**
+ * A whole schedule of what was given, over the stored one where there is one: `cron` or `at` alone changes the type with it.
+ *
+ * @throws ApiError invalid_schedule, invalid_timezone
+ */
+export const readSchedule = (given: GivenSchedule, stored?: Schedule): Schedule => {
+  const cron = given.cron ?? undefined
+  const at = given.at ?? undefined
+  if (cron !== undefined && at !== undefined) throw refused('schedule takes either cron or at, not both')
+  const type = given.type ?? (cron !== undefined ? 'recurring' : at !== undefined ? 'once' : stored?.type)
+  const timezone = readTimeZone(given.timezone ?? stored?.timezone ?? 'UTC')
+  if (type === undefined) throw refused('schedule needs cron, for a cue that repeats, or at, for one that runs once')
+  if (type === 'recurring') {
+    const expression = cron ?? (stored?.type === 'recurring' && at === undefined ? stored.cron : undefined)
+    if (expression === undefined) throw refused('a recurring schedule needs cron')
+    return { type, cron: readCron(expression), timezone }
+  }
+  const instant = at ?? (stored?.type === 'once' && cron === undefined ? stored.at : undefined)
+  if (instant === undefined) throw refused('a schedule of type once needs at')
+  const date = new Date(instant)
+  if (date.getTime() > lastInstant) throw refused('schedule.at lies after the year 9999')
+  return { type, at: date, timezone }
+}
+
+/**
+ * When a schedule runs first, strictly after an instant.
+ *
+ * @throws ApiError invalid_schedule when it does not
+ */
+export const firstRun = (schedule: Schedule, after: Date): Date => {
+  if (schedule.type === 'once') {
+    const at = new Date(schedule.at)
+    if (at <= after) throw refused(`schedule.at is ${at.toISOString()}, which is in the past`)
+    return at
+  }
+  const next = nextRun(parseCron(schedule.cron), schedule.timezone, after)
+  if (!next) throw refused(`schedule.cron: it would never run in ${schedule.timezone}`)
+  return next
+}
+
+export const sameSchedule = (a: Schedule, b: Schedule): boolean => {
+  if (a.timezone !== b.timezone) return false
+  return a.type === 'once' ? b.type === 'once' && +new Date(a.at) === +new Date(b.at) : b.type === 'recurring' && a.cron === b.cron
+}
+
+const refused = (message: string) => new ApiError('invalid_schedule', message)
+
+const readCron = (expression: string): string => {
+  try {
+    return parseCron(expression).expression
+  } catch (error) {
+    if (error instanceof CronError) throw refused(`schedule.cron: ${error.message}`)
+    throw error
+  }
+}
+
+const readTimeZone = (name: string): string => {
+  const zone = canonicalTimeZone(name)
+  if (zone === undefined) throw new ApiError('invalid_timezone', 'schedule.timezone is no time zone name, such as Europe/London or UTC')
+  return zone
+}

@@ -1,0 +1,23 @@
+/** Schedules without a cue: what one means, before it is used. */
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { ErrorBody } from '../schemas.ts'
+import { preview } from './preview.ts'
+import { Preview, PreviewRequest } from './schemas.ts'
+
+const routes: FastifyPluginAsyncTypebox = async app => {
+  app.post(
+    '/v1/schedules/preview',
+    {
+      config: { scope: 'read' },
+      schema: {
+        tags: ['schedules'],
+        summary: 'Say when a schedule runs next, in words and as instants',
+        body: PreviewRequest,
+        response: { 200: Preview, '4xx': ErrorBody }
+      }
+    },
+    async request => preview(request.body, app.now())
+  )
+}
+
+export default routes

@@ -1,0 +1,92 @@
+import t from 'tap'
+import { build } from './setup.ts'
+
+const start = '2030-01-07T08:30:00Z'
+const preview = '/v1/schedules/preview'
+
+t.test('a preview says a schedule in words and gives its next runs', async t => {
+  const { call, get } = await build(t, start)
+  const { status, body } = await call('POST', preview, { schedule: { cron: '0 9 * * MON-FRI', timezone: 'europe/berlin' }, count: 2 })
+  t.strictSame(
+    [status, body],
+    [
+      200,
+      {
+        schedule: { type: 'recurring', cron: '0 9 * * MON-FRI', timezone: 'Europe/Berlin' },
+        description: 'At 09:00, Monday through Friday, Europe/Berlin',
+        next: [
+          { at: '2030-01-08T08:00:00.000Z', local: '2030-01-08T09:00:00+01:00', note: null },
+          { at: '2030-01-09T08:00:00.000Z', local: '2030-01-09T09:00:00+01:00', note: null }
+        ]
+      }
+    ]
+  )
+  t.equal((await get('/v1/cues')).total, 0)
+})
+
+t.test('five runs after now are the default, fifty the most', async t => {
+  const { post } = await build(t, start)
+  const runs = async (more: object) => (await post(preview, { schedule: { cron: '* * * * *' }, ...more })).next
+  t.equal((await runs({})).length, 5)
+  t.equal((await runs({ from: null }))[0].at, '2030-01-07T08:31:00.000Z')
+  t.equal((await runs({ count: 50 })).at(-1).at, '2030-01-07T09:20:00.000Z')
+  t.equal((await runs({ from: '2020-02-29T00:00:00+01:00' }))[0].at, '2020-02-28T23:01:00.000Z')
+})
+
+t.test('a change of the clocks is told where it matters', async t => {
+  const { post } = await build(t, start)
+  const notes = async (cron: string, from: string) => {
+    const { next } = await post(preview, { schedule: { cron, timezone: 'Europe/Berlin' }, from, count: 3 })
+    return next.map(({ at, note }: { at: string; note: string | null }) => [at, note !== null])
+  }
+  t.strictSame(await notes('30 2 * * *', '2030-03-29T12:00:00Z'), [
+    ['2030-03-30T01:30:00.000Z', false],
+    ['2030-03-31T01:00:00.000Z', true],
+    ['2030-04-01T00:30:00.000Z', false]
+  ])
+  t.strictSame(await notes('30 2 * * *', '2030-10-26T12:00:00Z'), [
+    ['2030-10-27T00:30:00.000Z', true],
+    ['2030-10-28T01:30:00.000Z', true],
+    ['2030-10-29T01:30:00.000Z', false]
+  ])
+  t.strictSame(await notes('30 * * * *', '2030-10-27T00:00:00Z'), [
+    ['2030-10-27T00:30:00.000Z', true],
+    ['2030-10-27T01:30:00.000Z', true],
+    ['2030-10-27T02:30:00.000Z', false]
+  ])
+})
+
+t.test('a one-time schedule runs once', async t => {
+  const { post } = await build(t, start)
+  t.strictSame(await post(preview, { schedule: { at: '2031-01-01T00:00:00+01:00', timezone: 'Asia/Tokyo' } }), {
+    schedule: { type: 'once', at: '2030-12-31T23:00:00.000Z', timezone: 'Asia/Tokyo' },
+    description: 'Once, at 2031-01-01T08:00:00+09:00, Asia/Tokyo',
+    next: [{ at: '2030-12-31T23:00:00.000Z', local: '2031-01-01T08:00:00+09:00', note: null }]
+  })
+})
+
+t.test('what a cue would be refused for, a preview is', async t => {
+  const { call } = await build(t, start)
+  const cases: [unknown, number, string][] = [
+    [{}, 422, 'validation_error'],
+    [{ schedule: null }, 422, 'validation_error'],
+    [{ schedule: { cron: '@daily', every: 'day' } }, 422, 'validation_error'],
+    [{ schedule: { cron: '@daily' }, counts: 3 }, 422, 'validation_error'],
+    [{ schedule: { cron: '@daily' }, count: 0 }, 422, 'validation_error'],
+    [{ schedule: { cron: '@daily' }, count: 51 }, 422, 'validation_error'],
+    [{ schedule: { cron: '@daily' }, count: '5' }, 422, 'validation_error'],
+    [{ schedule: { cron: '@daily' }, from: '2030-01-01' }, 422, 'validation_error'],
+    [{ schedule: { at: '2031-01-01T00:00:00' } }, 422, 'validation_error'],
+    [{ schedule: { cron: '@daily', timezone: 'Nowhere' } }, 422, 'invalid_timezone'],
+    [{ schedule: {} }, 400, 'invalid_schedule'],
+    [{ schedule: { cron: '61 * * * *' } }, 400, 'invalid_schedule'],
+    [{ schedule: { cron: '0 0 30 2 *' } }, 400, 'invalid_schedule'],
+    [{ schedule: { cron: '@daily', at: '2031-01-01T00:00:00Z' } }, 400, 'invalid_schedule'],
+    [{ schedule: { at: '2030-01-01T00:00:00Z' } }, 400, 'invalid_schedule'],
+    [{ schedule: { at: '2031-01-01T00:00:00Z' }, from: '2031-01-01T00:00:00Z' }, 400, 'invalid_schedule'],
+    [{ schedule: { cron: '@daily' }, from: '9999-12-31T23:59:59-01:00' }, 400, 'invalid_schedule']
+  ]
+  for (const [body, status, code] of cases) {
+    t.match(await call('POST', preview, body), { status, body: { error: { code } } }, JSON.stringify(body))
+  }
+})
