@@ -8,6 +8,7 @@ import auth from './auth.ts'
 import body from './body.ts'
 import { type Clock, createClock, followDatabase } from './clock.ts'
 import type { Config } from './config.ts'
+import cues from './cues/routes.ts'
 import type { DB } from './db.types.ts'
 import { type AddressRules, createAddressRules } from './deliveries/address.ts'
 import description from './description.ts'
@@ -74,6 +75,7 @@ export const build = async ({ config, pool, rules, clock: fixed, logger, logStre
   await app.register(health)
   if (!config.roles.api) return app // an engine alone answers for its health only
   await app.register(echo)
+  await app.register(cues)
   await app.register(schedules)
   await app.register(accounts)
   return app

@@ -1,0 +1,48 @@
+/** Headers that a cue adds to its callbacks. Their values may be credentials, so nothing shows them again. */
+import type { Detail } from '../errors.ts'
+
+/** What stands for every stored value. Sent back, it leaves that value as it is; `cue.update_cue` puts it there. */
+export const MASK = '********'
+
+const MAX_HEADERS = 20
+const MAX_BYTES = 8192
+
+const token = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
+// What undici sends: Latin-1 without control characters.
+const text = /^[\t\x20-\x7e\x80-\xff]*$/
+// The signature's, the framing's and the connection's: a receiver could be led to trust or to read what we did not send.
+const reserved =
+  /^(?:(?:x-service|webhook|content|proxy)-.*|host|authorization|user-agent|connection|keep-alive|te|trailers?|transfer-encoding|upgrade|http2-settings|expect)$/i
+
+/**
+ * What is wrong with the headers of a request, as entries of a 422. Never repeats a value.
+ *
+ * @param stored names of the headers that the cue has
+ */
+export const headerFaults = (headers: Record<string, string>, stored: readonly string[] = []): Detail[] => {
+  const fault = (name: string | undefined, msg: string): Detail => ({
+    type: 'value_error',
+    loc: ['body', 'callback', 'headers', ...(name === undefined ? [] : [name.slice(0, 200)])],
+    msg: `Value error, ${msg}`,
+    input: null
+  })
+  const entries = Object.entries(headers)
+  if (entries.length > MAX_HEADERS) return [fault(undefined, `there may be at most ${MAX_HEADERS} headers`)]
+  const seen = new Set<string>()
+  const known = new Set(stored.map(name => name.toLowerCase()))
+  const faults = entries.flatMap(([name, value]) => {
+    const folded = name.toLowerCase()
+    const twice = seen.has(folded)
+    seen.add(folded)
+    if (!token.test(name)) return [fault(name, 'this is not a header name')]
+    if (reserved.test(name)) return [fault(name, 'this header is set by the service and cannot be changed')]
+    if (twice) return [fault(name, 'this header is there twice; names do not depend on case')]
+    if (!text.test(value))
+      return [fault(name, 'a header value takes no line breaks, other control characters or characters beyond Latin-1')]
+    if (value === MASK && !known.has(folded)) return [fault(name, 'this is the mask of a stored value, but none is stored under this name')]
+    return []
+  })
+  const bytes = entries.reduce((sum, [name, value]) => sum + name.length + value.length, 0)
+  if (faults.length === 0 && bytes > MAX_BYTES) return [fault(undefined, 'names and values may have at most 8 KB together')]
+  return faults
+}

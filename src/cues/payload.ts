@@ -1,0 +1,21 @@
+/** Payloads as they are stored: canonical JSON, at most 1 MiB of it. */
+import type { Json } from '../deliveries/canonical-json.ts'
+import { ApiError } from '../errors.ts'
+
+/** Bytes of JSON in UTF-8, blanks between tokens not counted. */
+const MAX_PAYLOAD = 1024 * 1024
+
+/**
+ * The columns of a payload. A null is none, which reads `{}`.
+ *
+ * @throws ApiError invalid_payload_size
+ */
+export const payloadColumns = (payload: Json): { payload: string; task: string | null } => {
+  // Canonical text escapes what is not ASCII, so a text that has become too long need not be too large.
+  if (payload.bytes > MAX_PAYLOAD && sizeOf(payload) > MAX_PAYLOAD) {
+    throw new ApiError('invalid_payload_size', `The payload has more than ${MAX_PAYLOAD} bytes. Store it elsewhere and send its address.`)
+  }
+  return payload.text === 'null' ? { payload: '{}', task: null } : { payload: payload.text, task: payload.task }
+}
+
+const sizeOf = (payload: Json): number => Buffer.byteLength(JSON.stringify(payload))

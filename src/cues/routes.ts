@@ -1,0 +1,98 @@
+/** Cues: what users register, change and fire. */
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { Type } from 'typebox'
+import { ErrorBody } from '../schemas.ts'
+import { listCues, showCue } from './read.ts'
+import * as schemas from './schemas.ts'
+import { createCue, deleteCues, fireCue, updateCue } from './write.ts'
+
+const tags = ['cues']
+const params = schemas.CueParams
+
+const routes: FastifyPluginAsyncTypebox = async app => {
+  app.post(
+    '/v1/cues',
+    {
+      config: { scope: 'write' },
+      schema: { tags, summary: 'Create a cue', body: schemas.CreateCue, response: { 201: schemas.Cue, '4xx': ErrorBody } }
+    },
+    async (request, reply) => reply.code(201).send(await createCue(app, request.caller, request.body))
+  )
+
+  app.get(
+    '/v1/cues',
+    {
+      config: { scope: 'read' },
+      schema: { tags, summary: 'List cues, newest first', querystring: schemas.ListCues, response: { 200: schemas.Cues, '4xx': ErrorBody } }
+    },
+    async request => listCues(app.db, request.caller.account_id, request.query)
+  )
+
+  app.get(
+    '/v1/cues/:cue_id',
+    {
+      config: { scope: 'read' },
+      schema: { tags, summary: 'Show one cue and its latest executions', params, response: { 200: schemas.CueDetail, '4xx': ErrorBody } }
+    },
+    async request => showCue(app.db, request.caller.account_id, request.params.cue_id)
+  )
+
+  app.patch(
+    '/v1/cues/:cue_id',
+    {
+      config: { scope: 'write' },
+      schema: {
+        tags,
+        summary: 'Change, pause or resume a cue',
+        params,
+        body: schemas.UpdateCue,
+        response: { 200: schemas.Cue, '4xx': ErrorBody }
+      }
+    },
+    async request => updateCue(app, request.caller, request.params.cue_id, request.body)
+  )
+
+  app.delete(
+    '/v1/cues/:cue_id',
+    {
+      config: { scope: 'write' },
+      schema: { tags, summary: 'Delete a cue and its history', params, response: { 204: Type.Null(), '4xx': ErrorBody } }
+    },
+    async (request, reply) => {
+      await app.fn.deleteCue({ ...request.params, ...request.caller })
+      return reply.code(204).send(null)
+    }
+  )
+
+  app.post(
+    '/v1/cues/bulk-delete',
+    {
+      config: { scope: 'write' },
+      schema: {
+        tags,
+        summary: 'Delete up to 100 cues',
+        headers: schemas.Confirmation,
+        body: schemas.BulkDelete,
+        response: { 200: schemas.BulkDeleted, '4xx': ErrorBody }
+      }
+    },
+    async request => deleteCues(app, request.caller, request.body.ids)
+  )
+
+  app.post(
+    '/v1/cues/:cue_id/fire',
+    {
+      config: { scope: 'write' },
+      schema: {
+        tags,
+        summary: 'Run a cue now, or at send_at',
+        params,
+        body: schemas.FireRequest,
+        response: { 200: schemas.FiredExecution, '4xx': ErrorBody }
+      }
+    },
+    async request => fireCue(app, request.caller, request.params.cue_id, request.body)
+  )
+}
+
+export default routes

@@ -1,0 +1,188 @@
+/** Cues on the wire. */
+import { type Static, type TSchema, Type } from 'typebox'
+import { GivenSchedule, Instant, ScheduleBody, StrictSchedule } from '../schedule/schemas.ts'
+import { AnyJson, Nullable, orElse, Page, Strict, Timestamp } from '../schemas.ts'
+
+export const statuses = ['active', 'paused', 'completed', 'failed'] as const
+const transports = ['webhook', 'worker'] as const
+const methods = ['POST', 'PUT', 'PATCH', 'GET'] as const
+const policies = ['skip_missed', 'run_once_if_missed', 'replay_all_missed'] as const
+const modes = ['none', 'require_external_id', 'require_result_url', 'require_artifacts', 'manual'] as const
+
+const MaxAttempts = Type.Integer({ minimum: 1, maximum: 10, description: 'Counts the first attempt; 3 by default.' })
+const BackoffMinutes = Type.Array(Type.Number({ minimum: 0, maximum: 1440 }), {
+  minItems: 1,
+  maxItems: 10,
+  description: 'Minutes to wait after the first failure, the second and so on; [1, 2, 4] by default.'
+})
+
+const callback = {
+  url: Type.Optional(Nullable(Type.String({ description: 'Required for webhook cues.' }))),
+  method: Type.Optional(Type.Enum([...methods])),
+  headers: Type.Optional(
+    Nullable(
+      Type.Record(Type.String(), Type.String(), {
+        description: 'At most 20, 8 KB together. They read back masked; a masked value changes nothing.'
+      })
+    )
+  )
+}
+const retry = {
+  max_attempts: Type.Optional(MaxAttempts),
+  backoff_minutes: Type.Optional(BackoffMinutes),
+  retry_max_attempts: Type.Optional(MaxAttempts),
+  retry_backoff_minutes: Type.Optional(BackoffMinutes)
+}
+const onFailure = {
+  email: Type.Optional(Type.Boolean()),
+  webhook: Type.Optional(Nullable(Type.String())),
+  pause: Type.Optional(Type.Boolean())
+}
+const delivery = {
+  timeout_seconds: Type.Optional(Type.Integer({ minimum: 1, maximum: 3600 })),
+  outcome_deadline_seconds: Type.Optional(Type.Integer({ minimum: 1, maximum: 3600 })),
+  claim_timeout_seconds: Type.Optional(Type.Integer({ minimum: 60, maximum: 604_800 })),
+  await_outcome: Type.Optional(Type.Boolean({ description: 'True once outcome_deadline_seconds was given, unless set.' }))
+}
+const alerts = {
+  consecutive_failures: Type.Optional(Type.Integer({ minimum: 1, maximum: 100 })),
+  missed_window_multiplier: Type.Optional(Type.Integer({ minimum: 1, maximum: 10 }))
+}
+const verification = { mode: Type.Optional(Type.Enum([...modes])) }
+
+/** The members of both bodies, their objects made by one of two makers: a new cue drops what it does not know, a change refuses it. */
+const settings = (object: typeof Strict) => ({
+  callback: Type.Optional(Nullable(object(callback))),
+  payload: Type.Optional(AnyJson({ description: 'Any JSON, delivered with each execution; {} if left out. At most 1 MiB.' })),
+  description: Type.Optional(Nullable(Type.String())),
+  retry: Type.Optional(Nullable(object(retry))),
+  on_failure: Type.Optional(Nullable(object(onFailure))),
+  delivery: Type.Optional(Nullable(object(delivery))),
+  alerts: Type.Optional(Nullable(object(alerts))),
+  catch_up: Type.Optional(Nullable(Type.Enum([...policies, 'replay_all']))),
+  verification: Type.Optional(Nullable(object(verification)))
+})
+const Name = Type.String({ minLength: 1, maxLength: 255 })
+const Lenient = ((properties: Record<string, TSchema>, options = {}) => Type.Object(properties, options)) as unknown as typeof Strict
+
+export const CreateCue = Type.Object(
+  {
+    name: Name,
+    schedule: Type.Optional(Nullable(GivenSchedule)),
+    transport: Type.Optional(Nullable(Type.Enum([...transports]))),
+    ...settings(Lenient),
+    cron: Type.Optional(Nullable(Type.String({ description: 'Shorthand for schedule.cron.' }))),
+    at: Type.Optional(Nullable(Instant)),
+    timezone: Type.Optional(Nullable(Type.String({ description: 'Shorthand for schedule.timezone.' }))),
+    callback_url: Type.Optional(Nullable(Type.String({ description: 'Shorthand for callback.url.' }))),
+    worker: Type.Optional(Nullable(Type.Boolean({ description: 'Shorthand for transport: worker.' })))
+  },
+  { description: 'A schedule, and what to do then: a callback URL for webhook cues, nothing more for worker cues.' }
+)
+export type CreateCue = Static<typeof CreateCue>
+
+export const UpdateCue = Strict({
+  status: Type.Optional(orElse('invalid_status', 'status can be set to active or paused only', Type.Enum(['active', 'paused']))),
+  name: Type.Optional(Name),
+  schedule: Type.Optional(StrictSchedule),
+  ...settings(Strict)
+})
+export type UpdateCue = Static<typeof UpdateCue>
+
+const cue = {
+  id: Type.String(),
+  name: Type.String(),
+  description: Nullable(Type.String()),
+  status: Type.Enum([...statuses]),
+  transport: Type.Enum([...transports]),
+  schedule: ScheduleBody,
+  callback: Type.Object({
+    url: Nullable(Type.String()),
+    method: Type.Enum([...methods]),
+    headers: Type.Record(Type.String(), Type.String(), { description: 'Values are masked.' })
+  }),
+  payload: AnyJson(),
+  retry: Type.Object({ max_attempts: Type.Integer(), backoff_minutes: Type.Array(Type.Number()) }),
+  on_failure: Type.Object({ email: Type.Boolean(), webhook: Nullable(Type.String()), pause: Type.Boolean() }),
+  delivery: Nullable(
+    Type.Object({
+      timeout_seconds: Type.Integer(),
+      outcome_deadline_seconds: Type.Integer(),
+      claim_timeout_seconds: Type.Integer(),
+      await_outcome: Type.Boolean()
+    })
+  ),
+  alerts: Nullable(Type.Object({ consecutive_failures: Type.Integer(), missed_window_multiplier: Type.Integer() })),
+  catch_up: Type.Enum([...policies]),
+  verification: Nullable(Type.Object({ mode: Type.Enum([...modes]) })),
+  next_run: Nullable(Timestamp),
+  last_run: Nullable(Timestamp),
+  run_count: Type.Integer({ description: 'Executions of any trigger.' }),
+  fired_count: Type.Integer({ description: 'Scheduled executions.' }),
+  warning: Nullable(Type.String({ description: 'Set on creation only, when something is missing for the cue to run.' })),
+  created_at: Timestamp,
+  updated_at: Timestamp
+}
+export const Cue = Type.Object(cue)
+
+const RecentExecution = Type.Object({
+  id: Type.String(),
+  status: Type.String(),
+  scheduled_for: Timestamp,
+  attempts: Type.Integer(),
+  http_status: Nullable(Type.Integer()),
+  started_at: Nullable(Timestamp),
+  delivered_at: Nullable(Timestamp),
+  outcome: Nullable(
+    Type.Object({ success: Type.Boolean(), result: Nullable(Type.String()), recorded_at: Type.String({ format: 'date-time' }) })
+  )
+})
+const Missed = Type.Object({
+  first: Timestamp,
+  last: Timestamp,
+  count: Type.Integer({ description: 'Exact to 10,000.' }),
+  policy: Type.Enum([...policies]),
+  reason: Type.Enum(['service_away', 'execution_limit']),
+  recorded_at: Timestamp
+})
+
+export const CueDetail = Type.Object({
+  ...cue,
+  executions: Type.Array(RecentExecution, { description: 'The last 10.' }),
+  execution_total: Type.Integer({ description: 'Exact to 10,000.' }),
+  missed: Type.Array(Missed, { description: 'Slots that did not run, the newest 10.' })
+})
+
+export const ListCues = Type.Object({ status: Type.Optional(Type.Enum([...statuses])), ...Page(20) })
+export const Cues = Type.Object({ cues: Type.Array(Cue), total: Type.Integer(), limit: Type.Integer(), offset: Type.Integer() })
+
+export const CueParams = Type.Object({
+  cue_id: orElse('cue_not_found', 'There is no such cue, or it is not yours.', Type.String({ pattern: '^cue_[0-9A-Za-z]{12}$' }))
+})
+
+export const FireRequest = Strict({
+  payload_override: Type.Optional(AnyJson({ description: "Goes in place of the cue's payload, or over it." })),
+  merge_strategy: Type.Optional(Type.Enum(['merge', 'replace'], { description: '`merge` by default, one level deep.' })),
+  send_at: Type.Optional(Nullable(Instant)),
+  idempotency_key: Type.Optional(Nullable(Type.String({ minLength: 1, maxLength: 255 })))
+})
+export type FireRequest = Static<typeof FireRequest>
+
+export const FiredExecution = Type.Object({
+  id: Type.String(),
+  cue_id: Type.String(),
+  scheduled_for: Timestamp,
+  status: Type.String(),
+  triggered_by: Type.String()
+})
+
+export const Confirmation = orElse(
+  'confirmation_required',
+  'This cannot be undone: send the header X-Confirm-Destructive: true.',
+  Type.Object({ 'x-confirm-destructive': Type.String({ pattern: '^true$' }) })
+)
+export const BulkDelete = Strict({ ids: Type.Array(Type.String(), { minItems: 1, maxItems: 100 }) })
+export const BulkDeleted = Type.Object({
+  deleted: Type.Array(Type.String()),
+  skipped: Type.Array(Type.String(), { description: 'No such cue, or not yours.' })
+})

@@ -1,0 +1,99 @@
+/** What changes cues: reads what a request is judged by, then calls one SQL function, again where the cue moved in between. */
+import { createHash } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { FastifyInstance } from 'fastify'
+import type { Caller } from '../accounts/admission.ts'
+import { canonicalMerge, Json } from '../deliveries/canonical-json.ts'
+import { ApiError, invalid } from '../errors.ts'
+import type { MovedExecution } from '../functions.ts'
+import { changesOf, newCue } from './changes.ts'
+import { payloadColumns } from './payload.ts'
+import { findCue, type StoredCue } from './read.ts'
+import type { CreateCue, FireRequest, UpdateCue } from './schemas.ts'
+
+const RETRIES = 5
+const YEAR_MS = 366 * 86_400_000
+
+export const createCue = async (app: FastifyInstance, caller: Caller, given: CreateCue): Promise<StoredCue> => {
+  const { columns, next_run } = newCue(given, app.now())
+  await checkAddresses(app, given, given.callback_url)
+  const id = await app.fn.createCue({ cue: columns, next_run, ...caller })
+  const cue = await findCue(app.db, caller.account_id, id)
+  return { ...cue, warning: warningOf(cue) }
+}
+
+export const updateCue = async (app: FastifyInstance, caller: Caller, cue_id: string, given: UpdateCue): Promise<StoredCue> => {
+  await checkAddresses(app, given)
+  return untilUnmoved(async () => {
+    const stored = await findCue(app.db, caller.account_id, cue_id)
+    const { columns, next_run } = changesOf(given, stored, app.now())
+    if (Object.keys(columns).length === 0) return stored
+    await app.fn.updateCue({ cue_id, version: stored.version, changes: columns, next_run, ...caller })
+    return findCue(app.db, caller.account_id, cue_id)
+  })
+}
+
+/** Fires by hand. An override that is merged is merged with the payload of the very version that then runs. */
+export const fireCue = async (app: FastifyInstance, caller: Caller, cue_id: string, given: FireRequest): Promise<MovedExecution> => {
+  const { payload_override, merge_strategy = 'merge', idempotency_key } = given
+  const override = payload_override && payload_override.text !== 'null' ? payload_override : undefined
+  const send_at = given.send_at == null ? undefined : new Date(given.send_at)
+  if (send_at && +send_at > +app.now() + YEAR_MS) {
+    throw invalid([
+      { type: 'value_error', loc: ['body', 'send_at'], msg: 'Value error, it lies more than a year ahead', input: given.send_at }
+    ])
+  }
+  const request = {
+    cue_id,
+    send_at,
+    ...(idempotency_key != null && { idempotency_key, request_hash: hashOf([override?.text ?? null, merge_strategy, send_at ?? null]) })
+  }
+  if (!override) return app.fn.fireCue({ ...request, ...caller })
+  if (merge_strategy === 'replace') return app.fn.fireCue({ ...request, ...payloadColumns(override), ...caller })
+  return untilUnmoved(async () => {
+    const { payload, version } = await findCue(app.db, caller.account_id, cue_id)
+    const merged = payloadColumns(new Json(canonicalMerge(payload.text, override.text)))
+    return app.fn.fireCue({ ...request, ...merged, version, ...caller })
+  })
+}
+
+export const deleteCues = async (
+  app: FastifyInstance,
+  caller: Caller,
+  ids: string[]
+): Promise<{ deleted: string[]; skipped: string[] }> => {
+  const cue_ids = [...new Set(ids)]
+  const gone = new Set(await app.fn.deleteCues({ cue_ids, ...caller }))
+  return { deleted: cue_ids.filter(id => gone.has(id)), skipped: cue_ids.filter(id => !gone.has(id)) }
+}
+
+/** Does it again, after a while that grows, when the cue was changed between reading and writing. */
+const untilUnmoved = async <T>(attempt: () => Promise<T>): Promise<T> => {
+  for (let retries = 0; ; retries++) {
+    try {
+      return await attempt()
+    } catch (error) {
+      if ((error as { code?: string }).code !== 'QU014' || retries === RETRIES) throw error
+      await sleep(Math.random() * 50 * 2 ** retries)
+    }
+  }
+}
+
+type Urls = Pick<UpdateCue, 'callback' | 'on_failure'>
+
+const checkAddresses = async (app: FastifyInstance, { callback, on_failure }: Urls, callbackUrl?: string | null): Promise<void> => {
+  const urls = { 'callback.url': callback?.url ?? callbackUrl, 'on_failure.webhook': on_failure?.webhook }
+  for (const [name, url] of Object.entries(urls)) {
+    if (url == null) continue
+    const checked = await app.rules.checkUrl(url)
+    if (!checked.ok) throw new ApiError('invalid_callback_url', `${name}: ${checked.reason}`)
+  }
+}
+
+/** Nobody can be seen to do a worker cue's work: no worker registers yet. */
+const warningOf = ({ transport }: StoredCue): string | null =>
+  transport === 'worker'
+    ? 'No worker of this account has sent a heartbeat in the last 3 minutes. Executions wait until one claims them, and are missed if none does.'
+    : null
+
+const hashOf = (value: unknown): string => createHash('sha256').update(JSON.stringify(value)).digest('hex')

@@ -1,0 +1,258 @@
+import t from 'tap'
+import { changesOf, newCue } from '../src/cues/changes.ts'
+import { payloadColumns } from '../src/cues/payload.ts'
+import type { StoredCue } from '../src/cues/read.ts'
+import type { CreateCue, UpdateCue } from '../src/cues/schemas.ts'
+import { canonicalJson, Json } from '../src/deliveries/canonical-json.ts'
+import { ApiError } from '../src/errors.ts'
+
+const now = new Date('2030-01-07T08:30:00Z')
+const url = 'https://example.com/hook'
+const json = (value: unknown) => new Json(canonicalJson(JSON.stringify(value)))
+
+const stored = (over: Partial<StoredCue> = {}): StoredCue => ({
+  id: 'cue_000000000000',
+  name: 'n',
+  description: null,
+  status: 'active',
+  transport: 'webhook',
+  schedule: { type: 'recurring', cron: '0 9 * * *', timezone: 'UTC' },
+  callback: { url, method: 'PUT', headers: { 'X-Token': '********' } },
+  payload: json({ a: 1 }),
+  retry: { max_attempts: 5, backoff_minutes: [7] },
+  on_failure: { email: false, webhook: 'https://example.com/failed', pause: true },
+  delivery: null,
+  alerts: null,
+  catch_up: 'skip_missed',
+  verification: null,
+  next_run: new Date('2030-01-07T09:00:00Z'),
+  last_run: null,
+  run_count: 0,
+  fired_count: 0,
+  warning: null,
+  created_at: now,
+  updated_at: now,
+  version: 1,
+  last_slot: null,
+  await_outcome_set: null,
+  ...over
+})
+
+const refusal = (work: () => unknown): string => {
+  try {
+    work()
+  } catch (error) {
+    if (error instanceof ApiError) return `${error.statusCode} ${error.code}`
+    throw error
+  }
+  return 'accepted'
+}
+
+t.test('a new cue has every column, the defaults where nothing is said', async t => {
+  t.strictSame(newCue({ name: 'n', cron: '0 9 * * *', callback_url: url }, now), {
+    columns: {
+      name: 'n',
+      description: null,
+      transport: 'webhook',
+      schedule_type: 'recurring',
+      cron: '0 9 * * *',
+      at: null,
+      timezone: 'UTC',
+      payload: '{}',
+      task: null,
+      callback_url: url,
+      callback_method: 'POST',
+      callback_headers: {},
+      retry_max_attempts: 3,
+      retry_backoff_minutes: [1, 2, 4],
+      on_failure_email: true,
+      on_failure_webhook: null,
+      on_failure_pause: false,
+      timeout_seconds: null,
+      outcome_deadline_seconds: null,
+      claim_timeout_seconds: null,
+      await_outcome: null,
+      alert_consecutive_failures: null,
+      alert_missed_window_multiplier: null,
+      catch_up: 'run_once_if_missed',
+      verification_mode: null
+    },
+    next_run: new Date('2030-01-07T09:00:00Z')
+  })
+})
+
+t.test('nulls in a new cue are the same as leaving out', async t => {
+  const bare = newCue({ name: 'n', schedule: { cron: '@daily' }, callback: { url } }, now)
+  const nulls = { description: null, transport: null, payload: json(null), retry: null, on_failure: null, delivery: null, alerts: null }
+  const schedule = { cron: '@daily', at: null, timezone: null }
+  const given = {
+    name: 'n',
+    schedule,
+    callback: { url, headers: null },
+    ...nulls,
+    catch_up: null,
+    verification: null,
+    cron: null,
+    worker: null
+  }
+  t.strictSame(newCue(given, now), bare)
+})
+
+const columnsOf = (given: Partial<CreateCue>) =>
+  newCue({ name: 'n', schedule: { cron: '@daily' }, callback: { url }, ...given }, now).columns
+
+t.test('objects set in part take the defaults for the rest', async t => {
+  t.match(columnsOf({ delivery: { timeout_seconds: 5 } }), {
+    timeout_seconds: 5,
+    outcome_deadline_seconds: 300,
+    claim_timeout_seconds: 900,
+    await_outcome: null
+  })
+  t.match(columnsOf({ delivery: {} }), { timeout_seconds: 30 })
+  t.match(columnsOf({ alerts: { missed_window_multiplier: 4 } }), { alert_consecutive_failures: 3, alert_missed_window_multiplier: 4 })
+  t.match(columnsOf({ retry: { max_attempts: 1 } }), { retry_max_attempts: 1, retry_backoff_minutes: [1, 2, 4] })
+  t.match(columnsOf({ on_failure: { pause: true } }), { on_failure_email: true, on_failure_webhook: null, on_failure_pause: true })
+  t.match(columnsOf({ verification: {} }), { verification_mode: 'none' })
+})
+
+t.test('long names and aliases are read', async t => {
+  t.match(columnsOf({ retry: { retry_max_attempts: 9, retry_backoff_minutes: [0.5] } }), {
+    retry_max_attempts: 9,
+    retry_backoff_minutes: [0.5]
+  })
+  t.match(columnsOf({ catch_up: 'replay_all' }), { catch_up: 'replay_all_missed' })
+})
+
+t.test('an outcome deadline lets the outcome be awaited, unless that was set', async t => {
+  const cases: [UpdateCue['delivery'], boolean | null, boolean | null][] = [
+    [{ outcome_deadline_seconds: 60 }, null, true],
+    [{ outcome_deadline_seconds: 60, await_outcome: false }, null, false],
+    [{ outcome_deadline_seconds: 60 }, false, false],
+    [{ timeout_seconds: 60 }, null, null],
+    [{ timeout_seconds: 60 }, true, true],
+    [{ await_outcome: true }, null, true],
+    [{ await_outcome: false }, true, false]
+  ]
+  for (const [delivery, await_outcome_set, expected] of cases) {
+    if (await_outcome_set === null) t.equal(columnsOf({ delivery }).await_outcome, expected, JSON.stringify(delivery))
+    const { columns } = changesOf({ delivery }, stored({ await_outcome_set }), now)
+    t.equal(columns.await_outcome, expected, `${JSON.stringify(delivery)} over ${await_outcome_set}`)
+  }
+})
+
+t.test('a change names only what the request says something of', async t => {
+  const cases: [UpdateCue, object][] = [
+    [{}, {}],
+    [{ callback: {}, retry: {}, on_failure: {}, delivery: {}, alerts: {}, verification: {}, schedule: {} }, {}],
+    [{ schedule: { type: 'recurring', cron: '0 9 * * *', timezone: 'UTC' } }, {}],
+    [
+      { name: 'm', description: null },
+      { name: 'm', description: null }
+    ],
+    [{ payload: json({ task: 't' }) }, { payload: '{"task": "t"}', task: 't' }],
+    [{ payload: json(null) }, { payload: '{}', task: null }],
+    [{ callback: { method: 'GET' } }, { callback_url: url, callback_method: 'GET' }],
+    [{ callback: { headers: { A: 'b' } } }, { callback_url: url, callback_method: 'PUT', callback_headers: { A: 'b' } }],
+    [{ callback: { headers: null } }, { callback_url: url, callback_method: 'PUT', callback_headers: {} }],
+    [{ retry: { max_attempts: 2 } }, { retry_max_attempts: 2, retry_backoff_minutes: [7] }],
+    [{ retry: null }, { retry_max_attempts: 3, retry_backoff_minutes: [1, 2, 4] }],
+    [{ on_failure: { webhook: null } }, { on_failure_email: false, on_failure_webhook: null, on_failure_pause: true }],
+    [{ on_failure: null }, { on_failure_email: true, on_failure_webhook: null, on_failure_pause: false }],
+    [{ catch_up: 'replay_all' }, { catch_up: 'replay_all_missed' }],
+    [{ catch_up: null }, { catch_up: 'run_once_if_missed' }],
+    [{ verification: { mode: 'manual' } }, { verification_mode: 'manual' }],
+    [{ verification: null }, { verification_mode: null }],
+    [{ alerts: null }, { alert_consecutive_failures: null, alert_missed_window_multiplier: null }]
+  ]
+  for (const [given, expected] of cases) {
+    t.strictSame(changesOf(given, stored(), now), { columns: expected, next_run: stored().next_run }, JSON.stringify(given))
+  }
+})
+
+t.test('what was set is kept when another member of its object is set', async t => {
+  const delivery = { timeout_seconds: 10, outcome_deadline_seconds: 20, claim_timeout_seconds: 60, await_outcome: true }
+  const cue = stored({ delivery, await_outcome_set: true, alerts: { consecutive_failures: 9, missed_window_multiplier: 8 } })
+  t.match(changesOf({ delivery: { timeout_seconds: 11 }, alerts: { consecutive_failures: 7 } }, cue, now).columns, {
+    timeout_seconds: 11,
+    outcome_deadline_seconds: 20,
+    claim_timeout_seconds: 60,
+    await_outcome: true,
+    alert_consecutive_failures: 7,
+    alert_missed_window_multiplier: 8
+  })
+  t.match(changesOf({ delivery: null }, cue, now).columns, { timeout_seconds: null, await_outcome: null })
+})
+
+const at = (text: string) => new Date(text)
+
+t.test('a changed schedule counts from now, and never from before the slot that ran last', async t => {
+  const recurring = stored({ last_slot: at('2030-01-07T10:00:00Z') })
+  t.match(changesOf({ schedule: { cron: '*/15 * * * *' } }, stored(), now), {
+    columns: { schedule_type: 'recurring', cron: '*/15 * * * *', at: null, timezone: 'UTC' },
+    next_run: at('2030-01-07T08:45:00Z')
+  })
+  t.strictSame(changesOf({ schedule: { cron: '*/15 * * * *' } }, recurring, now).next_run, at('2030-01-07T10:15:00Z'))
+  t.match(changesOf({ schedule: { timezone: 'europe/berlin' } }, stored(), now), {
+    columns: { cron: '0 9 * * *', timezone: 'Europe/Berlin' },
+    next_run: at('2030-01-08T08:00:00Z')
+  })
+  t.match(changesOf({ schedule: { at: '2031-01-01T00:00:00+01:00' } }, stored(), now), {
+    columns: { schedule_type: 'once', cron: null, at: at('2030-12-31T23:00:00Z') },
+    next_run: at('2030-12-31T23:00:00Z')
+  })
+  t.match(
+    changesOf({ schedule: { cron: '@hourly' } }, stored({ schedule: { type: 'once', at: '2031-01-01T00:00:00Z', timezone: 'UTC' } }), now),
+    {
+      columns: { schedule_type: 'recurring', cron: '@hourly', at: null },
+      next_run: at('2030-01-07T09:00:00Z')
+    }
+  )
+})
+
+t.test('a paused cue counts from now when it is resumed', async t => {
+  const paused = stored({ status: 'paused', next_run: null })
+  t.strictSame(changesOf({ status: 'active' }, paused, now), { columns: { status: 'active' }, next_run: at('2030-01-07T09:00:00Z') })
+  t.strictSame(changesOf({ status: 'paused' }, paused, now), { columns: { status: 'paused' }, next_run: null })
+})
+
+const once = (text: string, over: Partial<StoredCue> = {}) =>
+  stored({ schedule: { type: 'once', at: text, timezone: 'UTC' }, next_run: at(text), ...over })
+
+t.test('a one-time cue whose instant has passed is resumed only with a new one', async t => {
+  const passed = once('2030-01-07T08:00:00.000Z', { status: 'paused', next_run: null })
+  t.equal(
+    refusal(() => changesOf({ status: 'active' }, passed, now)),
+    '400 invalid_schedule'
+  )
+  t.equal(
+    refusal(() => changesOf({ status: 'active', schedule: { timezone: 'Asia/Tokyo' } }, passed, now)),
+    '400 invalid_schedule'
+  )
+  t.strictSame(changesOf({ status: 'active', schedule: { at: '2030-01-07T09:00:00Z' } }, passed, now).next_run, at('2030-01-07T09:00:00Z'))
+})
+
+t.test('the time zone of a one-time cue, or its schedule sent back as it is, moves nothing', async t => {
+  const due = once('2030-01-07T08:29:59.000Z')
+  const ran = once('2030-01-07T08:00:00.000Z', { next_run: null, last_slot: at('2030-01-07T08:00:00Z') })
+  for (const cue of [due, ran]) {
+    t.strictSame(changesOf({ schedule: { timezone: 'Asia/Tokyo' } }, cue, now).next_run, cue.next_run)
+    t.strictSame(changesOf({ schedule: cue.schedule as never }, cue, now), { columns: {}, next_run: cue.next_run })
+  }
+})
+
+t.test('a payload may have 1 MiB as compact UTF-8, however its canonical form writes it', async t => {
+  const sized = (bytes: number, character: string) => json({ text: character.repeat((bytes - 11) / Buffer.byteLength(character)) })
+  for (const character of ['x', 'é', '中']) {
+    const bytes = 1024 * 1024 - ((1024 * 1024 - 11) % Buffer.byteLength(character))
+    t.equal(
+      refusal(() => payloadColumns(sized(bytes, character))),
+      'accepted',
+      character
+    )
+    t.equal(
+      refusal(() => payloadColumns(sized(bytes + Buffer.byteLength(character), character))),
+      '400 invalid_payload_size',
+      character
+    )
+  }
+})

@@ -1,0 +1,196 @@
+import t, { type Test } from 'tap'
+import { build } from './setup.ts'
+
+const start = '2030-01-07T08:30:00Z'
+const base = { name: 'n', schedule: { cron: '0 * * * *' }, callback: { url: 'http://127.0.0.1:5555/hook' } }
+const refused = (status: number, code: string) => ({ status, body: { error: { code, status } } })
+
+/** The service with a cue, and what of an execution is not in an answer. */
+const setup = async (t: Test, cue: object = {}, env: Record<string, string> = {}) => {
+  const built = await build(t, start, { env })
+  const { id } = await built.post('/v1/cues', { ...base, ...cue })
+  const fire = (body?: object | string) => built.call('POST', `/v1/cues/${id}/fire`, body)
+  const stored = async (execution_id: string) =>
+    (
+      await built.pool.query('select payload, task, attempt_due_at, claimable_at, transport from cue.executions where id = $1', [
+        execution_id
+      ])
+    ).rows[0]
+  return { ...built, id, fire, stored }
+}
+
+t.test('firing makes an execution that waits', async t => {
+  for (const transport of ['webhook', 'worker']) {
+    const { id, fire, stored, get } = await setup(t, { transport, payload: { task: 'sync', n: 1 } })
+    const { status, body } = await fire()
+    t.strictSame(
+      [status, body],
+      [200, { id: body.id, cue_id: id, scheduled_for: '2030-01-07T08:30:00.000Z', status: 'pending', triggered_by: 'manual_fire' }]
+    )
+    const now = new Date(start)
+    const waits = transport === 'worker' ? { attempt_due_at: null, claimable_at: now } : { attempt_due_at: now, claimable_at: null }
+    t.strictSame(await stored(body.id), { payload: '{"n": 1, "task": "sync"}', task: 'sync', transport, ...waits })
+    t.match(await get(`/v1/cues/${id}`), {
+      run_count: 1,
+      fired_count: 0,
+      last_run: '2030-01-07T08:30:00.000Z',
+      next_run: '2030-01-07T09:00:00.000Z',
+      executions: [{ id: body.id }]
+    })
+  }
+})
+
+t.test('a paused cue can be fired', async t => {
+  const { id, fire, patch } = await setup(t)
+  await patch(`/v1/cues/${id}`, { status: 'paused' })
+  t.equal((await fire({})).status, 200)
+})
+
+t.test('an override is laid over the payload, or goes in its place', async t => {
+  const { fire, stored } = await setup(t, { payload: { task: 'sync', deep: { a: 1 }, kept: true } })
+  const cases: [string, string, string | null][] = [
+    [
+      '{"payload_override":{"deep":{"b":1.0},"big":12345678901234567890}}',
+      '{"big": 12345678901234567890, "deep": {"b": 1.0}, "kept": true, "task": "sync"}',
+      'sync'
+    ],
+    ['{"payload_override":{"task":"other"},"merge_strategy":"merge"}', '{"deep": {"a": 1}, "kept": true, "task": "other"}', 'other'],
+    ['{"payload_override":{"task":7},"merge_strategy":"replace"}', '{"task": 7}', null],
+    ['{"payload_override":[1],"merge_strategy":"merge"}', '[1]', null],
+    ['{"payload_override":null,"merge_strategy":"replace"}', '{"deep": {"a": 1}, "kept": true, "task": "sync"}', 'sync'],
+    ['{"merge_strategy":"replace"}', '{"deep": {"a": 1}, "kept": true, "task": "sync"}', 'sync']
+  ]
+  for (const [body, payload, task] of cases) t.match(await stored((await fire(body)).body.id), { payload, task }, body)
+})
+
+t.test('an override is merged with the payload of the version that runs', async t => {
+  const { app, id, fire, stored, patch } = await setup(t, { payload: { version: 1 } })
+  const { fireCue } = app.fn
+  app.fn.fireCue = async args => {
+    app.fn.fireCue = fireCue
+    await patch(`/v1/cues/${id}`, { payload: { version: 2 } }) // between reading and firing
+    return fireCue(args)
+  }
+  const { status, body } = await fire({ payload_override: { extra: true } })
+  t.equal(status, 200)
+  t.equal((await stored(body.id)).payload, '{"extra": true, "version": 2}')
+})
+
+t.test('a cue that keeps changing lets the fire be tried later', async t => {
+  const { app, id, fire, patch, get } = await setup(t)
+  const { fireCue } = app.fn
+  let tries = 0
+  app.fn.fireCue = async args => {
+    await patch(`/v1/cues/${id}`, { name: `n${++tries}` })
+    return fireCue(args)
+  }
+  t.match(await fire({ payload_override: { a: 1 } }), { ...refused(503, 'unavailable'), headers: { 'retry-after': /^\d+$/ } })
+  t.equal(tries, 6)
+  t.match(await get(`/v1/cues/${id}`), { run_count: 0, execution_total: 0 })
+})
+
+t.test('what is to be sent later waits until then', async t => {
+  const { id, fire, fn, clock, get } = await setup(t)
+  const { body } = await fire({ send_at: '2030-01-07T10:00:00+01:00' })
+  t.match(body, { scheduled_for: '2030-01-07T09:00:00.000Z', status: 'pending' })
+  t.match(await get(`/v1/cues/${id}`), { run_count: 1, last_run: null })
+  clock.advance('29 minutes')
+  t.same(await fn.beginWaiting({ limit: 10 }), [])
+  clock.advance('1 minute')
+  t.match(await fn.beginWaiting({ limit: 10 }), [{ execution_id: body.id }])
+})
+
+t.test('a time that has passed is now', async t => {
+  const { fire } = await setup(t)
+  t.match((await fire({ send_at: '2020-01-01T00:00:00Z' })).body, { scheduled_for: '2030-01-07T08:30:00.000Z' })
+})
+
+t.test('bad requests are refused and fire nothing', async t => {
+  const { id, fire, get } = await setup(t, { payload: { text: 'x'.repeat(600_000) } })
+  const cases: [object | string, number, string][] = [
+    [{ payload: {} }, 422, 'validation_error'],
+    [{ merge_strategy: 'deep' }, 422, 'validation_error'],
+    [{ send_at: '2030-01-08T00:00:00' }, 422, 'validation_error'],
+    [{ send_at: 'soon' }, 422, 'validation_error'],
+    [{ send_at: '2031-01-09T00:00:00Z' }, 422, 'validation_error'],
+    [{ send_at: '9999-12-31T23:59:59-01:00' }, 422, 'validation_error'],
+    [{ idempotency_key: '' }, 422, 'validation_error'],
+    [{ idempotency_key: 'x'.repeat(256) }, 422, 'validation_error'],
+    [{ idempotency_key: 5 }, 422, 'validation_error'],
+    ['[]', 422, 'validation_error'],
+    ['{"idempotency_key":"\\u0000"}', 400, 'validation_error'],
+    ['{"payload_override":{"a":"\\ud800"}}', 400, 'validation_error'],
+    [{ payload_override: 'x'.repeat(1024 * 1024) }, 400, 'invalid_payload_size'],
+    [{ payload_override: 'x'.repeat(1024 * 1024), merge_strategy: 'replace' }, 400, 'invalid_payload_size'],
+    [{ payload_override: { more: 'x'.repeat(600_000) } }, 400, 'invalid_payload_size']
+  ]
+  for (const [body, status, code] of cases) t.match(await fire(body), refused(status, code), JSON.stringify(body).slice(0, 80))
+  t.match(await get(`/v1/cues/${id}`), { run_count: 0, execution_total: 0 })
+})
+
+t.test('the same key makes one execution, however often and however spelled', async t => {
+  const { fire, fn, account } = await setup(t)
+  const first = (await fire('{"idempotency_key":"k","payload_override":{"a":1,"b":2},"send_at":"2030-01-08T00:00:00Z"}')).body
+  for (const again of [
+    '{"idempotency_key":"k","payload_override":{"a":1,"b":2},"send_at":"2030-01-08T00:00:00Z"}',
+    '{"send_at":"2030-01-08T01:00:00.000+01:00","payload_override":{ "b":2, "a":1 },"merge_strategy":"merge","idempotency_key":"k"}'
+  ]) {
+    t.match(await fire(again), { status: 200, body: first })
+  }
+  for (const other of [
+    { idempotency_key: 'k' },
+    { idempotency_key: 'k', payload_override: { a: 1, b: 3 }, send_at: '2030-01-08T00:00:00Z' },
+    { idempotency_key: 'k', payload_override: { a: 1, b: 2 }, send_at: '2030-01-08T00:00:01Z' },
+    { idempotency_key: 'k', payload_override: { a: 1, b: 2 }, send_at: '2030-01-08T00:00:00Z', merge_strategy: 'replace' }
+  ]) {
+    t.match(await fire(other), refused(409, 'idempotency_key_conflict'))
+  }
+  t.equal(await fn.executionsUsed({ account_id: account.id }), 1)
+})
+
+t.test('a key is good for its cue and for 24 hours', async t => {
+  const { id, fire, post, call, clock } = await setup(t)
+  const other = (await post('/v1/cues', base)).id
+  const ids = [(await fire({ idempotency_key: 'k' })).body.id]
+  ids.push((await call('POST', `/v1/cues/${other}/fire`, { idempotency_key: 'k', payload_override: { a: 1 } })).body.id)
+  clock.advance('24 hours')
+  ids.push((await fire({ idempotency_key: 'k', payload_override: { a: 2 } })).body.id)
+  t.equal(new Set(ids).size, 3)
+  t.not(id, other)
+})
+
+t.test('of 20 fires at once with one key, one makes the execution that all answer with', async t => {
+  const { id, fire, get, fn, account } = await setup(t)
+  const answers = await Promise.all(Array.from({ length: 20 }, () => fire({ idempotency_key: 'k', payload_override: { a: 1 } })))
+  t.same(new Set(answers.map(({ status }) => status)), new Set([200]))
+  t.equal(new Set(answers.map(({ body }) => body.id)).size, 1)
+  t.match(await get(`/v1/cues/${id}`), { run_count: 1, execution_total: 1 })
+  t.equal(await fn.executionsUsed({ account_id: account.id }), 1)
+})
+
+t.test('a cue fires ten times an hour by hand, exactly', async t => {
+  const { id, fire, post, call, clock, get } = await setup(t)
+  const keyed = await fire({ idempotency_key: 'k' })
+  clock.advance('20 minutes')
+  const answers = await Promise.all(Array.from({ length: 15 }, () => fire()))
+  t.equal(answers.filter(({ status }) => status === 200).length, 9)
+  const late = answers.filter(({ status }) => status !== 200)
+  t.equal(late.length, 6)
+  for (const answer of late) t.match(answer, { ...refused(429, 'rate_limit_exceeded'), headers: { 'retry-after': '2400' } })
+  t.equal((await fire({ idempotency_key: 'k' })).body.id, keyed.body.id, 'a repeated key is not counted')
+  const other = (await post('/v1/cues', base)).id
+  t.equal((await call('POST', `/v1/cues/${other}/fire`)).status, 200, 'another cue has its own ten')
+  t.equal((await get(`/v1/cues/${id}`)).run_count, 10)
+  clock.advance('40 minutes')
+  t.equal((await fire()).status, 200, 'the first is an hour old')
+  t.match(await fire(), { status: 429, headers: { 'retry-after': '1200' } })
+})
+
+t.test('over the monthly limit there is a day of grace, then a refusal', async t => {
+  const { fire, clock } = await setup(t, {}, { PLANS: '{"free":{"executions_per_month":2}}' })
+  for (let i = 0; i < 3; i++) t.equal((await fire()).status, 200)
+  clock.advance('24 hours')
+  t.match(await fire(), refused(403, 'execution_limit_exceeded'))
+  clock.set('2030-02-01T00:00:00Z')
+  t.equal((await fire()).status, 200)
+})
