@@ -248,10 +248,11 @@ t.test('a default key that cannot be decrypted any more, or is revoked, is gone 
 
 t.test('last_used_at is null until a key is used', async t => {
   const { post, get, clock, as, account } = await build(t, noon)
+  clock.advance('1 second')
   const { api_key } = await post('/v1/auth/keys', { label: 'x' })
   clock.advance('1 hour')
   await as({ ...account, api_key } as Account).get('/v1/auth/me')
-  t.match((await get('/v1/auth/keys')).keys, [{ label: 'x', last_used_at: '2030-01-15T13:00:00.000Z' }, { label: 'default' }])
+  t.match((await get('/v1/auth/keys')).keys, [{ label: 'x', last_used_at: '2030-01-15T13:00:01.000Z' }, { label: 'default' }])
 })
 
 t.test('a key goes 30 days after it was revoked', async t => {

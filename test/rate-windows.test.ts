@@ -1,33 +1,31 @@
-import t, { type Test } from 'tap'
+import t from 'tap'
 import { createFunctions } from '../src/functions.ts'
 import { createDatabase } from './database.ts'
 
 const start = Date.parse('2030-01-01T09:00:00Z')
 
-const setup = async (t: Test) => {
-  const { pool } = await createDatabase(t)
-  let time = start
-  const at = (ms: number) => {
-    time = start + ms
-  }
-  return { pool, at, fn: createFunctions(pool, () => new Date(time)) }
+const { pool } = await createDatabase(t)
+let time = start
+const at = (ms: number) => {
+  time = start + ms
 }
+const fn = createFunctions(pool, () => new Date(time))
+t.beforeEach(() => at(0))
 
 t.test('the window agrees with a plain list of instants, whatever the traffic', async t => {
-  const { fn, at } = await setup(t)
   let seed = 7
   const random = (below: number) => {
     seed = (seed * 48_271) % 2_147_483_647
     return seed % below
   }
-  let time = 0
+  let ms = 0
   let hits: number[] = []
   for (let i = 0; i < 1500; i++) {
-    time += random(10) === 0 ? random(70_000) : random(2000)
-    at(time)
-    hits = hits.filter(hit => hit > time - 60_000)
+    ms += random(10) === 0 ? random(70_000) : random(2000)
+    at(ms)
+    hits = hits.filter(hit => hit > ms - 60_000)
     const allowed = hits.length < 25
-    if (allowed) hits.push(time)
+    if (allowed) hits.push(ms)
     const answer = await fn.allow({ subject: 'list', limit: 25, window: '1 minute' })
     const expected = { allowed, remaining: 25 - hits.length, reset_at: new Date(start + hits[0]! + 60_000) }
     if (answer.allowed !== expected.allowed || answer.remaining !== expected.remaining || +answer.reset_at !== +expected.reset_at) {
@@ -39,7 +37,6 @@ t.test('the window agrees with a plain list of instants, whatever the traffic', 
 })
 
 t.test('a limit of thousands is never exceeded, and missed by less than a five-hundredth', async t => {
-  const { fn, at, pool } = await setup(t)
   const hits: number[] = []
   const ask = async (ms: number) => {
     at(ms)
@@ -59,7 +56,6 @@ t.test('a limit of thousands is never exceeded, and missed by less than a five-h
 })
 
 t.test('after a downgrade the window first has to come below the new limit', async t => {
-  const { fn, at } = await setup(t)
   for (let i = 0; i < 10; i++) {
     at(i * 1000)
     await fn.allow({ subject: 'less', limit: 10, window: '1 minute' })
@@ -70,7 +66,6 @@ t.test('after a downgrade the window first has to come below the new limit', asy
 })
 
 t.test('a window that never empties keeps counting for months', async t => {
-  const { fn, at } = await setup(t)
   const day = 86_400_000
   for (let i = 0; i < 300; i++) {
     at(i * day)
@@ -80,7 +75,6 @@ t.test('a window that never empties keeps counting for months', async t => {
 })
 
 t.test('a clock that is set back locks nobody out for longer than the window', async t => {
-  const { fn, at } = await setup(t)
   at(3_600_000)
   for (let i = 0; i < 3; i++) await fn.allow({ subject: 'back', limit: 3, window: '1 minute' })
   at(0)
@@ -88,12 +82,11 @@ t.test('a clock that is set back locks nobody out for longer than the window', a
 })
 
 t.test('many limits of many subjects are kept beside each other, and old ones are pruned', async t => {
-  const { fn, at, pool } = await setup(t)
   await Promise.all(Array.from({ length: 50 }, (_, i) => fn.allow({ subject: `s${i}`, limit: 5 })))
   at(1_800_000)
   t.match(await fn.allow({ subject: 's7', limit: 5 }), { allowed: true, remaining: 3 })
   at(3_600_001)
   await fn.prune({})
-  const { rows } = await pool.query('select subject from cue.rate_windows')
+  const { rows } = await pool.query("select subject from cue.rate_windows where subject ~ '^s[0-9]'")
   t.same(rows, [{ subject: 's7' }])
 })
