@@ -1,0 +1,110 @@
+/** What two places say, held against each other: the catalog, `functions.ts`, `errors.ts`, and the comments a DBA reads. */
+import { readdirSync, readFileSync } from 'node:fs'
+import t from 'tap'
+import { sqlstates, statuses } from '../src/errors.ts'
+import { createFunctions, signatures } from '../src/functions.ts'
+import { createDatabase } from './database.ts'
+
+const { pool } = await createDatabase(t)
+const rows = async (text: string) => (await pool.query(text)).rows
+
+t.test('each typed function is one in the catalog, with the same parameters', async t => {
+  const found = await rows(
+    `select proname as name, count(*)::int as overloads,
+            string_agg(array_to_string(array(select substr(p, 3) from unnest(proargnames[:pronargs]) as p), ' '), ' | ') as parameters
+       from pg_proc where pronamespace = 'cue'::regnamespace group by proname`
+  )
+  for (const [name, parameters] of Object.entries(signatures)) {
+    const row = found.find(row => row.name === name)
+    t.strictSame(row && [row.overloads, row.parameters ?? ''], [1, parameters], name)
+  }
+})
+
+t.test('each typed function has one member that calls it, and the one that has a time is given the clock’s', async t => {
+  const called: string[] = []
+  const now = new Date('2030-01-01')
+  const query = async ({ text, values }: { text: string; values?: unknown[] }) => {
+    const [, name, list = ''] = /^select \* from cue\.(\w+)\((.*)\)$/.exec(text) ?? []
+    called.push(`${name} ${list.includes('p_now =>')} ${values?.includes(now) ?? false}`)
+    return { rows: [] } as never
+  }
+  for (const call of Object.values(createFunctions({ query }, () => now))) await (call as (args: object) => Promise<unknown>)({})
+  const expected = Object.entries(signatures).map(([name, list]) => {
+    const timed = list.split(' ').includes('now')
+    return `${name} ${timed} ${timed}`
+  })
+  t.strictSame(called.sort(), expected.sort())
+})
+
+t.test('each exception that sql/ raises has an SQLSTATE of its own, and each of those a code', async t => {
+  for (const dir of ['functions', 'migrations']) {
+    for (const file of readdirSync(new URL(`../sql/${dir}/`, import.meta.url))) {
+      const text = readFileSync(new URL(`../sql/${dir}/${file}`, import.meta.url), 'utf8')
+      const states = [...text.matchAll(/raise exception .*?;\s*$/gms)].map(([statement]) => /errcode = '(\w+)'/.exec(statement)?.[1])
+      t.strictSame(
+        states.filter(state => !Object.hasOwn(sqlstates, String(state))),
+        [],
+        file
+      )
+    }
+  }
+})
+
+t.test('each error code of the specification has its status', async t => {
+  t.match(statuses, {
+    invalid_schedule: 400,
+    invalid_payload_size: 400,
+    invalid_callback_url: 400,
+    invalid_plan: 400,
+    invalid_interval: 400,
+    no_stripe_customer: 400,
+    invalid_device_code: 400,
+    device_code_expired: 400,
+    invalid_status: 400,
+    validation_error: 400,
+    invalid_token: 400,
+    invalid_api_key: 401,
+    not_authenticated: 401,
+    cue_limit_exceeded: 403,
+    not_execution_owner: 403,
+    cue_not_found: 404,
+    execution_not_found: 404,
+    alert_not_found: 404,
+    device_code_not_found: 404,
+    device_code_exists: 409,
+    already_claimed: 409,
+    execution_in_flight: 409,
+    execution_not_claiming: 409,
+    outcome_already_reported: 409,
+    no_outcome: 409,
+    plaintext_unavailable: 410,
+    payload_too_large: 413,
+    rate_limit_exceeded: 429,
+    internal_error: 500
+  })
+})
+
+t.test('every table, view, function and row type tells what it is for', async t => {
+  const silent = await rows(
+    `select 'relation ' || c.relname as what from pg_class c
+      where c.relnamespace = 'cue'::regnamespace and c.relkind in ('r', 'p', 'v', 'm', 'c') and not c.relispartition
+        and case when c.relkind = 'c' then obj_description(c.reltype, 'pg_type') else obj_description(c.oid, 'pg_class') end is null
+     union all
+     select 'function ' || p.oid::regprocedure from pg_proc p
+      where p.pronamespace = 'cue'::regnamespace and obj_description(p.oid, 'pg_proc') is null
+     order by 1`
+  )
+  t.strictSame(
+    silent.map(row => row.what),
+    []
+  )
+})
+
+t.test('a function with its owner’s rights looks names up nowhere else than in pg_catalog', async t => {
+  const astray = await rows(
+    `select p.oid::regprocedure::text as name from pg_proc p
+      where p.pronamespace = 'cue'::regnamespace and p.prosecdef
+        and not coalesce('search_path=pg_catalog, pg_temp' = any (p.proconfig), false)`
+  )
+  t.strictSame(astray, [])
+})

@@ -1,0 +1,176 @@
+import { randomUUID } from 'node:crypto'
+import { type AddressInfo, createServer, type Socket } from 'node:net'
+import t, { type Test } from 'tap'
+import { build as buildApp } from '../src/app.ts'
+import { createPool } from '../src/database.ts'
+import { judge } from '../src/health/check.ts'
+import { testConfig } from './database.ts'
+import { build } from './setup.ts'
+import { refused, stage } from './stage.ts'
+
+const start = '2030-01-15T09:00:00Z'
+
+/** An engine's sign of life. */
+const beat = ({ fn }: Pick<Awaited<ReturnType<typeof build>>, 'fn'>, lateness_ms: number | null = 3) =>
+  fn.beatEngine({ engine_id: randomUUID(), version: 'test', lateness_ms, open_deliveries: 0, missed_after: '1 day' })
+
+t.test('a service whose engines live is healthy, and needs no key to say so', async t => {
+  const service = await build(t, start)
+  await beat(service)
+  await beat(service, 40)
+  const { call } = service.as(null)
+  t.strictSame(await call('GET', '/status').then(({ status, body }) => ({ status, body })), { status: 200, body: { status: 'healthy' } })
+  t.match(await call('GET', '/health'), {
+    status: 200,
+    body: {
+      status: 'healthy',
+      version: /^\d+\.\d+\.\d+$/,
+      timestamp: '2030-01-15T09:00:00.000Z',
+      services: { postgres: 'healthy', poller: 'healthy', delivery: 'healthy' },
+      poller: { last_run: '2030-01-15T09:00:00.000Z', seconds_ago: 0, lateness_ms: 40 },
+      queue: { pending: 0, retrying: 0, delivering: 0, pending_worker: 0, oldest_pending_seconds: 0 },
+      replicas: 2
+    }
+  })
+})
+
+t.test('a service without a living engine is degraded, then down', async t => {
+  const service = await build(t, start)
+  const { call, clock } = service
+  t.match(await call('GET', '/status'), { status: 503, body: { status: 'down', reason: 'no engine has run yet' } })
+  await beat(service)
+  clock.advance('20 seconds')
+  t.match(await call('GET', '/status'), { status: 200, body: { status: 'degraded', reason: 'no engine has been seen for 20 s' } })
+  clock.advance('20 seconds')
+  t.match(await call('GET', '/status'), { status: 503, body: { status: 'down', reason: 'no engine has been seen for 40 s' } })
+  t.match(await call('GET', '/health'), {
+    status: 200,
+    body: { status: 'down', services: { postgres: 'healthy', poller: 'down', delivery: 'down' }, poller: { seconds_ago: 40 }, replicas: 0 }
+  })
+})
+
+t.test('deliveries that fall behind make it degraded', async t => {
+  const now = new Date(start)
+  const found = { last_seen_at: now, lateness_ms: 3, replicas: 1, pending: 1, retrying: 0, delivering: 0, pending_worker: 0 }
+  const at = (seconds: number) => new Date(now.getTime() - seconds * 1000)
+  t.match(judge({ ...found, oldest_pending_at: at(60) }, now), { status: 'healthy', queue: { oldest_pending_seconds: 60 } })
+  const behind = { status: 'degraded', reason: 'deliveries are 61 s behind', services: { poller: 'healthy', delivery: 'degraded' } }
+  t.match(judge({ ...found, oldest_pending_at: at(61) }, now), behind)
+  t.match(judge({ ...found, oldest_pending_at: null, lateness_ms: 61_000 }, now), behind)
+})
+
+t.test('what waits is counted by kind, and since when', async t => {
+  const { fn, cue, clock, begun, settle, account_id, take } = await stage(t)
+  const counts = async () => {
+    const { last_seen_at, lateness_ms, replicas, ...rest } = await fn.serviceHealth({})
+    return rest
+  }
+  const nothing = { pending: 0, retrying: 0, delivering: 0, pending_worker: 0, oldest_pending_at: null }
+  t.strictSame(await counts(), nothing)
+
+  const due = clock.now()
+  await cue({}, { next_run: due })
+  await cue({}, { next_run: new Date(due.getTime() + 3_600_000) })
+  t.strictSame(await counts(), { ...nothing, pending: 1, oldest_pending_at: due }, 'a due cue, not one due later')
+
+  clock.advance('10 seconds')
+  const paused = await cue({}, { next_run: null })
+  await fn.fireCue({ account_id, cue_id: paused })
+  await fn.fireCue({ account_id, cue_id: paused, send_at: new Date(clock.now().getTime() + 60_000) })
+  t.strictSame(await counts(), { ...nothing, pending: 2, oldest_pending_at: due }, 'a manual fire, not one put off')
+
+  const attempt = await begun()
+  t.strictSame(await counts(), { ...nothing, pending: 2, delivering: 1, oldest_pending_at: due })
+  await settle([attempt], refused, fn, [attempt.flight_id])
+  t.strictSame(await counts(), { ...nothing, pending: 2, retrying: 1, oldest_pending_at: due })
+
+  await take([await cue({ transport: 'worker', callback_url: null })])
+  t.strictSame(await counts(), { ...nothing, pending: 2, retrying: 1, pending_worker: 1, oldest_pending_at: due })
+})
+
+t.test('counting stops at 10,000', async t => {
+  const { fn, cue, rows, account_id } = await stage(t)
+  const model = await cue()
+  await rows(
+    'insert into cue.cues select (jsonb_populate_record(c, jsonb_build_object($1::text, $2 || lpad(n::text, 12, $3)))).* from cue.cues c, generate_series(1, 10100) n where c.id = $4',
+    ['id', 'cue_', '0', model]
+  )
+  await rows(
+    "insert into cue.cue_runs (cue_id, account_id, transport, next_run) select id, account_id, transport, '2030-01-01' from cue.cues where id <> $1 and account_id = $2",
+    [model, account_id]
+  )
+  t.equal((await fn.serviceHealth({})).pending, 10_000)
+})
+
+t.test('the database is asked every 5 seconds at most, however many want to know', async t => {
+  const service = await build(t, start)
+  const { pool, clock, get } = service
+  await beat(service)
+  let asked = 0
+  const query = pool.query.bind(pool) as (...args: unknown[]) => unknown
+  t.intercept(pool, 'query', {
+    value: (config: { text: string }, ...rest: unknown[]) => {
+      if (config.text.includes('service_health')) asked++
+      return query(config, ...rest)
+    }
+  })
+  await Promise.all(Array.from({ length: 20 }, (_, n) => get(n % 2 ? '/health' : '/status')))
+  t.equal(asked, 1)
+  clock.advance('5 seconds')
+  await get('/status')
+  t.equal(asked, 2)
+})
+
+t.test('health is not counted against the limit of an address', async t => {
+  const { call } = await build(t, undefined, { env: { RATE_LIMIT: 'on' } })
+  const answers = await Promise.all(Array.from({ length: 70 }, () => call('GET', '/health')))
+  t.ok(answers.every(({ status }) => status === 200))
+  t.match(answers[0]?.headers, { 'x-ratelimit-limit': /^\d+$/, 'x-ratelimit-remaining': /^\d+$/ })
+})
+
+/** The service over a database address where nobody, or nobody in their right mind, answers. */
+const astray = async (t: Test, databaseUrl: string) => {
+  const config = testConfig(databaseUrl)
+  const pool = createPool(config)
+  const app = await buildApp({ config, pool, clock: () => new Date(start) })
+  t.teardown(async () => {
+    await app.close()
+    void pool.end()
+  })
+  return app
+}
+
+const lost = {
+  status: 'down',
+  reason: 'the database cannot be reached',
+  services: { postgres: 'down', poller: 'down', delivery: 'down' },
+  poller: { last_run: null, seconds_ago: null, lateness_ms: null },
+  queue: { pending: null, retrying: null, delivering: null, pending_worker: null, oldest_pending_seconds: null },
+  replicas: null
+}
+
+t.test('without a database, health still answers', async t => {
+  const app = await astray(t, 'postgres://nobody@127.0.0.1:1/none')
+  const health = await app.inject('/health')
+  t.match({ status: health.statusCode, body: health.json() }, { status: 200, body: lost })
+  const status = await app.inject('/status')
+  t.match({ status: status.statusCode, body: status.json() }, { status: 503, body: { status: 'down', reason: lost.reason } })
+})
+
+t.test('with a database that hangs, health still answers', async t => {
+  const sockets: Socket[] = []
+  const server = createServer(socket => void sockets.push(socket))
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  const app = await astray(t, `postgres://nobody@127.0.0.1:${(server.address() as AddressInfo).port}/none`)
+  t.teardown(() => {
+    server.close()
+    for (const socket of sockets) socket.destroy()
+  })
+  t.match((await app.inject('/health')).json(), lost)
+})
+
+t.test('a replica without the api role answers for its health and for nothing else', async t => {
+  const { call } = await build(t, undefined, { env: { ROLES: 'engine' } })
+  t.equal((await call('GET', '/status')).status, 503)
+  t.match(await call('POST', '/v1/echo/a-token-of-16-or-more', {}), { status: 404, body: { error: { code: 'not_found' } } })
+})
