@@ -17,11 +17,11 @@ t.test('the dump shows a changed column, default, comment, grant and function, b
   const { pool } = await createDatabase(t)
   const before = (await dumpSchema(pool)).split('\n')
   await pool.query(`
-    create table cue.extra (id bigint generated always as identity primary key, at timestamptz not null default now(), n int check (n > 0))
-      partition by hash (id);
+    create table cue.extra (extra_id bigint generated always as identity primary key, extra_at timestamptz not null default now(), extra_n int check (extra_n > 0))
+      partition by hash (extra_id);
     create table cue.extra_0 partition of cue.extra for values with (modulus 1, remainder 0);
-    create index extra_at on cue.extra (at) where n is not null;
-    comment on column cue.extra.at is 'It''s a time.';
+    create index extra_index on cue.extra (extra_at) where extra_n is not null;
+    comment on column cue.extra.extra_at is 'It''s a time.';
     grant select, insert on cue.extra to public;
     create function cue.extra_count() returns bigint language sql as $$ select count(*) from cue.extra $$`)
   const after = (await dumpSchema(pool)).split('\n')
@@ -29,14 +29,14 @@ t.test('the dump shows a changed column, default, comment, grant and function, b
     after.filter(line => !before.includes(line)),
     [
       'create table cue.extra (',
-      '  id bigint not null generated always as identity,',
-      '  at timestamp with time zone not null default now(),',
-      '  n integer,',
-      '  constraint extra_pkey PRIMARY KEY (id),',
-      '  constraint extra_n_check CHECK (n > 0)',
-      ') partition by HASH (id);',
-      'CREATE INDEX extra_at ON ONLY cue.extra USING btree (at) WHERE (n IS NOT NULL);',
-      "comment on column cue.extra.at is 'It''s a time.';",
+      '  extra_id bigint not null generated always as identity,',
+      '  extra_at timestamp with time zone not null default now(),',
+      '  extra_n integer,',
+      '  constraint extra_pkey PRIMARY KEY (extra_id),',
+      '  constraint extra_extra_n_check CHECK (extra_n > 0)',
+      ') partition by HASH (extra_id);',
+      'CREATE INDEX extra_index ON ONLY cue.extra USING btree (extra_at) WHERE (extra_n IS NOT NULL);',
+      "comment on column cue.extra.extra_at is 'It''s a time.';",
       'grant insert, select on cue.extra to public;',
       'CREATE OR REPLACE FUNCTION cue.extra_count()',
       'AS $function$ select count(*) from cue.extra $function$;',
