@@ -132,7 +132,8 @@ export const signatures = {
   set_plans: 'plans',
   fold_usage: 'now',
   maintain_partitions: 'months now',
-  drop_old_executions: 'before batch',
+  drop_old_executions: 'before',
+  delete_old_executions: 'before batch',
   purge_cue: 'cue_id batch',
   requeue_purges: 'now',
   prune: 'now'
@@ -270,7 +271,8 @@ export const createFunctions = (db: Queryable, clock?: () => Date) => {
     setPlans: value<{ plans: object }>('set_plans'),
     foldUsage: value<object, number>('fold_usage'),
     maintainPartitions: value<{ months?: number }, number>('maintain_partitions'),
-    dropOldExecutions: values<{ before: Date; batch?: number }, string>('drop_old_executions'),
+    dropOldExecutions: values<{ before: Date }, string>('drop_old_executions'),
+    deleteOldExecutions: value<{ before: Date; batch?: number }, number>('delete_old_executions'),
     purgeCue: value<{ cue_id: string; batch?: number }, number>('purge_cue'),
     requeuePurges: value<object, number>('requeue_purges'),
     prune: value<object>('prune')

@@ -21,8 +21,10 @@ export const startHousekeeping = async ({ jobs, fn, retentionDays, now, log }: O
     },
     day: async () => {
       await fn.maintainPartitions({})
-      const dropped = await fn.dropOldExecutions({ before: new Date(now() - retentionDays * 86_400_000) })
+      const before = new Date(now() - retentionDays * 86_400_000)
+      const dropped = await fn.dropOldExecutions({ before })
       if (dropped.length > 0) log.info({ dropped }, 'old executions dropped')
+      while ((await fn.deleteOldExecutions({ before })) > 0);
     }
   }
   await jobs.work<{ task: Task }>('housekeeping', async ({ task }) => tasks[task]?.())

@@ -1,25 +1,29 @@
 -- Housekeeping: partitions, retention, and what is kept for a while only. Run by pg-boss's schedules, once per cluster.
 
 -- Makes the monthly partitions of executions and attempts, from this month to p_months ahead. No default partition: it would have to be
--- scanned whenever another is added.
+-- scanned whenever another is added. Attaching, other than creating in place, waits for no reader or writer.
 create or replace function cue.maintain_partitions(p_months int default 12, p_now timestamptz default now()) returns int
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   v_month timestamp;
   v_parent text;
+  v_name text;
   v_made int := 0;
 begin
+  perform pg_advisory_xact_lock(hashtext('cue.maintain_partitions'));
   for v_month in
     select generate_series(date_trunc('month', p_now at time zone 'utc'),
                            date_trunc('month', p_now at time zone 'utc') + p_months * interval '1 month', interval '1 month')
   loop
     foreach v_parent in array array['executions', 'attempts'] loop
-      continue when to_regclass(format('cue.%I', v_parent || to_char(v_month, '_YYYY_MM'))) is not null;
-      execute format('create table cue.%I partition of cue.%I for values from (%L) to (%L)', v_parent || to_char(v_month, '_YYYY_MM'), v_parent,
-        cue.partition_bound(v_month), cue.partition_bound(v_month + interval '1 month'));
+      v_name := v_parent || to_char(v_month, '_YYYY_MM');
+      continue when to_regclass(format('cue.%I', v_name)) is not null;
       -- Each execution is updated once or more: its second version must fit beside the first for a HOT update.
-      execute format('alter table cue.%I set (fillfactor = %s, autovacuum_vacuum_scale_factor = 0.05, autovacuum_analyze_scale_factor = 0.02)',
-        v_parent || to_char(v_month, '_YYYY_MM'), case v_parent when 'executions' then 50 else 100 end);
+      execute format('create table cue.%I (like cue.%I including defaults including constraints) '
+                     'with (fillfactor = %s, autovacuum_vacuum_scale_factor = 0.05, autovacuum_analyze_scale_factor = 0.02)',
+        v_name, v_parent, case v_parent when 'executions' then 50 else 100 end);
+      execute format('alter table cue.%I attach partition cue.%I for values from (%L) to (%L)', v_parent, v_name,
+        cue.partition_bound(v_month), cue.partition_bound(v_month + interval '1 month'));
       v_made := v_made + 1;
     end loop;
   end loop;
@@ -33,47 +37,81 @@ language sql immutable as $$
 $$;
 comment on function cue.partition_bound is 'The id that a month''s partitions begin with.';
 
--- Executions that ended before p_before go a month at a time: the month is dropped when nothing in it is unfinished or younger; else up to
--- p_batch of its ended rows are deleted. Returns the partitions dropped; raises lock_not_available when readers hold one, for the caller to try again.
-create or replace function cue.drop_old_executions(p_before timestamptz, p_batch int default 5000) returns setof text
-language plpgsql security definer set search_path = pg_catalog, pg_temp set lock_timeout = '2s' as $$
+-- The months of executions that lie wholly before an instant, oldest first.
+create or replace function cue.months_before(p_before timestamptz) returns setof text
+language sql stable as $$
+  select to_char(m.month, 'YYYY_MM')
+    from pg_inherits i join pg_class p on p.oid = i.inhrelid
+   cross join lateral (select to_date(substring(p.relname from '\d{4}_\d\d$'), 'YYYY_MM')::timestamp as month) m
+   where i.inhparent = 'cue.executions'::regclass and (m.month + interval '1 month') at time zone 'utc' <= p_before
+   order by m.month
+$$;
+comment on function cue.months_before is 'Which months of executions lie wholly before an instant, as YYYY_MM.';
+
+-- Drops the months that lie wholly before p_before, except those with executions that have not ended, or that a first look shows to have
+-- ended since. What has not ended is found by what it waits for. Returns the months dropped. Raises lock_not_available when somebody uses
+-- one, for the caller to try again: everybody waits behind this, so it gives up long before another could take it for a deadlock.
+create or replace function cue.drop_old_executions(p_before timestamptz) returns setof text
+language plpgsql security definer set search_path = pg_catalog, pg_temp set lock_timeout = '300ms' as $$
 declare
-  r record;
-  v_open boolean;
+  v_month text;
+  v_kept boolean;
 begin
-  for r in
-    select c.relname, to_timestamp(right(c.relname, 7) || '+00', 'YYYY_MMTZH') as month
-      from pg_inherits i join pg_class c on c.oid = i.inhrelid where i.inhparent = 'cue.executions'::regclass order by c.relname
-  loop
-    continue when r.month + interval '1 month' > p_before;
-    execute format('select exists (select from cue.%I where ended_at is null)', r.relname) into v_open;
-    if v_open then
-      execute format('with gone as (delete from cue.%1$I where id in (select id from cue.%1$I where ended_at < %2$L limit %3$s) returning id)
-                      delete from cue.attempts a using gone where a.execution_id = gone.id', r.relname, p_before, p_batch);
-    else
-      execute format('drop table cue.%I', r.relname);
-      execute format('drop table if exists cue.%I', replace(r.relname, 'executions', 'attempts'));
-      return next r.relname;
-    end if;
+  for v_month in select cue.months_before(p_before) loop
+    execute format(
+      'select exists (select from cue.%1$I where attempt_due_at is not null) or exists (select from cue.%1$I where claimable_at is not null)
+           or exists (select from cue.%1$I where lease_expires_at is not null)
+           or exists (select from cue.%1$I where outcome_deadline_at is not null)
+           or exists (select from cue.flights f cross join unnest(f.execution_ids) as u (id)
+                        join cue.%1$I e on e.id = u.id and e.flight_id = f.id)
+           or exists (select from (select ended_at from cue.%1$I limit 10000) e where e.ended_at >= %2$L)',
+      'executions_' || v_month, p_before) into v_kept;
+    continue when v_kept;
+    execute format('drop table cue.%I', 'executions_' || v_month);
+    execute format('drop table if exists cue.%I', 'attempts_' || v_month);
+    return next v_month;
   end loop;
 end $$;
 comment on function cue.drop_old_executions is 'Drops the months that lie wholly before an instant.';
+
+-- What a kept month holds of executions that ended before p_before, a batch at a time. Returns how many went; 0: nothing is left.
+create or replace function cue.delete_old_executions(p_before timestamptz, p_batch int default 5000) returns int
+language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+declare
+  v_month text;
+  v_gone int;
+begin
+  for v_month in select cue.months_before(p_before) loop
+    execute format(
+      'with gone as (
+         delete from cue.%1$I where id = any (array(
+           select id from cue.%1$I where ended_at < %3$L order by id limit %4$s for update skip locked)) returning id),
+       log as (
+         delete from cue.%2$I a using gone where a.execution_id = gone.id)
+       select count(*) from gone', 'executions_' || v_month, 'attempts_' || v_month, p_before, p_batch) into v_gone;
+    if v_gone > 0 then return v_gone; end if;
+  end loop;
+  return 0;
+end $$;
+comment on function cue.delete_old_executions is 'Deletes a batch of old executions from months that could not be dropped.';
 
 -- Deletes a batch of a deleted cue's history, and with the last one the cue itself. Returns how many executions went; 0: it is done.
 create or replace function cue.purge_cue(p_cue_id text, p_batch int default 1000) returns int
 language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
 declare
   v_ids uuid[];
+  v_first uuid;
+  v_last uuid;
 begin
   if not exists (select from cue.cues where id = p_cue_id and deleted_at is not null) then return 0; end if;
-  select array_agg(id) into v_ids from (
+  select array_agg(id), min(id::text)::uuid, max(id::text)::uuid into v_ids, v_first, v_last from (
     select id from cue.executions where cue_id = p_cue_id order by id desc limit p_batch for update skip locked) e;
   if v_ids is null then
     delete from cue.cues q where q.id = p_cue_id and not exists (select from cue.executions e where e.cue_id = p_cue_id);
     return 0;
   end if;
-  delete from cue.attempts where execution_id = any (v_ids);
-  delete from cue.executions where id = any (v_ids);
+  delete from cue.attempts where execution_id = any (v_ids) and execution_id between v_first and v_last;
+  delete from cue.executions where id = any (v_ids) and id between v_first and v_last;
   perform cue.drop_attempt_jobs(v_ids);
   return cardinality(v_ids);
 end $$;
