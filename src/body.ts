@@ -9,7 +9,7 @@ export default fp(
   async (app: FastifyInstance) => {
     app.removeAllContentTypeParsers()
     app.addContentTypeParser<Buffer>(
-      /^application\/([\w.-]+\+)?json/,
+      /^application\/([\w.-]+\+)?json\s*(;|$)/,
       { parseAs: 'buffer' },
       async (request: FastifyRequest, body: Buffer) => parse(request, body)
     )

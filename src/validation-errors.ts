@@ -164,7 +164,7 @@ const formats: Record<string, Pick<Detail, 'type' | 'msg'>> = {
   email: { type: 'value_error', msg: 'Value is not a valid email address' }
 }
 
-const secretName = /token|secret|key|password|authorization|cookie|headers|code/i
+const secretName = /token|secret|key|password|authorization|cookie|headers|device_code/i
 const secretText = /svc_sk_|whsec_|\beyJ[\w-]+\.|:\/\/[^/]*@/
 const mask = '********'
 

@@ -35,7 +35,7 @@ export const validatorCompiler: FastifySchemaCompiler<TSchema> = ({ schema, http
   const validator = Compile(schema)
   const root = schema as Schema
   const place = places[httpPart!] ?? 'body'
-  const optional = httpPart === 'body' && !root.required?.length
+  const optional = httpPart === 'body' && (root.required ?? []).every(name => root.properties?.[name]?.default !== undefined)
   return (given: unknown) => {
     const value = optional && (given === undefined || given === null) ? {} : given
     if (httpPart === 'body' && value === null && !accepts(root, 'null')) {
