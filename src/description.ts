@@ -18,7 +18,8 @@ declare module 'fastify' {
 const tags = {
   cues: 'Scheduled tasks: what runs when, and where it is delivered.',
   schedules: 'When a cue would run, without making one.',
-  executions: 'Single runs, their outcomes and the evidence for them.',
+  executions: 'Single runs: what became of each.',
+  outcomes: 'What handlers report, the evidence for it, and its verification.',
   workers: 'Taking runs instead of being called.',
   alerts: 'What went wrong more than once.',
   auth: 'Accounts, keys, secrets and sessions.',

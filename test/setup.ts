@@ -4,11 +4,15 @@ import type { InjectOptions } from 'fastify'
 import type { Test } from 'tap'
 import { createKey, encryptKey, hashKey, keyPrefix } from '../src/accounts/keys.ts'
 import { build as buildApp, type Options } from '../src/app.ts'
+import type { ErrorCode } from '../src/errors.ts'
 import { createFunctions } from '../src/functions.ts'
 import { createDatabase, testConfig } from './database.ts'
 
 export { eventually } from './eventually.ts'
 export { receiver } from './receiver.ts'
+
+/** What `call` gives for a refusal, to match against. */
+export const error = (code: ErrorCode, status: number) => ({ status, body: { error: { code, status, message: /\w/ } } })
 
 export type Account = { id: string; email: string; api_key: string }
 // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape
@@ -56,7 +60,7 @@ export const build = async (t: Test, start?: string, { env = {}, ...options }: S
         },
         ...(body !== undefined && { payload: typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body) })
       })
-      const isJson = String(answer.headers['content-type']).startsWith('application/json')
+      const isJson = answer.body !== '' && String(answer.headers['content-type']).startsWith('application/json')
       return { status: answer.statusCode, headers: answer.headers as Headers, body: (isJson ? answer.json() : answer.body) as Body }
     }
     return {
