@@ -8,6 +8,8 @@ grant usage on schema cue to cue_reader, cue_service;
 
 -- Types
 
+create type cue.alert_severity as enum ('info', 'warning', 'high', 'critical');
+create type cue.alert_type as enum ('consecutive_failure', 'missed_window', 'outcome_timeout');
 create type cue.attempt_result as enum ('success', 'failed', 'lost');
 create type cue.audit_event as enum ('account.registered', 'account.updated', 'key.created', 'key.renamed', 'key.revoked', 'key.regenerated', 'key.revealed', 'webhook_secret.regenerated', 'alert_webhook_secret.created', 'alert_webhook_secret.regenerated');
 create type cue.callback_method as enum ('POST', 'PUT', 'PATCH', 'GET');
@@ -65,6 +67,27 @@ comment on column cue.accounts.previous_webhook_secret is 'Still signs beside th
 comment on column cue.accounts.alert_webhook_secret is 'Made when it is first asked for.';
 comment on column cue.accounts.limit_reached_at is 'When the monthly execution limit was reached. In that month, executions are refused from 24 h later on.';
 grant select on cue.accounts to cue_service;
+
+create table cue.alerts (
+  id uuid not null,
+  account_id uuid not null,
+  cue_id text not null,
+  execution_id uuid,
+  alert_type cue.alert_type not null,
+  severity cue.alert_severity not null,
+  message text not null,
+  metadata jsonb not null default '{}'::jsonb,
+  acknowledged_at timestamp with time zone,
+  created_at timestamp with time zone not null,
+  constraint alerts_pkey PRIMARY KEY (id),
+  constraint alerts_account_id_fkey FOREIGN KEY (account_id) REFERENCES cue.accounts(id) ON DELETE CASCADE,
+  constraint alerts_cue_id_fkey FOREIGN KEY (cue_id) REFERENCES cue.cues(id) ON DELETE CASCADE
+);
+CREATE INDEX alerts_account ON cue.alerts USING btree (account_id, id);
+CREATE INDEX alerts_cue ON cue.alerts USING btree (cue_id, alert_type, acknowledged_at);
+CREATE UNIQUE INDEX alerts_open ON cue.alerts USING btree (cue_id, alert_type) WHERE (acknowledged_at IS NULL);
+comment on table cue.alerts is 'What people were told about. At most one of a type is open per cue.';
+grant select on cue.alerts to cue_service;
 
 create table cue.api_keys (
   id uuid not null,
@@ -139,15 +162,22 @@ create table cue.cue_runs (
   run_count bigint not null default 0,
   fired_count bigint not null default 0,
   failed_deliveries integer not null default 0,
+  failed_outcomes integer not null default 0,
+  failing_since timestamp with time zone,
+  success_due_at timestamp with time zone,
   constraint cue_runs_pkey PRIMARY KEY (cue_id),
   constraint cue_runs_check CHECK (next_run > last_slot),
   constraint cue_runs_cue_id_fkey FOREIGN KEY (cue_id) REFERENCES cue.cues(id) ON DELETE CASCADE
 ) with (fillfactor=50);
 CREATE INDEX cue_runs_due ON cue.cue_runs USING btree (next_run, account_id, cue_id) WHERE (next_run IS NOT NULL);
+CREATE INDEX cue_runs_success_due ON cue.cue_runs USING btree (success_due_at) WHERE (success_due_at IS NOT NULL);
 comment on table cue.cue_runs is 'The moving parts of a cue: one narrow row that every run updates. Gone as soon as the cue is deleted.';
 comment on column cue.cue_runs.version is 'Grows with every edit. A run prepared from an older version does not happen.';
 comment on column cue.cue_runs.last_slot is 'The slot fired last. next_run lies after it, so that no clock and no edit fires a slot twice.';
 comment on column cue.cue_runs.failed_deliveries is 'Executions that failed in a row on the delivery side.';
+comment on column cue.cue_runs.failed_outcomes is 'Reports and waits for them that failed in a row.';
+comment on column cue.cue_runs.failing_since is 'The first failure of the rows counted beside it.';
+comment on column cue.cue_runs.success_due_at is 'By then there must have been a success, or a missed_window alert is raised. Set when firing where none is set; a success writes nothing.';
 grant select on cue.cue_runs to cue_service;
 
 create table cue.cues (
@@ -280,6 +310,9 @@ create table cue.executions (
   artifacts jsonb,
   created_at timestamp with time zone not null,
   updated_at timestamp with time zone not null,
+  claim_deadline_at timestamp with time zone,
+  rejected_at timestamp with time zone,
+  verification_reason text,
   constraint executions_pkey PRIMARY KEY (id),
   constraint attempt_due CHECK ((attempt_due_at IS NOT NULL) = ((status = ANY (ARRAY['retrying'::cue.execution_status, 'retry_ready'::cue.execution_status])) OR status = 'pending'::cue.execution_status AND transport = 'webhook'::cue.transport)),
   constraint awaited CHECK ((outcome_deadline_at IS NOT NULL) = (status = 'pending_outcome'::cue.execution_status)),
@@ -292,12 +325,15 @@ create table cue.executions (
   constraint lost_among_attempts CHECK (lost_attempts >= 0 AND lost_attempts <= attempts),
   constraint reported CHECK ((outcome_recorded_at IS NULL) = (outcome_success IS NULL)),
   constraint started CHECK ((status = ANY (ARRAY['pending'::cue.execution_status, 'failed'::cue.execution_status, 'missed'::cue.execution_status])) OR started_at IS NOT NULL),
+  constraint unclaimed CHECK (claim_deadline_at IS NULL OR claimable_at IS NOT NULL) NOT VALID,
   constraint verified CHECK (outcome_state <> 'verified_success'::cue.outcome_state OR outcome_success IS TRUE)
 ) partition by RANGE (id);
 CREATE INDEX executions_account ON ONLY cue.executions USING btree (account_id, id) INCLUDE (cue_id);
 CREATE INDEX executions_attempt_due ON ONLY cue.executions USING btree (attempt_due_at) WHERE (attempt_due_at IS NOT NULL);
+CREATE INDEX executions_claim_deadline ON ONLY cue.executions USING btree (claim_deadline_at) WHERE (claim_deadline_at IS NOT NULL);
 CREATE INDEX executions_claimable ON ONLY cue.executions USING btree (account_id, claimable_at, id) WHERE (claimable_at IS NOT NULL);
 CREATE INDEX executions_claimable_task ON ONLY cue.executions USING btree (account_id, task, claimable_at, id) WHERE (claimable_at IS NOT NULL);
+CREATE INDEX executions_claims ON ONLY cue.executions USING btree (account_id, claimed_by_worker) WHERE (lease_expires_at IS NOT NULL);
 CREATE INDEX executions_cue ON ONLY cue.executions USING btree (cue_id, id);
 CREATE INDEX executions_lease ON ONLY cue.executions USING btree (lease_expires_at) WHERE (lease_expires_at IS NOT NULL);
 CREATE INDEX executions_outcome_deadline ON ONLY cue.executions USING btree (outcome_deadline_at) WHERE (outcome_deadline_at IS NOT NULL);
@@ -309,6 +345,9 @@ comment on column cue.executions.attempt_due_at is 'A webhook attempt waits, and
 comment on column cue.executions.claimable_at is 'Waits for a worker, and may be claimed from then on.';
 comment on column cue.executions.flight_id is 'The flight that holds the attempt now under way.';
 comment on column cue.executions.outcome_deadline_at is 'Delivered, and the handler''s report is awaited until then.';
+comment on column cue.executions.claim_deadline_at is 'Unclaimed until then, it is missed.';
+comment on column cue.executions.rejected_at is 'When a person rejected the outcome: later evidence does not lift that.';
+comment on column cue.executions.verification_reason is 'Why a person verified or rejected the outcome.';
 grant select on cue.executions to cue_service;
 
 create table cue.fires (
@@ -419,6 +458,19 @@ create table cue.usage_counters (
 comment on table cue.usage_counters is 'Executions created per account and UTC month: the sum over slots. A slot is a database backend, so that no two writers wait for one row; housekeeping folds them into slot 0.';
 grant select on cue.usage_counters to cue_service;
 
+create table cue.workers (
+  account_id uuid not null,
+  worker_id text not null,
+  handlers text[] not null,
+  last_heartbeat timestamp with time zone not null,
+  registered_since timestamp with time zone not null,
+  constraint workers_pkey PRIMARY KEY (account_id, worker_id),
+  constraint workers_worker_id_check CHECK (length(worker_id) >= 1 AND length(worker_id) <= 255),
+  constraint workers_account_id_fkey FOREIGN KEY (account_id) REFERENCES cue.accounts(id) ON DELETE CASCADE
+) with (fillfactor=50);
+comment on table cue.workers is 'Worker processes as they report themselves, with the tasks they handle.';
+grant select on cue.workers to cue_service;
+
 -- Views
 
 create view cue.account_usage as
@@ -461,6 +513,24 @@ create view cue.account_view as
      JOIN cue.plans p USING (plan);
 comment on view cue.account_view is 'Accounts as the API shows them. api_key_prefix is the default key''s, or the newest one''s.';
 grant select on cue.account_view to cue_reader, cue_service;
+
+create view cue.alert_view as
+ SELECT l.id,
+    l.account_id,
+    l.cue_id,
+    l.execution_id,
+    l.alert_type,
+    l.severity,
+    l.message,
+    l.metadata,
+    l.acknowledged_at IS NOT NULL AS acknowledged,
+    l.acknowledged_at,
+    l.created_at
+   FROM cue.alerts l
+     JOIN cue.cues c ON c.id = l.cue_id
+  WHERE c.deleted_at IS NULL;
+comment on view cue.alert_view is 'Alerts as the API shows them.';
+grant select on cue.alert_view to cue_reader, cue_service;
 
 create view cue.attempt_view as
  SELECT execution_id,
@@ -599,7 +669,9 @@ create view cue.execution_view as
     e.created_at,
     e.updated_at,
         CASE
-            WHEN e.outcome_recorded_at IS NOT NULL THEN jsonb_strip_nulls(jsonb_build_object('success', e.outcome_success, 'result', e.result, 'error', e.error, 'metadata', e.metadata, 'external_id', e.external_id, 'result_url', e.result_url, 'result_ref', e.result_ref, 'result_type', e.result_type, 'summary', e.summary, 'artifacts', e.artifacts, 'recorded_at', cue.iso(e.outcome_recorded_at)))
+            WHEN e.outcome_recorded_at IS NOT NULL THEN ( SELECT jsonb_object_agg(o.key, o.value) AS jsonb_object_agg
+               FROM jsonb_each(jsonb_build_object('success', e.outcome_success, 'result', e.result, 'error', e.error, 'metadata', e.metadata, 'external_id', e.external_id, 'result_url', e.result_url, 'result_ref', e.result_ref, 'result_type', e.result_type, 'summary', e.summary, 'artifacts', e.artifacts, 'recorded_at', cue.iso(e.outcome_recorded_at))) o(key, value)
+              WHERE o.value <> 'null'::jsonb)
             ELSE NULL::jsonb
         END AS outcome,
     e.result_type,
@@ -718,7 +790,34 @@ UNION ALL
 comment on view cue.stuck_executions is 'Executions that a sweep should have moved. Empty while an engine lives.';
 grant select on cue.stuck_executions to cue_reader, cue_service;
 
+create view cue.worker_view as
+ SELECT worker_id,
+    account_id,
+    handlers,
+    last_heartbeat,
+    registered_since
+   FROM cue.workers;
+comment on view cue.worker_view is 'Workers as they report themselves.';
+grant select on cue.worker_view to cue_reader, cue_service;
+
 -- Functions
+
+CREATE OR REPLACE FUNCTION cue.acknowledge_alert(p_account_id uuid, p_alert_id uuid, p_now timestamp with time zone DEFAULT now())
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+begin
+  update cue.alerts a set acknowledged_at = coalesce(a.acknowledged_at, p_now)
+    from cue.cues c
+   where a.id = p_alert_id and a.account_id = p_account_id and c.id = a.cue_id and c.deleted_at is null;
+  if not found then
+    raise exception 'there is no alert %', p_alert_id using errcode = 'QU003';
+  end if;
+end $function$;
+comment on function cue.acknowledge_alert(uuid,uuid,timestamp with time zone) is 'Acknowledges an alert; the first time counts.';
+grant execute on function cue.acknowledge_alert(uuid,uuid,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.add_ended_execution(c cue.cues, p_status cue.execution_status, p_scheduled_for timestamp with time zone, p_error text, p_now timestamp with time zone)
  RETURNS cue.executions
@@ -844,22 +943,37 @@ CREATE OR REPLACE FUNCTION cue.after_end(e cue.executions, c cue.cues, p_now tim
 AS $function$
 begin
   if c.id is null or c.deleted_at is not null then return; end if;
-  if e.status = 'success' then
-    if not coalesce(c.await_outcome, false) and e.transport = 'webhook' or e.outcome_success then
-      perform cue.end_one_time_cue(c, 'completed', p_now);
-    elsif e.outcome_success is false then
-      perform cue.end_one_time_cue(c, 'failed', p_now);
-    end if;
+  if e.outcome_recorded_at = p_now then perform cue.count_outcome(e, c, p_now); end if;
+  if e.status = 'success' and (e.outcome_success or e.transport = 'webhook' and not coalesce(c.await_outcome, false)) then
+    perform cue.end_one_time_cue(c, 'completed', p_now);
     return;
   end if;
   perform cue.end_one_time_cue(c, 'failed', p_now);
-  if e.status in ('failed', 'missed') then
-    update cue.cue_runs set failed_deliveries = failed_deliveries + 1 where cue_id = c.id;
+  if e.status = 'outcome_timeout' then
+    perform cue.raise_alert(c, 'outcome_timeout', 'warning', format('%s was delivered, but no outcome was reported in time', c.name),
+      jsonb_build_object('deadline_seconds', c.outcome_deadline_seconds), e.id, p_now);
+    perform cue.count_failure(e, c, true, p_now);
+  elsif e.status in ('failed', 'missed') and e.outcome_recorded_at is distinct from p_now then
+    perform cue.count_failure(e, c, false, p_now);
     perform cue.run_on_failure(e, c, p_now);
   end if;
 end $function$;
 comment on function cue.after_end(cue.executions,cue.cues,timestamp with time zone) is 'The consequences of an execution''s end for its cue.';
 grant execute on function cue.after_end(cue.executions,cue.cues,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.alert_notice(p_alert_id uuid, p_now timestamp with time zone DEFAULT now())
+ RETURNS TABLE(url text, secrets text[], alert_id uuid, alert_type cue.alert_type, severity cue.alert_severity, message text, cue_id text, execution_id uuid, created_at timestamp with time zone, metadata jsonb)
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+  select a.alert_webhook_url, cue.alert_signing_secrets(a, p_now), l.id, l.alert_type, l.severity, l.message, l.cue_id, l.execution_id, l.created_at,
+         l.metadata
+    from cue.alerts l join cue.accounts a on a.id = l.account_id join cue.cues c on c.id = l.cue_id
+   where l.id = p_alert_id and a.alert_webhook_url is not null and c.deleted_at is null
+$function$;
+comment on function cue.alert_notice(uuid,timestamp with time zone) is 'What an alert''s webhook tells.';
+grant execute on function cue.alert_notice(uuid,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.alert_signing_secrets(a cue.accounts, p_now timestamp with time zone)
  RETURNS text[]
@@ -948,6 +1062,59 @@ begin
 end $function$;
 comment on function cue.allow(text,integer,interval,timestamp with time zone) is 'Counts one hit against a sliding window, and says whether it is within the limit.';
 grant execute on function cue.allow(text,integer,interval,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.attach_evidence(p_account_id uuid, p_execution_id uuid, p_external_id text DEFAULT NULL::text, p_result_url text DEFAULT NULL::text, p_result_ref text DEFAULT NULL::text, p_result_type text DEFAULT NULL::text, p_summary text DEFAULT NULL::text, p_artifacts jsonb DEFAULT NULL::jsonb, p_metadata jsonb DEFAULT NULL::jsonb, p_claim_token uuid DEFAULT NULL::uuid, p_now timestamp with time zone DEFAULT now())
+ RETURNS TABLE(execution_id uuid, outcome_state cue.outcome_state, evidence_updated boolean)
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+declare
+  c cue.cues;
+  old cue.executions;
+  e cue.executions;
+begin
+  select * into old from cue.executions x
+   where x.id = p_execution_id and x.account_id = p_account_id
+     and exists (select from cue.cues q where q.id = x.cue_id and q.deleted_at is null) for update;
+  if not found then
+    raise exception 'there is no execution %', p_execution_id using errcode = 'QU002';
+  end if;
+  if p_claim_token is not null and old.claim_token is distinct from p_claim_token then
+    raise exception 'this claim was lost: another may have taken execution % over; its evidence is not taken', old.id using errcode = 'QU016';
+  end if;
+  if old.outcome_recorded_at is null then
+    raise exception 'execution % has no outcome yet; report one first', old.id using errcode = 'QU021';
+  end if;
+  e := old;
+  e.external_id := coalesce(p_external_id, e.external_id);
+  e.result_url := coalesce(p_result_url, e.result_url);
+  e.result_ref := coalesce(p_result_ref, e.result_ref);
+  e.result_type := coalesce(p_result_type, e.result_type);
+  e.summary := coalesce(p_summary, e.summary);
+  e.metadata := case when p_metadata is null then e.metadata else coalesce(e.metadata, '{}') || p_metadata end;
+  -- What is there already is not added twice, so that a repeated request changes nothing.
+  e.artifacts := case when p_artifacts is null then e.artifacts else coalesce(e.artifacts, '[]') || coalesce((
+    select jsonb_agg(a.value order by a.place) from jsonb_array_elements(p_artifacts) with ordinality as a (value, place)
+     where not exists (select from jsonb_array_elements(e.artifacts) as k (value) where k.value = a.value)), '[]') end;
+  if p_metadata is not null and old.metadata is not null and octet_length(e.metadata::text) > 10240 then
+    raise exception 'metadata would be over 10 KB with what is there' using errcode = 'QU022';
+  end if;
+  select * into c from cue.cues where id = e.cue_id;
+  if e.rejected_at is null and e.outcome_success and e.outcome_state in ('verification_failed', 'reported_success')
+     and cue.judge_outcome(c.verification_mode, true, e.external_id, e.result_url, e.artifacts) = 'verified_success' then
+    e.outcome_state := 'verified_success';
+  end if;
+  if e is distinct from old then
+    update cue.executions x
+       set external_id = e.external_id, result_url = e.result_url, result_ref = e.result_ref, result_type = e.result_type,
+           summary = e.summary, metadata = e.metadata, artifacts = e.artifacts, outcome_state = e.outcome_state, updated_at = p_now
+     where x.id = e.id;
+  end if;
+  return query select e.id, e.outcome_state, e is distinct from old;
+end $function$;
+comment on function cue.attach_evidence(uuid,uuid,text,text,text,text,text,jsonb,jsonb,uuid,timestamp with time zone) is 'Adds evidence to a reported outcome.';
+grant execute on function cue.attach_evidence(uuid,uuid,text,text,text,text,text,jsonb,jsonb,uuid,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.beat_engine(p_engine_id uuid, p_version text, p_lateness_ms integer DEFAULT NULL::integer, p_open_deliveries integer DEFAULT 0, p_missed_after interval DEFAULT '00:01:00'::interval, p_now timestamp with time zone DEFAULT now())
  RETURNS TABLE(database_now timestamp with time zone, outage_recorded boolean)
@@ -1047,7 +1214,7 @@ begin
     raise exception 'execution % is %; only one that waits can be cancelled', e.id, e.status using errcode = 'QU011';
   end if;
   update cue.executions
-     set status = 'failed', error_message = 'cancelled', attempt_due_at = null, claimable_at = null, ended_at = p_now, updated_at = p_now
+     set status = 'failed', error_message = 'cancelled', attempt_due_at = null, claimable_at = null, claim_deadline_at = null, ended_at = p_now, updated_at = p_now
    where id = e.id returning * into e;
   perform cue.drop_attempt_jobs(array[e.id]);
   perform cue.end_one_time_cue(c, 'failed', p_now);
@@ -1097,9 +1264,10 @@ begin
       -- A millisecond apart, so that the oldest comes first wherever they wait or are shown.
       with made as (
         insert into cue.executions (id, account_id, cue_id, transport, status, triggered_by, scheduled_for, payload, task, attempt_due_at,
-                                    claimable_at, created_at, updated_at)
+                                    claimable_at, claim_deadline_at, created_at, updated_at)
         select cue.uuid_v7(q.due_at), c.account_id, c.id, c.transport, 'pending', 'schedule', q.slot, c.payload, c.task,
-               case c.transport when 'webhook' then q.due_at end, case c.transport when 'worker' then q.due_at end, p_now, p_now
+               case c.transport when 'webhook' then q.due_at end, case c.transport when 'worker' then q.due_at end,
+               case c.transport when 'worker' then q.due_at + cue.claim_timeout(c) end, p_now, p_now
           from (select s.slot, date_trunc('milliseconds', p_now) + (s.n - 1) * interval '1 millisecond' as due_at
                   from unnest(d.slots) with ordinality as s (slot, n)) q
         returning id, attempt_due_at)
@@ -1120,6 +1288,128 @@ begin
 end $function$;
 comment on function cue.catch_up_cues(jsonb,timestamp with time zone) is 'Runs or drops, by each cue''s policy, the slots that came due while the service was away.';
 grant execute on function cue.catch_up_cues(jsonb,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.claim_executions(p_account_id uuid, p_worker_id text, p_execution_id uuid DEFAULT NULL::uuid, p_tasks text[] DEFAULT NULL::text[], p_limit integer DEFAULT 1, p_lease interval DEFAULT '00:15:00'::interval, p_now timestamp with time zone DEFAULT now())
+ RETURNS TABLE(execution_id uuid, cue_id text, cue_name text, task text, scheduled_for timestamp with time zone, lease_expires_at timestamp with time zone, claim_token uuid, attempt integer, payload text)
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+AS $function$
+declare
+  v_ids uuid[] := '{}';
+  v_tasks text[];
+  v_task text;
+  v_share int;
+  v_more uuid[];
+begin
+  if p_execution_id is not null then
+    select array_agg(e.id) into v_ids from (
+      select x.id from cue.executions x
+       where x.id = p_execution_id and x.account_id = p_account_id and x.claimable_at <= p_now
+         and exists (select from cue.cues q where q.id = x.cue_id and q.deleted_at is null)
+         for update skip locked) e;
+  else
+    -- In random order: whoever asks for several tasks serves each in its turn.
+    select array_agg(t.task order by random()) into v_tasks
+      from (select unnest(p_tasks) as task where p_tasks is not null
+            union all
+            select c.task from cue.claimable_tasks(p_account_id, p_now) as c (task) where p_tasks is null) t;
+    v_share := ceil(p_limit::numeric / greatest(cardinality(v_tasks), 1));
+    for v_round in 1 .. case when cardinality(v_tasks) > 1 and p_limit > 1 then 2 else 1 end loop
+      foreach v_task in array coalesce(v_tasks, '{}') loop
+        exit when cardinality(v_ids) >= p_limit;
+        v_more := cue.lock_claimable(p_account_id, v_task,
+          least(p_limit - cardinality(v_ids), case v_round when 1 then v_share else p_limit end), v_ids, p_now);
+        v_ids := v_ids || v_more;
+      end loop;
+    end loop;
+  end if;
+  return query
+  update cue.executions e
+     set status = 'delivering', attempts = e.attempts + 1, started_at = coalesce(e.started_at, p_now), last_attempt_at = p_now,
+         claimed_by_worker = p_worker_id, claimed_at = p_now, claim_token = gen_random_uuid(), last_heartbeat_at = p_now,
+         lease_expires_at = p_now + p_lease, claimable_at = null, claim_deadline_at = null, updated_at = p_now
+    from cue.cues q
+   where e.id = any (v_ids) and q.id = e.cue_id
+  returning e.id, e.cue_id, q.name, e.task, e.scheduled_for, e.lease_expires_at, e.claim_token, e.attempts, e.payload;
+end $function$;
+comment on function cue.claim_executions(uuid,text,uuid,text[],integer,interval,timestamp with time zone) is 'Gives claimable executions to one worker.';
+grant execute on function cue.claim_executions(uuid,text,uuid,text[],integer,interval,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.claim_timeout(c cue.cues)
+ RETURNS interval
+ LANGUAGE sql
+ IMMUTABLE
+AS $function$ select coalesce(c.claim_timeout_seconds, 900) * interval '1 second' $function$;
+comment on function cue.claim_timeout(cue.cues) is 'How long an execution of this cue may wait for a claim.';
+grant execute on function cue.claim_timeout(cue.cues) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.claimable_tasks(p_account_id uuid, p_now timestamp with time zone DEFAULT now())
+ RETURNS SETOF text
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+AS $function$
+begin
+  return query
+  with recursive tasks as (
+    (select e.task, 1 as n from cue.executions e
+      where e.account_id = p_account_id and e.claimable_at is not null and e.task is not null order by e.task limit 1)
+    union all
+    select f.task, t.n + 1 from tasks t cross join lateral (
+      select e.task from cue.executions e
+       where e.account_id = p_account_id and e.claimable_at is not null and e.task > t.task order by e.task limit 1) f
+     where t.n < 1000)
+  select t.task from tasks t
+   where exists (select from cue.executions e
+                  where e.account_id = p_account_id and e.task = t.task and e.claimable_at <= p_now);
+  if exists (select from cue.executions e where e.account_id = p_account_id and e.task is null and e.claimable_at <= p_now) then
+    return next null;
+  end if;
+end $function$;
+comment on function cue.claimable_tasks(uuid,timestamp with time zone) is 'Tasks with something to claim; null for what has no task.';
+grant execute on function cue.claimable_tasks(uuid,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.count_failure(e cue.executions, c cue.cues, p_of_outcome boolean, p_now timestamp with time zone DEFAULT now())
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+declare
+  r cue.cue_runs;
+  v_count int;
+begin
+  update cue.cue_runs
+     set failed_deliveries = failed_deliveries + (not p_of_outcome)::int, failed_outcomes = failed_outcomes + p_of_outcome::int,
+         failing_since = case when failed_deliveries = 0 and failed_outcomes = 0 then p_now else coalesce(failing_since, p_now) end
+   where cue_id = c.id returning * into r;
+  v_count := greatest(r.failed_deliveries, r.failed_outcomes);
+  if v_count >= coalesce(c.alert_consecutive_failures, 3) then
+    perform cue.raise_alert(c, 'consecutive_failure', 'high', format('%s failed %s times in a row', c.name, v_count),
+      jsonb_build_object('failure_count', v_count, 'first_failure_at', cue.iso(r.failing_since)), e.id, p_now);
+  end if;
+end $function$;
+comment on function cue.count_failure(cue.executions,cue.cues,boolean,timestamp with time zone) is 'Counts a failure, and raises an alert after enough of them in a row.';
+grant execute on function cue.count_failure(cue.executions,cue.cues,boolean,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.count_outcome(e cue.executions, c cue.cues, p_now timestamp with time zone DEFAULT now())
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+begin
+  if e.outcome_success then
+    update cue.cue_runs set failed_outcomes = 0 where cue_id = c.id and failed_outcomes > 0;
+  elsif e.outcome_success is false then
+    perform cue.count_failure(e, c, true, p_now);
+  end if;
+end $function$;
+comment on function cue.count_outcome(cue.executions,cue.cues,timestamp with time zone) is 'Counts what a report says.';
+grant execute on function cue.count_outcome(cue.executions,cue.cues,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.create_cue(p_account_id uuid, p_cue jsonb, p_next_run timestamp with time zone, p_now timestamp with time zone DEFAULT now())
  RETURNS text
@@ -1236,6 +1526,30 @@ end $function$;
 comment on function cue.delete_old_executions(timestamp with time zone,integer) is 'Deletes a batch of old executions from months that could not be dropped.';
 grant execute on function cue.delete_old_executions(timestamp with time zone,integer) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.delete_worker(p_account_id uuid, p_worker_id text, p_now timestamp with time zone DEFAULT now())
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+AS $function$
+declare
+  r record;
+begin
+  delete from cue.workers where account_id = p_account_id and worker_id = p_worker_id;
+  if not found then
+    raise exception 'there is no worker %', p_worker_id using errcode = 'QU005';
+  end if;
+  for r in
+    select id, cue_id from cue.executions
+     where account_id = p_account_id and claimed_by_worker = p_worker_id and lease_expires_at is not null order by cue_id, id
+  loop
+    perform cue.lose_claim(r.id, r.cue_id, null, 'its worker was removed', false, p_now);
+  end loop;
+end $function$;
+comment on function cue.delete_worker(uuid,text,timestamp with time zone) is 'Removes a worker from the registry and frees its claims.';
+grant execute on function cue.delete_worker(uuid,text,timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.drop_attempt_jobs(p_execution_ids uuid[])
  RETURNS void
  LANGUAGE sql
@@ -1300,7 +1614,7 @@ AS $function$
 begin
   if c.schedule_type = 'once' and c.status in ('active', 'paused') and c.deleted_at is null then
     update cue.cues set status = p_status, updated_at = p_now where id = c.id;
-    update cue.cue_runs set next_run = null, version = version + 1 where cue_id = c.id;
+    update cue.cue_runs set next_run = null, success_due_at = null, version = version + 1 where cue_id = c.id;
   end if;
 end $function$;
 comment on function cue.end_one_time_cue(cue.cues,cue.cue_status,timestamp with time zone) is 'Completes or fails a one-time cue.';
@@ -1543,6 +1857,61 @@ end $function$;
 comment on function cue.forget_engines(timestamp with time zone) is 'Removes engines not seen for an hour, but never the one seen last.';
 grant execute on function cue.forget_engines(timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.has_live_worker(p_account_id uuid, p_now timestamp with time zone DEFAULT now())
+ RETURNS boolean
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+  select exists (select from cue.workers where account_id = p_account_id and last_heartbeat > p_now - interval '180 seconds')
+$function$;
+comment on function cue.has_live_worker(uuid,timestamp with time zone) is 'Whether an account has a live worker.';
+grant execute on function cue.has_live_worker(uuid,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.heartbeat_execution(p_account_id uuid, p_execution_id uuid, p_worker_id text DEFAULT NULL::text, p_claim_token uuid DEFAULT NULL::uuid, p_lease interval DEFAULT '00:15:00'::interval, p_now timestamp with time zone DEFAULT now())
+ RETURNS timestamp with time zone
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+declare
+  e cue.executions;
+begin
+  select * into e from cue.executions where id = p_execution_id and account_id = p_account_id for update;
+  if not found then
+    raise exception 'there is no execution %', p_execution_id using errcode = 'QU002';
+  end if;
+  if p_claim_token is not null and e.claim_token is distinct from p_claim_token then
+    raise exception 'this claim was lost: another may have taken execution % over; stop working on it', e.id using errcode = 'QU016';
+  end if;
+  if e.lease_expires_at is null then
+    raise exception 'execution % is %; heartbeats belong to one that a worker has claimed', e.id, e.status using errcode = 'QU018';
+  end if;
+  if p_worker_id is not null and e.claimed_by_worker <> p_worker_id then
+    raise exception 'execution % is claimed by another worker', e.id using errcode = 'QU017';
+  end if;
+  update cue.executions set last_heartbeat_at = p_now, lease_expires_at = p_now + p_lease where id = e.id;
+  update cue.workers set last_heartbeat = p_now
+   where account_id = p_account_id and worker_id = e.claimed_by_worker and last_heartbeat < p_now - interval '10 seconds';
+  return p_now + p_lease;
+end $function$;
+comment on function cue.heartbeat_execution(uuid,uuid,text,uuid,interval,timestamp with time zone) is 'Extends the lease of a claimed execution, and returns its end.';
+grant execute on function cue.heartbeat_execution(uuid,uuid,text,uuid,interval,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.heartbeat_worker(p_account_id uuid, p_worker_id text, p_handlers text[], p_now timestamp with time zone DEFAULT now())
+ RETURNS void
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+  insert into cue.workers as w (account_id, worker_id, handlers, last_heartbeat, registered_since)
+  values (p_account_id, p_worker_id, p_handlers, p_now, p_now)
+  on conflict (account_id, worker_id) do update
+     set handlers = excluded.handlers, last_heartbeat = greatest(w.last_heartbeat, excluded.last_heartbeat)
+$function$;
+comment on function cue.heartbeat_worker(uuid,text,text[],timestamp with time zone) is 'A worker''s sign of life, with the tasks it handles.';
+grant execute on function cue.heartbeat_worker(uuid,text,text[],timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.insert_key(p_account_id uuid, p_label text, p_key_hash bytea, p_prefix text, p_scopes cue.key_scope[], p_created_by cue.key_origin, p_ciphertext text, p_now timestamp with time zone)
  RETURNS cue.api_keys
  LANGUAGE sql
@@ -1596,6 +1965,38 @@ $function$;
 comment on function cue.judge_outcome(cue.verification_mode,boolean,text,text,jsonb) is 'The outcome state that a report leads to.';
 grant execute on function cue.judge_outcome(cue.verification_mode,boolean,text,text,jsonb) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.list_claimable(p_account_id uuid, p_task text DEFAULT NULL::text, p_limit integer DEFAULT 50, p_now timestamp with time zone DEFAULT now())
+ RETURNS TABLE(id uuid, execution_id uuid, cue_id text, cue_name text, task text, scheduled_for timestamp with time zone, attempt integer, payload text)
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+AS $function$
+begin
+  return query
+  with tasks as (
+    select p_task as task where p_task is not null
+    union all
+    select t.task from cue.claimable_tasks(p_account_id, p_now) as t (task) where p_task is null),
+  chosen as (
+    select m.* from tasks t cross join lateral (
+      (select e.id, e.cue_id, e.task, e.scheduled_for, e.attempts, e.payload, e.claimable_at, row_number() over (order by e.claimable_at, e.id) as place
+         from cue.executions e
+        where e.account_id = p_account_id and e.task = t.task and e.claimable_at <= p_now
+        order by e.claimable_at, e.id limit p_limit)
+      union all
+      (select e.id, e.cue_id, e.task, e.scheduled_for, e.attempts, e.payload, e.claimable_at, row_number() over (order by e.claimable_at, e.id)
+         from cue.executions e
+        where t.task is null and e.account_id = p_account_id and e.task is null and e.claimable_at <= p_now
+        order by e.claimable_at, e.id limit p_limit)) m
+     order by m.place, m.claimable_at limit p_limit)
+  select c.id, c.id, c.cue_id, q.name, c.task, c.scheduled_for, c.attempts + 1, c.payload
+    from chosen c join cue.cues q on q.id = c.cue_id and q.deleted_at is null
+   order by c.claimable_at, c.id;
+end $function$;
+comment on function cue.list_claimable(uuid,text,integer,timestamp with time zone) is 'Executions that workers may claim.';
+grant execute on function cue.list_claimable(uuid,text,integer,timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.lock_account(p_account_id uuid)
  RETURNS cue.accounts
  LANGUAGE plpgsql
@@ -1629,6 +2030,34 @@ end $function$;
 comment on function cue.lock_attempts(uuid[]) is 'Locks executions whose attempts are lost, and cues that this may change.';
 grant execute on function cue.lock_attempts(uuid[]) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.lock_claimable(p_account_id uuid, p_task text, p_limit integer, p_except uuid[], p_now timestamp with time zone)
+ RETURNS uuid[]
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+AS $function$
+declare
+  v_ids uuid[];
+begin
+  if p_task is null then
+    select array_agg(l.id) into v_ids from (
+      select e.id from cue.executions e
+       where e.account_id = p_account_id and e.task is null and e.claimable_at <= p_now and e.id <> all (p_except)
+         and exists (select from cue.cues q where q.id = e.cue_id and q.deleted_at is null)
+       order by e.claimable_at, e.id limit p_limit for update skip locked) l;
+  else
+    select array_agg(l.id) into v_ids from (
+      select e.id from cue.executions e
+       where e.account_id = p_account_id and e.task = p_task and e.claimable_at <= p_now and e.id <> all (p_except)
+         and exists (select from cue.cues q where q.id = e.cue_id and q.deleted_at is null)
+       order by e.claimable_at, e.id limit p_limit for update skip locked) l;
+  end if;
+  return coalesce(v_ids, '{}');
+end $function$;
+comment on function cue.lock_claimable(uuid,text,integer,uuid[],timestamp with time zone) is 'Locks the next claimable executions of a task, passing over what others hold.';
+grant execute on function cue.lock_claimable(uuid,text,integer,uuid[],timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.lock_cues(p_cue_ids text[])
  RETURNS void
  LANGUAGE plpgsql
@@ -1644,7 +2073,7 @@ comment on function cue.lock_cues(text[]) is 'Locks cues, then their moving part
 grant execute on function cue.lock_cues(text[]) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.look_ahead(p_until timestamp with time zone, p_limit integer DEFAULT 2000, p_skip_accounts uuid[] DEFAULT '{}'::uuid[], p_now timestamp with time zone DEFAULT now())
- RETURNS TABLE(cue_id text, account_id uuid, version integer, next_run timestamp with time zone, transport cue.transport, schedule_type cue.schedule_type, cron text, timezone text, catch_up cue.catch_up, outage_until timestamp with time zone, over_limit boolean)
+ RETURNS TABLE(cue_id text, account_id uuid, version integer, next_run timestamp with time zone, transport cue.transport, schedule_type cue.schedule_type, cron text, timezone text, catch_up cue.catch_up, outage_until timestamp with time zone, over_limit boolean, window_slots integer)
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
@@ -1676,7 +2105,8 @@ begin
   return query
   select r.cue_id, r.account_id, r.version, r.next_run, r.transport, c.schedule_type, c.cron, c.timezone, c.catch_up,
          (select max(o.until_at) from cue.outages o where r.next_run > o.from_at and r.next_run <= o.until_at),
-         cue.is_over_limit(a, p_now)
+         cue.is_over_limit(a, p_now),
+         case when r.success_due_at is null and c.schedule_type = 'recurring' then coalesce(c.alert_missed_window_multiplier, 2) end
     from (
       select u.id from unnest(v_ids) as u (id)
       union all
@@ -1728,6 +2158,42 @@ end $function$;
 comment on function cue.lose_attempts(uuid[],bigint,text,timestamp with time zone) is 'Logs attempts as lost and lets their executions wait for the next, or ends them as missed.';
 grant execute on function cue.lose_attempts(uuid[],bigint,text,timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.lose_claim(p_execution_id uuid, p_cue_id text, p_claim_token uuid, p_error text, p_given_back boolean, p_now timestamp with time zone DEFAULT now())
+ RETURNS boolean
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+declare
+  c cue.cues;
+  e cue.executions;
+begin
+  select * into c from cue.cues where id = p_cue_id for no key update;
+  perform from cue.cue_runs where cue_id = p_cue_id for update;
+  select * into e from cue.executions where id = p_execution_id for update;
+  if e.lease_expires_at is null or p_claim_token is not null and e.claim_token <> p_claim_token then return false; end if;
+  insert into cue.attempts (execution_id, attempt, account_id, result, started_at, finished_at, duration_ms, error, worker_id)
+  values (e.id, e.attempts, e.account_id, 'lost', e.claimed_at, p_now, cue.milliseconds(p_now - e.claimed_at), p_error, e.claimed_by_worker)
+  on conflict do nothing;
+  if p_given_back or e.attempts - e.lost_attempts < c.retry_max_attempts then
+    update cue.executions
+       set status = 'pending', claimable_at = p_now, claim_deadline_at = p_now + cue.claim_timeout(c), lease_expires_at = null,
+           claim_token = null, claimed_by_worker = null, claimed_at = null, last_heartbeat_at = null,
+           lost_attempts = lost_attempts + p_given_back::int, error_message = p_error, updated_at = p_now
+     where id = e.id;
+    perform cue.wake_workers(e.account_id, p_now);
+  else
+    update cue.executions
+       set status = 'missed', lease_expires_at = null, claim_token = null, ended_at = p_now, updated_at = p_now,
+           error_message = format('given up after %s claims that nobody reported on', e.attempts)
+     where id = e.id returning * into e;
+    perform cue.after_end(e, c, p_now);
+  end if;
+  return true;
+end $function$;
+comment on function cue.lose_claim(uuid,text,uuid,text,boolean,timestamp with time zone) is 'Ends a claim that has no report.';
+grant execute on function cue.lose_claim(uuid,text,uuid,text,boolean,timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.maintain_partitions(p_months integer DEFAULT 12, p_now timestamp with time zone DEFAULT now())
  RETURNS integer
  LANGUAGE plpgsql
@@ -1770,6 +2236,41 @@ AS $function$ select least(greatest(extract(epoch from p_interval) * 1000, 0), 2
 comment on function cue.milliseconds(interval) is 'An interval in whole milliseconds, at least 0.';
 grant execute on function cue.milliseconds(interval) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.miss_unclaimed(p_limit integer DEFAULT 500, p_now timestamp with time zone DEFAULT now())
+ RETURNS integer
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+AS $function$
+declare
+  r record;
+  c cue.cues;
+  e cue.executions;
+  v_count int := 0;
+begin
+  for r in
+    select w.id, w.cue_id from (
+      select id, cue_id from cue.executions where claim_deadline_at <= p_now order by claim_deadline_at limit p_limit) w
+     order by w.cue_id, w.id
+  loop
+    select * into c from cue.cues where id = r.cue_id for no key update skip locked;
+    continue when not found;
+    perform from cue.cue_runs where cue_id = r.cue_id for update;
+    update cue.executions
+       set status = 'missed', claimable_at = null, claim_deadline_at = null, ended_at = p_now, updated_at = p_now,
+           error_message = 'no worker claimed it in time'
+     where id = r.id and claim_deadline_at <= p_now
+    returning * into e;
+    continue when not found;
+    perform cue.after_end(e, c, p_now);
+    v_count := v_count + 1;
+  end loop;
+  return v_count;
+end $function$;
+comment on function cue.miss_unclaimed(integer,timestamp with time zone) is 'Ends executions that nobody claimed in time. Returns how many.';
+grant execute on function cue.miss_unclaimed(integer,timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.months_before(p_before timestamp with time zone)
  RETURNS SETOF text
  LANGUAGE sql
@@ -1777,12 +2278,42 @@ CREATE OR REPLACE FUNCTION cue.months_before(p_before timestamp with time zone)
 AS $function$
   select to_char(m.month, 'YYYY_MM')
     from pg_inherits i join pg_class p on p.oid = i.inhrelid
-   cross join lateral (select to_date(right(p.relname, 7), 'YYYY_MM')::timestamp as month) m
+   cross join lateral (select to_date(substring(p.relname from '\d{4}_\d\d$'), 'YYYY_MM')::timestamp as month) m
    where i.inhparent = 'cue.executions'::regclass and (m.month + interval '1 month') at time zone 'utc' <= p_before
    order by m.month
 $function$;
 comment on function cue.months_before(timestamp with time zone) is 'Which months of executions lie wholly before an instant, as YYYY_MM.';
 grant execute on function cue.months_before(timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.move_windows(p_cue_ids text[], p_versions integer[], p_expected timestamp with time zone[], p_next timestamp with time zone[], p_missed boolean[], p_now timestamp with time zone DEFAULT now())
+ RETURNS integer
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+AS $function$
+declare
+  r record;
+  c cue.cues;
+  v_raised int := 0;
+begin
+  for r in
+    select * from unnest(p_cue_ids, p_versions, p_expected, p_next, p_missed) as u (cue_id, version, expected, next_due, missed) order by u.cue_id
+  loop
+    select * into c from cue.cues where id = r.cue_id and deleted_at is null for no key update skip locked;
+    continue when not found;
+    update cue.cue_runs set success_due_at = r.next_due
+     where cue_id = r.cue_id and version = r.version and success_due_at = r.expected;
+    continue when not found or not r.missed or c.status <> 'active';
+    if cue.raise_alert(c, 'missed_window', 'high', format('%s has had no success in its expected window', c.name),
+         jsonb_build_object('window_ended_at', cue.iso(r.expected)), null, p_now) is not null then
+      v_raised := v_raised + 1;
+    end if;
+  end loop;
+  return v_raised;
+end $function$;
+comment on function cue.move_windows(text[],integer[],timestamp with time zone[],timestamp with time zone[],boolean[],timestamp with time zone) is 'Moves the windows for successes on, and raises alerts for silence.';
+grant execute on function cue.move_windows(text[],integer[],timestamp with time zone[],timestamp with time zone[],boolean[],timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.new_cue_id()
  RETURNS text
@@ -1805,6 +2336,17 @@ $function$;
 comment on function cue.new_secret() is 'A new random secret of 64 hex digits.';
 grant execute on function cue.new_secret() to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.next_claimable(p_account_id uuid, p_now timestamp with time zone DEFAULT now())
+ RETURNS timestamp with time zone
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+  select min(claimable_at) from cue.executions where account_id = p_account_id and claimable_at > p_now
+$function$;
+comment on function cue.next_claimable(uuid,timestamp with time zone) is 'When the next deferred execution of an account becomes claimable.';
+grant execute on function cue.next_claimable(uuid,timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.next_wakes()
  RETURNS TABLE(waiting_at timestamp with time zone, deadline_at timestamp with time zone)
  LANGUAGE sql
@@ -1812,9 +2354,11 @@ CREATE OR REPLACE FUNCTION cue.next_wakes()
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
   select (select min(attempt_due_at) from cue.executions where attempt_due_at is not null),
-         (select min(outcome_deadline_at) from cue.executions where outcome_deadline_at is not null)
+         least((select min(outcome_deadline_at) from cue.executions where outcome_deadline_at is not null),
+               (select min(claim_deadline_at) from cue.executions where claim_deadline_at is not null),
+               (select min(lease_expires_at) from cue.executions where lease_expires_at is not null))
 $function$;
-comment on function cue.next_wakes() is 'When the next waiting attempt and the next outcome deadline fall due; null while there is none.';
+comment on function cue.next_wakes() is 'When the next waiting attempt is due, and the next deadline of an outcome, a claim or a lease.';
 grant execute on function cue.next_wakes() to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.partition_bound(p_month timestamp without time zone)
@@ -1826,6 +2370,26 @@ AS $function$
 $function$;
 comment on function cue.partition_bound(timestamp without time zone) is 'The id that a month''s partitions begin with.';
 grant execute on function cue.partition_bound(timestamp without time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.passed_windows(p_limit integer DEFAULT 200, p_now timestamp with time zone DEFAULT now())
+ RETURNS TABLE(cue_id text, version integer, success_due_at timestamp with time zone, cron text, timezone text, slots integer, last_success_at timestamp with time zone)
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+AS $function$
+begin
+  return query
+  select r.cue_id, r.version, r.success_due_at, c.cron, c.timezone, coalesce(c.alert_missed_window_multiplier, 2),
+         (select e.ended_at from cue.executions e
+           where e.cue_id = r.cue_id and e.status = 'success' and e.outcome_success is distinct from false
+           order by e.id desc limit 1)
+    from cue.cue_runs r join cue.cues c on c.id = r.cue_id
+   where r.success_due_at <= p_now and c.schedule_type = 'recurring'
+   order by r.success_due_at limit p_limit;
+end $function$;
+comment on function cue.passed_windows(integer,timestamp with time zone) is 'Cues that should have had a success by now.';
+grant execute on function cue.passed_windows(integer,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.prune(p_now timestamp with time zone DEFAULT now())
  RETURNS void
@@ -1896,9 +2460,10 @@ declare
   v_due_at timestamptz := greatest(p_scheduled_for, p_now);
 begin
   insert into cue.executions (id, account_id, cue_id, transport, status, triggered_by, replayed_from, scheduled_for, payload, task,
-                              attempt_due_at, claimable_at, created_at, updated_at)
+                              attempt_due_at, claimable_at, claim_deadline_at, created_at, updated_at)
   values (cue.uuid_v7(p_id_at), c.account_id, c.id, c.transport, 'pending', p_triggered_by, p_replayed_from, p_scheduled_for, p_payload,
-          p_task, case c.transport when 'webhook' then v_due_at end, case c.transport when 'worker' then v_due_at end, p_now, p_now)
+          p_task, case c.transport when 'webhook' then v_due_at end, case c.transport when 'worker' then v_due_at end,
+          case c.transport when 'worker' then v_due_at + cue.claim_timeout(c) end, p_now, p_now)
   returning * into e;
   if c.transport = 'webhook' then
     perform cue.enqueue_attempts(array[e.id], array[v_due_at]);
@@ -1909,6 +2474,31 @@ begin
 end $function$;
 comment on function cue.queue_execution(cue.cues,cue.trigger_kind,timestamp with time zone,text,text,uuid,timestamp with time zone,timestamp with time zone) is 'Makes an execution that waits for an attempt or for a worker.';
 grant execute on function cue.queue_execution(cue.cues,cue.trigger_kind,timestamp with time zone,text,text,uuid,timestamp with time zone,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.raise_alert(c cue.cues, p_type cue.alert_type, p_severity cue.alert_severity, p_message text, p_metadata jsonb, p_execution_id uuid DEFAULT NULL::uuid, p_now timestamp with time zone DEFAULT now())
+ RETURNS uuid
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+declare
+  v_previous timestamptz;
+  v_id uuid := cue.uuid_v7(p_now);
+begin
+  update cue.alerts set metadata = metadata || p_metadata, message = p_message
+   where cue_id = c.id and alert_type = p_type and acknowledged_at is null;
+  if found then return null; end if;
+  select max(acknowledged_at) into v_previous from cue.alerts where cue_id = c.id and alert_type = p_type;
+  insert into cue.alerts (id, account_id, cue_id, execution_id, alert_type, severity, message, metadata, created_at)
+  values (v_id, c.account_id, c.id, p_execution_id, p_type, p_severity, p_message,
+          case when v_previous is null then p_metadata
+               else p_metadata || jsonb_build_object('previous_acknowledged_at', cue.iso(v_previous)) end, p_now);
+  perform cue.add_job('alerts', jsonb_build_object('alert_id', v_id))
+     from cue.accounts where id = c.account_id and alert_webhook_url is not null;
+  return v_id;
+end $function$;
+comment on function cue.raise_alert(cue.cues,cue.alert_type,cue.alert_severity,text,jsonb,uuid,timestamp with time zone) is 'Raises an alert unless one is open. Returns the id of a new one.';
+grant execute on function cue.raise_alert(cue.cues,cue.alert_type,cue.alert_severity,text,jsonb,uuid,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.read_echo(p_token text, p_now timestamp with time zone DEFAULT now())
  RETURNS TABLE(payload text, headers jsonb, received_at timestamp with time zone)
@@ -1957,6 +2547,37 @@ begin
 end $function$;
 comment on function cue.recover_flights(integer,timestamp with time zone) is 'Frees what lapsed flights hold. Returns how many executions.';
 grant execute on function cue.recover_flights(integer,timestamp with time zone) to cue_operator, cue_service;
+
+CREATE OR REPLACE FUNCTION cue.recover_leases(p_limit integer DEFAULT 200, p_now timestamp with time zone DEFAULT now())
+ RETURNS integer
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+AS $function$
+declare
+  r record;
+  v_count int := 0;
+begin
+  for r in
+    select l.* from (
+      select e.id, e.cue_id, e.claim_token,
+             greatest(e.last_heartbeat_at, (select w.last_heartbeat from cue.workers w
+                                             where w.account_id = e.account_id and w.worker_id = e.claimed_by_worker)) as heard_at
+        from cue.executions e where e.lease_expires_at <= p_now order by e.lease_expires_at limit p_limit) l
+     order by l.cue_id, l.id
+  loop
+    if r.heard_at > p_now - interval '180 seconds' then
+      update cue.executions set lease_expires_at = r.heard_at + interval '180 seconds'
+       where id = r.id and claim_token = r.claim_token and lease_expires_at <= p_now;
+    elsif cue.lose_claim(r.id, r.cue_id, r.claim_token, 'its worker went silent', false, p_now) then
+      v_count := v_count + 1;
+    end if;
+  end loop;
+  return v_count;
+end $function$;
+comment on function cue.recover_leases(integer,timestamp with time zone) is 'Frees executions whose worker went silent. Returns how many.';
+grant execute on function cue.recover_leases(integer,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.recover_stuck(p_now timestamp with time zone DEFAULT now())
  RETURNS integer
@@ -2150,6 +2771,29 @@ end $function$;
 comment on function cue.register(text,bytea,text,text,text,text,timestamp with time zone) is 'Makes an account with its first key.';
 grant execute on function cue.register(text,bytea,text,text,text,text,timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.release_execution(p_account_id uuid, p_execution_id uuid, p_claim_token uuid, p_now timestamp with time zone DEFAULT now())
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+declare
+  e cue.executions;
+begin
+  select * into e from cue.executions where id = p_execution_id and account_id = p_account_id;
+  if not found then
+    raise exception 'there is no execution %', p_execution_id using errcode = 'QU002';
+  end if;
+  if e.lease_expires_at is null and e.claim_token is not distinct from p_claim_token or e.claimed_at is null or e.transport <> 'worker' then
+    raise exception 'execution % is not claimed', e.id using errcode = 'QU018';
+  end if;
+  if not cue.lose_claim(e.id, e.cue_id, p_claim_token, 'released by its worker', true, p_now) then
+    raise exception 'this claim was lost: another may have taken execution % over', e.id using errcode = 'QU016';
+  end if;
+end $function$;
+comment on function cue.release_execution(uuid,uuid,uuid,timestamp with time zone) is 'Gives a claim back.';
+grant execute on function cue.release_execution(uuid,uuid,uuid,timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.release_flight(p_flight_id bigint, p_execution_ids uuid[], p_now timestamp with time zone DEFAULT now())
  RETURNS integer
  LANGUAGE plpgsql
@@ -2221,6 +2865,60 @@ begin
 end $function$;
 comment on function cue.replay_execution(uuid,uuid,timestamp with time zone) is 'Runs an ended execution again, as a new one.';
 grant execute on function cue.replay_execution(uuid,uuid,timestamp with time zone) to cue_operator, cue_service;
+
+CREATE OR REPLACE FUNCTION cue.report_outcome(p_account_id uuid, p_execution_id uuid, p_success boolean, p_result text DEFAULT NULL::text, p_error text DEFAULT NULL::text, p_metadata jsonb DEFAULT NULL::jsonb, p_external_id text DEFAULT NULL::text, p_result_url text DEFAULT NULL::text, p_result_type text DEFAULT NULL::text, p_summary text DEFAULT NULL::text, p_artifacts jsonb DEFAULT NULL::jsonb, p_claim_token uuid DEFAULT NULL::uuid, p_now timestamp with time zone DEFAULT now())
+ RETURNS SETOF cue.executions
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+declare
+  c cue.cues;
+  e cue.executions;
+begin
+  select * into e from cue.executions where id = p_execution_id and account_id = p_account_id;
+  if found then
+    select * into c from cue.cues where id = e.cue_id and deleted_at is null for no key update;
+  end if;
+  if c.id is null then
+    raise exception 'there is no execution %', p_execution_id using errcode = 'QU002';
+  end if;
+  perform from cue.cue_runs where cue_id = c.id for update;
+  select * into e from cue.executions where id = p_execution_id for update;
+  if p_claim_token is not null and e.claim_token is distinct from p_claim_token then
+    raise exception 'this claim was lost: another may have taken execution % over; its report is not taken', e.id using errcode = 'QU016';
+  end if;
+  if e.outcome_recorded_at is not null then
+    raise exception 'the outcome of execution % was reported already; add to it with PATCH /evidence', e.id using errcode = 'QU020';
+  end if;
+  if e.status = 'pending' then
+    raise exception 'execution % is pending; claim it before reporting its outcome', e.id using errcode = 'QU011';
+  end if;
+  update cue.executions
+     set outcome_success = p_success, outcome_recorded_at = p_now, result = p_result, error = p_error, metadata = p_metadata,
+         external_id = p_external_id, result_url = p_result_url, result_type = p_result_type, summary = p_summary, artifacts = p_artifacts,
+         outcome_state = cue.judge_outcome(c.verification_mode, p_success, p_external_id, p_result_url, p_artifacts), updated_at = p_now
+   where id = e.id returning * into e;
+  if e.status = 'delivering' and e.transport = 'worker' then
+    insert into cue.attempts (execution_id, attempt, account_id, result, started_at, finished_at, duration_ms, error, worker_id)
+    values (e.id, e.attempts, e.account_id, case when p_success then 'success' else 'failed' end::cue.attempt_result, e.claimed_at, p_now,
+            cue.milliseconds(p_now - e.claimed_at), p_error, e.claimed_by_worker)
+    on conflict do nothing;
+    update cue.executions
+       set status = case when p_success then 'success' else 'failed' end::cue.execution_status, lease_expires_at = null, ended_at = p_now,
+           delivered_at = p_now, error_message = case when not p_success then coalesce(p_error, 'the worker reported a failure') end
+     where id = e.id returning * into e;
+    perform cue.after_end(e, c, p_now);
+  elsif e.status = 'pending_outcome' then
+    update cue.executions set status = 'success', outcome_deadline_at = null, ended_at = p_now where id = e.id returning * into e;
+    perform cue.after_end(e, c, p_now);
+  else
+    perform cue.count_outcome(e, c, p_now);
+  end if;
+  return next e;
+end $function$;
+comment on function cue.report_outcome(uuid,uuid,boolean,text,text,jsonb,text,text,text,text,jsonb,uuid,timestamp with time zone) is 'Records a handler''s report, once.';
+grant execute on function cue.report_outcome(uuid,uuid,boolean,text,text,jsonb,text,text,text,text,jsonb,uuid,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.requeue_attempts(p_limit integer DEFAULT 1000, p_now timestamp with time zone DEFAULT now())
  RETURNS integer
@@ -2326,7 +3024,7 @@ begin
   end if;
   if c.on_failure_pause and c.schedule_type = 'recurring' and c.status = 'active' then
     update cue.cues set status = 'paused', updated_at = p_now where id = c.id;
-    update cue.cue_runs set next_run = null, version = version + 1 where cue_id = c.id;
+    update cue.cue_runs set next_run = null, success_due_at = null, version = version + 1 where cue_id = c.id;
   end if;
 end $function$;
 comment on function cue.run_on_failure(cue.executions,cue.cues,timestamp with time zone) is 'Does what a cue''s on_failure asks for.';
@@ -2531,7 +3229,7 @@ end $function$;
 comment on function cue.store_echo(text,text,jsonb,text,timestamp with time zone) is 'Keeps what was posted to an echo token for five minutes.';
 grant execute on function cue.store_echo(text,text,jsonb,text,timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.take_due_cues(p_cue_ids text[], p_versions integer[], p_expected timestamp with time zone[], p_next timestamp with time zone[], p_missed_after interval DEFAULT '00:01:00'::interval, p_lease interval DEFAULT '00:00:04'::interval, p_now timestamp with time zone DEFAULT now())
+CREATE OR REPLACE FUNCTION cue.take_due_cues(p_cue_ids text[], p_versions integer[], p_expected timestamp with time zone[], p_next timestamp with time zone[], p_success_due timestamp with time zone[] DEFAULT '{}'::timestamp with time zone[], p_missed_after interval DEFAULT '00:01:00'::interval, p_lease interval DEFAULT '00:00:04'::interval, p_now timestamp with time zone DEFAULT now())
  RETURNS SETOF cue.begun_attempt
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -2545,9 +3243,10 @@ begin
   v_flight := nextval('cue.flight_ids');
   return query
   with d as (
-    select * from unnest(p_cue_ids, p_versions, p_expected, p_next) as d (cue_id, version, expected, next_run)),
+    select * from unnest(p_cue_ids, p_versions, p_expected, p_next, p_success_due)
+      as d (cue_id, version, expected, next_run, success_due)),
   due as materialized (
-    select d.cue_id, d.expected, d.next_run
+    select d.cue_id, d.expected, d.next_run, d.success_due
       from d cross join lateral (
         select from cue.cue_runs r
          where r.cue_id = d.cue_id and r.version = d.version and r.next_run = d.expected and r.next_run <= p_now
@@ -2556,21 +3255,23 @@ begin
          limit 1 for update skip locked) held),
   moved as (
     update cue.cue_runs r
-       set next_run = due.next_run, last_slot = due.expected, last_run = p_now, fired_count = r.fired_count + 1, run_count = r.run_count + 1
+       set next_run = due.next_run, last_slot = due.expected, last_run = p_now, fired_count = r.fired_count + 1, run_count = r.run_count + 1,
+           success_due_at = coalesce(r.success_due_at, due.success_due)
       from due where r.cue_id = due.cue_id and r.cue_id = any (p_cue_ids)
     returning r.cue_id, due.expected),
   fired as materialized (
     select cue.uuid_v7(p_now) as id, m.expected as scheduled_for, c.id as cue_id, c.account_id, c.transport, c.callback_url,
            c.callback_method, c.callback_headers, c.payload, c.task, coalesce(c.timeout_seconds, 30) as timeout_seconds,
-           a.secrets, a.api_key, c.schedule_type = 'recurring' and not coalesce(c.await_outcome, false) as plain
+           coalesce(c.claim_timeout_seconds, 900) * interval '1 second' as claim_timeout, a.secrets, a.api_key,
+           c.schedule_type = 'recurring' and not coalesce(c.await_outcome, false) as plain
       from moved m
      cross join lateral (select * from cue.cues where id = m.cue_id limit 1) c
      cross join lateral cue.signing_account(c.account_id, p_now) a),
   made as (
     insert into cue.executions (id, account_id, cue_id, transport, status, triggered_by, scheduled_for, payload, task, attempts,
-                                started_at, last_attempt_at, claimable_at, flight_id, created_at, updated_at)
+                                started_at, last_attempt_at, claimable_at, claim_deadline_at, flight_id, created_at, updated_at)
     select f.id, f.account_id, f.cue_id, f.transport, v.status::cue.execution_status, 'schedule', f.scheduled_for, f.payload, f.task, v.attempts,
-           v.started_at, v.started_at, v.claimable_at, v.flight_id, p_now, p_now
+           v.started_at, v.started_at, v.claimable_at, v.claimable_at + f.claim_timeout, v.flight_id, p_now, p_now
       from fired f join (values ('webhook'::cue.transport, 'delivering', 1, p_now, null::timestamptz, v_flight),
                                 ('worker', 'pending', 0, null, p_now, null))
                      as v (transport, status, attempts, started_at, claimable_at, flight_id) using (transport)),
@@ -2580,13 +3281,15 @@ begin
   used as (
     insert into cue.usage_counters as u (account_id, month, slot, executions)
     select f.account_id, cue.usage_month(p_now), pg_backend_pid(), count(*) from fired f group by f.account_id
-    on conflict (account_id, month, slot) do update set executions = u.executions + excluded.executions)
+    on conflict (account_id, month, slot) do update set executions = u.executions + excluded.executions),
+  woken as materialized (
+    select cue.wake_workers(w.account_id, p_now) from (select distinct f.account_id from fired f where f.transport = 'worker') w)
   select f.id, v_flight, 1, f.account_id, f.cue_id, f.scheduled_for, f.callback_url, f.callback_method, f.callback_headers, f.payload,
          f.timeout_seconds, f.secrets, f.api_key, f.plain
-    from fired f where f.transport = 'webhook';
+    from fired f where f.transport = 'webhook' and (select count(*) from woken) >= 0;
 end $function$;
-comment on function cue.take_due_cues(text[],integer[],timestamp with time zone[],timestamp with time zone[],interval,interval,timestamp with time zone) is 'Fires due cues in one statement and returns the webhook attempts to send.';
-grant execute on function cue.take_due_cues(text[],integer[],timestamp with time zone[],timestamp with time zone[],interval,interval,timestamp with time zone) to cue_service;
+comment on function cue.take_due_cues(text[],integer[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],interval,interval,timestamp with time zone) is 'Fires due cues in one statement and returns the webhook attempts to send.';
+grant execute on function cue.take_due_cues(text[],integer[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],interval,interval,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.update_account(p_account_id uuid, p_changes jsonb, p_actor text DEFAULT SESSION_USER, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
  RETURNS void
@@ -2653,7 +3356,10 @@ begin
   where id = p_cue_id;
   update cue.cue_runs
      set version = version + 1,
-         next_run = case when c.status <> 'active' then null when v_reschedule then p_next_run else next_run end
+         next_run = case when c.status <> 'active' then null when v_reschedule then p_next_run else next_run end,
+         -- The next run opens a new window; so does another number of slots.
+         success_due_at = case when c.status = 'active' and not v_reschedule
+           and c.alert_missed_window_multiplier is not distinct from old.alert_missed_window_multiplier then success_due_at end
    where cue_id = p_cue_id;
   if c.status = 'active' and v_reschedule then perform cue.wake('cue_due', p_next_run); end if;
 end $function$;
@@ -2689,6 +3395,36 @@ AS $function$
 $function$;
 comment on function cue.uuid_v7_floor(timestamp with time zone) is 'The smallest UUIDv7 of an instant''s millisecond.';
 grant execute on function cue.uuid_v7_floor(timestamp with time zone) to cue_reader, cue_service;
+
+CREATE OR REPLACE FUNCTION cue.verify_outcome(p_account_id uuid, p_execution_id uuid, p_state cue.outcome_state, p_reason text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
+ RETURNS SETOF cue.executions
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+declare
+  e cue.executions;
+begin
+  select * into e from cue.executions x
+   where x.id = p_execution_id and x.account_id = p_account_id
+     and exists (select from cue.cues q where q.id = x.cue_id and q.deleted_at is null) for update;
+  if not found then
+    raise exception 'there is no execution %', p_execution_id using errcode = 'QU002';
+  end if;
+  if e.outcome_recorded_at is null then
+    raise exception 'execution % has no outcome yet; report one first', e.id using errcode = 'QU021';
+  end if;
+  if e.outcome_state <> 'reported_success' and (e.outcome_state <> 'verification_pending' or p_state = 'verification_pending') then
+    raise exception 'the outcome of execution % is %, which this cannot change', e.id, e.outcome_state using errcode = 'QU011';
+  end if;
+  return query
+  update cue.executions
+     set outcome_state = p_state, rejected_at = case p_state when 'verification_failed' then p_now end,
+         verification_reason = p_reason, updated_at = p_now
+   where id = e.id returning *;
+end $function$;
+comment on function cue.verify_outcome(uuid,uuid,cue.outcome_state,text,timestamp with time zone) is 'Sets the verification of a reported success.';
+grant execute on function cue.verify_outcome(uuid,uuid,cue.outcome_state,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.wake(p_channel text, p_at timestamp with time zone)
  RETURNS void

@@ -25,14 +25,18 @@ select c.id, c.account_id, c.name, c.description, c.status, c.transport,
 comment on view cue.cue_view is 'Cues as the API shows them.';
 
 create or replace view cue.execution_view as
-select e.id, e.account_id, e.cue_id, c.name as cue_name, e.transport, e.task, e.scheduled_for, e.status, e.outcome_state, e.outcome_success, e.triggered_by,
-       e.replayed_from, e.attempts, e.http_status, e.error_message, e.started_at, e.last_attempt_at, e.delivered_at,
+select e.id, e.account_id, e.cue_id, c.name as cue_name, e.transport, e.task, e.scheduled_for, e.status, e.outcome_state,
+       e.outcome_success, e.triggered_by, e.replayed_from, e.attempts, e.http_status, e.error_message, e.started_at, e.last_attempt_at,
+       e.delivered_at,
        case when e.status = 'retrying' then e.attempt_due_at end as next_retry,
        e.claimed_by_worker, e.claimed_at, e.last_heartbeat_at, e.lease_expires_at, e.ended_at, e.created_at, e.updated_at,
-       case when e.outcome_recorded_at is not null then jsonb_strip_nulls(jsonb_build_object(
-         'success', e.outcome_success, 'result', e.result, 'error', e.error, 'metadata', e.metadata, 'external_id', e.external_id,
-         'result_url', e.result_url, 'result_ref', e.result_ref, 'result_type', e.result_type, 'summary', e.summary,
-         'artifacts', e.artifacts, 'recorded_at', cue.iso(e.outcome_recorded_at))) end as outcome,
+       case when e.outcome_recorded_at is not null then (
+         select jsonb_object_agg(o.key, o.value) -- what was given, with the nulls inside of it
+           from jsonb_each(jsonb_build_object(
+             'success', e.outcome_success, 'result', e.result, 'error', e.error, 'metadata', e.metadata, 'external_id', e.external_id,
+             'result_url', e.result_url, 'result_ref', e.result_ref, 'result_type', e.result_type, 'summary', e.summary,
+             'artifacts', e.artifacts, 'recorded_at', cue.iso(e.outcome_recorded_at))) as o
+          where o.value <> 'null') end as outcome,
        e.result_type,
        e.external_id is not null or e.result_url is not null or e.result_ref is not null or e.artifacts is not null as has_evidence,
        e.payload, e.response_body
@@ -125,3 +129,14 @@ comment on view cue.key_view is 'API keys as the API shows them.';
 create or replace view cue.audit_view as
 select id, account_id, event, actor, ip, detail, created_at, seq from cue.audit_events;
 comment on view cue.audit_view is 'What was done to accounts, keys and secrets.';
+
+create or replace view cue.worker_view as
+select worker_id, account_id, handlers, last_heartbeat, registered_since from cue.workers;
+comment on view cue.worker_view is 'Workers as they report themselves.';
+
+create or replace view cue.alert_view as
+select l.id, l.account_id, l.cue_id, l.execution_id, l.alert_type, l.severity, l.message, l.metadata, l.acknowledged_at is not null as acknowledged,
+       l.acknowledged_at, l.created_at
+  from cue.alerts l join cue.cues c on c.id = l.cue_id
+ where c.deleted_at is null;
+comment on view cue.alert_view is 'Alerts as the API shows them.';

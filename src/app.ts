@@ -4,6 +4,7 @@ import Fastify, { type FastifyBaseLogger, type FastifyServerOptions } from 'fast
 import { Kysely, PostgresDialect } from 'kysely'
 import type pg from 'pg'
 import accounts from './accounts/routes.ts'
+import alerts from './alerts/routes.ts'
 import auth from './auth.ts'
 import body from './body.ts'
 import { type Clock, createClock, followDatabase } from './clock.ts'
@@ -14,11 +15,14 @@ import { type AddressRules, createAddressRules } from './deliveries/address.ts'
 import description from './description.ts'
 import docs from './docs.ts'
 import echo from './echo/routes.ts'
+import executions from './executions/routes.ts'
 import { createFunctions, type Functions } from './functions.ts'
 import health from './health/routes.ts'
 import http, { loggerOptions, type Patience, serverOptions } from './http.ts'
+import outcomes from './outcomes/routes.ts'
 import schedules from './schedule/routes.ts'
 import { validatorCompiler } from './validation.ts'
+import workers from './workers/routes.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -76,7 +80,11 @@ export const build = async ({ config, pool, rules, clock: fixed, logger, logStre
   if (!config.roles.api) return app // an engine alone answers for its health only
   await app.register(echo)
   await app.register(cues)
+  await app.register(executions)
   await app.register(schedules)
+  await app.register(workers)
+  await app.register(outcomes)
+  await app.register(alerts)
   await app.register(accounts)
   return app
 }

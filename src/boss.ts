@@ -14,6 +14,8 @@ export const queues: QueueSettings[] = [
   { name: 'mails', options: { retryLimit: 8, retryDelay: 30, retryBackoff: true, retryDelayMax: 3600, expireInSeconds: 120 } },
   // Signed webhooks that are no deliveries, such as on_failure.
   { name: 'notifications', options: { retryLimit: 4, retryDelay: 60, retryBackoff: true, retryDelayMax: 1800, expireInSeconds: 120 } },
+  // Webhooks that tell of alerts.
+  { name: 'alerts', options: { retryLimit: 4, retryDelay: 10, expireInSeconds: 120 } },
   // Histories of deleted cues, removed in batches.
   { name: 'purges', options: { policy: 'short', retryLimit: 10, retryDelay: 30, retryBackoff: true, expireInSeconds: 3600 } },
   // Partitions, retention, usage, pruning: by schedule, once per cluster.

@@ -6,6 +6,10 @@
 import type { ColumnType } from "kysely";
 import type { IPostgresInterval } from "postgres-interval";
 
+export type AlertSeverity = "critical" | "high" | "info" | "warning";
+
+export type AlertType = "consecutive_failure" | "missed_window" | "outcome_timeout";
+
 export type ArrayType<T> = ArrayTypeImpl<T> extends (infer U)[]
   ? U[]
   : ArrayTypeImpl<T>;
@@ -120,6 +124,33 @@ export interface AccountView {
   webhook_authorization: WebhookAuthorization | null;
 }
 
+export interface Alerts {
+  account_id: string;
+  acknowledged_at: Timestamp | null;
+  alert_type: AlertType;
+  created_at: Timestamp;
+  cue_id: string;
+  execution_id: string | null;
+  id: string;
+  message: string;
+  metadata: Generated<Json>;
+  severity: AlertSeverity;
+}
+
+export interface AlertView {
+  account_id: string | null;
+  acknowledged: boolean | null;
+  acknowledged_at: Timestamp | null;
+  alert_type: AlertType | null;
+  created_at: Timestamp | null;
+  cue_id: string | null;
+  execution_id: string | null;
+  id: string | null;
+  message: string | null;
+  metadata: Json | null;
+  severity: AlertSeverity | null;
+}
+
 export interface ApiKeys {
   account_id: string;
   /**
@@ -212,6 +243,14 @@ export interface CueRuns {
    * Executions that failed in a row on the delivery side.
    */
   failed_deliveries: Generated<number>;
+  /**
+   * Reports and waits for them that failed in a row.
+   */
+  failed_outcomes: Generated<number>;
+  /**
+   * The first failure of the rows counted beside it.
+   */
+  failing_since: Timestamp | null;
   fired_count: Generated<number>;
   last_run: Timestamp | null;
   /**
@@ -220,6 +259,10 @@ export interface CueRuns {
   last_slot: Timestamp | null;
   next_run: Timestamp | null;
   run_count: Generated<number>;
+  /**
+   * By then there must have been a success, or a missed_window alert is raised. Set when firing where none is set; a success writes nothing.
+   */
+  success_due_at: Timestamp | null;
   transport: Transport;
   /**
    * Grows with every edit. A run prepared from an older version does not happen.
@@ -343,6 +386,10 @@ export interface Executions {
    * Sends or claims begun. Numbers them, and fences results of an attempt that was taken over.
    */
   attempts: Generated<number>;
+  /**
+   * Unclaimed until then, it is missed.
+   */
+  claim_deadline_at: Timestamp | null;
   claim_token: string | null;
   /**
    * Waits for a worker, and may be claimed from then on.
@@ -382,6 +429,10 @@ export interface Executions {
    * What is or was sent: the cue's payload at that time, or the override of a fire.
    */
   payload: string;
+  /**
+   * When a person rejected the outcome: later evidence does not lift that.
+   */
+  rejected_at: Timestamp | null;
   replayed_from: string | null;
   response_body: string | null;
   result: string | null;
@@ -396,6 +447,10 @@ export interface Executions {
   transport: Transport;
   triggered_by: TriggerKind;
   updated_at: Timestamp;
+  /**
+   * Why a person verified or rejected the outcome.
+   */
+  verification_reason: string | null;
 }
 
 export interface ExecutionView {
@@ -572,10 +627,28 @@ export interface UsageCounters {
   slot: number;
 }
 
+export interface Workers {
+  account_id: string;
+  handlers: string[];
+  last_heartbeat: Timestamp;
+  registered_since: Timestamp;
+  worker_id: string;
+}
+
+export interface WorkerView {
+  account_id: string | null;
+  handlers: string[] | null;
+  last_heartbeat: Timestamp | null;
+  registered_since: Timestamp | null;
+  worker_id: string | null;
+}
+
 export interface DB {
   account_usage: AccountUsage;
   account_view: AccountView;
   accounts: Accounts;
+  alert_view: AlertView;
+  alerts: Alerts;
   api_keys: ApiKeys;
   attempt_view: AttemptView;
   attempts: Attempts;
@@ -603,4 +676,6 @@ export interface DB {
   recent_failures: RecentFailures;
   stuck_executions: StuckExecutions;
   usage_counters: UsageCounters;
+  worker_view: WorkerView;
+  workers: Workers;
 }

@@ -22,12 +22,14 @@ import { startHousekeeping } from './housekeeping.ts'
 import { createListener } from './listener.ts'
 import { createAhead } from './schedule/ahead.ts'
 import { createFiring } from './schedule/firing.ts'
+import { createWindowSweep } from './schedule/windows.ts'
 
 /** Two that take, two that write results, one that looks, one that keeps leases. */
 const connections = 6
 const keepMs = 1000
 const recoverMs = 2000
 const beatMs = 5000
+const windowsMs = 10_000
 /** Leases are taken over only by one whose own connection has stood this long: their holders had time to come back too. */
 const settledMs = 3000
 const stopMs = 20_000
@@ -58,6 +60,7 @@ export const startEngine = async ({ config, rules, clock, decryptKey, log }: Opt
   let deadlineAt = Number.POSITIVE_INFINITY
   let beatAt = 0
   let recoverAt = 0
+  let windowsAt = 0
   let wakesAt = 0
   const now = () => clock.now().getTime()
 
@@ -86,6 +89,7 @@ export const startEngine = async ({ config, rules, clock, decryptKey, log }: Opt
     onChange: () => wake()
   })
   const fireOthers = createFiring({ fn, ahead, missedAfter })
+  const sweepWindows = createWindowSweep({ fn, now })
 
   // A turn: whatever can be done now. Asked for many times in one round of the event loop, it is taken once.
   let asked = false
@@ -101,7 +105,7 @@ export const startEngine = async ({ config, rules, clock, decryptKey, log }: Opt
     pump.turn()
     if (ahead.isLookDue()) void doing('looking ahead', ahead.look)
     if (ahead.firstDue('other') <= now()) void doing('firing', fireOthers)
-    if (deadlineAt <= now()) void doing('expiring outcomes', expireOutcomes)
+    if (deadlineAt <= now()) void doing('meeting deadlines', meetDeadlines)
     clearTimeout(timer)
     const next = Math.min(
       pump.hasRoom ? ahead.wakeAt : Number.POSITIVE_INFINITY,
@@ -128,9 +132,10 @@ export const startEngine = async ({ config, rules, clock, decryptKey, log }: Opt
     }
   }
 
-  const expireOutcomes = async () => {
+  const meetDeadlines = async () => {
     deadlineAt = Number.POSITIVE_INFINITY
-    if ((await fn.expireOutcomes({})) > 0) deadlineAt = 0
+    const moved = (await fn.expireOutcomes({})) + (await fn.missUnclaimed({})) + (await fn.recoverLeases({}))
+    if (moved > 0) deadlineAt = 0
     else await readWakes()
   }
 
@@ -169,6 +174,10 @@ export const startEngine = async ({ config, rules, clock, decryptKey, log }: Opt
     if (time - wakesAt >= config.pollIntervalMs) {
       wakesAt = time
       void doing('reading what waits', readWakes)
+    }
+    if (time - windowsAt >= windowsMs) {
+      windowsAt = time
+      void doing('looking for silence', sweepWindows)
     }
     if (time - recoverAt >= recoverMs && listener.connectedAt !== null && time - listener.connectedAt >= settledMs) {
       recoverAt = time

@@ -84,6 +84,7 @@ export const sqlstates: Readonly<Record<string, ErrorCode>> = {
   QU018: 'execution_not_claiming',
   QU020: 'outcome_already_reported',
   QU021: 'no_outcome',
+  QU022: 'metadata_too_large',
   QU030: 'cue_limit_exceeded',
   QU031: 'rate_limit_exceeded', // DETAIL: seconds for Retry-After
   QU032: 'execution_limit_exceeded',

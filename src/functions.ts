@@ -43,6 +43,8 @@ export type AheadCue = {
   catch_up: 'skip_missed' | 'run_once_if_missed' | 'replay_all_missed'
   outage_until: Date | null
   over_limit: boolean
+  /** How many slots a success may take, where no window for it is open yet. */
+  window_slots: number | null
 }
 
 /** An execution just made or moved. */
@@ -54,6 +56,49 @@ export type MovedExecution = {
   triggered_by: Trigger
   replayed_from: string | null
   error_message: string | null
+}
+
+/** A claim, as the worker is told of it. */
+export type Claim = {
+  execution_id: string
+  cue_id: string
+  cue_name: string
+  task: string | null
+  scheduled_for: Date
+  lease_expires_at: Date
+  claim_token: string
+  attempt: number
+  payload: string
+}
+
+/** A cue that should have had a success by `success_due_at`. */
+export type PassedWindow = {
+  cue_id: string
+  version: number
+  success_due_at: Date
+  cron: string
+  timezone: string
+  slots: number
+  last_success_at: Date | null
+}
+
+type OutcomeState =
+  | 'reported_success'
+  | 'reported_failure'
+  | 'verified_success'
+  | 'verification_pending'
+  | 'verification_failed'
+  | 'unknown'
+
+/** Metadata and artifacts are JSON texts. */
+type Evidence = {
+  external_id?: string | null
+  result_url?: string | null
+  result_type?: string | null
+  summary?: string | null
+  artifacts?: string | null
+  metadata?: string | null
+  claim_token?: string
 }
 
 type DueCues = { cue_ids: string[]; versions: number[]; expected: Date[]; next: (Date | null)[] }
@@ -77,6 +122,8 @@ export type ServiceHealth = {
   delivering: number
   pending_worker: number
   oldest_pending_at: Date | null
+  active_workers: number
+  last_heartbeat: Date | null
 }
 
 type Account = { account_id: string }
@@ -93,10 +140,11 @@ export const signatures = {
   fire_cue: 'account_id cue_id payload task version send_at idempotency_key request_hash now',
   replay_execution: 'account_id execution_id now',
   cancel_execution: 'account_id execution_id now',
+  add_job: 'queue data id start_after singleton_key',
   failure_notice: 'execution_id now',
   beat_engine: 'engine_id version lateness_ms open_deliveries missed_after now',
   look_ahead: 'until limit skip_accounts now',
-  take_due_cues: 'cue_ids versions expected next missed_after lease now',
+  take_due_cues: 'cue_ids versions expected next success_due missed_after lease now',
   catch_up_cues: 'cues now',
   refuse_due_cues: 'cue_ids versions expected next now',
   begin_waiting: 'limit skip_accounts lease now',
@@ -129,6 +177,24 @@ export const signatures = {
   store_echo: 'token payload headers address now',
   read_echo: 'token now',
   service_health: 'now',
+  heartbeat_worker: 'account_id worker_id handlers now',
+  delete_worker: 'account_id worker_id now',
+  has_live_worker: 'account_id now',
+  list_claimable: 'account_id task limit now',
+  claim_executions: 'account_id worker_id execution_id tasks limit lease now',
+  next_claimable: 'account_id now',
+  heartbeat_execution: 'account_id execution_id worker_id claim_token lease now',
+  release_execution: 'account_id execution_id claim_token now',
+  recover_leases: 'limit now',
+  miss_unclaimed: 'limit now',
+  report_outcome:
+    'account_id execution_id success result error metadata external_id result_url result_type summary artifacts claim_token now',
+  attach_evidence: 'account_id execution_id external_id result_url result_ref result_type summary artifacts metadata claim_token now',
+  verify_outcome: 'account_id execution_id state reason now',
+  acknowledge_alert: 'account_id alert_id now',
+  passed_windows: 'limit now',
+  move_windows: 'cue_ids versions expected next missed now',
+  alert_notice: 'alert_id now',
   set_plans: 'plans',
   fold_usage: 'now',
   maintain_partitions: 'months now',
@@ -196,6 +262,7 @@ export const createFunctions = (db: Queryable, clock?: () => Date) => {
     replayExecution: row<Account & { execution_id: string }, MovedExecution>('replay_execution'),
     cancelExecution: row<Account & { execution_id: string }, MovedExecution>('cancel_execution'),
 
+    addJob: value<{ queue: string; data: object; start_after?: Date }>('add_job'),
     failureNotice: row<
       { execution_id: string },
       | {
@@ -214,7 +281,7 @@ export const createFunctions = (db: Queryable, clock?: () => Date) => {
       { database_now: Date; outage_recorded: boolean }
     >('beat_engine'),
     lookAhead: rows<{ until: Date; limit?: number; skip_accounts?: string[] }, AheadCue>('look_ahead'),
-    takeDueCues: rows<DueCues & { missed_after: string; lease?: string }, BegunAttempt>('take_due_cues'),
+    takeDueCues: rows<DueCues & { success_due?: (Date | null)[]; missed_after: string; lease?: string }, BegunAttempt>('take_due_cues'),
     catchUpCues: value<{ cues: string }, number>('catch_up_cues'),
     refuseDueCues: value<DueCues, number>('refuse_due_cues'),
     beginWaiting: rows<{ limit: number; skip_accounts?: string[]; lease?: string }, BegunAttempt>('begin_waiting'),
@@ -267,6 +334,68 @@ export const createFunctions = (db: Queryable, clock?: () => Date) => {
     storeEcho: value<{ token: string; payload: string; headers: object; address: string | null }>('store_echo'),
     readEcho: row<{ token: string }, { payload: string; headers: Record<string, string>; received_at: Date } | undefined>('read_echo'),
     serviceHealth: row<object, ServiceHealth>('service_health'),
+
+    heartbeatWorker: value<Account & { worker_id: string; handlers: string[] }>('heartbeat_worker'),
+    deleteWorker: value<Account & { worker_id: string }>('delete_worker'),
+    hasLiveWorker: value<Account, boolean>('has_live_worker'),
+    listClaimable: rows<
+      Account & { task?: string; limit?: number },
+      Pick<Claim, 'execution_id' | 'cue_id' | 'cue_name' | 'task' | 'scheduled_for' | 'attempt' | 'payload'> & { id: string }
+    >('list_claimable'),
+    claimExecutions: rows<Account & { worker_id: string; execution_id?: string; tasks?: string[]; limit?: number }, Claim>(
+      'claim_executions'
+    ),
+    nextClaimable: value<Account, Date | null>('next_claimable'),
+    heartbeatExecution: value<Account & { execution_id: string; worker_id?: string; claim_token?: string }, Date>('heartbeat_execution'),
+    releaseExecution: value<Account & { execution_id: string; claim_token: string }>('release_execution'),
+    recoverLeases: value<{ limit?: number }, number>('recover_leases'),
+    missUnclaimed: value<{ limit?: number }, number>('miss_unclaimed'),
+
+    reportOutcome: row<
+      Account & Evidence & { execution_id: string; success: boolean; result?: string | null; error?: string | null },
+      {
+        id: string
+        status: string
+        outcome_state: OutcomeState
+        outcome_success: boolean
+        outcome_recorded_at: Date
+        result: string | null
+      }
+    >('report_outcome'),
+    attachEvidence: row<
+      Account & Evidence & { execution_id: string; result_ref?: string | null },
+      { execution_id: string; outcome_state: OutcomeState; evidence_updated: boolean }
+    >('attach_evidence'),
+    verifyOutcome: row<
+      Account & {
+        execution_id: string
+        state: 'verified_success' | 'verification_failed' | 'verification_pending'
+        reason?: string | null
+      },
+      { id: string; status: string; outcome_state: OutcomeState }
+    >('verify_outcome'),
+
+    acknowledgeAlert: value<Account & { alert_id: string }>('acknowledge_alert'),
+    passedWindows: rows<{ limit?: number }, PassedWindow>('passed_windows'),
+    moveWindows: value<{ cue_ids: string[]; versions: number[]; expected: Date[]; next: (Date | null)[]; missed: boolean[] }, number>(
+      'move_windows'
+    ),
+    alertNotice: row<
+      { alert_id: string },
+      | {
+          url: string
+          secrets: string[]
+          alert_id: string
+          alert_type: 'consecutive_failure' | 'missed_window' | 'outcome_timeout'
+          severity: string
+          message: string
+          cue_id: string
+          execution_id: string | null
+          created_at: Date
+          metadata: object
+        }
+      | undefined
+    >('alert_notice'),
 
     setPlans: value<{ plans: object }>('set_plans'),
     foldUsage: value<object, number>('fold_usage'),

@@ -39,9 +39,10 @@ begin
       -- A millisecond apart, so that the oldest comes first wherever they wait or are shown.
       with made as (
         insert into cue.executions (id, account_id, cue_id, transport, status, triggered_by, scheduled_for, payload, task, attempt_due_at,
-                                    claimable_at, created_at, updated_at)
+                                    claimable_at, claim_deadline_at, created_at, updated_at)
         select cue.uuid_v7(q.due_at), c.account_id, c.id, c.transport, 'pending', 'schedule', q.slot, c.payload, c.task,
-               case c.transport when 'webhook' then q.due_at end, case c.transport when 'worker' then q.due_at end, p_now, p_now
+               case c.transport when 'webhook' then q.due_at end, case c.transport when 'worker' then q.due_at end,
+               case c.transport when 'worker' then q.due_at + cue.claim_timeout(c) end, p_now, p_now
           from (select s.slot, date_trunc('milliseconds', p_now) + (s.n - 1) * interval '1 millisecond' as due_at
                   from unnest(d.slots) with ordinality as s (slot, n)) q
         returning id, attempt_due_at)

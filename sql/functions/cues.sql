@@ -73,7 +73,10 @@ begin
   where id = p_cue_id;
   update cue.cue_runs
      set version = version + 1,
-         next_run = case when c.status <> 'active' then null when v_reschedule then p_next_run else next_run end
+         next_run = case when c.status <> 'active' then null when v_reschedule then p_next_run else next_run end,
+         -- The next run opens a new window; so does another number of slots.
+         success_due_at = case when c.status = 'active' and not v_reschedule
+           and c.alert_missed_window_multiplier is not distinct from old.alert_missed_window_multiplier then success_due_at end
    where cue_id = p_cue_id;
   if c.status = 'active' and v_reschedule then perform cue.wake('cue_due', p_next_run); end if;
 end $$;

@@ -44,7 +44,7 @@ create or replace function cue.look_ahead(
   p_until timestamptz, p_limit int default 2000, p_skip_accounts uuid[] default '{}', p_now timestamptz default now()
 ) returns table (
   cue_id text, account_id uuid, version int, next_run timestamptz, transport cue.transport, schedule_type cue.schedule_type, cron text,
-  timezone text, catch_up cue.catch_up, outage_until timestamptz, over_limit boolean
+  timezone text, catch_up cue.catch_up, outage_until timestamptz, over_limit boolean, window_slots int
 )
 language plpgsql stable security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
 declare
@@ -73,7 +73,8 @@ begin
   return query
   select r.cue_id, r.account_id, r.version, r.next_run, r.transport, c.schedule_type, c.cron, c.timezone, c.catch_up,
          (select max(o.until_at) from cue.outages o where r.next_run > o.from_at and r.next_run <= o.until_at),
-         cue.is_over_limit(a, p_now)
+         cue.is_over_limit(a, p_now),
+         case when r.success_due_at is null and c.schedule_type = 'recurring' then coalesce(c.alert_missed_window_multiplier, 2) end
     from (
       select u.id from unnest(v_ids) as u (id)
       union all
@@ -90,8 +91,8 @@ comment on function cue.look_ahead is 'The cues that come due soon, with what co
 -- Here and below: a plan made while the tables were small is kept when they have grown. So rows are looked up one by one in lateral
 -- subqueries with a limit, which the planner leaves as they are, and what is updated is named by "= any" beside its join.
 create or replace function cue.take_due_cues(
-  p_cue_ids text[], p_versions int[], p_expected timestamptz[], p_next timestamptz[], p_missed_after interval default '60 seconds',
-  p_lease interval default '4 seconds', p_now timestamptz default now()
+  p_cue_ids text[], p_versions int[], p_expected timestamptz[], p_next timestamptz[], p_success_due timestamptz[] default '{}',
+  p_missed_after interval default '60 seconds', p_lease interval default '4 seconds', p_now timestamptz default now()
 ) returns setof cue.begun_attempt
 language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
 declare
@@ -101,9 +102,10 @@ begin
   v_flight := nextval('cue.flight_ids');
   return query
   with d as (
-    select * from unnest(p_cue_ids, p_versions, p_expected, p_next) as d (cue_id, version, expected, next_run)),
+    select * from unnest(p_cue_ids, p_versions, p_expected, p_next, p_success_due)
+      as d (cue_id, version, expected, next_run, success_due)),
   due as materialized (
-    select d.cue_id, d.expected, d.next_run
+    select d.cue_id, d.expected, d.next_run, d.success_due
       from d cross join lateral (
         select from cue.cue_runs r
          where r.cue_id = d.cue_id and r.version = d.version and r.next_run = d.expected and r.next_run <= p_now
@@ -112,21 +114,23 @@ begin
          limit 1 for update skip locked) held),
   moved as (
     update cue.cue_runs r
-       set next_run = due.next_run, last_slot = due.expected, last_run = p_now, fired_count = r.fired_count + 1, run_count = r.run_count + 1
+       set next_run = due.next_run, last_slot = due.expected, last_run = p_now, fired_count = r.fired_count + 1, run_count = r.run_count + 1,
+           success_due_at = coalesce(r.success_due_at, due.success_due)
       from due where r.cue_id = due.cue_id and r.cue_id = any (p_cue_ids)
     returning r.cue_id, due.expected),
   fired as materialized (
     select cue.uuid_v7(p_now) as id, m.expected as scheduled_for, c.id as cue_id, c.account_id, c.transport, c.callback_url,
            c.callback_method, c.callback_headers, c.payload, c.task, coalesce(c.timeout_seconds, 30) as timeout_seconds,
-           a.secrets, a.api_key, c.schedule_type = 'recurring' and not coalesce(c.await_outcome, false) as plain
+           coalesce(c.claim_timeout_seconds, 900) * interval '1 second' as claim_timeout, a.secrets, a.api_key,
+           c.schedule_type = 'recurring' and not coalesce(c.await_outcome, false) as plain
       from moved m
      cross join lateral (select * from cue.cues where id = m.cue_id limit 1) c
      cross join lateral cue.signing_account(c.account_id, p_now) a),
   made as (
     insert into cue.executions (id, account_id, cue_id, transport, status, triggered_by, scheduled_for, payload, task, attempts,
-                                started_at, last_attempt_at, claimable_at, flight_id, created_at, updated_at)
+                                started_at, last_attempt_at, claimable_at, claim_deadline_at, flight_id, created_at, updated_at)
     select f.id, f.account_id, f.cue_id, f.transport, v.status::cue.execution_status, 'schedule', f.scheduled_for, f.payload, f.task, v.attempts,
-           v.started_at, v.started_at, v.claimable_at, v.flight_id, p_now, p_now
+           v.started_at, v.started_at, v.claimable_at, v.claimable_at + f.claim_timeout, v.flight_id, p_now, p_now
       from fired f join (values ('webhook'::cue.transport, 'delivering', 1, p_now, null::timestamptz, v_flight),
                                 ('worker', 'pending', 0, null, p_now, null))
                      as v (transport, status, attempts, started_at, claimable_at, flight_id) using (transport)),
@@ -136,10 +140,12 @@ begin
   used as (
     insert into cue.usage_counters as u (account_id, month, slot, executions)
     select f.account_id, cue.usage_month(p_now), pg_backend_pid(), count(*) from fired f group by f.account_id
-    on conflict (account_id, month, slot) do update set executions = u.executions + excluded.executions)
+    on conflict (account_id, month, slot) do update set executions = u.executions + excluded.executions),
+  woken as materialized (
+    select cue.wake_workers(w.account_id, p_now) from (select distinct f.account_id from fired f where f.transport = 'worker') w)
   select f.id, v_flight, 1, f.account_id, f.cue_id, f.scheduled_for, f.callback_url, f.callback_method, f.callback_headers, f.payload,
          f.timeout_seconds, f.secrets, f.api_key, f.plain
-    from fired f where f.transport = 'webhook';
+    from fired f where f.transport = 'webhook' and (select count(*) from woken) >= 0;
 end $$;
 comment on function cue.take_due_cues is 'Fires due cues in one statement and returns the webhook attempts to send.';
 

@@ -11,9 +11,10 @@ declare
   v_due_at timestamptz := greatest(p_scheduled_for, p_now);
 begin
   insert into cue.executions (id, account_id, cue_id, transport, status, triggered_by, replayed_from, scheduled_for, payload, task,
-                              attempt_due_at, claimable_at, created_at, updated_at)
+                              attempt_due_at, claimable_at, claim_deadline_at, created_at, updated_at)
   values (cue.uuid_v7(p_id_at), c.account_id, c.id, c.transport, 'pending', p_triggered_by, p_replayed_from, p_scheduled_for, p_payload,
-          p_task, case c.transport when 'webhook' then v_due_at end, case c.transport when 'worker' then v_due_at end, p_now, p_now)
+          p_task, case c.transport when 'webhook' then v_due_at end, case c.transport when 'worker' then v_due_at end,
+          case c.transport when 'worker' then v_due_at + cue.claim_timeout(c) end, p_now, p_now)
   returning * into e;
   if c.transport = 'webhook' then
     perform cue.enqueue_attempts(array[e.id], array[v_due_at]);
@@ -96,7 +97,7 @@ begin
     raise exception 'execution % is %; only one that waits can be cancelled', e.id, e.status using errcode = 'QU011';
   end if;
   update cue.executions
-     set status = 'failed', error_message = 'cancelled', attempt_due_at = null, claimable_at = null, ended_at = p_now, updated_at = p_now
+     set status = 'failed', error_message = 'cancelled', attempt_due_at = null, claimable_at = null, claim_deadline_at = null, ended_at = p_now, updated_at = p_now
    where id = e.id returning * into e;
   perform cue.drop_attempt_jobs(array[e.id]);
   perform cue.end_one_time_cue(c, 'failed', p_now);
@@ -128,28 +129,29 @@ language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
   if c.schedule_type = 'once' and c.status in ('active', 'paused') and c.deleted_at is null then
     update cue.cues set status = p_status, updated_at = p_now where id = c.id;
-    update cue.cue_runs set next_run = null, version = version + 1 where cue_id = c.id;
+    update cue.cue_runs set next_run = null, success_due_at = null, version = version + 1 where cue_id = c.id;
   end if;
 end $$;
 comment on function cue.end_one_time_cue is 'Completes or fails a one-time cue.';
 
--- What follows from the end of an execution, whatever ended it. The caller holds the locks of its cue. Failures of delivery are counted in a
--- row; exhaustion and a miss also run on_failure.
+-- What follows from the end of an execution, whatever ended it. The caller holds the locks of its cue. Exhaustion and a miss run on_failure;
+-- a report counts as an outcome, and so does waiting for one in vain.
 create or replace function cue.after_end(e cue.executions, c cue.cues, p_now timestamptz default now()) returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
   if c.id is null or c.deleted_at is not null then return; end if;
-  if e.status = 'success' then
-    if not coalesce(c.await_outcome, false) and e.transport = 'webhook' or e.outcome_success then
-      perform cue.end_one_time_cue(c, 'completed', p_now);
-    elsif e.outcome_success is false then
-      perform cue.end_one_time_cue(c, 'failed', p_now);
-    end if;
+  if e.outcome_recorded_at = p_now then perform cue.count_outcome(e, c, p_now); end if;
+  if e.status = 'success' and (e.outcome_success or e.transport = 'webhook' and not coalesce(c.await_outcome, false)) then
+    perform cue.end_one_time_cue(c, 'completed', p_now);
     return;
   end if;
   perform cue.end_one_time_cue(c, 'failed', p_now);
-  if e.status in ('failed', 'missed') then
-    update cue.cue_runs set failed_deliveries = failed_deliveries + 1 where cue_id = c.id;
+  if e.status = 'outcome_timeout' then
+    perform cue.raise_alert(c, 'outcome_timeout', 'warning', format('%s was delivered, but no outcome was reported in time', c.name),
+      jsonb_build_object('deadline_seconds', c.outcome_deadline_seconds), e.id, p_now);
+    perform cue.count_failure(e, c, true, p_now);
+  elsif e.status in ('failed', 'missed') and e.outcome_recorded_at is distinct from p_now then
+    perform cue.count_failure(e, c, false, p_now);
     perform cue.run_on_failure(e, c, p_now);
   end if;
 end $$;
@@ -168,7 +170,7 @@ begin
   end if;
   if c.on_failure_pause and c.schedule_type = 'recurring' and c.status = 'active' then
     update cue.cues set status = 'paused', updated_at = p_now where id = c.id;
-    update cue.cue_runs set next_run = null, version = version + 1 where cue_id = c.id;
+    update cue.cue_runs set next_run = null, success_due_at = null, version = version + 1 where cue_id = c.id;
   end if;
 end $$;
 comment on function cue.run_on_failure is 'Does what a cue''s on_failure asks for.';

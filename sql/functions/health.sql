@@ -3,7 +3,7 @@
 create or replace function cue.service_health(p_now timestamptz default now())
 returns table (
   last_seen_at timestamptz, lateness_ms int, replicas int, pending int, retrying int, delivering int, pending_worker int,
-  oldest_pending_at timestamptz
+  oldest_pending_at timestamptz, active_workers int, last_heartbeat timestamptz
 )
 language sql stable security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
   with due as materialized (select next_run from cue.cue_runs where next_run <= p_now order by next_run limit 10000),
@@ -14,14 +14,19 @@ language sql stable security definer set search_path = pg_catalog, pg_temp set e
   engines as (
     select max(n.last_seen_at) as last_seen_at, max(n.lateness_ms) filter (where n.last_seen_at > p_now - interval '15 seconds') as lateness_ms,
            count(*) filter (where n.last_seen_at > p_now - interval '15 seconds') as replicas
-      from cue.engines n)
+      from cue.engines n),
+  workers as (
+    select count(*) filter (where w.last_heartbeat > p_now - interval '3 minutes') as active, max(w.last_heartbeat) as last_heartbeat
+      from cue.workers w)
   select n.last_seen_at, n.lateness_ms, n.replicas::int,
          (select count(*) from due)::int + (select count(*) from waiting where attempts = 0 and attempt_due_at <= p_now)::int,
          (select count(*) from waiting where attempts > 0)::int,
          (select coalesce(sum(cardinality(execution_ids)), 0) from cue.flights)::int + (select count(*) from leased)::int,
          (select count(*) from claimable)::int,
-         least((select min(next_run) from due), (select min(attempt_due_at) from waiting where attempt_due_at <= p_now))
-    from engines n
+         least((select min(next_run) from due), (select min(attempt_due_at) from waiting where attempt_due_at <= p_now)),
+         w.active::int, w.last_heartbeat
+    from engines n, workers w
 $$;
 comment on function cue.service_health is
-  'Engines seen in the last 15 seconds, and what waits, counted to 10,000. delivering counts flights as they were begun, and claims.';
+  'Engines seen in the last 15 seconds, workers in the last three minutes, and what waits, counted to 10,000. delivering counts flights as they '
+  'were begun, and claims.';

@@ -222,6 +222,8 @@ comment on function cue.expire_outcomes is 'Ends executions whose outcome deadli
 create or replace function cue.next_wakes() returns table (waiting_at timestamptz, deadline_at timestamptz)
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
   select (select min(attempt_due_at) from cue.executions where attempt_due_at is not null),
-         (select min(outcome_deadline_at) from cue.executions where outcome_deadline_at is not null)
+         least((select min(outcome_deadline_at) from cue.executions where outcome_deadline_at is not null),
+               (select min(claim_deadline_at) from cue.executions where claim_deadline_at is not null),
+               (select min(lease_expires_at) from cue.executions where lease_expires_at is not null))
 $$;
-comment on function cue.next_wakes is 'When the next waiting attempt and the next outcome deadline fall due; null while there is none.';
+comment on function cue.next_wakes is 'When the next waiting attempt is due, and the next deadline of an outcome, a claim or a lease.';

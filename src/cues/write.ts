@@ -19,7 +19,8 @@ export const createCue = async (app: FastifyInstance, caller: Caller, given: Cre
   await checkAddresses(app, given, given.callback_url)
   const id = await app.fn.createCue({ cue: columns, next_run, ...caller })
   const cue = await findCue(app.db, caller.account_id, id)
-  return { ...cue, warning: warningOf(cue) }
+  const isUnattended = cue.transport === 'worker' && !(await app.fn.hasLiveWorker(caller))
+  return { ...cue, warning: isUnattended ? unattended : null }
 }
 
 export const updateCue = async (app: FastifyInstance, caller: Caller, cue_id: string, given: UpdateCue): Promise<StoredCue> => {
@@ -90,10 +91,7 @@ const checkAddresses = async (app: FastifyInstance, { callback, on_failure }: Ur
   }
 }
 
-/** Nobody can be seen to do a worker cue's work: no worker registers yet. */
-const warningOf = ({ transport }: StoredCue): string | null =>
-  transport === 'worker'
-    ? 'No worker of this account has sent a heartbeat in the last 3 minutes. Executions wait until one claims them, and are missed if none does.'
-    : null
+const unattended =
+  'No worker of this account has sent a heartbeat in the last 3 minutes. Executions wait until one claims them, and are missed if none does.'
 
 const hashOf = (value: unknown): string => createHash('sha256').update(JSON.stringify(value)).digest('hex')

@@ -99,6 +99,7 @@ export const createPump = (options: Options) => {
       versions: cues.map(cue => cue.version),
       expected: cues.map(cue => cue.next_run),
       next: cues.map(cue => cue.next),
+      success_due: cues.map(cue => cue.successDue),
       missed_after: missedAfter
     })
     const time = now()

@@ -5,10 +5,10 @@
  */
 import type { AheadCue, Functions } from '../functions.ts'
 import { type Cron, parseCron } from './cron.ts'
-import { nextRun } from './next-run.ts'
+import { nextRun, nthRun } from './next-run.ts'
 
-/** A cue with its instant, in epoch milliseconds, and the slot after it. */
-export type DueCue = AheadCue & { due: number; next: Date | null }
+/** A cue with its instant, in epoch milliseconds, the slot after it, and the window for a success that firing it opens. */
+export type DueCue = AheadCue & { due: number; next: Date | null; successDue: Date | null }
 
 export type Ahead = ReturnType<typeof createAhead>
 
@@ -96,7 +96,7 @@ export const createAhead = ({ fn, now, pollIntervalMs, skipAccounts }: Options) 
 
     /** A cue that was fired comes again within what was looked at: no look is needed. */
     putBack: (cue: DueCue) => {
-      if (cue.next && cue.next.getTime() <= lookedUntil) laneOf(cue).insert(prepare({ ...cue, next_run: cue.next }))
+      if (cue.next && cue.next.getTime() <= lookedUntil) laneOf(cue).insert(prepare({ ...cue, next_run: cue.next, window_slots: null }))
     },
 
     /** Forgets what was seen: an outage changed what may be fired. */
@@ -139,11 +139,21 @@ const createLane = () => {
   }
 }
 
-const prepare = (cue: AheadCue): DueCue => ({
-  ...cue,
-  due: cue.next_run.getTime(),
-  next: (cue.cron && !cue.outage_until && nextRun(cronOf(cue.cron), cue.timezone, cue.next_run)) || null
-})
+const prepare = (cue: AheadCue): DueCue => {
+  const cron = cue.cron && !cue.outage_until ? cronOf(cue.cron) : undefined
+  return {
+    ...cue,
+    due: cue.next_run.getTime(),
+    next: (cron && nextRun(cron, cue.timezone, cue.next_run)) ?? null,
+    successDue: (cron && cue.window_slots && windowEnd(cron, cue.timezone, cue.next_run, cue.window_slots)) || null
+  }
+}
+
+/** When there should have been a success: the n-th slot after an instant, and 15 seconds. */
+export const windowEnd = (cron: Cron, timezone: string, after: Date, slots: number): Date | null => {
+  const slot = nthRun(cron, timezone, after, slots)
+  return slot ? new Date(slot.getTime() + 15_000) : null
+}
 
 const parsed = new Map<string, Cron>()
 

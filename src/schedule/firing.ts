@@ -21,7 +21,8 @@ export const createFiring =
       const queued = cues.filter(cue => !cue.over_limit && !cue.outage_until)
       if (refused.length > 0) await fn.refuseDueCues(columns(refused))
       if (missed.length > 0) await fn.catchUpCues({ cues: JSON.stringify(missed.map(catchUp)) })
-      if (queued.length > 0) await fn.takeDueCues({ ...columns(queued), missed_after: missedAfter })
+      if (queued.length > 0)
+        await fn.takeDueCues({ ...columns(queued), success_due: queued.map(cue => cue.successDue), missed_after: missedAfter })
       for (const cue of [...refused, ...queued]) ahead.putBack(cue)
       // Their next slot was worked out only now.
       if (missed.length > 0) ahead.expect(0)

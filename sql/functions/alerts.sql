@@ -1,0 +1,128 @@
+-- Alerts: failures in a row, outcomes that never came, and silence. At most one of a type is open per cue. The caller holds the cue's lock.
+
+-- Raises an alert, or lets the open one grow. A new one goes out by mail's and webhook's own jobs.
+create or replace function cue.raise_alert(
+  c cue.cues, p_type cue.alert_type, p_severity cue.alert_severity, p_message text, p_metadata jsonb, p_execution_id uuid default null,
+  p_now timestamptz default now()
+) returns uuid
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  v_previous timestamptz;
+  v_id uuid := cue.uuid_v7(p_now);
+begin
+  update cue.alerts set metadata = metadata || p_metadata, message = p_message
+   where cue_id = c.id and alert_type = p_type and acknowledged_at is null;
+  if found then return null; end if;
+  select max(acknowledged_at) into v_previous from cue.alerts where cue_id = c.id and alert_type = p_type;
+  insert into cue.alerts (id, account_id, cue_id, execution_id, alert_type, severity, message, metadata, created_at)
+  values (v_id, c.account_id, c.id, p_execution_id, p_type, p_severity, p_message,
+          case when v_previous is null then p_metadata
+               else p_metadata || jsonb_build_object('previous_acknowledged_at', cue.iso(v_previous)) end, p_now);
+  perform cue.add_job('alerts', jsonb_build_object('alert_id', v_id))
+     from cue.accounts where id = c.account_id and alert_webhook_url is not null;
+  return v_id;
+end $$;
+comment on function cue.raise_alert is 'Raises an alert unless one is open. Returns the id of a new one.';
+
+-- Counts a failure of a cue on one of its two sides, and raises consecutive_failure when the larger count has reached the cue's number.
+create or replace function cue.count_failure(e cue.executions, c cue.cues, p_of_outcome boolean, p_now timestamptz default now()) returns void
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  r cue.cue_runs;
+  v_count int;
+begin
+  update cue.cue_runs
+     set failed_deliveries = failed_deliveries + (not p_of_outcome)::int, failed_outcomes = failed_outcomes + p_of_outcome::int,
+         failing_since = case when failed_deliveries = 0 and failed_outcomes = 0 then p_now else coalesce(failing_since, p_now) end
+   where cue_id = c.id returning * into r;
+  v_count := greatest(r.failed_deliveries, r.failed_outcomes);
+  if v_count >= coalesce(c.alert_consecutive_failures, 3) then
+    perform cue.raise_alert(c, 'consecutive_failure', 'high', format('%s failed %s times in a row', c.name, v_count),
+      jsonb_build_object('failure_count', v_count, 'first_failure_at', cue.iso(r.failing_since)), e.id, p_now);
+  end if;
+end $$;
+comment on function cue.count_failure is 'Counts a failure, and raises an alert after enough of them in a row.';
+
+-- What a report means for the row of failures: a success ends the row of outcomes, a failure counts.
+create or replace function cue.count_outcome(e cue.executions, c cue.cues, p_now timestamptz default now()) returns void
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+begin
+  if e.outcome_success then
+    update cue.cue_runs set failed_outcomes = 0 where cue_id = c.id and failed_outcomes > 0;
+  elsif e.outcome_success is false then
+    perform cue.count_failure(e, c, true, p_now);
+  end if;
+end $$;
+comment on function cue.count_outcome is 'Counts what a report says.';
+
+-- Acknowledging is idempotent. QU003 unknown.
+create or replace function cue.acknowledge_alert(p_account_id uuid, p_alert_id uuid, p_now timestamptz default now()) returns void
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+begin
+  update cue.alerts a set acknowledged_at = coalesce(a.acknowledged_at, p_now)
+    from cue.cues c
+   where a.id = p_alert_id and a.account_id = p_account_id and c.id = a.cue_id and c.deleted_at is null;
+  if not found then
+    raise exception 'there is no alert %', p_alert_id using errcode = 'QU003';
+  end if;
+end $$;
+comment on function cue.acknowledge_alert is 'Acknowledges an alert; the first time counts.';
+
+-- Cues whose window for a success has passed, with what computing the next one takes, and the last success since it opened. A window is
+-- N slots and 15 seconds; the slots are the schedule's own, so a day of 25 hours is no miss.
+create or replace function cue.passed_windows(p_limit int default 200, p_now timestamptz default now()) returns table (
+  cue_id text, version int, success_due_at timestamptz, cron text, timezone text, slots int, last_success_at timestamptz
+)
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+begin
+  return query
+  select r.cue_id, r.version, r.success_due_at, c.cron, c.timezone, coalesce(c.alert_missed_window_multiplier, 2),
+         (select e.ended_at from cue.executions e
+           where e.cue_id = r.cue_id and e.status = 'success' and e.outcome_success is distinct from false
+           order by e.id desc limit 1)
+    from cue.cue_runs r join cue.cues c on c.id = r.cue_id
+   where r.success_due_at <= p_now and c.schedule_type = 'recurring'
+   order by r.success_due_at limit p_limit;
+end $$;
+comment on function cue.passed_windows is 'Cues that should have had a success by now.';
+
+-- Moves windows on, and raises missed_window for those that had no success. Each is given with what it was computed from; what has moved
+-- since is left alone. Returns how many alerts were raised.
+create or replace function cue.move_windows(
+  p_cue_ids text[], p_versions int[], p_expected timestamptz[], p_next timestamptz[], p_missed boolean[], p_now timestamptz default now()
+) returns int
+language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+declare
+  r record;
+  c cue.cues;
+  v_raised int := 0;
+begin
+  for r in
+    select * from unnest(p_cue_ids, p_versions, p_expected, p_next, p_missed) as u (cue_id, version, expected, next_due, missed) order by u.cue_id
+  loop
+    select * into c from cue.cues where id = r.cue_id and deleted_at is null for no key update skip locked;
+    continue when not found;
+    update cue.cue_runs set success_due_at = r.next_due
+     where cue_id = r.cue_id and version = r.version and success_due_at = r.expected;
+    continue when not found or not r.missed or c.status <> 'active';
+    if cue.raise_alert(c, 'missed_window', 'high', format('%s has had no success in its expected window', c.name),
+         jsonb_build_object('window_ended_at', cue.iso(r.expected)), null, p_now) is not null then
+      v_raised := v_raised + 1;
+    end if;
+  end loop;
+  return v_raised;
+end $$;
+comment on function cue.move_windows is 'Moves the windows for successes on, and raises alerts for silence.';
+
+-- What an alert's webhook sends, and the secrets that sign it. Nothing when the alert, its cue or the address is gone.
+create or replace function cue.alert_notice(p_alert_id uuid, p_now timestamptz default now()) returns table (
+  url text, secrets text[], alert_id uuid, alert_type cue.alert_type, severity cue.alert_severity, message text, cue_id text,
+  execution_id uuid, created_at timestamptz, metadata jsonb
+)
+language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+  select a.alert_webhook_url, cue.alert_signing_secrets(a, p_now), l.id, l.alert_type, l.severity, l.message, l.cue_id, l.execution_id, l.created_at,
+         l.metadata
+    from cue.alerts l join cue.accounts a on a.id = l.account_id join cue.cues c on c.id = l.cue_id
+   where l.id = p_alert_id and a.alert_webhook_url is not null and c.deleted_at is null
+$$;
+comment on function cue.alert_notice is 'What an alert''s webhook tells.';

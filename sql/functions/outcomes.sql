@@ -1,0 +1,140 @@
+-- What handlers report, the evidence for it, and its verification. Write-once, merge-only, upgrades only: by the guards here and by the
+-- constraints of the table. Locks: cue, cue_runs, execution.
+
+-- A handler's report. Ends a worker's execution and one whose outcome is awaited; elsewhere it says what came of a delivery. QU002 unknown,
+-- QU016 an old token, QU011 not begun yet, QU020 reported already.
+create or replace function cue.report_outcome(
+  p_account_id uuid, p_execution_id uuid, p_success boolean, p_result text default null, p_error text default null,
+  p_metadata jsonb default null, p_external_id text default null, p_result_url text default null, p_result_type text default null,
+  p_summary text default null, p_artifacts jsonb default null, p_claim_token uuid default null, p_now timestamptz default now()
+) returns setof cue.executions
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  c cue.cues;
+  e cue.executions;
+begin
+  select * into e from cue.executions where id = p_execution_id and account_id = p_account_id;
+  if found then
+    select * into c from cue.cues where id = e.cue_id and deleted_at is null for no key update;
+  end if;
+  if c.id is null then
+    raise exception 'there is no execution %', p_execution_id using errcode = 'QU002';
+  end if;
+  perform from cue.cue_runs where cue_id = c.id for update;
+  select * into e from cue.executions where id = p_execution_id for update;
+  if p_claim_token is not null and e.claim_token is distinct from p_claim_token then
+    raise exception 'this claim was lost: another may have taken execution % over; its report is not taken', e.id using errcode = 'QU016';
+  end if;
+  if e.outcome_recorded_at is not null then
+    raise exception 'the outcome of execution % was reported already; add to it with PATCH /evidence', e.id using errcode = 'QU020';
+  end if;
+  if e.status = 'pending' then
+    raise exception 'execution % is pending; claim it before reporting its outcome', e.id using errcode = 'QU011';
+  end if;
+  update cue.executions
+     set outcome_success = p_success, outcome_recorded_at = p_now, result = p_result, error = p_error, metadata = p_metadata,
+         external_id = p_external_id, result_url = p_result_url, result_type = p_result_type, summary = p_summary, artifacts = p_artifacts,
+         outcome_state = cue.judge_outcome(c.verification_mode, p_success, p_external_id, p_result_url, p_artifacts), updated_at = p_now
+   where id = e.id returning * into e;
+  if e.status = 'delivering' and e.transport = 'worker' then
+    insert into cue.attempts (execution_id, attempt, account_id, result, started_at, finished_at, duration_ms, error, worker_id)
+    values (e.id, e.attempts, e.account_id, case when p_success then 'success' else 'failed' end::cue.attempt_result, e.claimed_at, p_now,
+            cue.milliseconds(p_now - e.claimed_at), p_error, e.claimed_by_worker)
+    on conflict do nothing;
+    update cue.executions
+       set status = case when p_success then 'success' else 'failed' end::cue.execution_status, lease_expires_at = null, ended_at = p_now,
+           delivered_at = p_now, error_message = case when not p_success then coalesce(p_error, 'the worker reported a failure') end
+     where id = e.id returning * into e;
+    perform cue.after_end(e, c, p_now);
+  elsif e.status = 'pending_outcome' then
+    update cue.executions set status = 'success', outcome_deadline_at = null, ended_at = p_now where id = e.id returning * into e;
+    perform cue.after_end(e, c, p_now);
+  else
+    perform cue.count_outcome(e, c, p_now);
+  end if;
+  return next e;
+end $$;
+comment on function cue.report_outcome is 'Records a handler''s report, once.';
+
+-- Adds evidence to a report: what is null stays, metadata and artifacts grow. Judges again, upwards only. QU002, QU016, QU021 no report yet,
+-- QU022 metadata over 10 KB. Returns the state, and whether anything was added.
+create or replace function cue.attach_evidence(
+  p_account_id uuid, p_execution_id uuid, p_external_id text default null, p_result_url text default null, p_result_ref text default null,
+  p_result_type text default null, p_summary text default null, p_artifacts jsonb default null, p_metadata jsonb default null,
+  p_claim_token uuid default null, p_now timestamptz default now()
+) returns table (execution_id uuid, outcome_state cue.outcome_state, evidence_updated boolean)
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  c cue.cues;
+  old cue.executions;
+  e cue.executions;
+begin
+  select * into old from cue.executions x
+   where x.id = p_execution_id and x.account_id = p_account_id
+     and exists (select from cue.cues q where q.id = x.cue_id and q.deleted_at is null) for update;
+  if not found then
+    raise exception 'there is no execution %', p_execution_id using errcode = 'QU002';
+  end if;
+  if p_claim_token is not null and old.claim_token is distinct from p_claim_token then
+    raise exception 'this claim was lost: another may have taken execution % over; its evidence is not taken', old.id using errcode = 'QU016';
+  end if;
+  if old.outcome_recorded_at is null then
+    raise exception 'execution % has no outcome yet; report one first', old.id using errcode = 'QU021';
+  end if;
+  e := old;
+  e.external_id := coalesce(p_external_id, e.external_id);
+  e.result_url := coalesce(p_result_url, e.result_url);
+  e.result_ref := coalesce(p_result_ref, e.result_ref);
+  e.result_type := coalesce(p_result_type, e.result_type);
+  e.summary := coalesce(p_summary, e.summary);
+  e.metadata := case when p_metadata is null then e.metadata else coalesce(e.metadata, '{}') || p_metadata end;
+  -- What is there already is not added twice, so that a repeated request changes nothing.
+  e.artifacts := case when p_artifacts is null then e.artifacts else coalesce(e.artifacts, '[]') || coalesce((
+    select jsonb_agg(a.value order by a.place) from jsonb_array_elements(p_artifacts) with ordinality as a (value, place)
+     where not exists (select from jsonb_array_elements(e.artifacts) as k (value) where k.value = a.value)), '[]') end;
+  if p_metadata is not null and old.metadata is not null and octet_length(e.metadata::text) > 10240 then
+    raise exception 'metadata would be over 10 KB with what is there' using errcode = 'QU022';
+  end if;
+  select * into c from cue.cues where id = e.cue_id;
+  if e.rejected_at is null and e.outcome_success and e.outcome_state in ('verification_failed', 'reported_success')
+     and cue.judge_outcome(c.verification_mode, true, e.external_id, e.result_url, e.artifacts) = 'verified_success' then
+    e.outcome_state := 'verified_success';
+  end if;
+  if e is distinct from old then
+    update cue.executions x
+       set external_id = e.external_id, result_url = e.result_url, result_ref = e.result_ref, result_type = e.result_type,
+           summary = e.summary, metadata = e.metadata, artifacts = e.artifacts, outcome_state = e.outcome_state, updated_at = p_now
+     where x.id = e.id;
+  end if;
+  return query select e.id, e.outcome_state, e is distinct from old;
+end $$;
+comment on function cue.attach_evidence is 'Adds evidence to a reported outcome.';
+
+-- A person's or a program's judgement of a success: verified, rejected (for good), or to be looked at. QU002, QU021 no report yet, QU011 a
+-- state that this does not start from.
+create or replace function cue.verify_outcome(
+  p_account_id uuid, p_execution_id uuid, p_state cue.outcome_state, p_reason text default null, p_now timestamptz default now()
+) returns setof cue.executions
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  e cue.executions;
+begin
+  select * into e from cue.executions x
+   where x.id = p_execution_id and x.account_id = p_account_id
+     and exists (select from cue.cues q where q.id = x.cue_id and q.deleted_at is null) for update;
+  if not found then
+    raise exception 'there is no execution %', p_execution_id using errcode = 'QU002';
+  end if;
+  if e.outcome_recorded_at is null then
+    raise exception 'execution % has no outcome yet; report one first', e.id using errcode = 'QU021';
+  end if;
+  if e.outcome_state <> 'reported_success' and (e.outcome_state <> 'verification_pending' or p_state = 'verification_pending') then
+    raise exception 'the outcome of execution % is %, which this cannot change', e.id, e.outcome_state using errcode = 'QU011';
+  end if;
+  return query
+  update cue.executions
+     set outcome_state = p_state, rejected_at = case p_state when 'verification_failed' then p_now end,
+         verification_reason = p_reason, updated_at = p_now
+   where id = e.id returning *;
+end $$;
+comment on function cue.verify_outcome is 'Sets the verification of a reported success.';

@@ -1,0 +1,46 @@
+/** Alerts: what failed in a row, went silent, or was never reported. */
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { sql } from 'kysely'
+import type { Static } from 'typebox'
+import { ErrorBody } from '../schemas.ts'
+import { Alert, AlertParams, Alerts, ListAlerts } from './schemas.ts'
+
+const tags = ['alerts']
+
+const routes: FastifyPluginAsyncTypebox = async app => {
+  app.get(
+    '/v1/alerts',
+    {
+      config: { scope: 'read' },
+      schema: { tags, summary: 'List alerts, newest first', querystring: ListAlerts, response: { 200: Alerts, '4xx': ErrorBody } }
+    },
+    async request => {
+      const { alert_type, cue_id, acknowledged, limit, offset } = request.query
+      let matching = app.db.selectFrom('alert_view').where('account_id', '=', request.caller.account_id)
+      if (alert_type !== undefined) matching = matching.where('alert_type', '=', alert_type)
+      if (cue_id !== undefined) matching = matching.where('cue_id', '=', cue_id)
+      if (acknowledged !== undefined) matching = matching.where('acknowledged', '=', acknowledged)
+      const [alerts, { total }] = await Promise.all([
+        matching.selectAll().orderBy('id', 'desc').limit(limit).offset(offset).execute(),
+        matching.select(sql<number>`count(*)`.as('total')).executeTakeFirstOrThrow()
+      ])
+      return { alerts: alerts as Static<typeof Alert>[], total, limit, offset }
+    }
+  )
+
+  app.post(
+    '/v1/alerts/:alert_id/acknowledge',
+    {
+      config: { scope: 'write' },
+      schema: { tags, summary: 'Acknowledge an alert', params: AlertParams, response: { 200: Alert, '4xx': ErrorBody } }
+    },
+    async request => {
+      const { alert_id } = request.params
+      await app.fn.acknowledgeAlert({ alert_id, ...request.caller })
+      const alert = await app.db.selectFrom('alert_view').selectAll().where('id', '=', alert_id).executeTakeFirstOrThrow()
+      return alert as Static<typeof Alert>
+    }
+  )
+}
+
+export default routes

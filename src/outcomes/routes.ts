@@ -1,0 +1,114 @@
+/** Outcomes: what handlers report, the evidence for it, and whether it is believed. */
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import type { Json } from '../deliveries/canonical-json.ts'
+import { ApiError } from '../errors.ts'
+import { ErrorBody } from '../schemas.ts'
+import { ExecutionParams as params } from '../workers/schemas.ts'
+import { claimTokenOf } from '../workers/token.ts'
+import * as schemas from './schemas.ts'
+
+const tags = ['outcomes']
+const metadataBytes = 10 * 1024
+const summaryCharacters = 500
+
+type Given = { external_id?: string | null; result_url?: string | null; artifacts?: Json | null; metadata?: Json | null }
+
+/** Evidence as SQL takes it: JSON as text, and what is empty is not there. */
+const evidenceOf = <T extends Given>({ artifacts, metadata, ...given }: T) => {
+  if (metadata && metadata.bytes > metadataBytes) throw new ApiError('metadata_too_large', 'metadata may have 10 KB of JSON at most.')
+  const { external_id, result_url } = given
+  return {
+    ...given,
+    external_id: external_id || null,
+    result_url: result_url || null,
+    artifacts: artifacts?.text,
+    metadata: metadata?.text
+  }
+}
+
+const routes: FastifyPluginAsyncTypebox = async app => {
+  app.post(
+    '/v1/executions/:execution_id/outcome',
+    {
+      config: { scope: 'worker', executionToken: true },
+      schema: {
+        tags,
+        summary: 'Report the outcome of an execution, once',
+        params,
+        headers: schemas.TokenHeaders,
+        body: schemas.Report,
+        response: { 200: schemas.Reported, '4xx': ErrorBody }
+      }
+    },
+    async request => {
+      const claim_token = claimTokenOf(request.headers)
+      const e = await app.fn.reportOutcome({ ...evidenceOf(request.body), claim_token, ...request.params, ...request.caller })
+      return {
+        execution_id: e.id,
+        outcome: {
+          success: e.outcome_success,
+          result: e.result,
+          metadata: request.body.metadata ?? null,
+          recorded_at: e.outcome_recorded_at
+        },
+        outcome_state: e.outcome_state,
+        outcome_recorded: true
+      }
+    }
+  )
+
+  app.patch(
+    '/v1/executions/:execution_id/evidence',
+    {
+      config: { scope: 'worker', executionToken: true },
+      schema: {
+        tags,
+        summary: 'Add evidence to a reported outcome',
+        params,
+        headers: schemas.TokenHeaders,
+        body: schemas.Evidence,
+        response: { 200: schemas.Attached, '4xx': ErrorBody }
+      }
+    },
+    async request => {
+      const { summary, ...given } = request.body
+      const cut = summary && Array.from(summary).slice(0, summaryCharacters).join('')
+      const claim_token = claimTokenOf(request.headers)
+      return app.fn.attachEvidence({ ...evidenceOf(given), summary: cut, claim_token, ...request.params, ...request.caller })
+    }
+  )
+
+  app.post(
+    '/v1/executions/:execution_id/verify',
+    {
+      config: { scope: 'write' },
+      schema: {
+        tags,
+        summary: 'Verify a reported success, or reject it',
+        params,
+        body: schemas.Verify,
+        response: { 200: schemas.Verified, '4xx': ErrorBody }
+      }
+    },
+    async request => {
+      const { valid = true, reason } = request.body ?? {}
+      const state = valid ? 'verified_success' : 'verification_failed'
+      const { id, ...moved } = await app.fn.verifyOutcome({ state, reason, ...request.params, ...request.caller })
+      return { execution_id: id, ...moved }
+    }
+  )
+
+  app.post(
+    '/v1/executions/:execution_id/verification-pending',
+    {
+      config: { scope: 'write' },
+      schema: { tags, summary: 'Ask for a person to look at a success', params, response: { 200: schemas.Verified, '4xx': ErrorBody } }
+    },
+    async request => {
+      const { id, ...moved } = await app.fn.verifyOutcome({ state: 'verification_pending', ...request.params, ...request.caller })
+      return { execution_id: id, ...moved }
+    }
+  )
+}
+
+export default routes

@@ -1,0 +1,47 @@
+/** Reports, evidence and their verification. */
+import { Type } from 'typebox'
+import { JsonArray, JsonObject, Nullable, Strict, Timestamp } from '../schemas.ts'
+import { ClaimToken } from '../workers/schemas.ts'
+
+const text = (maxLength: number) => Type.Optional(Nullable(Type.String({ maxLength })))
+const evidence = {
+  external_id: text(255),
+  result_url: text(2048),
+  result_type: text(50),
+  artifacts: Type.Optional(Nullable(JsonArray({ description: 'Created resources: ids, URLs, or objects with name and url.' }))),
+  metadata: Type.Optional(Nullable(JsonObject({ description: 'At most 10 KB.' })))
+}
+
+export const Report = Strict({ success: Type.Boolean(), result: text(2000), error: text(2000), ...evidence, summary: text(500) })
+export const Evidence = Strict({
+  ...evidence,
+  result_ref: text(255),
+  summary: Type.Optional(Nullable(Type.String({ description: 'Cut at 500 characters.' })))
+})
+export const TokenHeaders = Type.Object({ 'x-claim-token': Type.Optional(ClaimToken) })
+
+export const outcomeStates = [
+  'reported_success',
+  'reported_failure',
+  'verified_success',
+  'verification_pending',
+  'verification_failed',
+  'unknown'
+] as const
+const State = Type.Enum([...outcomeStates])
+
+export const Reported = Type.Object({
+  execution_id: Type.String(),
+  outcome: Type.Object({
+    success: Type.Boolean(),
+    result: Nullable(Type.String()),
+    metadata: Nullable(JsonObject()),
+    recorded_at: Timestamp
+  }),
+  outcome_state: State,
+  outcome_recorded: Type.Boolean()
+})
+export const Attached = Type.Object({ execution_id: Type.String(), outcome_state: State, evidence_updated: Type.Boolean() })
+
+export const Verify = Type.Optional(Type.Union([Strict({ valid: Type.Optional(Type.Boolean()), reason: text(2000) }), Type.Null()]))
+export const Verified = Type.Object({ execution_id: Type.String(), status: Type.String(), outcome_state: State })

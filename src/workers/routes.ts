@@ -1,0 +1,206 @@
+/** Workers: what they may claim, claims, their leases, and the registry. */
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { Type } from 'typebox'
+import { Json } from '../deliveries/canonical-json.ts'
+import { deriveKey, executionToken } from '../deliveries/signature.ts'
+import { ApiError, invalid } from '../errors.ts'
+import type { Claim } from '../functions.ts'
+import { ErrorBody } from '../schemas.ts'
+import * as schemas from './schemas.ts'
+import { claimTokenOf } from './token.ts'
+import { createWaiting } from './waiting.ts'
+
+const tags = ['workers']
+const anonymous = 'anonymous-worker'
+const leaseSeconds = 900
+
+const routes: FastifyPluginAsyncTypebox = async app => {
+  const waiting = createWaiting({ config: app.config, fn: app.fn, now: app.now, log: app.log, closing: app.closing })
+  app.addHook('onClose', () => waiting.close())
+  const tokenKey = deriveKey(app.config.sessionSecret, 'execution-token')
+
+  const shown = ({ payload, ...claim }: Claim) => ({
+    claimed: true,
+    ...claim,
+    payload: new Json(payload),
+    lease_seconds: leaseSeconds,
+    execution_token: executionToken(tokenKey, claim.execution_id)
+  })
+
+  app.get(
+    '/v1/executions/claimable',
+    {
+      config: { scope: 'worker' },
+      schema: {
+        tags,
+        summary: 'List what workers may claim, oldest first',
+        querystring: schemas.ClaimableQuery,
+        response: { 200: schemas.Claimable, '4xx': ErrorBody }
+      }
+    },
+    async (request, reply) => {
+      const { task, limit, wait } = request.query
+      const { account_id } = request.caller
+      const ask = () => app.fn.listClaimable({ account_id, task, limit })
+      const executions = await waiting.until({ account_id, waitMs: wait * 1000, gone: goneSignal(reply), ask })
+      return { executions: executions.map(({ payload, ...execution }) => ({ ...execution, payload: new Json(payload) })) }
+    }
+  )
+
+  app.post(
+    '/v1/executions/:execution_id/claim',
+    {
+      config: { scope: 'worker' },
+      schema: {
+        tags,
+        summary: 'Claim one execution for a worker',
+        params: schemas.ClaimParams,
+        body: schemas.ClaimRequest,
+        response: { 200: schemas.Claim, '4xx': ErrorBody }
+      }
+    },
+    async request => {
+      const worker_id = request.body?.worker_id ?? anonymous
+      const [claim] = await app.fn.claimExecutions({ worker_id, ...request.params, ...request.caller })
+      if (!claim)
+        throw new ApiError('already_claimed', 'This execution cannot be claimed: it was, or is not pending. Ask for the next one.')
+      return shown(claim)
+    }
+  )
+
+  app.post(
+    '/v1/executions/claim',
+    {
+      config: { scope: 'worker' },
+      schema: {
+        tags,
+        summary: 'Claim the next execution, or several',
+        body: schemas.ClaimNextRequest,
+        response: { 200: schemas.Claims, '4xx': ErrorBody }
+      }
+    },
+    async (request, reply) => {
+      const { worker_id = anonymous, task, tasks, wait = 0, limit } = request.body ?? {}
+      if (task && tasks) throw new ApiError('validation_error', 'Give task or tasks, not both.', { status: 422 })
+      const { account_id } = request.caller
+      const wanted = tasks ?? (task ? [task] : undefined)
+      const ask = () => app.fn.claimExecutions({ account_id, worker_id, tasks: wanted, limit: limit ?? 1 })
+      const gone = goneSignal(reply)
+      const claims = await waiting.until({ account_id, waitMs: wait * 1000, gone, ask })
+      if (gone.aborted) await giveBack(account_id, claims)
+      if (claims.length === 0) throw new ApiError('nothing_claimable', 'Nothing is claimable now. Wait for it with wait, up to 30 seconds.')
+      return limit === undefined ? shown(claims[0]!) : { executions: claims.map(shown) }
+    }
+  )
+
+  /** Nobody heard of these claims: they need not wait for their lease. */
+  const giveBack = async (account_id: string, claims: Claim[]) => {
+    for (const { execution_id, claim_token } of claims) await app.fn.releaseExecution({ account_id, execution_id, claim_token })
+  }
+
+  app.post(
+    '/v1/executions/:execution_id/heartbeat',
+    {
+      config: { scope: 'worker', executionToken: true },
+      schema: {
+        tags,
+        summary: 'Extend a claim',
+        params: schemas.ExecutionParams,
+        headers: schemas.HeartbeatHeaders,
+        response: { 200: schemas.Extended, '4xx': ErrorBody }
+      }
+    },
+    async request => {
+      const worker_id = request.headers['x-worker-id']
+      const claim_token = claimTokenOf(request.headers)
+      if (worker_id === undefined && claim_token === undefined && !isOwnToken(request)) {
+        throw invalid([{ type: 'missing', loc: ['header', 'X-Worker-Id'], msg: 'Field required', input: null }])
+      }
+      const lease_extended_until = await app.fn.heartbeatExecution({ worker_id, claim_token, ...request.params, ...request.caller })
+      return { acknowledged: true, lease_extended_until }
+    }
+  )
+
+  app.post(
+    '/v1/executions/:execution_id/release',
+    {
+      config: { scope: 'worker', executionToken: true },
+      schema: {
+        tags,
+        summary: 'Give a claim back',
+        params: schemas.ExecutionParams,
+        headers: schemas.ReleaseHeaders,
+        response: { 200: schemas.Released, '4xx': ErrorBody }
+      }
+    },
+    async request => {
+      await app.fn.releaseExecution({ claim_token: claimTokenOf(request.headers)!, ...request.params, ...request.caller })
+      return { released: true, execution_id: request.params.execution_id, status: 'pending' }
+    }
+  )
+
+  app.post(
+    '/v1/worker/heartbeat',
+    {
+      config: { scope: 'worker' },
+      schema: {
+        tags,
+        summary: 'Register a worker, and show that it lives',
+        body: schemas.Heartbeat,
+        response: { 200: schemas.Acknowledged, '4xx': ErrorBody }
+      }
+    },
+    async request => {
+      await app.fn.heartbeatWorker({ ...request.body, ...request.caller })
+      return { acknowledged: true }
+    }
+  )
+
+  app.get(
+    '/v1/workers',
+    {
+      config: { scope: 'worker' },
+      schema: { tags, summary: 'List workers', response: { 200: schemas.Workers, '4xx': ErrorBody } }
+    },
+    async request => {
+      const rows = await app.db
+        .selectFrom('worker_view')
+        .select(['worker_id', 'last_heartbeat', 'handlers', 'registered_since'])
+        .where('account_id', '=', request.caller.account_id)
+        .orderBy('last_heartbeat', 'desc')
+        .orderBy('worker_id')
+        .execute()
+      const workers = rows.map(row => withStatus(row as { last_heartbeat: Date } & typeof row, app.now()))
+      return { workers, total: workers.length } as never
+    }
+  )
+
+  app.delete(
+    '/v1/workers/:worker_id',
+    {
+      config: { scope: 'worker' },
+      schema: { tags, summary: 'Remove a worker', params: schemas.WorkerParams, response: { 204: Type.Null(), '4xx': ErrorBody } }
+    },
+    async (request, reply) => {
+      await app.fn.deleteWorker({ ...request.params, ...request.caller })
+      return reply.code(204).send(null)
+    }
+  )
+}
+
+const withStatus = <T extends { last_heartbeat: Date }>(worker: T, now: Date) => {
+  const seconds = Math.max(0, Math.floor((now.getTime() - worker.last_heartbeat.getTime()) / 1000))
+  return { ...worker, seconds_since_heartbeat: seconds, heartbeat_status: seconds < 180 ? 'active' : seconds < 900 ? 'stale' : 'dead' }
+}
+
+const isOwnToken = (request: FastifyRequest) => request.caller.actor.startsWith('execution:')
+
+/** Aborted when the client has gone before its answer. */
+const goneSignal = (reply: FastifyReply): AbortSignal => {
+  const gone = new AbortController()
+  reply.raw.once('close', () => reply.raw.writableFinished || gone.abort())
+  return gone.signal
+}
+
+export default routes

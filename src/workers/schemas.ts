@@ -1,0 +1,81 @@
+/** What workers send and are told. */
+import { Type } from 'typebox'
+import { AnyJson, Nullable, orElse, Strict, Timestamp, Uuid } from '../schemas.ts'
+
+const WorkerId = Type.String({ minLength: 1, maxLength: 255 })
+const Task = Type.String({ minLength: 1, maxLength: 255 })
+const Wait = Type.Number({ minimum: 0, maximum: 30, default: 0, description: 'Seconds to hold the request until something is claimable.' })
+
+export const ClaimableQuery = Type.Object({
+  task: Type.Optional(Task),
+  limit: Type.Integer({ minimum: 1, maximum: 100, default: 50 }),
+  wait: Wait
+})
+
+const claimable = {
+  execution_id: Type.String(),
+  cue_id: Type.String(),
+  cue_name: Type.String(),
+  task: Nullable(Type.String()),
+  scheduled_for: Timestamp,
+  attempt: Type.Integer({ description: 'The number that claiming it now gets.' }),
+  payload: AnyJson()
+}
+export const Claimable = Type.Object({ executions: Type.Array(Type.Object({ id: Type.String(), ...claimable })) })
+
+export const ClaimParams = Type.Object({
+  execution_id: orElse('already_claimed', 'This execution cannot be claimed.', Uuid('already_claimed'))
+})
+export const ClaimRequest = Type.Optional(Strict({ worker_id: Type.Optional(WorkerId) }))
+
+export const ClaimNextRequest = Type.Optional(
+  Strict({
+    worker_id: Type.Optional(WorkerId),
+    task: Type.Optional(Nullable(Task)),
+    tasks: Type.Optional(Nullable(Type.Array(Task, { minItems: 1, maxItems: 100 }))),
+    wait: Type.Optional(Wait),
+    limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 10 }))
+  })
+)
+
+const claim = {
+  claimed: Type.Boolean(),
+  ...claimable,
+  attempt: Type.Integer(),
+  lease_seconds: Type.Integer(),
+  lease_expires_at: Timestamp,
+  claim_token: Type.String({ description: 'Proves this claim: send it as X-Claim-Token.' }),
+  execution_token: Type.String({ description: 'A bearer for this execution only.' })
+}
+export const Claim = Type.Object(claim)
+export const Claims = Type.Object({ executions: Type.Optional(Type.Array(Claim)), ...Type.Partial(Type.Object(claim)).properties })
+
+export const ExecutionParams = Type.Object({ execution_id: Uuid('execution_not_found', 'There is no such execution, or it is not yours.') })
+
+/** A token that is none proves as little as an old one. */
+export const ClaimToken = Type.String({ description: 'The claim_token of the claim.' })
+export const HeartbeatHeaders = Type.Object({
+  'x-worker-id': Type.Optional(Type.String({ description: 'The worker that claimed it.' })),
+  'x-claim-token': Type.Optional(ClaimToken)
+})
+export const ReleaseHeaders = Type.Object({ 'x-claim-token': ClaimToken })
+export const Extended = Type.Object({ acknowledged: Type.Boolean(), lease_extended_until: Timestamp })
+export const Released = Type.Object({ released: Type.Boolean(), execution_id: Type.String(), status: Type.String() })
+
+export const Heartbeat = Strict({ worker_id: WorkerId, handlers: Type.Array(Type.String({ maxLength: 255 }), { maxItems: 1000 }) })
+export const Acknowledged = Type.Object({ acknowledged: Type.Boolean() })
+
+export const WorkerParams = Type.Object({ worker_id: Type.String() })
+export const Workers = Type.Object({
+  workers: Type.Array(
+    Type.Object({
+      worker_id: Type.String(),
+      last_heartbeat: Timestamp,
+      seconds_since_heartbeat: Type.Integer(),
+      heartbeat_status: Type.Enum(['active', 'stale', 'dead']),
+      handlers: Type.Array(Type.String()),
+      registered_since: Timestamp
+    })
+  ),
+  total: Type.Integer()
+})
