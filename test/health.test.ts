@@ -28,6 +28,7 @@ t.test('a service whose engines live is healthy, and needs no key to say so', as
       timestamp: '2030-01-15T09:00:00.000Z',
       services: { postgres: 'healthy', poller: 'healthy', delivery: 'healthy' },
       poller: { last_run: '2030-01-15T09:00:00.000Z', seconds_ago: 0, lateness_ms: 40 },
+      workers: { active_count: 0, last_heartbeat: null },
       queue: { pending: 0, retrying: 0, delivering: 0, pending_worker: 0, oldest_pending_seconds: 0 },
       replicas: 2
     }
@@ -51,7 +52,17 @@ t.test('a service without a living engine is degraded, then down', async t => {
 
 t.test('deliveries that fall behind make it degraded', async t => {
   const now = new Date(start)
-  const found = { last_seen_at: now, lateness_ms: 3, replicas: 1, pending: 1, retrying: 0, delivering: 0, pending_worker: 0 }
+  const found = {
+    last_seen_at: now,
+    lateness_ms: 3,
+    replicas: 1,
+    pending: 1,
+    retrying: 0,
+    delivering: 0,
+    pending_worker: 0,
+    active_workers: 0,
+    last_heartbeat: null
+  }
   const at = (seconds: number) => new Date(now.getTime() - seconds * 1000)
   t.match(judge({ ...found, oldest_pending_at: at(60) }, now), { status: 'healthy', queue: { oldest_pending_seconds: 60 } })
   const behind = { status: 'degraded', reason: 'deliveries are 61 s behind', services: { poller: 'healthy', delivery: 'degraded' } }
@@ -62,7 +73,7 @@ t.test('deliveries that fall behind make it degraded', async t => {
 t.test('what waits is counted by kind, and since when', async t => {
   const { fn, cue, clock, begun, settle, account_id, take } = await stage(t)
   const counts = async () => {
-    const { last_seen_at, lateness_ms, replicas, ...rest } = await fn.serviceHealth({})
+    const { last_seen_at, lateness_ms, replicas, active_workers, last_heartbeat, ...rest } = await fn.serviceHealth({})
     return rest
   }
   const nothing = { pending: 0, retrying: 0, delivering: 0, pending_worker: 0, oldest_pending_at: null }
@@ -86,6 +97,16 @@ t.test('what waits is counted by kind, and since when', async t => {
 
   await take([await cue({ transport: 'worker', callback_url: null })])
   t.strictSame(await counts(), { ...nothing, pending: 2, retrying: 1, pending_worker: 1, oldest_pending_at: due })
+})
+
+t.test('workers are active for three minutes after a heartbeat', async t => {
+  const { account, clock, fn, get } = await build(t, start)
+  for (const worker_id of ['w1', 'w2']) await fn.heartbeatWorker({ account_id: account.id, worker_id, handlers: [] })
+  t.match(await get('/health'), { workers: { active_count: 2, last_heartbeat: '2030-01-15T09:00:00.000Z' } })
+  clock.advance('2 minutes')
+  await fn.heartbeatWorker({ account_id: account.id, worker_id: 'w1', handlers: [] })
+  clock.advance('60 seconds')
+  t.match(await get('/health'), { workers: { active_count: 1, last_heartbeat: '2030-01-15T09:02:00.000Z' } })
 })
 
 t.test('counting stops at 10,000', async t => {
@@ -145,6 +166,7 @@ const lost = {
   reason: 'the database cannot be reached',
   services: { postgres: 'down', poller: 'down', delivery: 'down' },
   poller: { last_run: null, seconds_ago: null, lateness_ms: null },
+  workers: { active_count: null, last_heartbeat: null },
   queue: { pending: null, retrying: null, delivering: null, pending_worker: null, oldest_pending_seconds: null },
   replicas: null
 }

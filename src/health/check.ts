@@ -33,6 +33,7 @@ export const judge = (found: ServiceHealth | null, now: Date) => {
     reason: first?.reason,
     services: { postgres: stateOf('postgres'), poller: stateOf('poller'), delivery: stateOf('delivery') },
     poller: { last_run: found?.last_seen_at ?? null, seconds_ago: seenAgo, lateness_ms: found?.lateness_ms ?? null },
+    workers: { active_count: found?.active_workers ?? null, last_heartbeat: found?.last_heartbeat ?? null },
     queue: {
       pending: found?.pending ?? null,
       retrying: found?.retrying ?? null,
