@@ -123,7 +123,7 @@ t.test('the echo of what a client sends in chunks, over a socket', async t => {
   const { app, get } = await build(t)
   await app.listen({ host: '127.0.0.1', port: 0 })
   const socket = connect((app.server.address() as AddressInfo).port, '127.0.0.1')
-  socket.end(
+  socket.write(
     `POST ${path} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n3\r\n{"a\r\n4\r\n": 1\r\n1\r\n}\r\n0\r\n\r\n`
   )
   await new Promise(resolve => socket.resume().on('close', resolve))
