@@ -120,7 +120,7 @@ export const stage = async (t: Test, start = '2030-01-15T09:00:00Z') => {
   }
 
   const settle = (attempts: BegunAttempt[], result: Result = {}, by: Functions = fn, ended_flights: number[] = []) =>
-    by.settleAttempts({ ...columnsOf(attempts, result, clock.now()), ...furtherColumns(attempts, result), ended_flights })
+    by.settleAttempts({ ...resultsOf(attempts, result, clock.now()), ended_flights })
 
   return {
     pool,
@@ -163,6 +163,12 @@ export const dueCues = (runs: Row[], next: Date | null) => ({
   versions: runs.map(run => run.version),
   expected: runs.map(run => run.next_run),
   next: runs.map(() => next)
+})
+
+/** What settle_attempts takes when all these attempts ended so. */
+export const resultsOf = (attempts: BegunAttempt[], result: Result, now: Date) => ({
+  ...columnsOf(attempts, result, now),
+  ...furtherColumns(attempts, result)
 })
 
 const columnsOf = (attempts: BegunAttempt[], { http_status = 200, body = 'ok' }: Result, now: Date) => ({

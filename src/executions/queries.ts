@@ -1,0 +1,173 @@
+/** What is read of executions. */
+import { type Kysely, type SelectQueryBuilder, sql } from 'kysely'
+import type { Static } from 'typebox'
+import type { DB } from '../db.types.ts'
+import { Json } from '../deliveries/canonical-json.ts'
+import { ApiError } from '../errors.ts'
+import type { Execution, ExecutionDetail, Executions, ListExecutions } from './schemas.ts'
+
+type Filters = Static<typeof ListExecutions>
+type View = SelectQueryBuilder<DB, 'execution_view', object>
+
+/** Beyond this a total is not counted. */
+const countedTo = 10_000
+const day = 86_400_000
+
+const columns = [
+  'id',
+  'cue_id',
+  'cue_name',
+  'scheduled_for',
+  'status',
+  'outcome_state',
+  'outcome_success',
+  'triggered_by',
+  'replayed_from',
+  'attempts',
+  'http_status',
+  'error_message',
+  'started_at',
+  'last_attempt_at',
+  'delivered_at',
+  'next_retry',
+  'claimed_by_worker',
+  'claimed_at',
+  'last_heartbeat_at',
+  'lease_expires_at',
+  'outcome',
+  'created_at',
+  'updated_at'
+] as const
+
+/** Free JSON as text besides: a parsed number may have lost digits. */
+const texts = [
+  sql<string | null>`outcome ->> 'metadata'`.as('metadata'),
+  sql<string | null>`outcome ->> 'artifacts'`.as('artifacts')
+] as const
+
+/**
+ * An account's executions that match. By cue they are found by the cue alone, once that is known to be the account's: one index then has
+ * them in order. Ids tell when they were made, so bounds of time are bounds of ids, and of partitions; nothing is made after tomorrow.
+ */
+const matching = (db: Kysely<DB>, account_id: string, filters: Filters, now: Date): View => {
+  let query: View = db.selectFrom('execution_view')
+  const { cue_id, since, until } = filters
+  if (cue_id === undefined) query = query.where('account_id', '=', account_id)
+  else
+    query = query.where('cue_id', '=', db.selectFrom('cue_view').select('id').where('id', '=', cue_id).where('account_id', '=', account_id))
+
+  // A catch-up spreads ids over 100 ms after created_at.
+  const end = until === undefined ? now.getTime() + day : Math.min(Date.parse(until) + 1000, now.getTime() + day)
+  query = query.where('id', '<', idAt(end))
+  if (until !== undefined) query = query.where('created_at', '<', new Date(until))
+  if (since !== undefined) query = query.where('id', '>=', idAt(Date.parse(since))).where('created_at', '>=', new Date(since))
+
+  if (filters.status !== undefined) query = query.where('status', '=', filters.status)
+  if (filters.outcome_state !== undefined) query = query.where('outcome_state', '=', filters.outcome_state)
+  if (filters.result_type !== undefined) query = query.where('result_type', '=', filters.result_type)
+  if (filters.has_evidence !== undefined) query = query.where('has_evidence', '=', filters.has_evidence)
+  if (filters.triggered_by !== undefined) query = query.where('triggered_by', '=', filters.triggered_by)
+  if (filters.worker_id !== undefined) query = query.where('claimed_by_worker', '=', filters.worker_id)
+  return query
+}
+
+/** The smallest UUIDv7 of a millisecond, as `cue.uuid_v7_floor` makes it. */
+const idAt = (ms: number): string => {
+  const hex = Math.min(Math.max(Math.floor(ms), 0), 2 ** 48 - 1)
+    .toString(16)
+    .padStart(12, '0')
+  return `${hex.slice(0, 8)}-${hex.slice(8)}-7000-8000-000000000000`
+}
+
+/** One page, newest first, and one row more where there is one. The ids are read from an index, and rows only for what is shown. */
+export const pageQuery = (db: Kysely<DB>, account_id: string, filters: Filters, now: Date) =>
+  db
+    .selectFrom('execution_view')
+    .select([...columns, ...texts])
+    .where('id', 'in', eb =>
+      eb
+        .selectFrom(
+          matching(db, account_id, filters, now)
+            .select('id')
+            .orderBy('id', 'desc')
+            .limit(filters.limit + 1)
+            .offset(filters.offset)
+            .as('page')
+        )
+        .select('page.id')
+    )
+    .orderBy('id', 'desc')
+
+/** How many match, or one more than is counted. In the order of an index, which is all that is read. */
+export const totalQuery = (db: Kysely<DB>, account_id: string, filters: Filters, now: Date) =>
+  db
+    .selectFrom(
+      matching(db, account_id, filters, now)
+        .select('id')
+        .orderBy('id', 'desc')
+        .limit(countedTo + 1)
+        .as('counted')
+    )
+    .select(sql<number>`count(*)`.as('total'))
+
+/** An account's executions, newest first. */
+export const listExecutions = async (
+  db: Kysely<DB>,
+  account_id: string,
+  filters: Filters,
+  now: Date
+): Promise<Static<typeof Executions>> => {
+  const { limit, offset } = filters
+  const rows = await pageQuery(db, account_id, filters, now).execute()
+  const shown = rows.slice(0, limit)
+  const has_more = rows.length > limit
+  // A page that ends the list has counted it already.
+  const total =
+    !has_more && (rows.length > 0 || offset === 0)
+      ? offset + rows.length
+      : (await totalQuery(db, account_id, filters, now).executeTakeFirstOrThrow()).total
+  return {
+    executions: shown.map(row => summary(row)),
+    total: Math.min(total, countedTo),
+    total_exact: total <= countedTo,
+    limit,
+    offset,
+    has_more
+  }
+}
+
+/** One execution with its payload and attempts. @throws ApiError execution_not_found, also for what belongs to others */
+export const showExecution = async (db: Kysely<DB>, account_id: string, id: string): Promise<Static<typeof ExecutionDetail>> => {
+  const [row, attempt_log] = await Promise.all([
+    db
+      .selectFrom('execution_view')
+      .select([...columns, ...texts, 'payload', 'response_body'])
+      .where('id', '=', id)
+      .where('account_id', '=', account_id)
+      .executeTakeFirst(),
+    db
+      .selectFrom('attempt_view')
+      .select(['attempt', 'started_at', 'finished_at', 'result', 'http_status', 'error', 'duration_ms', 'worker_id'])
+      .where('execution_id', '=', id)
+      .where('account_id', '=', account_id)
+      .orderBy('attempt')
+      .execute()
+  ])
+  if (!row) throw new ApiError('execution_not_found', 'There is no such execution, or it is not yours.')
+  const { payload, response_body, ...rest } = row
+  return {
+    ...summary(rest),
+    payload: new Json(payload!),
+    response_body,
+    attempt_log: attempt_log as Static<typeof ExecutionDetail>['attempt_log']
+  }
+}
+
+type Row = { metadata: string | null; artifacts: string | null; outcome: unknown }
+
+const summary = ({ metadata, artifacts, ...row }: Row): Static<typeof Execution> => {
+  const execution = row as Static<typeof Execution>
+  if (!execution.outcome) return execution
+  const free = { ...(metadata !== null && { metadata: new Json(metadata) }), ...(artifacts !== null && { artifacts: new Json(artifacts) }) }
+  return { ...execution, outcome: { ...execution.outcome, ...free } }
+}

@@ -1,0 +1,57 @@
+/** Executions: what ran, what became of it, and running it again. */
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import type { Static } from 'typebox'
+import { ErrorBody } from '../schemas.ts'
+import { listExecutions, showExecution } from './queries.ts'
+import * as schemas from './schemas.ts'
+
+const tags = ['executions']
+const params = schemas.ExecutionParams
+
+const routes: FastifyPluginAsyncTypebox = async app => {
+  app.get(
+    '/v1/executions',
+    {
+      config: { scope: 'read' },
+      schema: {
+        tags,
+        summary: 'List executions, newest first',
+        querystring: schemas.ListExecutions,
+        response: { 200: schemas.Executions, '4xx': ErrorBody }
+      }
+    },
+    async request => listExecutions(app.db, request.caller.account_id, request.query, app.now())
+  )
+
+  app.get(
+    '/v1/executions/:execution_id',
+    {
+      config: { scope: 'worker', executionToken: true },
+      schema: { tags, summary: 'Show one execution and its attempts', params, response: { 200: schemas.ExecutionDetail, '4xx': ErrorBody } }
+    },
+    async request => showExecution(app.db, request.caller.account_id, request.params.execution_id)
+  )
+
+  app.post(
+    '/v1/executions/:execution_id/replay',
+    {
+      config: { scope: 'write' },
+      schema: { tags, summary: 'Run an ended execution again, as a new one', params, response: { 200: schemas.Replayed, '4xx': ErrorBody } }
+    },
+    async request => {
+      const replayed = await app.fn.replayExecution({ ...request.params, ...request.caller })
+      return { ...replayed, execution_id: replayed.id } as Static<typeof schemas.Replayed>
+    }
+  )
+
+  app.post(
+    '/v1/executions/:execution_id/cancel',
+    {
+      config: { scope: 'write' },
+      schema: { tags, summary: 'End an execution that waits', params, response: { 200: schemas.Cancelled, '4xx': ErrorBody } }
+    },
+    async request => (await app.fn.cancelExecution({ ...request.params, ...request.caller })) as Static<typeof schemas.Cancelled>
+  )
+}
+
+export default routes

@@ -1,0 +1,129 @@
+/** Executions on the wire. */
+import { Type } from 'typebox'
+import { Instant } from '../schedule/schemas.ts'
+import { AnyJson, Nullable, Page, Timestamp, Uuid } from '../schemas.ts'
+
+export const statuses = [
+  'pending',
+  'delivering',
+  'success',
+  'failed',
+  'retrying',
+  'retry_ready',
+  'missed',
+  'pending_outcome',
+  'outcome_timeout'
+] as const
+export const outcomeStates = [
+  'reported_success',
+  'reported_failure',
+  'verified_success',
+  'verification_pending',
+  'verification_failed',
+  'unknown'
+] as const
+const triggers = ['schedule', 'manual_fire', 'replay'] as const
+
+/** What was reported: only members that were given are there. */
+export const Outcome = Type.Object({
+  success: Type.Boolean(),
+  result: Type.Optional(Type.String()),
+  error: Type.Optional(Type.String()),
+  metadata: Type.Optional(AnyJson()),
+  external_id: Type.Optional(Type.String()),
+  result_url: Type.Optional(Type.String()),
+  result_ref: Type.Optional(Type.String()),
+  result_type: Type.Optional(Type.String()),
+  summary: Type.Optional(Type.String()),
+  artifacts: Type.Optional(AnyJson()),
+  recorded_at: Type.String({ format: 'date-time' })
+})
+
+const execution = {
+  id: Type.String({ format: 'uuid' }),
+  cue_id: Type.String(),
+  cue_name: Type.String(),
+  scheduled_for: Timestamp,
+  status: Type.Enum([...statuses]),
+  outcome_state: Nullable(Type.Enum([...outcomeStates])),
+  outcome_success: Nullable(Type.Boolean()),
+  triggered_by: Type.Enum([...triggers]),
+  replayed_from: Nullable(Type.String({ format: 'uuid', description: 'The execution that this one replays.' })),
+  attempts: Type.Integer({ description: 'Sends, or claims.' }),
+  http_status: Nullable(Type.Integer({ description: 'What the callback answered last.' })),
+  error_message: Nullable(Type.String()),
+  started_at: Nullable(Timestamp),
+  last_attempt_at: Nullable(Timestamp),
+  delivered_at: Nullable(Timestamp),
+  next_retry: Nullable(Timestamp),
+  claimed_by_worker: Nullable(Type.String()),
+  claimed_at: Nullable(Timestamp),
+  last_heartbeat_at: Nullable(Timestamp),
+  lease_expires_at: Nullable(Timestamp),
+  outcome: Nullable(Outcome),
+  created_at: Timestamp,
+  updated_at: Timestamp
+}
+export const Execution = Type.Object(execution)
+
+const Attempt = Type.Object({
+  attempt: Type.Integer(),
+  started_at: Timestamp,
+  finished_at: Timestamp,
+  result: Type.Enum(['success', 'failed', 'lost'], { description: '`lost`: nobody saw how it ended.' }),
+  http_status: Nullable(Type.Integer()),
+  error: Nullable(Type.String()),
+  duration_ms: Type.Integer(),
+  worker_id: Nullable(Type.String())
+})
+
+export const ExecutionDetail = Type.Object({
+  ...execution,
+  payload: AnyJson({ description: 'What is or was sent.' }),
+  response_body: Nullable(Type.String({ description: "The beginning of the callback's last answer." })),
+  attempt_log: Type.Array(Attempt)
+})
+
+export const ListExecutions = Type.Object({
+  cue_id: Type.Optional(Type.String()),
+  status: Type.Optional(Type.Enum([...statuses])),
+  outcome_state: Type.Optional(Type.Enum([...outcomeStates])),
+  result_type: Type.Optional(Type.String()),
+  has_evidence: Type.Optional(
+    Type.Boolean({ description: 'Whether an external_id, a result_url, a result_ref or artifacts were reported.' })
+  ),
+  triggered_by: Type.Optional(Type.Enum([...triggers])),
+  worker_id: Type.Optional(Type.String({ description: 'The worker that claimed it last.' })),
+  since: Type.Optional({ ...Instant, description: 'Created at this instant or later.' }),
+  until: Type.Optional({ ...Instant, description: 'Created before this instant.' }),
+  ...Page(20)
+})
+
+export const Executions = Type.Object({
+  executions: Type.Array(Execution),
+  total: Type.Integer({ description: 'Exact to 10,000.' }),
+  total_exact: Type.Boolean({ description: 'False when there are more than `total`.' }),
+  limit: Type.Integer(),
+  offset: Type.Integer(),
+  has_more: Type.Boolean()
+})
+
+export const ExecutionParams = Type.Object({
+  execution_id: Uuid('execution_not_found', 'There is no such execution, or it is not yours.')
+})
+
+export const Replayed = Type.Object({
+  id: Type.String({ format: 'uuid' }),
+  execution_id: Type.String({ format: 'uuid', description: 'The same as `id`.' }),
+  cue_id: Type.String(),
+  scheduled_for: Timestamp,
+  status: Type.Enum(['pending']),
+  triggered_by: Type.Enum(['replay']),
+  replayed_from: Type.String({ format: 'uuid' })
+})
+
+export const Cancelled = Type.Object({
+  id: Type.String({ format: 'uuid' }),
+  status: Type.Enum(['failed']),
+  error_message: Type.Enum(['cancelled'])
+})

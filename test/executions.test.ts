@@ -1,0 +1,502 @@
+import { randomUUID } from 'node:crypto'
+import t from 'tap'
+import { deriveKey, executionToken } from '../src/deliveries/signature.ts'
+import { build } from './setup.ts'
+import { refused, resultsOf } from './stage.ts'
+
+const start = '2030-01-15T09:00:00.000Z'
+const webhook = { name: 'backup', cron: '* * * * *', callback_url: 'http://127.0.0.1:9999/' }
+const worker = { name: 'report', cron: '* * * * *', worker: true }
+const once = { name: 'reminder', at: '2030-02-01T00:00:00Z', callback_url: 'http://127.0.0.1:9999/' }
+
+let shared: ReturnType<typeof build> | undefined
+
+/** One service for all tests, and an account for each. */
+const service = async () => {
+  shared ??= build(t, start)
+  const s = await shared
+  const { fn, clock, pool, register, as } = s
+  clock.set(start)
+  const account = await register()
+  const calls = as(account)
+  const { post } = calls
+  const cue = async (body: object = webhook): Promise<string> => {
+    const { id } = await post('/v1/cues', body)
+    if (!id) throw new Error('no cue was made')
+    return id
+  }
+  const fire = async (cue_id: string, body?: object): Promise<string> => (await post(`/v1/cues/${cue_id}/fire`, body)).id
+  const begin = () => fn.beginWaiting({ limit: 100 })
+  /** Fires the cue and records what its one attempt came to. */
+  const ran = async (cue_id: string, result = {}, body?: object): Promise<string> => {
+    const id = await fire(cue_id, body)
+    await fn.settleAttempts(
+      resultsOf(
+        (await begin()).filter(attempt => attempt.execution_id === id),
+        result,
+        clock.now()
+      )
+    )
+    return id
+  }
+  const set = (id: string, columns: string) => pool.query(`update cue.executions set ${columns} where id = $1`, [id])
+  /** The jobs of these executions, and those that ask for something on their behalf. */
+  const jobsOf = async (...ids: string[]) =>
+    (await pool.query(`select id, name from pgboss.job where id = any ($1) or data ->> 'execution_id' = any ($1::text[])`, [ids])).rows
+  return { ...s, ...calls, account, cue, fire, begin, ran, set, jobsOf }
+}
+
+t.test('a list shows executions in full, newest first', async t => {
+  const { get, cue, ran, fire, clock } = await service()
+  const id = await cue()
+  const first = await ran(id)
+  clock.advance('1 minute')
+  const second = await fire(id)
+  const list = await get('/v1/executions')
+  t.match(list, { total: 2, total_exact: true, limit: 20, offset: 0, has_more: false })
+  t.same(list.executions[1], {
+    id: first,
+    cue_id: id,
+    cue_name: 'backup',
+    scheduled_for: start,
+    status: 'success',
+    outcome_state: null,
+    outcome_success: null,
+    triggered_by: 'manual_fire',
+    replayed_from: null,
+    attempts: 1,
+    http_status: 200,
+    error_message: null,
+    started_at: start,
+    last_attempt_at: start,
+    delivered_at: start,
+    next_retry: null,
+    claimed_by_worker: null,
+    claimed_at: null,
+    last_heartbeat_at: null,
+    lease_expires_at: null,
+    outcome: null,
+    created_at: start,
+    updated_at: start
+  })
+  t.match(list.executions[0], { id: second, status: 'pending', attempts: 0, started_at: null })
+})
+
+t.test('an execution shows its payload, the answer and its attempts', async t => {
+  const { get, cue, ran, begin, fn, clock } = await service()
+  const id = await ran(await cue({ ...webhook, payload: { n: 1 }, retry: { max_attempts: 2, backoff_minutes: [1] } }), refused)
+  const { next_retry } = await get(`/v1/executions/${id}`)
+  t.ok(Date.parse(next_retry) >= Date.parse(start) + 60_000)
+  clock.advance('2 minutes')
+  await fn.settleAttempts(resultsOf(await begin(), { body: '{"fine": true}' }, clock.now()))
+  const second = clock.now().toISOString()
+  const execution = await get(`/v1/executions/${id}`)
+  t.match(execution, { id, status: 'success', attempts: 2, payload: { n: 1 }, response_body: '{"fine": true}', next_retry: null })
+  const attempt = { http_status: 500, duration_ms: 5, worker_id: null }
+  t.same(execution.attempt_log, [
+    { ...attempt, attempt: 1, result: 'failed', error: refused.error, started_at: start, finished_at: '2030-01-15T09:00:00.005Z' },
+    {
+      ...attempt,
+      attempt: 2,
+      result: 'success',
+      error: null,
+      http_status: 200,
+      started_at: second,
+      finished_at: second.replace('.000', '.005')
+    }
+  ])
+})
+
+t.test('payloads, metadata and artifacts come back to the last digit, with their nulls', async t => {
+  const { app, account, cue, fire, set, call } = await service()
+  const payload = '{"big": 123456789012345678901234567890, "float": 1.0, "none": null}'
+  const id = await fire(await cue(), { payload_override: { replaced: true }, merge_strategy: 'replace' })
+  await set(
+    id,
+    `payload = '${payload}', outcome_success = true, outcome_recorded_at = created_at, outcome_state = 'reported_success', result = 'done',
+     metadata = '${payload}', artifacts = '[{"id": 98765432109876543210, "url": null}]'`
+  )
+  for (const path of [`/v1/executions/${id}`, '/v1/executions']) {
+    const answer = await app.inject({ url: path, headers: { authorization: `Bearer ${account.api_key}` } })
+    t.match(answer.body, '123456789012345678901234567890')
+    t.match(answer.body, '[{"id":98765432109876543210,"url":null}]')
+    t.match(answer.body, '"none":null')
+  }
+  t.match((await call('GET', `/v1/executions/${id}`)).body.outcome, { success: true, result: 'done', recorded_at: start })
+})
+
+t.test('an outcome holds what was reported, and nothing else', async t => {
+  const { get, cue, fire, set } = await service()
+  const id = await fire(await cue())
+  t.equal((await get(`/v1/executions/${id}`)).outcome, null)
+  await set(id, `outcome_success = false, outcome_recorded_at = created_at, outcome_state = 'reported_failure', error = 'disk full'`)
+  const execution = await get(`/v1/executions/${id}`)
+  t.same(execution.outcome, { success: false, error: 'disk full', recorded_at: start })
+  t.match(execution, { outcome_state: 'reported_failure', outcome_success: false })
+})
+
+// Each filter, with a column that makes one of two executions match.
+const filters: [query: string, columns: string | null][] = [
+  ['status=missed', `status = 'missed', ended_at = now(), attempt_due_at = null`],
+  ['status=retry_ready', `status = 'retry_ready', started_at = now()`],
+  ['status=delivering', `status = 'delivering', started_at = now(), attempt_due_at = null, flight_id = 1`],
+  ['outcome_state=unknown', `outcome_state = 'unknown'`],
+  ['outcome_state=verified_success', `outcome_state = 'verified_success', outcome_success = true, outcome_recorded_at = now()`],
+  ['result_type=pull_request', `result_type = 'pull_request'`],
+  ['has_evidence=true', `external_id = 'x'`],
+  ['has_evidence=true', `result_url = 'https://example.com'`],
+  ['has_evidence=true', `result_ref = 'x'`],
+  ['has_evidence=true', `artifacts = '[]'`],
+  ['triggered_by=replay', `triggered_by = 'replay'`],
+  ['triggered_by=schedule', `triggered_by = 'schedule'`],
+  ['worker_id=host-1', `claimed_by_worker = 'host-1'`],
+  ['since=2030-01-15T09:30:00Z', null],
+  ['since=2030-01-15T10:30:00%2B01:00', null]
+]
+t.test('each filter finds what matches, and counts it', async t => {
+  const { get, cue, fire, set, clock, pool, account } = await service()
+  const id = await cue()
+  for (const [query, columns] of filters) {
+    await pool.query('delete from cue.executions where account_id = $1', [account.id])
+    await pool.query('delete from cue.fires where account_id = $1', [account.id])
+    await fire(id)
+    if (columns === null) clock.advance('30 minutes')
+    const match = await fire(id)
+    if (columns !== null) await set(match, columns)
+    else t.equal(clock.now().toISOString(), '2030-01-15T09:30:00.000Z')
+    const list = await get(`/v1/executions?${query}`)
+    t.same(
+      list.executions.map((execution: { id: string }) => execution.id),
+      [match],
+      query
+    )
+    t.match(list, { total: 1, has_more: false }, query)
+    clock.set(start)
+  }
+  t.equal((await get('/v1/executions?has_evidence=false')).total, 2)
+})
+
+t.test('since is inclusive and until is not; both are about created_at', async t => {
+  const { get, cue, fire, clock } = await service()
+  const id = await cue()
+  const made: string[] = []
+  for (let i = 0; i < 3; i++) {
+    made.push(await fire(id))
+    clock.advance('1 second')
+  }
+  const ids = async (query: string) => (await get(`/v1/executions?${query}`)).executions.map((execution: { id: string }) => execution.id)
+  t.same(await ids('since=2030-01-15T09:00:01Z'), [made[2], made[1]])
+  t.same(await ids('since=2030-01-15T09:00:01.001Z'), [made[2]])
+  t.same(await ids('until=2030-01-15T09:00:01Z'), [made[0]])
+  t.same(await ids('until=2030-01-15T09:00:01.001Z'), [made[1], made[0]])
+  t.same(await ids('since=2030-01-15T09:00:01Z&until=2030-01-15T09:00:02Z'), [made[1]])
+  t.same(await ids('since=2031-01-01T00:00:00Z'), [])
+  t.same(await ids('until=1969-01-01T00:00:00Z'), [])
+  t.same(await ids('since=0001-01-01T00:00:00Z&until=9999-12-31T23:59:59Z'), made.toReversed())
+})
+
+t.test('filters go together', async t => {
+  const { get, cue, ran } = await service()
+  const [a, b] = [await cue(), await cue()]
+  const id = await ran(a, { ...refused, gone: true })
+  await ran(a)
+  await ran(b, { ...refused, gone: true })
+  t.match(await get(`/v1/executions?cue_id=${a}&status=failed&triggered_by=manual_fire`), { total: 1, executions: [{ id }] })
+  t.match(await get(`/v1/executions?cue_id=${a}&status=failed&triggered_by=schedule`), { total: 0, executions: [] })
+})
+
+t.test('a value that a filter cannot take is refused', async t => {
+  const { call } = await service()
+  for (const query of [
+    'status=done',
+    'status=',
+    'outcome_state=success',
+    'triggered_by=hand',
+    'has_evidence=maybe',
+    'since=yesterday',
+    'since=2030-01-15T09:00:00',
+    'until=2030-13-01T00:00:00Z',
+    'limit=0',
+    'limit=101',
+    'limit=x',
+    'offset=-1',
+    'offset=1.5',
+    'status=failed&status=missed'
+  ]) {
+    const { status, body } = await call('GET', `/v1/executions?${query}`)
+    t.equal(status, 422, query)
+    t.match(body, { error: { code: 'validation_error' }, detail: [{ loc: ['query'] }] }, query)
+  }
+})
+
+t.test('the executions of a cue that is unknown, foreign or no cue at all are none', async t => {
+  const { get, as, register, cue, fire } = await service()
+  const id = await cue()
+  await fire(id)
+  t.equal((await get(`/v1/executions?cue_id=${id}`)).total, 1)
+  const other = as(await register())
+  for (const cue_id of [id, 'cue_000000000000', 'x', '', '%2F', '\u{1f600}']) {
+    t.same(await other.get(`/v1/executions?cue_id=${encodeURIComponent(cue_id)}`), {
+      executions: [],
+      total: 0,
+      total_exact: true,
+      limit: 20,
+      offset: 0,
+      has_more: false
+    })
+  }
+  t.equal((await other.get('/v1/executions')).total, 0)
+})
+
+t.test('pages fit together, and has_more is exact', async t => {
+  const { get, cue, fire } = await service()
+  const id = await cue()
+  const made: string[] = []
+  for (let i = 0; i < 5; i++) made.push(await fire(id))
+  const all = (await get('/v1/executions')).executions.map((execution: { id: string }) => execution.id)
+  t.same(new Set(all), new Set(made))
+  for (const [limit, offset, count, has_more] of [
+    [2, 0, 2, true],
+    [2, 2, 2, true],
+    [2, 3, 2, false],
+    [2, 4, 1, false],
+    [5, 0, 5, false],
+    [4, 0, 4, true],
+    [2, 5, 0, false],
+    [2, 9, 0, false]
+  ] as const) {
+    for (const filter of ['', `&cue_id=${id}`, '&status=pending']) {
+      const page = await get(`/v1/executions?limit=${limit}&offset=${offset}${filter}`)
+      t.same(
+        page.executions.map((execution: { id: string }) => execution.id),
+        all.slice(offset, offset + count)
+      )
+      t.match(page, { total: 5, total_exact: true, limit, offset, has_more })
+    }
+  }
+})
+
+t.test('totals are exact to 10,000, has_more beyond', async t => {
+  const { get, cue, pool, account } = await service()
+  const id = await cue()
+  const add = (count: number) =>
+    pool.query(
+      `insert into cue.executions (id, account_id, cue_id, transport, status, triggered_by, scheduled_for, payload, started_at, ended_at, created_at, updated_at)
+       select cue.uuid_v7($4), $1, $2, 'webhook', 'success', 'schedule', $4, '{}', $4, $4, $4, $4 from generate_series(1, $3)`,
+      [account.id, id, count, start]
+    )
+  await add(10_000)
+  for (const filter of ['', `cue_id=${id}`, 'status=success']) {
+    t.match(await get(`/v1/executions?${filter}`), { total: 10_000, total_exact: true, has_more: true }, filter)
+    t.match(await get(`/v1/executions?${filter}&offset=9980`), { total: 10_000, total_exact: true, has_more: false }, filter)
+  }
+  await add(30)
+  for (const filter of ['', `cue_id=${id}`, 'status=success']) {
+    t.match(await get(`/v1/executions?${filter}`), { total: 10_000, total_exact: false, has_more: true }, filter)
+    t.match(await get(`/v1/executions?${filter}&offset=10000`), { total: 10_000, total_exact: false, has_more: true }, filter)
+    t.match(await get(`/v1/executions?${filter}&offset=10010`), { total: 10_000, total_exact: false, has_more: false }, filter)
+    t.match(
+      await get(`/v1/executions?${filter}&offset=20000`),
+      { executions: [], total: 10_000, total_exact: false, has_more: false },
+      filter
+    )
+  }
+})
+
+t.test('the executions of a deleted cue vanish at once, everywhere', async t => {
+  const { get, call, del, cue, ran, fire } = await service()
+  const [gone, kept] = [await cue(), await cue()]
+  const id = await ran(gone, { ...refused, gone: true })
+  const other = await fire(kept)
+  await del(`/v1/cues/${gone}`)
+  t.match(await get('/v1/executions'), { total: 1, has_more: false, executions: [{ id: other }] })
+  t.match(await get(`/v1/executions?cue_id=${gone}`), { total: 0, executions: [] })
+  t.match(await get('/v1/executions?status=failed'), { total: 0, executions: [] })
+  for (const [method, path] of [
+    ['GET', ''],
+    ['POST', '/replay'],
+    ['POST', '/cancel']
+  ] as const) {
+    t.match(await call(method, `/v1/executions/${id}${path}`), { status: 404, body: { error: { code: 'execution_not_found' } } })
+  }
+})
+
+t.test('ids that are unknown, foreign or no UUID are all not found', async t => {
+  const { call, as, register, cue, ran } = await service()
+  const id = await ran(await cue())
+  t.equal((await call('GET', `/v1/executions/${id.toUpperCase()}`)).status, 200)
+  const other = as(await register())
+  for (const one of [
+    id,
+    randomUUID(),
+    '00000000-0000-0000-0000-000000000000',
+    'x',
+    `${id}0`,
+    id.slice(1),
+    `{${id}}`,
+    "'; --",
+    'x'.repeat(3000)
+  ]) {
+    for (const [method, path] of [
+      ['GET', ''],
+      ['POST', '/replay'],
+      ['POST', '/cancel']
+    ] as const) {
+      const { status, body } = await other.call(method, `/v1/executions/${encodeURIComponent(one)}${path}`)
+      t.match(
+        { status, body },
+        { status: 404, body: { error: { code: 'execution_not_found', status: 404 } } },
+        `${method} ${one.slice(0, 50)}`
+      )
+    }
+  }
+})
+
+t.test("a key needs the scope of the call; an execution's token reads that execution", async t => {
+  const { post, as, cue, ran, account, config } = await service()
+  const id = await ran(await cue())
+  const other = await ran(await cue())
+  const statuses = async (api_key: string, one: string) => {
+    const { call } = as({ ...account, api_key })
+    const calls = [
+      ['GET', '/v1/executions'],
+      ['GET', `/v1/executions/${one}`],
+      ['POST', `/v1/executions/${one}/replay`],
+      ['POST', `/v1/executions/${one}/cancel`]
+    ]
+    return Promise.all(calls.map(async ([method, path]) => (await call(method!, path!)).status))
+  }
+  const key = async (scope: string): Promise<string> => (await post('/v1/auth/keys', { label: scope, scopes: [scope] })).api_key
+  t.same(await statuses(await key('read'), id), [200, 403, 403, 403])
+  t.same(await statuses(await key('worker'), id), [403, 200, 403, 403])
+  t.same(await statuses(await key('write'), id), [403, 403, 200, 409])
+  const token = executionToken(deriveKey(config.sessionSecret, 'execution-token'), id)
+  t.equal((await statuses(token, id))[1], 200)
+  t.not((await statuses(token, other))[1], 200)
+  t.not((await statuses(token, id))[2], 200)
+})
+
+// Replay ------------------------------------------------------------------------------------------------------------------------------
+
+t.test('a replay is a new execution with the payload of the original, which stays as it was', async t => {
+  const { get, call, cue, ran, patch, clock } = await service()
+  const cue_id = await cue({ ...webhook, payload: { from: 'the cue', both: 1 } })
+  const id = await ran(cue_id, {}, { payload_override: { from: 'the fire' } })
+  const before = await get(`/v1/executions/${id}`)
+  await patch(`/v1/cues/${cue_id}`, { payload: { changed: true } })
+  clock.advance('1 hour')
+  const { status, body } = await call('POST', `/v1/executions/${id}/replay`)
+  t.equal(status, 200)
+  t.same(body, {
+    id: body.id,
+    execution_id: body.id,
+    cue_id,
+    scheduled_for: clock.now().toISOString(),
+    status: 'pending',
+    triggered_by: 'replay',
+    replayed_from: id
+  })
+  t.match(await get(`/v1/executions/${body.id}`), {
+    payload: { from: 'the fire', both: 1 },
+    triggered_by: 'replay',
+    replayed_from: id,
+    attempts: 0
+  })
+  t.same(await get(`/v1/executions/${id}`), before)
+  t.match(await get(`/v1/cues/${cue_id}`), { run_count: 2, fired_count: 0, last_run: clock.now().toISOString() })
+})
+
+const allStatuses: [status: string, columns: string, ended: boolean][] = [
+  ['pending', ``, false],
+  ['delivering', `started_at = now(), attempt_due_at = null, flight_id = 1`, false],
+  ['success', `started_at = now(), attempt_due_at = null, ended_at = now()`, true],
+  ['failed', `attempt_due_at = null, ended_at = now()`, true],
+  ['retrying', `started_at = now()`, false],
+  ['retry_ready', `started_at = now()`, false],
+  ['missed', `attempt_due_at = null, ended_at = now()`, true],
+  ['pending_outcome', `started_at = now(), attempt_due_at = null, outcome_deadline_at = now()`, false],
+  ['outcome_timeout', `started_at = now(), attempt_due_at = null, ended_at = now()`, true]
+]
+for (const [status, columns, ended] of allStatuses) {
+  t.test(`an execution that is ${status} ${ended ? 'can' : 'cannot'} be replayed`, async t => {
+    const { call, cue, fire, set, get, jobsOf } = await service()
+    const id = await fire(await cue())
+    await set(id, `status = '${status}'${columns && `, ${columns}`}`)
+    const answer = await call('POST', `/v1/executions/${id}/replay`)
+    t.match(
+      answer,
+      ended ? { status: 200, body: { replayed_from: id } } : { status: 409, body: { error: { code: 'execution_in_flight' } } }
+    )
+    t.equal((await get('/v1/executions')).total, ended ? 2 : 1)
+    t.equal((await jobsOf(answer.body.id)).length, ended ? 1 : 0)
+  })
+
+  const cancellable = ['pending', 'retrying', 'retry_ready'].includes(status)
+  t.test(`an execution that is ${status} ${cancellable ? 'can' : 'cannot'} be cancelled`, async t => {
+    const { call, cue, fire, set, get, jobsOf, clock } = await service()
+    const id = await fire(await cue({ ...webhook, on_failure: { email: true, webhook: null, pause: true } }))
+    await set(id, `status = '${status}'${columns && `, ${columns}`}`)
+    clock.advance('1 minute')
+    const answer = await call('POST', `/v1/executions/${id}/cancel`)
+    if (!cancellable) {
+      t.match(answer, { status: 409, body: { error: { code: 'invalid_state' } } })
+      t.match(await get(`/v1/executions/${id}`), { status, error_message: null })
+      return
+    }
+    t.match(answer, { status: 200, body: { id, status: 'failed', error_message: 'cancelled' } })
+    t.same(Object.keys(answer.body), ['id', 'status', 'error_message'])
+    t.match(await get(`/v1/executions/${id}`), { status: 'failed', error_message: 'cancelled', updated_at: clock.now().toISOString() })
+    t.same(await jobsOf(id), [], 'neither its own job nor on_failure')
+    t.match(await get(`/v1/cues/${(await get(`/v1/executions/${id}`)).cue_id}`), { status: 'active' })
+    t.match(await call('POST', `/v1/executions/${id}/cancel`), { status: 409 })
+  })
+}
+
+t.test("a replay of a worker's execution becomes claimable", async t => {
+  const { call, cue, fire, pool } = await service()
+  const id = await fire(await cue(worker))
+  await call('POST', `/v1/executions/${id}/cancel`)
+  const { body } = await call('POST', `/v1/executions/${id}/replay`)
+  const { rows } = await pool.query('select transport, status, claimable_at from cue.executions where id = $1', [body.id])
+  t.same(rows, [{ transport: 'worker', status: 'pending', claimable_at: new Date(start) }])
+})
+
+t.test('a replay counts against the plan, and past the day of grace it is refused', async t => {
+  const { call, cue, ran, pool, account } = await service()
+  const id = await ran(await cue())
+  const used = async () => (await pool.query('select cue.executions_used($1, $2) as n', [account.id, start])).rows[0].n
+  const before = await used()
+  await call('POST', `/v1/executions/${id}/replay`)
+  t.equal(await used(), before + 1)
+  await pool.query(`update cue.accounts set limit_reached_at = '2030-01-14T08:00:00Z' where id = $1`, [account.id])
+  await pool.query(`update cue.usage_counters set executions = 300 where account_id = $1`, [account.id])
+  t.match(await call('POST', `/v1/executions/${id}/replay`), { status: 403, body: { error: { code: 'execution_limit_exceeded' } } })
+  t.equal(await used(), 300)
+})
+
+t.test("a deferred execution and a worker's can be cancelled before they begin", async t => {
+  const { call, cue, fire, begin, clock, pool } = await service()
+  const deferred = await fire(await cue(), { send_at: '2030-01-15T10:00:00Z' })
+  const waiting = await fire(await cue(worker))
+  t.equal((await call('POST', `/v1/executions/${deferred}/cancel`)).status, 200)
+  t.equal((await call('POST', `/v1/executions/${waiting}/cancel`)).status, 200)
+  clock.advance('2 hours')
+  t.notOk((await begin()).some(attempt => attempt.execution_id === deferred))
+  const { rows } = await pool.query('select attempt_due_at, claimable_at from cue.executions where id = any ($1)', [[deferred, waiting]])
+  t.same(rows, Array(2).fill({ attempt_due_at: null, claimable_at: null }))
+})
+
+t.test('cancelling the execution of a one-time cue fails the cue, whose slot then runs no more', async t => {
+  const { call, cue, fire, get } = await service()
+  const cue_id = await cue(once)
+  const id = await fire(cue_id)
+  t.equal((await call('POST', `/v1/executions/${id}/cancel`)).status, 200)
+  t.match(await get(`/v1/cues/${cue_id}`), { status: 'failed', next_run: null })
+})
+
+t.test('a cancelled execution can be replayed', async t => {
+  const { call, cue, fire } = await service()
+  const id = await fire(await cue())
+  await call('POST', `/v1/executions/${id}/cancel`)
+  t.match(await call('POST', `/v1/executions/${id}/replay`), { status: 200 })
+})
