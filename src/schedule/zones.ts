@@ -54,12 +54,16 @@ export type Zone = (second: number) => Segment
 const chunkSeconds = 2 ** 27
 const chunksKept = 64
 const zonesKept = 1000
+// Each holds some 100 KB that the garbage collector does not see.
+const readersKept = 50
 // Samples this far apart see every change: none on record was taken back sooner than after 7 days less an hour (Brazil, October 2000).
 const stride = 4 * 86_400
 // Before this every zone keeps its local mean time, and Intl would answer with years of two calendars.
 const dawn = Date.UTC(1800, 0, 1) / 1000
 
-const offsetReader = (timeZone: string) => {
+type OffsetReader = (instant: number) => number
+
+const makeOffsetReader = (timeZone: string): OffsetReader => {
   const format = new Intl.DateTimeFormat('en-US', {
     timeZone,
     hourCycle: 'h23',
@@ -78,6 +82,18 @@ const offsetReader = (timeZone: string) => {
       .map(Number) as [number, number, number, number, number, number]
     return Date.UTC(year, month - 1, day, hour, minute, sec) / 1000 - second
   }
+}
+
+const offsetReaders = new Map<string, OffsetReader>()
+
+const offsetReader = (timeZone: string): OffsetReader => {
+  let reader = offsetReaders.get(timeZone)
+  if (!reader) {
+    reader = makeOffsetReader(timeZone)
+    if (offsetReaders.size >= readersKept) offsetReaders.clear()
+    offsetReaders.set(timeZone, reader)
+  }
+  return reader
 }
 
 const makeChunk = (timeZone: string, start: number, end: number): Segment[] => {
@@ -128,7 +144,7 @@ const zones = new Map<string, Zone>()
 export const zoneOf = (timeZone: string): Zone => {
   let zone = zones.get(timeZone)
   if (!zone) {
-    new Intl.DateTimeFormat('en-US', { timeZone })
+    offsetReader(timeZone)
     if (zones.size >= zonesKept) zones.clear()
     zone = makeZone(timeZone)
     zones.set(timeZone, zone)
