@@ -3031,7 +3031,7 @@ comment on function cue.run_on_failure(cue.executions,cue.cues,timestamp with ti
 grant execute on function cue.run_on_failure(cue.executions,cue.cues,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.service_health(p_now timestamp with time zone DEFAULT now())
- RETURNS TABLE(last_seen_at timestamp with time zone, lateness_ms integer, replicas integer, pending integer, retrying integer, delivering integer, pending_worker integer, oldest_pending_at timestamp with time zone)
+ RETURNS TABLE(last_seen_at timestamp with time zone, lateness_ms integer, replicas integer, pending integer, retrying integer, delivering integer, pending_worker integer, oldest_pending_at timestamp with time zone, active_workers integer, last_heartbeat timestamp with time zone)
  LANGUAGE sql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
@@ -3045,16 +3045,20 @@ AS $function$
   engines as (
     select max(n.last_seen_at) as last_seen_at, max(n.lateness_ms) filter (where n.last_seen_at > p_now - interval '15 seconds') as lateness_ms,
            count(*) filter (where n.last_seen_at > p_now - interval '15 seconds') as replicas
-      from cue.engines n)
+      from cue.engines n),
+  workers as (
+    select count(*) filter (where w.last_heartbeat > p_now - interval '3 minutes') as active, max(w.last_heartbeat) as last_heartbeat
+      from cue.workers w)
   select n.last_seen_at, n.lateness_ms, n.replicas::int,
          (select count(*) from due)::int + (select count(*) from waiting where attempts = 0 and attempt_due_at <= p_now)::int,
          (select count(*) from waiting where attempts > 0)::int,
          (select coalesce(sum(cardinality(execution_ids)), 0) from cue.flights)::int + (select count(*) from leased)::int,
          (select count(*) from claimable)::int,
-         least((select min(next_run) from due), (select min(attempt_due_at) from waiting where attempt_due_at <= p_now))
-    from engines n
+         least((select min(next_run) from due), (select min(attempt_due_at) from waiting where attempt_due_at <= p_now)),
+         w.active::int, w.last_heartbeat
+    from engines n, workers w
 $function$;
-comment on function cue.service_health(timestamp with time zone) is 'Engines seen in the last 15 seconds, and what waits, counted to 10,000. delivering counts flights as they were begun, and claims.';
+comment on function cue.service_health(timestamp with time zone) is 'Engines seen in the last 15 seconds, workers in the last three minutes, and what waits, counted to 10,000. delivering counts flights as they were begun, and claims.';
 grant execute on function cue.service_health(timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.set_plans(p_plans jsonb)
