@@ -32,10 +32,7 @@ export default fp(
 
     app.addHook('onRequest', async (request, reply) => {
       const { scope, exempt, executionToken } = request.routeOptions.config
-      if (exempt || request.method === 'OPTIONS') {
-        reply.headers({ 'x-ratelimit-limit': 60, 'x-ratelimit-remaining': 60 })
-        return
-      }
+      if (exempt || request.method === 'OPTIONS') return
       const { execution_id = null } = request.params as { execution_id?: string }
       const admitted = await admit({
         authorization: request.headers.authorization,

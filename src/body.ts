@@ -26,6 +26,8 @@ export default fp(
 
 const parse = (request: FastifyRequest, body: Buffer): unknown => {
   if (!body.length || request.is404) return undefined
+  const { 'content-encoding': encoding = 'identity' } = request.headers
+  if (encoding !== 'identity') throw new ApiError('validation_error', 'Send the body uncompressed.', { status: 415 })
   const schema = request.routeOptions.schema?.body as Schema | undefined
   try {
     return readJson(body, schema ? freeMembers(schema) : [])

@@ -29,6 +29,11 @@ const tags = {
   service: 'Health, the echo buffer and this description.'
 }
 
+const description = `A scheduling service for automated agents. Delivery is at least once: deduplicate by X-Service-Execution-Id.
+
+Every answer carries X-Request-Id (yours, if it has 8 to 64 of A-Z, a-z, 0-9, _ . : -), X-RateLimit-Limit and X-RateLimit-Remaining, and
+X-RateLimit-Reset, in epoch seconds, if it was counted. Refusals have one form; \`code\` is for programs, and 429 and 503 carry Retry-After.`
+
 const error = { $ref: 'Error#' }
 const document = Type.Object({}, { additionalProperties: true })
 const others: Record<string, string> = { '4xx': 'Any other refusal.', '5xx': 'The service cannot answer. Nothing was changed.' }
@@ -45,7 +50,7 @@ export default fp(
         info: {
           title: 'pgcue',
           version: '1.0.0',
-          description: 'A scheduling service for automated agents. Delivery is at least once: deduplicate by X-Service-Execution-Id.'
+          description
         },
         servers: [{ url: '/' }],
         tags: Object.entries(tags).map(([name, description]) => ({ name, description })),

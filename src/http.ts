@@ -33,10 +33,13 @@ export const serverOptions = (patience: Patience = { headers: 20_000, request: 6
     return503OnClosing: false,
     clientErrorHandler: refuseSocket,
     frameworkErrors: (error: FastifyError, request: FastifyRequest, reply: FastifyReply) => {
-      reply.header('x-request-id', request.id)
+      reply.headers({ 'x-request-id': request.id, ...uncounted })
       refuse(toApiError(error), reply)
     }
   }) satisfies FastifyHttpOptions<Server>
+
+/** What is not counted against a limit says so; the auth hook overwrites it for what is. */
+const uncounted = { 'x-ratelimit-limit': '60', 'x-ratelimit-remaining': '60' }
 
 /** Options of the logger that `build` makes. Lines carry no headers, bodies or query strings, and of errors only what a developer needs. */
 export const loggerOptions = (level: string, stream?: { write: (line: string) => void }) => ({
@@ -59,7 +62,10 @@ const serializeError = (error: Loggable): Logged => ({
   cause: error.cause instanceof Error ? serializeError(error.cause) : undefined
 })
 
-const refuse = (error: ApiError, reply: FastifyReply) => reply.code(error.statusCode).headers(error.headers).send(error.toJSON())
+const refuse = (error: ApiError, reply: FastifyReply) => {
+  if (error.statusCode === 401) reply.header('www-authenticate', 'Bearer')
+  return reply.code(error.statusCode).headers(error.headers).send(error.toJSON())
+}
 
 export default fp(
   async (app: FastifyInstance) => {
@@ -76,7 +82,7 @@ export default fp(
     })
 
     app.addHook('onRequest', async (request, reply) => {
-      reply.headers({ 'x-request-id': request.id, 'x-content-type-options': 'nosniff', 'cache-control': 'no-store' })
+      reply.headers({ 'x-request-id': request.id, 'x-content-type-options': 'nosniff', 'cache-control': 'no-store', ...uncounted })
       if (corsOrigins.length) reply.headers({ vary: 'Origin' })
       const { origin } = request.headers
       if (origin && corsOrigins.includes(origin)) {
@@ -145,13 +151,20 @@ const patternOf = (url: string) =>
 /** The connections on which no request is under way. Node counts only those as idle that have had one, and would wait for the others. */
 const waitingConnections = (server: Server): Set<Socket> => {
   const waiting = new Set<Socket>()
+  const underWay = new WeakMap<Socket, number>()
+  const count = (socket: Socket, by: 1 | -1) => {
+    const requests = (underWay.get(socket) ?? 0) + by
+    underWay.set(socket, requests)
+    if (requests > 0 || socket.destroyed) waiting.delete(socket)
+    else waiting.add(socket)
+  }
   server.on('connection', socket => {
     waiting.add(socket)
     socket.on('close', () => waiting.delete(socket))
   })
   server.on('request', ({ socket }, response) => {
-    waiting.delete(socket)
-    response.on('close', () => socket.destroyed || waiting.add(socket))
+    count(socket, 1)
+    response.on('close', () => count(socket, -1))
   })
   return waiting
 }
@@ -167,6 +180,7 @@ function refuseSocket(error: NodeJS.ErrnoException, socket: Socket & { _httpMess
       'Content-Type: application/json; charset=utf-8',
       `Content-Length: ${Buffer.byteLength(body)}`,
       `X-Request-Id: ${randomUUID()}`,
+      ...Object.entries(uncounted).map(([name, value]) => `${name}: ${value}`),
       'Connection: close'
     ]
     socket.write(`${head.join('\r\n')}\r\n\r\n${body}`)

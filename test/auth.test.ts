@@ -18,7 +18,7 @@ t.test('a caller is known by key and scope', async t => {
   app.get('/own', { config: { scope: 'any' } }, async ({ caller }) => caller)
   app.get('/account', { config: { scope: 'account' } }, async ({ caller }) => caller)
   t.match(await as(account).get('/own'), { account_id: account.id, actor: /^key:/, ip: '127.0.0.1' })
-  t.match(await as(null).call('GET', '/own'), error('not_authenticated', 401))
+  t.match(await as(null).call('GET', '/own'), { ...error('not_authenticated', 401), headers: { 'www-authenticate': 'Bearer' } })
   const bearer = (authorization: string) => as(null).call('GET', '/own', undefined, { authorization })
   for (const wrong of ['', 'Bearer', 'Bearer x', 'Basic YTpi', account.api_key, 'Bearer eyJhbGciOiJIUzI1NiJ9.e30.x']) {
     t.match(await bearer(wrong), error('not_authenticated', 401), wrong)

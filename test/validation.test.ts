@@ -282,6 +282,7 @@ t.test('bodies are JSON, whatever kind of it, and a body of no type is taken for
   ]) {
     t.match(await call('{"a": 1}', { headers: { 'content-type': type } }), { status: 415, error: { code: 'validation_error' } }, type)
   }
+  t.match(await call('{"a": 1}', { headers: { 'content-encoding': 'gzip' } }), { status: 415, error: { message: /uncompressed/ } })
   for (const type of ['application/json', 'text/plain', 'application/x-www-form-urlencoded']) {
     const answer = await app.inject({ method: 'POST', url: '/none', headers: { 'content-type': type } })
     t.equal(answer.statusCode, 200, `${type}, but no body`)
