@@ -17,32 +17,40 @@ begin
 end $$;
 comment on function cue.start_grace is 'Begins the day of grace after the monthly limit.';
 
--- Folds what takers have counted into slot 0 and starts the grace of accounts that reached their limit. Rows that a taker holds wait for
--- the next time.
+-- Folds what takers have counted into slot 0 and starts the grace of accounts that reached their limit. Nobody waits for this but a taker
+-- whose own row is just folded, and this waits for nobody: rows and accounts that others hold are left to the next time. Returns the
+-- accounts folded.
 create or replace function cue.fold_usage(p_now timestamptz default now()) returns int
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   a cue.accounts;
-  r record;
-  v_count int := 0;
+  v_reached uuid[];
+  v_count int;
 begin
   if not pg_try_advisory_xact_lock(hashtext('cue.fold_usage')) then return 0; end if;
-  for r in select distinct account_id from cue.usage_counters where slot <> 0 order by account_id loop
-    select * into a from cue.accounts where id = r.account_id for no key update skip locked;
-    continue when not found;
-    with held as (
-      select month, slot from cue.usage_counters where account_id = r.account_id and slot <> 0 for update skip locked),
-    gone as (
-      delete from cue.usage_counters u using held
-       where u.account_id = r.account_id and u.month = held.month and u.slot = held.slot returning u.month, u.executions)
-    insert into cue.usage_counters as u (account_id, month, slot, executions)
-    select r.account_id, month, 0, sum(executions) from gone group by month
-    on conflict (account_id, month, slot) do update set executions = u.executions + excluded.executions;
-    if cue.executions_used(a.id, p_now) >= (select executions_per_month from cue.plans where plan = a.plan) then
-      perform cue.start_grace(a, p_now);
-    end if;
-    v_count := v_count + 1;
+  v_reached := array(
+    select c.id from (select distinct u.account_id from cue.usage_counters u where u.slot <> 0) u
+      join cue.accounts c on c.id = u.account_id join cue.plans p on p.plan = c.plan
+     where (c.limit_reached_at is null or cue.usage_month(c.limit_reached_at) < cue.usage_month(p_now))
+       and cue.executions_used(c.id, p_now) >= p.executions_per_month);
+  for a in select * from cue.accounts where id = any (v_reached) order by id for no key update skip locked loop
+    perform cue.start_grace(a, p_now);
+    v_reached := array_remove(v_reached, a.id);
   end loop;
+  -- Those whose grace could not be started keep their rows, so that they are looked at again.
+  with held as (
+    select u.account_id, u.month, u.slot from cue.usage_counters u join cue.accounts c on c.id = u.account_id
+     where u.slot <> 0 and u.account_id <> all (v_reached)
+       for update of u skip locked for key share of c skip locked),
+  gone as (
+    delete from cue.usage_counters u using held
+     where u.account_id = held.account_id and u.month = held.month and u.slot = held.slot
+    returning u.account_id, u.month, u.executions),
+  folded as (
+    insert into cue.usage_counters as u (account_id, month, slot, executions)
+    select account_id, month, 0, sum(executions) from gone group by account_id, month
+    on conflict (account_id, month, slot) do update set executions = u.executions + excluded.executions)
+  select count(distinct account_id) into v_count from gone;
   return v_count;
 end $$;
 comment on function cue.fold_usage is 'Sums up usage counters, and starts the grace of accounts at their limit.';
