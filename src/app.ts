@@ -19,6 +19,7 @@ import executions from './executions/routes.ts'
 import { createFunctions, type Functions } from './functions.ts'
 import health from './health/routes.ts'
 import http, { loggerOptions, type Patience, serverOptions } from './http.ts'
+import mcp from './mcp/routes.ts'
 import outcomes from './outcomes/routes.ts'
 import schedules from './schedule/routes.ts'
 import { validatorCompiler } from './validation.ts'
@@ -85,6 +86,7 @@ export const build = async ({ config, pool, rules, clock: fixed, logger, logStre
   await app.register(workers)
   await app.register(outcomes)
   await app.register(alerts)
+  await app.register(mcp)
   await app.register(accounts)
   return app
 }

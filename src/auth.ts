@@ -1,7 +1,7 @@
 /** Who is asking: every route says what it needs, and one SQL call per request checks key, scope and limits. */
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
-import { type Caller, createAdmission, refusals } from './accounts/admission.ts'
+import { type Caller, createAdmission, refusals, type Scope } from './accounts/admission.ts'
 import { ApiError, isAway } from './errors.ts'
 
 /** What a route says about its callers: one of `scope`, `public` (counted by address) and `exempt` (public, and not counted). */
@@ -16,6 +16,8 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** Null on public routes. Spread last into a function's arguments. */
     caller: Caller
+    /** What the caller's credential may do. */
+    scopes: readonly Scope[]
   }
 }
 
@@ -23,6 +25,7 @@ export default fp(
   async (app: FastifyInstance) => {
     const admit = createAdmission({ fn: app.fn, config: app.config, log: app.log })
     app.decorateRequest('caller', null as unknown as Caller)
+    app.decorateRequest('scopes', null as unknown as readonly Scope[])
 
     app.addHook('onRoute', ({ method, url, config = {} }) => {
       const said = [config.scope, config.public, config.exempt].filter(Boolean).length
@@ -49,6 +52,7 @@ export default fp(
       if (usage_warning) reply.header('x-service-usage-warning', 'approaching_limit')
       if (error) throw new ApiError(error, refusals[error], retry_after === null ? {} : { headers: { 'retry-after': String(retry_after) } })
       if (caller) request.caller = caller
+      request.scopes = admitted.scopes
     })
   },
   { name: 'auth' }

@@ -37,6 +37,8 @@ export type Admitted = {
   error: Refusal | null
   /** Null when refused, and on public routes. */
   caller: Caller | null
+  /** What the credential may do; empty without one. */
+  scopes: Scope[]
   /** `reset`, in epoch seconds, is when the oldest request leaves the window. */
   rate: { limit: number; remaining: number; reset: number }
   /** Seconds; set with `rate_limit_exceeded`. */
@@ -100,6 +102,7 @@ export const createAdmission = ({ fn, config, log }: Options) => {
     return {
       error: refusal,
       caller: refusal === null && account_id !== null && actor !== null ? { account_id, actor, ip: address } : null,
+      scopes: refusal === null ? (rest.scopes ?? []) : [],
       rate: { limit: rest.rate_limit, remaining: rest.rate_remaining, reset: rest.rate_reset },
       retry_after: rest.retry_after,
       usage_warning: rest.usage_warning

@@ -35,7 +35,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
   app.get(
     '/v1/auth/me',
     { config: { scope: 'any' }, schema: { tags, summary: 'Show the account and what it has used', response: { 200: schemas.Me } } },
-    async request => showAccount(app, request.caller.account_id)
+    async request => ({ ...(await showAccount(app, request.caller.account_id)), scopes: [...request.scopes] })
   )
 
   app.patch(
@@ -49,7 +49,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       const checked = url ? await app.rules.checkUrl(url) : null
       if (checked?.ok === false) throw new ApiError('invalid_alert_webhook_url', `alert_webhook_url: ${checked.reason}`)
       await app.fn.updateAccount({ changes: request.body, ...request.caller })
-      return showAccount(app, request.caller.account_id)
+      return { ...(await showAccount(app, request.caller.account_id)), scopes: [...request.scopes] }
     }
   )
 
@@ -73,9 +73,11 @@ const routes: FastifyPluginAsyncTypebox = async app => {
 
 export default routes
 
-const showAccount = async ({ db, fn }: Pick<App, 'db' | 'fn'>, account_id: string): Promise<Static<typeof schemas.Me>> => {
+type Shown = Omit<Static<typeof schemas.Me>, 'scopes'>
+
+const showAccount = async ({ db, fn }: Pick<App, 'db' | 'fn'>, account_id: string): Promise<Shown> => {
   const [account, used] = await Promise.all([
-    db.selectFrom('account_view').selectAll().where('id', '=', account_id).$castTo<Static<typeof schemas.Me>>().executeTakeFirst(),
+    db.selectFrom('account_view').selectAll().where('id', '=', account_id).$castTo<Shown>().executeTakeFirst(),
     fn.executionsUsed({ account_id })
   ])
   if (!account) throw new ApiError('invalid_api_key', refusals.invalid_api_key) // deleted since the key was checked

@@ -35,6 +35,7 @@ export const Me = Type.Object({
   memory_block_enabled: Type.Boolean(),
   alert_webhook_url: Nullable(Type.String()),
   webhook_authorization: Type.Enum([...authorizations]),
+  scopes: Type.Array(Type.String(), { description: 'What the credential of this request may do.' }),
   created_at: Timestamp
 })
 export const UpdateMe = Strict(

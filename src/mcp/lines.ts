@@ -1,0 +1,29 @@
+/** Things in a few words: an agent reads every token. */
+import type { Alert, Cue, Execution } from '../client/index.ts'
+
+export const cueLine = ({ id, name, status, transport, schedule, callback, next_run, run_count }: Cue) => ({
+  cue_id: id,
+  name,
+  status,
+  transport,
+  schedule,
+  ...(callback.url && { callback_url: callback.url }),
+  next_run,
+  run_count
+})
+
+export const executionLine = (execution: Execution) => {
+  const { id, cue_id, cue_name, status, outcome_state, scheduled_for, attempts, http_status, error_message } = execution
+  return { execution_id: id, cue_id, cue_name, status, outcome_state, scheduled_for, attempts, http_status, error_message }
+}
+
+export const alertLine = ({ id, cue_id, execution_id, alert_type, severity, message, acknowledged, created_at }: Alert) => ({
+  alert_id: id,
+  cue_id,
+  execution_id,
+  alert_type,
+  severity,
+  message,
+  acknowledged,
+  created_at
+})

@@ -1,0 +1,59 @@
+/** MCP over Streamable HTTP, without sessions: each request stands for itself, so any replica may answer it. */
+
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js'
+import type { FastifyInstance } from 'fastify'
+import { Type } from 'typebox'
+import { createClient } from '../client/index.ts'
+import { version } from '../config.ts'
+import { ErrorBody } from '../schemas.ts'
+import { createMcpServer } from './server.ts'
+
+const routes: FastifyPluginAsyncTypebox = async app => {
+  app.post(
+    '/mcp',
+    {
+      config: { scope: 'any' },
+      schema: {
+        tags: ['mcp'],
+        summary: 'Model Context Protocol, Streamable HTTP',
+        description: "Tools for cues, executions, alerts and usage, as the key's scopes allow. JSON-RPC in, JSON out; no sessions.",
+        body: Type.Unknown(),
+        response: { 200: Type.Unknown(), '4xx': ErrorBody }
+      }
+    },
+    async (request, reply) => {
+      const client = createClient({
+        baseUrl: 'http://pgcue.internal',
+        apiKey: request.headers.authorization?.replace(/^Bearer +/i, '').trim(),
+        fetch: within(app, request.ip),
+        retries: 0
+      })
+      const server = createMcpServer(client, request.scopes, version)
+      const transport = new StreamableHTTPServerTransport({ sessionIdGenerator: undefined, enableJsonResponse: true })
+      reply.raw.once('close', () => void server.close())
+      for (const [name, value] of Object.entries(reply.getHeaders())) if (value !== undefined) reply.raw.setHeader(name, value)
+      reply.hijack()
+      await server.connect(transport as never)
+      await transport.handleRequest(request.raw, reply.raw, request.body)
+    }
+  )
+}
+
+/** The client's calls go through this very service, with all its checks, and without a socket. */
+const within =
+  (app: FastifyInstance, remoteAddress: string): typeof fetch =>
+  async (input, init = {}) => {
+    const url = new URL(String(input))
+    const answer = await app.inject({
+      method: (init.method ?? 'GET') as 'GET',
+      url: url.pathname + url.search,
+      headers: Object.fromEntries(new Headers(init.headers)),
+      remoteAddress,
+      ...(init.body != null && { payload: init.body as string })
+    })
+    const headers = Object.entries(answer.headers).map(([name, value]) => [name, String(value)] as [string, string])
+    return new Response(answer.statusCode === 204 ? null : answer.body, { status: answer.statusCode, headers })
+  }
+
+export default routes

@@ -1,0 +1,47 @@
+/** An MCP server for one key: lists the tools that the key may use, and calls them. */
+import { Server } from '@modelcontextprotocol/sdk/server/index.js'
+import { CallToolRequestSchema, ListToolsRequestSchema } from '@modelcontextprotocol/sdk/types.js'
+import { Value } from 'typebox/value'
+import { type Client, PgcueError } from '../client/index.ts'
+import { type Tool, tools } from './tools.ts'
+
+const instructions =
+  'pgcue schedules tasks: a cue is a schedule with what to do, an execution is one run of it. Preview a schedule before creating a cue; after ' +
+  'a failure look at get_execution for its attempts and at list_alerts.'
+
+/** @param version of the service @param scopes what the key may do; decides which tools are shown, and the service decides again at each call */
+export const createMcpServer = (client: Client, scopes: readonly string[], version: string): Server => {
+  const shown = tools.filter(tool => scopes.includes(tool.scope))
+  const server = new Server({ name: 'pgcue', version }, { capabilities: { tools: {} }, instructions })
+
+  server.setRequestHandler(ListToolsRequestSchema, async () => ({
+    tools: shown.map(({ name, description, input, readOnly }) => ({
+      name,
+      description,
+      inputSchema: { ...input, type: 'object' as const },
+      annotations: { readOnlyHint: readOnly, destructiveHint: name === 'delete_cue', openWorldHint: false }
+    }))
+  }))
+
+  server.setRequestHandler(CallToolRequestSchema, async ({ params }) => {
+    const tool = shown.find(({ name }) => name === params.name)
+    if (!tool) return failed(`There is no tool ${params.name} for this key. Its scopes are ${scopes.join(', ') || 'none'}.`)
+    return call(client, tool, params.arguments ?? {})
+  })
+  return server
+}
+
+const call = async (client: Client, tool: Tool, input: object) => {
+  if (!Value.Check(tool.input, input)) {
+    const faults = Value.Errors(tool.input, input).map(({ instancePath, message }) => `${instancePath.slice(1) || 'input'} ${message}`)
+    return failed(`The input of ${tool.name} is not as described: ${faults.slice(0, 5).join('; ')}.`)
+  }
+  try {
+    return { content: [{ type: 'text' as const, text: JSON.stringify(await tool.run(client, input as never)) }] }
+  } catch (error) {
+    if (error instanceof PgcueError) return failed(`${error.code}: ${error.message}`)
+    throw error
+  }
+}
+
+const failed = (text: string) => ({ isError: true, content: [{ type: 'text' as const, text }] })

@@ -1,0 +1,274 @@
+/**
+ * The tools of the MCP server, over the client: whatever a key may do over HTTP it may do here, and nothing else. Answers are small: ids, what
+ * matters of the state, and a next step.
+ */
+import { type Static, type TSchema, Type } from 'typebox'
+import type { Client } from '../client/index.ts'
+import { alertLine, cueLine, executionLine } from './lines.ts'
+
+export type Tool = {
+  name: string
+  description: string
+  /** What a key must be allowed to do to see the tool. */
+  scope: 'read' | 'write' | 'worker' | 'account'
+  readOnly: boolean
+  input: TSchema
+  run: (client: Client, input: never) => Promise<object>
+}
+
+const tool = <S extends TSchema>(
+  definition: Omit<Tool, 'run' | 'input'> & { input: S; run: (client: Client, input: Static<S>) => Promise<object> }
+): Tool => definition as unknown as Tool
+
+const Id = (what: string) => Type.String({ description: `The ${what}'s id.` })
+const Payload = Type.Unknown({ description: 'Any JSON; its member task names the handler for workers.' })
+const Cue = Type.Object({ cue_id: Id('cue') })
+const Execution = Type.Object({ execution_id: Id('execution') })
+const limit = Type.Optional(Type.Integer({ minimum: 1, maximum: 50, description: 'How many; 10 by default.' }))
+const offset = Type.Optional(Type.Integer({ minimum: 0 }))
+
+const schedule = {
+  cron: Type.Optional(Type.String({ description: 'Five fields, or six with seconds first; or @hourly, @daily …' })),
+  at: Type.Optional(Type.String({ description: 'One time, in place of cron: ISO 8601 with a zone.' })),
+  timezone: Type.Optional(Type.String({ description: 'An IANA name; UTC by default.' }))
+}
+const scheduleOf = ({ cron, at, timezone }: { cron?: string; at?: string; timezone?: string }) => ({
+  ...(cron !== undefined && { cron }),
+  ...(at !== undefined && { at }),
+  ...(timezone !== undefined && { timezone })
+})
+
+const evidence = {
+  external_id: Type.Optional(Type.String({ maxLength: 255 })),
+  result_url: Type.Optional(Type.String()),
+  result_type: Type.Optional(Type.String({ maxLength: 50 })),
+  summary: Type.Optional(Type.String({ maxLength: 500 })),
+  artifacts: Type.Optional(Type.Array(Type.Unknown())),
+  metadata: Type.Optional(Type.Record(Type.String(), Type.Unknown()))
+}
+
+export const tools: readonly Tool[] = [
+  tool({
+    name: 'preview_schedule',
+    description: 'When a schedule would run next, in words and instants. Changes nothing; use it before creating a cue.',
+    scope: 'read',
+    readOnly: true,
+    input: Type.Object({ ...schedule, count: Type.Optional(Type.Integer({ minimum: 1, maximum: 50 })) }),
+    run: async (client, { count, ...given }) => client.cues.preview({ schedule: scheduleOf(given), ...(count && { count }) } as never)
+  }),
+  tool({
+    name: 'create_cue',
+    description: 'Schedule a task. With callback_url a signed webhook is sent each time; without, workers claim it.',
+    scope: 'write',
+    readOnly: false,
+    input: Type.Object({
+      name: Type.String({ minLength: 1, maxLength: 255 }),
+      ...schedule,
+      callback_url: Type.Optional(Type.String({ description: 'Where the webhook goes.' })),
+      payload: Type.Optional(Payload),
+      description: Type.Optional(Type.String())
+    }),
+    run: async (client, { name, callback_url, payload, description, ...given }) => {
+      const cue = await client.cues.create({
+        name,
+        ...scheduleOf(given),
+        ...(callback_url === undefined ? { worker: true } : { callback_url }),
+        ...(payload !== undefined && { payload }),
+        ...(description !== undefined && { description })
+      })
+      return { ...cueLine(cue), warning: cue.warning, next_step: 'fire_cue runs it now; list_executions shows what became of its runs' }
+    }
+  }),
+  tool({
+    name: 'list_cues',
+    description: 'The cues, newest first.',
+    scope: 'read',
+    readOnly: true,
+    input: Type.Object({ status: Type.Optional(Type.Enum(['active', 'paused', 'completed', 'failed'])), limit, offset }),
+    run: async (client, { limit = 10, ...filter }) => {
+      const { cues, total } = await client.cues.list({ limit, ...filter })
+      return {
+        cues: cues.map(cueLine),
+        total,
+        next_step: total > cues.length ? 'more with offset' : 'get_cue shows one with its latest runs'
+      }
+    }
+  }),
+  tool({
+    name: 'get_cue',
+    description: 'One cue with its settings, payload and latest runs.',
+    scope: 'read',
+    readOnly: true,
+    input: Cue,
+    run: async (client, { cue_id }) => {
+      const { executions, execution_total, missed, ...cue } = await client.cues.get(cue_id)
+      return {
+        ...cue,
+        executions: executions.slice(0, 5),
+        execution_total,
+        missed: missed.slice(0, 3),
+        next_step: 'get_execution shows a run with its attempts'
+      }
+    }
+  }),
+  tool({
+    name: 'update_cue',
+    description: 'Change a cue: name, schedule, callback URL, payload. What is left out stays.',
+    scope: 'write',
+    readOnly: false,
+    input: Type.Object({
+      cue_id: Id('cue'),
+      name: Type.Optional(Type.String({ minLength: 1, maxLength: 255 })),
+      ...schedule,
+      callback_url: Type.Optional(Type.String()),
+      payload: Type.Optional(Payload),
+      description: Type.Optional(Type.String())
+    }),
+    run: async (client, { cue_id, cron, at, timezone, callback_url, ...changes }) => {
+      const given = scheduleOf({ cron, at, timezone })
+      const cue = await client.cues.update(cue_id, {
+        ...changes,
+        ...(Object.keys(given).length > 0 && { schedule: given }),
+        ...(callback_url !== undefined && { callback: { url: callback_url } })
+      } as never)
+      return cueLine(cue)
+    }
+  }),
+  tool({
+    name: 'pause_cue',
+    description: 'Stop future runs of a cue. Runs that exist go on.',
+    scope: 'write',
+    readOnly: false,
+    input: Cue,
+    run: async (client, { cue_id }) => ({ ...cueLine(await client.cues.pause(cue_id)), next_step: 'resume_cue lets it run again' })
+  }),
+  tool({
+    name: 'resume_cue',
+    description: 'Let a paused cue run again, counting from now.',
+    scope: 'write',
+    readOnly: false,
+    input: Cue,
+    run: async (client, { cue_id }) => cueLine(await client.cues.resume(cue_id))
+  }),
+  tool({
+    name: 'fire_cue',
+    description: 'Run a cue now, or at send_at. Ten times an hour at most.',
+    scope: 'write',
+    readOnly: false,
+    input: Type.Object({
+      cue_id: Id('cue'),
+      payload_override: Type.Optional(Type.Unknown({ description: "Merged into the cue's payload for this run." })),
+      send_at: Type.Optional(Type.String({ description: 'ISO 8601 with a zone, at most a year ahead.' })),
+      idempotency_key: Type.Optional(Type.String({ description: 'The same key does not run it twice within 24 hours.' }))
+    }),
+    run: async (client, { cue_id, ...body }) => ({
+      ...(await client.cues.fire(cue_id, body as never)),
+      next_step: 'get_execution with this id shows what became of it'
+    })
+  }),
+  tool({
+    name: 'delete_cue',
+    description: 'Delete a cue with its history. This cannot be undone.',
+    scope: 'write',
+    readOnly: false,
+    input: Cue,
+    run: async (client, { cue_id }) => {
+      await client.cues.delete(cue_id)
+      return { cue_id, deleted: true }
+    }
+  }),
+  tool({
+    name: 'list_executions',
+    description: 'Runs, newest first, of all cues or one; by status, such as failed.',
+    scope: 'read',
+    readOnly: true,
+    input: Type.Object({ cue_id: Type.Optional(Id('cue')), status: Type.Optional(Type.String()), limit, offset }),
+    run: async (client, { limit = 10, ...filter }) => {
+      const { executions, total, has_more } = await client.executions.list({ limit, ...filter } as never)
+      return {
+        executions: executions.map(executionLine),
+        total,
+        next_step: has_more ? 'more with offset' : 'get_execution shows one with its attempts'
+      }
+    }
+  }),
+  tool({
+    name: 'get_execution',
+    description: 'One run with its payload, attempts and outcome.',
+    scope: 'worker',
+    readOnly: true,
+    input: Execution,
+    run: async (client, { execution_id }) => client.executions.get(execution_id)
+  }),
+  tool({
+    name: 'replay_execution',
+    description: 'Run again what has ended, as a new execution with the same payload.',
+    scope: 'write',
+    readOnly: false,
+    input: Execution,
+    run: async (client, { execution_id }) => ({
+      ...(await client.executions.replay(execution_id)),
+      next_step: 'get_execution with the new id shows what became of it'
+    })
+  }),
+  tool({
+    name: 'report_outcome',
+    description: 'Report whether a run succeeded, once, with what proves it.',
+    scope: 'worker',
+    readOnly: false,
+    input: Type.Object({
+      execution_id: Id('execution'),
+      success: Type.Boolean(),
+      result: Type.Optional(Type.String({ maxLength: 2000 })),
+      error: Type.Optional(Type.String({ maxLength: 2000 })),
+      ...evidence
+    }),
+    run: async (client, { execution_id, ...report }) => ({
+      ...(await client.executions.reportOutcome(execution_id, report as never)),
+      next_step: 'attach_evidence adds to it; the report itself cannot be changed'
+    })
+  }),
+  tool({
+    name: 'attach_evidence',
+    description: 'Add evidence to a reported outcome. What is there stays.',
+    scope: 'worker',
+    readOnly: false,
+    input: Type.Object({ execution_id: Id('execution'), result_ref: Type.Optional(Type.String()), ...evidence }),
+    run: async (client, { execution_id, ...given }) => client.executions.attachEvidence(execution_id, given as never)
+  }),
+  tool({
+    name: 'verify_execution',
+    description: 'Say that a reported success is true, or with valid: false that it is not.',
+    scope: 'write',
+    readOnly: false,
+    input: Type.Object({ execution_id: Id('execution'), valid: Type.Optional(Type.Boolean()), reason: Type.Optional(Type.String()) }),
+    run: async (client, { execution_id, ...body }) => client.executions.verify(execution_id, body)
+  }),
+  tool({
+    name: 'list_alerts',
+    description: 'What failed in a row, went silent or was never reported; open ones unless asked otherwise.',
+    scope: 'read',
+    readOnly: true,
+    input: Type.Object({ acknowledged: Type.Optional(Type.Boolean()), cue_id: Type.Optional(Id('cue')), limit, offset }),
+    run: async (client, { acknowledged = false, limit = 10, ...filter }) => {
+      const { alerts, total } = await client.alerts.list({ acknowledged, limit, ...filter })
+      return { alerts: alerts.map(alertLine), total, next_step: 'acknowledge_alert closes one' }
+    }
+  }),
+  tool({
+    name: 'acknowledge_alert',
+    description: 'Acknowledge an alert. Another failure raises a new one.',
+    scope: 'write',
+    readOnly: false,
+    input: Type.Object({ alert_id: Id('alert') }),
+    run: async (client, { alert_id }) => alertLine(await client.alerts.acknowledge(alert_id))
+  }),
+  tool({
+    name: 'get_usage',
+    description: 'What the account has used of its plan. Look before creating many cues.',
+    scope: 'read',
+    readOnly: true,
+    input: Type.Object({}),
+    run: async client => client.usage()
+  })
+]

@@ -1,0 +1,74 @@
+import { Client } from '@modelcontextprotocol/sdk/client/index.js'
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
+import type { Test } from 'tap'
+import t from 'tap'
+import { build } from './setup.ts'
+
+type Content = { type: string; text: string }[]
+
+/** The service on a port, and the SDK's own client for a key. */
+const serve = async (t: Test) => {
+  const service = await build(t)
+  await service.app.listen({ port: 0, host: '127.0.0.1' })
+  const { port } = service.app.server.address() as { port: number }
+  const connect = async (key: string) => {
+    const client = new Client({ name: 'test', version: '1' })
+    const transport = new StreamableHTTPClientTransport(new URL(`http://127.0.0.1:${port}/mcp`), {
+      requestInit: { headers: { authorization: `Bearer ${key}` } }
+    })
+    await client.connect(transport as never)
+    t.teardown(() => client.close())
+    const call = async (name: string, args: object = {}) => {
+      const { content, isError } = await client.callTool({ name, arguments: args as Record<string, unknown> })
+      const { text } = (content as Content)[0]!
+      return isError ? { failed: text } : JSON.parse(text)
+    }
+    return { client, call }
+  }
+  return { ...service, connect }
+}
+
+t.test('an agent previews, creates, fires, looks and deletes', async t => {
+  const { connect, account } = await serve(t)
+  const { call, client } = await connect(account.api_key)
+  t.match(client.getServerVersion(), { name: 'pgcue' })
+  t.match(await call('preview_schedule', { cron: '0 9 * * 1-5', timezone: 'Europe/London', count: 2 }), {
+    next: [{ at: /Z$/ }, { at: /Z$/ }]
+  })
+  const cue = await call('create_cue', { name: 'report', cron: '0 9 * * *', payload: { task: 'report' } })
+  t.match(cue, { cue_id: /^cue_/, status: 'active', transport: 'worker', next_step: String })
+  const { id } = await call('fire_cue', { cue_id: cue.cue_id, payload_override: { n: 1 } })
+  t.match(await call('list_executions', { cue_id: cue.cue_id }), { executions: [{ execution_id: id, status: 'pending' }], total: 1 })
+  t.match(await call('get_execution', { execution_id: id }), { payload: { task: 'report', n: 1 } })
+  t.match(await call('report_outcome', { execution_id: id, success: true }), { failed: /^invalid_state/ })
+  t.match(await call('pause_cue', { cue_id: cue.cue_id }), { status: 'paused', next_run: null })
+  t.match(await call('update_cue', { cue_id: cue.cue_id, name: 'other', cron: '@hourly' }), { name: 'other' })
+  t.match(await call('resume_cue', { cue_id: cue.cue_id }), { status: 'active' })
+  t.match(await call('list_alerts'), { alerts: [], total: 0 })
+  t.match(await call('delete_cue', { cue_id: cue.cue_id }), { deleted: true })
+  t.match(await call('get_cue', { cue_id: cue.cue_id }), { failed: /^cue_not_found/ })
+})
+
+t.test('a key sees the tools that it may use', async t => {
+  const { connect, post } = await serve(t)
+  const { api_key } = await post('/v1/auth/keys', { label: 'reader', scopes: ['read'] })
+  const { client, call } = await connect(api_key)
+  const { tools } = await client.listTools()
+  t.ok(tools.length > 3)
+  for (const tool of tools) t.equal(tool.annotations?.readOnlyHint, true, tool.name)
+  t.match(await call('create_cue', { name: 'x', cron: '@daily' }), { failed: /no tool create_cue for this key/ })
+})
+
+t.test('bad input is answered with what is wrong', async t => {
+  const { connect, account } = await serve(t)
+  const { call } = await connect(account.api_key)
+  t.match(await call('create_cue', { cron: '@daily' }), { failed: /not as described/ })
+  t.match(await call('create_cue', { name: 'x', cron: '61 * * * *' }), { failed: /^invalid_schedule/ })
+})
+
+t.test('a wrong key, no key and other methods are refused as everywhere', async t => {
+  const { connect, as, call } = await serve(t)
+  await t.rejects(connect('svc_sk_wrong'))
+  t.match(await as(null).call('POST', '/mcp', { jsonrpc: '2.0', id: 1, method: 'tools/list' }), { status: 401 })
+  t.match(await call('GET', '/mcp'), { status: 405 })
+})
