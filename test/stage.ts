@@ -24,7 +24,7 @@ export type Result = Partial<{
 
 export const refused: Result = { http_status: 500, body: 'no', error: 'the callback answered 500' }
 
-const cueDefaults = {
+export const cueDefaults = {
   name: 'a cue',
   description: null,
   transport: 'webhook',

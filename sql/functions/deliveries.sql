@@ -187,10 +187,10 @@ begin
   if v_failing is not null then
     update cue.cue_runs set failed_deliveries = 0 where cue_id = any (v_failing);
   end if;
-  -- "= any" finds the rows, by id and so in the order of locks; the bounds spare the other partitions.
+  -- "= any" finds the rows, and the bounds spare the other partitions. Whichever side of the join leads, it is by id: the order of locks.
   with r as materialized (
     select * from unnest(p_execution_ids, p_attempts, p_started_at, p_duration_ms, p_http_status, p_bodies)
-      as r (id, attempt, started_at, duration_ms, http_status, body)),
+      as r (id, attempt, started_at, duration_ms, http_status, body) order by id),
   moved as (
     update cue.executions e
        set status = 'success', flight_id = null, http_status = r.http_status, response_body = r.body, error_message = null,

@@ -1,0 +1,259 @@
+// One order of locks: eight connections do everything at once, to the same few cues, and nobody ever meets another in a circle.
+import { randomUUID } from 'node:crypto'
+import pg from 'pg'
+import t from 'tap'
+import { type BegunAttempt, createFunctions, type Functions } from '../src/functions.ts'
+import { catchUp } from '../src/schedule/firing.ts'
+import { awaiting, cueDefaults, dueCues, once, type Row, refused, resultsOf, stage } from './stage.ts'
+
+const connections = 8
+const steps = 400
+/** What meets most. */
+const often = [
+  'take',
+  'take',
+  'begin',
+  'begin',
+  'begin',
+  'finish',
+  'finish',
+  'finish',
+  'settle',
+  'settle',
+  'recover',
+  'recover',
+  'create',
+  'create'
+]
+/** So short that flights lapse in the hands of who holds them. */
+const lease = '5 milliseconds'
+
+/** There is nothing to do it to. A refusal is an answer, too. */
+const nothing = new Error('nothing to do this to')
+
+const pick = <T>(list: T[]): T => list[Math.floor(Math.random() * list.length)]!
+const some = <T>(list: T[], most = 12): T[] =>
+  list.filter(() => Math.random() < most / Math.max(list.length, 1)).toSorted(() => Math.random() - 0.5)
+
+t.test('whatever runs at the same time, nothing deadlocks and nothing fails', async t => {
+  const { pool, url, rows, account, account_id, row } = await stage(t, new Date().toISOString())
+  const accounts = [account_id, await account()]
+  await rows('update cue.plans set executions_per_month = 1000000, cues = 1000000')
+  const attempts: BegunAttempt[] = []
+  const claims: { execution_id: string; claim_token: string; account_id: string; worker_id: string }[] = []
+  const done = new Map<string, number>()
+
+  const session = async () => {
+    const client = new pg.Client({ connectionString: url })
+    await client.connect()
+    t.teardown(() => client.end())
+    // A deadlock is noticed after this; an own wait is never longer than a batch takes.
+    await client.query(`set deadlock_timeout = '100ms'`)
+    const fn = createFunctions(client)
+    const read = async (text: string, values: unknown[] = []): Promise<Row[]> => (await client.query(text, values)).rows
+    return { fn, read, steps: stepsOf(fn, read) }
+  }
+
+  const stepsOf = (fn: Functions, read: (text: string, values?: unknown[]) => Promise<Row[]>): Record<string, () => Promise<unknown>> => {
+    const anyCue = async () => pick(await read('select id as cue_id, account_id from cue.cues where deleted_at is null'))
+    const anyExecution = async (where = 'true') => {
+      const found = await read(`select id as execution_id, account_id from cue.executions where ${where} order by id desc limit 50`)
+      if (found.length === 0) throw nothing
+      return pick(found)
+    }
+    // A flight has ended when all that it was begun with is in the batch.
+    const endedFlights = (ended: BegunAttempt[]) =>
+      [...new Set(ended.map(attempt => attempt.flight_id))].filter(flight =>
+        attempts.every(one => one.flight_id !== flight || ended.includes(one))
+      )
+    const recent = () => attempts.slice(-30)
+    const keep = (begun: BegunAttempt[]) => attempts.push(...begun)
+    const dueRuns = async (limit = 10) => some(await read('select * from cue.cue_runs where next_run <= clock_timestamp()'), limit)
+    // Instants lie in the past and a millisecond apart, so that every cue is always due again.
+    const next = () => new Date(Date.now() - Math.random() * 1000)
+    return {
+      take: async () => {
+        const due = await dueRuns()
+        keep(
+          await fn.takeDueCues({
+            ...dueCues(due, null),
+            next: due.map(run => new Date(run.next_run.getTime() + 1)),
+            missed_after: '1 hour',
+            lease
+          })
+        )
+      },
+      begin: async () => keep(await fn.beginWaiting({ limit: 10, lease })),
+      // Results come late, twice, or in the same breath as another's: all of that happens.
+      finish: async () => {
+        const ended = some(recent()).filter(attempt => attempt.plain)
+        await fn.finishAttempts({ ...resultsOf(ended, {}, new Date()), ended_flights: endedFlights(ended) })
+      },
+      settle: async () => {
+        const ended = some(recent())
+        const result = pick([{}, refused, { ...refused, gone: true }, { reported: true }])
+        await fn.settleAttempts({ ...resultsOf(ended, result, new Date()), ended_flights: endedFlights(ended) })
+      },
+      extend: () => fn.extendFlights({ flight_ids: some(recent()).map(attempt => attempt.flight_id), lease }),
+      release: async () => {
+        const one = pick(recent())
+        if (one)
+          await fn.releaseFlight({
+            flight_id: one.flight_id,
+            execution_ids: attempts.filter(other => other.flight_id === one.flight_id).map(other => other.execution_id)
+          })
+      },
+      lose: async () => {
+        const one = pick(recent())
+        if (one) await fn.loseAttempts({ flight_id: one.flight_id, execution_ids: [one.execution_id], error: 'stopped' })
+      },
+      recover: () => fn.recoverFlights({ limit: 5 }),
+      recoverStuck: () => fn.recoverStuck({}),
+      expire: () => fn.expireOutcomes({ limit: 20 }),
+      requeue: () => fn.requeueAttempts({ limit: 20 }),
+      wakes: () => fn.nextWakes({}),
+      fold: () => fn.foldUsage({}),
+      beat: () => fn.beatEngine({ engine_id: randomUUID(), version: 'x', lateness_ms: 1, open_deliveries: 1, missed_after: '1 hour' }),
+      look: () => fn.lookAhead({ until: new Date(), limit: 4 }),
+      catchUp: async () => {
+        const seen = some(await fn.lookAhead({ until: new Date() }), 5)
+        await fn.catchUpCues({ cues: JSON.stringify(seen.map(cue => catchUp({ ...cue, outage_until: next() }))) })
+      },
+      refuse: async () => fn.refuseDueCues({ ...dueCues(await dueRuns(3), null) }),
+      fire: async () => fn.fireCue(await anyCue()),
+      replay: async () => fn.replayExecution(await anyExecution('ended_at is not null')),
+      cancel: async () => fn.cancelExecution(await anyExecution()),
+      create: async () => {
+        const columns = pick([
+          {},
+          {},
+          awaiting,
+          { transport: 'worker', callback_url: null, task: pick(['a', null]) },
+          { ...once, at: new Date().toISOString() },
+          { retry_max_attempts: 1, on_failure_pause: true }
+        ])
+        await fn.createCue({
+          account_id: pick(accounts),
+          cue: { ...cueDefaults, ...columns, retry_backoff_minutes: [0] },
+          next_run: next()
+        })
+      },
+      update: async () => {
+        const { cue_id, account_id } = await anyCue()
+        const [run] = await read('select version from cue.cue_runs where cue_id = $1', [cue_id])
+        if (run)
+          await fn.updateCue({
+            account_id,
+            cue_id,
+            version: run.version,
+            changes: { status: pick(['active', 'paused', 'active']) },
+            next_run: new Date()
+          })
+      },
+      delete: async () => {
+        const found = await read('select id, account_id from cue.cues where deleted_at is null')
+        if (found.length < 12) return
+        const { account_id } = found[0]
+        await fn.deleteCues({
+          account_id,
+          cue_ids: some(
+            found.filter(cue => cue.account_id === account_id),
+            3
+          ).map(cue => cue.id)
+        })
+      },
+      purge: async () => {
+        const [gone] = await read('select id from cue.cues where deleted_at is not null order by random() limit 1')
+        if (gone) await fn.purgeCue({ cue_id: gone.id, batch: 20 })
+      },
+      claim: async () => {
+        const claim = { account_id: pick(accounts), worker_id: pick(['w1', 'w2']), limit: 3, lease }
+        for (const won of await fn.claimExecutions(claim)) claims.push({ ...claim, ...won })
+      },
+      heartbeat: async () => claims.length && fn.heartbeatExecution(pick(claims)),
+      releaseClaim: async () => claims.length && fn.releaseExecution(pick(claims)),
+      report: async () => fn.reportOutcome({ ...(await anyExecution("status <> 'pending'")), success: pick([true, false]) }),
+      evidence: async () => fn.attachEvidence({ ...(await anyExecution('outcome_recorded_at is not null')), external_id: 'x' }),
+      verify: async () => fn.verifyOutcome({ ...(await anyExecution('outcome_recorded_at is not null')), state: 'verified_success' }),
+      workerAlive: () => fn.heartbeatWorker({ account_id: pick(accounts), worker_id: pick(['w1', 'w2']), handlers: [] }),
+      workerGone: () => fn.deleteWorker({ account_id: pick(accounts), worker_id: pick(['w1', 'w2']) }),
+      recoverLeases: () => fn.recoverLeases({ limit: 10 }),
+      missUnclaimed: () => fn.missUnclaimed({ limit: 10 }),
+      prune: () => fn.prune({})
+    }
+  }
+
+  const unexpected: string[] = []
+  const run = async () => {
+    const { steps: own } = await session()
+    // Workers' leases run out as fast as flights do.
+    const hasten = `update cue.executions set outcome_deadline_at = now() where id in (
+      select id from cue.executions where outcome_deadline_at > now() limit 5 for update skip locked)`
+    for (let step = 0; step < steps; step++) {
+      const name = step < 4 ? 'create' : pick([...Object.keys(own), ...often])
+      try {
+        await own[name]!()
+        done.set(name, (done.get(name) ?? 0) + 1)
+      } catch (error) {
+        const { code = '', message, detail } = error as pg.DatabaseError
+        if (error !== nothing && !code.startsWith('QU')) unexpected.push(`${name}: ${code} ${message} ${detail}`)
+      }
+      if (step % 10 === 0) await pool.query(hasten)
+    }
+  }
+  await createFunctions(pool).beatEngine({
+    engine_id: randomUUID(),
+    version: 'x',
+    lateness_ms: 1,
+    open_deliveries: 0,
+    missed_after: '100 years'
+  })
+  await Promise.all(Array.from({ length: connections }, run))
+  t.same(unexpected, [])
+  for (const name of [
+    'take',
+    'begin',
+    'finish',
+    'settle',
+    'recover',
+    'expire',
+    'fire',
+    'replay',
+    'cancel',
+    'delete',
+    'purge',
+    'claim',
+    'report',
+    'catchUp'
+  ]) {
+    t.ok(done.get(name), `${name} was among it`)
+  }
+  const { executions } = await row('select count(*)::int as executions from cue.executions')
+  t.ok(executions > 100, `${executions} executions`)
+
+  // And when it is over, nothing is left that no sweep would find.
+  const last = createFunctions(pool, () => new Date(Date.now() + 3_600_000))
+  await last.recoverFlights({ limit: 1000 })
+  await last.requeueAttempts({ limit: 10_000 })
+  t.same(await rows(`select id from cue.executions where flight_id is not null`), [], 'every attempt under way is in a flight')
+  t.same(await rows('select * from cue.flights'), [])
+  t.same(
+    await rows(`select e.id from cue.executions e where e.attempt_due_at is not null
+                 and not exists (select from pgboss.job j where j.name = 'attempts' and j.id = e.id and j.state < 'active')`),
+    [],
+    'what waits has a job'
+  )
+  t.same(
+    await rows(`select j.id from pgboss.job j where j.name = 'attempts'
+                 and not exists (select from cue.executions e where e.id = j.id and e.attempt_due_at is not null)`),
+    [],
+    'and a job is only for what waits'
+  )
+  t.same(
+    await rows(`select e.id from cue.executions e
+                 where (select count(*) from cue.attempts a where a.execution_id = e.id) <> e.attempts - (e.lease_expires_at is not null)::int
+                   and e.ended_at is null`),
+    [],
+    'every attempt that is over is logged'
+  )
+})
