@@ -56,6 +56,9 @@ const start = `Scalar.createApiReference('#app', ${JSON.stringify({
   url: '/openapi.json',
   withDefaultFonts: false,
   telemetry: false,
+  showDeveloperTools: 'never',
+  hideClientButton: true,
+  authentication: { preferredSecurityScheme: 'bearer' },
   agent: { disabled: true },
   mcp: { disabled: true }
 })})
