@@ -52,6 +52,21 @@ create or replace view cue.missed_view as
 select cue_id, account_id, id, first, last, count, policy, reason, recorded_at from cue.missed_slots;
 comment on view cue.missed_view is 'Slots that did not run.';
 
+create or replace view cue.cue_detail_view as
+select c.*,
+       (select coalesce(jsonb_agg(to_jsonb(e) order by e.id desc), '[]') from (
+          select e.id, e.status, cue.iso(e.scheduled_for) as scheduled_for, e.attempts, e.http_status, cue.iso(e.started_at) as started_at,
+                 cue.iso(e.delivered_at) as delivered_at,
+                 case when e.outcome_recorded_at is not null then jsonb_build_object('success', e.outcome_success, 'result', e.result,
+                   'recorded_at', cue.iso(e.outcome_recorded_at)) end as outcome
+            from cue.executions e where e.cue_id = c.id order by e.id desc limit 10) e) as executions,
+       (select count(*) from (select from cue.executions e where e.cue_id = c.id limit 10000) e) as execution_total,
+       (select coalesce(jsonb_agg(to_jsonb(m) - 'id' order by m.id desc), '[]') from (
+          select m.id, cue.iso(m.first) as first, cue.iso(m.last) as last, m.count, m.policy, m.reason, cue.iso(m.recorded_at) as recorded_at
+            from cue.missed_slots m where m.cue_id = c.id order by m.id desc limit 10) m) as missed
+  from cue.cue_view c;
+comment on view cue.cue_detail_view is 'Cues with their latest executions and missed slots, in one read.';
+
 -- For people at psql -----------------------------------------------------------------------------------------------------------------
 
 create or replace view cue.due_cues as
@@ -97,7 +112,8 @@ comment on view cue.cue_health is 'How each cue has fared in the last 24 hours.'
 
 create or replace view cue.account_usage as
 select a.id as account_id, a.email, a.plan, cue.executions_used(a.id) as executions_used, p.executions_per_month,
-       (select count(*) from cue.cues c where c.account_id = a.id and c.deleted_at is null and c.status in ('active', 'paused')) as cues_used,
+       (select count(*) from cue.cues c where c.account_id = a.id and c.deleted_at is null and c.status in ('active', 'paused')
+           and not c.memory_check) as cues_used,
        p.cues, a.limit_reached_at
   from cue.accounts a join cue.plans p using (plan);
 comment on view cue.account_usage is 'Each account''s use of its plan in this month.';
@@ -114,7 +130,8 @@ comment on view cue.recent_failures is 'What failed or was missed in the last 24
 create or replace view cue.account_view as
 select a.id, a.email, a.plan, a.webhook_secret is not null as has_webhook_secret, a.memory_block_enabled, a.alert_webhook_url,
        a.webhook_authorization, a.created_at,
-       (select count(*) from cue.cues c where c.account_id = a.id and c.deleted_at is null and c.status in ('active', 'paused'))
+       (select count(*) from cue.cues c where c.account_id = a.id and c.deleted_at is null and c.status in ('active', 'paused')
+           and not c.memory_check)
          as active_cues,
        p.cues as active_cue_limit, p.executions_per_month as monthly_execution_limit, p.requests_per_minute as rate_limit_per_minute,
        (select k.prefix from cue.api_keys k where k.account_id = a.id and k.revoked_at is null
@@ -140,3 +157,7 @@ select l.id, l.account_id, l.cue_id, l.execution_id, l.alert_type, l.severity, l
   from cue.alerts l join cue.cues c on c.id = l.cue_id
  where c.deleted_at is null;
 comment on view cue.alert_view is 'Alerts as the API shows them.';
+
+create or replace view cue.ticket_view as
+select id as ticket_id, account_id, subject, severity, type, status, created_at, updated_at from cue.tickets;
+comment on view cue.ticket_view is 'Support tickets as the API shows them.';

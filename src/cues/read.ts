@@ -22,7 +22,7 @@ const shown = (row: object): StoredCue => ({
 /** @throws ApiError cue_not_found, also for what belongs to others */
 export const findCue = async (db: Kysely<DB>, account_id: string, cue_id: string): Promise<StoredCue> => {
   const row = await db.selectFrom('cue_view').selectAll().where('id', '=', cue_id).where('account_id', '=', account_id).executeTakeFirst()
-  if (!row) throw new ApiError('cue_not_found', 'There is no such cue, or it is not yours.')
+  if (!row) throw unknown()
   return shown(row)
 }
 
@@ -41,36 +41,16 @@ export const listCues = async (
   return { cues: rows.map(shown), total, limit, offset }
 }
 
-/** A cue with its latest executions and missed slots. */
+/** A cue with its latest executions and missed slots, in one read. @throws ApiError cue_not_found, also for what belongs to others */
 export const showCue = async (db: Kysely<DB>, account_id: string, cue_id: string): Promise<Static<typeof CueDetail>> => {
-  const cue = await findCue(db, account_id, cue_id)
-  const executions = db.selectFrom('execution_view').where('cue_id', '=', cue_id)
-  const [latest, { total }, missed] = await Promise.all([
-    executions
-      .select(['id', 'status', 'scheduled_for', 'attempts', 'http_status', 'started_at', 'delivered_at', 'outcome'])
-      .where('account_id', '=', account_id)
-      .orderBy('id', 'desc')
-      .limit(10)
-      .execute(),
-    // By the cue alone, which is the account's: the index holds all that counting takes.
-    db.selectFrom(executions.select('id').limit(10_000).as('e')).select(sql<number>`count(*)`.as('total')).executeTakeFirstOrThrow(),
-    db
-      .selectFrom('missed_view')
-      .select(['first', 'last', 'count', 'policy', 'reason', 'recorded_at'])
-      .where('cue_id', '=', cue_id)
-      .where('account_id', '=', account_id)
-      .orderBy('id', 'desc')
-      .limit(10)
-      .execute()
-  ])
-  type Rows = Pick<Static<typeof CueDetail>, 'executions' | 'missed'>
-  return { ...cue, executions: (latest as Rows['executions']).map(summary), execution_total: total, missed: missed as Rows['missed'] }
+  const row = await db
+    .selectFrom('cue_detail_view')
+    .selectAll()
+    .where('id', '=', cue_id)
+    .where('account_id', '=', account_id)
+    .executeTakeFirst()
+  if (!row) throw unknown()
+  return shown(row) as StoredCue & Pick<Static<typeof CueDetail>, 'executions' | 'execution_total' | 'missed'>
 }
 
-type Execution = Static<typeof CueDetail>['executions'][number]
-
-/** Outcomes leave out what was not reported. */
-const summary = (execution: Execution): Execution => ({
-  ...execution,
-  outcome: execution.outcome && { ...execution.outcome, result: execution.outcome.result ?? null }
-})
+const unknown = () => new ApiError('cue_not_found', 'There is no such cue, or it is not yours.')
