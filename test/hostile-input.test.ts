@@ -99,7 +99,8 @@ for (const [path, operations] of Object.entries(paths)) {
           const { status, body: answer } = await call(method.toUpperCase(), `${url}?${new URLSearchParams(of('query'))}`, payload, headers)
           if (path === '/status') return
           if (status >= 500) throw new Error(`${status} ${JSON.stringify(answer)}`)
-          if (status >= 400 && answer.error?.status !== status) throw new Error(`${status} without error`)
+          // JSON-RPC has a form of its own.
+          if (status >= 400 && path !== '/mcp' && answer.error?.status !== status) throw new Error(`${status} without error`)
         }),
         { numRuns: 30 }
       )
