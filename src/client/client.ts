@@ -1,0 +1,127 @@
+/** The service as objects and methods, one group per noun. */
+import { PgcueError } from './errors.ts'
+import { type CallOptions, type ClientOptions, createTransport, type Query } from './transport.ts'
+import type * as T from './types.ts'
+
+/** How a worker proves a claim. */
+export type ClaimProof = CallOptions & { claimToken?: string | undefined; workerId?: string | undefined }
+
+export type Client = ReturnType<typeof createClient>
+
+/**
+ * A client of one service for one key. Calls that may be repeated are: reads, changes that set what they say, and reports that are taken once;
+ * what was refused for its rate always is, when the service says it may be. Each call takes `{ signal, timeoutMs, retries, apiKey, headers }` last.
+ * @throws {PgcueError} from every method
+ */
+export const createClient = (options: ClientOptions) => {
+  const { base, call } = createTransport(options)
+  const get = <A>(path: string, query?: object, o?: CallOptions) => call<A>('GET', path, { query: query as Query }, o)
+  const post = <A>(path: string, body?: object, o?: CallOptions) => call<A>('POST', path, { body }, o)
+  /** A POST that may be sent twice. */
+  const repeat = <A>(path: string, body?: object, o?: CallOptions) => call<A>('POST', path, { body, repeatable: true }, o)
+  const patch = <A>(path: string, body: object, o?: CallOptions) => call<A>('PATCH', path, { body }, o)
+  const remove = (path: string, o?: CallOptions) => call<void>('DELETE', path, {}, o)
+  const cue = (id: string) => `/v1/cues/${encodeURIComponent(id)}`
+  const execution = (id: string) => `/v1/executions/${encodeURIComponent(id)}`
+
+  return {
+    baseUrl: base,
+    /** Any call that has no method here. */
+    call,
+
+    cues: {
+      create: (body: T.NewCue, o?: CallOptions) => post<T.Cue>('/v1/cues', body, o),
+      list: (filter?: T.CueFilter, o?: CallOptions) => get<T.Cues>('/v1/cues', filter, o),
+      get: (id: string, o?: CallOptions) => get<T.CueDetail>(cue(id), {}, o),
+      update: (id: string, changes: T.CueChanges, o?: CallOptions) => patch<T.Cue>(cue(id), changes, o),
+      pause: (id: string, o?: CallOptions) => patch<T.Cue>(cue(id), { status: 'paused' }, o),
+      resume: (id: string, o?: CallOptions) => patch<T.Cue>(cue(id), { status: 'active' }, o),
+      delete: (id: string, o?: CallOptions) => remove(cue(id), o),
+      bulkDelete: (ids: string[], o?: CallOptions) =>
+        call<T.BulkDeleted>('POST', '/v1/cues/bulk-delete', { body: { ids }, headers: confirmed }, o),
+      /** Runs a cue now, or at `send_at`. With an `idempotency_key` it is tried again when the answer is lost. */
+      fire: (id: string, body: T.Fire = {}, o?: CallOptions) =>
+        call<T.FiredExecution>('POST', `${cue(id)}/fire`, { body, repeatable: Boolean(body.idempotency_key) }, o),
+      preview: (body: T.PreviewRequest, o?: CallOptions) => repeat<T.Preview>('/v1/schedules/preview', body, o)
+    },
+
+    executions: {
+      list: (filter?: T.ExecutionFilter, o?: CallOptions) => get<T.Executions>('/v1/executions', filter, o),
+      get: (id: string, o?: CallOptions) => get<T.ExecutionDetail>(execution(id), {}, o),
+      replay: (id: string, o?: CallOptions) => post<T.Replayed>(`${execution(id)}/replay`, undefined, o),
+      cancel: (id: string, o?: CallOptions) => post<T.Cancelled>(`${execution(id)}/cancel`, undefined, o),
+      /** Verifies a reported success; `{ valid: false, reason }` rejects it. */
+      verify: (id: string, body: T.Verification = {}, o?: CallOptions) => post<T.Verified>(`${execution(id)}/verify`, body, o),
+      verificationPending: (id: string, o?: CallOptions) => post<T.Verified>(`${execution(id)}/verification-pending`, undefined, o),
+      /** Reports an outcome, once. Tried again when the answer is lost: then `outcome_already_reported` may be this very report. */
+      reportOutcome: (id: string, report: T.Report, o?: ClaimProof) =>
+        call<T.Reported>('POST', `${execution(id)}/outcome`, { body: report, headers: proofOf(o), repeatable: true }, o),
+      attachEvidence: (id: string, evidence: T.Evidence, o?: ClaimProof) =>
+        call<T.Attached>('PATCH', `${execution(id)}/evidence`, { body: evidence, headers: proofOf(o) }, o),
+      /** Extends a claim, which `claimToken`, `workerId` or the execution's own token as `apiKey` proves. */
+      heartbeat: (id: string, o: ClaimProof) =>
+        call<T.Extended>('POST', `${execution(id)}/heartbeat`, { headers: proofOf(o), repeatable: true }, o),
+      /** Gives a claim back at once. */
+      release: (id: string, claimToken: string, o?: CallOptions) =>
+        call<T.Released>('POST', `${execution(id)}/release`, { headers: proofOf({ claimToken }) }, o),
+      claim: (id: string, body: { worker_id?: string } = {}, o?: CallOptions) => post<T.Claim>(`${execution(id)}/claim`, body, o),
+      /** Claims the next executions, at most `limit` (1); waits up to `wait` seconds for one. An empty list when there is none. */
+      claimNext: async (body: T.ClaimNext = {}, o?: CallOptions): Promise<T.Claim[]> => {
+        const request = { body: { limit: 1, ...body }, wait: body.wait }
+        const answer = await call<{ executions: T.Claim[] }>('POST', '/v1/executions/claim', request, o).catch(error => {
+          if (error instanceof PgcueError && error.code === 'nothing_claimable') return { executions: [] }
+          throw error
+        })
+        return answer.executions
+      },
+      claimable: async (filter: T.ClaimableFilter = {}, o?: CallOptions): Promise<T.Claimable[]> => {
+        const request = { query: filter as Query, wait: filter.wait }
+        return (await call<{ executions: T.Claimable[] }>('GET', '/v1/executions/claimable', request, o)).executions
+      }
+    },
+
+    workers: {
+      list: (o?: CallOptions) => get<T.Workers>('/v1/workers', {}, o),
+      /** Forgets a worker; what it holds may be claimed again. */
+      delete: (id: string, o?: CallOptions) => remove(`/v1/workers/${encodeURIComponent(id)}`, o),
+      heartbeat: (body: T.Heartbeat, o?: CallOptions) => repeat<{ acknowledged: boolean }>('/v1/worker/heartbeat', body, o)
+    },
+
+    alerts: {
+      list: (filter?: T.AlertFilter, o?: CallOptions) => get<T.Alerts>('/v1/alerts', filter, o),
+      acknowledge: (id: string, o?: CallOptions) => repeat<T.Alert>(`/v1/alerts/${encodeURIComponent(id)}/acknowledge`, undefined, o)
+    },
+
+    keys: {
+      list: async (o?: CallOptions) => (await get<{ keys: T.Key[] }>('/v1/auth/keys', {}, o)).keys,
+      create: (body: T.NewKey, o?: CallOptions) => post<T.CreatedKey>('/v1/auth/keys', body, o),
+      rename: (id: string, label: string, o?: CallOptions) => patch<T.Key>(`/v1/auth/keys/${encodeURIComponent(id)}`, { label }, o),
+      revoke: (id: string, o?: CallOptions) => call<T.RevokedKey>('DELETE', `/v1/auth/keys/${encodeURIComponent(id)}`, {}, o),
+      regenerate: (o?: CallOptions) => post<T.RegeneratedKey>('/v1/auth/key/regenerate', undefined, o),
+      /** The default key, for a session or another key. */
+      reveal: (o?: CallOptions) => get<T.RevealedKey>('/v1/auth/key', {}, o)
+    },
+
+    secrets: {
+      webhook: (o?: CallOptions) => get<T.WebhookSecret>('/v1/auth/webhook-secret', {}, o),
+      regenerateWebhook: (body: Overlap = {}, o?: CallOptions) =>
+        call<T.NewWebhookSecret>('POST', '/v1/auth/webhook-secret/regenerate', { query: body }, o),
+      alertWebhook: (o?: CallOptions) => get<T.AlertWebhookSecret>('/v1/auth/alert-webhook-secret', {}, o),
+      regenerateAlertWebhook: (body: Overlap = {}, o?: CallOptions) =>
+        call<T.NewAlertWebhookSecret>('POST', '/v1/auth/alert-webhook-secret/regenerate', { query: body, headers: confirmed }, o)
+    },
+
+    register: (email: string, o?: CallOptions) => post<T.Registered>('/v1/auth/register', { email }, o),
+    me: (o?: CallOptions) => get<T.Me>('/v1/auth/me', {}, o),
+    updateMe: (changes: T.MeChanges, o?: CallOptions) => patch<T.Me>('/v1/auth/me', changes, o),
+    audit: (page?: { limit?: number; offset?: number }, o?: CallOptions) => get<T.AuditEvents>('/v1/auth/audit', page, o),
+    usage: (o?: CallOptions) => get<T.Usage>('/v1/usage', {}, o)
+  }
+}
+
+/** Seconds that the old secret signs beside the new one. */
+type Overlap = { overlap_seconds?: number }
+
+const confirmed = { 'x-confirm-destructive': 'true' }
+
+const proofOf = ({ claimToken, workerId }: ClaimProof = {}) => ({ 'x-claim-token': claimToken, 'x-worker-id': workerId })

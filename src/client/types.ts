@@ -1,0 +1,93 @@
+/** Requests and answers as JSON has them, from the schemas that the service checks them with. Only types: nothing of it is left at run time. */
+import type { Static, TSchema } from 'typebox'
+import type * as accounts from '../accounts/schemas.ts'
+import type * as alerts from '../alerts/schemas.ts'
+import type * as cues from '../cues/schemas.ts'
+import type { Json } from '../deliveries/canonical-json.ts'
+import type * as executions from '../executions/schemas.ts'
+import type * as outcomes from '../outcomes/schemas.ts'
+import type * as schedules from '../schedule/schemas.ts'
+import type * as workers from '../workers/schemas.ts'
+
+/** Instants are text, ISO 8601 in UTC; free JSON may be anything. */
+type Wire<T> = T extends Date
+  ? string
+  : T extends Json
+    ? unknown
+    : T extends (infer Item)[]
+      ? Wire<Item>[]
+      : T extends object
+        ? { [Name in keyof T]: Wire<T[Name]> }
+        : T
+type Answer<S extends TSchema> = Wire<Static<S>>
+type Given<S extends TSchema> = Wire<NonNullable<Static<S>>>
+/** What has a default may be left out. */
+type Filter<S extends TSchema> = Partial<Given<S>>
+
+export type Cue = Answer<typeof cues.Cue>
+export type CueDetail = Answer<typeof cues.CueDetail>
+export type Cues = Answer<typeof cues.Cues>
+export type CueFilter = Filter<typeof cues.ListCues>
+export type NewCue = Given<typeof cues.CreateCue>
+export type CueChanges = Given<typeof cues.UpdateCue>
+export type BulkDeleted = Answer<typeof cues.BulkDeleted>
+export type Fire = Given<typeof cues.FireRequest>
+export type FiredExecution = Answer<typeof cues.FiredExecution>
+
+type PreviewBody = Given<typeof schedules.PreviewRequest>
+export type PreviewRequest = Pick<PreviewBody, 'schedule'> & Partial<PreviewBody>
+export type Preview = Answer<typeof schedules.Preview>
+
+export type Execution = Answer<typeof executions.Execution>
+export type ExecutionDetail = Answer<typeof executions.ExecutionDetail>
+export type Executions = Answer<typeof executions.Executions>
+export type ExecutionFilter = Filter<typeof executions.ListExecutions>
+export type Replayed = Answer<typeof executions.Replayed>
+export type Cancelled = Answer<typeof executions.Cancelled>
+
+export type Report = Given<typeof outcomes.Report>
+export type Reported = Answer<typeof outcomes.Reported>
+export type Evidence = Given<typeof outcomes.Evidence>
+export type Attached = Answer<typeof outcomes.Attached>
+export type Verification = { valid?: boolean; reason?: string | null }
+export type Verified = Answer<typeof outcomes.Verified>
+
+export type Claimable = Answer<typeof workers.Claimable>['executions'][number]
+export type ClaimableFilter = Filter<typeof workers.ClaimableQuery>
+export type Claim = Answer<typeof workers.Claim>
+export type ClaimNext = Given<typeof workers.ClaimNextRequest>
+export type Extended = Answer<typeof workers.Extended>
+export type Released = Answer<typeof workers.Released>
+export type Heartbeat = Given<typeof workers.Heartbeat>
+export type Workers = Answer<typeof workers.Workers>
+
+export type Alert = Answer<typeof alerts.Alert>
+export type Alerts = Answer<typeof alerts.Alerts>
+export type AlertFilter = Filter<typeof alerts.ListAlerts>
+
+export type Registered = Answer<typeof accounts.Registered>
+export type Me = Answer<typeof accounts.Me>
+export type MeChanges = Given<typeof accounts.UpdateMe>
+export type Key = Answer<typeof accounts.Key>
+export type NewKey = Given<typeof accounts.CreateKey>
+export type CreatedKey = Answer<typeof accounts.CreatedKey>
+export type RevokedKey = Answer<typeof accounts.RevokedKey>
+export type RegeneratedKey = Answer<typeof accounts.RegeneratedKey>
+export type RevealedKey = Answer<typeof accounts.RevealedKey>
+export type AuditEvents = Answer<typeof accounts.Events>
+export type WebhookSecret = Answer<typeof accounts.WebhookSecret>
+export type NewWebhookSecret = Answer<typeof accounts.NewWebhookSecret>
+export type AlertWebhookSecret = Answer<typeof accounts.AlertWebhookSecret>
+export type NewAlertWebhookSecret = Answer<typeof accounts.NewAlertWebhookSecret>
+
+type Share = { used: number; limit: number; remaining: number; percent_used: number }
+export type Usage = {
+  plan: Me['plan']
+  /** The first and the last day of the month. */
+  billing_period: { start: string; end: string; days_remaining: number }
+  cues: Share & { active: number }
+  executions: Share & { projected_month_end: number; will_exceed_limit: boolean }
+  outcomes: { reported: number; succeeded: number; failed: number }
+  rate_limit: { requests_per_minute: number; current_usage: number; limit: number }
+  upgrade_url: string
+}

@@ -1,0 +1,138 @@
+/** What a receiver of webhooks checks before it believes one. */
+
+/** A webhook that must not be believed. `code` says why; answer it with 401. */
+export class WebhookError extends Error {
+  override name = 'WebhookError'
+  readonly code: 'no_signature' | 'stale_timestamp' | 'wrong_signature' | 'not_json'
+
+  constructor(code: WebhookError['code'], message: string) {
+    super(message)
+    this.code = code
+  }
+}
+
+export type VerifiedWebhook = {
+  /** The body as a value; null where it is empty. */
+  payload: unknown
+  /** What to deduplicate by. Empty in alerts. */
+  executionId: string
+  cueId: string
+  /** ISO 8601 in UTC. */
+  scheduledFor: string
+  /** 1 for the first. */
+  attempt: number
+  /** Epoch seconds. */
+  timestamp: number
+}
+
+/** As `fetch`, `node:http` and the frameworks on them give headers. */
+export type IncomingHeaders = Headers | Record<string, string | string[] | undefined>
+
+type Options = {
+  /** A Date, or epoch seconds; the present by default. */
+  now?: Date | number
+  /** How many seconds a timestamp may be off, 300 by default. */
+  tolerance?: number
+}
+
+/**
+ * Checks a webhook and gives what it says. Of `X-Service-Signature` and `webhook-signature` every one that is there must have been made with
+ * one of the secrets (several while they overlap). Takes the body as it came, not parsed and written again. Works for callbacks, alerts
+ * and the other webhooks of the service, wherever WebCrypto is.
+ * @throws {WebhookError}
+ */
+export const verifyWebhook = async (
+  rawBody: string | Uint8Array,
+  headers: IncomingHeaders,
+  secrets: string | readonly string[],
+  { now = Date.now() / 1000, tolerance = 300 }: Options = {}
+): Promise<VerifiedWebhook> => {
+  const known = [secrets].flat()
+  if (known.length === 0 || known.includes('')) throw new TypeError('verifyWebhook needs the secret that the service signs with')
+  const header = readerOf(headers)
+  const body = typeof rawBody === 'string' ? new TextEncoder().encode(rawBody) : rawBody
+  const seconds = now instanceof Date ? now.getTime() / 1000 : now
+  const id = header('webhook-id')
+  const schemes = [
+    { given: header('x-service-signature'), timestamp: header('x-service-timestamp'), ...own },
+    { given: header('webhook-signature'), timestamp: header('webhook-timestamp'), ...standard(id) }
+  ].filter(({ given }) => given !== '')
+  if (schemes.length === 0) throw new WebhookError('no_signature', 'There is neither X-Service-Signature nor webhook-signature.')
+  for (const { given, timestamp, name, split, prefix, decode, keyOf } of schemes) {
+    if (!/^\d{1,12}$/.test(timestamp) || Math.abs(seconds - Number(timestamp)) > tolerance) {
+      throw new WebhookError('stale_timestamp', `The timestamp of ${name} is not within ${tolerance} seconds of now.`)
+    }
+    const signed = join(prefix(timestamp), body)
+    const values = given.split(split).flatMap(value => decode(value.trim()) ?? [])
+    if (!(await anyMatches(known.map(keyOf), values, signed))) {
+      throw new WebhookError('wrong_signature', `${name} was not made with this secret, or the body is not as it was sent.`)
+    }
+  }
+  const executionId = header('x-service-execution-id')
+  if (id && executionId && id !== executionId) throw new WebhookError('wrong_signature', 'webhook-id and X-Service-Execution-Id differ.')
+  return {
+    payload: parse(body),
+    executionId: executionId || id,
+    cueId: header('x-service-cue-id'),
+    scheduledFor: header('x-service-scheduled-for'),
+    attempt: Number(header('x-service-attempt')),
+    timestamp: Number(schemes[0]!.timestamp)
+  }
+}
+
+type Bytes = Uint8Array<ArrayBuffer>
+
+const text = (value: string): Bytes => new TextEncoder().encode(value)
+
+/** `v1=` and hex, over `timestamp.body`, keyed with the whole secret as text. */
+const own = {
+  name: 'X-Service-Signature',
+  split: ',',
+  prefix: (timestamp: string) => `${timestamp}.`,
+  decode: (value: string) =>
+    /^v1=[0-9a-f]{64}$/.test(value) ? Uint8Array.from(value.slice(3).match(/../g)!, hex => parseInt(hex, 16)) : undefined,
+  keyOf: text
+}
+
+/** Standard Webhooks: `v1,` and base64, over `id.timestamp.body`, keyed with what the secret encodes. */
+const standard = (id: string) => ({
+  name: 'webhook-signature',
+  split: ' ',
+  prefix: (timestamp: string) => `${id}.${timestamp}.`,
+  decode: (value: string) => (/^v1,[A-Za-z0-9+/]{43}=$/.test(value) ? fromBase64(value.slice(3)) : undefined),
+  keyOf: (secret: string) => fromBase64(secret.replace(/^whsec_/, ''))
+})
+
+const fromBase64 = (value: string): Bytes => Uint8Array.from(atob(value), character => character.charCodeAt(0))
+
+/** WebCrypto compares in constant time. Every pair is tried, whatever the ones before gave. */
+const anyMatches = async (keys: Bytes[], values: Bytes[], signed: Bytes): Promise<boolean> => {
+  const results = keys.flatMap(async bytes => {
+    const key = await crypto.subtle.importKey('raw', bytes, { name: 'HMAC', hash: 'SHA-256' }, false, ['verify'])
+    return Promise.all(values.map(value => crypto.subtle.verify('HMAC', key, value, signed)))
+  })
+  return (await Promise.all(results)).flat().includes(true)
+}
+
+const join = (prefix: string, body: Uint8Array): Bytes => {
+  const start = text(prefix)
+  const joined = new Uint8Array(start.length + body.length)
+  joined.set(start)
+  joined.set(body, start.length)
+  return joined
+}
+
+const readerOf = (headers: IncomingHeaders) => {
+  if (typeof headers.get === 'function') return (name: string) => (headers as Headers).get(name) ?? ''
+  const values = new Map(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), [value ?? ''].flat().join(', ')]))
+  return (name: string) => values.get(name) ?? ''
+}
+
+const parse = (body: Uint8Array): unknown => {
+  if (body.length === 0) return null
+  try {
+    return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(body))
+  } catch {
+    throw new WebhookError('not_json', 'The body is signed, but no JSON.')
+  }
+}

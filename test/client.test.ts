@@ -1,0 +1,271 @@
+import t, { type Test } from 'tap'
+import { createClient, PgcueError, verifyWebhook } from '../src/client/index.ts'
+import { signHeaders } from '../src/deliveries/signature.ts'
+import { freePort } from '../src/embedded-postgres.ts'
+import { build, eventually, receiver } from './setup.ts'
+
+const service = async (t: Test) => {
+  const stage = await build(t)
+  const baseUrl = await stage.app.listen({ host: '127.0.0.1', port: 0 })
+  return { ...stage, baseUrl, client: createClient({ baseUrl, apiKey: stage.account.api_key }) }
+}
+const workerCue = { name: 'backup', schedule: { cron: '@daily' }, transport: 'worker', payload: { task: 'backup' } } as const
+
+const thrown = async (call: Promise<unknown>): Promise<PgcueError> =>
+  call.then(
+    () => {
+      throw new Error('this should have been refused')
+    },
+    error => error
+  )
+
+t.test('cues are made, listed, shown, changed, fired and deleted', async t => {
+  const { client } = await service(t)
+  const cue = await client.cues.create({ name: 'report', schedule: { cron: '0 9 * * *' }, callback: { url: 'http://127.0.0.1:8099/' } })
+  t.match(cue, { id: /^cue_/, schedule: { type: 'recurring', cron: '0 9 * * *', timezone: 'UTC' }, status: 'active' })
+  t.match(await client.cues.list({ status: 'active', limit: 1 }), { cues: [{ id: cue.id }], total: 1, limit: 1 })
+  t.match(await client.cues.update(cue.id, { name: 'other', schedule: { timezone: 'Europe/London' } }), { name: 'other' })
+  t.match(await client.cues.pause(cue.id), { status: 'paused', next_run: null })
+  t.match(await client.cues.resume(cue.id), { status: 'active', next_run: /Z$/ })
+  const fired = await client.cues.fire(cue.id, { payload_override: { n: 1 }, idempotency_key: 'once' })
+  t.match(await client.cues.fire(cue.id, { payload_override: { n: 1 }, idempotency_key: 'once' }), { id: fired.id })
+  t.match(await client.cues.get(cue.id), { name: 'other', executions: [{ id: fired.id }], execution_total: 1 })
+  t.match(await client.executions.list({ cue_id: cue.id, triggered_by: 'manual_fire' }), {
+    executions: [{ id: fired.id }],
+    has_more: false
+  })
+  t.match(await client.executions.cancel(fired.id), { status: 'failed' })
+  t.match(await client.executions.replay(fired.id), { replayed_from: fired.id })
+  t.equal(await client.cues.delete(cue.id), undefined)
+  t.match(await thrown(client.cues.get(cue.id)), { code: 'cue_not_found', status: 404 })
+})
+
+t.test('several cues are deleted at once', async t => {
+  const { client } = await service(t)
+  const { id } = await client.cues.create(workerCue)
+  t.same(await client.cues.bulkDelete([id, 'cue_000000000000']), { deleted: [id], skipped: ['cue_000000000000'] })
+})
+
+t.test('a schedule is previewed', async t => {
+  const { client } = await service(t)
+  const answer = await client.cues.preview({ schedule: { cron: '0 9 * * *' }, from: '2030-01-01T00:00:00Z', count: 1 })
+  t.match(answer, { description: /09:00/, next: [{ at: '2030-01-01T09:00:00.000Z' }] })
+})
+
+t.test('a worker waits, claims, shows that it lives, and reports with evidence', async t => {
+  const { client } = await service(t)
+  t.same(await client.executions.claimNext({ worker_id: 'w1' }), [], 'nothing is an empty list')
+  await client.workers.heartbeat({ worker_id: 'w1', handlers: ['backup'] })
+  const cue = await client.cues.create({ ...workerCue, verification: { mode: 'manual' } })
+  t.equal(cue.warning, null)
+  const waiting = client.executions.claimNext({ worker_id: 'w1', tasks: ['backup'], wait: 20 })
+  await client.cues.fire(cue.id)
+  const [claim] = await waiting
+  const { execution_id: id, claim_token: claimToken, execution_token: apiKey } = claim!
+  t.match(claim, { task: 'backup', payload: { task: 'backup' }, attempt: 1, lease_seconds: 900 })
+  t.match(await client.executions.heartbeat(id, { workerId: 'w1' }), { acknowledged: true })
+  t.match(await client.executions.heartbeat(id, { apiKey }), { acknowledged: true }, 'the token of the execution is proof enough')
+  t.match(await client.executions.reportOutcome(id, { success: true, result: 'done' }, { claimToken }), { outcome_recorded: true })
+  t.match(await client.executions.attachEvidence(id, { external_id: 'x1' }), { evidence_updated: true })
+  t.match(await client.executions.verify(id), { outcome_state: 'verified_success' })
+  t.match(await client.executions.get(id), { outcome: { result: 'done', external_id: 'x1' }, claimed_by_worker: 'w1' })
+  t.match(await client.workers.list(), { workers: [{ worker_id: 'w1', heartbeat_status: 'active' }], total: 1 })
+  await client.workers.delete('w1')
+  t.match(await client.workers.list(), { total: 0 })
+})
+
+t.test('one execution is found, claimed by its id, and given back', async t => {
+  const { client } = await service(t)
+  const { id } = await client.cues.fire((await client.cues.create(workerCue)).id)
+  t.match(await client.executions.claimable({ task: 'backup' }), [{ id, attempt: 1 }])
+  const { claim_token } = await client.executions.claim(id, { worker_id: 'w1' })
+  t.match(await thrown(client.executions.claim(id, { worker_id: 'w2' })), { code: 'already_claimed', status: 409 })
+  t.match(await client.executions.release(id, claim_token), { released: true })
+  t.match(await client.executions.claimable(), [{ id, attempt: 2 }])
+})
+
+t.test('the account, its keys and secrets', async t => {
+  const { client, account } = await service(t)
+  t.match(await client.me(), { email: account.email, plan: 'free' })
+  const key = await client.keys.create({ label: 'ci', scopes: ['read'] })
+  t.match(await client.keys.rename(key.id, 'builds'), { label: 'builds' })
+  const limited = { apiKey: key.api_key }
+  t.match(await thrown(client.cues.create(workerCue, limited)), { code: 'insufficient_scope', status: 403 })
+  t.match(await client.keys.revoke(key.id), { id: key.id })
+  t.match(await client.keys.list(), [{ id: key.id, revoked_at: /Z$/ }, { revoked_at: null }])
+  t.match(await client.secrets.webhook(), { webhook_secret: /^whsec_/ })
+  t.match(await client.secrets.regenerateAlertWebhook({ overlap_seconds: 60 }), { previous_secret_revoked: false })
+  t.match(await client.alerts.list({ acknowledged: false }), { alerts: [], total: 0 })
+})
+
+t.test('a refusal says what, why and where to look', async t => {
+  const { client } = await service(t)
+  const error = await thrown(client.cues.update('cue_000000000000', { nmae: 'x' } as never))
+  t.ok(error instanceof PgcueError)
+  t.match(error, {
+    code: 'validation_error',
+    status: 422,
+    detail: [{ type: 'extra_forbidden', loc: ['body', 'nmae'] }],
+    requestId: /\w{8}/
+  })
+  t.match(error.message, /nmae/)
+  t.match(await thrown(client.me({ apiKey: 'svc_sk_wrong' })), { code: 'invalid_api_key', status: 401, sent: true })
+})
+
+const refusal = (status: number, code: string, headers = {}) => ({ status, headers, body: { error: { code, message: 'not now', status } } })
+
+t.test('what only reads is tried again, when the service says', async t => {
+  const { url, requests } = await receiver(t, (_, n) =>
+    n === 0 ? refusal(503, 'unavailable', { 'retry-after': '0' }) : n === 1 ? { status: 502, body: 'a proxy' } : { body: { cues: [] } }
+  )
+  t.match(await createClient({ baseUrl: url }).cues.list(), { cues: [] })
+  t.equal(requests.length, 3)
+})
+
+t.test('what makes something is not tried again, unless it was refused for its rate', async t => {
+  const { url, requests, answer } = await receiver(t, () => refusal(503, 'unavailable', { 'retry-after': '0' }))
+  const client = createClient({ baseUrl: url })
+  t.match(await thrown(client.cues.create(workerCue)), { code: 'unavailable', status: 503, retryAfter: 0 })
+  t.equal(requests.length, 1)
+  answer((_, n) => (n < 3 ? refusal(429, 'rate_limit_exceeded', { 'retry-after': '0' }) : { status: 201, body: { id: 'cue_1' } }))
+  t.match(await client.cues.create(workerCue), { id: 'cue_1' })
+  t.equal(requests.length, 4)
+})
+
+t.test('a fire with an idempotency key is tried again, one without is not', async t => {
+  const { url, requests } = await receiver(t, (_, n) => (n === 0 ? { status: 502, body: '' } : { body: { id: 'e1' } }))
+  const client = createClient({ baseUrl: url })
+  t.match(await client.cues.fire('cue_1', { idempotency_key: 'k' }), { id: 'e1' })
+  t.equal(requests.length, 2)
+})
+
+t.test('who is told to wait for long is told so instead of waiting', async t => {
+  const { url, requests } = await receiver(t, () => refusal(429, 'rate_limit_exceeded', { 'retry-after': '3000' }))
+  t.match(await thrown(createClient({ baseUrl: url }).cues.fire('cue_1')), { code: 'rate_limit_exceeded', retryAfter: 3000 })
+  t.equal(requests.length, 1)
+})
+
+t.test('a request that never arrived is tried again, whatever it does', async t => {
+  const { baseUrl, account } = await service(t)
+  let tries = 0
+  const flaky: typeof fetch = async (input, init) => {
+    if (tries++ < 1) throw new TypeError('fetch failed', { cause: Object.assign(new Error('refused'), { code: 'ECONNREFUSED' }) })
+    return fetch(input, init)
+  }
+  const client = createClient({ baseUrl, apiKey: account.api_key, fetch: flaky })
+  t.match(await client.cues.create(workerCue), { name: 'backup' })
+  t.match(await client.cues.list(), { total: 1 })
+})
+
+t.test('a deletion whose answer was lost has succeeded when the cue is gone', async t => {
+  const { baseUrl, account, client } = await service(t)
+  const { id } = await client.cues.create(workerCue)
+  let tries = 0
+  const lossy: typeof fetch = async (input, init) => {
+    const answer = await fetch(input, init)
+    if (tries++ === 0) throw new TypeError('fetch failed', { cause: Object.assign(new Error('reset'), { code: 'ECONNRESET' }) })
+    return answer
+  }
+  const clumsy = createClient({ baseUrl, apiKey: account.api_key, fetch: lossy })
+  t.equal(await clumsy.cues.delete(id), undefined)
+  t.equal(tries, 2)
+  t.match(await thrown(clumsy.cues.delete(id)), { code: 'cue_not_found' })
+})
+
+t.test('an answer that does not come is given up, or can be called off', async t => {
+  const { url, requests } = await receiver(t, () => new Promise(() => {}))
+  const client = createClient({ baseUrl: url, retries: 0 })
+  t.match(await thrown(client.me({ timeoutMs: 50 })), { code: 'timeout', status: 0, sent: true })
+  const controller = new AbortController()
+  const call = thrown(client.me({ signal: controller.signal }))
+  await eventually(() => requests.length === 2)
+  controller.abort(new Error('no longer needed'))
+  t.match(await call, { message: 'no longer needed' })
+  t.match(await thrown(client.me({ signal: AbortSignal.abort(new Error('too late')) })), { message: 'too late' })
+})
+
+t.test('calling off also ends the wait between two tries', async t => {
+  const { url, requests } = await receiver(t, () => refusal(503, 'unavailable', { 'retry-after': '50' }))
+  const controller = new AbortController()
+  const call = thrown(createClient({ baseUrl: url }).me({ signal: controller.signal }))
+  await eventually(() => requests.length === 1)
+  controller.abort(new Error('enough'))
+  t.match(await call, { message: 'enough' })
+})
+
+t.test('what is not the service is told from it', async t => {
+  const { url } = await receiver(t, () => ({ body: '<html>' }))
+  t.match(await thrown(createClient({ baseUrl: url }).me()), { code: 'unexpected_answer', status: 200, message: /address/ })
+  const nobody = createClient({ baseUrl: `http://127.0.0.1:${await freePort()}`, retries: 0 })
+  t.match(await thrown(nobody.me()), { code: 'unreachable', status: 0, sent: false, message: /127\.0\.0\.1:\d+ cannot.*ECONNREFUSED/ })
+  t.throws(() => createClient({ baseUrl: 'localhost:8080' }), /baseUrl/)
+})
+
+const secret = `whsec_${'0123456789abcdef'.repeat(4)}`
+const former = `whsec_${'fedcba9876543210'.repeat(4)}`
+const message = {
+  secrets: [secret],
+  executionId: '01900000-0000-7000-8000-000000000001',
+  timestamp: 1_700_000_000,
+  body: '{"a": "\\u00e9"}'
+}
+const now = 1_700_000_100
+const about = {
+  'X-Service-Execution-Id': message.executionId,
+  'X-Service-Cue-Id': 'cue_1',
+  'X-Service-Attempt': '2',
+  'X-Service-Scheduled-For': '2030-01-01T00:00:00.000Z'
+}
+
+t.test('a webhook of the service is believed, in every form that headers and bodies have', async t => {
+  const headers = { ...signHeaders(message), ...about }
+  const expected = {
+    payload: { a: 'é' },
+    executionId: message.executionId,
+    cueId: 'cue_1',
+    attempt: 2,
+    scheduledFor: '2030-01-01T00:00:00.000Z',
+    timestamp: message.timestamp
+  }
+  t.same(await verifyWebhook(message.body, headers, secret, { now }), expected)
+  t.same(await verifyWebhook(Buffer.from(message.body), new Headers(headers), secret, { now: new Date(now * 1000) }), expected)
+  const lower = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), [value]]))
+  t.same(await verifyWebhook(message.body, lower, [former, secret], { now }), expected)
+  const empty = { ...message, body: '' }
+  t.match(await verifyWebhook('', signHeaders(empty), secret, { now }), { payload: null })
+})
+
+t.test('each scheme is believed alone, and both must be right where both are there', async t => {
+  const headers: Record<string, string> = signHeaders(message)
+  const only = (prefix: string) => Object.fromEntries(Object.entries(headers).filter(([name]) => name.toLowerCase().startsWith(prefix)))
+  t.match(await verifyWebhook(message.body, only('x-service'), secret, { now }), { payload: { a: 'é' } })
+  t.match(await verifyWebhook(message.body, only('webhook'), secret, { now }), { executionId: message.executionId })
+  for (const name of ['X-Service-Signature', 'webhook-signature'] as const) {
+    const forged = { ...headers, [name]: signHeaders({ ...message, secrets: [former] })[name] }
+    await t.rejects(verifyWebhook(message.body, forged, secret, { now }), { name: 'WebhookError', code: 'wrong_signature' })
+  }
+})
+
+t.test('while secrets overlap a receiver with either one believes', async t => {
+  const headers = signHeaders({ ...message, secrets: [secret, former] })
+  t.ok(await verifyWebhook(message.body, headers, secret, { now }))
+  t.ok(await verifyWebhook(message.body, headers, former, { now }))
+  await t.rejects(verifyWebhook(message.body, headers, `whsec_${'00'.repeat(32)}`, { now }), { code: 'wrong_signature' })
+})
+
+t.test('what was changed, is old, or is not signed is not believed', async t => {
+  const headers: Record<string, string> = { ...signHeaders(message), ...about }
+  const refused = (code: string, body: string, change: Record<string, string | undefined>, at = now) =>
+    t.rejects(verifyWebhook(body, { ...headers, ...change }, secret, { now: at }), { name: 'WebhookError', code })
+  await refused('wrong_signature', '{"a": "e"}', {})
+  await refused('wrong_signature', message.body, { 'X-Service-Timestamp': '1700000001' })
+  await refused('wrong_signature', message.body, { 'X-Service-Execution-Id': '01900000-0000-7000-8000-000000000002' })
+  await refused('wrong_signature', message.body, { 'X-Service-Signature': 'v1=00' })
+  await refused('stale_timestamp', message.body, {}, message.timestamp + 301)
+  await refused('stale_timestamp', message.body, {}, message.timestamp - 301)
+  await refused('stale_timestamp', message.body, { 'webhook-timestamp': '' })
+  await refused('no_signature', message.body, { 'X-Service-Signature': undefined, 'webhook-signature': undefined })
+  t.ok(await verifyWebhook(message.body, headers, secret, { now: message.timestamp + 301, tolerance: 400 }))
+  await t.rejects(verifyWebhook(message.body, headers, '', { now }), TypeError)
+  await t.rejects(verifyWebhook(message.body, headers, [], { now }), TypeError)
+})
