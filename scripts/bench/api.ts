@@ -1,0 +1,73 @@
+/** Requests per second of the API, beside a bare Fastify route with one indexed SELECT: what authentication, limits and checks cost. */
+import { addAccounts, addCues, payload } from './cues.ts'
+import { figuresOf } from './figures.ts'
+import type { Load, LoadResult } from './load.ts'
+import type { Measure, Options } from './measure.ts'
+import { start } from './processes.ts'
+import type { Stage } from './stage.ts'
+
+const warmUpSeconds = 2
+
+const measure = async (stage: Stage, { runs, n }: Options) => {
+  // Request limits are on, and out of reach. All connections are for the API, as they are in the bare server.
+  const replica = await stage.startReplica('api', { ROLES: 'api' })
+  const bare = start('scripts/bench/bare.ts', 'tested', { DATABASE_URL: replica.databaseUrl })
+  const bareUrl = `http://127.0.0.1:${await bare.ask<number>('listen')}`
+  const accounts = await addAccounts(replica.pool, 100)
+  // In the order of the accounts: the first has the second cue, and so on.
+  const cueIds = await addCues(replica.pool, { accounts, count: 100, callbackUrl: stage.receiver.url })
+  await replica.pool.query('vacuum analyze cue.cues, cue.cue_runs')
+  const { rows } = await replica.pool.query('select id, account_id from cue.cues where id = any ($1)', [cueIds])
+  const cueOf = new Map(rows.map(row => [row.account_id as string, row.id as string]))
+  const body = JSON.stringify({
+    name: 'posted',
+    schedule: { cron: '0 9 1 1 *' },
+    callback: { url: `${stage.receiver.url}/hook` },
+    payload: JSON.parse(payload)
+  })
+  const authorized = accounts.map(({ id, api_key }) => ({
+    cue_id: cueOf.get(id),
+    headers: { authorization: `Bearer ${api_key}`, 'content-type': 'application/json' }
+  }))
+
+  const loads: Record<string, Omit<Load, 'seconds'>> = {
+    bare_select: { url: bareUrl, requests: cueIds.map(id => ({ method: 'GET', path: `/cues/${id}` })) },
+    get_cue: {
+      url: replica.url,
+      requests: authorized.map(({ cue_id, headers }) => ({ method: 'GET', path: `/v1/cues/${cue_id}`, headers }))
+    },
+    post_cue: { url: replica.url, requests: authorized.map(({ headers }) => ({ method: 'POST', path: '/v1/cues', headers, body })) }
+  }
+  const generator = start('scripts/bench/load.ts', 'around')
+  const run = async (name: string, seconds: number) => {
+    const process = name === 'bare_select' ? bare : replica.process
+    const before = await process.usage()
+    const result = await generator.ask<LoadResult>('run', { ...loads[name]!, seconds })
+    if (result.failed > 0) throw new Error(`${result.failed} requests of ${name} failed`)
+    const { cpu_s } = await process.usage()
+    await replica.pool.query("delete from cue.cues where name = 'posted'")
+    return { ...result, cpu_us: ((cpu_s - before.cpu_s) / result.count) * 1e6 }
+  }
+
+  for (const name of Object.keys(loads)) await run(name, warmUpSeconds)
+  const rates: Record<string, number>[] = []
+  for (let round = 0; round < runs; round++) {
+    const [bareRun, get, post] = [await run('bare_select', n), await run('get_cue', n), await run('post_cue', n)]
+    rates.push({
+      bare_select_per_s: bareRun.per_s,
+      get_cue_per_s: get.per_s,
+      post_cue_per_s: post.per_s,
+      get_to_bare_ratio: get.per_s / bareRun.per_s,
+      post_to_bare_ratio: post.per_s / bareRun.per_s,
+      bare_cpu_us: bareRun.cpu_us,
+      get_cpu_us: get.cpu_us,
+      post_cpu_us: post.cpu_us,
+      get_p99_ms: get.p99_ms,
+      post_p99_ms: post.p99_ms
+    })
+  }
+  for (const process of [generator, bare, replica]) await process.stop()
+  return figuresOf(rates)
+}
+
+export default { title: n => `the API under 50 connections for ${n} s a run, over 100 accounts`, runs: 3, n: 5, measure } satisfies Measure

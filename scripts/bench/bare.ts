@@ -1,0 +1,15 @@
+/** What the API is held against: Fastify with one route and one indexed SELECT, in a process of its own. */
+import Fastify from 'fastify'
+import pg from 'pg'
+import { answers } from './probe.ts'
+
+const pool = new pg.Pool({ connectionString: process.env.DATABASE_URL, max: 10, application_name: 'bench' })
+const app = Fastify()
+
+app.get<{ Params: { id: string } }>('/cues/:id', async ({ params }) => {
+  const text = 'select id, name, status, cron, callback_url, payload, created_at from cue.cues where id = $1'
+  return (await pool.query({ name: 'cue', text, values: [params.id] })).rows[0]
+})
+
+/** Listens, and tells the port. */
+answers.listen = async () => Number(new URL(await app.listen({ port: 0, host: '127.0.0.1', backlog: 2048 })).port)

@@ -1,0 +1,63 @@
+/** Accounts and cues to measure with, made by SQL: how they come to be is not what is measured. */
+import { setTimeout as delay } from 'node:timers/promises'
+import type pg from 'pg'
+import { createKey, encryptKey, hashKey, keyPrefix } from '../../src/accounts/keys.ts'
+import { createFunctions } from '../../src/functions.ts'
+import { secrets } from './stage.ts'
+
+export type Account = { id: string; api_key: string }
+
+/** 200 bytes of canonical JSON. */
+export const payload = `{"pad": "${'x'.repeat(189)}"}`
+
+/** Accounts as registering makes them. */
+export const addAccounts = async (pool: pg.Pool, count: number): Promise<Account[]> => {
+  const fn = createFunctions(pool)
+  const encryptionKeys = [Buffer.from(secrets.ENCRYPTION_KEYS, 'base64')]
+  const accounts: Account[] = []
+  for (let n = 0; n < count; n++) {
+    const api_key = createKey()
+    const key = { key_hash: hashKey(api_key), prefix: keyPrefix(api_key), ciphertext: encryptKey(encryptionKeys, api_key) }
+    const { id } = await fn.register({ email: `bench-${n}@example.com`, ...key, address: null, ip: '127.0.0.1' })
+    accounts.push({ id, api_key })
+  }
+  return accounts
+}
+
+type NewCues = { accounts: Account[]; count: number; callbackUrl: string }
+
+/** Daily webhook cues, the accounts in turn, due at no time before `schedule` says so. Returns their ids. */
+export const addCues = async (pool: pg.Pool, { accounts, count, callbackUrl }: NewCues): Promise<string[]> => {
+  const { rows } = await pool.query(
+    `with made as (
+       insert into cue.cues (id, account_id, name, transport, schedule_type, cron, callback_url, payload)
+       select cue.new_cue_id(), ($1::uuid[])[1 + g % cardinality($1)], 'bench ' || g, 'webhook', 'recurring', '0 9 * * *', $2, $3
+         from generate_series(1, $4) g
+       returning id, account_id, transport)
+     insert into cue.cue_runs (cue_id, account_id, transport) select id, account_id, transport from made returning cue_id`,
+    [accounts.map(({ id }) => id), callbackUrl, payload, count]
+  )
+  return rows.map(row => row.cue_id)
+}
+
+/** Lets each cue come due at its instant, in epoch milliseconds, and tells the engine. Tables are as autovacuum keeps them. */
+export const schedule = async (pool: pg.Pool, cueIds: string[], due: number[]): Promise<void> => {
+  await pool.query(
+    `update cue.cue_runs r set next_run = d.due, version = r.version + 1
+       from unnest($1::text[], $2::timestamptz[]) as d (cue_id, due) where r.cue_id = d.cue_id`,
+    [cueIds, due.map(at => new Date(at).toISOString())]
+  )
+  await pool.query('vacuum analyze cue.cues, cue.cue_runs, cue.executions, cue.attempts')
+  const first = due.reduce((a, b) => Math.min(a, b))
+  if (Date.now() > first - 500) throw new Error('this machine takes too long to schedule the cues: they are due already')
+  await pool.query("select pg_notify('cue_due', $1)", [String(first)])
+}
+
+/** Resolves when every result is written. */
+export const settled = async (pool: pg.Pool): Promise<void> => {
+  for (;;) {
+    const { rows } = await pool.query('select exists (select from cue.flights) as flying')
+    if (!rows[0].flying) return
+    await delay(20)
+  }
+}

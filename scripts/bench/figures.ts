@@ -1,0 +1,43 @@
+/** What measures come to: values per run, shown as median with least and most. */
+export type Figure = {
+  /** As in the JSON line: snake_case, with its unit. */
+  name: string
+  /** One for each run. */
+  values: number[]
+}
+
+export const median = (values: number[]): number => {
+  const sorted = values.toSorted((a, b) => a - b)
+  const middle = sorted.length >> 1
+  return sorted.length % 2 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2
+}
+
+/** The value that a share of the sorted values lies below. */
+export const quantile = (sorted: number[], share: number): number =>
+  sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN
+
+/** One figure for each key of the runs' results, in their order. Keys without a value in the first run are left out. */
+export const figuresOf = (runs: Record<string, number | null>[], prefix = ''): Figure[] =>
+  Object.keys(runs[0] ?? {})
+    .filter(key => runs[0]![key] !== null)
+    .map(key => ({ name: prefix + key, values: runs.map(run => run[key]!) }))
+
+/** A readable table, one line per figure. */
+export const table = (title: string, figures: Figure[]): string => {
+  const width = Math.max(...figures.map(({ name }) => name.length))
+  const lines = figures.map(({ name, values }) => {
+    const spread = values.length > 1 ? `  (${short(Math.min(...values))} – ${short(Math.max(...values))})` : ''
+    return `  ${name.padEnd(width)}  ${short(median(values)).padStart(9)}${spread}`
+  })
+  return [title, ...lines].join('\n')
+}
+
+/** The same for programs. */
+export const summary = (figures: Figure[]) =>
+  Object.fromEntries(
+    figures.map(({ name, values }) => [name, [median(values), Math.min(...values), Math.max(...values)].map(value => Number(short(value)))])
+  )
+
+/** Three digits are more than this kind of measuring yields. */
+const short = (value: number): string =>
+  Math.abs(value) >= 100 || Number.isInteger(value) ? String(Math.round(value)) : value.toFixed(Math.abs(value) >= 10 ? 1 : 2)

@@ -1,0 +1,34 @@
+/** Asks as often as it can, in a process of its own. */
+import { createRequire } from 'node:module'
+import { answers } from './probe.ts'
+
+type Request = { method: string; path: string; headers?: Record<string, string>; body?: string }
+/** Each connection sends the requests in turn. */
+export type Load = { url: string; requests: Request[]; seconds: number }
+export type LoadResult = { count: number; per_s: number; p99_ms: number; failed: number }
+
+const connections = 50
+
+/** autocannon has no types. */
+type Cannon = (options: object) => Promise<{
+  requests: { total: number; average: number }
+  latency: { p99: number }
+  errors: number
+  non2xx: number
+}>
+const autocannon: Cannon = createRequire(import.meta.url)('autocannon')
+
+answers.run = async ({ url, requests, seconds }: Load): Promise<LoadResult> => {
+  // Its connections all begin with the first request: a list each, begun at another place.
+  const setupClient = (client: { setRequests: (requests: Request[]) => void }) => {
+    const first = Math.floor(Math.random() * requests.length)
+    client.setRequests([...requests.slice(first), ...requests.slice(0, first)])
+  }
+  const result = await autocannon({ url, requests, connections, duration: seconds, setupClient })
+  return {
+    count: result.requests.total,
+    per_s: result.requests.average,
+    p99_ms: result.latency.p99,
+    failed: result.errors + result.non2xx
+  }
+}

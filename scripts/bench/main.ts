@@ -1,0 +1,86 @@
+/**
+ * What the service can do, measured: `npm run bench` runs all measures but the peers, `npm run bench -- herd idle` some.
+ *
+ *   --runs N      instead of each measure's own
+ *   --n N         how many cues, or seconds, as the measure's title says
+ *   --peers       the same herd for pg-boss and graphile-worker, run by run beside ours
+ *   --profile DIR CPU profiles of the herd's warm runs
+ *
+ * Prints a table for people and one line of JSON per measure: name → [median, least, most].
+ */
+import { availableParallelism, loadavg } from 'node:os'
+import { resolve } from 'node:path'
+import { parseArgs } from 'node:util'
+import api from './api.ts'
+import { summary, table } from './figures.ts'
+import firing from './firing.ts'
+import hanging from './hanging.ts'
+import herd from './herd.ts'
+import idle from './idle.ts'
+import type { Measure } from './measure.ts'
+import peers from './peers/peers.ts'
+import { isPinned } from './processes.ts'
+import spread from './spread.ts'
+import { openStage } from './stage.ts'
+
+const measures: Record<string, Measure> = { herd, spread, hanging, api, firing, idle, peers }
+/** What is run when no measure is named. */
+const usual = ['herd', 'spread', 'hanging', 'api', 'firing', 'idle']
+
+const main = async () => {
+  const { names, runs, n, profileDir } = readArguments()
+  const stage = openStage()
+  let closing: Promise<void> | undefined
+  const close = () => (closing ??= stage.close())
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+    process.on(signal, () => void close().then(() => process.exit(130)))
+  }
+  try {
+    const open = await stage.open()
+    const load = loadavg()[0]!.toFixed(1)
+    console.log(
+      `Node ${process.version}, PostgreSQL ${open.version}, ${availableParallelism()} CPUs, ${isPinned ? 'pinned' : 'not pinned'}, load ${load}`
+    )
+    for (const name of names) {
+      const { title, measure, ...usually } = measures[name]!
+      const options = { runs: runs ?? usually.runs, n: n ?? usually.n, profileDir }
+      const figures = await measure(open, options)
+      console.log(`\n${table(`${name}: ${title(options.n)}`, figures)}`)
+      console.log(JSON.stringify({ measure: name, n: options.n, runs: options.runs, pinned: isPinned, figures: summary(figures) }))
+    }
+  } catch (error) {
+    // Whatever fails while all is taken down fails for that reason.
+    if (!closing) {
+      console.error(error)
+      process.exitCode = 1
+    }
+  }
+  await close()
+  process.exit()
+}
+
+const readArguments = () => {
+  const { values, positionals } = parseArgs({
+    allowPositionals: true,
+    options: { runs: { type: 'string' }, n: { type: 'string' }, peers: { type: 'boolean' }, profile: { type: 'string' } }
+  })
+  const count = (name: 'runs' | 'n') => {
+    const value = values[name]
+    if (value !== undefined && !/^[1-9]\d*$/.test(value)) throw new Error(`--${name} must be a whole number from 1`)
+    return value === undefined ? undefined : Number(value)
+  }
+  const unknown = positionals.find(name => !measures[name])
+  if (unknown) throw new Error(`there is no measure ${unknown}; there are ${Object.keys(measures).join(', ')}`)
+  const named = [...positionals, ...(values.peers ? ['peers'] : [])]
+  return {
+    names: named.length > 0 ? named : usual,
+    runs: count('runs'),
+    n: count('n'),
+    profileDir: values.profile === undefined ? undefined : resolve(values.profile)
+  }
+}
+
+main().catch(error => {
+  console.error(`bench: ${error.message}`)
+  process.exit(1)
+})

@@ -1,0 +1,82 @@
+/**
+ * The same herd for pg-boss and graphile-worker, run by run beside ours, on the same server and receiver. They post bare jobs with one
+ * signature; ours does all that it does for every delivery. Every process has had one herd before.
+ */
+import { setTimeout as delay } from 'node:timers/promises'
+import { type Figure, figuresOf, median } from '../figures.ts'
+import { type Contender, type HerdRun, runHerd, startOurs } from '../herd.ts'
+import type { Measure, Options } from '../measure.ts'
+import { start } from '../processes.ts'
+import type { Stage } from '../stage.ts'
+import graphileWorker from './graphile-worker.ts'
+import type { Job, Peer } from './peer.ts'
+import pgBoss from './pg-boss.ts'
+import type { Work } from './worker.ts'
+
+const peers: Record<string, Peer> = { 'pg-boss': pgBoss, 'graphile-worker': graphileWorker }
+
+const startPeer = async (stage: Stage, n: number, name: string): Promise<Contender & { close: () => Promise<void> }> => {
+  const { url: databaseUrl } = await stage.createDatabase(name.replace('-', '_'))
+  const { enqueue, tidy, isEmpty, close } = await peers[name]!.open(databaseUrl)
+  const worker = start('scripts/bench/peers/worker.ts', 'tested')
+  await worker.ask('work', { module: `./${name}.ts`, databaseUrl, origin: stage.receiver.url } satisfies Work)
+  return {
+    prepare: async due => {
+      await tidy()
+      const at = new Date(due)
+      const jobs = Array.from(
+        { length: n },
+        (_, i): Job => ({ job: String(i).padStart(6, '0'), due: at.toISOString(), pad: 'x'.repeat(142) })
+      )
+      await enqueue(jobs, at)
+      await tidy()
+      if (Date.now() > due - 500) throw new Error(`this machine takes too long to enqueue the jobs of ${name}`)
+    },
+    usage: worker.usage,
+    settled: async () => {
+      while (!(await isEmpty())) await delay(20)
+    },
+    close: async () => {
+      await worker.stop()
+      await close()
+    }
+  }
+}
+
+const measure = async (stage: Stage, { runs, n }: Options) => {
+  const ours = await startOurs(stage, n, 'herd_beside_peers')
+  const theirs = await Promise.all(Object.keys(peers).map(name => startPeer(stage, n, name)))
+  await delay(1500)
+  const contenders: Contender[] = [ours.contender, ...theirs]
+  const herds: HerdRun[][] = contenders.map(() => [])
+  for (let run = 0; run <= runs; run++) {
+    for (const [i, contender] of contenders.entries()) {
+      const herd = await runHerd(stage, n, contender)
+      if (run > 0) herds[i]!.push(herd)
+    }
+  }
+  for (const peer of theirs) await peer.close()
+  await ours.replica.stop()
+  const names = Object.keys(peers).map(name => name.replace('-', '_'))
+  return [
+    ...names.flatMap((name, i) => ratios(name, herds[0]!, herds[i + 1]!)),
+    ...['ours', ...names].flatMap((name, i) => figuresOf(herds[i]!, `${name}_`))
+  ]
+}
+
+/** How many times as fast ours is: the peer's last receipt after the due instant, over ours. */
+const ratios = (name: string, ours: HerdRun[], theirs: HerdRun[]): Figure[] => {
+  const lasts = (herds: HerdRun[]) => herds.map(herd => herd.last_receipt_ms)
+  const pairs = lasts(theirs).map((last, run) => last / lasts(ours)[run]!)
+  return [
+    { name: `ours_to_${name}_by_pairs`, values: pairs },
+    { name: `ours_to_${name}_by_medians`, values: [median(lasts(theirs)) / median(lasts(ours))] }
+  ]
+}
+
+export default {
+  title: n => `${n} deliveries at one instant, ours beside peers; ours_to_…: how many times as fast the last one comes`,
+  runs: 5,
+  n: 10_000,
+  measure
+} satisfies Measure

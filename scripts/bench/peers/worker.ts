@@ -1,0 +1,29 @@
+/** A peer at work, in a process of its own: posts each job with one signature, and nothing else. */
+import { createHmac, createSecretKey } from 'node:crypto'
+import { Pool } from 'undici'
+import { answers } from '../probe.ts'
+import type { Job, Peer } from './peer.ts'
+
+export type Work = { module: string; databaseUrl: string; origin: string }
+
+const key = createSecretKey(Buffer.from('whsec_0123456789abcdef0123456789abcdef'))
+
+answers.work = async ({ module, databaseUrl, origin }: Work) => {
+  const pool = new Pool(origin, { connections: 100, pipelining: 1 })
+  const { default: peer }: { default: Peer } = await import(module)
+  await peer.work(databaseUrl, async (job: Job) => {
+    const body = JSON.stringify(job)
+    const timestamp = String(Date.now())
+    const signature = createHmac('sha256', key).update(`${job.job}.${timestamp}.${body}`).digest('hex')
+    const headers = {
+      'content-type': 'application/json',
+      'x-bench-job': job.job,
+      'x-bench-due': job.due,
+      'x-timestamp': timestamp,
+      'x-signature': `v1=${signature}`
+    }
+    const answer = await pool.request({ method: 'POST', path: '/hook', headers, body })
+    await answer.body.dump()
+    if (answer.statusCode >= 300) throw new Error(`answered ${answer.statusCode}`)
+  })
+}

@@ -1,0 +1,126 @@
+/** The bench's processes: each on its CPU where the machine can, asked over IPC, ended with the bench. */
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { readdirSync, readFileSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
+import { fileURLToPath } from 'node:url'
+import type { Usage } from './probe.ts'
+
+/** The process under test has a CPU for itself; what works for it, or loads it, shares another. */
+export type Place = 'tested' | 'around'
+
+// The CPUs that this process may run on, as `taskset` lists them: "pid 7's current affinity list: 0,2-5".
+const cpus = (() => {
+  const said = spawnSync('taskset', ['-cp', String(process.pid)], { encoding: 'utf8' }).stdout ?? ''
+  return (said.split(': ')[1]?.trim().split(',') ?? []).flatMap(range => {
+    const [first = 0, last = first] = range.split('-').map(Number)
+    return Array.from({ length: last - first + 1 }, (_, i) => first + i)
+  })
+})()
+
+export const isPinned = availableParallelism() > 1 && cpus.length > 1
+const cpuOf = (place: Place) => String(place === 'tested' ? cpus[0] : cpus[1])
+
+export type Child = {
+  /** Asks what the process's `answers` has under this name. Rejects when it ends, or does not answer in time. */
+  ask: <T>(name: string, argument?: unknown, limitMs?: number) => Promise<T>
+  usage: () => Promise<Usage>
+  stop: () => Promise<void>
+}
+
+const children = new Set<ChildProcess>()
+
+/** Ends all that was started. */
+export const endAll = () => {
+  for (const child of children) child.kill('SIGKILL')
+}
+process.on('exit', endAll)
+
+/** Starts a module, given from the project's root. Nothing of this process's environment reaches it but where programs and files are. */
+export const start = (module: string, place: Place, env: Record<string, string> = {}): Child => {
+  const root = fileURLToPath(new URL('../..', import.meta.url))
+  const command = [process.execPath, '--import', new URL('probe.ts', import.meta.url).href, module]
+  if (isPinned) command.unshift('taskset', '-c', cpuOf(place))
+  const { PATH, HOME, TMPDIR } = process.env
+  const child = spawn(command[0]!, command.slice(1), {
+    cwd: root,
+    env: { PATH, HOME, TMPDIR, ...env },
+    stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
+    detached: true // Ctrl-C in the terminal is for the bench, which ends these itself
+  })
+  children.add(child)
+  let said = ''
+  child.stderr!.on('data', chunk => {
+    said = (said + chunk).slice(-2000)
+  })
+  const exited = once(child, 'exit').finally(() => children.delete(child))
+
+  const waiting = new Map<number, PromiseWithResolvers<unknown>>()
+  let asked = 0
+  child.on('message', ({ id, answer, error }: { id: number; answer: unknown; error?: string }) => {
+    const one = waiting.get(id)
+    if (error === undefined) one?.resolve(answer)
+    else one?.reject(new Error(`${module}: ${error}`))
+  })
+  child.on('exit', code => {
+    for (const { reject } of waiting.values()) reject(new Error(`${module} ended with code ${code}\n${said}`))
+  })
+
+  const ask = async <T>(name: string, argument?: unknown, limitMs = 60_000): Promise<T> => {
+    const id = ++asked
+    const one = Promise.withResolvers<unknown>()
+    waiting.set(id, one)
+    const timer = setTimeout(() => one.reject(new Error(`${module}: no answer to ${name} within ${limitMs / 1000} s\n${said}`)), limitMs)
+    try {
+      child.send({ id, name, argument })
+      return (await one.promise) as T
+    } finally {
+      clearTimeout(timer)
+      waiting.delete(id)
+    }
+  }
+
+  return {
+    ask,
+    usage: () => ask<Usage>('usage'),
+    stop: async () => {
+      child.kill('SIGKILL')
+      await exited
+    }
+  }
+}
+
+/** Moves a process and its children to their place; children still to come follow. */
+export const place = (pid: number, where: Place) => {
+  if (!isPinned) return
+  for (const one of familyOf(pid)) spawnSync('taskset', ['-acp', cpuOf(where), String(one.pid)])
+}
+
+/** CPU seconds of a process and its children, ended ones too; null where the system does not tell. */
+export const cpuSeconds = (pid: number): number | null => {
+  const family = familyOf(pid)
+  return family.length > 0 ? family.reduce((sum, one) => sum + one.cpu_s, 0) : null
+}
+
+const ticksPerSecond = 100
+
+// proc(5): after the command, which is in parentheses, come state, parent, and from the 12th on the times of itself and of its ended children.
+const familyOf = (pid: number): { pid: number; cpu_s: number }[] => {
+  const family: { pid: number; cpu_s: number }[] = []
+  for (const name of procs()) {
+    try {
+      const stat = readFileSync(`/proc/${name}/stat`, 'utf8')
+      const fields = stat
+        .slice(stat.lastIndexOf(')') + 2)
+        .split(' ')
+        .map(Number)
+      const isRoot = Number(name) === pid
+      if (!isRoot && fields[1] !== pid) continue
+      const times = fields.slice(11, isRoot ? 15 : 13)
+      family.push({ pid: Number(name), cpu_s: times.reduce((sum, ticks) => sum + ticks, 0) / ticksPerSecond })
+    } catch {} // it ended meanwhile
+  }
+  return family
+}
+
+const procs = () => (process.platform === 'linux' ? readdirSync('/proc').filter(name => /^\d+$/.test(name)) : [])

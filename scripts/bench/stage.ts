@@ -1,0 +1,106 @@
+/** What every measure stands on: a durable PostgreSQL of its own in a temporary folder, a receiver, and replicas of the service. */
+import { randomBytes } from 'node:crypto'
+import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import pg from 'pg'
+import { freePort, startEmbedded } from '../../src/embedded-postgres.ts'
+import { migrate } from '../migrate.ts'
+import { type Child, cpuSeconds, endAll, place, start } from './processes.ts'
+import type { Received } from './receiver.ts'
+
+export type Stage = Awaited<ReturnType<ReturnType<typeof openStage>['open']>>
+export type Replica = { url: string; databaseUrl: string; pool: pg.Pool; process: Child; stop: () => Promise<void> }
+
+export const secrets = { ENCRYPTION_KEYS: randomBytes(32).toString('base64'), SESSION_SECRET: randomBytes(32).toString('base64') }
+
+const unlimited = { requests_per_minute: 1_000_000, cues: 10_000_000, executions_per_month: 100_000_000 }
+const patienceMs = 60_000
+
+/** `open` starts the database and the receiver, `close` ends them with all that was started on them, at any time. */
+export const openStage = () => {
+  const dir = mkdtempSync(join(tmpdir(), 'pgcue-bench-'))
+  chmodSync(dir, 0o755) // the server's system user must get in
+  // Not awaited yet: a Ctrl-C while it starts must find it.
+  const starting = startEmbedded({ dataDir: dir, settings: { log_line_prefix: '%a: ' } })
+
+  const connect = (connectionString: string) => new pg.Pool({ connectionString, application_name: 'bench', max: 4 }).on('error', () => {})
+
+  const open = async () => {
+    const server = await starting
+    place(server.pid, 'around')
+    const admin = connect(server.url)
+    const receiver = start('scripts/bench/receiver.ts', 'around')
+    const hook = `http://127.0.0.1:${await receiver.ask<number>('listen')}`
+
+    /** A new database. */
+    const createDatabase = async (name: string) => {
+      await admin.query(`create database ${name}`)
+      const url = Object.assign(new URL(server.url), { pathname: name }).href
+      return { url, pool: connect(url) }
+    }
+
+    /** A new database with our tables and functions. */
+    const createOurs = async (name: string) => {
+      const database = await createDatabase(name)
+      await migrate({ connectionString: database.url })
+      return database
+    }
+
+    return {
+      version: (await admin.query('show server_version')).rows[0].server_version as string,
+      serverLog: join(dir, 'postgres', 'server.log'),
+      receiver: {
+        url: hook,
+        usage: receiver.usage,
+        reset: () => receiver.ask<void>('reset'),
+        received: () => receiver.ask<Received>('received'),
+        /** Resolves when so many deliveries have come. */
+        wait: (count: number, limitMs = patienceMs) => receiver.ask<Received>('wait', count, limitMs),
+        release: () => receiver.ask<void>('release')
+      },
+      databaseCpu: () => cpuSeconds(server.pid),
+      createDatabase,
+      createOurs,
+
+      /** A replica as `npm start` runs it, without limits, on a database of its own. */
+      startReplica: async (name: string, env: Record<string, string> = {}): Promise<Replica> => {
+        const { url: databaseUrl, pool } = await createOurs(name)
+        const port = await freePort()
+        const process = start('src/server.ts', 'tested', {
+          DATABASE_URL: databaseUrl,
+          HOST: '127.0.0.1',
+          PORT: String(port),
+          CALLBACK_ALLOW_CIDRS: '127.0.0.0/8',
+          CALLBACK_ALLOW_HTTP: 'on',
+          PLANS: JSON.stringify({ free: unlimited }),
+          ...secrets,
+          ...env
+        })
+        const url = `http://127.0.0.1:${port}`
+        await hasStarted(url, process, env.ROLES === 'api')
+        return { url, databaseUrl, pool, process, stop: process.stop }
+      }
+    }
+  }
+
+  /** Ends everything, in whatever state it is. */
+  const close = async () => {
+    endAll()
+    const server = await starting.catch(() => undefined)
+    await server?.stop()
+    rmSync(dir, { recursive: true, force: true })
+  }
+  return { open, close }
+}
+
+/** An API alone is not well: there is no engine. That it answers is enough. */
+const hasStarted = async (url: string, process: Child, isApiOnly: boolean) => {
+  for (const end = Date.now() + patienceMs; ; await delay(50)) {
+    await process.usage() // rejects, with what the process said, when it has ended
+    const answer = await fetch(`${url}/status`).catch(() => undefined)
+    if (answer && (answer.ok || isApiOnly)) return
+    if (Date.now() > end) throw new Error(`the service does not get well: ${answer && (await answer.text())}`)
+  }
+}
