@@ -26,6 +26,7 @@ const tags = {
   billing: 'Plans, payment and usage.',
   support: 'Tickets.',
   content: 'The blog and the memory block.',
+  mcp: 'The same for agents, over the Model Context Protocol.',
   service: 'Health, the echo buffer and this description.'
 }
 
