@@ -2523,7 +2523,7 @@ $function$;
 comment on function cue.record_event(uuid,cue.audit_event,text,text,jsonb,timestamp with time zone) is 'Writes one line of an account''s audit log.';
 grant execute on function cue.record_event(uuid,cue.audit_event,text,text,jsonb,timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.recover_flights(p_limit integer DEFAULT 20, p_now timestamp with time zone DEFAULT now())
+CREATE OR REPLACE FUNCTION cue.recover_flights(p_limit integer DEFAULT 20, p_asked_at timestamp with time zone DEFAULT NULL::timestamp with time zone, p_now timestamp with time zone DEFAULT now())
  RETURNS integer
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -2536,7 +2536,8 @@ declare
   v_count int := 0;
 begin
   select array_agg(l.id) into v_flights from (
-    select id from cue.flights where lease_expires_at < p_now order by id limit p_limit for update skip locked) l;
+    select id from cue.flights
+     where lease_expires_at < least(p_asked_at, p_now) order by id limit p_limit for update skip locked) l;
   if v_flights is null then return 0; end if;
   perform cue.lock_attempts(array(select unnest(execution_ids) from cue.flights where id = any (v_flights)));
   for f in select id, execution_ids from cue.flights where id = any (v_flights) loop
@@ -2545,8 +2546,8 @@ begin
   delete from cue.flights where id = any (v_flights);
   return v_count;
 end $function$;
-comment on function cue.recover_flights(integer,timestamp with time zone) is 'Frees what lapsed flights hold. Returns how many executions.';
-grant execute on function cue.recover_flights(integer,timestamp with time zone) to cue_operator, cue_service;
+comment on function cue.recover_flights(integer,timestamp with time zone,timestamp with time zone) is 'Frees what lapsed flights hold. Returns how many executions.';
+grant execute on function cue.recover_flights(integer,timestamp with time zone,timestamp with time zone) to cue_operator, cue_service;
 
 CREATE OR REPLACE FUNCTION cue.recover_leases(p_limit integer DEFAULT 200, p_now timestamp with time zone DEFAULT now())
  RETURNS integer

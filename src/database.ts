@@ -40,16 +40,18 @@ const connection = (connectionString: string, name: string): pg.ClientConfig => 
   keepAliveInitialDelayMillis: 10_000
 })
 
-export type PoolOptions = { max?: number; name?: string; onError?: (error: Error) => void }
+/** `answerMs` bounds connecting and every statement: for those that are worth nothing when they come late. */
+export type PoolOptions = { max?: number; name?: string; onError?: (error: Error) => void; answerMs?: number }
 
 /**
  * A pool on DATABASE_URL. `timestamptz` is read as Date, `int8` as number, `date` as text, `json` and `jsonb` as values.
  * A connection that breaks is told to `onError` and replaced; it never ends the process.
  */
 export const createPool = (config: Pick<Config, 'databaseUrl' | 'pgPoolMax'>, options: PoolOptions = {}): pg.Pool => {
-  const { max = config.pgPoolMax, name = 'pgcue', onError = () => {} } = options
+  const { max = config.pgPoolMax, name = 'pgcue', onError = () => {}, answerMs } = options
   const pool = new pg.Pool({
     ...connection(config.databaseUrl, name),
+    ...(answerMs && { connectionTimeoutMillis: answerMs, query_timeout: answerMs }),
     max,
     idleTimeoutMillis: 60_000,
     onConnect: async client => {

@@ -10,6 +10,7 @@ import { type Config, version } from './config.ts'
 import { createPool } from './database.ts'
 import type { AddressRules } from './deliveries/address.ts'
 import { createFlights } from './deliveries/flights.ts'
+import { createLeases } from './deliveries/leases.ts'
 import { startNotifications } from './deliveries/notifications.ts'
 import { createPump } from './deliveries/pump.ts'
 import { createRequests } from './deliveries/request.ts'
@@ -24,14 +25,12 @@ import { createAhead } from './schedule/ahead.ts'
 import { createFiring } from './schedule/firing.ts'
 import { createWindowSweep } from './schedule/windows.ts'
 
-/** Two that take, two that write results, one that looks, one that keeps leases. */
-const connections = 6
+/** Two that take, two that write results, one for the rest; and one of their own for the leases, which must not wait behind anything. */
+const connections = 5
+const leaseAnswerMs = 1500
 const keepMs = 1000
-const recoverMs = 2000
 const beatMs = 5000
 const windowsMs = 10_000
-/** Leases are taken over only by one whose own connection has stood this long: their holders had time to come back too. */
-const settledMs = 3000
 const stopMs = 20_000
 
 export type Engine = { stop: () => Promise<void> }
@@ -47,11 +46,9 @@ type Options = {
 /** Starts firing and delivering. Rejects when the database cannot be reached, or LISTEN_URL is no direct connection. */
 export const startEngine = async ({ config, rules, clock, decryptKey, log }: Options): Promise<Engine> => {
   const id = randomUUID()
-  const pool = createPool(config, {
-    max: connections,
-    name: 'pgcue engine',
-    onError: error => log.warn({ err: error }, 'an idle connection was lost')
-  })
+  const onConnectionLost = (error: Error) => log.warn({ err: error }, 'an idle connection was lost')
+  const pool = createPool(config, { max: connections, name: 'pgcue engine', onError: onConnectionLost })
+  const leasePool = createPool(config, { max: 1, name: 'pgcue leases', onError: onConnectionLost, answerMs: leaseAnswerMs })
   const fn = createFunctions(pool)
   const missedAfter = `${config.missedAfterSeconds} seconds`
   const client = createWebhookClient({ rules })
@@ -59,18 +56,20 @@ export const startEngine = async ({ config, rules, clock, decryptKey, log }: Opt
   let clockKnown = false
   let deadlineAt = Number.POSITIVE_INFINITY
   let beatAt = 0
-  let recoverAt = 0
   let windowsAt = 0
   let wakesAt = 0
   const now = () => clock.now().getTime()
 
   const onError = (error: unknown, doing: string) => {
     if (stopped) return
+    // What it was at is not done: what waits, and when, is read again.
+    wakesAt = 0
     if (isAway(error)) log.warn({ err: error, doing }, 'the database is away')
     else log.error({ err: error, doing }, 'the engine failed at something')
   }
 
-  const flights = createFlights(fn)
+  const flights = createFlights(createFunctions(leasePool))
+  const leases = createLeases({ fn, flights, now, connectedAt: () => listener.connectedAt, log })
   const ahead = createAhead({ fn, now, pollIntervalMs: config.pollIntervalMs, skipAccounts: () => pump.skipAccounts() })
   const results = createResults({ fn, flights, onWritten: () => wake(), log })
   const request = createRequests({ tokenKey: deriveKey(config.sessionSecret, 'execution-token'), decryptKey })
@@ -166,7 +165,8 @@ export const startEngine = async ({ config, rules, clock, decryptKey, log }: Opt
   const beatEveryMs = Math.min(beatMs, (config.missedAfterSeconds * 1000) / 4)
   const keep = () => {
     const time = performance.now()
-    void doing('extending flights', flights.extend)
+    void doing('extending leases', leases.extend)
+    if (leases.isRecoveryDue()) void doing('recovering flights', leases.recover)
     if (time - beatAt >= beatEveryMs) {
       beatAt = time
       void doing('showing a sign of life', beat)
@@ -178,13 +178,6 @@ export const startEngine = async ({ config, rules, clock, decryptKey, log }: Opt
     if (time - windowsAt >= windowsMs) {
       windowsAt = time
       void doing('looking for silence', sweepWindows)
-    }
-    if (time - recoverAt >= recoverMs && listener.connectedAt !== null && time - listener.connectedAt >= settledMs) {
-      recoverAt = time
-      void doing('recovering flights', async () => {
-        const freed = await fn.recoverFlights({})
-        if (freed > 0) log.warn({ freed }, 'attempts of a silent replica were freed')
-      })
     }
   }
 
@@ -216,30 +209,32 @@ export const startEngine = async ({ config, rules, clock, decryptKey, log }: Opt
 
   const giveBack = async (attempts: BegunAttempt[], write: (flight_id: number, execution_ids: string[]) => Promise<unknown>) => {
     for (const [flight, own] of Map.groupBy(attempts, attempt => attempt.flight_id)) {
-      await write(
-        flight,
-        own.map(attempt => attempt.execution_id)
-      ).catch(error => onError(error, 'giving attempts back'))
+      const ids = own.map(attempt => attempt.execution_id)
+      await write(flight, ids).then(
+        () => flights.end(new Map([[flight, ids.length]])),
+        error => onError(error, 'giving attempts back')
+      )
     }
   }
 
   return {
-    /** Takes nothing more, waits for what is being sent, gives back what is not done by then. */
+    /** Takes nothing more, gives back what is not sent yet, waits for what is being sent, and gives back what is not done by then. */
     stop: async () => {
       const patience = AbortSignal.timeout(stopMs)
-      const { unsent, open } = await pump.stop(patience)
+      const unsent = await pump.stop(patience)
       await giveBack(unsent, (flight_id, execution_ids) => fn.releaseFlight({ flight_id, execution_ids }))
+      const open = await pump.ended(patience)
       await giveBack(open, (flight_id, execution_ids) =>
         fn.loseAttempts({ flight_id, execution_ids, error: 'the replica that sent this was stopped before the answer came' })
       )
-      await results.drained(AbortSignal.timeout(5000))
+      await results.stop(AbortSignal.timeout(5000))
       stopped = true
       clearInterval(keeper)
       clearTimeout(timer)
       await jobs.stop().catch(error => log.warn({ err: error }, 'pg-boss did not stop'))
       await listener.close()
       await client.destroy()
-      await pool.end()
+      await Promise.all([pool.end(), leasePool.end()])
     }
   }
 }

@@ -164,6 +164,15 @@ t.test('a lapsed flight gives its executions back as retry_ready, due now, with 
   t.equal(await fn.recoverFlights({}), 0)
 })
 
+t.test('what lapsed after recovery was asked for is left alone', async t => {
+  const { begun, fn, clock } = await stage(t)
+  await begun()
+  const asked_at = clock.now()
+  clock.advance('20 seconds')
+  t.equal(await fn.recoverFlights({ asked_at }), 0)
+  t.equal(await fn.recoverFlights({ asked_at: clock.now() }), 1)
+})
+
 t.test('two that recover take different flights', async t => {
   const { cue, take, clock, connect } = await stage(t)
   for (let i = 0; i < 3; i++) await take([await cue()])

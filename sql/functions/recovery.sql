@@ -72,8 +72,11 @@ end $$;
 comment on function cue.release_flight is 'Gives begun, unsent attempts back at once.';
 
 -- Takes over flights whose lease has lapsed: what they hold becomes retry_ready, with a job due now, and the attempt is logged as lost;
--- after five lost sends it is missed.
-create or replace function cue.recover_flights(p_limit int default 20, p_now timestamptz default now()) returns int
+-- after five lost sends it is missed. A statement that was held up on its way, and with it every holder's extension, must not take over
+-- what lapsed meanwhile: whoever asks says when.
+create or replace function cue.recover_flights(
+  p_limit int default 20, p_asked_at timestamptz default null, p_now timestamptz default now()
+) returns int
 language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
 declare
   f record;
@@ -81,7 +84,8 @@ declare
   v_count int := 0;
 begin
   select array_agg(l.id) into v_flights from (
-    select id from cue.flights where lease_expires_at < p_now order by id limit p_limit for update skip locked) l;
+    select id from cue.flights
+     where lease_expires_at < least(p_asked_at, p_now) order by id limit p_limit for update skip locked) l;
   if v_flights is null then return 0; end if;
   perform cue.lock_attempts(array(select unnest(execution_ids) from cue.flights where id = any (v_flights)));
   for f in select id, execution_ids from cue.flights where id = any (v_flights) loop

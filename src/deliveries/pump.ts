@@ -2,6 +2,7 @@
  * Takes attempts when there is room for them, sends them, and hands their results on. Room is of two kinds: a fast slot, given back when the
  * receiver takes long, and a much larger bound on what stays open. Free room alternates between cues that come due and attempts that waited.
  */
+import { setTimeout as delay } from 'node:timers/promises'
 import type { FastifyBaseLogger } from 'fastify'
 import type { BegunAttempt, Functions } from '../functions.ts'
 import type { Ahead, DueCue } from '../schedule/ahead.ts'
@@ -118,12 +119,19 @@ export const createPump = (options: Options) => {
     const full = [...openOf].filter(([, open]) => open >= openPerAccount).map(([account]) => account)
     const attempts = await fn.beginWaiting({ limit, skip_accounts: full })
     if (attempts.length === limit) expectWaiting(0)
-    else {
-      const next = (await fn.nextWakes({})).waiting_at?.getTime()
-      // Due and yet not begun: another replica is at it, or its account is full.
-      if (next !== undefined) expectWaiting(Math.max(next, now() + (attempts.length > 0 ? 10 : 250)))
-    }
+    else void expectNext(attempts.length > 0 ? 10 : 250)
     return attempts
+  }
+
+  /** Asks what waits next. Due and yet not begun: another replica is at it, or its account is full; so not again before `pause`. */
+  const expectNext = async (pause: number) => {
+    try {
+      const { waiting_at } = await fn.nextWakes({})
+      if (waiting_at) expectWaiting(Math.max(waiting_at.getTime(), now() + pause))
+    } catch (error) {
+      onError(error, 'reading what waits')
+    }
+    onChange()
   }
 
   const expectWaiting = (at: number) => {
@@ -138,7 +146,7 @@ export const createPump = (options: Options) => {
         // The lease is in doubt until the next extension.
         onHand.unshift(attempt)
         return
-      } else forget(attempt)
+      } else close(attempt) // taken over
     }
   }
 
@@ -174,11 +182,6 @@ export const createPump = (options: Options) => {
     else openOf.delete(attempt.account_id)
   }
 
-  const forget = (attempt: BegunAttempt) => {
-    close(attempt)
-    flights.end(attempt.flight_id, 1)
-  }
-
   return {
     /** Sends and takes what there is room for. */
     turn: () => {
@@ -204,17 +207,21 @@ export const createPump = (options: Options) => {
     },
     skipAccounts: () => [...openOf].filter(([, open]) => open >= openPerAccount).map(([account]) => account),
 
-    /** Takes nothing more, and waits until what is being sent has ended. Returns what was not sent, and what was still open at the signal. */
-    stop: async (signal: AbortSignal): Promise<{ unsent: BegunAttempt[]; open: BegunAttempt[] }> => {
+    /** Takes nothing more. Returns what was taken and not sent. */
+    stop: async (signal: AbortSignal): Promise<BegunAttempt[]> => {
       stopped = true
-      const sleep = () => new Promise(resolve => setTimeout(resolve, 10))
-      while (takers > 0 && !signal.aborted) await sleep()
+      while (takers > 0 && !signal.aborted) await delay(10)
       const unsent = onHand.splice(0)
-      for (const attempt of unsent) forget(attempt)
-      while (sending.size > 0 && !signal.aborted) await sleep()
+      for (const attempt of unsent) close(attempt)
+      return unsent
+    },
+
+    /** Waits until what is being sent has ended. Returns what is still open at the signal. */
+    ended: async (signal: AbortSignal): Promise<BegunAttempt[]> => {
+      while (sending.size > 0 && !signal.aborted) await delay(10)
       const open = [...sending]
       sending.clear()
-      return { unsent, open }
+      return open
     }
   }
 }

@@ -42,6 +42,7 @@ export const createResults = ({ fn, flights, onWritten, log }: Options) => {
   const plain: Ended[] = []
   const other: Ended[] = []
   let writers = 0
+  let stopped = false
   let timer: NodeJS.Timeout | undefined
 
   const flush = () => {
@@ -53,42 +54,39 @@ export const createResults = ({ fn, flights, onWritten, log }: Options) => {
     }
   }
 
-  const write = async (batch: Ended[], statement: (batch: Ended[], endedFlights: number[]) => Promise<number>) => {
+  const write = async (batch: Ended[], statement: typeof finish) => {
     writers++
-    const endedFlights = endFlights(batch)
-    await keepWriting(batch, endedFlights, statement)
+    await keepWriting(batch, statement)
     writers--
     onWritten()
     if (plain.length > 0 || other.length > 0) flush()
   }
 
-  /** Tries until it is written. What cannot be written for its own sake is given up alone: its flight lapses, and says so in the log. */
-  const keepWriting = async (batch: Ended[], endedFlights: number[], statement: typeof finish): Promise<void> => {
-    for (;;) {
+  /** Tries until it is written. What cannot be written for its own sake is given up alone: its flight lapses. */
+  const keepWriting = async (batch: Ended[], statement: typeof finish): Promise<void> => {
+    const ended = new Map<number, number>()
+    for (const { attempt } of batch) ended.set(attempt.flight_id, (ended.get(attempt.flight_id) ?? 0) + 1)
+    while (!stopped) {
+      const gone = flights.ending(ended)
       try {
-        await statement(batch, endedFlights)
-        return
+        await statement(batch, gone)
+        return flights.end(ended, gone)
       } catch (error) {
+        if (stopped) return
         if (isAway(error)) {
           log.warn({ err: error, attempts: batch.length }, 'results are held until the database is back')
           await delay(retryMs)
         } else if (batch.length > 1) {
           const half = batch.length >> 1
-          await keepWriting(batch.slice(0, half), [], statement)
-          await keepWriting(batch.slice(half), endedFlights, statement)
-          return
+          await keepWriting(batch.slice(0, half), statement)
+          return keepWriting(batch.slice(half), statement)
         } else {
-          log.error({ err: error, execution_id: batch[0]!.attempt.execution_id }, 'a result could not be written')
-          return
+          const { flight_id, execution_id } = batch[0]!.attempt
+          log.error({ err: error, execution_id }, 'a result could not be written')
+          return flights.giveUp(flight_id)
         }
       }
     }
-  }
-
-  const endFlights = (batch: Ended[]): number[] => {
-    const ended = new Map<number, number>()
-    for (const { attempt } of batch) ended.set(attempt.flight_id, (ended.get(attempt.flight_id) ?? 0) + 1)
-    return [...ended].filter(([id, count]) => flights.end(id, count)).map(([id]) => id)
   }
 
   const finish = (batch: Ended[], endedFlights: number[]) => fn.finishAttempts({ ...columns(batch), ended_flights: endedFlights })
@@ -113,12 +111,13 @@ export const createResults = ({ fn, flights, onWritten, log }: Options) => {
       else timer ??= setTimeout(flush, waitMs)
     },
 
-    /** Resolves when everything is written, or the signal ends the waiting. */
-    drained: async (signal: AbortSignal): Promise<void> => {
+    /** Resolves when everything is written, or the signal ends the trying: what is held then lapses with its flight. */
+    stop: async (signal: AbortSignal): Promise<void> => {
       while ((writers > 0 || plain.length > 0 || other.length > 0) && !signal.aborted) {
         flush()
         await delay(5)
       }
+      stopped = true
     }
   }
 }

@@ -1,0 +1,197 @@
+// How results are written while the database fails, and what becomes of flights meanwhile. The SQL functions are stood in for.
+import t, { type Test } from 'tap'
+import { createFlights } from '../src/deliveries/flights.ts'
+import { createLeases } from '../src/deliveries/leases.ts'
+import { type AttemptResult, createResults } from '../src/deliveries/results.ts'
+import type { BegunAttempt, Functions } from '../src/functions.ts'
+import { eventually } from './eventually.ts'
+
+type Statement = { execution_ids: string[]; ended_flights: number[]; done: () => void; fail: (error: object) => void }
+
+const away = { code: 'ECONNREFUSED' }
+const delivered: AttemptResult = {
+  started_at: 0,
+  duration_ms: 1,
+  http_status: 200,
+  body: '',
+  error: null,
+  retry_after_ms: null,
+  gone: false,
+  reported: null
+}
+
+/** Results whose statements end when the test says so. */
+const setUp = () => {
+  const statements: Statement[] = []
+  const removed: number[] = []
+  const logged: string[] = []
+  const flights = createFlights({
+    extendFlights: async ({ flight_ids }) => flight_ids,
+    endFlights: async ({ flight_ids }) => void removed.push(...flight_ids)
+  })
+  const finishAttempts: Functions['finishAttempts'] = ({ execution_ids, ended_flights = [] }) =>
+    new Promise((resolve, reject) => {
+      statements.push({ execution_ids, ended_flights, done: () => resolve(execution_ids.length), fail: reject })
+    })
+  const results = createResults({
+    fn: { finishAttempts, settleAttempts: () => Promise.reject(new Error('nothing is refused here')) },
+    flights,
+    onWritten: () => {},
+    log: { warn: () => {}, error: (_: object, message?: string) => void logged.push(String(message)) } as never
+  })
+  let added = 0
+  /** So many attempts of a flight end. */
+  const end = (flight_id: number, count: number) => {
+    for (let n = 0; n < count; n++) {
+      const attempt = { execution_id: `e${added++}`, flight_id, attempt: 1, cue_id: 'c', plain: true } as BegunAttempt
+      results.add(attempt, delivered)
+    }
+  }
+  const statement = (n: number) => eventually(() => statements[n])
+  return { flights, results, statements, removed, logged, end, statement }
+}
+
+t.test('a flight is kept until the last of its ends is written, whichever statement that is', async t => {
+  const { flights, end, statement } = setUp()
+  flights.add(7, 160, performance.now())
+  end(7, 160)
+  const held = await statement(0)
+  const rest = await statement(1)
+  t.same([held.execution_ids.length, rest.execution_ids.length], [150, 10])
+  t.same([held.ended_flights, rest.ended_flights], [[], []], 'neither may take the row away')
+  rest.done()
+  held.fail(away)
+  const again = await statement(2)
+  t.ok(flights.has(7), 'extended while its results are held')
+  t.same(again.execution_ids, held.execution_ids)
+  t.same(again.ended_flights, [7])
+  again.done()
+  await eventually(() => !flights.has(7))
+})
+
+t.test('a flight that two statements end side by side goes with the next, or with the next extension', async t => {
+  const { flights, end, statement, removed } = setUp()
+  for (const id of [1, 2]) flights.add(id, 151, performance.now())
+  flights.add(3, 1, performance.now())
+  end(1, 151)
+  for (const { done } of [await statement(0), await statement(1)]) done()
+  await eventually(() => !flights.has(1))
+  end(3, 1)
+  const next = await statement(2)
+  t.same(next.ended_flights, [1, 3])
+  next.done()
+  await eventually(() => !flights.has(3))
+  end(2, 151)
+  for (const { done } of [await statement(3), await statement(4)]) done()
+  await eventually(() => !flights.has(2))
+  await flights.extend()
+  t.same(removed, [2], 'and the others not again')
+})
+
+t.test('an end that cannot be written lets its flight lapse, and costs no other', async t => {
+  const { flights, end, statement, removed, logged } = setUp()
+  flights.add(1, 2, performance.now())
+  end(1, 2)
+  ;(await statement(0)).fail({ code: '22P05', message: 'this cannot be stored' })
+  const first = await statement(1)
+  t.same(first.execution_ids, ['e0'])
+  first.fail({ code: '22P05', message: 'this cannot be stored' })
+  const second = await statement(2)
+  t.ok(flights.has(1), 'the other one is still open')
+  t.same([second.execution_ids, second.ended_flights], [['e1'], []], 'the row stays, for whoever recovers it')
+  second.done()
+  await eventually(() => !flights.has(1))
+  await flights.extend()
+  t.same(removed, [])
+  t.same(logged, ['a result could not be written'])
+})
+
+t.test('what is held when the engine stops is left to recovery, and is no fault', async t => {
+  const { flights, results, end, statement, statements, logged } = setUp()
+  flights.add(1, 1, performance.now())
+  end(1, 1)
+  const held = await statement(0)
+  await results.stop(AbortSignal.timeout(1))
+  held.fail(new Error('Cannot use a pool after calling end on the pool'))
+  await new Promise(resolve => setImmediate(resolve))
+  t.equal(statements.length, 1)
+  t.same(logged, [])
+})
+
+// Leases ------------------------------------------------------------------------------------------------------------------------------
+
+/** Leases on a clock that stands still. Asked every second whether to recover. */
+const leasesOf = (t: Test, extend: () => Promise<void> = async () => {}) => {
+  const clock = { time: 1e6, connectedAt: 1e6 as number | null }
+  t.intercept(performance, 'now', { value: () => clock.time })
+  const frees = [20, 3, 0]
+  const askedAt: Date[] = []
+  const leases = createLeases({
+    fn: {
+      recoverFlights: async ({ asked_at }) => {
+        askedAt.push(asked_at!)
+        return frees.shift() ?? 0
+      }
+    },
+    flights: { extend } as never,
+    now: () => 5000,
+    connectedAt: () => clock.connectedAt,
+    log: { warn: () => {} } as never
+  })
+  /** Lets seconds pass, and tells after how many recovery was due; -1 when it was not. */
+  const dueWithin = (seconds: number) => {
+    for (let second = 1; second <= seconds; second++) {
+      clock.time += 1000
+      if (leases.isRecoveryDue()) return second
+    }
+    return -1
+  }
+  return { clock, leases, askedAt, dueWithin }
+}
+
+t.test('leases are judged three seconds after the connection stands, and not while it is lost', async t => {
+  const { clock, leases, dueWithin } = leasesOf(t)
+  t.equal(dueWithin(10), 3)
+  await leases.recover()
+  t.equal(dueWithin(10), 2, 'and every two seconds')
+  clock.connectedAt = null
+  t.equal(dueWithin(10), -1)
+  clock.connectedAt = clock.time
+  t.equal(dueWithin(10), 3)
+})
+
+t.test('leases are not judged by an engine that was frozen', async t => {
+  const { clock, dueWithin } = leasesOf(t)
+  dueWithin(10)
+  clock.time += 40_000
+  t.equal(dueWithin(10), 4, 'the first look tells that it was')
+})
+
+t.test('leases are not judged by an engine that got no answer, or a late one', async t => {
+  let fail = false
+  const { leases, dueWithin } = leasesOf(t, async () => {
+    if (fail) throw new Error('Query read timeout')
+    for (let second = 0; second < 3; second++) dueWithin(1)
+  })
+  dueWithin(10)
+  await leases.extend()
+  t.equal(dueWithin(10), 3)
+  fail = true
+  await t.rejects(leases.extend())
+  t.equal(dueWithin(10), 3)
+})
+
+t.test('an extension that fails is tried again at once', async t => {
+  let tries = 0
+  const { leases } = leasesOf(t, async () => {
+    if (tries++ === 0) throw new Error('Connection terminated unexpectedly')
+  })
+  await leases.extend()
+  t.equal(tries, 2)
+})
+
+t.test('recovery goes on until nothing is freed, and says when it asked', async t => {
+  const { leases, askedAt } = leasesOf(t)
+  await leases.recover()
+  t.same(askedAt, [new Date(5000), new Date(5000), new Date(5000)])
+})
