@@ -28,6 +28,8 @@ import { createWindowSweep } from './schedule/windows.ts'
 /** Two that take, two that write results, one for the rest; and one of their own for the leases, which must not wait behind anything. */
 const connections = 5
 const leaseAnswerMs = 1500
+/** A statement that takes longer is asked again: its connection may have fallen silent. */
+const answerMs = 10_000
 const keepMs = 1000
 const beatMs = 5000
 const windowsMs = 10_000
@@ -49,7 +51,7 @@ export const startEngine = async ({ config, rules, clock, decryptKey, log }: Opt
   const onConnectionLost = (error: Error) => log.warn({ err: error }, 'an idle connection was lost')
   const pool = createPool(config, { max: connections, name: 'pgcue engine', onError: onConnectionLost })
   const leasePool = createPool(config, { max: 1, name: 'pgcue leases', onError: onConnectionLost, answerMs: leaseAnswerMs })
-  const fn = createFunctions(pool)
+  const fn = createFunctions({ query: query => pool.query(Object.assign(query, { query_timeout: answerMs })) })
   const missedAfter = `${config.missedAfterSeconds} seconds`
   const client = createWebhookClient({ rules })
   let stopped = false
@@ -202,7 +204,7 @@ export const startEngine = async ({ config, rules, clock, decryptKey, log }: Opt
     onLost: error => onError(error, 'listening')
   })
   await startNotifications({ jobs, fn, client, baseUrl: config.baseUrl, now, log })
-  await startHousekeeping({ jobs, fn, retentionDays: config.executionRetentionDays, now, log })
+  await startHousekeeping({ jobs, fn: createFunctions(pool), retentionDays: config.executionRetentionDays, now, log })
   const keeper = setInterval(keep, keepMs)
   keep()
   wake()
