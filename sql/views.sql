@@ -24,6 +24,7 @@ select c.id, c.account_id, c.name, c.description, c.status, c.transport,
  where c.deleted_at is null;
 comment on view cue.cue_view is 'Cues as the API shows them.';
 
+-- The limit keeps a list from reading all cues for the few it shows: each is looked up, once.
 create or replace view cue.execution_view as
 select e.id, e.account_id, e.cue_id, c.name as cue_name, e.transport, e.task, e.scheduled_for, e.status, e.outcome_state,
        e.outcome_success, e.triggered_by, e.replayed_from, e.attempts, e.http_status, e.error_message, e.started_at, e.last_attempt_at,
@@ -40,8 +41,8 @@ select e.id, e.account_id, e.cue_id, c.name as cue_name, e.transport, e.task, e.
        e.result_type,
        e.external_id is not null or e.result_url is not null or e.result_ref is not null or e.artifacts is not null as has_evidence,
        e.payload, e.response_body
-  from cue.executions e join cue.cues c on c.id = e.cue_id
- where c.deleted_at is null;
+  from cue.executions e
+ cross join lateral (select q.name from cue.cues q where q.id = e.cue_id and q.deleted_at is null limit 1) c;
 comment on view cue.execution_view is 'Executions as the API shows them.';
 
 create or replace view cue.attempt_view as

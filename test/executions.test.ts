@@ -140,7 +140,10 @@ const filters: [query: string, columns: string | null][] = [
   ['status=missed', `status = 'missed', ended_at = now(), attempt_due_at = null`],
   ['status=retry_ready', `status = 'retry_ready', started_at = now()`],
   ['status=delivering', `status = 'delivering', started_at = now(), attempt_due_at = null, flight_id = 1`],
-  ['outcome_state=unknown', `outcome_state = 'unknown'`],
+  [
+    'outcome_state=unknown',
+    `status = 'outcome_timeout', outcome_state = 'unknown', started_at = now(), ended_at = now(), attempt_due_at = null`
+  ],
   ['outcome_state=verified_success', `outcome_state = 'verified_success', outcome_success = true, outcome_recorded_at = now()`],
   ['result_type=pull_request', `result_type = 'pull_request'`],
   ['has_evidence=true', `external_id = 'x'`],

@@ -4,7 +4,8 @@
 -- instants that run, oldest first, and dropped those that do not, both by the cue's policy; next_run is the first slot after the outage.
 -- A one-time cue that must not run leaves a missed execution. What has moved meanwhile is left alone. Returns how many cues moved.
 create or replace function cue.catch_up_cues(p_cues jsonb, p_now timestamptz default now()) returns int
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off
+  set plan_cache_mode = force_generic_plan as $$
 declare
   d record;
   c cue.cues;
@@ -86,7 +87,8 @@ comment on function cue.add_ended_execution is 'Records a slot that did not run 
 create or replace function cue.refuse_due_cues(
   p_cue_ids text[], p_versions int[], p_expected timestamptz[], p_next timestamptz[], p_now timestamptz default now()
 ) returns int
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off
+  set plan_cache_mode = force_generic_plan as $$
 declare
   d record;
   c cue.cues;

@@ -46,7 +46,8 @@ create or replace function cue.look_ahead(
   cue_id text, account_id uuid, version int, next_run timestamptz, transport cue.transport, schedule_type cue.schedule_type, cron text,
   timezone text, catch_up cue.catch_up, outage_until timestamptz, over_limit boolean, window_slots int
 )
-language plpgsql stable security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off
+  set plan_cache_mode = force_generic_plan as $$
 declare
   v_ids text[];
 begin
@@ -89,34 +90,43 @@ comment on function cue.look_ahead is 'The cues that come due soon, with what co
 -- alone. Webhook executions start out delivering, with a flight, and are returned to be sent; worker executions wait to be claimed.
 -- Nothing is fired that came due while the service was away, nor over the limit: those go through catch_up_cues and refuse_due_cues.
 -- Here and below: a plan made while the tables were small is kept when they have grown. So rows are looked up one by one in lateral
--- subqueries with a limit, which the planner leaves as they are, and what is updated is named by "= any" beside its join.
+-- subqueries with a limit, which the planner leaves as they are, and what is updated is named by "= any" beside its join. Then one plan does
+-- for all calls, and is not made anew for each, which with so many partitions would cost as much as the work.
 create or replace function cue.take_due_cues(
   p_cue_ids text[], p_versions int[], p_expected timestamptz[], p_next timestamptz[], p_success_due timestamptz[] default '{}',
   p_missed_after interval default '60 seconds', p_lease interval default '4 seconds', p_now timestamptz default now()
 ) returns setof cue.begun_attempt
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off
+  set plan_cache_mode = force_generic_plan as $$
 declare
   v_flight bigint;
+  v_rows tid[];
+  v_cue_ids text[];
+  v_expected timestamptz[];
+  v_next timestamptz[];
+  v_success_due timestamptz[];
 begin
   if not exists (select from cue.engines where last_seen_at > p_now - p_missed_after) then return; end if;
+  -- Locked in a statement of its own: the next one sees each row where it now is, and needs no index to find it again.
+  select array_agg(held.place), array_agg(d.cue_id), array_agg(d.expected), array_agg(d.next_run), array_agg(d.success_due)
+    into v_rows, v_cue_ids, v_expected, v_next, v_success_due
+    from unnest(p_cue_ids, p_versions, p_expected, p_next, p_success_due) as d (cue_id, version, expected, next_run, success_due)
+   cross join lateral (
+     select r.ctid as place from cue.cue_runs r
+      where r.cue_id = d.cue_id and r.version = d.version and r.next_run = d.expected and r.next_run <= p_now
+        and (select not cue.is_over_limit(a, p_now) from cue.accounts a where a.id = r.account_id)
+        and not exists (select from cue.outages o where r.next_run > o.from_at and r.next_run <= o.until_at)
+      limit 1 for update skip locked) held;
+  if v_rows is null then return; end if;
   v_flight := nextval('cue.flight_ids');
   return query
-  with d as (
-    select * from unnest(p_cue_ids, p_versions, p_expected, p_next, p_success_due)
-      as d (cue_id, version, expected, next_run, success_due)),
-  due as materialized (
-    select d.cue_id, d.expected, d.next_run, d.success_due
-      from d cross join lateral (
-        select from cue.cue_runs r
-         where r.cue_id = d.cue_id and r.version = d.version and r.next_run = d.expected and r.next_run <= p_now
-           and (select not cue.is_over_limit(a, p_now) from cue.accounts a where a.id = r.account_id)
-           and not exists (select from cue.outages o where r.next_run > o.from_at and r.next_run <= o.until_at)
-         limit 1 for update skip locked) held),
+  with due as (
+    select * from unnest(v_cue_ids, v_expected, v_next, v_success_due) as d (cue_id, expected, next_run, success_due)),
   moved as (
     update cue.cue_runs r
        set next_run = due.next_run, last_slot = due.expected, last_run = p_now, fired_count = r.fired_count + 1, run_count = r.run_count + 1,
            success_due_at = coalesce(r.success_due_at, due.success_due)
-      from due where r.cue_id = due.cue_id and r.cue_id = any (p_cue_ids)
+      from due where r.ctid = any (v_rows) and r.cue_id = due.cue_id
     returning r.cue_id, due.expected),
   fired as materialized (
     select cue.uuid_v7(p_now) as id, m.expected as scheduled_for, c.id as cue_id, c.account_id, c.transport, c.callback_url,
@@ -174,7 +184,8 @@ create or replace function cue.finish_attempts(
   p_execution_ids uuid[], p_attempts int[], p_cue_ids text[], p_started_at timestamptz[], p_duration_ms int[], p_http_status int[],
   p_bodies text[], p_ended_flights bigint[] default '{}', p_now timestamptz default now()
 ) returns int
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off
+  set plan_cache_mode = force_generic_plan as $$
 declare
   v_first uuid := (select min(id::text)::uuid from unnest(p_execution_ids) as u (id));
   v_last uuid := (select max(id::text)::uuid from unnest(p_execution_ids) as u (id));
@@ -216,7 +227,8 @@ create or replace function cue.settle_attempts(
   p_bodies text[], p_errors text[], p_retry_after_ms int[], p_gone boolean[], p_reported boolean[], p_reported_results text[],
   p_reported_errors text[], p_ended_flights bigint[] default '{}', p_now timestamptz default now()
 ) returns int
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off
+  set plan_cache_mode = force_generic_plan as $$
 declare
   v_first uuid := (select min(id::text)::uuid from unnest(p_execution_ids) as u (id));
   v_last uuid := (select max(id::text)::uuid from unnest(p_execution_ids) as u (id));

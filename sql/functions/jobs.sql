@@ -45,7 +45,8 @@ comment on function cue.drop_attempt_jobs is 'Removes the jobs of executions tha
 create or replace function cue.begin_waiting(
   p_limit int, p_skip_accounts uuid[] default '{}', p_lease interval default '4 seconds', p_now timestamptz default now()
 ) returns setof cue.begun_attempt
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off
+  set plan_cache_mode = force_generic_plan as $$
 declare
   v_flight bigint;
   v_ids uuid[];
@@ -85,7 +86,7 @@ comment on function cue.begin_waiting is 'Begins attempts that waited and are du
 
 -- What waits without a job gets one again: the process died between two statements of a hand-made repair, or the job expired.
 create or replace function cue.requeue_attempts(p_limit int default 1000, p_now timestamptz default now()) returns int
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan as $$
 declare
   v_ids uuid[];
   v_due timestamptz[];

@@ -53,7 +53,8 @@ comment on function cue.extend_flights is 'Extends the leases of flights that an
 
 -- Lets go of attempts that were begun and never sent: as if they had not begun. For an engine that stops in order.
 create or replace function cue.release_flight(p_flight_id bigint, p_execution_ids uuid[], p_now timestamptz default now()) returns int
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off
+  set plan_cache_mode = force_generic_plan as $$
 declare
   v_ids uuid[];
 begin
@@ -77,7 +78,8 @@ comment on function cue.release_flight is 'Gives begun, unsent attempts back at 
 create or replace function cue.recover_flights(
   p_limit int default 20, p_asked_at timestamptz default null, p_now timestamptz default now()
 ) returns int
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off
+  set plan_cache_mode = force_generic_plan as $$
 declare
   f record;
   v_flights bigint[];
@@ -110,7 +112,8 @@ comment on function cue.lock_attempts is 'Locks executions whose attempts are lo
 create or replace function cue.lose_attempts(
   p_execution_ids uuid[], p_flight_id bigint, p_error text, p_now timestamptz default now()
 ) returns int
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off
+  set plan_cache_mode = force_generic_plan as $$
 declare
   v_again uuid[];
   v_missed uuid[];
@@ -150,7 +153,8 @@ comment on function cue.milliseconds is 'An interval in whole milliseconds, at l
 -- An attempt that its living holder never ended: past its deadline by a minute, and at least five minutes old. The holder has a bug, yet
 -- the execution must not stay for ever: it counts as a failed send, and then goes on or is missed.
 create or replace function cue.recover_stuck(p_now timestamptz default now()) returns int
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off
+  set plan_cache_mode = force_generic_plan as $$
 declare
   v_ids uuid[];
   c cue.cues;
@@ -193,7 +197,8 @@ comment on function cue.recover_stuck is 'Ends attempts that a living engine has
 
 -- Deliveries whose outcome was not reported in time. Those of cues that are locked are left to the next time.
 create or replace function cue.expire_outcomes(p_limit int default 500, p_now timestamptz default now()) returns int
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off
+  set plan_cache_mode = force_generic_plan as $$
 declare
   v_ids uuid[];
   v_cues text[];

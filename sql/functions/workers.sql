@@ -262,7 +262,8 @@ comment on function cue.claim_timeout is 'How long an execution of this cue may 
 
 -- Leases that are over. One whose worker has been heard of in the last three minutes is looked at again when that is no longer so.
 create or replace function cue.recover_leases(p_limit int default 200, p_now timestamptz default now()) returns int
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off
+  set plan_cache_mode = force_generic_plan as $$
 declare
   r record;
   v_count int := 0;
@@ -288,7 +289,8 @@ comment on function cue.recover_leases is 'Frees executions whose worker went si
 
 -- Executions that nobody claimed in time.
 create or replace function cue.miss_unclaimed(p_limit int default 500, p_now timestamptz default now()) returns int
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off
+  set plan_cache_mode = force_generic_plan as $$
 declare
   r record;
   c cue.cues;
