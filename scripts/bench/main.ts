@@ -29,13 +29,14 @@ const usual = ['herd', 'spread', 'hanging', 'api', 'firing', 'idle']
 
 const main = async () => {
   const { names, runs, n, profileDir } = readArguments()
-  const stage = openStage()
+  let stage: ReturnType<typeof openStage> | undefined
   let closing: Promise<void> | undefined
-  const close = () => (closing ??= stage.close())
+  const close = () => (closing ??= stage?.close() ?? Promise.resolve())
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
     process.on(signal, () => void close().then(() => process.exit(130)))
   }
   try {
+    stage = openStage()
     const open = await stage.open()
     const load = loadavg()[0]!.toFixed(1)
     console.log(
