@@ -23,7 +23,8 @@ const setUp = async (t: Test) => {
   const client = new pg.Client({ connectionString: url })
   await client.connect()
   t.teardown(() => client.end())
-  await client.query('set jit = off')
+  // Commits that the disk has not seen yet would keep what they deleted from being tidied away.
+  await client.query('set jit = off; set synchronous_commit = on')
   // What fills the tables: without foreign keys, whose checks would take most of the time.
   const loader = new pg.Client({ connectionString: url })
   await loader.connect()
@@ -110,6 +111,7 @@ const find = (plan: Plan, type: string): Plan => {
   return plan
 }
 
+root.setTimeout(110_000)
 root.test('what things cost, on small tables and on large ones', async t => {
   const near = (t: Test, large: number, small: number, share: number, title: string) =>
     t.ok(large <= small * (1 + share) + 30, `${title}: ${small} pages, then ${large}`)
@@ -195,7 +197,9 @@ root.test('what things cost, on small tables and on large ones', async t => {
     const among = await least()
     await addCues(others, 100_000, new Date(now.getTime() + 86_400_000))
     const amongMany = await least()
-    near(t, amongMany, among, 0.2, 'take_due_cues of 500')
+    // Before PostgreSQL 17 an index is descended once per element of a list, not once per page.
+    const { version } = (await rows(`select current_setting('server_version_num')::int as version`))[0]
+    near(t, amongMany, among, version < 170_000 ? 0.35 : 0.2, 'take_due_cues of 500')
   })
 
   await t.test('looking ahead touches what is due, not what is there', async t => {

@@ -198,6 +198,10 @@ begin
   if v_failing is not null then
     update cue.cue_runs set failed_deliveries = 0 where cue_id = any (v_failing);
   end if;
+  -- Before PostgreSQL 17 the update below may go by another index, and would lock in its order.
+  if current_setting('server_version_num')::int < 170000 then
+    perform from cue.executions where id = any (p_execution_ids) and id between v_first and v_last order by id for update;
+  end if;
   -- "= any" finds the rows, and the bounds spare the other partitions. Whichever side of the join leads, it is by id: the order of locks.
   with r as materialized (
     select * from unnest(p_execution_ids, p_attempts, p_started_at, p_duration_ms, p_http_status, p_bodies)

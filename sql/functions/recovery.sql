@@ -89,7 +89,7 @@ begin
     select id from cue.flights
      where lease_expires_at < least(p_asked_at, p_now) order by id limit p_limit for update skip locked) l;
   if v_flights is null then return 0; end if;
-  perform cue.lock_attempts(array(select unnest(execution_ids) from cue.flights where id = any (v_flights)));
+  perform cue.lock_attempts(array(select unnest(execution_ids) from cue.flights where id = any (v_flights)), v_flights);
   for f in select id, execution_ids from cue.flights where id = any (v_flights) loop
     v_count := v_count + cue.lose_attempts(f.execution_ids, f.id, 'the replica that sent this went silent', p_now);
   end loop;
@@ -98,13 +98,14 @@ begin
 end $$;
 comment on function cue.recover_flights is 'Frees what lapsed flights hold. Returns how many executions.';
 
--- The locks that losing attempts takes, in the order of locks: the cues of what a further loss ends, and then the executions.
-create or replace function cue.lock_attempts(p_execution_ids uuid[]) returns void
+-- The locks that losing attempts takes, in the order of locks: the cues of what a further loss ends, and then the executions. Only what a
+-- flight still holds counts, so that taking the same locks again takes no other.
+create or replace function cue.lock_attempts(p_execution_ids uuid[], p_flight_ids bigint[]) returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
 begin
   perform cue.lock_cues(array(
-    select cue_id from cue.executions where id = any (p_execution_ids) and status = 'delivering' and lost_attempts >= 4));
-  perform from cue.executions where id = any (p_execution_ids) order by id for update;
+    select cue_id from cue.executions where id = any (p_execution_ids) and flight_id = any (p_flight_ids) and lost_attempts >= 4));
+  perform from cue.executions where id = any (p_execution_ids) and flight_id = any (p_flight_ids) order by id for update;
 end $$;
 comment on function cue.lock_attempts is 'Locks executions whose attempts are lost, and cues that this may change.';
 
@@ -121,7 +122,7 @@ declare
   c cue.cues;
   e cue.executions;
 begin
-  perform cue.lock_attempts(p_execution_ids);
+  perform cue.lock_attempts(p_execution_ids, array[p_flight_id]);
   with lost as (
     update cue.executions x
        set status = case when x.lost_attempts < 4 then 'retry_ready' else 'missed' end::cue.execution_status, flight_id = null,
@@ -229,10 +230,13 @@ comment on function cue.expire_outcomes is 'Ends executions whose outcome deadli
 
 -- When the next waiting attempt is due, and the next deadline that a sweep of this file must meet. Flights are looked at regularly.
 create or replace function cue.next_wakes() returns table (waiting_at timestamptz, deadline_at timestamptz)
-language sql stable security definer set search_path = pg_catalog, pg_temp as $$
-  select (select min(attempt_due_at) from cue.executions where attempt_due_at is not null),
-         least((select min(outcome_deadline_at) from cue.executions where outcome_deadline_at is not null),
-               (select min(claim_deadline_at) from cue.executions where claim_deadline_at is not null),
-               (select min(lease_expires_at) from cue.executions where lease_expires_at is not null))
-$$;
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off
+  set plan_cache_mode = force_generic_plan as $$
+begin
+  return query
+  select (select min(e.attempt_due_at) from cue.executions e where e.attempt_due_at is not null),
+         least((select min(e.outcome_deadline_at) from cue.executions e where e.outcome_deadline_at is not null),
+               (select min(e.claim_deadline_at) from cue.executions e where e.claim_deadline_at is not null),
+               (select min(e.lease_expires_at) from cue.executions e where e.lease_expires_at is not null));
+end $$;
 comment on function cue.next_wakes is 'When the next waiting attempt is due, and the next deadline of an outcome, a claim or a lease.';

@@ -53,8 +53,10 @@ const matching = (db: Kysely<DB>, account_id: string, filters: Filters, now: Dat
   let query: View = db.selectFrom('execution_view')
   const { cue_id, since, until } = filters
   if (cue_id === undefined) query = query.where('account_id', '=', account_id)
-  else
-    query = query.where('cue_id', '=', db.selectFrom('cue_view').select('id').where('id', '=', cue_id).where('account_id', '=', account_id))
+  else {
+    const owned = db.selectFrom('cue_view').select('id').where('id', '=', cue_id).where('account_id', '=', account_id)
+    query = query.where('cue_id', '=', cue_id).where(eb => eb.exists(owned))
+  }
 
   // A catch-up spreads ids over 100 ms after created_at.
   const end = until === undefined ? now.getTime() + day : Math.min(Date.parse(until) + 1000, now.getTime() + day)
