@@ -23,7 +23,7 @@ declare module 'fastify' {
 
 export default fp(
   async (app: FastifyInstance) => {
-    const admit = createAdmission({ fn: app.fn, config: app.config, log: app.log })
+    const admit = createAdmission({ fn: app.fn, config: app.config, log: app.log, now: app.now })
     app.decorateRequest('caller', null as unknown as Caller)
     app.decorateRequest('scopes', null as unknown as readonly Scope[])
 

@@ -12,12 +12,16 @@ export const queues: QueueSettings[] = [
   { name: 'attempts', options: { retryLimit: 0, retentionSeconds: 400 * day } },
   // Mails to send.
   { name: 'mails', options: { retryLimit: 8, retryDelay: 30, retryBackoff: true, retryDelayMax: 3600, expireInSeconds: 120 } },
+  // Links that somebody waits for in front of a screen.
+  { name: 'magic_links', options: { retryLimit: 6, retryDelay: 5, retryBackoff: true, expireInSeconds: 120, retentionSeconds: day } },
   // Signed webhooks that are no deliveries, such as on_failure.
   { name: 'notifications', options: { retryLimit: 4, retryDelay: 60, retryBackoff: true, retryDelayMax: 1800, expireInSeconds: 120 } },
   // Webhooks that tell of alerts.
   { name: 'alerts', options: { retryLimit: 4, retryDelay: 10, expireInSeconds: 120 } },
   // Histories of deleted cues, removed in batches.
   { name: 'purges', options: { policy: 'short', retryLimit: 10, retryDelay: 30, retryBackoff: true, expireInSeconds: 3600 } },
+  // Accounts whose day of grace is over, removed in batches.
+  { name: 'deletions', options: { retryLimit: 10, retryDelay: 30, retryBackoff: true, expireInSeconds: 3600 } },
   // Partitions, retention, usage, pruning: by schedule, once per cluster.
   { name: 'housekeeping', options: { retryLimit: 3, retryDelay: 10, retryBackoff: true, expireInSeconds: 900 } }
 ]
@@ -44,10 +48,13 @@ export const startJobs = async (pool: pg.Pool, log: FastifyBaseLogger) => {
   const workers = new Map<string, string[]>()
 
   return {
-    /** Works off a queue, one job at a time in this replica. A handler that rejects lets its job wait for another try. */
-    work: async <T extends object>(queue: string, handle: (data: T, id: string) => Promise<void>): Promise<void> => {
-      const worker = await boss.work<T>(queue, { pollingIntervalSeconds }, async jobs => {
-        for (const job of jobs) await handle(job.data, job.id)
+    /**
+     * Works off a queue, one job at a time in this replica. A handler that rejects lets its job wait for another try; `tries` is how many
+     * there were before.
+     */
+    work: async <T extends object>(queue: string, handle: (data: T, id: string, tries: number) => Promise<void>): Promise<void> => {
+      const worker = await boss.work<T>(queue, { pollingIntervalSeconds, includeMetadata: true }, async jobs => {
+        for (const job of jobs) await handle(job.data, job.id, job.retryCount)
         // There may be more: pg-boss would wait for its next poll.
         wake(queue)
       })

@@ -21,6 +21,7 @@ import { isAway } from './errors.ts'
 import { type BegunAttempt, createFunctions } from './functions.ts'
 import { startHousekeeping } from './housekeeping.ts'
 import { createListener } from './listener.ts'
+import { startMails } from './mail.ts'
 import { createAhead } from './schedule/ahead.ts'
 import { createFiring } from './schedule/firing.ts'
 import { createWindowSweep } from './schedule/windows.ts'
@@ -204,6 +205,7 @@ export const startEngine = async ({ config, rules, clock, decryptKey, log }: Opt
     onLost: error => onError(error, 'listening')
   })
   await startNotifications({ jobs, fn, client, baseUrl: config.baseUrl, now, log })
+  await startMails({ jobs, fn, config, decryptKey, now, log })
   await startHousekeeping({ jobs, fn: createFunctions(pool), retentionDays: config.executionRetentionDays, now, log })
   const keeper = setInterval(keep, keepMs)
   keep()

@@ -91,10 +91,17 @@ export const sqlstates: Readonly<Record<string, ErrorCode>> = {
   QU040: 'duplicate_email',
   QU041: 'last_key_protected',
   QU042: 'multiple_active_keys',
+  QU043: 'deletion_already_pending',
+  QU044: 'already_cancelled',
+  QU045: 'deletion_already_completed',
   QU050: 'not_authenticated',
   QU051: 'invalid_api_key',
   QU052: 'insufficient_scope',
-  QU053: 'plaintext_unavailable'
+  QU053: 'plaintext_unavailable',
+  QU070: 'device_code_not_found',
+  QU071: 'device_code_expired',
+  QU072: 'device_code_exists',
+  QU073: 'invalid_status'
 }
 
 /** One thing wrong with one field, in the shape that pydantic made known. */

@@ -126,6 +126,34 @@ export type ServiceHealth = {
   last_heartbeat: Date | null
 }
 
+export type DeviceStatus = 'pending' | 'email_sent' | 'approved' | 'claimed' | 'expired'
+/** A sign-in as the holder of its link sees it. `account_created_at` is null where the address has no account yet. */
+export type DeviceLink = {
+  status: DeviceStatus
+  email: string
+  ip: string | null
+  created_at: Date
+  account_created_at: Date | null
+  active_keys: number
+}
+type OpenedSession = { session_id: string; account_id: string; email: string; expires_at: Date }
+
+export type CueFailedMail = {
+  email: string
+  cue_id: string
+  cue_name: string
+  cue_status: 'active' | 'paused' | 'completed' | 'failed'
+  execution_id: string
+  status: 'failed' | 'missed'
+  scheduled_for: Date
+  ended_at: Date
+  attempts: number
+  http_status: number | null
+  error_message: string | null
+  /** No more such mails for this account for a while. */
+  quiet: boolean
+}
+
 type Account = { account_id: string }
 /** Who does something to an account, for its audit log. */
 type Actor = Account & { actor: string; ip: string }
@@ -160,7 +188,7 @@ export const signatures = {
   lose_attempts: 'execution_ids flight_id error now',
   next_wakes: '',
   requeue_attempts: 'limit now',
-  admit: 'key_hash execution_id address scope limited now',
+  admit: 'key_hash session_id execution_id address scope limited now',
   allow: 'subject limit window now',
   register: 'email key_hash prefix ciphertext address ip now',
   update_account: 'account_id changes actor ip now',
@@ -174,6 +202,28 @@ export const signatures = {
   regenerate_key: 'account_id key_hash prefix ciphertext actor ip now',
   reveal_key: 'account_id encryption_key_ids actor ip now',
   prune_accounts: 'now',
+  open_session: 'token_hash ip now',
+  refresh_session: 'account_id actor ip now',
+  revoke_sessions: 'account_id all actor ip now',
+  exchange_session_token: 'token_hash client_id label key_hash prefix ip now',
+  create_device_code: 'code_hash address ip now',
+  device_code_status: 'code_hash now',
+  send_device_link: 'code_hash email code_ciphertext now',
+  device_link: 'code_hash link_id now',
+  approve_device: 'code_hash link_id key_hash prefix ciphertext ip now',
+  poll_device: 'code_hash token_hash limited now',
+  request_deletion: 'account_id actor ip now',
+  deletion_status: 'deletion_id now',
+  cancel_deletion: 'deletion_id ip now',
+  disownable_account: 'account_id now',
+  disown_account: 'account_id ip now',
+  delete_due_accounts: 'batch now',
+  mail_registered: 'account_id key_id',
+  mail_cue_failed: 'account_id execution_id counted now',
+  mail_limit_reached: 'account_id now',
+  mail_magic_link: 'link_id now',
+  mail_deletion_requested: 'deletion_id',
+  mail_downgrade: 'account_id cue_ids',
   executions_used: 'account_id now',
   store_echo: 'token payload headers address now',
   read_echo: 'token now',
@@ -309,7 +359,14 @@ export const createFunctions = (db: Queryable, clock?: () => Date) => {
     requeueAttempts: value<{ limit?: number }, number>('requeue_attempts'),
 
     admit: row<
-      { key_hash: Buffer | null; execution_id: string | null; address: string; scope: Scope | 'any' | null; limited?: boolean },
+      {
+        key_hash: Buffer | null
+        session_id: string | null
+        execution_id: string | null
+        address: string
+        scope: Scope | 'any' | null
+        limited?: boolean
+      },
       Admission
     >('admit'),
     allow: row<
@@ -331,6 +388,45 @@ export const createFunctions = (db: Queryable, clock?: () => Date) => {
     regenerateKey: value<Actor & NewKey & { ciphertext: string }, string>('regenerate_key'),
     revealKey: row<Actor & { encryption_key_ids: string[] }, { key_prefix: string; ciphertext: string }>('reveal_key'),
     pruneAccounts: value<object>('prune_accounts'),
+
+    openSession: row<{ token_hash: Buffer; ip: string }, OpenedSession>('open_session'),
+    refreshSession: row<Actor, OpenedSession>('refresh_session'),
+    revokeSessions: value<Actor & { all: boolean }, number>('revoke_sessions'),
+    exchangeSessionToken: row<
+      NewKey & { token_hash: Buffer; client_id: string; label: string; ip: string },
+      { account_id: string; key_id: string; scopes: Scope[] }
+    >('exchange_session_token'),
+    createDeviceCode: value<{ code_hash: Buffer; address: string | null; ip: string }>('create_device_code'),
+    deviceCodeStatus: value<{ code_hash: Buffer }, DeviceStatus>('device_code_status'),
+    sendDeviceLink: value<{ code_hash: Buffer; email: string; code_ciphertext: string }>('send_device_link'),
+    deviceLink: row<{ code_hash: Buffer; link_id: string }, DeviceLink | undefined>('device_link'),
+    approveDevice: value<NewKey & { code_hash: Buffer; link_id: string; ciphertext: string; ip: string }, boolean>('approve_device'),
+    pollDevice: row<
+      { code_hash: Buffer; token_hash: Buffer; limited: boolean },
+      { status: DeviceStatus; email: string | null; key_ciphertext: string | null }
+    >('poll_device'),
+    requestDeletion: value<Actor, Date>('request_deletion'),
+    deletionStatus: row<{ deletion_id: string }, { status: 'pending' | 'cancelled' | 'completed'; due_at: Date | null }>('deletion_status'),
+    cancelDeletion: value<{ deletion_id: string; ip: string }>('cancel_deletion'),
+    disownableAccount: row<Account, { email: string; created_at: Date; untouched: boolean } | undefined>('disownable_account'),
+    disownAccount: value<Account & { ip: string }, Date | null>('disown_account'),
+    deleteDueAccounts: value<{ batch?: number }, number>('delete_due_accounts'),
+
+    mailRegistered: row<
+      Account & { key_id: string },
+      { email: string; key_prefix: string; ip: string | null; created_at: Date } | undefined
+    >('mail_registered'),
+    mailCueFailed: row<Account & { execution_id: string; counted: boolean }, CueFailedMail | undefined>('mail_cue_failed'),
+    mailLimitReached: row<Account, { email: string; plan: Plan; executions_per_month: number; grace_ends_at: Date } | undefined>(
+      'mail_limit_reached'
+    ),
+    mailMagicLink: row<{ link_id: string }, { email: string; code_ciphertext: string; ip: string | null; expires_at: Date } | undefined>(
+      'mail_magic_link'
+    ),
+    mailDeletionRequested: row<{ deletion_id: string }, { email: string; due_at: Date } | undefined>('mail_deletion_requested'),
+    mailDowngrade: row<Account & { cue_ids: string[] }, { email: string; plan: Plan; cues: number; paused: string[] } | undefined>(
+      'mail_downgrade'
+    ),
     executionsUsed: value<Account, number>('executions_used'),
 
     storeEcho: value<{ token: string; payload: string; headers: object; address: string | null }>('store_echo'),

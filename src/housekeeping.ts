@@ -1,4 +1,4 @@
-/** What may wait for minutes: schedules that run once per cluster, and the removal of deleted cues' histories. */
+/** What may wait for minutes: schedules that run once per cluster, and the removal of deleted cues' histories and of accounts. */
 import type { FastifyBaseLogger } from 'fastify'
 import type { Jobs } from './boss.ts'
 import type { Functions } from './functions.ts'
@@ -18,6 +18,7 @@ export const startHousekeeping = async ({ jobs, fn, retentionDays, now, log }: O
     hour: async () => {
       await fn.prune({})
       await fn.requeuePurges({})
+      await deleteAccounts()
     },
     day: async () => {
       await fn.maintainPartitions({})
@@ -27,9 +28,13 @@ export const startHousekeeping = async ({ jobs, fn, retentionDays, now, log }: O
       while ((await fn.deleteOldExecutions({ before })) > 0);
     }
   }
+  const deleteAccounts = async () => {
+    while ((await fn.deleteDueAccounts({})) > 0);
+  }
   await jobs.work<{ task: Task }>('housekeeping', async ({ task }) => tasks[task]?.())
   await jobs.work<{ cue_id: string }>('purges', async ({ cue_id }) => {
     while ((await fn.purgeCue({ cue_id })) > 0);
   })
+  await jobs.work('deletions', deleteAccounts)
   for (const [task, cron] of Object.entries(schedules)) await jobs.schedule('housekeeping', task, cron, { task })
 }

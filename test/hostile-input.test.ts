@@ -94,7 +94,8 @@ for (const [path, operations] of Object.entries(paths)) {
             parameters
               .filter(parameter => parameter.in === place && parameter.name in values)
               .map(({ name }): [string, string] => [name, given(values, name)!])
-          const headers = Object.fromEntries(of('header').map(([name, value]) => [name, encodeURIComponent(value)]))
+          const headers: Record<string, string> = { accept: 'application/json' } // else pages would refuse with pages
+          for (const [name, value] of of('header')) headers[name] = encodeURIComponent(value)
           const payload = method === 'get' ? undefined : JSON.stringify(body)
           const { status, body: answer } = await call(method.toUpperCase(), `${url}?${new URLSearchParams(of('query'))}`, payload, headers)
           if (path === '/status') return

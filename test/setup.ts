@@ -80,6 +80,7 @@ export const build = async (t: Test, start?: string, { env = {}, ...options }: S
     await fn.requeueAttempts({})
     await fn.foldUsage({})
     await fn.prune({})
+    while ((await fn.deleteDueAccounts({})) > 0);
   }
 
   const account = await register()

@@ -1,5 +1,5 @@
 -- Accounts, their secrets, and the log of what was done to them. Locks: the account first, then its keys, then a rate window.
--- p_actor is who asks ('key:ID'); at psql it is the database user.
+-- p_actor is who asks ('key:ID', 'session:ID'); at psql it is the database user.
 
 create or replace function cue.record_event(
   p_account_id uuid, p_event cue.audit_event, p_actor text, p_ip text, p_detail jsonb default '{}', p_now timestamptz default now()
@@ -31,6 +31,14 @@ language sql volatile security definer set search_path = pg_catalog, pg_temp as 
 $$;
 comment on function cue.new_secret is 'A new random secret of 64 hex digits.';
 
+create or replace function cue.insert_account(p_email text, p_now timestamptz) returns cue.accounts
+language sql security definer set search_path = pg_catalog, pg_temp as $$
+  insert into cue.accounts (id, email, webhook_secret, created_at, updated_at)
+  values (cue.uuid_v7(p_now), p_email, 'whsec_' || cue.new_secret(), p_now, p_now)
+  on conflict do nothing returning *
+$$;
+comment on function cue.insert_account is 'Adds an account without a key; null when its e-mail address, in whatever case, is taken.';
+
 -- Makes an account with its default key, and lets a mail tell the address. p_address is what the limit of five an hour counts by; null: no
 -- limit. QU031 over it (detail: seconds to wait), QU040 when the e-mail, in whatever case, is taken; only accounts made count.
 create or replace function cue.register(
@@ -49,10 +57,8 @@ begin
       raise exception 'five accounts an hour can be registered from one address' using errcode = 'QU031', detail = w.retry_after;
     end if;
   end if;
-  insert into cue.accounts (id, email, webhook_secret, created_at, updated_at)
-  values (cue.uuid_v7(p_now), p_email, 'whsec_' || cue.new_secret(), p_now, p_now)
-  on conflict do nothing returning * into a;
-  if not found then
+  a := cue.insert_account(p_email, p_now);
+  if a.id is null then
     raise exception 'there is an account with this e-mail address; sign in to it' using errcode = 'QU040';
   end if;
   k := cue.insert_key(a.id, 'default', p_key_hash, p_prefix, null, 'register', p_ciphertext, p_now);
@@ -162,5 +168,6 @@ language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
   delete from cue.api_keys where revoked_at < p_now - interval '30 days';
   delete from cue.audit_events where created_at < p_now - interval '400 days';
+  perform cue.prune_sign_ins(p_now);
 end $$;
 comment on function cue.prune_accounts is 'Removes keys long revoked, and old lines of the audit log.';

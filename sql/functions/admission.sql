@@ -56,13 +56,14 @@ begin
 end $$;
 comment on function cue.allow is 'Counts one hit against a sliding window, and says whether it is within the limit.';
 
--- The one round trip before every request: who asks (an API key by its hash, or the execution whose token was verified), whether that may do
--- what p_scope names ('any': whatever it may do; null: nobody need ask), whether the window has room, and whether the month's executions run
--- out. Keys and tokens have a window each, by the account's plan; all else counts by address, unknown keys too, or they would fill the table.
--- error is null, rate_limit_exceeded (retry_after: seconds), not_authenticated, invalid_api_key or insufficient_scope. Without p_limited
+-- The one round trip before every request: who asks (an API key by its hash, or the session or execution whose token was verified), whether
+-- that may do what p_scope names ('any': whatever it may do; null: nobody need ask), whether the window has room, and whether the month's
+-- executions run out. Keys and tokens have a window each, by the account's plan, and the sessions of an account one together, since each can
+-- make others; all else counts by address, unknown keys too, or they would fill the table. error is null, rate_limit_exceeded (retry_after: seconds), not_authenticated, invalid_api_key or insufficient_scope. Without p_limited
 -- nothing is counted.
 create or replace function cue.admit(
-  p_key_hash bytea, p_execution_id uuid, p_address text, p_scope text, p_limited boolean default true, p_now timestamptz default now()
+  p_key_hash bytea, p_session_id uuid, p_execution_id uuid, p_address text, p_scope text, p_limited boolean default true,
+  p_now timestamptz default now()
 ) returns table (
   error text, account_id uuid, actor text, scopes text[], plan cue.plan, usage_warning boolean,
   rate_limit int, rate_remaining int, rate_reset bigint, retry_after int
@@ -78,6 +79,9 @@ begin
     select k.id, 'key:' || k.id, k.account_id, k.scopes, k.last_used_at is null or k.last_used_at < p_now - interval '1 minute'
       into v_key_id, actor, account_id, scopes, v_stale
       from cue.api_keys k where k.key_hash = p_key_hash and k.revoked_at is null;
+  elsif p_session_id is not null then
+    select 'session:' || s.id, s.account_id, enum_range(null::cue.key_scope) into actor, account_id, scopes
+      from cue.sessions s where s.id = p_session_id and s.expires_at > p_now;
   elsif p_execution_id is not null then
     select 'execution:' || e.id, e.account_id, '{read,worker}' into actor, account_id, scopes
       from cue.executions e join cue.cues c on c.id = e.cue_id
@@ -96,7 +100,8 @@ begin
   rate_remaining := rate_limit;
   if p_limited then
     select w.allowed, w.remaining, w.reset_at, w.retry_after into v_allowed, rate_remaining, v_reset_at, admit.retry_after
-      from cue.allow(coalesce(actor, 'address:' || p_address), rate_limit, '1 minute', p_now) w;
+      from cue.allow(coalesce(case when actor like 'session:%' then 'sessions:' || account_id else actor end, 'address:' || p_address),
+                     rate_limit, '1 minute', p_now) w;
   end if;
   rate_reset := ceil(extract(epoch from v_reset_at));
   error := case

@@ -18,7 +18,7 @@ begin
   values (v_id, c.account_id, c.id, p_execution_id, p_type, p_severity, p_message,
           case when v_previous is null then p_metadata
                else p_metadata || jsonb_build_object('previous_acknowledged_at', cue.iso(v_previous)) end, p_now);
-  perform cue.add_job('alerts', jsonb_build_object('alert_id', v_id))
+  perform cue.add_job('alerts', jsonb_build_object('alert_id', v_id, 'account_id', c.account_id))
      from cue.accounts where id = c.account_id and alert_webhook_url is not null;
   return v_id;
 end $$;

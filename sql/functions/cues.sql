@@ -93,7 +93,7 @@ begin
   loop
     update cue.cues set deleted_at = p_now, status = 'paused', updated_at = p_now where id = v_id;
     delete from cue.cue_runs where cue_id = v_id;
-    perform cue.add_job('purges', jsonb_build_object('cue_id', v_id), p_singleton_key => v_id);
+    perform cue.add_job('purges', jsonb_build_object('cue_id', v_id, 'account_id', p_account_id), p_singleton_key => v_id);
     return next v_id;
   end loop;
 end $$;

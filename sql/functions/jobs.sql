@@ -101,3 +101,10 @@ begin
   return cardinality(v_ids);
 end $$;
 comment on function cue.requeue_attempts is 'Gives a job to what waits for an attempt and has none. Returns how many.';
+
+-- Jobs done and given up are kept for days, too. Whatever adds a job for an account names it in the job's account_id.
+create or replace function cue.drop_account_jobs(p_account_id uuid) returns void
+language sql security definer set search_path = pg_catalog, pg_temp as $$
+  delete from pgboss.job where data ->> 'account_id' = p_account_id::text
+$$;
+comment on function cue.drop_account_jobs is 'Removes all jobs that belong to an account.';

@@ -15,7 +15,20 @@ language sql security definer set search_path = pg_catalog, pg_temp as $$
 $$;
 comment on function cue.insert_key is 'Adds an API key to an account that the caller has locked.';
 
--- Returns the key's id. QU031 over ten an hour (detail: seconds to wait).
+-- QU031 over ten keys an hour (detail: seconds to wait).
+create or replace function cue.allow_key(p_account_id uuid, p_now timestamptz) returns void
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  w record;
+begin
+  select * into w from cue.allow('keys:' || p_account_id, 10, '1 hour', p_now);
+  if not w.allowed then
+    raise exception 'ten keys an hour can be created' using errcode = 'QU031', detail = w.retry_after;
+  end if;
+end $$;
+comment on function cue.allow_key is 'Counts a key against an account''s limit of ten an hour.';
+
+-- Returns the key's id. QU031 over ten an hour.
 create or replace function cue.create_key(
   p_account_id uuid, p_label text, p_key_hash bytea, p_prefix text, p_scopes cue.key_scope[] default null,
   p_actor text default session_user, p_ip text default null, p_now timestamptz default now()
@@ -24,12 +37,8 @@ language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   a cue.accounts := cue.lock_account(p_account_id);
   k cue.api_keys;
-  w record;
 begin
-  select * into w from cue.allow('keys:' || a.id, 10, '1 hour', p_now);
-  if not w.allowed then
-    raise exception 'ten keys an hour can be created' using errcode = 'QU031', detail = w.retry_after;
-  end if;
+  perform cue.allow_key(a.id, p_now);
   k := cue.insert_key(a.id, p_label, p_key_hash, p_prefix, p_scopes, 'user', null, p_now);
   perform cue.record_event(a.id, 'key.created', p_actor, p_ip,
     jsonb_build_object('key_id', k.id, 'prefix', k.prefix, 'label', k.label, 'scopes', k.scopes), p_now);
@@ -80,7 +89,8 @@ begin
 end $$;
 comment on function cue.revoke_key is 'Revokes an API key, unless it is the last one.';
 
--- Replaces the account's only key by a new default key with the same label and scopes; QU042 when there are several.
+-- Replaces the account's only key by a new default key with the same label and scopes; QU042 when there are several. Where all were revoked,
+-- which a session can see, the account gets one again.
 create or replace function cue.regenerate_key(
   p_account_id uuid, p_key_hash bytea, p_prefix text, p_ciphertext text, p_actor text default session_user, p_ip text default null,
   p_now timestamptz default now()
@@ -96,7 +106,8 @@ begin
       using errcode = 'QU042';
   end if;
   update cue.api_keys set revoked_at = p_now, ciphertext = null where account_id = a.id and revoked_at is null returning * into old;
-  k := cue.insert_key(a.id, old.label, p_key_hash, p_prefix, old.scopes, old.created_by, p_ciphertext, p_now);
+  k := cue.insert_key(a.id, coalesce(old.label, 'default'), p_key_hash, p_prefix, old.scopes, coalesce(old.created_by, 'user'),
+                      p_ciphertext, p_now);
   perform cue.record_event(a.id, 'key.regenerated', p_actor, p_ip,
     jsonb_build_object('key_id', k.id, 'prefix', k.prefix, 'replaced_key_id', old.id), p_now);
   return k.id;

@@ -123,14 +123,15 @@ language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   v_count int;
 begin
-  perform cue.add_job('purges', jsonb_build_object('cue_id', id), p_singleton_key => id)
+  perform cue.add_job('purges', jsonb_build_object('cue_id', id, 'account_id', account_id), p_singleton_key => id)
      from cue.cues where deleted_at < p_now - interval '5 minutes';
   get diagnostics v_count = row_count;
   return v_count;
 end $$;
 comment on function cue.requeue_purges is 'Lets deletions that stopped midway go on.';
 
--- Removes what is kept for a while only: fires after a day, echoes and rate windows when they expire, outages and drops after 90 days.
+-- Removes what is kept for a while only: fires after a day, echoes and rate windows when they expire, outages and drops after 90 days, and of
+-- accounts what prune_accounts says.
 create or replace function cue.prune(p_now timestamptz default now()) returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
@@ -141,5 +142,6 @@ begin
   delete from cue.missed_slots where recorded_at < p_now - interval '90 days';
   delete from cue.usage_counters where month < cue.usage_month(p_now - interval '400 days');
   perform cue.forget_engines(p_now);
+  perform cue.prune_accounts(p_now);
 end $$;
 comment on function cue.prune is 'Removes what is kept for a while only.';

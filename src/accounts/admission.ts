@@ -7,6 +7,7 @@ import { deriveKey, readExecutionToken } from '../deliveries/signature.ts'
 import type { ErrorCode } from '../errors.ts'
 import type { Functions } from '../functions.ts'
 import { hashKey, isKey } from './keys.ts'
+import { createSessions } from './sessions.ts'
 
 export const scopes = ['read', 'write', 'worker', 'account'] as const
 export type Scope = (typeof scopes)[number]
@@ -14,7 +15,7 @@ export type Scope = (typeof scopes)[number]
 /** Who asks. Spread last into the arguments of SQL functions, so it must have no member that a path or a body may have, such as key_id or scopes. */
 export type Caller = {
   account_id: string
-  /** `key:<uuid>` or `execution:<uuid>`, as the audit log has it. */
+  /** `key:<uuid>`, `session:<uuid>` or `execution:<uuid>`, as the audit log has it. */
   actor: string
   ip: string
 }
@@ -49,13 +50,19 @@ export type Admitted = {
 
 export const refusals = {
   rate_limit_exceeded: 'Too many requests. Wait for as many seconds as Retry-After says.',
-  not_authenticated: 'Send the header Authorization: Bearer <API key>.',
+  not_authenticated: 'Send the header Authorization: Bearer <API key>, or sign in again if your session has ended.',
   invalid_api_key: 'This API key is mistyped, unknown or revoked.',
   insufficient_scope: 'This key may not do that. Use or create one with the scope that the call needs.'
 } as const satisfies Partial<Record<ErrorCode, string>>
 export type Refusal = keyof typeof refusals
 
-type Options = { fn: Pick<Functions, 'admit'>; config: Config; log: Pick<FastifyBaseLogger, 'error'> }
+type Options = {
+  fn: Pick<Functions, 'admit'>
+  config: Config
+  log: Pick<FastifyBaseLogger, 'error'>
+  /** What session JWTs expire by. */
+  now?: () => Date
+}
 
 type Asked = {
   /** The header, as it came. */
@@ -69,8 +76,9 @@ type Asked = {
 }
 
 /** Makes the check that comes before every request. It rejects only when the database cannot be asked about the key. */
-export const createAdmission = ({ fn, config, log }: Options) => {
+export const createAdmission = ({ fn, config, log, now = () => new Date() }: Options) => {
   const tokenKey = deriveKey(config.sessionSecret, 'execution-token')
+  const sessions = createSessions(config.sessionSecret)
 
   const admit = async (question: Parameters<Functions['admit']>[0]): Promise<Admission> => {
     try {
@@ -89,6 +97,7 @@ export const createAdmission = ({ fn, config, log }: Options) => {
     const tokenOf = readExecutionToken(tokenKey, bearer) ?? null
     const { error, account_id, actor, ...rest } = await admit({
       key_hash: isKey(bearer) ? hashKey(bearer) : null,
+      session_id: await sessions.read(bearer, now()),
       execution_id: tokenOf,
       address: subjectOf(address),
       scope

@@ -1,13 +1,16 @@
-/** Accounts: registration, settings and the audit log; keys and secrets beside. */
+/** Accounts: registration, settings and the audit log; keys, secrets, sessions, sign-in and deletion beside. */
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { Static } from 'typebox'
 import type { App } from '../app.ts'
 import { ApiError } from '../errors.ts'
 import { refusals, subjectOf } from './admission.ts'
+import deletion from './deletion-routes.ts'
+import devices from './device-routes.ts'
 import keys from './key-routes.ts'
 import { createKey, encryptKey, hashKey, keyPrefix } from './keys.ts'
 import * as schemas from './schemas.ts'
 import secrets from './secret-routes.ts'
+import sessions from './session-routes.ts'
 
 const tags = ['auth']
 
@@ -69,6 +72,9 @@ const routes: FastifyPluginAsyncTypebox = async app => {
 
   await app.register(keys)
   await app.register(secrets)
+  await app.register(sessions)
+  await app.register(devices)
+  await app.register(deletion)
 }
 
 export default routes

@@ -3,7 +3,6 @@ import { createHmac, createSecretKey, hkdfSync, type KeyObject, timingSafeEqual 
 
 const MAX_CACHED_SECRETS = 10_000
 const TOKEN_PREFIX = 'svc_sk_x_'
-const TOKEN_LENGTH = TOKEN_PREFIX.length + 43
 
 export interface Message {
   /** The secrets that sign: the current one first, then, while their overlap lasts, former ones. */
@@ -63,20 +62,28 @@ export const deriveKey = (secret: string, purpose: string): KeyObject =>
  *
  * @param executionId a UUID
  */
-export const executionToken = (key: KeyObject, executionId: string): string => {
+export const executionToken = (key: KeyObject, executionId: string): string => TOKEN_PREFIX + signId(key, executionId)
+
+/** The id of the execution that a token is for, or undefined when this key did not make it. */
+export const readExecutionToken = (key: KeyObject, token: string): string | undefined =>
+  token.startsWith(TOKEN_PREFIX) ? readSignedId(key, token.slice(TOKEN_PREFIX.length)) : undefined
+
+/** A UUID's 16 bytes and 16 of an HMAC over them: 43 characters of base64url that only a holder of the key can make. */
+export const signId = (key: KeyObject, id: string): string => {
   const token = Buffer.allocUnsafe(32)
-  token.write(executionId.replaceAll('-', ''), 0, 16, 'hex')
+  token.write(id.replaceAll('-', ''), 0, 16, 'hex')
   createHmac('sha256', key).update(token.subarray(0, 16)).digest().copy(token, 16, 0, 16)
-  return TOKEN_PREFIX + token.toString('base64url')
+  return token.toString('base64url')
 }
 
-/** The id of the execution that a token is for, or undefined when this key did not make it. Compares in constant time. */
-export const readExecutionToken = (key: KeyObject, token: string): string | undefined => {
-  if (token.length !== TOKEN_LENGTH || !token.startsWith(TOKEN_PREFIX)) return undefined
-  const hex = Buffer.from(token.slice(TOKEN_PREFIX.length), 'base64url').toString('hex', 0, 16)
-  const executionId = hex.replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-')
+/** The id that was signed, or undefined when this key did not sign it. Compares in constant time. */
+export const readSignedId = (key: KeyObject, text: string): string | undefined => {
+  if (text.length !== 43) return undefined
+  const hex = Buffer.from(text, 'base64url').toString('hex', 0, 16)
+  if (hex.length !== 32) return undefined
+  const id = hex.replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-')
   // Compared as text, since base64 has several spellings of the same bytes.
-  return sameText(token, executionToken(key, executionId)) ? executionId : undefined
+  return sameText(text, signId(key, id)) ? id : undefined
 }
 
 const sameText = (a: string, b: string): boolean => {

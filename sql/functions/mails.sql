@@ -1,0 +1,72 @@
+-- What mails tell. A job names ids only; these look up the rest when the mail is sent, one row, or none when there is nobody left to tell or
+-- nothing left to say. The kind of a job names its function: mail_ and the kind.
+
+create or replace function cue.mail_registered(p_account_id uuid, p_key_id uuid)
+returns table (email text, key_prefix text, ip text, created_at timestamptz)
+language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+  select a.email, k.prefix,
+         (select v.ip from cue.audit_events v where v.account_id = a.id and v.event = 'account.registered' order by v.seq limit 1), a.created_at
+    from cue.accounts a join cue.api_keys k on k.account_id = a.id
+   where a.id = p_account_id and k.id = p_key_id
+$$;
+comment on function cue.mail_registered is 'What the mail about a new account tells.';
+
+-- Ten an hour for each account. The first try of each mail counts (p_counted), so that a mail server that is away uses nothing up; of what is
+-- beyond there is no row. quiet says that this was the last one for now.
+create or replace function cue.mail_cue_failed(
+  p_account_id uuid, p_execution_id uuid, p_counted boolean default true, p_now timestamptz default now()
+) returns table (
+  email text, cue_id text, cue_name text, cue_status cue.cue_status, execution_id uuid, status cue.execution_status,
+  scheduled_for timestamptz, ended_at timestamptz, attempts int, http_status int, error_message text, quiet boolean
+)
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  w record;
+begin
+  select null::boolean as allowed, null::int as remaining into w;
+  if p_counted then
+    select * into w from cue.allow('failures:' || p_account_id, 10, '1 hour', p_now);
+    if not w.allowed then return; end if;
+  end if;
+  return query
+  select a.email, c.id, c.name, c.status, e.id, e.status, e.scheduled_for, e.ended_at, e.attempts, e.http_status, e.error_message,
+         coalesce(w.remaining = 0, false)
+    from cue.executions e join cue.cues c on c.id = e.cue_id join cue.accounts a on a.id = e.account_id
+   where e.id = p_execution_id and e.account_id = p_account_id and c.deleted_at is null;
+end $$;
+comment on function cue.mail_cue_failed is 'What the mail about a failed cue tells; nothing beyond ten an hour.';
+
+create or replace function cue.mail_limit_reached(p_account_id uuid, p_now timestamptz default now())
+returns table (email text, plan cue.plan, executions_per_month int, grace_ends_at timestamptz)
+language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+  select a.email, a.plan, p.executions_per_month, a.limit_reached_at + interval '24 hours'
+    from cue.accounts a join cue.plans p using (plan)
+   where a.id = p_account_id and cue.usage_month(a.limit_reached_at) = cue.usage_month(p_now)
+$$;
+comment on function cue.mail_limit_reached is 'What the mail about the monthly limit tells.';
+
+create or replace function cue.mail_magic_link(p_link_id uuid, p_now timestamptz default now())
+returns table (email text, code_ciphertext text, ip text, expires_at timestamptz)
+language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+  select email, code_ciphertext, ip, expires_at from cue.device_codes
+   where link_id = p_link_id and status = 'email_sent' and expires_at > p_now
+$$;
+comment on function cue.mail_magic_link is 'What the mail with a sign-in link tells.';
+
+create or replace function cue.mail_deletion_requested(p_deletion_id uuid)
+returns table (email text, due_at timestamptz)
+language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+  select a.email, d.due_at from cue.deletions d join cue.accounts a on a.id = d.account_id where d.id = p_deletion_id and d.cancelled_at is null
+$$;
+comment on function cue.mail_deletion_requested is 'What the mail about a deletion tells.';
+
+create or replace function cue.mail_downgrade(p_account_id uuid, p_cue_ids text[])
+returns table (email text, plan cue.plan, cues int, paused text[])
+language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+  select a.email, a.plan, p.cues,
+         array(select c.name from cue.cues c where c.id = any (p_cue_ids) and c.account_id = a.id and c.deleted_at is null
+                order by c.created_at desc, c.id desc)
+    from cue.accounts a join cue.plans p using (plan)
+   where a.id = p_account_id
+$$;
+comment on function cue.mail_downgrade is 'What the mail about a smaller plan tells: which cues it paused.';

@@ -1,0 +1,177 @@
+/** Signing in by device code: the device creates and polls, a person names an address and confirms by a link. */
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { ApiError } from '../errors.ts'
+import { acceptForms, asksForPage, jsonOrForm, pageErrors } from '../pages/forms.ts'
+import { sendPage } from '../pages/page.ts'
+import * as pages from '../pages/sign-in.ts'
+import { subjectOf } from './admission.ts'
+import { createKey, decryptKey, encryptKey, hashKey, keyPrefix } from './keys.ts'
+import { createLinks } from './links.ts'
+import { createToken } from './sessions.ts'
+import * as schemas from './sign-in-schemas.ts'
+
+const tags = ['auth']
+const path = '/v1/auth/device-code'
+
+const routes: FastifyPluginAsyncTypebox = async app => {
+  const { config, fn } = app
+  const links = createLinks(config)
+  const root = new URL(config.baseUrl).pathname.replace(/\/$/, '')
+  acceptForms(app)
+
+  app.post(
+    path,
+    {
+      config: { public: true, errors: ['device_code_exists'] },
+      schema: {
+        tags,
+        summary: 'Begin to sign a device in',
+        body: schemas.CreateDeviceCode,
+        response: { 201: schemas.CreatedDeviceCode }
+      }
+    },
+    async (request, reply) => {
+      const { device_code } = request.body
+      const address = config.rateLimit ? subjectOf(request.ip) : null
+      await fn.createDeviceCode({ code_hash: hashKey(device_code), address, ip: request.ip })
+      return reply.code(201).send({
+        device_code,
+        verification_url: `${config.baseUrl}/auth/device?${new URLSearchParams({ code: device_code })}`,
+        expires_in: 900
+      })
+    }
+  )
+
+  app.post(
+    `${path}/poll`,
+    {
+      config: { public: true },
+      schema: { tags, summary: 'Ask how far the sign-in is', body: schemas.PollDeviceCode, response: { 200: schemas.Polled } }
+    },
+    async request => {
+      const session_token = createToken()
+      const { status, email, key_ciphertext } = await fn.pollDevice({
+        code_hash: hashKey(request.body.device_code),
+        token_hash: hashKey(session_token),
+        limited: config.rateLimit
+      })
+      if (status !== 'approved' || !email) return { status }
+      const api_key = key_ciphertext ? decryptKey(config.encryptionKeys, key_ciphertext) : undefined
+      return { status, email, session_token, api_key }
+    }
+  )
+
+  app.get(
+    '/auth/device',
+    {
+      config: { exempt: true },
+      schema: {
+        tags,
+        summary: 'The page on which a person names an e-mail address',
+        querystring: schemas.DevicePage,
+        response: { 200: schemas.HtmlPage }
+      },
+      errorHandler: pageErrors(problem)
+    },
+    async (request, reply) => {
+      const { code: device_code } = request.query
+      const status = await fn.deviceCodeStatus({ code_hash: hashKey(device_code) })
+      if (status === 'expired') throw new ApiError('device_code_expired', 'This device code is unknown or has expired.')
+      if (status === 'email_sent') return sendPage(reply, 200, pages.mailSent())
+      if (status !== 'pending') return sendPage(reply, 200, pages.signedIn)
+      return sendPage(reply, 200, pages.askEmail({ action: `${root}${path}/submit-email`, device_code }))
+    }
+  )
+
+  app.post(
+    `${path}/submit-email`,
+    {
+      config: { public: true, errors: ['device_code_not_found', 'device_code_expired', 'invalid_status'] },
+      schema: {
+        tags,
+        summary: 'Have the link sent that confirms the sign-in',
+        consumes: jsonOrForm,
+        body: schemas.SubmitEmail,
+        response: { 200: schemas.EmailSent }
+      },
+      errorHandler: pageErrors((error, request) => {
+        if (error.code === 'invalid_status') return pages.mailSent()
+        const { device_code, email } = (request.body ?? {}) as { device_code?: string; email?: string }
+        const text = askAgain[error.code]
+        if (!text || !device_code) return problem(error)
+        return pages.askEmail({ action: `${root}${path}/submit-email`, device_code, email, problem: text })
+      })
+    },
+    async (request, reply) => {
+      const { device_code, email } = request.body
+      const code_ciphertext = encryptKey(config.encryptionKeys, device_code)
+      await fn.sendDeviceLink({ code_hash: hashKey(device_code), email, code_ciphertext })
+      return asksForPage(request) ? sendPage(reply, 200, pages.mailSent(email)) : { status: 'email_sent' as const }
+    }
+  )
+
+  app.get(
+    '/v1/auth/verify',
+    {
+      config: { exempt: true },
+      schema: {
+        tags,
+        summary: 'The page behind the link: it shows who asks, and a button that confirms. Nothing happens before that',
+        querystring: schemas.VerifyLink,
+        response: { 200: schemas.HtmlPage }
+      },
+      errorHandler: pageErrors(problem)
+    },
+    async (request, reply) => {
+      const { token, device_code } = request.query
+      const link = await fn.deviceLink({ code_hash: hashKey(device_code), link_id: linkId(token) })
+      if (!link) throw unknownLink()
+      if (link.status === 'expired') throw new ApiError('device_code_expired', 'This link has expired.')
+      if (link.status !== 'email_sent') throw new ApiError('invalid_status', 'This link was used already.')
+      return sendPage(reply, 200, pages.confirmSignIn({ action: `${root}/v1/auth/verify`, token, device_code, link }))
+    }
+  )
+
+  app.post(
+    '/v1/auth/verify',
+    { config: { public: true }, schema: { hide: true, body: schemas.ConfirmLink }, errorHandler: pageErrors(problem) },
+    async (request, reply) => {
+      const { token, device_code } = request.body
+      const api_key = createKey()
+      await fn.approveDevice({
+        code_hash: hashKey(device_code),
+        link_id: linkId(token),
+        key_hash: hashKey(api_key),
+        prefix: keyPrefix(api_key),
+        ciphertext: encryptKey(config.encryptionKeys, api_key),
+        ip: request.ip
+      })
+      return sendPage(reply, 200, pages.signedIn)
+    }
+  )
+
+  function linkId(token: string): string {
+    const id = links.read('verify', token)
+    if (!id) throw unknownLink()
+    return id
+  }
+}
+
+export default routes
+
+const unknownLink = () => new ApiError('device_code_not_found', 'There is no such link; begin again on the device.')
+
+const problem = ({ code }: ApiError) =>
+  code === 'device_code_not_found'
+    ? pages.signInUnknown
+    : code === 'device_code_expired'
+      ? pages.signInExpired
+      : code === 'invalid_status'
+        ? pages.linkUsed
+        : undefined
+
+/** Refusals after which the form is shown again. */
+const askAgain: Partial<Record<ApiError['code'], string>> = {
+  validation_error: 'This is not an e-mail address that a mail can get to.',
+  rate_limit_exceeded: 'Too many mails were asked for. Please wait, then try again.'
+}

@@ -1,0 +1,89 @@
+// A mail as text and as HTML, from one description: whatever is a value comes out escaped, and stays within its line.
+import { type Html, html } from '../pages/html.ts'
+
+/** A paragraph, facts with their names, something to follow, a code to compare, or a list. */
+export type Block =
+  | string
+  | { facts: [name: string, value: string | number | null][] }
+  | { link: string; label: string }
+  | { code: string }
+  | { items: string[] }
+
+export type Mail = {
+  to: string
+  subject: string
+  blocks: Block[]
+  /** Why this comes, and how to have it stop. */
+  why: string
+}
+
+/** The parts of a message. Facts that are null or empty are left out. */
+export const layOut = ({ subject, blocks, why }: Mail): { subject: string; text: string; html: string } => ({
+  subject: oneLine(subject),
+  text: `${blocks.map(asText).join('\n\n')}\n\n-- \n${why}\n`,
+  html: frame(oneLine(subject), blocks.map(asHtml), why).text
+})
+
+/** All links of a mail, as they are. */
+export const linksOf = ({ blocks }: Mail): string[] =>
+  blocks.flatMap(block => (typeof block === 'object' && 'link' in block ? [block.link] : []))
+
+/** A header ends where its line does: what breaks lines, or turns the direction of writing, becomes a blank. */
+const oneLine = (text: string, length = 120): string => {
+  const line = text.replace(/[\p{Cc}\p{Zl}\p{Zp}\s\u061C\u200E\u200F\u202A-\u202E\u2066-\u2069]+/gu, ' ').trim()
+  return line.length > length ? `${line.slice(0, length - 1).replace(/[\uD800-\uDBFF]$/, '')}…` : line
+}
+
+const asText = (block: Block): string => {
+  if (typeof block === 'string') return block
+  if ('facts' in block)
+    return told(block.facts)
+      .map(([name, value]) => `${name}: ${value}`)
+      .join('\n')
+  if ('link' in block) return `${block.label}:\n${block.link}`
+  if ('code' in block) return `    ${block.code}`
+  return block.items.map(item => `- ${oneLine(item, 300)}`).join('\n')
+}
+
+const asHtml = (block: Block): Html => {
+  if (typeof block === 'string') return html`<p style="margin:0 0 16px">${block}</p>`
+  if ('facts' in block) {
+    const rows = told(block.facts).map(
+      ([name, value]) =>
+        html`<tr><th scope="row" style="${cell};color:#4a525c;font-weight:normal;white-space:nowrap">${name}</th><td style="${cell}">${value}</td></tr>`
+    )
+    return html`<table role="presentation" style="margin:0 0 16px;border-collapse:collapse">${rows}</table>`
+  }
+  if ('link' in block) {
+    return html`<p style="margin:0 0 16px"><a href="${block.link}" style="${button}">${block.label}</a></p>
+<p style="margin:0 0 16px;font-size:13px;color:#4a525c">Or copy this address: <span style="word-break:break-all">${block.link}</span></p>`
+  }
+  if ('code' in block) return html`<p style="${code}">${block.code}</p>`
+  return html`<ul style="margin:0 0 16px;padding-left:20px">${block.items.map(item => html`<li>${oneLine(item, 300)}</li>`)}</ul>`
+}
+
+const told = (facts: [string, string | number | null][]) =>
+  facts.filter(([, value]) => value !== null && value !== '').map(([name, value]) => [name, oneLine(String(value), 500)] as const)
+
+const cell = 'padding:2px 16px 2px 0;text-align:left;vertical-align:top'
+const button =
+  'display:inline-block;padding:12px 20px;border-radius:8px;background:#0b4a8f;color:#ffffff;font-weight:600;text-decoration:none'
+const code =
+  'margin:0 0 16px;padding:12px;border:1px solid #767e89;border-radius:8px;font:600 20px/1.4 ui-monospace,monospace;text-align:center;word-break:break-all'
+
+const frame = (subject: string, body: Html[], why: string): Html => html`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>${subject}</title>
+</head>
+<body style="margin:0;padding:24px 16px;background:#f3f4f6">
+<div style="max-width:520px;margin:0 auto;padding:28px;background:#ffffff;border-radius:12px;font:16px/1.5 system-ui,sans-serif;color:#1b1f24;overflow-wrap:anywhere">
+<h1 style="margin:0 0 16px;font-size:20px;line-height:1.3">${subject}</h1>
+${body}
+<p style="margin:24px 0 0;padding-top:16px;border-top:1px solid #d5d9de;font-size:13px;color:#4a525c">${why}</p>
+</div>
+</body>
+</html>
+`

@@ -1,0 +1,79 @@
+/** What all pages have in common: their frame, their looks, and headers that let nothing in but the page itself. */
+import { createHash } from 'node:crypto'
+import type { FastifyReply } from 'fastify'
+import { Html, html } from './html.ts'
+
+export type Page = { title: string; body: Html }
+
+/** Sends a page. No script runs on it, nothing is loaded, nobody frames it, and what it links to is not told its address, which may hold a token. */
+export const sendPage = (reply: FastifyReply, status: number, page: Page): FastifyReply =>
+  reply.code(status).type('text/html; charset=utf-8').headers(headers).send(frame(page).text)
+
+// System fonts and colours, so that it is at home everywhere; contrast is 7 to 1 or more in both schemes, fields and buttons are 44 px high.
+const style = `
+:root { color-scheme: light dark; --ink: #1b1f24; --soft: #4a525c; --paper: #fff; --ground: #f3f4f6; --line: #767e89; --accent: #0b4a8f; --on-accent: #fff; --alarm: #9b1c1c }
+@media (prefers-color-scheme: dark) {
+  :root { --ink: #eceff3; --soft: #bcc4ce; --paper: #1d2127; --ground: #121519; --line: #8a94a1; --accent: #9cc7f7; --on-accent: #0b1a2b; --alarm: #ffb4ab }
+}
+* { box-sizing: border-box }
+html { font: 1.0625rem/1.55 system-ui, sans-serif; background: var(--ground); color: var(--ink) }
+body { margin: 0; min-height: 100vh; display: flex; flex-direction: column; align-items: center; padding: 1rem }
+.name { margin: 6vh 0 1rem; font-weight: 700; letter-spacing: .02em; color: var(--soft) }
+main { width: 100%; max-width: 30rem; background: var(--paper); border-radius: .75rem; padding: 1.75rem; overflow-wrap: anywhere }
+h1 { font-size: 1.45rem; line-height: 1.25; margin: 0 0 1rem }
+p { margin: 0 0 1rem }
+main > :last-child, form > :last-child { margin-bottom: 0 }
+.soft { color: var(--soft); font-size: .9375rem }
+.alarm { margin-top: .35rem; color: var(--alarm); font-weight: 600 }
+.code { display: block; margin: 0 0 1.25rem; padding: .75rem; border: 1px solid var(--line); border-radius: .5rem; font: 600 1.25rem/1.4 ui-monospace, monospace; letter-spacing: .06em; text-align: center }
+dl { margin: 0 0 1.25rem; display: grid; grid-template-columns: max-content 1fr; gap: .25rem 1rem }
+dt { color: var(--soft) }
+dd { margin: 0 }
+label { display: block; font-weight: 600; margin-bottom: .35rem }
+input { width: 100%; min-height: 2.75rem; padding: .4rem .75rem; font: inherit; color: inherit; background: var(--paper); border: 1px solid var(--line); border-radius: .5rem }
+input[aria-invalid] { border: 2px solid var(--alarm) }
+button { display: block; width: 100%; min-height: 3rem; margin: 1rem 0; padding: .5rem 1rem; font: 600 1.0625rem/1.3 system-ui, sans-serif; color: var(--on-accent); background: var(--accent); border: 0; border-radius: .5rem; cursor: pointer }
+button.alarming { background: var(--alarm); color: var(--paper) }
+a { color: var(--accent) }
+:focus-visible { outline: 3px solid var(--accent); outline-offset: 2px }
+@media (max-width: 24rem) { main { padding: 1.25rem } dl { grid-template-columns: 1fr; gap: 0 } dd { margin-bottom: .5rem } }
+`
+
+const headers = {
+  'content-security-policy': [
+    "default-src 'none'",
+    `style-src 'sha256-${createHash('sha256').update(style).digest('base64')}'`,
+    "form-action 'self'",
+    "base-uri 'none'",
+    "frame-ancestors 'none'"
+  ].join('; '),
+  'referrer-policy': 'no-referrer',
+  'x-frame-options': 'DENY',
+  'x-robots-tag': 'noindex',
+  'cross-origin-opener-policy': 'same-origin'
+}
+
+const frame = ({ title, body }: Page): Html => html`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>${title} – pgcue</title>
+<style>${new Html(style)}</style>
+</head>
+<body>
+<div class="name">pgcue</div>
+<main>
+<h1>${title}</h1>
+${body}
+</main>
+</body>
+</html>
+`
+
+/** Date and time for people, to the minute: 15 January 2030, 12:00 UTC. */
+export const spoken = (date: Date): string =>
+  `${date.toLocaleString('en-GB', { timeZone: 'UTC', day: 'numeric', month: 'long', year: 'numeric', hour: '2-digit', minute: '2-digit' }).replace(' at ', ', ')} UTC`
+
+/** A count with its noun: one key, 2 keys. */
+export const counted = (count: number, noun: string): string => (count === 1 ? `one ${noun}` : `${count} ${noun}s`)

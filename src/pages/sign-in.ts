@@ -1,0 +1,88 @@
+/** The pages on which a person lets a device in: name an address, open the mail, compare the code, confirm. */
+import type { DeviceLink } from '../functions.ts'
+import { html } from './html.ts'
+import { counted, type Page, spoken } from './page.ts'
+
+/** Asks for an e-mail address. `problem` says why the one before was not taken. */
+export const askEmail = ({
+  action,
+  device_code,
+  email = '',
+  problem
+}: {
+  action: string
+  device_code: string
+  email?: string
+  problem?: string
+}): Page => ({
+  title: 'Sign in',
+  body: html`<p>A program asks to sign in with your e-mail address. It shows this code:</p>
+<strong class="code">${device_code}</strong>
+<form method="post" action="${action}">
+<input type="hidden" name="device_code" value="${device_code}">
+<label for="email">Your e-mail address</label>
+<input id="email" name="email" type="email" autocomplete="email" required maxlength="254" value="${email}"${problem && html` aria-invalid="true"`} aria-describedby="${problem && 'problem '}hint">
+${problem && html`<p id="problem" class="alarm" role="alert">${problem}</p>`}
+<button>Send me a link</button>
+<p id="hint" class="soft">The link confirms that the address is yours. If it has no account yet, one is made.</p>
+</form>`
+})
+
+export const mailSent = (email?: string): Page => ({
+  title: 'Check your mail',
+  body: html`<p>A link is on its way to ${email ?? 'the address that was given'}. Open it within a quarter of an hour, on any device.</p>
+<p class="soft">If nothing comes, look among unwanted mail, or begin again on your device.</p>`
+})
+
+/** Shows who asks to be let in, and one button. */
+export const confirmSignIn = ({
+  action,
+  token,
+  device_code,
+  link
+}: {
+  action: string
+  token: string
+  device_code: string
+  link: Omit<DeviceLink, 'status'>
+}): Page => ({
+  title: 'Is this your device?',
+  body: html`<p>Confirm only if you began this yourself, and the device that asks shows this code:</p>
+<strong class="code">${device_code}</strong>
+<dl>
+<dt>Account</dt><dd>${link.email}</dd>
+<dt>Asked</dt><dd>${spoken(link.created_at)}${link.ip && html`, from ${link.ip}`}</dd>
+</dl>
+<p class="soft">${
+    link.account_created_at
+      ? `This account was made on ${spoken(link.account_created_at)} and has ${counted(link.active_keys, 'active API key')}.`
+      : 'This address has no account yet. Confirming makes one, with an API key for the device.'
+  }</p>
+<form method="post" action="${action}">
+<input type="hidden" name="token" value="${token}">
+<input type="hidden" name="device_code" value="${device_code}">
+<button>Yes, sign it in</button>
+</form>
+<p class="soft">It is not yours? Close this page, and nothing happens.</p>`
+})
+
+export const signedIn: Page = {
+  title: 'Your device is signed in',
+  body: html`<p>You can close this page and go on there.</p>`
+}
+
+export const signInUnknown: Page = {
+  title: 'This link leads nowhere',
+  body: html`<p>It is not complete, or not the latest one. Please begin again on your device.</p>`
+}
+
+export const signInExpired: Page = {
+  title: 'This sign-in has expired',
+  body: html`<p>It is good for a quarter of an hour. Please begin again on your device.</p>`
+}
+
+export const linkUsed: Page = {
+  title: 'This link was used already',
+  body: html`<p>If that was you, your device is signed in, and you can close this page.</p>
+<p class="soft">If it was not you, sign in yourself, and revoke sessions and API keys that you do not know.</p>`
+}

@@ -1,0 +1,259 @@
+import t, { type Test } from 'tap'
+import { error } from './setup.ts'
+import { buildWithMail, everything, form, formHeaders } from './sign-in.ts'
+
+const noon = '2030-01-15T12:00:00.000Z'
+const confirmed = { 'x-confirm-destructive': 'true' }
+const tokenIn = (link: string) => new URL(link).searchParams.get('token')!
+
+const setup = async (t: Test, env?: Record<string, string>) => {
+  const service = await buildWithMail(t, noon, env)
+  const request = (headers: Record<string, string> = confirmed) => service.call('DELETE', '/v1/auth/me', undefined, headers)
+  const cancel = (token: string) => service.nobody.call('POST', '/v1/auth/me/cancel-deletion', { token })
+  /** Asks for the deletion; the mail's link. */
+  const requestLink = async () => {
+    await request()
+    return (await service.mails()).at(-1)!.links[0]!
+  }
+  return { ...service, request, cancel, requestLink }
+}
+
+t.test('an account is deleted a day after that was confirmed, and works until then', async t => {
+  const { request, call, clock, maintain, mails, account, nobody, withSession, openSession } = await setup(t)
+  const session = withSession(await openSession(account.email))
+  t.match(await request({}), error('confirmation_required', 400))
+  const { status, body } = await request()
+  t.equal(status, 202)
+  t.same(Object.keys(body).sort(), ['can_cancel_until', 'grace_period_hours', 'message'])
+  t.match(body, { grace_period_hours: 24, can_cancel_until: '2030-01-16T12:00:00.000Z' })
+  t.match(await request(), error('deletion_already_pending', 409))
+  t.match(await mails(), [
+    { recipients: [account.email], subject: 'Your account is about to be deleted', text: /16 January 2030, 12:00 UTC/ }
+  ])
+
+  clock.set('2030-01-16T11:59:59Z')
+  await maintain()
+  t.match(await call('POST', '/v1/cues', { name: 'a cue', cron: '0 9 * * *', worker: true }), { status: 201 })
+  t.match(await session.call('GET', '/v1/auth/me'), { status: 200 })
+  clock.set('2030-01-16T12:00:00Z')
+  await maintain()
+  t.match(await call('GET', '/v1/auth/me'), error('invalid_api_key', 401))
+  t.match(await session.call('GET', '/v1/auth/me'), error('not_authenticated', 401))
+  t.match(await nobody.call('POST', '/v1/auth/register', { email: account.email }), { status: 201 }, 'the address is free again')
+})
+
+t.test('nothing of a deleted account is left, in no table and no job, and everything of others is', async t => {
+  const service = await setup(t, { RATE_LIMIT: 'on' })
+  const { account, register, as, call, post, get, patch, pool, clock, mails, signIn, openSession, withSession, request, fn, nobody } =
+    service
+  const other = as(await register())
+  const live = async ({ post }: Pick<typeof service, 'post'>) => {
+    const hook = {
+      name: 'hook',
+      cron: '0 9 * * *',
+      callback_url: 'http://127.0.0.1:3999/',
+      on_failure: { webhook: 'http://127.0.0.1:3999/failed' }
+    }
+    const cues = [
+      await post('/v1/cues', { name: 'work', cron: '* * * * *', worker: true, payload: { task: 'x' } }),
+      await post('/v1/cues', hook)
+    ]
+    const executions = []
+    for (const { id } of cues) for (let i = 0; i < 3; i++) executions.push(await post(`/v1/cues/${id}/fire`, { idempotency_key: `k${i}` }))
+    await post('/v1/worker/heartbeat', { worker_id: 'w1', handlers: ['x'] })
+    await post(`/v1/executions/${executions[0].id}/claim`, { worker_id: 'w1' })
+    await post(`/v1/executions/${executions[0].id}/outcome`, { success: false, error: 'it broke' })
+    await post(`/v1/executions/${executions[1].id}/claim`, { worker_id: 'w1' })
+    await post(`/v1/executions/${executions[4].id}/cancel`)
+    return { cues: cues.map(({ id }) => id as string), executions: executions.map(({ id }) => id as string) }
+  }
+  await patch('/v1/auth/me', { alert_webhook_url: 'http://127.0.0.1:3999/alerts' })
+  const mine = await live(service)
+  const theirs = await live(other)
+  await post('/v1/auth/keys', { label: 'another' })
+  await get('/v1/auth/alert-webhook-secret')
+  const [{ cues: gone }, deleted] = [mine, await post('/v1/cues', { name: 'deleted before', cron: '0 9 * * *', worker: true })]
+  await call('DELETE', `/v1/cues/${deleted.id}`)
+  const refreshed = await withSession(await openSession(account.email)).post('/v1/auth/session/refresh')
+  await withSession(refreshed.session_token).get('/v1/auth/me')
+  await signIn(account.email)
+  const { rows: keys } = await pool.query('select id from cue.api_keys where account_id = $1', [account.id])
+  await request()
+  await mails()
+  await nobody.post('/v1/auth/device-code', { device_code: 'the-last-one' })
+  clock.advance('24 hours')
+
+  const ids = [account.id, account.email, deleted.id, ...gone, ...mine.executions, ...keys.map(({ id }) => id)]
+  const before = await everything(service)
+  t.same(
+    ids.filter(id => !Object.values(before).some(text => text.includes(id))),
+    [],
+    'all of it was stored'
+  )
+  let steps = 0
+  while ((await fn.deleteDueAccounts({ batch: 2 })) > 0) steps++
+  t.ok(steps > 3, 'it goes in batches')
+  const after = await everything(service)
+  const left = Object.entries(after).flatMap(([table, text]) => ids.filter(id => text.includes(id)).map(id => `${id} in ${table}`))
+  t.same(left, [])
+  for (const id of [...theirs.cues, ...theirs.executions]) t.ok(Object.values(after).some(text => text.includes(id)))
+  t.match(await other.get('/v1/cues'), { total: 2 })
+})
+
+t.test('every table with an account in it goes with the account', async t => {
+  const { pool } = await setup(t)
+  const { rows } = await pool.query(
+    `select c.relname as name from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attname = 'account_id' and not a.attisdropped
+      where c.relnamespace = 'cue'::regnamespace and c.relkind in ('r', 'p') and not c.relispartition
+        and not exists (select from pg_constraint f where f.conrelid = c.oid and f.contype = 'f' and f.confdeltype = 'c'
+                           and f.confrelid in ('cue.accounts'::regclass, 'cue.cues'::regclass))
+      order by 1`
+  )
+  t.same(rows, [{ name: 'attempts' }, { name: 'executions' }], 'these go in batches with their cues')
+})
+
+t.test('from the first step on nothing of the account runs or lets in, however much history is left', async t => {
+  const { request, post, call, clock, fn, pool } = await setup(t)
+  const { id } = await post('/v1/cues', { name: 'a cue', cron: '* * * * *', worker: true })
+  for (let i = 0; i < 5; i++) await post(`/v1/cues/${id}/fire`)
+  await request()
+  clock.advance('24 hours')
+  t.equal(await fn.deleteDueAccounts({ batch: 2 }), 2)
+  t.match(await call('GET', '/v1/auth/me'), error('invalid_api_key', 401))
+  t.match((await pool.query('select count(*) from cue.cue_runs')).rows, [{ count: 0 }])
+  t.match((await pool.query('select count(*) from cue.executions')).rows, [{ count: 3 }])
+})
+
+t.test('two engines delete the same account side by side', async t => {
+  const { request, post, clock, fn, pool } = await setup(t)
+  for (let c = 0; c < 3; c++) {
+    const { id } = await post('/v1/cues', { name: 'a cue', cron: '* * * * *', worker: true })
+    for (let i = 0; i < 5; i++) await post(`/v1/cues/${id}/fire`)
+  }
+  await request()
+  clock.advance('24 hours')
+  const work = async () => {
+    while ((await fn.deleteDueAccounts({ batch: 1 })) > 0);
+  }
+  for (let i = 0; i < 20; i++) await Promise.all([work(), work(), work()])
+  t.match((await pool.query('select count(*) from cue.accounts')).rows, [{ count: 0 }])
+})
+
+t.test('the link in the mail leads to a page whose button keeps the account', async t => {
+  const { requestLink, nobody, request, call, clock, maintain, get } = await setup(t)
+  const link = await requestLink()
+  t.match(link, /^https:\/\/pgcue\.example\/auth\/cancel-deletion\?token=[\w-]{43}$/)
+  const { pathname, search } = new URL(link)
+  for (const method of ['GET', 'HEAD', 'GET']) t.match(await nobody.call(method, pathname + search), { status: 200 })
+  t.match(await request(), error('deletion_already_pending', 409), 'looking at it changes nothing')
+  t.match(await nobody.get(pathname + search), /16 January 2030, 12:00 UTC.*action="\/v1\/auth\/me\/cancel-deletion"/s)
+
+  const post = () => nobody.call('POST', '/v1/auth/me/cancel-deletion', form({ token: tokenIn(link) }), formHeaders)
+  t.match(await post(), { status: 200, headers: { 'content-type': 'text/html; charset=utf-8' }, body: /Your account stays/ })
+  t.match(await post(), { status: 410, body: /cancelled before/ })
+  t.match(await nobody.call('GET', pathname + search), { status: 410, body: /cancelled before/ })
+  clock.advance('25 hours')
+  await maintain()
+  t.match(await call('GET', '/v1/auth/me'), { status: 200 })
+  t.match(await get('/v1/auth/audit'), { events: [{ event: 'account.deletion_cancelled' }, { event: 'account.deletion_requested' }] })
+})
+
+t.test('a token cancels its own deletion, once, while there is time', async t => {
+  const { requestLink, cancel, clock, maintain, request, nobody } = await setup(t)
+  const first = tokenIn(await requestLink())
+  t.match(await cancel(first), { status: 200, body: { cancelled: true } })
+  t.match(await cancel(first), error('already_cancelled', 410))
+  const second = tokenIn(await requestLink())
+  t.not(second, first)
+  t.match(await cancel(first), error('already_cancelled', 410))
+  t.match(await request(), error('deletion_already_pending', 409))
+  clock.advance('24 hours')
+  t.match(await cancel(second), error('deletion_already_completed', 410), 'also before the sweep comes')
+  await maintain()
+  t.match(await cancel(second), error('deletion_already_completed', 410))
+  t.match(await cancel(first), error('deletion_already_completed', 410), 'of what was cancelled once nothing is left either')
+  t.match(await nobody.call('GET', `/auth/cancel-deletion?token=${second}`), { status: 410, body: /The account is gone/ })
+  for (const token of ['', 'x', `${second.slice(0, -2)}AA`, 'x'.repeat(43)]) t.match(await cancel(token), error('not_found', 404))
+  t.match(await nobody.call('POST', '/v1/auth/me/cancel-deletion', {}), { status: 422 })
+})
+
+t.test('a mail about a deletion that was cancelled meanwhile is not sent', async t => {
+  const { request, cancel, mails, pool, config } = await setup(t)
+  await request()
+  const { createLinks } = await import('../src/accounts/links.ts')
+  const { rows } = await pool.query('select id from cue.deletions')
+  await cancel(tokenIn(createLinks(config).url('cancel-deletion', rows[0].id)))
+  t.same(await mails(), [])
+})
+
+t.test('a job carries the deletion out at its time, and names nobody', async t => {
+  const { request, pool } = await setup(t)
+  await request()
+  const { rows } = await pool.query("select data, start_after from pgboss.job where name = 'deletions'")
+  t.match(rows, [{ data: {}, start_after: new Date('2030-01-16T12:00:00Z') }])
+  t.same(Object.keys(rows[0].data), [])
+})
+
+t.test('a key without the scope account deletes nothing', async t => {
+  const { post, as, account } = await setup(t)
+  const { api_key } = await post('/v1/auth/keys', { label: 'all but account', scopes: ['read', 'write', 'worker'] })
+  t.match(await as({ ...account, api_key }).call('DELETE', '/v1/auth/me', undefined, confirmed), error('insufficient_scope', 403))
+})
+
+t.test('whoever did not register deletes the unused account at once', async t => {
+  const service = await setup(t)
+  const { nobody, mails, as } = service
+  const { api_key, id } = await nobody.post('/v1/auth/register', { email: 'grace@example.com' })
+  const [mail] = await mails()
+  t.match(mail, { recipients: ['grace@example.com'], subject: 'An account was made with your address', links: { length: 1 } })
+  t.ok(mail!.text.includes(api_key.slice(0, 12)))
+  t.notOk(mail!.raw.includes(api_key))
+  const { pathname, search } = new URL(mail!.links[0]!)
+  t.match(await nobody.get(pathname + search), /grace@example.com.*never been used.*<button/s)
+  t.match(await as({ id: '', email: '', api_key }).call('GET', '/v1/auth/me'), { status: 200 }, 'looking changes nothing')
+
+  const post = () => nobody.call('POST', pathname, form({ token: tokenIn(mail!.links[0]!) }), formHeaders)
+  t.match(await post(), { status: 200, body: /The account is deleted/ })
+  t.match(await as({ id: '', email: '', api_key }).call('GET', '/v1/auth/me'), error('invalid_api_key', 401))
+  for (const text of Object.values(await everything(service))) for (const trace of [id, 'grace@example.com']) t.notOk(text.includes(trace))
+  t.match(await post(), { status: 404, body: /not good any more/ })
+  t.match(await nobody.call('GET', pathname + search), { status: 404 })
+})
+
+t.test('an account in use loses keys and sessions at once, its cues pause, and it goes a day later unless that is cancelled', async t => {
+  const { nobody, mails, as, openSession, withSession, clock, maintain, cancel, pool } = await setup(t)
+  const { api_key } = await nobody.post('/v1/auth/register', { email: 'grace@example.com' })
+  const { pathname, searchParams } = new URL((await mails())[0]!.links[0]!)
+  const token = searchParams.get('token')!
+  const intruder = as({ id: '', email: '', api_key })
+  const cue = await intruder.post('/v1/cues', { name: 'mischief', cron: '* * * * *', worker: true })
+  const session = withSession(await openSession('grace@example.com'))
+  t.match(await nobody.get(`${pathname}?token=${token}`), /paused at once, and in 24 hours/)
+
+  const post = () => nobody.call('POST', pathname, form({ token }), formHeaders)
+  t.match(await post(), { status: 200, body: /16 January 2030, 12:00 UTC/ })
+  t.match(await post(), { status: 200, body: /16 January 2030, 12:00 UTC/ }, 'again is the same')
+  t.match(await intruder.call('GET', '/v1/auth/me'), error('invalid_api_key', 401))
+  t.match(await session.call('GET', '/v1/auth/me'), error('not_authenticated', 401))
+  const { rows } = await pool.query('select status, next_run from cue.cue_view where id = $1', [cue.id])
+  t.same(rows, [{ status: 'paused', next_run: null }])
+
+  const [mail] = await mails()
+  t.match(await cancel(tokenIn(mail!.links[0]!)), { status: 200 })
+  clock.advance('25 hours')
+  await maintain()
+  const owner = withSession(await openSession('grace@example.com'))
+  t.match(await owner.call('GET', '/v1/auth/key'), error('plaintext_unavailable', 410))
+  const { api_key: fresh } = await owner.post('/v1/auth/key/regenerate')
+  t.match(await as({ id: '', email: '', api_key: fresh }).call('GET', `/v1/cues/${cue.id}`), { status: 200, body: { status: 'paused' } })
+})
+
+t.test('the link of the registration mail is good for 30 days', async t => {
+  const { nobody, mails, clock, call } = await setup(t)
+  await nobody.post('/v1/auth/register', { email: 'grace@example.com' })
+  const { pathname, search, searchParams } = new URL((await mails())[0]!.links[0]!)
+  clock.advance('30 days')
+  t.match(await nobody.call('GET', pathname + search), { status: 404, body: /not good any more/ })
+  t.match(await nobody.call('POST', pathname, form({ token: searchParams.get('token')! }), formHeaders), { status: 404 })
+  t.match(await call('GET', '/v1/auth/me'), { status: 200 })
+})

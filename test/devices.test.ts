@@ -1,0 +1,266 @@
+import { randomUUID } from 'node:crypto'
+import t from 'tap'
+import { isKey } from '../src/accounts/keys.ts'
+import { error } from './setup.ts'
+import { buildWithMail, everything, form, formHeaders, newDeviceCode } from './sign-in.ts'
+
+const noon = '2030-01-15T12:00:00.000Z'
+const base = '/v1/auth/device-code'
+
+t.test('a device signs in with a new address and gets a session token and, once, the key of the account that was made', async t => {
+  const { nobody, requestLink, confirm, poll, as, pool } = await buildWithMail(t, noon)
+  const device_code = newDeviceCode()
+  t.match(await nobody.call('POST', base, { device_code }), {
+    status: 201,
+    body: { device_code, verification_url: `https://pgcue.example/auth/device?code=${device_code}`, expires_in: 900 }
+  })
+  t.same(await poll(device_code), { status: 'pending' })
+
+  const asked = await requestLink('grace@example.com')
+  t.same(await poll(asked.device_code), { status: 'email_sent' })
+  t.match(await confirm(asked.fields), { status: 200, body: /Your device is signed in/ })
+  const approved = await poll(asked.device_code)
+  t.match(approved, { status: 'approved', email: 'grace@example.com', session_token: /^[\w-]{43}$/ })
+  t.ok(isKey(approved.api_key))
+  t.same(await poll(asked.device_code), { status: 'claimed' })
+  t.same(await poll(asked.device_code), { status: 'claimed' })
+
+  const { get } = as({ id: '', email: '', api_key: approved.api_key })
+  t.match(await get('/v1/auth/me'), { email: 'grace@example.com', plan: 'free' })
+  t.match(await get('/v1/auth/audit'), { events: [{ event: 'account.registered', actor: 'anonymous' }] })
+  const { rows } = await pool.query("select data from pgboss.job where name = 'mails'")
+  t.same(rows, [], 'who followed a link needs no mail about the account')
+})
+
+t.test('a device signs in to an account that exists, in whatever case its address is written, and gets no key', async t => {
+  const { signIn, account, nobody, withSession } = await buildWithMail(t)
+  const approved = await signIn(account.email.toUpperCase())
+  t.same(Object.keys(approved).sort(), ['email', 'session_token', 'status'])
+  t.equal(approved.email, account.email)
+  const { session_token } = await nobody.post('/v1/auth/session', { token: approved.session_token })
+  t.match(await withSession(session_token).get('/v1/auth/me'), { id: account.id })
+})
+
+t.test('the mail has the link, the code to compare and where it was asked for, in text and HTML', async t => {
+  const { nobody, mails } = await buildWithMail(t, noon)
+  const device_code = newDeviceCode()
+  await nobody.post(base, { device_code })
+  t.match(await nobody.call('POST', `${base}/submit-email`, { device_code, email: 'grace@example.com' }), {
+    status: 200,
+    body: { status: 'email_sent' }
+  })
+  const [mail] = await mails()
+  t.match(mail, { recipients: ['grace@example.com'], subject: 'Your link to sign in', links: { length: 1 } })
+  for (const text of [mail!.text, mail!.html]) {
+    for (const part of [device_code, '15 January 2030, 12:15 UTC', '127.0.0.1']) t.ok(text.includes(part), part)
+  }
+  t.ok(mail!.html.includes(mail!.links[0]!.replaceAll('&', '&amp;')))
+  t.match(mail!.links[0], new RegExp(`^https://pgcue.example/v1/auth/verify\\?token=[\\w-]{43}&device_code=${device_code}$`))
+})
+
+t.test('looking at the link changes nothing, however often a scanner does, and its button works afterwards', async t => {
+  const { nobody, requestLink, confirm, poll } = await buildWithMail(t)
+  const { path, fields, device_code } = await requestLink('grace@example.com')
+  for (const method of ['GET', 'GET', 'HEAD']) {
+    t.match(await nobody.call(method, path), { status: 200, headers: { 'content-type': 'text/html; charset=utf-8' } })
+  }
+  t.same(await poll(device_code), { status: 'email_sent' })
+  t.match(await nobody.get(path), new RegExp(`${device_code}.*grace@example.com.*no account yet.*<button>`, 's'))
+  await confirm(fields)
+  t.match(await poll(device_code), { status: 'approved' })
+})
+
+t.test('the page of the link tells how old the account is and how many keys it has', async t => {
+  const { nobody, requestLink, account } = await buildWithMail(t, noon)
+  const { path } = await requestLink(account.email)
+  t.match(await nobody.get(path), /made on 15 January 2030, 12:00 UTC and has one active API key/)
+})
+
+t.test('a link works once', async t => {
+  const { nobody, requestLink, confirm, poll, pool } = await buildWithMail(t)
+  const { path, fields, device_code } = await requestLink('grace@example.com')
+  const all = await Promise.all(Array.from({ length: 6 }, () => confirm(fields)))
+  t.same(all.map(({ status }) => status).sort(), [200, 400, 400, 400, 400, 400])
+  t.match(await nobody.call('GET', path), { status: 400, body: /used already/ })
+  await poll(device_code)
+  t.match(await confirm(fields), { status: 400, body: /used already/ })
+  t.same(await poll(device_code), { status: 'claimed' })
+  t.match((await pool.query("select count(*) from cue.accounts where email = 'grace@example.com'")).rows, [{ count: 1 }])
+})
+
+t.test('of many polls at the moment of approval one is given the sign-in', async t => {
+  const { requestLink, confirm, poll, pool } = await buildWithMail(t)
+  const { fields, device_code } = await requestLink('grace@example.com')
+  await confirm(fields)
+  const all = await Promise.all(Array.from({ length: 8 }, () => poll(device_code)))
+  t.equal(all.filter(({ status }) => status === 'approved').length, 1)
+  t.equal(all.filter(({ status }) => status === 'claimed').length, 7)
+  t.match((await pool.query('select count(*) from cue.session_tokens')).rows, [{ count: 1 }])
+})
+
+t.test('two sign-ins of one new address make one account', async t => {
+  const { requestLink, confirm, poll, pool } = await buildWithMail(t)
+  const one = await requestLink('grace@example.com')
+  const two = await requestLink('Grace@Example.com')
+  t.match(await Promise.all([confirm(one.fields), confirm(two.fields)]), [{ status: 200 }, { status: 200 }])
+  const both = await Promise.all([poll(one.device_code), poll(two.device_code)])
+  t.equal(both.filter(({ api_key }) => api_key).length, 1)
+  t.equal(both[0].email, both[1].email)
+  t.match((await pool.query("select count(*) from cue.accounts where lower(email) = 'grace@example.com'")).rows, [{ count: 1 }])
+})
+
+t.test('a code is good for a quarter of an hour, at every stage', async t => {
+  const { nobody, requestLink, confirm, poll, clock, pool, maintain } = await buildWithMail(t, noon)
+  const waiting = newDeviceCode()
+  await nobody.post(base, { device_code: waiting })
+  const sent = await requestLink('grace@example.com')
+  const approved = await requestLink('ada@example.org')
+  await confirm(approved.fields)
+  clock.advance('15 minutes')
+  for (const code of [waiting, sent.device_code, approved.device_code]) t.same(await poll(code), { status: 'expired' })
+  t.match(
+    await nobody.call('POST', `${base}/submit-email`, { device_code: waiting, email: 'a@example.org' }),
+    error('device_code_expired', 400)
+  )
+  t.match(await nobody.call('GET', sent.path), { status: 400, body: /expired/ })
+  t.match(await confirm(sent.fields), { status: 400, body: /expired/ })
+  t.match(await nobody.call('GET', `/auth/device?code=${waiting}`), { status: 400, body: /expired/ })
+  t.match((await pool.query("select count(*) from cue.accounts where email = 'grace@example.com'")).rows, [{ count: 0 }])
+  t.match(await nobody.call('POST', base, { device_code: waiting }), { status: 201 }, 'the code is free again')
+  await maintain()
+  t.match((await pool.query('select count(*) from cue.device_codes')).rows, [{ count: 1 }], 'what expired is swept away')
+})
+
+t.test('a link is not sent once its time is over', async t => {
+  const { nobody, mails, clock } = await buildWithMail(t, noon)
+  const device_code = newDeviceCode()
+  await nobody.post(base, { device_code })
+  await nobody.post(`${base}/submit-email`, { device_code, email: 'grace@example.com' })
+  clock.advance('15 minutes')
+  t.notOk((await mails()).some(({ subject }) => subject === 'Your link to sign in'))
+})
+
+t.test('codes that cannot be are refused, and ones in use are', async t => {
+  const { nobody } = await buildWithMail(t)
+  for (const device_code of [
+    '',
+    'short',
+    'x'.repeat(129),
+    'with blank',
+    'ümläut-code',
+    '<script>alert(1)</script>',
+    'evil.example/path',
+    5,
+    null
+  ]) {
+    t.match(await nobody.call('POST', base, { device_code }), error('invalid_device_code', 400), String(device_code))
+  }
+  t.match(await nobody.call('POST', base, {}), { status: 422, body: { detail: [{ type: 'missing', loc: ['body', 'device_code'] }] } })
+  for (const device_code of ['abc-12', 'x'.repeat(128), randomUUID()]) {
+    t.match(await nobody.call('POST', base, { device_code }), { status: 201, body: { device_code } })
+    t.match(await nobody.call('POST', base, { device_code }), error('device_code_exists', 409))
+  }
+})
+
+t.test('an address is taken once for each code that waits for one', async t => {
+  const { nobody } = await buildWithMail(t)
+  const device_code = newDeviceCode()
+  const submit = (body: object) => nobody.call('POST', `${base}/submit-email`, body)
+  t.match(await submit({ device_code, email: 'grace@example.com' }), error('device_code_not_found', 404))
+  await nobody.post(base, { device_code })
+  t.match(await submit({ device_code, email: 'grace' }), { status: 422, body: { detail: [{ loc: ['body', 'email'] }] } })
+  t.match(await submit({ device_code, email: 'grace@example.com' }), { status: 200, body: { status: 'email_sent' } })
+  t.match(await submit({ device_code, email: 'ada@example.org' }), error('invalid_status', 400))
+})
+
+t.test('five codes an hour are made from one address, and those refused do not count', async t => {
+  const { app, clock } = await buildWithMail(t, noon, { RATE_LIMIT: 'on' })
+  const create = async (device_code: string, remoteAddress = '192.0.2.7') => {
+    const answer = await app.inject({ method: 'POST', url: base, payload: { device_code }, remoteAddress })
+    return { status: answer.statusCode, code: answer.json().error?.code, wait: answer.headers['retry-after'] }
+  }
+  for (let i = 0; i < 5; i++) {
+    t.match(await create(`code-number-${i}`), { status: 201 })
+    t.match(await create('code-number-0'), i < 4 ? { code: 'device_code_exists' } : { code: 'rate_limit_exceeded' })
+  }
+  t.match(await create('code-number-6'), { status: 429, code: 'rate_limit_exceeded', wait: '3600' })
+  t.match(await create('code-number-6', '127.0.0.2'), { status: 201 })
+  clock.advance('1 hour')
+  t.match(await create('code-number-7'), { status: 201 })
+})
+
+t.test('a code that exists is polled thirty times a minute at most', async t => {
+  const { app, clock } = await buildWithMail(t, noon, { RATE_LIMIT: 'on' })
+  const send = async (url: string, n = 0) => {
+    const answer = await app.inject({ method: 'POST', url, payload: { device_code: 'the-code' }, remoteAddress: `192.0.2.${n}` })
+    return { status: answer.statusCode, body: answer.json(), wait: answer.headers['retry-after'] }
+  }
+  await send(base)
+  for (let i = 0; i < 30; i++) t.match(await send(`${base}/poll`, i), { status: 200, body: { status: 'pending' } })
+  t.match(await send(`${base}/poll`, 40), { status: 429, body: { error: { code: 'rate_limit_exceeded' } }, wait: '60' })
+  clock.advance('1 minute')
+  t.match(await send(`${base}/poll`, 41), { status: 200 })
+})
+
+t.test('three mails an hour go to one address, whoever asks and however it is written', async t => {
+  const { nobody, mails, clock } = await buildWithMail(t, noon)
+  const submit = async (email: string) => {
+    const device_code = newDeviceCode()
+    await nobody.post(base, { device_code })
+    return nobody.call('POST', `${base}/submit-email`, { device_code, email })
+  }
+  for (const email of ['grace@example.com', 'GRACE@example.com', 'Grace@Example.Com']) t.match(await submit(email), { status: 200 })
+  t.match(await submit('grace@EXAMPLE.com'), { ...error('rate_limit_exceeded', 429), headers: { 'retry-after': '3600' } })
+  t.match(await submit('ada@example.org'), { status: 200 })
+  t.equal((await mails()).length, 4)
+  clock.advance('1 hour')
+  t.match(await submit('grace@example.com'), { status: 200 })
+})
+
+t.test('polls of codes that do not exist change nothing and leave nothing', async t => {
+  const service = await buildWithMail(t)
+  const before = await everything(service)
+  for (let i = 0; i < 100; i++) t.same(await service.poll(newDeviceCode()), { status: 'expired' })
+  t.same(await everything(service), before)
+})
+
+t.test('whoever writes to the API with a form gets pages, and with JSON gets JSON', async t => {
+  const { nobody, mails } = await buildWithMail(t)
+  const device_code = newDeviceCode()
+  await nobody.post(base, { device_code })
+  const submit = (fields: Record<string, string>) => nobody.call('POST', `${base}/submit-email`, form(fields), formHeaders)
+  t.match(await submit({ device_code, email: 'no address' }), {
+    status: 422,
+    body: /value="no address" aria-invalid="true".*?not an e-mail address/s
+  })
+  t.match(await submit({ device_code: newDeviceCode(), email: 'a@example.org' }), { status: 404, body: /leads nowhere/ })
+  t.match(await submit({ device_code, email: 'grace@example.com' }), { status: 200, body: /on its way to grace@example.com/ })
+  t.match(await submit({ device_code, email: 'grace@example.com' }), { status: 400, body: /Check your mail/ })
+  t.equal((await mails()).filter(({ subject }) => subject === 'Your link to sign in').length, 1)
+})
+
+t.test('the page of a code tells how far its sign-in is', async t => {
+  const { nobody, requestLink, confirm } = await buildWithMail(t)
+  const device_code = newDeviceCode()
+  t.match(await nobody.call('GET', `/auth/device?code=${device_code}`), { status: 400, body: /expired/ })
+  t.match(await nobody.call('GET', '/auth/device'), { status: 422, body: { detail: [{ loc: ['query', 'code'] }] } })
+  await nobody.post(base, { device_code })
+  t.match(await nobody.call('GET', `/auth/device?code=${device_code}`), { status: 200, body: /<label for="email">/ })
+  const { fields } = await requestLink('grace@example.com')
+  t.match(await nobody.call('GET', `/auth/device?code=${fields.device_code}`), { status: 200, body: /Check your mail/ })
+  await confirm(fields)
+  t.match(await nobody.call('GET', `/auth/device?code=${fields.device_code}`), { status: 200, body: /signed in/ })
+})
+
+t.test('neither codes nor links nor tokens are stored as they are', async t => {
+  const service = await buildWithMail(t)
+  const { device_code, fields } = await service.requestLink('grace@example.com')
+  const stored = async () => Object.values(await everything(service)).join()
+  const sent = await stored()
+  t.ok(sent.includes('grace@example.com'))
+  for (const secret of [device_code, fields.token!]) t.notOk(sent.includes(secret))
+  await service.confirm(fields)
+  const { session_token, api_key } = await service.poll(device_code)
+  const claimed = await stored()
+  for (const secret of [device_code, fields.token!, session_token, api_key]) t.notOk(claimed.includes(secret))
+})

@@ -1,0 +1,232 @@
+import { readdirSync, readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { layOut } from '../src/mails/layout.ts'
+import { startEngine } from './engine.ts'
+import { mailServer, readMail, sendMails } from './mailbox.ts'
+import { build, eventually } from './setup.ts'
+
+const noon = '2030-01-15T12:00:00.000Z'
+const env = { BASE_URL: 'https://pgcue.example', EMAIL_FROM: 'The pgcue <cue@pgcue.example>' }
+
+/** The service with its account's registration mail waiting, and no mail server yet. */
+const setup = async (t: Test, own: Record<string, string> = {}) => {
+  const service = await build(t, noon, { env: { ...env, DATA_DIR: t.testdir(), ...own } })
+  const waiting = async () => (await service.pool.query("select data from pgboss.job where name = 'mails'")).rows
+  const addMail = (data: object) => service.fn.addJob({ queue: 'mails', data })
+  return { ...service, waiting, addMail }
+}
+
+/** A cue of the account with an execution that has failed, and the mail about it. */
+const failure = async ({ post, pool }: Awaited<ReturnType<typeof setup>>, name = 'nightly report') => {
+  const { id } = await post('/v1/cues', { name, cron: '0 9 * * *', worker: true })
+  const execution = await post(`/v1/cues/${id}/fire`)
+  await pool.query(
+    `update cue.executions set status = 'failed', attempts = 3, http_status = 503, error_message = 'the receiver <b>answered</b> 503',
+            started_at = $2, ended_at = $2, claimable_at = null, claim_deadline_at = null where id = $1`,
+    [execution.id, noon]
+  )
+  return { cue_id: id as string, execution_id: execution.id as string }
+}
+
+t.test('a mail goes over SMTP, once, as text and as HTML', async t => {
+  const server = await mailServer(t)
+  const service = await setup(t, { SMTP_URL: server.url })
+  t.match(await sendMails(service), { errors: [], sent: 1, log: [{ msg: 'mail sent', kind: 'registered', ms: Number }] })
+  t.match(server.mails, [
+    { from: 'cue@pgcue.example', recipients: [service.account.email], subject: 'An account was made with your address' }
+  ])
+  const { headers, text, html, links } = server.mails[0]!
+  t.match(headers, {
+    from: 'The pgcue <cue@pgcue.example>',
+    to: service.account.email,
+    date: 'Tue, 15 Jan 2030 12:00:00 +0000',
+    'message-id': /^<[0-9a-f-]{36}@pgcue\.example>$/,
+    'auto-submitted': 'auto-generated',
+    'content-type': /^multipart\/alternative/
+  })
+  t.match(links, [/^https:\/\/pgcue\.example\/auth\/not-me\?token=[\w-]{43}$/])
+  for (const part of [text, html]) t.ok(part.includes(service.account.api_key.slice(0, 12)) && part.includes('15 January 2030, 12:00 UTC'))
+  t.match(html, /^<!doctype html>\n<html lang="en">/)
+  t.same(await service.waiting(), [])
+})
+
+t.test('neither the log nor the job knows a link, an address or a key that went over SMTP', async t => {
+  const server = await mailServer(t, { judge: address => ({ code: 451, text: `try ${address} later` }) })
+  const service = await setup(t, { SMTP_URL: server.url })
+  const { log, errors } = await sendMails(service)
+  t.match(log, [{ level: 40, msg: 'mail not sent yet', code: 'EENVELOPE', response_code: 451 }])
+  t.match(errors, [{ message: 'the mail server did not take the mail: EENVELOPE 451' }])
+  server.judge(() => undefined)
+  const { log: second } = await sendMails(service)
+  for (const line of [...log, ...second]) t.notMatch(JSON.stringify(line), /@|token=|svc_sk_/)
+})
+
+t.test('a mail server that is away, or busy, is tried again until it takes the mail, which has the same link then', async t => {
+  const service = await setup(t)
+  const server = await mailServer(t)
+  const smtpUrl = server.url
+  t.match(await sendMails(service, { smtpUrl: 'smtp://127.0.0.1:1' }), {
+    errors: [{ message: /did not take the mail: ESOCKET|ECONNECTION/ }]
+  })
+  server.judge(() => ({ code: 450, text: 'mailbox busy' }))
+  t.match(await sendMails(service, { smtpUrl }), { errors: [{ message: /450/ }] })
+  server.judge(() => undefined)
+  t.match(await sendMails(service, { smtpUrl }), { errors: [], sent: 1 })
+  const first = server.mails[0]!
+  await service.addMail({ kind: 'registered', account_id: service.account.id, key_id: (await service.get('/v1/auth/keys')).keys[0].id })
+  await sendMails(service, { smtpUrl })
+  t.same(server.mails[1]!.links, first.links)
+})
+
+t.test('a mail that is refused for good is not tried again', async t => {
+  const server = await mailServer(t, { judge: () => ({ code: 550, text: 'no such user' }) })
+  const service = await setup(t, { SMTP_URL: server.url })
+  t.match(await sendMails(service), { errors: [], log: [{ level: 40, msg: 'mail refused for good', response_code: 550 }] })
+  t.same(await service.waiting(), [])
+})
+
+t.test('a wrong password for the mail server is no fault of the mail, which waits', async t => {
+  const server = await mailServer(t)
+  const service = await setup(t)
+  const smtpUrl = server.url.replace('//', '//someone:wrong@')
+  t.match(await sendMails(service, { smtpUrl }), { errors: [{ message: /EAUTH/ }] })
+  t.equal((await service.waiting()).length, 1)
+})
+
+t.test('without a mail server mails become files that only their owner reads, and the log names file and link', async t => {
+  const service = await setup(t)
+  const { log } = await sendMails(service)
+  const dir = join(service.config.dataDir, 'outbox')
+  const [name, ...more] = readdirSync(dir)
+  t.same(more, [])
+  t.match(name, /^2030-01-15T12-00-00-000Z-registered-[0-9a-f]{8}\.eml$/)
+  const file = join(dir, name!)
+  t.equal(statSync(file).mode & 0o777, 0o600)
+  t.equal(statSync(dir).mode & 0o777, 0o700)
+  const mail = readMail(readFileSync(file, 'utf8'))
+  t.match(mail, { subject: 'An account was made with your address', headers: { to: service.account.email } })
+  t.match(log, [{ msg: /mail written/, kind: 'registered', file, links: mail.links }])
+})
+
+t.test('a failed execution is told with what happened and how to have such mails stop', async t => {
+  const server = await mailServer(t)
+  const service = await setup(t, { SMTP_URL: server.url })
+  const { cue_id, execution_id } = await failure(service)
+  await service.addMail({ kind: 'cue_failed', account_id: service.account.id, execution_id })
+  await sendMails(service)
+  const mail = server.mails.find(({ subject }) => subject === 'Failed: nightly report')!
+  for (const part of [cue_id, execution_id, '503', 'after 3 attempts', '15 January 2030, 12:00 UTC', '"on_failure": {"email": false}']) {
+    t.ok(mail.text.includes(part), part)
+  }
+  t.ok(mail.text.includes('the receiver <b>answered</b> 503'))
+  t.ok(mail.html.includes('the receiver &lt;b&gt;answered&lt;/b&gt; 503'))
+})
+
+t.test('ten mails an hour tell of failures, the tenth says so, and a mail server that is away uses none of them up', async t => {
+  const server = await mailServer(t)
+  const service = await setup(t)
+  const { execution_id } = await failure(service)
+  await service.pool.query("delete from pgboss.job where name = 'mails'")
+  const job = { kind: 'cue_failed', account_id: service.account.id, execution_id }
+  for (let i = 0; i < 12; i++) await service.addMail(job)
+  const away = await sendMails(service, { smtpUrl: 'smtp://127.0.0.1:1' })
+  t.equal(away.errors.length, 10)
+  t.match(away.log.at(-1), { msg: 'mail not needed any more', kind: 'cue_failed' })
+  await sendMails(service, { smtpUrl: server.url })
+  t.equal(server.mails.length, 10)
+  service.clock.advance('1 hour')
+  for (let i = 0; i < 11; i++) await service.addMail(job)
+  await sendMails(service, { smtpUrl: server.url })
+  t.equal(server.mails.length, 20)
+  t.equal(server.mails.slice(10).filter(({ text }) => text.includes('the tenth such mail')).length, 1)
+  const other = await service.register()
+  const theirs = await failure({ ...service, post: service.as(other).post })
+  await service.pool.query("delete from pgboss.job where name = 'mails'")
+  await service.addMail({ kind: 'cue_failed', account_id: other.id, execution_id: theirs.execution_id })
+  await sendMails(service, { smtpUrl: server.url })
+  t.match(server.mails.at(-1), { recipients: [other.email] }, 'another account has ten of its own')
+})
+
+t.test('the monthly limit is told with the end of the grace, and not once the month is over', async t => {
+  const server = await mailServer(t)
+  const service = await setup(t, { SMTP_URL: server.url, PLANS: '{"free":{"executions_per_month":2}}' })
+  const { id } = await service.post('/v1/cues', { name: 'a cue', cron: '0 9 * * *', worker: true })
+  for (let i = 0; i < 3; i++) await service.post(`/v1/cues/${id}/fire`)
+  await service.maintain()
+  await sendMails(service)
+  const mails = server.mails.filter(({ subject }) => subject === 'You have used your executions for this month')
+  t.equal(mails.length, 1)
+  t.match(mails[0]!.text, /The plan free has 2 executions a month.*until 16 January 2030, 12:00 UTC/s)
+  await service.addMail({ kind: 'limit_reached', account_id: service.account.id })
+  service.clock.advance('3 weeks')
+  await sendMails(service)
+  t.equal(server.mails.filter(({ subject }) => /executions/.test(subject)).length, 1)
+})
+
+t.test('a smaller plan is told with the cues that were paused', async t => {
+  const server = await mailServer(t)
+  const service = await setup(t, { SMTP_URL: server.url })
+  const one = await service.post('/v1/cues', { name: 'first & <i>foremost</i>', cron: '0 9 * * *', worker: true })
+  service.clock.advance('1 minute')
+  const two = await service.post('/v1/cues', { name: 'second', cron: '0 9 * * *', worker: true })
+  await service.addMail({ kind: 'downgrade', account_id: service.account.id, cue_ids: [one.id, two.id, 'cue_ofsomebody'] })
+  await sendMails(service)
+  const mail = server.mails.find(({ subject }) => subject === 'Your plan is free now')!
+  t.match(mail.text, '- second\n- first & <i>foremost</i>\n')
+  t.match(mail.html, '<li>second</li><li>first &amp; &lt;i&gt;foremost&lt;/i&gt;</li>')
+})
+
+t.test('nothing is sent about what is gone', async t => {
+  const server = await mailServer(t)
+  const service = await setup(t, { SMTP_URL: server.url })
+  await service.pool.query("delete from pgboss.job where name = 'mails'")
+  const { cue_id, execution_id } = await failure(service)
+  const account_id = '01b92571-ea00-7b28-ab40-bfe46301811f'
+  await service.del(`/v1/cues/${cue_id}`)
+  await service.addMail({ kind: 'cue_failed', account_id: service.account.id, execution_id })
+  await service.addMail({ kind: 'registered', account_id, key_id: account_id })
+  await service.addMail({ kind: 'downgrade', account_id, cue_ids: [] })
+  await service.addMail({ kind: 'limit_reached', account_id: service.account.id })
+  await service.addMail({ kind: 'deletion_requested', account_id, deletion_id: account_id })
+  await service.addMail({ kind: 'magic_link', link_id: account_id })
+  t.match(await sendMails(service), { errors: [], sent: 6 })
+  t.same(server.mails, [])
+})
+
+t.test('an engine sends mails as soon as they are wanted, again and again', async t => {
+  const server = await mailServer(t)
+  const service = await build(t, undefined, { env: { ...env, SMTP_URL: server.url } })
+  await startEngine(t, service.config)
+  await server.received(1)
+  await service.as(null).post('/v1/auth/device-code', { device_code: 'a-device-code' })
+  await service.as(null).post('/v1/auth/device-code/submit-email', { device_code: 'a-device-code', email: 'grace@example.com' })
+  t.match(await server.received(2), { recipients: ['grace@example.com'], subject: 'Your link to sign in' })
+  await service.as(null).post('/v1/auth/register', { email: 'ada@example.org' })
+  t.match(await server.received(3), { recipients: ['ada@example.org'] })
+})
+
+t.test('an engine deletes the account whose time has come', async t => {
+  const service = await build(t)
+  await service.call('DELETE', '/v1/auth/me', undefined, { 'x-confirm-destructive': 'true' })
+  await service.pool.query('update cue.deletions set due_at = now()')
+  await service.pool.query("update pgboss.job set start_after = now() where name = 'deletions'")
+  await startEngine(t, service.config)
+  await eventually(async () => (await service.call('GET', '/v1/auth/me')).status === 401, 40_000)
+  t.match((await service.pool.query('select count(*) from cue.accounts')).rows, [{ count: 0 }])
+})
+
+t.test('whatever a mail tells stays in its line and is no markup', t => {
+  const hostile = 'x\r\nBcc: victim@example.org\r\n\r\n<script>alert("1")</script>\u202Egnp.exe\u2028y'
+  const { subject, text, html } = layOut({
+    to: 'a@example.org',
+    subject: hostile,
+    blocks: [{ facts: [['Name', hostile]] }, { items: [hostile] }, hostile, { code: '<b>' }, { link: 'https://x/?a=1&b="', label: '<i>' }],
+    why: hostile
+  })
+  t.equal(subject, 'x Bcc: victim@example.org <script>alert("1")</script> gnp.exe y')
+  t.ok(text.startsWith('Name: x Bcc: victim@example.org <script>'))
+  t.notMatch(html, /<script|<i>|<b>|href="[^"]*"b/)
+  t.equal(layOut({ to: '', subject: 'é'.repeat(300), blocks: [], why: '' }).subject.length, 120)
+  t.end()
+})
