@@ -1,0 +1,70 @@
+/**
+ * What the service survives: `npm run chaos` plays all scenarios in turn, `npm run chaos -- kill stop` some. Each has a herd of cues, three
+ * replicas, and a fault in the middle; then what was received is compared with what was to be sent, slot by slot.
+ *
+ *   --n N          how many cues (10,000)
+ *   --replicas N   how many replicas (3)
+ *
+ * Prints a table for people and one line of JSON per scenario. Exits with 1 when something was lost, sent twice without need, or late.
+ */
+import { availableParallelism, loadavg } from 'node:os'
+import { parseArgs } from 'node:util'
+import { play, scenarios } from './scenarios.ts'
+import { openStage } from './stage.ts'
+
+/** Whatever they come to; of the others, what is not 0. */
+const shown = ['lost', 'duplicated', 'attempts_lost']
+
+const main = async () => {
+  const { names, n, replicas } = readArguments()
+  const stage = openStage()
+  let closing: Promise<void> | undefined
+  let failed = false
+  const close = () => (closing ??= stage.close(failed))
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+    process.on(signal, () => void close().then(() => process.exit(130)))
+  }
+  try {
+    const open = await stage.open()
+    const load = loadavg()[0]!.toFixed(1)
+    console.log(`Node ${process.version}, PostgreSQL ${open.version}, ${availableParallelism()} CPUs, load ${load}`)
+    for (const name of names) {
+      const { figures, faults } = await play(open, name, { n, replicas, frozenMs: 40_000, awayMs: 8000, timed: true })
+      console.log(`\n${name}: ${scenarios[name]!.title}; ${figures.slots} cues, ${replicas} replicas`)
+      for (const [figure, value] of Object.entries(figures)) {
+        if (value > 0 || shown.includes(figure)) console.log(`  ${figure.padEnd(30)} ${String(Math.round(value)).padStart(7)}`)
+      }
+      console.log(`  everything else                      0\n  ${faults.length > 0 ? `FAILED\n    ${faults.join('\n    ')}` : 'well'}`)
+      console.log(JSON.stringify({ scenario: name, replicas, figures, faults }))
+      failed ||= faults.length > 0
+    }
+    if (failed) console.log(`\nThe logs are in ${open.dir}`)
+  } catch (error) {
+    // Whatever fails while all is taken down fails for that reason.
+    if (!closing) {
+      console.error(error)
+      failed = true
+    }
+  }
+  await close()
+  process.exit(failed ? 1 : 0)
+}
+
+const readArguments = () => {
+  const { values, positionals } = parseArgs({
+    allowPositionals: true,
+    options: { n: { type: 'string', default: '10000' }, replicas: { type: 'string', default: '3' } }
+  })
+  const count = (name: 'n' | 'replicas', least: number) => {
+    if (!/^\d{1,7}$/.test(values[name]) || Number(values[name]) < least) throw new Error(`--${name} must be a whole number from ${least}`)
+    return Number(values[name])
+  }
+  const unknown = positionals.find(name => !scenarios[name])
+  if (unknown) throw new Error(`there is no scenario ${unknown}; there are ${Object.keys(scenarios).join(', ')}`)
+  return { names: positionals.length > 0 ? positionals : Object.keys(scenarios), n: count('n', 10), replicas: count('replicas', 2) }
+}
+
+main().catch(error => {
+  console.error(`chaos: ${error.message}`)
+  process.exit(1)
+})

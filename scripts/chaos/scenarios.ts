@@ -1,0 +1,179 @@
+/** The faults, each in the middle of a herd. */
+import { setTimeout as delay } from 'node:timers/promises'
+import type pg from 'pg'
+import { type Held, raiseHerd, readFound, readHeld, readRows, settled } from './herd.ts'
+import type { Replica, Stage } from './stage.ts'
+import { judge, type Verdict } from './verdict.ts'
+import { layWire, type Wire } from './wire.ts'
+
+export type Options = {
+  /** How many cues. */
+  n: number
+  replicas: number
+  /** How long a replica is stopped. */
+  frozenMs: number
+  /** How long PostgreSQL cannot be reached. */
+  awayMs: number
+  /** Whether everything must be delivered soon after the fault. */
+  timed: boolean
+}
+
+type World = Pick<Options, 'frozenMs' | 'awayMs'> & {
+  stage: Stage
+  pool: pg.Pool
+  wire: Wire
+  replicas: Replica[]
+  victim: Replica
+  startReplica: () => Promise<Replica>
+}
+
+export type Fault = {
+  /** When it came, and when things could go well again. Epoch milliseconds. */
+  since: number
+  over: number
+  /** What all replicas had begun when it came. */
+  held: Held[]
+  /** The replicas that were killed, stopped or cut off: what they held may be sent twice. */
+  victims?: Replica[]
+  killed?: number
+}
+
+type Scenario = {
+  title: string
+  /** Which replicas reach the database over a wire. */
+  wired?: 'all' | 'victim'
+  /** What a delivery carries, in bytes, and which share of the cues is enough then. */
+  payload?: number
+  share?: number
+  /** Within which time everything must be delivered when the fault is over. */
+  withinMs?: number
+  fault?: (world: World) => Promise<Fault>
+  /** When all has been delivered. How many rows changed that must not. */
+  aftermath?: (world: World, fault: Fault) => Promise<number>
+}
+
+const signal =
+  (name: NodeJS.Signals) =>
+  async ({ victim, pool }: World): Promise<Fault> => {
+    victim.signal(name)
+    const since = Date.now()
+    return { since, over: since, held: await readHeld(pool), victims: [victim], killed: name === 'SIGKILL' ? 1 : 0 }
+  }
+
+const meanwhile =
+  (happen: (world: World) => Promise<unknown>) =>
+  async (world: World): Promise<Fault> => {
+    const held = await readHeld(world.pool)
+    const since = Date.now()
+    await happen(world)
+    return { since, over: Date.now(), held }
+  }
+
+/** Wakes the victim and lets it write whatever results it has: none may change anything. */
+const wake = async ({ victim, pool, frozenMs }: World, { since }: Fault) => {
+  await delay(Math.max(0, since + frozenMs - Date.now()))
+  const before = await readRows(pool)
+  victim.signal('SIGCONT')
+  await victim.stop()
+  return (await readRows(pool)).symmetricDifference(before).size
+}
+
+export const scenarios: Record<string, Scenario> = {
+  none: { title: 'nothing happens' },
+  kill: { title: 'a replica is killed (SIGKILL)', fault: signal('SIGKILL') },
+  stop: {
+    title: 'a replica is stopped for a while (SIGSTOP), and comes back with its results',
+    fault: signal('SIGSTOP'),
+    aftermath: wake
+  },
+  bulk: {
+    title: 'a replica is stopped while PostgreSQL answers it at length',
+    payload: 200_000,
+    share: 0.2,
+    fault: signal('SIGSTOP'),
+    aftermath: wake
+  },
+  term: { title: 'a replica is told to end (SIGTERM)', fault: async world => ({ ...(await signal('SIGTERM')(world)), victims: [] }) },
+  restart: { title: 'PostgreSQL crashes and comes back', fault: meanwhile(({ stage }) => stage.crash()) },
+  power: {
+    title: 'everything is killed at once, PostgreSQL too, and started again',
+    fault: async world => {
+      const victims = [...world.replicas]
+      for (const victim of victims) victim.signal('SIGKILL')
+      const fault = await meanwhile(async () => {
+        await world.stage.crash()
+        await Promise.all(victims.map(world.startReplica))
+      })(world)
+      return { ...fault, victims, killed: victims.length }
+    }
+  },
+  outage: {
+    title: 'PostgreSQL cannot be reached for longer than leases last',
+    wired: 'all',
+    fault: meanwhile(({ wire, awayMs }) => wire.interrupt(awayMs))
+  },
+  replies: {
+    title: 'what PostgreSQL commits is done, but its replies are lost',
+    wired: 'all',
+    fault: meanwhile(({ wire }) => wire.loseReplies(300))
+  },
+  stall: {
+    title: 'nothing passes between replicas and PostgreSQL for longer than leases last, and then everything does',
+    wired: 'all',
+    fault: meanwhile(({ wire, awayMs }) => wire.stall(awayMs))
+  },
+  silence: {
+    title: "a replica's connections to PostgreSQL fall silent, half-open",
+    wired: 'victim',
+    // It gives up on what it asked after ten seconds.
+    withinMs: 15_000,
+    fault: async world => ({ ...(await meanwhile(async ({ wire }) => wire.silence())(world)), victims: [world.victim] })
+  }
+}
+
+const patienceMs = 60_000
+const withinMs = 10_000
+/** The fault comes when this share has been delivered. */
+const faultAt = 0.3
+
+/** Plays a scenario in a database of its own. */
+export const play = async (stage: Stage, name: string, options: Options): Promise<Verdict> => {
+  const scenario = scenarios[name]!
+  const { frozenMs, awayMs } = options
+  const n = Math.round(options.n * (scenario.share ?? 1))
+  const { name: database, url, pool, drop } = await stage.createDatabase(name)
+  const wire = await layWire(url)
+  const replicas: Replica[] = []
+  let started = 0
+  const startReplica = async () => {
+    const nth = ++started // the first is the victim
+    const isWired = scenario.wired === 'all' || (scenario.wired === 'victim' && nth === 1)
+    const replica = await stage.startReplica(`${database}-${nth}`, isWired ? wire.url : url)
+    replicas.push(replica)
+    return replica
+  }
+  const [victim] = await Promise.all(Array.from({ length: options.replicas }, startReplica))
+  const world = { frozenMs, awayMs, stage, pool, wire, replicas, victim: victim!, startReplica }
+  await stage.receiver.reset()
+  const slots = await raiseHerd(pool, { count: n, hook: stage.receiver.url, payload: scenario.payload })
+  await stage.receiver.wait(n * faultAt)
+  const fault = await scenario.fault?.(world)
+  await stage.receiver.wait(n)
+  await settled(pool, n, patienceMs)
+  const changed = fault && scenario.aftermath ? await scenario.aftermath(world, fault) : 0
+  const codes = await Promise.all(replicas.map(replica => replica.stop()))
+  const verdict = judge({
+    slots,
+    sends: await stage.receiver.sends(),
+    found: await readFound(pool),
+    fault,
+    tokenKeys: fault?.victims?.map(({ tokenKey }) => tokenKey) ?? [],
+    changed,
+    crashed: codes.filter(code => code !== 0).length - (fault?.killed ?? 0),
+    errors: replicas.flatMap(replica => replica.errors()),
+    withinMs: options.timed ? (scenario.withinMs ?? withinMs) : Number.POSITIVE_INFINITY
+  })
+  wire.close()
+  await drop()
+  return verdict
+}

@@ -1,0 +1,114 @@
+/** Whether all went as it must: what the receiver got, slot by slot, held against what was to be sent and what the database says. */
+import type { KeyObject } from 'node:crypto'
+import { readExecutionToken } from '../../src/deliveries/signature.ts'
+import { quantile } from '../bench/figures.ts'
+import type { Found, Held, Slot } from './herd.ts'
+import type { Send } from './receiver.ts'
+import type { Fault } from './scenarios.ts'
+
+export type Evidence = {
+  slots: Slot[]
+  sends: Send[]
+  found: Found
+  fault?: Pick<Fault, 'since' | 'over' | 'held'> | undefined
+  /** They recognise what the replicas sent that were killed, stopped or cut off. Without any, nothing may be sent twice. */
+  tokenKeys: KeyObject[]
+  /** Rows that a stopped replica changed after all was over. */
+  changed: number
+  /** Replicas that did not end in order. */
+  crashed: number
+  /** What replicas logged as their own fault. */
+  errors: string[]
+  /** Within which time everything must be delivered when the fault is over. */
+  withinMs: number
+}
+
+export type Verdict = {
+  /** In the order in which they are shown. */
+  figures: Record<string, number>
+  /** What must not be. Empty is well. */
+  faults: string[]
+}
+
+const lateMs = 1000
+
+export const judge = ({ slots, sends, found, fault, tokenKeys, changed, crashed, errors, withinMs }: Evidence): Verdict => {
+  const sendsOf = Map.groupBy(
+    sends.toSorted((a, b) => a.at - b.at),
+    keyOf
+  )
+  const executionsOf = Map.groupBy(found.executions, keyOf)
+  const attemptsOf = Map.groupBy(found.attempts, attempt => attempt.execution_id)
+  const expected = new Set(slots.map(keyOf))
+  const ofSlots = slots.map(slot => ({ ...slot, sends: sendsOf.get(keyOf(slot)) ?? [] }))
+  const late = ofSlots.map(slot => (slot.sends[0]?.at ?? Number.POSITIVE_INFINITY) - slot.scheduled_for).sort((a, b) => a - b)
+  const deliveredAt = ofSlots.map(slot => slot.sends.find(isDelivered)?.at ?? Number.POSITIVE_INFINITY)
+  const recorded = new Set(found.attempts.map(attemptKey))
+
+  const figures = {
+    slots: slots.length,
+    sends: sends.length,
+    refused: sends.filter(isRefused).length,
+    lost: deliveredAt.filter(at => at === Number.POSITIVE_INFINITY).length,
+    // A slot is sent once, and once more for every refusal.
+    duplicated: sum(ofSlots.map(slot => Math.max(0, slot.sends.length - 1 - slot.sends.filter(isRefused).length))),
+    in_flight: fault?.held.length ?? 0,
+    in_flight_on_victims: tokenKeys.length > 0 && fault ? heldByVictims(fault.held, sends, tokenKeys) : 0,
+    unexpected: sends.filter(send => !expected.has(keyOf(send))).length,
+    same_attempt_sent_twice: sends.length - new Set(sends.map(attemptKey)).size,
+    late: late.filter(ms => ms > lateMs).length,
+    late_p50_ms: quantile(late, 0.5),
+    late_max_ms: late.at(-1) ?? 0,
+    fault_ms: fault ? fault.over - fault.since : 0,
+    all_delivered_ms: fault ? Math.max(0, Math.max(...deliveredAt) - fault.over) : 0,
+    executions: found.executions.length,
+    slots_without_their_execution: slots.filter(slot => executionsOf.get(keyOf(slot))?.length !== 1).length,
+    unsuccessful: found.executions.filter(execution => execution.status !== 'success').length,
+    attempts: found.attempts.length,
+    attempts_lost: found.attempts.filter(({ result }) => result === 'lost').length,
+    wrong_attempt_logs: found.executions.filter(execution => !isLogged(execution, attemptsOf.get(execution.id) ?? [])).length,
+    sends_not_logged: sends.filter(send => !recorded.has(attemptKey(send))).length,
+    flights_left: found.flights,
+    jobs_left: found.jobs,
+    deadlocks: found.deadlocks,
+    changed_late: changed,
+    replicas_crashed: crashed,
+    errors_logged: errors.length
+  }
+  const mustBeNone = [
+    'lost',
+    'unexpected',
+    'same_attempt_sent_twice',
+    'slots_without_their_execution',
+    'unsuccessful',
+    'wrong_attempt_logs',
+    'sends_not_logged',
+    'flights_left',
+    'jobs_left',
+    'deadlocks',
+    'changed_late',
+    'replicas_crashed',
+    'errors_logged'
+  ] as const
+  const faults: string[] = mustBeNone.filter(name => figures[name] > 0).map(name => `${name}: ${figures[name]}`)
+  if (figures.duplicated > figures.in_flight_on_victims)
+    faults.push(`duplicated: ${figures.duplicated}, and at most ${figures.in_flight_on_victims} may have been`)
+  if (figures.all_delivered_ms > withinMs) faults.push(`all_delivered_ms: ${figures.all_delivered_ms}, and at most ${withinMs} may pass`)
+  return { figures, faults: [...faults, ...errors.slice(0, 3)] }
+}
+
+const keyOf = ({ cue_id, scheduled_for }: Slot) => `${cue_id} ${scheduled_for}`
+const attemptKey = ({ execution_id, attempt }: Held) => `${execution_id} ${attempt}`
+const isDelivered = (send: Send) => send.status === 200
+const isRefused = (send: Send) => send.status !== null && send.status !== 200
+const sum = (values: number[]) => values.reduce((a, b) => a + b, 0)
+
+/** What they had begun: what no other replica has sent. */
+const heldByVictims = (held: Held[], sends: Send[], tokenKeys: KeyObject[]) => {
+  const byOthers = new Set(sends.filter(({ token }) => !tokenKeys.some(key => readExecutionToken(key, token))).map(attemptKey))
+  return held.filter(attempt => !byOthers.has(attemptKey(attempt))).length
+}
+
+/** One row for each attempt, of which the last is the success. */
+const isLogged = ({ attempts }: Found['executions'][number], log: Found['attempts']) =>
+  log.length === attempts && log.every(({ attempt, result }, i) => attempt === i + 1 && (result === 'success') === (attempt === attempts))

@@ -1,0 +1,82 @@
+/** A wire to PostgreSQL that can be made to fail in the ways of a network. */
+import { once } from 'node:events'
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+import { setTimeout as delay } from 'node:timers/promises'
+
+export type Wire = Awaited<ReturnType<typeof layWire>>
+
+/** Lays a wire to the database of this URL. `url` leads through it. */
+export const layWire = async (databaseUrl: string) => {
+  const target = new URL(databaseUrl)
+  const pairs = new Set<{ client: Socket; server: Socket; silent: boolean }>()
+  let state: 'up' | 'deaf' | 'down' | 'stalled' = 'up'
+  const stalled: (() => void)[] = []
+  const pass = (what: () => void) => void (state === 'stalled' ? stalled.push(what) : what())
+
+  const listener = createServer(client => {
+    if (state === 'down') return client.resetAndDestroy()
+    const server = connect(Number(target.port), target.hostname)
+    const pair = { client, server, silent: false }
+    pairs.add(pair)
+    const end = () => {
+      if (pair.silent) return
+      for (const socket of [client, server]) socket.destroy()
+      pairs.delete(pair)
+    }
+    for (const socket of [client, server])
+      socket
+        .setNoDelay()
+        .on('error', () => {})
+        .on('close', () => pass(end))
+    client.on('data', data => pair.silent || pass(() => server.write(data)))
+    server.on('data', data => pair.silent || state === 'deaf' || pass(() => client.write(data)))
+  })
+  listener.listen(0, '127.0.0.1')
+  await once(listener, 'listening')
+
+  const cut = () => {
+    for (const { client, server } of pairs) {
+      client.destroy()
+      server.destroy()
+    }
+    pairs.clear()
+  }
+
+  return {
+    url: Object.assign(new URL(databaseUrl), { port: String((listener.address() as AddressInfo).port) }).href,
+
+    /** Statements still reach the server, and are committed there; what it replies is lost. Then all connections break. */
+    loseReplies: async (ms: number) => {
+      state = 'deaf'
+      await delay(ms)
+      state = 'up'
+      cut()
+    },
+
+    /** All connections break, and for a time no new one is made. */
+    interrupt: async (ms: number) => {
+      state = 'down'
+      cut()
+      await delay(ms)
+      state = 'up'
+    },
+
+    /** For a time nothing arrives; then all does. */
+    stall: async (ms: number) => {
+      state = 'stalled'
+      await delay(ms)
+      state = 'up'
+      for (const what of stalled.splice(0)) what()
+    },
+
+    /** The connections that exist stay open, and nothing passes through them any more. New ones work. */
+    silence: () => {
+      for (const pair of pairs) pair.silent = true
+    },
+
+    close: () => {
+      listener.close()
+      cut()
+    }
+  }
+}
