@@ -93,6 +93,14 @@ export const scenarios: Record<string, Scenario> = {
     fault: signal('SIGSTOP'),
     aftermath: wake
   },
+  sleep: {
+    title: 'all replicas are stopped at once, as on a computer that sleeps, and go on',
+    fault: meanwhile(async ({ replicas, awayMs }) => {
+      for (const replica of replicas) replica.signal('SIGSTOP')
+      await delay(awayMs)
+      for (const replica of replicas) replica.signal('SIGCONT')
+    })
+  },
   term: { title: 'a replica is told to end (SIGTERM)', fault: async world => ({ ...(await signal('SIGTERM')(world)), victims: [] }) },
   restart: { title: 'PostgreSQL crashes and comes back', fault: meanwhile(({ stage }) => stage.crash()) },
   power: {
