@@ -70,4 +70,10 @@ const measure = async (stage: Stage, { runs, n }: Options) => {
   return figuresOf(rates)
 }
 
-export default { title: n => `the API under 50 connections for ${n} s a run, over 100 accounts`, runs: 3, n: 5, measure } satisfies Measure
+export default {
+  title: n => `the API under 50 connections for ${n} s a run, over 100 accounts`,
+  runs: 3,
+  n: 5,
+  unit: 'seconds',
+  measure
+} satisfies Measure

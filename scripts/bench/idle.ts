@@ -48,4 +48,10 @@ const measure = async (stage: Stage, { runs, n }: Options) => {
 // Of everybody in the database: the server's own processes and this one's questions, too.
 const transactionCount = 'select (xact_commit + xact_rollback)::int as count from pg_stat_database where datname = current_database()'
 
-export default { title: n => `a replica with ${cueCount} cues and nothing due, over ${n} s`, runs: 1, n: 30, measure } satisfies Measure
+export default {
+  title: n => `a replica with ${cueCount} cues and nothing due, over ${n} s`,
+  runs: 1,
+  n: 30,
+  unit: 'seconds',
+  measure
+} satisfies Measure

@@ -1,8 +1,9 @@
 /**
- * What the service can do, measured: `npm run bench` runs all measures but the peers, `npm run bench -- herd idle` some.
+ * What the service can do, measured: `npm run bench` runs the usual measures, `npm run bench -- herd idle` some.
  *
  *   --runs N      instead of each measure's own
- *   --n N         how many cues, or seconds, as the measure's title says
+ *   --n N         how many cues, or what else a measure's title counts
+ *   --seconds N   how long a run takes, where the title tells seconds
  *   --peers       the same herd for pg-boss and graphile-worker, run by run beside ours
  *   --profile DIR CPU profiles of the herd's warm runs
  *
@@ -25,10 +26,10 @@ import { openStage } from './stage.ts'
 
 const measures: Record<string, Measure> = { herd, spread, hanging, api, firing, idle, peers }
 /** What is run when no measure is named. */
-const usual = ['herd', 'spread', 'hanging', 'api', 'firing', 'idle']
+const usualMeasures = ['herd', 'spread', 'hanging', 'api', 'firing', 'idle']
 
 const main = async () => {
-  const { names, runs, n, profileDir } = readArguments()
+  const { names, runs, count, seconds, profileDir } = readArguments()
   let stage: ReturnType<typeof openStage> | undefined
   let closing: Promise<void> | undefined
   const close = () => (closing ??= stage?.close() ?? Promise.resolve())
@@ -43,8 +44,8 @@ const main = async () => {
       `Node ${process.version}, PostgreSQL ${open.version}, ${availableParallelism()} CPUs, ${isPinned ? 'pinned' : 'not pinned'}, load ${load}`
     )
     for (const name of names) {
-      const { title, measure, ...usually } = measures[name]!
-      const options = { runs: runs ?? usually.runs, n: n ?? usually.n, profileDir }
+      const { title, measure, unit, ...usual } = measures[name]!
+      const options = { runs: runs ?? usual.runs, n: (unit === 'seconds' ? seconds : count) ?? usual.n, profileDir }
       const figures = await measure(open, options)
       console.log(`\n${table(`${name}: ${title(options.n)}`, figures)}`)
       console.log(JSON.stringify({ measure: name, n: options.n, runs: options.runs, pinned: isPinned, figures: summary(figures) }))
@@ -63,9 +64,15 @@ const main = async () => {
 const readArguments = () => {
   const { values, positionals } = parseArgs({
     allowPositionals: true,
-    options: { runs: { type: 'string' }, n: { type: 'string' }, peers: { type: 'boolean' }, profile: { type: 'string' } }
+    options: {
+      runs: { type: 'string' },
+      n: { type: 'string' },
+      seconds: { type: 'string' },
+      peers: { type: 'boolean' },
+      profile: { type: 'string' }
+    }
   })
-  const count = (name: 'runs' | 'n') => {
+  const number = (name: 'runs' | 'n' | 'seconds') => {
     const value = values[name]
     if (value !== undefined && !/^[1-9]\d*$/.test(value)) throw new Error(`--${name} must be a whole number from 1`)
     return value === undefined ? undefined : Number(value)
@@ -74,9 +81,10 @@ const readArguments = () => {
   if (unknown) throw new Error(`there is no measure ${unknown}; there are ${Object.keys(measures).join(', ')}`)
   const named = [...positionals, ...(values.peers ? ['peers'] : [])]
   return {
-    names: named.length > 0 ? named : usual,
-    runs: count('runs'),
-    n: count('n'),
+    names: named.length > 0 ? named : usualMeasures,
+    runs: number('runs'),
+    count: number('n'),
+    seconds: number('seconds'),
     profileDir: values.profile === undefined ? undefined : resolve(values.profile)
   }
 }

@@ -4,7 +4,7 @@ import type { Stage } from './stage.ts'
 
 export type Options = {
   runs: number
-  /** How many cues, deliveries, seconds: what `n` stands for in a measure. */
+  /** How many things, or seconds. */
   n: number
   /** A directory for CPU profiles of the service, where they are asked for. */
   profileDir: string | undefined
@@ -16,5 +16,7 @@ export type Measure = {
   /** So many runs, and this n, unless the command line says otherwise. */
   runs: number
   n: number
+  /** What n is, where it is no number of things. */
+  unit?: 'seconds'
   measure: (stage: Stage, options: Options) => Promise<Figure[]>
 }
