@@ -111,9 +111,23 @@ export const createClient = (options: ClientOptions) => {
         call<T.NewAlertWebhookSecret>('POST', '/v1/auth/alert-webhook-secret/regenerate', { query: body, headers: confirmed }, o)
     },
 
+    /** Signing in by device code, and sessions; `session` is good as an `apiKey`. */
+    auth: {
+      createDeviceCode: (device_code: string, o?: CallOptions) => post<T.CreatedDeviceCode>('/v1/auth/device-code', { device_code }, o),
+      /** `approved` is answered once, with what was made; so it is not tried again. */
+      pollDeviceCode: (device_code: string, o?: CallOptions) => post<T.PolledDeviceCode>('/v1/auth/device-code/poll', { device_code }, o),
+      submitEmail: (device_code: string, email: string, o?: CallOptions) =>
+        post<{ status: 'email_sent' }>('/v1/auth/device-code/submit-email', { device_code, email }, o),
+      openSession: (token: string, o?: CallOptions) => post<T.Session>('/v1/auth/session', { token }, o),
+      refreshSession: (o?: CallOptions) => post<T.Session>('/v1/auth/session/refresh', undefined, o),
+      endSession: (query: { all?: boolean } = {}, o?: CallOptions) => call<{ revoked: number }>('DELETE', '/v1/auth/session', { query }, o)
+    },
+
     register: (email: string, o?: CallOptions) => post<T.Registered>('/v1/auth/register', { email }, o),
     me: (o?: CallOptions) => get<T.Me>('/v1/auth/me', {}, o),
     updateMe: (changes: T.MeChanges, o?: CallOptions) => patch<T.Me>('/v1/auth/me', changes, o),
+    /** Starts the deletion of the account; a mail says how to call it off. */
+    deleteMe: (o?: CallOptions) => call<T.DeletionRequested>('DELETE', '/v1/auth/me', { headers: confirmed }, o),
     audit: (page?: { limit?: number; offset?: number }, o?: CallOptions) => get<T.AuditEvents>('/v1/auth/audit', page, o),
     usage: (o?: CallOptions) => get<T.Usage>('/v1/usage', {}, o)
   }

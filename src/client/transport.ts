@@ -140,7 +140,7 @@ export const pause = (ms: number, signal?: AbortSignal): Promise<void> =>
   })
 
 /** A signal that is aborted after a time, or with another. */
-const deadline = (ms: number, outer?: AbortSignal) => {
+export const deadline = (ms: number, outer?: AbortSignal): { signal: AbortSignal; end: () => void } => {
   const controller = new AbortController()
   const abort = () => controller.abort(outer?.reason)
   if (outer?.aborted) abort()

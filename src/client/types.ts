@@ -1,6 +1,7 @@
 /** Requests and answers as JSON has them, from the schemas that the service checks them with. Only types: nothing of it is left at run time. */
 import type { Static, TSchema } from 'typebox'
 import type * as accounts from '../accounts/schemas.ts'
+import type * as signIn from '../accounts/sign-in-schemas.ts'
 import type * as alerts from '../alerts/schemas.ts'
 import type * as cues from '../cues/schemas.ts'
 import type { Json } from '../deliveries/canonical-json.ts'
@@ -79,6 +80,11 @@ export type WebhookSecret = Answer<typeof accounts.WebhookSecret>
 export type NewWebhookSecret = Answer<typeof accounts.NewWebhookSecret>
 export type AlertWebhookSecret = Answer<typeof accounts.AlertWebhookSecret>
 export type NewAlertWebhookSecret = Answer<typeof accounts.NewAlertWebhookSecret>
+
+export type CreatedDeviceCode = Answer<typeof signIn.CreatedDeviceCode>
+export type PolledDeviceCode = Answer<typeof signIn.Polled>
+export type Session = Answer<typeof signIn.Session>
+export type DeletionRequested = Answer<typeof signIn.DeletionRequested>
 
 type Share = { used: number; limit: number; remaining: number; percent_used: number }
 export type Usage = {

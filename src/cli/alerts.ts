@@ -1,0 +1,51 @@
+/** `pgcue alerts …` */
+import type { Alert, AlertFilter } from '../client/index.ts'
+import { command, integer, none, only } from './command.ts'
+import { offsetOf } from './cues.ts'
+import { UsageError } from './exit-codes.ts'
+
+export const alertsList = command({
+  summary: 'List alerts, newest first',
+  options: {
+    type: { type: 'string', value: 'TYPE', help: 'consecutive_failure, missed_window or outcome_timeout' },
+    cue: { type: 'string', value: 'ID', help: 'of this cue' },
+    open: { type: 'boolean', help: 'not acknowledged yet' },
+    acknowledged: { type: 'boolean', help: 'acknowledged already' },
+    limit: { type: 'string', value: 'N', help: 'how many, 1 to 100' },
+    offset: { type: 'string', value: 'N', help: 'how many to pass over' }
+  },
+  run: async context => {
+    none(context)
+    const { options: o, out } = context
+    if (o.open && o.acknowledged) throw new UsageError('--open and --acknowledged exclude each other')
+    const filter = {
+      alert_type: o.type,
+      cue_id: o.cue,
+      acknowledged: o.open ? false : o.acknowledged,
+      limit: integer(o.limit, 'limit', 1, 100),
+      offset: offsetOf(o.offset)
+    }
+    const answer = await (await context.connect()).alerts.list(filter as AlertFilter)
+    const columns: Parameters<typeof out.list<Alert>>[2] = [
+      ['id', alert => alert.id],
+      ['severity', alert => alert.severity],
+      ['type', alert => alert.alert_type],
+      ['cue', alert => alert.cue_id],
+      ['created', alert => alert.created_at],
+      ['acknowledged', alert => alert.acknowledged_at],
+      ['message', alert => alert.message]
+    ]
+    out.list(answer, answer.alerts, columns, 'There are no such alerts.')
+  }
+})
+
+export const alertsAck = command({
+  args: 'ID',
+  summary: 'Acknowledge an alert; only then may a further failure raise a new one',
+  run: async context => {
+    const { out } = context
+    const id = only(context, 'ID')
+    const alert = await (await context.connect()).alerts.acknowledge(id)
+    out.show(alert, () => out.line(`Alert ${alert.id} was acknowledged at ${alert.acknowledged_at}`))
+  }
+})

@@ -1,0 +1,102 @@
+/** What a command is, and how its arguments are read. */
+import { parseArgs } from 'node:util'
+import type { Client } from '../client/index.ts'
+import { UsageError } from './exit-codes.ts'
+import type { Output } from './output.ts'
+
+/** The process as commands see it, so that tests may stand in for it. */
+export type Io = {
+  env: Record<string, string | undefined>
+  stdin: AsyncIterable<Uint8Array | string> & { isTTY?: boolean }
+  stdout: Sink
+  stderr: Sink
+  /** Aborted by the first SIGINT or SIGTERM. */
+  stopping: AbortSignal
+  /** Aborted by the second. */
+  dying: AbortSignal
+}
+export type Sink = { write: (text: string) => unknown; isTTY?: boolean }
+
+export type Option = { type: 'string' | 'boolean'; multiple?: true /** Stands for the value in help. */; value?: string; help: string }
+type Options = Record<string, Option>
+type Given<O extends Options> = {
+  [Name in keyof O]?: O[Name] extends { multiple: true } ? string[] : O[Name] extends { type: 'boolean' } ? boolean : string
+}
+
+export type Context<O extends Options = Options> = {
+  /** What stands behind the command, in order. */
+  args: string[]
+  options: Given<O>
+  /** A client with the key from the environment or the stored one. @throws CliError when there is neither */
+  connect: () => Promise<Client>
+  /** Where the service is. */
+  baseUrl: () => Promise<string>
+  out: Output
+  io: Io
+}
+
+export type Command<O extends Options = Options> = {
+  /** What stands behind the command's words, such as `ID [options]`. */
+  args?: string
+  summary: string
+  /** More for help, below the options. */
+  notes?: string
+  options?: O
+  /** Ends in its own time when it is told to stop; others end at once. */
+  longRunning?: true
+  /** Returns an exit code, or nothing for 0. */
+  // biome-ignore lint/suspicious/noConfusingVoidType: most commands return nothing
+  run: (context: Context<O>) => Promise<number | void>
+}
+
+/** Gives a command's options their types. */
+export const command = <const O extends Options>(definition: Command<O>): Command => definition as unknown as Command
+
+export const globalOptions = {
+  json: { type: 'boolean', help: 'JSON in place of text, errors too' },
+  'base-url': { type: 'string', value: 'URL', help: 'where the service is, in place of PGCUE_BASE_URL' },
+  help: { type: 'boolean', help: 'how to use this command' },
+  version: { type: 'boolean', help: 'the version' }
+} as const satisfies Options
+
+export type Globals = Given<typeof globalOptions>
+
+/** The first words that are no options, and where they stand. */
+export const wordsOf = (argv: string[]) => {
+  const { tokens, values } = parseArgs({ args: argv, options: globalOptions, strict: false, allowPositionals: true, tokens: true })
+  const words = tokens.flatMap(token => (token.kind === 'positional' ? [{ word: token.value, index: token.index }] : []))
+  return { words, values: values as Globals }
+}
+
+/** @throws UsageError that says which argument makes no sense */
+export const parse = (argv: string[], options: Options) => {
+  try {
+    const { values, positionals } = parseArgs({
+      args: argv,
+      options: { ...globalOptions, ...options },
+      allowPositionals: true,
+      strict: true
+    })
+    return { options: values as Given<Options> & Globals, args: positionals }
+  } catch (error) {
+    throw new UsageError((error as Error).message.replace(/\. To specify a positional.*$/s, ''))
+  }
+}
+
+/** The one argument of most commands. */
+export const only = ({ args }: Pick<Context, 'args'>, name: string): string => {
+  if (args.length !== 1 || !args[0]) throw new UsageError(args.length > 1 ? `one ${name} only` : `${name} is missing`)
+  return args[0]
+}
+
+export const none = ({ args }: Pick<Context, 'args'>) => {
+  if (args.length) throw new UsageError(`${args[0]} has no meaning here`)
+}
+
+/** A whole number within bounds, or undefined where none was given. */
+export const integer = (value: string | undefined, name: string, min: number, max: number): number | undefined => {
+  if (value === undefined) return undefined
+  if (!/^\d+$/.test(value) || Number(value) < min || Number(value) > max)
+    throw new UsageError(`--${name} is a whole number from ${min} to ${max}`)
+  return Number(value)
+}

@@ -1,0 +1,41 @@
+/** Every command by its words. Help lists them in this order. */
+import { keysCreate, keysList, keysRevoke, logout, usage, whoami } from './account.ts'
+import { alertsAck, alertsList } from './alerts.ts'
+import type { Command } from './command.ts'
+import { cuesCreate, cuesDelete, cuesFire, cuesGet, cuesList, cuesPause, cuesResume, cuesUpdate } from './cues.ts'
+import { executionsCancel, executionsGet, executionsList, executionsReplay, executionsVerify } from './executions.ts'
+import { listen } from './listen.ts'
+import { login } from './login.ts'
+import { preview } from './preview.ts'
+import { worker } from './worker/command.ts'
+import { workersDelete, workersList } from './workers.ts'
+
+export const commands: Readonly<Record<string, Command>> = {
+  login,
+  logout,
+  whoami,
+  'cues create': cuesCreate,
+  'cues list': cuesList,
+  'cues get': cuesGet,
+  'cues update': cuesUpdate,
+  'cues pause': cuesPause,
+  'cues resume': cuesResume,
+  'cues fire': cuesFire,
+  'cues delete': cuesDelete,
+  preview,
+  'executions list': executionsList,
+  'executions get': executionsGet,
+  'executions replay': executionsReplay,
+  'executions cancel': executionsCancel,
+  'executions verify': executionsVerify,
+  'alerts list': alertsList,
+  'alerts ack': alertsAck,
+  usage,
+  'keys list': keysList,
+  'keys create': keysCreate,
+  'keys revoke': keysRevoke,
+  worker,
+  'workers list': workersList,
+  'workers delete': workersDelete,
+  listen
+}

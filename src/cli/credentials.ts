@@ -1,0 +1,70 @@
+/** Where the service is and with which key: flags, environment, and the file that `pgcue login` writes. */
+import { chmodSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { homedir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { CliError, exitCodes, UsageError } from './exit-codes.ts'
+
+type Env = Record<string, string | undefined>
+type Stored = { api_key: string; email: string }
+/** A key is only ever sent to the service that it was stored for. */
+type File = { base_url: string; services: Record<string, Stored> }
+
+const defaultUrl = 'http://localhost:8080'
+
+const fileOf = (env: Env) => join(env.XDG_CONFIG_HOME || join(env.HOME || homedir(), '.config'), 'pgcue', 'credentials.json')
+
+const read = (env: Env): File | undefined => {
+  const file = fileOf(env)
+  try {
+    if (process.platform !== 'win32' && statSync(file).mode & 0o077) {
+      throw new CliError(`${file} holds keys and can be read by others. Run: chmod 600 ${file}`, exitCodes.usage, 'exposed_credentials')
+    }
+    return JSON.parse(readFileSync(file, 'utf8'))
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+    if (error instanceof CliError) throw error
+    throw new CliError(
+      `${file} cannot be read: ${(error as Error).message}. Remove it and run: pgcue login`,
+      exitCodes.usage,
+      'bad_credentials'
+    )
+  }
+}
+
+const write = (env: Env, content: File): string => {
+  const file = fileOf(env)
+  mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
+  const draft = `${file}.${process.pid}`
+  writeFileSync(draft, `${JSON.stringify(content, null, 2)}\n`, { mode: 0o600 })
+  chmodSync(draft, 0o600)
+  renameSync(draft, file)
+  return file
+}
+
+export const baseUrlOf = (env: Env, flag?: string): string => {
+  const url = (flag || env.PGCUE_BASE_URL || read(env)?.base_url || defaultUrl).replace(/\/+$/, '')
+  if (!/^https?:\/\/[^/]/.test(url)) throw new UsageError(`${url} is no address of a service; it starts with http:// or https://`)
+  return url
+}
+
+/** @throws CliError when there is no key for this service */
+export const apiKeyOf = (env: Env, baseUrl: string): string => {
+  const key = env.PGCUE_API_KEY || read(env)?.services[baseUrl]?.api_key
+  if (key) return key
+  throw new CliError(`There is no key for ${baseUrl}. Set PGCUE_API_KEY, or run: pgcue login`, exitCodes.usage, 'no_key')
+}
+
+/** Keeps a key; its service becomes the default. Returns the file. */
+export const storeKey = (env: Env, baseUrl: string, stored: Stored): string =>
+  write(env, { base_url: baseUrl, services: { ...read(env)?.services, [baseUrl]: stored } })
+
+/** Whether there was one. */
+export const forgetKey = (env: Env, baseUrl: string): boolean => {
+  const file = read(env)
+  if (!file?.services[baseUrl]) return false
+  const { [baseUrl]: _, ...services } = file.services
+  const [next] = Object.keys(services)
+  if (next === undefined) rmSync(fileOf(env))
+  else write(env, { base_url: file.base_url === baseUrl ? next : file.base_url, services })
+  return true
+}

@@ -1,0 +1,137 @@
+/** `pgcue executions …` */
+import type { Execution, ExecutionFilter } from '../client/index.ts'
+import { command, integer, none, only } from './command.ts'
+import { offsetOf } from './cues.ts'
+import { UsageError } from './exit-codes.ts'
+
+const filters = {
+  cue: { type: 'string', value: 'ID', help: 'of this cue' },
+  status: { type: 'string', value: 'STATUS', help: 'such as pending, delivering, success, failed, retrying, missed' },
+  outcome: { type: 'string', value: 'STATE', help: 'such as reported_success, reported_failure, verification_pending' },
+  'result-type': { type: 'string', value: 'TYPE', help: 'with this result_type' },
+  evidence: { type: 'boolean', help: 'with evidence only' },
+  'no-evidence': { type: 'boolean', help: 'without evidence only' },
+  trigger: { type: 'string', value: 'TRIGGER', help: 'schedule, manual_fire or replay' },
+  worker: { type: 'string', value: 'ID', help: 'claimed last by this worker' },
+  since: { type: 'string', value: 'TIME', help: 'created then or later' },
+  until: { type: 'string', value: 'TIME', help: 'created before' },
+  limit: { type: 'string', value: 'N', help: 'how many, 1 to 100' },
+  offset: { type: 'string', value: 'N', help: 'how many to pass over' }
+} as const
+
+export const executionsList = command({
+  summary: 'List executions, newest first',
+  options: filters,
+  run: async context => {
+    none(context)
+    const { options: o, out } = context
+    if (o.evidence && o['no-evidence']) throw new UsageError('--evidence and --no-evidence exclude each other')
+    const filter = {
+      cue_id: o.cue,
+      status: o.status,
+      outcome_state: o.outcome,
+      result_type: o['result-type'],
+      has_evidence: o.evidence ? true : o['no-evidence'] ? false : undefined,
+      triggered_by: o.trigger,
+      worker_id: o.worker,
+      since: o.since,
+      until: o.until,
+      limit: integer(o.limit, 'limit', 1, 100),
+      offset: offsetOf(o.offset)
+    }
+    const answer = await (await context.connect()).executions.list(filter as ExecutionFilter)
+    const columns: Parameters<typeof out.list<Execution>>[2] = [
+      ['id', one => one.id],
+      ['cue', one => one.cue_name],
+      ['status', one => one.status],
+      ['outcome', one => one.outcome_state],
+      ['scheduled for', one => one.scheduled_for],
+      ['attempts', one => one.attempts],
+      ['trigger', one => one.triggered_by]
+    ]
+    out.list(answer, answer.executions, columns, 'There are no such executions.')
+  }
+})
+
+export const executionsGet = command({
+  args: 'ID',
+  summary: 'Show an execution and its attempts',
+  run: async context => {
+    const { out } = context
+    const id = only(context, 'ID')
+    const execution = await (await context.connect()).executions.get(id)
+    const { outcome } = execution
+    out.show(execution, () => {
+      out.fields({
+        id,
+        cue: `${execution.cue_name} (${execution.cue_id})`,
+        status: execution.status,
+        error: execution.error_message,
+        'scheduled for': execution.scheduled_for,
+        'triggered by': execution.triggered_by,
+        'replay of': execution.replayed_from,
+        'next retry': execution.next_retry,
+        worker: execution.claimed_by_worker,
+        'lease until': execution.lease_expires_at,
+        outcome: execution.outcome_state,
+        result: outcome?.result,
+        'reported error': outcome?.error,
+        summary: outcome?.summary,
+        'external id': outcome?.external_id,
+        'result url': outcome?.result_url,
+        artifacts: outcome?.artifacts && JSON.stringify(outcome.artifacts),
+        metadata: outcome?.metadata && JSON.stringify(outcome.metadata),
+        payload: JSON.stringify(execution.payload)
+      })
+      if (execution.attempt_log.length === 0) return
+      out.line('')
+      out.table(execution.attempt_log, [
+        ['attempt', one => one.attempt],
+        ['result', one => one.result],
+        ['started', one => one.started_at],
+        ['ms', one => one.duration_ms],
+        ['http', one => one.http_status],
+        ['worker', one => one.worker_id],
+        ['error', one => one.error]
+      ])
+    })
+  }
+})
+
+export const executionsReplay = command({
+  args: 'ID',
+  summary: 'Run an ended execution again, as a new one',
+  run: async context => {
+    const { out } = context
+    const id = only(context, 'ID')
+    const replayed = await (await context.connect()).executions.replay(id)
+    out.show(replayed, () => out.line(`Execution ${replayed.id} is ${replayed.status}; it replays ${replayed.replayed_from}`))
+  }
+})
+
+export const executionsCancel = command({
+  args: 'ID',
+  summary: 'End an execution that waits',
+  run: async context => {
+    const { out } = context
+    const id = only(context, 'ID')
+    const cancelled = await (await context.connect()).executions.cancel(id)
+    out.show(cancelled, () => out.line(`Execution ${cancelled.id} is cancelled`))
+  }
+})
+
+export const executionsVerify = command({
+  args: 'ID [--reject] [--reason TEXT]',
+  summary: 'Verify a reported success, or reject it',
+  options: {
+    reject: { type: 'boolean', help: 'the success is none' },
+    reason: { type: 'string', value: 'TEXT', help: 'why' }
+  },
+  run: async context => {
+    const { options, out } = context
+    const id = only(context, 'ID')
+    const body = { valid: !options.reject, ...(options.reason !== undefined && { reason: options.reason }) }
+    const verified = await (await context.connect()).executions.verify(id, body)
+    out.show(verified, () => out.line(`Execution ${verified.execution_id} is ${verified.outcome_state}`))
+  }
+})

@@ -1,0 +1,62 @@
+/** How `pgcue` ends, for scripts. */
+import { PgcueError } from '../client/index.ts'
+
+export const exitCodes = { ok: 0, refused: 1, usage: 2, not_found: 3, unreachable: 4 } as const
+
+export const exitCodeHelp = `Exit codes
+  0  done
+  1  refused by the service, or it failed
+  2  no key, a bad key or one that may not do this; or arguments that make no sense
+  3  not found
+  4  the service cannot be reached, or cannot answer now`
+
+/** Ends the command with a message for people that says what to do. */
+export class CliError extends Error {
+  override name = 'CliError'
+  readonly exitCode: number
+  readonly code: string
+
+  constructor(message: string, exitCode: number = exitCodes.refused, code = 'failed') {
+    super(message)
+    this.exitCode = exitCode
+    this.code = code
+  }
+}
+
+export class UsageError extends CliError {
+  override name = 'UsageError'
+
+  constructor(message: string) {
+    super(message, exitCodes.usage, 'usage')
+  }
+}
+
+const bad = ['invalid_api_key', 'not_authenticated', 'insufficient_scope']
+
+export const exitCodeOf = (error: unknown): number => {
+  if (error instanceof CliError) return error.exitCode
+  if (!(error instanceof PgcueError)) return exitCodes.refused
+  if (bad.includes(error.code)) return exitCodes.usage
+  if (error.status === 404) return exitCodes.not_found
+  return ['unreachable', 'timeout', 'unavailable'].includes(error.code) ? exitCodes.unreachable : exitCodes.refused
+}
+
+/** What went wrong and what to do about it, in lines. */
+export const explain = (error: unknown): string => {
+  if (!(error instanceof PgcueError)) return (error as Error).message
+  const lines = [error.message, ...(error.detail ?? []).map(({ loc, msg }) => `  ${loc.slice(1).join('.') || loc[0]}: ${msg}`)]
+  if (error.code === 'invalid_api_key' || error.code === 'not_authenticated')
+    lines.push('Set PGCUE_API_KEY to a key that is valid, or run: pgcue login')
+  if (error.code === 'unreachable') lines.push('Is it running there? PGCUE_BASE_URL or --base-url says where it is.')
+  if (error.retryAfter !== null && error.status === 429) lines.push(`It may be tried again in ${Math.ceil(error.retryAfter)} s.`)
+  if (error.status >= 500 && error.requestId) lines.push(`The service's log calls this request ${error.requestId}.`)
+  return lines.join('\n')
+}
+
+/** The same for programs, in the form of the service's own errors. */
+export const errorBody = (error: unknown) => {
+  const { message } = error as Error
+  if (!(error instanceof PgcueError)) return { error: { code: error instanceof CliError ? error.code : 'failed', message, status: 0 } }
+  const { code, status, detail } = error
+  return { error: { code, message, status }, ...(detail && { detail }) }
+}

@@ -1,0 +1,40 @@
+/** JSON in and out, with every digit of numbers that JavaScript's own cannot hold. */
+import { readFileSync } from 'node:fs'
+import type { Io } from './command.ts'
+import { UsageError } from './exit-codes.ts'
+
+const { rawJSON } = JSON as unknown as { rawJSON?: (literal: string) => unknown }
+
+const keepLiteral = (_key: string, value: unknown, context?: { source: string }): unknown =>
+  typeof value === 'number' && context && String(value) !== context.source ? rawJSON!(context.source) : value
+
+/** Numbers that would lose digits become what `JSON.stringify` writes back as they were; Node 20 cannot do that, and rounds. */
+export const parseExactly = (text: string): unknown =>
+  rawJSON && /\d{16}|\.0|\de/i.test(text) ? JSON.parse(text, keepLiteral) : JSON.parse(text)
+
+/** The JSON of an option: itself, `@file`, or `-` for standard input. */
+export const readJson = async (value: string, name: string, { stdin }: Pick<Io, 'stdin'>): Promise<unknown> => {
+  const text = value === '-' ? await readAll(stdin) : value.startsWith('@') ? readText(value.slice(1), name) : value
+  try {
+    return parseExactly(text)
+  } catch (error) {
+    throw new UsageError(`--${name} is no JSON: ${(error as Error).message}`)
+  }
+}
+
+const readText = (file: string, name: string) => {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch (error) {
+    throw new UsageError(`--${name}: ${(error as Error).message}`)
+  }
+}
+
+export const readAll = async (stdin: Io['stdin']): Promise<string> => {
+  const chunks: Uint8Array[] = []
+  for await (const chunk of stdin) chunks.push(Buffer.from(chunk))
+  return Buffer.concat(chunks).toString()
+}
+
+export const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)

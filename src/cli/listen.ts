@@ -1,0 +1,175 @@
+/** `pgcue listen`: what a worker cue runs, sent to a local address as the webhook that it would be. */
+import { hostname } from 'node:os'
+import { type Claim, type Client, PgcueError, type Report } from '../client/index.ts'
+import { deadline, pause, pauseBefore } from '../client/transport.ts'
+import { canonicalJson } from '../deliveries/canonical-json.ts'
+import { signHeaders } from '../deliveries/signature.ts'
+import { command, integer, none } from './command.ts'
+import { CliError, UsageError } from './exit-codes.ts'
+import { isObject } from './json.ts'
+import type { Output } from './output.ts'
+import { userAgent } from './version.ts'
+
+type Forwarding = { url: string; secret: string; timeoutMs: number; stopping: AbortSignal }
+type Answer = { status: number | null; report: Report; ms: number }
+
+const beatMs = 60_000
+const waitSeconds = 25
+
+export const listen = command({
+  args: '--forward-to URL [options]',
+  summary: 'Claim executions and send them, signed, to a local address',
+  longRunning: true,
+  options: {
+    'forward-to': { type: 'string', value: 'URL', help: 'where to, such as http://localhost:3000/hook' },
+    cue: { type: 'string', value: 'ID', help: 'only executions of this cue' },
+    task: { type: 'string', value: 'TASK', multiple: true, help: 'only executions whose payload has this task' },
+    secret: { type: 'string', value: 'SECRET', help: "what signs, in place of PGCUE_WEBHOOK_SECRET and the account's own" },
+    timeout: { type: 'string', value: 'SECONDS', help: 'for an answer, 1 to 600; 30 by default' },
+    'worker-id': { type: 'string', value: 'ID', help: 'how it is called in GET /v1/workers' }
+  },
+  notes: `Serves cues with worker transport (pgcue cues create … --worker). A 2xx is a success, anything else a failure, and a JSON answer with a
+boolean "success" says it itself. Ctrl-C ends it; what was under way is given back.`,
+  run: async context => {
+    none(context)
+    const { options, io, out } = context
+    const url = options['forward-to']
+    if (!url || !/^https?:\/\/./.test(url)) throw new UsageError('--forward-to is missing: a URL that starts with http:// or https://')
+    if (options.cue && options.task) throw new UsageError('--cue and --task exclude each other')
+    const client = await context.connect()
+    const secret = options.secret || io.env.PGCUE_WEBHOOK_SECRET || (await secretOf(client))
+    const timeoutMs = (integer(options.timeout, 'timeout', 1, 600) ?? 30) * 1000
+    const worker_id = options['worker-id'] || `${hostname()}-listen-${process.pid}`
+    const { stopping } = io
+    const beat = () => client.workers.heartbeat({ worker_id, handlers: options.task ?? ['*'] })
+    await beat()
+    const beating = setInterval(() => beat().catch(() => {}), beatMs)
+    if (!out.json) out.line(`Forwarding to ${url}. Ctrl-C ends.`)
+    try {
+      for await (const claim of claims(client, { worker_id, cue: options.cue, tasks: options.task }, stopping)) {
+        await handle(client, claim, { url, secret, timeoutMs, stopping }, out)
+      }
+    } finally {
+      clearInterval(beating)
+      await client.workers.delete(worker_id, { retries: 1, timeoutMs: 3000 }).catch(() => {})
+    }
+  }
+})
+
+const secretOf = async (client: Client): Promise<string> => {
+  try {
+    return (await client.secrets.webhook()).webhook_secret
+  } catch (error) {
+    if (!(error instanceof PgcueError && error.code === 'insufficient_scope')) throw error
+    throw new CliError('This key may not read the signing secret. Give it: --secret, or PGCUE_WEBHOOK_SECRET', 2, error.code)
+  }
+}
+
+type Wanted = { worker_id: string; cue: string | undefined; tasks: string[] | undefined }
+
+/** One claim after the other, until told to stop. @throws PgcueError when the key is bad */
+async function* claims(client: Client, wanted: Wanted, signal: AbortSignal): AsyncGenerator<Claim> {
+  for (let failures = 0; !signal.aborted; ) {
+    try {
+      yield* wanted.cue === undefined ? await nextOf(client, wanted, signal) : await nextOfCue(client, wanted, signal)
+      failures = 0
+    } catch (error) {
+      if (signal.aborted) return
+      if (!(error instanceof PgcueError) || [401, 403].includes(error.status)) throw error
+      await pause(pauseBefore(++failures, error), signal).catch(() => {})
+    }
+  }
+}
+
+const nextOf = async (client: Client, { worker_id, tasks }: Wanted, signal: AbortSignal) => {
+  const began = Date.now()
+  const found = await client.executions.claimNext({ worker_id, wait: waitSeconds, ...(tasks && { tasks }) }, { signal })
+  if (found.length === 0 && Date.now() - began < 1000) await pause(1000, signal) // the service is about to stop
+  return found
+}
+
+/** The list may be full of other cues' executions; then it answers at once, and asking again has time. */
+const nextOfCue = async (client: Client, { worker_id, cue }: Wanted, signal: AbortSignal): Promise<Claim[]> => {
+  const claimable = await client.executions.claimable({ limit: 100, wait: waitSeconds }, { signal })
+  const next = claimable.find(({ cue_id }) => cue_id === cue)
+  if (!next) {
+    await pause(1000, signal)
+    return []
+  }
+  try {
+    return [await client.executions.claim(next.id, { worker_id }, { signal })]
+  } catch (error) {
+    if (error instanceof PgcueError && error.code === 'already_claimed') return []
+    throw error
+  }
+}
+
+const handle = async (client: Client, claim: Claim, forwarding: Forwarding, out: Output) => {
+  const { execution_id: id, claim_token: claimToken } = claim
+  const answer = await forward(claim, forwarding)
+  if (answer === null) {
+    await client.executions.release(id, claimToken)
+    return
+  }
+  const { status, report, ms } = answer
+  const reported = await client.executions.reportOutcome(id, report, { claimToken }).then(
+    () => true,
+    error => {
+      // The handler may have reported by itself, with the bearer that it got.
+      if (error instanceof PgcueError && error.status === 409) return false
+      throw error
+    }
+  )
+  out.show({ execution_id: id, cue_id: claim.cue_id, attempt: claim.attempt, status, success: report.success, ms, reported }, () =>
+    out.line(`${new Date().toISOString()}  ${id}  ${claim.cue_name}  ${status ?? report.error}  ${ms} ms`)
+  )
+}
+
+/** Null when it was told to stop meanwhile. */
+const forward = async (claim: Claim, { url, secret, timeoutMs, stopping }: Forwarding): Promise<Answer | null> => {
+  const body = canonicalJson(JSON.stringify(claim.payload))
+  const headers = {
+    'content-type': 'application/json',
+    'user-agent': userAgent,
+    ...signHeaders({ secrets: [secret], executionId: claim.execution_id, timestamp: Math.floor(Date.now() / 1000), body }),
+    'X-Service-Cue-Id': claim.cue_id,
+    'X-Service-Execution-Id': claim.execution_id,
+    'X-Service-Scheduled-For': claim.scheduled_for,
+    'X-Service-Attempt': String(claim.attempt),
+    authorization: `Bearer ${claim.execution_token}`
+  }
+  const began = performance.now()
+  const took = () => Math.round(performance.now() - began)
+  const limit = deadline(timeoutMs, stopping)
+  try {
+    const response = await fetch(url, { method: 'POST', headers, body, redirect: 'manual', signal: limit.signal })
+    return { status: response.status, report: reportOf(response, await response.text()), ms: took() }
+  } catch (error) {
+    if (stopping.aborted) return null
+    const { cause } = error as { cause?: { code?: string; message?: string } }
+    const why = limit.signal.aborted
+      ? `no answer within ${timeoutMs / 1000} s`
+      : (cause?.code ?? cause?.message ?? (error as Error).message)
+    return { status: null, report: { success: false, error: `${url}: ${why}` }, ms: took() }
+  } finally {
+    limit.end()
+  }
+}
+
+const reportOf = ({ ok, status }: Response, text: string): Report => {
+  const said = readObject(text)
+  const cut = (value: unknown) => (typeof value === 'string' ? value.toWellFormed().replaceAll('\0', '\ufffd').slice(0, 2000) : undefined)
+  if (ok && typeof said?.success === 'boolean')
+    return { success: said.success, result: cut(said.result) ?? null, error: cut(said.error) ?? null }
+  const summary = cut(`HTTP ${status}${text && `: ${text}`}`)!
+  return ok ? { success: true, result: summary } : { success: false, error: summary }
+}
+
+const readObject = (text: string): Record<string, unknown> | undefined => {
+  try {
+    const value: unknown = JSON.parse(text)
+    return isObject(value) ? value : undefined
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,83 @@
+/** `pgcue login`: a key for this machine, through a link in a mail, or one that exists already. */
+import { randomBytes } from 'node:crypto'
+import { hostname } from 'node:os'
+import { type Client, type CreatedDeviceCode, createClient, PgcueError, type PolledDeviceCode } from '../client/index.ts'
+import { pause } from '../client/transport.ts'
+import { type Context, command, none } from './command.ts'
+import { storeKey } from './credentials.ts'
+import { CliError, UsageError } from './exit-codes.ts'
+import { readAll } from './json.ts'
+import { userAgent } from './version.ts'
+
+/** 30 polls per minute are allowed. */
+const pollMs = 2500
+
+export const login = command({
+  args: '[--email ADDRESS | --with-key]',
+  summary: 'Get a key for this machine through a link in a mail, and store it',
+  options: {
+    email: { type: 'string', value: 'ADDRESS', help: 'send the link there; otherwise a page asks for the address' },
+    'with-key': { type: 'boolean', help: 'read a key that exists from standard input, and store that' }
+  },
+  notes: `The key is stored for the service it belongs to, readable by you alone. PGCUE_API_KEY goes before it.`,
+  run: async context => {
+    none(context)
+    const { options, out, io } = context
+    if (options.email && options['with-key']) throw new UsageError('--email and --with-key exclude each other')
+    const baseUrl = await context.baseUrl()
+    const clientWith = (apiKey?: string) => createClient({ baseUrl, apiKey, userAgent })
+    const api_key = options['with-key'] ? (await readAll(io.stdin)).trim() : await keyByMail(context, clientWith)
+    if (!api_key) throw new UsageError('there is no key on standard input')
+    const { email } = await clientWith(api_key).me()
+    const file = storeKey(io.env, baseUrl, { api_key, email })
+    out.show({ email, base_url: baseUrl, stored_in: file }, () => out.line(`Logged in to ${baseUrl} as ${email}; the key is in ${file}`))
+  }
+})
+
+const keyByMail = async (
+  { options, io, out }: { options: { email?: string } } & Pick<Context, 'io' | 'out'>,
+  clientWith: (apiKey?: string) => Client
+): Promise<string> => {
+  const client = clientWith()
+  const device_code = randomBytes(18).toString('base64url')
+  const created = await start(client, device_code)
+  const tell = (text: string) => io.stderr.write(out.json ? '' : `${text}\n`)
+  if (options.email) {
+    await client.auth.submitEmail(device_code, options.email)
+    tell(`A mail with a link is on its way to ${options.email}.`)
+  } else {
+    io.stderr.write(`Open ${created.verification_url}\n`)
+  }
+  tell(`The page must show this code: ${device_code}\nWaiting for you to confirm …`)
+  const approved = await waitForApproval(client, created)
+  if (approved.api_key) return approved.api_key
+  return keyOfSession(clientWith, approved.session_token ?? '')
+}
+
+const start = async (client: Client, device_code: string): Promise<CreatedDeviceCode> => {
+  try {
+    return await client.auth.createDeviceCode(device_code)
+  } catch (error) {
+    if (!(error instanceof PgcueError && error.code === 'not_found')) throw error
+    throw new CliError(`${client.baseUrl} has no login by mail. Set PGCUE_API_KEY, or store a key that exists: pgcue login --with-key`)
+  }
+}
+
+const waitForApproval = async (client: Client, { device_code, expires_in }: CreatedDeviceCode): Promise<PolledDeviceCode> => {
+  for (const end = Date.now() + expires_in * 1000; Date.now() < end; await pause(pollMs)) {
+    const answer = await client.auth.pollDeviceCode(device_code)
+    if (answer.status === 'approved') return answer
+    if (answer.status === 'claimed') throw new CliError('This login was taken already. Run pgcue login again.')
+    if (answer.status === 'expired') break
+  }
+  throw new CliError('Nobody confirmed in time. Run pgcue login again.')
+}
+
+/** A key of this machine's own, which can be revoked by itself; the session has no further use. */
+const keyOfSession = async (clientWith: (apiKey?: string) => Client, token: string): Promise<string> => {
+  const { session_token } = await clientWith().auth.openSession(token)
+  const session = clientWith(session_token)
+  const { api_key } = await session.keys.create({ label: `pgcue on ${hostname()}`.slice(0, 100) })
+  await session.auth.endSession()
+  return api_key
+}

@@ -1,0 +1,81 @@
+/** What is printed: aligned text for people, or JSON for programs. */
+import type { Sink } from './command.ts'
+
+export type Output = ReturnType<typeof createOutput>
+export type Column<T> = [title: string, value: (row: T) => unknown]
+
+const paints = { red: 31, green: 32, yellow: 33, bold: 1 } as const
+const paintOf: Record<string, keyof typeof paints> = {
+  active: 'green',
+  success: 'green',
+  verified_success: 'green',
+  failed: 'red',
+  missed: 'red',
+  outcome_timeout: 'red',
+  dead: 'red',
+  high: 'red',
+  critical: 'red',
+  paused: 'yellow',
+  retrying: 'yellow',
+  stale: 'yellow',
+  warning: 'yellow'
+}
+
+export const createOutput = (stdout: Sink, { json, colours }: { json: boolean; colours: boolean }) => {
+  const paint = (text: string, name: keyof typeof paints) => (colours ? `\x1b[${paints[name]}m${text}\x1b[0m` : text)
+  const line = (text: string) => stdout.write(`${text}\n`)
+  const painted = (cell: string) => (paintOf[cell] ? paint(cell, paintOf[cell]) : cell)
+
+  /** Columns under their titles, as wide as needed. */
+  const table = <T>(rows: T[], columns: Column<T>[]) => {
+    const cells = rows.map(row => columns.map(([, value]) => textOf(value(row))))
+    const titles = columns.map(([title]) => title.toUpperCase())
+    const widths = titles.map((title, i) => Math.max(widthOf(title), ...cells.map(row => widthOf(row[i]!))))
+    const aligned = (row: string[], show: (cell: string) => string) =>
+      row.map((cell, i) => show(cell) + (i < row.length - 1 ? ' '.repeat(widths[i]! - widthOf(cell)) : '')).join('  ')
+    line(aligned(titles, title => paint(title, 'bold')))
+    for (const row of cells) line(aligned(row, painted))
+  }
+  /** Names and values; what is null is left out. */
+  const fields = (values: Record<string, unknown>) => {
+    const shown = Object.entries(values).filter(([, value]) => value !== null && value !== undefined && value !== '')
+    const width = Math.max(...shown.map(([name]) => name.length))
+    for (const [name, value] of shown) line(`${paint(name.padEnd(width), 'bold')}  ${painted(textOf(value))}`)
+  }
+  return {
+    json,
+    line: (text: string) => line(printable(text)),
+    table,
+    fields,
+    /** The whole answer as JSON, or what `text` prints. */
+    show: (value: unknown, text: () => void) => (json ? line(JSON.stringify(value, null, 2)) : text()),
+    /** One page of a list: JSON, a table, or what to say of an empty one. */
+    list: <T>(page: object, rows: T[], columns: Column<T>[], empty: string) => {
+      if (json) return line(JSON.stringify(page, null, 2))
+      if (rows.length === 0) return line(empty)
+      table(rows, columns)
+      const { total, total_exact = true, offset = 0 } = page as { total?: number; total_exact?: boolean; offset?: number }
+      const end = offset + rows.length
+      if (total !== undefined && end < total)
+        line(`\n${offset + 1}–${end} of ${total}${total_exact ? '' : ' and more'}; go on with --offset ${end}`)
+    }
+  }
+}
+
+/** Instants without their milliseconds, JSON in one line. */
+const textOf = (value: unknown): string => {
+  if (value === null || value === undefined) return '-'
+  if (typeof value === 'object') return printable(JSON.stringify(value))
+  return printable(String(value).replace(/^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)\.\d{3}Z$/, '$1Z'))
+}
+
+/** What others wrote must not drive the terminal. */
+const printable = (text: string) => text.replace(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f]/g, ' ')
+
+/** Columns on a terminal: wide letters and pictures take two. */
+const widthOf = (text: string): number => {
+  let width = 0
+  for (const { segment } of new Intl.Segmenter().segment(text)) width += wide.test(segment) ? 2 : 1
+  return width
+}
+const wide = /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6]|\p{Emoji_Presentation}/u

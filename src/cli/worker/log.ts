@@ -1,0 +1,16 @@
+/** What a worker says while it works: one line per event, with ids as fields. */
+import type { Sink } from '../command.ts'
+
+type Fields = Record<string, string | number | boolean | null | undefined>
+export type Log = (event: string, fields?: Fields) => void
+
+export const createLog =
+  (sink: Sink, json: boolean): Log =>
+  (event, fields = {}) => {
+    const at = new Date().toISOString()
+    const given = Object.entries(fields).filter(([, value]) => value !== undefined && value !== null)
+    if (json) sink.write(`${JSON.stringify({ at, event, ...Object.fromEntries(given) })}\n`)
+    else sink.write(`${[at, event, ...given.map(([name, value]) => `${name}=${wordOf(value)}`)].join('  ')}\n`)
+  }
+
+const wordOf = (value: unknown) => (/^[\w.:/@+-]+$/.test(String(value)) ? String(value) : JSON.stringify(value))

@@ -1,0 +1,94 @@
+/** From how a handler ended, and the file it may have written, to the report. */
+import { readFileSync, statSync } from 'node:fs'
+import type { Evidence, Report } from '../../client/index.ts'
+import { isObject, parseExactly } from '../json.ts'
+import type { Ending } from './process.ts'
+
+/** What a handler may say in SERVICE_OUTCOME_FILE. */
+export type Said = Partial<Report> & { result_ref?: string }
+export type OutcomeFile = { said: Said; broken: string | null; ignored: string[] }
+
+const mostBytes = 1024 * 1024
+const mostMetadata = 10 * 1024
+const mostCharacters = 2000
+
+type Check = (value: unknown) => string | null
+const text =
+  (most: number): Check =>
+  value =>
+    typeof value !== 'string' ? 'is no text' : [...value].length > most ? `has more than ${most} characters` : null
+const anyText = text(Number.POSITIVE_INFINITY)
+
+const checks: Record<string, Check> = {
+  success: value => (typeof value === 'boolean' ? null : 'is neither true nor false'),
+  result: anyText,
+  error: anyText,
+  summary: anyText,
+  external_id: text(255),
+  result_url: text(2048),
+  result_ref: text(255),
+  result_type: text(50),
+  artifacts: value => (Array.isArray(value) ? null : 'is no list'),
+  metadata: value =>
+    !isObject(value) ? 'is no object' : Buffer.byteLength(JSON.stringify(value)) > mostMetadata ? 'has more than 10 KB' : null
+}
+
+/** Reads the file. There need not be one; members that are null are not there, unknown ones are ignored. */
+export const readOutcomeFile = (file: string): OutcomeFile => {
+  const none = { said: {}, ignored: [] }
+  let content: unknown
+  try {
+    if (statSync(file).size > mostBytes) return { ...none, broken: 'it has more than 1 MB' }
+    const bytes = readFileSync(file)
+    content = parseExactly(new TextDecoder('utf-8', { fatal: true }).decode(bytes))
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return { ...none, broken: null }
+    return { ...none, broken: error instanceof SyntaxError ? `it is no JSON: ${error.message}` : (error as Error).message }
+  }
+  if (!isObject(content)) return { ...none, broken: 'it is no JSON object' }
+  const given = Object.entries(content).filter(([, value]) => value !== null)
+  for (const [name, value] of given) {
+    const wrong = Object.hasOwn(checks, name) ? checks[name]!(value) : null
+    if (wrong) return { ...none, broken: `${name} ${wrong}` }
+  }
+  const [known, unknown] = [true, false].map(wanted => given.filter(([name]) => Object.hasOwn(checks, name) === wanted))
+  return { said: Object.fromEntries(known!), broken: null, ignored: unknown!.map(([name]) => name) }
+}
+
+/**
+ * The report on a handler that has ended. An exit code of 0 is a success unless the file says otherwise; whatever the file says, another code
+ * is none. Without words of the handler's own the end of what it wrote is the result, or follows the reason of its failure.
+ */
+export const reportOf = (ending: Ending, timedOutAfterMs: number | null, { said, broken }: OutcomeFile, file: string) => {
+  const { success: claimed, result, error, summary, result_ref, ...rest } = said
+  const reason = broken === null ? failureOf(ending, timedOutAfterMs) : `the outcome file is broken: ${broken}; it is kept as ${file}`
+  const success = reason === null && claimed !== false
+  const written = ending.stdout || ending.stderr
+  const report: Report = { success, ...rest }
+  const shown = success ? (result ?? written) : (result ?? (ending.stderr ? ending.stdout : ''))
+  if (shown) report.result = cutStart(shown)
+  if (!success)
+    report.error = failureText(reason ?? (error ? null : 'the outcome file says that it failed'), error ?? (ending.stderr || ending.stdout))
+  if (summary) report.summary = cutEnd(summary, 500)
+  const evidence: Evidence | undefined = result_ref ? { result_ref: cutEnd(result_ref, 255) } : undefined
+  return { report, ...(evidence && { evidence }) }
+}
+
+const failureOf = ({ code, signal, failure }: Ending, timedOutAfterMs: number | null): string | null => {
+  if (timedOutAfterMs !== null) return `timed out after ${timedOutAfterMs / 1000} s`
+  if (failure !== null) return `the command could not be started: ${failure}`
+  if (signal !== null) return `ended by ${signal}`
+  return code === 0 ? null : `exit code ${code}`
+}
+
+/** The reason in full, and the end of the rest. */
+const failureText = (reason: string | null, rest: string): string => {
+  const start = cutEnd(reason ?? '', mostCharacters)
+  const room = mostCharacters - start.length - 1
+  return [start, room > 0 ? cutStart(rest, room) : ''].filter(Boolean).join('\n')
+}
+
+/** What the service takes: no NUL, no half of a pair. */
+const clean = (value: string) => value.toWellFormed().replaceAll('\0', '\ufffd')
+const cutEnd = (value: string, most: number) => clean(value.slice(0, most))
+const cutStart = (value: string, most = mostCharacters) => clean(value.slice(-most))

@@ -1,0 +1,140 @@
+/** A handler's process group: started, watched, ended with everything in it. */
+import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
+import { existsSync, readFileSync } from 'node:fs'
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Handler } from './settings.ts'
+
+/** A process that can be told from a later one with the same number; `started` is null where the system does not tell. */
+export type ProcessMark = { pid: number; started: string | null }
+
+type Env = Record<string, string | undefined>
+
+export type Ending = {
+  /** Null when a signal ended it, or it never ran. */
+  code: number | null
+  signal: string | null
+  /** Why it never ran. */
+  failure: string | null
+  /** The ends of what it wrote. */
+  stdout: string
+  stderr: string
+}
+
+/** How long a group has after SIGTERM, and what a handler left behind has once that has ended by itself. */
+const graceMs = 5000
+const stragglerMs = 1000
+const pollMs = 25
+/** Bytes kept of each stream; enough for 2,000 characters of any kind. */
+const keptBytes = 16_384
+
+/**
+ * Runs a command in a process group of its own, which ends with it: what it leaves in the background is killed. `stop` ends it early,
+ * SIGTERM first.
+ */
+export const startHandler = ({ command, cwd }: Pick<Handler, 'command' | 'cwd'>, env: Env, input: string) => {
+  const [program, ...args] = typeof command === 'string' ? ['/bin/sh', '-c', command] : command
+  let child: ChildProcessWithoutNullStreams
+  try {
+    child = spawn(program!, args, { cwd, env, detached: true, stdio: ['pipe', 'pipe', 'pipe'] })
+  } catch (error) {
+    return neverRan((error as Error).message) // such as too large an environment
+  }
+  const stdout = tailOf(child.stdout)
+  const stderr = tailOf(child.stderr)
+  child.stdin.on('error', () => {}) // it need not read its input
+  child.stdin.end(input)
+  const { pid } = child
+  let stopped = false
+  let hasExited = false
+  let over = false
+
+  const closed = new Promise<void>(resolve => child.once('close', () => resolve()))
+  const exited = new Promise<Pick<Ending, 'code' | 'signal' | 'failure'>>(resolve => {
+    child.once('error', error => resolve({ code: null, signal: null, failure: existsSync(cwd) ? error.message : `there is no ${cwd}` }))
+    child.once('exit', (code, signal) => resolve({ code, signal, failure: null }))
+  })
+  const ended = exited.then(async (how): Promise<Ending> => {
+    hasExited = true
+    if (pid !== undefined) await endGroup(pid, stopped ? graceMs : stragglerMs)
+    // One that left the group may still hold the pipes.
+    await Promise.race([closed, delay(stragglerMs)])
+    over = true
+    for (const stream of [child.stdout, child.stderr]) stream.destroy()
+    return { ...how, stdout: stdout(), stderr: stderr() }
+  })
+  return {
+    mark: pid === undefined ? undefined : markOf(pid),
+    ended,
+    /** At once and hard, or with some time to end by itself. False when it has ended already. */
+    stop: (hard = false): boolean => {
+      if (pid === undefined || hasExited) return false
+      if (stopped && !hard) return true
+      stopped = true
+      signalGroup(pid, hard ? 'SIGKILL' : 'SIGTERM')
+      if (!hard) setTimeout(() => over || signalGroup(pid, 'SIGKILL'), graceMs).unref()
+      return true
+    }
+  }
+}
+
+const neverRan = (failure: string) => {
+  const ending: Ending = { code: null, signal: null, failure, stdout: '', stderr: '' }
+  return { mark: undefined, ended: Promise.resolve(ending), stop: () => false }
+}
+
+/** Whether there was a group to signal. */
+const signalGroup = (pid: number, signal: NodeJS.Signals | 0): boolean => {
+  try {
+    return process.kill(-pid, signal)
+  } catch {
+    return false
+  }
+}
+
+/** Waits for a group to vanish, and kills what is left of it then. */
+const endGroup = async (pid: number, ms: number) => {
+  for (const end = Date.now() + ms; signalGroup(pid, 0) && Date.now() < end; ) await delay(pollMs)
+  signalGroup(pid, 'SIGKILL')
+}
+
+export const markOf = (pid: number): ProcessMark => ({ pid, started: startOf(pid) })
+
+/** Whether that very process runs. */
+export const isRunning = (mark: ProcessMark | undefined): boolean => {
+  if (!mark) return false
+  try {
+    process.kill(mark.pid, 0)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EPERM') return false
+  }
+  return startOf(mark.pid) === mark.started
+}
+
+/** Ends the group of a handler whose worker is no more, if that very process still leads it. */
+export const endLeftover = async (mark: ProcessMark | undefined): Promise<boolean> => {
+  if (!mark || mark.started === null || !isRunning(mark)) return false
+  signalGroup(mark.pid, 'SIGTERM')
+  await endGroup(mark.pid, graceMs)
+  return true
+}
+
+/** Linux: the boot, and ticks since then. */
+const startOf = (pid: number): string | null => {
+  try {
+    const boot = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
+    return `${boot} ${stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19]}`
+  } catch {
+    return null
+  }
+}
+
+/** Keeps the end of a stream; the function gives it as text. */
+const tailOf = (stream: NodeJS.ReadableStream) => {
+  let kept: Buffer = Buffer.alloc(0)
+  stream.on('error', () => {})
+  stream.on('data', (chunk: Buffer) => {
+    kept = Buffer.concat([kept, chunk.subarray(-keptBytes)]).subarray(-keptBytes)
+  })
+  return () => kept.toString().trim()
+}

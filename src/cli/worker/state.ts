@@ -1,0 +1,147 @@
+/** What a worker keeps on disk, so that neither a claim nor a report is lost with the process. */
+import { createHash } from 'node:crypto'
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { hostname } from 'node:os'
+import { basename, join } from 'node:path'
+import type { Evidence, Report } from '../../client/index.ts'
+import { CliError, exitCodes } from '../exit-codes.ts'
+import { parseExactly } from '../json.ts'
+import { isRunning, markOf, type ProcessMark } from './process.ts'
+
+/** A claim, with what proves it. */
+export type Held = {
+  execution_id: string
+  claim_token: string
+  execution_token: string
+  attempt: number
+  /** The handler's process, once it runs. */
+  process?: ProcessMark
+}
+/** A report that is not accepted yet, and what is to be added to it then. */
+export type Spooled = {
+  held: Held
+  report: Report
+  evidence?: Evidence
+  /** In place of one that was refused. */
+  second?: boolean
+}
+
+export type State = ReturnType<typeof openState>
+
+/** What a claim is called on disk. An execution may be claimed again while a report on it still waits. */
+const nameOf = ({ execution_id, attempt }: Held) => encodeURIComponent(`${execution_id}-${attempt}`)
+
+/** A directory of JSON files, one per claim; each is written whole or not at all, and is on the disk when `put` returns. */
+const createBox = <T>(dir: string) => {
+  mkdirSync(dir, { recursive: true, mode: 0o700 })
+  const fileOf = (held: Held) => join(dir, `${nameOf(held)}.json`)
+  return {
+    put: (held: Held, value: T) => {
+      const draft = join(dir, `${nameOf(held)}.draft`)
+      writeFileSync(draft, JSON.stringify(value), { mode: 0o600, flush: true })
+      renameSync(draft, fileOf(held))
+    },
+    has: (held: Held) => existsSync(fileOf(held)),
+    remove: (held: Held) => rmSync(fileOf(held), { force: true }),
+    all: (): T[] =>
+      readdirSync(dir)
+        .filter(name => name.endsWith('.json'))
+        .sort()
+        .flatMap(name => {
+          try {
+            return [parseExactly(readFileSync(join(dir, name), 'utf8')) as T]
+          } catch {
+            renameSync(join(dir, name), join(dir, `${name}.broken`)) // not ours, or the disk's; kept for people to see
+            return []
+          }
+        })
+  }
+}
+
+/**
+ * Takes a worker's directory for this process; without an id that of the first free name: the host's, or that with a number. What workers
+ * that are no more have left beside it, it takes over.
+ * @throws CliError when another process has it
+ */
+export const openState = (root: string, baseUrl: string, workerId: string | undefined) => {
+  const service = join(root, new URL(baseUrl).host.replaceAll(':', '_'))
+  const workers = workerId === undefined ? Array.from({ length: 1000 }, (_, i) => (i ? `${hostname()}-${i + 1}` : hostname())) : [workerId]
+  const id = workers.find(one => takeLock(dirOf(service, one)))
+  if (id === undefined) {
+    throw new CliError(`A worker with the id ${workerId} runs on this machine already; give another --worker-id`, exitCodes.usage, 'in_use')
+  }
+  const dir = dirOf(service, id)
+  adopt(service, dir)
+  const runs = join(dir, 'runs')
+  mkdirSync(runs, { recursive: true, mode: 0o700 })
+  const runOf = (held: Held) => join(runs, nameOf(held))
+  return {
+    id,
+    claims: createBox<Held>(join(dir, 'claims')),
+    reports: createBox<Spooled>(join(dir, 'reports')),
+    /** Reports that the service will never take. */
+    refused: createBox<Spooled>(join(dir, 'refused')),
+    /** An empty directory for one run of a handler. */
+    openRun: (held: Held): string => {
+      const run = runOf(held)
+      rmSync(run, { recursive: true, force: true })
+      mkdirSync(run, { mode: 0o700 })
+      return run
+    },
+    removeRun: (held: Held) => rmSync(runOf(held), { recursive: true, force: true }),
+    close: () => rmSync(join(dir, lock), { force: true })
+  }
+}
+
+const lock = 'lock.json'
+
+/** An id may have any letters, and be longer than a file's name. */
+const dirOf = (service: string, id: string): string => {
+  const name = encodeURIComponent(id.toWellFormed())
+  return join(service, `worker-${name.length > 200 ? createHash('sha256').update(id).digest('hex') : name}`)
+}
+
+const takeLock = (dir: string): boolean => {
+  mkdirSync(dir, { recursive: true, mode: 0o700 })
+  const file = join(dir, lock)
+  for (let tries = 0; tries < 2; tries++) {
+    try {
+      writeFileSync(file, JSON.stringify(markOf(process.pid)), { flag: 'wx', mode: 0o600 })
+      return true
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+    }
+    if (isRunning(readMark(file))) return false
+    rmSync(file, { force: true })
+  }
+  return false
+}
+
+const readMark = (file: string): ProcessMark | undefined => {
+  try {
+    return JSON.parse(readFileSync(file, 'utf8'))
+  } catch {
+    return undefined
+  }
+}
+
+/** Claims and reports name no worker, so any may see to them. */
+const adopt = (service: string, own: string) => {
+  for (const name of readdirSync(service)) {
+    const dir = join(service, name)
+    if (dir === own || !name.startsWith('worker-') || !takeLock(dir)) continue
+    for (const box of ['claims', 'reports', 'refused', 'runs']) {
+      mkdirSync(join(own, box), { recursive: true, mode: 0o700 })
+      for (const file of namesIn(join(dir, box))) renameSync(join(dir, box, file), join(own, box, basename(file)))
+    }
+    rmSync(dir, { recursive: true, force: true })
+  }
+}
+
+const namesIn = (dir: string): string[] => {
+  try {
+    return readdirSync(dir)
+  } catch {
+    return []
+  }
+}

@@ -1,0 +1,167 @@
+/** The worker: waits for executions of its tasks, claims as many as it may run at once, runs them, and reports. */
+import { type Claim, type Client, PgcueError } from '../../client/index.ts'
+import { pause, pauseBefore } from '../../client/transport.ts'
+import type { Log } from './log.ts'
+import { endLeftover } from './process.ts'
+import { createReporter } from './reporter.ts'
+import { type Run, releaseClaim, runClaim } from './run.ts'
+import type { Settings } from './settings.ts'
+import type { Held, State } from './state.ts'
+
+export type WorkerOptions = {
+  client: Client
+  settings: Settings
+  state: State
+  log: Log
+  /** The environment that handlers get, beside their own. */
+  env: Record<string, string | undefined>
+  /** Aborted when it should claim nothing more, and end when its handlers have. */
+  stopping: AbortSignal
+  /** Aborted when handlers have no more time either. */
+  dying: AbortSignal
+  /** How often it shows that it lives. */
+  beatMs?: number
+  /** How often a claim is extended; a third of its lease by default. */
+  leaseMs?: number
+  /** How long one request may wait for executions. */
+  waitSeconds?: number
+}
+
+/** Claimed at once, as the service allows. */
+const mostClaims = 10
+/** How long reports are tried once the handlers have ended. */
+const reportMs = 5000
+const badKey = ['invalid_api_key', 'not_authenticated', 'insufficient_scope']
+
+/** Works until it is told to stop. @throws PgcueError when its key is bad, and whatever keeps it from writing to its disk */
+export const runWorker = async (options: WorkerOptions): Promise<void> => {
+  const { client, settings, state, log, dying, beatMs = 60_000, waitSeconds = 30 } = options
+  const { handlers, concurrency } = settings
+  const tasks = handlers.has('*') ? undefined : [...handlers.keys()]
+  const reporter = createReporter(client, state, log)
+  const running = new Map<Promise<void>, Run>()
+  const stop = new AbortController()
+  const stopping = stop.signal
+  const stopped = when(stopping)
+  when(options.stopping).then(() => stop.abort())
+  /** A claim may have been made whose answer was lost. */
+  let doubtful = false
+  let failure: unknown
+
+  const beat = () => client.workers.heartbeat({ worker_id: state.id, handlers: [...handlers.keys()] }, { retries: 0 })
+
+  const start = (claim: Claim) => {
+    const run = runClaim(options, reporter, claim, handlers.get(claim.task ?? '*') ?? handlers.get('*')!)
+    const done = run.done
+      .catch(error => {
+        failure ??= error
+        stop.abort()
+      })
+      .finally(() => running.delete(done))
+    running.set(done, run)
+  }
+
+  /** Frees what this worker holds without knowing. That is safe while it holds nothing else. */
+  const settleDoubts = async () => {
+    if (!doubtful || running.size > 0 || reporter.size() > 0) return
+    await client.workers.delete(state.id, { signal: stopping })
+    await beat()
+    doubtful = false
+  }
+
+  const claim = async (free: number) => {
+    const began = Date.now()
+    const body = { worker_id: state.id, wait: waitSeconds, limit: Math.min(free, mostClaims), ...(tasks && { tasks }) }
+    const claims = await client.executions.claimNext(body, { signal: stopping, retries: 0 })
+    for (const one of claims) start(one)
+    // Answered at once with nothing: the service is about to stop.
+    if (claims.length === 0 && waitSeconds > 0 && Date.now() - began < 500) await pause(pauseBefore(2), stopping)
+  }
+
+  const claimUntilStopped = async () => {
+    for (let failures = 0; !stopping.aborted; ) {
+      const free = concurrency - running.size
+      if (free === 0) {
+        await Promise.race([...running.keys(), stopped])
+        continue
+      }
+      try {
+        await settleDoubts()
+        await claim(free)
+        failures = 0
+      } catch (error) {
+        if (stopping.aborted) return
+        if (!(error instanceof PgcueError) || badKey.includes(error.code)) throw error
+        doubtful ||= error.sent && (error.status === 0 || error.status >= 500)
+        if (failures === 0) log('cannot claim', { code: error.code, message: error.message })
+        await pause(pauseBefore(++failures, error), stopping).catch(() => {})
+      }
+    }
+  }
+
+  await firstBeat(beat, log, stopping)
+  if (stopping.aborted) return
+  for (const held of state.claims.all()) await giveBackLeftover(client, state, held, log)
+  for (const spooled of state.reports.all()) reporter.add(spooled)
+  const beating = setInterval(() => beat().catch(error => log('heartbeat failed', { code: error.code })), beatMs)
+  log('ready', { worker_id: state.id, handlers: [...handlers.keys()].join(','), service: client.baseUrl })
+  await claimUntilStopped().catch(error => {
+    failure ??= error
+  })
+
+  log('stopping', { reason: failure instanceof Error ? failure.message : null, running: running.size, seconds: settings.drainMs / 1000 })
+  const ends = Promise.all(running.keys())
+  await within(settings.drainMs, ends, dying)
+  for (const run of running.values()) run.giveBack()
+  when(dying).then(() => {
+    for (const run of running.values()) run.kill()
+  })
+  await ends
+  await within(reportMs, reporter.settled(), dying)
+  clearInterval(beating)
+  const unreported = reporter.size()
+  reporter.stop()
+  // What is to be reported later is still held until then.
+  if (unreported === 0) await client.workers.delete(state.id, { retries: 1, timeoutMs: 3000 }).catch(() => {})
+  log('stopped', { unreported })
+  if (failure !== undefined) throw failure
+}
+
+/** Registers, however long that takes; a bad key is refused at once. */
+const firstBeat = async (beat: () => Promise<unknown>, log: Log, stopping: AbortSignal) => {
+  for (let failures = 0; !stopping.aborted; ) {
+    try {
+      return await beat()
+    } catch (error) {
+      if (!(error instanceof PgcueError) || (error.status >= 400 && error.status < 500 && error.status !== 429)) throw error
+      if (failures === 0) log('cannot register', { code: error.code, message: error.message })
+      await pause(pauseBefore(++failures, error), stopping).catch(() => {})
+    }
+  }
+}
+
+/**
+ * A claim that a killed worker left: its handler is ended, if it still runs, and others may have the execution at once. One that is reported
+ * on already is left to its report.
+ */
+const giveBackLeftover = async (client: Client, state: State, held: Held, log: Log) => {
+  if (state.reports.has(held)) return state.claims.remove(held)
+  const killed = await endLeftover(held.process)
+  const answer = await releaseClaim(client, held)
+  log('gave back what was left', { execution_id: held.execution_id, answer, handler_killed: killed })
+  state.removeRun(held)
+  if (answer !== null) state.claims.remove(held)
+}
+
+const when = (signal: AbortSignal) =>
+  new Promise<void>(resolve => (signal.aborted ? resolve() : signal.addEventListener('abort', () => resolve(), { once: true })))
+
+/** Waits no longer than this, nor when the signal comes. */
+const within = async (ms: number, work: Promise<unknown>, signal: AbortSignal) => {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<void>(resolve => {
+    timer = setTimeout(resolve, ms)
+  })
+  await Promise.race([work, late, when(signal)])
+  clearTimeout(timer)
+}

@@ -1,0 +1,113 @@
+import { chmodSync, existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { cliStage, listening } from './cli-stage.ts'
+import { eventually, receiver } from './setup.ts'
+import { buildWithMail } from './sign-in.ts'
+
+const stage = async (t: Test) => {
+  const { env, config, ...rest } = await cliStage(t)
+  return { ...rest, config, env, file: join(config, 'pgcue/credentials.json'), noKey: { env: { PGCUE_API_KEY: '' } } }
+}
+
+t.test('a key from standard input is checked, stored for its owner alone, and used', async t => {
+  const { cli, file, noKey, account, baseUrl } = await stage(t)
+  t.match(await cli(['login', '--with-key'], { stdin: 'svc_sk_wrong\n' }), { code: 2, err: /Set PGCUE_API_KEY/ })
+  t.notOk(existsSync(file), 'a bad key is not kept')
+  const { code, out } = await cli(['login', '--with-key'], { stdin: `${account.api_key}\n` })
+  t.equal(code, 0)
+  t.match(out, `Logged in to ${baseUrl} as ${account.email}; the key is in ${file}`)
+  t.notMatch(out, account.api_key)
+  t.equal(statSync(file).mode & 0o777, 0o600)
+  t.equal(statSync(join(file, '..')).mode & 0o777, 0o700)
+  t.match(await cli(['whoami'], noKey), { code: 0, out: new RegExp(account.email) })
+  t.match(await cli(['whoami'], { env: { PGCUE_API_KEY: '', PGCUE_BASE_URL: '' } }), { code: 0 }, 'its service is the default now')
+  t.match(await cli(['whoami'], { env: { PGCUE_API_KEY: 'svc_sk_wrong' } }), { code: 2 }, 'the environment goes before it')
+  t.match(await cli(['login', '--with-key', '--email', 'a@b.cd']), { code: 2, err: /exclude/ })
+})
+
+t.test('a stored key goes to the service that it was stored for, and to no other', async t => {
+  const { cli, noKey, account } = await stage(t)
+  await cli(['login', '--with-key'], { stdin: account.api_key })
+  const { url, requests } = await receiver(t)
+  t.match(await cli(['whoami', '--base-url', url], noKey), { code: 2, err: /There is no key for/ })
+  t.equal(requests.length, 0)
+})
+
+t.test('logging out forgets the key of one service', async t => {
+  const { cli, file, noKey, account, baseUrl } = await stage(t)
+  await cli(['login', '--with-key'], { stdin: account.api_key })
+  const other = { base_url: 'http://other', services: { 'http://other': { api_key: 'svc_sk_x', email: 'a' } } }
+  const { services } = JSON.parse(readFileSync(file, 'utf8'))
+  writeFileSync(file, JSON.stringify({ ...other, services: { ...services, ...other.services } }))
+  t.match(await cli(['logout']), { out: `The key for ${baseUrl} is forgotten\n` })
+  t.same(JSON.parse(readFileSync(file, 'utf8')), other)
+  t.match(await cli(['whoami'], noKey), { code: 2 })
+  t.match(await cli(['logout']), { code: 0, out: /no stored key/ })
+  t.match(await cli(['logout', '--base-url', 'http://other']), { code: 0 })
+  t.notOk(existsSync(file))
+})
+
+t.test('a file of keys that others can read, or that is broken, is not used', async t => {
+  const { cli, file, noKey, account } = await stage(t)
+  await cli(['login', '--with-key'], { stdin: account.api_key })
+  chmodSync(file, 0o640)
+  t.match(await cli(['whoami'], noKey), { code: 2, err: new RegExp(`chmod 600 ${file}`) })
+  chmodSync(file, 0o600)
+  writeFileSync(file, '{')
+  t.match(await cli(['whoami'], noKey), { code: 2, err: /cannot be read: .*pgcue login/ })
+})
+
+t.test('whoever confirms the mail is logged in, with a new account or with one that exists', async t => {
+  const { cli, env, account, mails, nobody, confirm, as } = await listening(t, await buildWithMail(t))
+  const login = async (email: string) => {
+    const done = cli(['login', '--email', email, '--json'], { env: { PGCUE_API_KEY: '' } })
+    const { links } = await eventually(async () => (await mails()).at(-1))
+    await confirm(Object.fromEntries(new URL(links[0]!).searchParams))
+    const { code, out, err } = await done
+    t.match({ code, err }, { code: 0, err: '' })
+    return JSON.parse(out)
+  }
+  t.match(await login('new@example.com'), { email: 'new@example.com', base_url: env.PGCUE_BASE_URL })
+  t.match(await cli(['whoami'], { env: { PGCUE_API_KEY: '' } }), { code: 0, out: /new@example\.com/ })
+  const { stored_in } = await login(account.email)
+  t.match(
+    await cli(['keys', 'list'], { env: { PGCUE_API_KEY: '' } }),
+    { out: /pgcue on [\s\S]*default/ },
+    'a key of its own, to revoke by itself'
+  )
+  t.match(await as(account).get('/v1/auth/audit'), { events: [{ event: 'session.revoked' }] }, 'and no session is left')
+  t.notMatch(readFileSync(stored_in, 'utf8'), account.api_key)
+  t.match(await nobody.get('/v1/auth/me'), { error: { code: 'not_authenticated' } })
+})
+
+t.test('without an address a page asks for it, and shows the code to compare', async t => {
+  const { cli, nobody, mails, confirm } = await listening(t, await buildWithMail(t))
+  const seen = Promise.withResolvers<string>()
+  const done = cli(['login'], { env: { PGCUE_API_KEY: '' }, onError: text => /code: (\S+)/.test(text) && seen.resolve(text) })
+  const device_code = /code: (\S+)/.exec(await seen.promise)![1]!
+  await nobody.post('/v1/auth/device-code/submit-email', { device_code, email: 'page@example.com' })
+  await confirm(Object.fromEntries(new URL((await mails())[0]!.links[0]!).searchParams))
+  const { code, err, out } = await done
+  t.match({ code, out }, { code: 0, out: /as page@example\.com/ })
+  t.ok(err.startsWith(`Open https://pgcue.example/auth/device?code=${device_code}\n`))
+})
+
+t.test('a login that nobody confirms, or that was taken, says so', async t => {
+  const { cli, noKey } = await stage(t)
+  for (const [status, message] of [
+    ['expired', /Nobody confirmed in time/],
+    ['claimed', /taken already/]
+  ] as const) {
+    const { url } = await receiver(t, ({ path }) =>
+      path.endsWith('/poll') ? { body: { status } } : { body: { verification_url: 'http://localhost/auth/device', expires_in: 900 } }
+    )
+    t.match(await cli(['login', '--base-url', url], noKey), { code: 1, err: message })
+  }
+})
+
+t.test('a service without logins by mail says what else there is', async t => {
+  const { cli, noKey } = await stage(t)
+  const { url } = await receiver(t, () => ({ status: 404, body: { error: { code: 'not_found', message: 'nothing here', status: 404 } } }))
+  t.match(await cli(['login', '--base-url', url], noKey), { code: 1, err: /has no login by mail.*--with-key/ })
+})

@@ -1,0 +1,191 @@
+import { spawn } from 'node:child_process'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { commands } from '../src/cli/commands.ts'
+import { version } from '../src/config.ts'
+import { freePort } from '../src/embedded-postgres.ts'
+import { cliStage, pgcue } from './cli-stage.ts'
+import { main } from './worker-stage.ts'
+
+t.test('help names every command, option and exit code', async t => {
+  const { code, out } = await pgcue(['help'])
+  t.equal(code, 0)
+  for (const name of Object.keys(commands)) t.ok(out.includes(`  ${name}`), name)
+  for (const exit of ['0  done', '1  refused', '2  no key', '3  not found', '4  the service cannot be reached'])
+    t.ok(out.includes(exit), exit)
+  t.same(await pgcue([]), { code: 0, out, err: '' }, 'as do no arguments at all')
+  t.match(await pgcue(['help', 'cues', 'create']), { code: 0, out: /--cron CRON[\s\S]*Examples/ })
+  t.match(await pgcue(['cues', 'create', '--help']), { code: 0, out: /^Usage: pgcue cues create/ })
+  t.match((await pgcue(['help', 'cues'])).out, /cues delete/)
+  t.notMatch((await pgcue(['cues', '--help'])).out, /alerts/)
+  t.same(await pgcue(['--version']), { code: 0, out: `${version}\n`, err: '' })
+  t.same(JSON.parse((await pgcue(['--version', '--json'])).out), { version })
+})
+
+t.test('what makes no sense is refused with code 2, and says where to look', async t => {
+  for (const [args, message] of [
+    [['cus', 'list'], /no command cus; pgcue help/],
+    [['cues'], /takes one of: create, list/],
+    [['cues', 'liist'], /has no liist; it takes one of: create, list/],
+    [['help', 'nothing'], /no command nothing/],
+    [['cues', 'list', '--stauts', 'x'], /--stauts[\s\S]*See: pgcue help cues list/],
+    [['cues', 'list', '--limit', '500'], /--limit is a whole number from 1 to 100/],
+    [['cues', 'list', 'extra'], /extra has no meaning here/],
+    [['cues', 'get'], /ID is missing/],
+    [['cues', 'get', 'a', 'b'], /one ID only/],
+    [['cues', 'create', 'x', '--payload', '{'], /--payload is no JSON/],
+    [['cues', 'create', 'x', '--payload', '@none.json'], /none\.json/],
+    [['cues', 'create', 'x', '--data', '[]'], /--data is a JSON object/],
+    [['cues', 'create', 'x', '--task', 't', '--payload', '1'], /--task needs a payload that is an object/],
+    [['cues', 'update', 'x'], /nothing to change/],
+    [['cues', 'fire', 'x', '--replace'], /--replace goes with --payload/],
+    [['executions', 'list', '--evidence', '--no-evidence'], /exclude each other/],
+    [['listen'], /--forward-to is missing/],
+    [['worker'], /no handlers/],
+    [['whoami', '--base-url', 'localhost'], /starts with http/]
+  ] as const) {
+    t.match(await pgcue([...args]), { code: 2, out: '', err: message }, args.join(' '))
+  }
+})
+
+t.test('a cue is made, seen, changed, fired, paused and deleted', async t => {
+  const { cli, json } = await cliStage(t)
+  const made = await cli(['cues', 'create', 'report', '--cron', '0 9 * * *', '--timezone', 'Europe/London', '--worker', '--task', 'report'])
+  t.match(made, { code: 0, out: /^id +cue_\w+\nname +report\nstatus +active\nschedule +0 9 \* \* \* Europe\/London\n[\s\S]*Warning: / })
+  const id = /cue_\w+/.exec(made.out)![0]
+  t.match(await json(['cues', 'get', id]), { id, payload: { task: 'report' }, transport: 'worker', executions: [] })
+  t.match(await cli(['cues', 'list', '--status', 'active']), { out: new RegExp(`^ID +NAME +STATUS +.*\\n${id} +report +active +0 9`) })
+  t.match(await cli(['cues', 'update', id, '--name', 'other', '--cron', '@daily', '--payload', '-'], { stdin: '{"n": 1}' }), { code: 0 })
+  t.match(await json(['cues', 'get', id]), { name: 'other', schedule: { cron: '@daily', timezone: 'Europe/London' }, payload: { n: 1 } })
+  const { id: execution } = await json(['cues', 'fire', id, '--payload', '{"m": 2}', '--idempotency-key', 'k'])
+  t.match(await json(['executions', 'get', execution]), { payload: { n: 1, m: 2 } })
+  t.match(await cli(['cues', 'fire', id, '--at', '2100-01-01T00:00:00Z']), { code: 1, err: /send_at/ })
+  t.match(await cli(['cues', 'get', id]), { out: new RegExp(`latest of 1 executions\\nID +STATUS[\\s\\S]*${execution} +pending`) })
+  t.match(await cli(['cues', 'pause', id]), { out: `${id} is paused\n` })
+  t.match(await cli(['cues', 'resume', id]), { out: new RegExp(`^${id} is active; the next run is at \\d{4}`) })
+  t.match(await cli(['cues', 'delete', id]), { code: 0, out: `${id} is deleted\n` })
+  t.match(await cli(['cues', 'list']), { out: 'There are no cues. pgcue cues create makes one.\n' })
+})
+
+t.test('what has no option goes through --data, with the options over it', async t => {
+  const { json, config } = await cliStage(t)
+  const file = join(config, 'cue.json')
+  writeFileSync(
+    file,
+    '{"name": "from the file", "schedule": {"cron": "@daily", "timezone": "UTC"}, "retry": {"max_attempts": 5}, "transport": "worker"}'
+  )
+  const cue = await json(['cues', 'create', '--data', `@${file}`, '--timezone', 'Europe/Paris', '--payload', '{"n": 1}'])
+  t.match(cue, {
+    name: 'from the file',
+    schedule: { cron: '@daily', timezone: 'Europe/Paris' },
+    retry: { max_attempts: 5 },
+    payload: { n: 1 }
+  })
+  const once = await json(['cues', 'create', 'once', '--at', '2100-01-01T00:00:00+01:00', '--url', 'http://127.0.0.1:8099/hook'])
+  t.match(once, { schedule: { type: 'once', at: '2099-12-31T23:00:00.000Z' }, callback: { url: 'http://127.0.0.1:8099/hook' } })
+})
+
+t.test('long numbers keep every digit, in and out', async t => {
+  const { cli } = await cliStage(t)
+  const payload = '{"a":12345678901234567890123,"b":1.0}'
+  const { out } = await cli(['cues', 'create', 'x', '--cron', '@daily', '--worker', '--payload', payload, '--json'])
+  t.match(out, /"a": 12345678901234567890123,\s+"b": 1\.0\b/)
+  t.match((await cli(['cues', 'list', '--json'])).out, /12345678901234567890123/)
+})
+
+t.test('executions are listed, shown, replayed, cancelled and verified', async t => {
+  const { cli, json, post } = await cliStage(t)
+  const cue = await json(['cues', 'create', 'job', '--cron', '@yearly', '--worker', '--data', '{"verification": {"mode": "manual"}}'])
+  const { id } = await json(['cues', 'fire', cue.id])
+  await post(`/v1/executions/${id}/claim`, { worker_id: 'w1' })
+  await post(`/v1/executions/${id}/outcome`, { success: true, result: 'done', external_id: 'x1' })
+  t.match(await cli(['executions', 'list', '--cue', cue.id, '--outcome', 'verification_pending', '--evidence', '--worker', 'w1']), {
+    out: new RegExp(`${id} +job +success +verification_pending`)
+  })
+  t.match(await cli(['executions', 'list', '--no-evidence']), { out: 'There are no such executions.\n' })
+  t.match(await cli(['executions', 'get', id]), { out: /result +done\nexternal id +x1\n[\s\S]*ATTEMPT +RESULT[\s\S]*1 +success .* w1 / })
+  t.match(await cli(['executions', 'verify', id, '--reject', '--reason', 'wrong']), { out: /is verification_failed/ })
+  t.match(await cli(['executions', 'verify', id]), { code: 1, err: /^pgcue: / })
+  const replayed = await json(['executions', 'replay', id])
+  t.match(replayed, { replayed_from: id, status: 'pending' })
+  t.match(await cli(['executions', 'cancel', replayed.id]), { out: /is cancelled/ })
+  t.match(await cli(['executions', 'list', '--limit', '1']), { out: /1–1 of 2; go on with --offset 1\n$/ })
+})
+
+t.test('alerts are listed and acknowledged', async t => {
+  const { cli, json, pool, account } = await cliStage(t)
+  const cue = await json(['cues', 'create', 'job', '--cron', '@yearly', '--worker'])
+  await pool.query(
+    `insert into cue.alerts (id, account_id, cue_id, alert_type, severity, message, created_at)
+     values (gen_random_uuid(), $1, $2, 'missed_window', 'high', 'nothing came', now())`,
+    [account.id, cue.id]
+  )
+  const { alerts } = await json(['alerts', 'list', '--open'])
+  t.match(await cli(['alerts', 'list', '--cue', cue.id]), { out: /high +missed_window .* nothing came\n$/ })
+  t.match(await cli(['alerts', 'ack', alerts[0].id]), { out: /was acknowledged at 20/ })
+  t.match(await cli(['alerts', 'list', '--open']), { out: 'There are no such alerts.\n' })
+})
+
+t.test('account, usage, keys, workers and schedules are shown', async t => {
+  const { cli, json, account, baseUrl, post } = await cliStage(t)
+  t.match(await cli(['whoami']), { out: new RegExp(`^email +${account.email}\\n[\\s\\S]*service +${baseUrl}\\n`) })
+  t.match(await cli(['usage']), { out: /^plan +free\n[\s\S]*cues +0 +10 +10 +0\n/ })
+  t.match(await json(['usage']), { plan: 'free', executions: { limit: 300 } })
+  const { id, api_key } = await json(['keys', 'create', 'ci', '--scopes', 'read, worker'])
+  t.match(await cli(['keys', 'list']), { out: /ci +read,worker/ })
+  t.match(await cli(['cues', 'create', 'x', '--cron', '@daily', '--worker'], { env: { PGCUE_API_KEY: api_key } }), {
+    code: 2,
+    err: /scope/
+  })
+  t.match(await cli(['keys', 'revoke', id]), { out: /was revoked at/ })
+  await post('/v1/worker/heartbeat', { worker_id: 'w1', handlers: ['a', 'b'] })
+  t.match(await cli(['workers', 'list']), { out: /w1 +active .* a, b\n$/ })
+  t.match(await cli(['workers', 'delete', 'w1']), { out: 'w1 is removed\n' })
+  const preview = ['preview', '30 1 * * *', '--timezone', 'America/New_York', '--from', '2030-11-02T06:00:00Z', '--count', '1']
+  t.match(await cli(preview), { out: /At 01:30[\s\S]*2030-11-03T05:30:00Z +2030-11-03T01:30:00-04:00 +01:30 comes twice/ })
+  t.match(await json(['preview', '2100-01-01T00:00:00Z']), { schedule: { type: 'once' }, next: [{ at: '2100-01-01T00:00:00.000Z' }] })
+})
+
+t.test('the exit code tells what kind of failure it was, and --json the failure itself', async t => {
+  const { cli } = await cliStage(t)
+  t.match(await cli(['cues', 'create', 'x', '--cron', 'never', '--worker']), { code: 1, err: /^pgcue: schedule\.cron/ })
+  t.match(await cli(['cues', 'update', 'cue_000000000000', '--data', '{"nmae": 1}']), { code: 1, err: /nmae/ })
+  t.match(await cli(['whoami'], { env: { PGCUE_API_KEY: 'svc_sk_wrong' } }), { code: 2, err: /pgcue login/ })
+  t.match(await cli(['whoami'], { env: { PGCUE_API_KEY: '' } }), { code: 2, err: /There is no key for .*pgcue login/ })
+  t.match(await cli(['cues', 'get', 'cue_000000000000']), { code: 3 })
+  t.match(await cli(['alerts', 'ack', 'x']), { code: 3 })
+  const url = `http://127.0.0.1:${await freePort()}`
+  t.match(await cli(['whoami', '--base-url', url]), { code: 4, err: /cannot be reached: ECONNREFUSED\nIs it running there\?/ })
+  const { err } = await cli(['--json', 'cues', 'get', 'cue_000000000000'])
+  t.match(JSON.parse(err), { error: { code: 'cue_not_found', status: 404, message: /\w/ } })
+  t.match(JSON.parse((await cli(['cues', '--json'])).err), { error: { code: 'usage', status: 0 } })
+})
+
+t.test('there are colours on a terminal only, and nothing that others wrote drives it', async t => {
+  const { cli } = await cliStage(t)
+  await cli(['cues', 'create', 'a\x1b[2J日本', '--cron', '@daily', '--worker'])
+  t.notMatch((await cli(['cues', 'list'])).out, /\x1b/)
+  const { out } = await cli(['cues', 'list'], { tty: true })
+  t.match(out, /\x1b\[32mactive\x1b\[0m/)
+  t.notMatch(out, /\x1b\[2J/)
+  t.notMatch((await cli(['cues', 'list'], { tty: true, env: { NO_COLOR: '1' } })).out, /\x1b/)
+  const [title, row] = (await cli(['cues', 'list'])).out.split('\n')
+  t.equal(row!.indexOf('active'), title!.indexOf('STATUS') - 2, 'wide letters take two columns')
+})
+
+t.test('as a process it ends with the code, and quietly when nobody reads on', async t => {
+  const { env } = await cliStage(t)
+  const start = (args: string[]) =>
+    spawn('env', ['-u', 'NODE_OPTIONS', process.execPath, main, ...args], { env: { ...process.env, ...env } })
+  const code = (child: ReturnType<typeof start>) => new Promise(resolve => child.on('close', resolve))
+  t.equal(await code(start(['cues', 'get', 'cue_000000000000'])), 3)
+  const unread = start(['help'])
+  unread.stdout.destroy()
+  let stderr = ''
+  unread.stderr.on('data', chunk => {
+    stderr += chunk
+  })
+  t.equal(await code(unread), 0)
+  t.equal(stderr, '')
+})

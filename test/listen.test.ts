@@ -1,0 +1,138 @@
+import t, { type Test } from 'tap'
+import { createClient, verifyWebhook } from '../src/client/index.ts'
+import { freePort } from '../src/embedded-postgres.ts'
+import { cliStage } from './cli-stage.ts'
+import { eventually, receiver } from './setup.ts'
+
+const stage = async (t: Test) => {
+  const { cli, post, get, baseUrl, account, ...rest } = await cliStage(t)
+  const client = createClient({ baseUrl, apiKey: account.api_key })
+  const cue = async (task: string) => (await post('/v1/cues', { name: task, cron: '@yearly', worker: true, payload: { task, é: 1 } })).id
+  const fire = async (id: string) => (await post(`/v1/cues/${id}/fire`)).id as string
+  /** `pgcue listen` until it is stopped; gives its lines. */
+  const listen = (args: string[]) => {
+    const stop = new AbortController()
+    const ended = cli(['listen', '--json', ...args], { stopping: stop.signal })
+    t.teardown(() => {
+      stop.abort()
+      return ended
+    })
+    return async () => {
+      stop.abort()
+      return ended
+    }
+  }
+  const ended = (id: string) =>
+    eventually(async () => {
+      const execution = await get(`/v1/executions/${id}`)
+      return execution.outcome && execution
+    })
+  return { ...rest, cli, client, cue, fire, listen, ended, get, baseUrl }
+}
+
+t.test('an execution arrives at the local address as the webhook that it would be', async t => {
+  const { client, cue, fire, listen, ended, get } = await stage(t)
+  const local = await receiver(t, () => ({ body: 'thanks' }))
+  const cue_id = await cue('report')
+  const id = await fire(cue_id)
+  const stop = listen(['--forward-to', `${local.url}hook`])
+  t.match(await ended(id), { status: 'success', outcome: { success: true, result: 'HTTP 200: thanks' } })
+  const [request] = local.requests
+  t.match(request, {
+    method: 'POST',
+    path: '/hook',
+    body: '{"task": "report", "\\u00e9": 1}',
+    headers: { authorization: /^Bearer svc_sk_x_/ }
+  })
+  const { webhook_secret } = await client.secrets.webhook()
+  t.match(await verifyWebhook(request!.body, request!.headers, webhook_secret), { executionId: id, cueId: cue_id, attempt: 1 })
+  const { code, out } = await stop()
+  t.equal(code, 0)
+  t.match(JSON.parse(out), { execution_id: id, status: 200, success: true, reported: true })
+  t.match(await get('/v1/workers'), { total: 0 })
+})
+
+t.test('what the local address answers is the outcome', async t => {
+  const { cue, fire, listen, ended } = await stage(t)
+  const local = await receiver(t)
+  const id = await cue('report')
+  listen(['--forward-to', local.url, '--secret', 'whsec_00'])
+  for (const [answer, outcome] of [
+    [{ body: { success: false, error: 'no such report' } }, { success: false, error: 'no such report' }],
+    [{ body: { success: true, result: 'all good' } }, { success: true, result: 'all good' }],
+    [{ body: { success: 'yes' } }, { success: true, result: 'HTTP 200: {"success":"yes"}' }],
+    [
+      { status: 500, body: { success: true } },
+      { success: false, error: 'HTTP 500: {"success":true}' }
+    ],
+    [
+      { status: 302, headers: { location: '/' }, body: '' },
+      { success: false, error: 'HTTP 302' }
+    ]
+  ] as const) {
+    local.answer(answer)
+    t.match(await ended(await fire(id)), { outcome })
+  }
+})
+
+t.test('a handler that reports by itself is believed', async t => {
+  const { cue, fire, listen, ended, baseUrl } = await stage(t)
+  const local = await receiver(t, async ({ headers }) => {
+    const apiKey = headers.authorization!.slice('Bearer '.length)
+    await createClient({ baseUrl, apiKey }).executions.reportOutcome(String(headers['x-service-execution-id']), {
+      success: false,
+      error: 'own'
+    })
+    return {}
+  })
+  const id = await fire(await cue('report'))
+  const stop = listen(['--forward-to', local.url])
+  t.match(await ended(id), { outcome: { success: false, error: 'own' } })
+  t.match(JSON.parse((await stop()).out), { execution_id: id, reported: false })
+})
+
+t.test('where nobody listens locally the execution fails, and says so', async t => {
+  const { cue, fire, listen, ended } = await stage(t)
+  const url = `http://127.0.0.1:${await freePort()}/`
+  const id = await fire(await cue('report'))
+  listen(['--forward-to', url])
+  t.match(await ended(id), { status: 'failed', outcome: { error: `${url}: ECONNREFUSED` } })
+})
+
+t.test('an answer that does not come in time is a failure', async t => {
+  const { cue, fire, listen, ended } = await stage(t)
+  const local = await receiver(t, () => new Promise(() => {}))
+  const id = await fire(await cue('report'))
+  listen(['--forward-to', local.url, '--timeout', '1'])
+  t.match(await ended(id), { outcome: { error: /no answer within 1 s/ } })
+})
+
+t.test('only the executions that are asked for are taken', async t => {
+  const { cue, fire, listen, ended, get } = await stage(t)
+  const local = await receiver(t)
+  const [one, two, three] = [await cue('one'), await cue('two'), await cue('three')]
+  const left = await fire(one)
+  const byCue = await fire(two)
+  const byTask = await fire(three)
+  listen(['--forward-to', local.url, '--cue', two])
+  listen(['--forward-to', local.url, '--task', 'three'])
+  await Promise.all([ended(byCue), ended(byTask)])
+  t.match(await get(`/v1/executions/${left}`), { status: 'pending', attempts: 0 })
+})
+
+t.test('what is under way when it is stopped is given back', async t => {
+  const { cue, fire, listen, get } = await stage(t)
+  const local = await receiver(t, () => new Promise(() => {}))
+  const id = await fire(await cue('report'))
+  const stop = listen(['--forward-to', local.url])
+  await local.received()
+  t.match(await stop(), { code: 0 })
+  t.match(await get(`/v1/executions/${id}`), { status: 'pending', outcome: null })
+})
+
+t.test('a key that may not read the secret needs it given', async t => {
+  const { cli, client } = await stage(t)
+  const { api_key } = await client.keys.create({ label: 'worker', scopes: ['worker'] })
+  const env = { PGCUE_API_KEY: api_key }
+  t.match(await cli(['listen', '--forward-to', 'http://127.0.0.1:3000'], { env }), { code: 2, err: /PGCUE_WEBHOOK_SECRET/ })
+})
