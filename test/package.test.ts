@@ -1,0 +1,95 @@
+import { execFile } from 'node:child_process'
+import { cpSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { delimiter, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import t from 'tap'
+import { version } from '../src/config.ts'
+import { build } from './setup.ts'
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+/** Not the Node of node_modules: whoever installs the package has their own. */
+const path = (process.env.PATH ?? '')
+  .split(delimiter)
+  .filter(dir => !dir.includes('node_modules'))
+  .join(delimiter)
+
+type Ran = { code: number; stdout: string; stderr: string }
+const run = (command: string, args: string[], cwd: string, env: Record<string, string | undefined> = {}) =>
+  new Promise<Ran>(resolve => {
+    // tap has every Node that is started load its own code.
+    const own = ['-u', 'NODE_OPTIONS', command, ...args]
+    execFile('env', own, { cwd, env: { ...process.env, PATH: path, ...env } }, (error, stdout, stderr) =>
+      resolve({ code: error ? Number(error.code ?? 1) : 0, stdout, stderr })
+    )
+  })
+
+t.test('what npm packs is the client and the command line, and nothing of the service', async t => {
+  // Packing puts another package.json in place for a moment: in a copy, nobody sees it.
+  const dir = t.testdir({ copy: {}, project: { 'package.json': '{"name": "somebody", "version": "1.0.0", "type": "module"}' } })
+  const [copy, project] = [join(dir, 'copy'), join(dir, 'project')]
+  for (const name of ['package.json', 'tsconfig.json', 'README.md', 'LICENSE', 'src', 'scripts']) {
+    cpSync(join(root, name), join(copy, name), { recursive: true })
+  }
+  symlinkSync(join(root, 'node_modules'), join(copy, 'node_modules'))
+  const { scripts, dependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+  t.match(scripts, { prepack: /node scripts\/pack\.ts$/, postpack: 'node scripts/pack.ts --restore' })
+  const npm = (args: string[], cwd: string) => run('npm', [...args, '--ignore-scripts', '--no-audit', '--no-fund', '--offline'], cwd)
+
+  t.match(await run(process.execPath, ['scripts/pack.ts'], copy), { code: 0 })
+  t.match(await npm(['pack', copy, join(root, 'node_modules/yaml')], project), { code: 0 })
+  t.match(await run(process.execPath, ['scripts/pack.ts', '--restore'], copy), { code: 0 })
+  t.equal(readFileSync(join(copy, 'package.json'), 'utf8'), readFileSync(join(root, 'package.json'), 'utf8'), 'package.json is back')
+
+  const tarballs = readdirSync(project).filter(name => name.endsWith('.tgz'))
+  t.match(await npm(['install', ...tarballs.map(name => `./${name}`)], project), { code: 0 })
+  const installed = readdirSync(join(project, 'node_modules')).filter(name => !name.startsWith('.'))
+  t.same(installed, ['pgcue', 'yaml'])
+  const manifest = JSON.parse(readFileSync(join(project, 'node_modules/pgcue/package.json'), 'utf8'))
+  t.same(manifest.dependencies, { yaml: dependencies.yaml })
+  t.same(readdirSync(join(project, 'node_modules/pgcue')).sort(), ['LICENSE', 'README.md', 'dist', 'package.json'])
+
+  await t.test('the command runs on the Node that is there', async t => {
+    const { app, account, post } = await build(t)
+    const baseUrl = await app.listen({ host: '127.0.0.1', port: 0 })
+    const { id } = await post('/v1/cues', { name: 'report', cron: '@daily', worker: true })
+    const env = { PGCUE_BASE_URL: baseUrl, PGCUE_API_KEY: account.api_key, XDG_CONFIG_HOME: dir, XDG_STATE_HOME: dir }
+    const pgcue = (...args: string[]) => run(join(project, 'node_modules/.bin/pgcue'), args, project, env)
+    t.same(await pgcue('--version'), { code: 0, stdout: `${version}\n`, stderr: '' })
+    t.match(await pgcue('cues', 'list'), { code: 0, stdout: new RegExp(`${id} +report +active`) })
+    t.match(await pgcue('cues', 'get', 'cue_000000000000'), { code: 3, stderr: /no such cue/ })
+    t.match(await pgcue('worker', '--config', 'none.yaml'), { code: 2, stderr: /none\.yaml/ })
+    const script = `import { createClient, verifyWebhook } from 'pgcue/client'
+      const client = createClient({ baseUrl: process.env.PGCUE_BASE_URL, apiKey: process.env.PGCUE_API_KEY })
+      console.log((await client.cues.list()).cues[0].id, typeof verifyWebhook)`
+    t.match(await run('node', ['--input-type=module', '-e', script], project, env), { code: 0, stdout: `${id} function\n` })
+  })
+
+  await t.test('its types are those of the schemas', async t => {
+    const source = readFileSync(join(root, 'src/client/types.ts'), 'utf8')
+    const names = [...source.matchAll(/^export type (\w+)/gm)].map(([, name]) => name)
+    const same = 'type Fits<A, B> = [A] extends [B] ? true : false; type Same<A, B> = Fits<A, B> & Fits<B, A>'
+    // An answer's schedule has cron or at; a schema can only say that it may have both.
+    const wider = ['Cue', 'CueDetail', 'Cues', 'Preview']
+    const lines = names.map(
+      name => `export const is${name}: ${wider.includes(name!) ? 'Fits' : 'Same'}<Ours.${name}, Packed.${name}> = true`
+    )
+    const check = `import type * as Packed from 'pgcue/client'\nimport type * as Ours from '${join(copy, 'src/client/index.ts')}'\n${same}\n`
+    writeFileSync(join(project, 'check.ts'), check + lines.join('\n'))
+    writeFileSync(
+      join(project, 'use.ts'),
+      `import { createClient } from 'pgcue/client'
+      const client = createClient({ baseUrl: 'http://localhost:8080' })
+      export const created = client.cues.create({ name: 'report', cron: '@daily', worker: true }).then(cue => cue.next_run?.length)
+      // @ts-expect-error: there is no such status
+      export const updated = client.cues.update('cue_1', { status: 'gone' })\n`
+    )
+    const compile = (file: string, ...options: string[]) => {
+      const strict = ['--noEmit', '--strict', '--module', 'nodenext', '--target', 'esnext', '--ignoreConfig', '--types', 'node']
+      const args = [...strict, '--typeRoots', join(root, 'node_modules/@types'), ...options, join(project, file)]
+      return run(process.execPath, [join(root, 'node_modules/.bin/tsc'), ...args], project)
+    }
+    t.ok(names.length > 30)
+    t.match(await compile('check.ts', '--allowImportingTsExtensions', '--skipLibCheck'), { code: 0, stdout: '' })
+    t.match(await compile('use.ts'), { code: 0, stdout: '' }, 'and whole by themselves')
+  })
+})
