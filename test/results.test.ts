@@ -136,6 +136,7 @@ const leasesOf = (t: Test, extend: () => Promise<void> = async () => {}) => {
     flights: { extend } as never,
     now: () => 5000,
     connectedAt: () => clock.connectedAt,
+    metrics: { attemptEnded: () => {} },
     log: { warn: () => {} } as never
   })
   /** Lets seconds pass, and tells after how many recovery was due; -1 when it was not. */

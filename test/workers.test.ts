@@ -1,144 +1,223 @@
-import type { Test } from 'tap'
+/** Claims as workers see them: what may be claimed, by whom it is held and for how long, and how it comes free again. */
+import { randomUUID } from 'node:crypto'
 import t from 'tap'
-import { build } from './setup.ts'
+import { serviceAt } from './service.ts'
+import { error } from './setup.ts'
 
-const start = '2030-01-01T09:00:00Z'
-
-/** A service at a fixed time with a worker cue, and what a worker does with it. */
-const serve = async (t: Test, columns: object = {}) => {
-  const service = await build(t, start)
-  const { post } = service
-  const cue = await post('/v1/cues', {
-    name: 'job',
-    cron: '@hourly',
-    worker: true,
-    payload: { task: 'go', n: 12345678901234567890n.toString() },
-    ...columns
-  })
-  const fire = async (id = cue.id) => (await post(`/v1/cues/${id}/fire`)).id as string
-  return { ...service, cue, fire }
-}
+const serve = serviceAt('2030-01-15T09:00:00Z')
+const callback = { url: 'http://127.0.0.1/hook' }
 
 t.test('a worker lists, claims, beats and reports', async t => {
-  const { get, post, fire, cue } = await serve(t)
-  const id = await fire()
-  t.match(await get('/v1/executions/claimable'), {
-    executions: [
-      {
-        id,
-        execution_id: id,
-        cue_id: cue.id,
-        cue_name: 'job',
-        task: 'go',
-        scheduled_for: '2030-01-01T09:00:00.000Z',
-        attempt: 1,
-        payload: { task: 'go' }
-      }
-    ]
-  })
-  const claim = await post(`/v1/executions/${id}/claim`, { worker_id: 'w1' })
-  t.match(claim, {
-    claimed: true,
+  const { get, post, cue, fire } = await serve()
+  const cue_id = await cue({ payload: { task: 'go', n: 1.0 } })
+  const id = await fire(cue_id)
+  const item = {
     execution_id: id,
-    cue_id: cue.id,
+    cue_id,
     cue_name: 'job',
     task: 'go',
-    lease_seconds: 900,
-    lease_expires_at: '2030-01-01T09:15:00.000Z',
-    claim_token: /^[0-9a-f-]{36}$/,
-    execution_token: /^svc_sk_x_/,
-    attempt: 1
-  })
-  t.same((await get('/v1/executions/claimable')).executions, [])
-  t.match(await post(`/v1/executions/${id}/heartbeat`, undefined, { 'x-worker-id': 'w1' }), {
+    scheduled_for: '2030-01-15T09:00:00.000Z',
+    attempt: 1,
+    payload: { task: 'go', n: 1 }
+  }
+  t.strictSame(await get('/v1/executions/claimable'), { executions: [{ id, ...item }] })
+  const { claim_token, execution_token, ...claim } = await post(`/v1/executions/${id}/claim`, { worker_id: 'w1' })
+  t.strictSame(claim, { claimed: true, ...item, lease_seconds: 900, lease_expires_at: '2030-01-15T09:15:00.000Z' })
+  t.match([claim_token, execution_token], [/^[0-9a-f-]{36}$/, /^svc_sk_x_/])
+  t.strictSame(await get('/v1/executions/claimable'), { executions: [] })
+  t.strictSame(await post(`/v1/executions/${id}/heartbeat`, undefined, { 'x-worker-id': 'w1' }), {
     acknowledged: true,
-    lease_extended_until: '2030-01-01T09:15:00.000Z'
+    lease_extended_until: '2030-01-15T09:15:00.000Z'
   })
-  t.match(await post(`/v1/executions/${id}/outcome`, { success: true, result: 'done', metadata: { n: 1 } }), {
-    execution_id: id,
-    outcome: { success: true, result: 'done', metadata: { n: 1 }, recorded_at: '2030-01-01T09:00:00.000Z' },
-    outcome_state: 'reported_success',
-    outcome_recorded: true
-  })
+  t.match(await post(`/v1/executions/${id}/outcome`, { success: true, result: 'done' }), { outcome_recorded: true })
   t.match(await get(`/v1/executions/${id}`), {
     status: 'success',
-    outcome: { success: true, result: 'done' },
+    attempts: 1,
     claimed_by_worker: 'w1',
+    lease_expires_at: null,
     attempt_log: [{ attempt: 1, result: 'success', worker_id: 'w1' }]
   })
 })
 
-t.test('a worker that lost its lease cannot report over the new holder', async t => {
-  const { post, fire, clock, fn } = await serve(t)
-  const id = await fire()
-  const first = await post(`/v1/executions/${id}/claim`, { worker_id: 'w1' })
-  clock.advance('16 minutes')
+t.test('what cannot be claimed was claimed already, whatever it is', async t => {
+  const { call, post, del, cue, fire, claim, clock, fn, other } = await serve()
+  const { calls } = await other()
+  const claimed = await fire(await cue())
+  await claim(claimed)
+  const done = await fire(await cue())
+  await claim(done)
+  await post(`/v1/executions/${done}/outcome`, { success: true })
+  const cancelled = await fire(await cue())
+  await post(`/v1/executions/${cancelled}/cancel`)
+  const orphan = await cue()
+  const ofDeleted = await fire(orphan)
+  await del(`/v1/cues/${orphan}`)
+  const unclaimable = {
+    'of nobody': randomUUID(),
+    'no id at all': 'x',
+    'an id and more': `${randomUUID()}0`,
+    "another account's": await fire(await cue({}, calls), {}, calls),
+    claimed,
+    ended: done,
+    cancelled,
+    'of a deleted cue': ofDeleted,
+    deferred: await fire(await cue(), { send_at: '2030-01-15T09:00:00.001Z' }),
+    "a callback's": await fire(await cue({ callback }))
+  }
+  for (const [what, id] of Object.entries(unclaimable)) {
+    t.match(await call('POST', `/v1/executions/${id}/claim`, { worker_id: 'w2' }), error('already_claimed', 409), what)
+  }
+  clock.advance('1 millisecond')
+  t.match(await call('POST', `/v1/executions/${unclaimable.deferred}/claim`), { status: 200 }, 'the deferred one when it is time')
+  const late = await fire(await cue())
+  clock.advance('15 minutes')
+  await fn.missUnclaimed({})
+  t.match(await call('POST', `/v1/executions/${late}/claim`), error('already_claimed', 409), 'a missed one')
+})
+
+t.test('a claim needs no body, and takes an id in any case', async t => {
+  const { call, cue, fire, execution } = await serve()
+  const id = await fire(await cue())
+  t.match(await call('POST', `/v1/executions/${id.toUpperCase()}/claim`), { status: 200, body: { execution_id: id } })
+  t.match(await execution(id), { claimed_by_worker: 'anonymous-worker' })
+})
+
+t.test('an execution that is claimed has one holder, whose lease lasts 15 minutes from its last sign of life', async t => {
+  const { cue, fire, claim, post, clock, execution, fn } = await serve()
+  const id = await fire(await cue())
+  await claim(id)
+  clock.advance('10 minutes')
+  t.match(await post(`/v1/executions/${id}/heartbeat`, undefined, { 'x-worker-id': 'w1' }), {
+    lease_extended_until: '2030-01-15T09:25:00.000Z'
+  })
+  t.match(await execution(id), { lease_expires_at: new Date('2030-01-15T09:25:00Z'), last_heartbeat_at: new Date('2030-01-15T09:10:00Z') })
+  clock.set('2030-01-15T09:24:59.999Z')
+  t.equal(await fn.recoverLeases({}), 0)
+  clock.set('2030-01-15T09:25:00Z')
   t.equal(await fn.recoverLeases({}), 1)
-  const second = await post(`/v1/executions/${id}/claim`, { worker_id: 'w2' })
-  t.equal(second.attempt, 2)
-  t.match(await post(`/v1/executions/${id}/outcome`, { success: true }, { 'x-claim-token': first.claim_token }), {
-    error: { code: 'claim_lost' }
-  })
-  t.match(await post(`/v1/executions/${id}/outcome`, { success: true }, { 'x-claim-token': second.claim_token }), {
-    outcome_recorded: true
-  })
 })
 
 t.test('a lease that is over lasts while its worker is heard of', async t => {
-  const { post, fire, clock, fn } = await serve(t)
-  const id = await fire()
-  await post(`/v1/executions/${id}/claim`, { worker_id: 'w1' })
+  const { post, cue, fire, claim, clock, fn, execution } = await serve()
+  const id = await fire(await cue())
+  await claim(id)
   clock.advance('16 minutes')
   await post('/v1/worker/heartbeat', { worker_id: 'w1', handlers: ['go'] })
   t.equal(await fn.recoverLeases({}), 0)
-  clock.advance('2 minutes')
+  t.match(await execution(id), { lease_expires_at: new Date('2030-01-15T09:19:00Z') }, 'it is looked at again then')
+  clock.set('2030-01-15T09:18:59.999Z')
   t.equal(await fn.recoverLeases({}), 0)
-  clock.advance('61 seconds')
+  clock.set('2030-01-15T09:19:00Z')
   t.equal(await fn.recoverLeases({}), 1)
+  t.match(await execution(id), { status: 'pending' })
 })
 
-t.test('a waiting request is answered as soon as something is claimable', async t => {
-  const { post, as, account } = await (async () => build(t))()
-  const cue = await post('/v1/cues', { name: 'job', cron: '@hourly', worker: true, payload: { task: 'go' } })
-  const waiting = as(account).post('/v1/executions/claim', { worker_id: 'w', wait: 30 })
-  const idle = as(account).call('POST', '/v1/executions/claim', { worker_id: 'w', task: 'other', wait: 1 })
-  await post(`/v1/cues/${cue.id}/fire`)
-  t.match(await waiting, { claimed: true, cue_id: cue.id })
-  t.match(await idle, { status: 409, body: { error: { code: 'nothing_claimable' } } })
-})
-
-t.test('a backlog of one task hides no other', async t => {
-  const { post, get, pool, fire, cue } = await serve(t)
-  const { id: other } = await post('/v1/cues', { name: 'rare', cron: '@hourly', worker: true, payload: { task: 'rare' } })
-  await fire()
-  await pool.query(
-    `insert into cue.executions (id, account_id, cue_id, transport, status, triggered_by, scheduled_for, payload, task, claimable_at, claim_deadline_at, created_at, updated_at)
-     select cue.uuid_v7(created_at), account_id, cue_id, transport, status, triggered_by, scheduled_for, payload, task, claimable_at, claim_deadline_at, created_at, updated_at
-       from cue.executions cross join generate_series(1, 2000) where cue_id = $1`,
-    [cue.id]
-  )
-  const rare = await fire(other)
-  const { executions } = await get('/v1/executions/claimable?limit=5')
-  t.ok(
-    executions.some((e: { id: string }) => e.id === rare),
-    'it is listed'
-  )
-  const { executions: claims } = await post('/v1/executions/claim', { limit: 4 })
-  t.ok(
-    claims.some((e: { execution_id: string }) => e.execution_id === rare),
-    'it is claimed'
-  )
-})
-
-t.test('unclaimed executions are missed, released ones wait again', async t => {
-  const { post, get, fire, clock, fn } = await serve(t)
-  const id = await fire()
-  const { claim_token } = await post(`/v1/executions/${id}/claim`)
-  t.match(await post(`/v1/executions/${id}/release`, undefined, { 'x-claim-token': claim_token }), { released: true, status: 'pending' })
-  t.match(await post(`/v1/executions/${id}/release`, undefined, { 'x-claim-token': claim_token }), {
-    error: { code: 'execution_not_claiming' }
-  })
+t.test('what a silent worker held waits again, and tells of it', async t => {
+  const { get, cue, fire, claim, clock, fn } = await serve()
+  const id = await fire(await cue())
+  await claim(id)
   clock.advance('15 minutes')
-  t.equal(await fn.missUnclaimed({}), 1)
-  t.match(await get(`/v1/executions/${id}`), { status: 'missed' })
+  await fn.recoverLeases({})
+  t.match(await get(`/v1/executions/${id}`), {
+    status: 'pending',
+    attempts: 1,
+    claimed_by_worker: null,
+    claimed_at: null,
+    lease_expires_at: null,
+    last_heartbeat_at: null,
+    error_message: 'its worker went silent',
+    attempt_log: [
+      {
+        attempt: 1,
+        result: 'lost',
+        worker_id: 'w1',
+        started_at: '2030-01-15T09:00:00.000Z',
+        finished_at: '2030-01-15T09:15:00.000Z',
+        duration_ms: 900_000,
+        error: 'its worker went silent'
+      }
+    ]
+  })
+  t.match(await get('/v1/executions/claimable'), { executions: [{ id, attempt: 2 }] })
+  t.match(await claim(id, 'w2'), { claimed: true, attempt: 2 })
+})
+
+t.test('after as many claims as the cue has attempts, it is missed', async t => {
+  const { get, cue, fire, claim, clock, fn, jobs, run } = await serve()
+  const cue_id = await cue({ retry: { max_attempts: 2 } })
+  const id = await fire(cue_id)
+  for (let n = 1; n <= 2; n++) {
+    await claim(id, `w${n}`)
+    clock.advance('15 minutes')
+    t.equal(await fn.recoverLeases({}), 1)
+  }
+  t.match(await get(`/v1/executions/${id}`), {
+    status: 'missed',
+    attempts: 2,
+    claimed_by_worker: 'w2',
+    error_message: 'given up after 2 claims that nobody reported on',
+    attempt_log: [{ result: 'lost' }, { result: 'lost' }]
+  })
+  t.match(await run(cue_id), { failed_deliveries: 1 })
+  t.match(await jobs('mails'), [{ data: { kind: 'registered' } }, { data: { kind: 'cue_failed', execution_id: id } }])
+})
+
+t.test('a worker that lost its lease cannot beat, report or add over the new holder', async t => {
+  const { call, cue, fire, claim, clock, fn, execution } = await serve()
+  const id = await fire(await cue())
+  const first = await claim(id, 'w')
+  clock.advance('15 minutes')
+  await fn.recoverLeases({})
+  const stale = { 'x-claim-token': first.claim_token }
+  t.match(await call('POST', `/v1/executions/${id}/heartbeat`, undefined, stale), error('claim_lost', 409), 'not while it waits either')
+  const second = await claim(id, 'w')
+  const before = await execution(id)
+  const path = `/v1/executions/${id}`
+  for (const headers of [stale, { 'x-claim-token': 'no token' }]) {
+    t.match(await call('POST', `${path}/heartbeat`, undefined, { ...headers, 'x-worker-id': 'w' }), error('claim_lost', 409))
+    t.match(await call('POST', `${path}/release`, undefined, headers), error('claim_lost', 409))
+    t.match(await call('POST', `${path}/outcome`, { success: true }, headers), error('claim_lost', 409))
+    t.match(await call('PATCH', `${path}/evidence`, { external_id: 'x' }, headers), error('claim_lost', 409))
+  }
+  t.strictSame(await execution(id), before)
+  const current = { 'x-claim-token': second.claim_token }
+  t.match(await call('POST', `${path}/outcome`, { success: true }, current), { status: 200 })
+  t.match(await call('PATCH', `${path}/evidence`, { external_id: 'x' }, stale), error('claim_lost', 409))
+  t.match(await call('PATCH', `${path}/evidence`, { external_id: 'x' }, current), { body: { evidence_updated: true } })
+})
+
+t.test('a heartbeat says who beats', async t => {
+  const { call, as, cue, fire, claim, other } = await serve()
+  const id = await fire(await cue())
+  const beat = (headers = {}, path = id, by: { call: typeof call } = { call }) =>
+    by.call('POST', `/v1/executions/${path}/heartbeat`, undefined, headers)
+  t.match(await beat({ 'x-worker-id': 'w1' }), error('execution_not_claiming', 409), 'nobody has claimed it')
+  const { claim_token, execution_token } = await claim(id)
+  const token = as({ id: '', email: '', api_key: execution_token })
+  t.match(await beat(), { status: 422, body: { detail: [{ type: 'missing', loc: ['header', 'X-Worker-Id'] }] } })
+  t.match(await beat({ 'x-worker-id': 'w2' }), error('not_execution_owner', 403))
+  t.match(await beat({ 'x-worker-id': 'w2', 'x-claim-token': claim_token }), error('not_execution_owner', 403))
+  t.match(await beat({ 'x-worker-id': 'w2' }, id, token), error('not_execution_owner', 403))
+  t.match(await beat({ 'x-worker-id': 'w1' }), { status: 200 })
+  t.match(await beat({ 'x-claim-token': claim_token }), { status: 200 })
+  t.match(await beat({}, id, token), { status: 200 })
+  t.match(await beat({ 'x-worker-id': 'w1' }, id, (await other()).calls), error('execution_not_found', 404))
+  for (const unknown of [randomUUID(), 'x']) t.match(await beat({ 'x-worker-id': 'w1' }, unknown), error('execution_not_found', 404))
+  const ofCallback = await fire(await cue({ callback }))
+  for (const headers of [{ 'x-worker-id': 'w1' }, { 'x-claim-token': claim_token }]) {
+    t.match(await beat(headers, ofCallback), error('execution_not_claiming', 409))
+  }
+  await call('POST', `/v1/executions/${id}/outcome`, { success: true })
+  t.match(await beat({ 'x-worker-id': 'w1' }), error('execution_not_claiming', 409))
+})
+
+t.test('a heartbeat on an execution is a sign of life of its worker', async t => {
+  const { post, get, cue, fire, claim, clock } = await serve()
+  await post('/v1/worker/heartbeat', { worker_id: 'w1', handlers: [] })
+  const id = await fire(await cue())
+  await claim(id)
+  clock.advance('3 minutes')
+  t.match(await get('/v1/workers'), { workers: [{ heartbeat_status: 'stale' }] })
+  await post(`/v1/executions/${id}/heartbeat`, undefined, { 'x-worker-id': 'w1' })
+  t.match(await get('/v1/workers'), { workers: [{ heartbeat_status: 'active', seconds_since_heartbeat: 0 }] })
 })

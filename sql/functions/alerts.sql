@@ -33,22 +33,28 @@ declare
 begin
   update cue.cue_runs
      set failed_deliveries = failed_deliveries + (not p_of_outcome)::int, failed_outcomes = failed_outcomes + p_of_outcome::int,
-         failing_since = case when failed_deliveries = 0 and failed_outcomes = 0 then p_now else coalesce(failing_since, p_now) end
+         deliveries_failing_since = case when p_of_outcome or failed_deliveries > 0 then deliveries_failing_since else p_now end,
+         outcomes_failing_since = case when p_of_outcome and failed_outcomes = 0 then p_now else outcomes_failing_since end
    where cue_id = c.id returning * into r;
   v_count := greatest(r.failed_deliveries, r.failed_outcomes);
   if v_count >= coalesce(c.alert_consecutive_failures, 3) then
     perform cue.raise_alert(c, 'consecutive_failure', 'high', format('%s failed %s times in a row', c.name, v_count),
-      jsonb_build_object('failure_count', v_count, 'first_failure_at', cue.iso(r.failing_since)), e.id, p_now);
+      jsonb_build_object('failure_count', v_count, 'first_failure_at', cue.iso(
+        case when r.failed_deliveries = v_count then r.deliveries_failing_since else r.outcomes_failing_since end)), e.id, p_now);
   end if;
 end $$;
 comment on function cue.count_failure is 'Counts a failure, and raises an alert after enough of them in a row.';
 
--- What a report means for the row of failures: a success ends the row of outcomes, a failure counts.
+-- What a report means for the failures in a row: a success ends those of outcomes, a failure is one more. A worker's success is a delivery,
+-- too.
 create or replace function cue.count_outcome(e cue.executions, c cue.cues, p_now timestamptz default now()) returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
+  perform cue.count_results(c.account_id, 1, e.outcome_success::int, (not e.outcome_success)::int, p_now);
   if e.outcome_success then
-    update cue.cue_runs set failed_outcomes = 0 where cue_id = c.id and failed_outcomes > 0;
+    update cue.cue_runs
+       set failed_outcomes = 0, failed_deliveries = case e.transport when 'worker' then 0 else failed_deliveries end
+     where cue_id = c.id and (failed_outcomes > 0 or failed_deliveries > 0 and e.transport = 'worker');
   elsif e.outcome_success is false then
     perform cue.count_failure(e, c, true, p_now);
   end if;
@@ -68,18 +74,32 @@ begin
 end $$;
 comment on function cue.acknowledge_alert is 'Acknowledges an alert; the first time counts.';
 
--- Cues whose window for a success has passed, with what computing the next one takes, and the last success since it opened. A window is
--- N slots and 15 seconds; the slots are the schedule's own, so a day of 25 hours is no miss.
+-- When an execution last succeeded, among the newest ones of a cue.
+create or replace function cue.last_success(p_cue_id text, p_among int, p_now timestamptz default now()) returns timestamptz
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off
+  set plan_cache_mode = force_generic_plan as $$
+declare
+  v_until uuid := cue.uuid_v7_floor(p_now + interval '1 day');
+begin
+  return (
+    select max(n.ended_at) from (
+      select e.ended_at, e.status, e.outcome_success from cue.executions e
+       where e.cue_id = p_cue_id and e.id < v_until order by e.id desc limit p_among) n
+     where n.status = 'success' and n.outcome_success is distinct from false);
+end $$;
+comment on function cue.last_success is 'When the latest success among a cue''s newest executions was.';
+
+-- Cues whose window for a success has passed, with what computing the next one takes, and the last success, looked for among as many
+-- executions as a window may hold. A window is N slots and 15 seconds; the slots are the schedule's own, so a day of 25 hours is no miss.
 create or replace function cue.passed_windows(p_limit int default 200, p_now timestamptz default now()) returns table (
   cue_id text, version int, success_due_at timestamptz, cron text, timezone text, slots int, last_success_at timestamptz
 )
-language plpgsql stable security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off
+  set plan_cache_mode = force_generic_plan as $$
 begin
   return query
   select r.cue_id, r.version, r.success_due_at, c.cron, c.timezone, coalesce(c.alert_missed_window_multiplier, 2),
-         (select e.ended_at from cue.executions e
-           where e.cue_id = r.cue_id and e.status = 'success' and e.outcome_success is distinct from false
-           order by e.id desc limit 1)
+         coalesce(cue.last_success(r.cue_id, 20, p_now), cue.last_success(r.cue_id, 1000, p_now))
     from cue.cue_runs r join cue.cues c on c.id = r.cue_id
    where r.success_due_at <= p_now and c.schedule_type = 'recurring'
    order by r.success_due_at limit p_limit;
@@ -114,15 +134,22 @@ begin
 end $$;
 comment on function cue.move_windows is 'Moves the windows for successes on, and raises alerts for silence.';
 
--- What an alert's webhook sends, and the secrets that sign it. Nothing when the alert, its cue or the address is gone.
+-- What an alert's webhook sends, and the secrets that sign it: the first alert makes one. Nothing when the alert, its cue or the address is
+-- gone.
 create or replace function cue.alert_notice(p_alert_id uuid, p_now timestamptz default now()) returns table (
   url text, secrets text[], alert_id uuid, alert_type cue.alert_type, severity cue.alert_severity, message text, cue_id text,
   execution_id uuid, created_at timestamptz, metadata jsonb
 )
-language sql stable security definer set search_path = pg_catalog, pg_temp as $$
-  select a.alert_webhook_url, cue.alert_signing_secrets(a, p_now), l.id, l.alert_type, l.severity, l.message, l.cue_id, l.execution_id, l.created_at,
-         l.metadata
-    from cue.alerts l join cue.accounts a on a.id = l.account_id join cue.cues c on c.id = l.cue_id
-   where l.id = p_alert_id and a.alert_webhook_url is not null and c.deleted_at is null
-$$;
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  l cue.alerts;
+  a cue.accounts;
+begin
+  select x.* into l from cue.alerts x join cue.cues c on c.id = x.cue_id where x.id = p_alert_id and c.deleted_at is null;
+  select * into a from cue.accounts where id = l.account_id and alert_webhook_url is not null;
+  if a.id is null then return; end if;
+  a.alert_webhook_secret := cue.alert_webhook_secret(a.id, 'service', null, p_now);
+  return query select a.alert_webhook_url, cue.alert_signing_secrets(a, p_now), l.id, l.alert_type, l.severity, l.message, l.cue_id,
+                      l.execution_id, l.created_at, l.metadata;
+end $$;
 comment on function cue.alert_notice is 'What an alert''s webhook tells.';

@@ -56,6 +56,13 @@ begin
 end $$;
 comment on function cue.report_outcome is 'Records a handler''s report, once.';
 
+-- Blanks outside of strings are not counted: a client sends none.
+create or replace function cue.json_bytes(p_json jsonb) returns int
+language sql immutable as $$
+  select octet_length(p_json::text) - regexp_count(regexp_replace(p_json::text, '"(\\.|[^"\\])*"', '', 'g'), ' ')
+$$;
+comment on function cue.json_bytes is 'The size of JSON as it is sent.';
+
 -- Adds evidence to a report: what is null stays, metadata and artifacts grow. Judges again, upwards only. QU002, QU016, QU021 no report yet,
 -- QU022 metadata over 10 KB. Returns the state, and whether anything was added.
 create or replace function cue.attach_evidence(
@@ -92,7 +99,7 @@ begin
   e.artifacts := case when p_artifacts is null then e.artifacts else coalesce(e.artifacts, '[]') || coalesce((
     select jsonb_agg(a.value order by a.place) from jsonb_array_elements(p_artifacts) with ordinality as a (value, place)
      where not exists (select from jsonb_array_elements(e.artifacts) as k (value) where k.value = a.value)), '[]') end;
-  if p_metadata is not null and old.metadata is not null and octet_length(e.metadata::text) > 10240 then
+  if p_metadata is not null and old.metadata is not null and cue.json_bytes(e.metadata) > 10240 then
     raise exception 'metadata would be over 10 KB with what is there' using errcode = 'QU022';
   end if;
   select * into c from cue.cues where id = e.cue_id;

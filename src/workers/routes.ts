@@ -1,7 +1,7 @@
 /** Workers: what they may claim, claims, their leases, and the registry. */
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { Type } from 'typebox'
+import { type Static, Type } from 'typebox'
 import { Json } from '../deliveries/canonical-json.ts'
 import { deriveKey, executionToken } from '../deliveries/signature.ts'
 import { ApiError, invalid } from '../errors.ts'
@@ -82,13 +82,14 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     },
     async (request, reply) => {
       const { worker_id = anonymous, task, tasks, wait = 0, limit } = request.body ?? {}
-      if (task && tasks) throw new ApiError('validation_error', 'Give task or tasks, not both.', { status: 422 })
+      if (task && tasks) throw invalid([{ type: 'value_error', loc: ['body', 'tasks'], msg: 'Give task or tasks, not both', input: tasks }])
       const { account_id } = request.caller
       const wanted = tasks ?? (task ? [task] : undefined)
       const ask = () => app.fn.claimExecutions({ account_id, worker_id, tasks: wanted, limit: limit ?? 1 })
       const gone = goneSignal(reply)
       const claims = await waiting.until({ account_id, waitMs: wait * 1000, gone, ask })
       if (gone.aborted) await giveBack(account_id, claims)
+      else gone.addEventListener('abort', () => giveBack(account_id, claims))
       if (claims.length === 0) throw new ApiError('nothing_claimable', 'Nothing is claimable now. Wait for it with wait, up to 30 seconds.')
       return limit === undefined ? shown(claims[0]!) : { executions: claims.map(shown) }
     }
@@ -96,7 +97,10 @@ const routes: FastifyPluginAsyncTypebox = async app => {
 
   /** Nobody heard of these claims: they need not wait for their lease. */
   const giveBack = async (account_id: string, claims: Claim[]) => {
-    for (const { execution_id, claim_token } of claims) await app.fn.releaseExecution({ account_id, execution_id, claim_token })
+    const releases = claims.map(({ execution_id, claim_token }) => app.fn.releaseExecution({ account_id, execution_id, claim_token }))
+    for (const release of await Promise.allSettled(releases)) {
+      if (release.status === 'rejected') app.log.warn({ err: release.reason }, 'a claim that nobody heard of waits for its lease')
+    }
   }
 
   app.post(
@@ -125,7 +129,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
   app.post(
     '/v1/executions/:execution_id/release',
     {
-      config: { scope: 'worker', executionToken: true },
+      config: { scope: 'worker' },
       schema: {
         tags,
         summary: 'Give a claim back',
@@ -171,8 +175,8 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         .orderBy('last_heartbeat', 'desc')
         .orderBy('worker_id')
         .execute()
-      const workers = rows.map(row => withStatus(row as { last_heartbeat: Date } & typeof row, app.now()))
-      return { workers, total: workers.length } as never
+      const workers = rows.map(row => withStatus(row as Registered, app.now()))
+      return { workers, total: workers.length }
     }
   )
 
@@ -189,17 +193,22 @@ const routes: FastifyPluginAsyncTypebox = async app => {
   )
 }
 
-const withStatus = <T extends { last_heartbeat: Date }>(worker: T, now: Date) => {
+type Worker = Static<typeof schemas.Workers>['workers'][number]
+type Registered = Pick<Worker, 'worker_id' | 'last_heartbeat' | 'handlers' | 'registered_since'>
+
+const withStatus = (worker: Registered, now: Date): Worker => {
   const seconds = Math.max(0, Math.floor((now.getTime() - worker.last_heartbeat.getTime()) / 1000))
   return { ...worker, seconds_since_heartbeat: seconds, heartbeat_status: seconds < 180 ? 'active' : seconds < 900 ? 'stale' : 'dead' }
 }
 
 const isOwnToken = (request: FastifyRequest) => request.caller.actor.startsWith('execution:')
 
-/** Aborted when the client has gone before its answer. */
+/** Aborted when the client has gone before its answer was on its way. */
 const goneSignal = (reply: FastifyReply): AbortSignal => {
   const gone = new AbortController()
-  reply.raw.once('close', () => reply.raw.writableFinished || gone.abort())
+  const abort = () => gone.abort()
+  reply.raw.once('close', abort)
+  reply.raw.once('finish', () => reply.raw.off('close', abort))
   return gone.signal
 }
 

@@ -14,6 +14,8 @@ type Options = {
   log: FastifyBaseLogger
   /** Whoever waits is answered when the service begins to stop. */
   closing: AbortSignal
+  /** Notifications may be lost; this is how often is asked without one. */
+  pollMs?: number
 }
 
 type Ask<T> = {
@@ -24,45 +26,56 @@ type Ask<T> = {
   ask: () => Promise<T[]>
 }
 
-/** Notifications may be lost; this is how often is asked without one. */
-const pollMs = 5000
+/** Nobody waits longer. */
+const longestMs = 30_000
 
-export const createWaiting = ({ config, fn, now, log, closing }: Options) => {
-  const sleepers = new Map<string, Set<() => void>>()
+type Sleeper = { wake: () => void }
+
+export const createWaiting = ({ config, fn, now, log, closing, pollMs = 5000 }: Options) => {
+  const sleepers = new Map<string, Set<Sleeper>>()
   let listener: Promise<Listener | undefined> | undefined
 
   const wake = (account_id: string) => {
-    for (const one of [...(sleepers.get(account_id) ?? [])]) one()
+    for (const sleeper of [...(sleepers.get(account_id) ?? [])]) sleeper.wake()
   }
+  const wakeAll = () => {
+    for (const account_id of [...sleepers.keys()]) wake(account_id)
+  }
+  closing.addEventListener('abort', wakeAll)
+
   const listen = () =>
     createListener(config, {
       channels: ['cue_claimable'],
       onNotification: (_channel, payload) => {
         const [account_id = '', at = ''] = payload.split(' ')
-        const wait = Number(at) - now().getTime()
-        if (wait <= 0) wake(account_id)
-        else if (sleepers.has(account_id)) setTimeout(wake, wait, account_id).unref()
+        if (!sleepers.has(account_id)) return
+        const ms = Number(at) - now().getTime()
+        if (ms <= 0) wake(account_id)
+        else if (ms < longestMs) setTimeout(wake, ms, account_id).unref()
       },
-      onConnected: () => {
-        for (const account_id of sleepers.keys()) wake(account_id)
-      }
+      onConnected: wakeAll
     }).catch(error => {
       log.warn({ err: error }, 'no notifications for waiting requests')
       listener = undefined
       return undefined
     })
 
-  const sleep = (account_id: string, ms: number, signals: AbortSignal[]) => {
-    const { promise, resolve } = Promise.withResolvers<void>()
+  /** One request that sleeps now and then. A wake that comes between two sleeps ends the next one at once. */
+  const register = (account_id: string) => {
+    let woken = Promise.withResolvers<void>()
+    const sleeper: Sleeper = { wake: () => woken.resolve() }
     const own = sleepers.get(account_id) ?? new Set()
-    sleepers.set(account_id, own.add(resolve))
-    const timer = setTimeout(resolve, ms)
-    for (const signal of signals) signal.addEventListener('abort', () => resolve(), { once: true })
+    sleepers.set(account_id, own.add(sleeper))
     return {
-      woken: promise,
-      end: () => {
+      wake: sleeper.wake,
+      sleep: async (ms: number) => {
+        const timer = setTimeout(sleeper.wake, ms)
+        await woken.promise
         clearTimeout(timer)
-        own.delete(resolve)
+        woken = Promise.withResolvers()
+      },
+      leave: () => {
+        own.delete(sleeper)
         if (own.size === 0) sleepers.delete(account_id)
       }
     }
@@ -72,24 +85,26 @@ export const createWaiting = ({ config, fn, now, log, closing }: Options) => {
     /** Asks, and while there is nothing asks again whenever that may have changed, until the time is over or nobody waits any more. */
     until: async <T>({ account_id, waitMs, gone, ask }: Ask<T>): Promise<T[]> => {
       const until = performance.now() + waitMs
-      let found = await ask()
-      if (waitMs > 0 && found.length === 0) {
-        listener ??= listen()
-        await listener
-      }
-      while (found.length === 0 && !gone.aborted && !closing.aborted && performance.now() < until) {
-        // Asleep first: what is notified while we ask must not be missed.
-        const next = (await fn.nextClaimable({ account_id }))?.getTime()
-        const untilNext = next === undefined ? pollMs : Math.max(next - now().getTime(), 1)
-        const nap = sleep(account_id, Math.min(until - performance.now(), untilNext, pollMs), [gone, closing])
-        found = await ask()
-        if (found.length === 0) {
-          await nap.woken
-          if (!gone.aborted) found = await ask()
+      const first = await ask()
+      if (first.length > 0 || waitMs === 0) return first
+      listener ??= listen()
+      await listener
+      const { wake, sleep, leave } = register(account_id)
+      gone.addEventListener('abort', wake)
+      try {
+        for (;;) {
+          // Asked only now that a notification would wake us: nothing can come in between unnoticed.
+          const found = await ask()
+          const leftMs = until - performance.now()
+          if (found.length > 0 || gone.aborted || closing.aborted || leftMs <= 0) return found
+          const next = await fn.nextClaimable({ account_id })
+          const nextMs = next ? Math.max(next.getTime() - now().getTime(), 1) : pollMs
+          await sleep(Math.min(leftMs, nextMs, pollMs))
+          if (gone.aborted) return []
         }
-        nap.end()
+      } finally {
+        leave()
       }
-      return found
     },
     close: async () => (await listener)?.close()
   }

@@ -1,0 +1,209 @@
+-- What workers may claim, and claims. The next one is taken with skip locked, and so waits for nobody. Looking goes in the order of an index,
+-- and stops: a backlog costs nothing. Plans are made once, since planning over all months takes longer than a claim, and what is claimable was
+-- made before tomorrow, which spares the months made ahead.
+
+-- The tasks that have something claimable, a hundred at most, found by skipping from one to the next. '' stands for none.
+create or replace function cue.claimable_tasks(p_account_id uuid, p_now timestamptz default now()) returns text[]
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off
+  set enable_sort = off set plan_cache_mode = force_generic_plan as $$
+declare
+  v_until uuid := cue.uuid_v7_floor(p_now + interval '1 day');
+  v_tasks text[];
+begin
+  with recursive tasks as (
+    (select coalesce(e.task, '') as task, 1 as n from cue.executions e
+      where e.account_id = p_account_id and e.claimable_at is not null and e.id < v_until order by coalesce(e.task, '') limit 1)
+    union all
+    select f.task, t.n + 1 from tasks t cross join lateral (
+      select coalesce(e.task, '') as task from cue.executions e
+       where e.account_id = p_account_id and e.claimable_at is not null and e.id < v_until and coalesce(e.task, '') > t.task
+       order by coalesce(e.task, '') limit 1) f
+     where t.n < 100)
+  select array_agg(t.task) into v_tasks from tasks t
+   where exists (select from cue.executions e
+                  where e.account_id = p_account_id and coalesce(e.task, '') = t.task and e.claimable_at <= p_now and e.id < v_until);
+  return coalesce(v_tasks, '{}');
+end $$;
+comment on function cue.claimable_tasks is 'Tasks with something to claim; an empty one for what has no task.';
+
+-- The oldest claimable executions, of one task or of all, oldest first. Read only: what a list shows.
+create or replace function cue.oldest_claimable(p_account_id uuid, p_task text, p_limit int, p_now timestamptz default now()) returns uuid[]
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off
+  set enable_sort = off set plan_cache_mode = force_generic_plan as $$
+declare
+  v_until uuid := cue.uuid_v7_floor(p_now + interval '1 day');
+  v_ids uuid[];
+begin
+  if p_task is null then
+    v_ids := array(
+      select e.id from cue.executions e
+       where e.account_id = p_account_id and e.claimable_at <= p_now and e.id < v_until
+         and (select q.deleted_at is null from cue.cues q where q.id = e.cue_id)
+       order by e.claimable_at, e.id limit p_limit);
+  else
+    v_ids := array(
+      select e.id from cue.executions e
+       where e.account_id = p_account_id and coalesce(e.task, '') = p_task and e.claimable_at <= p_now and e.id < v_until
+         and (select q.deleted_at is null from cue.cues q where q.id = e.cue_id)
+       order by e.claimable_at, e.id limit p_limit);
+  end if;
+  return v_ids;
+end $$;
+comment on function cue.oldest_claimable is 'The oldest executions that may be claimed, of one task or of any.';
+
+-- The same, but locked, without those that others are claiming and those in p_except.
+create or replace function cue.lock_claimable(
+  p_account_id uuid, p_task text, p_limit int, p_except uuid[] default '{}', p_now timestamptz default now()
+) returns uuid[]
+language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off
+  set enable_sort = off set plan_cache_mode = force_generic_plan as $$
+declare
+  v_until uuid := cue.uuid_v7_floor(p_now + interval '1 day');
+  v_ids uuid[];
+begin
+  if p_task is null then
+    v_ids := array(
+      select e.id from cue.executions e
+       where e.account_id = p_account_id and e.claimable_at <= p_now and e.id < v_until and e.id <> all (p_except)
+         and (select q.deleted_at is null from cue.cues q where q.id = e.cue_id)
+       order by e.claimable_at, e.id limit p_limit for update skip locked);
+  else
+    v_ids := array(
+      select e.id from cue.executions e
+       where e.account_id = p_account_id and coalesce(e.task, '') = p_task and e.claimable_at <= p_now and e.id < v_until
+         and e.id <> all (p_except) and (select q.deleted_at is null from cue.cues q where q.id = e.cue_id)
+       order by e.claimable_at, e.id limit p_limit for update skip locked);
+  end if;
+  return v_ids;
+end $$;
+comment on function cue.lock_claimable is 'Locks the oldest claimable executions, passing over what others hold.';
+
+-- What may be claimed, oldest first. When there is more than a page of it, half the page is shared among the tasks, so that a backlog of one
+-- hides no other.
+create or replace function cue.list_claimable(
+  p_account_id uuid, p_task text default null, p_limit int default 50, p_now timestamptz default now()
+) returns table (
+  id uuid, execution_id uuid, cue_id text, cue_name text, task text, scheduled_for timestamptz, attempt int, payload text
+)
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+declare
+  v_ids uuid[] := cue.oldest_claimable(p_account_id, p_task, p_limit, p_now);
+  v_tasks text[];
+  v_first uuid;
+  v_last uuid;
+begin
+  if p_task is null and cardinality(v_ids) = p_limit then
+    v_tasks := cue.claimable_tasks(p_account_id, p_now);
+    v_ids := array(
+      select s.id from (
+        select u.id, case when 2 * u.place <= p_limit + 1 then 0 else p_limit + u.place end as rank
+          from unnest(v_ids) with ordinality as u (id, place)
+        union all
+        select u.id, u.place
+          from unnest(v_tasks) as t (task)
+         cross join lateral unnest(cue.oldest_claimable(p_account_id, t.task, 1 + p_limit / (2 * cardinality(v_tasks)), p_now))
+               with ordinality as u (id, place)) s
+       group by s.id order by min(s.rank), s.id limit p_limit);
+  end if;
+  select min(u.id::text)::uuid, max(u.id::text)::uuid into v_first, v_last from unnest(v_ids) as u (id);
+  return query
+  select e.id, e.id, e.cue_id, q.name, e.task, e.scheduled_for, e.attempts + 1, e.payload
+    from cue.executions e cross join lateral (select c.name from cue.cues c where c.id = e.cue_id limit 1) q
+   where e.id = any (v_ids) and e.id between v_first and v_last
+   order by e.claimable_at, e.id;
+end $$;
+comment on function cue.list_claimable is 'Executions that workers may claim.';
+
+-- The same for several tasks, given in the order in which they have their turn.
+create or replace function cue.lock_in_turn(p_account_id uuid, p_tasks text[], p_limit int, p_now timestamptz default now()) returns uuid[]
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  v_share int := ceil(p_limit::numeric / greatest(cardinality(p_tasks), 1));
+  v_ids uuid[] := '{}';
+  v_task text;
+begin
+  -- A share for each; what some have no use for is left to whoever comes first.
+  for v_round in 1 .. case when v_share < p_limit then 2 else 1 end loop
+    foreach v_task in array p_tasks loop
+      exit when cardinality(v_ids) >= p_limit;
+      v_ids := v_ids || cue.lock_claimable(p_account_id, v_task, least(p_limit - cardinality(v_ids), v_share), v_ids, p_now);
+    end loop;
+    v_share := p_limit;
+  end loop;
+  return v_ids;
+end $$;
+comment on function cue.lock_in_turn is 'Locks claimable executions of several tasks, a share of each.';
+
+-- Claims executions for one worker: of one id, or the next of some tasks (of all for null), at most p_limit. Exactly one caller gets each.
+-- The token fences the claim: whoever shows an older one has lost it. Oldest first; but where more than fifty wait, one claim in 16 goes to the
+-- tasks in turn, in random order, and of several at once half, so that a backlog of one does not keep the others waiting.
+create or replace function cue.claim_executions(
+  p_account_id uuid, p_worker_id text, p_execution_id uuid default null, p_tasks text[] default null, p_limit int default 1,
+  p_lease interval default '900 seconds', p_now timestamptz default now()
+) returns table (
+  execution_id uuid, cue_id text, cue_name text, task text, scheduled_for timestamptz, lease_expires_at timestamptz, claim_token uuid,
+  attempt int, payload text
+)
+language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off
+  set plan_cache_mode = force_generic_plan as $$
+declare
+  v_until uuid := cue.uuid_v7_floor(p_now + interval '1 day');
+  v_in_turn int := case when p_limit > 1 then p_limit / 2 else (random() < 0.0625)::int end;
+  v_crowded boolean;
+  v_ids uuid[] := '{}';
+  v_id uuid;
+begin
+  if p_execution_id is not null then
+    -- Not skipped: whoever holds it may be refused what he wants of it, and then it can be claimed.
+    v_ids := array(
+      select e.id from cue.executions e
+       where e.id = p_execution_id and e.account_id = p_account_id and e.claimable_at <= p_now
+         and (select q.deleted_at is null from cue.cues q where q.id = e.cue_id)
+         for update);
+  elsif cardinality(p_tasks) = 1 then
+    v_ids := cue.lock_claimable(p_account_id, p_tasks[1], p_limit, '{}', p_now);
+  else
+    v_crowded := (p_tasks is not null or v_in_turn > 0) and exists (
+      select from cue.executions e
+       where e.account_id = p_account_id and e.claimable_at <= p_now and e.id < v_until order by e.claimable_at, e.id offset 50 limit 1);
+    if p_tasks is not null then
+      p_tasks := array(
+        select t.task from unnest(p_tasks) as t (task)
+         order by case when v_crowded then random() end, (
+           select e.claimable_at from cue.executions e
+            where e.account_id = p_account_id and coalesce(e.task, '') = t.task and e.claimable_at <= p_now and e.id < v_until
+            order by e.claimable_at limit 1));
+      v_ids := cue.lock_in_turn(p_account_id, p_tasks, p_limit, p_now);
+    else
+      if v_crowded then
+        p_tasks := array(select t.task from unnest(cue.claimable_tasks(p_account_id, p_now)) as t (task) order by random());
+        v_ids := cue.lock_in_turn(p_account_id, p_tasks, v_in_turn, p_now);
+      end if;
+      v_ids := v_ids || cue.lock_claimable(p_account_id, null, p_limit - cardinality(v_ids), v_ids, p_now);
+    end if;
+  end if;
+  -- One by one, ten at most: an update by one id looks into one month, and is planned once.
+  foreach v_id in array v_ids loop
+    return query
+    update cue.executions e
+       set status = 'delivering', attempts = e.attempts + 1, started_at = coalesce(e.started_at, p_now), last_attempt_at = p_now,
+           claimed_by_worker = p_worker_id, claimed_at = p_now, claim_token = gen_random_uuid(), last_heartbeat_at = p_now,
+           lease_expires_at = p_now + p_lease, claimable_at = null, claim_deadline_at = null, updated_at = p_now
+     where e.id = v_id
+    returning e.id, e.cue_id, (select q.name from cue.cues q where q.id = e.cue_id), e.task, e.scheduled_for, e.lease_expires_at,
+              e.claim_token, e.attempts, e.payload;
+  end loop;
+end $$;
+comment on function cue.claim_executions is 'Gives claimable executions to one worker.';
+
+-- When the next deferred execution of an account becomes claimable: what a waiting request sleeps until.
+create or replace function cue.next_claimable(p_account_id uuid, p_now timestamptz default now()) returns timestamptz
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off
+  set enable_sort = off set plan_cache_mode = force_generic_plan as $$
+begin
+  return (
+    select e.claimable_at from cue.executions e
+     where e.account_id = p_account_id and e.claimable_at > p_now and e.id < cue.uuid_v7_floor(p_now + interval '1 day')
+     order by e.claimable_at limit 1);
+end $$;
+comment on function cue.next_claimable is 'When the next deferred execution of an account becomes claimable.';

@@ -1,0 +1,277 @@
+/** What raises an alert, how one grows, and what acknowledging does. */
+import { randomUUID } from 'node:crypto'
+import t from 'tap'
+import { serviceAt } from './service.ts'
+import { error } from './setup.ts'
+import { refused, resultsOf } from './stage.ts'
+
+const service = serviceAt('2030-01-15T09:00:00Z')
+const callback = { url: 'http://127.0.0.1/hook' }
+const awaiting = { callback, delivery: { outcome_deadline_seconds: 60 } }
+
+const serve = async () => {
+  const built = await service()
+  const { fn, fire, claim, clock, call, get, row } = built
+  /** What an execution can come to, a second after it was asked for. */
+  const ends = {
+    delivered: async (cue_id: string) => {
+      const id = await fire(cue_id)
+      clock.advance('1 second')
+      await fn.settleAttempts(resultsOf(await fn.beginWaiting({ limit: 1 }), {}, clock.now()))
+      return id
+    },
+    exhausted: async (cue_id: string) => {
+      const id = await fire(cue_id)
+      clock.advance('1 second')
+      await fn.settleAttempts(resultsOf(await fn.beginWaiting({ limit: 1 }), { ...refused, gone: true }, clock.now()))
+      return id
+    },
+    silent: async (cue_id: string) => {
+      const id = await ends.delivered(cue_id)
+      clock.advance('60 seconds')
+      await fn.expireOutcomes({})
+      return id
+    },
+    answered: async (cue_id: string, success: boolean) => {
+      const id = await ends.delivered(cue_id)
+      await call('POST', `/v1/executions/${id}/outcome`, { success })
+      return id
+    },
+    worked: async (cue_id: string, success: boolean) => {
+      const id = await fire(cue_id)
+      clock.advance('1 second')
+      await claim(id)
+      await call('POST', `/v1/executions/${id}/outcome`, { success })
+      return id
+    },
+    unclaimed: async (cue_id: string) => {
+      const id = await fire(cue_id)
+      clock.advance('15 minutes')
+      await fn.missUnclaimed({})
+      return id
+    },
+    abandoned: async (cue_id: string) => {
+      const id = await fire(cue_id)
+      for (let n = 0; n < 3; n++) {
+        await claim(id)
+        clock.advance('15 minutes')
+        await fn.recoverLeases({})
+      }
+      return id
+    },
+    cancelled: async (cue_id: string) => {
+      const id = await fire(cue_id)
+      await call('POST', `/v1/executions/${id}/cancel`)
+      return id
+    }
+  }
+  const alerts = async (query = '') => (await get(`/v1/alerts${query}`)).alerts
+  const counts = async (cue_id: string) => {
+    const { failed_deliveries, failed_outcomes } = await row('select * from cue.cue_runs where cue_id = $1', [cue_id])
+    return [failed_deliveries, failed_outcomes]
+  }
+  return { ...built, ends, alerts, counts, acknowledge: (id: string, by = call) => by('POST', `/v1/alerts/${id}/acknowledge`) }
+}
+
+t.test('the third failure in a row raises an alert, which grows with each further one', async t => {
+  const { ends, alerts, cue } = await serve()
+  const cue_id = await cue({ callback, name: 'backup' })
+  await ends.exhausted(cue_id)
+  await ends.exhausted(cue_id)
+  t.strictSame(await alerts(), [])
+  const third = await ends.exhausted(cue_id)
+  const [alert] = await alerts()
+  t.strictSame(alert, {
+    id: alert.id,
+    cue_id,
+    execution_id: third,
+    alert_type: 'consecutive_failure',
+    severity: 'high',
+    message: 'backup failed 3 times in a row',
+    metadata: { failure_count: 3, first_failure_at: '2030-01-15T09:00:01.000Z' },
+    acknowledged: false,
+    acknowledged_at: null,
+    created_at: '2030-01-15T09:00:03.000Z'
+  })
+  await ends.exhausted(cue_id)
+  t.strictSame(await alerts(), [{ ...alert, message: 'backup failed 4 times in a row', metadata: { ...alert.metadata, failure_count: 4 } }])
+})
+
+t.test('a success in between ends the row, and the cue says how long one is', async t => {
+  const { ends, alerts, cue } = await serve()
+  const usual = await cue({ callback })
+  for (const end of [ends.exhausted, ends.exhausted, ends.delivered, ends.exhausted, ends.exhausted]) await end(usual)
+  t.strictSame(await alerts(), [])
+  const strict = await cue({ callback, alerts: { consecutive_failures: 1 } })
+  await ends.exhausted(strict)
+  t.match(await alerts(), [{ cue_id: strict, metadata: { failure_count: 1 } }])
+  await ends.delivered(strict)
+  await ends.exhausted(strict)
+  t.match(
+    await alerts(),
+    [{ cue_id: strict, metadata: { failure_count: 1, first_failure_at: '2030-01-15T09:00:08.000Z' } }],
+    'the open one goes on'
+  )
+})
+
+t.test('exhausted deliveries, misses, silence and reported failures are failures; what was cancelled or given back is none', async t => {
+  const { ends, counts, cue, post, claim, fire } = await serve()
+  const hook = () => cue(awaiting)
+  const worker = () => cue()
+  const cases: [string, () => Promise<string>, (id: string) => Promise<unknown>, number[]][] = [
+    ['an exhausted delivery', hook, ends.exhausted, [1, 0]],
+    ['a timeout', hook, ends.silent, [0, 1]],
+    ['a reported failure', hook, id => ends.answered(id, false), [0, 1]],
+    ["a worker's failure", worker, id => ends.worked(id, false), [0, 1]],
+    ['an unclaimed execution', worker, ends.unclaimed, [1, 0]],
+    ['an abandoned one', worker, ends.abandoned, [1, 0]],
+    ['a cancelled one', worker, ends.cancelled, [0, 0]],
+    ['a success', hook, id => ends.answered(id, true), [0, 0]]
+  ]
+  for (const [what, make, end, expected] of cases) {
+    const cue_id = await make()
+    await end(cue_id)
+    t.strictSame(await counts(cue_id), expected, what)
+  }
+  const cue_id = await worker()
+  const id = await fire(cue_id)
+  const { claim_token } = await claim(id)
+  await post(`/v1/executions/${id}/release`, undefined, { 'x-claim-token': claim_token })
+  t.strictSame(await counts(cue_id), [0, 0])
+})
+
+t.test('deliveries and outcomes are counted apart, and the larger count raises', async t => {
+  const { ends, counts, alerts, cue } = await serve()
+  const cue_id = await cue(awaiting)
+  await ends.answered(cue_id, false)
+  await ends.exhausted(cue_id)
+  await ends.exhausted(cue_id)
+  t.strictSame(await counts(cue_id), [2, 1])
+  await ends.answered(cue_id, false)
+  t.strictSame(await counts(cue_id), [0, 2], 'a 2xx ends the row of deliveries')
+  t.strictSame(await alerts(), [])
+  await ends.exhausted(cue_id)
+  await ends.silent(cue_id)
+  t.strictSame(await counts(cue_id), [0, 3])
+  t.match(await alerts('?alert_type=consecutive_failure'), [
+    { metadata: { failure_count: 3, first_failure_at: '2030-01-15T09:00:01.000Z' } }
+  ])
+  await ends.exhausted(cue_id)
+  await ends.answered(cue_id, true)
+  t.strictSame(await counts(cue_id), [0, 0], 'and a reported success that of outcomes')
+})
+
+t.test("a worker's success ends both rows: what was reported was delivered", async t => {
+  const { ends, counts, alerts, cue } = await serve()
+  const cue_id = await cue()
+  await ends.unclaimed(cue_id)
+  await ends.unclaimed(cue_id)
+  await ends.worked(cue_id, false)
+  t.strictSame(await counts(cue_id), [2, 1])
+  await ends.worked(cue_id, true)
+  t.strictSame(await counts(cue_id), [0, 0])
+  await ends.unclaimed(cue_id)
+  t.strictSame(await alerts(), [])
+})
+
+t.test('an alert is acknowledged once, and a further failure raises a new one that tells of it', async t => {
+  const { ends, alerts, acknowledge, cue, clock } = await serve()
+  const cue_id = await cue({ callback, alerts: { consecutive_failures: 2 } })
+  await ends.exhausted(cue_id)
+  await ends.exhausted(cue_id)
+  const [first] = await alerts()
+  clock.set('2030-01-15T10:00:00.123Z')
+  const acknowledged = { ...first, acknowledged: true, acknowledged_at: '2030-01-15T10:00:00.123Z' }
+  t.strictSame((await acknowledge(first.id)).body, acknowledged)
+  clock.advance('1 minute')
+  t.strictSame(
+    await acknowledge(first.id.toUpperCase()).then(answer => [answer.status, answer.body]),
+    [200, acknowledged],
+    'again: the same'
+  )
+  t.strictSame(await alerts('?acknowledged=false'), [])
+  t.strictSame(await alerts('?acknowledged=true'), [acknowledged])
+  await ends.exhausted(cue_id)
+  const [second] = await alerts('?acknowledged=false')
+  t.match(second, {
+    metadata: { failure_count: 3, first_failure_at: '2030-01-15T09:00:01.000Z', previous_acknowledged_at: '2030-01-15T10:00:00.123Z' }
+  })
+  t.not(second.id, first.id)
+  await ends.exhausted(cue_id)
+  t.match(await alerts('?acknowledged=false'), [
+    { id: second.id, metadata: { failure_count: 4, previous_acknowledged_at: '2030-01-15T10:00:00.123Z' } }
+  ])
+  t.strictSame(await alerts('?acknowledged=true'), [acknowledged], 'the former one is left as it was')
+})
+
+t.test('at most one alert of a type is open per cue', async t => {
+  const { ends, alerts, cue, acknowledge, pool } = await serve()
+  const cue_id = await cue(awaiting)
+  const id = await ends.silent(cue_id)
+  await ends.silent(cue_id)
+  const [alert] = await alerts()
+  t.match(alert, { alert_type: 'outcome_timeout', severity: 'warning', execution_id: id, metadata: { deadline_seconds: 60 } })
+  const again = 'insert into cue.alerts select (jsonb_populate_record(a, $1)).* from cue.alerts a where a.id = $2'
+  await t.rejects(pool.query(again, [{ id: randomUUID() }, alert.id]), { code: '23505' })
+  await acknowledge(alert.id)
+  await ends.silent(cue_id)
+  t.match(await alerts(), [
+    { alert_type: 'outcome_timeout', metadata: { previous_acknowledged_at: String } },
+    { alert_type: 'consecutive_failure' },
+    { id: alert.id }
+  ])
+})
+
+t.test('failures at once are all counted, and raise one alert', async t => {
+  const { cue, fire, fn, clock, counts, alerts } = await serve()
+  const cue_id = await cue({ callback })
+  for (let n = 0; n < 8; n++) await fire(cue_id)
+  const attempts = await fn.beginWaiting({ limit: 8 })
+  clock.advance('1 second')
+  await Promise.all(attempts.map(attempt => fn.settleAttempts(resultsOf([attempt], { ...refused, gone: true }, clock.now()))))
+  t.strictSame(await counts(cue_id), [8, 0])
+  t.match(await alerts(), [{ metadata: { failure_count: 8 } }])
+  t.equal((await alerts()).length, 1)
+})
+
+t.test('alerts are listed newest first, by type, cue and acknowledgement, page by page, to their owner', async t => {
+  const { ends, alerts, acknowledge, call, get, del, cue, other, clock } = await serve()
+  const strict = { alerts: { consecutive_failures: 1 } }
+  const cues = [await cue({ ...awaiting, ...strict }), await cue({ callback, ...strict })] as const
+  t.strictSame(await get('/v1/alerts'), { alerts: [], total: 0, limit: 50, offset: 0 })
+  await ends.silent(cues[0])
+  clock.advance('1 second')
+  await ends.exhausted(cues[1])
+  const all = await alerts()
+  t.strictSame(
+    all.map(({ cue_id, alert_type }: { cue_id: string; alert_type: string }) => [cue_id, alert_type]),
+    [[cues[1], 'consecutive_failure'], ...all.slice(1).map(({ alert_type }: { alert_type: string }) => [cues[0], alert_type])]
+  )
+  const ids = async (query: string) => (await alerts(query)).map((alert: { id: string }) => alert.id)
+  const timeout = all.find((alert: { alert_type: string }) => alert.alert_type === 'outcome_timeout')
+  await acknowledge(timeout.id)
+  t.strictSame(await ids('?alert_type=outcome_timeout'), [timeout.id])
+  t.strictSame(await ids('?alert_type=missed_window'), [])
+  t.strictSame(await ids(`?cue_id=${cues[1]}`), [all[0].id])
+  t.strictSame(await ids('?cue_id=cue_000000000000'), [])
+  t.strictSame(await ids('?acknowledged=true'), [timeout.id])
+  t.equal((await ids('?acknowledged=false')).length, 2)
+  t.strictSame(await ids(`?acknowledged=false&cue_id=${cues[0]}&alert_type=outcome_timeout`), [])
+  t.match(await get('/v1/alerts?limit=1&offset=1'), { alerts: [{ id: all[1].id }], total: 3, limit: 1, offset: 1 })
+  for (const query of ['limit=0', 'limit=101', 'offset=-1', 'alert_type=x', 'acknowledged=x']) {
+    t.match(await call('GET', `/v1/alerts?${query}`), { status: 422 }, query)
+  }
+
+  const { calls } = await other()
+  t.match(await calls.get('/v1/alerts'), { alerts: [], total: 0 })
+  for (const [id, by] of [
+    [all[0].id, calls.call],
+    [randomUUID(), call],
+    ['x', call]
+  ] as const) {
+    t.match(await acknowledge(id, by), error('alert_not_found', 404))
+  }
+  await del(`/v1/cues/${cues[1]}`)
+  t.equal((await alerts()).length, 2, "a deleted cue's are gone")
+  t.match(await acknowledge(all[0].id), error('alert_not_found', 404))
+})

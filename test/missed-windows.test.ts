@@ -1,0 +1,252 @@
+/** missed_window: when a cue should have had a success, and what looking for one costs. */
+import t from 'tap'
+import { createAhead } from '../src/schedule/ahead.ts'
+import { createFiring } from '../src/schedule/firing.ts'
+import { createWindowSweep } from '../src/schedule/windows.ts'
+import { serviceAt } from './service.ts'
+
+const service = serviceAt('2030-01-15T08:00:00Z')
+const daily = { cron: '0 9 * * *' }
+
+/** With what an engine does about cues that are due and windows that have passed, whenever it is told to. */
+const serve = async () => {
+  const built = await service()
+  const { fn, clock, get, claim, call, run, rows } = built
+  const now = () => clock.now().getTime()
+  const ahead = createAhead({ fn, now, pollIntervalMs: 5000, skipAccounts: () => [] })
+  const fireDue = createFiring({ fn, ahead, missedAfter: '100 years' })
+  await fn.beatEngine({ engine_id: crypto.randomUUID(), version: 'test', lateness_ms: null, open_deliveries: 0, missed_after: '100 years' })
+  /** Fires what is due at this instant, and gives the id of the execution made last. */
+  const fireAt = async (at: string): Promise<string> => {
+    clock.set(at)
+    ahead.reset()
+    await ahead.look()
+    await fireDue()
+    return (await rows('select id from cue.executions order by id desc limit 1'))[0]?.id
+  }
+  return {
+    ...built,
+    fireAt,
+    report: async (id: string, success = true) => {
+      await claim(id)
+      await call('POST', `/v1/executions/${id}/outcome`, { success })
+    },
+    sweep: createWindowSweep({ fn, now }),
+    /** The sweep at this instant: how many alerts it raised. */
+    sweepAt: (at: string) => {
+      clock.set(at)
+      return createWindowSweep({ fn, now })()
+    },
+    dueAt: async (cue_id: string): Promise<string | undefined> => (await run(cue_id)).success_due_at?.toISOString(),
+    alerts: async () => (await get('/v1/alerts?alert_type=missed_window')).alerts
+  }
+}
+
+t.test('firing opens a window of N slots, and one that passes without a success raises an alert and moves on', async t => {
+  const { cue, fireAt, sweepAt, dueAt, alerts } = await serve()
+  const cue_id = await cue({ ...daily, name: 'backup' })
+  t.equal(await dueAt(cue_id), undefined)
+  await fireAt('2030-01-15T09:00:00Z')
+  t.equal(await dueAt(cue_id), '2030-01-17T09:00:15.000Z')
+  await fireAt('2030-01-16T09:00:00Z')
+  t.equal(await dueAt(cue_id), '2030-01-17T09:00:15.000Z', 'a window that is open stays')
+  await fireAt('2030-01-17T09:00:00Z')
+  t.equal(await sweepAt('2030-01-17T09:00:14.999Z'), 0)
+  t.equal(await sweepAt('2030-01-17T09:00:15Z'), 1)
+  const [alert] = await alerts()
+  t.match(alert, {
+    cue_id,
+    execution_id: null,
+    severity: 'high',
+    message: 'backup has had no success in its expected window',
+    metadata: { window_ended_at: '2030-01-17T09:00:15.000Z' },
+    created_at: '2030-01-17T09:00:15.000Z'
+  })
+  t.equal(await dueAt(cue_id), '2030-01-19T09:00:15.000Z')
+  t.equal(await sweepAt('2030-01-19T09:00:15Z'), 0, 'one is open')
+  t.match(await alerts(), [{ id: alert.id, metadata: { window_ended_at: '2030-01-19T09:00:15.000Z' } }])
+  t.equal((await alerts()).length, 1)
+})
+
+t.test('after acknowledgement the next window without a success raises a new alert', async t => {
+  const { cue, fireAt, sweepAt, alerts, call } = await serve()
+  await cue(daily)
+  await fireAt('2030-01-15T09:00:00Z')
+  await sweepAt('2030-01-17T09:00:15Z')
+  await call('POST', `/v1/alerts/${(await alerts())[0].id}/acknowledge`)
+  t.equal(await sweepAt('2030-01-19T09:00:15Z'), 1)
+  t.match(await alerts(), [{ metadata: { previous_acknowledged_at: '2030-01-17T09:00:15.000Z' } }, {}])
+})
+
+t.test('a success moves the window to the N-th slot after it, when it has passed', async t => {
+  const { cue, fireAt, report, sweepAt, dueAt, alerts, row } = await serve()
+  const cue_id = await cue(daily)
+  const xmin = () => row('select xmin::text, success_due_at from cue.cue_runs where cue_id = $1', [cue_id])
+  const first = await fireAt('2030-01-15T09:00:00Z')
+  const before = await xmin()
+  await report(first)
+  t.strictSame(await xmin(), before, 'the success itself writes nothing to the cue')
+  await report(await fireAt('2030-01-16T09:00:00Z'))
+  await fireAt('2030-01-17T09:00:00Z')
+  t.equal(await sweepAt('2030-01-17T09:00:15Z'), 0)
+  t.equal(await dueAt(cue_id), '2030-01-18T09:00:15.000Z', 'two slots after the last one')
+  t.equal(await sweepAt('2030-01-18T09:00:15Z'), 1)
+  t.equal((await alerts()).length, 1)
+})
+
+t.test('what counts is when a success ended, not when its execution began', async t => {
+  const { cue, fireAt, report, claim, call, sweepAt, dueAt, clock } = await serve()
+  const cue_id = await cue({ cron: '0 * * * *' })
+  const long = await fireAt('2030-01-15T09:00:00Z')
+  await claim(long)
+  await report(await fireAt('2030-01-15T10:00:00Z'))
+  clock.set('2030-01-15T10:30:00Z')
+  await call('POST', `/v1/executions/${long}/outcome`, { success: true })
+  t.equal(await sweepAt('2030-01-15T11:00:15Z'), 0)
+  t.equal(await dueAt(cue_id), '2030-01-15T12:00:15.000Z')
+})
+
+t.test('a delivery whose handler reports a failure is no success', async t => {
+  const { cue, fireAt, report, sweepAt } = await serve()
+  await cue(daily)
+  await report(await fireAt('2030-01-15T09:00:00Z'), false)
+  await fireAt('2030-01-16T09:00:00Z')
+  t.equal(await sweepAt('2030-01-17T09:00:15Z'), 1)
+})
+
+t.test('the gap is the one between its own slots: longer days and weekends are no miss', async t => {
+  const { cue, fireAt, report, sweepAt, dueAt, clock } = await serve()
+  const strict = { alerts: { missed_window_multiplier: 1 } }
+  // Clocks go back in New York on 3 November 2030: that day has 25 hours.
+  const long = await cue({ ...strict, cron: '0 9 * * *', timezone: 'America/New_York' })
+  await report(await fireAt('2030-01-15T14:00:00Z'))
+  t.equal(await dueAt(long), '2030-01-16T14:00:15.000Z')
+  await report(await fireAt('2030-01-16T14:00:00Z'))
+  await sweepAt('2030-01-16T14:00:15Z')
+  await report(await fireAt('2030-11-02T13:00:00Z'))
+  await sweepAt('2030-11-02T13:00:15Z')
+  t.equal(await dueAt(long), '2030-11-03T14:00:15.000Z')
+  t.equal(await sweepAt('2030-11-03T13:00:15Z'), 0)
+
+  clock.set('2030-11-08T08:00:00Z') // a Friday
+  const weekdays = await cue({ ...strict, cron: '0 9 * * 1-5' })
+  await report(await fireAt('2030-11-08T09:00:00Z'))
+  t.equal(await dueAt(weekdays), '2030-11-11T09:00:15.000Z')
+})
+
+t.test('a paused cue, one with another schedule or another number of slots, and a one-time cue have no window', async t => {
+  const { cue, patch, fireAt, sweepAt, dueAt, alerts } = await serve()
+  const changes: [string, object, string | undefined][] = [
+    ['another name', { name: 'other' }, '2030-01-17T09:00:15.000Z'],
+    ['the same alerts', { alerts: { consecutive_failures: 3 } }, '2030-01-17T09:00:15.000Z'],
+    ['a pause', { status: 'paused' }, undefined],
+    ['another schedule', { schedule: { cron: '0 10 * * *' } }, undefined],
+    ['another number of slots', { alerts: { missed_window_multiplier: 3 } }, undefined]
+  ]
+  const ids: string[] = []
+  for (const _ of changes) ids.push(await cue({ ...daily, alerts: { missed_window_multiplier: 2 } }))
+  const once = await cue({ cron: undefined, at: '2030-01-15T09:00:00Z' })
+  await fireAt('2030-01-15T09:00:00Z')
+  t.equal(await dueAt(once), undefined)
+  for (const [n, [what, body, expected]] of changes.entries()) {
+    await patch(`/v1/cues/${ids[n]}`, body)
+    t.equal(await dueAt(ids[n]!), expected, what)
+  }
+  await patch(`/v1/cues/${ids[2]}`, { status: 'active' })
+  t.equal(await dueAt(ids[2]!), undefined, 'not when it is resumed, but')
+  await fireAt('2030-01-16T09:00:00Z')
+  t.equal(await dueAt(ids[2]!), '2030-01-18T09:00:15.000Z', 'when it fires')
+  t.equal(await dueAt(ids[4]!), '2030-01-19T09:00:15.000Z')
+  t.equal(await sweepAt('2030-01-17T09:00:15Z'), 2)
+  t.equal((await alerts()).length, 2)
+})
+
+t.test('engines that look at once raise one alert', async t => {
+  const { cue, fireAt, sweep, clock, alerts } = await serve()
+  for (let n = 0; n < 5; n++) await cue(daily)
+  await fireAt('2030-01-15T09:00:00Z')
+  clock.set('2030-01-17T09:00:15Z')
+  const raised = await Promise.all([sweep(), sweep(), sweep(), sweep()])
+  t.equal(
+    raised.reduce((sum, n) => sum + n, 0),
+    5
+  )
+  t.equal((await alerts()).length, 5)
+})
+
+t.test('a success long ago is found behind failures, and looking for one has an end', async t => {
+  const { cue, fireAt, report, sweepAt, dueAt, pool, clock, fn } = await serve()
+  const cue_id = await cue({ cron: '* * * * *', alerts: { missed_window_multiplier: 10 } })
+  await report(await fireAt('2030-01-15T09:00:00Z'))
+  const fail = (count: number) =>
+    pool.query(
+      `insert into cue.executions (id, account_id, cue_id, transport, status, triggered_by, scheduled_for, payload, ended_at, created_at, updated_at)
+       select cue.uuid_v7($2), account_id, id, 'worker', 'failed', 'replay', $2, '{}', $2, $2, $2 from cue.cues cross join generate_series(1, $3) where id = $1`,
+      [cue_id, clock.now(), count]
+    )
+  clock.set('2030-01-15T09:05:00Z')
+  await fail(500)
+  t.equal(await sweepAt('2030-01-15T09:10:15Z'), 1, 'ten slots are over')
+  await report(await fireAt('2030-01-15T09:11:00Z'))
+  await fail(500)
+  t.equal(await sweepAt('2030-01-15T09:20:15Z'), 0)
+  t.equal(await dueAt(cue_id), '2030-01-15T09:21:15.000Z')
+  await fail(3000)
+  await pool.query('vacuum analyze cue.executions')
+  const read = async () => {
+    const { rows } = await pool.query('explain (analyze, buffers, timing off, format json) select * from cue.passed_windows(p_now => $1)', [
+      '2030-01-15T10:00:00Z'
+    ])
+    return rows[0]['QUERY PLAN'][0].Plan['Shared Hit Blocks'] + rows[0]['QUERY PLAN'][0].Plan['Shared Read Blocks']
+  }
+  await read()
+  t.ok((await read()) < 1500, `${await read()} buffers for 4000 failures`)
+  t.match(await fn.passedWindows({}), [], 'none has passed yet')
+})
+
+t.test('200,000 healthy cues add nothing to what the sweeps read', { timeout: 300_000 }, async t => {
+  const { cue, fireAt, pool, clock, account, dueAt } = await serve()
+  await cue(daily)
+  await fireAt('2030-01-15T09:00:00Z')
+  const sweeps = ['passed_windows', 'recover_leases', 'miss_unclaimed', 'expire_outcomes']
+  const reads = async () => {
+    const found: Record<string, number> = {}
+    for (const name of sweeps) {
+      for (let n = 0; n < 7; n++) {
+        const { rows } = await pool.query(`explain (analyze, buffers, timing off, format json) select * from cue.${name}(p_now => $1)`, [
+          clock.now()
+        ])
+        const { Plan } = rows[0]['QUERY PLAN'][0]
+        if (Plan['Actual Rows'] > 1) throw new Error(`${name} found something`)
+        found[name] = Plan['Shared Hit Blocks'] + Plan['Shared Read Blocks']
+      }
+    }
+    return found
+  }
+  const before = await reads()
+  const client = await pool.connect()
+  await client.query("set statement_timeout = 0; set session_replication_role = 'replica'") // which spares the foreign keys' checks
+  await client.query(
+    `with made as (
+       insert into cue.cues (id, account_id, name, transport, schedule_type, cron, payload)
+       select 'cue_' || lpad(g::text, 12, '0'), $1, 'healthy', 'worker', 'recurring', '0 9 * * *', '{}' from generate_series(1, 200000) g
+       returning id, account_id),
+     runs as (
+       insert into cue.cue_runs (cue_id, account_id, transport, next_run, last_slot, success_due_at)
+       select id, account_id, 'worker', $2::timestamptz + interval '1 day', $2, $2::timestamptz + interval '1 day' + random() * interval '1 day' from made)
+     insert into cue.executions (id, account_id, cue_id, transport, status, triggered_by, scheduled_for, payload, started_at, ended_at, outcome_state,
+                                 outcome_success, outcome_recorded_at, created_at, updated_at)
+     select cue.uuid_v7($2), account_id, id, 'worker', 'success', 'schedule', $2, '{}', $2, $2, 'reported_success', true, $2, $2, $2 from made`,
+    [account.id, clock.now()]
+  )
+  client.release(true)
+  await pool.query('vacuum analyze cue.cue_runs, cue.executions, cue.cues')
+  const after = await reads()
+  for (const name of sweeps) t.ok(after[name]! <= before[name]! * 1.2 + 10, `${name}: ${before[name]} buffers, then ${after[name]}`)
+
+  // One of them all has passed: that one is looked at.
+  await pool.query("update cue.cue_runs set success_due_at = $1 where cue_id = 'cue_000000001234'", [clock.now()])
+  const one = await reads()
+  t.ok(one.passed_windows! <= after.passed_windows! + 100, `${one.passed_windows} for one`)
+  t.equal(await dueAt('cue_000000001234'), clock.now().toISOString())
+})

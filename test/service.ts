@@ -1,0 +1,79 @@
+/** The service once for all tests of a file, and emptied for each: a database takes longer to make than most tests take to run. */
+import root from 'tap'
+import { type Account, build } from './setup.ts'
+
+// biome-ignore lint/suspicious/noExplicitAny: rows of any shape
+type Row = any
+
+const tables = ['accounts', 'executions', 'attempts', 'flights', 'engines', 'outages', 'missed_slots', 'rate_windows']
+const emptied = [...tables.map(name => `cue.${name}`), 'pgboss.job'].map(name => `delete from ${name}`).join('; ')
+
+/**
+ * Gives, each time it is called, the service with a new account whose key every call carries, and nothing else in it; at this time, or else
+ * in real time.
+ */
+export const serviceAt = (start?: string) => {
+  let building: ReturnType<typeof build> | undefined
+  return async () => {
+    building ??= build(root, start, { env: { PLANS: '{"free": {"cues": 1000, "executions_per_month": 1000000}}' } })
+    const service = await building
+    await service.pool.query(emptied)
+    if (start) service.clock.set(start)
+    const account = await service.register()
+    const calls = service.as(account)
+    const rows = async (text: string, values: unknown[] = []): Promise<Row[]> => (await service.pool.query(text, values)).rows
+    const row = async (text: string, values: unknown[] = []): Promise<Row> => (await rows(text, values))[0]
+
+    /** A cue of this account, or of another: a worker's unless it has a callback. */
+    const cue = async (columns: object = {}, by = calls): Promise<string> => {
+      const transport = 'callback' in columns ? {} : { worker: true, payload: { task: 'go' } }
+      const { status, body } = await by.call('POST', '/v1/cues', { name: 'job', cron: '@hourly', ...transport, ...columns })
+      if (status !== 201) throw new Error(JSON.stringify(body))
+      return body.id
+    }
+    /** An execution of a cue, that waits. More than ten an hour are made by replays. */
+    const fire = async (cue_id: string, body: object = {}, by = calls): Promise<string> => {
+      const answer = await by.call('POST', `/v1/cues/${cue_id}/fire`, body)
+      if (answer.status !== 200) throw new Error(JSON.stringify(answer.body))
+      return answer.body.id
+    }
+    return {
+      ...service,
+      ...calls,
+      account,
+      rows,
+      row,
+      cue,
+      fire,
+      claim: (id: string, worker_id = 'w1', by = calls) => by.post(`/v1/executions/${id}/claim`, { worker_id }),
+      execution: (id: string) => row('select * from cue.executions where id = $1', [id]),
+      attempts: (id: string) => rows('select * from cue.attempts where execution_id = $1 order by attempt', [id]),
+      run: (cue_id: string) => row('select r.*, c.status from cue.cue_runs r join cue.cues c on c.id = r.cue_id where c.id = $1', [cue_id]),
+      jobs: (queue: string) => rows('select data, start_after from pgboss.job where name = $1 order by created_on, id', [queue]),
+      other: async (): Promise<{ account: Account; calls: typeof calls }> => {
+        const account = await service.register()
+        return { account, calls: service.as(account) }
+      }
+    }
+  }
+}
+
+/** Executions of a worker cue that wait, a millisecond apart, without the API's and the plan's limits. Returns their ids, oldest first. */
+export const addWaiting = async (
+  { pool, clock }: { pool: { query: (text: string, values: unknown[]) => Promise<{ rows: Row[] }> }; clock: { now: () => Date } },
+  cue_id: string,
+  count: number,
+  task: string | null = 'go'
+): Promise<string[]> => {
+  const { rows } = await pool.query(
+    `insert into cue.executions (id, account_id, cue_id, transport, status, triggered_by, scheduled_for, payload, task, claimable_at,
+                                 claim_deadline_at, created_at, updated_at)
+     select cue.uuid_v7(w.at), c.account_id, c.id, 'worker', 'pending', 'schedule', w.at, c.payload, $3, w.at, $4::timestamptz + interval '7 days', $4, $4
+       from cue.cues c cross join generate_series(1, $2) as g (n)
+      cross join lateral (select $4::timestamptz - ($2 - g.n) * interval '1 millisecond' as at) w
+      where c.id = $1
+     returning id`,
+    [cue_id, count, task, clock.now()]
+  )
+  return rows.map(row => row.id).sort()
+}
