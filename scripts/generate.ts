@@ -10,6 +10,7 @@ import { startEmbedded } from '../src/embedded-postgres.ts'
 import { openapi } from '../src/openapi.ts'
 import { dumpSchema } from './dump-schema.ts'
 import { migrate } from './migrate.ts'
+import { postsFile } from './posts.ts'
 
 /** The generated files by their path in the repository, as a migrated database of PostgreSQL 18 and the routes give them. */
 export const generate = async (databaseUrl: string): Promise<Record<string, string>> => {
@@ -18,6 +19,7 @@ export const generate = async (databaseUrl: string): Promise<Record<string, stri
     return {
       'sql/schema.sql': await dumpSchema(pool),
       'src/db.types.ts': await rowTypes(pool),
+      'src/blog/posts.json': postsFile(),
       'src/openapi.json': `${JSON.stringify(await openapi(), null, 2)}\n`
     }
   } finally {

@@ -25,9 +25,9 @@ const lockAttempts = 10
 const pgBossSchema: number = createRequire(import.meta.url)('pg-boss/package.json').pgboss.schema
 
 /**
- * Brings a database to what this code needs: migrations that it lacks, then pg-boss's schema and queues, then functions, views
- * and roles if any of them changed. Any number may run at once, one works and the others find nothing to do. A database that a
- * newer release has migrated is left as it is.
+ * Brings a database to what this code needs: migrations that it lacks, then pg-boss's schema and queues, then functions,
+ * comments, views and roles if any of them changed. Any number may run at once, one works and the others find nothing to do.
+ * A database that a newer release has migrated is left as it is.
  * @throws {ConfigError} when the server cannot be reached or is of another version
  * @throws {Error} naming the file at fault; each file is applied whole or not at all
  */
@@ -35,7 +35,7 @@ export const migrate = async (options: MigrateOptions) => {
   const { connectionString, log = () => {}, sqlDir = fileURLToPath(new URL('../sql', import.meta.url)), lockTimeout = '5s' } = options
   const { queues = ourQueues } = options
   const migrations = filesIn(join(sqlDir, 'migrations'))
-  const sources = [...filesIn(join(sqlDir, 'functions')), ...filesIn(sqlDir, ['views.sql', 'roles.sql'])]
+  const sources = [...filesIn(join(sqlDir, 'functions')), ...filesIn(sqlDir, ['comments.sql', 'views.sql', 'roles.sql'])]
   await reach(connectionString)
   const client = new pg.Client({ connectionString, application_name: 'pgcue migrate' })
   client.on('error', () => {}) // the statement under way fails with it
@@ -115,7 +115,7 @@ const readLedger = async (client: pg.Client): Promise<Map<number, string>> => {
     await client.query(`begin;
       ${rows[0].schema ? '' : 'create schema cue;'}
       create table cue.migrations (id int primary key, name text not null, checksum text not null, applied_at timestamptz not null default now());
-      comment on table cue.migrations is 'What scripts/migrate.ts has applied. Row 0 stands for all that is reloaded: functions, views, roles, queues.';
+      comment on table cue.migrations is 'What scripts/migrate.ts has applied. Row 0 stands for all that is loaded again when it changes.';
       comment on column cue.migrations.id is 'The number its file name begins with.';
       comment on column cue.migrations.name is 'The file.';
       comment on column cue.migrations.checksum is 'SHA-256 of its content.';
@@ -162,7 +162,7 @@ const reload = (client: pg.Client, sources: File[], stamp: string) =>
       select case l.lanname when 'sql' then fmgr_sql_validator(p.oid) when 'plpgsql' then plpgsql_validator(p.oid) end
         from pg_proc p join pg_language l on l.oid = p.prolang
        where p.pronamespace = 'cue'::regnamespace`)
-    await record(client, 0, 'functions, views, roles, queues', stamp)
+    await record(client, 0, 'functions, comments, views, roles, queues', stamp)
   })
 
 /** A statement that would wait for a lock keeps others waiting behind it: it gives up early, and tries again. */

@@ -40,9 +40,13 @@ begin
     grant execute on function cue.iso, cue.uuid_v7_floor, cue.usage_month, cue.executions_used to cue_reader;
   end if;
   if to_regrole('cue_operator') is not null and to_regrole('cue_reader') is not null then
-    grant cue_reader to cue_operator;
-    foreach v_function in array array['fire_cue', 'replay_execution', 'cancel_execution', 'requeue_attempts', 'recover_flights',
-                                      'recover_stuck', 'expire_outcomes'] loop
+    -- Asked for first: of a role that another user made, this one may not give away what is given already.
+    if not pg_has_role('cue_operator', 'cue_reader', 'member') then
+      grant cue_reader to cue_operator;
+    end if;
+    foreach v_function in array array['fire_cue', 'replay_execution', 'cancel_execution', 'acknowledge_alert', 'set_ticket_status',
+                                      'requeue_attempts', 'recover_flights', 'recover_leases', 'recover_stuck', 'expire_outcomes',
+                                      'miss_unclaimed'] loop
       execute (select string_agg(format('grant execute on function %s to cue_operator', oid::regprocedure), ';')
                  from pg_proc where pronamespace = 'cue'::regnamespace and proname = v_function);
     end loop;

@@ -77,39 +77,59 @@ select c.id, c.account_id, c.name, c.transport, r.next_run, now() - r.next_run a
 comment on view cue.due_cues is 'Cues whose slot has come and has not been fired yet.';
 
 create or replace view cue.stuck_executions as
-select e.id, e.account_id, e.cue_id, e.status, e.attempts, w.since, now() - w.since as stuck_for, w.why
-  from cue.executions e
- cross join lateral (values
-   (e.attempt_due_at, interval '1 minute', 'a waiting attempt is overdue'),
-   (e.outcome_deadline_at, interval '1 minute', 'its outcome deadline has passed'),
-   (e.lease_expires_at, interval '5 minutes', 'its lease has lapsed')) as w (since, slack, why)
- where (e.attempt_due_at is not null or e.outcome_deadline_at is not null or e.lease_expires_at is not null) and w.since + w.slack < now()
-union all
-select e.id, e.account_id, e.cue_id, e.status, e.attempts, f.lease_expires_at, now() - f.lease_expires_at, 'its flight has lapsed'
-  from cue.flights f join cue.executions e on e.id = any (f.execution_ids) and e.flight_id = f.id
- where f.lease_expires_at < now() - interval '15 seconds';
-comment on view cue.stuck_executions is 'Executions that a sweep should have moved. Empty while an engine lives.';
+select s.id, s.account_id, s.cue_id, s.status, s.attempts, s.since, now() - s.since as stuck_for, s.why
+  from (
+    select id, account_id, cue_id, status, attempts, attempt_due_at as since, 'a waiting attempt is overdue' as why
+      from cue.executions where attempt_due_at < now() - interval '1 minute'
+    union all
+    select id, account_id, cue_id, status, attempts, claim_deadline_at, 'nobody claimed it in time'
+      from cue.executions where claim_deadline_at < now() - interval '1 minute'
+    union all
+    select id, account_id, cue_id, status, attempts, lease_expires_at, 'its lease has lapsed'
+      from cue.executions where lease_expires_at < now() - interval '1 minute'
+    union all
+    select id, account_id, cue_id, status, attempts, outcome_deadline_at, 'its outcome deadline has passed'
+      from cue.executions where outcome_deadline_at < now() - interval '1 minute'
+    union all
+    select e.id, e.account_id, e.cue_id, e.status, e.attempts, f.lease_expires_at, 'its flight has lapsed'
+      from cue.flights f join cue.executions e on e.id = any (f.execution_ids) and e.flight_id = f.id
+     where f.lease_expires_at < now() - interval '15 seconds') s
+  join cue.cues c on c.id = s.cue_id
+ where c.deleted_at is null;
+comment on view cue.stuck_executions is 'Executions that an engine should have moved. Empty while one lives and keeps up.';
 
 create or replace view cue.queue_depth as
 select 'due'::text as queue, count(*) as waiting, min(next_run) as oldest from cue.cue_runs where next_run <= now()
 union all
+select 'pending', count(*), min(attempt_due_at) from cue.executions where attempt_due_at <= now() and attempts = 0
+union all
 select 'retrying', count(*), min(attempt_due_at) from cue.executions where attempt_due_at is not null and attempts > 0
 union all
-select 'pending', count(*), min(attempt_due_at) from cue.executions where attempt_due_at is not null and attempts = 0
+select 'delivering', coalesce(sum(cardinality(execution_ids)), 0), min(created_at) from cue.flights
+union all
+select 'pending_outcome', count(*), min(delivered_at) from cue.executions where outcome_deadline_at is not null
 union all
 select 'pending_worker', count(*), min(claimable_at) from cue.executions where claimable_at <= now()
 union all
-select 'delivering', coalesce(sum(cardinality(execution_ids)), 0), min(created_at) from cue.flights;
-comment on view cue.queue_depth is 'What waits, and since when. delivering counts what flights were begun with.';
+select 'claimed', count(*), min(claimed_at) from cue.executions where lease_expires_at is not null
+union all
+select 'deferred', count(*), min(at) from (
+  select attempt_due_at as at from cue.executions where attempt_due_at > now() and attempts = 0
+  union all
+  select claimable_at from cue.executions where claimable_at > now()) d;
+comment on view cue.queue_depth is
+  'What waits or is under way, and since when; retries and deferred fires, until when. delivering counts what flights were begun with.';
 
 create or replace view cue.cue_health as
-select c.id, c.account_id, c.name, c.status, r.next_run, r.last_run, r.run_count, r.failed_deliveries,
-       (select count(*) from cue.executions e where e.cue_id = c.id and e.id > cue.uuid_v7_floor(now() - interval '24 hours')) as runs_24h,
-       (select count(*) from cue.executions e where e.cue_id = c.id and e.id > cue.uuid_v7_floor(now() - interval '24 hours')
-           and e.status in ('failed', 'missed', 'outcome_timeout')) as failures_24h
+select c.id, c.account_id, c.name, c.status, r.next_run, r.last_run, r.run_count, r.failed_deliveries, h.runs_24h, h.failures_24h,
+       r.failed_outcomes, (select count(*) from cue.alerts l where l.cue_id = c.id and l.acknowledged_at is null) as open_alerts
   from cue.cues c join cue.cue_runs r on r.cue_id = c.id
+ cross join lateral (
+   select count(*) as runs_24h,
+          count(*) filter (where e.status in ('failed', 'missed', 'outcome_timeout') or not e.outcome_success) as failures_24h
+     from cue.executions e where e.cue_id = c.id and e.id > cue.uuid_v7_floor(now() - interval '24 hours')) h
  where c.deleted_at is null;
-comment on view cue.cue_health is 'How each cue has fared in the last 24 hours.';
+comment on view cue.cue_health is 'How each cue has fared: the executions made in the last 24 hours, failures in a row, open alerts.';
 
 create or replace view cue.account_usage as
 select a.id as account_id, a.email, a.plan, cue.executions_used(a.id) as executions_used, p.executions_per_month,
@@ -120,11 +140,14 @@ select a.id as account_id, a.email, a.plan, cue.executions_used(a.id) as executi
 comment on view cue.account_usage is 'Each account''s use of its plan in this month.';
 
 create or replace view cue.recent_failures as
-select e.id, e.account_id, e.cue_id, c.name as cue_name, e.status, e.scheduled_for, e.ended_at, e.attempts, e.http_status, e.error_message
+select e.id, e.account_id, e.cue_id, c.name as cue_name, e.status, e.scheduled_for, e.ended_at, e.attempts, e.http_status,
+       coalesce(e.error_message, e.error) as error_message, e.outcome_state
   from cue.executions e join cue.cues c on c.id = e.cue_id
- where e.id > cue.uuid_v7_floor(now() - interval '24 hours') and e.status in ('failed', 'missed', 'outcome_timeout') and c.deleted_at is null
+ where e.id > cue.uuid_v7_floor(now() - interval '24 hours')
+   and (e.status in ('failed', 'missed', 'outcome_timeout') or not e.outcome_success) and c.deleted_at is null
  order by e.id desc;
-comment on view cue.recent_failures is 'What failed or was missed in the last 24 hours, newest first.';
+comment on view cue.recent_failures is
+  'Executions made in the last 24 hours that failed, were missed or were reported as failed, newest first.';
 
 -- Accounts ---------------------------------------------------------------------------------------------------------------------------
 
@@ -160,5 +183,5 @@ select l.id, l.account_id, l.cue_id, l.execution_id, l.alert_type, l.severity, l
 comment on view cue.alert_view is 'Alerts as the API shows them.';
 
 create or replace view cue.ticket_view as
-select id as ticket_id, account_id, subject, severity, type, status, created_at, updated_at from cue.tickets;
-comment on view cue.ticket_view is 'Support tickets as the API shows them.';
+select id as ticket_id, account_id, subject, severity, type, status, created_at, updated_at, message, issue_url from cue.tickets;
+comment on view cue.ticket_view is 'Support tickets as the API shows them, with their text and issue for those who answer.';

@@ -6,6 +6,8 @@ import type pg from 'pg'
 import accounts from './accounts/routes.ts'
 import alerts from './alerts/routes.ts'
 import auth from './auth.ts'
+import billing from './billing/routes.ts'
+import blog from './blog/routes.ts'
 import body from './body.ts'
 import { type Clock, createClock, followDatabase } from './clock.ts'
 import type { Config } from './config.ts'
@@ -20,8 +22,14 @@ import { createFunctions, type Functions } from './functions.ts'
 import health from './health/routes.ts'
 import http, { loggerOptions, type Patience, serverOptions } from './http.ts'
 import mcp from './mcp/routes.ts'
+import memory from './memory/routes.ts'
+import { createMetrics, type Metrics } from './metrics/metrics.ts'
+import metricsRoutes from './metrics/routes.ts'
 import outcomes from './outcomes/routes.ts'
 import schedules from './schedule/routes.ts'
+import securityHeaders from './security-headers.ts'
+import support from './support/routes.ts'
+import usage from './usage/routes.ts'
 import { validatorCompiler } from './validation.ts'
 import workers from './workers/routes.ts'
 
@@ -37,6 +45,7 @@ declare module 'fastify' {
     now: () => Date
     /** Where callbacks may go. */
     rules: AddressRules
+    metrics: Metrics
     /** Aborted when the service begins to stop. Whoever holds a request open answers it then. */
     closing: AbortSignal
   }
@@ -47,6 +56,8 @@ export type Options = {
   pool: pg.Pool
   /** Made from the configuration if not given. */
   rules?: AddressRules
+  /** What the engine in the same process writes into, too. */
+  metrics?: Metrics
   /** For tests: the time that functions are given, and `app.now`. */
   clock?: () => Date
   logger?: FastifyBaseLogger
@@ -56,7 +67,7 @@ export type Options = {
 }
 
 /** Builds the service. It neither listens nor needs a database until it is asked something. */
-export const build = async ({ config, pool, rules, clock: fixed, logger, logStream, patience }: Options) => {
+export const build = async ({ config, pool, rules, clock: fixed, logger, logStream, patience, metrics = createMetrics() }: Options) => {
   const log = logger ? { loggerInstance: logger } : { logger: loggerOptions(config.logLevel, logStream) }
   const options: FastifyServerOptions = { ...serverOptions(patience), ...log, trustProxy: hops(config.trustProxy) }
   const app = Fastify(options).withTypeProvider<TypeBoxTypeProvider>()
@@ -69,15 +80,19 @@ export const build = async ({ config, pool, rules, clock: fixed, logger, logStre
   app.decorate('clock', clock)
   app.decorate('now', clock.now)
   app.decorate('rules', rules ?? createAddressRules({ allowCidrs: config.callbackAllowCidrs, allowHttp: config.callbackAllowHttp }))
+  app.decorate('metrics', metrics)
+  metrics.watchPool('api', pool)
 
   if (!fixed) followDatabase(app)
   await app.register(http)
+  await app.register(securityHeaders)
   await app.register(auth)
   await app.register(body)
   await app.register(description)
 
   await app.register(docs)
   await app.register(health)
+  await app.register(metricsRoutes)
   if (!config.roles.api) return app // an engine alone answers for its health only
   await app.register(echo)
   await app.register(cues)
@@ -88,6 +103,11 @@ export const build = async ({ config, pool, rules, clock: fixed, logger, logStre
   await app.register(alerts)
   await app.register(mcp)
   await app.register(accounts)
+  await app.register(usage)
+  await app.register(billing)
+  await app.register(support)
+  await app.register(memory)
+  await app.register(blog)
   return app
 }
 

@@ -18,6 +18,12 @@ export const queues: QueueSettings[] = [
   { name: 'notifications', options: { retryLimit: 4, retryDelay: 60, retryBackoff: true, retryDelayMax: 1800, expireInSeconds: 120 } },
   // Webhooks that tell of alerts.
   { name: 'alerts', options: { retryLimit: 4, retryDelay: 10, expireInSeconds: 120 } },
+  // Webhooks that tell of a new memory block: one waits for each subscriber.
+  { name: 'memory_updates', options: { policy: 'short', retryLimit: 4, retryDelay: 10, expireInSeconds: 120 } },
+  // Tickets that become issues in the tracker.
+  { name: 'tickets', options: { retryLimit: 20, retryDelay: 30, retryBackoff: true, retryDelayMax: 3600, expireInSeconds: 120 } },
+  // Customers at Stripe whose account is gone.
+  { name: 'customers', options: { retryLimit: 20, retryDelay: 30, retryBackoff: true, retryDelayMax: 3600, expireInSeconds: 120 } },
   // Histories of deleted cues, removed in batches.
   { name: 'purges', options: { policy: 'short', retryLimit: 10, retryDelay: 30, retryBackoff: true, expireInSeconds: 3600 } },
   // Accounts whose day of grace is over, removed in batches.

@@ -20,13 +20,15 @@ export type ArrayTypeImpl<T> = T extends ColumnType<infer S, infer I, infer U>
 
 export type AttemptResult = "failed" | "lost" | "success";
 
-export type AuditEvent = "account.registered" | "account.updated" | "alert_webhook_secret.created" | "alert_webhook_secret.regenerated" | "key.created" | "key.regenerated" | "key.renamed" | "key.revealed" | "key.revoked" | "webhook_secret.regenerated";
+export type AuditEvent = "account.deletion_cancelled" | "account.deletion_requested" | "account.disowned" | "account.registered" | "account.updated" | "alert_webhook_secret.created" | "alert_webhook_secret.regenerated" | "key.created" | "key.regenerated" | "key.renamed" | "key.revealed" | "key.revoked" | "plan.changed" | "session.created" | "session.refreshed" | "session.revoked" | "webhook_secret.regenerated";
 
 export type CallbackMethod = "GET" | "PATCH" | "POST" | "PUT";
 
 export type CatchUp = "replay_all_missed" | "run_once_if_missed" | "skip_missed";
 
 export type CueStatus = "active" | "completed" | "failed" | "paused";
+
+export type DeviceCodeStatus = "approved" | "claimed" | "email_sent" | "pending";
 
 export type ExecutionStatus = "delivering" | "failed" | "missed" | "outcome_timeout" | "pending" | "pending_outcome" | "retry_ready" | "retrying" | "success";
 
@@ -60,6 +62,12 @@ export type Plan = "free" | "pro" | "scale";
 
 export type ScheduleType = "once" | "recurring";
 
+export type TicketSeverity = "high" | "low" | "medium";
+
+export type TicketStatus = "closed" | "in_progress" | "open" | "resolved";
+
+export type TicketType = "bug" | "feature-request";
+
 export type Timestamp = ColumnType<Date, Date | string, Date | string>;
 
 export type Transport = "webhook" | "worker";
@@ -72,28 +80,68 @@ export type WebhookAuthorization = "api_key" | "execution_token";
 
 export interface Accounts {
   /**
-   * Made when it is first asked for.
+   * Signs alert webhooks: 64 hex digits, made when it is first asked for.
    */
   alert_webhook_secret: string | null;
+  /**
+   * Where alerts are posted; null: nowhere.
+   */
   alert_webhook_url: string | null;
+  /**
+   * When it was registered.
+   */
   created_at: Generated<Timestamp>;
+  /**
+   * As it was registered. Unique whatever its case.
+   */
   email: string;
+  /**
+   * UUIDv7 of the registration.
+   */
   id: string;
   /**
    * When the monthly execution limit was reached. In that month, executions are refused from 24 h later on.
    */
   limit_reached_at: Timestamp | null;
+  /**
+   * Consent to the memory block. Off until the owner switches it on.
+   */
   memory_block_enabled: Generated<boolean>;
+  /**
+   * Whose limits hold.
+   */
   plan: Generated<Plan>;
+  /**
+   * Still signs beside the current one until previous_alert_webhook_secret_until.
+   */
   previous_alert_webhook_secret: string | null;
+  /**
+   * The end of the overlap that the last regeneration asked for.
+   */
   previous_alert_webhook_secret_until: Timestamp | null;
   /**
    * Still signs beside the current one until previous_webhook_secret_until.
    */
   previous_webhook_secret: string | null;
+  /**
+   * The end of the overlap that the last regeneration asked for.
+   */
   previous_webhook_secret_until: Timestamp | null;
+  /**
+   * The account's customer at Stripe; null until it first goes to checkout.
+   */
+  stripe_customer_id: string | null;
+  /**
+   * When a setting, a secret or the plan last changed.
+   */
   updated_at: Generated<Timestamp>;
+  /**
+   * Which bearer callbacks carry.
+   */
   webhook_authorization: Generated<WebhookAuthorization>;
+  /**
+   * Signs callbacks: whsec_ and 64 hex digits, and the whole text is the key.
+   */
   webhook_secret: string;
 }
 
@@ -125,15 +173,45 @@ export interface AccountView {
 }
 
 export interface Alerts {
+  /**
+   * The cue's account.
+   */
   account_id: string;
+  /**
+   * When somebody took note. Null: open.
+   */
   acknowledged_at: Timestamp | null;
+  /**
+   * Why it was raised.
+   */
   alert_type: AlertType;
+  /**
+   * When it was raised.
+   */
   created_at: Timestamp;
+  /**
+   * What it is about.
+   */
   cue_id: string;
+  /**
+   * The execution that raised it, if it was one.
+   */
   execution_id: string | null;
+  /**
+   * UUIDv7.
+   */
   id: string;
+  /**
+   * The same for people, as it was when the alert last grew.
+   */
   message: string;
+  /**
+   * By type: failure_count and first_failure_at, which grow while it is open, previous_acknowledged_at, and so on.
+   */
   metadata: Generated<Json>;
+  /**
+   * How urgent it is.
+   */
   severity: AlertSeverity;
 }
 
@@ -152,33 +230,96 @@ export interface AlertView {
 }
 
 export interface ApiKeys {
+  /**
+   * Whose key it is.
+   */
   account_id: string;
   /**
-   * AES-256-GCM: encryption key id, nonce, text and tag in base64, joined by dots.
+   * The default key's text in AES-256-GCM: encryption key id, nonce, text and tag in base64, joined by dots. Null once revoked.
    */
   ciphertext: string | null;
+  /**
+   * When it was made.
+   */
   created_at: Generated<Timestamp>;
+  /**
+   * How it came to be.
+   */
   created_by: KeyOrigin;
+  /**
+   * UUIDv7, by which the owner names the key.
+   */
   id: string;
+  /**
+   * The key that can be shown again. At most one per account is not revoked.
+   */
   is_default: Generated<boolean>;
+  /**
+   * SHA-256 of the key's text.
+   */
   key_hash: Buffer;
+  /**
+   * What its owner calls it.
+   */
   label: string;
+  /**
+   * When it last let a request in, to the minute; null: never.
+   */
   last_used_at: Timestamp | null;
+  /**
+   * The first 12 characters, to recognise it by.
+   */
   prefix: string;
+  /**
+   * Good for nothing since then; the row goes 30 days later. Null: active.
+   */
   revoked_at: Timestamp | null;
+  /**
+   * What it may be used for.
+   */
   scopes: Generated<ArrayType<KeyScope>>;
 }
 
 export interface Attempts {
+  /**
+   * The execution's account.
+   */
   account_id: string;
+  /**
+   * Its number, from 1.
+   */
   attempt: number;
+  /**
+   * Milliseconds between the two.
+   */
   duration_ms: number;
+  /**
+   * Why it failed, as a sentence.
+   */
   error: string | null;
+  /**
+   * The execution, whose id also chooses the partition.
+   */
   execution_id: string;
+  /**
+   * When it ended or was given up.
+   */
   finished_at: Timestamp;
+  /**
+   * Of the answer; null where none came.
+   */
   http_status: number | null;
+  /**
+   * How it ended.
+   */
   result: AttemptResult;
+  /**
+   * When the request was sent, or the execution claimed.
+   */
   started_at: Timestamp;
+  /**
+   * The worker that held the claim.
+   */
   worker_id: string | null;
 }
 
@@ -196,15 +337,33 @@ export interface AttemptView {
 }
 
 export interface AuditEvents {
+  /**
+   * To whom it was done.
+   */
   account_id: string;
   /**
    * key:ID, anonymous, or the database user who acted by hand.
    */
   actor: string;
+  /**
+   * When. Lines go after 400 days.
+   */
   created_at: Timestamp;
+  /**
+   * What else tells of it, by event: the key's id and prefix, the names of changed settings.
+   */
   detail: Generated<Json>;
+  /**
+   * What was done.
+   */
   event: AuditEvent;
+  /**
+   * UUIDv7.
+   */
   id: string;
+  /**
+   * The address of the request; null at psql.
+   */
   ip: string | null;
   /**
    * The order of what happened within one millisecond, too.
@@ -223,22 +382,64 @@ export interface AuditView {
   seq: number | null;
 }
 
+export interface CueDetailView {
+  account_id: string | null;
+  alerts: Json | null;
+  await_outcome_set: boolean | null;
+  callback: Json | null;
+  catch_up: CatchUp | null;
+  created_at: Timestamp | null;
+  delivery: Json | null;
+  description: string | null;
+  execution_total: number | null;
+  executions: Json | null;
+  fired_count: number | null;
+  id: string | null;
+  last_run: Timestamp | null;
+  last_slot: Timestamp | null;
+  missed: Json | null;
+  name: string | null;
+  next_run: Timestamp | null;
+  on_failure: Json | null;
+  payload: string | null;
+  retry: Json | null;
+  run_count: number | null;
+  schedule: Json | null;
+  status: CueStatus | null;
+  transport: Transport | null;
+  updated_at: Timestamp | null;
+  verification: Json | null;
+  version: number | null;
+}
+
 export interface CueHealth {
   account_id: string | null;
   failed_deliveries: number | null;
+  failed_outcomes: number | null;
   failures_24h: number | null;
   id: string | null;
   last_run: Timestamp | null;
   name: string | null;
   next_run: Timestamp | null;
+  open_alerts: number | null;
   run_count: number | null;
   runs_24h: number | null;
   status: CueStatus | null;
 }
 
 export interface CueRuns {
+  /**
+   * The cue's account, copied so that looking for due cues joins nothing.
+   */
   account_id: string;
+  /**
+   * The cue.
+   */
   cue_id: string;
+  /**
+   * The first of the failures that failed_deliveries counts.
+   */
+  deliveries_failing_since: Timestamp | null;
   /**
    * Executions that failed in a row on the delivery side.
    */
@@ -248,21 +449,36 @@ export interface CueRuns {
    */
   failed_outcomes: Generated<number>;
   /**
-   * The first failure of the rows counted beside it.
+   * Executions that the schedule made.
    */
-  failing_since: Timestamp | null;
   fired_count: Generated<number>;
+  /**
+   * When an execution was last made, however it was triggered.
+   */
   last_run: Timestamp | null;
   /**
    * The slot fired last. next_run lies after it, so that no clock and no edit fires a slot twice.
    */
   last_slot: Timestamp | null;
+  /**
+   * The slot that comes next. Null: none, since the cue is paused or has ended.
+   */
   next_run: Timestamp | null;
+  /**
+   * The first of the failures that failed_outcomes counts.
+   */
+  outcomes_failing_since: Timestamp | null;
+  /**
+   * Executions ever made, however they were triggered.
+   */
   run_count: Generated<number>;
   /**
    * By then there must have been a success, or a missed_window alert is raised. Set when firing where none is set; a success writes nothing.
    */
   success_due_at: Timestamp | null;
+  /**
+   * The cue's transport, copied likewise.
+   */
   transport: Transport;
   /**
    * Grows with every edit. A run prepared from an older version does not happen.
@@ -271,51 +487,133 @@ export interface CueRuns {
 }
 
 export interface Cues {
+  /**
+   * Whose cue it is.
+   */
   account_id: string;
+  /**
+   * Failures in a row that raise an alert. Null, which means 3, where the user never set alerts.
+   */
   alert_consecutive_failures: number | null;
+  /**
+   * Slots that may pass without a success. Null, which means 2, where the user never set alerts.
+   */
   alert_missed_window_multiplier: number | null;
+  /**
+   * The only slot of a one-time cue.
+   */
   at: Timestamp | null;
   /**
-   * Null, which means false, until the user sets it or an outcome deadline.
+   * A 2xx ends nothing: the handler's report does. Null, which means false, until the user sets it or an outcome deadline.
    */
   await_outcome: boolean | null;
+  /**
+   * Headers of the user's own, sent with each webhook: name to value. May hold credentials: no view shows a value.
+   */
   callback_headers: Generated<Json>;
+  /**
+   * The HTTP method of its webhooks.
+   */
   callback_method: Generated<CallbackMethod>;
+  /**
+   * Where a webhook goes. A worker's cue needs none.
+   */
   callback_url: string | null;
+  /**
+   * What becomes of slots that came due while the service was away.
+   */
   catch_up: Generated<CatchUp>;
+  /**
+   * How long a worker's execution may wait for a claim; null means 900.
+   */
   claim_timeout_seconds: number | null;
+  /**
+   * When it was created.
+   */
   created_at: Generated<Timestamp>;
+  /**
+   * Five fields, or six with seconds in front, in local time of timezone.
+   */
   cron: string | null;
   /**
    * Gone for everyone since then; the row goes when its history is purged.
    */
   deleted_at: Timestamp | null;
+  /**
+   * More about it, for people.
+   */
   description: string | null;
+  /**
+   * cue_ and twelve random characters.
+   */
   id: string;
+  /**
+   * The weekly look for a new memory block. Not counted against the plan's limit.
+   */
+  memory_check: Generated<boolean>;
+  /**
+   * What its owner calls it. Need not be unique.
+   */
   name: string;
+  /**
+   * A mail when an execution is exhausted or missed.
+   */
   on_failure_email: Generated<boolean>;
+  /**
+   * An exhausted or missed execution pauses a recurring cue.
+   */
   on_failure_pause: Generated<boolean>;
+  /**
+   * Where an exhausted or missed execution is posted; null: nowhere.
+   */
   on_failure_webhook: string | null;
+  /**
+   * How long an awaited outcome may take after the delivery; null means 300.
+   */
   outcome_deadline_seconds: number | null;
   /**
    * JSON in canonical form, the very bytes that a webhook sends.
    */
   payload: Generated<string>;
+  /**
+   * Waits before the second attempt, the third, and so on; the last one repeats.
+   */
   retry_backoff_minutes: Generated<number[]>;
+  /**
+   * Attempts of one execution, the first one counted; of a worker's cue, claims.
+   */
   retry_max_attempts: Generated<number>;
+  /**
+   * Whether cron or at holds the schedule.
+   */
   schedule_type: ScheduleType;
+  /**
+   * Whether it fires. Read together with deleted_at.
+   */
   status: Generated<CueStatus>;
   /**
    * The payload's member task, if it is a string: what workers filter by.
    */
   task: string | null;
   /**
-   * Null, with the three columns after it, where the user never set delivery.
+   * How long a callback may take to answer; null means 30. Null, with the three columns after it, where the user never set delivery.
    */
   timeout_seconds: number | null;
+  /**
+   * The IANA zone, canonical, that cron is read in.
+   */
   timezone: Generated<string>;
+  /**
+   * How its runs reach their handler. Never changes.
+   */
   transport: Transport;
+  /**
+   * When it was last edited, or its status moved.
+   */
   updated_at: Generated<Timestamp>;
+  /**
+   * What a reported success needs. Null, which means none, where the user never set it.
+   */
   verification_mode: VerificationMode | null;
 }
 
@@ -346,6 +644,72 @@ export interface CueView {
   version: number | null;
 }
 
+export interface Deletions {
+  /**
+   * The account that will go.
+   */
+  account_id: string;
+  /**
+   * Set when the account was kept after all.
+   */
+  cancelled_at: Timestamp | null;
+  /**
+   * A day later: the account goes then.
+   */
+  due_at: Timestamp;
+  /**
+   * Known to the link only.
+   */
+  id: string;
+  /**
+   * When its owner asked.
+   */
+  requested_at: Timestamp;
+}
+
+export interface DeviceCodes {
+  /**
+   * The account that the device was let in to.
+   */
+  account_id: string | null;
+  /**
+   * The code, encrypted like the default key, for the mail that repeats it.
+   */
+  code_ciphertext: string | null;
+  /**
+   * SHA-256 of the code.
+   */
+  code_hash: Buffer;
+  /**
+   * When the device began.
+   */
+  created_at: Timestamp;
+  /**
+   * The address that a person named.
+   */
+  email: string | null;
+  /**
+   * A quarter of an hour later.
+   */
+  expires_at: Timestamp;
+  /**
+   * Where the device is, for the person who is asked to let it in.
+   */
+  ip: string | null;
+  /**
+   * The key of an account that this sign-in made. Whoever polls is given it, once.
+   */
+  key_id: string | null;
+  /**
+   * What the link in the mail proves to know: the link carries it, signed.
+   */
+  link_id: string | null;
+  /**
+   * How far the sign-in is, unless it has expired.
+   */
+  status: Generated<DeviceCodeStatus>;
+}
+
 export interface DueCues {
   account_id: string | null;
   id: string | null;
@@ -356,27 +720,63 @@ export interface DueCues {
 }
 
 export interface Echoes {
+  /**
+   * Not shown any more from then on.
+   */
   expires_at: Timestamp;
+  /**
+   * The headers that are shown, under lower-case names.
+   */
   headers: Json;
+  /**
+   * The body as JSON text; one that is no JSON, as a string.
+   */
   payload: string;
+  /**
+   * When it was posted.
+   */
   received_at: Timestamp;
+  /**
+   * The address, chosen by who posts; the latest post counts.
+   */
   token: string;
 }
 
 export interface Engines {
+  /**
+   * A replica's own, new with each start.
+   */
   id: string;
+  /**
+   * Its latest one.
+   */
   last_seen_at: Timestamp;
   /**
-   * How late the engine's latest scheduled delivery was taken.
+   * How many milliseconds after its slot the engine's latest scheduled delivery was taken.
    */
   lateness_ms: number | null;
+  /**
+   * Requests that it has under way.
+   */
   open_deliveries: Generated<number>;
+  /**
+   * Its first sign of life.
+   */
   started_at: Timestamp;
+  /**
+   * The release that it runs.
+   */
   version: string;
 }
 
 export interface Executions {
+  /**
+   * The cue's account.
+   */
   account_id: string;
+  /**
+   * Evidence: a list of what was made.
+   */
   artifacts: Json | null;
   /**
    * A webhook attempt waits, and is due then. Set exactly while one waits.
@@ -390,40 +790,97 @@ export interface Executions {
    * Unclaimed until then, it is missed.
    */
   claim_deadline_at: Timestamp | null;
+  /**
+   * Proves the claim: whoever shows another one has lost it.
+   */
   claim_token: string | null;
   /**
-   * Waits for a worker, and may be claimed from then on.
+   * Waits for a worker, and may be claimed from then on. Set exactly while it waits.
    */
   claimable_at: Timestamp | null;
+  /**
+   * Since when.
+   */
   claimed_at: Timestamp | null;
+  /**
+   * Who holds or held the claim. Null again when it is given back or lost.
+   */
   claimed_by_worker: string | null;
+  /**
+   * When it was made.
+   */
   created_at: Timestamp;
+  /**
+   * The cue. No foreign key: history outlives a deleted cue until it is purged.
+   */
   cue_id: string;
+  /**
+   * When the callback answered 2xx, or the worker reported.
+   */
   delivered_at: Timestamp | null;
+  /**
+   * When all was over. Set exactly in success, failed, missed and outcome_timeout.
+   */
   ended_at: Timestamp | null;
+  /**
+   * The report: what went wrong, in words.
+   */
   error: string | null;
+  /**
+   * Why the latest attempt failed or the execution ended, as a sentence.
+   */
   error_message: string | null;
+  /**
+   * Evidence: what the result is called elsewhere.
+   */
   external_id: string | null;
   /**
    * The flight that holds the attempt now under way.
    */
   flight_id: number | null;
+  /**
+   * Of the latest answer; null where none came.
+   */
   http_status: number | null;
+  /**
+   * UUIDv7 of the creation. Receivers use it to recognise repetitions.
+   */
   id: string;
+  /**
+   * When the latest attempt began.
+   */
   last_attempt_at: Timestamp | null;
+  /**
+   * When the claim was taken or last extended.
+   */
   last_heartbeat_at: Timestamp | null;
+  /**
+   * The claim holds until then, and longer while its worker is heard of. Set exactly while claimed.
+   */
   lease_expires_at: Timestamp | null;
   /**
-   * Attempts whose end nobody saw. They do not use up retry_max_attempts.
+   * Sends whose end nobody saw, and claims given back. They do not use up retry_max_attempts.
    */
   lost_attempts: Generated<number>;
+  /**
+   * Evidence: an object of the handler's own, 10 KB at most.
+   */
   metadata: Json | null;
   /**
    * Delivered, and the handler's report is awaited until then.
    */
   outcome_deadline_at: Timestamp | null;
+  /**
+   * When it was reported.
+   */
   outcome_recorded_at: Timestamp | null;
+  /**
+   * What was reported, and what verification made of it; null before any report.
+   */
   outcome_state: OutcomeState | null;
+  /**
+   * What was reported; never changes.
+   */
   outcome_success: boolean | null;
   /**
    * What is or was sent: the cue's payload at that time, or the override of a fire.
@@ -433,19 +890,61 @@ export interface Executions {
    * When a person rejected the outcome: later evidence does not lift that.
    */
   rejected_at: Timestamp | null;
+  /**
+   * The execution that a replay repeats.
+   */
   replayed_from: string | null;
+  /**
+   * The beginning of the latest answer, 2,000 characters at most.
+   */
   response_body: string | null;
+  /**
+   * The report: what came out, in words.
+   */
   result: string | null;
+  /**
+   * Evidence: a short reference to the result.
+   */
   result_ref: string | null;
+  /**
+   * Evidence: what kind of result it is, to filter by.
+   */
   result_type: string | null;
+  /**
+   * Evidence: where the result is.
+   */
   result_url: string | null;
+  /**
+   * The slot, or the instant that a fire asked for.
+   */
   scheduled_for: Timestamp;
+  /**
+   * When the first attempt began.
+   */
   started_at: Timestamp | null;
+  /**
+   * Where delivery stands.
+   */
   status: ExecutionStatus;
+  /**
+   * Evidence: the result in 500 characters.
+   */
   summary: string | null;
+  /**
+   * The payload's member task, if it is a string: what workers filter by.
+   */
   task: string | null;
+  /**
+   * The cue's transport.
+   */
   transport: Transport;
+  /**
+   * Why there is this execution.
+   */
   triggered_by: TriggerKind;
+  /**
+   * When it last changed.
+   */
   updated_at: Timestamp;
   /**
    * Why a person verified or rejected the outcome.
@@ -488,19 +987,52 @@ export interface ExecutionView {
 }
 
 export interface Fires {
+  /**
+   * The cue's account.
+   */
   account_id: string;
+  /**
+   * The cue that was fired.
+   */
   cue_id: string;
+  /**
+   * What it made.
+   */
   execution_id: string;
+  /**
+   * When it was asked for. The row goes a day later.
+   */
   fired_at: Timestamp;
+  /**
+   * UUIDv7.
+   */
   id: string;
+  /**
+   * What the caller named the request, to get the same execution when it is repeated.
+   */
   idempotency_key: string | null;
+  /**
+   * Of the request under that key: another one with the same key is refused.
+   */
   request_hash: string | null;
 }
 
 export interface Flights {
+  /**
+   * When its attempts began.
+   */
   created_at: Generated<Timestamp>;
+  /**
+   * What it was begun with. Those that have ended stay listed until all have.
+   */
   execution_ids: string[];
+  /**
+   * Its number; executions name it while it holds them.
+   */
   id: number;
+  /**
+   * Past this, and a moment for a holder that only lost its connection, any engine takes it over.
+   */
   lease_expires_at: Timestamp;
 }
 
@@ -515,6 +1047,56 @@ export interface KeyView {
   prefix: string | null;
   revoked_at: Timestamp | null;
   scopes: string[] | null;
+}
+
+export interface MemorySubscriptions {
+  /**
+   * Whose block it is.
+   */
+  account_id: string;
+  /**
+   * What the agent calls itself.
+   */
+  agent_id: string;
+  /**
+   * Where it is told.
+   */
+  callback_url: string;
+  /**
+   * When it subscribed.
+   */
+  created_at: Timestamp;
+  /**
+   * UUIDv7.
+   */
+  id: string;
+  /**
+   * The latest version that the agent knows of.
+   */
+  sent_version: number;
+}
+
+export interface MemoryVersions {
+  /**
+   * Whose block it is.
+   */
+  account_id: string;
+  /**
+   * How it differs from the version before, a sentence for each difference.
+   */
+  changes: string[];
+  /**
+   * {plan, release, cues: [{id, name}]}: what a version is made of.
+   */
+  content: Json;
+  /**
+   * When the difference was found.
+   */
+  created_at: Timestamp;
+  /**
+   * From 1, for each account.
+   */
+  version: number;
 }
 
 export interface Migrations {
@@ -537,14 +1119,41 @@ export interface Migrations {
 }
 
 export interface MissedSlots {
+  /**
+   * The cue's account.
+   */
   account_id: string;
+  /**
+   * How many, exact to 10,000.
+   */
   count: number;
+  /**
+   * Whose slots they were.
+   */
   cue_id: string;
+  /**
+   * The first slot that was dropped.
+   */
   first: Timestamp;
+  /**
+   * The order in which they were recorded.
+   */
   id: Generated<number>;
+  /**
+   * The last one.
+   */
   last: Timestamp;
+  /**
+   * The cue's catch_up at that time.
+   */
   policy: CatchUp;
+  /**
+   * Why they did not run.
+   */
   reason: MissedReason;
+  /**
+   * When this was written, or last grew.
+   */
   recorded_at: Generated<Timestamp>;
 }
 
@@ -561,14 +1170,32 @@ export interface MissedView {
 }
 
 export interface Outages {
+  /**
+   * The last sign of life before it.
+   */
   from_at: Timestamp;
+  /**
+   * The first one after it.
+   */
   until_at: Timestamp;
 }
 
 export interface Plans {
+  /**
+   * Active and paused cues together.
+   */
   cues: number;
+  /**
+   * Executions created in a UTC month; a day of grace follows the last.
+   */
   executions_per_month: number;
+  /**
+   * The plan.
+   */
   plan: Plan;
+  /**
+   * Requests of one API key in any 60 seconds.
+   */
   requests_per_minute: number;
 }
 
@@ -579,6 +1206,9 @@ export interface QueueDepth {
 }
 
 export interface RateWindows {
+  /**
+   * When the last hit has left; the row may go.
+   */
   expires_at: Timestamp;
   /**
    * When, in milliseconds after started_at, ascending. Kept in the row, not beside it, and at most 500: a higher limit counts several hits as one entry.
@@ -588,7 +1218,13 @@ export interface RateWindows {
    * How many the newest entry stands for so far.
    */
   newest: number;
+  /**
+   * What hits are counted from.
+   */
   started_at: Timestamp;
+  /**
+   * What is counted, such as key:ID, address:IP or echo:IP.
+   */
   subject: string;
   /**
    * How many hits an entry stands for: 1 for limits up to 500.
@@ -605,8 +1241,58 @@ export interface RecentFailures {
   error_message: string | null;
   http_status: number | null;
   id: string | null;
+  outcome_state: OutcomeState | null;
   scheduled_for: Timestamp | null;
   status: ExecutionStatus | null;
+}
+
+export interface Sessions {
+  /**
+   * Whose session it is.
+   */
+  account_id: string;
+  /**
+   * When it was opened.
+   */
+  created_at: Timestamp;
+  /**
+   * A year later; a day after it was refreshed.
+   */
+  expires_at: Timestamp;
+  /**
+   * The jti.
+   */
+  id: string;
+}
+
+export interface SessionTokens {
+  /**
+   * Whose session or key it is given for.
+   */
+  account_id: string;
+  /**
+   * A quarter of an hour after it was made.
+   */
+  expires_at: Timestamp;
+  /**
+   * SHA-256 of the token.
+   */
+  token_hash: Buffer;
+}
+
+export interface StripeEvents {
+  /**
+   * Stripe's.
+   */
+  id: string;
+  /**
+   * When it was handled.
+   */
+  received_at: Timestamp;
+  /**
+   * What it told of, in Stripe's words.
+   */
+  type: string;
 }
 
 export interface StuckExecutions {
@@ -620,18 +1306,152 @@ export interface StuckExecutions {
   why: string | null;
 }
 
-export interface UsageCounters {
+export interface Subscriptions {
+  /**
+   * Who subscribed.
+   */
   account_id: string;
+  /**
+   * When it was first heard of.
+   */
+  created_at: Timestamp;
+  /**
+   * Stripe's.
+   */
+  id: string;
+  /**
+   * The plan that it pays for.
+   */
+  plan: Plan;
+  /**
+   * When the event that told this state was made. Older events change nothing.
+   */
+  state_at: Timestamp;
+  /**
+   * As Stripe has it; canceled is final.
+   */
+  status: string;
+  /**
+   * When an event last changed it.
+   */
+  updated_at: Timestamp;
+  /**
+   * Grows with every event applied.
+   */
+  version: Generated<number>;
+}
+
+export interface Tickets {
+  /**
+   * Who asked.
+   */
+  account_id: string;
+  /**
+   * When it was opened.
+   */
+  created_at: Timestamp;
+  /**
+   * Its number, which users are given.
+   */
+  id: Generated<number>;
+  /**
+   * An issue may have been made since then: look for it before making another.
+   */
+  issue_tried_at: Timestamp | null;
+  /**
+   * The issue made for it in the tracker; null: none, or not yet.
+   */
+  issue_url: string | null;
+  /**
+   * In full, as it was written.
+   */
+  message: string;
+  /**
+   * How bad it is for who asked.
+   */
+  severity: TicketSeverity;
+  /**
+   * Where it stands.
+   */
+  status: Generated<TicketStatus>;
+  /**
+   * In a line.
+   */
+  subject: string;
+  /**
+   * What it asks for.
+   */
+  type: TicketType;
+  /**
+   * When its status was last moved.
+   */
+  updated_at: Timestamp;
+}
+
+export interface TicketView {
+  account_id: string | null;
+  created_at: Timestamp | null;
+  issue_url: string | null;
+  message: string | null;
+  severity: TicketSeverity | null;
+  status: TicketStatus | null;
+  subject: string | null;
+  ticket_id: number | null;
+  type: TicketType | null;
+  updated_at: Timestamp | null;
+}
+
+export interface UsageCounters {
+  /**
+   * Whose use is counted.
+   */
+  account_id: string;
+  /**
+   * Executions created, however they were triggered.
+   */
   executions: Generated<number>;
+  /**
+   * Reported failures, and executions that failed or were missed on the delivery side.
+   */
+  failed: Generated<number>;
+  /**
+   * The first day of the UTC month.
+   */
   month: string;
+  /**
+   * Outcomes that handlers reported, whatever they said.
+   */
+  reported: Generated<number>;
+  /**
+   * The process id of the backend that counts here; 0 holds what was folded.
+   */
   slot: number;
+  /**
+   * Outcomes that were reported as a success.
+   */
+  succeeded: Generated<number>;
 }
 
 export interface Workers {
+  /**
+   * Whose worker it is.
+   */
   account_id: string;
+  /**
+   * The tasks that it handles.
+   */
   handlers: string[];
+  /**
+   * When it was last heard of: by a heartbeat of its own, or of a claim.
+   */
   last_heartbeat: Timestamp;
+  /**
+   * When it was first heard of.
+   */
   registered_since: Timestamp;
+  /**
+   * What it calls itself, such as a host's name.
+   */
   worker_id: string;
 }
 
@@ -654,10 +1474,13 @@ export interface DB {
   attempts: Attempts;
   audit_events: AuditEvents;
   audit_view: AuditView;
+  cue_detail_view: CueDetailView;
   cue_health: CueHealth;
   cue_runs: CueRuns;
   cue_view: CueView;
   cues: Cues;
+  deletions: Deletions;
+  device_codes: DeviceCodes;
   due_cues: DueCues;
   echoes: Echoes;
   engines: Engines;
@@ -666,6 +1489,8 @@ export interface DB {
   fires: Fires;
   flights: Flights;
   key_view: KeyView;
+  memory_subscriptions: MemorySubscriptions;
+  memory_versions: MemoryVersions;
   migrations: Migrations;
   missed_slots: MissedSlots;
   missed_view: MissedView;
@@ -674,7 +1499,13 @@ export interface DB {
   queue_depth: QueueDepth;
   rate_windows: RateWindows;
   recent_failures: RecentFailures;
+  session_tokens: SessionTokens;
+  sessions: Sessions;
+  stripe_events: StripeEvents;
   stuck_executions: StuckExecutions;
+  subscriptions: Subscriptions;
+  ticket_view: TicketView;
+  tickets: Tickets;
   usage_counters: UsageCounters;
   worker_view: WorkerView;
   workers: Workers;

@@ -4,6 +4,7 @@
  */
 import { randomUUID } from 'node:crypto'
 import type { FastifyBaseLogger } from 'fastify'
+import { startCustomers } from './billing/customers.ts'
 import { startJobs } from './boss.ts'
 import type { Clock } from './clock.ts'
 import { type Config, version } from './config.ts'
@@ -22,9 +23,12 @@ import { type BegunAttempt, createFunctions } from './functions.ts'
 import { startHousekeeping } from './housekeeping.ts'
 import { createListener } from './listener.ts'
 import { startMails } from './mail.ts'
+import { startMemoryUpdates } from './memory/updates.ts'
+import { createMetrics, type Metrics } from './metrics/metrics.ts'
 import { createAhead } from './schedule/ahead.ts'
 import { createFiring } from './schedule/firing.ts'
 import { createWindowSweep } from './schedule/windows.ts'
+import { startTracker } from './support/tracker.ts'
 
 /** Two that take, two that write results, one for the rest; and one of their own for the leases, which must not wait behind anything. */
 const connections = 5
@@ -43,15 +47,17 @@ type Options = {
   clock: Clock
   /** Opens an account's encrypted key. */
   decryptKey: (ciphertext: string) => string | undefined
+  metrics?: Metrics
   log: FastifyBaseLogger
 }
 
 /** Starts firing and delivering. Rejects when the database cannot be reached, or LISTEN_URL is no direct connection. */
-export const startEngine = async ({ config, rules, clock, decryptKey, log }: Options): Promise<Engine> => {
+export const startEngine = async ({ config, rules, clock, decryptKey, metrics = createMetrics(), log }: Options): Promise<Engine> => {
   const id = randomUUID()
   const onConnectionLost = (error: Error) => log.warn({ err: error }, 'an idle connection was lost')
   const pool = createPool(config, { max: connections, name: 'pgcue engine', onError: onConnectionLost })
   const leasePool = createPool(config, { max: 1, name: 'pgcue leases', onError: onConnectionLost, answerMs: leaseAnswerMs })
+  metrics.watchPool('engine', pool)
   const fn = createFunctions({ query: query => pool.query(Object.assign(query, { query_timeout: answerMs })) })
   const missedAfter = `${config.missedAfterSeconds} seconds`
   const client = createWebhookClient({ rules })
@@ -72,7 +78,7 @@ export const startEngine = async ({ config, rules, clock, decryptKey, log }: Opt
   }
 
   const flights = createFlights(createFunctions(leasePool))
-  const leases = createLeases({ fn, flights, now, connectedAt: () => listener.connectedAt, log })
+  const leases = createLeases({ fn, flights, now, connectedAt: () => listener.connectedAt, metrics, log })
   const ahead = createAhead({ fn, now, pollIntervalMs: config.pollIntervalMs, skipAccounts: () => pump.skipAccounts() })
   const results = createResults({ fn, flights, onWritten: () => wake(), log })
   const request = createRequests({ tokenKey: deriveKey(config.sessionSecret, 'execution-token'), decryptKey })
@@ -86,6 +92,7 @@ export const startEngine = async ({ config, rules, clock, decryptKey, log }: Opt
     now,
     missedAfter,
     onError,
+    metrics,
     log,
     concurrency: config.deliveryConcurrency,
     onChange: () => wake()
@@ -136,7 +143,9 @@ export const startEngine = async ({ config, rules, clock, decryptKey, log }: Opt
 
   const meetDeadlines = async () => {
     deadlineAt = Number.POSITIVE_INFINITY
-    const moved = (await fn.expireOutcomes({})) + (await fn.missUnclaimed({})) + (await fn.recoverLeases({}))
+    const lost = await fn.recoverLeases({})
+    if (lost > 0) metrics.claimsLost(lost)
+    const moved = (await fn.expireOutcomes({})) + (await fn.missUnclaimed({})) + lost
     if (moved > 0) deadlineAt = 0
     else await readWakes()
   }
@@ -206,6 +215,9 @@ export const startEngine = async ({ config, rules, clock, decryptKey, log }: Opt
   })
   await startNotifications({ jobs, fn, client, baseUrl: config.baseUrl, now, log })
   await startMails({ jobs, fn, config, decryptKey, now, log })
+  await startMemoryUpdates({ jobs, fn, client, now, log })
+  await startTracker({ jobs, fn, config, log })
+  await startCustomers({ jobs, config, log })
   await startHousekeeping({ jobs, fn: createFunctions(pool), retentionDays: config.executionRetentionDays, now, log })
   const keeper = setInterval(keep, keepMs)
   keep()

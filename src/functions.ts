@@ -126,6 +126,50 @@ export type ServiceHealth = {
   last_heartbeat: Date | null
 }
 
+/** An account's use of its plan, in the current UTC month and the current minute. */
+export type Usage = {
+  plan: Plan
+  cues_used: number
+  cues_active: number
+  cue_limit: number
+  executions_used: number
+  execution_limit: number
+  reported: number
+  succeeded: number
+  failed: number
+  requests_used: number
+  requests_per_minute: number
+}
+
+/** What an event of Stripe says of a subscription; see the function. */
+export type SubscriptionEvent = {
+  event_id: string
+  type: string
+  subscription_id: string
+  customer_id: string
+  account_id: string | null
+  plan: Plan
+  status: string
+  at: Date
+  first?: boolean
+  version?: number
+}
+
+/** What an issue in the tracker is made of. */
+export type Ticket = {
+  ticket_id: number
+  account_id: string
+  plan: Plan
+  subject: string
+  message: string
+  severity: string
+  type: string
+  created_at: Date
+  tried: boolean
+}
+
+/** What is new in one version of the memory block. */
+export type MemoryChange = { version: number; changes: string[]; updated_at: string }
 export type DeviceStatus = 'pending' | 'email_sent' | 'approved' | 'claimed' | 'expired'
 /** A sign-in as the holder of its link sees it. `account_created_at` is null where the address has no account yet. */
 export type DeviceLink = {
@@ -224,6 +268,7 @@ export const signatures = {
   mail_magic_link: 'link_id now',
   mail_deletion_requested: 'deletion_id',
   mail_downgrade: 'account_id cue_ids',
+  mail_payment_failed: 'account_id',
   executions_used: 'account_id now',
   store_echo: 'token payload headers address now',
   read_echo: 'token now',
@@ -246,6 +291,20 @@ export const signatures = {
   passed_windows: 'limit now',
   move_windows: 'cue_ids versions expected next missed now',
   alert_notice: 'alert_id now',
+  read_usage: 'account_id actor now',
+  billing_account: 'account_id',
+  set_customer: 'account_id customer_id now',
+  apply_subscription: 'event_id type subscription_id customer_id account_id plan status at first version now',
+  note_failed_payment: 'event_id type customer_id subscription_id next_attempt_at now',
+  end_customer: 'account_id',
+  create_ticket: 'account_id subject message severity type tracked now',
+  begin_issue: 'ticket_id now',
+  end_issue: 'ticket_id url',
+  read_memory: 'account_id release reader now',
+  subscribe_memory: 'account_id agent_id callback_url release now',
+  memory_notice: 'subscription_id release now',
+  end_memory_notice: 'subscription_id version',
+  note_memory_release: 'release',
   set_plans: 'plans',
   fold_usage: 'now',
   maintain_partitions: 'months now',
@@ -313,7 +372,7 @@ export const createFunctions = (db: Queryable, clock?: () => Date) => {
     replayExecution: row<Account & { execution_id: string }, MovedExecution>('replay_execution'),
     cancelExecution: row<Account & { execution_id: string }, MovedExecution>('cancel_execution'),
 
-    addJob: value<{ queue: string; data: object; start_after?: Date }>('add_job'),
+    addJob: value<{ queue: string; data: object; start_after?: Date; singleton_key?: string }>('add_job'),
     failureNotice: row<
       { execution_id: string },
       | {
@@ -427,6 +486,7 @@ export const createFunctions = (db: Queryable, clock?: () => Date) => {
     mailDowngrade: row<Account & { cue_ids: string[] }, { email: string; plan: Plan; cues: number; paused: string[] } | undefined>(
       'mail_downgrade'
     ),
+    mailPaymentFailed: row<Account, { email: string; plan: Plan } | undefined>('mail_payment_failed'),
     executionsUsed: value<Account, number>('executions_used'),
 
     storeEcho: value<{ token: string; payload: string; headers: object; address: string | null }>('store_echo'),
@@ -494,6 +554,39 @@ export const createFunctions = (db: Queryable, clock?: () => Date) => {
         }
       | undefined
     >('alert_notice'),
+
+    readUsage: row<Account & { actor: string }, Usage | undefined>('read_usage'),
+
+    billingAccount: row<Account, { email: string; customer_id: string | null; subscription_id: string | null } | undefined>(
+      'billing_account'
+    ),
+    setCustomer: value<Account & { customer_id: string }, string>('set_customer'),
+    applySubscription: row<SubscriptionEvent, { result: 'applied' | 'replayed' | 'stale' | 'unknown' | 'unclear'; version: number | null }>(
+      'apply_subscription'
+    ),
+    noteFailedPayment: value<
+      { event_id: string; type: string; customer_id: string; subscription_id: string | null; next_attempt_at: Date | null },
+      boolean
+    >('note_failed_payment'),
+    endCustomer: value<Account>('end_customer'),
+
+    createTicket: value<Account & { subject: string; message: string; severity: string; type: string; tracked: boolean }, number>(
+      'create_ticket'
+    ),
+    beginIssue: row<{ ticket_id: number }, Ticket | undefined>('begin_issue'),
+    endIssue: value<{ ticket_id: number; url: string }>('end_issue'),
+
+    readMemory: row<
+      Account & { release: string },
+      { version: number; plan: Plan; cues: string[]; key_prefix: string; changelog: MemoryChange[]; updated_at: Date }
+    >('read_memory'),
+    subscribeMemory: value<Account & { agent_id: string; callback_url: string; release: string }>('subscribe_memory'),
+    memoryNotice: row<
+      { subscription_id: string; release: string },
+      { url: string; secrets: string[]; version: number; changelog: MemoryChange[]; updated_at: Date } | undefined
+    >('memory_notice'),
+    endMemoryNotice: value<{ subscription_id: string; version: number | null }>('end_memory_notice'),
+    noteMemoryRelease: value<{ release: string }, number>('note_memory_release'),
 
     setPlans: value<{ plans: object }>('set_plans'),
     foldUsage: value<object, number>('fold_usage'),

@@ -2,6 +2,7 @@
 import type { FastifyBaseLogger } from 'fastify'
 import type { Jobs } from './boss.ts'
 import type { Functions } from './functions.ts'
+import { release } from './memory/block.ts'
 
 type Options = { jobs: Jobs; fn: Functions; retentionDays: number; now: () => number; log: FastifyBaseLogger }
 type Task = 'minute' | 'hour' | 'day'
@@ -18,6 +19,7 @@ export const startHousekeeping = async ({ jobs, fn, retentionDays, now, log }: O
     hour: async () => {
       await fn.prune({})
       await fn.requeuePurges({})
+      await fn.noteMemoryRelease({ release })
       await deleteAccounts()
     },
     day: async () => {

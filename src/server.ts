@@ -7,6 +7,7 @@ import { createPool, startDatabase } from './database.ts'
 import { freePort } from './embedded-postgres.ts'
 import { startEngine } from './engine.ts'
 import { firstScreen } from './first-screen.ts'
+import { createMetrics } from './metrics/metrics.ts'
 
 /** What the engine keeps for itself of PG_POOL_MAX. */
 const engineConnections = 6
@@ -23,12 +24,13 @@ const start = async () => {
 
   const apiConnections = config.roles.engine ? Math.max(2, config.pgPoolMax - engineConnections) : config.pgPoolMax
   const pool = createPool(config, { max: apiConnections, onError: error => app.log.warn({ err: error }, 'an idle connection was lost') })
-  const app = await build({ config, pool })
+  const metrics = createMetrics({ ofProcess: true })
+  const app = await build({ config, pool, metrics })
   onStop(() => pool.end())
   await app.fn.setPlans({ plans: config.plans })
   if (config.roles.engine) {
     const decrypt = (ciphertext: string) => decryptKey(config.encryptionKeys, ciphertext)
-    const engine = await startEngine({ config, rules: app.rules, clock: app.clock, decryptKey: decrypt, log: app.log })
+    const engine = await startEngine({ config, rules: app.rules, clock: app.clock, decryptKey: decrypt, metrics, log: app.log })
     onStop(() => Promise.all([engine.stop(), app.close()]))
   } else onStop(() => app.close())
   await app.listen({ host: config.host, port: config.port, backlog: 2048 })

@@ -5,14 +5,16 @@ import { createClock } from '../src/clock.ts'
 import type { Config } from '../src/config.ts'
 import { createAddressRules } from '../src/deliveries/address.ts'
 import { startEngine as start } from '../src/engine.ts'
+import type { Metrics } from '../src/metrics/metrics.ts'
 
 /** An engine as a replica runs it, in real time. Stopped at the end of the test unless the test does. */
-export const startEngine = async (t: Test, config: Config) => {
+export const startEngine = async (t: Test, config: Config, metrics?: Metrics) => {
   const engine = await start({
     config,
     rules: createAddressRules({ allowCidrs: config.callbackAllowCidrs, allowHttp: config.callbackAllowHttp }),
     clock: createClock(),
     decryptKey: ciphertext => decryptKey(config.encryptionKeys, ciphertext),
+    metrics,
     log: pino({ level: process.env.TEST_LOG ?? 'silent' })
   })
   let stopped: Promise<void> | undefined

@@ -36,18 +36,45 @@ t.test('each typed function has one member that calls it, and the one that has a
   t.strictSame(called.sort(), expected.sort())
 })
 
+const sql = (path: string) => readFileSync(new URL(`../sql/${path}`, import.meta.url), 'utf8')
+const files = ['functions', 'migrations'].flatMap(dir =>
+  readdirSync(new URL(`../sql/${dir}/`, import.meta.url)).map(name => `${dir}/${name}`)
+)
+
 t.test('each exception that sql/ raises has an SQLSTATE of its own, and each of those a code', async t => {
-  for (const dir of ['functions', 'migrations']) {
-    for (const file of readdirSync(new URL(`../sql/${dir}/`, import.meta.url))) {
-      const text = readFileSync(new URL(`../sql/${dir}/${file}`, import.meta.url), 'utf8')
-      const states = [...text.matchAll(/raise exception .*?;\s*$/gms)].map(([statement]) => /errcode = '(\w+)'/.exec(statement)?.[1])
-      t.strictSame(
-        states.filter(state => !Object.hasOwn(sqlstates, String(state))),
-        [],
-        file
-      )
-    }
+  for (const file of files) {
+    const states = [...sql(file).matchAll(/raise exception .*?;\s*$/gms)].map(([statement]) => /errcode = '(\w+)'/.exec(statement)?.[1])
+    t.strictSame(
+      states.filter(state => !Object.hasOwn(sqlstates, String(state))),
+      [],
+      file
+    )
   }
+})
+
+t.test('sql/README.md lists each SQLSTATE that sql/ raises, and each function that the service calls', async t => {
+  const readme = sql('README.md')
+  const raised = new Set(files.flatMap(file => [...sql(file).matchAll(/errcode = '(\w+)'/g)].map(([, state]) => state!)))
+  t.strictSame(
+    [...readme.matchAll(/\| (QU\w+) \| `(\w+)`/g)].map(([, state, code]) => [state, code]).sort(),
+    [...raised].sort().map(state => [state, sqlstates[state]])
+  )
+  t.strictSame(
+    Object.keys(signatures).filter(name => !readme.includes(`\`${name}\``)),
+    []
+  )
+  const listed = [
+    ...readme
+      .split('## Functions')[1]!
+      .split('## Roles')[0]!
+      .matchAll(/`(\w+)`/g)
+  ].map(([, name]) => name!)
+  const known = (await rows(`select proname from pg_proc where pronamespace = 'cue'::regnamespace`)).map(row => row.proname)
+  const names = [...known, ...files.map(file => /\/(\w+)\.sql$/.exec(file)![1]), 'p_now']
+  t.strictSame(
+    listed.filter(name => !names.includes(name)),
+    []
+  )
 })
 
 t.test('each error code of the specification has its status', async t => {
@@ -84,11 +111,20 @@ t.test('each error code of the specification has its status', async t => {
   })
 })
 
-t.test('every table, view, function and row type tells what it is for', async t => {
+t.test('every type, table, column, view and function tells what it is for', async t => {
   const silent = await rows(
-    `select 'relation ' || c.relname as what from pg_class c
-      where c.relnamespace = 'cue'::regnamespace and c.relkind in ('r', 'p', 'v', 'm', 'c') and not c.relispartition
-        and case when c.relkind = 'c' then obj_description(c.reltype, 'pg_type') else obj_description(c.oid, 'pg_class') end is null
+    `select 'type ' || y.typname as what from pg_type y left join pg_class c on c.oid = y.typrelid
+      where y.typnamespace = 'cue'::regnamespace and (y.typtype in ('e', 'd') or c.relkind = 'c')
+        and coalesce(obj_description(y.oid, 'pg_type'), obj_description(c.oid, 'pg_class')) is null
+     union all
+     select 'relation ' || c.relname from pg_class c
+      where c.relnamespace = 'cue'::regnamespace and not c.relispartition and obj_description(c.oid, 'pg_class') is null
+        and (c.relkind in ('r', 'p', 'v', 'm') or c.relkind = 'S' and not exists (
+          select from pg_depend where classid = 'pg_class'::regclass and objid = c.oid and deptype = 'i')) -- of an identity column
+     union all
+     select 'column ' || c.relname || '.' || a.attname from pg_class c join pg_attribute a on a.attrelid = c.oid
+      where c.relnamespace = 'cue'::regnamespace and c.relkind in ('r', 'p') and not c.relispartition
+        and a.attnum > 0 and not a.attisdropped and col_description(c.oid, a.attnum) is null
      union all
      select 'function ' || p.oid::regprocedure from pg_proc p
       where p.pronamespace = 'cue'::regnamespace and obj_description(p.oid, 'pg_proc') is null

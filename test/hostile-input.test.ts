@@ -3,13 +3,16 @@ import fc from 'fast-check'
 import t from 'tap'
 import type { Schema } from '../src/validation.ts'
 import { build } from './setup.ts'
+import { standIn } from './stripe.ts'
 
 type Operation = {
   parameters?: { name: string; in: 'path' | 'query' | 'header'; schema: Schema }[]
   requestBody?: { content: { 'application/json': { schema: Schema } } }
 }
 
-const { app, as, register } = await build(t, undefined, { env: { PLANS: '{"free":{"cues":10000,"executions_per_month":1000000}}' } })
+const { env } = await standIn(t)
+const PLANS = '{"free":{"cues":10000,"executions_per_month":1000000}}'
+const { app, as, register } = await build(t, undefined, { env: { ...env, PLANS } })
 await app.ready()
 const { paths } = app.swagger() as unknown as { paths: Record<string, Record<string, Operation>> }
 

@@ -11,6 +11,7 @@ const base: Files = {
   'migrations/0001_init.sql': 'create table cue.things (id int primary key);',
   'functions/things.sql':
     'create or replace function cue.count_things() returns bigint language sql as $$ select count(*) from cue.things $$;',
+  'comments.sql': "comment on table cue.things is 'Things.';",
   'views.sql': 'create or replace view cue.all_things as select id from cue.things;',
   'roles.sql': 'revoke all on schema cue from public;'
 }
@@ -39,6 +40,7 @@ t.test('a new database gets everything', async t => {
   t.same(await ids(), [0, 1])
   t.same((await pool.query('select cue.count_things() as n')).rows, [{ n: 0 }])
   t.same((await pool.query('select * from cue.all_things')).rows, [])
+  t.same((await pool.query("select obj_description('cue.things'::regclass)")).rows, [{ obj_description: 'Things.' }])
   t.same(lines, ['Applied 0001_init.sql', 'Loaded functions, views and roles'])
 })
 

@@ -68,7 +68,7 @@ begin
 end $$;
 comment on function cue.register is 'Makes an account with its first key.';
 
--- Changes the settings that p_changes names; an empty alert_webhook_url clears it.
+-- Changes the settings that p_changes names; an empty alert_webhook_url clears it. memory_block_enabled brings its weekly cue, or removes it.
 create or replace function cue.update_account(
   p_account_id uuid, p_changes jsonb, p_actor text default session_user, p_ip text default null, p_now timestamptz default now()
 ) returns void
@@ -83,6 +83,11 @@ begin
    where id = old.id;
   perform cue.record_event(old.id, 'account.updated', p_actor, p_ip,
     jsonb_build_object('fields', (select jsonb_agg(f.name order by f.name) from jsonb_object_keys(p_changes) as f (name))), p_now);
+  if p_changes ->> 'memory_block_enabled' = 'true' then
+    perform cue.start_memory(old.id, p_now);
+  elsif p_changes ->> 'memory_block_enabled' = 'false' then
+    perform cue.stop_memory(old.id, p_now);
+  end if;
 end $$;
 comment on function cue.update_account is 'Changes an account''s settings.';
 

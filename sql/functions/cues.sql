@@ -1,6 +1,7 @@
 -- What users do with cues. Cron arithmetic is done by the caller, who passes the next run with the version it was computed from.
 
 -- Creates a cue from its columns as JSON and returns its id. QU030 when the plan's limit is reached: exact, the account's row being locked.
+-- A memory_check cue is not counted.
 create or replace function cue.create_cue(p_account_id uuid, p_cue jsonb, p_next_run timestamptz, p_now timestamptz default now())
 returns text
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
@@ -8,9 +9,13 @@ declare
   c cue.cues := jsonb_populate_record(null::cue.cues, p_cue);
   v_limit int;
 begin
-  select p.cues into v_limit from cue.accounts a join cue.plans p using (plan) where a.id = p_account_id for no key update of a;
-  if (select count(*) from (
-        select from cue.cues where account_id = p_account_id and deleted_at is null and status in ('active', 'paused') limit v_limit) q
+  c.memory_check := coalesce(c.memory_check, false);
+  perform from cue.accounts where id = p_account_id for no key update;
+  -- Another statement: the one that waited for the lock would know the plan from before.
+  select p.cues into v_limit from cue.accounts a join cue.plans p using (plan) where a.id = p_account_id;
+  if not c.memory_check and (select count(*) from (
+        select from cue.cues
+         where account_id = p_account_id and deleted_at is null and status in ('active', 'paused') and not memory_check limit v_limit) q
      ) >= v_limit then
     raise exception 'the plan allows % cues; delete one, or upgrade', v_limit using errcode = 'QU030';
   end if;
@@ -23,13 +28,15 @@ begin
   insert into cue.cues values (c.*);
   insert into cue.cue_runs (cue_id, account_id, transport, next_run) values (c.id, c.account_id, c.transport, p_next_run);
   perform cue.wake('cue_due', p_next_run);
+  perform cue.note_memory(p_account_id);
   return c.id;
 end $$;
 comment on function cue.create_cue is 'Creates a cue and returns its id.';
 
 -- Changes the columns that p_changes names. p_next_run is taken where the schedule changed or the cue is resumed, and counts from now.
 -- A header whose value is the mask keeps the stored value. QU001 unknown, QU014 when the cue has moved past p_version, or has fired
--- p_next_run meanwhile, QU011 for the status of one that has ended.
+-- p_next_run meanwhile, QU011 for the status of one that has ended, QU030 when resuming it would make more active ones than the plan allows,
+-- as after a smaller one was chosen.
 create or replace function cue.update_cue(
   p_account_id uuid, p_cue_id text, p_version int, p_changes jsonb, p_next_run timestamptz default null, p_now timestamptz default now()
 ) returns void
@@ -39,7 +46,12 @@ declare
   c cue.cues;
   r cue.cue_runs;
   v_reschedule boolean;
+  v_limit int;
 begin
+  if p_changes ->> 'status' = 'active' then
+    perform from cue.accounts where id = p_account_id for no key update;
+    select p.cues into v_limit from cue.accounts a join cue.plans p using (plan) where a.id = p_account_id;
+  end if;
   select * into old from cue.cues where id = p_cue_id and account_id = p_account_id and deleted_at is null for no key update;
   if not found then
     raise exception 'there is no cue %', p_cue_id using errcode = 'QU001';
@@ -50,6 +62,10 @@ begin
   end if;
   if p_changes ? 'status' and old.status in ('completed', 'failed') then
     raise exception 'cue % is %, which is final; create a new one', p_cue_id, old.status using errcode = 'QU011';
+  end if;
+  if v_limit is not null and old.status = 'paused' and not old.memory_check and v_limit <= (
+       select count(*) from cue.cues where account_id = p_account_id and deleted_at is null and status = 'active' and not memory_check) then
+    raise exception 'the plan allows % cues, and as many are active; pause or delete one, or upgrade', v_limit using errcode = 'QU030';
   end if;
   c := jsonb_populate_record(old, p_changes);
   v_reschedule := (c.schedule_type, c.cron, c.at, c.timezone) is distinct from (old.schedule_type, old.cron, old.at, old.timezone)
@@ -79,6 +95,7 @@ begin
            and c.alert_missed_window_multiplier is not distinct from old.alert_missed_window_multiplier then success_due_at end
    where cue_id = p_cue_id;
   if c.status = 'active' and v_reschedule then perform cue.wake('cue_due', p_next_run); end if;
+  if c.name <> old.name then perform cue.note_memory(p_account_id); end if;
 end $$;
 comment on function cue.update_cue is 'Changes a cue, if it still is what the caller saw.';
 
@@ -96,6 +113,7 @@ begin
     perform cue.add_job('purges', jsonb_build_object('cue_id', v_id, 'account_id', p_account_id), p_singleton_key => v_id);
     return next v_id;
   end loop;
+  if found then perform cue.note_memory(p_account_id); end if;
 end $$;
 comment on function cue.delete_cues is 'Deletes cues with all that belongs to them. Returns those that existed.';
 

@@ -148,6 +148,7 @@ declare
   a cue.accounts;
   v_subjects text[] := array(select 'key:' || id from cue.api_keys where account_id = p_account_id);
 begin
+  perform cue.end_customer(p_account_id);
   delete from cue.accounts where id = p_account_id returning * into a;
   delete from cue.device_codes where lower(email) = lower(a.email);
   delete from cue.rate_windows

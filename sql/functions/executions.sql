@@ -130,6 +130,7 @@ begin
   if c.schedule_type = 'once' and c.status in ('active', 'paused') and c.deleted_at is null then
     update cue.cues set status = p_status, updated_at = p_now where id = c.id;
     update cue.cue_runs set next_run = null, success_due_at = null, version = version + 1 where cue_id = c.id;
+    perform cue.note_memory(c.account_id);
   end if;
 end $$;
 comment on function cue.end_one_time_cue is 'Completes or fails a one-time cue.';
@@ -151,6 +152,7 @@ begin
       jsonb_build_object('deadline_seconds', c.outcome_deadline_seconds), e.id, p_now);
     perform cue.count_failure(e, c, true, p_now);
   elsif e.status in ('failed', 'missed') and e.outcome_recorded_at is distinct from p_now then
+    perform cue.count_results(c.account_id, 0, 0, 1, p_now);
     perform cue.count_failure(e, c, false, p_now);
     perform cue.run_on_failure(e, c, p_now);
   end if;

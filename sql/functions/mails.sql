@@ -70,3 +70,9 @@ language sql stable security definer set search_path = pg_catalog, pg_temp as $$
    where a.id = p_account_id
 $$;
 comment on function cue.mail_downgrade is 'What the mail about a smaller plan tells: which cues it paused.';
+
+create or replace function cue.mail_payment_failed(p_account_id uuid) returns table (email text, plan cue.plan)
+language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+  select email, plan from cue.accounts where id = p_account_id and plan <> 'free'
+$$;
+comment on function cue.mail_payment_failed is 'What the mail about a failed payment tells; nothing once the plan is lost.';

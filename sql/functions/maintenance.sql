@@ -130,8 +130,8 @@ begin
 end $$;
 comment on function cue.requeue_purges is 'Lets deletions that stopped midway go on.';
 
--- Removes what is kept for a while only: fires after a day, echoes and rate windows when they expire, outages and drops after 90 days, and of
--- accounts what prune_accounts says.
+-- Removes what is kept for a while only: fires after a day, echoes and rate windows when they expire, outages, drops and the ids of Stripe's
+-- events after 90 days, and of accounts what prune_accounts says.
 create or replace function cue.prune(p_now timestamptz default now()) returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
@@ -140,6 +140,7 @@ begin
   delete from cue.rate_windows where expires_at < p_now;
   delete from cue.outages where until_at < p_now - interval '90 days';
   delete from cue.missed_slots where recorded_at < p_now - interval '90 days';
+  delete from cue.stripe_events where received_at < p_now - interval '90 days';
   delete from cue.usage_counters where month < cue.usage_month(p_now - interval '400 days');
   perform cue.forget_engines(p_now);
   perform cue.prune_accounts(p_now);

@@ -1,10 +1,52 @@
--- Plans and the monthly count of executions.
+-- Plans, the monthly counts of executions and of what came of them, and what they say of a plan's use.
 
 create or replace function cue.executions_used(p_account_id uuid, p_now timestamptz default now()) returns bigint
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
   select coalesce(sum(executions), 0)::bigint from cue.usage_counters where account_id = p_account_id and month = cue.usage_month(p_now)
 $$;
 comment on function cue.executions_used is 'Executions that an account has created in the current UTC month.';
+
+-- Counts what came of executions, on the counter of this backend.
+create or replace function cue.count_results(
+  p_account_id uuid, p_reported int, p_succeeded int, p_failed int, p_now timestamptz default now()
+) returns void
+language sql security definer set search_path = pg_catalog, pg_temp as $$
+  insert into cue.usage_counters as u (account_id, month, slot, reported, succeeded, failed)
+  values (p_account_id, cue.usage_month(p_now), pg_backend_pid(), p_reported, p_succeeded, p_failed)
+  on conflict (account_id, month, slot) do update
+     set reported = u.reported + excluded.reported, succeeded = u.succeeded + excluded.succeeded, failed = u.failed + excluded.failed
+$$;
+comment on function cue.count_results is 'Counts outcomes and failures of the current UTC month.';
+
+-- What the sliding window of requests holds now. An entry stands for several hits where the limit is above 500.
+create or replace function cue.requests_used(p_subject text, p_window interval default '1 minute', p_now timestamptz default now())
+returns int
+language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+  select coalesce((
+    select case when h.count = 0 then 0 else (h.count - 1) * w.weight + w.newest end
+      from cue.rate_windows w, lateral (
+        select count(*)::int as count from unnest(w.hits) as u (hit) where u.hit > extract(epoch from p_now - p_window - w.started_at) * 1000) h
+     where w.subject = p_subject), 0)
+$$;
+comment on function cue.requests_used is 'Requests in the current window of a key or an address.';
+
+-- An account's use of its plan, with the requests of the credential that asks.
+create or replace function cue.read_usage(p_account_id uuid, p_actor text, p_now timestamptz default now()) returns table (
+  plan cue.plan, cues_used int, cues_active int, cue_limit int, executions_used bigint, execution_limit int, reported bigint, succeeded bigint,
+  failed bigint, requests_used int, requests_per_minute int
+)
+language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+  select a.plan, c.used, c.active, p.cues, u.executions, p.executions_per_month, u.reported, u.succeeded, u.failed,
+         cue.requests_used(p_actor, '1 minute', p_now), p.requests_per_minute
+    from cue.accounts a join cue.plans p using (plan),
+         lateral (select count(*)::int as used, (count(*) filter (where q.status = 'active'))::int as active from cue.cues q
+                   where q.account_id = a.id and q.deleted_at is null and q.status in ('active', 'paused') and not q.memory_check) c,
+         lateral (select coalesce(sum(x.executions), 0)::bigint as executions, coalesce(sum(x.reported), 0)::bigint as reported,
+                         coalesce(sum(x.succeeded), 0)::bigint as succeeded, coalesce(sum(x.failed), 0)::bigint as failed
+                    from cue.usage_counters x where x.account_id = a.id and x.month = cue.usage_month(p_now)) u
+   where a.id = p_account_id
+$$;
+comment on function cue.read_usage is 'What an account uses of its plan.';
 
 -- The first time in a month that the limit is reached: a day of grace begins, with a mail.
 create or replace function cue.start_grace(a cue.accounts, p_now timestamptz default now()) returns void
@@ -45,11 +87,13 @@ begin
   gone as (
     delete from cue.usage_counters u using held
      where u.account_id = held.account_id and u.month = held.month and u.slot = held.slot
-    returning u.account_id, u.month, u.executions),
+    returning u.account_id, u.month, u.executions, u.reported, u.succeeded, u.failed),
   folded as (
-    insert into cue.usage_counters as u (account_id, month, slot, executions)
-    select account_id, month, 0, sum(executions) from gone group by account_id, month
-    on conflict (account_id, month, slot) do update set executions = u.executions + excluded.executions)
+    insert into cue.usage_counters as u (account_id, month, slot, executions, reported, succeeded, failed)
+    select account_id, month, 0, sum(executions), sum(reported), sum(succeeded), sum(failed) from gone group by account_id, month
+    on conflict (account_id, month, slot) do update
+       set executions = u.executions + excluded.executions, reported = u.reported + excluded.reported,
+           succeeded = u.succeeded + excluded.succeeded, failed = u.failed + excluded.failed)
   select count(distinct account_id) into v_count from gone;
   return v_count;
 end $$;

@@ -290,7 +290,7 @@ create index executions_account on cue.executions (account_id, id) include (cue_
 create index executions_cue on cue.executions (cue_id, id);
 create index executions_attempt_due on cue.executions (attempt_due_at) where attempt_due_at is not null;
 create index executions_claimable on cue.executions (account_id, claimable_at, id) where claimable_at is not null;
-create index executions_claimable_task on cue.executions (account_id, task, claimable_at, id) where claimable_at is not null;
+create index executions_claimable_task on cue.executions (account_id, coalesce(task, ''), claimable_at, id) where claimable_at is not null;
 create index executions_lease on cue.executions (lease_expires_at) where lease_expires_at is not null;
 create index executions_outcome_deadline on cue.executions (outcome_deadline_at) where outcome_deadline_at is not null;
 comment on table cue.executions is 'One run of a cue. Partitioned by month of its id, a UUIDv7: newest first is the key''s own order.';

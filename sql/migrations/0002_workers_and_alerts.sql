@@ -16,19 +16,25 @@ comment on table cue.workers is 'Worker processes as they report themselves, wit
 
 alter table cue.executions add column claim_deadline_at timestamptz, add column rejected_at timestamptz,
   add column verification_reason text;
-alter table cue.executions add constraint unclaimed
-  check (claim_deadline_at is null or claimable_at is not null) not valid;
+alter table cue.executions
+  drop constraint failure_reported, drop constraint verified,
+  add constraint unclaimed check (claim_deadline_at is null or claimable_at is not null) not valid,
+  -- A failure is never verified, nothing is believed that was not reported, and a person's rejection stands.
+  add constraint judged check ((outcome_success is false) = (outcome_state is not distinct from 'reported_failure')
+                               and (outcome_success is null) = (coalesce(outcome_state, 'unknown') = 'unknown')) not valid,
+  add constraint rejected check (rejected_at is null or outcome_state = 'verification_failed') not valid;
 create index executions_claim_deadline on cue.executions (claim_deadline_at) where claim_deadline_at is not null;
 create index executions_claims on cue.executions (account_id, claimed_by_worker) where lease_expires_at is not null;
 comment on column cue.executions.claim_deadline_at is 'Unclaimed until then, it is missed.';
 comment on column cue.executions.verification_reason is 'Why a person verified or rejected the outcome.';
 comment on column cue.executions.rejected_at is 'When a person rejected the outcome: later evidence does not lift that.';
 
-alter table cue.cue_runs add column failed_outcomes int not null default 0, add column failing_since timestamptz,
-  add column success_due_at timestamptz;
+alter table cue.cue_runs add column failed_outcomes int not null default 0,
+  add column deliveries_failing_since timestamptz, add column outcomes_failing_since timestamptz, add column success_due_at timestamptz;
 create index cue_runs_success_due on cue.cue_runs (success_due_at) where success_due_at is not null;
 comment on column cue.cue_runs.failed_outcomes is 'Reports and waits for them that failed in a row.';
-comment on column cue.cue_runs.failing_since is 'The first failure of the rows counted beside it.';
+comment on column cue.cue_runs.deliveries_failing_since is 'The first of the failures that failed_deliveries counts.';
+comment on column cue.cue_runs.outcomes_failing_since is 'The first of the failures that failed_outcomes counts.';
 comment on column cue.cue_runs.success_due_at is
   'By then there must have been a success, or a missed_window alert is raised. Set when firing where none is set; a success writes nothing.';
 

@@ -4,6 +4,7 @@
  */
 import type { FastifyBaseLogger } from 'fastify'
 import type { Functions } from '../functions.ts'
+import type { Metrics } from '../metrics/metrics.ts'
 import type { Flights } from './flights.ts'
 
 type Options = {
@@ -12,6 +13,7 @@ type Options = {
   now: () => number
   /** Since when the listener's connection stands, on the clock of `performance.now()`; null while it is lost. */
   connectedAt: () => number | null
+  metrics: Pick<Metrics, 'attemptEnded'>
   log: Pick<FastifyBaseLogger, 'warn'>
 }
 
@@ -21,7 +23,7 @@ const settledMs = 3000
 /** Who gets no answer for this long is out of touch. */
 const silentMs = 2000
 
-export const createLeases = ({ fn, flights, now, connectedAt, log }: Options) => {
+export const createLeases = ({ fn, flights, now, connectedAt, metrics, log }: Options) => {
   let lookedAt = performance.now()
   let silentAt = 0
   let recoveredAt = 0
@@ -58,6 +60,7 @@ export const createLeases = ({ fn, flights, now, connectedAt, log }: Options) =>
       for (;;) {
         const freed = await inTouch(() => fn.recoverFlights({ asked_at: new Date(now()) }))
         if (freed === 0) return
+        metrics.attemptEnded('lost', freed)
         log.warn({ freed }, 'attempts of a silent replica were freed')
       }
     }

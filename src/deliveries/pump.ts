@@ -5,6 +5,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { FastifyBaseLogger } from 'fastify'
 import type { BegunAttempt, Functions } from '../functions.ts'
+import type { Metrics } from '../metrics/metrics.ts'
 import type { Ahead, DueCue } from '../schedule/ahead.ts'
 import type { Flights } from './flights.ts'
 import type { AttemptResult, createResults } from './results.ts'
@@ -25,6 +26,7 @@ type Options = {
   /** Something changed that may allow or call for more: the engine takes another turn. */
   onChange: () => void
   onError: (error: unknown, doing: string) => void
+  metrics: Pick<Metrics, 'taken' | 'attemptEnded'>
   log: Pick<FastifyBaseLogger, 'debug' | 'info'>
 }
 
@@ -40,7 +42,7 @@ const pauseMs = 500
 export type Pump = ReturnType<typeof createPump>
 
 export const createPump = (options: Options) => {
-  const { fn, ahead, flights, results, client, request, now, concurrency, missedAfter, onChange, onError, log } = options
+  const { fn, ahead, flights, results, client, request, now, concurrency, missedAfter, onChange, onError, metrics, log } = options
   const onHand: BegunAttempt[] = []
   const openOf = new Map<string, number>()
   const sending = new Set<BegunAttempt>()
@@ -107,9 +109,13 @@ export const createPump = (options: Options) => {
     if (attempts.length > 0) lateness = Math.round(Math.max(0, time - cues[0]!.due))
     const taken = new Set(attempts.map(attempt => attempt.cue_id))
     for (const cue of cues) {
-      if (taken.has(cue.cue_id)) ahead.putBack(cue)
-      // Ours came a moment early for the database, or another replica has it: look again, for what is only just due.
-      else if (time - cue.due < 50) ahead.expect(cue.due)
+      if (taken.has(cue.cue_id)) {
+        metrics.taken(time - cue.due)
+        ahead.putBack(cue)
+      } else if (time - cue.due < 50) {
+        // Ours came a moment early for the database, or another replica has it: look again, for what is only just due.
+        ahead.expect(cue.due)
+      }
     }
     return attempts
   }
@@ -167,6 +173,7 @@ export const createPump = (options: Options) => {
     if (!sending.delete(attempt)) return
     close(attempt)
     results.add(attempt, resultOf(attempt, result, startedAt))
+    metrics.attemptEnded(result.ok ? 'success' : 'failed')
     const level = result.ok ? 'debug' : 'info'
     log[level](
       { execution_id: attempt.execution_id, attempt: attempt.attempt, http_status: result.http_status, ms: result.duration_ms },

@@ -1,5 +1,6 @@
 /** Every mail there is. A job names a kind and ids; what the mail tells is looked up when it is sent, by the SQL function mail_<kind>. */
 import type { Links } from '../accounts/links.ts'
+import { upgradeUrl } from '../billing/upgrade-url.ts'
 import type { Functions } from '../functions.ts'
 import { counted, spoken } from '../pages/page.ts'
 import type { Mail } from './layout.ts'
@@ -12,6 +13,7 @@ type Jobs = {
   magic_link: { link_id: string }
   deletion_requested: { account_id: string; deletion_id: string }
   downgrade: { account_id: string; cue_ids: string[] }
+  payment_failed: { account_id: string; next_attempt_at: string | null }
 }
 export type MailJob = { [kind in keyof Jobs]: { kind: kind } & Jobs[kind] }[keyof Jobs]
 
@@ -147,6 +149,25 @@ export const createComposer = ({ fn, links, baseUrl, decryptKey }: Options) => {
             ...(told.paused.length ? [{ items: told.paused }, 'To have one of them run again, pause or delete another first.'] : [])
           ],
           why: 'This mail is sent when the plan of an account becomes a smaller one.'
+        }
+      )
+    },
+
+    payment_failed: async ({ account_id, next_attempt_at }) => {
+      const told = await fn.mailPaymentFailed({ account_id })
+      return (
+        told && {
+          to: told.email,
+          subject: `The payment for your plan ${told.plan} failed`,
+          blocks: [
+            next_attempt_at
+              ? `It is tried again on ${spoken(new Date(next_attempt_at))}. Until the last try has failed the plan stays.`
+              : 'It is not tried again by itself.',
+            'To pay in another way, or to change the plan:',
+            { link: upgradeUrl(baseUrl), label: 'Manage billing' },
+            `The same by program: POST ${baseUrl}/v1/billing/portal.`
+          ],
+          why: 'This mail is sent when a payment for the plan of an account fails.'
         }
       )
     }

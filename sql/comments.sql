@@ -1,0 +1,384 @@
+-- What every type, table and column is, for whoever reads the catalog (\dT+, \d+). Reloaded by migrate, so that a better word needs no
+-- migration: a new table or column comes with its lines here. Functions and views have theirs beside them.
+
+-- Types -----------------------------------------------------------------------------------------------------------------------------------
+
+comment on type cue.plan is 'What an account pays for; what each allows is in plans.';
+comment on type cue.webhook_authorization is
+  'Which bearer a webhook carries: a token for its execution only, or the account''s default key.';
+comment on type cue.key_origin is 'How an API key came to be.';
+comment on type cue.key_scope is 'What an API key may be used for.';
+comment on type cue.audit_event is 'What is written into the audit log.';
+comment on type cue.transport is 'How a run reaches its handler: posted to a callback, or claimed by a worker.';
+comment on type cue.schedule_type is 'recurring has cron, once has at.';
+comment on type cue.cue_status is 'active fires, paused does not; completed and failed are how one-time cues end, and final.';
+comment on type cue.callback_method is 'The HTTP method of a webhook. GET carries no body.';
+comment on type cue.catch_up is
+  'What becomes of slots that came due while the service was away: none runs, the latest, or each, up to 100.';
+comment on type cue.verification_mode is 'What a reported success needs to count as verified.';
+comment on type cue.execution_status is
+  'Where delivery stands. sql/README.md has the diagram; the table''s constraints hold each state to its instants.';
+comment on type cue.outcome_state is 'What the handler reported, and what verification made of it. unknown: it was awaited in vain.';
+comment on type cue.trigger_kind is 'Why there is an execution.';
+comment on type cue.attempt_result is 'How an attempt ended. lost: nobody saw its end.';
+comment on type cue.missed_reason is 'Why slots did not run: no engine was alive, or the month''s executions were used up.';
+comment on type cue.alert_type is 'Failures in a row, no success in time, an outcome awaited in vain.';
+comment on type cue.alert_severity is 'How urgent an alert is, least first.';
+comment on type cue.device_code_status is 'How far a sign-in is. It expires at every stage.';
+comment on type cue.ticket_severity is 'How bad it is for who asks.';
+comment on type cue.ticket_type is 'What a ticket asks for.';
+comment on type cue.ticket_status is 'Where a ticket stands. Moved by hand, with set_ticket_status.';
+comment on type cue.begun_attempt is
+  'All that one webhook request needs. secrets sign it; api_key is the account''s encrypted key where it wants that sent; plain says that a '
+  '2xx ends it and touches nothing but the execution.';
+
+-- Accounts --------------------------------------------------------------------------------------------------------------------------------
+
+comment on table cue.plans is 'What each plan allows. The service writes it at start from its PLANS setting.';
+comment on column cue.plans.plan is 'The plan.';
+comment on column cue.plans.requests_per_minute is 'Requests of one API key in any 60 seconds.';
+comment on column cue.plans.cues is 'Active and paused cues together.';
+comment on column cue.plans.executions_per_month is 'Executions created in a UTC month; a day of grace follows the last.';
+
+comment on table cue.accounts is 'Who owns cues. Every tenant table carries account_id.';
+comment on column cue.accounts.id is 'UUIDv7 of the registration.';
+comment on column cue.accounts.email is 'As it was registered. Unique whatever its case.';
+comment on column cue.accounts.plan is 'Whose limits hold.';
+comment on column cue.accounts.webhook_secret is 'Signs callbacks: whsec_ and 64 hex digits, and the whole text is the key.';
+comment on column cue.accounts.previous_webhook_secret is 'Still signs beside the current one until previous_webhook_secret_until.';
+comment on column cue.accounts.previous_webhook_secret_until is 'The end of the overlap that the last regeneration asked for.';
+comment on column cue.accounts.webhook_authorization is 'Which bearer callbacks carry.';
+comment on column cue.accounts.memory_block_enabled is 'Consent to the memory block. Off until the owner switches it on.';
+comment on column cue.accounts.alert_webhook_url is 'Where alerts are posted; null: nowhere.';
+comment on column cue.accounts.alert_webhook_secret is 'Signs alert webhooks: 64 hex digits, made when it is first asked for.';
+comment on column cue.accounts.previous_alert_webhook_secret is
+  'Still signs beside the current one until previous_alert_webhook_secret_until.';
+comment on column cue.accounts.previous_alert_webhook_secret_until is 'The end of the overlap that the last regeneration asked for.';
+comment on column cue.accounts.limit_reached_at is
+  'When the monthly execution limit was reached. In that month, executions are refused from 24 h later on.';
+comment on column cue.accounts.stripe_customer_id is 'The account''s customer at Stripe; null until it first goes to checkout.';
+comment on column cue.accounts.created_at is 'When it was registered.';
+comment on column cue.accounts.updated_at is 'When a setting, a secret or the plan last changed.';
+
+comment on table cue.api_keys is
+  'API keys by SHA-256 hash. The default key''s text is kept encrypted besides, so that it can be shown again.';
+comment on column cue.api_keys.id is 'UUIDv7, by which the owner names the key.';
+comment on column cue.api_keys.account_id is 'Whose key it is.';
+comment on column cue.api_keys.key_hash is 'SHA-256 of the key''s text.';
+comment on column cue.api_keys.prefix is 'The first 12 characters, to recognise it by.';
+comment on column cue.api_keys.label is 'What its owner calls it.';
+comment on column cue.api_keys.scopes is 'What it may be used for.';
+comment on column cue.api_keys.created_by is 'How it came to be.';
+comment on column cue.api_keys.is_default is 'The key that can be shown again. At most one per account is not revoked.';
+comment on column cue.api_keys.ciphertext is
+  'The default key''s text in AES-256-GCM: encryption key id, nonce, text and tag in base64, joined by dots. Null once revoked.';
+comment on column cue.api_keys.created_at is 'When it was made.';
+comment on column cue.api_keys.last_used_at is 'When it last let a request in, to the minute; null: never.';
+comment on column cue.api_keys.revoked_at is 'Good for nothing since then; the row goes 30 days later. Null: active.';
+
+comment on table cue.audit_events is 'What was done to an account, its keys and its secrets, and by whom. Never holds a key or secret.';
+comment on column cue.audit_events.id is 'UUIDv7.';
+comment on column cue.audit_events.seq is 'The order of what happened within one millisecond, too.';
+comment on column cue.audit_events.account_id is 'To whom it was done.';
+comment on column cue.audit_events.event is 'What was done.';
+comment on column cue.audit_events.actor is 'key:ID, anonymous, or the database user who acted by hand.';
+comment on column cue.audit_events.ip is 'The address of the request; null at psql.';
+comment on column cue.audit_events.detail is 'What else tells of it, by event: the key''s id and prefix, the names of changed settings.';
+comment on column cue.audit_events.created_at is 'When. Lines go after 400 days.';
+
+comment on table cue.usage_counters is
+  'Executions created per account and UTC month: the sum over slots. A slot is a database backend, so that no two writers wait for one row; '
+  'housekeeping folds them into slot 0.';
+comment on column cue.usage_counters.account_id is 'Whose use is counted.';
+comment on column cue.usage_counters.month is 'The first day of the UTC month.';
+comment on column cue.usage_counters.slot is 'The process id of the backend that counts here; 0 holds what was folded.';
+comment on column cue.usage_counters.executions is 'Executions created, however they were triggered.';
+comment on column cue.usage_counters.reported is 'Outcomes that handlers reported, whatever they said.';
+comment on column cue.usage_counters.succeeded is 'Outcomes that were reported as a success.';
+comment on column cue.usage_counters.failed is 'Reported failures, and executions that failed or were missed on the delivery side.';
+
+-- Signing in and leaving ------------------------------------------------------------------------------------------------------------------
+
+comment on table cue.sessions is 'Sessions by the jti of their JWT. One is good until it expires or its row goes.';
+comment on column cue.sessions.id is 'The jti.';
+comment on column cue.sessions.account_id is 'Whose session it is.';
+comment on column cue.sessions.created_at is 'When it was opened.';
+comment on column cue.sessions.expires_at is 'A year later; a day after it was refreshed.';
+
+comment on table cue.session_tokens is
+  'One-time tokens, by SHA-256, that a session or a key is given for. Gone when used. Unlogged: after a crash people sign in again.';
+comment on column cue.session_tokens.token_hash is 'SHA-256 of the token.';
+comment on column cue.session_tokens.account_id is 'Whose session or key it is given for.';
+comment on column cue.session_tokens.expires_at is 'A quarter of an hour after it was made.';
+
+comment on table cue.device_codes is
+  'Sign-ins under way, by the SHA-256 of the code that the device made. Unlogged: after a crash people sign in again.';
+comment on column cue.device_codes.code_hash is 'SHA-256 of the code.';
+comment on column cue.device_codes.status is 'How far the sign-in is, unless it has expired.';
+comment on column cue.device_codes.ip is 'Where the device is, for the person who is asked to let it in.';
+comment on column cue.device_codes.email is 'The address that a person named.';
+comment on column cue.device_codes.link_id is 'What the link in the mail proves to know: the link carries it, signed.';
+comment on column cue.device_codes.code_ciphertext is 'The code, encrypted like the default key, for the mail that repeats it.';
+comment on column cue.device_codes.account_id is 'The account that the device was let in to.';
+comment on column cue.device_codes.key_id is 'The key of an account that this sign-in made. Whoever polls is given it, once.';
+comment on column cue.device_codes.created_at is 'When the device began.';
+comment on column cue.device_codes.expires_at is 'A quarter of an hour later.';
+
+comment on table cue.deletions is
+  'Accounts that asked to be deleted. The link in the mail carries the id, signed: a genuine one without a row was carried out.';
+comment on column cue.deletions.id is 'Known to the link only.';
+comment on column cue.deletions.account_id is 'The account that will go.';
+comment on column cue.deletions.requested_at is 'When its owner asked.';
+comment on column cue.deletions.due_at is 'A day later: the account goes then.';
+comment on column cue.deletions.cancelled_at is 'Set when the account was kept after all.';
+
+-- Billing and support ---------------------------------------------------------------------------------------------------------------------
+
+comment on table cue.subscriptions is 'Stripe''s subscriptions, as its events tell. An account''s plan is the largest of those that are paid.';
+comment on column cue.subscriptions.id is 'Stripe''s.';
+comment on column cue.subscriptions.account_id is 'Who subscribed.';
+comment on column cue.subscriptions.plan is 'The plan that it pays for.';
+comment on column cue.subscriptions.status is 'As Stripe has it; canceled is final.';
+comment on column cue.subscriptions.state_at is 'When the event that told this state was made. Older events change nothing.';
+comment on column cue.subscriptions.version is 'Grows with every event applied.';
+comment on column cue.subscriptions.created_at is 'When it was first heard of.';
+comment on column cue.subscriptions.updated_at is 'When an event last changed it.';
+
+comment on table cue.stripe_events is 'Stripe''s events that were handled, so that none is twice. Kept for 90 days, longer than Stripe repeats them.';
+comment on column cue.stripe_events.id is 'Stripe''s.';
+comment on column cue.stripe_events.type is 'What it told of, in Stripe''s words.';
+comment on column cue.stripe_events.received_at is 'When it was handled.';
+
+comment on table cue.tickets is 'What users asked of support.';
+comment on column cue.tickets.id is 'Its number, which users are given.';
+comment on column cue.tickets.account_id is 'Who asked.';
+comment on column cue.tickets.subject is 'In a line.';
+comment on column cue.tickets.message is 'In full, as it was written.';
+comment on column cue.tickets.severity is 'How bad it is for who asked.';
+comment on column cue.tickets.type is 'What it asks for.';
+comment on column cue.tickets.status is 'Where it stands.';
+comment on column cue.tickets.issue_url is 'The issue made for it in the tracker; null: none, or not yet.';
+comment on column cue.tickets.issue_tried_at is 'An issue may have been made since then: look for it before making another.';
+comment on column cue.tickets.created_at is 'When it was opened.';
+comment on column cue.tickets.updated_at is 'When its status was last moved.';
+
+-- Memory block ----------------------------------------------------------------------------------------------------------------------------
+
+comment on table cue.memory_versions is 'Each account''s memory block, version by version: the newest fifty.';
+comment on column cue.memory_versions.account_id is 'Whose block it is.';
+comment on column cue.memory_versions.version is 'From 1, for each account.';
+comment on column cue.memory_versions.content is '{plan, release, cues: [{id, name}]}: what a version is made of.';
+comment on column cue.memory_versions.changes is 'How it differs from the version before, a sentence for each difference.';
+comment on column cue.memory_versions.created_at is 'When the difference was found.';
+
+comment on table cue.memory_subscriptions is 'Agents that are told when the memory block changes.';
+comment on column cue.memory_subscriptions.id is 'UUIDv7.';
+comment on column cue.memory_subscriptions.account_id is 'Whose block it is.';
+comment on column cue.memory_subscriptions.agent_id is 'What the agent calls itself.';
+comment on column cue.memory_subscriptions.callback_url is 'Where it is told.';
+comment on column cue.memory_subscriptions.sent_version is 'The latest version that the agent knows of.';
+comment on column cue.memory_subscriptions.created_at is 'When it subscribed.';
+
+-- Cues ------------------------------------------------------------------------------------------------------------------------------------
+
+comment on table cue.cues is
+  'What users registered. What moves with every run is in cue_runs, so that firing never writes these wide rows.';
+comment on column cue.cues.id is 'cue_ and twelve random characters.';
+comment on column cue.cues.account_id is 'Whose cue it is.';
+comment on column cue.cues.name is 'What its owner calls it. Need not be unique.';
+comment on column cue.cues.description is 'More about it, for people.';
+comment on column cue.cues.status is 'Whether it fires. Read together with deleted_at.';
+comment on column cue.cues.transport is 'How its runs reach their handler. Never changes.';
+comment on column cue.cues.schedule_type is 'Whether cron or at holds the schedule.';
+comment on column cue.cues.cron is 'Five fields, or six with seconds in front, in local time of timezone.';
+comment on column cue.cues.at is 'The only slot of a one-time cue.';
+comment on column cue.cues.timezone is 'The IANA zone, canonical, that cron is read in.';
+comment on column cue.cues.callback_url is 'Where a webhook goes. A worker''s cue needs none.';
+comment on column cue.cues.callback_method is 'The HTTP method of its webhooks.';
+comment on column cue.cues.callback_headers is
+  'Headers of the user''s own, sent with each webhook: name to value. May hold credentials: no view shows a value.';
+comment on column cue.cues.payload is 'JSON in canonical form, the very bytes that a webhook sends.';
+comment on column cue.cues.task is 'The payload''s member task, if it is a string: what workers filter by.';
+comment on column cue.cues.retry_max_attempts is 'Attempts of one execution, the first one counted; of a worker''s cue, claims.';
+comment on column cue.cues.retry_backoff_minutes is 'Waits before the second attempt, the third, and so on; the last one repeats.';
+comment on column cue.cues.on_failure_email is 'A mail when an execution is exhausted or missed.';
+comment on column cue.cues.on_failure_webhook is 'Where an exhausted or missed execution is posted; null: nowhere.';
+comment on column cue.cues.on_failure_pause is 'An exhausted or missed execution pauses a recurring cue.';
+comment on column cue.cues.timeout_seconds is
+  'How long a callback may take to answer; null means 30. Null, with the three columns after it, where the user never set delivery.';
+comment on column cue.cues.outcome_deadline_seconds is 'How long an awaited outcome may take after the delivery; null means 300.';
+comment on column cue.cues.claim_timeout_seconds is 'How long a worker''s execution may wait for a claim; null means 900.';
+comment on column cue.cues.await_outcome is
+  'A 2xx ends nothing: the handler''s report does. Null, which means false, until the user sets it or an outcome deadline.';
+comment on column cue.cues.alert_consecutive_failures is
+  'Failures in a row that raise an alert. Null, which means 3, where the user never set alerts.';
+comment on column cue.cues.alert_missed_window_multiplier is
+  'Slots that may pass without a success. Null, which means 2, where the user never set alerts.';
+comment on column cue.cues.catch_up is 'What becomes of slots that came due while the service was away.';
+comment on column cue.cues.verification_mode is 'What a reported success needs. Null, which means none, where the user never set it.';
+comment on column cue.cues.memory_check is 'The weekly look for a new memory block. Not counted against the plan''s limit.';
+comment on column cue.cues.created_at is 'When it was created.';
+comment on column cue.cues.updated_at is 'When it was last edited, or its status moved.';
+comment on column cue.cues.deleted_at is 'Gone for everyone since then; the row goes when its history is purged.';
+
+comment on table cue.cue_runs is 'The moving parts of a cue: one narrow row that every run updates. Gone as soon as the cue is deleted.';
+comment on column cue.cue_runs.cue_id is 'The cue.';
+comment on column cue.cue_runs.account_id is 'The cue''s account, copied so that looking for due cues joins nothing.';
+comment on column cue.cue_runs.transport is 'The cue''s transport, copied likewise.';
+comment on column cue.cue_runs.version is 'Grows with every edit. A run prepared from an older version does not happen.';
+comment on column cue.cue_runs.next_run is 'The slot that comes next. Null: none, since the cue is paused or has ended.';
+comment on column cue.cue_runs.last_slot is 'The slot fired last. next_run lies after it, so that no clock and no edit fires a slot twice.';
+comment on column cue.cue_runs.last_run is 'When an execution was last made, however it was triggered.';
+comment on column cue.cue_runs.run_count is 'Executions ever made, however they were triggered.';
+comment on column cue.cue_runs.fired_count is 'Executions that the schedule made.';
+comment on column cue.cue_runs.failed_deliveries is 'Executions that failed in a row on the delivery side.';
+comment on column cue.cue_runs.failed_outcomes is 'Reports and waits for them that failed in a row.';
+comment on column cue.cue_runs.deliveries_failing_since is 'The first of the failures that failed_deliveries counts.';
+comment on column cue.cue_runs.outcomes_failing_since is 'The first of the failures that failed_outcomes counts.';
+comment on column cue.cue_runs.success_due_at is
+  'By then there must have been a success, or a missed_window alert is raised. Set when firing where none is set; a success writes nothing.';
+
+comment on table cue.missed_slots is 'Slots that did not run, and why. Kept for 90 days.';
+comment on column cue.missed_slots.id is 'The order in which they were recorded.';
+comment on column cue.missed_slots.cue_id is 'Whose slots they were.';
+comment on column cue.missed_slots.account_id is 'The cue''s account.';
+comment on column cue.missed_slots.first is 'The first slot that was dropped.';
+comment on column cue.missed_slots.last is 'The last one.';
+comment on column cue.missed_slots.count is 'How many, exact to 10,000.';
+comment on column cue.missed_slots.policy is 'The cue''s catch_up at that time.';
+comment on column cue.missed_slots.reason is 'Why they did not run.';
+comment on column cue.missed_slots.recorded_at is 'When this was written, or last grew.';
+
+comment on table cue.fires is 'Manual fires of the last 24 h: the limit of ten an hour, and idempotency keys.';
+comment on column cue.fires.id is 'UUIDv7.';
+comment on column cue.fires.cue_id is 'The cue that was fired.';
+comment on column cue.fires.account_id is 'The cue''s account.';
+comment on column cue.fires.fired_at is 'When it was asked for. The row goes a day later.';
+comment on column cue.fires.idempotency_key is 'What the caller named the request, to get the same execution when it is repeated.';
+comment on column cue.fires.request_hash is 'Of the request under that key: another one with the same key is refused.';
+comment on column cue.fires.execution_id is 'What it made.';
+
+comment on table cue.alerts is 'What people were told about. At most one of a type is open per cue.';
+comment on column cue.alerts.id is 'UUIDv7.';
+comment on column cue.alerts.account_id is 'The cue''s account.';
+comment on column cue.alerts.cue_id is 'What it is about.';
+comment on column cue.alerts.execution_id is 'The execution that raised it, if it was one.';
+comment on column cue.alerts.alert_type is 'Why it was raised.';
+comment on column cue.alerts.severity is 'How urgent it is.';
+comment on column cue.alerts.message is 'The same for people, as it was when the alert last grew.';
+comment on column cue.alerts.metadata is
+  'By type: failure_count and first_failure_at, which grow while it is open, previous_acknowledged_at, and so on.';
+comment on column cue.alerts.acknowledged_at is 'When somebody took note. Null: open.';
+comment on column cue.alerts.created_at is 'When it was raised.';
+
+-- Executions ------------------------------------------------------------------------------------------------------------------------------
+
+comment on sequence cue.flight_ids is 'Numbers flights.';
+comment on table cue.flights is
+  'Webhook attempts that one engine has begun together. It extends the lease while it lives; what a lapsed flight holds is attempted again.';
+comment on column cue.flights.id is 'Its number; executions name it while it holds them.';
+comment on column cue.flights.execution_ids is 'What it was begun with. Those that have ended stay listed until all have.';
+comment on column cue.flights.lease_expires_at is
+  'Past this, and a moment for a holder that only lost its connection, any engine takes it over.';
+comment on column cue.flights.created_at is 'When its attempts began.';
+
+comment on table cue.executions is 'One run of a cue. Partitioned by month of its id, a UUIDv7: newest first is the key''s own order.';
+comment on column cue.executions.id is 'UUIDv7 of the creation. Receivers use it to recognise repetitions.';
+comment on column cue.executions.account_id is 'The cue''s account.';
+comment on column cue.executions.cue_id is 'The cue. No foreign key: history outlives a deleted cue until it is purged.';
+comment on column cue.executions.transport is 'The cue''s transport.';
+comment on column cue.executions.status is 'Where delivery stands.';
+comment on column cue.executions.triggered_by is 'Why there is this execution.';
+comment on column cue.executions.replayed_from is 'The execution that a replay repeats.';
+comment on column cue.executions.scheduled_for is 'The slot, or the instant that a fire asked for.';
+comment on column cue.executions.payload is 'What is or was sent: the cue''s payload at that time, or the override of a fire.';
+comment on column cue.executions.task is 'The payload''s member task, if it is a string: what workers filter by.';
+comment on column cue.executions.attempts is 'Sends or claims begun. Numbers them, and fences results of an attempt that was taken over.';
+comment on column cue.executions.lost_attempts is
+  'Sends whose end nobody saw, and claims given back. They do not use up retry_max_attempts.';
+comment on column cue.executions.started_at is 'When the first attempt began.';
+comment on column cue.executions.last_attempt_at is 'When the latest attempt began.';
+comment on column cue.executions.delivered_at is 'When the callback answered 2xx, or the worker reported.';
+comment on column cue.executions.ended_at is 'When all was over. Set exactly in success, failed, missed and outcome_timeout.';
+comment on column cue.executions.attempt_due_at is 'A webhook attempt waits, and is due then. Set exactly while one waits.';
+comment on column cue.executions.claimable_at is 'Waits for a worker, and may be claimed from then on. Set exactly while it waits.';
+comment on column cue.executions.claim_deadline_at is 'Unclaimed until then, it is missed.';
+comment on column cue.executions.flight_id is 'The flight that holds the attempt now under way.';
+comment on column cue.executions.http_status is 'Of the latest answer; null where none came.';
+comment on column cue.executions.error_message is 'Why the latest attempt failed or the execution ended, as a sentence.';
+comment on column cue.executions.response_body is 'The beginning of the latest answer, 2,000 characters at most.';
+comment on column cue.executions.claimed_by_worker is 'Who holds or held the claim. Null again when it is given back or lost.';
+comment on column cue.executions.claimed_at is 'Since when.';
+comment on column cue.executions.claim_token is 'Proves the claim: whoever shows another one has lost it.';
+comment on column cue.executions.last_heartbeat_at is 'When the claim was taken or last extended.';
+comment on column cue.executions.lease_expires_at is
+  'The claim holds until then, and longer while its worker is heard of. Set exactly while claimed.';
+comment on column cue.executions.outcome_deadline_at is 'Delivered, and the handler''s report is awaited until then.';
+comment on column cue.executions.outcome_state is 'What was reported, and what verification made of it; null before any report.';
+comment on column cue.executions.outcome_success is 'What was reported; never changes.';
+comment on column cue.executions.outcome_recorded_at is 'When it was reported.';
+comment on column cue.executions.result is 'The report: what came out, in words.';
+comment on column cue.executions.error is 'The report: what went wrong, in words.';
+comment on column cue.executions.metadata is 'Evidence: an object of the handler''s own, 10 KB at most.';
+comment on column cue.executions.external_id is 'Evidence: what the result is called elsewhere.';
+comment on column cue.executions.result_url is 'Evidence: where the result is.';
+comment on column cue.executions.result_ref is 'Evidence: a short reference to the result.';
+comment on column cue.executions.result_type is 'Evidence: what kind of result it is, to filter by.';
+comment on column cue.executions.summary is 'Evidence: the result in 500 characters.';
+comment on column cue.executions.artifacts is 'Evidence: a list of what was made.';
+comment on column cue.executions.rejected_at is 'When a person rejected the outcome: later evidence does not lift that.';
+comment on column cue.executions.verification_reason is 'Why a person verified or rejected the outcome.';
+comment on column cue.executions.created_at is 'When it was made.';
+comment on column cue.executions.updated_at is 'When it last changed.';
+
+comment on table cue.attempts is 'The attempt log: one row per attempt that ended, or was given up for lost. Partitioned like executions.';
+comment on column cue.attempts.execution_id is 'The execution, whose id also chooses the partition.';
+comment on column cue.attempts.attempt is 'Its number, from 1.';
+comment on column cue.attempts.account_id is 'The execution''s account.';
+comment on column cue.attempts.result is 'How it ended.';
+comment on column cue.attempts.started_at is 'When the request was sent, or the execution claimed.';
+comment on column cue.attempts.finished_at is 'When it ended or was given up.';
+comment on column cue.attempts.duration_ms is 'Milliseconds between the two.';
+comment on column cue.attempts.http_status is 'Of the answer; null where none came.';
+comment on column cue.attempts.error is 'Why it failed, as a sentence.';
+comment on column cue.attempts.worker_id is 'The worker that held the claim.';
+
+comment on table cue.workers is 'Worker processes as they report themselves, with the tasks they handle.';
+comment on column cue.workers.account_id is 'Whose worker it is.';
+comment on column cue.workers.worker_id is 'What it calls itself, such as a host''s name.';
+comment on column cue.workers.handlers is 'The tasks that it handles.';
+comment on column cue.workers.last_heartbeat is 'When it was last heard of: by a heartbeat of its own, or of a claim.';
+comment on column cue.workers.registered_since is 'When it was first heard of.';
+
+-- The service -----------------------------------------------------------------------------------------------------------------------------
+
+comment on table cue.engines is 'Replicas that fire and deliver. The latest last_seen_at is the service''s sign of life.';
+comment on column cue.engines.id is 'A replica''s own, new with each start.';
+comment on column cue.engines.version is 'The release that it runs.';
+comment on column cue.engines.started_at is 'Its first sign of life.';
+comment on column cue.engines.last_seen_at is 'Its latest one.';
+comment on column cue.engines.lateness_ms is 'How many milliseconds after its slot the engine''s latest scheduled delivery was taken.';
+comment on column cue.engines.open_deliveries is 'Requests that it has under way.';
+
+comment on table cue.outages is 'Spans in which no engine showed a sign of life. Slots that came due in one go by their cue''s catch_up.';
+comment on column cue.outages.from_at is 'The last sign of life before it.';
+comment on column cue.outages.until_at is 'The first one after it.';
+
+comment on table cue.echoes is 'What was posted to an echo address, for five minutes. Unlogged: a crash may forget it.';
+comment on column cue.echoes.token is 'The address, chosen by who posts; the latest post counts.';
+comment on column cue.echoes.payload is 'The body as JSON text; one that is no JSON, as a string.';
+comment on column cue.echoes.headers is 'The headers that are shown, under lower-case names.';
+comment on column cue.echoes.received_at is 'When it was posted.';
+comment on column cue.echoes.expires_at is 'Not shown any more from then on.';
+
+comment on table cue.rate_windows is
+  'Sliding windows of request limits. Unlogged: no request waits for a disk, and after a crash they start anew. Nothing but the key is '
+  'indexed, so that every hit is a HOT update.';
+comment on column cue.rate_windows.subject is 'What is counted, such as key:ID, address:IP or echo:IP.';
+comment on column cue.rate_windows.started_at is 'What hits are counted from.';
+comment on column cue.rate_windows.hits is
+  'When, in milliseconds after started_at, ascending. Kept in the row, not beside it, and at most 500: a higher limit counts several '
+  'hits as one entry.';
+comment on column cue.rate_windows.newest is 'How many the newest entry stands for so far.';
+comment on column cue.rate_windows.weight is 'How many hits an entry stands for: 1 for limits up to 500.';
+comment on column cue.rate_windows.expires_at is 'When the last hit has left; the row may go.';

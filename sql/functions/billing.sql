@@ -1,0 +1,154 @@
+-- What an account pays for: Stripe's subscriptions as its events tell them, and the plan that follows. Events come twice, late and in any
+-- order: each counts once, an older one changes nothing, and a cancelled subscription stays so. Locks: the account, its subscriptions, cues.
+
+-- The customer that an account is at Stripe; the first one that was made stays.
+create or replace function cue.set_customer(p_account_id uuid, p_customer_id text, p_now timestamptz default now()) returns text
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  a cue.accounts := cue.lock_account(p_account_id);
+begin
+  update cue.accounts set stripe_customer_id = coalesce(stripe_customer_id, p_customer_id), updated_at = p_now where id = a.id returning * into a;
+  return a.stripe_customer_id;
+end $$;
+comment on function cue.set_customer is 'Remembers an account''s customer at Stripe, and returns the one that counts.';
+
+-- What the account is to Stripe. subscription_id is the one that is paid now, if any.
+create or replace function cue.billing_account(p_account_id uuid) returns table (email text, customer_id text, subscription_id text)
+language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+  select a.email, a.stripe_customer_id,
+         (select s.id from cue.subscriptions s where s.account_id = a.id and cue.is_paid(s.status) order by s.plan desc, s.id limit 1)
+    from cue.accounts a where a.id = p_account_id
+$$;
+comment on function cue.billing_account is 'An account''s customer and subscription at Stripe.';
+
+-- While a payment is being tried again the plan stays: Stripe cancels the subscription when it gives up.
+create or replace function cue.is_paid(p_status text) returns boolean
+language sql immutable as $$ select p_status in ('active', 'trialing', 'past_due') $$;
+comment on function cue.is_paid is 'Whether a subscription in this state gives its plan.';
+
+-- Notes an event of Stripe; false when it was handled before.
+create or replace function cue.note_stripe_event(p_event_id text, p_type text, p_now timestamptz default now()) returns boolean
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+begin
+  insert into cue.stripe_events (id, type, received_at) values (p_event_id, p_type, p_now) on conflict do nothing;
+  return found;
+end $$;
+comment on function cue.note_stripe_event is 'Notes an event of Stripe, once.';
+
+-- Whose event it is: the customer's account, else the subscription's, else the one that our own checkout named. Its customer from now on,
+-- where it had none.
+create or replace function cue.find_customer(
+  p_customer_id text, p_subscription_id text default null, p_account_id uuid default null, p_now timestamptz default now()
+) returns uuid
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  a cue.accounts;
+begin
+  select * into a from cue.accounts where id = coalesce(
+    (select c.id from cue.accounts c where c.stripe_customer_id = p_customer_id),
+    (select s.account_id from cue.subscriptions s where s.id = p_subscription_id), p_account_id);
+  if a.id is not null and a.stripe_customer_id is null then
+    perform cue.set_customer(a.id, p_customer_id, p_now);
+  end if;
+  return a.id;
+end $$;
+comment on function cue.find_customer is 'The account that a customer or a subscription at Stripe belongs to.';
+
+-- Applies an event about a subscription. p_account_id is what our own checkout wrote into it. p_first: only if nothing is known of the
+-- subscription, as its checkout tells less than its own events. p_version: this is not the event's state but what Stripe said when asked,
+-- and holds if nothing was applied since that version. Answers:
+-- applied; replayed: handled before; stale: a later one was; unknown: nobody's here; unclear: another event of the same second says
+-- something else, and Stripe must be asked which holds, with version. Of the last nothing is noted.
+create or replace function cue.apply_subscription(
+  p_event_id text, p_type text, p_subscription_id text, p_customer_id text, p_account_id uuid, p_plan cue.plan, p_status text,
+  p_at timestamptz, p_first boolean default false, p_version int default null, p_now timestamptz default now()
+) returns table (result text, version int)
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  a cue.accounts;
+  s cue.subscriptions;
+begin
+  a.id := cue.find_customer(p_customer_id, p_subscription_id, p_account_id, p_now);
+  if a.id is not null then a := cue.lock_account(a.id); end if;
+  if exists (select from cue.stripe_events where id = p_event_id) then return query select 'replayed', null::int; return; end if;
+  select * into s from cue.subscriptions where id = p_subscription_id for update;
+  if s.status <> 'canceled' and p_status <> 'canceled' and not p_first and s.state_at = p_at and s.version is distinct from p_version
+     and (s.plan, s.status) <> (p_plan, p_status) then
+    return query select 'unclear', s.version;
+    return;
+  end if;
+  perform cue.note_stripe_event(p_event_id, p_type, p_now);
+  if a.id is null or s.account_id <> a.id then return query select 'unknown', null::int; return; end if;
+  if s.id is not null and (s.status = 'canceled' or p_first or s.state_at > p_at and p_status <> 'canceled') then
+    return query select 'stale', null::int;
+    return;
+  end if;
+  insert into cue.subscriptions as x (id, account_id, plan, status, state_at, created_at, updated_at)
+  values (p_subscription_id, a.id, p_plan, p_status, p_at, p_now, p_now)
+  on conflict (id) do update set plan = excluded.plan, status = excluded.status, state_at = excluded.state_at, version = x.version + 1,
+                                 updated_at = excluded.updated_at;
+  perform cue.set_plan(a.id, coalesce(
+    (select max(x.plan) from cue.subscriptions x where x.account_id = a.id and cue.is_paid(x.status)), 'free'), 'stripe', null, p_now);
+  return query select 'applied', null::int;
+end $$;
+comment on function cue.apply_subscription is 'Applies an event about a subscription, and the plan that follows.';
+
+-- Puts an account on a plan: its limits hold from this commit on. Under a smaller one the newest active cues over its limit are paused, and
+-- a mail tells which. Nothing is deleted, and nothing resumed under a larger one. Returns the cues paused.
+create or replace function cue.set_plan(
+  p_account_id uuid, p_plan cue.plan, p_actor text default session_user, p_ip text default null, p_now timestamptz default now()
+) returns setof text
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  a cue.accounts := cue.lock_account(p_account_id);
+  p cue.plans;
+  v_ids text[];
+begin
+  if a.plan = p_plan then return; end if;
+  select * into p from cue.plans where plan = p_plan;
+  update cue.accounts
+     set plan = p_plan, updated_at = p_now,
+         limit_reached_at = case when cue.executions_used(a.id, p_now) >= p.executions_per_month then limit_reached_at end
+   where id = a.id;
+  perform cue.record_event(a.id, 'plan.changed', p_actor, p_ip, jsonb_build_object('from', a.plan, 'to', p_plan), p_now);
+  v_ids := array(
+    select id from cue.cues where account_id = a.id and status = 'active' and deleted_at is null and not memory_check
+     order by created_at, id offset p.cues);
+  if cardinality(v_ids) > 0 then
+    perform cue.lock_cues(v_ids);
+    v_ids := array(
+      select id from cue.cues where id = any (v_ids) and status = 'active' and deleted_at is null order by created_at desc, id desc);
+    update cue.cues set status = 'paused', updated_at = p_now where id = any (v_ids);
+    update cue.cue_runs set next_run = null, success_due_at = null, version = version + 1 where cue_id = any (v_ids);
+  end if;
+  if p_plan < a.plan then
+    perform cue.add_job('mails', jsonb_build_object('kind', 'downgrade', 'account_id', a.id, 'cue_ids', v_ids));
+  end if;
+  perform cue.note_memory(a.id);
+  return query select unnest(v_ids);
+end $$;
+comment on function cue.set_plan is 'Puts an account on a plan, and returns the cues paused for it.';
+
+-- A payment failed: a mail, once for each event. False when the event was handled before, or the customer is nobody here.
+create or replace function cue.note_failed_payment(
+  p_event_id text, p_type text, p_customer_id text, p_subscription_id text default null, p_next_attempt_at timestamptz default null,
+  p_now timestamptz default now()
+) returns boolean
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  v_account_id uuid := cue.find_customer(p_customer_id, p_subscription_id, null, p_now);
+begin
+  if not cue.note_stripe_event(p_event_id, p_type, p_now) or v_account_id is null then return false; end if;
+  perform cue.add_job('mails',
+    jsonb_build_object('kind', 'payment_failed', 'account_id', v_account_id, 'next_attempt_at', cue.iso(p_next_attempt_at)));
+  return true;
+end $$;
+comment on function cue.note_failed_payment is 'Lets a mail tell of a payment that failed.';
+
+-- An account goes: so does its customer at Stripe, with what it subscribed to, by a job of the caller's transaction that outlives it.
+create or replace function cue.end_customer(p_account_id uuid) returns void
+language sql security definer set search_path = pg_catalog, pg_temp as $$
+  select cue.add_job('customers', jsonb_build_object('customer_id', stripe_customer_id))
+    from cue.accounts where id = p_account_id and stripe_customer_id is not null
+$$;
+comment on function cue.end_customer is 'Deletes an account''s customer at Stripe, which cancels its subscriptions.';

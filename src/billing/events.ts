@@ -1,0 +1,111 @@
+/** What Stripe's events mean here. They come twice, late and in any order; which of them counts is for SQL to say. */
+import type { Stripe } from 'stripe'
+import type { Config } from '../config.ts'
+import { unavailable } from '../errors.ts'
+import type { Functions, SubscriptionEvent } from '../functions.ts'
+import { isMissing, notConfigured, type StripeClient } from './stripe.ts'
+
+type Paid = SubscriptionEvent['plan']
+type State = { plan: Paid; status: string }
+type Options = { config: Config; fn: Pick<Functions, 'applySubscription' | 'noteFailedPayment'>; stripe: StripeClient }
+
+const rounds = 5
+const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
+
+/** Handles one event whose signature was checked. Answers what became of it, for the log; rejects when Stripe should send it again. */
+export const createEvents = ({ config, fn, stripe }: Options) => {
+  const plans = new Map(
+    Object.entries(config.stripePrices).flatMap(([plan, prices]) => Object.values(prices).map(price => [price, plan as Paid] as const))
+  )
+  const planOf = ({ items }: Stripe.Subscription): Paid | undefined =>
+    items?.data.map(({ price }) => plans.get(price.id)).find(plan => plan !== undefined)
+
+  /** What Stripe says of a subscription now; undefined when it knows none. */
+  const ask = async (id: string): Promise<State | undefined> => {
+    const subscription = await stripe.ask(({ subscriptions }) =>
+      subscriptions.retrieve(id).catch(error => {
+        if (!isMissing(error)) throw error
+        return undefined
+      })
+    )
+    return subscription && { plan: planOf(subscription) ?? unpriced(subscription), status: subscription.status }
+  }
+
+  /** Two events of one second may contradict each other. Then Stripe is asked, and its answer holds if nothing came in between. */
+  const apply = async (event: SubscriptionEvent): Promise<string> => {
+    let given = event
+    for (let round = 0; round < rounds; round++) {
+      const { result, version } = await fn.applySubscription(given)
+      if (result !== 'unclear') return result
+      given = { ...event, ...(await ask(event.subscription_id)), version: version! }
+    }
+    throw unavailable()
+  }
+
+  const onCheckout = async (event: Stripe.Event, session: Stripe.Checkout.Session): Promise<string> => {
+    const { subscription, customer, metadata, client_reference_id, payment_status } = session
+    if (!subscription || !customer || payment_status === 'unpaid') return 'ignored'
+    const subscription_id = idOf(subscription)
+    const named = metadata?.plan
+    const state = named === 'pro' || named === 'scale' ? { plan: named as Paid, status: 'active' } : await ask(subscription_id)
+    if (!state) return 'ignored'
+    const account_id = accountIn(metadata?.account_id ?? client_reference_id)
+    return apply({ ...about(event), ...state, subscription_id, customer_id: idOf(customer), account_id, first: true })
+  }
+
+  const onSubscription = async (event: Stripe.Event, subscription: Stripe.Subscription): Promise<string> => {
+    const { id, customer, metadata } = subscription
+    const status = event.type === 'customer.subscription.deleted' ? 'canceled' : subscription.status
+    const account_id = accountIn(metadata?.account_id)
+    const known = planOf(subscription)
+    // One of another product of the same Stripe account, unless our own checkout made it.
+    if (!known && status !== 'canceled' && account_id === null) return 'ignored'
+    // Cancelled, it gives no plan, whichever it was.
+    const plan = known ?? (status === 'canceled' ? 'pro' : unpriced(subscription))
+    return apply({ ...about(event), plan, status, subscription_id: id, customer_id: idOf(customer), account_id })
+  }
+
+  const onFailedPayment = async (event: Stripe.Event, invoice: Stripe.Invoice): Promise<string> => {
+    if (!invoice.customer) return 'ignored'
+    const next_attempt_at = invoice.next_payment_attempt ? new Date(invoice.next_payment_attempt * 1000) : null
+    const told = await fn.noteFailedPayment({
+      ...about(event),
+      customer_id: idOf(invoice.customer),
+      subscription_id: subscriptionIn(invoice),
+      next_attempt_at
+    })
+    return told ? 'applied' : 'replayed or unknown'
+  }
+
+  return async (event: Stripe.Event): Promise<string> => {
+    switch (event.type) {
+      case 'checkout.session.completed':
+        return onCheckout(event, event.data.object)
+      case 'customer.subscription.created':
+      case 'customer.subscription.updated':
+      case 'customer.subscription.deleted':
+        return onSubscription(event, event.data.object)
+      case 'invoice.payment_failed':
+        return onFailedPayment(event, event.data.object)
+      default:
+        return 'ignored'
+    }
+  }
+}
+
+const about = (event: Stripe.Event) => ({ event_id: event.id, type: event.type, at: new Date(event.created * 1000) })
+
+const idOf = (thing: string | { id: string }): string => (typeof thing === 'string' ? thing : thing.id)
+
+const accountIn = (id: string | null | undefined): string | null => (id && uuid.test(id) ? id : null)
+
+/** Where API versions before 2025 had it, too: a webhook endpoint has a version of its own. */
+const subscriptionIn = (invoice: Stripe.Invoice): string | null => {
+  const { subscription = invoice.parent?.subscription_details?.subscription } = invoice as { subscription?: string | { id: string } | null }
+  return subscription ? idOf(subscription) : null
+}
+
+/** Stripe sends the event again for three days, by when the setting may be right. */
+const unpriced = ({ items }: Stripe.Subscription): never => {
+  throw notConfigured(`STRIPE_PRICES names no plan for the price ${items?.data[0]?.price.id ?? 'of a subscription without items'}.`)
+}

@@ -1,0 +1,109 @@
+/** Buying a plan: pages of Stripe's to go to, and the events that tell what came of it. */
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import type { Caller } from '../accounts/admission.ts'
+import { refusals } from '../accounts/admission.ts'
+import type { App } from '../app.ts'
+import { ApiError } from '../errors.ts'
+import { createEvents } from './events.ts'
+import * as schemas from './schemas.ts'
+import { createStripe, notConfigured, type StripeClient } from './stripe.ts'
+import { upgradeUrl } from './upgrade-url.ts'
+
+const tags = ['billing']
+
+const routes: FastifyPluginAsyncTypebox = async app => {
+  const { config, fn } = app
+  const stripe = createStripe(config)
+  const back = upgradeUrl(config.baseUrl)
+
+  app.post(
+    '/v1/billing/checkout',
+    {
+      config: { scope: 'account', errors: ['billing_not_configured', 'no_stripe_customer', 'stripe_error'] },
+      schema: { tags, summary: 'Buy a plan', body: schemas.Checkout, response: { 200: schemas.CheckoutUrl } }
+    },
+    async request => {
+      const { plan, interval } = request.body
+      const price = config.stripePrices[plan]?.[interval]
+      if (!price) throw notConfigured()
+      const { subscription_id, ...account } = await accountOf(app, request.caller)
+      const customer = account.customer_id ?? (await makeCustomer(app, stripe, request.caller, account.email))
+      // A second subscription would be paid beside the first.
+      const { url } = subscription_id
+        ? await stripe.ask(({ billingPortal }) =>
+            billingPortal.sessions.create({
+              customer,
+              return_url: back,
+              flow_data: { type: 'subscription_update', subscription_update: { subscription: subscription_id } }
+            })
+          )
+        : await stripe.ask(({ checkout }) =>
+            checkout.sessions.create({
+              mode: 'subscription',
+              customer,
+              client_reference_id: request.caller.account_id,
+              line_items: [{ price, quantity: 1 }],
+              metadata: { account_id: request.caller.account_id, plan, interval },
+              subscription_data: { metadata: { account_id: request.caller.account_id } },
+              success_url: back,
+              cancel_url: back
+            })
+          )
+      return { checkout_url: url! }
+    }
+  )
+
+  app.post(
+    '/v1/billing/portal',
+    {
+      config: { scope: 'account', errors: ['billing_not_configured', 'no_stripe_customer', 'stripe_error'] },
+      schema: { tags, summary: 'Manage payment, invoices and the subscription', response: { 200: schemas.PortalUrl } }
+    },
+    async request => {
+      if (!config.stripeSecretKey) throw notConfigured()
+      const { customer_id: customer } = await accountOf(app, request.caller)
+      if (!customer) throw new ApiError('no_stripe_customer', 'The account has bought nothing yet: start with POST /v1/billing/checkout.')
+      const { url } = await stripe.ask(({ billingPortal }) => billingPortal.sessions.create({ customer, return_url: back }))
+      return { portal_url: url }
+    }
+  )
+
+  await app.register(async webhook => {
+    // The signature is over the bytes as they came.
+    webhook.removeAllContentTypeParsers()
+    webhook.addContentTypeParser('*', { parseAs: 'buffer' }, async (_: unknown, body: Buffer) => body)
+    const handle = createEvents({ config, fn, stripe })
+
+    webhook.post(
+      '/v1/billing/webhook',
+      {
+        config: { exempt: true, errors: ['validation_error', 'billing_not_configured', 'stripe_error'] },
+        schema: { tags, summary: "Take an event of Stripe's, signed by it", response: { 200: schemas.Received } }
+      },
+      async request => {
+        const body = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0)
+        const event = await stripe.readEvent(body, String(request.headers['stripe-signature'] ?? ''), app.now().getTime())
+        const result = await handle(event)
+        request.log.info({ event_id: event.id, type: event.type, result }, 'stripe event')
+        return { received: true }
+      }
+    )
+  })
+}
+
+export default routes
+
+const accountOf = async ({ fn }: Pick<App, 'fn'>, caller: Caller) => {
+  const account = await fn.billingAccount(caller)
+  if (!account) throw new ApiError('invalid_api_key', refusals.invalid_api_key) // deleted since the key was checked
+  return account
+}
+
+/** The key makes it one customer, however often and from wherever it is asked for. */
+const makeCustomer = async ({ fn }: Pick<App, 'fn'>, stripe: StripeClient, caller: Caller, email: string): Promise<string> => {
+  const { account_id } = caller
+  const { id } = await stripe.ask(({ customers }) =>
+    customers.create({ email, metadata: { account_id } }, { idempotencyKey: `pgcue-customer-${account_id}` })
+  )
+  return fn.setCustomer({ customer_id: id, ...caller })
+}

@@ -1,0 +1,15 @@
+/** Billing on the wire. */
+import { Type } from 'typebox'
+import { orElse, Strict } from '../schemas.ts'
+
+export const Checkout = Strict({
+  plan: orElse('invalid_plan', 'plan must be pro or scale.', Type.Enum(['pro', 'scale'])),
+  interval: orElse('invalid_interval', 'interval must be monthly or annual.', Type.Enum(['monthly', 'annual']))
+})
+export const CheckoutUrl = Type.Object({
+  checkout_url: Type.String({ description: 'Where to pay; with a subscription already: where to change it.' })
+})
+export const PortalUrl = Type.Object({
+  portal_url: Type.String({ description: 'Where cards, invoices and the subscription are managed.' })
+})
+export const Received = Type.Object({ received: Type.Boolean() })

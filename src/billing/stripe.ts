@@ -1,0 +1,80 @@
+/** Stripe, as far as this service speaks with it. */
+import type { Stripe } from 'stripe'
+import { type Config, version } from '../config.ts'
+import { ApiError } from '../errors.ts'
+
+const timeoutMs = 10_000
+const repeats = 2
+
+/** The package takes 19 MB and a third of a second to load, so that waits until somebody pays. */
+const load = async ({ stripeSecretKey, stripeApiBase }: Config): Promise<Stripe> => {
+  const { default: Stripe } = await import('stripe')
+  const base = stripeApiBase === null ? null : new URL(stripeApiBase)
+  return new Stripe(stripeSecretKey!, {
+    ...(base && {
+      host: base.hostname,
+      port: base.port || (base.protocol === 'https:' ? 443 : 80),
+      protocol: base.protocol.slice(0, -1) as 'https'
+    }),
+    timeout: timeoutMs,
+    maxNetworkRetries: repeats,
+    telemetry: false,
+    appInfo: { name: 'pgcue', version }
+  })
+}
+
+export type StripeClient = ReturnType<typeof createStripe>
+
+/**
+ * Asks Stripe by `ask(stripe => …)`.
+ * @throws {ApiError} `billing_not_configured`; `no_stripe_customer` when the customer is gone there; `stripe_error` for whatever else fails
+ */
+export const createStripe = (config: Config) => {
+  let client: Promise<Stripe> | undefined
+
+  const connect = (): Promise<Stripe> => {
+    if (!config.stripeSecretKey || !config.stripeWebhookSecret) throw notConfigured()
+    client ??= load(config)
+    return client
+  }
+
+  return {
+    ask: async <T>(question: (stripe: Stripe) => Promise<T>): Promise<T> => {
+      const stripe = await connect()
+      try {
+        return await question(stripe)
+      } catch (error) {
+        throw isMissing(error, 'customer')
+          ? new ApiError('no_stripe_customer', 'The account has no billing customer any more; ask support.', { cause: error })
+          : new ApiError('stripe_error', 'The payment provider did not answer as it should. Nothing was changed; try again later.', {
+              cause: error
+            })
+      }
+    },
+
+    /**
+     * The event that a webhook's body holds.
+     * @param now epoch milliseconds
+     * @throws {ApiError} `validation_error` unless Stripe signed it in the last five minutes
+     */
+    readEvent: async (body: Buffer, signature: string, now: number): Promise<Stripe.Event> => {
+      const stripe = await connect()
+      try {
+        const event = stripe.webhooks.constructEvent(body, signature, config.stripeWebhookSecret!, undefined, undefined, now)
+        if (typeof event?.id !== 'string' || !event.data?.object) throw new Error('signed, and yet no event')
+        return event
+      } catch (error) {
+        throw new ApiError('validation_error', 'The signature is missing, wrong or too old, or the body is no event.', { cause: error })
+      }
+    }
+  }
+}
+
+export const notConfigured = (message = 'Plans cannot be bought from this service; whoever runs it has not set up billing.') =>
+  new ApiError('billing_not_configured', message)
+
+/** Whether Stripe knows no such thing; `param` names the parameter it was asked by. */
+export const isMissing = (error: unknown, param?: string): boolean => {
+  const { code, param: named } = (error ?? {}) as { code?: string; param?: string }
+  return code === 'resource_missing' && (param === undefined || named === param)
+}

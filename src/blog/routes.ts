@@ -1,0 +1,66 @@
+/** The blog: what is new, for people and their feed readers. */
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { Type } from 'typebox'
+import { ApiError } from '../errors.ts'
+import { type Post, posts } from './posts.ts'
+import { rss } from './rss.ts'
+import * as schemas from './schemas.ts'
+
+const tags = ['content']
+const config = { public: true } as const
+const cached = 'public, max-age=300'
+
+const routes: FastifyPluginAsyncTypebox = async app => {
+  const base = `${app.config.baseUrl}/v1/blog`
+  const urlOf = ({ slug }: Post): string => `${base}/posts/${slug}`
+  const shown = (post: Post) => ({ ...post, published_at: new Date(post.published_at), url: urlOf(post) })
+
+  app.get(
+    '/v1/blog/posts',
+    { config, schema: { tags, summary: 'List posts, newest first', querystring: schemas.ListPosts, response: { 200: schemas.Posts } } },
+    async request => {
+      const { limit, offset } = request.query
+      return { posts: posts.slice(offset, offset + limit).map(shown), total: posts.length, limit, offset }
+    }
+  )
+
+  app.get(
+    '/v1/blog/posts/:slug',
+    {
+      config: { ...config, errors: ['post_not_found'] },
+      schema: { tags, summary: 'Show a post', params: schemas.PostParams, response: { 200: schemas.Post } }
+    },
+    async request => {
+      const post = posts.find(({ slug }) => slug === request.params.slug)
+      if (!post) throw new ApiError('post_not_found', 'There is no such post; GET /v1/blog/posts lists them.')
+      return shown(post)
+    }
+  )
+
+  app.get(
+    '/v1/blog/rss',
+    {
+      config,
+      schema: {
+        tags,
+        summary: 'The posts as RSS 2.0',
+        response: { 200: { content: { 'application/rss+xml': { schema: Type.String() } } } }
+      }
+    },
+    async (_, reply) =>
+      reply
+        .type('application/rss+xml; charset=utf-8')
+        .header('cache-control', cached)
+        .send(
+          rss(posts.slice(0, 20), {
+            title: 'pgcue',
+            description: 'What is new in pgcue, the scheduling service in which Postgres is the scheduler.',
+            link: `${base}/posts`,
+            self: `${base}/rss`,
+            linkOf: urlOf
+          })
+        )
+  )
+}
+
+export default routes

@@ -1,0 +1,27 @@
+/** The blog on the wire. */
+import { Type } from 'typebox'
+import { Page, Timestamp } from '../schemas.ts'
+
+const post = {
+  slug: Type.String(),
+  title: Type.String(),
+  description: Type.String(),
+  author: Type.String(),
+  tags: Type.Array(Type.String()),
+  published_at: Timestamp,
+  url: Type.String()
+}
+
+export const ListPosts = Type.Object(Page())
+export const Posts = Type.Object({
+  posts: Type.Array(Type.Object(post)),
+  total: Type.Integer(),
+  limit: Type.Integer(),
+  offset: Type.Integer()
+})
+export const PostParams = Type.Object({ slug: Type.String() })
+export const Post = Type.Object({
+  ...post,
+  content: Type.String({ description: 'Markdown.' }),
+  html: Type.String({ description: 'The same, sanitised.' })
+})

@@ -1,0 +1,41 @@
+/** The memory block: what an agent keeps about its account, if the account wants that. */
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { ApiError } from '../errors.ts'
+import { blockOf, instructions, release } from './block.ts'
+import { MemoryBlock, Subscribe, Subscribed } from './schemas.ts'
+
+const tags = ['content']
+
+const routes: FastifyPluginAsyncTypebox = async app => {
+  const { baseUrl } = app.config
+
+  app.get(
+    '/v1/memory-block',
+    {
+      config: { scope: 'account', errors: ['memory_block_disabled'] },
+      schema: { tags, summary: 'Show what an agent should remember of this account', response: { 200: MemoryBlock } }
+    },
+    async request => {
+      const { version, plan, cues, key_prefix, changelog } = await app.fn.readMemory({ release, ...request.caller })
+      const key = `${key_prefix}***`
+      return { block: blockOf({ baseUrl, version, plan, key, cues }), version, changelog, key, plan, cues, instructions }
+    }
+  )
+
+  app.post(
+    '/v1/memory-block/subscribe',
+    {
+      config: { scope: 'account', errors: ['memory_block_disabled', 'invalid_callback_url', 'invalid_state'] },
+      schema: { tags, summary: 'Be told when the memory block changes', body: Subscribe, response: { 201: Subscribed } }
+    },
+    async (request, reply) => {
+      const { agent_id, callback_url } = request.body
+      const checked = await app.rules.checkUrl(callback_url)
+      if (!checked.ok) throw new ApiError('invalid_callback_url', `callback_url: ${checked.reason}`)
+      await app.fn.subscribeMemory({ agent_id, callback_url, release, ...request.caller })
+      return reply.code(201).send({ subscribed: true, agent_id, callback_url })
+    }
+  )
+}
+
+export default routes

@@ -1,0 +1,92 @@
+/** What a replica counts and measures of itself, for Prometheus. One set per replica: its API and its engine write into the same. */
+import type pg from 'pg'
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+import type { ServiceHealth } from '../functions.ts'
+
+export type Metrics = ReturnType<typeof createMetrics>
+
+/** @param options.ofProcess also memory, CPU and the event loop, which only one set in a process can tell of */
+export const createMetrics = ({ ofProcess = false } = {}) => {
+  const registers = [new Registry()]
+  const [registry] = registers as [Registry]
+  // By default the event loop would be measured a hundred times a second, also in a replica with nothing to do.
+  if (ofProcess) collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: 500 })
+
+  const lateness = new Histogram({
+    name: 'pgcue_lateness_seconds',
+    help: 'How long after its instant a scheduled webhook was taken to be sent.',
+    buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300],
+    registers
+  })
+  const attempts = new Counter({
+    name: 'pgcue_attempts_total',
+    help: 'Webhook attempts that this replica ended: success, failed, or lost by a replica that went silent.',
+    labelNames: ['result'] as const,
+    registers
+  })
+  const claimsLost = new Counter({
+    name: 'pgcue_claims_lost_total',
+    help: "Workers' claims that this replica freed because the worker went silent.",
+    registers
+  })
+  const requests = new Histogram({
+    name: 'pgcue_http_request_duration_seconds',
+    help: 'Requests to the API, by route and status.',
+    labelNames: ['method', 'route', 'status'] as const,
+    buckets: [0.005, 0.025, 0.1, 0.5, 2.5, 10, 30],
+    registers
+  })
+  for (const result of ['success', 'failed', 'lost']) attempts.inc({ result }, 0)
+
+  const depth = new Gauge({
+    name: 'pgcue_queue_depth',
+    help: 'What waits in the whole service, counted to 10,000.',
+    labelNames: ['queue'] as const,
+    registers
+  })
+  const oldest = new Gauge({
+    name: 'pgcue_queue_oldest_seconds',
+    help: 'How long the oldest due cue or attempt has waited.',
+    registers
+  })
+  const engines = new Gauge({ name: 'pgcue_engines', help: 'Engines seen in the last 15 seconds.', registers })
+  const up = new Gauge({ name: 'pgcue_database_up', help: 'Whether the database answered when it was asked for these.', registers })
+
+  const pools = new Map<string, pg.Pool>()
+  new Gauge({
+    name: 'pgcue_pool_connections',
+    help: 'Connections to the database, and requests that wait for one.',
+    labelNames: ['pool', 'state'] as const,
+    registers,
+    collect() {
+      for (const [pool, { totalCount, idleCount, waitingCount }] of pools) {
+        this.set({ pool, state: 'used' }, totalCount - idleCount)
+        this.set({ pool, state: 'idle' }, idleCount)
+        this.set({ pool, state: 'waiting' }, waitingCount)
+      }
+    }
+  })
+
+  return {
+    /** A scheduled webhook was taken, so many milliseconds after its instant. */
+    taken: (lateMs: number): void => lateness.observe(Math.max(lateMs, 0) / 1000),
+    attemptEnded: (result: 'success' | 'failed' | 'lost', count = 1): void => attempts.inc({ result }, count),
+    claimsLost: (count: number): void => claimsLost.inc(count),
+    /** @param route its pattern, never the path, which may hold a token */
+    requestEnded: (method: string, route: string, status: number, ms: number): void =>
+      requests.observe({ method, route, status }, ms / 1000),
+    watchPool: (name: string, pool: pg.Pool): void => void pools.set(name, pool),
+
+    /** All of it, in Prometheus' text format. `found` is what the database said of the service, null if nothing. */
+    text: async (found: ServiceHealth | null, now: Date): Promise<string> => {
+      up.set(found ? 1 : 0)
+      if (found) {
+        for (const queue of ['pending', 'retrying', 'delivering', 'pending_worker'] as const) depth.set({ queue }, found[queue])
+        oldest.set(found.oldest_pending_at ? Math.max(0, (now.getTime() - found.oldest_pending_at.getTime()) / 1000) : 0)
+        engines.set(found.replicas)
+      }
+      return registry.metrics()
+    },
+    contentType: registry.contentType
+  }
+}

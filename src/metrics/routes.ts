@@ -1,0 +1,40 @@
+/** `/metrics`, for Prometheus, and the counting of requests. */
+import type { FastifyInstance } from 'fastify'
+import fp from 'fastify-plugin'
+import { Type } from 'typebox'
+import { ApiError } from '../errors.ts'
+import { createLook } from '../health/look.ts'
+import { comesFromNear, hasToken } from './access.ts'
+
+export default fp(
+  async (app: FastifyInstance) => {
+    const { metrics } = app
+
+    app.addHook('onResponse', async ({ method, routeOptions }, { statusCode, elapsedTime }) =>
+      metrics.requestEnded(method, routeOptions.url ?? 'none', statusCode, elapsedTime)
+    )
+
+    const look = createLook(app)
+    app.get(
+      '/metrics',
+      {
+        config: { exempt: true, errors: ['not_authenticated'] },
+        schema: {
+          tags: ['service'],
+          summary: 'What this replica counts and measures, for Prometheus',
+          description: 'Open to this machine and private networks; to others with the bearer METRICS_TOKEN.',
+          response: { 200: { content: { 'text/plain': { schema: Type.String() } } } }
+        }
+      },
+      async (request, reply) => {
+        const { authorization, forwarded, 'x-forwarded-for': forwardedFor } = request.headers
+        const peer = { ips: request.ips ?? [request.ip], forwards: forwarded !== undefined || forwardedFor !== undefined }
+        if (!comesFromNear(peer) && !hasToken(authorization, app.config.metricsToken)) {
+          throw new ApiError('not_authenticated', 'Ask from a private network, or send the bearer METRICS_TOKEN.')
+        }
+        return reply.type(metrics.contentType).send(await metrics.text(await look(), app.now()))
+      }
+    )
+  },
+  { name: 'metrics' }
+)

@@ -1,0 +1,67 @@
+/** Support tickets. */
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import type { Static } from 'typebox'
+import { ApiError } from '../errors.ts'
+import * as schemas from './schemas.ts'
+import { hasTracker } from './tracker.ts'
+
+const tags = ['support']
+const config = { scope: 'account' } as const
+const columns = ['ticket_id', 'subject', 'severity', 'type', 'status', 'created_at', 'updated_at'] as const
+type Ticket = Static<typeof schemas.Ticket>
+
+const routes: FastifyPluginAsyncTypebox = async app => {
+  const tracked = hasTracker(app.config)
+
+  app.post(
+    '/v1/support',
+    {
+      config: { ...config, errors: ['account_too_new', 'no_active_cue'] },
+      schema: { tags, summary: 'Open a ticket', body: schemas.CreateTicket, response: { 200: schemas.Received } }
+    },
+    async request => {
+      const ticket_id = await app.fn.createTicket({ ...request.body, tracked, ...request.caller })
+      return {
+        status: 'received' as const,
+        ticket_id,
+        ticket_status: 'open' as const,
+        message: `We have your ticket. GET /v1/support/${ticket_id} tells where it stands.`
+      }
+    }
+  )
+
+  app.get(
+    '/v1/support',
+    {
+      config,
+      schema: { tags, summary: 'List tickets, newest first', querystring: schemas.ListTickets, response: { 200: schemas.Tickets } }
+    },
+    async request => {
+      const { limit, offset } = request.query
+      const own = app.db.selectFrom('ticket_view').where('account_id', '=', request.caller.account_id)
+      const [tickets, { total }] = await Promise.all([
+        own.select(columns).orderBy('ticket_id', 'desc').limit(limit).offset(offset).$castTo<Ticket>().execute(),
+        own.select(eb => eb.fn.countAll<number>().as('total')).executeTakeFirstOrThrow()
+      ])
+      return { tickets, total, limit, offset }
+    }
+  )
+
+  app.get(
+    '/v1/support/:ticket_id',
+    { config, schema: { tags, summary: 'Show a ticket', params: schemas.TicketParams, response: { 200: schemas.Ticket } } },
+    async request => {
+      const ticket = await app.db
+        .selectFrom('ticket_view')
+        .select(columns)
+        .where('ticket_id', '=', request.params.ticket_id)
+        .where('account_id', '=', request.caller.account_id)
+        .$castTo<Ticket>()
+        .executeTakeFirst()
+      if (!ticket) throw new ApiError('ticket_not_found', 'There is no such ticket, or it is not yours.')
+      return ticket
+    }
+  )
+}
+
+export default routes

@@ -1,0 +1,40 @@
+/** Support tickets on the wire. */
+import { Type } from 'typebox'
+import { orElse, Page, Strict, Timestamp } from '../schemas.ts'
+
+const severities = ['low', 'medium', 'high'] as const
+const types = ['bug', 'feature-request'] as const
+const statuses = ['open', 'in_progress', 'resolved', 'closed'] as const
+
+export const CreateTicket = Strict({
+  subject: Type.String({ minLength: 10, maxLength: 200 }),
+  message: Type.String({ minLength: 30, maxLength: 5000 }),
+  severity: Type.Enum([...severities], { default: 'medium' }),
+  type: Type.Enum([...types], { default: 'bug' })
+})
+export const Received = Type.Object({
+  status: Type.Enum(['received']),
+  ticket_id: Type.Integer(),
+  ticket_status: Type.Enum(['open']),
+  message: Type.String()
+})
+
+export const TicketParams = Type.Object({
+  ticket_id: orElse('ticket_not_found', 'There is no such ticket, or it is not yours.', Type.Integer({ minimum: 1, maximum: 2 ** 31 - 1 }))
+})
+export const Ticket = Type.Object({
+  ticket_id: Type.Integer(),
+  subject: Type.String(),
+  severity: Type.Enum([...severities]),
+  type: Type.Enum([...types]),
+  status: Type.Enum([...statuses]),
+  created_at: Timestamp,
+  updated_at: Timestamp
+})
+export const ListTickets = Type.Object(Page())
+export const Tickets = Type.Object({
+  tickets: Type.Array(Ticket),
+  total: Type.Integer(),
+  limit: Type.Integer(),
+  offset: Type.Integer()
+})

@@ -1,0 +1,64 @@
+/** Tickets become issues on GitHub, by a durable job. Without a tracker they are stored only. */
+import type { FastifyBaseLogger } from 'fastify'
+import type { Jobs } from '../boss.ts'
+import { type Config, version } from '../config.ts'
+import type { Functions } from '../functions.ts'
+import { issueOf, marker } from './issue.ts'
+
+type Settings = Pick<Config, 'supportGithubRepo' | 'supportGithubToken' | 'githubApiBase'>
+type Options = { jobs: Jobs; fn: Pick<Functions, 'beginIssue' | 'endIssue'>; config: Settings; log: FastifyBaseLogger }
+type Issue = { html_url: string; body?: string | null }
+
+const timeoutMs = 15_000
+
+export const hasTracker = ({ supportGithubRepo, supportGithubToken }: Settings): boolean => Boolean(supportGithubRepo && supportGithubToken)
+
+export const startTracker = async ({ jobs, fn, config, log }: Options): Promise<void> => {
+  /** @throws {Error} unless the answer is 2xx: the job then waits for another try */
+  const ask = async <T>(method: string, query: string, body?: object): Promise<T> => {
+    const response = await fetch(`${config.githubApiBase}/repos/${config.supportGithubRepo}/issues${query}`, {
+      method,
+      signal: AbortSignal.timeout(timeoutMs),
+      redirect: 'error', // followed, a POST would become a GET
+      headers: {
+        accept: 'application/vnd.github+json',
+        authorization: `Bearer ${config.supportGithubToken}`,
+        'user-agent': `pgcue/${version}`,
+        'x-github-api-version': '2022-11-28',
+        ...(body && { 'content-type': 'application/json' })
+      },
+      ...(body && { body: JSON.stringify(body) })
+    })
+    if (!response.ok) {
+      await response.body?.cancel()
+      throw new Error(`the tracker answered ${response.status}`)
+    }
+    return (await response.json()) as T
+  }
+
+  /** An issue whose answer never came, or was not recorded before a crash. */
+  const find = async (ticket_id: number, since: Date): Promise<Issue | undefined> => {
+    const query = new URLSearchParams({ state: 'all', sort: 'created', direction: 'asc', per_page: '100', since: since.toISOString() })
+    const issues = await ask<Issue[]>('GET', `?${query}`)
+    return issues.find(({ body }) => body?.trimEnd().endsWith(marker(ticket_id)))
+  }
+
+  const track = async (ticket_id: number): Promise<void> => {
+    if (!hasTracker(config)) throw new Error('no tracker is configured here')
+    const ticket = await fn.beginIssue({ ticket_id })
+    if (!ticket) return
+    const found = ticket.tried ? await find(ticket_id, ticket.created_at) : undefined
+    const { html_url } = found ?? (await ask<Issue>('POST', '', issueOf(ticket)))
+    await fn.endIssue({ ticket_id, url: html_url })
+    log.info({ ticket_id }, 'ticket is in the tracker')
+  }
+
+  await jobs.work<{ ticket_id: number }>('tickets', async ({ ticket_id }) => {
+    try {
+      await track(ticket_id)
+    } catch (error) {
+      log.warn({ err: error, ticket_id }, 'the ticket is not in the tracker yet')
+      throw error
+    }
+  })
+}

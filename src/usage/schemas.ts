@@ -1,0 +1,35 @@
+/** Usage on the wire. */
+import { Type } from 'typebox'
+
+const Count = Type.Integer()
+const share = {
+  used: Count,
+  limit: Count,
+  remaining: Count,
+  percent_used: Type.Integer({ minimum: 0, maximum: 100, description: '100 only when the limit is reached.' })
+}
+
+export const Usage = Type.Object({
+  plan: Type.Enum(['free', 'pro', 'scale']),
+  billing_period: Type.Object({
+    start: Type.String({ format: 'date' }),
+    end: Type.String({ format: 'date', description: 'The last day. A month is a UTC month.' }),
+    days_remaining: Type.Integer({ description: 'Days after today.' })
+  }),
+  cues: Type.Object({ ...share, active: Type.Integer({ description: 'Without the paused ones, which count too.' }) }),
+  executions: Type.Object({
+    ...share,
+    projected_month_end: Type.Integer({ description: 'If the rest of the month is like the days so far.' }),
+    will_exceed_limit: Type.Boolean()
+  }),
+  outcomes: Type.Object(
+    { reported: Count, succeeded: Count, failed: Count },
+    { description: 'Of this billing period. failed includes executions that failed or were missed without a report.' }
+  ),
+  rate_limit: Type.Object({
+    requests_per_minute: Count,
+    limit: Type.Integer({ description: 'The same.' }),
+    current_usage: Type.Integer({ description: 'Requests of this key in the last 60 seconds; 0 where the service does not limit.' })
+  }),
+  upgrade_url: Type.String()
+})

@@ -1,0 +1,463 @@
+/** Billing: pages to go to, and events that come twice, late, in any order and from anybody. */
+import { randomUUID } from 'node:crypto'
+import t, { type Test } from 'tap'
+import { startEngine } from './engine.ts'
+import { mailServer, sendMails } from './mailbox.ts'
+import { build, error, eventually } from './setup.ts'
+import { eventOf, prices, signatureOf, standIn, subscriptionOf } from './stripe.ts'
+
+const noon = '2030-01-15T12:00:00Z'
+const seconds = Date.parse(noon) / 1000
+const worker = { name: 'work', cron: '0 9 * * *', worker: true }
+
+/** A service with billing, an account that is a customer, and what Stripe would send about it. */
+const billed = async (t: Test, env: Record<string, string> = {}) => {
+  const stripe = await standIn(t)
+  const service = await build(t, noon, { env: { ...stripe.env, ...env } })
+  const { as, clock, pool, post, get, account } = service
+  await post('/v1/billing/checkout', { plan: 'pro', interval: 'monthly' })
+  const [customer] = [...stripe.customers.values()]
+
+  const send = (event: object, headers: Record<string, string> = {}) => {
+    const body = JSON.stringify(event)
+    return as(null).call('POST', '/v1/billing/webhook', body, { 'stripe-signature': signatureOf(body, clock.now()), ...headers })
+  }
+  let at = seconds
+  const about = (type: string, status: string, price: string, { id = 'sub_1', created = at++, event_id = `evt_${randomUUID()}` } = {}) =>
+    eventOf(`customer.subscription.${type}`, subscriptionOf(id, customer!, { status, price }), created, event_id)
+  const paid = (fields: object = {}, created = at++) =>
+    eventOf(
+      'checkout.session.completed',
+      {
+        id: 'cs_1',
+        object: 'checkout.session',
+        mode: 'subscription',
+        customer,
+        subscription: 'sub_1',
+        payment_status: 'paid',
+        client_reference_id: account.id,
+        metadata: { account_id: account.id, plan: 'pro', interval: 'monthly' },
+        ...fields
+      },
+      created
+    )
+  const plan = async (): Promise<string> => (await get('/v1/auth/me')).plan
+  const mails = async (kind: string) => {
+    const { rows } = await pool.query("select data from pgboss.job where name = 'mails' and data ->> 'kind' = $1 order by created_on", [
+      kind
+    ])
+    return rows.map(row => row.data)
+  }
+  return { ...service, stripe, customer: customer!, send, about, paid, plan, mails }
+}
+
+// Pages -------------------------------------------------------------------------------------------------------------------------------
+
+t.test('without settings billing says so, whatever is asked', async t => {
+  const { call, as } = await build(t)
+  t.match(await call('POST', '/v1/billing/checkout', { plan: 'pro', interval: 'monthly' }), error('billing_not_configured', 503))
+  t.match(await call('POST', '/v1/billing/portal'), error('billing_not_configured', 503))
+  t.match(await as(null).call('POST', '/v1/billing/webhook', {}, { 'stripe-signature': 't=1,v1=0' }), error('billing_not_configured', 503))
+})
+
+t.test('a checkout leads to a page for the price of plan and interval', async t => {
+  const { post, account, stripe, customer } = await billed(t)
+  for (const [plan, interval] of [
+    ['pro', 'annual'],
+    ['scale', 'monthly'],
+    ['scale', 'annual']
+  ] as const) {
+    t.same(await post('/v1/billing/checkout', { plan, interval }), { checkout_url: 'https://checkout.example.com/cs_1' })
+    const { path, form } = stripe.asked.at(-1)!
+    t.match(
+      { path, form },
+      {
+        path: '/v1/checkout/sessions',
+        form: {
+          mode: 'subscription',
+          customer,
+          client_reference_id: account.id,
+          'line_items[0][price]': prices[plan][interval],
+          'line_items[0][quantity]': '1',
+          'metadata[account_id]': account.id,
+          'metadata[plan]': plan,
+          'subscription_data[metadata][account_id]': account.id,
+          success_url: /^https:\/\/cue\.example\.com\//,
+          cancel_url: /^https:\/\/cue\.example\.com\//
+        }
+      }
+    )
+  }
+  t.equal(stripe.asked.filter(({ path }) => path === '/v1/customers').length, 1, 'one customer for all')
+})
+
+t.test('checkouts at the same time make one customer', async t => {
+  const { as, register, stripe, pool } = await billed(t)
+  const account = await register()
+  await Promise.all(Array.from({ length: 5 }, () => as(account).post('/v1/billing/checkout', { plan: 'pro', interval: 'monthly' })))
+  const { rows } = await pool.query('select stripe_customer_id as id from cue.accounts where id = $1', [account.id])
+  t.equal(stripe.customers.get(`pgcue-customer-${account.id}`), rows[0].id)
+  const used = stripe.asked.filter(({ form }) => form.client_reference_id === account.id).map(({ form }) => form.customer)
+  t.same([...new Set(used)], [rows[0].id])
+})
+
+t.test('what is no plan or interval is refused by its own code', async t => {
+  const { call } = await billed(t)
+  for (const plan of ['free', 'PRO', '', 5, null, ['pro'], 'pro\n', '__proto__']) {
+    t.match(await call('POST', '/v1/billing/checkout', { plan, interval: 'monthly' }), error('invalid_plan', 400), JSON.stringify(plan))
+  }
+  for (const interval of ['weekly', '', 5, null, {}, 'toString']) {
+    t.match(await call('POST', '/v1/billing/checkout', { plan: 'pro', interval }), error('invalid_interval', 400), JSON.stringify(interval))
+  }
+  t.match(await call('POST', '/v1/billing/checkout', { plan: 'pro' }), {
+    status: 422,
+    body: { detail: [{ type: 'missing', loc: ['body', 'interval'] }] }
+  })
+  t.match(await call('POST', '/v1/billing/checkout', { plan: 'pro', interval: 'monthly', price: 'price_x' }), {
+    status: 422,
+    body: { detail: [{ type: 'extra_forbidden' }] }
+  })
+})
+
+t.test('a plan that has no price cannot be bought', async t => {
+  const { call } = await billed(t, { STRIPE_PRICES: '{"pro": {"monthly": "price_pro_m"}}' })
+  t.match(await call('POST', '/v1/billing/checkout', { plan: 'pro', interval: 'annual' }), error('billing_not_configured', 503))
+  t.match(await call('POST', '/v1/billing/checkout', { plan: 'scale', interval: 'monthly' }), error('billing_not_configured', 503))
+})
+
+t.test('the portal is for customers', async t => {
+  const { post, call, as, register, stripe, customer } = await billed(t)
+  t.match(await as(await register()).call('POST', '/v1/billing/portal'), error('no_stripe_customer', 400))
+  t.same(await post('/v1/billing/portal'), { portal_url: 'https://portal.example.com/1' })
+  t.match(stripe.asked.at(-1), { path: '/v1/billing_portal/sessions', form: { customer, return_url: /^https:\/\/cue\.example\.com\// } })
+  stripe.customers.clear()
+  t.match(await call('POST', '/v1/billing/portal'), error('no_stripe_customer', 400), 'deleted at Stripe')
+})
+
+t.test('who has a subscription is led to where it is changed, and pays for no second one', async t => {
+  const { post, send, paid, stripe } = await billed(t)
+  await send(paid())
+  t.same(await post('/v1/billing/checkout', { plan: 'scale', interval: 'monthly' }), { checkout_url: 'https://portal.example.com/1' })
+  t.match(stripe.asked.at(-1)!.form, { 'flow_data[type]': 'subscription_update', 'flow_data[subscription_update][subscription]': 'sub_1' })
+})
+
+t.test('when Stripe fails nothing has changed, and nothing of it is told', async t => {
+  const { call, stripe, pool, as, register } = await billed(t)
+  const account = await register()
+  for (const [status, type] of [
+    [401, 'invalid_request_error'],
+    [402, 'card_error'],
+    [400, 'invalid_request_error']
+  ] as const) {
+    stripe.fail(status, { type, message: 'hunter2' })
+    const answer = await as(account).call('POST', '/v1/billing/checkout', { plan: 'pro', interval: 'monthly' })
+    t.match(answer, error('stripe_error', 502))
+    t.notMatch(JSON.stringify(answer.body), /hunter2/)
+    t.match(await call('POST', '/v1/billing/portal'), error('stripe_error', 502))
+  }
+  t.match((await pool.query('select stripe_customer_id from cue.accounts where id = $1', [account.id])).rows, [
+    { stripe_customer_id: null }
+  ])
+  stripe.fail(null)
+  t.match(await as(account).call('POST', '/v1/billing/checkout', { plan: 'pro', interval: 'monthly' }), { status: 200 })
+})
+
+t.test('buying needs the scope account', async t => {
+  const { post, as, account } = await billed(t)
+  const { api_key } = await post('/v1/auth/keys', { label: 'agent', scopes: ['read', 'write', 'worker'] })
+  const { call } = as({ ...account, api_key })
+  for (const path of ['checkout', 'portal'])
+    t.match(await call('POST', `/v1/billing/${path}`, { plan: 'pro', interval: 'monthly' }), error('insufficient_scope', 403))
+  t.match(await as(null).call('POST', '/v1/billing/portal'), { status: 401 })
+})
+
+// Events ------------------------------------------------------------------------------------------------------------------------------
+
+t.test('an event that Stripe did not sign, or long ago, changes nothing', async t => {
+  const { as, send, paid, plan, clock } = await billed(t)
+  const event = paid()
+  const body = JSON.stringify(event)
+  const { call } = as(null)
+  const now = clock.now()
+  for (const [name, signature] of Object.entries({
+    none: undefined,
+    empty: '',
+    nonsense: 'hello',
+    'another secret': signatureOf(body, now, 'whsec_another'),
+    'another body': signatureOf(`${body} `, now),
+    old: signatureOf(body, new Date(now.getTime() - 301_000)),
+    'no time': signatureOf(body, now).replace(/t=\d+,/, '')
+  })) {
+    t.match(
+      await call('POST', '/v1/billing/webhook', body, signature === undefined ? {} : { 'stripe-signature': signature }),
+      error('validation_error', 400),
+      name
+    )
+  }
+  for (const other of ['', '{', 'null', '[]', '5', '{"id": 5}']) {
+    t.match(
+      await call('POST', '/v1/billing/webhook', other, { 'stripe-signature': signatureOf(other, now) }),
+      error('validation_error', 400),
+      `signed, but ${other || 'empty'}`
+    )
+  }
+  t.equal(await plan(), 'free')
+  t.match(await send(event, { 'content-type': 'text/plain; charset=utf-8' }), { status: 200, body: { received: true } }, 'of any type')
+  t.equal(await plan(), 'pro')
+})
+
+t.test('the bytes that came are what is signed', async t => {
+  const { as, paid, plan, clock } = await billed(t)
+  const body = `\n{ "unused": 1.0, ${JSON.stringify(paid()).slice(1)}\n`
+  t.match(await as(null).call('POST', '/v1/billing/webhook', body, { 'stripe-signature': signatureOf(body, clock.now()) }), { status: 200 })
+  t.equal(await plan(), 'pro')
+})
+
+t.test('a paid checkout gives the plan, whose limits hold at once', async t => {
+  const { send, paid, get, plan, pool, account } = await billed(t)
+  t.match(await send(paid({ payment_status: 'unpaid' })), { status: 200 })
+  t.match(await send(paid({ mode: 'payment', subscription: null })), { status: 200 })
+  t.equal(await plan(), 'free')
+  await pool.query("insert into cue.usage_counters (account_id, month, slot, executions) values ($1, '2030-01-01', 0, 301)", [account.id])
+  await pool.query('update cue.accounts set limit_reached_at = $2 where id = $1', [account.id, '2030-01-10T00:00:00Z'])
+  t.match(await send(paid()), { status: 200, body: { received: true } })
+  t.match(await get('/v1/auth/me'), { plan: 'pro', active_cue_limit: 100, monthly_execution_limit: 5000, rate_limit_per_minute: 200 })
+  t.match((await pool.query('select limit_reached_at from cue.accounts where id = $1', [account.id])).rows, [{ limit_reached_at: null }])
+  t.match((await get('/v1/auth/audit')).events[0], { event: 'plan.changed', actor: 'stripe', detail: { from: 'free', to: 'pro' } })
+})
+
+t.test('an account over its limit may fire again when its plan allows more', async t => {
+  const { send, paid, call, post, pool, account } = await billed(t)
+  const { id } = await post('/v1/cues', worker)
+  await pool.query("insert into cue.usage_counters (account_id, month, slot, executions) values ($1, '2030-01-01', 0, 300)", [account.id])
+  await pool.query("update cue.accounts set limit_reached_at = '2030-01-10T00:00:00Z' where id = $1", [account.id])
+  t.match(await call('POST', `/v1/cues/${id}/fire`), error('execution_limit_exceeded', 403))
+  await send(paid())
+  t.match(await call('POST', `/v1/cues/${id}/fire`), { status: 200 })
+})
+
+t.test('each state of a subscription gives its plan, or none', async t => {
+  const { send, about, plan } = await billed(t)
+  for (const [status, price, expected] of [
+    ['incomplete', 'price_pro_m', 'free'],
+    ['active', 'price_pro_m', 'pro'],
+    ['active', 'price_scale_a', 'scale'],
+    ['past_due', 'price_scale_a', 'scale'],
+    ['unpaid', 'price_scale_a', 'free'],
+    ['trialing', 'price_pro_a', 'pro'],
+    ['paused', 'price_pro_a', 'free'],
+    ['active', 'price_scale_m', 'scale']
+  ] as const) {
+    await send(about('updated', status, price))
+    t.equal(await plan(), expected, `${status} ${price}`)
+  }
+  await send(about('deleted', 'canceled', 'price_scale_m'))
+  t.equal(await plan(), 'free')
+})
+
+t.test('with two subscriptions the larger plan counts', async t => {
+  const { send, about, plan } = await billed(t)
+  await send(about('updated', 'active', 'price_scale_m', { id: 'sub_1' }))
+  await send(about('created', 'active', 'price_pro_m', { id: 'sub_2' }))
+  t.equal(await plan(), 'scale')
+  await send(about('deleted', 'canceled', 'price_scale_m', { id: 'sub_1' }))
+  t.equal(await plan(), 'pro')
+})
+
+t.test('each event counts once, also when it comes many times at the same moment', async t => {
+  const { send, about, plan, get, mails } = await billed(t)
+  const up = about('updated', 'active', 'price_scale_m')
+  t.match(await Promise.all(Array.from({ length: 6 }, () => send(up))), Array(6).fill({ status: 200 }))
+  const down = about('updated', 'active', 'price_pro_m')
+  await send(down)
+  await send(up)
+  t.equal(await plan(), 'pro')
+  t.equal((await get('/v1/auth/audit')).events.filter(({ event }: { event: string }) => event === 'plan.changed').length, 2)
+  t.equal((await mails('downgrade')).length, 1)
+})
+
+t.test('an older event changes nothing, in whichever order they come', async t => {
+  const { send, about, paid, plan } = await billed(t)
+  const history = [
+    paid(),
+    about('updated', 'active', 'price_pro_m'),
+    about('updated', 'active', 'price_scale_m'),
+    about('updated', 'past_due', 'price_scale_m'),
+    about('deleted', 'canceled', 'price_scale_m')
+  ]
+  const [checkout, first, second, third, deleted] = history
+  for (const event of [second!, first!, checkout!]) await send(event)
+  t.equal(await plan(), 'scale', 'the second came first')
+  await send(deleted!)
+  t.equal(await plan(), 'free')
+  for (const event of [third!, ...history]) await send(event)
+  t.equal(await plan(), 'free', 'cancelled is final')
+})
+
+t.test('events of one second that contradict each other are settled by asking Stripe', async t => {
+  const { send, about, plan, stripe } = await billed(t)
+  const created = seconds + 50
+  stripe.subscriptions.set('sub_1', { status: 'active', price: 'price_scale_m' })
+  await send(about('updated', 'active', 'price_scale_m', { created }))
+  await send(about('created', 'incomplete', 'price_pro_m', { created }))
+  t.equal(await plan(), 'scale', 'the later one was sent first')
+  t.equal(stripe.asked.filter(({ path }) => path === '/v1/subscriptions/sub_1').length, 1)
+  await send(about('updated', 'active', 'price_scale_m', { created }))
+  t.equal(stripe.asked.filter(({ path }) => path === '/v1/subscriptions/sub_1').length, 1, 'one that agrees needs no asking')
+  stripe.fail(500)
+  const event = about('updated', 'active', 'price_pro_m', { created })
+  t.match(await send(event), error('stripe_error', 502))
+  stripe.fail(null)
+  stripe.subscriptions.set('sub_1', { status: 'active', price: 'price_pro_m' })
+  t.match(await send(event), { status: 200 })
+  t.equal(await plan(), 'pro', 'sent again, it counts')
+})
+
+t.test('an event about nobody here is taken, and changes nobody', async t => {
+  const { send, about, plan, clock, register, as } = await billed(t)
+  const other = await register()
+  const at = Math.floor(clock.now().getTime() / 1000)
+  const strangers = subscriptionOf('sub_9', 'cus_stranger', { status: 'active', price: 'price_pro_m' })
+  t.match(await send(eventOf('customer.subscription.updated', strangers, at)), { status: 200 })
+  t.match(await send(eventOf('customer.subscription.updated', { ...strangers, metadata: { account_id: "' or true --" } }, at)), {
+    status: 200
+  })
+  t.match(await send(eventOf('customer.subscription.deleted', strangers, at)), { status: 200 })
+  t.match(await send(eventOf('invoice.payment_failed', { customer: 'cus_stranger' }, at)), { status: 200 })
+  t.match(await send(eventOf('charge.succeeded', { id: 'ch_1' }, at)), { status: 200 })
+  t.match(await send(about('updated', 'active', 'price_of_another_product')), { status: 200 })
+  t.equal(await plan(), 'free')
+  t.equal((await as(other).get('/v1/auth/me')).plan, 'free')
+})
+
+t.test('a subscription of ours with a price that the settings lack is sent again until they have it', async t => {
+  const { send, account, customer, plan } = await billed(t)
+  const subscription = subscriptionOf('sub_1', customer, { status: 'active', price: 'price_new' }, { account_id: account.id })
+  t.match(await send(eventOf('customer.subscription.updated', subscription, seconds)), error('billing_not_configured', 503))
+  t.equal(await plan(), 'free')
+})
+
+t.test('a checkout of a customer that was made elsewhere is the account’s that it names', async t => {
+  const { send, stripe, register, as, clock, about } = await billed(t)
+  const account = await register()
+  const at = Math.floor(clock.now().getTime() / 1000)
+  stripe.subscriptions.set('sub_7', { status: 'active', price: 'price_scale_m' })
+  await send(
+    eventOf(
+      'checkout.session.completed',
+      { customer: 'cus_7', subscription: 'sub_7', client_reference_id: account.id, payment_status: 'paid' },
+      at
+    )
+  )
+  t.equal((await as(account).get('/v1/auth/me')).plan, 'scale', 'its plan is what Stripe says')
+  await send(eventOf('customer.subscription.deleted', subscriptionOf('sub_7', 'cus_7', { status: 'canceled', price: 'price_scale_m' }), at))
+  t.equal((await as(account).get('/v1/auth/me')).plan, 'free')
+  await send(about('updated', 'active', 'price_pro_m'))
+  t.equal((await as(account).get('/v1/auth/me')).plan, 'free', 'the other account’s is the other account’s')
+})
+
+t.test('a failed payment is told by mail, once, and the plan stays while it is tried again', async t => {
+  const service = await billed(t)
+  const { send, paid, plan, mails, customer, account, about } = service
+  await send(paid())
+  const invoice = { id: 'in_1', object: 'invoice', customer, subscription: 'sub_1', next_payment_attempt: seconds + 86_400 }
+  const event = eventOf('invoice.payment_failed', invoice, seconds + 20)
+  for (let n = 0; n < 3; n++) t.match(await send(event), { status: 200 })
+  t.match(await mails('payment_failed'), [{ account_id: account.id, next_attempt_at: /^2030-01-16T12:00:00/ }])
+  t.equal(await plan(), 'pro')
+  const server = await mailServer(t)
+  await sendMails(service, { smtpUrl: server.url })
+  const mail = server.mails.find(
+    ({ recipients, subject }) => recipients[0] === account.email && subject === 'The payment for your plan pro failed'
+  )
+  t.match(mail?.text, /It is tried again on 16 January 2030, 12:00 UTC/)
+  t.same(mail?.links, ['https://cue.example.com/dashboard#billing'])
+  await send(eventOf('invoice.payment_failed', { ...invoice, next_payment_attempt: null }, seconds + 30))
+  await send(about('deleted', 'canceled', 'price_pro_m', { created: seconds + 40 }))
+  t.match(await sendMails(service, { smtpUrl: server.url }), { errors: [] })
+  t.equal(server.mails.filter(({ subject }) => /payment/.test(subject)).length, 1, 'nothing about a plan that is lost')
+})
+
+// Smaller plans -----------------------------------------------------------------------------------------------------------------------
+
+t.test('a smaller plan pauses the newest cues over its limit, deletes none, and a mail tells which', async t => {
+  const service = await billed(t, { PLANS: '{"free":{"cues":3}}' })
+  const { send, about, post, get, patch, clock, mails, account } = service
+  await send(about('updated', 'active', 'price_pro_m'))
+  const ids: string[] = []
+  for (let n = 0; n < 6; n++) {
+    ids.push((await post('/v1/cues', { ...worker, name: `cue ${n}` })).id)
+    clock.advance('1 minute')
+  }
+  await patch(`/v1/cues/${ids[1]}`, { status: 'paused' })
+  await patch('/v1/auth/me', { memory_block_enabled: true })
+  await send(about('deleted', 'canceled', 'price_pro_m'))
+  const { cues, total } = await get('/v1/cues')
+  t.equal(total, 7)
+  const byName = Object.fromEntries(cues.map((cue: { name: string; status: string; next_run: unknown }) => [cue.name, cue]))
+  t.match(byName, {
+    'cue 0': { status: 'active' },
+    'cue 1': { status: 'paused' },
+    'cue 2': { status: 'active' },
+    'cue 3': { status: 'active' },
+    'cue 4': { status: 'paused', next_run: null },
+    'cue 5': { status: 'paused', next_run: null },
+    'Memory block update check': { status: 'active' }
+  })
+  t.same(await mails('downgrade'), [{ kind: 'downgrade', account_id: account.id, cue_ids: [ids[5], ids[4]] }])
+  const server = await mailServer(t)
+  await sendMails(service, { smtpUrl: server.url })
+  t.match(server.mails.find(({ subject }) => subject === 'Your plan is free now')?.text, '- cue 5\n- cue 4\n')
+})
+
+t.test('a cue paused for a smaller plan resumes only when another makes room, or the plan grows', async t => {
+  const { send, about, post, patch, call, clock } = await billed(t, { PLANS: '{"free":{"cues":1}}' })
+  await send(about('updated', 'active', 'price_pro_m'))
+  const first = await post('/v1/cues', worker)
+  clock.advance('1 minute')
+  const second = await post('/v1/cues', worker)
+  await send(about('deleted', 'canceled', 'price_pro_m'))
+  t.match(await call('PATCH', `/v1/cues/${second.id}`, { status: 'active' }), error('cue_limit_exceeded', 403))
+  t.match(await call('PATCH', `/v1/cues/${first.id}`, { status: 'active' }), { status: 200 }, 'the one that is active may stay so')
+  t.match(await call('POST', '/v1/cues', worker), error('cue_limit_exceeded', 403))
+  await patch(`/v1/cues/${first.id}`, { status: 'paused' })
+  const both = await Promise.all([first, second].map(({ id }) => call('PATCH', `/v1/cues/${id}`, { status: 'active' })))
+  t.same(both.map(({ status }) => status).sort(), [200, 403], 'one, also when both ask at once')
+  await send(about('created', 'active', 'price_pro_m', { id: 'sub_2' }))
+  for (const { id } of [first, second])
+    t.match(await call('PATCH', `/v1/cues/${id}`, { status: 'active' }), { status: 200, body: { status: 'active' } })
+})
+
+t.test('cues that are made while the plan shrinks never exceed it', async t => {
+  const { send, about, post, call, get } = await billed(t, { PLANS: '{"free":{"cues":2},"pro":{"cues":50}}' })
+  await send(about('updated', 'active', 'price_pro_m'))
+  for (let n = 0; n < 3; n++) await post('/v1/cues', worker)
+  const down = about('deleted', 'canceled', 'price_pro_m')
+  await Promise.all([send(down), ...Array.from({ length: 8 }, () => call('POST', '/v1/cues', worker))])
+  t.ok((await get('/v1/usage')).cues.active <= 2)
+})
+
+// Leaving -----------------------------------------------------------------------------------------------------------------------------
+
+t.test('the customer of an account that goes is deleted at Stripe, which ends what it pays for', async t => {
+  const stripe = await standIn(t)
+  const { config, pool, account, register, as, fn } = await build(t, undefined, { env: stripe.env })
+  const other = await register()
+  for (const { post } of [as(account), as(other)]) await post('/v1/billing/checkout', { plan: 'pro', interval: 'monthly' })
+  const customer_id = stripe.customers.get(`pgcue-customer-${account.id}`)
+  await startEngine(t, config)
+  const deletions = () => stripe.asked.filter(({ method }) => method === 'DELETE').length
+  const jobs = async () =>
+    (await pool.query("select state::text from pgboss.job where name = 'customers' order by 1")).rows.map(({ state }) => state)
+  stripe.fail(503)
+  await pool.query('select cue.erase_account($1)', [account.id])
+  await eventually(async () => (await jobs())[0] === 'retry', 20_000)
+  t.ok(deletions() > 0, 'it is tried again, though the account is gone')
+  stripe.fail(null)
+  await fn.addJob({ queue: 'customers', data: { customer_id } })
+  await eventually(() => stripe.customers.size === 1)
+  t.same([...stripe.customers.keys()], [`pgcue-customer-${other.id}`])
+  await fn.addJob({ queue: 'customers', data: { customer_id } })
+  await eventually(async () => String(await jobs()) === 'completed,completed,retry')
+  t.equal(stripe.customers.size, 1, 'one that is gone already is no failure')
+})

@@ -1,0 +1,286 @@
+/** What Prometheus reads, who may, and what browsers are told. */
+import { once } from 'node:events'
+import { request } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import t, { type Test } from 'tap'
+import { comesFromNear, hasToken, isNear } from '../src/metrics/access.ts'
+import { createMetrics } from '../src/metrics/metrics.ts'
+import { startEngine } from './engine.ts'
+import { build, error, eventually, receiver } from './setup.ts'
+
+/** Samples by name and labels, as `name{a="b"}`. */
+const samples = (text: string): Record<string, number> =>
+  Object.fromEntries(
+    text
+      .split('\n')
+      .filter(line => line && !line.startsWith('#'))
+      .map(line => {
+        const [, name = '', value] = /^(.*) (\S+)$/.exec(line) ?? []
+        return [name, Number(value)]
+      })
+  )
+
+const scraped = async (t: Test, env: Record<string, string> = {}) => {
+  const metrics = createMetrics()
+  const service = await build(t, undefined, { env, metrics })
+  const scrape = async () => samples((await service.as(null).call('GET', '/metrics')).body)
+  return { ...service, metrics, scrape }
+}
+
+// What is measured --------------------------------------------------------------------------------------------------------------------
+
+t.test('the metrics are text that Prometheus reads, each with its help and type', async t => {
+  const { as } = await scraped(t)
+  const { status, headers, body } = await as(null).call('GET', '/metrics')
+  t.match(
+    { status, headers },
+    { status: 200, headers: { 'content-type': 'text/plain; version=0.0.4; charset=utf-8', 'x-ratelimit-limit': '60' } }
+  )
+  const names = [...body.matchAll(/^# TYPE (\w+) (counter|gauge|histogram)$/gm)].map(([, name]) => name)
+  t.same(
+    [...body.matchAll(/^# HELP (\w+) \S/gm)].map(([, name]) => name),
+    names
+  )
+  for (const line of body
+    .trim()
+    .split('\n')
+    .filter((line: string) => line && !line.startsWith('#'))) {
+    t.match(line, /^[a-z_]+(\{([a-z_]+="([^"\\]|\\.)*",?)+\})? (-?[\d.]+(e[+-]?\d+)?|NaN|[+-]Inf)$/, line)
+  }
+})
+
+t.test('requests are counted by method, route and status, and no path is a label', async t => {
+  const { call, get, scrape } = await scraped(t)
+  for (const token of ['a-secret-token-1', 'a-secret-token-2']) await get(`/v1/echo/${token}`)
+  await call('GET', '/v1/cues/cue_000000000000')
+  await call('GET', '/nothing/a-secret-path')
+  await call('POST', '/v1/cues', '{')
+  const count = 'pgcue_http_request_duration_seconds_count'
+  const found = await eventually(async () => {
+    const found = await scrape()
+    return found[`${count}{method="POST",route="/v1/cues",status="400"}`] && found
+  })
+  t.match(found, {
+    [`${count}{method="GET",route="/v1/echo/:token",status="200"}`]: 2,
+    [`${count}{method="GET",route="/v1/cues/:cue_id",status="404"}`]: 1,
+    [`${count}{method="GET",route="none",status="404"}`]: 1,
+    [`${count}{method="POST",route="/v1/cues",status="400"}`]: 1
+  })
+  t.notMatch(Object.keys(found).join(), /secret/)
+})
+
+t.test('a delivery is an attempt, and its lateness is measured; a refusal is another result', async t => {
+  const { config, metrics, post, scrape } = await scraped(t)
+  const hook = await receiver(t)
+  await startEngine(t, config, metrics)
+  const at = new Date(Date.now() + 1500).toISOString()
+  await post('/v1/cues', { name: 'once', at, callback_url: hook.url })
+  await hook.received(1)
+  hook.answer({ status: 500 })
+  const { id } = await post('/v1/cues', { name: 'refused', cron: '0 9 * * *', callback_url: hook.url })
+  await post(`/v1/cues/${id}/fire`)
+  const found = await eventually(async () => {
+    const found = await scrape()
+    return found['pgcue_attempts_total{result="failed"}'] === 1 ? found : null
+  })
+  t.match(found, {
+    'pgcue_attempts_total{result="success"}': 1,
+    'pgcue_attempts_total{result="failed"}': 1,
+    'pgcue_attempts_total{result="lost"}': 0,
+    pgcue_lateness_seconds_count: 1,
+    'pgcue_lateness_seconds_bucket{le="+Inf"}': 1
+  })
+  t.ok(found.pgcue_lateness_seconds_sum! >= 0)
+})
+
+t.test('attempts and claims that were lost are counted by who frees them', async t => {
+  const { config, metrics, post, pool, scrape } = await scraped(t)
+  const { id } = await post('/v1/cues', { name: 'work', cron: '0 9 * * *', worker: true })
+  await post(`/v1/cues/${id}/fire`)
+  const { execution_id } = await post('/v1/executions/claim', { worker_id: 'gone' })
+  await pool.query(
+    `update cue.executions set lease_expires_at = now() - interval '1 hour', last_heartbeat_at = now() - interval '1 hour' where id = $1`,
+    [execution_id]
+  )
+  await startEngine(t, config, metrics)
+  await eventually(async () => (await scrape()).pgcue_claims_lost_total === 1)
+  metrics.attemptEnded('lost', 3)
+  t.equal((await scrape())['pgcue_attempts_total{result="lost"}'], 3)
+})
+
+t.test('what waits is told as the database has it, and connections as the pools have them', async t => {
+  const { post, scrape, metrics, pool } = await scraped(t)
+  const { id } = await post('/v1/cues', { name: 'work', cron: '0 9 * * *', worker: true })
+  for (let n = 0; n < 3; n++) await post(`/v1/cues/${id}/fire`)
+  const hook = await post('/v1/cues', { name: 'hook', cron: '0 9 * * *', callback_url: 'http://127.0.0.1:9999/' })
+  await post(`/v1/cues/${hook.id}/fire`)
+  await pool.query("update cue.executions set attempt_due_at = now() - interval '90 seconds' where attempt_due_at is not null")
+  const found = await scrape()
+  t.match(found, {
+    'pgcue_queue_depth{queue="pending_worker"}': 3,
+    'pgcue_queue_depth{queue="pending"}': 1,
+    'pgcue_queue_depth{queue="retrying"}': 0,
+    'pgcue_queue_depth{queue="delivering"}': 0,
+    pgcue_database_up: 1,
+    pgcue_engines: 0,
+    'pgcue_pool_connections{pool="api",state="waiting"}': 0
+  })
+  t.ok(found.pgcue_queue_oldest_seconds! >= 90)
+  t.ok(found['pgcue_pool_connections{pool="api",state="idle"}']! > 0)
+  const client = await pool.connect()
+  t.ok(samples(await metrics.text(null, new Date()))['pgcue_pool_connections{pool="api",state="used"}']! >= 1)
+  client.release()
+})
+
+t.test('without a database the metrics say so', async t => {
+  const { pool, scrape } = await scraped(t)
+  const query = pool.query.bind(pool)
+  Object.assign(pool, { query: () => Promise.reject(Object.assign(new Error('gone'), { code: 'ECONNREFUSED' })) })
+  t.match(await scrape(), { pgcue_database_up: 0, 'pgcue_pool_connections{pool="api",state="waiting"}': 0 })
+  Object.assign(pool, { query })
+})
+
+t.test('one set in a process tells of the process', async t => {
+  const text = await createMetrics({ ofProcess: true }).text(null, new Date())
+  t.match(text, /^process_resident_memory_bytes \d/m)
+  t.match(text, /^nodejs_eventloop_lag_seconds /m)
+})
+
+// Who may read ------------------------------------------------------------------------------------------------------------------------
+
+t.test('this machine and private networks are near, the rest of the world is not', async t => {
+  for (const address of [
+    '127.0.0.1',
+    '127.255.0.1',
+    '::1',
+    '10.1.2.3',
+    '172.16.0.1',
+    '172.31.255.255',
+    '192.168.1.1',
+    'fd00::1',
+    'fe80::1',
+    '::ffff:10.0.0.1'
+  ]) {
+    t.ok(isNear(address), address)
+  }
+  for (const address of [
+    '8.8.8.8',
+    '172.32.0.1',
+    '192.169.0.1',
+    '2001:db8::1',
+    '2606:4700::1',
+    '::ffff:8.8.8.8',
+    '0.0.0.0',
+    '100.64.0.1',
+    '',
+    'localhost',
+    '10.0.0.1, 8.8.8.8'
+  ]) {
+    t.notOk(isNear(address), address)
+  }
+})
+
+t.test('what a proxy passes on is as near as the farthest it names, and far where proxies are not trusted', async t => {
+  t.ok(comesFromNear({ ips: ['10.0.0.1'], forwards: false }))
+  t.notOk(comesFromNear({ ips: ['10.0.0.1'], forwards: true }), 'nobody knows for whom it asks')
+  t.ok(comesFromNear({ ips: ['10.0.0.1', '192.168.0.5'], forwards: true }))
+  t.notOk(comesFromNear({ ips: ['10.0.0.1', '8.8.8.8'], forwards: true }))
+  t.notOk(comesFromNear({ ips: ['10.0.0.1', '8.8.8.8', '10.0.0.2'], forwards: true }), 'the farthest is what the client wrote itself')
+})
+
+t.test('the token is compared as a whole', async t => {
+  t.ok(hasToken('Bearer a-token', 'a-token'))
+  t.ok(hasToken('bearer  a-token', 'a-token'))
+  for (const given of [
+    undefined,
+    '',
+    'Bearer',
+    'Bearer ',
+    'Bearer a-toke',
+    'Bearer a-tokens',
+    'Basic a-token',
+    'a-token',
+    'Bearer A-TOKEN'
+  ]) {
+    t.notOk(hasToken(given, 'a-token'), String(given))
+  }
+  t.notOk(hasToken('Bearer null', null))
+  t.notOk(hasToken('Bearer undefined', null), 'without a token nobody has it')
+})
+
+t.test('who comes from far needs the token', async t => {
+  const { app } = await build(t, undefined, { env: { METRICS_TOKEN: 'a-token', TRUST_PROXY: '1' } })
+  const ask = async (remoteAddress: string, headers: Record<string, string> = {}) => {
+    const answer = await app.inject({ url: '/metrics', remoteAddress, headers })
+    return { status: answer.statusCode, headers: answer.headers, body: answer.statusCode === 200 ? answer.body : answer.json() }
+  }
+  t.match(await ask('10.0.0.1'), { status: 200 })
+  t.match(await ask('8.8.8.8'), { ...error('not_authenticated', 401), headers: { 'www-authenticate': 'Bearer' } })
+  t.match(await ask('8.8.8.8', { authorization: 'Bearer a-token' }), { status: 200, body: /pgcue_attempts_total/ })
+  t.match(await ask('8.8.8.8', { authorization: 'Bearer b-token' }), { status: 401 })
+  t.match(await ask('10.0.0.1', { 'x-forwarded-for': '8.8.8.8' }), { status: 401 })
+  t.match(await ask('10.0.0.1', { 'x-forwarded-for': '10.0.0.9, 8.8.8.8' }), { status: 401 })
+  t.match(await ask('10.0.0.1', { 'x-forwarded-for': '10.0.0.2' }), { status: 200 })
+  t.match(await ask('10.0.0.1', { 'x-forwarded-for': '8.8.8.8', authorization: 'Bearer a-token' }), { status: 200 })
+})
+
+t.test('behind a proxy that nobody trusts the token is needed, and without one nobody is let in', async t => {
+  const { as } = await build(t)
+  const { call } = as(null)
+  t.match(await call('GET', '/metrics'), { status: 200 })
+  for (const headers of [
+    { 'x-forwarded-for': '10.0.0.1' },
+    { forwarded: 'for=10.0.0.1' },
+    { 'x-forwarded-for': '', authorization: 'Bearer ' }
+  ]) {
+    t.match(await call('GET', '/metrics', undefined, headers as never), error('not_authenticated', 401), JSON.stringify(headers))
+  }
+})
+
+t.test('an API key is no token', async t => {
+  const { call } = await build(t, undefined, { env: { METRICS_TOKEN: 'a-token' } })
+  t.match(await call('GET', '/metrics', undefined, { 'x-forwarded-for': '8.8.8.8' }), error('not_authenticated', 401))
+})
+
+t.test('a replica that only fires and delivers has metrics, too', async t => {
+  const { call } = await build(t, undefined, { env: { ROLES: 'engine' } })
+  t.match(await call('GET', '/metrics'), { status: 200, body: /pgcue_lateness_seconds/ })
+})
+
+// Browsers ----------------------------------------------------------------------------------------------------------------------------
+
+t.test('answers may not be framed, sniffed or run, whatever they are', async t => {
+  const { call } = await build(t)
+  for (const path of ['/v1/auth/me', '/nothing', '/health', '/v1/blog/rss', '/openapi.json']) {
+    const { headers } = await call('GET', path)
+    t.match(
+      headers,
+      {
+        'content-security-policy': /^default-src 'none';.*frame-ancestors 'none'/,
+        'x-content-type-options': 'nosniff',
+        'x-frame-options': 'DENY',
+        'referrer-policy': 'no-referrer',
+        'cross-origin-opener-policy': 'same-origin',
+        'cross-origin-resource-policy': 'same-origin'
+      },
+      path
+    )
+    t.notOk('x-powered-by' in headers)
+    t.notOk('strict-transport-security' in headers, 'a service without TLS must stay reachable')
+  }
+})
+
+t.test('a service that is reached over TLS asks to be reached so', async t => {
+  const { call } = await build(t, undefined, { env: { BASE_URL: 'https://cue.example.com' } })
+  t.match((await call('GET', '/health')).headers, { 'strict-transport-security': 'max-age=31536000' })
+})
+
+t.test('the page of the reference keeps its own policy, over a real connection', async t => {
+  const { app } = await build(t)
+  await app.listen({ host: '127.0.0.1', port: 0 })
+  const { port } = app.server.address() as AddressInfo
+  const [answer] = await once(request({ port, path: '/docs' }).end(), 'response')
+  answer.resume()
+  t.match(answer.headers['content-security-policy'], /script-src 'self'/)
+  t.notMatch(answer.headers['content-security-policy'], /form-action 'none', /, 'one policy, not two')
+})

@@ -1,0 +1,164 @@
+/** GET /v1/usage: the plan, what is used of it, and what it comes to by the end of the month. */
+import t from 'tap'
+import { billingPeriod, projected, share } from '../src/usage/period.ts'
+import { build, receiver } from './setup.ts'
+
+const worker = { name: 'work', cron: '0 9 * * *', worker: true, payload: { task: 'x' } }
+
+t.test('a new account has used nothing', async t => {
+  const { call } = await build(t, '2030-02-10T12:00:00Z', { env: { BASE_URL: 'https://cue.example.com' } })
+  const { status, body } = await call('GET', '/v1/usage')
+  t.equal(status, 200)
+  t.same(body, {
+    plan: 'free',
+    billing_period: { start: '2030-02-01', end: '2030-02-28', days_remaining: 18 },
+    cues: { used: 0, limit: 10, remaining: 10, percent_used: 0, active: 0 },
+    executions: { used: 0, limit: 300, remaining: 300, percent_used: 0, projected_month_end: 0, will_exceed_limit: false },
+    outcomes: { reported: 0, succeeded: 0, failed: 0 },
+    rate_limit: { requests_per_minute: 60, limit: 60, current_usage: 0 },
+    upgrade_url: 'https://cue.example.com/dashboard#billing'
+  })
+})
+
+t.test('active and paused cues are used, ended and deleted ones are not, nor are those of others', async t => {
+  const { get, post, patch, del, register, as, fn, account } = await build(t, '2030-02-10T12:00:00Z')
+  const made = []
+  for (let n = 0; n < 4; n++) made.push(await post('/v1/cues', worker))
+  await patch(`/v1/cues/${made[0].id}`, { status: 'paused' })
+  await del(`/v1/cues/${made[1].id}`)
+  const once = await post('/v1/cues', { ...worker, cron: undefined, at: '2030-03-01T00:00:00Z' })
+  const { id } = await post(`/v1/cues/${once.id}/fire`)
+  await fn.cancelExecution({ account_id: account.id, execution_id: id })
+  await as(await register()).post('/v1/cues', worker)
+  t.match((await get('/v1/usage')).cues, { used: 3, active: 2, limit: 10, remaining: 7, percent_used: 30 })
+})
+
+t.test('executions count by UTC month, with a projection that may exceed the limit', async t => {
+  const { get, post, clock, pool, account } = await build(t, '2030-01-31T23:59:00Z')
+  const { id } = await post('/v1/cues', worker)
+  await post(`/v1/cues/${id}/fire`)
+  t.match((await get('/v1/usage')).executions, { used: 1, projected_month_end: 1, will_exceed_limit: false })
+  clock.set('2030-02-01T00:00:00Z')
+  t.match(await get('/v1/usage'), {
+    billing_period: { start: '2030-02-01', end: '2030-02-28', days_remaining: 27 },
+    executions: { used: 0, remaining: 300 }
+  })
+  clock.set('2030-02-07T08:00:00Z')
+  await pool.query("insert into cue.usage_counters (account_id, month, slot, executions) values ($1, '2030-02-01', 7, 76)", [account.id])
+  t.match((await get('/v1/usage')).executions, { used: 76, percent_used: 25, projected_month_end: 304, will_exceed_limit: true })
+  await pool.query('update cue.usage_counters set executions = 400 where slot = 7')
+  t.match((await get('/v1/usage')).executions, { used: 400, limit: 300, remaining: 0, percent_used: 100 })
+})
+
+t.test('outcomes count what was reported, and failures of delivery besides', async t => {
+  const { get, post, fn, clock, maintain } = await build(t, '2030-02-10T12:00:00Z')
+  const { id } = await post('/v1/cues', worker)
+  const claim = async () => {
+    await post(`/v1/cues/${id}/fire`)
+    return (await post('/v1/executions/claim', { worker_id: 'w', task: 'x' })).execution_id
+  }
+  const outcomes = async () => (await get('/v1/usage')).outcomes
+  await post(`/v1/executions/${await claim()}/outcome`, { success: true })
+  t.same(await outcomes(), { reported: 1, succeeded: 1, failed: 0 })
+  await post(`/v1/executions/${await claim()}/outcome`, { success: false, error: 'no' })
+  t.same(await outcomes(), { reported: 2, succeeded: 1, failed: 1 }, 'a worker’s failure is one failure')
+  await post(`/v1/cues/${id}/fire`)
+  clock.advance('16 minutes')
+  await fn.missUnclaimed({})
+  t.same(await outcomes(), { reported: 2, succeeded: 1, failed: 2 }, 'a miss')
+  const fired = await post(`/v1/cues/${id}/fire`)
+  await post(`/v1/executions/${fired.id}/cancel`)
+  t.same(await outcomes(), { reported: 2, succeeded: 1, failed: 2 }, 'a cancellation is no failure')
+  await maintain()
+  t.same(await outcomes(), { reported: 2, succeeded: 1, failed: 2 }, 'folding counters changes nothing')
+  clock.set('2030-03-01T00:00:00Z')
+  t.same(await outcomes(), { reported: 0, succeeded: 0, failed: 0 }, 'of this month')
+})
+
+t.test('a webhook that is given up is a failure once, and one that answers with its outcome is reported', async t => {
+  const { get, post, fn } = await build(t, '2030-02-10T12:00:00Z')
+  const hook = await receiver(t)
+  await fn.beatEngine({
+    engine_id: '00000000-0000-0000-0000-000000000001',
+    version: '1',
+    lateness_ms: 0,
+    open_deliveries: 0,
+    missed_after: '1 year'
+  })
+  const deliver = async (cue: object, result: object) => {
+    const { id } = await post('/v1/cues', { name: 'hook', cron: '0 9 * * *', callback_url: hook.url, ...cue })
+    await post(`/v1/cues/${id}/fire`)
+    const [begun] = await fn.beginWaiting({ limit: 1 })
+    await fn.settleAttempts({
+      execution_ids: [begun!.execution_id],
+      attempts: [begun!.attempt],
+      cue_ids: [id],
+      started_at: [new Date('2030-02-10T12:00:00Z')],
+      duration_ms: [5],
+      http_status: [500],
+      bodies: ['{}'],
+      errors: [null],
+      retry_after_ms: [null],
+      gone: [false],
+      reported: [null],
+      reported_results: [null],
+      reported_errors: [null],
+      ...result
+    })
+  }
+  const outcomes = async () => (await get('/v1/usage')).outcomes
+  await deliver({}, { errors: ['refused'] })
+  t.same(await outcomes(), { reported: 0, succeeded: 0, failed: 0 }, 'it is tried again')
+  await deliver({ retry: { max_attempts: 1 } }, { errors: ['refused'] })
+  t.same(await outcomes(), { reported: 0, succeeded: 0, failed: 1 })
+  await deliver({ delivery: { await_outcome: true } }, { http_status: [200], reported: [true] })
+  t.same(await outcomes(), { reported: 1, succeeded: 1, failed: 1 })
+  await deliver({}, { http_status: [200] })
+  t.same(await outcomes(), { reported: 1, succeeded: 1, failed: 1 }, 'a delivery is no outcome')
+})
+
+t.test('the requests of the last minute are those of the key that asks', async t => {
+  const { get, post, clock, account, as } = await build(t, '2030-02-10T12:00:00Z', { env: { RATE_LIMIT: 'on' } })
+  const { api_key } = await post('/v1/auth/keys', { label: 'another' })
+  for (let n = 0; n < 3; n++) await get('/v1/auth/me')
+  t.equal((await get('/v1/usage')).rate_limit.current_usage, 5)
+  t.equal((await as({ ...account, api_key }).get('/v1/usage')).rate_limit.current_usage, 1)
+  clock.advance('59 seconds')
+  t.equal((await get('/v1/usage')).rate_limit.current_usage, 6)
+  clock.advance('2 seconds')
+  t.equal((await get('/v1/usage')).rate_limit.current_usage, 2)
+})
+
+t.test('a limit whose window counts several hits in one entry is counted right', async t => {
+  const { get } = await build(t, '2030-02-10T12:00:00Z', {
+    env: { RATE_LIMIT: 'on', PLANS: '{"free":{"requests_per_minute":1200}}' }
+  })
+  for (let n = 1; n <= 7; n++) t.equal((await get('/v1/usage')).rate_limit.current_usage, n)
+})
+
+t.test('another plan’s limits are shown at once', async t => {
+  const { get, pool, account } = await build(t, '2030-02-10T12:00:00Z')
+  await pool.query("select cue.set_plan($1, 'pro')", [account.id])
+  t.match(await get('/v1/usage'), {
+    plan: 'pro',
+    cues: { limit: 100 },
+    executions: { limit: 5000 },
+    rate_limit: { requests_per_minute: 200 }
+  })
+})
+
+t.test('usage needs the scope read', async t => {
+  const { post, as, account } = await build(t)
+  const { api_key } = await post('/v1/auth/keys', { label: 'worker', scopes: ['worker'] })
+  t.match(await as({ ...account, api_key }).call('GET', '/v1/usage'), { status: 403, body: { error: { code: 'insufficient_scope' } } })
+  t.match(await as(null).call('GET', '/v1/usage'), { status: 401 })
+})
+
+t.test('months and shares', async t => {
+  t.same(billingPeriod(new Date('2028-02-29T23:59:59Z')), { start: '2028-02-01', end: '2028-02-29', days_remaining: 0 })
+  t.same(billingPeriod(new Date('2030-12-01T00:00:00Z')), { start: '2030-12-01', end: '2030-12-31', days_remaining: 30 })
+  t.equal(projected(10, new Date('2030-12-01T00:00:01Z')), 310)
+  t.equal(projected(10, new Date('2030-12-31T23:00:00Z')), 10)
+  t.match(share(299, 300), { percent_used: 99, remaining: 1 }, '100 means that the limit is reached')
+  t.match(share(0, 0), { percent_used: 100, remaining: 0 })
+})
