@@ -102,6 +102,7 @@ t.test('the account shows its plan, its use of it and its settings, to a key of 
   const { get, post, as, clock, account, pool } = await build(t, noon)
   const { api_key } = await post('/v1/auth/keys', { label: 'worker', scopes: ['worker'] })
   const me = {
+    scopes: ['read', 'write', 'worker', 'account'],
     id: account.id,
     email: account.email,
     plan: 'free',
@@ -119,7 +120,7 @@ t.test('the account shows its plan, its use of it and its settings, to a key of 
     created_at: noon
   }
   t.same(await get('/v1/auth/me'), me)
-  t.same(await as({ ...account, api_key }).get('/v1/auth/me'), me)
+  t.same(await as({ ...account, api_key }).get('/v1/auth/me'), { ...me, scopes: ['worker'] })
 
   await pool.query("insert into cue.usage_counters values ($1, '2030-01-01', 0, 40), ($1, '2030-01-01', 7, 2), ($1, '2029-12-01', 0, 9)", [
     account.id
