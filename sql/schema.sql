@@ -2426,7 +2426,7 @@ CREATE OR REPLACE FUNCTION cue.disown_account(p_account_id uuid, p_ip text DEFAU
 AS $function$
 declare
   a cue.accounts;
-  v_cue text;
+  v_ids text[];
   v_due_at timestamptz;
 begin
   select * into a from cue.accounts where id = p_account_id and created_at > p_now - interval '30 days' for no key update;
@@ -2438,10 +2438,10 @@ begin
     return null;
   end if;
   perform cue.drop_credentials(a.id, p_now);
-  for v_cue in select id from cue.cues where account_id = a.id and status = 'active' and deleted_at is null order by id for no key update loop
-    update cue.cues set status = 'paused', updated_at = p_now where id = v_cue;
-    update cue.cue_runs set next_run = null, success_due_at = null, version = version + 1 where cue_id = v_cue;
-  end loop;
+  perform cue.lock_cues(array(select id from cue.cues where account_id = a.id and status = 'active' and deleted_at is null));
+  v_ids := array(select id from cue.cues where account_id = a.id and status = 'active' and deleted_at is null);
+  update cue.cues set status = 'paused', updated_at = p_now where id = any (v_ids);
+  update cue.cue_runs set next_run = null, success_due_at = null, version = version + 1 where cue_id = any (v_ids);
   perform cue.record_event(a.id, 'account.disowned', 'anonymous', p_ip, '{}', p_now);
   select due_at into v_due_at from cue.deletions where account_id = a.id and cancelled_at is null;
   return coalesce(v_due_at, cue.insert_deletion(a.id, p_now));
