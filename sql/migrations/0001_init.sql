@@ -1,5 +1,5 @@
 -- 0001_init.sql: accounts, cues, executions and what moves them. Functions live in sql/functions and are reloaded by every migrate;
--- nothing here calls one, so that they may change freely.
+-- nothing here calls one, so that they may change freely. What each table and column is for stands in sql/comments.sql, reloaded likewise.
 
 create type cue.plan as enum ('free', 'pro', 'scale');
 create type cue.webhook_authorization as enum ('execution_token', 'api_key');
@@ -30,7 +30,6 @@ create table cue.plans (
   cues int not null check (cues >= 0),
   executions_per_month int not null check (executions_per_month >= 0)
 );
-comment on table cue.plans is 'What each plan allows. The service writes it at start from its PLANS setting.';
 insert into cue.plans values ('free', 60, 10, 300), ('pro', 200, 100, 5000), ('scale', 500, 500, 50000);
 
 create table cue.accounts (
@@ -53,11 +52,6 @@ create table cue.accounts (
   check ((previous_alert_webhook_secret is null) = (previous_alert_webhook_secret_until is null))
 );
 create unique index accounts_email on cue.accounts (lower(email));
-comment on table cue.accounts is 'Who owns cues. Every tenant table carries account_id.';
-comment on column cue.accounts.limit_reached_at is
-  'When the monthly execution limit was reached. In that month, executions are refused from 24 h later on.';
-comment on column cue.accounts.alert_webhook_secret is 'Made when it is first asked for.';
-comment on column cue.accounts.previous_webhook_secret is 'Still signs beside the current one until previous_webhook_secret_until.';
 
 create table cue.api_keys (
   id uuid primary key,
@@ -77,8 +71,6 @@ create table cue.api_keys (
 create index api_keys_account on cue.api_keys (account_id, created_at desc);
 create index api_keys_revoked_at on cue.api_keys (revoked_at) where revoked_at is not null;
 create unique index api_keys_default on cue.api_keys (account_id) where is_default and revoked_at is null;
-comment on table cue.api_keys is 'API keys by SHA-256 hash. The default key''s text is kept encrypted besides, so that it can be shown again.';
-comment on column cue.api_keys.ciphertext is 'AES-256-GCM: encryption key id, nonce, text and tag in base64, joined by dots.';
 
 create table cue.audit_events (
   id uuid primary key,
@@ -92,9 +84,6 @@ create table cue.audit_events (
 );
 create index audit_events_account on cue.audit_events (account_id, seq);
 create index audit_events_created_at on cue.audit_events (created_at);
-comment on table cue.audit_events is 'What was done to an account, its keys and its secrets, and by whom. Never holds a key or secret.';
-comment on column cue.audit_events.seq is 'The order of what happened within one millisecond, too.';
-comment on column cue.audit_events.actor is 'key:ID, anonymous, or the database user who acted by hand.';
 
 create table cue.usage_counters (
   account_id uuid not null references cue.accounts on delete cascade,
@@ -103,9 +92,6 @@ create table cue.usage_counters (
   executions bigint not null default 0,
   primary key (account_id, month, slot)
 ) with (fillfactor = 50);
-comment on table cue.usage_counters is
-  'Executions created per account and UTC month: the sum over slots. A slot is a database backend, so that no two writers wait for one row; '
-  'housekeeping folds them into slot 0.';
 
 -- Cues ----------------------------------------------------------------------------------------------------------------------------
 
@@ -151,12 +137,6 @@ create table cue.cues (
 create index cues_account on cue.cues (account_id, created_at desc, id desc) where deleted_at is null;
 create index cues_counted on cue.cues (account_id) where deleted_at is null and status in ('active', 'paused');
 create index cues_deleted on cue.cues (account_id) where deleted_at is not null;
-comment on table cue.cues is 'What users registered. What moves with every run is in cue_runs, so that firing never writes these wide rows.';
-comment on column cue.cues.payload is 'JSON in canonical form, the very bytes that a webhook sends.';
-comment on column cue.cues.task is 'The payload''s member task, if it is a string: what workers filter by.';
-comment on column cue.cues.timeout_seconds is 'Null, with the three columns after it, where the user never set delivery.';
-comment on column cue.cues.await_outcome is 'Null, which means false, until the user sets it or an outcome deadline.';
-comment on column cue.cues.deleted_at is 'Gone for everyone since then; the row goes when its history is purged.';
 
 create table cue.cue_runs (
   cue_id text primary key references cue.cues on delete cascade,
@@ -172,10 +152,6 @@ create table cue.cue_runs (
   check (next_run > last_slot)
 ) with (fillfactor = 50);
 create index cue_runs_due on cue.cue_runs (next_run, account_id, cue_id) where next_run is not null;
-comment on table cue.cue_runs is 'The moving parts of a cue: one narrow row that every run updates. Gone as soon as the cue is deleted.';
-comment on column cue.cue_runs.version is 'Grows with every edit. A run prepared from an older version does not happen.';
-comment on column cue.cue_runs.last_slot is 'The slot fired last. next_run lies after it, so that no clock and no edit fires a slot twice.';
-comment on column cue.cue_runs.failed_deliveries is 'Executions that failed in a row on the delivery side.';
 
 create table cue.missed_slots (
   id bigint generated always as identity primary key,
@@ -190,7 +166,6 @@ create table cue.missed_slots (
   check (first <= last)
 );
 create index missed_slots_cue on cue.missed_slots (cue_id, id);
-comment on table cue.missed_slots is 'Slots that did not run, and why. count is exact to 10,000.';
 
 create table cue.fires (
   id uuid primary key,
@@ -204,7 +179,6 @@ create table cue.fires (
 create index fires_cue on cue.fires (cue_id, fired_at);
 create index fires_fired_at on cue.fires (fired_at);
 create index fires_idempotency_key on cue.fires (cue_id, idempotency_key, fired_at) where idempotency_key is not null;
-comment on table cue.fires is 'Manual fires of the last 24 h: the limit of ten an hour, and idempotency keys.';
 
 -- Executions ----------------------------------------------------------------------------------------------------------------------
 -- No index mentions status: every move would then rewrite all entries of the row. What waits sets a column that is null otherwise.
@@ -216,17 +190,12 @@ create table cue.flights (
   lease_expires_at timestamptz not null,
   created_at timestamptz not null default now()
 ) with (fillfactor = 50);
-comment on table cue.flights is
-  'Webhook attempts that one engine has begun together. It extends the lease while it lives; what a lapsed flight holds is attempted again.';
 
 create type cue.begun_attempt as (
   execution_id uuid, flight_id bigint, attempt int, account_id uuid, cue_id text, scheduled_for timestamptz,
   callback_url text, callback_method cue.callback_method, callback_headers jsonb, payload text, timeout_seconds int,
   secrets text[], api_key text, plain boolean
 );
-comment on type cue.begun_attempt is
-  'All that one webhook request needs. secrets sign it; api_key is the account''s encrypted key where it wants that sent; plain says that a 2xx '
-  'ends it and touches nothing but the execution.';
 
 create table cue.executions (
   id uuid not null,
@@ -293,14 +262,6 @@ create index executions_claimable on cue.executions (account_id, claimable_at, i
 create index executions_claimable_task on cue.executions (account_id, coalesce(task, ''), claimable_at, id) where claimable_at is not null;
 create index executions_lease on cue.executions (lease_expires_at) where lease_expires_at is not null;
 create index executions_outcome_deadline on cue.executions (outcome_deadline_at) where outcome_deadline_at is not null;
-comment on table cue.executions is 'One run of a cue. Partitioned by month of its id, a UUIDv7: newest first is the key''s own order.';
-comment on column cue.executions.payload is 'What is or was sent: the cue''s payload at that time, or the override of a fire.';
-comment on column cue.executions.attempts is 'Sends or claims begun. Numbers them, and fences results of an attempt that was taken over.';
-comment on column cue.executions.lost_attempts is 'Attempts whose end nobody saw. They do not use up retry_max_attempts.';
-comment on column cue.executions.attempt_due_at is 'A webhook attempt waits, and is due then. Set exactly while one waits.';
-comment on column cue.executions.claimable_at is 'Waits for a worker, and may be claimed from then on.';
-comment on column cue.executions.flight_id is 'The flight that holds the attempt now under way.';
-comment on column cue.executions.outcome_deadline_at is 'Delivered, and the handler''s report is awaited until then.';
 
 create table cue.attempts (
   execution_id uuid not null,
@@ -315,7 +276,6 @@ create table cue.attempts (
   worker_id text,
   primary key (execution_id, attempt)
 ) partition by range (execution_id);
-comment on table cue.attempts is 'The attempt log: one row per attempt that ended, or was given up for lost. Partitioned like executions.';
 
 -- Engines -------------------------------------------------------------------------------------------------------------------------
 
@@ -327,15 +287,12 @@ create table cue.engines (
   lateness_ms int,
   open_deliveries int not null default 0
 ) with (fillfactor = 50);
-comment on table cue.engines is 'Replicas that fire and deliver. The latest last_seen_at is the service''s sign of life.';
-comment on column cue.engines.lateness_ms is 'How late the engine''s latest scheduled delivery was taken.';
 
 create table cue.outages (
   from_at timestamptz primary key,
   until_at timestamptz not null,
   check (from_at < until_at)
 );
-comment on table cue.outages is 'Spans in which no engine showed a sign of life. Slots that came due in one go by their cue''s catch_up.';
 
 -- Echo ----------------------------------------------------------------------------------------------------------------------------
 
@@ -347,7 +304,6 @@ create unlogged table cue.echoes (
   expires_at timestamptz not null
 );
 create index echoes_expires_at on cue.echoes (expires_at);
-comment on table cue.echoes is 'What was posted to an echo address, for five minutes. Unlogged: a crash may forget it.';
 
 create unlogged table cue.rate_windows (
   subject text primary key,
@@ -358,11 +314,3 @@ create unlogged table cue.rate_windows (
   expires_at timestamptz not null
 ) with (fillfactor = 50);
 alter table cue.rate_windows alter hits set storage plain;
-comment on table cue.rate_windows is
-  'Sliding windows of request limits. Unlogged: no request waits for a disk, and after a crash they start anew. Nothing but the key is '
-  'indexed, so that every hit is a HOT update.';
-comment on column cue.rate_windows.hits is
-  'When, in milliseconds after started_at, ascending. Kept in the row, not beside it, and at most 500: a higher limit counts several '
-  'hits as one entry.';
-comment on column cue.rate_windows.weight is 'How many hits an entry stands for: 1 for limits up to 500.';
-comment on column cue.rate_windows.newest is 'How many the newest entry stands for so far.';

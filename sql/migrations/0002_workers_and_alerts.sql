@@ -12,7 +12,6 @@ create table cue.workers (
   registered_since timestamptz not null,
   primary key (account_id, worker_id)
 ) with (fillfactor = 50);
-comment on table cue.workers is 'Worker processes as they report themselves, with the tasks they handle.';
 
 alter table cue.executions add column claim_deadline_at timestamptz, add column rejected_at timestamptz,
   add column verification_reason text;
@@ -25,18 +24,10 @@ alter table cue.executions
   add constraint rejected check (rejected_at is null or outcome_state = 'verification_failed') not valid;
 create index executions_claim_deadline on cue.executions (claim_deadline_at) where claim_deadline_at is not null;
 create index executions_claims on cue.executions (account_id, claimed_by_worker) where lease_expires_at is not null;
-comment on column cue.executions.claim_deadline_at is 'Unclaimed until then, it is missed.';
-comment on column cue.executions.verification_reason is 'Why a person verified or rejected the outcome.';
-comment on column cue.executions.rejected_at is 'When a person rejected the outcome: later evidence does not lift that.';
 
 alter table cue.cue_runs add column failed_outcomes int not null default 0,
   add column deliveries_failing_since timestamptz, add column outcomes_failing_since timestamptz, add column success_due_at timestamptz;
 create index cue_runs_success_due on cue.cue_runs (success_due_at) where success_due_at is not null;
-comment on column cue.cue_runs.failed_outcomes is 'Reports and waits for them that failed in a row.';
-comment on column cue.cue_runs.deliveries_failing_since is 'The first of the failures that failed_deliveries counts.';
-comment on column cue.cue_runs.outcomes_failing_since is 'The first of the failures that failed_outcomes counts.';
-comment on column cue.cue_runs.success_due_at is
-  'By then there must have been a success, or a missed_window alert is raised. Set when firing where none is set; a success writes nothing.';
 
 create table cue.alerts (
   id uuid primary key,
@@ -53,4 +44,3 @@ create table cue.alerts (
 create index alerts_account on cue.alerts (account_id, id);
 create index alerts_cue on cue.alerts (cue_id, alert_type, acknowledged_at);
 create unique index alerts_open on cue.alerts (cue_id, alert_type) where acknowledged_at is null;
-comment on table cue.alerts is 'What people were told about. At most one of a type is open per cue.';
