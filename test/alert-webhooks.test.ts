@@ -58,7 +58,7 @@ t.test('an alert is posted with the first secret there is, made for it, in all i
   const alert = await open()
   t.strictSame(
     (await jobs('alerts')).map(({ data }) => data),
-    [{ alert_id: alert.id }]
+    [{ alert_id: alert.id, account_id: account.id }]
   )
   await work()
   const { acknowledged, acknowledged_at, id, ...told } = alert

@@ -51,7 +51,9 @@ begin
   end if;
   remaining := greatest(p_limit - v_used, 0);
   reset_at := w.started_at + (w.hits[greatest(v_used - p_limit, 0) / v_weight + 1] + v_window) * interval '1 millisecond';
-  retry_after := case when not allowed then greatest(ceil(extract(epoch from reset_at - p_now)), 1) end;
+  -- Whoever waited for the row asks as of before, and is told no more than the window.
+  retry_after := case when not allowed then
+    least(greatest(ceil(extract(epoch from reset_at - p_now)), 1), ceil(extract(epoch from p_window))) end;
   return next;
 end $$;
 comment on function cue.allow is 'Counts one hit against a sliding window, and says whether it is within the limit.';
