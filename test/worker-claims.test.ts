@@ -1,3 +1,4 @@
+import { rmSync } from 'node:fs'
 import t from 'tap'
 import { openState } from '../src/cli/worker/state.ts'
 import { eventually } from './setup.ts'
@@ -107,6 +108,31 @@ t.test('refusals for their rate and answers of proxies are waited out', async t 
   t.match(await client.executions.get(id), { status: 'success' })
   t.equal(trouble.outcome, 3)
   t.ok(trouble.claim! >= 3)
+})
+
+t.test('a claim that a killed worker had reported on already is not given back', async t => {
+  const { client, dir, execution, baseUrl, run } = await workerStage(t)
+  const id = await execution()
+  const claim = await client.executions.claim(id, { worker_id: 'w1' })
+  const left = openState(dir.path('state'), baseUrl, 'w1')
+  left.claims.put(claim, claim)
+  left.reports.put(claim, { held: claim, report: { success: true, result: 'from the disk' } })
+  left.close()
+  const worker = run({ handler: ['job=true'], 'worker-id': 'w1' })
+  await worker.event('reported')
+  t.match(await client.executions.get(id), { status: 'success', outcome: { result: 'from the disk' }, attempts: 1 })
+  t.same(worker.state.claims.all(), [])
+})
+
+t.test('a worker that cannot write to its disk gives back what it took, and ends', async t => {
+  const { client, dir, execution, run } = await workerStage(t)
+  const worker = run({ handler: ['job=true'], 'worker-id': 'w1' })
+  await worker.event('ready')
+  rmSync(dir.path('state'), { recursive: true })
+  const id = await execution()
+  await t.rejects(worker.done, { code: 'ENOENT' })
+  t.match(worker.events.map(({ event }) => event).slice(1), ['claimed', 'cannot run', 'given back', 'stopping', 'stopped'])
+  t.match(await client.executions.get(id), { status: 'pending' })
 })
 
 t.test('a worker shows that it lives', async t => {

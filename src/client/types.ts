@@ -8,6 +8,7 @@ import type { Json } from '../deliveries/canonical-json.ts'
 import type * as executions from '../executions/schemas.ts'
 import type * as outcomes from '../outcomes/schemas.ts'
 import type * as schedules from '../schedule/schemas.ts'
+import type * as usage from '../usage/schemas.ts'
 import type * as workers from '../workers/schemas.ts'
 
 /** Instants are text, ISO 8601 in UTC; free JSON may be anything. */
@@ -86,14 +87,4 @@ export type PolledDeviceCode = Answer<typeof signIn.Polled>
 export type Session = Answer<typeof signIn.Session>
 export type DeletionRequested = Answer<typeof signIn.DeletionRequested>
 
-type Share = { used: number; limit: number; remaining: number; percent_used: number }
-export type Usage = {
-  plan: Me['plan']
-  /** The first and the last day of the month. */
-  billing_period: { start: string; end: string; days_remaining: number }
-  cues: Share & { active: number }
-  executions: Share & { projected_month_end: number; will_exceed_limit: boolean }
-  outcomes: { reported: number; succeeded: number; failed: number }
-  rate_limit: { requests_per_minute: number; current_usage: number; limit: number }
-  upgrade_url: string
-}
+export type Usage = Answer<typeof usage.Usage>
