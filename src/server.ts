@@ -24,7 +24,7 @@ const start = async () => {
 
   const apiConnections = config.roles.engine ? Math.max(2, config.pgPoolMax - engineConnections) : config.pgPoolMax
   const pool = createPool(config, { max: apiConnections, onError: error => app.log.warn({ err: error }, 'an idle connection was lost') })
-  const metrics = createMetrics({ ofProcess: true })
+  const metrics = createMetrics()
   const app = await build({ config, pool, metrics })
   onStop(() => pool.end())
   await app.fn.setPlans({ plans: config.plans })

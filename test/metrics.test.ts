@@ -140,10 +140,15 @@ t.test('without a database the metrics say so', async t => {
   Object.assign(pool, { query })
 })
 
-t.test('one set in a process tells of the process', async t => {
-  const text = await createMetrics({ ofProcess: true }).text(null, new Date())
-  t.match(text, /^process_resident_memory_bytes \d/m)
-  t.match(text, /^nodejs_eventloop_lag_seconds /m)
+t.test('memory, CPU and the event loop of the process are among them', async t => {
+  const { scrape } = await scraped(t)
+  const first = await scrape()
+  t.ok(first.process_resident_memory_bytes! > 10_000_000)
+  t.ok(first.nodejs_heap_size_used_bytes! < first.process_resident_memory_bytes!)
+  t.ok(Math.abs(first.process_start_time_seconds! - (Date.now() / 1000 - process.uptime())) < 5)
+  const second = await scrape()
+  t.ok(second.process_cpu_seconds_total! >= first.process_cpu_seconds_total!)
+  for (const { nodejs_eventloop_utilization: share } of [first, second]) t.ok(share! >= 0 && share! <= 1, String(share))
 })
 
 // Who may read ------------------------------------------------------------------------------------------------------------------------

@@ -1,16 +1,14 @@
 /** What a replica counts and measures of itself, for Prometheus. One set per replica: its API and its engine write into the same. */
 import type pg from 'pg'
-import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+import { Counter, Gauge, Histogram, Registry } from 'prom-client'
 import type { ServiceHealth } from '../functions.ts'
 
 export type Metrics = ReturnType<typeof createMetrics>
 
-/** @param options.ofProcess also memory, CPU and the event loop, which only one set in a process can tell of */
-export const createMetrics = ({ ofProcess = false } = {}) => {
+export const createMetrics = () => {
   const registers = [new Registry()]
   const [registry] = registers as [Registry]
-  // By default the event loop would be measured a hundred times a second, also in a replica with nothing to do.
-  if (ofProcess) collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: 500 })
+  measureProcess(registers)
 
   const lateness = new Histogram({
     name: 'pgcue_lateness_seconds',
@@ -89,4 +87,36 @@ export const createMetrics = ({ ofProcess = false } = {}) => {
     },
     contentType: registry.contentType
   }
+}
+
+/** Asked when somebody reads it. The package's own measures would wake a replica with nothing to do a hundred times a second. */
+const measureProcess = (registers: Registry[]): void => {
+  const measure = (name: string, help: string, read: () => number) =>
+    new Gauge({
+      name,
+      help,
+      registers,
+      collect() {
+        this.set(read())
+      }
+    })
+  measure('process_start_time_seconds', 'When the process started, in epoch seconds.', () => performance.timeOrigin / 1000)
+  measure('process_resident_memory_bytes', 'Memory that the process holds.', process.memoryUsage.rss)
+  measure('nodejs_heap_size_used_bytes', 'Of that, objects.', () => process.memoryUsage().heapUsed)
+  let since = performance.eventLoopUtilization()
+  measure('nodejs_eventloop_utilization', 'The share of time since the last look in which the event loop was busy.', () => {
+    const before = since
+    since = performance.eventLoopUtilization()
+    return performance.eventLoopUtilization(since, before).utilization
+  })
+  new Counter({
+    name: 'process_cpu_seconds_total',
+    help: 'CPU time used, in the system too.',
+    registers,
+    collect() {
+      const { user, system } = process.cpuUsage()
+      this.reset()
+      this.inc((user + system) / 1e6)
+    }
+  })
 }
