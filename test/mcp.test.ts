@@ -1,4 +1,5 @@
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
+import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import type { Test } from 'tap'
 import t from 'tap'
@@ -25,7 +26,7 @@ const serve = async (t: Test) => {
     }
     return { client, call }
   }
-  return { ...service, connect }
+  return { ...service, connect, port }
 }
 
 t.test('an agent previews, creates, fires, looks and deletes', async t => {
@@ -71,4 +72,16 @@ t.test('a wrong key, no key and other methods are refused as everywhere', async 
   await t.rejects(connect('svc_sk_wrong'))
   t.match(await as(null).call('POST', '/mcp', { jsonrpc: '2.0', id: 1, method: 'tools/list' }), { status: 401 })
   t.match(await call('GET', '/mcp'), { status: 405 })
+})
+
+t.test('the command line serves the same on standard input and output', async t => {
+  const { account, port } = await serve(t)
+  const client = new Client({ name: 'test', version: '1' })
+  const main = new URL('../src/cli/main.ts', import.meta.url).pathname
+  const env = { PATH: process.env.PATH ?? '', PGCUE_API_KEY: account.api_key, PGCUE_BASE_URL: `http://127.0.0.1:${port}` }
+  await client.connect(new StdioClientTransport({ command: process.execPath, args: [main, 'mcp'], env }) as never)
+  t.teardown(() => client.close())
+  t.ok((await client.listTools()).tools.some(({ name }) => name === 'create_cue'))
+  const { content } = await client.callTool({ name: 'create_cue', arguments: { name: 'report', cron: '@daily' } })
+  t.match(JSON.parse((content as Content)[0]!.text), { cue_id: /^cue_/ })
 })

@@ -6,6 +6,7 @@ import { cuesCreate, cuesDelete, cuesFire, cuesGet, cuesList, cuesPause, cuesRes
 import { executionsCancel, executionsGet, executionsList, executionsReplay, executionsVerify } from './executions.ts'
 import { listen } from './listen.ts'
 import { login } from './login.ts'
+import { mcp } from './mcp.ts'
 import { preview } from './preview.ts'
 import { worker } from './worker/command.ts'
 import { workersDelete, workersList } from './workers.ts'
@@ -37,5 +38,6 @@ export const commands: Readonly<Record<string, Command>> = {
   worker,
   'workers list': workersList,
   'workers delete': workersDelete,
-  listen
+  listen,
+  mcp
 }

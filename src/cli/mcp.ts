@@ -1,0 +1,54 @@
+/** `pgcue mcp`: the service's MCP server on standard input and output, for programs that start theirs as a process. */
+import { createInterface } from 'node:readline'
+import { Readable } from 'node:stream'
+import type { Client } from '../client/index.ts'
+import { command, none } from './command.ts'
+
+type Message = { jsonrpc?: string; id?: string | number | null; method?: string }
+
+/** What Streamable HTTP asks of its clients, though this server always answers with JSON. */
+const headers = { accept: 'application/json, text/event-stream' }
+const internalError = -32603
+const parseError = -32700
+
+export const mcp = command({
+  summary: 'Serve the Model Context Protocol on standard input and output',
+  notes: `For an agent's configuration: {"command": "pgcue", "args": ["mcp"], "env": {"PGCUE_API_KEY": "…", "PGCUE_BASE_URL": "…"}}.
+What speaks HTTP needs no process: the same is at /mcp of the service, with the key as bearer.`,
+  longRunning: true,
+  run: async context => {
+    none(context)
+    const { io } = context
+    const client = await context.connect()
+    const lines = createInterface({ input: Readable.from(io.stdin), signal: io.stopping })
+    const open = new Set<Promise<void>>()
+    for await (const line of lines) {
+      if (line.trim() === '') continue
+      const answer = forward(client, line).then(text => {
+        if (text !== undefined) io.stdout.write(`${text}\n`)
+      })
+      open.add(answer)
+      void answer.finally(() => open.delete(answer))
+    }
+    await Promise.all(open)
+  }
+})
+
+/** The answer to one message as a line; a notification has none. */
+const forward = async (client: Client, line: string): Promise<string | undefined> => {
+  let message: Message
+  try {
+    message = JSON.parse(line)
+  } catch {
+    return failure(null, parseError, 'this is no JSON')
+  }
+  try {
+    const answer = await client.call<unknown>('POST', '/mcp', { body: message }, { headers, retries: 0 })
+    return answer == null || answer === '' ? undefined : JSON.stringify(answer)
+  } catch (error) {
+    return message.id === undefined ? undefined : failure(message.id, internalError, (error as Error).message)
+  }
+}
+
+const failure = (id: Message['id'], code: number, message: string) =>
+  JSON.stringify({ jsonrpc: '2.0', id: id ?? null, error: { code, message } })
