@@ -209,13 +209,15 @@ t.test('the detail shows the last ten executions and what was missed', async t =
 })
 
 t.test('an outcome in the detail has all three members', async t => {
-  const { post, get, pool } = await build(t, start)
+  const { post, get } = await build(t, start)
   const { id } = await post('/v1/cues', { ...hourly, transport: 'worker' })
-  const execution = await post(`/v1/cues/${id}/fire`)
-  const sql = `update cue.executions set outcome_success = true, outcome_recorded_at = '2030-01-07T08:31:00Z', result = $2 where id = $1`
   for (const result of [null, 'done']) {
-    await pool.query(sql, [execution.id, result])
-    t.strictSame((await get(`/v1/cues/${id}`)).executions[0].outcome, { success: true, result, recorded_at: '2030-01-07T08:31:00.000Z' })
+    const execution = await post(`/v1/cues/${id}/fire`)
+    await post(`/v1/executions/${execution.id}/claim`)
+    await post(`/v1/executions/${execution.id}/outcome`, { success: true, result })
+    const { executions } = await get(`/v1/cues/${id}`)
+    const { outcome } = executions.find((e: { id: string }) => e.id === execution.id)
+    t.strictSame(outcome, { success: true, result, recorded_at: '2030-01-07T08:30:00.000Z' })
   }
 })
 
