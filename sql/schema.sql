@@ -514,7 +514,6 @@ CREATE INDEX executions_attempt_due ON ONLY cue.executions USING btree (attempt_
 CREATE INDEX executions_claim_deadline ON ONLY cue.executions USING btree (claim_deadline_at) WHERE (claim_deadline_at IS NOT NULL);
 CREATE INDEX executions_claimable ON ONLY cue.executions USING btree (account_id, claimable_at, id) WHERE (claimable_at IS NOT NULL);
 CREATE INDEX executions_claimable_task ON ONLY cue.executions USING btree (account_id, COALESCE(task, ''::text), claimable_at, id) WHERE (claimable_at IS NOT NULL);
-CREATE INDEX executions_claims ON ONLY cue.executions USING btree (account_id, claimed_by_worker) WHERE (lease_expires_at IS NOT NULL);
 CREATE INDEX executions_cue ON ONLY cue.executions USING btree (cue_id, id);
 CREATE INDEX executions_lease ON ONLY cue.executions USING btree (lease_expires_at) WHERE (lease_expires_at IS NOT NULL);
 CREATE INDEX executions_outcome_deadline ON ONLY cue.executions USING btree (outcome_deadline_at) WHERE (outcome_deadline_at IS NOT NULL);

@@ -10,7 +10,8 @@ language sql security definer set search_path = pg_catalog, pg_temp as $$
 $$;
 comment on function cue.heartbeat_worker is 'A worker''s sign of life, with the tasks it handles.';
 
--- Forgets a worker; what it holds may be claimed again, as if it had been given back. QU005 unknown.
+-- Forgets a worker; what it holds may be claimed again, as if it had been given back. Found among all that workers hold now, which is never
+-- much, so that no claim keeps an index for this. QU005 unknown.
 create or replace function cue.delete_worker(p_account_id uuid, p_worker_id text, p_now timestamptz default now()) returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
 declare

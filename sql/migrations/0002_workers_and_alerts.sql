@@ -23,7 +23,6 @@ alter table cue.executions
                                and (outcome_success is null) = (coalesce(outcome_state, 'unknown') = 'unknown')) not valid,
   add constraint rejected check (rejected_at is null or outcome_state = 'verification_failed') not valid;
 create index executions_claim_deadline on cue.executions (claim_deadline_at) where claim_deadline_at is not null;
-create index executions_claims on cue.executions (account_id, claimed_by_worker) where lease_expires_at is not null;
 
 alter table cue.cue_runs add column failed_outcomes int not null default 0,
   add column deliveries_failing_since timestamptz, add column outcomes_failing_since timestamptz, add column success_due_at timestamptz;
