@@ -1,0 +1,190 @@
+/**
+ * Drives a database through random operations of several callers at once and holds every single update of an execution, as a trigger saw it,
+ * against the model; then what must hold whenever nobody is at work.
+ */
+import type pg from 'pg'
+import { connectDirect } from '../src/database.ts'
+import { createFunctions, type Functions } from '../src/functions.ts'
+import { testConfig } from './database.ts'
+import { begun, differences, move, type Operation, type Rules, refusal, type State } from './state-model.ts'
+
+export type Caller = { pid: number; fn: Functions; end: () => Promise<void> }
+export type Cue = Rules & { cue_id: string; transport: State['transport'] }
+/** An operation, on one execution, on a cue, or on whatever it finds, and the call that is to do it. */
+export type Step = { operation: Operation; on?: string; cue?: Cue; call: (fn: Functions) => Promise<unknown> }
+type Done = Step & { pid: number; answer: unknown; refused: string | null }
+type Move = { seq: number; pid: number; old: State | null; new: State }
+type Snapshot = {
+  moves: Move[] | null
+  flights: Record<string, { lease: number; created: number }> | null
+  workers: Record<string, number> | null
+  broken: { id: string; why: string }[] | null
+}
+
+const fields = `id, transport, status, attempts, lost_attempts, flight_id, claim_token, claimed_by_worker, outcome_state, outcome_success, external_id`
+const instants = `attempt_due_at, claimable_at, claim_deadline_at, last_heartbeat_at, lease_expires_at, outcome_deadline_at, rejected_at, ended_at`
+const list = (text: string) => text.split(', ')
+const ms = (expression: string) => `(extract(epoch from ${expression}) * 1000)::float8`
+const stateOf = (row: string) =>
+  `jsonb_build_object(${[...list(fields).map(name => `'${name}', ${row}.${name}`), ...list(instants).map(name => `'${name}', ${ms(`${row}.${name}`)}`)]})`
+
+/** Every update of an execution's row leaves a line, in the order in which they happened to that row. */
+export const watch = `
+  create schema test;
+  create unlogged table test.moves (seq bigserial primary key, pid int not null, old jsonb, new jsonb);
+  create function test.watch() returns trigger language plpgsql as $$
+  begin
+    insert into test.moves (pid, old, new)
+    values (pg_backend_pid(), case tg_op when 'UPDATE' then ${stateOf('old')} end, ${stateOf('new')});
+    return null;
+  end $$;
+  create trigger watch after insert or update on cue.executions for each row execute function test.watch()`
+
+// What each execution still waits for must be there to move it; what it has been through is in its log.
+const snapshot = `
+  select (select json_agg(json_build_object('seq', m.seq, 'pid', m.pid, 'old', m.old, 'new', m.new) order by m.seq)
+            from test.moves m where m.seq > $1) as moves,
+         (select json_object_agg(id, json_build_object('lease', ${ms('lease_expires_at')}, 'created', ${ms('created_at')})) from cue.flights) as flights,
+         (select json_object_agg(worker_id, ${ms('last_heartbeat')}) from cue.workers) as workers,
+         (select json_agg(json_build_object('id', e.id, 'why', w.why))
+            from cue.executions e join cue.cues c on c.id = e.cue_id and c.deleted_at is null
+           cross join lateral (select exists (select from pgboss.job j where j.name = 'attempts' and j.id = e.id and j.state < 'active'
+                                                 and j.start_after = e.attempt_due_at) as due) j
+           cross join lateral (values
+             (e.attempt_due_at is not null and not j.due, 'waits for an attempt without a job'),
+             (e.ended_at is not null and exists (select from pgboss.job j where j.name = 'attempts' and j.id = e.id), 'has ended, and has a job'),
+             (e.flight_id is not null and not exists (select from cue.flights f where f.id = e.flight_id and e.id = any (f.execution_ids)),
+              'flies without a flight'),
+             (e.claimable_at is not null and e.claim_deadline_at is null, 'may wait for a worker for ever'),
+             (e.ended_at is null and num_nonnulls(e.attempt_due_at, e.flight_id, e.claimable_at, e.lease_expires_at, e.outcome_deadline_at) <> 1,
+              'has not exactly one thing to wait for'),
+             (e.attempts - e.lost_attempts > c.retry_max_attempts, 'has had more attempts than its cue allows'),
+             (e.transport = 'webhook' and e.lost_attempts > 5, 'has lost more attempts than five'),
+             ((select coalesce(array_agg(a.attempt order by a.attempt), '{}') from cue.attempts a where a.execution_id = e.id)
+                <> array(select generate_series(1, e.attempts - (e.status = 'delivering')::int)), 'has another log than it has attempts'))
+             as w (broken, why)
+           where w.broken) as broken`
+
+export const createDriver = async (pool: pg.Pool, url: string, clock: { now: () => Date }, callers: number) => {
+  await pool.query(watch)
+  const connect = async (): Promise<Caller> => {
+    const client = await connectDirect(testConfig(url))
+    const { rows } = await client.query('select pg_backend_pid() as pid')
+    return { pid: rows[0].pid, fn: createFunctions(client, clock.now), end: () => client.end() }
+  }
+  const all = await Promise.all(Array.from({ length: callers }, connect))
+
+  const states = new Map<string, State>()
+  const cueOf = new Map<string, Cue>()
+  const deleted = new Set<string>()
+  const begunAt = new Map<string, number>()
+  let seq = 0
+  let flights: NonNullable<Snapshot['flights']> = {}
+  let workers: NonNullable<Snapshot['workers']> = {}
+  let trace: object[] = []
+
+  const fail = (message: string, detail: object = {}) => {
+    throw new Error(`${message} ${JSON.stringify(detail)}\nthe last steps:\n${trace.map(step => JSON.stringify(step)).join('\n')}`)
+  }
+
+  const run = async (caller: Caller, step: Step): Promise<Done> => {
+    try {
+      return { ...step, pid: caller.pid, answer: await step.call(caller.fn), refused: null }
+    } catch (error) {
+      const { code } = error as pg.DatabaseError
+      if (!/^QU\d/.test(code ?? '')) fail(`${step.operation.kind} failed: ${error}`)
+      return { ...step, pid: caller.pid, answer: undefined, refused: code! }
+    }
+  }
+
+  /** One update of a row, as the model allows it to whoever made it. */
+  const check = ({ old, new: found }: Move, { operation }: Done, after: Snapshot, deletedBefore: Set<string>) => {
+    const now = clock.now().getTime()
+    if (!old) {
+      const at = operation.kind === 'fire' ? Math.max(operation.at, now) : now
+      if (!['fire', 'replay'].includes(operation.kind)) fail(`${operation.kind} made an execution`, found)
+      const wrong = differences({}, begun(found.transport, at), found)
+      if (wrong.length > 0) fail(`${operation.kind} made another execution than it should`, wrong)
+      return
+    }
+    const known = states.get(old.id)
+    const torn = differences(known!, {}, old)
+    if (torn.length > 0) fail('a row changed unseen', torn)
+    const flight = flights[old.flight_id ?? -1]
+    if (operation.kind === 'recoverFlights' && !(flight && flight.lease < now))
+      fail('a flight was taken over that had not lapsed', { old, flight })
+    if (operation.kind === 'recoverStuck' && !(begunAt.get(old.id)! < now - 300_000)) fail('an attempt was ended too soon', old)
+    // A worker may have shown a sign of life before this update or after it, and a cue may have been deleted.
+    const rules = cueOf.get(old.id)!
+    const possible = [workers, after.workers ?? {}].flatMap(heard =>
+      [deletedBefore, deleted].map(gone => {
+        const workerHeardAt = (worker: string) => heard[worker] ?? 0
+        const change = move(operation, { now, rules, state: old, deleted: gone.has(rules.cue_id), workerHeardAt })
+        return change ? differences(old, change, found) : [`${operation.kind} must not touch it`]
+      })
+    )
+    if (possible.every(wrong => wrong.length > 0)) fail(`${operation.kind} moved an execution wrongly`, { wrong: possible[0], old, found })
+  }
+
+  /** Whether what a caller was told fits what its operation did, and what states the execution was in meanwhile. */
+  const checkAnswer = (done: Done, moves: Move[], seen: State[], isDeleted: boolean[]) => {
+    const { operation, on, refused, answer } = done
+    const now = clock.now().getTime()
+    const nothing = refused !== null || (Array.isArray(answer) && answer.length === 0) || answer === 0
+    if (refused !== null && moves.length > 0) fail(`${operation.kind} was refused and yet did something`, { refused, moves })
+    if (!on) return
+    const judged = seen.flatMap(state => isDeleted.map(gone => refusal(operation, state, gone, now)))
+    if (nothing && !judged.includes(refused ?? '')) fail(`${operation.kind} was refused without a reason`, { refused, judged, seen })
+    if (!nothing && !judged.includes(null)) fail(`${operation.kind} was not refused`, { judged, seen })
+    if (!nothing && moves.length === 0 && !['attach', 'replay'].includes(operation.kind)) fail(`${operation.kind} did nothing`, { answer })
+  }
+
+  return {
+    states,
+    cueOf,
+    deleted,
+    callers: all.length,
+    /** Does these at once, and checks. */
+    step: async (steps: Step[]): Promise<Done[]> => {
+      trace = [...trace.slice(-40), { at: clock.now(), steps: steps.map(({ operation, on }) => ({ ...operation, on })) }]
+      const before = new Set(deleted)
+      const done = await Promise.all(steps.map((step, n) => run(all[n]!, step)))
+      const after: Snapshot = (await pool.query({ name: 'snapshot', text: snapshot, values: [seq] })).rows[0]
+      const moves = after.moves ?? []
+      for (const { operation, cue, refused } of done) if (operation.kind === 'deleteCue' && !refused) deleted.add(cue!.cue_id)
+      const seen = new Map<string, State[]>()
+      for (const { on } of steps) if (on) seen.set(on, [states.get(on)!])
+      for (const moved of moves) {
+        const by = done.find(({ pid }) => pid === moved.pid)!
+        check(moved, by, after, before)
+        const { id } = moved.new
+        if (!moved.old) cueOf.set(id, by.cue ?? cueOf.get(by.on!)!)
+        if (moved.new.status === 'delivering' && moved.old?.status !== 'delivering') begunAt.set(id, clock.now().getTime())
+        seen.get(id)?.push(moved.new)
+        states.set(id, moved.new)
+        seq = moved.seq
+      }
+      for (const one of done) {
+        const gone = one.on ? [before, deleted].map(set => set.has(cueOf.get(one.on!)!.cue_id)) : []
+        const own = moves.filter(({ pid }) => pid === one.pid)
+        checkAnswer(one, own, seen.get(one.on ?? '') ?? [], gone)
+      }
+      if (after.broken) fail('what must hold does not', after.broken)
+      flights = after.flights ?? {}
+      workers = after.workers ?? {}
+      const tokens = [...states.values()].flatMap(({ status, claim_token }) =>
+        status === 'delivering' && claim_token ? [claim_token] : []
+      )
+      if (new Set(tokens).size < tokens.length) fail('two executions are held by one token')
+      return done
+    },
+    flights: () => flights,
+    fail,
+    forget: () => {
+      for (const map of [states, cueOf, begunAt, deleted]) map.clear()
+    },
+    close: () => Promise.all(all.map(caller => caller.end()))
+  }
+}
+
+export type Driver = Awaited<ReturnType<typeof createDriver>>

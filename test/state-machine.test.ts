@@ -1,0 +1,264 @@
+/**
+ * Random walks through every operation on executions, of one to four callers at once, checked against a model after each step.
+ * STATE_STEPS=1000000 walks farther; STATE_SEED=n repeats a walk, as far as callers at once can be repeated: a failure prints its seed.
+ */
+import { randomUUID } from 'node:crypto'
+import t from 'tap'
+import type { BegunAttempt, Functions } from '../src/functions.ts'
+import { awaiting, type Result, refused, resultsOf, stage } from './stage.ts'
+import { type Cue, createDriver, type Step } from './state-driver.ts'
+import { move, type Operation, type State } from './state-model.ts'
+
+const steps = Number(process.env.STATE_STEPS ?? 3000)
+const seed = Number(process.env.STATE_SEED ?? Math.floor(Math.random() * 2 ** 31))
+
+/** mulberry32 */
+const createRandom = (state: number) => () => {
+  state = (state + 0x6d2b79f5) | 0
+  let x = Math.imul(state ^ (state >>> 15), 1 | state)
+  x = (x + Math.imul(x ^ (x >>> 7), 61 | x)) ^ x
+  return ((x ^ (x >>> 14)) >>> 0) / 2 ** 32
+}
+
+t.setTimeout(0) // a long walk takes its time
+
+t.test(`${steps} random steps from seed ${seed}`, { timeout: 0 }, async t => {
+  const { fn, pool, url, clock, account_id, cue: addCue, rows } = await stage(t)
+  await fn.setPlans({ plans: { scale: { requests_per_minute: 500, cues: 1_000_000, executions_per_month: 1_000_000_000 } } })
+  const driver = await createDriver(pool, url, clock, 4)
+  t.teardown(driver.close)
+  const { states, cueOf, deleted } = driver
+
+  const random = createRandom(seed)
+  const below = (n: number) => Math.floor(random() * n)
+  const chance = (p: number) => random() < p
+  const one = <T>(list: readonly T[]): T => list[below(list.length)]!
+  const now = () => clock.now().getTime()
+
+  const kinds: [Cue['transport'], object, Partial<Cue>][] = [
+    ['webhook', {}, {}],
+    ['webhook', { retry_max_attempts: 1 }, { maxAttempts: 1 }],
+    ['webhook', { ...awaiting, verification_mode: 'require_external_id' }, { awaits: true, mode: 'require_external_id' }],
+    ['worker', { callback_url: null }, {}],
+    ['worker', { callback_url: null, retry_max_attempts: 1, verification_mode: 'manual' }, { maxAttempts: 1, mode: 'manual' }]
+  ]
+  let cues: Cue[] = []
+  const makeCues = async () => {
+    cues = []
+    for (const [transport, columns, rules] of kinds) {
+      const cue_id = await addCue({ transport, retry_backoff_minutes: [1], ...columns }, { next_run: null })
+      cues.push({ cue_id, transport, maxAttempts: 3, awaits: false, mode: null, backoffMs: 60_000, ...rules })
+    }
+  }
+
+  // What engines and workers remember: attempts begun, which they may end late or never, and tokens of claims long lost.
+  let attempts: BegunAttempt[] = []
+  let tokens: string[] = []
+  const unended = new Map<number, Set<string>>()
+  const workers = ['w1', 'w2', 'w3']
+  const live = () => [...states.values()].filter(({ ended_at, id }) => ended_at === null && !deleted.has(cueOf.get(id)!.cue_id))
+
+  /** Of a flight's attempts the last one to end takes the flight with it. */
+  const endsFlight = ({ flight_id, execution_id }: BegunAttempt): number[] => {
+    const open = unended.get(flight_id)
+    return open?.delete(execution_id) && open.size === 0 ? [flight_id] : []
+  }
+  const results: Result[] = [{}, {}, refused, { ...refused, gone: true }, { reported: true }, { reported: false, reported_error: 'no' }]
+
+  const on = (state: State, operation: Operation, call: (fn: Functions) => Promise<unknown>): Step => ({ on: state.id, operation, call })
+
+  const ofAttempt = (attempt: BegunAttempt): Step => {
+    const state = states.get(attempt.execution_id)!
+    const { execution_id, flight_id } = attempt
+    if (chance(0.15)) {
+      const error = 'stopped'
+      return on(state, { kind: 'lose', flight: flight_id }, f => f.loseAttempts({ execution_ids: [execution_id], flight_id, error }))
+    }
+    if (chance(0.15)) {
+      endsFlight(attempt)
+      return on(state, { kind: 'giveBack', flight: flight_id }, f => f.releaseFlight({ flight_id, execution_ids: [execution_id] }))
+    }
+    const result = one(results)
+    const ended_flights = endsFlight(attempt)
+    const operation: Operation = {
+      kind: 'settle',
+      attempt: attempt.attempt,
+      error: result.error ?? null,
+      gone: result.gone ?? false,
+      reported: result.reported ?? null
+    }
+    const columns = { ...resultsOf([attempt], result, clock.now()), ended_flights }
+    const isPlain = attempt.plain && operation.error === null
+    return on(state, operation, f => (isPlain ? f.finishAttempts(columns) : f.settleAttempts(columns)))
+  }
+
+  const ofExecution = (state: State): Step => {
+    const execution_id = state.id
+    const ids = { account_id, execution_id }
+    const token = chance(0.4)
+      ? undefined
+      : chance(0.7) && state.claim_token
+        ? state.claim_token
+        : (one([...tokens, randomUUID()]) as string)
+    const worker_id = chance(0.6) && state.claimed_by_worker ? state.claimed_by_worker : one(workers)
+    switch (below(9)) {
+      case 0:
+      case 1: {
+        const success = chance(0.6)
+        const external_id = chance(0.3) ? 'x' : null
+        return on(state, { kind: 'report', success, token, external_id }, f =>
+          f.reportOutcome({ ...ids, success, claim_token: token, external_id })
+        )
+      }
+      case 2: {
+        const external_id = one(['x', 'y'])
+        return on(state, { kind: 'attach', external_id }, f => f.attachEvidence({ ...ids, external_id }))
+      }
+      case 3: {
+        const to = one(['verified_success', 'verification_failed', 'verification_pending'] as const)
+        return on(state, { kind: 'verify', state: to }, f => f.verifyOutcome({ ...ids, state: to }))
+      }
+      case 4:
+        return chance(0.3)
+          ? on(state, { kind: 'cancel' }, f => f.cancelExecution(ids))
+          : on(state, { kind: 'replay' }, f => f.replayExecution(ids))
+      case 5: {
+        const worker = token && chance(0.5) ? undefined : worker_id
+        return on(state, { kind: 'heartbeat', worker, token }, f => f.heartbeatExecution({ ...ids, worker_id: worker, claim_token: token }))
+      }
+      case 6:
+        return on(state, { kind: 'release', token: token ?? randomUUID() }, f =>
+          f.releaseExecution({ ...ids, claim_token: token ?? randomUUID() })
+        )
+      default:
+        return on(state, { kind: 'claim', worker: worker_id }, f => f.claimExecutions({ ...ids, worker_id }))
+    }
+  }
+
+  const sweeps = {
+    recoverFlights: f => f.recoverFlights({ limit: 1000 }),
+    recoverStuck: f => f.recoverStuck({}),
+    recoverLeases: f => f.recoverLeases({}),
+    missUnclaimed: f => f.missUnclaimed({}),
+    expireOutcomes: f => f.expireOutcomes({})
+  } satisfies Record<string, (fn: Functions) => Promise<unknown>>
+  const sweep = (kind: keyof typeof sweeps): Step => ({ operation: { kind }, call: sweeps[kind] })
+  const begin = (limit: number): Step => ({ operation: { kind: 'begin' }, call: f => f.beginWaiting({ limit }) })
+  const fire = (): Step => {
+    const cue = one(cues)
+    const at = chance(0.2) ? now() + below(120_000) : now()
+    return { operation: { kind: 'fire', at }, cue, call: f => f.fireCue({ account_id, cue_id: cue.cue_id, send_at: new Date(at) }) }
+  }
+
+  const draw = (focus: State | undefined): Step => {
+    const all = [...states.values()]
+    const some = focus ?? (chance(0.8) ? one(live()) : one(all))
+    const begunOf = attempts.filter(({ execution_id }) => !focus || execution_id === focus.id)
+    const dice = random()
+    if (!some || (dice < 0.15 && live().length < 40)) return fire()
+    if (dice < 0.3) return begin(1 + below(5))
+    if (dice < 0.55 && begunOf.length > 0)
+      return ofAttempt(chance(0.8) ? begunOf.at(-1 - below(Math.min(5, begunOf.length)))! : one(begunOf))
+    if (dice < 0.65) return sweep(one(Object.keys(sweeps) as (keyof typeof sweeps)[]))
+    if (dice < 0.72) {
+      const worker = one(workers)
+      const limit = 1 + below(3)
+      return { operation: { kind: 'claimNext', worker }, call: f => f.claimExecutions({ account_id, worker_id: worker, limit }) }
+    }
+    if (dice < 0.74) {
+      const worker = one(workers)
+      return { operation: { kind: 'removeWorker', worker }, call: f => f.deleteWorker({ account_id, worker_id: worker }) }
+    }
+    if (dice < 0.76) {
+      const worker = one(workers)
+      return { operation: { kind: 'showWorker' }, call: f => f.heartbeatWorker({ account_id, worker_id: worker, handlers: [] }) }
+    }
+    if (dice < 0.765) {
+      const cue = one(cues)
+      return { operation: { kind: 'deleteCue' }, cue, call: f => f.deleteCue({ account_id, cue_id: cue.cue_id }) }
+    }
+    return ofExecution(some)
+  }
+
+  /** What the callers learn from their answers. */
+  const learn = (done: Awaited<ReturnType<typeof driver.step>>) => {
+    for (const { operation, answer } of done) {
+      if (operation.kind === 'begin') {
+        for (const attempt of answer as BegunAttempt[]) {
+          attempts.push(attempt)
+          unended.set(attempt.flight_id, (unended.get(attempt.flight_id) ?? new Set()).add(attempt.execution_id))
+        }
+      }
+      if (operation.kind === 'claim' || operation.kind === 'claimNext') {
+        for (const { execution_id, claim_token } of (answer ?? []) as { execution_id: string; claim_token: string }[]) {
+          if (states.get(execution_id)?.status === 'delivering' && !tokens.includes(claim_token)) tokens.push(claim_token)
+        }
+      }
+    }
+    attempts = attempts.slice(-60)
+    tokens = tokens.slice(-20)
+  }
+
+  /** A sweep that nobody is in the way of leaves nothing behind. */
+  const leavesNothing = (operation: Operation) => {
+    if (!(operation.kind in sweeps) || operation.kind === 'recoverStuck') return
+    const left = [...states.values()].filter(state => {
+      if (operation.kind === 'recoverFlights') return (driver.flights()[state.flight_id ?? -1]?.lease ?? now()) < now()
+      return move(operation, { now: now(), rules: cueOf.get(state.id)!, state, deleted: false, workerHeardAt: () => 0 }) !== undefined
+    })
+    if (left.length > 0) driver.fail(`${operation.kind} left something`, left)
+  }
+
+  const alone = async (step: Step) => {
+    const done = await driver.step([step])
+    learn(done)
+    leavesNothing(step.operation)
+    return done[0]!
+  }
+
+  /** With nothing but engines and the clock everything ends. Then all begins anew. */
+  const drain = async () => {
+    for (let round = 0; live().length > 0; round++) {
+      if (round > 60) driver.fail('these never end', live())
+      clock.advance('1 minute')
+      for (const kind of Object.keys(sweeps) as (keyof typeof sweeps)[]) await alone(sweep(kind))
+      await alone(begin(50))
+      if (round % 2 === 0) attempts = []
+      for (const attempt of attempts) if (states.get(attempt.execution_id)!.attempts === attempt.attempt) await alone(ofAttempt(attempt))
+    }
+    await rows(
+      'delete from cue.cues; delete from cue.executions; delete from cue.attempts; delete from cue.flights; delete from pgboss.job'
+    )
+    await rows('delete from cue.workers; truncate test.moves')
+    driver.forget()
+    attempts = []
+    tokens = []
+    unended.clear()
+    await makeCues()
+  }
+
+  await makeCues()
+  const walked: Record<string, number> = {}
+  try {
+    for (let n = 1; n <= steps; n++) {
+      if (chance(0.3)) clock.set(new Date(now() + one([1, 999, 2000, 4001, 30_000, 61_000, 185_000, 301_000, 901_000])))
+      if (chance(0.3) && Object.keys(driver.flights()).length > 0) {
+        const flight_ids = Object.keys(driver.flights()).map(Number)
+        await alone({ operation: { kind: 'showWorker' }, call: f => f.extendFlights({ flight_ids }) })
+      }
+      const count = chance(0.5) ? 1 : 2 + below(driver.callers - 1)
+      const focus = count > 1 && chance(0.6) ? one(live()) : undefined
+      const drawn = Array.from({ length: count }, () => draw(focus))
+      for (const { operation } of drawn) walked[operation.kind] = (walked[operation.kind] ?? 0) + 1
+      if (count === 1) await alone(drawn[0]!)
+      else learn(await driver.step(drawn))
+      if (n % 300 === 0 || cues.every(({ cue_id }) => deleted.has(cue_id))) await drain()
+    }
+    await drain()
+  } catch (error) {
+    t.comment(`STATE_SEED=${seed}`)
+    throw error
+  }
+  t.comment(JSON.stringify(walked))
+  t.pass('every step was as the model has it')
+})
