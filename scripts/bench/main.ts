@@ -13,6 +13,7 @@ import { availableParallelism, loadavg } from 'node:os'
 import { resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import api from './api.ts'
+import claims from './claims.ts'
 import { summary, table } from './figures.ts'
 import firing from './firing.ts'
 import hanging from './hanging.ts'
@@ -24,7 +25,7 @@ import { isPinned } from './processes.ts'
 import spread from './spread.ts'
 import { openStage } from './stage.ts'
 
-const measures: Record<string, Measure> = { herd, spread, hanging, api, firing, idle, peers }
+const measures: Record<string, Measure> = { herd, spread, hanging, api, firing, idle, claims, peers }
 /** What is run when no measure is named. */
 const usualMeasures = ['herd', 'spread', 'hanging', 'api', 'firing', 'idle']
 

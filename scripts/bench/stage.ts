@@ -64,9 +64,9 @@ export const openStage = () => {
       createDatabase,
       createOurs,
 
-      /** A replica as `npm start` runs it, without limits, on a database of its own. */
-      startReplica: async (name: string, env: Record<string, string> = {}): Promise<Replica> => {
-        const { url: databaseUrl, pool } = await createOurs(name)
+      /** A replica as `npm start` runs it, without limits, on a database of its own, or on another's. */
+      startReplica: async (name: string, env: Record<string, string> = {}, other?: Replica): Promise<Replica> => {
+        const { url: databaseUrl, pool } = other ? { url: other.databaseUrl, pool: other.pool } : await createOurs(name)
         const port = await freePort()
         const process = start('src/server.ts', 'tested', {
           DATABASE_URL: databaseUrl,
