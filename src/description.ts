@@ -55,7 +55,7 @@ export default fp(
         },
         servers: [{ url: '/' }],
         tags: Object.entries(tags).map(([name, description]) => ({ name, description })),
-        components: { securitySchemes: { bearer: { type: 'http', scheme: 'bearer', description: 'An API key, svc_sk_…' } } }
+        components: { securitySchemes: { bearer: { type: 'http', scheme: 'bearer', description: 'An API key, svc_sk_…, or a session.' } } }
       },
       refResolver: { buildLocalReference: ({ $id }, _uri, _fragment, i) => (typeof $id === 'string' ? $id : `def-${i}`) },
       transform: ({ schema, url, route }) => ({ url, schema: describe(schema, route) as never })

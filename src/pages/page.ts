@@ -1,11 +1,14 @@
-/** What all pages have in common: their frame, their looks, and headers that let nothing in but the page itself. */
+/** What all pages have in common: their frame, their looks, and a policy that lets nothing in but the page itself. */
 import { createHash } from 'node:crypto'
 import type { FastifyReply } from 'fastify'
 import { Html, html } from './html.ts'
 
 export type Page = { title: string; body: Html }
 
-/** Sends a page. No script runs on it, nothing is loaded, nobody frames it, and what it links to is not told its address, which may hold a token. */
+/**
+ * Sends a page. No script runs on it, nothing is loaded, and nobody frames it. Its address may hold a token: that no other site is told of it,
+ * security-headers.ts sees to.
+ */
 export const sendPage = (reply: FastifyReply, status: number, page: Page): FastifyReply =>
   reply.code(status).type('text/html; charset=utf-8').headers(headers).send(frame(page).text)
 
@@ -47,10 +50,7 @@ const headers = {
     "base-uri 'none'",
     "frame-ancestors 'none'"
   ].join('; '),
-  'referrer-policy': 'no-referrer',
-  'x-frame-options': 'DENY',
-  'x-robots-tag': 'noindex',
-  'cross-origin-opener-policy': 'same-origin'
+  'x-robots-tag': 'noindex'
 }
 
 const frame = ({ title, body }: Page): Html => html`<!doctype html>
