@@ -52,6 +52,7 @@ export const startEmbedded = async (options: EmbeddedOptions): Promise<Embedded>
   }
 
   const start = async () => {
+    let vanished = 0
     let port = lastPort(home) ?? (await freePort())
     for (const end = Date.now() + patienceMs; ; await delay(50)) {
       await evict()
@@ -60,6 +61,8 @@ export const startEmbedded = async (options: EmbeddedOptions): Promise<Embedded>
       } catch (error) {
         const said = (error as Error).message
         if (/could not (bind|create any TCP)/.test(said)) port = await freePort()
+        // A start in the same instant may have stopped it, to begin its own.
+        else if (/ended at once/.test(said) && ++vanished < 5) continue
         else if (!/still in use|already exists/.test(said) || Date.now() > end)
           throw new ConfigError(`DATA_DIR ${dataDir} has a PostgreSQL that does not start: ${said}`)
       }
