@@ -1,5 +1,6 @@
 import t, { type Test } from 'tap'
-import { error } from './setup.ts'
+import { startEngine } from './engine.ts'
+import { build, error, eventually, receiver } from './setup.ts'
 import { buildWithMail, everything, form, formHeaders } from './sign-in.ts'
 
 const noon = '2030-01-15T12:00:00.000Z'
@@ -137,6 +138,35 @@ t.test('two engines delete the same account side by side', async t => {
   }
   for (let i = 0; i < 20; i++) await Promise.all([work(), work(), work()])
   t.match((await pool.query('select count(*) from cue.accounts')).rows, [{ count: 0 }])
+})
+
+t.test('an account is deleted in the midst of its runs, and others do not notice', async t => {
+  const service = await build(t, undefined, { env: { PLANS: '{"free":{"executions_per_month":100000}}' } })
+  const { pool, register, as, config, fn, account } = service
+  const { url, received, requests } = await receiver(t)
+  const leaving = await Promise.all(Array.from({ length: 4 }, () => register()))
+  for (const { api_key } of [account, ...leaving]) {
+    const { post } = as({ ...account, api_key })
+    for (let i = 0; i < 3; i++) {
+      await post('/v1/cues', { name: 'ticks', cron: '* * * * * *', callback_url: `${url}${api_key}` })
+      await post('/v1/cues', { name: 'works', cron: '* * * * * *', worker: true })
+    }
+  }
+  await startEngine(t, config)
+  await received(20, 20_000)
+  for (const { id } of leaving) await fn.requestDeletion({ account_id: id, actor: 'test', ip: '' })
+  await pool.query('update cue.deletions set due_at = now()')
+  const left = async () => (await pool.query('select count(*) as left from cue.accounts')).rows[0].left - 1
+  const work = async () => {
+    while ((await left()) > 0) await fn.deleteDueAccounts({ batch: 5 })
+  }
+  await Promise.all([work(), work()])
+  const until = requests.length
+  await eventually(() => requests.slice(until).filter(({ path }) => path.endsWith(account.api_key)).length > 6, 20_000)
+  t.same(await pool.query('select account_id from cue.executions where account_id <> $1', [account.id]).then(({ rows }) => rows), [])
+  t.same(await pool.query('select account_id from cue.attempts where account_id <> $1', [account.id]).then(({ rows }) => rows), [])
+  const { rows } = await pool.query('select deadlocks from pg_stat_database where datname = current_database()')
+  t.match(rows, [{ deadlocks: 0 }])
 })
 
 t.test('the link in the mail leads to a page whose button keeps the account', async t => {
