@@ -81,12 +81,27 @@ export const prepareTemplate = async ({ client, urlOf }: Admin): Promise<string>
     await client.query(`drop database if exists ${draft} with (force)`)
     await client.query(`create database ${draft}`)
     await migrate({ connectionString: urlOf(draft) })
+    await preparePartitions(urlOf(draft))
     await client.query(`alter database ${draft} rename to ${name}`)
     await sweep(client)
     return name
   } finally {
     await client.query("select pg_advisory_unlock(hashtext('pgcue template'))")
   }
+}
+
+// Most of what a test costs is cloning files and making partitions. So the template has what tests write to, and no more: this month and the
+// next, and the year that test clocks live in.
+const preparePartitions = async (url: string) => {
+  const { client, end } = await connect(url)
+  const { rows } = await client.query(
+    `select inhrelid::regclass as name from pg_inherits
+      where inhparent in ('cue.executions'::regclass, 'cue.attempts'::regclass)
+        and to_date(right(inhrelid::regclass::text, 7), 'YYYY_MM') > now() + interval '1 month'`
+  )
+  for (const { name } of rows) await client.query(`drop table ${name}`)
+  await client.query("select cue.maintain_partitions(12, '2030-01-01T00:00:00Z')")
+  await end()
 }
 
 // Templates of former versions, and databases that failed or killed tests kept, after an hour.
