@@ -3,6 +3,9 @@ import { startEngine } from './engine.ts'
 import { build, error, eventually, receiver } from './setup.ts'
 import { buildWithMail, everything, form, formHeaders } from './sign-in.ts'
 
+// Many services of their own, on machines that are busy: alone under node a file would have 30 seconds.
+t.setTimeout(110_000)
+
 const noon = '2030-01-15T12:00:00.000Z'
 const confirmed = { 'x-confirm-destructive': 'true' }
 const tokenIn = (link: string) => new URL(link).searchParams.get('token')!

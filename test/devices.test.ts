@@ -4,6 +4,9 @@ import { isKey } from '../src/accounts/keys.ts'
 import { error } from './setup.ts'
 import { buildWithMail, everything, form, formHeaders, newDeviceCode } from './sign-in.ts'
 
+// Many services of their own, on machines that are busy: alone under node a file would have 30 seconds.
+t.setTimeout(110_000)
+
 const noon = '2030-01-15T12:00:00.000Z'
 const base = '/v1/auth/device-code'
 

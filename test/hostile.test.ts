@@ -10,6 +10,9 @@ import { createLinks } from '../src/accounts/links.ts'
 import { deriveKey, executionToken, signId } from '../src/deliveries/signature.ts'
 import { buildWithMail, form, formHeaders, newDeviceCode } from './sign-in.ts'
 
+// Many services of their own, on machines that are busy: alone under node a file would have 30 seconds.
+t.setTimeout(110_000)
+
 const noon = '2030-01-15T12:00:00.000Z'
 
 type World = Awaited<ReturnType<typeof setup>>

@@ -6,6 +6,9 @@ import { startEngine } from './engine.ts'
 import { mailServer, readMail, sendMails } from './mailbox.ts'
 import { build, eventually } from './setup.ts'
 
+// Many services of their own, on machines that are busy: alone under node a file would have 30 seconds.
+t.setTimeout(110_000)
+
 const noon = '2030-01-15T12:00:00.000Z'
 const env = { BASE_URL: 'https://pgcue.example', EMAIL_FROM: 'The pgcue <cue@pgcue.example>' }
 

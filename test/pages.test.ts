@@ -6,6 +6,9 @@ import { freePort } from '../src/embedded-postgres.ts'
 import { inspect, noBrowser, startBrowser } from './browser.ts'
 import { buildWithMail, newDeviceCode } from './sign-in.ts'
 
+// Many services of their own, on machines that are busy: alone under node a file would have 30 seconds.
+t.setTimeout(110_000)
+
 /** Where to keep a picture of every page, for whoever wants to look at them. */
 const pictures = process.env.PAGE_PICTURES
 
