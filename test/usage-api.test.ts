@@ -162,3 +162,13 @@ t.test('months and shares', async t => {
   t.match(share(299, 300), { percent_used: 99, remaining: 1 }, '100 means that the limit is reached')
   t.match(share(0, 0), { percent_used: 100, remaining: 0 })
 })
+
+t.test('a plan may allow as much as an integer holds', async t => {
+  const { call, fn, config } = await build(t, undefined, { env: { RATE_LIMIT: 'on' } })
+  const most = 2 ** 31 - 1
+  await fn.setPlans({ plans: { ...config.plans, free: { requests_per_minute: most, cues: most, executions_per_month: most } } })
+  t.match(await call('GET', '/v1/usage'), {
+    status: 200,
+    body: { cues: { limit: most, percent_used: 0 }, executions: { limit: most, will_exceed_limit: false } }
+  })
+})
