@@ -1426,7 +1426,7 @@ begin
      where e.id = p_execution_id and c.deleted_at is null and (e.ended_at is null or e.ended_at > p_now - interval '24 hours');
   end if;
   if account_id is not null then
-    select a.plan, p.requests_per_minute, 5 * u.used >= 4 * p.executions_per_month into plan, rate_limit, usage_warning
+    select a.plan, p.requests_per_minute, 5 * u.used >= 4 * p.executions_per_month::bigint into plan, rate_limit, usage_warning
       from cue.accounts a join cue.plans p on p.plan = a.plan, lateral (
              select coalesce(sum(c.executions), 0) as used from cue.usage_counters c
               where c.account_id = a.id and c.month = cue.usage_month(p_now)) u
@@ -1571,7 +1571,7 @@ AS $function$
 declare
   w cue.rate_windows;
   v_window bigint := extract(epoch from p_window) * 1000;
-  v_weight int := (p_limit + 499) / 500;
+  v_weight int := (p_limit::bigint + 499) / 500;
   v_at bigint;
   v_used int;
 begin
