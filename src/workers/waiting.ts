@@ -34,6 +34,7 @@ type Sleeper = { wake: () => void }
 export const createWaiting = ({ config, fn, now, log, closing, pollMs = 5000 }: Options) => {
   const sleepers = new Map<string, Set<Sleeper>>()
   let listener: Promise<Listener | undefined> | undefined
+  let closed = false
 
   const wake = (account_id: string) => {
     for (const sleeper of [...(sleepers.get(account_id) ?? [])]) sleeper.wake()
@@ -86,7 +87,8 @@ export const createWaiting = ({ config, fn, now, log, closing, pollMs = 5000 }: 
     until: async <T>({ account_id, waitMs, gone, ask }: Ask<T>): Promise<T[]> => {
       const until = performance.now() + waitMs
       const first = await ask()
-      if (first.length > 0 || waitMs === 0) return first
+      // A request whose client has gone may still be here when the service has closed: no listener must start then.
+      if (first.length > 0 || waitMs === 0 || gone.aborted || closed) return first
       listener ??= listen()
       await listener
       const { wake, sleep, leave } = register(account_id)
@@ -106,6 +108,9 @@ export const createWaiting = ({ config, fn, now, log, closing, pollMs = 5000 }: 
         leave()
       }
     },
-    close: async () => (await listener)?.close()
+    close: async () => {
+      closed = true
+      await (await listener)?.close()
+    }
   }
 }
