@@ -1458,6 +1458,30 @@ end $function$;
 comment on function cue.admit(bytea,uuid,uuid,text,text,boolean,timestamp with time zone) is 'Checks key, scope, request limit and usage for one request.';
 grant execute on function cue.admit(bytea,uuid,uuid,text,text,boolean,timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.admit_all(p_key_hashes bytea[], p_session_ids uuid[], p_execution_ids uuid[], p_addresses text[], p_scopes text[], p_limited boolean DEFAULT true, p_now timestamp with time zone DEFAULT now())
+ RETURNS TABLE(question bigint, error text, account_id uuid, actor text, scopes text[], plan cue.plan, usage_warning boolean, rate_limit integer, rate_remaining integer, rate_reset bigint, retry_after integer)
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+begin
+  return query
+  select q.n, a.*
+    from (select u.*,
+                 coalesce((select 'key:' || k.id from cue.api_keys k where k.key_hash = u.key_hash and k.revoked_at is null),
+                          (select 'sessions:' || s.account_id from cue.sessions s where s.id = u.session_id),
+                          (select 'execution:' || e.id from cue.executions e where e.id = u.execution_id),
+                          'address:' || u.address) as subject
+            from unnest(p_key_hashes, p_session_ids, p_execution_ids, p_addresses, p_scopes)
+                 with ordinality as u (key_hash, session_id, execution_id, address, scope, n)
+           order by subject offset 0) q
+   cross join lateral cue.admit(q.key_hash, q.session_id, q.execution_id, q.address, q.scope, p_limited, p_now) a;
+end $function$;
+comment on function cue.admit_all(bytea[],uuid[],uuid[],text[],text[],boolean,timestamp with time zone) is 'Checks key, scope, request limit and usage for many requests at once.';
+grant execute on function cue.admit_all(bytea[],uuid[],uuid[],text[],text[],boolean,timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.admit_execution(p_account_id uuid, p_now timestamp with time zone DEFAULT now())
  RETURNS void
  LANGUAGE plpgsql
@@ -1792,6 +1816,34 @@ end $function$;
 comment on function cue.beat_engine(uuid,text,integer,integer,interval,timestamp with time zone) is 'An engine''s sign of life. Records an outage when none had shown one for too long.';
 grant execute on function cue.beat_engine(uuid,text,integer,integer,interval,timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.begin_claims(p_execution_ids uuid[], p_worker_ids text[], p_lease interval DEFAULT '00:15:00'::interval, p_now timestamp with time zone DEFAULT now())
+ RETURNS TABLE(execution_id uuid, cue_id text, cue_name text, task text, scheduled_for timestamp with time zone, lease_expires_at timestamp with time zone, claim_token uuid, attempt integer, payload text)
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET enable_bitmapscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  v_first uuid := p_execution_ids[1];
+  v_last uuid := v_first;
+begin
+  if cardinality(p_execution_ids) > 1 then
+    select min(u.id::text)::uuid, max(u.id::text)::uuid into v_first, v_last from unnest(p_execution_ids) as u (id);
+  end if;
+  return query
+  update cue.executions e
+     set status = 'delivering', attempts = e.attempts + 1, started_at = coalesce(e.started_at, p_now), last_attempt_at = p_now,
+         claimed_by_worker = p_worker_ids[array_position(p_execution_ids, e.id)], claimed_at = p_now, claim_token = gen_random_uuid(),
+         last_heartbeat_at = p_now, lease_expires_at = p_now + p_lease, claimable_at = null, claim_deadline_at = null, updated_at = p_now
+   where e.id = any (p_execution_ids) and e.id between v_first and v_last
+  returning e.id, e.cue_id, (select q.name from cue.cues q where q.id = e.cue_id), e.task, e.scheduled_for, e.lease_expires_at,
+            e.claim_token, e.attempts, e.payload;
+end $function$;
+comment on function cue.begin_claims(uuid[],text[],interval,timestamp with time zone) is 'Gives locked executions to workers.';
+grant execute on function cue.begin_claims(uuid[],text[],interval,timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.begin_issue(p_ticket_id integer, p_now timestamp with time zone DEFAULT now())
  RETURNS TABLE(ticket_id integer, account_id uuid, plan cue.plan, subject text, message text, severity cue.ticket_severity, type cue.ticket_type, created_at timestamp with time zone, tried boolean)
  LANGUAGE plpgsql
@@ -2000,15 +2052,10 @@ CREATE OR REPLACE FUNCTION cue.claim_executions(p_account_id uuid, p_worker_id t
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
  SET enable_seqscan TO 'off'
- SET enable_bitmapscan TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
-  v_until uuid := cue.uuid_v7_floor(p_now + interval '1 day');
-  v_in_turn int := case when p_limit > 1 then p_limit / 2 else (random() < 0.0625)::int end;
-  v_crowded boolean;
-  v_ids uuid[] := '{}';
-  v_id uuid;
+  v_ids uuid[];
 begin
   if p_execution_id is not null then
     -- Not skipped: whoever holds it may be refused what he wants of it, and then it can be claimed.
@@ -2017,42 +2064,48 @@ begin
        where e.id = p_execution_id and e.account_id = p_account_id and e.claimable_at <= p_now
          and (select q.deleted_at is null from cue.cues q where q.id = e.cue_id)
          for update);
-  elsif cardinality(p_tasks) = 1 then
-    v_ids := cue.lock_claimable(p_account_id, p_tasks[1], p_limit, '{}', p_now);
   else
-    v_crowded := (p_tasks is not null or v_in_turn > 0) and exists (
-      select from cue.executions e
-       where e.account_id = p_account_id and e.claimable_at <= p_now and e.id < v_until order by e.claimable_at, e.id offset 50 limit 1);
-    if p_tasks is not null then
-      p_tasks := array(
-        select t.task from unnest(p_tasks) as t (task)
-         order by case when v_crowded then random() end, (
-           select e.claimable_at from cue.executions e
-            where e.account_id = p_account_id and coalesce(e.task, '') = t.task and e.claimable_at <= p_now and e.id < v_until
-            order by e.claimable_at limit 1));
-      v_ids := cue.lock_in_turn(p_account_id, p_tasks, p_limit, p_now);
-    else
-      if v_crowded then
-        p_tasks := array(select t.task from unnest(cue.claimable_tasks(p_account_id, p_now)) as t (task) order by random());
-        v_ids := cue.lock_in_turn(p_account_id, p_tasks, v_in_turn, p_now);
-      end if;
-      v_ids := v_ids || cue.lock_claimable(p_account_id, null, p_limit - cardinality(v_ids), v_ids, p_now);
-    end if;
+    v_ids := cue.lock_next(p_account_id, p_tasks, p_limit, '{}', p_now);
   end if;
-  -- One by one, ten at most: an update by one id looks into one month, and is planned once.
-  foreach v_id in array v_ids loop
-    return query
-    update cue.executions e
-       set status = 'delivering', attempts = e.attempts + 1, started_at = coalesce(e.started_at, p_now), last_attempt_at = p_now,
-           claimed_by_worker = p_worker_id, claimed_at = p_now, claim_token = gen_random_uuid(), last_heartbeat_at = p_now,
-           lease_expires_at = p_now + p_lease, claimable_at = null, claim_deadline_at = null, updated_at = p_now
-     where e.id = v_id
-    returning e.id, e.cue_id, (select q.name from cue.cues q where q.id = e.cue_id), e.task, e.scheduled_for, e.lease_expires_at,
-              e.claim_token, e.attempts, e.payload;
-  end loop;
+  if cardinality(v_ids) = 0 then return; end if;
+  return query
+  select * from cue.begin_claims(v_ids, array_fill(p_worker_id, array[cardinality(v_ids)]), p_lease, p_now) c
+   order by array_position(v_ids, c.execution_id);
 end $function$;
 comment on function cue.claim_executions(uuid,text,uuid,text[],integer,interval,timestamp with time zone) is 'Gives claimable executions to one worker.';
 grant execute on function cue.claim_executions(uuid,text,uuid,text[],integer,interval,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.claim_next(p_claims jsonb, p_lease interval DEFAULT '00:15:00'::interval, p_now timestamp with time zone DEFAULT now())
+ RETURNS TABLE(claim integer, execution_id uuid, cue_id text, cue_name text, task text, scheduled_for timestamp with time zone, lease_expires_at timestamp with time zone, claim_token uuid, attempt integer, payload text)
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  r record;
+  v_more uuid[];
+  v_ids uuid[] := '{}';
+  v_claims int[] := '{}';
+begin
+  for r in
+    select c.account_id, c.tasks, sum(c."limit")::int as wanted, array_agg(c.n order by c.n) as claims, array_agg(c."limit" order by c.n) as limits
+      from rows from (jsonb_to_recordset(p_claims) as (account_id uuid, tasks text[], "limit" int)) with ordinality as c (account_id, tasks, "limit", n)
+     group by c.account_id, c.tasks
+  loop
+    v_more := cue.lock_next(r.account_id, r.tasks, r.wanted, v_ids, p_now);
+    v_ids := v_ids || v_more;
+    v_claims := v_claims || (array(
+      select r.claims[i] from generate_subscripts(r.claims, 1) as i cross join generate_series(1, r.limits[i]) order by i))[:cardinality(v_more)];
+  end loop;
+  if cardinality(v_ids) = 0 then return; end if;
+  return query
+  select v_claims[array_position(v_ids, c.execution_id)], c.*
+    from cue.begin_claims(v_ids, array(select p_claims -> n - 1 ->> 'worker_id' from unnest(v_claims) as u (n)), p_lease, p_now) c
+   order by array_position(v_ids, c.execution_id);
+end $function$;
+comment on function cue.claim_next(jsonb,interval,timestamp with time zone) is 'Gives claimable executions to many workers at once.';
+grant execute on function cue.claim_next(jsonb,interval,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.claim_timeout(c cue.cues)
  RETURNS interval
@@ -2086,8 +2139,9 @@ begin
        order by coalesce(e.task, '') limit 1) f
      where t.n < 100)
   select array_agg(t.task) into v_tasks from tasks t
-   where exists (select from cue.executions e
-                  where e.account_id = p_account_id and coalesce(e.task, '') = t.task and e.claimable_at <= p_now and e.id < v_until);
+   where (select true from cue.executions e -- as a join it might read all
+           where e.account_id = p_account_id and coalesce(e.task, '') = t.task and e.claimable_at <= p_now and e.id < v_until
+           order by e.claimable_at limit 1);
   return coalesce(v_tasks, '{}');
 end $function$;
 comment on function cue.claimable_tasks(uuid,timestamp with time zone) is 'Tasks with something to claim; an empty one for what has no task.';
@@ -3263,7 +3317,7 @@ end $function$;
 comment on function cue.lock_cues(text[]) is 'Locks cues, then their moving parts, each by id.';
 grant execute on function cue.lock_cues(text[]) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.lock_in_turn(p_account_id uuid, p_tasks text[], p_limit integer, p_now timestamp with time zone DEFAULT now())
+CREATE OR REPLACE FUNCTION cue.lock_in_turn(p_account_id uuid, p_tasks text[], p_limit integer, p_except uuid[] DEFAULT '{}'::uuid[], p_now timestamp with time zone DEFAULT now())
  RETURNS uuid[]
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -3278,14 +3332,54 @@ begin
   for v_round in 1 .. case when v_share < p_limit then 2 else 1 end loop
     foreach v_task in array p_tasks loop
       exit when cardinality(v_ids) >= p_limit;
-      v_ids := v_ids || cue.lock_claimable(p_account_id, v_task, least(p_limit - cardinality(v_ids), v_share), v_ids, p_now);
+      v_ids := v_ids || cue.lock_claimable(p_account_id, v_task, least(p_limit - cardinality(v_ids), v_share),
+        p_except || v_ids, p_now);
     end loop;
     v_share := p_limit;
   end loop;
   return v_ids;
 end $function$;
-comment on function cue.lock_in_turn(uuid,text[],integer,timestamp with time zone) is 'Locks claimable executions of several tasks, a share of each.';
-grant execute on function cue.lock_in_turn(uuid,text[],integer,timestamp with time zone) to cue_service;
+comment on function cue.lock_in_turn(uuid,text[],integer,uuid[],timestamp with time zone) is 'Locks claimable executions of several tasks, a share of each.';
+grant execute on function cue.lock_in_turn(uuid,text[],integer,uuid[],timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.lock_next(p_account_id uuid, p_tasks text[], p_limit integer, p_except uuid[] DEFAULT '{}'::uuid[], p_now timestamp with time zone DEFAULT now())
+ RETURNS uuid[]
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET enable_bitmapscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  v_until uuid := cue.uuid_v7_floor(p_now + interval '1 day');
+  v_in_turn int := case when p_limit > 1 then p_limit / 2 else (random() < 0.0625)::int end;
+  v_crowded boolean;
+  v_ids uuid[] := '{}';
+begin
+  if cardinality(p_tasks) = 1 then
+    return cue.lock_claimable(p_account_id, p_tasks[1], p_limit, p_except, p_now);
+  end if;
+  v_crowded := (p_tasks is not null or v_in_turn > 0) and exists (
+    select from cue.executions e
+     where e.account_id = p_account_id and e.claimable_at <= p_now and e.id < v_until order by e.claimable_at, e.id offset 50 limit 1);
+  if p_tasks is not null then
+    p_tasks := array(
+      select t.task from unnest(p_tasks) as t (task)
+       order by case when v_crowded then random() end, (
+         select e.claimable_at from cue.executions e
+          where e.account_id = p_account_id and coalesce(e.task, '') = t.task and e.claimable_at <= p_now and e.id < v_until
+          order by e.claimable_at limit 1));
+    return cue.lock_in_turn(p_account_id, p_tasks, p_limit, p_except, p_now);
+  end if;
+  if v_crowded then
+    p_tasks := array(select t.task from unnest(cue.claimable_tasks(p_account_id, p_now)) as t (task) order by random());
+    v_ids := cue.lock_in_turn(p_account_id, p_tasks, v_in_turn, p_except, p_now);
+  end if;
+  return v_ids || cue.lock_claimable(p_account_id, null, p_limit - cardinality(v_ids), p_except || v_ids, p_now);
+end $function$;
+comment on function cue.lock_next(uuid,text[],integer,uuid[],timestamp with time zone) is 'Locks the executions that a worker is to get next.';
+grant execute on function cue.lock_next(uuid,text[],integer,uuid[],timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.look_ahead(p_until timestamp with time zone, p_limit integer DEFAULT 2000, p_skip_accounts uuid[] DEFAULT '{}'::uuid[], p_now timestamp with time zone DEFAULT now())
  RETURNS TABLE(cue_id text, account_id uuid, version integer, next_run timestamp with time zone, transport cue.transport, schedule_type cue.schedule_type, cron text, timezone text, catch_up cue.catch_up, outage_until timestamp with time zone, over_limit boolean, window_slots integer)

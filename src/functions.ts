@@ -233,6 +233,7 @@ export const signatures = {
   next_wakes: '',
   requeue_attempts: 'limit now',
   admit: 'key_hash session_id execution_id address scope limited now',
+  admit_all: 'key_hashes session_ids execution_ids addresses scopes limited now',
   allow: 'subject limit window now',
   register: 'email key_hash prefix ciphertext address ip now',
   update_account: 'account_id changes actor ip now',
@@ -278,6 +279,7 @@ export const signatures = {
   has_live_worker: 'account_id now',
   list_claimable: 'account_id task limit now',
   claim_executions: 'account_id worker_id execution_id tasks limit lease now',
+  claim_next: 'claims lease now',
   next_claimable: 'account_id now',
   heartbeat_execution: 'account_id execution_id worker_id claim_token lease now',
   release_execution: 'account_id execution_id claim_token now',
@@ -428,6 +430,17 @@ export const createFunctions = (db: Queryable, clock?: () => Date) => {
       },
       Admission
     >('admit'),
+    admitAll: rows<
+      {
+        key_hashes: (Buffer | null)[]
+        session_ids: (string | null)[]
+        execution_ids: (string | null)[]
+        addresses: string[]
+        scopes: (string | null)[]
+        limited?: boolean
+      },
+      Admission & { question: number }
+    >('admit_all'),
     allow: row<
       { subject: string; limit: number; window?: string },
       { allowed: boolean; remaining: number; reset_at: Date; retry_after: number | null }
@@ -503,6 +516,7 @@ export const createFunctions = (db: Queryable, clock?: () => Date) => {
     claimExecutions: rows<Account & { worker_id: string; execution_id?: string; tasks?: string[]; limit?: number }, Claim>(
       'claim_executions'
     ),
+    claimNext: rows<{ claims: string }, Claim & { claim: number }>('claim_next'),
     nextClaimable: value<Account, Date | null>('next_claimable'),
     heartbeatExecution: value<Account & { execution_id: string; worker_id?: string; claim_token?: string }, Date>('heartbeat_execution'),
     releaseExecution: value<Account & { execution_id: string; claim_token: string }>('release_execution'),

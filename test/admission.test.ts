@@ -291,3 +291,51 @@ const cueDefaults = {
   on_failure_pause: false,
   catch_up: 'run_once_if_missed'
 }
+
+t.test('requests that come at the same time are each let in as who they are', async t => {
+  const { fn, ask, key, addKey, account_id, actor } = await setup(t, { plan: 'scale' })
+  const { text: reader } = await addKey({ scopes: ['read'] })
+  const { text: revoked, key_id } = await addKey()
+  await fn.revokeKey({ key_id, ...actor })
+  const kinds = [
+    { bearer: key, answer: { error: null, caller: { account_id } } },
+    { bearer: reader, answer: { error: 'insufficient_scope', caller: null } },
+    { bearer: revoked, answer: { error: 'invalid_api_key', caller: null } },
+    { bearer: createKey(), answer: { error: 'invalid_api_key', caller: null } },
+    { bearer: 'nothing', answer: { error: 'not_authenticated', caller: null } }
+  ]
+  const asked = Array.from({ length: 100 }, (_, n) => kinds[n % kinds.length]!)
+  const answers = await Promise.all(
+    asked.map(({ bearer }, n) => ask({ authorization: `Bearer ${bearer}`, address: `192.0.2.${n}`, scope: 'write' }))
+  )
+  for (const [n, { answer }] of asked.entries()) t.match(answers[n], answer)
+  const remaining = answers.filter((_, n) => n % kinds.length === 0).map(({ rate }) => rate.remaining)
+  t.equal(new Set(remaining).size, 20, 'and each is counted')
+})
+
+t.test('many at a time do not stand in each other’s way, in whatever order they come', async t => {
+  const { url, key, addKey } = await setup(t, { plan: 'scale' })
+  const hashes = [hashKey(key), ...(await Promise.all(Array.from({ length: 10 }, async () => hashKey((await addKey()).text))))]
+  const pool = new pg.Pool({ connectionString: url, max: 4 })
+  t.teardown(() => pool.end())
+  const together = createFunctions(pool)
+  const questions = [
+    ...hashes.map(key_hash => ({ key_hash: key_hash as Buffer | null, address: '192.0.2.1' })),
+    // Unknown keys count by address, whatever they are.
+    ...Array.from({ length: 10 }, (_, n) => ({ key_hash: hashKey(createKey()) as Buffer | null, address: `192.0.2.${n}` })),
+    ...Array.from({ length: 10 }, (_, n) => ({ key_hash: null, address: `192.0.2.${n}` }))
+  ]
+  const batch = (list: typeof questions) =>
+    together.admitAll({
+      key_hashes: list.map(({ key_hash }) => key_hash),
+      session_ids: list.map(() => null),
+      execution_ids: list.map(() => null),
+      addresses: list.map(({ address }) => address),
+      scopes: list.map(() => 'read')
+    })
+  const shuffled = () => questions.map(question => ({ question, at: Math.random() })).sort((a, b) => a.at - b.at)
+  for (let round = 0; round < 20; round++) {
+    const answers = await Promise.all(Array.from({ length: 4 }, () => batch(shuffled().map(({ question }) => question))))
+    for (const answer of answers) t.equal(answer.length, questions.length)
+  }
+})

@@ -100,6 +100,45 @@ t.test('of more tasks than have their turn at once, none waits for ever', async 
   t.equal(ids.size, 0)
 })
 
+t.test('workers who ask at the same time each get what they asked for', async t => {
+  const service = await serve()
+  const { cue, other, post, fn, account } = service
+  const { account: second, calls } = await other()
+  const mine = [await addWaiting(service, await cue(), 12), await addWaiting(service, await cue({ payload: { task: 'b' } }), 3, 'b')].flat()
+  const theirs = await addWaiting(service, await cue({}, calls), 4)
+  const asked = [
+    ...Array.from({ length: 10 }, (_, n) => ({ by: post, own: mine, body: { worker_id: `w${n}` } })),
+    ...Array.from({ length: 3 }, (_, n) => ({ by: post, own: mine, body: { worker_id: `b${n}`, task: 'b', limit: 2 } })),
+    ...Array.from({ length: 6 }, (_, n) => ({ by: calls.post, own: theirs, body: { worker_id: `o${n}` } }))
+  ]
+  const answers = await Promise.all(
+    asked.map(async ({ by, ...rest }) => ({ ...rest, answer: await by('/v1/executions/claim', rest.body) }))
+  )
+  const taken = new Set<string>()
+  for (const { own, body, answer } of answers) {
+    const claims: { execution_id: string; task: string }[] = answer.executions ?? (answer.claimed ? [answer] : [])
+    for (const { execution_id, task } of claims) {
+      t.ok(own.includes(execution_id) && !taken.has(execution_id), 'one of its account, which nobody else has')
+      if ('task' in body) t.equal(task, body.task)
+      t.equal((await service.execution(execution_id)).claimed_by_worker, body.worker_id)
+      taken.add(execution_id)
+    }
+    if (claims.length === 0) t.match(answer, { error: { code: 'nothing_claimable' } })
+  }
+  t.equal(theirs.filter(id => taken.has(id)).length, 4, 'all of the other account, by six who asked')
+
+  // One statement, and less than all of them want.
+  const left = mine.filter(id => !taken.has(id))
+  const wanted = [1, 2, 10].map(limit => ({ account_id: account.id, worker_id: `last ${limit}`, limit }))
+  const claims = await fn.claimNext({ claims: JSON.stringify([...wanted, { account_id: second.id, worker_id: 'x', limit: 1 }]) })
+  t.strictSame(claims.map(({ execution_id }) => execution_id).sort(), left.sort())
+  t.strictSame(
+    claims.map(({ claim }) => claim).sort(),
+    [1, 2, 2, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3].slice(0, left.length),
+    'who asked first is served first'
+  )
+})
+
 t.test('one account’s backlog is nothing to another', async t => {
   const service = await serve()
   const { cue, fire, other } = service

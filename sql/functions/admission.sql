@@ -120,3 +120,28 @@ begin
   return next;
 end $$;
 comment on function cue.admit is 'Checks key, scope, request limit and usage for one request.';
+
+-- The same for many requests at once, in the order of the windows that they lock. question tells which of them an answer is for, from 1.
+create or replace function cue.admit_all(
+  p_key_hashes bytea[], p_session_ids uuid[], p_execution_ids uuid[], p_addresses text[], p_scopes text[], p_limited boolean default true,
+  p_now timestamptz default now()
+) returns table (
+  question bigint, error text, account_id uuid, actor text, scopes text[], plan cue.plan, usage_warning boolean,
+  rate_limit int, rate_remaining int, rate_reset bigint, retry_after int
+)
+language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off
+  set plan_cache_mode = force_generic_plan as $$
+begin
+  return query
+  select q.n, a.*
+    from (select u.*,
+                 coalesce((select 'key:' || k.id from cue.api_keys k where k.key_hash = u.key_hash and k.revoked_at is null),
+                          (select 'sessions:' || s.account_id from cue.sessions s where s.id = u.session_id),
+                          (select 'execution:' || e.id from cue.executions e where e.id = u.execution_id),
+                          'address:' || u.address) as subject
+            from unnest(p_key_hashes, p_session_ids, p_execution_ids, p_addresses, p_scopes)
+                 with ordinality as u (key_hash, session_id, execution_id, address, scope, n)
+           order by subject offset 0) q
+   cross join lateral cue.admit(q.key_hash, q.session_id, q.execution_id, q.address, q.scope, p_limited, p_now) a;
+end $$;
+comment on function cue.admit_all is 'Checks key, scope, request limit and usage for many requests at once.';

@@ -20,8 +20,9 @@ begin
        order by coalesce(e.task, '') limit 1) f
      where t.n < 100)
   select array_agg(t.task) into v_tasks from tasks t
-   where exists (select from cue.executions e
-                  where e.account_id = p_account_id and coalesce(e.task, '') = t.task and e.claimable_at <= p_now and e.id < v_until);
+   where (select true from cue.executions e -- as a join it might read all
+           where e.account_id = p_account_id and coalesce(e.task, '') = t.task and e.claimable_at <= p_now and e.id < v_until
+           order by e.claimable_at limit 1);
   return coalesce(v_tasks, '{}');
 end $$;
 comment on function cue.claimable_tasks is 'Tasks with something to claim; an empty one for what has no task.';
@@ -115,7 +116,9 @@ end $$;
 comment on function cue.list_claimable is 'Executions that workers may claim.';
 
 -- The same for several tasks, given in the order in which they have their turn.
-create or replace function cue.lock_in_turn(p_account_id uuid, p_tasks text[], p_limit int, p_now timestamptz default now()) returns uuid[]
+create or replace function cue.lock_in_turn(
+  p_account_id uuid, p_tasks text[], p_limit int, p_except uuid[] default '{}', p_now timestamptz default now()
+) returns uuid[]
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   v_share int := ceil(p_limit::numeric / greatest(cardinality(p_tasks), 1));
@@ -126,7 +129,8 @@ begin
   for v_round in 1 .. case when v_share < p_limit then 2 else 1 end loop
     foreach v_task in array p_tasks loop
       exit when cardinality(v_ids) >= p_limit;
-      v_ids := v_ids || cue.lock_claimable(p_account_id, v_task, least(p_limit - cardinality(v_ids), v_share), v_ids, p_now);
+      v_ids := v_ids || cue.lock_claimable(p_account_id, v_task, least(p_limit - cardinality(v_ids), v_share),
+        p_except || v_ids, p_now);
     end loop;
     v_share := p_limit;
   end loop;
@@ -134,16 +138,11 @@ begin
 end $$;
 comment on function cue.lock_in_turn is 'Locks claimable executions of several tasks, a share of each.';
 
--- Claims executions for one worker: of one id, or the next of some tasks (of all for null), at most p_limit. Exactly one caller gets each.
--- The token fences the claim: whoever shows an older one has lost it. Oldest first; but where more than fifty wait, one claim in 16 goes to the
--- tasks in turn, in random order, and of several at once half, so that a backlog of one does not keep the others waiting.
-create or replace function cue.claim_executions(
-  p_account_id uuid, p_worker_id text, p_execution_id uuid default null, p_tasks text[] default null, p_limit int default 1,
-  p_lease interval default '900 seconds', p_now timestamptz default now()
-) returns table (
-  execution_id uuid, cue_id text, cue_name text, task text, scheduled_for timestamptz, lease_expires_at timestamptz, claim_token uuid,
-  attempt int, payload text
-)
+-- Locks what a worker is to get next. Oldest first; but where more than fifty wait, one claim in 16 goes to the tasks in turn, in random
+-- order, and of several at once half, so that a backlog of one does not keep the others waiting. No tasks: any.
+create or replace function cue.lock_next(
+  p_account_id uuid, p_tasks text[], p_limit int, p_except uuid[] default '{}', p_now timestamptz default now()
+) returns uuid[]
 language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off
   set plan_cache_mode = force_generic_plan as $$
 declare
@@ -151,7 +150,69 @@ declare
   v_in_turn int := case when p_limit > 1 then p_limit / 2 else (random() < 0.0625)::int end;
   v_crowded boolean;
   v_ids uuid[] := '{}';
-  v_id uuid;
+begin
+  if cardinality(p_tasks) = 1 then
+    return cue.lock_claimable(p_account_id, p_tasks[1], p_limit, p_except, p_now);
+  end if;
+  v_crowded := (p_tasks is not null or v_in_turn > 0) and exists (
+    select from cue.executions e
+     where e.account_id = p_account_id and e.claimable_at <= p_now and e.id < v_until order by e.claimable_at, e.id offset 50 limit 1);
+  if p_tasks is not null then
+    p_tasks := array(
+      select t.task from unnest(p_tasks) as t (task)
+       order by case when v_crowded then random() end, (
+         select e.claimable_at from cue.executions e
+          where e.account_id = p_account_id and coalesce(e.task, '') = t.task and e.claimable_at <= p_now and e.id < v_until
+          order by e.claimable_at limit 1));
+    return cue.lock_in_turn(p_account_id, p_tasks, p_limit, p_except, p_now);
+  end if;
+  if v_crowded then
+    p_tasks := array(select t.task from unnest(cue.claimable_tasks(p_account_id, p_now)) as t (task) order by random());
+    v_ids := cue.lock_in_turn(p_account_id, p_tasks, v_in_turn, p_except, p_now);
+  end if;
+  return v_ids || cue.lock_claimable(p_account_id, null, p_limit - cardinality(v_ids), p_except || v_ids, p_now);
+end $$;
+comment on function cue.lock_next is 'Locks the executions that a worker is to get next.';
+
+-- Makes locked executions claims of these workers. A new token fences each: whoever shows an older one has lost it.
+create or replace function cue.begin_claims(
+  p_execution_ids uuid[], p_worker_ids text[], p_lease interval default '900 seconds', p_now timestamptz default now()
+) returns table (
+  execution_id uuid, cue_id text, cue_name text, task text, scheduled_for timestamptz, lease_expires_at timestamptz, claim_token uuid,
+  attempt int, payload text
+)
+language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off
+  set plan_cache_mode = force_generic_plan as $$
+declare
+  v_first uuid := p_execution_ids[1];
+  v_last uuid := v_first;
+begin
+  if cardinality(p_execution_ids) > 1 then
+    select min(u.id::text)::uuid, max(u.id::text)::uuid into v_first, v_last from unnest(p_execution_ids) as u (id);
+  end if;
+  return query
+  update cue.executions e
+     set status = 'delivering', attempts = e.attempts + 1, started_at = coalesce(e.started_at, p_now), last_attempt_at = p_now,
+         claimed_by_worker = p_worker_ids[array_position(p_execution_ids, e.id)], claimed_at = p_now, claim_token = gen_random_uuid(),
+         last_heartbeat_at = p_now, lease_expires_at = p_now + p_lease, claimable_at = null, claim_deadline_at = null, updated_at = p_now
+   where e.id = any (p_execution_ids) and e.id between v_first and v_last
+  returning e.id, e.cue_id, (select q.name from cue.cues q where q.id = e.cue_id), e.task, e.scheduled_for, e.lease_expires_at,
+            e.claim_token, e.attempts, e.payload;
+end $$;
+comment on function cue.begin_claims is 'Gives locked executions to workers.';
+
+-- Claims executions for one worker: of one id, or the next of some tasks (of all for null), at most p_limit. Exactly one caller gets each.
+create or replace function cue.claim_executions(
+  p_account_id uuid, p_worker_id text, p_execution_id uuid default null, p_tasks text[] default null, p_limit int default 1,
+  p_lease interval default '900 seconds', p_now timestamptz default now()
+) returns table (
+  execution_id uuid, cue_id text, cue_name text, task text, scheduled_for timestamptz, lease_expires_at timestamptz, claim_token uuid,
+  attempt int, payload text
+)
+language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off
+  set plan_cache_mode = force_generic_plan as $$
+declare
+  v_ids uuid[];
 begin
   if p_execution_id is not null then
     -- Not skipped: whoever holds it may be refused what he wants of it, and then it can be claimed.
@@ -160,41 +221,47 @@ begin
        where e.id = p_execution_id and e.account_id = p_account_id and e.claimable_at <= p_now
          and (select q.deleted_at is null from cue.cues q where q.id = e.cue_id)
          for update);
-  elsif cardinality(p_tasks) = 1 then
-    v_ids := cue.lock_claimable(p_account_id, p_tasks[1], p_limit, '{}', p_now);
   else
-    v_crowded := (p_tasks is not null or v_in_turn > 0) and exists (
-      select from cue.executions e
-       where e.account_id = p_account_id and e.claimable_at <= p_now and e.id < v_until order by e.claimable_at, e.id offset 50 limit 1);
-    if p_tasks is not null then
-      p_tasks := array(
-        select t.task from unnest(p_tasks) as t (task)
-         order by case when v_crowded then random() end, (
-           select e.claimable_at from cue.executions e
-            where e.account_id = p_account_id and coalesce(e.task, '') = t.task and e.claimable_at <= p_now and e.id < v_until
-            order by e.claimable_at limit 1));
-      v_ids := cue.lock_in_turn(p_account_id, p_tasks, p_limit, p_now);
-    else
-      if v_crowded then
-        p_tasks := array(select t.task from unnest(cue.claimable_tasks(p_account_id, p_now)) as t (task) order by random());
-        v_ids := cue.lock_in_turn(p_account_id, p_tasks, v_in_turn, p_now);
-      end if;
-      v_ids := v_ids || cue.lock_claimable(p_account_id, null, p_limit - cardinality(v_ids), v_ids, p_now);
-    end if;
+    v_ids := cue.lock_next(p_account_id, p_tasks, p_limit, '{}', p_now);
   end if;
-  -- One by one, ten at most: an update by one id looks into one month, and is planned once.
-  foreach v_id in array v_ids loop
-    return query
-    update cue.executions e
-       set status = 'delivering', attempts = e.attempts + 1, started_at = coalesce(e.started_at, p_now), last_attempt_at = p_now,
-           claimed_by_worker = p_worker_id, claimed_at = p_now, claim_token = gen_random_uuid(), last_heartbeat_at = p_now,
-           lease_expires_at = p_now + p_lease, claimable_at = null, claim_deadline_at = null, updated_at = p_now
-     where e.id = v_id
-    returning e.id, e.cue_id, (select q.name from cue.cues q where q.id = e.cue_id), e.task, e.scheduled_for, e.lease_expires_at,
-              e.claim_token, e.attempts, e.payload;
-  end loop;
+  if cardinality(v_ids) = 0 then return; end if;
+  return query
+  select * from cue.begin_claims(v_ids, array_fill(p_worker_id, array[cardinality(v_ids)]), p_lease, p_now) c
+   order by array_position(v_ids, c.execution_id);
 end $$;
 comment on function cue.claim_executions is 'Gives claimable executions to one worker.';
+
+-- The same for many workers at once, who ask for whatever is next: {account_id, worker_id, tasks, "limit"} each. Those who ask for the same are
+-- served one after the other. claim tells which of them got it, from 1.
+create or replace function cue.claim_next(p_claims jsonb, p_lease interval default '900 seconds', p_now timestamptz default now())
+returns table (
+  claim int, execution_id uuid, cue_id text, cue_name text, task text, scheduled_for timestamptz, lease_expires_at timestamptz,
+  claim_token uuid, attempt int, payload text
+)
+language plpgsql security definer set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan as $$
+declare
+  r record;
+  v_more uuid[];
+  v_ids uuid[] := '{}';
+  v_claims int[] := '{}';
+begin
+  for r in
+    select c.account_id, c.tasks, sum(c."limit")::int as wanted, array_agg(c.n order by c.n) as claims, array_agg(c."limit" order by c.n) as limits
+      from rows from (jsonb_to_recordset(p_claims) as (account_id uuid, tasks text[], "limit" int)) with ordinality as c (account_id, tasks, "limit", n)
+     group by c.account_id, c.tasks
+  loop
+    v_more := cue.lock_next(r.account_id, r.tasks, r.wanted, v_ids, p_now);
+    v_ids := v_ids || v_more;
+    v_claims := v_claims || (array(
+      select r.claims[i] from generate_subscripts(r.claims, 1) as i cross join generate_series(1, r.limits[i]) order by i))[:cardinality(v_more)];
+  end loop;
+  if cardinality(v_ids) = 0 then return; end if;
+  return query
+  select v_claims[array_position(v_ids, c.execution_id)], c.*
+    from cue.begin_claims(v_ids, array(select p_claims -> n - 1 ->> 'worker_id' from unnest(v_claims) as u (n)), p_lease, p_now) c
+   order by array_position(v_ids, c.execution_id);
+end $$;
+comment on function cue.claim_next is 'Gives claimable executions to many workers at once.';
 
 -- When the next deferred execution of an account becomes claimable: what a waiting request sleeps until.
 create or replace function cue.next_claimable(p_account_id uuid, p_now timestamptz default now()) returns timestamptz

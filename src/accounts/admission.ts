@@ -2,6 +2,7 @@
 import type { FastifyBaseLogger } from 'fastify'
 import ipaddr from 'ipaddr.js'
 import pg from 'pg'
+import { createBatches } from '../batches.ts'
 import type { Config, Plan } from '../config.ts'
 import { deriveKey, readExecutionToken } from '../deliveries/signature.ts'
 import type { ErrorCode } from '../errors.ts'
@@ -57,12 +58,22 @@ export const refusals = {
 export type Refusal = keyof typeof refusals
 
 type Options = {
-  fn: Pick<Functions, 'admit'>
+  fn: Pick<Functions, 'admit' | 'admitAll'>
   config: Config
   log: Pick<FastifyBaseLogger, 'error'>
   /** What session JWTs expire by. */
   now?: () => Date
 }
+
+type Question = Parameters<Functions['admit']>[0]
+
+const columns = (questions: Question[]) => ({
+  key_hashes: questions.map(({ key_hash }) => key_hash),
+  session_ids: questions.map(({ session_id }) => session_id),
+  execution_ids: questions.map(({ execution_id }) => execution_id),
+  addresses: questions.map(({ address }) => address),
+  scopes: questions.map(({ scope }) => scope)
+})
 
 type Asked = {
   /** The header, as it came. */
@@ -80,17 +91,25 @@ export const createAdmission = ({ fn, config, log, now = () => new Date() }: Opt
   const tokenKey = deriveKey(config.sessionSecret, 'execution-token')
   const sessions = createSessions(config.sessionSecret)
 
-  const admit = async (question: Parameters<Functions['admit']>[0]): Promise<Admission> => {
+  const withLimits = async <T>(ask: (limited: boolean) => Promise<T>): Promise<T> => {
     try {
-      return await fn.admit({ ...question, limited: config.rateLimit })
+      return await ask(config.rateLimit)
     } catch (error) {
       // A server that is there and yet fails: without the limits, which are all that is written, the question is a plain read.
       if (!(error instanceof pg.DatabaseError) || /^(08|57P)/.test(error.code ?? '') || !config.rateLimit) throw error
-      const admission = await fn.admit({ ...question, limited: false })
+      const answer = await ask(false)
       log.error({ err: error }, 'request limits skipped')
-      return admission
+      return answer
     }
   }
+
+  const admit = createBatches<Question, Admission>({
+    one: question => withLimits(limited => fn.admit({ ...question, limited })),
+    many: async questions => {
+      const answers = await withLimits(limited => fn.admitAll({ ...columns(questions), limited }))
+      return answers.sort((a, b) => a.question - b.question)
+    }
+  })
 
   return async ({ authorization, address, scope, execution_id = null }: Asked): Promise<Admitted> => {
     const bearer = scope === null ? '' : (/^Bearer +(\S+) *$/i.exec(authorization ?? '')?.[1] ?? '')

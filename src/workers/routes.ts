@@ -7,6 +7,7 @@ import { deriveKey, executionToken } from '../deliveries/signature.ts'
 import { ApiError, invalid } from '../errors.ts'
 import type { Claim } from '../functions.ts'
 import { ErrorBody } from '../schemas.ts'
+import { createClaiming } from './claiming.ts'
 import * as schemas from './schemas.ts'
 import { claimTokenOf } from './token.ts'
 import { createWaiting } from './waiting.ts'
@@ -18,6 +19,7 @@ const leaseSeconds = 900
 const routes: FastifyPluginAsyncTypebox = async app => {
   const waiting = createWaiting({ config: app.config, fn: app.fn, now: app.now, log: app.log, closing: app.closing })
   app.addHook('onClose', () => waiting.close())
+  const claimNext = createClaiming(app.fn)
   const tokenKey = deriveKey(app.config.sessionSecret, 'execution-token')
 
   const shown = ({ payload, ...claim }: Claim) => ({
@@ -85,7 +87,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       if (task && tasks) throw invalid([{ type: 'value_error', loc: ['body', 'tasks'], msg: 'Give task or tasks, not both', input: tasks }])
       const { account_id } = request.caller
       const wanted = tasks ?? (task ? [task] : undefined)
-      const ask = () => app.fn.claimExecutions({ account_id, worker_id, tasks: wanted, limit: limit ?? 1 })
+      const ask = () => claimNext({ account_id, worker_id, tasks: wanted, limit: limit ?? 1 })
       const gone = goneSignal(reply)
       const claims = await waiting.until({ account_id, waitMs: wait * 1000, gone, ask })
       if (gone.aborted) await giveBack(account_id, claims)

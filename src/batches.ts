@@ -1,0 +1,50 @@
+/** Questions that come while others are being answered are asked together, in one statement: under load the database is asked less often. */
+import { isAway } from './errors.ts'
+
+type Waiting<Q, A> = { question: Q; resolve: (answer: A) => void; reject: (error: unknown) => void }
+
+type Options<Q, A> = {
+  /** A question that nobody else asked with. */
+  one: (question: Q) => Promise<A>
+  /** Several; the answers in their order. */
+  many: (questions: Q[]) => Promise<A[]>
+  size?: number
+  /** How many statements at once: one may wait for a lock or the disk while another works. */
+  atOnce?: number
+}
+
+/** Makes a function that asks. A lone question is asked at once, and none waits for another that has not come yet. */
+export const createBatches = <Q, A>({ one, many, size = 50, atOnce = 2 }: Options<Q, A>) => {
+  const queue: Waiting<Q, A>[] = []
+  let asking = 0
+
+  const alone = ({ question, resolve, reject }: Waiting<Q, A>) => one(question).then(resolve, reject)
+
+  const together = async (batch: Waiting<Q, A>[]) => {
+    try {
+      const answers = await many(batch.map(({ question }) => question))
+      for (const [n, { resolve }] of batch.entries()) resolve(answers[n]!)
+    } catch (error) {
+      // One of them may be at fault: it alone is to be told so.
+      if (!isAway(error)) for (const waiting of batch) await alone(waiting)
+      else for (const { reject } of batch) reject(error)
+    }
+  }
+
+  const next = () => {
+    while (asking < atOnce && queue.length > 0) {
+      const batch = queue.splice(0, size)
+      asking++
+      void (batch.length === 1 ? alone(batch[0]!) : together(batch)).finally(() => {
+        asking--
+        next()
+      })
+    }
+  }
+
+  return (question: Q): Promise<A> =>
+    new Promise((resolve, reject) => {
+      queue.push({ question, resolve, reject })
+      next()
+    })
+}

@@ -1,0 +1,80 @@
+import t from 'tap'
+import { createBatches } from '../src/batches.ts'
+
+/** Batches whose questions are answered when the test says so, twice what they are. */
+const setup = (options: { size?: number; atOnce?: number } = {}) => {
+  const asked: (number | number[])[] = []
+  const pending: { answer: () => void; refuse: (error: unknown) => void }[] = []
+  const until = <A>(answer: A) =>
+    new Promise<A>((resolve, reject) => void pending.push({ answer: () => resolve(answer), refuse: error => reject(error) }))
+  const ask = createBatches<number, number>({
+    one: question => {
+      asked.push(question)
+      return until(question * 2)
+    },
+    many: questions => {
+      asked.push(questions)
+      return until(questions.map(question => question * 2))
+    },
+    ...options
+  })
+  /** Lets what was asked first be answered, and what follows from that happen. */
+  const answer = async () => {
+    pending.shift()!.answer()
+    await new Promise(resolve => setImmediate(resolve))
+  }
+  return { asked, ask, answer, pending }
+}
+
+t.test('a lone question is asked at once and alone, and those that come meanwhile together', async t => {
+  const { asked, ask, answer } = setup({ atOnce: 1 })
+  const answers = [ask(1), ask(2), ask(3)]
+  t.strictSame(asked, [1])
+  await answer()
+  t.strictSame(asked, [1, [2, 3]])
+  answers.push(ask(4))
+  await answer()
+  t.strictSame(asked, [1, [2, 3], 4])
+  await answer()
+  t.strictSame(await Promise.all(answers), [2, 4, 6, 8])
+})
+
+t.test('so many are asked at once, and no more in one', async t => {
+  const { asked, ask, answer } = setup({ size: 2, atOnce: 2 })
+  const answers = [1, 2, 3, 4, 5, 6, 7].map(ask)
+  t.strictSame(asked, [1, 2])
+  for (let n = 0; n < 5; n++) await answer()
+  t.strictSame(asked, [1, 2, [3, 4], [5, 6], 7])
+  t.strictSame(await Promise.all(answers), [2, 4, 6, 8, 10, 12, 14])
+})
+
+t.test('when several fail together each is asked alone, and only who is at fault is told so', async t => {
+  const asked: unknown[] = []
+  const ask = createBatches<number, number>({
+    one: async question => {
+      asked.push(question)
+      if (question === 3) throw new Error('three is no question')
+      return question
+    },
+    many: async questions => {
+      asked.push(questions)
+      throw new Error('three is no question')
+    },
+    atOnce: 1
+  })
+  const answers = await Promise.allSettled([1, 2, 3, 4].map(ask))
+  t.strictSame(asked, [1, [2, 3, 4], 2, 3, 4])
+  t.match(answers, [{ value: 1 }, { value: 2 }, { reason: { message: 'three is no question' } }, { value: 4 }])
+})
+
+t.test('when the database is away all are told so, and it goes on with the next', async t => {
+  const { asked, ask, answer, pending } = setup({ atOnce: 1 })
+  const answers = Promise.allSettled([ask(1), ask(2), ask(3)])
+  await answer()
+  pending.shift()!.refuse(Object.assign(new Error('gone'), { code: '57P01' }))
+  t.match(await answers, [{ value: 2 }, { reason: { code: '57P01' } }, { reason: { code: '57P01' } }])
+  const next = ask(4)
+  await answer()
+  t.equal(await next, 8)
+  t.strictSame(asked, [1, [2, 3], 4])
+})
