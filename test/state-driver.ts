@@ -98,7 +98,7 @@ export const createDriver = async (pool: pg.Pool, url: string, clock: { now: () 
   }
 
   /** One update of a row, as the model allows it to whoever made it. */
-  const check = ({ old, new: found }: Move, { operation }: Done, after: Snapshot, deletedBefore: Set<string>) => {
+  const check = ({ old, new: found }: Move, { operation }: Done, after: Snapshot, deletedBefore: Set<string>, isHeard: boolean) => {
     const now = clock.now().getTime()
     if (!old) {
       const at = operation.kind === 'fire' ? Math.max(operation.at, now) : now
@@ -114,11 +114,12 @@ export const createDriver = async (pool: pg.Pool, url: string, clock: { now: () 
     if (operation.kind === 'recoverFlights' && !(flight && flight.lease < now))
       fail('a flight was taken over that had not lapsed', { old, flight })
     if (operation.kind === 'recoverStuck' && !(begunAt.get(old.id)! < now - 300_000)) fail('an attempt was ended too soon', old)
-    // A worker may have shown a sign of life before this update or after it, and a cue may have been deleted.
+    // A worker may have shown a sign of life before this update or after it, and then been removed, and a cue may have been deleted.
     const rules = cueOf.get(old.id)!
-    const possible = [workers, after.workers ?? {}].flatMap(heard =>
+    const heard = [workers, after.workers ?? {}].map(known => (worker: string) => known[worker] ?? 0)
+    const possible = [...heard, () => now].flatMap((workerHeardAt, n) =>
       [deletedBefore, deleted].map(gone => {
-        const workerHeardAt = (worker: string) => heard[worker] ?? 0
+        if (n === 2 && !isHeard) return ['nobody was heard of']
         const change = move(operation, { now, rules, state: old, deleted: gone.has(rules.cue_id), workerHeardAt })
         return change ? differences(old, change, found) : [`${operation.kind} must not touch it`]
       })
@@ -151,12 +152,13 @@ export const createDriver = async (pool: pg.Pool, url: string, clock: { now: () 
       const done = await Promise.all(steps.map((step, n) => run(all[n]!, step)))
       const after: Snapshot = (await pool.query({ name: 'snapshot', text: snapshot, values: [seq] })).rows[0]
       const moves = after.moves ?? []
+      const isHeard = steps.some(({ operation }) => ['showWorker', 'heartbeat'].includes(operation.kind))
       for (const { operation, cue, refused } of done) if (operation.kind === 'deleteCue' && !refused) deleted.add(cue!.cue_id)
       const seen = new Map<string, State[]>()
       for (const { on } of steps) if (on) seen.set(on, [states.get(on)!])
       for (const moved of moves) {
         const by = done.find(({ pid }) => pid === moved.pid)!
-        check(moved, by, after, before)
+        check(moved, by, after, before, isHeard)
         const { id } = moved.new
         if (!moved.old) cueOf.set(id, by.cue ?? cueOf.get(by.on!)!)
         if (moved.new.status === 'delivering' && moved.old?.status !== 'delivering') begunAt.set(id, clock.now().getTime())
