@@ -10,7 +10,7 @@ export type TestDatabase = { url: string; name: string; pool: pg.Pool; config: C
 
 /**
  * A database of its own for a test or a file: a clone of the migrated template, or an empty one. At the end it is dropped,
- * unless the test failed; then its name is told, and it stays for an hour.
+ * unless the test failed; then its name is told, and it stays for an hour, or as long as the tests' server.
  */
 export const createDatabase = async (t: Test, { migrated = true } = {}): Promise<TestDatabase> => {
   const admin = await connectAdmin()

@@ -1,5 +1,5 @@
 /**
- * Runs the tests' PostgreSQL in the background and stops it when nobody has been connected for a while, so that one server
+ * Runs the tests' PostgreSQL in the background, and stops and removes it when nobody has been connected for a while, so that one server
  * serves a whole run, single files run by hand, and runs side by side, and none is left over.
  * Usage: node test/keeper.ts <directory> [<bin directory>]
  */
@@ -41,4 +41,8 @@ for (let quietSince = Date.now(); Date.now() - quietSince < idleMs; await delay(
 }
 rmSync(state)
 await client.end()
+// Out of the way first: the next keeper may come before this server has stopped.
+const left = join(dir, `left-${process.pid}`)
+renameSync(join(dir, 'postgres'), left)
 await embedded.stop()
+rmSync(left, { recursive: true, force: true })
