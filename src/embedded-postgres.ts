@@ -61,9 +61,9 @@ export const startEmbedded = async (options: EmbeddedOptions): Promise<Embedded>
       } catch (error) {
         const said = (error as Error).message
         if (/could not (bind|create any TCP)/.test(said)) port = await freePort()
-        // A start in the same instant may have stopped it, to begin its own.
+        // A start in the same instant may have stopped it, to begin its own, or be about to write its pid file.
         else if (/ended at once/.test(said) && ++vanished < 5) continue
-        else if (!/still in use|already exists/.test(said) || Date.now() > end)
+        else if (!/still in use|already exists|pid" is empty/.test(said) || Date.now() > end)
           throw new ConfigError(`DATA_DIR ${dataDir} has a PostgreSQL that does not start: ${said}`)
       }
     }

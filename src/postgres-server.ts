@@ -110,10 +110,17 @@ export const findServer = (home: Home) => {
   return file && isServer(home, file.pid) ? file : undefined
 }
 
-/** Removes a pid file whose number now belongs to some other program, which PostgreSQL would take for a server. */
+/**
+ * Removes a pid file whose number now belongs to some other program, which PostgreSQL would take for a server; or an empty one, which a
+ * crash left behind. One that is new belongs to a start in the same instant.
+ */
 export const dropStalePidFile = (home: Home) => {
+  const path = join(dataOf(home), 'postmaster.pid')
   const file = postmasterFile(home)
-  if (file && alive(file.pid) && !isServer(home, file.pid)) rmSync(join(dataOf(home), 'postmaster.pid'), { force: true })
+  const written = statSync(path, { throwIfNoEntry: false })?.mtimeMs
+  if (!file || !written) return
+  const stale = file.pid ? alive(file.pid) && !isServer(home, file.pid) : Date.now() - written > 10_000
+  if (stale) rmSync(path, { force: true })
 }
 
 /** The port it was started with last. */
