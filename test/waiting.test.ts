@@ -48,13 +48,14 @@ t.test('a deferred execution is claimable when its time comes, for whoever waits
   const { post, get, call, fire } = await serve()
   const sendAt = Date.now() + 1500
   const first = post('/v1/executions/claim', { worker_id: 'early', wait: 30 })
-  const id = await fire({ send_at: new Date(sendAt).toISOString() })
+  const ids = await Promise.all([1, 2].map(() => fire({ send_at: new Date(sendAt).toISOString() }))) // one to claim, one to list
   const second = get('/v1/executions/claimable?wait=30')
   t.same((await get('/v1/executions/claimable')).executions, [])
-  t.match(await call('POST', `/v1/executions/${id}/claim`), error('already_claimed', 409))
-  t.match(await first, { execution_id: id })
+  t.match(await call('POST', `/v1/executions/${ids[0]}/claim`), error('already_claimed', 409))
+  const { execution_id } = await first
+  t.ok(ids.includes(execution_id))
   t.ok(Date.now() >= sendAt, 'not before')
-  t.match(await second, { executions: Array })
+  t.ok((await second).executions.length > 0)
 })
 
 t.test('a client that goes away while it waits holds no claim', async t => {
