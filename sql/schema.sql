@@ -250,6 +250,7 @@ create table cue.cue_runs (
   constraint cue_runs_cue_id_fkey FOREIGN KEY (cue_id) REFERENCES cue.cues(id) ON DELETE CASCADE
 ) with (fillfactor=50);
 CREATE INDEX cue_runs_due ON cue.cue_runs USING btree (next_run, account_id, cue_id) WHERE (next_run IS NOT NULL);
+CREATE INDEX cue_runs_failing ON cue.cue_runs USING btree (cue_id) WHERE (failed_deliveries > 0);
 CREATE INDEX cue_runs_success_due ON cue.cue_runs USING btree (success_due_at) WHERE (success_due_at IS NOT NULL);
 comment on table cue.cue_runs is 'The moving parts of a cue: one narrow row that every run updates. Gone as soon as the cue is deleted.';
 comment on column cue.cue_runs.cue_id is 'The cue.';

@@ -2,7 +2,7 @@
 import t, { type Test } from 'tap'
 import { createFlights } from '../src/deliveries/flights.ts'
 import { createLeases } from '../src/deliveries/leases.ts'
-import { type AttemptResult, createResults } from '../src/deliveries/results.ts'
+import { type AttemptResult, batchSize, createResults } from '../src/deliveries/results.ts'
 import type { BegunAttempt, Functions } from '../src/functions.ts'
 import { eventually } from './eventually.ts'
 
@@ -53,11 +53,11 @@ const setUp = () => {
 
 t.test('a flight is kept until the last of its ends is written, whichever statement that is', async t => {
   const { flights, end, statement } = setUp()
-  flights.add(7, 160, performance.now())
-  end(7, 160)
+  flights.add(7, batchSize + 10, performance.now())
+  end(7, batchSize + 10)
   const held = await statement(0)
   const rest = await statement(1)
-  t.same([held.execution_ids.length, rest.execution_ids.length], [150, 10])
+  t.same([held.execution_ids.length, rest.execution_ids.length], [batchSize, 10])
   t.same([held.ended_flights, rest.ended_flights], [[], []], 'neither may take the row away')
   rest.done()
   held.fail(away)
@@ -71,9 +71,9 @@ t.test('a flight is kept until the last of its ends is written, whichever statem
 
 t.test('a flight that two statements end side by side goes with the next, or with the next extension', async t => {
   const { flights, end, statement, removed } = setUp()
-  for (const id of [1, 2]) flights.add(id, 151, performance.now())
+  for (const id of [1, 2]) flights.add(id, batchSize + 1, performance.now())
   flights.add(3, 1, performance.now())
-  end(1, 151)
+  end(1, batchSize + 1)
   for (const { done } of [await statement(0), await statement(1)]) done()
   await eventually(() => !flights.has(1))
   end(3, 1)
@@ -81,7 +81,7 @@ t.test('a flight that two statements end side by side goes with the next, or wit
   t.same(next.ended_flights, [1, 3])
   next.done()
   await eventually(() => !flights.has(3))
-  end(2, 151)
+  end(2, batchSize + 1)
   for (const { done } of [await statement(3), await statement(4)]) done()
   await eventually(() => !flights.has(2))
   await flights.extend()

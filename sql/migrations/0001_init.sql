@@ -152,6 +152,7 @@ create table cue.cue_runs (
   check (next_run > last_slot)
 ) with (fillfactor = 50);
 create index cue_runs_due on cue.cue_runs (next_run, account_id, cue_id) where next_run is not null;
+create index cue_runs_failing on cue.cue_runs (cue_id) where failed_deliveries > 0;
 
 create table cue.missed_slots (
   id bigint generated always as identity primary key,

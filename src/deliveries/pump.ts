@@ -35,7 +35,7 @@ const openAtMost = 5000
 const openPerAccount = openAtMost / 5
 /** An attempt still open after this gives its fast slot back. */
 const slowAfterMs = 200
-const batchSize = 100
+const batchSize = 200
 const takersAtMost = 2
 const pauseMs = 500
 

@@ -1,5 +1,5 @@
 /**
- * Writes results of attempts, in batches: what ends within a few milliseconds goes in one statement, at most two at a time. While the
+ * Writes results of attempts, in batches: what ends within 20 milliseconds goes in one statement, at most two at a time. While the
  * database is away results are held, and written when it is back; the attempt's number keeps one from being written twice.
  */
 import { setTimeout as delay } from 'node:timers/promises'
@@ -33,8 +33,8 @@ type Options = {
   log: Pick<FastifyBaseLogger, 'warn' | 'error'>
 }
 
-const batchSize = 150
-const waitMs = 4
+export const batchSize = 300
+const waitMs = 20
 const writersAtMost = 2
 const retryMs = 500
 

@@ -26,6 +26,8 @@ const horizonMs = 2000
 const pageSize = 16_384
 const restMs = 20
 const crowd = 1000
+/** So many cues of an account go before the next account's turn: what is taken together then counts on few accounts' usage. */
+const turnLength = 10
 
 export const createAhead = ({ fn, now, pollIntervalMs, skipAccounts }: Options) => {
   // What a webhook slot must be free for, and what needs none: worker cues, missed ones, those over their limit.
@@ -169,8 +171,8 @@ export const cronOf = (expression: string): Cron => {
 }
 
 /**
- * Orders cues by instant, those of one instant account by account in turn, and all that is overdue as one instant: a herd of one account does
- * not stand before another's cue. Each call starts at another account, so that replicas with the same list begin at different places.
+ * Orders cues by instant, those of one instant a few of each account in turn, and all that is overdue as one instant: a herd of one account
+ * does not stand before another's cue. Each call starts at another account, so that replicas with the same list begin at different places.
  */
 const interleave = (cues: DueCue[], now: number): DueCue[] => {
   const instants = new Map<number, Map<string, DueCue[]>>()
@@ -182,9 +184,9 @@ const interleave = (cues: DueCue[], now: number): DueCue[] => {
   for (const instant of [...instants.keys()].sort((a, b) => a - b)) {
     let queues = rotate([...instants.get(instant)!.values()])
     if (queues.length === 1) queues[0] = rotate(queues[0]!)
-    for (let turn = 0; queues.length > 0; turn++) {
-      for (const queue of queues) ordered.push(queue[turn]!)
-      queues = queues.filter(queue => queue.length > turn + 1)
+    for (let start = 0; queues.length > 0; start += turnLength) {
+      for (const queue of queues) ordered.push(...queue.slice(start, start + turnLength))
+      queues = queues.filter(queue => queue.length > start + turnLength)
     }
   }
   return ordered
