@@ -7,6 +7,9 @@
  *   --peers       the same herd for pg-boss and graphile-worker, run by run beside ours
  *   --profile DIR CPU profiles of the herd's warm runs
  *
+ * PIN=0 leaves processes to the system's scheduler; else the service has one CPU, and database and receiver share another.
+ * BENCH_POSTGRES_BIN is a directory with another PostgreSQL.
+ *
  * Prints a table for people and one line of JSON per measure: name → [median, least, most].
  */
 import { availableParallelism, loadavg } from 'node:os'

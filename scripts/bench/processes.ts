@@ -18,7 +18,7 @@ const cpus = (() => {
   })
 })()
 
-export const isPinned = availableParallelism() > 1 && cpus.length > 1
+export const isPinned = process.env.PIN !== '0' && availableParallelism() > 1 && cpus.length > 1
 const cpuOf = (place: Place) => String(place === 'tested' ? cpus[0] : cpus[1])
 
 export type Child = {

@@ -23,7 +23,7 @@ export const openStage = () => {
   const dir = mkdtempSync(join(tmpdir(), 'pgcue-bench-'))
   chmodSync(dir, 0o755) // the server's system user must get in
   // Not awaited yet: a Ctrl-C while it starts must find it.
-  const starting = startEmbedded({ dataDir: dir, settings: { log_line_prefix: '%a: ' } })
+  const starting = startEmbedded({ dataDir: dir, binDir: process.env.BENCH_POSTGRES_BIN, settings: { log_line_prefix: '%a: ' } })
 
   const connect = (connectionString: string) => new pg.Pool({ connectionString, application_name: 'bench', max: 4 }).on('error', () => {})
 
