@@ -1363,6 +1363,41 @@ end $function$;
 comment on function cue.acknowledge_alert(uuid,uuid,timestamp with time zone) is 'Acknowledges an alert; the first time counts.';
 grant execute on function cue.acknowledge_alert(uuid,uuid,timestamp with time zone) to cue_operator, cue_service;
 
+CREATE OR REPLACE FUNCTION cue.add_cue(p_account_id uuid, p_cue jsonb, p_next_run timestamp with time zone, p_now timestamp with time zone DEFAULT now())
+ RETURNS text
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+declare
+  c cue.cues := jsonb_populate_record(null::cue.cues, p_cue);
+  v_limit int;
+begin
+  c.memory_check := coalesce(c.memory_check, false);
+  perform from cue.accounts where id = p_account_id for no key update;
+  -- Another statement: the one that waited for the lock would know the plan from before.
+  select p.cues into v_limit from cue.accounts a join cue.plans p using (plan) where a.id = p_account_id;
+  if not c.memory_check and (select count(*) from (
+        select from cue.cues
+         where account_id = p_account_id and deleted_at is null and status in ('active', 'paused') and not memory_check limit v_limit) q
+     ) >= v_limit then
+    return null;
+  end if;
+  c.id := cue.new_cue_id();
+  c.account_id := p_account_id;
+  c.status := 'active';
+  c.created_at := p_now;
+  c.updated_at := p_now;
+  c.deleted_at := null;
+  insert into cue.cues values (c.*);
+  insert into cue.cue_runs (cue_id, account_id, transport, next_run) values (c.id, c.account_id, c.transport, p_next_run);
+  perform cue.wake('cue_due', p_next_run);
+  perform cue.note_memory(p_account_id);
+  return c.id;
+end $function$;
+comment on function cue.add_cue(uuid,jsonb,timestamp with time zone,timestamp with time zone) is 'Adds a cue and returns its id, or null where the plan allows no more.';
+grant execute on function cue.add_cue(uuid,jsonb,timestamp with time zone,timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.add_ended_execution(c cue.cues, p_status cue.execution_status, p_scheduled_for timestamp with time zone, p_error text, p_now timestamp with time zone)
  RETURNS cue.executions
  LANGUAGE plpgsql
@@ -2213,33 +2248,38 @@ CREATE OR REPLACE FUNCTION cue.create_cue(p_account_id uuid, p_cue jsonb, p_next
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
 declare
-  c cue.cues := jsonb_populate_record(null::cue.cues, p_cue);
-  v_limit int;
+  v_id text := cue.add_cue(p_account_id, p_cue, p_next_run, p_now);
 begin
-  c.memory_check := coalesce(c.memory_check, false);
-  perform from cue.accounts where id = p_account_id for no key update;
-  -- Another statement: the one that waited for the lock would know the plan from before.
-  select p.cues into v_limit from cue.accounts a join cue.plans p using (plan) where a.id = p_account_id;
-  if not c.memory_check and (select count(*) from (
-        select from cue.cues
-         where account_id = p_account_id and deleted_at is null and status in ('active', 'paused') and not memory_check limit v_limit) q
-     ) >= v_limit then
-    raise exception 'the plan allows % cues; delete one, or upgrade', v_limit using errcode = 'QU030';
+  if v_id is null then
+    raise exception 'the plan allows % cues; delete one, or upgrade', (
+      select p.cues from cue.accounts a join cue.plans p using (plan) where a.id = p_account_id) using errcode = 'QU030';
   end if;
-  c.id := cue.new_cue_id();
-  c.account_id := p_account_id;
-  c.status := 'active';
-  c.created_at := p_now;
-  c.updated_at := p_now;
-  c.deleted_at := null;
-  insert into cue.cues values (c.*);
-  insert into cue.cue_runs (cue_id, account_id, transport, next_run) values (c.id, c.account_id, c.transport, p_next_run);
-  perform cue.wake('cue_due', p_next_run);
-  perform cue.note_memory(p_account_id);
-  return c.id;
+  return v_id;
 end $function$;
 comment on function cue.create_cue(uuid,jsonb,timestamp with time zone,timestamp with time zone) is 'Creates a cue and returns its id.';
 grant execute on function cue.create_cue(uuid,jsonb,timestamp with time zone,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.create_cues(p_account_ids uuid[], p_cues jsonb, p_next_runs timestamp with time zone[], p_now timestamp with time zone DEFAULT now())
+ RETURNS TABLE(place bigint, id text)
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+declare
+  v_account_id uuid;
+  v_cue jsonb;
+  v_next_run timestamptz;
+begin
+  for place, v_account_id, v_cue, v_next_run in
+    select u.place, u.account_id, p_cues -> (u.place - 1)::int, u.next_run
+      from unnest(p_account_ids, p_next_runs) with ordinality as u (account_id, next_run, place) order by u.account_id, u.place
+  loop
+    id := cue.add_cue(v_account_id, v_cue, v_next_run, p_now);
+    return next;
+  end loop;
+end $function$;
+comment on function cue.create_cues(uuid[],jsonb,timestamp with time zone[],timestamp with time zone) is 'Creates cues of accounts and returns their ids.';
+grant execute on function cue.create_cues(uuid[],jsonb,timestamp with time zone[],timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.create_device_code(p_code_hash bytea, p_address text DEFAULT NULL::text, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
  RETURNS void
@@ -3868,13 +3908,15 @@ grant execute on function cue.note_failed_payment(text,text,text,text,timestamp 
 
 CREATE OR REPLACE FUNCTION cue.note_memory(p_account_id uuid, p_except uuid DEFAULT NULL::uuid)
  RETURNS void
- LANGUAGE sql
+ LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
-  select cue.add_job('memory_updates', jsonb_build_object('subscription_id', s.id, 'account_id', s.account_id), p_singleton_key => s.id::text)
-    from cue.memory_subscriptions s where s.account_id = p_account_id and s.id is distinct from p_except
-$function$;
+begin
+  -- Nearly nobody subscribes, and each new cue asks: in plpgsql the plan is kept.
+  perform cue.add_job('memory_updates', jsonb_build_object('subscription_id', s.id, 'account_id', s.account_id), p_singleton_key => s.id::text)
+     from cue.memory_subscriptions s where s.account_id = p_account_id and s.id is distinct from p_except;
+end $function$;
 comment on function cue.note_memory(uuid,uuid) is 'Lets subscribers be told of what changed in the memory block.';
 grant execute on function cue.note_memory(uuid,uuid) to cue_service;
 
@@ -4150,6 +4192,38 @@ begin
 end $function$;
 comment on function cue.raise_alert(cue.cues,cue.alert_type,cue.alert_severity,text,jsonb,uuid,timestamp with time zone) is 'Raises an alert unless one is open. Returns the id of a new one.';
 grant execute on function cue.raise_alert(cue.cues,cue.alert_type,cue.alert_severity,text,jsonb,uuid,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.read_cue_details(p_account_ids uuid[], p_cue_ids text[])
+ RETURNS SETOF cue.cue_detail_view
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+begin
+  return query
+  select c.* from unnest(p_account_ids, p_cue_ids) as u (account_id, cue_id)
+   cross join lateral (select * from cue.cue_detail_view v where v.id = u.cue_id and v.account_id = u.account_id limit 1) c;
+end $function$;
+comment on function cue.read_cue_details(uuid[],text[]) is 'Cues of accounts with their latest executions and missed slots. Unknown ones are missing.';
+grant execute on function cue.read_cue_details(uuid[],text[]) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.read_cues(p_account_ids uuid[], p_cue_ids text[])
+ RETURNS SETOF cue.cue_view
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+begin
+  return query
+  select c.* from unnest(p_account_ids, p_cue_ids) as u (account_id, cue_id)
+   cross join lateral (select * from cue.cue_view v where v.id = u.cue_id and v.account_id = u.account_id limit 1) c;
+end $function$;
+comment on function cue.read_cues(uuid[],text[]) is 'Cues of accounts, as the API shows them. Unknown ones are missing.';
+grant execute on function cue.read_cues(uuid[],text[]) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.read_echo(p_token text, p_now timestamp with time zone DEFAULT now())
  RETURNS TABLE(payload text, headers jsonb, received_at timestamp with time zone)

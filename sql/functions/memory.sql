@@ -33,10 +33,12 @@ comment on function cue.stop_memory is 'Removes the weekly look for a new memory
 -- Something that the block shows has changed, or may have: one job for each subscriber, but p_except, which finds out. One that waits already
 -- will do.
 create or replace function cue.note_memory(p_account_id uuid, p_except uuid default null) returns void
-language sql security definer set search_path = pg_catalog, pg_temp as $$
-  select cue.add_job('memory_updates', jsonb_build_object('subscription_id', s.id, 'account_id', s.account_id), p_singleton_key => s.id::text)
-    from cue.memory_subscriptions s where s.account_id = p_account_id and s.id is distinct from p_except
-$$;
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+begin
+  -- Nearly nobody subscribes, and each new cue asks: in plpgsql the plan is kept.
+  perform cue.add_job('memory_updates', jsonb_build_object('subscription_id', s.id, 'account_id', s.account_id), p_singleton_key => s.id::text)
+     from cue.memory_subscriptions s where s.account_id = p_account_id and s.id is distinct from p_except;
+end $$;
 comment on function cue.note_memory is 'Lets subscribers be told of what changed in the memory block.';
 
 -- What a version is made of, now. The weekly cue itself is left out.
