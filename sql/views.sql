@@ -68,6 +68,27 @@ select c.*,
   from cue.cue_view c;
 comment on view cue.cue_detail_view is 'Cues with their latest executions and missed slots, in one read.';
 
+-- Single cues, for as many requests at once. A plan over so many partitions costs thirty times what it reads: made once, not for each question.
+create or replace function cue.read_cues(p_account_ids uuid[], p_cue_ids text[]) returns setof cue.cue_view
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off
+  set plan_cache_mode = force_generic_plan as $$
+begin
+  return query
+  select c.* from unnest(p_account_ids, p_cue_ids) as u (account_id, cue_id)
+   cross join lateral (select * from cue.cue_view v where v.id = u.cue_id and v.account_id = u.account_id limit 1) c;
+end $$;
+comment on function cue.read_cues is 'Cues of accounts, as the API shows them. Unknown ones are missing.';
+
+create or replace function cue.read_cue_details(p_account_ids uuid[], p_cue_ids text[]) returns setof cue.cue_detail_view
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off
+  set plan_cache_mode = force_generic_plan as $$
+begin
+  return query
+  select c.* from unnest(p_account_ids, p_cue_ids) as u (account_id, cue_id)
+   cross join lateral (select * from cue.cue_detail_view v where v.id = u.cue_id and v.account_id = u.account_id limit 1) c;
+end $$;
+comment on function cue.read_cue_details is 'Cues of accounts with their latest executions and missed slots. Unknown ones are missing.';
+
 -- For people at psql -----------------------------------------------------------------------------------------------------------------
 
 create or replace view cue.due_cues as

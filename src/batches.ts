@@ -6,8 +6,8 @@ type Waiting<Q, A> = { question: Q; resolve: (answer: A) => void; reject: (error
 type Options<Q, A> = {
   /** A question that nobody else asked with. */
   one: (question: Q) => Promise<A>
-  /** Several; the answers in their order. */
-  many: (questions: Q[]) => Promise<A[]>
+  /** Several; the answers in their order. What null answers is asked alone. */
+  many: (questions: Q[]) => Promise<(A | null)[]>
   size?: number
   /** How many statements at once: one may wait for a lock or the disk while another works. */
   atOnce?: number
@@ -23,7 +23,11 @@ export const createBatches = <Q, A>({ one, many, size = 50, atOnce = 2 }: Option
   const together = async (batch: Waiting<Q, A>[]) => {
     try {
       const answers = await many(batch.map(({ question }) => question))
-      for (const [n, { resolve }] of batch.entries()) resolve(answers[n]!)
+      for (const [n, waiting] of batch.entries()) {
+        const answer = answers[n]!
+        if (answer === null) await alone(waiting)
+        else waiting.resolve(answer)
+      }
     } catch (error) {
       // One of them may be at fault: it alone is to be told so.
       if (!isAway(error)) for (const waiting of batch) await alone(waiting)

@@ -205,6 +205,7 @@ type NewKey = { key_hash: Buffer; prefix: string }
 
 /** What each function takes, as the catalog has it. `[]` returns rows, without it the single value or nothing. */
 export const signatures = {
+  create_cues: 'account_ids cues next_runs now',
   create_cue: 'account_id cue next_run now',
   update_cue: 'account_id cue_id version changes next_run now',
   delete_cue: 'account_id cue_id now',
@@ -231,6 +232,8 @@ export const signatures = {
   expire_outcomes: 'limit now',
   lose_attempts: 'execution_ids flight_id error now',
   next_wakes: '',
+  read_cues: 'account_ids cue_ids',
+  read_cue_details: 'account_ids cue_ids',
   requeue_attempts: 'limit now',
   admit: 'key_hash session_id execution_id address scope limited now',
   admit_all: 'key_hashes session_ids execution_ids addresses scopes limited now',
@@ -356,6 +359,9 @@ export const createFunctions = (db: Queryable, clock?: () => Date) => {
 
   return {
     createCue: value<Account & { cue: object; next_run: Date | null }, string>('create_cue'),
+    createCues: rows<{ account_ids: string[]; cues: string; next_runs: (Date | null)[] }, { place: number; id: string | null }>(
+      'create_cues'
+    ),
     updateCue: value<Account & { cue_id: string; version: number; changes: object; next_run?: Date | null }>('update_cue'),
     deleteCue: value<Account & { cue_id: string }>('delete_cue'),
     deleteCues: values<Account & { cue_ids: string[] }, string>('delete_cues'),
@@ -416,6 +422,8 @@ export const createFunctions = (db: Queryable, clock?: () => Date) => {
     recoverStuck: value<object, number>('recover_stuck'),
     expireOutcomes: value<{ limit?: number }, number>('expire_outcomes'),
     loseAttempts: value<{ execution_ids: string[]; flight_id: number; error: string }, number>('lose_attempts'),
+    readCues: rows<{ account_ids: string[]; cue_ids: string[] }, { id: string; account_id: string }>('read_cues'),
+    readCueDetails: rows<{ account_ids: string[]; cue_ids: string[] }, { id: string; account_id: string }>('read_cue_details'),
     nextWakes: row<object, { waiting_at: Date | null; deadline_at: Date | null }>('next_wakes'),
     requeueAttempts: value<{ limit?: number }, number>('requeue_attempts'),
 

@@ -78,3 +78,22 @@ t.test('when the database is away all are told so, and it goes on with the next'
   t.equal(await next, 8)
   t.strictSame(asked, [1, [2, 3], 4])
 })
+
+t.test('what many cannot answer is asked alone', async t => {
+  const asked: (number | number[])[] = []
+  const ask = createBatches<number, string>({
+    one: async question => {
+      asked.push(question)
+      if (question === 3) throw new Error('three')
+      return `${question} alone`
+    },
+    many: async questions => {
+      asked.push(questions)
+      return questions.map(question => (question < 3 ? `${question} together` : null))
+    },
+    atOnce: 1
+  })
+  const answers = await Promise.allSettled([1, 2, 3, 4].map(ask))
+  t.match(answers, [{ value: '1 alone' }, { value: '2 together' }, { reason: { message: 'three' } }, { value: '4 alone' }])
+  t.strictSame(asked, [1, [2, 3, 4], 3, 4])
+})

@@ -235,6 +235,27 @@ t.test('of 25 cues created at once, the plan lets exactly 10 be made', async t =
   t.equal((await call('POST', '/v1/cues', hourly)).status, 201, 'a deleted cue makes room')
 })
 
+t.test('what many ask and create at the same time, each gets for itself', async t => {
+  const { call, get, as, register, account, post } = await build(t, start)
+  const other = await register()
+  const [mine, theirs] = [await post('/v1/cues', hourly), await as(other).post('/v1/cues', hourly)]
+  const answers = await Promise.all(
+    [account, other].flatMap(who => [mine, theirs].flatMap(({ id }) => [1, 2, 3].map(() => as(who).call('GET', `/v1/cues/${id}`))))
+  )
+  t.same(
+    answers.map(({ status, body }) => body.id ?? status),
+    [mine.id, 404, 404, theirs.id].flatMap(one => [one, one, one])
+  )
+  const names = Array.from({ length: 18 }, (_, n) => `at once ${n}`)
+  const made = await Promise.all(names.map((name, n) => as(n % 2 ? other : account).call('POST', '/v1/cues', { ...hourly, name })))
+  t.same(
+    made.map(({ status, body }) => [status, body.name]),
+    names.map(name => [201, name])
+  )
+  t.match(await Promise.all([get('/v1/cues'), as(other).get('/v1/cues')]), [{ total: 10 }, { total: 10 }])
+  t.equal((await call('POST', '/v1/cues', hourly)).status, 403)
+})
+
 t.test('a deleted cue is gone at once, with all that it had', async t => {
   const { call, post, get, fn, db, clock } = await build(t, start)
   const { id } = await post('/v1/cues', hourly)

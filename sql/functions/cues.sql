@@ -2,7 +2,7 @@
 
 -- Creates a cue from its columns as JSON and returns its id. QU030 when the plan's limit is reached: exact, the account's row being locked.
 -- A memory_check cue is not counted.
-create or replace function cue.create_cue(p_account_id uuid, p_cue jsonb, p_next_run timestamptz, p_now timestamptz default now())
+create or replace function cue.add_cue(p_account_id uuid, p_cue jsonb, p_next_run timestamptz, p_now timestamptz default now())
 returns text
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -17,7 +17,7 @@ begin
         select from cue.cues
          where account_id = p_account_id and deleted_at is null and status in ('active', 'paused') and not memory_check limit v_limit) q
      ) >= v_limit then
-    raise exception 'the plan allows % cues; delete one, or upgrade', v_limit using errcode = 'QU030';
+    return null;
   end if;
   c.id := cue.new_cue_id();
   c.account_id := p_account_id;
@@ -31,7 +31,43 @@ begin
   perform cue.note_memory(p_account_id);
   return c.id;
 end $$;
+comment on function cue.add_cue is 'Adds a cue and returns its id, or null where the plan allows no more.';
+
+-- QU030 where the plan allows no more.
+create or replace function cue.create_cue(p_account_id uuid, p_cue jsonb, p_next_run timestamptz, p_now timestamptz default now())
+returns text
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  v_id text := cue.add_cue(p_account_id, p_cue, p_next_run, p_now);
+begin
+  if v_id is null then
+    raise exception 'the plan allows % cues; delete one, or upgrade', (
+      select p.cues from cue.accounts a join cue.plans p using (plan) where a.id = p_account_id) using errcode = 'QU030';
+  end if;
+  return v_id;
+end $$;
 comment on function cue.create_cue is 'Creates a cue and returns its id.';
+
+-- The same for many requests at once, account by account in the order of locks. place tells which of them an id is for, from 1; null where the
+-- plan allows no more.
+create or replace function cue.create_cues(
+  p_account_ids uuid[], p_cues jsonb, p_next_runs timestamptz[], p_now timestamptz default now()
+) returns table (place bigint, id text)
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  v_account_id uuid;
+  v_cue jsonb;
+  v_next_run timestamptz;
+begin
+  for place, v_account_id, v_cue, v_next_run in
+    select u.place, u.account_id, p_cues -> (u.place - 1)::int, u.next_run
+      from unnest(p_account_ids, p_next_runs) with ordinality as u (account_id, next_run, place) order by u.account_id, u.place
+  loop
+    id := cue.add_cue(v_account_id, v_cue, v_next_run, p_now);
+    return next;
+  end loop;
+end $$;
+comment on function cue.create_cues is 'Creates cues of accounts and returns their ids.';
 
 -- Changes the columns that p_changes names. p_next_run is taken where the schedule changed or the cue is resumed, and counts from now.
 -- A header whose value is the mask keeps the stored value. QU001 unknown, QU014 when the cue has moved past p_version, or has fired

@@ -2,14 +2,24 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from 'typebox'
 import { ErrorBody } from '../schemas.ts'
-import { listCues, showCue } from './read.ts'
+import { listCues } from './read.ts'
 import * as schemas from './schemas.ts'
+import { createCueBatches } from './together.ts'
 import { createCue, deleteCues, fireCue, updateCue } from './write.ts'
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    /** Single cues. */
+    cues: ReturnType<typeof createCueBatches>
+  }
+}
 
 const tags = ['cues']
 const params = schemas.CueParams
 
 const routes: FastifyPluginAsyncTypebox = async app => {
+  app.decorate('cues', createCueBatches(app.fn))
+
   app.post(
     '/v1/cues',
     {
@@ -34,7 +44,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       config: { scope: 'read' },
       schema: { tags, summary: 'Show one cue and its latest executions', params, response: { 200: schemas.CueDetail, '4xx': ErrorBody } }
     },
-    async request => showCue(app.db, request.caller.account_id, request.params.cue_id)
+    async request => app.cues.show(request.caller.account_id, request.params.cue_id)
   )
 
   app.patch(

@@ -8,7 +8,7 @@ import { ApiError, invalid } from '../errors.ts'
 import type { MovedExecution } from '../functions.ts'
 import { changesOf, newCue } from './changes.ts'
 import { payloadColumns } from './payload.ts'
-import { findCue, type StoredCue } from './read.ts'
+import type { StoredCue } from './read.ts'
 import type { CreateCue, FireRequest, UpdateCue } from './schemas.ts'
 
 const RETRIES = 5
@@ -17,8 +17,8 @@ const YEAR_MS = 366 * 86_400_000
 export const createCue = async (app: FastifyInstance, caller: Caller, given: CreateCue): Promise<StoredCue> => {
   const { columns, next_run } = newCue(given, app.now())
   await checkAddresses(app, given, given.callback_url)
-  const id = await app.fn.createCue({ cue: columns, next_run, ...caller })
-  const cue = await findCue(app.db, caller.account_id, id)
+  const id = await app.cues.create({ cue: columns, next_run, ...caller })
+  const cue = await app.cues.find(caller.account_id, id)
   const isUnattended = cue.transport === 'worker' && !(await app.fn.hasLiveWorker(caller))
   return { ...cue, warning: isUnattended ? unattended : null }
 }
@@ -26,11 +26,11 @@ export const createCue = async (app: FastifyInstance, caller: Caller, given: Cre
 export const updateCue = async (app: FastifyInstance, caller: Caller, cue_id: string, given: UpdateCue): Promise<StoredCue> => {
   await checkAddresses(app, given)
   return untilUnmoved(async () => {
-    const stored = await findCue(app.db, caller.account_id, cue_id)
+    const stored = await app.cues.find(caller.account_id, cue_id)
     const { columns, next_run } = changesOf(given, stored, app.now())
     if (Object.keys(columns).length === 0) return stored
     await app.fn.updateCue({ cue_id, version: stored.version, changes: columns, next_run, ...caller })
-    return findCue(app.db, caller.account_id, cue_id)
+    return app.cues.find(caller.account_id, cue_id)
   })
 }
 
@@ -52,7 +52,7 @@ export const fireCue = async (app: FastifyInstance, caller: Caller, cue_id: stri
   if (!override) return app.fn.fireCue({ ...request, ...caller })
   if (merge_strategy === 'replace') return app.fn.fireCue({ ...request, ...payloadColumns(override), ...caller })
   return untilUnmoved(async () => {
-    const { payload, version } = await findCue(app.db, caller.account_id, cue_id)
+    const { payload, version } = await app.cues.find(caller.account_id, cue_id)
     const merged = payloadColumns(new Json(canonicalMerge(payload.text, override.text)))
     return app.fn.fireCue({ ...request, ...merged, version, ...caller })
   })

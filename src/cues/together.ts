@@ -1,0 +1,49 @@
+/** What is asked of single cues by many requests at the same time, asked of the database together. */
+import type { Static } from 'typebox'
+import { createBatches } from '../batches.ts'
+import { ApiError } from '../errors.ts'
+import type { Functions } from '../functions.ts'
+import { type StoredCue, shown } from './read.ts'
+import type { CueDetail } from './schemas.ts'
+
+type Own = { account_id: string; cue_id: string }
+
+type Options = Pick<Functions, 'readCues' | 'readCueDetails' | 'createCue' | 'createCues'>
+
+export const createCueBatches = (fn: Options) => {
+  const reading = <T extends StoredCue>(read: Functions['readCues']) => {
+    const many = async (asked: Own[]) => {
+      const rows = await read({ account_ids: asked.map(({ account_id }) => account_id), cue_ids: asked.map(({ cue_id }) => cue_id) })
+      const found = new Map(rows.map(row => [`${row.account_id} ${row.id}`, row]))
+      return asked.map(({ account_id, cue_id }) => found.get(`${account_id} ${cue_id}`))
+    }
+    const ask = createBatches<Own, object | undefined>({ one: async own => (await many([own]))[0], many })
+    return async (account_id: string, cue_id: string) => {
+      const row = await ask({ account_id, cue_id })
+      if (!row) throw new ApiError('cue_not_found', 'There is no such cue, or it is not yours.')
+      return shown(row) as T
+    }
+  }
+
+  return {
+    /** @throws ApiError cue_not_found, also for what belongs to others */
+    find: reading<StoredCue>(fn.readCues),
+
+    /** With its latest executions and missed slots. @throws ApiError cue_not_found, also for what belongs to others */
+    show: reading<StoredCue & Static<typeof CueDetail>>(fn.readCueDetails),
+
+    /** Gives the new cue's id. @throws DatabaseError QU030 where the plan allows no more */
+    create: createBatches<Parameters<Functions['createCue']>[0], string>({
+      one: fn.createCue,
+      many: async asked => {
+        const created = await fn.createCues({
+          account_ids: asked.map(({ account_id }) => account_id),
+          cues: JSON.stringify(asked.map(({ cue }) => cue)),
+          next_runs: asked.map(({ next_run }) => next_run)
+        })
+        const ids = new Map(created.map(({ place, id }) => [place, id]))
+        return asked.map((_, n) => ids.get(n + 1) ?? null)
+      }
+    })
+  }
+}
