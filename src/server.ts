@@ -1,4 +1,5 @@
 /** Starts a replica: configuration, database, migrations, API and engine; stops them in order. `npm start` runs this. */
+import { pino } from 'pino'
 import { migrate } from '../scripts/migrate.ts'
 import { decryptKey } from './accounts/keys.ts'
 import { build } from './app.ts'
@@ -11,6 +12,8 @@ import { createMetrics } from './metrics/metrics.ts'
 
 /** What the engine keeps for itself of PG_POOL_MAX. */
 const engineConnections = 6
+/** Lines of a tenth of a second are written together: a write for each would cost as much as the rest of a request. What ends the process writes. */
+const logOptions = { dest: 1, sync: false, minLength: 8192, periodicFlush: 100 }
 /** However things stand, a stopping process ends within this. */
 const stopMs = 29_000
 
@@ -25,7 +28,7 @@ const start = async () => {
   const apiConnections = config.roles.engine ? Math.max(2, config.pgPoolMax - engineConnections) : config.pgPoolMax
   const pool = createPool(config, { max: apiConnections, onError: error => app.log.warn({ err: error }, 'an idle connection was lost') })
   const metrics = createMetrics()
-  const app = await build({ config, pool, metrics })
+  const app = await build({ config, pool, metrics, logStream: pino.destination(logOptions) })
   onStop(() => pool.end())
   await app.fn.setPlans({ plans: config.plans })
   if (config.roles.engine) {
