@@ -1,6 +1,6 @@
 # The service alone, for a PostgreSQL elsewhere: neither the embedded one nor what tests and tools need.
 FROM node:24-slim
-ENV NODE_ENV=production DATA_DIR=/data
+ENV NODE_ENV=production DATA_DIR=/data MALLOC_ARENA_MAX=2
 WORKDIR /app
 RUN mkdir /data && chown node:node /data
 COPY package.json package-lock.json .npmrc ./
@@ -11,4 +11,4 @@ COPY scripts/migrate.ts scripts/
 USER node
 EXPOSE 8080
 HEALTHCHECK --interval=5s --timeout=3s --start-period=30s CMD ["node", "-e", "fetch('http://127.0.0.1:8080/status').then(r => process.exit(r.ok ? 0 : 1), () => process.exit(1))"]
-CMD ["node", "src/server.ts"]
+CMD ["node", "--max-semi-space-size=8", "src/server.ts"]

@@ -120,8 +120,10 @@ t.test('the image has what it starts, on the Node that the project is made for',
     t.ok(existsSync(new URL(path, root)), path)
     t.ok(ignored.includes(`!${path}`), `${path} is not kept from the build`)
   }
-  const [program, script] = JSON.parse(dockerfile('CMD')[0]!)
+  const [program, ...rest] = JSON.parse(dockerfile('CMD')[0]!)
+  const script = rest.pop()
   t.equal(program, 'node')
+  t.ok(manifest.scripts.start.includes(['node', ...rest, script].join(' ')), 'as npm start runs it')
   t.ok(existsSync(new URL(script, root)) && copied.some(path => script.startsWith(`${path}/`)), script)
   t.match(dockerfile('FROM')[0], `node:${Number.parseInt(manifest.devDependencies.node, 10)}`)
 })

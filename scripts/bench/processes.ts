@@ -39,7 +39,8 @@ process.on('exit', endAll)
 /** Starts a module, given from the project's root. Nothing of this process's environment reaches it but where programs and files are. */
 export const start = (module: string, place: Place, env: Record<string, string> = {}): Child => {
   const root = fileURLToPath(new URL('../..', import.meta.url))
-  const command = [process.execPath, '--import', new URL('probe.ts', import.meta.url).href, module]
+  const flags = module === 'src/server.ts' ? ['--max-semi-space-size=8'] : [] // as `npm start` has it
+  const command = [process.execPath, ...flags, '--import', new URL('probe.ts', import.meta.url).href, module]
   if (isPinned) command.unshift('taskset', '-c', cpuOf(place))
   const { PATH, HOME, TMPDIR } = process.env
   const child = spawn(command[0]!, command.slice(1), {

@@ -1,13 +1,11 @@
 /** MCP over Streamable HTTP, without sessions: each request stands for itself, so any replica may answer it. */
 
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js'
 import type { FastifyInstance } from 'fastify'
 import { Type } from 'typebox'
 import { createClient } from '../client/index.ts'
 import { version } from '../config.ts'
 import { ErrorBody } from '../schemas.ts'
-import { createMcpServer } from './server.ts'
 
 const routes: FastifyPluginAsyncTypebox = async app => {
   app.post(
@@ -29,6 +27,9 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         fetch: within(app, request.ip),
         retries: 0
       })
+      // The SDK takes 20 MB of memory: it waits until somebody asks.
+      const { StreamableHTTPServerTransport } = await import('@modelcontextprotocol/sdk/server/streamableHttp.js')
+      const { createMcpServer } = await import('./server.ts')
       const server = createMcpServer(client, request.scopes, version)
       const transport = new StreamableHTTPServerTransport({ sessionIdGenerator: undefined, enableJsonResponse: true })
       reply.raw.once('close', () => void server.close())
