@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { createClient, verifyWebhook } from '../src/client/index.ts'
 import { freePort } from '../src/embedded-postgres.ts'
@@ -88,6 +89,7 @@ t.test('a handler that reports by itself is believed', async t => {
   const id = await fire(await cue('report'))
   const stop = listen(['--forward-to', local.url])
   t.match(await ended(id), { outcome: { success: false, error: 'own' } })
+  await delay(500) // the outcome was there before the answer that listen waits for
   t.match(JSON.parse((await stop()).out), { execution_id: id, reported: false })
 })
 
