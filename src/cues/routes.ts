@@ -23,7 +23,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
   app.post(
     '/v1/cues',
     {
-      config: { scope: 'write' },
+      config: { scope: 'write', errors: ['cue_limit_exceeded', 'invalid_schedule', 'invalid_callback_url', 'invalid_payload_size'] },
       schema: { tags, summary: 'Create a cue', body: schemas.CreateCue, response: { 201: schemas.Cue, '4xx': ErrorBody } }
     },
     async (request, reply) => reply.code(201).send(await createCue(app, request.caller, request.body))
@@ -50,7 +50,10 @@ const routes: FastifyPluginAsyncTypebox = async app => {
   app.patch(
     '/v1/cues/:cue_id',
     {
-      config: { scope: 'write' },
+      config: {
+        scope: 'write',
+        errors: ['cue_limit_exceeded', 'invalid_state', 'invalid_schedule', 'invalid_callback_url', 'invalid_payload_size']
+      },
       schema: {
         tags,
         summary: 'Change, pause or resume a cue',
@@ -92,7 +95,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
   app.post(
     '/v1/cues/:cue_id/fire',
     {
-      config: { scope: 'write' },
+      config: { scope: 'write', errors: ['invalid_state', 'idempotency_key_conflict', 'execution_limit_exceeded', 'invalid_payload_size'] },
       schema: {
         tags,
         summary: 'Run a cue now, or at send_at',

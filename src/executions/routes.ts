@@ -35,7 +35,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
   app.post(
     '/v1/executions/:execution_id/replay',
     {
-      config: { scope: 'write' },
+      config: { scope: 'write', errors: ['execution_in_flight', 'execution_limit_exceeded'] },
       schema: { tags, summary: 'Run an ended execution again, as a new one', params, response: { 200: schemas.Replayed, '4xx': ErrorBody } }
     },
     async request => {
@@ -47,7 +47,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
   app.post(
     '/v1/executions/:execution_id/cancel',
     {
-      config: { scope: 'write' },
+      config: { scope: 'write', errors: ['invalid_state'] },
       schema: { tags, summary: 'End an execution that waits', params, response: { 200: schemas.Cancelled, '4xx': ErrorBody } }
     },
     async request => (await app.fn.cancelExecution({ ...request.params, ...request.caller })) as Static<typeof schemas.Cancelled>

@@ -30,7 +30,11 @@ const routes: FastifyPluginAsyncTypebox = async app => {
   app.post(
     '/v1/executions/:execution_id/outcome',
     {
-      config: { scope: 'worker', executionToken: true },
+      config: {
+        scope: 'worker',
+        executionToken: true,
+        errors: ['outcome_already_reported', 'invalid_state', 'claim_lost', 'metadata_too_large']
+      },
       schema: {
         tags,
         summary: 'Report the outcome of an execution, once',
@@ -60,7 +64,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
   app.patch(
     '/v1/executions/:execution_id/evidence',
     {
-      config: { scope: 'worker', executionToken: true },
+      config: { scope: 'worker', executionToken: true, errors: ['no_outcome', 'claim_lost', 'metadata_too_large'] },
       schema: {
         tags,
         summary: 'Add evidence to a reported outcome',
@@ -81,7 +85,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
   app.post(
     '/v1/executions/:execution_id/verify',
     {
-      config: { scope: 'write' },
+      config: { scope: 'write', errors: ['invalid_state', 'no_outcome'] },
       schema: {
         tags,
         summary: 'Verify a reported success, or reject it',
@@ -101,7 +105,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
   app.post(
     '/v1/executions/:execution_id/verification-pending',
     {
-      config: { scope: 'write' },
+      config: { scope: 'write', errors: ['invalid_state', 'no_outcome'] },
       schema: { tags, summary: 'Ask for a person to look at a success', params, response: { 200: schemas.Verified, '4xx': ErrorBody } }
     },
     async request => {

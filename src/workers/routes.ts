@@ -53,7 +53,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
   app.post(
     '/v1/executions/:execution_id/claim',
     {
-      config: { scope: 'worker' },
+      config: { scope: 'worker', errors: ['already_claimed'] },
       schema: {
         tags,
         summary: 'Claim one execution for a worker',
@@ -74,7 +74,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
   app.post(
     '/v1/executions/claim',
     {
-      config: { scope: 'worker' },
+      config: { scope: 'worker', errors: ['nothing_claimable'] },
       schema: {
         tags,
         summary: 'Claim the next execution, or several',
@@ -108,7 +108,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
   app.post(
     '/v1/executions/:execution_id/heartbeat',
     {
-      config: { scope: 'worker', executionToken: true },
+      config: { scope: 'worker', executionToken: true, errors: ['claim_lost', 'execution_not_claiming', 'not_execution_owner'] },
       schema: {
         tags,
         summary: 'Extend a claim',
@@ -131,7 +131,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
   app.post(
     '/v1/executions/:execution_id/release',
     {
-      config: { scope: 'worker' },
+      config: { scope: 'worker', errors: ['claim_lost', 'execution_not_claiming'] },
       schema: {
         tags,
         summary: 'Give a claim back',
