@@ -1,4 +1,5 @@
 /** Questions that come while others are being answered are asked together, in one statement: under load the database is asked less often. */
+import pg from 'pg'
 import { isAway } from './errors.ts'
 
 type Waiting<Q, A> = { question: Q; resolve: (answer: A) => void; reject: (error: unknown) => void }
@@ -29,8 +30,8 @@ export const createBatches = <Q, A>({ one, many, size = 50, atOnce = 2 }: Option
         else waiting.resolve(answer)
       }
     } catch (error) {
-      // One of them may be at fault: it alone is to be told so.
-      if (!isAway(error)) for (const waiting of batch) await alone(waiting)
+      // One of them may be at fault: it alone is to be told so. Only what the server refused is known to have changed nothing, and is asked again.
+      if (error instanceof pg.DatabaseError && !isAway(error)) for (const waiting of batch) await alone(waiting)
       else for (const { reject } of batch) reject(error)
     }
   }

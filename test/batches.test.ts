@@ -1,3 +1,4 @@
+import pg from 'pg'
 import t from 'tap'
 import { createBatches } from '../src/batches.ts'
 
@@ -53,12 +54,12 @@ t.test('when several fail together each is asked alone, and only who is at fault
   const ask = createBatches<number, number>({
     one: async question => {
       asked.push(question)
-      if (question === 3) throw new Error('three is no question')
+      if (question === 3) throw new pg.DatabaseError('three is no question', 0, 'error')
       return question
     },
     many: async questions => {
       asked.push(questions)
-      throw new Error('three is no question')
+      throw new pg.DatabaseError('three is no question', 0, 'error')
     },
     atOnce: 1
   })
@@ -96,4 +97,13 @@ t.test('what many cannot answer is asked alone', async t => {
   const answers = await Promise.allSettled([1, 2, 3, 4].map(ask))
   t.match(answers, [{ value: '1 alone' }, { value: '2 together' }, { reason: { message: 'three' } }, { value: '4 alone' }])
   t.strictSame(asked, [1, [2, 3, 4], 3, 4])
+})
+
+t.test('what may have been done, though its answer is lost, is not asked again', async t => {
+  const { asked, ask, answer, pending } = setup({ atOnce: 1 })
+  const answers = Promise.allSettled([1, 2, 3].map(ask))
+  await answer()
+  pending.shift()!.refuse(new TypeError('an answer that nobody understands'))
+  t.match(await answers, [{ value: 2 }, { reason: TypeError }, { reason: TypeError }])
+  t.strictSame(asked, [1, [2, 3]])
 })
