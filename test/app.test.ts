@@ -134,7 +134,7 @@ t.test('each error of the database is what it means to a client', async t => {
   const of = (fields: object) => toApiError(Object.assign(new Error('a message'), fields))
   for (const [code, expected] of [
     ['QU001', 'cue_not_found'],
-    ['QU010', 'already_claimed'],
+    ['QU016', 'claim_lost'],
     ['QU014', 'unavailable'],
     ['QU030', 'cue_limit_exceeded'],
     ['QU999', 'internal_error'],
