@@ -1,6 +1,7 @@
 // The one HTTP client: everything that leaves the service goes through `post`. What a receiver does is a result, never a throw.
 import { STATUS_CODES } from 'node:http'
 import { Agent, buildConnector, type Dispatcher } from 'undici'
+import { cached } from '../cached.ts'
 import { AddressError, type AddressRules } from './address.ts'
 
 const MAX_ANSWER_BYTES = 64 * 1024
@@ -9,6 +10,7 @@ const MAX_RETRY_AFTER_MS = 3_600_000
 /** How long a socket waits for its next request. Short: a receiver that closes it in the same moment loses the request. */
 const IDLE_MS = 4000
 const MAX_IDLE_SOCKETS = 500
+const targetsKept = 1000
 
 export interface WebhookRequest {
   url: string
@@ -61,6 +63,10 @@ export const createWebhookClient = ({ rules, userAgent = 'pgcue', ca }: WebhookO
   let sockets = 0
   let running = 0
   let closed = false
+  const targetOf = cached(targetsKept, (text: string) => {
+    const { origin, pathname, search } = rules.parseUrl(text)
+    return { origin, path: pathname + search }
+  })
   let onIdle = () => {}
 
   /** An agent has one limit on connecting, and that is the deadline of what it sends: so there is one per deadline in use. */
@@ -102,13 +108,13 @@ export const createWebhookClient = ({ rules, userAgent = 'pgcue', ca }: WebhookO
         })
         if (closed) return exchange.fail('the service is stopping')
         try {
-          const url = rules.parseUrl(request.url)
+          const { origin, path } = targetOf(request.url)
           const hasBody = request.method !== 'GET' && request.body !== ''
           const headers = { 'User-Agent': userAgent, ...(hasBody && { 'Content-Type': 'application/json' }), ...request.headers }
           agentFor(request.timeoutMs).dispatch(
             {
-              origin: url.origin,
-              path: url.pathname + url.search,
+              origin,
+              path,
               method: request.method,
               headers,
               body: hasBody ? request.body : null,

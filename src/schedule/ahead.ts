@@ -142,7 +142,7 @@ const createLane = () => {
 }
 
 const prepare = (cue: AheadCue): DueCue => {
-  const cron = cue.cron && !cue.outage_until ? cronOf(cue.cron) : undefined
+  const cron = cue.cron && !cue.outage_until ? parseCron(cue.cron) : undefined
   return {
     ...cue,
     due: cue.next_run.getTime(),
@@ -155,19 +155,6 @@ const prepare = (cue: AheadCue): DueCue => {
 export const windowEnd = (cron: Cron, timezone: string, after: Date, slots: number): Date | null => {
   const slot = nthRun(cron, timezone, after, slots)
   return slot ? new Date(slot.getTime() + 15_000) : null
-}
-
-const parsed = new Map<string, Cron>()
-
-/** Cron expressions recur far more often than they differ. */
-export const cronOf = (expression: string): Cron => {
-  let cron = parsed.get(expression)
-  if (!cron) {
-    if (parsed.size >= 10_000) parsed.clear()
-    cron = parseCron(expression)
-    parsed.set(expression, cron)
-  }
-  return cron
 }
 
 /**

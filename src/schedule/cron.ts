@@ -1,4 +1,5 @@
 import { CronExpressionParser } from 'cron-parser'
+import { cached } from '../cached.ts'
 import type { Calendar } from './slots.ts'
 import { makeCalendar, nextSlot } from './slots.ts'
 
@@ -116,19 +117,9 @@ const parse = (expression: string): Cron => {
 /** The values of one of the six fields, ascending; Sunday is 0. */
 export const fieldValues = (cron: Cron, i: number): number[] => [...parseField(fields[i]!, cron.fields[i]!)].sort((a, b) => a - b)
 
-const crons = new Map<string, Cron>()
-
 /**
  * Reads a cron expression: five fields, or six with seconds first; `*`, `?`, lists, ranges, steps, names, 7 for Sunday, and the macros
  * from @hourly to @annually. Throws CronError for everything else, and for a schedule that no calendar year has.
  * Expressions in use are kept, so asking again costs nothing.
  */
-export const parseCron = (expression: string): Cron => {
-  let cron = crons.get(expression)
-  if (!cron) {
-    cron = parse(expression)
-    if (crons.size >= cronsKept) crons.clear()
-    crons.set(expression, cron)
-  }
-  return cron
-}
+export const parseCron: (expression: string) => Cron = cached(cronsKept, parse)

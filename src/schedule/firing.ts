@@ -3,7 +3,8 @@
  * their catch_up; and those of accounts over their limit.
  */
 import type { Functions } from '../functions.ts'
-import { type Ahead, cronOf, type DueCue } from './ahead.ts'
+import type { Ahead, DueCue } from './ahead.ts'
+import { parseCron } from './cron.ts'
 import { nextRun, previousRun, slotsBetween, slotsCounted } from './next-run.ts'
 
 type Options = { fn: Pick<Functions, 'takeDueCues' | 'catchUpCues' | 'refuseDueCues'>; ahead: Ahead; missedAfter: string }
@@ -40,7 +41,7 @@ const columns = (cues: DueCue[]) => ({
 export const catchUp = (cue: Pick<DueCue, 'cue_id' | 'version' | 'next_run' | 'cron' | 'timezone' | 'catch_up' | 'outage_until'>) => {
   const moved = { cue_id: cue.cue_id, version: cue.version, expected: cue.next_run }
   if (!cue.cron) return { ...moved, next_run: null, slots: cue.catch_up === 'skip_missed' ? [] : [cue.next_run], dropped: null }
-  const cron = cronOf(cue.cron)
+  const cron = parseCron(cue.cron)
   const until = cue.outage_until!
   const { count, first, last, newest } = slotsBetween(
     cron,

@@ -3,7 +3,8 @@
  * it. A success itself writes nothing, so healthy cues cost one look per window.
  */
 import type { Functions, PassedWindow } from '../functions.ts'
-import { cronOf, windowEnd } from './ahead.ts'
+import { windowEnd } from './ahead.ts'
+import { parseCron } from './cron.ts'
 
 type Options = { fn: Pick<Functions, 'passedWindows' | 'moveWindows'>; now: () => number }
 
@@ -31,7 +32,7 @@ export const createWindowSweep =
 
 /** Where a window that has passed goes: N slots after the last success, or, when that has passed too, N slots on from now with an alert. */
 export const move = ({ cron, timezone, slots, last_success_at }: PassedWindow, now: Date): { next: Date | null; missed: boolean } => {
-  const parsed = cronOf(cron)
+  const parsed = parseCron(cron)
   const earned = last_success_at && windowEnd(parsed, timezone, last_success_at, slots)
   if (earned && earned > now) return { next: earned, missed: false }
   return { next: windowEnd(parsed, timezone, now, slots), missed: true }

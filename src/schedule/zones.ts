@@ -1,6 +1,8 @@
 // Time zones: their names, and stretches of constant offset kept in memory, since asking Intl costs a microsecond a question.
 // Instants and local times are whole seconds since 1970; a local time is counted as if it were UTC. Offsets are seconds east of UTC.
 
+import { cached } from '../cached.ts'
+
 const lone =
   'CET CST6CDT Cuba EET EST EST5EDT Egypt Eire GB GB-Eire GMT GMT+0 GMT-0 GMT0 Greenwich HST Hongkong Iceland Iran Israel Jamaica Japan ' +
   'Kwajalein Libya MET MST MST7MDT NZ NZ-CHAT Navajo PRC PST8PDT Poland Portugal ROC ROK Singapore Turkey UCT UTC Universal W-SU WET Zulu'
@@ -84,17 +86,7 @@ const makeOffsetReader = (timeZone: string): OffsetReader => {
   }
 }
 
-const offsetReaders = new Map<string, OffsetReader>()
-
-const offsetReader = (timeZone: string): OffsetReader => {
-  let reader = offsetReaders.get(timeZone)
-  if (!reader) {
-    reader = makeOffsetReader(timeZone)
-    if (offsetReaders.size >= readersKept) offsetReaders.clear()
-    offsetReaders.set(timeZone, reader)
-  }
-  return reader
-}
+const offsetReader = cached(readersKept, makeOffsetReader)
 
 const makeChunk = (timeZone: string, start: number, end: number): Segment[] => {
   const offsetAt = offsetReader(timeZone)
@@ -123,34 +115,18 @@ const makeChunk = (timeZone: string, start: number, end: number): Segment[] => {
 }
 
 const makeZone = (timeZone: string): Zone => {
-  const chunks = new Map<number, Segment[]>()
+  offsetReader(timeZone) // throws where there is no such zone
+  const chunkAt = cached(chunksKept, (index: number) => makeChunk(timeZone, index * chunkSeconds, (index + 1) * chunkSeconds))
   return second => {
-    const index = Math.floor(second / chunkSeconds)
-    let chunk = chunks.get(index)
-    if (!chunk) {
-      if (chunks.size >= chunksKept) chunks.clear()
-      chunk = makeChunk(timeZone, index * chunkSeconds, (index + 1) * chunkSeconds)
-      chunks.set(index, chunk)
-    }
+    const chunk = chunkAt(Math.floor(second / chunkSeconds))
     let i = 0
     while (chunk[i]!.end <= second) i++
     return chunk[i]!
   }
 }
 
-const zones = new Map<string, Zone>()
-
 /** The offsets of a zone, by any name that Intl knows; throws RangeError for others. */
-export const zoneOf = (timeZone: string): Zone => {
-  let zone = zones.get(timeZone)
-  if (!zone) {
-    offsetReader(timeZone)
-    if (zones.size >= zonesKept) zones.clear()
-    zone = makeZone(timeZone)
-    zones.set(timeZone, zone)
-  }
-  return zone
-}
+export const zoneOf: (timeZone: string) => Zone = cached(zonesKept, makeZone)
 
 /** '+01:00'; with seconds where a zone once had them ('-04:56:02'). */
 export const offsetText = (offset: number): string => {
