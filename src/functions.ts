@@ -323,6 +323,18 @@ export const signatures = {
 type Name = keyof typeof signatures
 const parameters = new Map(Object.entries(signatures).map(([name, list]) => [name, list.split(' ').filter(Boolean)]))
 
+/** An array as PostgreSQL reads it. Instants in UTC: writing them in local time, as pg does, takes several times as long. */
+export const arrayText = (values: readonly unknown[]): string => `{${values.map(elementText).join()}}`
+
+const elementText = (value: unknown): string => {
+  if (value === null || value === undefined) return 'NULL'
+  if (typeof value === 'string') return `"${/["\\]/.test(value) ? value.replace(/["\\]/g, '\\$&') : value}"`
+  if (value instanceof Date) return value.toISOString()
+  if (Buffer.isBuffer(value)) return `"\\\\x${value.toString('hex')}"`
+  if (typeof value === 'object') throw new TypeError('an array for PostgreSQL holds texts, numbers, booleans, instants or bytes')
+  return String(value)
+}
+
 /** Binds the functions to a pool or a connection. With a clock, every function that has a `now` is given the clock's. */
 export const createFunctions = (db: Queryable, clock?: () => Date) => {
   const run = async (name: Name, args: object): Promise<Record<string, unknown>[]> => {
@@ -332,7 +344,7 @@ export const createFunctions = (db: Queryable, clock?: () => Date) => {
     for (const parameter of parameters.get(name)!) {
       const value = parameter === 'now' && clock ? clock() : given[parameter]
       if (value === undefined) continue
-      values.push(value)
+      values.push(Array.isArray(value) ? arrayText(value) : value)
       list += `${list && ', '}p_${parameter} => $${values.length}`
     }
     // The name is the whole text, shortened: a server-side prepared statement per set of arguments.

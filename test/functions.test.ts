@@ -1,8 +1,9 @@
 /** What two places say, held against each other: the catalog, `functions.ts`, `errors.ts`, and the comments a DBA reads. */
 import { readdirSync, readFileSync } from 'node:fs'
+import fc from 'fast-check'
 import t from 'tap'
 import { sqlstates, statuses } from '../src/errors.ts'
-import { createFunctions, signatures } from '../src/functions.ts'
+import { arrayText, createFunctions, signatures } from '../src/functions.ts'
 import { createDatabase } from './database.ts'
 
 const { pool } = await createDatabase(t)
@@ -34,6 +35,31 @@ t.test('each typed function has one member that calls it, and the one that has a
     return `${name} ${timed} ${timed}`
   })
   t.strictSame(called.sort(), expected.sort())
+})
+
+t.test('arrays are read by PostgreSQL as they were, and come back so', async t => {
+  const nullable = <T>(values: fc.Arbitrary<T>) => fc.array(fc.option(values), { maxLength: 6 })
+  const text = fc.oneof(
+    fc.constantFrom('', 'NULL', 'null', 'a b', '{}', '{a,b}', '"', '\\', ',', "'", ' '),
+    fc.string({ unit: 'binary' }).map(text => text.replaceAll('\0', '').toWellFormed())
+  )
+  const instant = fc.date({ min: new Date('1900-01-01'), max: new Date('9999-12-31'), noInvalidDate: true })
+  const values = fc.tuple(
+    nullable(text),
+    nullable(instant),
+    nullable(fc.integer({ min: -(2 ** 31), max: 2 ** 31 - 1 })),
+    nullable(fc.boolean()),
+    nullable(fc.uint8Array({ maxLength: 40 }).map(bytes => Buffer.from(bytes)))
+  )
+  await fc.assert(
+    fc.asyncProperty(values, async values => {
+      const { rows } = await pool.query({
+        text: 'select $1::text[] as a, $2::timestamptz[] as b, $3::int[] as c, $4::boolean[] as d, $5::bytea[] as e',
+        values: values.map(arrayText)
+      })
+      t.strictSame(Object.values(rows[0]), values)
+    })
+  )
 })
 
 const sql = (path: string) => readFileSync(new URL(`../sql/${path}`, import.meta.url), 'utf8')
