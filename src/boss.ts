@@ -3,7 +3,8 @@ import type { FastifyBaseLogger } from 'fastify'
 import type pg from 'pg'
 import { PgBoss, type Queue } from 'pg-boss'
 
-type QueueSettings = { name: string; options: Omit<Queue, 'name'> }
+/** `patient` queues are looked at less often: nobody waits for them. */
+type QueueSettings = { name: string; patient?: true; options: Omit<Queue, 'name'> }
 
 const day = 86_400
 
@@ -19,23 +20,36 @@ export const queues: QueueSettings[] = [
   // Webhooks that tell of alerts.
   { name: 'alerts', options: { retryLimit: 4, retryDelay: 10, expireInSeconds: 120 } },
   // Webhooks that tell of a new memory block: one waits for each subscriber.
-  { name: 'memory_updates', options: { policy: 'short', retryLimit: 4, retryDelay: 10, expireInSeconds: 120 } },
+  { name: 'memory_updates', patient: true, options: { policy: 'short', retryLimit: 4, retryDelay: 10, expireInSeconds: 120 } },
   // Tickets that become issues in the tracker.
-  { name: 'tickets', options: { retryLimit: 20, retryDelay: 30, retryBackoff: true, retryDelayMax: 3600, expireInSeconds: 120 } },
+  {
+    name: 'tickets',
+    patient: true,
+    options: { retryLimit: 20, retryDelay: 30, retryBackoff: true, retryDelayMax: 3600, expireInSeconds: 120 }
+  },
   // Customers at Stripe whose account is gone.
-  { name: 'customers', options: { retryLimit: 20, retryDelay: 30, retryBackoff: true, retryDelayMax: 3600, expireInSeconds: 120 } },
+  {
+    name: 'customers',
+    patient: true,
+    options: { retryLimit: 20, retryDelay: 30, retryBackoff: true, retryDelayMax: 3600, expireInSeconds: 120 }
+  },
   // Histories of deleted cues, removed in batches.
-  { name: 'purges', options: { policy: 'short', retryLimit: 10, retryDelay: 30, retryBackoff: true, expireInSeconds: 3600 } },
+  {
+    name: 'purges',
+    patient: true,
+    options: { policy: 'short', retryLimit: 10, retryDelay: 30, retryBackoff: true, expireInSeconds: 3600 }
+  },
   // Accounts whose day of grace is over, removed in batches.
-  { name: 'deletions', options: { retryLimit: 10, retryDelay: 30, retryBackoff: true, expireInSeconds: 3600 } },
+  { name: 'deletions', patient: true, options: { retryLimit: 10, retryDelay: 30, retryBackoff: true, expireInSeconds: 3600 } },
   // Partitions, retention, usage, pruning: by schedule, once per cluster.
   { name: 'housekeeping', options: { retryLimit: 3, retryDelay: 10, retryBackoff: true, expireInSeconds: 900 } }
 ]
 
 export type Jobs = Awaited<ReturnType<typeof startJobs>>
 
-/** Jobs are announced on the channel cue_jobs; this is how often they are looked for besides. */
-const pollingIntervalSeconds = 30
+/** Jobs are announced on the channel cue_jobs; this is how often they are looked for besides, those that are tried again above all. */
+const pollSeconds = 30
+const patientPollSeconds = 60
 
 /** pg-boss on a pool of ours. Its schema and queues were made by migrate. */
 export const startJobs = async (pool: pg.Pool, log: FastifyBaseLogger) => {
@@ -44,6 +58,7 @@ export const startJobs = async (pool: pg.Pool, log: FastifyBaseLogger) => {
     migrate: false,
     createSchema: false,
     superviseIntervalSeconds: 60,
+    cronWorkerIntervalSeconds: 30,
     queueCacheIntervalSeconds: 300,
     bamIntervalSeconds: 3600,
     flowIntervalSeconds: 3600,
@@ -59,6 +74,7 @@ export const startJobs = async (pool: pg.Pool, log: FastifyBaseLogger) => {
      * there were before.
      */
     work: async <T extends object>(queue: string, handle: (data: T, id: string, tries: number) => Promise<void>): Promise<void> => {
+      const pollingIntervalSeconds = queues.find(({ name }) => name === queue)?.patient ? patientPollSeconds : pollSeconds
       const worker = await boss.work<T>(queue, { pollingIntervalSeconds, includeMetadata: true }, async jobs => {
         for (const job of jobs) await handle(job.data, job.id, job.retryCount)
         // There may be more: pg-boss would wait for its next poll.

@@ -37,7 +37,7 @@ const leaseAnswerMs = 1500
 const answerMs = 10_000
 const keepMs = 1000
 const beatMs = 5000
-const windowsMs = 10_000
+const windowsMs = 15_000
 const stopMs = 20_000
 
 export type Engine = { stop: () => Promise<void> }
