@@ -11,4 +11,4 @@ COPY scripts/migrate.ts scripts/
 USER node
 EXPOSE 8080
 HEALTHCHECK --interval=5s --timeout=3s --start-period=30s CMD ["node", "-e", "fetch('http://127.0.0.1:8080/status').then(r => process.exit(r.ok ? 0 : 1), () => process.exit(1))"]
-CMD ["node", "--max-semi-space-size=8", "src/server.ts"]
+CMD ["node", "--expose-gc", "--max-semi-space-size=32", "src/server.ts"]

@@ -4,6 +4,7 @@ import { once } from 'node:events'
 import { readdirSync, readFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { fileURLToPath } from 'node:url'
+import manifest from '../../package.json' with { type: 'json' }
 import type { Usage } from './probe.ts'
 
 /** The process under test has a CPU for itself; what works for it, or loads it, shares another. */
@@ -39,7 +40,8 @@ process.on('exit', endAll)
 /** Starts a module, given from the project's root. Nothing of this process's environment reaches it but where programs and files are. */
 export const start = (module: string, place: Place, env: Record<string, string> = {}): Child => {
   const root = fileURLToPath(new URL('../..', import.meta.url))
-  const flags = module === 'src/server.ts' ? ['--max-semi-space-size=8'] : [] // as `npm start` has it
+  // As `npm start` has them.
+  const flags = module === 'src/server.ts' ? manifest.scripts.start.split(' ').filter(word => word.startsWith('--')) : []
   const command = [process.execPath, ...flags, '--import', new URL('probe.ts', import.meta.url).href, module]
   if (isPinned) command.unshift('taskset', '-c', cpuOf(place))
   const { PATH, HOME, TMPDIR } = process.env
