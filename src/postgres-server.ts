@@ -1,7 +1,7 @@
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { chownSync, closeSync, existsSync, openSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { tmpdir, totalmem } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { ConfigError } from './config.ts'
@@ -14,9 +14,12 @@ export const owner = 'pgcue'
 
 // Nothing of the caller's environment: a PGPORT or a locale there must not change what is made here.
 const env = { PATH: process.env.PATH, LC_ALL: 'C', TZ: 'UTC' }
+// An eighth of the machine's memory, touched only as data fills it: with PostgreSQL's 128 MB a few herds push each other out.
+const sharedBuffersMb = Math.min(512, Math.max(128, Math.floor(totalmem() / 2 ** 23)))
 const settings = {
   listen_addresses: '127.0.0.1',
   unix_socket_directories: '',
+  shared_buffers: `${sharedBuffersMb}MB`,
   timezone: 'UTC',
   log_timezone: 'UTC',
   log_checkpoints: 'off',

@@ -41,16 +41,18 @@ const measure = async (stage: Stage, { runs, n }: Options) => {
   const generator = start('scripts/bench/load.ts', 'around')
   const run = async (name: string, seconds: number) => {
     const process = name === 'bare_select' ? bare : replica.process
-    const before = await process.usage()
+    const before = { ...(await process.usage()), database: stage.databaseCpu() ?? Number.NaN }
     const result = await generator.ask<LoadResult>('run', { ...loads[name]!, seconds })
     if (result.failed > 0) throw new Error(`${result.failed} requests of ${name} failed`)
     const { cpu_s } = await process.usage()
+    const database = (stage.databaseCpu() ?? Number.NaN) - before.database
     await replica.pool.query("delete from cue.cues where name = 'posted'")
-    return { ...result, cpu_us: ((cpu_s - before.cpu_s) / result.count) * 1e6 }
+    const perRequest = (seconds: number) => (seconds / result.count) * 1e6
+    return { ...result, cpu_us: perRequest(cpu_s - before.cpu_s), database_us: Number.isNaN(database) ? null : perRequest(database) }
   }
 
   for (const name of Object.keys(loads)) await run(name, warmUpSeconds)
-  const rates: Record<string, number>[] = []
+  const rates: Record<string, number | null>[] = []
   for (let round = 0; round < runs; round++) {
     const [bareRun, get, post] = [await run('bare_select', n), await run('get_cue', n), await run('post_cue', n)]
     rates.push({
@@ -62,6 +64,9 @@ const measure = async (stage: Stage, { runs, n }: Options) => {
       bare_cpu_us: bareRun.cpu_us,
       get_cpu_us: get.cpu_us,
       post_cpu_us: post.cpu_us,
+      bare_database_us: bareRun.database_us,
+      get_database_us: get.database_us,
+      post_database_us: post.database_us,
       get_p99_ms: get.p99_ms,
       post_p99_ms: post.p99_ms
     })

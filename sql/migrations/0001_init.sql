@@ -190,7 +190,7 @@ create table cue.flights (
   execution_ids uuid[] not null,
   lease_expires_at timestamptz not null,
   created_at timestamptz not null default now()
-) with (fillfactor = 50);
+) with (fillfactor = 50, toast_tuple_target = 8160);
 
 create type cue.begun_attempt as (
   execution_id uuid, flight_id bigint, attempt int, account_id uuid, cue_id text, scheduled_for timestamptz,
