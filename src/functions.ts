@@ -235,8 +235,7 @@ export const signatures = {
   read_cues: 'account_ids cue_ids',
   read_cue_details: 'account_ids cue_ids',
   requeue_attempts: 'limit now',
-  admit: 'key_hash session_id execution_id address scope limited now',
-  admit_all: 'key_hashes session_ids execution_ids addresses scopes limited now',
+  admit: 'key_hashes session_ids execution_ids addresses scopes limited now',
   allow: 'subject limit window now',
   register: 'email key_hash prefix ciphertext address ip now',
   update_account: 'account_id changes actor ip now',
@@ -439,28 +438,17 @@ export const createFunctions = (db: Queryable, clock?: () => Date) => {
     nextWakes: row<object, { waiting_at: Date | null; deadline_at: Date | null }>('next_wakes'),
     requeueAttempts: value<{ limit?: number }, number>('requeue_attempts'),
 
-    admit: row<
-      {
-        key_hash: Buffer | null
-        session_id: string | null
-        execution_id: string | null
-        address: string
-        scope: Scope | 'any' | null
-        limited?: boolean
-      },
-      Admission
-    >('admit'),
-    admitAll: rows<
+    admit: rows<
       {
         key_hashes: (Buffer | null)[]
         session_ids: (string | null)[]
         execution_ids: (string | null)[]
         addresses: string[]
-        scopes: (string | null)[]
+        scopes: (Scope | 'any' | null)[]
         limited?: boolean
       },
-      Admission & { question: number }
-    >('admit_all'),
+      Admission
+    >('admit'),
     allow: row<
       { subject: string; limit: number; window?: string },
       { allowed: boolean; remaining: number; reset_at: Date; retry_after: number | null }

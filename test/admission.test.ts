@@ -326,7 +326,7 @@ t.test('many at a time do not stand in each other’s way, in whatever order the
     ...Array.from({ length: 10 }, (_, n) => ({ key_hash: null, address: `192.0.2.${n}` }))
   ]
   const batch = (list: typeof questions) =>
-    together.admitAll({
+    together.admit({
       key_hashes: list.map(({ key_hash }) => key_hash),
       session_ids: list.map(() => null),
       execution_ids: list.map(() => null),

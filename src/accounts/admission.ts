@@ -58,14 +58,20 @@ export const refusals = {
 export type Refusal = keyof typeof refusals
 
 type Options = {
-  fn: Pick<Functions, 'admit' | 'admitAll'>
+  fn: Pick<Functions, 'admit'>
   config: Config
   log: Pick<FastifyBaseLogger, 'error'>
   /** What session JWTs expire by. */
   now?: () => Date
 }
 
-type Question = Parameters<Functions['admit']>[0]
+type Question = {
+  key_hash: Buffer | null
+  session_id: string | null
+  execution_id: string | null
+  address: string
+  scope: Scope | 'any' | null
+}
 
 const columns = (questions: Question[]) => ({
   key_hashes: questions.map(({ key_hash }) => key_hash),
@@ -103,13 +109,8 @@ export const createAdmission = ({ fn, config, log, now = () => new Date() }: Opt
     }
   }
 
-  const admit = createBatches<Question, Admission>({
-    one: question => withLimits(limited => fn.admit({ ...question, limited })),
-    many: async questions => {
-      const answers = await withLimits(limited => fn.admitAll({ ...columns(questions), limited }))
-      return answers.sort((a, b) => a.question - b.question)
-    }
-  })
+  const many = (questions: Question[]) => withLimits(limited => fn.admit({ ...columns(questions), limited }))
+  const admit = createBatches<Question, Admission>({ one: async question => (await many([question]))[0]!, many })
 
   return async ({ authorization, address, scope, execution_id = null }: Asked): Promise<Admitted> => {
     const bearer = scope === null ? '' : (/^Bearer +(\S+) *$/i.exec(authorization ?? '')?.[1] ?? '')
