@@ -371,6 +371,11 @@ comment on column cue.echoes.headers is 'The headers that are shown, under lower
 comment on column cue.echoes.received_at is 'When it was posted.';
 comment on column cue.echoes.expires_at is 'Not shown any more from then on.';
 
+comment on table cue.cue_rooms is
+  'How many more cues an account may surely create, so that creating one does not count them all. Only creating cues makes them more, and takes from it here; when it does not suffice, they are counted again.';
+comment on column cue.cue_rooms.account_id is 'The account.';
+comment on column cue.cue_rooms.plan_cues is 'What the plan allowed when they were counted. Another number makes the row worthless.';
+comment on column cue.cue_rooms.room is 'So many more, at least.';
 comment on table cue.rate_windows is
   'Sliding windows of request limits. Unlogged: no request waits for a disk, and after a crash they start anew. Nothing but the key is '
   'indexed, so that every hit is a HOT update.';

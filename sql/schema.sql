@@ -230,6 +230,20 @@ comment on column cue.audit_events.detail is 'What else tells of it, by event: t
 comment on column cue.audit_events.created_at is 'When. Lines go after 400 days.';
 grant select on cue.audit_events to cue_service;
 
+create unlogged table cue.cue_rooms (
+  account_id uuid not null,
+  plan_cues integer not null,
+  room integer not null,
+  constraint cue_rooms_pkey PRIMARY KEY (account_id),
+  constraint cue_rooms_room_check CHECK (room >= 0),
+  constraint cue_rooms_account_id_fkey FOREIGN KEY (account_id) REFERENCES cue.accounts(id) ON DELETE CASCADE
+) with (fillfactor=50);
+comment on table cue.cue_rooms is 'How many more cues an account may surely create, so that creating one does not count them all. Only creating cues makes them more, and takes from it here; when it does not suffice, they are counted again.';
+comment on column cue.cue_rooms.account_id is 'The account.';
+comment on column cue.cue_rooms.plan_cues is 'What the plan allowed when they were counted. Another number makes the row worthless.';
+comment on column cue.cue_rooms.room is 'So many more, at least.';
+grant select on cue.cue_rooms to cue_service;
+
 create table cue.cue_runs (
   cue_id text not null,
   account_id uuid not null,
@@ -1363,40 +1377,64 @@ end $function$;
 comment on function cue.acknowledge_alert(uuid,uuid,timestamp with time zone) is 'Acknowledges an alert; the first time counts.';
 grant execute on function cue.acknowledge_alert(uuid,uuid,timestamp with time zone) to cue_operator, cue_service;
 
-CREATE OR REPLACE FUNCTION cue.add_cue(p_account_id uuid, p_cue jsonb, p_next_run timestamp with time zone, p_now timestamp with time zone DEFAULT now())
- RETURNS text
+CREATE OR REPLACE FUNCTION cue.add_cues(p_account_ids uuid[], p_cues jsonb, p_next_runs timestamp with time zone[], p_now timestamp with time zone DEFAULT now())
+ RETURNS text[]
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
-  c cue.cues := jsonb_populate_record(null::cue.cues, p_cue);
-  v_limit int;
+  v_ids text[];
 begin
-  c.memory_check := coalesce(c.memory_check, false);
-  perform from cue.accounts where id = p_account_id for no key update;
-  -- Another statement: the one that waited for the lock would know the plan from before.
-  select p.cues into v_limit from cue.accounts a join cue.plans p using (plan) where a.id = p_account_id;
-  if not c.memory_check and (select count(*) from (
-        select from cue.cues
-         where account_id = p_account_id and deleted_at is null and status in ('active', 'paused') and not memory_check limit v_limit) q
-     ) >= v_limit then
-    return null;
-  end if;
-  c.id := cue.new_cue_id();
-  c.account_id := p_account_id;
-  c.status := 'active';
-  c.created_at := p_now;
-  c.updated_at := p_now;
-  c.deleted_at := null;
-  insert into cue.cues values (c.*);
-  insert into cue.cue_runs (cue_id, account_id, transport, next_run) values (c.id, c.account_id, c.transport, p_next_run);
-  perform cue.wake('cue_due', p_next_run);
-  perform cue.note_memory(p_account_id);
-  return c.id;
+  perform from cue.accounts where id = any (p_account_ids) order by id for no key update;
+  -- Another statement: the one that waited for the locks would know plans and numbers from before.
+  with given as (
+    select g.*, coalesce((p_cues -> (g.place - 1)::int ->> 'memory_check')::boolean, false) as memory_check
+      from unnest(p_account_ids, p_next_runs) with ordinality as g (account_id, next_run, place)),
+  counted as (
+    select g.*, count(*) filter (where not g.memory_check) over (partition by g.account_id order by g.place) as nth from given g),
+  wanted as (
+    select g.account_id, count(*) filter (where not g.memory_check)::int as cues from given g group by g.account_id),
+  room as materialized (
+    select w.account_id, w.cues as wanted, p.cues as plan_cues, case
+             when known.plan_cues = p.cues and known.room >= w.cues then known.room
+             else greatest(0, p.cues - (
+               select count(*)::int from (
+                 select from cue.cues c
+                  where c.account_id = w.account_id and c.deleted_at is null and c.status in ('active', 'paused') and not c.memory_check
+                  limit p.cues) q)) end as cues
+      from wanted w
+     cross join lateral (
+       select l.cues from cue.accounts a join cue.plans l on l.plan = a.plan where a.id = w.account_id limit 1) p
+      left join lateral (select * from cue.cue_rooms k where k.account_id = w.account_id limit 1) known on true),
+  taken as (
+    insert into cue.cue_rooms as k (account_id, plan_cues, room)
+    select r.account_id, r.plan_cues, greatest(0, r.cues - r.wanted) from room r
+    on conflict (account_id) do update set plan_cues = excluded.plan_cues, room = excluded.room),
+  fitting as materialized (
+    select n.place, n.account_id, n.next_run, case when n.memory_check or n.nth <= r.cues then cue.new_cue_id() end as id, n.memory_check
+      from counted n left join room r on r.account_id = n.account_id),
+  made as (
+    insert into cue.cues
+    select c.* from fitting f
+     cross join lateral jsonb_populate_record(null::cue.cues, p_cues -> (f.place - 1)::int || jsonb_build_object(
+       'id', f.id, 'account_id', f.account_id, 'status', 'active', 'memory_check', f.memory_check,
+       'created_at', p_now, 'updated_at', p_now, 'deleted_at', null)) c
+     where f.id is not null),
+  runs as (
+    insert into cue.cue_runs (cue_id, account_id, transport, next_run)
+    select f.id, f.account_id, (p_cues -> (f.place - 1)::int ->> 'transport')::cue.transport, f.next_run from fitting f where f.id is not null)
+  select array_agg(f.id order by f.place) into v_ids from fitting f;
+  perform cue.wake('cue_due', (select min(n.at) from unnest(p_next_runs, v_ids) as n (at, id) where n.id is not null));
+  -- Nearly nobody subscribes.
+  perform cue.note_memory(s.account_id) from (
+    select distinct m.account_id from cue.memory_subscriptions m where m.account_id = any (p_account_ids)) s;
+  return v_ids;
 end $function$;
-comment on function cue.add_cue(uuid,jsonb,timestamp with time zone,timestamp with time zone) is 'Adds a cue and returns its id, or null where the plan allows no more.';
-grant execute on function cue.add_cue(uuid,jsonb,timestamp with time zone,timestamp with time zone) to cue_service;
+comment on function cue.add_cues(uuid[],jsonb,timestamp with time zone[],timestamp with time zone) is 'Adds cues and returns their ids, null for each that its account''s plan does not allow.';
+grant execute on function cue.add_cues(uuid[],jsonb,timestamp with time zone[],timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.add_ended_execution(c cue.cues, p_status cue.execution_status, p_scheduled_for timestamp with time zone, p_error text, p_now timestamp with time zone)
  RETURNS cue.executions
@@ -2224,7 +2262,7 @@ CREATE OR REPLACE FUNCTION cue.create_cue(p_account_id uuid, p_cue jsonb, p_next
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
 declare
-  v_id text := cue.add_cue(p_account_id, p_cue, p_next_run, p_now);
+  v_id text := (cue.add_cues(array[p_account_id], jsonb_build_array(p_cue), array[p_next_run], p_now))[1];
 begin
   if v_id is null then
     raise exception 'the plan allows % cues; delete one, or upgrade', (
@@ -2236,25 +2274,22 @@ comment on function cue.create_cue(uuid,jsonb,timestamp with time zone,timestamp
 grant execute on function cue.create_cue(uuid,jsonb,timestamp with time zone,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.create_cues(p_account_ids uuid[], p_cues jsonb, p_next_runs timestamp with time zone[], p_now timestamp with time zone DEFAULT now())
- RETURNS TABLE(place bigint, id text)
+ RETURNS SETOF cue.cue_view
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
-  v_account_id uuid;
-  v_cue jsonb;
-  v_next_run timestamptz;
+  v_ids text[] := cue.add_cues(p_account_ids, p_cues, p_next_runs, p_now);
 begin
-  for place, v_account_id, v_cue, v_next_run in
-    select u.place, u.account_id, p_cues -> (u.place - 1)::int, u.next_run
-      from unnest(p_account_ids, p_next_runs) with ordinality as u (account_id, next_run, place) order by u.account_id, u.place
-  loop
-    id := cue.add_cue(v_account_id, v_cue, v_next_run, p_now);
-    return next;
-  end loop;
+  return query
+  select c.* from unnest(v_ids) with ordinality as u (cue_id, place)
+    left join lateral (select * from cue.cue_view v where v.id = u.cue_id limit 1) c on true
+   order by u.place;
 end $function$;
-comment on function cue.create_cues(uuid[],jsonb,timestamp with time zone[],timestamp with time zone) is 'Creates cues of accounts and returns their ids.';
+comment on function cue.create_cues(uuid[],jsonb,timestamp with time zone[],timestamp with time zone) is 'Creates cues of accounts, and returns them as the API shows them.';
 grant execute on function cue.create_cues(uuid[],jsonb,timestamp with time zone[],timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.create_device_code(p_code_hash bytea, p_address text DEFAULT NULL::text, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())

@@ -79,6 +79,22 @@ begin
 end $$;
 comment on function cue.read_cues is 'Cues of accounts, as the API shows them. Unknown ones are missing.';
 
+-- Rows in the order of the cues; the id is null where the account's plan allows no more.
+create or replace function cue.create_cues(
+  p_account_ids uuid[], p_cues jsonb, p_next_runs timestamptz[], p_now timestamptz default now()
+) returns setof cue.cue_view
+language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off
+  set plan_cache_mode = force_generic_plan as $$
+declare
+  v_ids text[] := cue.add_cues(p_account_ids, p_cues, p_next_runs, p_now);
+begin
+  return query
+  select c.* from unnest(v_ids) with ordinality as u (cue_id, place)
+    left join lateral (select * from cue.cue_view v where v.id = u.cue_id limit 1) c on true
+   order by u.place;
+end $$;
+comment on function cue.create_cues is 'Creates cues of accounts, and returns them as the API shows them.';
+
 create or replace function cue.read_cue_details(p_account_ids uuid[], p_cue_ids text[]) returns setof cue.cue_detail_view
 language plpgsql stable security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off
   set plan_cache_mode = force_generic_plan as $$

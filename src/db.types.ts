@@ -427,6 +427,21 @@ export interface CueHealth {
   status: CueStatus | null;
 }
 
+export interface CueRooms {
+  /**
+   * The account.
+   */
+  account_id: string;
+  /**
+   * What the plan allowed when they were counted. Another number makes the row worthless.
+   */
+  plan_cues: number;
+  /**
+   * So many more, at least.
+   */
+  room: number;
+}
+
 export interface CueRuns {
   /**
    * The cue's account, copied so that looking for due cues joins nothing.
@@ -1476,6 +1491,7 @@ export interface DB {
   audit_view: AuditView;
   cue_detail_view: CueDetailView;
   cue_health: CueHealth;
+  cue_rooms: CueRooms;
   cue_runs: CueRuns;
   cue_view: CueView;
   cues: Cues;

@@ -1,5 +1,6 @@
 import t from 'tap'
 import { build } from './setup.ts'
+import { cueDefaults } from './stage.ts'
 
 const start = '2030-01-07T08:30:00Z'
 const url = 'http://127.0.0.1:5555/hook'
@@ -233,6 +234,40 @@ t.test('of 25 cues created at once, the plan lets exactly 10 be made', async t =
   t.equal(total, 10)
   await del(`/v1/cues/${cues[0].id}`)
   t.equal((await call('POST', '/v1/cues', hourly)).status, 201, 'a deleted cue makes room')
+})
+
+t.test('what is known of an account’s room never lets one cue too many be made, nor keeps one out', async t => {
+  const { fn, pool } = await build(t, start)
+  const { rows } = await pool.query('select id, (select cues from cue.plans where plan = $1) as usual from cue.accounts', ['free'])
+  const account_id = rows[0].id
+  const counted: string[] = []
+  let limit = rows[0].usual
+  let seed = 11
+  const random = (below: number) => {
+    seed = (seed * 48_271) % 2_147_483_647
+    return seed % below
+  }
+  for (let step = 0; step < 150; step++) {
+    const what = random(10)
+    if (what < 6) {
+      const n = 1 + random(4)
+      const made = await fn.createCues({
+        account_ids: Array(n).fill(account_id),
+        cues: JSON.stringify(Array(n).fill(cueDefaults)),
+        next_runs: Array(n).fill(null)
+      })
+      const ids = made.flatMap(({ id }) => id ?? [])
+      t.equal(ids.length, Math.min(n, Math.max(0, limit - counted.length)), `step ${step}: ${counted.length} of ${limit}, and ${n} more`)
+      counted.push(...ids)
+    } else if (what < 8 && counted.length > 0) {
+      const [id] = counted.splice(random(counted.length), 1)
+      if (what === 6) await fn.deleteCues({ account_id, cue_ids: [id!] })
+      else await pool.query("update cue.cues set status = 'completed' where id = $1", [id])
+    } else if (what === 8) {
+      limit = 5 + random(12)
+      await pool.query("update cue.plans set cues = $1 where plan = 'free'", [limit])
+    } else await pool.query('truncate cue.cue_rooms') // as a crash does
+  }
 })
 
 t.test('what many ask and create at the same time, each gets for itself', async t => {

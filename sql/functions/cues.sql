@@ -1,44 +1,68 @@
 -- What users do with cues. Cron arithmetic is done by the caller, who passes the next run with the version it was computed from.
 
--- Creates a cue from its columns as JSON and returns its id. QU030 when the plan's limit is reached: exact, the account's row being locked.
--- A memory_check cue is not counted.
-create or replace function cue.add_cue(p_account_id uuid, p_cue jsonb, p_next_run timestamptz, p_now timestamptz default now())
-returns text
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+-- Adds cues to accounts, each from its columns as an object of the JSON array p_cues, and returns their ids in the same order: null where the
+-- plan allows no more, which is exact, the accounts' rows being locked. A memory_check cue is not counted.
+create or replace function cue.add_cues(
+  p_account_ids uuid[], p_cues jsonb, p_next_runs timestamptz[], p_now timestamptz default now()
+) returns text[]
+language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off
+  set plan_cache_mode = force_generic_plan as $$
 declare
-  c cue.cues := jsonb_populate_record(null::cue.cues, p_cue);
-  v_limit int;
+  v_ids text[];
 begin
-  c.memory_check := coalesce(c.memory_check, false);
-  perform from cue.accounts where id = p_account_id for no key update;
-  -- Another statement: the one that waited for the lock would know the plan from before.
-  select p.cues into v_limit from cue.accounts a join cue.plans p using (plan) where a.id = p_account_id;
-  if not c.memory_check and (select count(*) from (
-        select from cue.cues
-         where account_id = p_account_id and deleted_at is null and status in ('active', 'paused') and not memory_check limit v_limit) q
-     ) >= v_limit then
-    return null;
-  end if;
-  c.id := cue.new_cue_id();
-  c.account_id := p_account_id;
-  c.status := 'active';
-  c.created_at := p_now;
-  c.updated_at := p_now;
-  c.deleted_at := null;
-  insert into cue.cues values (c.*);
-  insert into cue.cue_runs (cue_id, account_id, transport, next_run) values (c.id, c.account_id, c.transport, p_next_run);
-  perform cue.wake('cue_due', p_next_run);
-  perform cue.note_memory(p_account_id);
-  return c.id;
+  perform from cue.accounts where id = any (p_account_ids) order by id for no key update;
+  -- Another statement: the one that waited for the locks would know plans and numbers from before.
+  with given as (
+    select g.*, coalesce((p_cues -> (g.place - 1)::int ->> 'memory_check')::boolean, false) as memory_check
+      from unnest(p_account_ids, p_next_runs) with ordinality as g (account_id, next_run, place)),
+  counted as (
+    select g.*, count(*) filter (where not g.memory_check) over (partition by g.account_id order by g.place) as nth from given g),
+  wanted as (
+    select g.account_id, count(*) filter (where not g.memory_check)::int as cues from given g group by g.account_id),
+  room as materialized (
+    select w.account_id, w.cues as wanted, p.cues as plan_cues, case
+             when known.plan_cues = p.cues and known.room >= w.cues then known.room
+             else greatest(0, p.cues - (
+               select count(*)::int from (
+                 select from cue.cues c
+                  where c.account_id = w.account_id and c.deleted_at is null and c.status in ('active', 'paused') and not c.memory_check
+                  limit p.cues) q)) end as cues
+      from wanted w
+     cross join lateral (
+       select l.cues from cue.accounts a join cue.plans l on l.plan = a.plan where a.id = w.account_id limit 1) p
+      left join lateral (select * from cue.cue_rooms k where k.account_id = w.account_id limit 1) known on true),
+  taken as (
+    insert into cue.cue_rooms as k (account_id, plan_cues, room)
+    select r.account_id, r.plan_cues, greatest(0, r.cues - r.wanted) from room r
+    on conflict (account_id) do update set plan_cues = excluded.plan_cues, room = excluded.room),
+  fitting as materialized (
+    select n.place, n.account_id, n.next_run, case when n.memory_check or n.nth <= r.cues then cue.new_cue_id() end as id, n.memory_check
+      from counted n left join room r on r.account_id = n.account_id),
+  made as (
+    insert into cue.cues
+    select c.* from fitting f
+     cross join lateral jsonb_populate_record(null::cue.cues, p_cues -> (f.place - 1)::int || jsonb_build_object(
+       'id', f.id, 'account_id', f.account_id, 'status', 'active', 'memory_check', f.memory_check,
+       'created_at', p_now, 'updated_at', p_now, 'deleted_at', null)) c
+     where f.id is not null),
+  runs as (
+    insert into cue.cue_runs (cue_id, account_id, transport, next_run)
+    select f.id, f.account_id, (p_cues -> (f.place - 1)::int ->> 'transport')::cue.transport, f.next_run from fitting f where f.id is not null)
+  select array_agg(f.id order by f.place) into v_ids from fitting f;
+  perform cue.wake('cue_due', (select min(n.at) from unnest(p_next_runs, v_ids) as n (at, id) where n.id is not null));
+  -- Nearly nobody subscribes.
+  perform cue.note_memory(s.account_id) from (
+    select distinct m.account_id from cue.memory_subscriptions m where m.account_id = any (p_account_ids)) s;
+  return v_ids;
 end $$;
-comment on function cue.add_cue is 'Adds a cue and returns its id, or null where the plan allows no more.';
+comment on function cue.add_cues is 'Adds cues and returns their ids, null for each that its account''s plan does not allow.';
 
 -- QU030 where the plan allows no more.
 create or replace function cue.create_cue(p_account_id uuid, p_cue jsonb, p_next_run timestamptz, p_now timestamptz default now())
 returns text
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
-  v_id text := cue.add_cue(p_account_id, p_cue, p_next_run, p_now);
+  v_id text := (cue.add_cues(array[p_account_id], jsonb_build_array(p_cue), array[p_next_run], p_now))[1];
 begin
   if v_id is null then
     raise exception 'the plan allows % cues; delete one, or upgrade', (
@@ -47,27 +71,6 @@ begin
   return v_id;
 end $$;
 comment on function cue.create_cue is 'Creates a cue and returns its id.';
-
--- The same for many requests at once, account by account in the order of locks. place tells which of them an id is for, from 1; null where the
--- plan allows no more.
-create or replace function cue.create_cues(
-  p_account_ids uuid[], p_cues jsonb, p_next_runs timestamptz[], p_now timestamptz default now()
-) returns table (place bigint, id text)
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
-declare
-  v_account_id uuid;
-  v_cue jsonb;
-  v_next_run timestamptz;
-begin
-  for place, v_account_id, v_cue, v_next_run in
-    select u.place, u.account_id, p_cues -> (u.place - 1)::int, u.next_run
-      from unnest(p_account_ids, p_next_runs) with ordinality as u (account_id, next_run, place) order by u.account_id, u.place
-  loop
-    id := cue.add_cue(v_account_id, v_cue, v_next_run, p_now);
-    return next;
-  end loop;
-end $$;
-comment on function cue.create_cues is 'Creates cues of accounts and returns their ids.';
 
 -- Changes the columns that p_changes names. p_next_run is taken where the schedule changed or the cue is resumed, and counts from now.
 -- A header whose value is the mask keeps the stored value. QU001 unknown, QU014 when the cue has moved past p_version, or has fired

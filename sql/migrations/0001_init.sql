@@ -306,6 +306,13 @@ create unlogged table cue.echoes (
 );
 create index echoes_expires_at on cue.echoes (expires_at);
 
+-- Unlogged: what is missing is counted anew.
+create unlogged table cue.cue_rooms (
+  account_id uuid primary key references cue.accounts on delete cascade,
+  plan_cues int not null,
+  room int not null check (room >= 0)
+) with (fillfactor = 50);
+
 create unlogged table cue.rate_windows (
   subject text primary key,
   started_at timestamptz not null,

@@ -6,6 +6,7 @@ import type { Functions } from '../functions.ts'
 import { type StoredCue, shown } from './read.ts'
 import type { CueDetail } from './schemas.ts'
 
+type NewCue = Parameters<Functions['createCue']>[0]
 type Own = { account_id: string; cue_id: string }
 
 type Options = Pick<Functions, 'readCues' | 'readCueDetails' | 'createCue' | 'createCues'>
@@ -25,6 +26,24 @@ export const createCueBatches = (fn: Options) => {
     }
   }
 
+  const createMany = async (asked: NewCue[]) => {
+    const created = await fn.createCues({
+      account_ids: asked.map(({ account_id }) => account_id),
+      cues: JSON.stringify(asked.map(({ cue }) => cue)),
+      next_runs: asked.map(({ next_run }) => next_run)
+    })
+    return created.map(cue => (cue.id === null ? null : cue))
+  }
+  const create = createBatches<NewCue, object>({
+    one: async cue => {
+      const [created] = await createMany([cue])
+      if (created) return created
+      const cue_id = await fn.createCue(cue) // tells why not
+      return (await fn.readCues({ account_ids: [cue.account_id], cue_ids: [cue_id] }))[0]!
+    },
+    many: createMany
+  })
+
   return {
     /** @throws ApiError cue_not_found, also for what belongs to others */
     find: reading<StoredCue>(fn.readCues),
@@ -32,18 +51,7 @@ export const createCueBatches = (fn: Options) => {
     /** With its latest executions and missed slots. @throws ApiError cue_not_found, also for what belongs to others */
     show: reading<StoredCue & Static<typeof CueDetail>>(fn.readCueDetails),
 
-    /** Gives the new cue's id. @throws DatabaseError QU030 where the plan allows no more */
-    create: createBatches<Parameters<Functions['createCue']>[0], string>({
-      one: fn.createCue,
-      many: async asked => {
-        const created = await fn.createCues({
-          account_ids: asked.map(({ account_id }) => account_id),
-          cues: JSON.stringify(asked.map(({ cue }) => cue)),
-          next_runs: asked.map(({ next_run }) => next_run)
-        })
-        const ids = new Map(created.map(({ place, id }) => [place, id]))
-        return asked.map((_, n) => ids.get(n + 1) ?? null)
-      }
-    })
+    /** @throws DatabaseError QU030 where the plan allows no more */
+    create: async (cue: NewCue): Promise<StoredCue> => shown(await create(cue))
   }
 }

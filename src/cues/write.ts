@@ -17,8 +17,7 @@ const YEAR_MS = 366 * 86_400_000
 export const createCue = async (app: FastifyInstance, caller: Caller, given: CreateCue): Promise<StoredCue> => {
   const { columns, next_run } = newCue(given, app.now())
   await checkAddresses(app, given, given.callback_url)
-  const id = await app.cues.create({ cue: columns, next_run, ...caller })
-  const cue = await app.cues.find(caller.account_id, id)
+  const cue = await app.cues.create({ cue: columns, next_run, ...caller })
   const isUnattended = cue.transport === 'worker' && !(await app.fn.hasLiveWorker(caller))
   return { ...cue, warning: isUnattended ? unattended : null }
 }
