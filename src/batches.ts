@@ -10,14 +10,21 @@ type Options<Q, A> = {
   /** Several; the answers in their order. What null answers is asked alone. */
   many: (questions: Q[]) => Promise<(A | null)[]>
   size?: number
-  /** How many statements at once: one may wait for a lock or the disk while another works. */
+  /** How many statements at once. */
   atOnce?: number
 }
 
-/** Makes a function that asks. A lone question is asked at once, and none waits for another that has not come yet. */
+/** A statement that takes longer may be waiting for a lock or for the disk: what has come meanwhile is asked beside it. */
+const patienceMs = 5
+
+/**
+ * Makes a function that asks. A lone question is asked at once, and none waits for another that has not come yet. While a statement is under
+ * way the next ones gather, since each costs several times what a question in it does; half a statement full of them go beside it.
+ */
 export const createBatches = <Q, A>({ one, many, size = 50, atOnce = 2 }: Options<Q, A>) => {
   const queue: Waiting<Q, A>[] = []
   let asking = 0
+  let isPatient = false
 
   const alone = ({ question, resolve, reject }: Waiting<Q, A>) => one(question).then(resolve, reject)
 
@@ -36,8 +43,8 @@ export const createBatches = <Q, A>({ one, many, size = 50, atOnce = 2 }: Option
     }
   }
 
-  const next = () => {
-    while (asking < atOnce && queue.length > 0) {
+  const next = (gathered = size / 2) => {
+    while (queue.length > 0 && asking < atOnce && (asking === 0 || queue.length >= gathered)) {
       const batch = queue.splice(0, size)
       asking++
       void (batch.length === 1 ? alone(batch[0]!) : together(batch)).finally(() => {
@@ -45,6 +52,12 @@ export const createBatches = <Q, A>({ one, many, size = 50, atOnce = 2 }: Option
         next()
       })
     }
+    if (queue.length === 0 || asking === atOnce || isPatient) return
+    isPatient = true
+    setTimeout(() => {
+      isPatient = false
+      next(1)
+    }, patienceMs)
   }
 
   return (question: Q): Promise<A> =>

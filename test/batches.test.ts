@@ -49,6 +49,23 @@ t.test('so many are asked at once, and no more in one', async t => {
   t.strictSame(await Promise.all(answers), [2, 4, 6, 8, 10, 12, 14])
 })
 
+t.test('while a statement is under way questions gather, until half another is full or the first takes long', async t => {
+  const { asked, ask, pending } = setup({ size: 6 })
+  const answers = [1, 2, 3].map(ask)
+  await new Promise(resolve => setImmediate(resolve))
+  t.strictSame(asked, [1])
+  answers.push(ask(4))
+  t.strictSame(asked, [1, [2, 3, 4]], 'half of six')
+  answers.push(ask(5))
+  pending.pop()!.answer()
+  await new Promise(resolve => setImmediate(resolve))
+  t.strictSame(asked, [1, [2, 3, 4]], 'one alone waits for the first')
+  for (const end = Date.now() + 5000; asked.length < 3 && Date.now() < end; ) await new Promise(resolve => setTimeout(resolve, 1))
+  t.strictSame(asked, [1, [2, 3, 4], 5], 'but not for ever')
+  for (const { answer } of pending) answer()
+  t.strictSame(await Promise.all(answers), [2, 4, 6, 8, 10])
+})
+
 t.test('when several fail together each is asked alone, and only who is at fault is told so', async t => {
   const asked: unknown[] = []
   const ask = createBatches<number, number>({
