@@ -2115,7 +2115,7 @@ begin
          and (select q.deleted_at is null from cue.cues q where q.id = e.cue_id)
          for update);
   else
-    v_ids := cue.lock_next(p_account_id, p_tasks, p_limit, '{}', p_now);
+    v_ids := cue.lock_next(p_account_id, p_tasks, p_limit, cue.in_turn(p_limit), '{}', p_now);
   end if;
   if cardinality(v_ids) = 0 then return; end if;
   return query
@@ -2130,20 +2130,40 @@ CREATE OR REPLACE FUNCTION cue.claim_next(p_claims jsonb, p_lease interval DEFAU
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET enable_bitmapscan TO 'off'
+ SET enable_sort TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
   r record;
+  v_until uuid := cue.uuid_v7_floor(p_now + interval '1 day');
+  v_lone int[];
+  v_lone_accounts uuid[];
   v_more uuid[];
   v_ids uuid[] := '{}';
   v_claims int[] := '{}';
 begin
+  select array_agg(g.n), array_agg(g.account_id) into v_lone, v_lone_accounts from (
+    select min(c.n)::int as n, c.account_id
+      from rows from (jsonb_to_recordset(p_claims) as (account_id uuid, tasks text[], "limit" int)) with ordinality as c (account_id, tasks, "limit", n)
+     where c.tasks is null group by c.account_id having sum(c."limit") = 1) g
+   where cue.in_turn(1) = 0;
+  if v_lone is not null then
+    select coalesce(array_agg(l.id), '{}'), coalesce(array_agg(u.n), '{}') into v_ids, v_claims
+      from unnest(v_lone, v_lone_accounts) as u (n, account_id)
+     cross join lateral (
+       select e.id from cue.executions e
+        where e.account_id = u.account_id and e.claimable_at <= p_now and e.id < v_until
+          and (select q.deleted_at is null from cue.cues q where q.id = e.cue_id)
+        order by e.claimable_at, e.id limit 1 for update skip locked) l;
+  end if;
   for r in
     select c.account_id, c.tasks, sum(c."limit")::int as wanted, array_agg(c.n order by c.n) as claims, array_agg(c."limit" order by c.n) as limits
       from rows from (jsonb_to_recordset(p_claims) as (account_id uuid, tasks text[], "limit" int)) with ordinality as c (account_id, tasks, "limit", n)
-     group by c.account_id, c.tasks
+     where v_lone is null or c.n <> all (v_lone) group by c.account_id, c.tasks
   loop
-    v_more := cue.lock_next(r.account_id, r.tasks, r.wanted, v_ids, p_now);
+    v_more := cue.lock_next(r.account_id, r.tasks, r.wanted, case when r.wanted > 1 then cue.in_turn(r.wanted) else 1 end, v_ids, p_now);
     v_ids := v_ids || v_more;
     v_claims := v_claims || (array(
       select r.claims[i] from generate_subscripts(r.claims, 1) as i cross join generate_series(1, r.limits[i]) order by i))[:cardinality(v_more)];
@@ -3093,6 +3113,13 @@ $function$;
 comment on function cue.heartbeat_worker(uuid,text,text[],timestamp with time zone) is 'A worker''s sign of life, with the tasks it handles.';
 grant execute on function cue.heartbeat_worker(uuid,text,text[],timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.in_turn(p_limit integer)
+ RETURNS integer
+ LANGUAGE sql
+AS $function$ select case when p_limit > 1 then p_limit / 2 else (random() < 0.0625)::int end $function$;
+comment on function cue.in_turn(integer) is 'How many of so many claims go to the tasks in turn.';
+grant execute on function cue.in_turn(integer) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.insert_account(p_email text, p_now timestamp with time zone)
  RETURNS cue.accounts
  LANGUAGE sql
@@ -3408,7 +3435,7 @@ end $function$;
 comment on function cue.lock_in_turn(uuid,text[],integer,uuid[],timestamp with time zone) is 'Locks claimable executions of several tasks, a share of each.';
 grant execute on function cue.lock_in_turn(uuid,text[],integer,uuid[],timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.lock_next(p_account_id uuid, p_tasks text[], p_limit integer, p_except uuid[] DEFAULT '{}'::uuid[], p_now timestamp with time zone DEFAULT now())
+CREATE OR REPLACE FUNCTION cue.lock_next(p_account_id uuid, p_tasks text[], p_limit integer, p_in_turn integer, p_except uuid[] DEFAULT '{}'::uuid[], p_now timestamp with time zone DEFAULT now())
  RETURNS uuid[]
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -3419,14 +3446,13 @@ CREATE OR REPLACE FUNCTION cue.lock_next(p_account_id uuid, p_tasks text[], p_li
 AS $function$
 declare
   v_until uuid := cue.uuid_v7_floor(p_now + interval '1 day');
-  v_in_turn int := case when p_limit > 1 then p_limit / 2 else (random() < 0.0625)::int end;
   v_crowded boolean;
   v_ids uuid[] := '{}';
 begin
   if cardinality(p_tasks) = 1 then
     return cue.lock_claimable(p_account_id, p_tasks[1], p_limit, p_except, p_now);
   end if;
-  v_crowded := (p_tasks is not null or v_in_turn > 0) and exists (
+  v_crowded := (p_tasks is not null or p_in_turn > 0) and exists (
     select from cue.executions e
      where e.account_id = p_account_id and e.claimable_at <= p_now and e.id < v_until order by e.claimable_at, e.id offset 50 limit 1);
   if p_tasks is not null then
@@ -3440,12 +3466,12 @@ begin
   end if;
   if v_crowded then
     p_tasks := array(select t.task from unnest(cue.claimable_tasks(p_account_id, p_now)) as t (task) order by random());
-    v_ids := cue.lock_in_turn(p_account_id, p_tasks, v_in_turn, p_except, p_now);
+    v_ids := cue.lock_in_turn(p_account_id, p_tasks, p_in_turn, p_except, p_now);
   end if;
   return v_ids || cue.lock_claimable(p_account_id, null, p_limit - cardinality(v_ids), p_except || v_ids, p_now);
 end $function$;
-comment on function cue.lock_next(uuid,text[],integer,uuid[],timestamp with time zone) is 'Locks the executions that a worker is to get next.';
-grant execute on function cue.lock_next(uuid,text[],integer,uuid[],timestamp with time zone) to cue_service;
+comment on function cue.lock_next(uuid,text[],integer,integer,uuid[],timestamp with time zone) is 'Locks the executions that a worker is to get next.';
+grant execute on function cue.lock_next(uuid,text[],integer,integer,uuid[],timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.look_ahead(p_until timestamp with time zone, p_limit integer DEFAULT 2000, p_skip_accounts uuid[] DEFAULT '{}'::uuid[], p_now timestamp with time zone DEFAULT now())
  RETURNS TABLE(cue_id text, account_id uuid, version integer, next_run timestamp with time zone, transport cue.transport, schedule_type cue.schedule_type, cron text, timezone text, catch_up cue.catch_up, outage_until timestamp with time zone, over_limit boolean, window_slots integer)

@@ -138,23 +138,27 @@ begin
 end $$;
 comment on function cue.lock_in_turn is 'Locks claimable executions of several tasks, a share of each.';
 
--- Locks what a worker is to get next. Oldest first; but where more than fifty wait, one claim in 16 goes to the tasks in turn, in random
--- order, and of several at once half, so that a backlog of one does not keep the others waiting. No tasks: any.
+-- How many of so many claims go to the tasks in turn where more than fifty wait: one in 16, and of several at once half.
+create or replace function cue.in_turn(p_limit int) returns int
+language sql volatile as $$ select case when p_limit > 1 then p_limit / 2 else (random() < 0.0625)::int end $$;
+comment on function cue.in_turn is 'How many of so many claims go to the tasks in turn.';
+
+-- Locks what a worker is to get next. Oldest first; but where more than fifty wait, some go to the tasks in turn, in random order, so that a
+-- backlog of one does not keep the others waiting. No tasks: any.
 create or replace function cue.lock_next(
-  p_account_id uuid, p_tasks text[], p_limit int, p_except uuid[] default '{}', p_now timestamptz default now()
+  p_account_id uuid, p_tasks text[], p_limit int, p_in_turn int, p_except uuid[] default '{}', p_now timestamptz default now()
 ) returns uuid[]
 language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off
   set plan_cache_mode = force_generic_plan as $$
 declare
   v_until uuid := cue.uuid_v7_floor(p_now + interval '1 day');
-  v_in_turn int := case when p_limit > 1 then p_limit / 2 else (random() < 0.0625)::int end;
   v_crowded boolean;
   v_ids uuid[] := '{}';
 begin
   if cardinality(p_tasks) = 1 then
     return cue.lock_claimable(p_account_id, p_tasks[1], p_limit, p_except, p_now);
   end if;
-  v_crowded := (p_tasks is not null or v_in_turn > 0) and exists (
+  v_crowded := (p_tasks is not null or p_in_turn > 0) and exists (
     select from cue.executions e
      where e.account_id = p_account_id and e.claimable_at <= p_now and e.id < v_until order by e.claimable_at, e.id offset 50 limit 1);
   if p_tasks is not null then
@@ -168,7 +172,7 @@ begin
   end if;
   if v_crowded then
     p_tasks := array(select t.task from unnest(cue.claimable_tasks(p_account_id, p_now)) as t (task) order by random());
-    v_ids := cue.lock_in_turn(p_account_id, p_tasks, v_in_turn, p_except, p_now);
+    v_ids := cue.lock_in_turn(p_account_id, p_tasks, p_in_turn, p_except, p_now);
   end if;
   return v_ids || cue.lock_claimable(p_account_id, null, p_limit - cardinality(v_ids), p_except || v_ids, p_now);
 end $$;
@@ -222,7 +226,7 @@ begin
          and (select q.deleted_at is null from cue.cues q where q.id = e.cue_id)
          for update);
   else
-    v_ids := cue.lock_next(p_account_id, p_tasks, p_limit, '{}', p_now);
+    v_ids := cue.lock_next(p_account_id, p_tasks, p_limit, cue.in_turn(p_limit), '{}', p_now);
   end if;
   if cardinality(v_ids) = 0 then return; end if;
   return query
@@ -232,25 +236,43 @@ end $$;
 comment on function cue.claim_executions is 'Gives claimable executions to one worker.';
 
 -- The same for many workers at once, who ask for whatever is next: {account_id, worker_id, tasks, "limit"} each. Those who ask for the same are
--- served one after the other. claim tells which of them got it, from 1.
+-- served one after the other, and those who want one of any task in one statement. claim tells which of them got it, from 1.
 create or replace function cue.claim_next(p_claims jsonb, p_lease interval default '900 seconds', p_now timestamptz default now())
 returns table (
   claim int, execution_id uuid, cue_id text, cue_name text, task text, scheduled_for timestamptz, lease_expires_at timestamptz,
   claim_token uuid, attempt int, payload text
 )
-language plpgsql security definer set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off
+  set enable_sort = off set plan_cache_mode = force_generic_plan as $$
 declare
   r record;
+  v_until uuid := cue.uuid_v7_floor(p_now + interval '1 day');
+  v_lone int[];
+  v_lone_accounts uuid[];
   v_more uuid[];
   v_ids uuid[] := '{}';
   v_claims int[] := '{}';
 begin
+  select array_agg(g.n), array_agg(g.account_id) into v_lone, v_lone_accounts from (
+    select min(c.n)::int as n, c.account_id
+      from rows from (jsonb_to_recordset(p_claims) as (account_id uuid, tasks text[], "limit" int)) with ordinality as c (account_id, tasks, "limit", n)
+     where c.tasks is null group by c.account_id having sum(c."limit") = 1) g
+   where cue.in_turn(1) = 0;
+  if v_lone is not null then
+    select coalesce(array_agg(l.id), '{}'), coalesce(array_agg(u.n), '{}') into v_ids, v_claims
+      from unnest(v_lone, v_lone_accounts) as u (n, account_id)
+     cross join lateral (
+       select e.id from cue.executions e
+        where e.account_id = u.account_id and e.claimable_at <= p_now and e.id < v_until
+          and (select q.deleted_at is null from cue.cues q where q.id = e.cue_id)
+        order by e.claimable_at, e.id limit 1 for update skip locked) l;
+  end if;
   for r in
     select c.account_id, c.tasks, sum(c."limit")::int as wanted, array_agg(c.n order by c.n) as claims, array_agg(c."limit" order by c.n) as limits
       from rows from (jsonb_to_recordset(p_claims) as (account_id uuid, tasks text[], "limit" int)) with ordinality as c (account_id, tasks, "limit", n)
-     group by c.account_id, c.tasks
+     where v_lone is null or c.n <> all (v_lone) group by c.account_id, c.tasks
   loop
-    v_more := cue.lock_next(r.account_id, r.tasks, r.wanted, v_ids, p_now);
+    v_more := cue.lock_next(r.account_id, r.tasks, r.wanted, case when r.wanted > 1 then cue.in_turn(r.wanted) else 1 end, v_ids, p_now);
     v_ids := v_ids || v_more;
     v_claims := v_claims || (array(
       select r.claims[i] from generate_subscripts(r.claims, 1) as i cross join generate_series(1, r.limits[i]) order by i))[:cardinality(v_more)];
