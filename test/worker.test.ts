@@ -153,10 +153,10 @@ t.test('a key that is revoked ends the worker, but not what it runs', async t =>
   const { client, dir, execution, start } = await workerStage(t)
   const { id: key, api_key } = await client.keys.create({ label: 'worker', scopes: ['worker'] })
   const id = await execution()
-  const worker = start(['--handler', patient(dir), '--concurrency', '2'], { PGCUE_API_KEY: api_key })
+  const worker = start(['--handler', patient(dir), '--concurrency', '3'], { PGCUE_API_KEY: api_key })
   await worker.event('claimed')
   await client.keys.revoke(key)
-  await execution() // ends the wait, and the next request is refused
+  await execution() // ends the wait where that began before, and the next request, for the third slot, is refused
   await worker.event('stopping')
   dir.write('go', '')
   t.match(await worker.exited, { code: 2 })
