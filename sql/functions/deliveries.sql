@@ -246,8 +246,9 @@ declare
   e cue.executions;
 begin
   select coalesce(array_agg(u.id), '{}') into v_again
-    from unnest(p_execution_ids, p_cue_ids, p_errors, p_gone) as u (id, cue_id, error, gone)
-   cross join lateral (select x.attempts - x.lost_attempts as sent from cue.executions x where x.id = u.id limit 1) x
+    -- By the attempt that ended: the row is not locked yet, and may only now come to it again, having been given back.
+    from unnest(p_execution_ids, p_attempts, p_cue_ids, p_errors, p_gone) as u (id, attempt, cue_id, error, gone)
+   cross join lateral (select u.attempt - x.lost_attempts as sent from cue.executions x where x.id = u.id limit 1) x
    cross join lateral (select q.retry_max_attempts from cue.cues q where q.id = u.cue_id and q.deleted_at is null limit 1) q
    where u.error is not null and not u.gone and x.sent < q.retry_max_attempts;
   -- What is tried again changes no cue.
