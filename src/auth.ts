@@ -1,4 +1,5 @@
 /** Who is asking: every route says what it needs, and one SQL call per request checks key, scope and limits. */
+import { randomUUID } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { type Caller, createAdmission, refusals, type Scope } from './accounts/admission.ts'
@@ -13,6 +14,10 @@ declare module 'fastify' {
     /** Takes the token of the execution that `:execution_id` names, too. */
     executionToken?: boolean
   }
+  interface FastifyInstance {
+    /** Lets one request in that is made on behalf of one already counted, without counting it: gives headers that are good once. */
+    countedAlready: () => Record<string, string>
+  }
   interface FastifyRequest {
     /** Null on public routes. Spread last into a function's arguments. */
     caller: Caller
@@ -21,9 +26,17 @@ declare module 'fastify' {
   }
 }
 
+const passHeader = 'x-pgcue-counted'
+
 export default fp(
   async (app: FastifyInstance) => {
     const admit = createAdmission({ fn: app.fn, config: app.config, log: app.log, now: app.now })
+    const counted = new Set<string>()
+    app.decorate('countedAlready', () => {
+      const pass = randomUUID()
+      counted.add(pass)
+      return { [passHeader]: pass }
+    })
     app.decorateRequest('caller', null as unknown as Caller)
     app.decorateRequest('scopes', null as unknown as readonly Scope[])
 
@@ -41,6 +54,7 @@ export default fp(
         authorization: request.headers.authorization,
         address: request.ip,
         scope: scope ?? null, // unknown paths are public
+        isCounted: counted.delete(String(request.headers[passHeader])),
         execution_id: executionToken ? execution_id : null
       }).catch(error => {
         // Without a database nobody can be counted, and what needs no caller may not need the database either.

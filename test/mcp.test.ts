@@ -8,8 +8,8 @@ import { build } from './setup.ts'
 type Content = { type: string; text: string }[]
 
 /** The service on a port, and the SDK's own client for a key. */
-const serve = async (t: Test) => {
-  const service = await build(t)
+const serve = async (t: Test, env: Record<string, string> = {}) => {
+  const service = await build(t, undefined, { env })
   await service.app.listen({ port: 0, host: '127.0.0.1' })
   const { port } = service.app.server.address() as { port: number }
   const connect = async (key: string) => {
@@ -65,6 +65,28 @@ t.test('bad input is answered with what is wrong', async t => {
   const { call } = await connect(account.api_key)
   t.match(await call('create_cue', { cron: '@daily' }), { failed: /not as described/ })
   t.match(await call('create_cue', { name: 'x', cron: '61 * * * *' }), { failed: /^invalid_schedule/ })
+})
+
+t.test('a call of a tool is one request, and each further one in the same message another', async t => {
+  const { connect, account, call, get } = await serve(t, { RATE_LIMIT: 'on' })
+  const used = async () => (await get('/v1/usage')).rate_limit.current_usage
+  const { call: callTool } = await connect(account.api_key)
+  const before = await used()
+  await callTool('list_alerts')
+  t.equal(await used(), before + 2, 'the call, and the request that counts')
+  const message = { jsonrpc: '2.0', method: 'tools/call', params: { name: 'list_alerts', arguments: {} } }
+  const accept = { accept: 'application/json, text/event-stream' }
+  const { body } = await call(
+    'POST',
+    '/mcp',
+    [1, 2, 3].map(id => ({ ...message, id })),
+    accept
+  )
+  t.equal(body.length, 3)
+  t.equal(await used(), before + 6, 'three calls, and the request that counts')
+  const headers = { 'x-pgcue-counted': 'undefined' }
+  await call('GET', '/v1/alerts', undefined, headers)
+  t.equal(await used(), before + 8, 'nobody else can say that he was counted')
 })
 
 t.test('a wrong key, no key and other methods are refused as everywhere', async t => {

@@ -90,6 +90,8 @@ type Asked = {
   scope: Scope | 'any' | null
   /** The execution in the path, where its own token is a credential. */
   execution_id?: string | null
+  /** It is part of a request that the window has counted. */
+  isCounted?: boolean
 }
 
 /** Makes the check that comes before every request. It rejects only when the database cannot be asked about the key. */
@@ -110,12 +112,13 @@ export const createAdmission = ({ fn, config, log, now = () => new Date() }: Opt
   }
 
   const many = (questions: Question[]) => withLimits(limited => fn.admit({ ...columns(questions), limited }))
+  const uncounted = async (question: Question) => (await fn.admit({ ...columns([question]), limited: false }))[0]!
   const admit = createBatches<Question, Admission>({ one: async question => (await many([question]))[0]!, many })
 
-  return async ({ authorization, address, scope, execution_id = null }: Asked): Promise<Admitted> => {
+  return async ({ authorization, address, scope, execution_id = null, isCounted = false }: Asked): Promise<Admitted> => {
     const bearer = scope === null ? '' : (/^Bearer +(\S+) *$/i.exec(authorization ?? '')?.[1] ?? '')
     const tokenOf = readExecutionToken(tokenKey, bearer) ?? null
-    const { error, account_id, actor, ...rest } = await admit({
+    const { error, account_id, actor, ...rest } = await (isCounted ? uncounted : admit)({
       key_hash: isKey(bearer) ? hashKey(bearer) : null,
       session_id: await sessions.read(bearer, now()),
       execution_id: tokenOf,

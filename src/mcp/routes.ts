@@ -41,20 +41,26 @@ const routes: FastifyPluginAsyncTypebox = async app => {
   )
 }
 
-/** The client's calls go through this very service, with all its checks, and without a socket. */
-const within =
-  (app: FastifyInstance, remoteAddress: string): typeof fetch =>
-  async (input, init = {}) => {
+/**
+ * The client's calls go through this very service, with all its checks, and without a socket. The first is what the request was counted for
+ * against the key's limit; further ones count like any other.
+ */
+const within = (app: FastifyInstance, remoteAddress: string): typeof fetch => {
+  let isFirst = true
+  return async (input, init = {}) => {
     const url = new URL(String(input))
+    const pass = isFirst ? app.countedAlready() : {}
+    isFirst = false
     const answer = await app.inject({
       method: (init.method ?? 'GET') as 'GET',
       url: url.pathname + url.search,
-      headers: Object.fromEntries(new Headers(init.headers)),
+      headers: { ...Object.fromEntries(new Headers(init.headers)), ...pass },
       remoteAddress,
       ...(init.body != null && { payload: init.body as string })
     })
     const headers = Object.entries(answer.headers).map(([name, value]) => [name, String(value)] as [string, string])
     return new Response(answer.statusCode === 204 ? null : answer.body, { status: answer.statusCode, headers })
   }
+}
 
 export default routes
