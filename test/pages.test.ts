@@ -155,6 +155,29 @@ test('whoever did not register ends the account with one button', async t => {
   await look(t, `${base}/auth/cancel-deletion?token=wrong`, 'cancel-unknown')
 })
 
+test('posts can be read, and lead to each other', async t => {
+  const { look, base } = await setup(t)
+  const list = await look(t, `${base}/v1/blog/posts`, 'posts')
+  await list.getByRole('link', { name: 'What pgcue is' }).click()
+  await list.getByRole('heading', { name: 'What pgcue is' }).waitFor()
+  t.ok((await list.locator('article pre').count()) > 0)
+  await look(t, `${base}/v1/blog/posts/what-pgcue-is`, 'post')
+  const none = await look(t, `${base}/v1/blog/posts/none`, 'post-unknown')
+  await none.getByRole('link', { name: 'All posts' }).click()
+  await none.getByRole('heading', { name: 'What is new' }).waitFor()
+})
+
+test('the link about plans leads to what there is and how to get it', async t => {
+  const { look, get } = await setup(t, { STRIPE_SECRET_KEY: 'sk_test', PLANS: '{"pro": {"cues": 12345}}' })
+  const { upgrade_url } = await get('/v1/usage')
+  const page = await look(t, upgrade_url, 'plans')
+  t.match(await page.getByRole('row', { name: /^pro/ }).innerText(), /12,345/)
+  t.match(await page.locator('main').innerText(), /curl -X POST http.*\/v1\/billing\/checkout/)
+  const unsold = await setup(t)
+  const other = await unsold.look(t, `${unsold.base}/dashboard`, 'plans-unsold')
+  t.notMatch(await other.locator('main').innerText(), /curl/)
+})
+
 test('a mail looks as it should, also on a phone', async t => {
   const { requestLink, server } = await setup(t)
   await requestLink('grace@example.com')

@@ -4,6 +4,8 @@ import type { Caller } from '../accounts/admission.ts'
 import { refusals } from '../accounts/admission.ts'
 import type { App } from '../app.ts'
 import { ApiError } from '../errors.ts'
+import { plansPage } from '../pages/billing.ts'
+import { sendPage } from '../pages/page.ts'
 import { createEvents } from './events.ts'
 import * as schemas from './schemas.ts'
 import { createStripe, notConfigured, type StripeClient } from './stripe.ts'
@@ -15,6 +17,10 @@ const routes: FastifyPluginAsyncTypebox = async app => {
   const { config, fn } = app
   const stripe = createStripe(config)
   const back = upgradeUrl(config.baseUrl)
+
+  app.get('/dashboard', { config: { public: true }, schema: { hide: true } }, async (_, reply) =>
+    sendPage(reply, 200, plansPage({ plans: config.plans, baseUrl: config.baseUrl, isSold: Boolean(config.stripeSecretKey) }))
+  )
 
   app.post(
     '/v1/billing/checkout',

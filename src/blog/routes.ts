@@ -2,6 +2,9 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from 'typebox'
 import { ApiError } from '../errors.ts'
+import { noPost, postList, postPage } from '../pages/blog.ts'
+import { asksForPage } from '../pages/forms.ts'
+import { sendPage } from '../pages/page.ts'
 import { type Post, posts } from './posts.ts'
 import { rss } from './rss.ts'
 import * as schemas from './schemas.ts'
@@ -12,14 +15,27 @@ const cached = 'public, max-age=300'
 
 const routes: FastifyPluginAsyncTypebox = async app => {
   const base = `${app.config.baseUrl}/v1/blog`
-  const urlOf = ({ slug }: Post): string => `${base}/posts/${slug}`
+  const listUrl = `${base}/posts`
+  const feedUrl = `${base}/rss`
+  const urlOf = ({ slug }: Post): string => `${listUrl}/${slug}`
   const shown = (post: Post) => ({ ...post, published_at: new Date(post.published_at), url: urlOf(post) })
 
   app.get(
     '/v1/blog/posts',
-    { config, schema: { tags, summary: 'List posts, newest first', querystring: schemas.ListPosts, response: { 200: schemas.Posts } } },
-    async request => {
+    {
+      config,
+      schema: {
+        tags,
+        summary: 'List posts, newest first',
+        description: 'A page for browsers.',
+        querystring: schemas.ListPosts,
+        response: { 200: schemas.Posts }
+      }
+    },
+    async (request, reply) => {
       const { limit, offset } = request.query
+      reply.header('vary', 'accept')
+      if (asksForPage(request)) return sendPage(reply, 200, postList(posts.slice(offset, offset + limit), { urlOf, feedUrl }))
       return { posts: posts.slice(offset, offset + limit).map(shown), total: posts.length, limit, offset }
     }
   )
@@ -28,10 +44,18 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     '/v1/blog/posts/:slug',
     {
       config: { ...config, errors: ['post_not_found'] },
-      schema: { tags, summary: 'Show a post', params: schemas.PostParams, response: { 200: schemas.Post } }
+      schema: {
+        tags,
+        summary: 'Show a post',
+        description: 'A page for browsers.',
+        params: schemas.PostParams,
+        response: { 200: schemas.Post }
+      }
     },
-    async request => {
+    async (request, reply) => {
       const post = posts.find(({ slug }) => slug === request.params.slug)
+      reply.header('vary', 'accept')
+      if (asksForPage(request)) return post ? sendPage(reply, 200, postPage(post, { listUrl })) : sendPage(reply, 404, noPost({ listUrl }))
       if (!post) throw new ApiError('post_not_found', 'There is no such post; GET /v1/blog/posts lists them.')
       return shown(post)
     }
@@ -55,8 +79,8 @@ const routes: FastifyPluginAsyncTypebox = async app => {
           rss(posts.slice(0, 20), {
             title: 'pgcue',
             description: 'What is new in pgcue, the scheduling service in which Postgres is the scheduler.',
-            link: `${base}/posts`,
-            self: `${base}/rss`,
+            link: listUrl,
+            self: feedUrl,
             linkOf: urlOf
           })
         )

@@ -3,7 +3,12 @@ import { createHash } from 'node:crypto'
 import type { FastifyReply } from 'fastify'
 import { Html, html } from './html.ts'
 
-export type Page = { title: string; body: Html }
+export type Page = {
+  title: string
+  body: Html
+  /** Something to read, in lines as long as they are read well; others are a few words and a button. */
+  isText?: boolean
+}
 
 /**
  * Sends a page. No script runs on it, nothing is loaded, and nobody frames it. Its address may hold a token: that no other site is told of it,
@@ -23,6 +28,7 @@ html { font: 1.0625rem/1.55 system-ui, sans-serif; background: var(--ground); co
 body { margin: 0; min-height: 100vh; display: flex; flex-direction: column; align-items: center; padding: 1rem }
 .name { margin: 6vh 0 1rem; font-weight: 700; letter-spacing: .02em; color: var(--soft) }
 main { width: 100%; max-width: 30rem; background: var(--paper); border-radius: .75rem; padding: 1.75rem; overflow-wrap: anywhere }
+main.text { max-width: 44rem }
 h1 { font-size: 1.45rem; line-height: 1.25; margin: 0 0 1rem }
 p { margin: 0 0 1rem }
 main > :last-child, form > :last-child { margin-bottom: 0 }
@@ -38,8 +44,15 @@ input[aria-invalid] { border: 2px solid var(--alarm) }
 button { display: block; width: 100%; min-height: 3rem; margin: 1rem 0; padding: .5rem 1rem; font: 600 1.0625rem/1.3 system-ui, sans-serif; color: var(--on-accent); background: var(--accent); border: 0; border-radius: .5rem; cursor: pointer }
 button.alarming { background: var(--alarm); color: var(--paper) }
 a { color: var(--accent) }
+h2 { font-size: 1.2rem; line-height: 1.3; margin: 1.75rem 0 .75rem }
+ul, ol { margin: 0 0 1rem; padding-left: 1.5rem }
+code { font: .9375em/1.5 ui-monospace, monospace }
+pre { margin: 0 0 1rem; padding: .75rem 1rem; overflow-x: auto; overflow-wrap: normal; border: 1px solid var(--line); border-radius: .5rem }
+table { width: 100%; margin: 0 0 1rem; border-collapse: collapse; font-variant-numeric: tabular-nums }
+th, td { padding: .4rem .6rem .4rem 0; text-align: left; vertical-align: bottom; overflow-wrap: normal; border-bottom: 1px solid var(--line) }
 :focus-visible { outline: 3px solid var(--accent); outline-offset: 2px }
-@media (max-width: 24rem) { main { padding: 1.25rem } dl { grid-template-columns: 1fr; gap: 0 } dd { margin-bottom: .5rem } }
+@media (max-width: 32rem) { table { font-size: .8125rem } }
+@media (max-width: 24rem) { main { padding: 1.25rem } dl { grid-template-columns: 1fr; gap: 0 } dd { margin-bottom: .5rem } table { font-size: .75rem } th, td { padding-right: .25rem } }
 `
 
 const headers = {
@@ -53,7 +66,7 @@ const headers = {
   'x-robots-tag': 'noindex'
 }
 
-const frame = ({ title, body }: Page): Html => html`<!doctype html>
+const frame = ({ title, body, isText }: Page): Html => html`<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
@@ -63,7 +76,7 @@ const frame = ({ title, body }: Page): Html => html`<!doctype html>
 </head>
 <body>
 <div class="name">pgcue</div>
-<main>
+<main${isText && html` class="text"`}>
 <h1>${title}</h1>
 ${body}
 </main>
