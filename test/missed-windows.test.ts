@@ -3,6 +3,7 @@ import t from 'tap'
 import { createAhead } from '../src/schedule/ahead.ts'
 import { createFiring } from '../src/schedule/firing.ts'
 import { createWindowSweep } from '../src/schedule/windows.ts'
+import { scaled, spelled } from './scale.ts'
 import { serviceAt } from './service.ts'
 
 const service = serviceAt('2030-01-15T08:00:00Z')
@@ -204,7 +205,7 @@ t.test('a success long ago is found behind failures, and looking for one has an 
   t.match(await fn.passedWindows({}), [], 'none has passed yet')
 })
 
-t.test('200,000 healthy cues add nothing to what the sweeps read', { timeout: 300_000 }, async t => {
+t.test(`${spelled(200_000)} healthy cues add nothing to what the sweeps read`, { timeout: 300_000 }, async t => {
   const { cue, fireAt, pool, clock, account, dueAt } = await serve()
   await cue(daily)
   await fireAt('2030-01-15T09:00:00Z')
@@ -229,7 +230,7 @@ t.test('200,000 healthy cues add nothing to what the sweeps read', { timeout: 30
   await client.query(
     `with made as (
        insert into cue.cues (id, account_id, name, transport, schedule_type, cron, payload)
-       select 'cue_' || lpad(g::text, 12, '0'), $1, 'healthy', 'worker', 'recurring', '0 9 * * *', '{}' from generate_series(1, 200000) g
+       select 'cue_' || lpad(g::text, 12, '0'), $1, 'healthy', 'worker', 'recurring', '0 9 * * *', '{}' from generate_series(1, ${scaled(200_000)}) g
        returning id, account_id),
      runs as (
        insert into cue.cue_runs (cue_id, account_id, transport, next_run, last_slot, success_due_at)
