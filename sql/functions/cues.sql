@@ -13,8 +13,9 @@ begin
   perform from cue.accounts where id = any (p_account_ids) order by id for no key update;
   -- Another statement: the one that waited for the locks would know plans and numbers from before.
   with given as (
-    select g.*, coalesce((p_cues -> (g.place - 1)::int ->> 'memory_check')::boolean, false) as memory_check
-      from unnest(p_account_ids, p_next_runs) with ordinality as g (account_id, next_run, place)),
+    select g.account_id, g.next_run, g.transport, coalesce(g.memory_check, false) as memory_check, g.place
+      from rows from (unnest(p_account_ids), unnest(p_next_runs), jsonb_to_recordset(p_cues) as (transport cue.transport, memory_check boolean))
+           with ordinality as g (account_id, next_run, transport, memory_check, place)),
   counted as (
     select g.*, count(*) filter (where not g.memory_check) over (partition by g.account_id order by g.place) as nth from given g),
   wanted as (
@@ -36,18 +37,32 @@ begin
     select r.account_id, r.plan_cues, greatest(0, r.cues - r.wanted) from room r
     on conflict (account_id) do update set plan_cues = excluded.plan_cues, room = excluded.room),
   fitting as materialized (
-    select n.place, n.account_id, n.next_run, case when n.memory_check or n.nth <= r.cues then cue.new_cue_id() end as id, n.memory_check
+    select n.*, case when n.memory_check or n.nth <= r.cues then cue.new_cue_id() end as id
       from counted n left join room r on r.account_id = n.account_id),
+  -- Each column by its type, in one scan: records of the table's own type would bring its constraints along, with each row.
   made as (
-    insert into cue.cues
-    select c.* from fitting f
-     cross join lateral jsonb_populate_record(null::cue.cues, p_cues -> (f.place - 1)::int || jsonb_build_object(
-       'id', f.id, 'account_id', f.account_id, 'status', 'active', 'memory_check', f.memory_check,
-       'created_at', p_now, 'updated_at', p_now, 'deleted_at', null)) c
+    insert into cue.cues (
+      id, account_id, memory_check, created_at, updated_at, name, description, transport, schedule_type, cron, at, timezone, callback_url,
+      callback_method, callback_headers, payload, task, retry_max_attempts, retry_backoff_minutes, on_failure_email, on_failure_webhook,
+      on_failure_pause, timeout_seconds, outcome_deadline_seconds, claim_timeout_seconds, await_outcome, alert_consecutive_failures,
+      alert_missed_window_multiplier, catch_up, verification_mode)
+    select f.id, f.account_id, f.memory_check, p_now, p_now, c.name, c.description, c.transport, c.schedule_type, c.cron, c.at, c.timezone,
+           c.callback_url, c.callback_method, c.callback_headers, c.payload, c.task, c.retry_max_attempts, c.retry_backoff_minutes,
+           c.on_failure_email, c.on_failure_webhook, c.on_failure_pause, c.timeout_seconds, c.outcome_deadline_seconds,
+           c.claim_timeout_seconds, c.await_outcome, c.alert_consecutive_failures, c.alert_missed_window_multiplier, c.catch_up,
+           c.verification_mode
+      from rows from (jsonb_to_recordset(p_cues) as (
+             name text, description text, transport cue.transport, schedule_type cue.schedule_type, cron text, at timestamptz, timezone text,
+             callback_url text, callback_method cue.callback_method, callback_headers jsonb, payload text, task text, retry_max_attempts int,
+             retry_backoff_minutes float8[], on_failure_email boolean, on_failure_webhook text, on_failure_pause boolean,
+             timeout_seconds int, outcome_deadline_seconds int, claim_timeout_seconds int, await_outcome boolean,
+             alert_consecutive_failures int, alert_missed_window_multiplier int, catch_up cue.catch_up,
+             verification_mode cue.verification_mode)) with ordinality as c
+      join fitting f on f.place = c.ordinality
      where f.id is not null),
   runs as (
     insert into cue.cue_runs (cue_id, account_id, transport, next_run)
-    select f.id, f.account_id, (p_cues -> (f.place - 1)::int ->> 'transport')::cue.transport, f.next_run from fitting f where f.id is not null)
+    select f.id, f.account_id, f.transport, f.next_run from fitting f where f.id is not null)
   select array_agg(f.id order by f.place) into v_ids from fitting f;
   perform cue.wake('cue_due', (select min(n.at) from unnest(p_next_runs, v_ids) as n (at, id) where n.id is not null));
   -- Nearly nobody subscribes.
