@@ -190,11 +190,10 @@ export const move = (operation: Operation, { now, rules, state, deleted, workerH
       return { status: 'outcome_timeout', outcome_deadline_at: null, outcome_state: 'unknown', ended_at: now }
     case 'report': {
       const { success, external_id } = operation
-      // First the outcome, then what it ends.
-      if (state.outcome_success === null && state.status !== 'pending')
-        return { outcome_success: success, outcome_state: judge(rules.mode, success, external_id), external_id }
-      if (isHeld(state)) return { status: success ? 'success' : 'failed', lease_expires_at: null, ended_at: now }
-      return state.status === 'pending_outcome' ? { status: 'success', outcome_deadline_at: null, ended_at: now } : undefined
+      if (state.outcome_success !== null || state.status === 'pending') return
+      const outcome = { outcome_success: success, outcome_state: judge(rules.mode, success, external_id), external_id }
+      if (isHeld(state)) return { ...outcome, status: success ? 'success' : 'failed', lease_expires_at: null, ended_at: now }
+      return state.status === 'pending_outcome' ? { ...outcome, status: 'success', outcome_deadline_at: null, ended_at: now } : outcome
     }
     case 'attach': {
       if (state.outcome_success === null) return

@@ -189,7 +189,8 @@ create or replace function cue.fire_cue(
   p_send_at timestamptz default null, p_idempotency_key text default null, p_request_hash text default null,
   p_now timestamptz default now()
 ) returns setof cue.executions
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off
+  set plan_cache_mode = force_generic_plan as $$
 declare
   c cue.cues;
   f cue.fires;

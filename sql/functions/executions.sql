@@ -54,7 +54,8 @@ comment on function cue.admit_execution is 'Counts one execution against the mon
 -- A new execution with the cue and the payload of one that has ended. QU002 unknown, QU012 not ended.
 create or replace function cue.replay_execution(p_account_id uuid, p_execution_id uuid, p_now timestamptz default now())
 returns setof cue.executions
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off
+  set plan_cache_mode = force_generic_plan as $$
 declare
   e cue.executions;
   c cue.cues;
@@ -79,7 +80,8 @@ comment on function cue.replay_execution is 'Runs an ended execution again, as a
 -- Ends an execution that nobody has begun or that waits for a retry. QU002 unknown, QU011 in any other state.
 create or replace function cue.cancel_execution(p_account_id uuid, p_execution_id uuid, p_now timestamptz default now())
 returns setof cue.executions
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off
+  set plan_cache_mode = force_generic_plan as $$
 declare
   e cue.executions;
   c cue.cues;

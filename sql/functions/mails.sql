@@ -19,7 +19,8 @@ create or replace function cue.mail_cue_failed(
   email text, cue_id text, cue_name text, cue_status cue.cue_status, execution_id uuid, status cue.execution_status,
   scheduled_for timestamptz, ended_at timestamptz, attempts int, http_status int, error_message text, quiet boolean
 )
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off
+  set plan_cache_mode = force_generic_plan as $$
 declare
   w record;
 begin

@@ -8,10 +8,13 @@ create or replace function cue.report_outcome(
   p_metadata jsonb default null, p_external_id text default null, p_result_url text default null, p_result_type text default null,
   p_summary text default null, p_artifacts jsonb default null, p_claim_token uuid default null, p_now timestamptz default now()
 ) returns setof cue.executions
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off
+  set plan_cache_mode = force_generic_plan as $$
 declare
   c cue.cues;
   e cue.executions;
+  v_status cue.execution_status; -- the one in which the report ends it
+  v_worked boolean;
 begin
   select * into e from cue.executions where id = p_execution_id and account_id = p_account_id;
   if found then
@@ -31,26 +34,32 @@ begin
   if e.status = 'pending' then
     raise exception 'execution % is pending; claim it before reporting its outcome', e.id using errcode = 'QU011';
   end if;
+  v_status := case when e.status = 'pending_outcome' or e.status = 'delivering' and e.transport = 'worker' and p_success then 'success'
+                   when e.status = 'delivering' and e.transport = 'worker' then 'failed' end;
+  v_worked := e.status = 'delivering' and v_status is not null;
+  if v_worked then
+    insert into cue.attempts (execution_id, attempt, account_id, result, started_at, finished_at, duration_ms, error, worker_id)
+    values (e.id, e.attempts, e.account_id, v_status::text::cue.attempt_result, e.claimed_at, p_now,
+            cue.milliseconds(p_now - e.claimed_at), p_error, e.claimed_by_worker)
+    on conflict do nothing;
+  end if;
+  -- One update for the report and what it ends: each costs a look at all constraints.
   update cue.executions
      set outcome_success = p_success, outcome_recorded_at = p_now, result = p_result, error = p_error, metadata = p_metadata,
          external_id = p_external_id, result_url = p_result_url, result_type = p_result_type, summary = p_summary, artifacts = p_artifacts,
-         outcome_state = cue.judge_outcome(c.verification_mode, p_success, p_external_id, p_result_url, p_artifacts), updated_at = p_now
+         outcome_state = cue.judge_outcome(c.verification_mode, p_success, p_external_id, p_result_url, p_artifacts), updated_at = p_now,
+         status = coalesce(v_status, status),
+         ended_at = case when v_status is null then ended_at else p_now end,
+         lease_expires_at = case when v_status is null then lease_expires_at end,
+         outcome_deadline_at = case when v_status is null then outcome_deadline_at end,
+         delivered_at = case when v_worked then p_now else delivered_at end,
+         error_message = case when not v_worked then error_message
+                              when not p_success then coalesce(p_error, 'the worker reported a failure') end
    where id = e.id returning * into e;
-  if e.status = 'delivering' and e.transport = 'worker' then
-    insert into cue.attempts (execution_id, attempt, account_id, result, started_at, finished_at, duration_ms, error, worker_id)
-    values (e.id, e.attempts, e.account_id, case when p_success then 'success' else 'failed' end::cue.attempt_result, e.claimed_at, p_now,
-            cue.milliseconds(p_now - e.claimed_at), p_error, e.claimed_by_worker)
-    on conflict do nothing;
-    update cue.executions
-       set status = case when p_success then 'success' else 'failed' end::cue.execution_status, lease_expires_at = null, ended_at = p_now,
-           delivered_at = p_now, error_message = case when not p_success then coalesce(p_error, 'the worker reported a failure') end
-     where id = e.id returning * into e;
-    perform cue.after_end(e, c, p_now);
-  elsif e.status = 'pending_outcome' then
-    update cue.executions set status = 'success', outcome_deadline_at = null, ended_at = p_now where id = e.id returning * into e;
-    perform cue.after_end(e, c, p_now);
-  else
+  if v_status is null then
     perform cue.count_outcome(e, c, p_now);
+  else
+    perform cue.after_end(e, c, p_now);
   end if;
   return next e;
 end $$;
@@ -70,7 +79,8 @@ create or replace function cue.attach_evidence(
   p_result_type text default null, p_summary text default null, p_artifacts jsonb default null, p_metadata jsonb default null,
   p_claim_token uuid default null, p_now timestamptz default now()
 ) returns table (execution_id uuid, outcome_state cue.outcome_state, evidence_updated boolean)
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off
+  set plan_cache_mode = force_generic_plan as $$
 declare
   c cue.cues;
   old cue.executions;
@@ -122,7 +132,8 @@ comment on function cue.attach_evidence is 'Adds evidence to a reported outcome.
 create or replace function cue.verify_outcome(
   p_account_id uuid, p_execution_id uuid, p_state cue.outcome_state, p_reason text default null, p_now timestamptz default now()
 ) returns setof cue.executions
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off
+  set plan_cache_mode = force_generic_plan as $$
 declare
   e cue.executions;
 begin

@@ -48,7 +48,8 @@ create or replace function cue.heartbeat_execution(
   p_account_id uuid, p_execution_id uuid, p_worker_id text default null, p_claim_token uuid default null,
   p_lease interval default '900 seconds', p_now timestamptz default now()
 ) returns timestamptz
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off
+  set plan_cache_mode = force_generic_plan as $$
 declare
   e cue.executions;
 begin
@@ -76,7 +77,8 @@ comment on function cue.heartbeat_execution is 'Extends the lease of a claimed e
 create or replace function cue.release_execution(
   p_account_id uuid, p_execution_id uuid, p_claim_token uuid, p_now timestamptz default now()
 ) returns void
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off
+  set plan_cache_mode = force_generic_plan as $$
 declare
   c cue.cues;
   e cue.executions;
