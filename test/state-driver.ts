@@ -8,7 +8,13 @@ import { createFunctions, type Functions } from '../src/functions.ts'
 import { testConfig } from './database.ts'
 import { begun, differences, move, type Operation, type Rules, refusal, type State } from './state-model.ts'
 
-export type Caller = { pid: number; fn: Functions; end: () => Promise<void> }
+export type Caller = {
+  pid: number
+  fn: Functions
+  /** Waits until the server has put away what came before. */
+  settled: () => Promise<unknown>
+  end: () => Promise<void>
+}
 export type Cue = Rules & { cue_id: string; transport: State['transport'] }
 /** An operation, on one execution, on a cue, or on whatever it finds, and the call that is to do it. */
 export type Step = { operation: Operation; on?: string; cue?: Cue; call: (fn: Functions) => Promise<unknown> }
@@ -70,7 +76,7 @@ export const createDriver = async (pool: pg.Pool, url: string, clock: { now: () 
   const connect = async (): Promise<Caller> => {
     const client = await connectDirect(testConfig(url))
     const { rows } = await client.query('select pg_backend_pid() as pid')
-    return { pid: rows[0].pid, fn: createFunctions(client, clock.now), end: () => client.end() }
+    return { pid: rows[0].pid, fn: createFunctions(client, clock.now), settled: () => client.query('select'), end: () => client.end() }
   }
   const all = await Promise.all(Array.from({ length: callers }, connect))
 
@@ -93,6 +99,7 @@ export const createDriver = async (pool: pg.Pool, url: string, clock: { now: () 
     } catch (error) {
       const { code } = error as pg.DatabaseError
       if (!/^QU\d/.test(code ?? '')) fail(`${step.operation.kind} failed: ${error}`)
+      await caller.settled() // a refusal is told before its locks are let go
       return { ...step, pid: caller.pid, answer: undefined, refused: code! }
     }
   }
