@@ -1118,6 +1118,55 @@ create view cue.due_cues as
 comment on view cue.due_cues is 'Cues whose slot has come and has not been fired yet.';
 grant select on cue.due_cues to cue_reader, cue_service;
 
+create view cue.execution_detail_view as
+ SELECT id,
+    account_id,
+    cue_id,
+    cue_name,
+    transport,
+    task,
+    scheduled_for,
+    status,
+    outcome_state,
+    outcome_success,
+    triggered_by,
+    replayed_from,
+    attempts,
+    http_status,
+    error_message,
+    started_at,
+    last_attempt_at,
+    delivered_at,
+    next_retry,
+    claimed_by_worker,
+    claimed_at,
+    last_heartbeat_at,
+    lease_expires_at,
+    ended_at,
+    created_at,
+    updated_at,
+    outcome,
+    result_type,
+    has_evidence,
+    payload,
+    response_body,
+    outcome ->> 'metadata'::text AS metadata,
+    outcome ->> 'artifacts'::text AS artifacts,
+    ( SELECT COALESCE(jsonb_agg(to_jsonb(a.*) ORDER BY a.attempt), '[]'::jsonb) AS "coalesce"
+           FROM ( SELECT a_1.attempt,
+                    cue.iso(a_1.started_at) AS started_at,
+                    cue.iso(a_1.finished_at) AS finished_at,
+                    a_1.result,
+                    a_1.http_status,
+                    a_1.error,
+                    a_1.duration_ms,
+                    a_1.worker_id
+                   FROM cue.attempts a_1
+                  WHERE a_1.execution_id = e.id) a) AS attempt_log
+   FROM cue.execution_view e;
+comment on view cue.execution_detail_view is 'Executions with their attempts, in one read.';
+grant select on cue.execution_detail_view to cue_reader, cue_service;
+
 create view cue.execution_view as
  SELECT e.id,
     e.account_id,
@@ -4311,6 +4360,22 @@ AS $function$
 $function$;
 comment on function cue.read_echo(text,timestamp with time zone) is 'What was posted to an echo token, or no row.';
 grant execute on function cue.read_echo(text,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.read_execution_details(p_account_ids uuid[], p_execution_ids uuid[])
+ RETURNS SETOF cue.execution_detail_view
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+begin
+  return query
+  select e.* from unnest(p_account_ids, p_execution_ids) as u (account_id, execution_id)
+   cross join lateral (select * from cue.execution_detail_view v where v.id = u.execution_id and v.account_id = u.account_id limit 1) e;
+end $function$;
+comment on function cue.read_execution_details(uuid[],uuid[]) is 'Executions of accounts with their attempts. Unknown ones are missing.';
+grant execute on function cue.read_execution_details(uuid[],uuid[]) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.read_memory(p_account_id uuid, p_release text, p_reader uuid DEFAULT NULL::uuid, p_now timestamp with time zone DEFAULT now())
  RETURNS TABLE(version integer, plan cue.plan, cues text[], key_prefix text, changelog jsonb, updated_at timestamp with time zone)

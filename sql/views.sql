@@ -49,6 +49,16 @@ create or replace view cue.attempt_view as
 select execution_id, account_id, attempt, started_at, finished_at, result, http_status, error, duration_ms, worker_id from cue.attempts;
 comment on view cue.attempt_view is 'The attempt log.';
 
+-- metadata and artifacts as text besides: of a parsed number digits may be lost.
+create or replace view cue.execution_detail_view as
+select e.*, e.outcome ->> 'metadata' as metadata, e.outcome ->> 'artifacts' as artifacts,
+       (select coalesce(jsonb_agg(to_jsonb(a) order by a.attempt), '[]') from (
+          select a.attempt, cue.iso(a.started_at) as started_at, cue.iso(a.finished_at) as finished_at, a.result, a.http_status, a.error,
+                 a.duration_ms, a.worker_id
+            from cue.attempts a where a.execution_id = e.id) a) as attempt_log
+  from cue.execution_view e;
+comment on view cue.execution_detail_view is 'Executions with their attempts, in one read.';
+
 create or replace view cue.missed_view as
 select cue_id, account_id, id, first, last, count, policy, reason, recorded_at from cue.missed_slots;
 comment on view cue.missed_view is 'Slots that did not run.';
@@ -104,6 +114,16 @@ begin
    cross join lateral (select * from cue.cue_detail_view v where v.id = u.cue_id and v.account_id = u.account_id limit 1) c;
 end $$;
 comment on function cue.read_cue_details is 'Cues of accounts with their latest executions and missed slots. Unknown ones are missing.';
+
+create or replace function cue.read_execution_details(p_account_ids uuid[], p_execution_ids uuid[]) returns setof cue.execution_detail_view
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off
+  set plan_cache_mode = force_generic_plan as $$
+begin
+  return query
+  select e.* from unnest(p_account_ids, p_execution_ids) as u (account_id, execution_id)
+   cross join lateral (select * from cue.execution_detail_view v where v.id = u.execution_id and v.account_id = u.account_id limit 1) e;
+end $$;
+comment on function cue.read_execution_details is 'Executions of accounts with their attempts. Unknown ones are missing.';
 
 -- For people at psql -----------------------------------------------------------------------------------------------------------------
 

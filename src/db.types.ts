@@ -784,6 +784,43 @@ export interface Engines {
   version: string;
 }
 
+export interface ExecutionDetailView {
+  account_id: string | null;
+  artifacts: string | null;
+  attempt_log: Json | null;
+  attempts: number | null;
+  claimed_at: Timestamp | null;
+  claimed_by_worker: string | null;
+  created_at: Timestamp | null;
+  cue_id: string | null;
+  cue_name: string | null;
+  delivered_at: Timestamp | null;
+  ended_at: Timestamp | null;
+  error_message: string | null;
+  has_evidence: boolean | null;
+  http_status: number | null;
+  id: string | null;
+  last_attempt_at: Timestamp | null;
+  last_heartbeat_at: Timestamp | null;
+  lease_expires_at: Timestamp | null;
+  metadata: string | null;
+  next_retry: Timestamp | null;
+  outcome: Json | null;
+  outcome_state: OutcomeState | null;
+  outcome_success: boolean | null;
+  payload: string | null;
+  replayed_from: string | null;
+  response_body: string | null;
+  result_type: string | null;
+  scheduled_for: Timestamp | null;
+  started_at: Timestamp | null;
+  status: ExecutionStatus | null;
+  task: string | null;
+  transport: Transport | null;
+  triggered_by: TriggerKind | null;
+  updated_at: Timestamp | null;
+}
+
 export interface Executions {
   /**
    * The cue's account.
@@ -1500,6 +1537,7 @@ export interface DB {
   due_cues: DueCues;
   echoes: Echoes;
   engines: Engines;
+  execution_detail_view: ExecutionDetailView;
   execution_view: ExecutionView;
   executions: Executions;
   fires: Fires;

@@ -234,6 +234,7 @@ export const signatures = {
   next_wakes: '',
   read_cues: 'account_ids cue_ids',
   read_cue_details: 'account_ids cue_ids',
+  read_execution_details: 'account_ids execution_ids',
   requeue_attempts: 'limit now',
   admit: 'key_hashes session_ids execution_ids addresses scopes limited now',
   allow: 'subject limit window now',
@@ -433,6 +434,9 @@ export const createFunctions = (db: Queryable, clock?: () => Date) => {
     loseAttempts: value<{ execution_ids: string[]; flight_id: number; error: string }, number>('lose_attempts'),
     readCues: rows<{ account_ids: string[]; cue_ids: string[] }, { id: string; account_id: string }>('read_cues'),
     readCueDetails: rows<{ account_ids: string[]; cue_ids: string[] }, { id: string; account_id: string }>('read_cue_details'),
+    readExecutionDetails: rows<{ account_ids: string[]; execution_ids: string[] }, { id: string; account_id: string }>(
+      'read_execution_details'
+    ),
     nextWakes: row<object, { waiting_at: Date | null; deadline_at: Date | null }>('next_wakes'),
     requeueAttempts: value<{ limit?: number }, number>('requeue_attempts'),
 

@@ -3,24 +3,19 @@ import type { Static } from 'typebox'
 import { createBatches } from '../batches.ts'
 import { ApiError } from '../errors.ts'
 import type { Functions } from '../functions.ts'
+import { createReader } from '../reader.ts'
 import { type StoredCue, shown } from './read.ts'
 import type { CueDetail } from './schemas.ts'
 
 type NewCue = Parameters<Functions['createCue']>[0]
-type Own = { account_id: string; cue_id: string }
 
 type Options = Pick<Functions, 'readCues' | 'readCueDetails' | 'createCue' | 'createCues'>
 
 export const createCueBatches = (fn: Options) => {
   const reading = <T extends StoredCue>(read: Functions['readCues']) => {
-    const many = async (asked: Own[]) => {
-      const rows = await read({ account_ids: asked.map(({ account_id }) => account_id), cue_ids: asked.map(({ cue_id }) => cue_id) })
-      const found = new Map(rows.map(row => [`${row.account_id} ${row.id}`, row]))
-      return asked.map(({ account_id, cue_id }) => found.get(`${account_id} ${cue_id}`))
-    }
-    const ask = createBatches<Own, object | undefined>({ one: async own => (await many([own]))[0], many })
-    return async (account_id: string, cue_id: string) => {
-      const row = await ask({ account_id, cue_id })
+    const ask = createReader((account_ids, cue_ids) => read({ account_ids, cue_ids }))
+    return async (account_id: string, id: string) => {
+      const row = await ask({ account_id, id })
       if (!row) throw new ApiError('cue_not_found', 'There is no such cue, or it is not yours.')
       return shown(row) as T
     }

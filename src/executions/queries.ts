@@ -4,6 +4,8 @@ import type { Static } from 'typebox'
 import type { DB } from '../db.types.ts'
 import { Json } from '../deliveries/canonical-json.ts'
 import { ApiError } from '../errors.ts'
+import type { Functions } from '../functions.ts'
+import { createReader, type Owned } from '../reader.ts'
 import type { Execution, ExecutionDetail, Executions, ListExecutions } from './schemas.ts'
 
 type Filters = Static<typeof ListExecutions>
@@ -138,34 +140,19 @@ export const listExecutions = async (
   }
 }
 
-/** One execution with its payload and attempts. @throws ApiError execution_not_found, also for what belongs to others */
-export const showExecution = async (db: Kysely<DB>, account_id: string, id: string): Promise<Static<typeof ExecutionDetail>> => {
-  const [row, attempt_log] = await Promise.all([
-    db
-      .selectFrom('execution_view')
-      .select([...columns, ...texts, 'payload', 'response_body'])
-      .where('id', '=', id)
-      .where('account_id', '=', account_id)
-      .executeTakeFirst(),
-    db
-      .selectFrom('attempt_view')
-      .select(['attempt', 'started_at', 'finished_at', 'result', 'http_status', 'error', 'duration_ms', 'worker_id'])
-      .where('execution_id', '=', id)
-      .where('account_id', '=', account_id)
-      .orderBy('attempt')
-      .execute()
-  ])
-  if (!row) throw new ApiError('execution_not_found', 'There is no such execution, or it is not yours.')
-  const { payload, response_body, ...rest } = row
-  return {
-    ...summary(rest),
-    payload: new Json(payload!),
-    response_body,
-    attempt_log: attempt_log as Static<typeof ExecutionDetail>['attempt_log']
+/** Makes what reads one execution with its payload and attempts. @throws ApiError execution_not_found, also for what belongs to others */
+export const createShow = ({ readExecutionDetails }: Pick<Functions, 'readExecutionDetails'>) => {
+  const read = createReader((account_ids, execution_ids) => readExecutionDetails({ account_ids, execution_ids }))
+  return async (account_id: string, id: string): Promise<Static<typeof ExecutionDetail>> => {
+    const row = await read({ account_id, id: id.toLowerCase() })
+    if (!row) throw new ApiError('execution_not_found', 'There is no such execution, or it is not yours.')
+    const { payload, response_body, attempt_log, ...rest } = row as Owned & DetailRow
+    return { ...summary(rest), payload: new Json(payload), response_body, attempt_log }
   }
 }
 
 type Row = { metadata: string | null; artifacts: string | null; outcome: unknown }
+type DetailRow = Row & Pick<Static<typeof ExecutionDetail>, 'response_body' | 'attempt_log'> & { payload: string }
 
 const summary = ({ metadata, artifacts, ...row }: Row): Static<typeof Execution> => {
   const execution = row as Static<typeof Execution>

@@ -2,13 +2,15 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { Static } from 'typebox'
 import { ErrorBody } from '../schemas.ts'
-import { listExecutions, showExecution } from './queries.ts'
+import { createShow, listExecutions } from './queries.ts'
 import * as schemas from './schemas.ts'
 
 const tags = ['executions']
 const params = schemas.ExecutionParams
 
 const routes: FastifyPluginAsyncTypebox = async app => {
+  const show = createShow(app.fn)
+
   app.get(
     '/v1/executions',
     {
@@ -29,7 +31,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       config: { scope: 'worker', executionToken: true },
       schema: { tags, summary: 'Show one execution and its attempts', params, response: { 200: schemas.ExecutionDetail, '4xx': ErrorBody } }
     },
-    async request => showExecution(app.db, request.caller.account_id, request.params.execution_id)
+    async request => show(request.caller.account_id, request.params.execution_id)
   )
 
   app.post(
