@@ -98,7 +98,7 @@ begin
           from cue.api_keys k where k.key_hash = q.key_hash and k.revoked_at is null
         union all
         select 'session:' || s.id, s.account_id, enum_range(null::cue.key_scope)::text[], 'sessions:' || s.account_id, null, false
-          from cue.sessions s where s.id = q.session_id and s.expires_at > p_now and q.key_hash is null
+          from (select * from cue.sessions x where x.id = q.session_id limit 1) s where s.expires_at > p_now and q.key_hash is null
         union all
         select e.actor, e.account_id, '{read,worker}', e.actor, null, false from cue.execution_caller(q.execution_id, p_now) e
          where q.execution_id is not null and q.session_id is null and q.key_hash is null
