@@ -3357,12 +3357,11 @@ CREATE OR REPLACE FUNCTION cue.list_claimable(p_account_id uuid, p_task text DEF
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
  SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
   v_ids uuid[] := cue.oldest_claimable(p_account_id, p_task, p_limit, p_now);
   v_tasks text[];
-  v_first uuid;
-  v_last uuid;
 begin
   if p_task is null and cardinality(v_ids) = p_limit then
     v_tasks := cue.claimable_tasks(p_account_id, p_now);
@@ -3377,11 +3376,11 @@ begin
                with ordinality as u (id, place)) s
        group by s.id order by min(s.rank), s.id limit p_limit);
   end if;
-  select min(u.id::text)::uuid, max(u.id::text)::uuid into v_first, v_last from unnest(v_ids) as u (id);
   return query
   select e.id, e.id, e.cue_id, q.name, e.task, e.scheduled_for, e.attempts + 1, e.payload
-    from cue.executions e cross join lateral (select c.name from cue.cues c where c.id = e.cue_id limit 1) q
-   where e.id = any (v_ids) and e.id between v_first and v_last
+    from unnest(v_ids) as u (id)
+   cross join lateral (select * from cue.executions x where x.id = u.id limit 1) e
+   cross join lateral (select c.name from cue.cues c where c.id = e.cue_id limit 1) q
    order by e.claimable_at, e.id;
 end $function$;
 comment on function cue.list_claimable(uuid,text,integer,timestamp with time zone) is 'Executions that workers may claim.';

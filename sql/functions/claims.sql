@@ -86,12 +86,11 @@ create or replace function cue.list_claimable(
 ) returns table (
   id uuid, execution_id uuid, cue_id text, cue_name text, task text, scheduled_for timestamptz, attempt int, payload text
 )
-language plpgsql stable security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off
+  set plan_cache_mode = force_generic_plan as $$
 declare
   v_ids uuid[] := cue.oldest_claimable(p_account_id, p_task, p_limit, p_now);
   v_tasks text[];
-  v_first uuid;
-  v_last uuid;
 begin
   if p_task is null and cardinality(v_ids) = p_limit then
     v_tasks := cue.claimable_tasks(p_account_id, p_now);
@@ -106,11 +105,11 @@ begin
                with ordinality as u (id, place)) s
        group by s.id order by min(s.rank), s.id limit p_limit);
   end if;
-  select min(u.id::text)::uuid, max(u.id::text)::uuid into v_first, v_last from unnest(v_ids) as u (id);
   return query
   select e.id, e.id, e.cue_id, q.name, e.task, e.scheduled_for, e.attempts + 1, e.payload
-    from cue.executions e cross join lateral (select c.name from cue.cues c where c.id = e.cue_id limit 1) q
-   where e.id = any (v_ids) and e.id between v_first and v_last
+    from unnest(v_ids) as u (id)
+   cross join lateral (select * from cue.executions x where x.id = u.id limit 1) e
+   cross join lateral (select c.name from cue.cues c where c.id = e.cue_id limit 1) q
    order by e.claimable_at, e.id;
 end $$;
 comment on function cue.list_claimable is 'Executions that workers may claim.';
