@@ -339,3 +339,27 @@ t.test('many at a time do not stand in each other’s way, in whatever order the
     for (const answer of answers) t.equal(answer.length, questions.length)
   }
 })
+
+t.test('a plan made on empty tables serves when they are large', async t => {
+  const { pool, account_id } = await setup(t)
+  const client = await pool.connect()
+  t.teardown(() => client.release())
+  await client.query('vacuum analyze cue.sessions')
+  const read = async () => {
+    const { rows } = await client.query(
+      `explain (analyze, buffers, format json)
+       select * from cue.admit('{null}', array[gen_random_uuid()], '{null}', '{192.0.2.1}', '{read}', true, $1)`,
+      [new Date(start)]
+    )
+    const { Plan } = rows[0]['QUERY PLAN'][0]
+    return Plan['Shared Hit Blocks'] + Plan['Shared Read Blocks']
+  }
+  for (let n = 0; n < 10; n++) await read()
+  const before = await read()
+  await client.query(
+    `insert into cue.sessions select gen_random_uuid(), $1, $2, $2::timestamptz + interval '1 day' from generate_series(1, 20000)`,
+    [account_id, new Date(start)]
+  )
+  const after = await read()
+  t.ok(after <= before + 10, `${before} buffers, then ${after}`)
+})
