@@ -48,13 +48,14 @@ export default fp(
 
     app.addHook('onRequest', async (request, reply) => {
       const { scope, exempt, executionToken } = request.routeOptions.config
+      const isCounted = counted.delete(String(request.headers[passHeader]))
       if (exempt || request.method === 'OPTIONS') return
       const { execution_id = null } = request.params as { execution_id?: string }
       const admitted = await admit({
         authorization: request.headers.authorization,
         address: request.ip,
         scope: scope ?? null, // unknown paths are public
-        isCounted: counted.delete(String(request.headers[passHeader])),
+        isCounted,
         execution_id: executionToken ? execution_id : null
       }).catch(error => {
         // Without a database nobody can be counted, and what needs no caller may not need the database either.
