@@ -50,9 +50,9 @@ t.test('a browser is shown a page, and nothing else is', async t => {
   const browser = { accept: 'text/html,application/xhtml+xml,*/*;q=0.8' }
   for (const path of ['/v1/blog/posts', '/v1/blog/posts/what-pgcue-is']) {
     const shown = await call('GET', path, undefined, browser)
-    t.match(shown, { status: 200, headers: { 'content-type': /^text\/html/, vary: /accept/ }, body: /<h1>/ }, path)
+    t.match(shown, { status: 200, headers: { 'content-type': /^text\/html/ }, body: /<h1>/ }, path)
     for (const accept of ['*/*', 'application/json'])
-      t.match(await call('GET', path, undefined, { accept }), { headers: { 'content-type': /^application\/json/, vary: /accept/ } }, path)
+      t.match(await call('GET', path, undefined, { accept }), { headers: { 'content-type': /^application\/json/ } }, path)
   }
   t.match(await call('GET', '/v1/blog/posts/none', undefined, browser), { status: 404, headers: { 'content-type': /^text\/html/ } })
 })

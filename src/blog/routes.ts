@@ -34,7 +34,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     },
     async (request, reply) => {
       const { limit, offset } = request.query
-      reply.header('vary', 'accept')
       if (asksForPage(request)) return sendPage(reply, 200, postList(posts.slice(offset, offset + limit), { urlOf, feedUrl }))
       return { posts: posts.slice(offset, offset + limit).map(shown), total: posts.length, limit, offset }
     }
@@ -54,7 +53,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     },
     async (request, reply) => {
       const post = posts.find(({ slug }) => slug === request.params.slug)
-      reply.header('vary', 'accept')
       if (asksForPage(request)) return post ? sendPage(reply, 200, postPage(post, { listUrl })) : sendPage(reply, 404, noPost({ listUrl }))
       if (!post) throw new ApiError('post_not_found', 'There is no such post; GET /v1/blog/posts lists them.')
       return shown(post)
