@@ -6,6 +6,7 @@ import type pg from 'pg'
 import accounts from './accounts/routes.ts'
 import alerts from './alerts/routes.ts'
 import auth from './auth.ts'
+import { createTurns, type Turns } from './batches.ts'
 import billing from './billing/routes.ts'
 import blog from './blog/routes.ts'
 import body from './body.ts'
@@ -43,6 +44,8 @@ declare module 'fastify' {
     clock: Clock
     /** The database's time; under test, the test's. */
     now: () => Date
+    /** Of statements that answer many requests at once. */
+    turns: Turns
     /** Where callbacks may go. */
     rules: AddressRules
     metrics: Metrics
@@ -77,6 +80,7 @@ export const build = async ({ config, pool, rules, clock: fixed, logger, logStre
   app.decorate('config', config)
   app.decorate('fn', createFunctions(pool, fixed))
   app.decorate('db', new Kysely<DB>({ dialect: new PostgresDialect({ pool }) }).withSchema('cue'))
+  app.decorate('turns', createTurns())
   app.decorate('clock', clock)
   app.decorate('now', clock.now)
   app.decorate('rules', rules ?? createAddressRules({ allowCidrs: config.callbackAllowCidrs, allowHttp: config.callbackAllowHttp }))

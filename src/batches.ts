@@ -12,6 +12,37 @@ type Options<Q, A> = {
   size?: number
   /** How many statements at once. */
   atOnce?: number
+  /** Shared by batches whose statements are to take turns. */
+  turns?: Turns
+}
+
+export type Turns = ReturnType<typeof createTurns>
+
+/**
+ * Statements of several batches, one after the other: what one kind of question gathers while another is being answered goes in one statement,
+ * and the database is asked half as often. Who has waited longest is next.
+ */
+export const createTurns = () => {
+  const waiting = new Set<() => void>()
+  let underWay = 0
+  return {
+    get isFree() {
+      return underWay === 0
+    },
+    begin: () => {
+      underWay++
+    },
+    end: () => {
+      underWay--
+      const woken = [...waiting]
+      waiting.clear()
+      for (const next of woken) next()
+    },
+    /** Calls once, when a statement has ended. */
+    wait: (next: () => void) => {
+      waiting.add(next)
+    }
+  }
 }
 
 /** A statement that takes longer may be waiting for a lock or for the disk: what has come meanwhile is asked beside it. */
@@ -21,7 +52,7 @@ const patienceMs = 5
  * Makes a function that asks. A lone question is asked at once, and none waits for another that has not come yet. While a statement is under
  * way the next ones gather, since each costs several times what a question in it does; half a statement full of them go beside it.
  */
-export const createBatches = <Q, A>({ one, many, size = 50, atOnce = 2 }: Options<Q, A>) => {
+export const createBatches = <Q, A>({ one, many, size = 50, atOnce = 2, turns = createTurns() }: Options<Q, A>) => {
   const queue: Waiting<Q, A>[] = []
   let asking = 0
   let isPatient = false
@@ -44,21 +75,25 @@ export const createBatches = <Q, A>({ one, many, size = 50, atOnce = 2 }: Option
   }
 
   const next = (gathered = size / 2) => {
-    while (queue.length > 0 && asking < atOnce && (asking === 0 || queue.length >= gathered)) {
+    while (queue.length > 0 && asking < atOnce && (turns.isFree || queue.length >= gathered)) {
       const batch = queue.splice(0, size)
       asking++
+      turns.begin()
       void (batch.length === 1 ? alone(batch[0]!) : together(batch)).finally(() => {
         asking--
-        next()
+        turns.end()
       })
     }
-    if (queue.length === 0 || asking === atOnce || isPatient) return
+    if (queue.length === 0) return
+    turns.wait(wake)
+    if (asking === atOnce || isPatient) return
     isPatient = true
     setTimeout(() => {
       isPatient = false
       next(1)
     }, patienceMs)
   }
+  const wake = () => next()
 
   return (question: Q): Promise<A> =>
     new Promise((resolve, reject) => {

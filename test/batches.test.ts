@@ -1,9 +1,9 @@
 import pg from 'pg'
 import t from 'tap'
-import { createBatches } from '../src/batches.ts'
+import { createBatches, createTurns, type Turns } from '../src/batches.ts'
 
 /** Batches whose questions are answered when the test says so, twice what they are. */
-const setup = (options: { size?: number; atOnce?: number } = {}) => {
+const setup = (options: { size?: number; atOnce?: number; turns?: Turns } = {}) => {
   const asked: (number | number[])[] = []
   const pending: { answer: () => void; refuse: (error: unknown) => void }[] = []
   const until = <A>(answer: A) =>
@@ -64,6 +64,26 @@ t.test('while a statement is under way questions gather, until half another is f
   t.strictSame(asked, [1, [2, 3, 4], 5], 'but not for ever')
   for (const { answer } of pending) answer()
   t.strictSame(await Promise.all(answers), [2, 4, 6, 8, 10])
+})
+
+t.test('batches that take turns ask one after the other, who waited longest first', async t => {
+  const turns = createTurns()
+  const [a, b, c] = [setup({ turns }), setup({ turns }), setup({ turns, size: 4 })]
+  const answers = [a.ask(1), b.ask(1), b.ask(2), c.ask(1), a.ask(2), a.ask(3)]
+  t.strictSame([a.asked, b.asked, c.asked], [[1], [], []])
+  answers.push(c.ask(2))
+  t.strictSame(c.asked, [[1, 2]], 'half a statement full of them waits for nobody')
+  await c.answer()
+  t.strictSame([a.asked, b.asked], [[1], []], 'the first is still under way')
+  await a.answer()
+  t.strictSame([a.asked, b.asked], [[1], [[1, 2]]])
+  answers.push(b.ask(3))
+  await b.answer()
+  t.strictSame([a.asked, b.asked], [[1, [2, 3]], [[1, 2]]])
+  await a.answer()
+  t.strictSame(b.asked, [[1, 2], 3])
+  await b.answer()
+  t.strictSame(await Promise.all(answers), [2, 2, 4, 2, 4, 6, 4, 6])
 })
 
 t.test('when several fail together each is asked alone, and only who is at fault is told so', async t => {

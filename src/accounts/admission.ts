@@ -2,7 +2,7 @@
 import type { FastifyBaseLogger } from 'fastify'
 import ipaddr from 'ipaddr.js'
 import pg from 'pg'
-import { createBatches } from '../batches.ts'
+import { createBatches, type Turns } from '../batches.ts'
 import type { Config, Plan } from '../config.ts'
 import { deriveKey, readExecutionToken } from '../deliveries/signature.ts'
 import type { ErrorCode } from '../errors.ts'
@@ -63,6 +63,7 @@ type Options = {
   log: Pick<FastifyBaseLogger, 'error'>
   /** What session JWTs expire by. */
   now?: () => Date
+  turns?: Turns
 }
 
 type Question = {
@@ -95,7 +96,7 @@ type Asked = {
 }
 
 /** Makes the check that comes before every request. It rejects only when the database cannot be asked about the key. */
-export const createAdmission = ({ fn, config, log, now = () => new Date() }: Options) => {
+export const createAdmission = ({ fn, config, log, now = () => new Date(), turns }: Options) => {
   const tokenKey = deriveKey(config.sessionSecret, 'execution-token')
   const sessions = createSessions(config.sessionSecret)
 
@@ -113,7 +114,7 @@ export const createAdmission = ({ fn, config, log, now = () => new Date() }: Opt
 
   const many = (questions: Question[]) => withLimits(limited => fn.admit({ ...columns(questions), limited }))
   const uncounted = async (question: Question) => (await fn.admit({ ...columns([question]), limited: false }))[0]!
-  const admit = createBatches<Question, Admission>({ one: async question => (await many([question]))[0]!, many })
+  const admit = createBatches<Question, Admission>({ one: async question => (await many([question]))[0]!, many, turns })
 
   return async ({ authorization, address, scope, execution_id = null, isCounted = false }: Asked): Promise<Admitted> => {
     const bearer = scope === null ? '' : (/^Bearer +(\S+) *$/i.exec(authorization ?? '')?.[1] ?? '')

@@ -1,6 +1,6 @@
 /** What is asked of single cues by many requests at the same time, asked of the database together. */
 import type { Static } from 'typebox'
-import { createBatches } from '../batches.ts'
+import { createBatches, type Turns } from '../batches.ts'
 import { ApiError } from '../errors.ts'
 import type { Functions } from '../functions.ts'
 import { createReader } from '../reader.ts'
@@ -11,9 +11,9 @@ type NewCue = Parameters<Functions['createCue']>[0]
 
 type Options = Pick<Functions, 'readCues' | 'readCueDetails' | 'createCue' | 'createCues'>
 
-export const createCueBatches = (fn: Options) => {
+export const createCueBatches = (fn: Options, turns?: Turns) => {
   const reading = <T extends StoredCue>(read: Functions['readCues']) => {
-    const ask = createReader((account_ids, cue_ids) => read({ account_ids, cue_ids }))
+    const ask = createReader((account_ids, cue_ids) => read({ account_ids, cue_ids }), turns)
     return async (account_id: string, id: string) => {
       const row = await ask({ account_id, id })
       if (!row) throw new ApiError('cue_not_found', 'There is no such cue, or it is not yours.')
@@ -36,7 +36,8 @@ export const createCueBatches = (fn: Options) => {
       const cue_id = await fn.createCue(cue) // tells why not
       return (await fn.readCues({ account_ids: [cue.account_id], cue_ids: [cue_id] }))[0]!
     },
-    many: createMany
+    many: createMany,
+    turns
   })
 
   return {

@@ -1,6 +1,7 @@
 /** What is read of executions. */
 import { type Kysely, type SelectQueryBuilder, sql } from 'kysely'
 import type { Static } from 'typebox'
+import type { Turns } from '../batches.ts'
 import type { DB } from '../db.types.ts'
 import { Json } from '../deliveries/canonical-json.ts'
 import { ApiError } from '../errors.ts'
@@ -141,8 +142,8 @@ export const listExecutions = async (
 }
 
 /** Makes what reads one execution with its payload and attempts. @throws ApiError execution_not_found, also for what belongs to others */
-export const createShow = ({ readExecutionDetails }: Pick<Functions, 'readExecutionDetails'>) => {
-  const read = createReader((account_ids, execution_ids) => readExecutionDetails({ account_ids, execution_ids }))
+export const createShow = ({ readExecutionDetails }: Pick<Functions, 'readExecutionDetails'>, turns?: Turns) => {
+  const read = createReader((account_ids, execution_ids) => readExecutionDetails({ account_ids, execution_ids }), turns)
   return async (account_id: string, id: string): Promise<Static<typeof ExecutionDetail>> => {
     const row = await read({ account_id, id: id.toLowerCase() })
     if (!row) throw new ApiError('execution_not_found', 'There is no such execution, or it is not yours.')

@@ -1,15 +1,16 @@
 /** Claims of whatever is next, for workers who ask at the same time in one statement. */
-import { createBatches } from '../batches.ts'
+import { createBatches, type Turns } from '../batches.ts'
 import type { Claim, Functions } from '../functions.ts'
 
 export type Wanted = { account_id: string; worker_id: string; tasks?: string[]; limit: number }
 
 /** Makes a function that claims for one worker; it gives nothing when there is nothing. */
-export const createClaiming = (fn: Pick<Functions, 'claimExecutions' | 'claimNext'>) =>
+export const createClaiming = (fn: Pick<Functions, 'claimExecutions' | 'claimNext'>, turns?: Turns) =>
   createBatches<Wanted, Claim[]>({
     one: wanted => fn.claimExecutions(wanted),
     many: async wanted => {
       const claims = Map.groupBy(await fn.claimNext({ claims: JSON.stringify(wanted) }), ({ claim }) => claim)
       return wanted.map((_, n) => (claims.get(n + 1) ?? []).map(({ claim, ...rest }) => rest))
-    }
+    },
+    turns
   })
