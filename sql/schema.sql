@@ -1904,7 +1904,7 @@ comment on function cue.attach_evidence(uuid,uuid,text,text,text,text,text,jsonb
 grant execute on function cue.attach_evidence(uuid,uuid,text,text,text,text,text,jsonb,jsonb,uuid,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.beat_engine(p_engine_id uuid, p_version text, p_lateness_ms integer DEFAULT NULL::integer, p_open_deliveries integer DEFAULT 0, p_missed_after interval DEFAULT '00:01:00'::interval, p_now timestamp with time zone DEFAULT now())
- RETURNS TABLE(database_now timestamp with time zone, outage_recorded boolean)
+ RETURNS TABLE(database_now timestamp with time zone, outage_recorded boolean, engines integer, place integer)
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
@@ -1927,9 +1927,11 @@ begin
   on conflict (id) do update
      set last_seen_at = greatest(n.last_seen_at, excluded.last_seen_at), lateness_ms = excluded.lateness_ms,
          open_deliveries = excluded.open_deliveries;
-  return query select case when p_now = now() then clock_timestamp() else p_now end, v_outage;
+  return query
+  select case when p_now = now() then clock_timestamp() else p_now end, v_outage, count(*)::int, (count(*) filter (where n.id < p_engine_id))::int
+    from cue.engines n where n.last_seen_at > p_now - interval '12 seconds' or n.id = p_engine_id;
 end $function$;
-comment on function cue.beat_engine(uuid,text,integer,integer,interval,timestamp with time zone) is 'An engine''s sign of life. Records an outage when none had shown one for too long.';
+comment on function cue.beat_engine(uuid,text,integer,integer,interval,timestamp with time zone) is 'An engine''s sign of life. Records an outage when none had shown one for too long, and tells how many engines live and its place among them.';
 grant execute on function cue.beat_engine(uuid,text,integer,integer,interval,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.begin_claims(p_execution_ids uuid[], p_worker_ids text[], p_lease interval DEFAULT '00:15:00'::interval, p_now timestamp with time zone DEFAULT now())

@@ -25,7 +25,7 @@ import { createListener } from './listener.ts'
 import { startMails } from './mail.ts'
 import { startMemoryUpdates } from './memory/updates.ts'
 import { createMetrics, type Metrics } from './metrics/metrics.ts'
-import { createAhead } from './schedule/ahead.ts'
+import { createAhead, type Share } from './schedule/ahead.ts'
 import { createFiring } from './schedule/firing.ts'
 import { createWindowSweep } from './schedule/windows.ts'
 import { startTracker } from './support/tracker.ts'
@@ -63,6 +63,7 @@ export const startEngine = async ({ config, rules, clock, decryptKey, metrics = 
   const client = createWebhookClient({ rules })
   let stopped = false
   let clockKnown = false
+  let share: Share = { engines: 1, place: 0 }
   let deadlineAt = Number.POSITIVE_INFINITY
   let beatAt = 0
   let windowsAt = 0
@@ -79,7 +80,7 @@ export const startEngine = async ({ config, rules, clock, decryptKey, metrics = 
 
   const flights = createFlights(createFunctions(leasePool))
   const leases = createLeases({ fn, flights, now, connectedAt: () => listener.connectedAt, metrics, log })
-  const ahead = createAhead({ fn, now, pollIntervalMs: config.pollIntervalMs, skipAccounts: () => pump.skipAccounts() })
+  const ahead = createAhead({ fn, now, pollIntervalMs: config.pollIntervalMs, skipAccounts: () => pump.skipAccounts(), share: () => share })
   const results = createResults({ fn, flights, onWritten: () => wake(), log })
   const request = createRequests({ tokenKey: deriveKey(config.sessionSecret, 'execution-token'), decryptKey })
   const pump = createPump({
@@ -158,7 +159,7 @@ export const startEngine = async ({ config, rules, clock, decryptKey, metrics = 
 
   const beat = async () => {
     const askedAt = performance.now()
-    const { database_now, outage_recorded } = await fn.beatEngine({
+    const { database_now, outage_recorded, ...living } = await fn.beatEngine({
       engine_id: id,
       version,
       lateness_ms: pump.lateness,
@@ -168,6 +169,7 @@ export const startEngine = async ({ config, rules, clock, decryptKey, metrics = 
     // An answer that took long says little about the time.
     if (performance.now() - askedAt < 20 || !clockKnown) clock.learn(database_now, askedAt)
     clockKnown = true
+    share = living
     if (outage_recorded) {
       log.warn("the service was away: what came due meanwhile goes by each cue's catch_up")
       ahead.reset()

@@ -406,7 +406,7 @@ export const createFunctions = (db: Queryable, clock?: () => Date) => {
     >('failure_notice'),
     beatEngine: row<
       { engine_id: string; version: string; lateness_ms: number | null; open_deliveries: number; missed_after: string },
-      { database_now: Date; outage_recorded: boolean }
+      { database_now: Date; outage_recorded: boolean; engines: number; place: number }
     >('beat_engine'),
     lookAhead: rows<{ until: Date; limit?: number; skip_accounts?: string[] }, AheadCue>('look_ahead'),
     takeDueCues: rows<DueCues & { success_due?: (Date | null)[]; missed_after: string; lease?: string }, BegunAttempt>('take_due_cues'),

@@ -5,7 +5,7 @@
 create or replace function cue.beat_engine(
   p_engine_id uuid, p_version text, p_lateness_ms int default null, p_open_deliveries int default 0,
   p_missed_after interval default '60 seconds', p_now timestamptz default now()
-) returns table (database_now timestamptz, outage_recorded boolean)
+) returns table (database_now timestamptz, outage_recorded boolean, engines int, place int)
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   v_last timestamptz := (select max(last_seen_at) from cue.engines);
@@ -25,9 +25,12 @@ begin
   on conflict (id) do update
      set last_seen_at = greatest(n.last_seen_at, excluded.last_seen_at), lateness_ms = excluded.lateness_ms,
          open_deliveries = excluded.open_deliveries;
-  return query select case when p_now = now() then clock_timestamp() else p_now end, v_outage;
+  return query
+  select case when p_now = now() then clock_timestamp() else p_now end, v_outage, count(*)::int, (count(*) filter (where n.id < p_engine_id))::int
+    from cue.engines n where n.last_seen_at > p_now - interval '12 seconds' or n.id = p_engine_id;
 end $$;
-comment on function cue.beat_engine is 'An engine''s sign of life. Records an outage when none had shown one for too long.';
+comment on function cue.beat_engine is
+  'An engine''s sign of life. Records an outage when none had shown one for too long, and tells how many engines live and its place among them.';
 
 -- A stopped engine counts as replica no more; its last sign of life stays.
 create or replace function cue.forget_engines(p_now timestamptz default now()) returns int

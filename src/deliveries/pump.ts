@@ -106,16 +106,13 @@ export const createPump = (options: Options) => {
       missed_after: missedAfter
     })
     const time = now()
-    if (attempts.length > 0) lateness = Math.round(Math.max(0, time - cues[0]!.due))
+    if (attempts.length > 0) lateness = Math.round(Math.max(0, time - cues[0]!.next_run.getTime()))
     const taken = new Set(attempts.map(attempt => attempt.cue_id))
     for (const cue of cues) {
       if (taken.has(cue.cue_id)) {
-        metrics.taken(time - cue.due)
+        metrics.taken(time - cue.next_run.getTime())
         ahead.putBack(cue)
-      } else if (time - cue.due < 50) {
-        // Ours came a moment early for the database, or another replica has it: look again, for what is only just due.
-        ahead.expect(cue.due)
-      }
+      } else ahead.tryAgain(cue)
     }
     return attempts
   }

@@ -7,8 +7,14 @@ import type { AheadCue, Functions } from '../functions.ts'
 import { type Cron, parseCron } from './cron.ts'
 import { nextRun, nthRun } from './next-run.ts'
 
-/** A cue with its instant, in epoch milliseconds, the slot after it, and the window for a success that firing it opens. */
-export type DueCue = AheadCue & { due: number; next: Date | null; successDue: Date | null }
+/**
+ * A cue with the instant at which it is to be taken here, in epoch milliseconds, the slot after it, and the window for a success that firing
+ * it opens. `isOwn`: it is for this engine to take it first.
+ */
+export type DueCue = AheadCue & { due: number; isOwn: boolean; next: Date | null; successDue: Date | null }
+
+/** How many engines live, and the place of this one among them. */
+export type Share = { engines: number; place: number }
 
 export type Ahead = ReturnType<typeof createAhead>
 
@@ -20,16 +26,22 @@ type Options = {
   pollIntervalMs: number
   /** Accounts that are not to be taken from now. */
   skipAccounts: () => string[]
+  share?: () => Share
 }
 
 const horizonMs = 2000
 const pageSize = 16_384
 const restMs = 20
 const crowd = 1000
+/** How long the others leave a cue to its engine. Then each tries all that it has seen in so many milliseconds, in one statement. */
+const leaveMs = 50
+const againMs = 5
+/** Nobody is told whether a worker's cue was taken, so it is asked for when it is surely due by the database's clock too. */
+const surelyMs = 2
 /** So many cues of an account go before the next account's turn: what is taken together then counts on few accounts' usage. */
 const turnLength = 10
 
-export const createAhead = ({ fn, now, pollIntervalMs, skipAccounts }: Options) => {
+export const createAhead = ({ fn, now, pollIntervalMs, skipAccounts, share = () => ({ engines: 1, place: 0 }) }: Options) => {
   // What a webhook slot must be free for, and what needs none: worker cues, missed ones, those over their limit.
   const lanes = { send: createLane(), other: createLane() }
   let lookedUntil = 0
@@ -50,7 +62,7 @@ export const createAhead = ({ fn, now, pollIntervalMs, skipAccounts }: Options) 
     const near: DueCue[] = []
     let beyond = Number.POSITIVE_INFINITY
     for (const row of rows) {
-      if (row.next_run.getTime() <= until) near.push(prepare(row))
+      if (row.next_run.getTime() <= until) near.push(prepare(row, share()))
       else beyond = Math.min(beyond, row.next_run.getTime())
     }
     const ordered = interleave(near, lookedAt)
@@ -98,7 +110,17 @@ export const createAhead = ({ fn, now, pollIntervalMs, skipAccounts }: Options) 
 
     /** A cue that was fired comes again within what was looked at: no look is needed. */
     putBack: (cue: DueCue) => {
-      if (cue.next && cue.next.getTime() <= lookedUntil) laneOf(cue).insert(prepare({ ...cue, next_run: cue.next, window_slots: null }))
+      if (cue.next && cue.next.getTime() <= lookedUntil)
+        laneOf(cue).insert(prepare({ ...cue, next_run: cue.next, window_slots: null }, share()))
+    },
+
+    /**
+     * A cue that could not be taken: this clock was ahead of the database's, another engine has it, or it was changed. It is tried once more
+     * and then left to the next look, which costs as much as all that is near.
+     */
+    tryAgain: (cue: DueCue) => {
+      const isEarly = cue.isOwn && now() - cue.next_run.getTime() < leaveMs
+      if (isEarly) laneOf(cue).insert({ ...cue, due: now() + againMs, isOwn: false })
     },
 
     /** Forgets what was seen: an outage changed what may be fired. */
@@ -141,14 +163,27 @@ const createLane = () => {
   }
 }
 
-const prepare = (cue: AheadCue): DueCue => {
+const prepare = (cue: AheadCue, share: Share): DueCue => {
   const cron = cue.cron && !cue.outage_until ? parseCron(cue.cron) : undefined
+  const isOwn = engineOf(cue.cue_id, share.engines) === share.place
+  const instant = cue.next_run.getTime()
   return {
     ...cue,
-    due: cue.next_run.getTime(),
+    due: isOwn ? instant + (cue.transport === 'worker' ? surelyMs : 0) : (Math.floor(instant / leaveMs) + 2) * leaveMs,
+    isOwn,
     next: (cron && nextRun(cron, cue.timezone, cue.next_run)) ?? null,
     successDue: (cron && cue.window_slots && windowEnd(cron, cue.timezone, cue.next_run, cue.window_slots)) || null
   }
+}
+
+/**
+ * The place of the engine that takes a cue at its instant, so that engines do not all ask for each. The others ask a moment later, for many
+ * together: that one may be busy, or gone, or count other engines.
+ */
+const engineOf = (cue_id: string, engines: number): number => {
+  let hash = 0
+  for (let n = 0; n < cue_id.length; n++) hash = (Math.imul(hash, 31) + cue_id.charCodeAt(n)) >>> 0
+  return hash % engines
 }
 
 /** When there should have been a success: the n-th slot after an instant, and 15 seconds. */

@@ -1,0 +1,110 @@
+/** Looking ahead: what is handed out when, and to whom of several engines. */
+import t from 'tap'
+import type { AheadCue } from '../src/functions.ts'
+import { createAhead, type Share } from '../src/schedule/ahead.ts'
+
+const start = Date.parse('2030-01-15T09:00:00Z')
+
+/** Engines that see the same cues, at a time that the test sets. */
+const setup = (cues: Partial<AheadCue>[], shares: Share[] = [{ engines: 1, place: 0 }]) => {
+  let time = start
+  let looks = 0
+  const rows = cues.map(cue => ({
+    account_id: 'a',
+    version: 1,
+    next_run: new Date(start + 100),
+    transport: 'webhook',
+    schedule_type: 'recurring',
+    cron: '@daily',
+    timezone: 'UTC',
+    catch_up: 'skip_missed',
+    outage_until: null,
+    over_limit: false,
+    window_slots: null,
+    ...cue
+  })) as AheadCue[]
+  const lookAhead = async () => {
+    looks++
+    return rows
+  }
+  const engines = shares.map(share =>
+    createAhead({ fn: { lookAhead }, now: () => time, pollIntervalMs: 5000, skipAccounts: () => [], share: () => share })
+  )
+  const at = (ms: number) => {
+    time = start + ms
+  }
+  return { engines, at, look: () => Promise.all(engines.map(engine => engine.look())), looks: () => looks }
+}
+
+const many = Array.from({ length: 300 }, (_, n) => ({ cue_id: `cue_${String(n).padStart(12, 'x')}` }))
+const ids = (cues: { cue_id: string }[]) => cues.map(({ cue_id }) => cue_id).sort()
+const shareOf = (engines: number) => Array.from({ length: engines }, (_, place) => ({ engines, place }))
+
+t.test('of several engines each takes its own at their instant, and what is left a moment later', async t => {
+  for (const count of [1, 2, 3, 7]) {
+    const { engines, at, look } = setup(many, shareOf(count))
+    await look()
+    at(99)
+    for (const engine of engines) t.same(engine.takeDue('send', 1000), [])
+    at(100)
+    const own = engines.map(engine => engine.takeDue('send', 1000))
+    t.same(ids(own.flat()), ids(many), "each is one engine's own")
+    for (const cues of own) t.ok(cues.length > 150 / count, `${cues.length} of 300 among ${count}`)
+    at(149)
+    for (const engine of engines) t.same(engine.takeDue('send', 1000), [])
+    at(200)
+    for (const [n, engine] of engines.entries()) t.equal(engine.takeDue('send', 1000).length, 300 - own[n]!.length)
+  }
+})
+
+t.test('engines that count differently leave nothing lying', async t => {
+  const { engines, at, look } = setup(many, [
+    { engines: 3, place: 0 },
+    { engines: 2, place: 0 }
+  ])
+  await look()
+  at(200)
+  for (const engine of engines) t.same(ids(engine.takeDue('send', 1000)), ids(many))
+})
+
+t.test('what could not be taken at its instant is tried once more, without another look', async t => {
+  const { engines, at, look, looks } = setup(many.slice(0, 1))
+  const [engine] = engines as [(typeof engines)[0]]
+  await look()
+  at(100)
+  const [cue] = engine.takeDue('send', 1)
+  engine.tryAgain(cue!)
+  t.same(engine.takeDue('send', 1), [])
+  t.equal(engine.wakeAt, start + 105)
+  at(105)
+  const [again] = engine.takeDue('send', 1)
+  t.match(again, { cue_id: cue!.cue_id, next_run: cue!.next_run })
+  engine.tryAgain(again!)
+  at(900)
+  t.same(engine.takeDue('send', 1), [])
+  t.notOk(engine.isLookDue())
+  at(1000)
+  t.ok(engine.isLookDue(), 'the next look finds what is still due')
+  t.equal(looks(), 1)
+})
+
+t.test("an engine leaves another's cue to it, and does not try it twice", async t => {
+  const { engines, at, look } = setup(many.slice(0, 2), shareOf(2))
+  await look()
+  at(200)
+  for (const engine of engines) {
+    const cues = engine.takeDue('send', 2)
+    for (const cue of cues.filter(({ isOwn }) => !isOwn)) engine.tryAgain(cue)
+    t.same(engine.takeDue('send', 2), [])
+    t.ok(engine.wakeAt >= start + 1000)
+  }
+})
+
+t.test("a worker's cue is taken when it is surely due", async t => {
+  const { engines, at, look } = setup([{ ...many[0], transport: 'worker' }])
+  await look()
+  at(101)
+  t.same(engines[0]!.takeDue('other', 1), [])
+  at(102)
+  t.equal(engines[0]!.takeDue('other', 1).length, 1)
+})
