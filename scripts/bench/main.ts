@@ -25,12 +25,13 @@ import idle from './idle.ts'
 import type { Measure } from './measure.ts'
 import peers from './peers/peers.ts'
 import { isPinned } from './processes.ts'
+import replicas from './replicas.ts'
 import spread from './spread.ts'
 import { openStage } from './stage.ts'
 
-const measures: Record<string, Measure> = { herd, spread, hanging, api, firing, idle, claims, peers }
+const measures: Record<string, Measure> = { herd, spread, hanging, api, firing, idle, replicas, claims, peers }
 /** What is run when no measure is named. */
-const usualMeasures = ['herd', 'spread', 'hanging', 'api', 'firing', 'idle']
+const usualMeasures = ['herd', 'spread', 'hanging', 'api', 'firing', 'idle', 'replicas']
 
 const main = async () => {
   const { names, runs, count, seconds, profileDir } = readArguments()
