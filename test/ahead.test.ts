@@ -108,3 +108,28 @@ t.test("a worker's cue is taken when it is surely due", async t => {
   at(102)
   t.equal(engines[0]!.takeDue('other', 1).length, 1)
 })
+
+t.test('what is told of costs a look only where no regular one finds it in time', async t => {
+  const { engines, at, look } = setup(many.slice(0, 1))
+  const [engine] = engines as [(typeof engines)[0]]
+  await look()
+  const lookAt = () => {
+    for (let ms = 0; ; ms++) {
+      at(ms)
+      if (engine.isLookDue()) return ms
+    }
+  }
+  t.equal(lookAt(), 1000, 'something is near: every second')
+  for (const ms of [2001, 2500, 60_000]) engine.expect(start + ms)
+  t.equal(lookAt(), 1000)
+  engine.expect(start + 2000)
+  t.equal(lookAt(), 20, 'it would have been seen')
+
+  const idle = setup([])
+  await idle.look()
+  idle.engines[0]!.expect(start + 4000)
+  idle.at(2999)
+  t.notOk(idle.engines[0]!.isLookDue())
+  idle.at(3000)
+  t.ok(idle.engines[0]!.isLookDue())
+})

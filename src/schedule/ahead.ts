@@ -30,6 +30,8 @@ type Options = {
 }
 
 const horizonMs = 2000
+/** Between looks while something is near. */
+const regularMs = horizonMs / 2
 const pageSize = 16_384
 const restMs = 20
 const crowd = 1000
@@ -70,7 +72,7 @@ export const createAhead = ({ fn, now, pollIntervalMs, skipAccounts, share = () 
     lanes.other.fill(ordered.filter(cue => laneOf(cue) === lanes.other))
     const isFull = near.length >= pageSize
     lookedUntil = isFull ? lookedAt : until
-    const rest = isFull ? restMs : near.length > 0 ? horizonMs / 2 : Math.min(beyond - horizonMs - lookedAt, pollIntervalMs)
+    const rest = isFull ? restMs : near.length > 0 ? regularMs : Math.min(beyond - horizonMs - lookedAt, pollIntervalMs)
     nextLookAt = Math.min(nextLookAt, lookedAt + Math.max(rest, restMs))
   }
 
@@ -103,9 +105,9 @@ export const createAhead = ({ fn, now, pollIntervalMs, skipAccounts, share = () 
     takeDue: (lane: keyof typeof lanes, limit: number, wanted?: (cue: DueCue) => boolean): DueCue[] =>
       lanes[lane].take(now(), limit, wanted),
 
-    /** Something comes due at this instant that was not there when we looked. */
+    /** Something comes due at this instant that was not there when we looked. What is beyond that, a regular look may find in time. */
     expect: (at: number) => {
-      nextLookAt = Math.min(nextLookAt, at <= lookedUntil ? lookedAt + restMs : at - horizonMs)
+      nextLookAt = Math.min(nextLookAt, at <= lookedUntil ? lookedAt + restMs : at - regularMs)
     },
 
     /** A cue that was fired comes again within what was looked at: no look is needed. */
