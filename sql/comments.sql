@@ -359,6 +359,7 @@ comment on column cue.engines.started_at is 'Its first sign of life.';
 comment on column cue.engines.last_seen_at is 'Its latest one.';
 comment on column cue.engines.lateness_ms is 'How many milliseconds after its slot the engine''s latest scheduled delivery was taken.';
 comment on column cue.engines.open_deliveries is 'Requests that it has under way.';
+comment on column cue.engines.stopped_at is 'When it was stopped in order.';
 
 comment on table cue.outages is 'Spans in which no engine showed a sign of life. Slots that came due in one go by their cue''s catch_up.';
 comment on column cue.outages.from_at is 'The last sign of life before it.';

@@ -452,7 +452,9 @@ create table cue.engines (
   last_seen_at timestamp with time zone not null,
   lateness_ms integer,
   open_deliveries integer not null default 0,
-  constraint engines_pkey PRIMARY KEY (id)
+  stopped_at timestamp with time zone,
+  constraint engines_pkey PRIMARY KEY (id),
+  constraint engines_check CHECK (stopped_at >= started_at)
 ) with (fillfactor=50);
 comment on table cue.engines is 'Replicas that fire and deliver. The latest last_seen_at is the service''s sign of life.';
 comment on column cue.engines.id is 'A replica''s own, new with each start.';
@@ -461,6 +463,7 @@ comment on column cue.engines.started_at is 'Its first sign of life.';
 comment on column cue.engines.last_seen_at is 'Its latest one.';
 comment on column cue.engines.lateness_ms is 'How many milliseconds after its slot the engine''s latest scheduled delivery was taken.';
 comment on column cue.engines.open_deliveries is 'Requests that it has under way.';
+comment on column cue.engines.stopped_at is 'When it was stopped in order.';
 grant select on cue.engines to cue_service;
 
 create table cue.executions (
@@ -1929,7 +1932,7 @@ begin
          open_deliveries = excluded.open_deliveries;
   return query
   select case when p_now = now() then clock_timestamp() else p_now end, v_outage, count(*)::int, (count(*) filter (where n.id < p_engine_id))::int
-    from cue.engines n where n.last_seen_at > p_now - interval '12 seconds' or n.id = p_engine_id;
+    from cue.engines n where n.last_seen_at > p_now - interval '12 seconds' and n.stopped_at is null or n.id = p_engine_id;
 end $function$;
 comment on function cue.beat_engine(uuid,text,integer,integer,interval,timestamp with time zone) is 'An engine''s sign of life. Records an outage when none had shown one for too long, and tells how many engines live and its place among them.';
 grant execute on function cue.beat_engine(uuid,text,integer,integer,interval,timestamp with time zone) to cue_service;
@@ -5112,9 +5115,9 @@ AS $function$
   claimable as materialized (select from cue.executions where claimable_at <= p_now limit 10000),
   leased as materialized (select from cue.executions where lease_expires_at is not null limit 10000),
   engines as (
-    select max(n.last_seen_at) as last_seen_at, max(n.lateness_ms) filter (where n.last_seen_at > p_now - interval '15 seconds') as lateness_ms,
-           count(*) filter (where n.last_seen_at > p_now - interval '15 seconds') as replicas
-      from cue.engines n),
+    select max(n.last_seen_at) as last_seen_at, max(n.lateness_ms) filter (where s.lives) as lateness_ms, count(*) filter (where s.lives) as replicas
+      from cue.engines n
+     cross join lateral (select n.last_seen_at > p_now - interval '15 seconds' and n.stopped_at is null as lives) s),
   workers as (
     select count(*) filter (where w.last_heartbeat > p_now - interval '3 minutes') as active, max(w.last_heartbeat) as last_heartbeat
       from cue.workers w)
@@ -5127,7 +5130,7 @@ AS $function$
          w.active::int, w.last_heartbeat
     from engines n, workers w
 $function$;
-comment on function cue.service_health(timestamp with time zone) is 'Engines seen in the last 15 seconds, workers in the last three minutes, and what waits, counted to 10,000. delivering counts flights as they were begun, and claims.';
+comment on function cue.service_health(timestamp with time zone) is 'Engines seen in the last 15 seconds and not stopped, workers in the last three minutes, and what waits, counted to 10,000. delivering counts flights as they were begun, and claims.';
 grant execute on function cue.service_health(timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.set_customer(p_account_id uuid, p_customer_id text, p_now timestamp with time zone DEFAULT now())
@@ -5370,6 +5373,17 @@ begin
 end $function$;
 comment on function cue.start_memory(uuid,timestamp with time zone) is 'Registers the weekly look for a new memory block.';
 grant execute on function cue.start_memory(uuid,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.stop_engine(p_engine_id uuid, p_now timestamp with time zone DEFAULT now())
+ RETURNS void
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+  update cue.engines set stopped_at = greatest(started_at, p_now) where id = p_engine_id
+$function$;
+comment on function cue.stop_engine(uuid,timestamp with time zone) is 'Notes that an engine was stopped in order.';
+grant execute on function cue.stop_engine(uuid,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.stop_memory(p_account_id uuid, p_now timestamp with time zone DEFAULT now())
  RETURNS void

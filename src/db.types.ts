@@ -779,6 +779,10 @@ export interface Engines {
    */
   started_at: Timestamp;
   /**
+   * When it was stopped in order.
+   */
+  stopped_at: Timestamp | null;
+  /**
    * The release that it runs.
    */
   version: string;

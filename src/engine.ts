@@ -240,6 +240,7 @@ export const startEngine = async ({ config, rules, clock, decryptKey, metrics = 
     stop: async () => {
       const patience = AbortSignal.timeout(stopMs)
       const unsent = await pump.stop(patience)
+      await fn.stopEngine({ engine_id: id }).catch(error => onError(error, 'telling of the stop'))
       await giveBack(unsent, (flight_id, execution_ids) => fn.releaseFlight({ flight_id, execution_ids }))
       const open = await pump.ended(patience)
       await giveBack(open, (flight_id, execution_ids) =>

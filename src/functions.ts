@@ -216,6 +216,7 @@ export const signatures = {
   add_job: 'queue data id start_after singleton_key',
   failure_notice: 'execution_id now',
   beat_engine: 'engine_id version lateness_ms open_deliveries missed_after now',
+  stop_engine: 'engine_id now',
   look_ahead: 'until limit skip_accounts now',
   take_due_cues: 'cue_ids versions expected next success_due missed_after lease now',
   catch_up_cues: 'cues now',
@@ -408,6 +409,7 @@ export const createFunctions = (db: Queryable, clock?: () => Date) => {
       { engine_id: string; version: string; lateness_ms: number | null; open_deliveries: number; missed_after: string },
       { database_now: Date; outage_recorded: boolean; engines: number; place: number }
     >('beat_engine'),
+    stopEngine: value<{ engine_id: string }>('stop_engine'),
     lookAhead: rows<{ until: Date; limit?: number; skip_accounts?: string[] }, AheadCue>('look_ahead'),
     takeDueCues: rows<DueCues & { success_due?: (Date | null)[]; missed_after: string; lease?: string }, BegunAttempt>('take_due_cues'),
     catchUpCues: value<{ cues: string }, number>('catch_up_cues'),

@@ -35,6 +35,22 @@ t.test('a service whose engines live is healthy, and needs no key to say so', as
   })
 })
 
+t.test('engines that live know how many they are, and the place of each', async t => {
+  const { fn, clock } = await build(t, start)
+  const [a, b, c] = [1, 2, 3].map(n => `00000000-0000-0000-0000-00000000000${n}`) as [string, string, string]
+  const beat = (engine_id: string) =>
+    fn.beatEngine({ engine_id, version: 'test', lateness_ms: 3, open_deliveries: 0, missed_after: '1 day' })
+  t.match(await beat(b), { engines: 1, place: 0 })
+  t.match(await beat(c), { engines: 2, place: 1 })
+  t.match(await beat(a), { engines: 3, place: 0 })
+  t.match(await beat(b), { engines: 3, place: 1 })
+  await fn.stopEngine({ engine_id: a })
+  t.match(await fn.serviceHealth({}), { replicas: 2, last_seen_at: new Date(start) })
+  t.match(await beat(c), { engines: 2, place: 1 }, 'one was stopped')
+  clock.advance('12 seconds')
+  t.match(await beat(b), { engines: 1, place: 0 }, 'one went silent')
+})
+
 t.test('a service without a living engine is degraded, then down', async t => {
   const service = await build(t, start)
   const { call, clock } = service

@@ -12,9 +12,9 @@ language sql stable security definer set search_path = pg_catalog, pg_temp set e
   claimable as materialized (select from cue.executions where claimable_at <= p_now limit 10000),
   leased as materialized (select from cue.executions where lease_expires_at is not null limit 10000),
   engines as (
-    select max(n.last_seen_at) as last_seen_at, max(n.lateness_ms) filter (where n.last_seen_at > p_now - interval '15 seconds') as lateness_ms,
-           count(*) filter (where n.last_seen_at > p_now - interval '15 seconds') as replicas
-      from cue.engines n),
+    select max(n.last_seen_at) as last_seen_at, max(n.lateness_ms) filter (where s.lives) as lateness_ms, count(*) filter (where s.lives) as replicas
+      from cue.engines n
+     cross join lateral (select n.last_seen_at > p_now - interval '15 seconds' and n.stopped_at is null as lives) s),
   workers as (
     select count(*) filter (where w.last_heartbeat > p_now - interval '3 minutes') as active, max(w.last_heartbeat) as last_heartbeat
       from cue.workers w)
@@ -28,5 +28,5 @@ language sql stable security definer set search_path = pg_catalog, pg_temp set e
     from engines n, workers w
 $$;
 comment on function cue.service_health is
-  'Engines seen in the last 15 seconds, workers in the last three minutes, and what waits, counted to 10,000. delivering counts flights as they '
+  'Engines seen in the last 15 seconds and not stopped, workers in the last three minutes, and what waits, counted to 10,000. delivering counts flights as they '
   'were begun, and claims.';

@@ -27,12 +27,19 @@ begin
          open_deliveries = excluded.open_deliveries;
   return query
   select case when p_now = now() then clock_timestamp() else p_now end, v_outage, count(*)::int, (count(*) filter (where n.id < p_engine_id))::int
-    from cue.engines n where n.last_seen_at > p_now - interval '12 seconds' or n.id = p_engine_id;
+    from cue.engines n where n.last_seen_at > p_now - interval '12 seconds' and n.stopped_at is null or n.id = p_engine_id;
 end $$;
 comment on function cue.beat_engine is
   'An engine''s sign of life. Records an outage when none had shown one for too long, and tells how many engines live and its place among them.';
 
--- A stopped engine counts as replica no more; its last sign of life stays.
+-- An engine that takes nothing more: the others take its share from their next sign of life on.
+create or replace function cue.stop_engine(p_engine_id uuid, p_now timestamptz default now()) returns void
+language sql security definer set search_path = pg_catalog, pg_temp as $$
+  update cue.engines set stopped_at = greatest(started_at, p_now) where id = p_engine_id
+$$;
+comment on function cue.stop_engine is 'Notes that an engine was stopped in order.';
+
+-- A dead engine counts as replica no more; its last sign of life stays.
 create or replace function cue.forget_engines(p_now timestamptz default now()) returns int
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
