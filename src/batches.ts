@@ -14,6 +14,10 @@ type Options<Q, A> = {
   atOnce?: number
   /** Shared by batches whose statements are to take turns. */
   turns?: Turns
+  /** What it asks waits for the disk: it takes its turn, and meanwhile others have theirs. */
+  isDurable?: boolean
+  /** A statement that takes longer may be waiting for a lock or for the disk: what has come meanwhile is asked beside it. */
+  patienceMs?: number
 }
 
 export type Turns = ReturnType<typeof createTurns>
@@ -45,14 +49,19 @@ export const createTurns = () => {
   }
 }
 
-/** A statement that takes longer may be waiting for a lock or for the disk: what has come meanwhile is asked beside it. */
-const patienceMs = 5
-
 /**
  * Makes a function that asks. A lone question is asked at once, and none waits for another that has not come yet. While a statement is under
  * way the next ones gather, since each costs several times what a question in it does; half a statement full of them go beside it.
  */
-export const createBatches = <Q, A>({ one, many, size = 50, atOnce = 2, turns = createTurns() }: Options<Q, A>) => {
+export const createBatches = <Q, A>({
+  one,
+  many,
+  size = 50,
+  atOnce = 2,
+  turns = createTurns(),
+  isDurable = false,
+  patienceMs = 5
+}: Options<Q, A>) => {
   const queue: Waiting<Q, A>[] = []
   let asking = 0
   let isPatient = false
@@ -75,13 +84,14 @@ export const createBatches = <Q, A>({ one, many, size = 50, atOnce = 2, turns = 
   }
 
   const next = (gathered = size / 2) => {
-    while (queue.length > 0 && asking < atOnce && (turns.isFree || queue.length >= gathered)) {
+    while (queue.length > 0 && asking < atOnce && ((turns.isFree && !(isDurable && asking > 0)) || queue.length >= gathered)) {
       const batch = queue.splice(0, size)
       asking++
-      turns.begin()
+      if (!isDurable) turns.begin()
       void (batch.length === 1 ? alone(batch[0]!) : together(batch)).finally(() => {
         asking--
-        turns.end()
+        if (isDurable) next()
+        else turns.end()
       })
     }
     if (queue.length === 0) return
@@ -91,7 +101,7 @@ export const createBatches = <Q, A>({ one, many, size = 50, atOnce = 2, turns = 
     setTimeout(() => {
       isPatient = false
       next(1)
-    }, patienceMs)
+    }, patienceMs).unref()
   }
   const wake = () => next()
 

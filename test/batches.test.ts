@@ -3,7 +3,7 @@ import t from 'tap'
 import { createBatches, createTurns, type Turns } from '../src/batches.ts'
 
 /** Batches whose questions are answered when the test says so, twice what they are. */
-const setup = (options: { size?: number; atOnce?: number; turns?: Turns } = {}) => {
+const setup = (options: { size?: number; atOnce?: number; turns?: Turns; isDurable?: boolean; patienceMs?: number } = {}) => {
   const asked: (number | number[])[] = []
   const pending: { answer: () => void; refuse: (error: unknown) => void }[] = []
   const until = <A>(answer: A) =>
@@ -17,6 +17,7 @@ const setup = (options: { size?: number; atOnce?: number; turns?: Turns } = {}) 
       asked.push(questions)
       return until(questions.map(question => question * 2))
     },
+    patienceMs: 1_000_000, // for ever
     ...options
   })
   /** Lets what was asked first be answered, and what follows from that happen. */
@@ -49,7 +50,7 @@ t.test('so many are asked at once, and no more in one', async t => {
   t.strictSame(await Promise.all(answers), [2, 4, 6, 8, 10, 12, 14])
 })
 
-t.test('while a statement is under way questions gather, until half another is full or the first takes long', async t => {
+t.test('while a statement is under way questions gather, until half another is full', async t => {
   const { asked, ask, pending } = setup({ size: 6 })
   const answers = [1, 2, 3].map(ask)
   await new Promise(resolve => setImmediate(resolve))
@@ -60,10 +61,20 @@ t.test('while a statement is under way questions gather, until half another is f
   pending.pop()!.answer()
   await new Promise(resolve => setImmediate(resolve))
   t.strictSame(asked, [1, [2, 3, 4]], 'one alone waits for the first')
-  for (const end = Date.now() + 5000; asked.length < 3 && Date.now() < end; ) await new Promise(resolve => setTimeout(resolve, 1))
-  t.strictSame(asked, [1, [2, 3, 4], 5], 'but not for ever')
-  for (const { answer } of pending) answer()
+  pending[0]!.answer()
+  await new Promise(resolve => setImmediate(resolve))
+  t.strictSame(asked, [1, [2, 3, 4], 5])
+  pending.pop()!.answer()
   t.strictSame(await Promise.all(answers), [2, 4, 6, 8, 10])
+})
+
+t.test('while the first takes long the next are asked beside it', async t => {
+  const { asked, ask, pending } = setup({ patienceMs: 1 })
+  const answers = [ask(1), ask(2)]
+  for (const end = Date.now() + 5000; asked.length < 2 && Date.now() < end; ) await new Promise(resolve => setTimeout(resolve, 1))
+  t.strictSame(asked, [1, 2])
+  for (const { answer } of pending) answer()
+  t.strictSame(await Promise.all(answers), [2, 4])
 })
 
 t.test('batches that take turns ask one after the other, who waited longest first', async t => {
@@ -84,6 +95,25 @@ t.test('batches that take turns ask one after the other, who waited longest firs
   t.strictSame(b.asked, [[1, 2], 3])
   await b.answer()
   t.strictSame(await Promise.all(answers), [2, 2, 4, 2, 4, 6, 4, 6])
+})
+
+t.test('what waits for the disk takes its turn, and keeps nobody from theirs', async t => {
+  const turns = createTurns()
+  const [reads, writes] = [setup({ turns }), setup({ turns, isDurable: true })]
+  const answers = [reads.ask(1), writes.ask(1), writes.ask(2)]
+  t.strictSame([reads.asked, writes.asked], [[1], []])
+  await reads.answer()
+  t.strictSame(writes.asked, [[1, 2]])
+  answers.push(reads.ask(2), writes.ask(3), writes.ask(4))
+  t.strictSame([reads.asked, writes.asked], [[1, 2], [[1, 2]]])
+  await reads.answer()
+  await writes.answer()
+  t.strictSame(writes.asked, [
+    [1, 2],
+    [3, 4]
+  ])
+  await writes.answer()
+  t.strictSame(await Promise.all(answers), [2, 2, 4, 4, 6, 8])
 })
 
 t.test('when several fail together each is asked alone, and only who is at fault is told so', async t => {

@@ -37,7 +37,8 @@ export const createCueBatches = (fn: Options, turns?: Turns) => {
       return (await fn.readCues({ account_ids: [cue.account_id], cue_ids: [cue_id] }))[0]!
     },
     many: createMany,
-    turns
+    turns,
+    isDurable: true
   })
 
   return {

@@ -12,5 +12,6 @@ export const createClaiming = (fn: Pick<Functions, 'claimExecutions' | 'claimNex
       const claims = Map.groupBy(await fn.claimNext({ claims: JSON.stringify(wanted) }), ({ claim }) => claim)
       return wanted.map((_, n) => (claims.get(n + 1) ?? []).map(({ claim, ...rest }) => rest))
     },
-    turns
+    turns,
+    isDurable: true
   })
