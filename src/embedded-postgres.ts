@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import pg from 'pg'
 import { ConfigError, readOrMake } from './config.ts'
+import { isAway } from './errors.ts'
 import { settle } from './postgres-home.ts'
 import { dropStalePidFile, findServer, initialize, lastPort, launch, owner, shutDown, signal } from './postgres-server.ts'
 
@@ -70,8 +71,12 @@ export const startEmbedded = async (options: EmbeddedOptions): Promise<Embedded>
   }
 
   let { server, port } = await start()
-  const claimed = await claimOwnership(urlOf(port, 'postgres'))
-  if (claimed === 'taken') throw inUse() // by a start in the same instant, which is stopping our server for its own
+  // Taken, or going already: by a start in the same instant, which is stopping our server for its own.
+  const claimed = await claimOwnership(urlOf(port, 'postgres')).catch(error => {
+    if (isAway(error)) return 'taken' as const
+    throw error
+  })
+  if (claimed === 'taken') throw inUse()
   let claim = claimed
   await createDatabase(claim.client)
 
