@@ -28,5 +28,5 @@ language sql stable security definer set search_path = pg_catalog, pg_temp set e
     from engines n, workers w
 $$;
 comment on function cue.service_health is
-  'Engines seen in the last 15 seconds and not stopped, workers in the last three minutes, and what waits, counted to 10,000. delivering counts flights as they '
-  'were begun, and claims.';
+  'Engines seen in the last 15 seconds and not stopped, workers in the last three minutes, and what waits, counted to 10,000. delivering counts '
+  'flights as they were begun, and claims.';

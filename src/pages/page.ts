@@ -31,6 +31,7 @@ main { width: 100%; max-width: 30rem; background: var(--paper); border-radius: .
 main.text { max-width: 44rem }
 h1 { font-size: 1.45rem; line-height: 1.25; margin: 0 0 1rem }
 p { margin: 0 0 1rem }
+form { margin: 0 0 1rem }
 main > :last-child, form > :last-child { margin-bottom: 0 }
 .soft { color: var(--soft); font-size: .9375rem }
 .alarm { margin-top: .35rem; color: var(--alarm); font-weight: 600 }
