@@ -6,7 +6,7 @@ import type { Page } from './page.ts'
 const amount = (n: number): string => n.toLocaleString('en')
 const command = (baseUrl: string, path: string, body?: string) =>
   html`<pre tabindex="0"><code>curl -X POST ${baseUrl}${path} \\
-  -H "Authorization: Bearer $SERVICE_API_KEY"${
+  -H "Authorization: Bearer $KEY"${
     body &&
     html` \\
   -H 'Content-Type: application/json' \\
