@@ -35,7 +35,12 @@ const openAtMost = 5000
 const openPerAccount = openAtMost / 5
 /** An attempt still open after this gives its fast slot back. */
 const slowAfterMs = 200
-const batchSize = 200
+/** What is taken at once; and while so little is under way that senders would wait for it, less, so that they can begin. */
+const batchSize = 300
+const firstBatchSize = 50
+const fewUnderWay = 100
+/** While so many are on hand, nothing more is taken. */
+const enoughOnHand = 200
 const takersAtMost = 2
 const pauseMs = 500
 
@@ -58,8 +63,9 @@ export const createPump = (options: Options) => {
 
   /** How many to take now: nothing while enough is on hand, or while what is open fills the second bound. */
   const room = () => {
-    if (stopped || takers >= takersAtMost || onHand.length >= batchSize || performance.now() < pausedUntil) return 0
-    return Math.min(batchSize, openAtMost + concurrency - sending.size - onHand.length - takers * batchSize)
+    if (stopped || takers >= takersAtMost || onHand.length >= enoughOnHand || performance.now() < pausedUntil) return 0
+    const underWay = sending.size + onHand.length
+    return Math.min(underWay < fewUnderWay ? firstBatchSize : batchSize, openAtMost + concurrency - underWay - takers * batchSize)
   }
 
   const take = () => {
