@@ -37,7 +37,8 @@ begin
       execute format('grant select on %s to cue_reader', v_view.name);
     end loop;
     -- What the views call is called with their reader's rights.
-    grant execute on function cue.iso, cue.uuid_v7_floor, cue.usage_month, cue.executions_used to cue_reader;
+    grant execute on function cue.iso, cue.uuid_v7_floor, cue.usage_month, cue.executions_used, cue.latest_executions, cue.latest_missed
+      to cue_reader;
   end if;
   if to_regrole('cue_operator') is not null and to_regrole('cue_reader') is not null then
     -- Asked for first: of a role that another user made, this one may not give away what is given already.

@@ -978,64 +978,36 @@ comment on view cue.audit_view is 'What was done to accounts, keys and secrets.'
 grant select on cue.audit_view to cue_reader, cue_service;
 
 create view cue.cue_detail_view as
- SELECT id,
-    account_id,
-    name,
-    description,
-    status,
-    transport,
-    schedule,
-    callback,
-    payload,
-    retry,
-    on_failure,
-    delivery,
-    alerts,
-    catch_up,
-    verification,
-    next_run,
-    last_run,
-    run_count,
-    fired_count,
-    created_at,
-    updated_at,
-    version,
-    last_slot,
-    await_outcome_set,
-    ( SELECT COALESCE(jsonb_agg(to_jsonb(e.*) ORDER BY e.id DESC), '[]'::jsonb) AS "coalesce"
-           FROM ( SELECT e_1.id,
-                    e_1.status,
-                    cue.iso(e_1.scheduled_for) AS scheduled_for,
-                    e_1.attempts,
-                    e_1.http_status,
-                    cue.iso(e_1.started_at) AS started_at,
-                    cue.iso(e_1.delivered_at) AS delivered_at,
-                        CASE
-                            WHEN e_1.outcome_recorded_at IS NOT NULL THEN jsonb_build_object('success', e_1.outcome_success, 'result', e_1.result, 'recorded_at', cue.iso(e_1.outcome_recorded_at))
-                            ELSE NULL::jsonb
-                        END AS outcome
-                   FROM cue.executions e_1
-                  WHERE e_1.cue_id = c.id
-                  ORDER BY e_1.id DESC
-                 LIMIT 10) e) AS executions,
-    ( SELECT count(*) AS count
-           FROM ( SELECT
-                   FROM cue.executions e_1
-                  WHERE e_1.cue_id = c.id
-                 LIMIT 10000) e) AS execution_total,
-    ( SELECT COALESCE(jsonb_agg(to_jsonb(m.*) - 'id'::text ORDER BY m.id DESC), '[]'::jsonb) AS "coalesce"
-           FROM ( SELECT m_1.id,
-                    cue.iso(m_1.first) AS first,
-                    cue.iso(m_1.last) AS last,
-                    m_1.count,
-                    m_1.policy,
-                    m_1.reason,
-                    cue.iso(m_1.recorded_at) AS recorded_at
-                   FROM cue.missed_slots m_1
-                  WHERE m_1.cue_id = c.id
-                  ORDER BY m_1.id DESC
-                 LIMIT 10) m) AS missed
-   FROM cue.cue_view c;
+ SELECT c.id,
+    c.account_id,
+    c.name,
+    c.description,
+    c.status,
+    c.transport,
+    c.schedule,
+    c.callback,
+    c.payload,
+    c.retry,
+    c.on_failure,
+    c.delivery,
+    c.alerts,
+    c.catch_up,
+    c.verification,
+    c.next_run,
+    c.last_run,
+    c.run_count,
+    c.fired_count,
+    c.created_at,
+    c.updated_at,
+    c.version,
+    c.last_slot,
+    c.await_outcome_set,
+    e.executions,
+    e.execution_total,
+    m.missed
+   FROM cue.cue_view c
+     CROSS JOIN LATERAL cue.latest_executions(c.id, 'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid) e(executions, execution_total)
+     CROSS JOIN LATERAL cue.latest_missed(c.id) m(missed);
 comment on view cue.cue_detail_view is 'Cues with their latest executions and missed slots, in one read.';
 grant select on cue.cue_detail_view to cue_reader, cue_service;
 
@@ -1120,6 +1092,23 @@ create view cue.due_cues as
   WHERE r.next_run <= now();
 comment on view cue.due_cues is 'Cues whose slot has come and has not been fired yet.';
 grant select on cue.due_cues to cue_reader, cue_service;
+
+create view cue.execution_brief_view as
+ SELECT id,
+    cue_id,
+    status,
+    cue.iso(scheduled_for) AS scheduled_for,
+    attempts,
+    http_status,
+    cue.iso(started_at) AS started_at,
+    cue.iso(delivered_at) AS delivered_at,
+        CASE
+            WHEN outcome_recorded_at IS NOT NULL THEN jsonb_build_object('success', outcome_success, 'result', result, 'recorded_at', cue.iso(outcome_recorded_at))
+            ELSE NULL::jsonb
+        END AS outcome
+   FROM cue.executions e;
+comment on view cue.execution_brief_view is 'Executions as the detail of their cue shows them.';
+grant select on cue.execution_brief_view to cue_reader, cue_service;
 
 create view cue.execution_detail_view as
  SELECT id,
@@ -1598,6 +1587,26 @@ begin
 end $function$;
 comment on function cue.admit(bytea[],uuid[],uuid[],text[],text[],boolean,timestamp with time zone) is 'Checks key, scope, request limit and usage of requests, each answered in its place.';
 grant execute on function cue.admit(bytea[],uuid[],uuid[],text[],text[],boolean,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.admit_and_read_cues(p_key_hashes bytea[], p_session_ids uuid[], p_execution_ids uuid[], p_addresses text[], p_scopes text[], p_cue_ids text[], p_limited boolean DEFAULT true, p_now timestamp with time zone DEFAULT now())
+ RETURNS TABLE(error text, account_id uuid, actor text, scopes text[], plan cue.plan, usage_warning boolean, rate_limit integer, rate_remaining integer, rate_reset bigint, retry_after integer, cue json)
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  v_tomorrow uuid := cue.uuid_v7_floor(p_now + interval '1 day');
+begin
+  return query
+  select a.error, a.account_id, a.actor, a.scopes, a.plan, a.usage_warning, a.rate_limit, a.rate_remaining, a.rate_reset, a.retry_after,
+         (select row_to_json(d) from cue.cue_detail(a.account_id, a.cue_id, v_tomorrow) d where a.error is null)
+    from rows from (cue.admit(p_key_hashes, p_session_ids, p_execution_ids, p_addresses, p_scopes, p_limited, p_now), unnest(p_cue_ids))
+           as a (error, account_id, actor, scopes, plan, usage_warning, rate_limit, rate_remaining, rate_reset, retry_after, cue_id);
+end $function$;
+comment on function cue.admit_and_read_cues(bytea[],uuid[],uuid[],text[],text[],text[],boolean,timestamp with time zone) is 'Admits requests, and reads the cue that each asks for, if any.';
+grant execute on function cue.admit_and_read_cues(bytea[],uuid[],uuid[],text[],text[],text[],boolean,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.admit_execution(p_account_id uuid, p_now timestamp with time zone DEFAULT now())
  RETURNS void
@@ -2457,6 +2466,18 @@ begin
 end $function$;
 comment on function cue.create_ticket(uuid,text,text,cue.ticket_severity,cue.ticket_type,boolean,timestamp with time zone) is 'Opens a support ticket and returns its number.';
 grant execute on function cue.create_ticket(uuid,text,text,cue.ticket_severity,cue.ticket_type,boolean,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.cue_detail(p_account_id uuid, p_cue_id text, p_before uuid)
+ RETURNS SETOF cue.cue_detail_view
+ LANGUAGE sql
+ STABLE
+AS $function$
+  select c.*, e.executions, e.execution_total, m.missed
+    from cue.cue_view c cross join lateral cue.latest_executions(c.id, p_before) e cross join lateral cue.latest_missed(c.id) m
+   where c.id = p_cue_id and c.account_id = p_account_id limit 1
+$function$;
+comment on function cue.cue_detail(uuid,text,uuid) is 'One cue of an account, with its latest executions and missed slots.';
+grant execute on function cue.cue_detail(uuid,text,uuid) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.delete_cue(p_account_id uuid, p_cue_id text, p_now timestamp with time zone DEFAULT now())
  RETURNS void
@@ -3355,6 +3376,33 @@ begin
 end $function$;
 comment on function cue.last_success(text,integer,timestamp with time zone) is 'When the latest success among a cue''s newest executions was.';
 grant execute on function cue.last_success(text,integer,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.latest_executions(p_cue_id text, p_before uuid)
+ RETURNS TABLE(executions jsonb, execution_total bigint)
+ LANGUAGE sql
+ STABLE
+AS $function$
+  select x.latest, case when jsonb_array_length(x.latest) < 10 then jsonb_array_length(x.latest)
+                        else (select count(*) from (
+                          select from cue.execution_brief_view e where e.cue_id = p_cue_id and e.id < p_before limit 10000) e) end
+    from (
+      select coalesce(jsonb_agg(to_jsonb(e) - 'cue_id' order by e.id desc), '[]') as latest from (
+        select * from cue.execution_brief_view e where e.cue_id = p_cue_id and e.id < p_before order by e.id desc limit 10) e) x
+$function$;
+comment on function cue.latest_executions(text,uuid) is 'A cue''s latest executions, and how many there are, up to 10,000.';
+grant execute on function cue.latest_executions(text,uuid) to cue_reader, cue_service;
+
+CREATE OR REPLACE FUNCTION cue.latest_missed(p_cue_id text)
+ RETURNS TABLE(missed jsonb)
+ LANGUAGE sql
+ STABLE
+AS $function$
+  select coalesce(jsonb_agg(to_jsonb(m) - 'id' order by m.id desc), '[]') from (
+    select m.id, cue.iso(m.first) as first, cue.iso(m.last) as last, m.count, m.policy, m.reason, cue.iso(m.recorded_at) as recorded_at
+      from cue.missed_view m where m.cue_id = p_cue_id order by m.id desc limit 10) m
+$function$;
+comment on function cue.latest_missed(text) is 'The slots of a cue that did not run, the latest ones.';
+grant execute on function cue.latest_missed(text) to cue_reader, cue_service;
 
 CREATE OR REPLACE FUNCTION cue.list_claimable(p_account_id uuid, p_task text DEFAULT NULL::text, p_limit integer DEFAULT 50, p_now timestamp with time zone DEFAULT now())
  RETURNS TABLE(id uuid, execution_id uuid, cue_id text, cue_name text, task text, scheduled_for timestamp with time zone, attempt integer, payload text)
@@ -4321,22 +4369,6 @@ begin
 end $function$;
 comment on function cue.raise_alert(cue.cues,cue.alert_type,cue.alert_severity,text,jsonb,uuid,timestamp with time zone) is 'Raises an alert unless one is open. Returns the id of a new one.';
 grant execute on function cue.raise_alert(cue.cues,cue.alert_type,cue.alert_severity,text,jsonb,uuid,timestamp with time zone) to cue_service;
-
-CREATE OR REPLACE FUNCTION cue.read_cue_details(p_account_ids uuid[], p_cue_ids text[])
- RETURNS SETOF cue.cue_detail_view
- LANGUAGE plpgsql
- STABLE SECURITY DEFINER
- SET search_path TO 'pg_catalog', 'pg_temp'
- SET enable_seqscan TO 'off'
- SET plan_cache_mode TO 'force_generic_plan'
-AS $function$
-begin
-  return query
-  select c.* from unnest(p_account_ids, p_cue_ids) as u (account_id, cue_id)
-   cross join lateral (select * from cue.cue_detail_view v where v.id = u.cue_id and v.account_id = u.account_id limit 1) c;
-end $function$;
-comment on function cue.read_cue_details(uuid[],text[]) is 'Cues of accounts with their latest executions and missed slots. Unknown ones are missing.';
-grant execute on function cue.read_cue_details(uuid[],text[]) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.read_cues(p_account_ids uuid[], p_cue_ids text[])
  RETURNS SETOF cue.cue_view

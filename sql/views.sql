@@ -63,20 +63,48 @@ create or replace view cue.missed_view as
 select cue_id, account_id, id, first, last, count, policy, reason, recorded_at from cue.missed_slots;
 comment on view cue.missed_view is 'Slots that did not run.';
 
+create or replace view cue.execution_brief_view as
+select e.id, e.cue_id, e.status, cue.iso(e.scheduled_for) as scheduled_for, e.attempts, e.http_status, cue.iso(e.started_at) as started_at,
+       cue.iso(e.delivered_at) as delivered_at,
+       case when e.outcome_recorded_at is not null then jsonb_build_object('success', e.outcome_success, 'result', e.result,
+         'recorded_at', cue.iso(e.outcome_recorded_at)) end as outcome
+  from cue.executions e;
+comment on view cue.execution_brief_view is 'Executions as the detail of their cue shows them.';
+
+-- Of those made before p_before, so that the months to come need not be looked into. Few are counted by showing them.
+create or replace function cue.latest_executions(p_cue_id text, p_before uuid) returns table (executions jsonb, execution_total bigint)
+language sql stable as $$
+  select x.latest, case when jsonb_array_length(x.latest) < 10 then jsonb_array_length(x.latest)
+                        else (select count(*) from (
+                          select from cue.execution_brief_view e where e.cue_id = p_cue_id and e.id < p_before limit 10000) e) end
+    from (
+      select coalesce(jsonb_agg(to_jsonb(e) - 'cue_id' order by e.id desc), '[]') as latest from (
+        select * from cue.execution_brief_view e where e.cue_id = p_cue_id and e.id < p_before order by e.id desc limit 10) e) x
+$$;
+comment on function cue.latest_executions is 'A cue''s latest executions, and how many there are, up to 10,000.';
+
+create or replace function cue.latest_missed(p_cue_id text) returns table (missed jsonb)
+language sql stable as $$
+  select coalesce(jsonb_agg(to_jsonb(m) - 'id' order by m.id desc), '[]') from (
+    select m.id, cue.iso(m.first) as first, cue.iso(m.last) as last, m.count, m.policy, m.reason, cue.iso(m.recorded_at) as recorded_at
+      from cue.missed_view m where m.cue_id = p_cue_id order by m.id desc limit 10) m
+$$;
+comment on function cue.latest_missed is 'The slots of a cue that did not run, the latest ones.';
+
 create or replace view cue.cue_detail_view as
-select c.*,
-       (select coalesce(jsonb_agg(to_jsonb(e) order by e.id desc), '[]') from (
-          select e.id, e.status, cue.iso(e.scheduled_for) as scheduled_for, e.attempts, e.http_status, cue.iso(e.started_at) as started_at,
-                 cue.iso(e.delivered_at) as delivered_at,
-                 case when e.outcome_recorded_at is not null then jsonb_build_object('success', e.outcome_success, 'result', e.result,
-                   'recorded_at', cue.iso(e.outcome_recorded_at)) end as outcome
-            from cue.executions e where e.cue_id = c.id order by e.id desc limit 10) e) as executions,
-       (select count(*) from (select from cue.executions e where e.cue_id = c.id limit 10000) e) as execution_total,
-       (select coalesce(jsonb_agg(to_jsonb(m) - 'id' order by m.id desc), '[]') from (
-          select m.id, cue.iso(m.first) as first, cue.iso(m.last) as last, m.count, m.policy, m.reason, cue.iso(m.recorded_at) as recorded_at
-            from cue.missed_slots m where m.cue_id = c.id order by m.id desc limit 10) m) as missed
-  from cue.cue_view c;
+select c.*, e.executions, e.execution_total, m.missed
+  from cue.cue_view c
+ cross join lateral cue.latest_executions(c.id, 'ffffffff-ffff-ffff-ffff-ffffffffffff') e
+ cross join lateral cue.latest_missed(c.id) m;
 comment on view cue.cue_detail_view is 'Cues with their latest executions and missed slots, in one read.';
+
+create or replace function cue.cue_detail(p_account_id uuid, p_cue_id text, p_before uuid) returns setof cue.cue_detail_view
+language sql stable as $$
+  select c.*, e.executions, e.execution_total, m.missed
+    from cue.cue_view c cross join lateral cue.latest_executions(c.id, p_before) e cross join lateral cue.latest_missed(c.id) m
+   where c.id = p_cue_id and c.account_id = p_account_id limit 1
+$$;
+comment on function cue.cue_detail is 'One cue of an account, with its latest executions and missed slots.';
 
 -- Single cues, for as many requests at once. A plan over so many partitions costs thirty times what it reads: made once, not for each question.
 create or replace function cue.read_cues(p_account_ids uuid[], p_cue_ids text[]) returns setof cue.cue_view
@@ -105,15 +133,27 @@ begin
 end $$;
 comment on function cue.create_cues is 'Creates cues of accounts, and returns them as the API shows them.';
 
-create or replace function cue.read_cue_details(p_account_ids uuid[], p_cue_ids text[]) returns setof cue.cue_detail_view
-language plpgsql stable security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off
+-- What admits requests, and reads the cues that some of them ask for in the same round trip, as JSON: null where there is none such, where
+-- it belongs to others, and for whom is refused.
+create or replace function cue.admit_and_read_cues(
+  p_key_hashes bytea[], p_session_ids uuid[], p_execution_ids uuid[], p_addresses text[], p_scopes text[], p_cue_ids text[],
+  p_limited boolean default true, p_now timestamptz default now()
+) returns table (
+  error text, account_id uuid, actor text, scopes text[], plan cue.plan, usage_warning boolean,
+  rate_limit int, rate_remaining int, rate_reset bigint, retry_after int, cue json
+)
+language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off
   set plan_cache_mode = force_generic_plan as $$
+declare
+  v_tomorrow uuid := cue.uuid_v7_floor(p_now + interval '1 day');
 begin
   return query
-  select c.* from unnest(p_account_ids, p_cue_ids) as u (account_id, cue_id)
-   cross join lateral (select * from cue.cue_detail_view v where v.id = u.cue_id and v.account_id = u.account_id limit 1) c;
+  select a.error, a.account_id, a.actor, a.scopes, a.plan, a.usage_warning, a.rate_limit, a.rate_remaining, a.rate_reset, a.retry_after,
+         (select row_to_json(d) from cue.cue_detail(a.account_id, a.cue_id, v_tomorrow) d where a.error is null)
+    from rows from (cue.admit(p_key_hashes, p_session_ids, p_execution_ids, p_addresses, p_scopes, p_limited, p_now), unnest(p_cue_ids))
+           as a (error, account_id, actor, scopes, plan, usage_warning, rate_limit, rate_remaining, rate_reset, retry_after, cue_id);
 end $$;
-comment on function cue.read_cue_details is 'Cues of accounts with their latest executions and missed slots. Unknown ones are missing.';
+comment on function cue.admit_and_read_cues is 'Admits requests, and reads the cue that each asks for, if any.';
 
 create or replace function cue.read_execution_details(p_account_ids uuid[], p_execution_ids uuid[]) returns setof cue.execution_detail_view
 language plpgsql stable security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off

@@ -4,6 +4,7 @@ import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { type Caller, createAdmission, refusals, type Scope } from './accounts/admission.ts'
 import { ApiError, isAway } from './errors.ts'
+import { isCueId } from './schemas.ts'
 
 /** What a route says about its callers: one of `scope`, `public` (counted by address) and `exempt` (public, and not counted). */
 declare module 'fastify' {
@@ -13,6 +14,8 @@ declare module 'fastify' {
     exempt?: boolean
     /** Takes the token of the execution that `:execution_id` names, too. */
     executionToken?: boolean
+    /** Reads the cue that `:cue_id` names in the round trip that admits the request. */
+    withCue?: boolean
   }
   interface FastifyInstance {
     /** Lets one request in that is made on behalf of one already counted, without counting it: gives headers that are good once. */
@@ -23,6 +26,8 @@ declare module 'fastify' {
     caller: Caller
     /** What the caller's credential may do. */
     scopes: readonly Scope[]
+    /** The cue of a route `withCue`, as JSON of `cue_detail_view`; null where the caller has none such. */
+    cue: object | null
   }
 }
 
@@ -39,24 +44,28 @@ export default fp(
     })
     app.decorateRequest('caller', null as unknown as Caller)
     app.decorateRequest('scopes', null as unknown as readonly Scope[])
+    app.decorateRequest('cue', null)
 
     app.addHook('onRoute', ({ method, url, config = {} }) => {
       const said = [config.scope, config.public, config.exempt].filter(Boolean).length
       if (said !== 1) throw new Error(`${method} ${url} must say who may call it: one of scope, public, exempt`)
+      if (config.withCue && !url.includes(':cue_id')) throw new Error(`${method} ${url} has no cue to read`)
       if (config.executionToken && !url.includes(':execution_id')) throw new Error(`${method} ${url} has no execution to take a token for`)
     })
 
     app.addHook('onRequest', async (request, reply) => {
-      const { scope, exempt, executionToken } = request.routeOptions.config
+      const { scope, exempt, executionToken, withCue } = request.routeOptions.config
       const isCounted = counted.delete(String(request.headers[passHeader]))
       if (exempt || request.method === 'OPTIONS') return
-      const { execution_id = null } = request.params as { execution_id?: string }
+      const { execution_id = null, cue_id = '' } = request.params as { execution_id?: string; cue_id?: string }
       const admitted = await admit({
         authorization: request.headers.authorization,
         address: request.ip,
         scope: scope ?? null, // unknown paths are public
         isCounted,
-        execution_id: executionToken ? execution_id : null
+        execution_id: executionToken ? execution_id : null,
+        // What is no cue's id is refused by the route.
+        cue_id: withCue && isCueId(cue_id) ? cue_id : null
       }).catch(error => {
         // Without a database nobody can be counted, and what needs no caller may not need the database either.
         if (scope || !isAway(error)) throw error
@@ -68,6 +77,7 @@ export default fp(
       if (error) throw new ApiError(error, refusals[error], retry_after === null ? {} : { headers: { 'retry-after': String(retry_after) } })
       if (caller) request.caller = caller
       request.scopes = admitted.scopes
+      request.cue = admitted.cue
     })
   },
   { name: 'auth' }

@@ -788,6 +788,18 @@ export interface Engines {
   version: string;
 }
 
+export interface ExecutionBriefView {
+  attempts: number | null;
+  cue_id: string | null;
+  delivered_at: string | null;
+  http_status: number | null;
+  id: string | null;
+  outcome: Json | null;
+  scheduled_for: string | null;
+  started_at: string | null;
+  status: ExecutionStatus | null;
+}
+
 export interface ExecutionDetailView {
   account_id: string | null;
   artifacts: string | null;
@@ -1541,6 +1553,7 @@ export interface DB {
   due_cues: DueCues;
   echoes: Echoes;
   engines: Engines;
+  execution_brief_view: ExecutionBriefView;
   execution_detail_view: ExecutionDetailView;
   execution_view: ExecutionView;
   executions: Executions;

@@ -101,6 +101,14 @@ type Evidence = {
   claim_token?: string
 }
 
+type Requests = {
+  key_hashes: (Buffer | null)[]
+  session_ids: (string | null)[]
+  execution_ids: (string | null)[]
+  addresses: string[]
+  scopes: (Scope | 'any' | null)[]
+  limited?: boolean
+}
 type DueCues = { cue_ids: string[]; versions: number[]; expected: Date[]; next: (Date | null)[] }
 type Results = {
   execution_ids: string[]
@@ -234,10 +242,10 @@ export const signatures = {
   lose_attempts: 'execution_ids flight_id error now',
   next_wakes: '',
   read_cues: 'account_ids cue_ids',
-  read_cue_details: 'account_ids cue_ids',
   read_execution_details: 'account_ids execution_ids',
   requeue_attempts: 'limit now',
   admit: 'key_hashes session_ids execution_ids addresses scopes limited now',
+  admit_and_read_cues: 'key_hashes session_ids execution_ids addresses scopes cue_ids limited now',
   allow: 'subject limit window now',
   register: 'email key_hash prefix ciphertext address ip now',
   update_account: 'account_id changes actor ip now',
@@ -435,24 +443,14 @@ export const createFunctions = (db: Queryable, clock?: () => Date) => {
     expireOutcomes: value<{ limit?: number }, number>('expire_outcomes'),
     loseAttempts: value<{ execution_ids: string[]; flight_id: number; error: string }, number>('lose_attempts'),
     readCues: rows<{ account_ids: string[]; cue_ids: string[] }, { id: string; account_id: string }>('read_cues'),
-    readCueDetails: rows<{ account_ids: string[]; cue_ids: string[] }, { id: string; account_id: string }>('read_cue_details'),
     readExecutionDetails: rows<{ account_ids: string[]; execution_ids: string[] }, { id: string; account_id: string }>(
       'read_execution_details'
     ),
     nextWakes: row<object, { waiting_at: Date | null; deadline_at: Date | null }>('next_wakes'),
     requeueAttempts: value<{ limit?: number }, number>('requeue_attempts'),
 
-    admit: rows<
-      {
-        key_hashes: (Buffer | null)[]
-        session_ids: (string | null)[]
-        execution_ids: (string | null)[]
-        addresses: string[]
-        scopes: (Scope | 'any' | null)[]
-        limited?: boolean
-      },
-      Admission
-    >('admit'),
+    admit: rows<Requests, Admission>('admit'),
+    admitAndReadCues: rows<Requests & { cue_ids: (string | null)[] }, Admission>('admit_and_read_cues'),
     allow: row<
       { subject: string; limit: number; window?: string },
       { allowed: boolean; remaining: number; reset_at: Date; retry_after: number | null }

@@ -37,6 +37,11 @@ export const orElse = <T extends TSchema>(code: ErrorCode, message: string, sche
 export const Uuid = (code: ErrorCode, message = 'There is no such thing, or it is not yours.') =>
   orElse(code, message, Type.String({ format: 'uuid', pattern: '^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$' }))
 
+const cueId = '^cue_[0-9A-Za-z]{12}$'
+export const CueId = Type.String({ pattern: cueId })
+const cueIdPattern = new RegExp(cueId)
+export const isCueId = (text: string) => cueIdPattern.test(text)
+
 /** The header that what cannot be undone asks for. */
 export const Confirmation = orElse(
   'confirmation_required',

@@ -145,7 +145,11 @@ t.test('cue_reader reads every view and nothing else', async t => {
   for (const table of await relations(pool, 'rp')) await refused(`select * from ${table}`)
   await refused('select * from pgboss.job')
   await refused('create table cue.mine ()')
-  t.strictSame(await callable(), ['executions_used', 'iso', 'usage_month', 'uuid_v7_floor'], 'what the views call')
+  t.strictSame(
+    await callable(),
+    ['executions_used', 'iso', 'latest_executions', 'latest_missed', 'usage_month', 'uuid_v7_floor'],
+    'what the views call'
+  )
 })
 
 t.test('no view shows a secret', async t => {
@@ -215,6 +219,8 @@ t.test('cue_operator fires, replays and cancels in psql, and an engine wakes', a
       'expire_outcomes',
       'fire_cue',
       'iso',
+      'latest_executions',
+      'latest_missed',
       'miss_unclaimed',
       'recover_flights'
     ],

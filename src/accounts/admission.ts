@@ -21,7 +21,7 @@ export type Caller = {
   ip: string
 }
 
-/** What SQL's `admit` answers. */
+/** What SQL's `admit` answers, and `admit_and_read_cues`. */
 export type Admission = {
   error: Refusal | null
   account_id: string | null
@@ -33,6 +33,7 @@ export type Admission = {
   rate_remaining: number
   rate_reset: number
   retry_after: number | null
+  cue?: object | null
 }
 
 export type Admitted = {
@@ -47,6 +48,8 @@ export type Admitted = {
   retry_after: number | null
   /** The account has used 80 % of its executions of the month, or more. */
   usage_warning: boolean
+  /** A row of `cue_detail_view` as JSON, if it was asked for and is the caller's. */
+  cue: object | null
 }
 
 export const refusals = {
@@ -58,7 +61,7 @@ export const refusals = {
 export type Refusal = keyof typeof refusals
 
 type Options = {
-  fn: Pick<Functions, 'admit'>
+  fn: Pick<Functions, 'admit' | 'admitAndReadCues'>
   config: Config
   log: Pick<FastifyBaseLogger, 'error'>
   /** What session JWTs expire by. */
@@ -72,6 +75,7 @@ type Question = {
   execution_id: string | null
   address: string
   scope: Scope | 'any' | null
+  cue_id: string | null
 }
 
 const columns = (questions: Question[]) => ({
@@ -91,6 +95,8 @@ type Asked = {
   scope: Scope | 'any' | null
   /** The execution in the path, where its own token is a credential. */
   execution_id?: string | null
+  /** A cue to be read in the same round trip. */
+  cue_id?: string | null
   /** It is part of a request that the window has counted. */
   isCounted?: boolean
 }
@@ -112,11 +118,16 @@ export const createAdmission = ({ fn, config, log, now = () => new Date(), turns
     }
   }
 
-  const many = (questions: Question[]) => withLimits(limited => fn.admit({ ...columns(questions), limited }))
-  const uncounted = async (question: Question) => (await fn.admit({ ...columns([question]), limited: false }))[0]!
+  const ask = (questions: Question[], limited: boolean) => {
+    const cue_ids = questions.map(({ cue_id }) => cue_id)
+    const asked = { ...columns(questions), limited }
+    return cue_ids.every(id => id === null) ? fn.admit(asked) : fn.admitAndReadCues({ ...asked, cue_ids })
+  }
+  const many = (questions: Question[]) => withLimits(limited => ask(questions, limited))
+  const uncounted = async (question: Question) => (await ask([question], false))[0]!
   const admit = createBatches<Question, Admission>({ one: async question => (await many([question]))[0]!, many, turns })
 
-  return async ({ authorization, address, scope, execution_id = null, isCounted = false }: Asked): Promise<Admitted> => {
+  return async ({ authorization, address, scope, execution_id = null, cue_id = null, isCounted = false }: Asked): Promise<Admitted> => {
     const bearer = scope === null ? '' : (/^Bearer +(\S+) *$/i.exec(authorization ?? '')?.[1] ?? '')
     const tokenOf = readExecutionToken(tokenKey, bearer) ?? null
     const { error, account_id, actor, ...rest } = await (isCounted ? uncounted : admit)({
@@ -124,7 +135,8 @@ export const createAdmission = ({ fn, config, log, now = () => new Date(), turns
       session_id: await sessions.read(bearer, now()),
       execution_id: tokenOf,
       address: subjectOf(address),
-      scope
+      scope,
+      cue_id
     })
     const refusal =
       error === 'not_authenticated' && bearer.startsWith('svc_sk_')
@@ -138,7 +150,8 @@ export const createAdmission = ({ fn, config, log, now = () => new Date(), turns
       scopes: refusal === null ? (rest.scopes ?? []) : [],
       rate: { limit: rest.rate_limit, remaining: rest.rate_remaining, reset: rest.rate_reset },
       retry_after: rest.retry_after,
-      usage_warning: rest.usage_warning
+      usage_warning: rest.usage_warning,
+      cue: rest.cue ?? null
     }
   }
 }

@@ -3,7 +3,8 @@ import { type Kysely, sql } from 'kysely'
 import type { Static } from 'typebox'
 import type { DB } from '../db.types.ts'
 import { Json } from '../deliveries/canonical-json.ts'
-import type { Cue, Cues, ListCues } from './schemas.ts'
+import { ApiError } from '../errors.ts'
+import { type Cue, type CueDetail, type Cues, type ListCues, noSuchCue } from './schemas.ts'
 
 /** A cue as the API shows it, and besides what a change must know: `version` and `last_slot`, and whether the user set await_outcome. */
 export type StoredCue = Static<typeof Cue> & {
@@ -18,6 +19,25 @@ export const shown = (row: object): StoredCue => ({
   payload: new Json((row as { payload: string }).payload),
   warning: null
 })
+
+/** Also for what belongs to others. */
+export const unknownCue = () => new ApiError('cue_not_found', noSuchCue)
+
+/** A cue with its latest executions and missed slots, from JSON of `cue_detail_view`. @throws ApiError cue_not_found without one */
+export const detail = (json: object | null): Static<typeof CueDetail> => {
+  if (!json) throw unknownCue()
+  const { next_run, last_run, created_at, updated_at, ...rest } = json as Record<Instants, string>
+  const times = {
+    next_run: instant(next_run),
+    last_run: instant(last_run),
+    created_at: instant(created_at),
+    updated_at: instant(updated_at)
+  }
+  return shown({ ...rest, ...times }) as StoredCue & Static<typeof CueDetail>
+}
+type Instants = 'next_run' | 'last_run' | 'created_at' | 'updated_at'
+
+const instant = (text: string | null) => (text === null ? null : new Date(text))
 
 /** An account's cues, newest first. */
 export const listCues = async (

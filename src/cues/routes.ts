@@ -2,7 +2,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from 'typebox'
 import { ErrorBody } from '../schemas.ts'
-import { listCues } from './read.ts'
+import { detail, listCues } from './read.ts'
 import * as schemas from './schemas.ts'
 import { createCueBatches } from './together.ts'
 import { createCue, deleteCues, fireCue, updateCue } from './write.ts'
@@ -41,10 +41,10 @@ const routes: FastifyPluginAsyncTypebox = async app => {
   app.get(
     '/v1/cues/:cue_id',
     {
-      config: { scope: 'read' },
+      config: { scope: 'read', withCue: true },
       schema: { tags, summary: 'Show one cue and its latest executions', params, response: { 200: schemas.CueDetail, '4xx': ErrorBody } }
     },
-    async request => app.cues.show(request.caller.account_id, request.params.cue_id)
+    async request => detail(request.cue)
   )
 
   app.patch(

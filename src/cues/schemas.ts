@@ -1,7 +1,7 @@
 /** Cues on the wire. */
 import { type Static, type TSchema, Type } from 'typebox'
 import { GivenSchedule, Instant, ScheduleBody, StrictSchedule } from '../schedule/schemas.ts'
-import { AnyJson, Nullable, orElse, Page, Strict, Timestamp } from '../schemas.ts'
+import { AnyJson, CueId, Nullable, orElse, Page, Strict, Timestamp } from '../schemas.ts'
 
 export const statuses = ['active', 'paused', 'completed', 'failed'] as const
 const transports = ['webhook', 'worker'] as const
@@ -156,8 +156,9 @@ export const CueDetail = Type.Object({
 export const ListCues = Type.Object({ status: Type.Optional(Type.Enum([...statuses])), ...Page(20) })
 export const Cues = Type.Object({ cues: Type.Array(Cue), total: Type.Integer(), limit: Type.Integer(), offset: Type.Integer() })
 
+export const noSuchCue = 'There is no such cue, or it is not yours.'
 export const CueParams = Type.Object({
-  cue_id: orElse('cue_not_found', 'There is no such cue, or it is not yours.', Type.String({ pattern: '^cue_[0-9A-Za-z]{12}$' }))
+  cue_id: orElse('cue_not_found', noSuchCue, CueId)
 })
 
 export const FireRequest = Strict({

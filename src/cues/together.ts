@@ -1,25 +1,15 @@
 /** What is asked of single cues by many requests at the same time, asked of the database together. */
-import type { Static } from 'typebox'
 import { createBatches, type Turns } from '../batches.ts'
-import { ApiError } from '../errors.ts'
 import type { Functions } from '../functions.ts'
 import { createReader } from '../reader.ts'
-import { type StoredCue, shown } from './read.ts'
-import type { CueDetail } from './schemas.ts'
+import { type StoredCue, shown, unknownCue } from './read.ts'
 
 type NewCue = Parameters<Functions['createCue']>[0]
 
-type Options = Pick<Functions, 'readCues' | 'readCueDetails' | 'createCue' | 'createCues'>
+type Options = Pick<Functions, 'readCues' | 'createCue' | 'createCues'>
 
 export const createCueBatches = (fn: Options, turns?: Turns) => {
-  const reading = <T extends StoredCue>(read: Functions['readCues']) => {
-    const ask = createReader((account_ids, cue_ids) => read({ account_ids, cue_ids }), turns)
-    return async (account_id: string, id: string) => {
-      const row = await ask({ account_id, id })
-      if (!row) throw new ApiError('cue_not_found', 'There is no such cue, or it is not yours.')
-      return shown(row) as T
-    }
-  }
+  const read = createReader((account_ids, cue_ids) => fn.readCues({ account_ids, cue_ids }), turns)
 
   const createMany = async (asked: NewCue[]) => {
     const created = await fn.createCues({
@@ -43,10 +33,11 @@ export const createCueBatches = (fn: Options, turns?: Turns) => {
 
   return {
     /** @throws ApiError cue_not_found, also for what belongs to others */
-    find: reading<StoredCue>(fn.readCues),
-
-    /** With its latest executions and missed slots. @throws ApiError cue_not_found, also for what belongs to others */
-    show: reading<StoredCue & Static<typeof CueDetail>>(fn.readCueDetails),
+    find: async (account_id: string, id: string): Promise<StoredCue> => {
+      const row = await read({ account_id, id })
+      if (!row) throw unknownCue()
+      return shown(row)
+    },
 
     /** @throws DatabaseError QU030 where the plan allows no more */
     create: async (cue: NewCue): Promise<StoredCue> => shown(await create(cue))
