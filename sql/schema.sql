@@ -1047,8 +1047,12 @@ create view cue.cue_view as
             WHEN 'recurring'::cue.schedule_type THEN jsonb_build_object('type', c.schedule_type, 'cron', c.cron, 'timezone', c.timezone)
             ELSE jsonb_build_object('type', c.schedule_type, 'at', cue.iso(c.at), 'timezone', c.timezone)
         END AS schedule,
-    jsonb_build_object('url', c.callback_url, 'method', c.callback_method, 'headers', ( SELECT COALESCE(jsonb_object_agg(h.name, '********'), '{}'::jsonb) AS "coalesce"
-           FROM jsonb_object_keys(c.callback_headers) h(name))) AS callback,
+    jsonb_build_object('url', c.callback_url, 'method', c.callback_method, 'headers',
+        CASE
+            WHEN c.callback_headers = '{}'::jsonb THEN '{}'::jsonb
+            ELSE ( SELECT jsonb_object_agg(h.name, '********') AS jsonb_object_agg
+               FROM jsonb_object_keys(c.callback_headers) h(name))
+        END) AS callback,
     c.payload,
     jsonb_build_object('max_attempts', c.retry_max_attempts, 'backoff_minutes', c.retry_backoff_minutes) AS retry,
     jsonb_build_object('email', c.on_failure_email, 'webhook', c.on_failure_webhook, 'pause', c.on_failure_pause) AS on_failure,
@@ -1430,15 +1434,23 @@ declare
   v_ids text[];
 begin
   perform from cue.accounts where id = any (p_account_ids) order by id for no key update;
-  -- Another statement: the one that waited for the locks would know plans and numbers from before.
-  with given as (
-    select g.account_id, g.next_run, g.transport, coalesce(g.memory_check, false) as memory_check, g.place
-      from rows from (unnest(p_account_ids), unnest(p_next_runs), jsonb_to_recordset(p_cues) as (transport cue.transport, memory_check boolean))
-           with ordinality as g (account_id, next_run, transport, memory_check, place)),
+  -- Another statement: the one that waited for the locks would know plans and numbers from before. Each column by its type, in one scan:
+  -- records of the table's own type would bring its constraints along, with each row.
+  with given as materialized (
+    select g.*
+      from rows from (unnest(p_account_ids), unnest(p_next_runs), jsonb_to_recordset(p_cues) as (
+             memory_check boolean, name text, description text, transport cue.transport, schedule_type cue.schedule_type, cron text,
+             at timestamptz, timezone text, callback_url text, callback_method cue.callback_method, callback_headers jsonb, payload text,
+             task text, retry_max_attempts int, retry_backoff_minutes float8[], on_failure_email boolean, on_failure_webhook text,
+             on_failure_pause boolean, timeout_seconds int, outcome_deadline_seconds int, claim_timeout_seconds int, await_outcome boolean,
+             alert_consecutive_failures int, alert_missed_window_multiplier int, catch_up cue.catch_up,
+             verification_mode cue.verification_mode)) with ordinality as g (account_id, next_run)),
   counted as (
-    select g.*, count(*) filter (where not g.memory_check) over (partition by g.account_id order by g.place) as nth from given g),
+    select g.account_id, g.ordinality, g.memory_check,
+           count(*) filter (where g.memory_check is not true) over (partition by g.account_id order by g.ordinality) as nth
+      from given g),
   wanted as (
-    select g.account_id, count(*) filter (where not g.memory_check)::int as cues from given g group by g.account_id),
+    select g.account_id, count(*) filter (where g.memory_check is not true)::int as cues from given g group by g.account_id),
   room as materialized (
     select w.account_id, w.cues as wanted, p.cues as plan_cues, case
              when known.plan_cues = p.cues and known.room >= w.cues then known.room
@@ -1456,33 +1468,24 @@ begin
     select r.account_id, r.plan_cues, greatest(0, r.cues - r.wanted) from room r
     on conflict (account_id) do update set plan_cues = excluded.plan_cues, room = excluded.room),
   fitting as materialized (
-    select n.*, case when n.memory_check or n.nth <= r.cues then cue.new_cue_id() end as id
+    select n.ordinality, case when n.memory_check or n.nth <= r.cues then cue.new_cue_id() end as id
       from counted n left join room r on r.account_id = n.account_id),
-  -- Each column by its type, in one scan: records of the table's own type would bring its constraints along, with each row.
   made as (
     insert into cue.cues (
       id, account_id, memory_check, created_at, updated_at, name, description, transport, schedule_type, cron, at, timezone, callback_url,
       callback_method, callback_headers, payload, task, retry_max_attempts, retry_backoff_minutes, on_failure_email, on_failure_webhook,
       on_failure_pause, timeout_seconds, outcome_deadline_seconds, claim_timeout_seconds, await_outcome, alert_consecutive_failures,
       alert_missed_window_multiplier, catch_up, verification_mode)
-    select f.id, f.account_id, f.memory_check, p_now, p_now, c.name, c.description, c.transport, c.schedule_type, c.cron, c.at, c.timezone,
-           c.callback_url, c.callback_method, c.callback_headers, c.payload, c.task, c.retry_max_attempts, c.retry_backoff_minutes,
-           c.on_failure_email, c.on_failure_webhook, c.on_failure_pause, c.timeout_seconds, c.outcome_deadline_seconds,
-           c.claim_timeout_seconds, c.await_outcome, c.alert_consecutive_failures, c.alert_missed_window_multiplier, c.catch_up,
-           c.verification_mode
-      from rows from (jsonb_to_recordset(p_cues) as (
-             name text, description text, transport cue.transport, schedule_type cue.schedule_type, cron text, at timestamptz, timezone text,
-             callback_url text, callback_method cue.callback_method, callback_headers jsonb, payload text, task text, retry_max_attempts int,
-             retry_backoff_minutes float8[], on_failure_email boolean, on_failure_webhook text, on_failure_pause boolean,
-             timeout_seconds int, outcome_deadline_seconds int, claim_timeout_seconds int, await_outcome boolean,
-             alert_consecutive_failures int, alert_missed_window_multiplier int, catch_up cue.catch_up,
-             verification_mode cue.verification_mode)) with ordinality as c
-      join fitting f on f.place = c.ordinality
-     where f.id is not null),
+    select f.id, g.account_id, coalesce(g.memory_check, false), p_now, p_now, g.name, g.description, g.transport, g.schedule_type, g.cron, g.at,
+           g.timezone, g.callback_url, g.callback_method, g.callback_headers, g.payload, g.task, g.retry_max_attempts,
+           g.retry_backoff_minutes, g.on_failure_email, g.on_failure_webhook, g.on_failure_pause, g.timeout_seconds,
+           g.outcome_deadline_seconds, g.claim_timeout_seconds, g.await_outcome, g.alert_consecutive_failures,
+           g.alert_missed_window_multiplier, g.catch_up, g.verification_mode
+      from given g join fitting f using (ordinality) where f.id is not null),
   runs as (
     insert into cue.cue_runs (cue_id, account_id, transport, next_run)
-    select f.id, f.account_id, f.transport, f.next_run from fitting f where f.id is not null)
-  select array_agg(f.id order by f.place) into v_ids from fitting f;
+    select f.id, g.account_id, g.transport, g.next_run from given g join fitting f using (ordinality) where f.id is not null)
+  select array_agg(f.id order by f.ordinality) into v_ids from fitting f;
   perform cue.wake('cue_due', (select min(n.at) from unnest(p_next_runs, v_ids) as n (at, id) where n.id is not null));
   -- Nearly nobody subscribes.
   perform cue.note_memory(s.account_id) from (
