@@ -2,8 +2,9 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import t from 'tap'
+import { arrayText } from '../src/calls.ts'
 import { sqlstates, statuses } from '../src/errors.ts'
-import { arrayText, createFunctions, signatures } from '../src/functions.ts'
+import { createFunctions, signatures } from '../src/functions.ts'
 import { createDatabase } from './database.ts'
 
 const { pool } = await createDatabase(t)
