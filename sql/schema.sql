@@ -1540,6 +1540,7 @@ CREATE OR REPLACE FUNCTION cue.admit(p_key_hashes bytea[], p_session_ids uuid[],
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
  SET enable_seqscan TO 'off'
+ SET enable_memoize TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 begin

@@ -82,7 +82,7 @@ create or replace function cue.admit(
   error text, account_id uuid, actor text, scopes text[], plan cue.plan, usage_warning boolean,
   rate_limit int, rate_remaining int, rate_reset bigint, retry_after int
 )
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off
+language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_memoize = off
   set plan_cache_mode = force_generic_plan as $$
 begin
   -- Nothing that is written here is worth waiting for the disk.
