@@ -66,11 +66,23 @@ export const createBatches = <Q, A>({
   let asking = 0
   let isPatient = false
 
-  const alone = ({ question, resolve, reject }: Waiting<Q, A>) => one(question).then(resolve, reject)
-
-  const together = async (batch: Waiting<Q, A>[]) => {
+  /** The next statement is on its way before the answers of this one are worked with, so that the database need not wait for that. */
+  const statement = async <T>(ask: () => Promise<T>, ended: () => void): Promise<T> => {
     try {
-      const answers = await many(batch.map(({ question }) => question))
+      return await ask()
+    } finally {
+      ended()
+    }
+  }
+
+  const alone = ({ question, resolve, reject }: Waiting<Q, A>, ended = () => {}) =>
+    statement(() => one(question), ended).then(resolve, reject)
+
+  const together = async (batch: Waiting<Q, A>[], ended: () => void) => {
+    try {
+      const answers = await statement(() => many(batch.map(({ question }) => question)), ended)
+      // Only now has the pool sent the next statement.
+      await new Promise(process.nextTick)
       for (const [n, waiting] of batch.entries()) {
         const answer = answers[n]!
         if (answer === null) await alone(waiting)
@@ -88,11 +100,12 @@ export const createBatches = <Q, A>({
       const batch = queue.splice(0, size)
       asking++
       if (!isDurable) turns.begin()
-      void (batch.length === 1 ? alone(batch[0]!) : together(batch)).finally(() => {
+      const ended = () => {
         asking--
         if (isDurable) next()
         else turns.end()
-      })
+      }
+      void (batch.length === 1 ? alone(batch[0]!, ended) : together(batch, ended))
     }
     if (queue.length === 0) return
     turns.wait(wake)
