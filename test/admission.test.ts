@@ -54,6 +54,50 @@ t.test('a key is let in as its account, and an unknown, a mistyped and a revoked
   t.match(await call(text), { error: 'invalid_api_key', caller: null })
 })
 
+t.test('the cue that is asked for comes along for its account, and for nobody who is refused', async t => {
+  const { ask, call, config, fn, key, account_id, addKey, pool } = await setup(t)
+  const cue = { name: 'c', transport: 'worker', schedule_type: 'recurring', cron: '0 9 * * *', ...cueDefaults }
+  const create = (account_id: string) => fn.createCue({ account_id, cue, next_run: null })
+  const cue_id = await create(account_id)
+  const { id: other } = await fn.register({
+    email: 'b@example.com',
+    key_hash: hashKey(createKey()),
+    prefix: 'svc_sk_x',
+    ciphertext: 'x',
+    address: null,
+    ip: '192.0.2.1'
+  })
+  const foreign = await create(other)
+  const { text: writing } = await addKey({ scopes: ['write'] })
+  const { id } = await fn.fireCue({ account_id, cue_id })
+  const token = executionToken(deriveKey(config.sessionSecret, 'execution-token'), id)
+  const wants = (bearer: string, cue_id: string, more: object = {}) =>
+    ask({ authorization: `Bearer ${bearer}`, address: '192.0.2.1', scope: 'read', cue_id, ...more })
+
+  t.match(await wants(key, cue_id), { error: null, cue: { id: cue_id, name: 'c', executions: [{ id }], execution_total: 1, missed: [] } })
+  t.match(await wants(key, cue_id, { isCounted: true }), { error: null, cue: { id: cue_id } })
+  t.match(await wants(key, foreign), { error: null, cue: null })
+  t.match(await wants(key, 'cue_000000000000'), { error: null, cue: null })
+  t.match(await wants(writing, cue_id), { error: 'insufficient_scope', cue: null })
+  t.match(await wants(createKey(), cue_id), { error: 'invalid_api_key', cue: null })
+  t.match(await wants(token, cue_id), { error: 'insufficient_scope', cue: null })
+  t.match(await call(), { error: null, cue: null })
+  const together = await Promise.all([call(), wants(key, cue_id), wants(writing, cue_id), wants(key, foreign), call(null)])
+  t.strictSame(
+    together.map(({ error, cue }) => [error, (cue as { id: string } | null)?.id]),
+    [
+      [null, undefined],
+      [null, cue_id],
+      ['insufficient_scope', undefined],
+      [null, undefined],
+      ['not_authenticated', undefined]
+    ],
+    'each answer in its place'
+  )
+  await pool.query("update cue.plans set requests_per_minute = 1 where plan = 'free'")
+  t.match(await wants(key, cue_id), { error: 'rate_limit_exceeded', cue: null })
+})
+
 t.test('what is no bearer of ours at all is not authenticated', async t => {
   const { ask, key } = await setup(t)
   for (const authorization of [

@@ -41,6 +41,19 @@ t.test('a lone question is asked at once and alone, and those that come meanwhil
   t.strictSame(await Promise.all(answers), [2, 4, 6, 8])
 })
 
+t.test('the next statement is under way before anybody works with the answers of the last', async t => {
+  const { asked, ask, answer } = setup({ atOnce: 1 })
+  const seen: number[] = []
+  const answers: Promise<unknown>[] = [1, 2, 3].map(question => ask(question).then(() => seen.push(asked.length)))
+  await answer()
+  answers.push(ask(4))
+  await answer()
+  await answer()
+  await Promise.all(answers)
+  t.strictSame(asked, [1, [2, 3], 4])
+  t.strictSame(seen, [2, 3, 3])
+})
+
 t.test('so many are asked at once, and no more in one', async t => {
   const { asked, ask, answer } = setup({ size: 2, atOnce: 2 })
   const answers = [1, 2, 3, 4, 5, 6, 7].map(ask)

@@ -151,7 +151,7 @@ export const createAdmission = ({ fn, config, log, now = () => new Date(), turns
       rate: { limit: rest.rate_limit, remaining: rest.rate_remaining, reset: rest.rate_reset },
       retry_after: rest.retry_after,
       usage_warning: rest.usage_warning,
-      cue: rest.cue ?? null
+      cue: refusal === null ? (rest.cue ?? null) : null
     }
   }
 }

@@ -1,0 +1,94 @@
+import { setImmediate as tick } from 'node:timers/promises'
+import t from 'tap'
+import { createPump } from '../src/deliveries/pump.ts'
+import type { BegunAttempt } from '../src/functions.ts'
+
+/** A pump over cues that are all due. What it takes comes when the test says so, and what it sends is answered then. */
+const setup = ({ due = 5000, concurrency = 100 } = {}) => {
+  const taken: number[] = []
+  const arriving: (() => void)[] = []
+  const sent: (() => void)[] = []
+  let left = due
+  const none = () => {}
+  const answer = { ok: true, http_status: 200, body: '', error: null, retry_after_ms: null, gone: false, duration_ms: 1 }
+  const pump = createPump({
+    fn: {
+      takeDueCues: ({ cue_ids }: { cue_ids: string[] }) => {
+        taken.push(cue_ids.length)
+        const attempts = cue_ids.map(
+          cue_id => ({ cue_id, account_id: cue_id, flight_id: taken.length, plain: true }) as unknown as BegunAttempt
+        )
+        return new Promise(resolve => void arriving.push(() => resolve(attempts)))
+      },
+      beginWaiting: async () => [],
+      nextWakes: async () => ({ waiting_at: null, deadline_at: null })
+    },
+    ahead: {
+      takeDue: (_lane: string, limit: number) => {
+        const count = Math.min(limit, left)
+        left -= count
+        return Array.from({ length: count }, (_, n) => ({ cue_id: `${left + n}`, next_run: new Date(0) }))
+      },
+      putBack: none,
+      tryAgain: none,
+      expect: none
+    },
+    flights: { add: none, stands: () => true, has: () => true },
+    results: { add: none },
+    client: { post: () => new Promise(resolve => void sent.push(() => resolve(answer))) },
+    request: () => ({}),
+    now: Date.now,
+    concurrency,
+    missedAfter: '60 seconds',
+    onChange: () => pump.turn(),
+    onError: (error: unknown) => t.error(error as Error),
+    metrics: { taken: none, attemptEnded: none },
+    log: { debug: none, info: none }
+  } as unknown as Parameters<typeof createPump>[0])
+  /** Lets what was taken first arrive. */
+  const arrive = async () => {
+    arriving.shift()!()
+    await tick()
+  }
+  /** Answers so many of what was sent. */
+  const end = async (count: number) => {
+    for (const one of sent.splice(0, count)) one()
+    await tick()
+  }
+  return { pump, taken, sent, arrive, end }
+}
+
+t.test('little is taken until the senders have something to do, and then much at once', async t => {
+  const { pump, taken, sent, arrive } = setup()
+  pump.turn()
+  t.strictSame(taken, [50], 'and beside it what waits is asked for')
+  await tick()
+  t.strictSame(taken, [50, 50])
+  await arrive()
+  t.equal(sent.length, 50)
+  t.strictSame(taken, [50, 50, 50])
+  await arrive()
+  t.equal(sent.length, 100)
+  t.strictSame(taken, [50, 50, 50, 300])
+})
+
+t.test('nothing is taken while enough is on hand, and no more is sent than there are slots', async t => {
+  const { pump, taken, sent, arrive, end } = setup()
+  pump.turn()
+  for (let n = 0; n < 5; n++) await arrive()
+  t.strictSame(taken, [50, 50, 50, 300, 300])
+  t.equal(sent.length, 100)
+  await end(100)
+  t.equal(sent.length, 100)
+  t.equal(taken.length, 5, '550 are on hand')
+  for (let n = 0; n < 4; n++) await end(100)
+  t.strictSame(taken, [50, 50, 50, 300, 300, 300, 300], '150 are')
+})
+
+t.test('what is taken last is what is there', async t => {
+  const { pump, taken, arrive } = setup({ due: 120 })
+  pump.turn()
+  await arrive()
+  await arrive()
+  t.strictSame(taken, [50, 50, 20])
+})
