@@ -14,7 +14,6 @@ type View = SelectQueryBuilder<DB, 'execution_view', object>
 
 /** Beyond this a total is not counted. */
 const countedTo = 10_000
-const day = 86_400_000
 
 const columns = [
   'id',
@@ -50,7 +49,7 @@ const texts = [
 
 /**
  * An account's executions that match. By cue they are found by the cue alone, once that is known to be the account's: one index then has
- * them in order. Ids tell when they were made, so bounds of time are bounds of ids, and of partitions; nothing is made after tomorrow.
+ * them in order. Ids tell when they were made, so bounds of time are bounds of ids, and of partitions.
  */
 const matching = (db: Kysely<DB>, account_id: string, filters: Filters, now: Date): View => {
   let query: View = db.selectFrom('execution_view')
@@ -62,8 +61,8 @@ const matching = (db: Kysely<DB>, account_id: string, filters: Filters, now: Dat
   }
 
   // A catch-up spreads ids over 100 ms after created_at.
-  const end = until === undefined ? now.getTime() + day : Math.min(Date.parse(until) + 1000, now.getTime() + day)
-  query = query.where('id', '<', idAt(end))
+  const end = until === undefined ? Number.POSITIVE_INFINITY : Date.parse(until) + 1000
+  query = query.where('id', '<', idAt(Math.min(end, tomorrow(now))))
   if (until !== undefined) query = query.where('created_at', '<', new Date(until))
   if (since !== undefined) query = query.where('id', '>=', idAt(Date.parse(since))).where('created_at', '>=', new Date(since))
 
@@ -75,6 +74,9 @@ const matching = (db: Kysely<DB>, account_id: string, filters: Filters, now: Dat
   if (filters.worker_id !== undefined) query = query.where('claimed_by_worker', '=', filters.worker_id)
   return query
 }
+
+/** Nothing is made after that: months to come need not be planned for. */
+const tomorrow = (now: Date): number => now.getTime() + 86_400_000
 
 /** The smallest UUIDv7 of a millisecond, as `cue.uuid_v7_floor` makes it. */
 const idAt = (ms: number): string => {
@@ -89,6 +91,7 @@ export const pageQuery = (db: Kysely<DB>, account_id: string, filters: Filters, 
   db
     .selectFrom('execution_view')
     .select([...columns, ...texts])
+    .where('id', '<', idAt(tomorrow(now)))
     .where('id', 'in', eb =>
       eb
         .selectFrom(
