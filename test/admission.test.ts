@@ -358,9 +358,9 @@ t.test('requests that come at the same time are each let in as who they are', as
 })
 
 t.test('many at a time do not stand in each other’s way, in whatever order they come', async t => {
-  const { url, key, addKey } = await setup(t, { plan: 'scale' })
+  const { config, key, addKey } = await setup(t, { plan: 'scale' })
   const hashes = [hashKey(key), ...(await Promise.all(Array.from({ length: 10 }, async () => hashKey((await addKey()).text))))]
-  const pool = new pg.Pool({ connectionString: url, max: 4 })
+  const pool = createPool(config, { max: 4 })
   t.teardown(() => pool.end())
   const together = createFunctions(pool)
   const questions = [
