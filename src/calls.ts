@@ -15,6 +15,7 @@ const elementText = (value: unknown): string => {
   if (typeof value === 'object') throw new TypeError('an array for PostgreSQL holds texts, numbers, booleans, instants or bytes')
   return String(value)
 }
+
 /**
  * Makes what calls functions of schema `cue`, on a pool or a connection. With a clock, every function that has a `now` is given the clock's.
  * @param signatures the parameters of each function, without their p_, with blanks between

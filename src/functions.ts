@@ -150,6 +150,7 @@ export const signatures = {
   requeue_purges: 'now',
   prune: 'now'
 } as const
+
 /** Binds the functions to a pool or a connection. With a clock, every function that has a `now` is given the clock's. */
 export const createFunctions = (db: Queryable, clock?: () => Date) => {
   const { rows, row, value, values } = createCalls(signatures, db, clock)
