@@ -66,33 +66,37 @@ export const createBatches = <Q, A>({
   let asking = 0
   let isPatient = false
 
-  /** The next statement is on its way before the answers of this one are worked with, so that the database need not wait for that. */
-  const statement = async <T>(ask: () => Promise<T>, ended: () => void): Promise<T> => {
-    try {
-      return await ask()
-    } finally {
-      ended()
-    }
-  }
+  const alone = ({ question, resolve, reject }: Waiting<Q, A>, ended = () => {}) => one(question).finally(ended).then(resolve, reject)
 
-  const alone = ({ question, resolve, reject }: Waiting<Q, A>, ended = () => {}) =>
-    statement(() => one(question), ended).then(resolve, reject)
-
-  const together = async (batch: Waiting<Q, A>[], ended: () => void) => {
+  /** Tells those whose question was answered, or failed for all. @returns those to be asked alone; if there are any, nothing has ended */
+  const together = async (batch: Waiting<Q, A>[], ended: () => void): Promise<Waiting<Q, A>[]> => {
+    let answers: (A | null)[]
     try {
-      const answers = await statement(() => many(batch.map(({ question }) => question)), ended)
-      // Only now has the pool sent the next statement.
-      await new Promise(process.nextTick)
-      for (const [n, waiting] of batch.entries()) {
-        const answer = answers[n]!
-        if (answer === null) await alone(waiting)
-        else waiting.resolve(answer)
-      }
+      answers = await many(batch.map(({ question }) => question))
     } catch (error) {
       // One of them may be at fault: it alone is to be told so. Only what the server refused is known to have changed nothing, and is asked again.
-      if (error instanceof pg.DatabaseError && !isAway(error)) for (const waiting of batch) await alone(waiting)
-      else for (const { reject } of batch) reject(error)
+      if (error instanceof pg.DatabaseError && !isAway(error)) return batch
+      ended()
+      for (const { reject } of batch) reject(error)
+      return []
     }
+    const left = batch.filter((_, n) => answers[n] === null)
+    if (left.length === 0) ended()
+    // By then the pool has sent the next statement, and the database need not wait for what is done with the answers of this one.
+    await new Promise(process.nextTick)
+    for (const [n, { resolve }] of batch.entries()) {
+      const answer = answers[n]!
+      if (answer !== null) resolve(answer)
+    }
+    return left
+  }
+
+  /** Whoever is asked alone is so in the place of the batch: one tenant's refusals take no more connections than others' answers. */
+  const ask = async (batch: Waiting<Q, A>[], ended: () => void) => {
+    if (batch.length === 1) return alone(batch[0]!, ended)
+    const left = await together(batch, ended)
+    for (const waiting of left) await alone(waiting)
+    if (left.length > 0) ended()
   }
 
   const next = (gathered = size / 2) => {
@@ -105,7 +109,7 @@ export const createBatches = <Q, A>({
         if (isDurable) next()
         else turns.end()
       }
-      void (batch.length === 1 ? alone(batch[0]!, ended) : together(batch, ended))
+      void ask(batch, ended)
     }
     if (queue.length === 0) return
     turns.wait(wake)

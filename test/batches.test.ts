@@ -179,6 +179,40 @@ t.test('what many cannot answer is asked alone', async t => {
   t.strictSame(asked, [1, [2, 3, 4], 3, 4])
 })
 
+t.test('until all are answered that must be asked alone, the next waits', async t => {
+  for (const refusal of [null, Object.assign(new pg.DatabaseError('no', 2, 'error'), { code: '23505' })]) {
+    const asked: (number | number[])[] = []
+    let release = () => {}
+    const ask = createBatches<number, number>({
+      one: question => {
+        asked.push(question)
+        return new Promise(resolve => {
+          release = () => resolve(question)
+        })
+      },
+      many: async questions => {
+        asked.push(questions)
+        if (refusal) throw refusal
+        return questions.map(() => null)
+      },
+      atOnce: 1
+    })
+    const answer = async () => {
+      release()
+      await new Promise(resolve => setImmediate(resolve))
+    }
+    const answers = [1, 2, 3].map(ask)
+    await answer()
+    answers.push(ask(4))
+    await answer()
+    t.strictSame(asked, [1, [2, 3], 2, 3])
+    await answer()
+    t.strictSame(asked, [1, [2, 3], 2, 3, 4])
+    await answer()
+    t.strictSame(await Promise.all(answers), [1, 2, 3, 4])
+  }
+})
+
 t.test('what may have been done, though its answer is lost, is not asked again', async t => {
   const { asked, ask, answer, pending } = setup({ atOnce: 1 })
   const answers = Promise.allSettled([1, 2, 3].map(ask))
