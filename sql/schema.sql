@@ -1099,6 +1099,7 @@ grant select on cue.due_cues to cue_reader, cue_service;
 
 create view cue.execution_brief_view as
  SELECT id,
+    account_id,
     cue_id,
     status,
     cue.iso(scheduled_for) AS scheduled_for,
@@ -3390,7 +3391,7 @@ AS $function$
                         else (select count(*) from (
                           select from cue.execution_brief_view e where e.cue_id = p_cue_id and e.id < p_before limit 10000) e) end
     from (
-      select coalesce(jsonb_agg(to_jsonb(e) - 'cue_id' order by e.id desc), '[]') as latest from (
+      select coalesce(jsonb_agg(to_jsonb(e) - '{account_id,cue_id}'::text[] order by e.id desc), '[]') as latest from (
         select * from cue.execution_brief_view e where e.cue_id = p_cue_id and e.id < p_before order by e.id desc limit 10) e) x
 $function$;
 comment on function cue.latest_executions(text,uuid) is 'A cue''s latest executions, and how many there are, up to 10,000.';

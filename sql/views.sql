@@ -64,8 +64,8 @@ select cue_id, account_id, id, first, last, count, policy, reason, recorded_at f
 comment on view cue.missed_view is 'Slots that did not run.';
 
 create or replace view cue.execution_brief_view as
-select e.id, e.cue_id, e.status, cue.iso(e.scheduled_for) as scheduled_for, e.attempts, e.http_status, cue.iso(e.started_at) as started_at,
-       cue.iso(e.delivered_at) as delivered_at,
+select e.id, e.account_id, e.cue_id, e.status, cue.iso(e.scheduled_for) as scheduled_for, e.attempts, e.http_status,
+       cue.iso(e.started_at) as started_at, cue.iso(e.delivered_at) as delivered_at,
        case when e.outcome_recorded_at is not null then jsonb_build_object('success', e.outcome_success, 'result', e.result,
          'recorded_at', cue.iso(e.outcome_recorded_at)) end as outcome
   from cue.executions e;
@@ -78,7 +78,7 @@ language sql stable as $$
                         else (select count(*) from (
                           select from cue.execution_brief_view e where e.cue_id = p_cue_id and e.id < p_before limit 10000) e) end
     from (
-      select coalesce(jsonb_agg(to_jsonb(e) - 'cue_id' order by e.id desc), '[]') as latest from (
+      select coalesce(jsonb_agg(to_jsonb(e) - '{account_id,cue_id}'::text[] order by e.id desc), '[]') as latest from (
         select * from cue.execution_brief_view e where e.cue_id = p_cue_id and e.id < p_before order by e.id desc limit 10) e) x
 $$;
 comment on function cue.latest_executions is 'A cue''s latest executions, and how many there are, up to 10,000.';

@@ -789,6 +789,7 @@ export interface Engines {
 }
 
 export interface ExecutionBriefView {
+  account_id: string | null;
   attempts: number | null;
   cue_id: string | null;
   delivered_at: string | null;
