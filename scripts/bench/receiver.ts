@@ -1,9 +1,8 @@
 /**
  * Receives the bench's webhooks, in a process of its own: notes when each delivery came and answers 200. What is posted to /hang is held
- * until it is released, and not noted.
+ * until it is released, and not noted. It reads sockets itself: receivers run elsewhere, and must not cost more here than they have to.
  */
-import { createServer, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { quantile } from './figures.ts'
 import { answers } from './probe.ts'
 
@@ -12,7 +11,7 @@ export type Received = { count: number; duplicates: number; last: number; late: 
 
 /** By the id that a sender gives a delivery: when it came, and when it was due, as its headers have it. */
 const seen = new Map<string, { at: number; due: string }>()
-const held = new Set<ServerResponse>()
+const held = new Set<Socket>()
 let duplicates = 0
 let last = 0
 let awaited: { count: number; resolve: () => void } | undefined
@@ -27,20 +26,36 @@ const note = (id: string, due: string) => {
   if (awaited && seen.size >= awaited.count) awaited.resolve()
 }
 
-const server = createServer((request, response) => {
-  request.resume()
-  request.on('end', () => {
-    if (request.url === '/hang') return held.add(response)
-    const { headers } = request
-    note(
-      String(headers['x-service-execution-id'] ?? headers['x-bench-job']),
-      String(headers['x-service-scheduled-for'] ?? headers['x-bench-due'])
-    )
-    return response.writeHead(200, { 'content-type': 'application/json', 'content-length': 11 }).end('{"ok":true}')
+const answer = (body: string) =>
+  Buffer.from(`HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`)
+const ok = answer('{"ok":true}')
+const released = answer('')
+
+const headerOf = (head: string, pattern: RegExp) => pattern.exec(head)?.[1] ?? ''
+const length = /\r\ncontent-length: (\d+)/i
+const id = /\r\n(?:x-service-execution-id|x-bench-job): ([^\r]*)/i
+const due = /\r\n(?:x-service-scheduled-for|x-bench-due): ([^\r]*)/i
+
+const server = createServer({ noDelay: true }, socket => {
+  let text = ''
+  socket.setEncoding('latin1')
+  socket.on('data', (chunk: string) => {
+    text += chunk
+    for (let at = text.indexOf('\r\n\r\n'); at >= 0; at = text.indexOf('\r\n\r\n')) {
+      const head = text.slice(0, at)
+      const end = at + 4 + Number(headerOf(head, length))
+      if (text.length < end) return
+      text = text.slice(end)
+      if (head.startsWith('POST /hang ')) held.add(socket)
+      else {
+        note(headerOf(head, id), headerOf(head, due))
+        socket.write(ok)
+      }
+    }
   })
+  socket.on('close', () => held.delete(socket))
+  socket.on('error', () => {})
 })
-server.keepAliveTimeout = 60_000
-server.requestTimeout = 0
 
 const received = (): Received => {
   const late = [...seen.values()].map(({ at, due }) => at - Date.parse(due)).sort((a, b) => a - b)
@@ -77,6 +92,6 @@ answers.received = received
 
 /** Answers what hangs. */
 answers.release = () => {
-  for (const response of held) response.end()
+  for (const socket of held) socket.write(released)
   held.clear()
 }
