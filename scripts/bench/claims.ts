@@ -11,6 +11,7 @@ import type { Replica, Stage } from './stage.ts'
 const accountCount = 100
 const warmUpSeconds = 2
 const loadSeconds = 5
+const connections = 50
 const firedCount = 300
 /** A cue can be fired ten times an hour. */
 const firesPerCue = 10
@@ -37,7 +38,7 @@ const compare = async (replica: Replica, accounts: Account[], cues: string[], ru
   const generator = start('scripts/bench/load.ts', 'around')
   const body = JSON.stringify({ worker_id: 'w' })
   const json = { 'content-type': 'application/json' }
-  const loads: Record<string, Omit<Load, 'seconds'>> = {
+  const loads: Record<string, Pick<Load, 'url' | 'requests'>> = {
     bare: { url: bareUrl, requests: accounts.map(({ id }) => ({ method: 'POST', path: `/claims/${id}`, headers: json, body })) },
     claim: {
       url: replica.url,
@@ -54,10 +55,10 @@ const compare = async (replica: Replica, accounts: Account[], cues: string[], ru
     await replica.pool.query('drop table if exists public.bench_jobs')
     await bare.ask('fill', { accounts: accounts.map(({ id }) => id), count: perAccount, payload })
     await replica.pool.query('vacuum analyze')
-    await generator.ask('run', { ...loads[name]!, seconds: warmUpSeconds })
+    await generator.ask('run', { ...loads[name]!, connections, seconds: warmUpSeconds })
     const process = name === 'bare' ? bare : replica.process
     const before = await process.usage()
-    const result = await generator.ask<LoadResult>('run', { ...loads[name]!, seconds })
+    const result = await generator.ask<LoadResult>('run', { ...loads[name]!, connections, seconds })
     if (result.failed > 0) throw new Error(`${result.failed} requests of ${name} failed`)
     const { cpu_s } = await process.usage()
     return { ...result, cpu_us: ((cpu_s - before.cpu_s) / result.count) * 1e6 }
@@ -129,7 +130,8 @@ const addWaiting = async (pool: pg.Pool, cueIds: string[], count: number): Promi
 }
 
 export default {
-  title: n => `${n} attempts of 50 workers over three replicas, claims under 50 connections, and ${firedCount} fires to one who waits`,
+  title: n =>
+    `${n} attempts of 50 workers over three replicas, claims under ${connections} connections, and ${firedCount} fires to one who waits`,
   runs: 3,
   n: 1_000_000,
   measure

@@ -4,10 +4,8 @@ import { answers } from './probe.ts'
 
 type Request = { method: string; path: string; headers?: Record<string, string>; body?: string }
 /** Each connection sends the requests in turn. */
-export type Load = { url: string; requests: Request[]; seconds: number }
+export type Load = { url: string; requests: Request[]; connections: number; seconds: number }
 export type LoadResult = { count: number; per_s: number; p99_ms: number; failed: number }
-
-const connections = 50
 
 /** autocannon has no types. */
 type Cannon = (options: object) => Promise<{
@@ -18,7 +16,7 @@ type Cannon = (options: object) => Promise<{
 }>
 const autocannon: Cannon = createRequire(import.meta.url)('autocannon')
 
-answers.run = async ({ url, requests, seconds }: Load): Promise<LoadResult> => {
+answers.run = async ({ url, requests, connections, seconds }: Load): Promise<LoadResult> => {
   // Its connections all begin with the first request: a list each, begun at another place.
   const setupClient = (client: { setRequests: (requests: Request[]) => void }) => {
     const first = Math.floor(Math.random() * requests.length)
