@@ -332,6 +332,7 @@ create table cue.cues (
   constraint cues_retry_backoff_minutes_check CHECK (cardinality(retry_backoff_minutes) >= 1 AND cardinality(retry_backoff_minutes) <= 10),
   constraint cues_retry_max_attempts_check CHECK (retry_max_attempts >= 1 AND retry_max_attempts <= 10),
   constraint cues_timeout_seconds_check CHECK (timeout_seconds >= 1 AND timeout_seconds <= 3600),
+  constraint task_is_a_name CHECK (length(task) <= 255),
   constraint cues_account_id_fkey FOREIGN KEY (account_id) REFERENCES cue.accounts(id) ON DELETE CASCADE
 );
 CREATE INDEX cues_account ON cue.cues USING btree (account_id, created_at DESC, id DESC) WHERE (deleted_at IS NULL);

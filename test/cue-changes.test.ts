@@ -256,3 +256,14 @@ t.test('a payload may have 1 MiB as compact UTF-8, however its canonical form wr
     )
   }
 })
+
+t.test('a task is a name of at most 255 characters; what is longer is payload, and no task', async t => {
+  for (const [task, expected] of [
+    ['x'.repeat(255), 'x'.repeat(255)],
+    ['x'.repeat(256), null],
+    ['中'.repeat(255), '中'.repeat(255)]
+  ] as const) {
+    const payload = json({ task })
+    t.strictSame(payloadColumns(payload), { payload: payload.text, task: expected })
+  }
+})

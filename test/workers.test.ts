@@ -39,6 +39,21 @@ t.test('a worker lists, claims, beats and reports', async t => {
   })
 })
 
+t.test('a payload whose task is too long for a name reaches workers that ask for any', async t => {
+  const { cue, fire, post, get } = await serve()
+  const task = Array.from({ length: 3000 }, () => crypto.randomUUID()[0]).join('')
+  const cue_id = await cue({ payload: { task } })
+  await fire(cue_id)
+  await fire(await cue(), { payload_override: { task } })
+  t.match(await get('/v1/executions/claimable'), {
+    executions: [
+      { task: null, payload: { task } },
+      { task: null, payload: { task } }
+    ]
+  })
+  t.match(await post('/v1/executions/claim', { worker_id: 'w' }), { cue_id, task: null, payload: { task } })
+})
+
 t.test('what cannot be claimed was claimed already, whatever it is', async t => {
   const { call, post, del, cue, fire, claim, clock, fn, other } = await serve()
   const { calls } = await other()

@@ -4,9 +4,11 @@ import { ApiError } from '../errors.ts'
 
 /** Bytes of JSON in UTF-8, blanks between tokens not counted. */
 const MAX_PAYLOAD = 1024 * 1024
+/** Characters of a task's name: what workers ask for, and an index holds. */
+export const MAX_TASK = 255
 
 /**
- * The columns of a payload. A null is none, which reads `{}`.
+ * The columns of a payload. A null is none, which reads `{}`. A member `task` that is too long for a name is no task, only payload.
  *
  * @throws ApiError invalid_payload_size
  */
@@ -15,7 +17,9 @@ export const payloadColumns = (payload: Json): { payload: string; task: string |
   if (payload.bytes > MAX_PAYLOAD && sizeOf(payload) > MAX_PAYLOAD) {
     throw new ApiError('invalid_payload_size', `The payload has more than ${MAX_PAYLOAD} bytes. Store it elsewhere and send its address.`)
   }
-  return payload.text === 'null' ? { payload: '{}', task: null } : { payload: payload.text, task: payload.task }
+  if (payload.text === 'null') return { payload: '{}', task: null }
+  const { text, task } = payload
+  return { payload: text, task: task !== null && task.length <= MAX_TASK ? task : null }
 }
 
 const sizeOf = (payload: Json): number => Buffer.byteLength(JSON.stringify(payload))

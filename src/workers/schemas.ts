@@ -1,9 +1,10 @@
 /** What workers send and are told. */
 import { Type } from 'typebox'
+import { MAX_TASK } from '../cues/payload.ts'
 import { AnyJson, Nullable, orElse, Strict, Timestamp, Uuid } from '../schemas.ts'
 
 const WorkerId = Type.String({ minLength: 1, maxLength: 255 })
-const Task = Type.String({ minLength: 1, maxLength: 255 })
+const Task = Type.String({ minLength: 1, maxLength: MAX_TASK })
 const Wait = Type.Number({ minimum: 0, maximum: 30, default: 0, description: 'Seconds to hold the request until something is claimable.' })
 
 export const ClaimableQuery = Type.Object({
