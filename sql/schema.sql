@@ -2153,7 +2153,7 @@ begin
     if d.dropped is not null then
       insert into cue.missed_slots (cue_id, account_id, first, last, count, policy, reason, recorded_at)
       values (c.id, c.account_id, (d.dropped ->> 'first')::timestamptz, (d.dropped ->> 'last')::timestamptz, (d.dropped ->> 'count')::int,
-              c.catch_up, 'service_away', p_now);
+              c.catch_up, coalesce((d.dropped ->> 'reason')::cue.missed_reason, 'service_away'), p_now);
     end if;
     if v_made > 0 then
       -- A millisecond apart, so that the oldest comes first wherever they wait or are shown.

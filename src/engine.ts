@@ -98,7 +98,7 @@ export const startEngine = async ({ config, rules, clock, decryptKey, metrics = 
     concurrency: config.deliveryConcurrency,
     onChange: () => wake()
   })
-  const fireOthers = createFiring({ fn, ahead, missedAfter })
+  const fireOthers = createFiring({ fn, ahead, missedAfter, log })
   const sweepWindows = createWindowSweep({ fn, now })
 
   // A turn: whatever can be done now. Asked for many times in one round of the event loop, it is taken once.

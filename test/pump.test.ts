@@ -4,10 +4,12 @@ import { createPump } from '../src/deliveries/pump.ts'
 import type { BegunAttempt } from '../src/functions.ts'
 
 /** A pump over cues that are all due. What it takes comes when the test says so, and what it sends is answered then. */
-const setup = ({ due = 5000, concurrency = 100 } = {}) => {
+const setup = ({ due = 5000, concurrency = 100, spoiled = '' } = {}) => {
   const taken: number[] = []
   const arriving: (() => void)[] = []
   const sent: (() => void)[] = []
+  const passedOver: string[] = []
+  const flights = new Map<number, number>()
   let left = due
   const none = () => {}
   const answer = { ok: true, http_status: 200, body: '', error: null, retry_after_ms: null, gone: false, duration_ms: 1 }
@@ -15,9 +17,9 @@ const setup = ({ due = 5000, concurrency = 100 } = {}) => {
     fn: {
       takeDueCues: ({ cue_ids }: { cue_ids: string[] }) => {
         taken.push(cue_ids.length)
-        const attempts = cue_ids.map(
-          cue_id => ({ cue_id, account_id: cue_id, flight_id: taken.length, plain: true }) as unknown as BegunAttempt
-        )
+        if (cue_ids.includes(spoiled)) return Promise.reject(Object.assign(new Error('too long'), { code: '54000' }))
+        const flight_id = taken.length
+        const attempts = cue_ids.map(cue_id => ({ cue_id, account_id: cue_id, flight_id, plain: true }) as unknown as BegunAttempt)
         return new Promise(resolve => void arriving.push(() => resolve(attempts)))
       },
       beginWaiting: async () => [],
@@ -31,9 +33,10 @@ const setup = ({ due = 5000, concurrency = 100 } = {}) => {
       },
       putBack: none,
       tryAgain: none,
+      passOver: ({ cue_id }: { cue_id: string }) => passedOver.push(cue_id),
       expect: none
     },
-    flights: { add: none, stands: () => true, has: () => true },
+    flights: { add: (id: number, count: number) => flights.set(id, count), stands: () => true, has: () => true },
     results: { add: none },
     client: { post: () => new Promise(resolve => void sent.push(() => resolve(answer))) },
     request: () => ({}),
@@ -41,7 +44,7 @@ const setup = ({ due = 5000, concurrency = 100 } = {}) => {
     concurrency,
     missedAfter: '60 seconds',
     onChange: () => pump.turn(),
-    onError: (error: unknown) => t.error(error as Error),
+    onError: (error: unknown) => spoiled || t.error(error as Error),
     metrics: { taken: none, attemptEnded: none },
     log: { debug: none, info: none }
   } as unknown as Parameters<typeof createPump>[0])
@@ -55,7 +58,7 @@ const setup = ({ due = 5000, concurrency = 100 } = {}) => {
     for (const one of sent.splice(0, count)) one()
     await tick()
   }
-  return { pump, taken, sent, arrive, end }
+  return { pump, taken, sent, passedOver, flights, arrive, end }
 }
 
 t.test('little is taken until the senders have something to do, and then much at once', async t => {
@@ -91,4 +94,21 @@ t.test('what is taken last is what is there', async t => {
   await arrive()
   await arrive()
   t.strictSame(taken, [50, 50, 20])
+})
+
+t.test('a cue that the database refuses is passed over, and the others of its batch are sent, each half in its flight', async t => {
+  const { pump, sent, passedOver, flights, arrive } = setup({ due: 8, spoiled: '5' })
+  pump.turn()
+  for (let n = 0; n < 6 && sent.length < 7; n++) {
+    await tick()
+    await tick()
+    if (flights.size < 3) await arrive().catch(() => {})
+  }
+  t.same(passedOver, ['5'])
+  t.equal(sent.length, 7)
+  t.equal(
+    [...flights.values()].reduce((a, b) => a + b),
+    7
+  )
+  t.ok(flights.size > 1)
 })

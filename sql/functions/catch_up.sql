@@ -1,6 +1,6 @@
 -- Slots that do not simply fire: what came due while the service was away, and what comes due over the plan's limit. Cue by cue.
 
--- Handles missed cues: a JSON array of {cue_id, version, expected, next_run, slots, dropped: {first, last, count} | null}. slots are the
+-- Handles missed cues: a JSON array of {cue_id, version, expected, next_run, slots, dropped: {first, last, count, reason} | null}. slots are the
 -- instants that run, oldest first, and dropped those that do not, both by the cue's policy; next_run is the first slot after the outage.
 -- A one-time cue that must not run leaves a missed execution. What has moved meanwhile is left alone. Returns how many cues moved.
 create or replace function cue.catch_up_cues(p_cues jsonb, p_now timestamptz default now()) returns int
@@ -34,7 +34,7 @@ begin
     if d.dropped is not null then
       insert into cue.missed_slots (cue_id, account_id, first, last, count, policy, reason, recorded_at)
       values (c.id, c.account_id, (d.dropped ->> 'first')::timestamptz, (d.dropped ->> 'last')::timestamptz, (d.dropped ->> 'count')::int,
-              c.catch_up, 'service_away', p_now);
+              c.catch_up, coalesce((d.dropped ->> 'reason')::cue.missed_reason, 'service_away'), p_now);
     end if;
     if v_made > 0 then
       -- A millisecond apart, so that the oldest comes first wherever they wait or are shown.

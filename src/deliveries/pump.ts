@@ -7,6 +7,7 @@ import type { FastifyBaseLogger } from 'fastify'
 import type { BegunAttempt, Functions } from '../functions.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import type { Ahead, DueCue } from '../schedule/ahead.ts'
+import { inHalves } from '../schedule/in-halves.ts'
 import type { Flights } from './flights.ts'
 import type { AttemptResult, createResults } from './results.ts'
 import { reportIn, type WebhookClient, type WebhookRequest, type WebhookResult } from './webhook.ts'
@@ -86,7 +87,9 @@ export const createPump = (options: Options) => {
     const sentAt = performance.now()
     try {
       const attempts = await begin()
-      if (attempts.length > 0) flights.add(attempts[0]!.flight_id, attempts.length, sentAt)
+      const begun = new Map<number, number>()
+      for (const { flight_id } of attempts) begun.set(flight_id, (begun.get(flight_id) ?? 0) + 1)
+      for (const [flight, count] of begun) flights.add(flight, count, sentAt)
       for (const attempt of attempts) {
         onHand.push(attempt)
         openOf.set(attempt.account_id, (openOf.get(attempt.account_id) ?? 0) + 1)
@@ -102,14 +105,20 @@ export const createPump = (options: Options) => {
     }
   }
 
-  const takeCues = async (cues: DueCue[]) => {
-    const attempts = await fn.takeDueCues({
+  const fire = (cues: DueCue[]) =>
+    fn.takeDueCues({
       cue_ids: cues.map(cue => cue.cue_id),
       versions: cues.map(cue => cue.version),
       expected: cues.map(cue => cue.next_run),
       next: cues.map(cue => cue.next),
       success_due: cues.map(cue => cue.successDue),
       missed_after: missedAfter
+    })
+
+  const takeCues = async (cues: DueCue[]) => {
+    const attempts = await inHalves(cues, fire, (cue, error) => {
+      onError(error, `firing cue ${cue.cue_id}, which is passed over`)
+      ahead.passOver(cue)
     })
     const time = now()
     if (attempts.length > 0) lateness = Math.round(Math.max(0, time - cues[0]!.next_run.getTime()))

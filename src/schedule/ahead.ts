@@ -38,6 +38,7 @@ const crowd = 1000
 /** How long the others leave a cue to its engine. Then each tries all that it has seen in so many milliseconds, in one statement. */
 const leaveMs = 50
 const againMs = 5
+const passedOverMs = 60_000
 /** Nobody is told whether a worker's cue was taken, so it is asked for when it is surely due by the database's clock too. */
 const surelyMs = 2
 /** So many cues of an account go before the next account's turn: what is taken together then counts on few accounts' usage. */
@@ -50,6 +51,8 @@ export const createAhead = ({ fn, now, pollIntervalMs, skipAccounts, share = () 
   let nextLookAt = 0
   let lookedAt = 0
   let looking: Promise<void> | undefined
+  // Cue → until when it is left alone.
+  const passedOver = new Map<string, number>()
 
   const laneOf = (cue: AheadCue) => (cue.transport === 'webhook' && !cue.outage_until && !cue.over_limit ? lanes.send : lanes.other)
 
@@ -63,7 +66,9 @@ export const createAhead = ({ fn, now, pollIntervalMs, skipAccounts, share = () 
     const rows = await fn.lookAhead({ until: new Date(until), limit: pageSize, skip_accounts: skipAccounts() })
     const near: DueCue[] = []
     let beyond = Number.POSITIVE_INFINITY
+    for (const [cue_id, end] of passedOver) if (end <= lookedAt) passedOver.delete(cue_id)
     for (const row of rows) {
+      if (passedOver.has(row.cue_id)) continue
       if (row.next_run.getTime() <= until) near.push(prepare(row, share()))
       else beyond = Math.min(beyond, row.next_run.getTime())
     }
@@ -112,7 +117,7 @@ export const createAhead = ({ fn, now, pollIntervalMs, skipAccounts, share = () 
 
     /** A cue that was fired comes again within what was looked at: no look is needed. */
     putBack: (cue: DueCue) => {
-      if (cue.next && cue.next.getTime() <= lookedUntil)
+      if (cue.next && cue.next.getTime() <= lookedUntil && !passedOver.has(cue.cue_id))
         laneOf(cue).insert(prepare({ ...cue, next_run: cue.next, window_slots: null }, share()))
     },
 
@@ -121,8 +126,13 @@ export const createAhead = ({ fn, now, pollIntervalMs, skipAccounts, share = () 
      * and then left to the next look, which costs as much as all that is near.
      */
     tryAgain: (cue: DueCue) => {
-      const isEarly = cue.isOwn && now() - cue.next_run.getTime() < leaveMs
+      const isEarly = cue.isOwn && !passedOver.has(cue.cue_id) && now() - cue.next_run.getTime() < leaveMs
       if (isEarly) laneOf(cue).insert({ ...cue, due: now() + againMs, isOwn: false })
+    },
+
+    /** This cue cannot be fired: it is left alone for a minute. */
+    passOver: (cue: DueCue) => {
+      passedOver.set(cue.cue_id, now() + passedOverMs)
     },
 
     /** Forgets what was seen: an outage changed what may be fired. */

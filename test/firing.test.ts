@@ -1,0 +1,94 @@
+// What an engine does with due cues that need no delivery slot: nothing of one cue or account may stand before the others.
+import { pino } from 'pino'
+import t, { type Test } from 'tap'
+import { createAhead } from '../src/schedule/ahead.ts'
+import { createFiring } from '../src/schedule/firing.ts'
+import { inHalves } from '../src/schedule/in-halves.ts'
+import { once, stage } from './stage.ts'
+
+const worker = { transport: 'worker', callback_url: null, cron: '* * * * *' }
+
+const setup = async (t: Test) => {
+  const s = await stage(t)
+  const ahead = createAhead({ fn: s.fn, now: () => s.clock.now().getTime() + 2, pollIntervalMs: 5000, skipAccounts: () => [] })
+  const fireDue = createFiring({ fn: s.fn, ahead, missedAfter: '60 seconds', log: pino({ level: 'silent' }) })
+  return {
+    ...s,
+    /** Fires what is due at this instant. */
+    fireAt: async (at: string) => {
+      s.clock.set(at)
+      await s.beat('1 day')
+      ahead.reset()
+      await ahead.look()
+      await fireDue()
+    },
+    fired: async () => (await s.rows('select cue_id from cue.executions order by id')).map(row => row.cue_id)
+  }
+}
+
+t.test('a cue that cannot be fired keeps no other from it, and is tried again after a minute', async t => {
+  const { cue, fireAt, fired, pool } = await setup(t)
+  const ids = []
+  for (let n = 0; n < 7; n++) ids.push(await cue(worker))
+  const spoiled = ids[4]!
+  await pool.query(
+    `create function public.spoil() returns trigger language plpgsql as $$ begin raise 'no index holds this' using errcode = '54000'; end $$`
+  )
+  await pool.query(
+    `create trigger spoil before insert on cue.executions for each row when (new.cue_id = '${spoiled}') execute function public.spoil()`
+  )
+  await fireAt('2030-01-15T09:00:00Z')
+  const others = ids.filter(id => id !== spoiled)
+  t.same((await fired()).toSorted(), others.toSorted())
+  await fireAt('2030-01-15T09:00:30Z')
+  t.equal((await fired()).length, 6, 'and it is not asked for at every look')
+  await pool.query('drop trigger spoil on cue.executions')
+  await fireAt('2030-01-15T09:01:00Z')
+  t.ok((await fired()).includes(spoiled))
+})
+
+t.test('a schedule over its limit leaves an outage behind, and goes on', async t => {
+  const { cue, fireAt, clock, beat, rows, run } = await setup(t)
+  const id = await cue({ ...worker, cron: '0 * * * *', catch_up: 'replay_all_missed' }, { next_run: new Date('2030-01-15T10:00:00Z') })
+  const single = await cue({ ...once, ...worker, cron: null }, { next_run: new Date('2030-01-15T10:00:00Z') })
+  await rows("update cue.accounts set limit_reached_at = '2030-01-13T09:00:00Z'")
+  clock.set('2030-01-15T12:30:00Z')
+  t.match(await beat('60 seconds'), { outage_recorded: true })
+  await fireAt('2030-01-15T12:30:00Z')
+  t.match(await run(id), { status: 'active', next_run: new Date('2030-01-15T13:00:00Z'), run_count: 0 })
+  t.match(await rows('select * from cue.missed_slots'), [
+    {
+      cue_id: id,
+      first: new Date('2030-01-15T10:00:00Z'),
+      last: new Date('2030-01-15T12:00:00Z'),
+      count: 3,
+      policy: 'replay_all_missed',
+      reason: 'execution_limit'
+    }
+  ])
+  t.match(await rows('select * from cue.executions'), [{ cue_id: single, status: 'failed', error_message: /^execution_limit_exceeded/ }])
+  await fireAt('2030-01-15T13:00:00Z')
+  t.match(await run(id), { status: 'active', next_run: new Date('2030-01-15T14:00:00Z') })
+})
+
+t.test('what is refused for what is in it goes in halves; what was not answered is thrown', async t => {
+  const tried: number[][] = []
+  const left: number[] = []
+  const run = async (batch: number[]) => {
+    tried.push(batch)
+    if (batch.includes(3)) throw Object.assign(new Error('too long'), { code: '54000' })
+    return batch
+  }
+  t.same(await inHalves([1, 2, 3, 4, 5], run, one => left.push(one)), [1, 2, 4, 5])
+  t.same(left, [3])
+  t.same(tried, [[1, 2, 3, 4, 5], [1, 2], [3, 4, 5], [3], [4, 5]])
+  const away = Object.assign(new Error('gone'), { code: '57P01' })
+  await t.rejects(
+    inHalves(
+      [1, 2],
+      () => Promise.reject(away),
+      () => t.fail('nobody is at fault')
+    ),
+    away
+  )
+})
