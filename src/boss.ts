@@ -2,9 +2,13 @@
 import type { FastifyBaseLogger } from 'fastify'
 import type pg from 'pg'
 import { PgBoss, type Queue } from 'pg-boss'
+import { workSideBySide } from './side-by-side.ts'
 
-/** `patient` queues are looked at less often: nobody waits for them. */
-type QueueSettings = { name: string; patient?: true; options: Omit<Queue, 'name'> }
+/**
+ * `patient` queues are looked at less often: nobody waits for them. Jobs of the others are done one by one in a replica, but those with
+ * `perAccount` side by side, so many of one account.
+ */
+type QueueSettings = { name: string; patient?: true; perAccount?: number; options: Omit<Queue, 'name'> }
 
 const day = 86_400
 
@@ -16,11 +20,20 @@ export const queues: QueueSettings[] = [
   // Links that somebody waits for in front of a screen.
   { name: 'magic_links', options: { retryLimit: 6, retryDelay: 5, retryBackoff: true, expireInSeconds: 120, retentionSeconds: day } },
   // Signed webhooks that are no deliveries, such as on_failure.
-  { name: 'notifications', options: { retryLimit: 4, retryDelay: 60, retryBackoff: true, retryDelayMax: 1800, expireInSeconds: 120 } },
+  {
+    name: 'notifications',
+    perAccount: 5,
+    options: { retryLimit: 4, retryDelay: 60, retryBackoff: true, retryDelayMax: 1800, expireInSeconds: 120 }
+  },
   // Webhooks that tell of alerts.
-  { name: 'alerts', options: { retryLimit: 4, retryDelay: 10, expireInSeconds: 120 } },
-  // Webhooks that tell of a new memory block: one waits for each subscriber.
-  { name: 'memory_updates', patient: true, options: { policy: 'short', retryLimit: 4, retryDelay: 10, expireInSeconds: 120 } },
+  { name: 'alerts', perAccount: 5, options: { retryLimit: 4, retryDelay: 10, expireInSeconds: 120 } },
+  // Webhooks that tell of a new memory block: one waits for each subscriber, and one after the other, so that none is told twice.
+  {
+    name: 'memory_updates',
+    patient: true,
+    perAccount: 1,
+    options: { policy: 'short', retryLimit: 4, retryDelay: 10, expireInSeconds: 120 }
+  },
   // Tickets that become issues in the tracker.
   {
     name: 'tickets',
@@ -50,6 +63,7 @@ export type Jobs = Awaited<ReturnType<typeof startJobs>>
 /** Jobs are announced on the channel cue_jobs; this is how often they are looked for besides, those that are tried again above all. */
 const pollSeconds = 30
 const patientPollSeconds = 60
+const stopMs = 3000
 
 /** pg-boss on a pool of ours. Its schema and queues were made by migrate. */
 export const startJobs = async (pool: pg.Pool, log: FastifyBaseLogger) => {
@@ -66,30 +80,38 @@ export const startJobs = async (pool: pg.Pool, log: FastifyBaseLogger) => {
   })
   boss.on('error', error => log.warn({ err: error }, 'pg-boss'))
   await boss.start()
-  const workers = new Map<string, string[]>()
+  const workers = new Map<string, (() => void)[]>()
+  const crews: ReturnType<typeof workSideBySide>[] = []
 
   return {
-    /**
-     * Works off a queue, one job at a time in this replica. A handler that rejects lets its job wait for another try; `tries` is how many
-     * there were before.
-     */
+    /** Works off a queue. A handler that rejects lets its job wait for another try; `tries` is how many there were before. */
     work: async <T extends object>(queue: string, handle: (data: T, id: string, tries: number) => Promise<void>): Promise<void> => {
-      const pollingIntervalSeconds = queues.find(({ name }) => name === queue)?.patient ? patientPollSeconds : pollSeconds
+      const { patient, perAccount } = queues.find(({ name }) => name === queue)!
+      const pollingIntervalSeconds = patient ? patientPollSeconds : pollSeconds
+      if (perAccount) {
+        const crew = workSideBySide({ boss, queue, perAccount, pollSeconds: pollingIntervalSeconds, handle, log })
+        crews.push(crew)
+        workers.set(queue, [...(workers.get(queue) ?? []), crew.look])
+        return
+      }
       const worker = await boss.work<T>(queue, { pollingIntervalSeconds, includeMetadata: true }, async jobs => {
         for (const job of jobs) await handle(job.data, job.id, job.retryCount)
         // There may be more: pg-boss would wait for its next poll.
         wake(queue)
       })
-      workers.set(queue, [...(workers.get(queue) ?? []), worker])
+      workers.set(queue, [...(workers.get(queue) ?? []), () => boss.notifyWorker(worker)])
     },
     /** Runs a job of a queue by cron, once in the whole cluster. */
     schedule: (queue: string, key: string, cron: string, data: object) => boss.schedule(queue, cron, data, { key }),
     /** A job was added to this queue. */
     wake: (queue: string) => wake(queue),
-    stop: () => boss.stop({ graceful: true, timeout: 3000 })
+    stop: async () => {
+      await Promise.all(crews.map(crew => crew.stop(stopMs)))
+      await boss.stop({ graceful: true, timeout: stopMs })
+    }
   }
 
   function wake(queue: string) {
-    for (const worker of workers.get(queue) ?? []) boss.notifyWorker(worker)
+    for (const look of workers.get(queue) ?? []) look()
   }
 }

@@ -9,15 +9,15 @@ create or replace function cue.add_job(
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
   insert into pgboss.job (id, name, data, start_after, created_on, singleton_key, expire_seconds, deletion_seconds, keep_until, retry_limit,
-                          retry_delay, retry_backoff, retry_delay_max, policy, dead_letter, heartbeat_seconds)
+                          retry_delay, retry_backoff, retry_delay_max, policy, dead_letter, heartbeat_seconds, group_id)
   select p_id, q.name, p_data, p_start_after, now(), p_singleton_key, q.expire_seconds, q.deletion_seconds,
          p_start_after + q.retention_seconds * interval '1 second', q.retry_limit, q.retry_delay, q.retry_backoff, q.retry_delay_max,
-         q.policy, q.dead_letter, q.heartbeat_seconds
+         q.policy, q.dead_letter, q.heartbeat_seconds, p_data ->> 'account_id'
     from pgboss.queue q where q.name = p_queue
   on conflict do nothing;
   if found and p_start_after <= now() then perform pg_notify('cue_jobs', p_queue); end if;
 end $$;
-comment on function cue.add_job is 'Adds a pg-boss job with its queue''s settings, in the caller''s transaction.';
+comment on function cue.add_job is 'Adds a pg-boss job with its queue''s settings, in the caller''s transaction. Its group is the account.';
 
 -- One job per execution, at its attempt_due_at. Wakes an engine for the first of them, if that is near.
 create or replace function cue.enqueue_attempts(p_execution_ids uuid[], p_due_at timestamptz[]) returns void

@@ -1,0 +1,74 @@
+// Jobs that wait for other people's servers, on a real pg-boss.
+import { randomUUID } from 'node:crypto'
+import { pino } from 'pino'
+import t, { type Test } from 'tap'
+import { startJobs } from '../src/boss.ts'
+import { createFunctions } from '../src/functions.ts'
+import { createDatabase } from './database.ts'
+import { eventually } from './eventually.ts'
+
+const queue = 'notifications'
+
+/** Works off a queue whose jobs end when the test says so. */
+const setup = async (t: Test) => {
+  const { pool } = await createDatabase(t)
+  const fn = createFunctions(pool)
+  const jobs = await startJobs(pool, pino({ level: 'silent' }))
+  let stopped: Promise<void> | undefined
+  const stop = () => (stopped ??= jobs.stop())
+  t.teardown(stop)
+  const underWay = new Map<string, { end: () => void; fail: (error: Error) => void }>()
+  await jobs.work<{ name: string }>(
+    queue,
+    ({ name }) => new Promise((resolve, reject) => void underWay.set(name, { end: resolve, fail: reject }))
+  )
+  return {
+    underWay,
+    stop,
+    add: async (account_id: string, name: string) => {
+      await fn.addJob({ queue, data: { name, account_id } })
+      jobs.wake(queue)
+    },
+    end: (name: string) => {
+      underWay.get(name)!.end()
+      underWay.delete(name)
+    },
+    states: async () => {
+      const { rows } = await pool.query("select data ->> 'name' as name, state from pgboss.job where name = $1 order by 1", [queue])
+      return Object.fromEntries(rows.map(({ name, state }) => [name, state]))
+    }
+  }
+}
+
+t.test('few jobs of an account are under way at once, and those of others beside them', async t => {
+  const { add, end, underWay, states } = await setup(t)
+  const [hanging, other] = [randomUUID(), randomUUID()]
+  for (let n = 0; n < 30; n++) await add(hanging, `hanging ${n}`)
+  await add(other, 'other')
+  await eventually(() => underWay.has('other'))
+  t.equal(underWay.size, 6)
+  end('other')
+  await eventually(async () => (await states()).other === 'completed')
+  for (let ended = 0; ended < 30; ended++) {
+    await eventually(() => underWay.size > 0)
+    t.ok(underWay.size <= 5)
+    end([...underWay.keys()][0]!)
+  }
+  await eventually(async () => Object.values(await states()).every(state => state === 'completed'))
+})
+
+t.test('a job whose handler rejects waits for another try', async t => {
+  const { add, underWay, states } = await setup(t)
+  await add(randomUUID(), 'one')
+  await eventually(() => underWay.has('one'))
+  underWay.get('one')!.fail(new Error('not now'))
+  await eventually(async () => (await states()).one === 'retry')
+})
+
+t.test('who stops gives back what takes longer', async t => {
+  const { add, underWay, states, stop } = await setup(t)
+  await add(randomUUID(), 'long')
+  await eventually(() => underWay.has('long'))
+  await stop()
+  t.same(await states(), { long: 'retry' })
+})
