@@ -79,7 +79,9 @@ export const workSideBySide = <T extends object>({ boss, queue, perAccount, poll
       clearInterval(poll)
       for (const end = Date.now() + timeoutMs; underWay.size > 0 && Date.now() < end; ) await delay(20)
       const left = [...underWay.values()].map(({ id, retryCount }) => ({ id, retryCount }))
-      if (left.length > 0) await boss.fail(queue, left, { message: 'the service stopped' })
+      // Else they expire.
+      const given = left.length > 0 && boss.fail(queue, left, { message: 'the service stopped' })
+      await Promise.resolve(given).catch(error => log.warn({ err: error, queue }, 'jobs under way could not be given back'))
     }
   }
 }
