@@ -61,7 +61,8 @@ export default fp(
       const admitted = await admit({
         authorization: request.headers.authorization,
         address: request.ip,
-        scope: scope ?? null, // unknown paths are public
+        // Unknown paths are for everybody, but count as their caller's.
+        scope: request.is404 ? 'any' : (scope ?? null),
         isCounted,
         execution_id: executionToken ? execution_id : null,
         // What is no cue's id is refused by the route.
@@ -74,7 +75,8 @@ export default fp(
       const { error, caller, rate, retry_after, usage_warning } = admitted
       reply.headers({ 'x-ratelimit-limit': rate.limit, 'x-ratelimit-remaining': rate.remaining, 'x-ratelimit-reset': rate.reset })
       if (usage_warning) reply.header('x-service-usage-warning', 'approaching_limit')
-      if (error) throw new ApiError(error, refusals[error], retry_after === null ? {} : { headers: { 'retry-after': String(retry_after) } })
+      if (error && (error === 'rate_limit_exceeded' || !request.is404))
+        throw new ApiError(error, refusals[error], retry_after === null ? {} : { headers: { 'retry-after': String(retry_after) } })
       if (caller) request.caller = caller
       request.scopes = admitted.scopes
       request.cue = admitted.cue

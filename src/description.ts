@@ -63,7 +63,7 @@ export default fp(
     let text: string | undefined
     app.get(
       '/openapi.json',
-      { config: { exempt: true }, schema: { tags: ['service'], summary: 'This description, as OpenAPI 3.1', response: { 200: document } } },
+      { config: { public: true }, schema: { tags: ['service'], summary: 'This description, as OpenAPI 3.1', response: { 200: document } } },
       async (_, reply) => {
         text ??= JSON.stringify(app.swagger())
         return reply.type('application/json; charset=utf-8').header('cache-control', 'public, max-age=60').send(text)

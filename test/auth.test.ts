@@ -72,6 +72,23 @@ t.test('limits are told with every answer, and count by key, or by address witho
   t.strictSame(told(await as(null).call('GET', '/docs')), [200, '60', '60', undefined, undefined], 'not counted')
 })
 
+t.test("what does not exist counts as its caller's, and tells nobody whether a key is good", async t => {
+  const { call, as, account } = await build(t, '2030-01-15T09:00:30Z', {
+    env: { RATE_LIMIT: 'on', PLANS: '{"free":{"requests_per_minute":3}}' }
+  })
+  const told = async (calls: { call: typeof call }, method: string, path: string) => {
+    const { status, headers } = await calls.call(method, path)
+    return [status, headers['x-ratelimit-limit'], headers['x-ratelimit-remaining']]
+  }
+  t.same(await told({ call }, 'GET', '/v1/nothing'), [404, '3', '2'])
+  t.same(await told({ call }, 'PUT', '/v1/cues'), [405, '3', '1'])
+  const mistyped = as({ ...account, api_key: createKey() })
+  t.same(await told(mistyped, 'GET', '/v1/nothing'), [404, '60', '59'])
+  t.same(await told(mistyped, 'GET', '/openapi.json'), [200, '60', '58'])
+  await told({ call }, 'GET', '/v1/nothing')
+  t.match(await call('GET', '/v1/nothing'), error('rate_limit_exceeded', 429))
+})
+
 t.test('an account near its monthly limit is told so with every answer', async t => {
   const { call, pool, account } = await build(t, '2030-01-15T09:00:00Z')
   t.notOk((await call('GET', '/v1/auth/me')).headers['x-service-usage-warning'])
