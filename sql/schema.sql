@@ -1197,12 +1197,12 @@ create view cue.execution_view as
     e.updated_at,
         CASE
             WHEN e.outcome_recorded_at IS NOT NULL THEN ( SELECT jsonb_object_agg(o.key, o.value) AS jsonb_object_agg
-               FROM jsonb_each(jsonb_build_object('success', e.outcome_success, 'result', e.result, 'error', e.error, 'metadata', e.metadata, 'external_id', e.external_id, 'result_url', e.result_url, 'result_ref', e.result_ref, 'result_type', e.result_type, 'summary', e.summary, 'artifacts', e.artifacts, 'recorded_at', cue.iso(e.outcome_recorded_at))) o(key, value)
+               FROM jsonb_each(jsonb_build_object('success', e.outcome_success, 'result', e.result, 'error', e.error, 'metadata', e.metadata, 'external_id', e.external_id, 'result_url', e.result_url, 'result_ref', e.result_ref, 'result_type', e.result_type, 'summary', e.summary, 'artifacts', e.artifacts, 'recorded_at', cue.iso(e.outcome_recorded_at), 'verification_reason', e.verification_reason, 'rejected_at', cue.iso(e.rejected_at))) o(key, value)
               WHERE o.value <> 'null'::jsonb)
             ELSE NULL::jsonb
         END AS outcome,
     e.result_type,
-    e.external_id IS NOT NULL OR e.result_url IS NOT NULL OR e.result_ref IS NOT NULL OR e.artifacts IS NOT NULL AS has_evidence,
+    e.external_id IS NOT NULL OR e.result_url IS NOT NULL OR e.result_ref IS NOT NULL OR COALESCE(jsonb_array_length(e.artifacts), 0) > 0 AS has_evidence,
     e.payload,
     e.response_body
    FROM cue.executions e

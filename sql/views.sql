@@ -36,10 +36,12 @@ select e.id, e.account_id, e.cue_id, c.name as cue_name, e.transport, e.task, e.
            from jsonb_each(jsonb_build_object(
              'success', e.outcome_success, 'result', e.result, 'error', e.error, 'metadata', e.metadata, 'external_id', e.external_id,
              'result_url', e.result_url, 'result_ref', e.result_ref, 'result_type', e.result_type, 'summary', e.summary,
-             'artifacts', e.artifacts, 'recorded_at', cue.iso(e.outcome_recorded_at))) as o
+             'artifacts', e.artifacts, 'recorded_at', cue.iso(e.outcome_recorded_at), 'verification_reason', e.verification_reason,
+             'rejected_at', cue.iso(e.rejected_at))) as o
           where o.value <> 'null') end as outcome,
        e.result_type,
-       e.external_id is not null or e.result_url is not null or e.result_ref is not null or e.artifacts is not null as has_evidence,
+       e.external_id is not null or e.result_url is not null or e.result_ref is not null
+         or coalesce(jsonb_array_length(e.artifacts), 0) > 0 as has_evidence,
        e.payload, e.response_body
   from cue.executions e
  cross join lateral (select q.name from cue.cues q where q.id = e.cue_id and q.deleted_at is null limit 1) c;

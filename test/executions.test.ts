@@ -149,7 +149,7 @@ const filters: [query: string, columns: string | null][] = [
   ['has_evidence=true', `external_id = 'x'`],
   ['has_evidence=true', `result_url = 'https://example.com'`],
   ['has_evidence=true', `result_ref = 'x'`],
-  ['has_evidence=true', `artifacts = '[]'`],
+  ['has_evidence=true', `artifacts = '[1]'`],
   ['triggered_by=replay', `triggered_by = 'replay'`],
   ['triggered_by=schedule', `triggered_by = 'schedule'`],
   ['worker_id=host-1', `claimed_by_worker = 'host-1'`],

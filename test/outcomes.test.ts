@@ -151,7 +151,7 @@ t.test('a failure stays one, whatever is added', async t => {
 })
 
 t.test('a person verifies or rejects a success, and a rejection stands', async t => {
-  const { claimedWith, report, attach, verify, doubt, execution } = await serve()
+  const { claimedWith, report, attach, verify, doubt, get, clock } = await serve()
   const answer = (id: string, outcome_state: string) => ({ status: 200, body: { execution_id: id, status: 'success', outcome_state } })
 
   const verified = await claimedWith('none')
@@ -169,7 +169,7 @@ t.test('a person verifies or rejects a success, and a rejection stands', async t
   t.match(await doubt(doubted), error('invalid_state', 409))
   t.match(await attach(doubted, { external_id: 'x' }), { body: { outcome_state: 'verification_pending' } })
   t.match(await verify(doubted, { valid: true, reason: 'seen' }), answer(doubted, 'verified_success'))
-  t.match(await execution(doubted), { verification_reason: 'seen' })
+  t.match((await get(`/v1/executions/${doubted}`)).outcome, { verification_reason: 'seen', rejected_at: undefined })
 
   const lacking = await claimedWith('require_external_id')
   await report(lacking, { success: true })
@@ -183,6 +183,8 @@ t.test('a person verifies or rejects a success, and a rejection stands', async t
     body: { outcome_state: 'verification_failed', evidence_updated: true }
   })
   t.match(await verify(rejected), error('invalid_state', 409))
+  const { outcome } = await get(`/v1/executions/${rejected}`)
+  t.match(outcome, { verification_reason: 'wrong file', rejected_at: clock.now().toISOString() })
 })
 
 t.test('a rejection stands when the cue asks for evidence later on', async t => {

@@ -36,7 +36,11 @@ export const Outcome = Type.Object({
   result_type: Type.Optional(Type.String()),
   summary: Type.Optional(Type.String()),
   artifacts: Type.Optional(AnyJson()),
-  recorded_at: Type.String({ format: 'date-time' })
+  recorded_at: Type.String({ format: 'date-time' }),
+  verification_reason: Type.Optional(Type.String({ description: 'Why a person verified or rejected it.' })),
+  rejected_at: Type.Optional(
+    Type.String({ format: 'date-time', description: 'When a person rejected it: later evidence does not lift that.' })
+  )
 })
 
 const execution = {
