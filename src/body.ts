@@ -1,7 +1,7 @@
-/** Reading bodies: JSON only, and strictly; members declared as free JSON are kept as text. */
+/** Reading bodies: JSON only, and strictly; members declared as free JSON are kept as text, and so is a whole body that is. */
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
-import { JsonError, readJson } from './deliveries/canonical-json.ts'
+import { canonicalJson, Json, JsonError, MAX_LEVELS, readJson } from './deliveries/canonical-json.ts'
 import { ApiError } from './errors.ts'
 import type { Schema } from './validation.ts'
 
@@ -30,6 +30,8 @@ const parse = (request: FastifyRequest, body: Buffer): unknown => {
   if (encoding !== 'identity') throw new ApiError('validation_error', 'Send the body uncompressed.', { status: 415 })
   const schema = request.routeOptions.schema?.body as Schema | undefined
   try {
+    // A payload within a list of MCP's messages nests as deep as one elsewhere.
+    if (schema?.['x-json']) return new Json(canonicalJson(body, MAX_LEVELS + 4), body.length)
     return readJson(body, schema ? freeMembers(schema) : [])
   } catch (error) {
     if (!(error instanceof JsonError)) throw error

@@ -3,6 +3,7 @@ import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import type { Test } from 'tap'
 import t from 'tap'
+import { cliStage } from './cli-stage.ts'
 import { build } from './setup.ts'
 
 type Content = { type: string; text: string }[]
@@ -67,6 +68,62 @@ t.test('bad input is answered with what is wrong', async t => {
   t.match(await call('create_cue', { name: 'x', cron: '61 * * * *' }), { failed: /^invalid_schedule/ })
 })
 
+/** Asks as text: JavaScript's own JSON has no such numbers. */
+const digits = '{"float": 1.0, "long": -12345678901234567890}'
+const message = (name: string, args: string, id = 1) =>
+  `{"jsonrpc": "2.0", "id": ${id}, "method": "tools/call", "params": {"name": "${name}", "arguments": ${args}}}`
+
+t.test('payloads, metadata and artifacts keep every digit, on the way in and out', async t => {
+  const { call, get, pool, account } = await build(t)
+  const accept = { accept: 'application/json, text/event-stream' }
+  const ask = async (name: string, args: string) => {
+    const { body } = await call('POST', '/mcp', message(name, args), accept)
+    const { text } = body.result.content[0]
+    t.notOk(body.result.isError, text)
+    return text as string
+  }
+  const created = await ask('create_cue', `{"name": "a", "cron": "@daily", "payload": ${digits}}`)
+  const { cue_id } = JSON.parse(created)
+  const stored = async () => (await pool.query('select payload from cue.cues where id = $1', [cue_id])).rows[0].payload
+  t.equal(await stored(), digits)
+  await ask('update_cue', `{"cue_id": "${cue_id}", "payload": [${digits}]}`)
+  t.equal(await stored(), `[${digits}]`)
+  t.match(await ask('get_cue', `{"cue_id": "${cue_id}"}`), '"payload":[{"float":1.0,"long":-12345678901234567890}]')
+  const { id } = JSON.parse(await ask('fire_cue', `{"cue_id": "${cue_id}", "payload_override": ${digits}}`))
+  const execution = async () => (await pool.query('select payload, metadata::text, artifacts::text from cue.executions')).rows[0]
+  t.match(await execution(), { payload: digits })
+  const claim = await call('POST', `/v1/executions/${id}/claim`)
+  t.equal(claim.status, 200)
+  await ask('report_outcome', `{"execution_id": "${id}", "success": true, "metadata": ${digits}, "artifacts": [12345678901234567891]}`)
+  await ask('attach_evidence', `{"execution_id": "${id}", "artifacts": [12345678901234567892]}`)
+  t.match(await execution(), {
+    metadata: '{"long": -12345678901234567890, "float": 1.0}',
+    artifacts: '[12345678901234567891, 12345678901234567892]'
+  })
+  t.match(await get('/v1/cues'), { total: 1 })
+
+  const batch = [
+    message('list_cues', '{"limit": 1.0}', 1),
+    message('create_cue', `{"name": "b", "cron": "@daily", "payload": ${digits}}`, 2)
+  ]
+  const { body } = await call('POST', '/mcp', `[${batch}]`, accept)
+  t.match(body, [{ id: 1, result: { content: [{ text: /"total":/ }] } }, { id: 2 }], 'a number that is no free JSON is one')
+  const { rows } = await pool.query('select payload from cue.cues where account_id = $1 order by name', [account.id])
+  t.strictSame(
+    rows.map(({ payload }) => payload),
+    [`[${digits}]`, digits]
+  )
+
+  const nested = (levels: number) => '['.repeat(levels) + ']'.repeat(levels)
+  const deep = (levels: number) => message('update_cue', `{"cue_id": "${cue_id}", "payload": ${nested(levels)}}`)
+  await call('POST', '/mcp', `[${deep(64)}]`, accept)
+  t.equal(await stored(), nested(64), 'as deep as elsewhere')
+  t.match((await call('POST', '/mcp', deep(65), accept)).body, { result: { isError: true } })
+  for (const odd of ['[null]', 'null', '5', '[[]]', message('create_cue', 'null'), message('create_cue', '[]')]) {
+    t.match(await call('POST', '/mcp', odd, accept), { status: /^(200|400)$/ }, odd)
+  }
+})
+
 t.test('a call of a tool is one request, and each further one in the same message another', async t => {
   const { connect, account, call, get } = await serve(t, { RATE_LIMIT: 'on' })
   const used = async () => (await get('/v1/usage')).rate_limit.current_usage
@@ -106,4 +163,12 @@ t.test('the command line serves the same on standard input and output', async t 
   t.ok((await client.listTools()).tools.some(({ name }) => name === 'create_cue'))
   const { content } = await client.callTool({ name: 'create_cue', arguments: { name: 'report', cron: '@daily' } })
   t.match(JSON.parse((content as Content)[0]!.text), { cue_id: /^cue_/ })
+})
+
+t.test('the command line keeps every digit', async t => {
+  const { cli, pool } = await cliStage(t)
+  t.match(await cli(['mcp'], { stdin: `${message('create_cue', `{"name": "a", "cron": "@daily", "payload": ${digits}}`)}\n` }), {
+    out: /"id":1/
+  })
+  t.match((await pool.query('select payload from cue.cues')).rows, [{ payload: digits }])
 })

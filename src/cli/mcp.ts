@@ -3,6 +3,7 @@ import { createInterface } from 'node:readline'
 import { Readable } from 'node:stream'
 import type { Client } from '../client/index.ts'
 import { command, none } from './command.ts'
+import { parseExactly } from './json.ts'
 
 type Message = { jsonrpc?: string; id?: string | number | null; method?: string }
 
@@ -38,7 +39,7 @@ What speaks HTTP needs no process: the same is at /mcp of the service, with the 
 const forward = async (client: Client, line: string): Promise<string | undefined> => {
   let message: Message
   try {
-    message = JSON.parse(line)
+    message = parseExactly(line) as Message
   } catch {
     return failure(null, parseError, 'this is no JSON')
   }

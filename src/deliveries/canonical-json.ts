@@ -31,8 +31,7 @@ export class Json {
   }
 
   toJSON(): unknown {
-    // A reviver costs seven times the parsing, and few texts hold a number that needs it.
-    return /\d{16}|\.0|\de/.test(this.text) ? JSON.parse(this.text, keepLiteral) : JSON.parse(this.text)
+    return parseExactly(this.text)
   }
 }
 
@@ -75,6 +74,11 @@ export const taskOf = (text: string): string | null => {
   const { task } = JSON.parse(text)
   return typeof task === 'string' ? task : null
 }
+
+/** The value of a JSON text; numbers that a double does not hold become what `JSON.stringify` writes back as they were. */
+export const parseExactly = (text: string): unknown =>
+  // A reviver costs seven times the parsing, and few texts hold a number that needs it.
+  /\d{16}|\.0|\de/i.test(text) ? JSON.parse(text, keepLiteral) : JSON.parse(text)
 
 const { rawJSON } = JSON as unknown as { rawJSON: (literal: string) => unknown }
 

@@ -5,7 +5,9 @@ import type { FastifyInstance } from 'fastify'
 import { Type } from 'typebox'
 import { createClient } from '../client/index.ts'
 import { version } from '../config.ts'
-import { ErrorBody } from '../schemas.ts'
+import { Json, parseExactly } from '../deliveries/canonical-json.ts'
+import { AnyJson, ErrorBody } from '../schemas.ts'
+import { freeArguments } from './tools.ts'
 
 const routes: FastifyPluginAsyncTypebox = async app => {
   app.post(
@@ -16,7 +18,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         tags: ['mcp'],
         summary: 'Model Context Protocol, Streamable HTTP',
         description: "Tools for cues, executions, alerts and usage, as the key's scopes allow. JSON-RPC in, JSON out; no sessions.",
-        body: Type.Unknown(),
+        body: AnyJson(),
         response: { 200: Type.Unknown(), '4xx': ErrorBody }
       }
     },
@@ -25,6 +27,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         baseUrl: 'http://pgcue.internal',
         apiKey: request.headers.authorization?.replace(/^Bearer +/i, '').trim(),
         fetch: within(app, request.ip),
+        parse: parseExactly,
         retries: 0
       })
       // The SDK takes 20 MB of memory: it waits until somebody asks.
@@ -36,9 +39,23 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       for (const [name, value] of Object.entries(reply.getHeaders())) if (value !== undefined) reply.raw.setHeader(name, value)
       reply.hijack()
       await server.connect(transport as never)
-      await transport.handleRequest(request.raw, reply.raw, request.body)
+      await transport.handleRequest(request.raw, reply.raw, messagesIn(request.body))
     }
   )
+}
+
+type Message = { params?: { arguments?: Record<string, unknown> } } | null
+
+/** The SDK takes a body that was parsed already, and hands arguments on as they are: those of free JSON keep every digit. */
+const messagesIn = (body: unknown): unknown => {
+  if (!(body instanceof Json)) return body
+  const messages = body.value as Message | Message[]
+  const exact = [body.toJSON() as Message | Message[]].flat()
+  for (const [n, message] of [messages].flat().entries()) {
+    const given = message?.params?.arguments ?? {}
+    for (const name of freeArguments) if (Object.hasOwn(given, name)) given[name] = exact[n]!.params!.arguments![name]
+  }
+  return messages
 }
 
 /**

@@ -47,6 +47,9 @@ const evidence = {
   metadata: Type.Optional(Type.Record(Type.String(), Type.Unknown()))
 }
 
+/** What is passed on as it came, to the last digit. */
+export const freeArguments = ['payload', 'payload_override', 'artifacts', 'metadata']
+
 export const tools: readonly Tool[] = [
   tool({
     name: 'preview_schedule',
