@@ -325,7 +325,7 @@ comment on column cue.executions.result_url is 'Evidence: where the result is.';
 comment on column cue.executions.result_ref is 'Evidence: a short reference to the result.';
 comment on column cue.executions.result_type is 'Evidence: what kind of result it is, to filter by.';
 comment on column cue.executions.summary is 'Evidence: the result in 500 characters.';
-comment on column cue.executions.artifacts is 'Evidence: a list of what was made.';
+comment on column cue.executions.artifacts is 'Evidence: a list of what was made, 64 KB at most.';
 comment on column cue.executions.rejected_at is 'When a person rejected the outcome: later evidence does not lift that.';
 comment on column cue.executions.verification_reason is 'Why a person verified or rejected the outcome.';
 comment on column cue.executions.created_at is 'When it was made.';

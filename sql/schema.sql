@@ -576,7 +576,7 @@ comment on column cue.executions.result_url is 'Evidence: where the result is.';
 comment on column cue.executions.result_ref is 'Evidence: a short reference to the result.';
 comment on column cue.executions.result_type is 'Evidence: what kind of result it is, to filter by.';
 comment on column cue.executions.summary is 'Evidence: the result in 500 characters.';
-comment on column cue.executions.artifacts is 'Evidence: a list of what was made.';
+comment on column cue.executions.artifacts is 'Evidence: a list of what was made, 64 KB at most.';
 comment on column cue.executions.created_at is 'When it was made.';
 comment on column cue.executions.updated_at is 'When it last changed.';
 comment on column cue.executions.claim_deadline_at is 'Unclaimed until then, it is missed.';
@@ -1905,6 +1905,7 @@ begin
   if p_metadata is not null and old.metadata is not null and cue.json_bytes(e.metadata) > 10240 then
     raise exception 'metadata would be over 10 KB with what is there' using errcode = 'QU022';
   end if;
+  if e.artifacts is distinct from old.artifacts then perform cue.check_artifacts(e.artifacts); end if;
   select * into c from cue.cues where id = e.cue_id;
   if e.rejected_at is null and e.outcome_success and e.outcome_state in ('verification_failed', 'reported_success')
      and cue.judge_outcome(c.verification_mode, true, e.external_id, e.result_url, e.artifacts) = 'verified_success' then
@@ -2183,6 +2184,20 @@ begin
 end $function$;
 comment on function cue.catch_up_cues(jsonb,timestamp with time zone) is 'Runs or drops, by each cue''s policy, the slots that came due while the service was away.';
 grant execute on function cue.catch_up_cues(jsonb,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.check_artifacts(p_artifacts jsonb)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+begin
+  if cue.json_bytes(p_artifacts) > 65536 then
+    raise exception 'artifacts may have 64 KB of JSON at most, with what is there' using errcode = 'QU023';
+  end if;
+end $function$;
+comment on function cue.check_artifacts(jsonb) is 'Refuses artifacts over 64 KB; QU023.';
+grant execute on function cue.check_artifacts(jsonb) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.claim_executions(p_account_id uuid, p_worker_id text, p_execution_id uuid DEFAULT NULL::uuid, p_tasks text[] DEFAULT NULL::text[], p_limit integer DEFAULT 1, p_lease interval DEFAULT '00:15:00'::interval, p_now timestamp with time zone DEFAULT now())
  RETURNS TABLE(execution_id uuid, cue_id text, cue_name text, task text, scheduled_for timestamp with time zone, lease_expires_at timestamp with time zone, claim_token uuid, attempt integer, payload text)
@@ -4909,6 +4924,7 @@ begin
   if e.status = 'pending' then
     raise exception 'execution % is pending; claim it before reporting its outcome', e.id using errcode = 'QU011';
   end if;
+  perform cue.check_artifacts(p_artifacts);
   v_status := case when e.status = 'pending_outcome' or e.status = 'delivering' and e.transport = 'worker' and p_success then 'success'
                    when e.status = 'delivering' and e.transport = 'worker' then 'failed' end;
   v_worked := e.status = 'delivering' and v_status is not null;

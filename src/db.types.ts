@@ -844,7 +844,7 @@ export interface Executions {
    */
   account_id: string;
   /**
-   * Evidence: a list of what was made.
+   * Evidence: a list of what was made, 64 KB at most.
    */
   artifacts: Json | null;
   /**

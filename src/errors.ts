@@ -14,6 +14,7 @@ export const statuses = {
   invalid_token: 400,
   validation_error: 400,
   metadata_too_large: 400,
+  artifacts_too_large: 400,
   no_stripe_customer: 400,
   confirmation_required: 400,
   not_authenticated: 401,
@@ -83,6 +84,7 @@ export const sqlstates: Readonly<Record<string, ErrorCode>> = {
   QU020: 'outcome_already_reported',
   QU021: 'no_outcome',
   QU022: 'metadata_too_large',
+  QU023: 'artifacts_too_large',
   QU030: 'cue_limit_exceeded',
   QU031: 'rate_limit_exceeded', // DETAIL: seconds for Retry-After
   QU032: 'execution_limit_exceeded',

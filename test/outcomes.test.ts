@@ -268,6 +268,25 @@ t.test('metadata has 10 KB at most, as it is sent', async t => {
   t.match(await report(third!, { success: true, metadata: { a: 'ä'.repeat(5116) } }), { status: 200 })
 })
 
+t.test('artifacts have 64 KB at most, with what is there', async t => {
+  const { claimed, report, attach, execution, get } = await serve()
+  const [first, second, third] = await claimed(3)
+  const of = (bytes: number, letter = 'x') => [letter.repeat(bytes - 4)]
+  t.match(await report(first!, { success: true, artifacts: of(65_537) }), error('artifacts_too_large', 400))
+  t.match(await report(first!, `{"success": true, "artifacts": [${Array(300).fill('1e300')}]}`), error('artifacts_too_large', 400))
+  t.match(await execution(first!), { outcome_recorded_at: null })
+  t.match(await report(first!, { success: true, artifacts: of(65_536) }), { status: 200 })
+  t.match(await attach(first!, { artifacts: ['y'] }), error('artifacts_too_large', 400), 'not together either')
+  t.match(await attach(first!, { artifacts: of(65_536) }), { body: { evidence_updated: false } }, 'the same again adds nothing')
+  t.match(await attach(first!, { summary: 's' }), { body: { evidence_updated: true } }, 'other evidence is free to come')
+  await report(second!, { success: true })
+  t.match(await attach(second!, { artifacts: of(65_537) }), error('artifacts_too_large', 400))
+  t.match(await attach(second!, { artifacts: of(40_000, 'a') }), { status: 200 })
+  t.match(await attach(second!, { artifacts: of(40_000, 'b') }), error('artifacts_too_large', 400))
+  t.strictSame((await get(`/v1/executions/${second}`)).outcome.artifacts, of(40_000, 'a'), 'what is there stays')
+  t.match(await report(third!, { success: true, artifacts: Array.from({ length: 10_000 }, (_, n) => n) }), { status: 200 })
+})
+
 t.test('what is not yours is unknown', async t => {
   const { claimed, other } = await serve()
   const [id] = await claimed(1)

@@ -1,8 +1,18 @@
 -- What handlers report, the evidence for it, and its verification. Write-once, merge-only, upgrades only: by the guards here and by the
 -- constraints of the table. Locks: cue, cue_runs, execution.
 
+-- Lists show artifacts whole. Measured as they will be shown: 1e300 is sent in five bytes.
+create or replace function cue.check_artifacts(p_artifacts jsonb) returns void
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+begin
+  if cue.json_bytes(p_artifacts) > 65536 then
+    raise exception 'artifacts may have 64 KB of JSON at most, with what is there' using errcode = 'QU023';
+  end if;
+end $$;
+comment on function cue.check_artifacts is 'Refuses artifacts over 64 KB; QU023.';
+
 -- A handler's report. Ends a worker's execution and one whose outcome is awaited; elsewhere it says what came of a delivery. QU002 unknown,
--- QU016 an old token, QU011 not begun yet, QU020 reported already.
+-- QU016 an old token, QU011 not begun yet, QU020 reported already, QU023 artifacts over 64 KB.
 create or replace function cue.report_outcome(
   p_account_id uuid, p_execution_id uuid, p_success boolean, p_result text default null, p_error text default null,
   p_metadata jsonb default null, p_external_id text default null, p_result_url text default null, p_result_type text default null,
@@ -34,6 +44,7 @@ begin
   if e.status = 'pending' then
     raise exception 'execution % is pending; claim it before reporting its outcome', e.id using errcode = 'QU011';
   end if;
+  perform cue.check_artifacts(p_artifacts);
   v_status := case when e.status = 'pending_outcome' or e.status = 'delivering' and e.transport = 'worker' and p_success then 'success'
                    when e.status = 'delivering' and e.transport = 'worker' then 'failed' end;
   v_worked := e.status = 'delivering' and v_status is not null;
@@ -73,7 +84,7 @@ $$;
 comment on function cue.json_bytes is 'The size of JSON as it is sent.';
 
 -- Adds evidence to a report: what is null stays, metadata and artifacts grow. Judges again, upwards only. QU002, QU016, QU021 no report yet,
--- QU022 metadata over 10 KB. Returns the state, and whether anything was added.
+-- QU022 metadata over 10 KB, QU023 artifacts over 64 KB. Returns the state, and whether anything was added.
 create or replace function cue.attach_evidence(
   p_account_id uuid, p_execution_id uuid, p_external_id text default null, p_result_url text default null, p_result_ref text default null,
   p_result_type text default null, p_summary text default null, p_artifacts jsonb default null, p_metadata jsonb default null,
@@ -112,6 +123,7 @@ begin
   if p_metadata is not null and old.metadata is not null and cue.json_bytes(e.metadata) > 10240 then
     raise exception 'metadata would be over 10 KB with what is there' using errcode = 'QU022';
   end if;
+  if e.artifacts is distinct from old.artifacts then perform cue.check_artifacts(e.artifacts); end if;
   select * into c from cue.cues where id = e.cue_id;
   if e.rejected_at is null and e.outcome_success and e.outcome_state in ('verification_failed', 'reported_success')
      and cue.judge_outcome(c.verification_mode, true, e.external_id, e.result_url, e.artifacts) = 'verified_success' then

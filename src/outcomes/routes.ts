@@ -9,6 +9,7 @@ import * as schemas from './schemas.ts'
 
 const tags = ['outcomes']
 const metadataBytes = 10 * 1024
+const artifactsBytes = 64 * 1024
 const summaryCharacters = 500
 
 type Given = { external_id?: string | null; result_url?: string | null; artifacts?: Json | null; metadata?: Json | null }
@@ -16,6 +17,9 @@ type Given = { external_id?: string | null; result_url?: string | null; artifact
 /** Evidence as SQL takes it: JSON as text, and what is empty is not there. */
 const evidenceOf = <T extends Given>({ artifacts, metadata, ...given }: T) => {
   if (metadata && metadata.bytes > metadataBytes) throw new ApiError('metadata_too_large', 'metadata may have 10 KB of JSON at most.')
+  if (artifacts && artifacts.bytes > artifactsBytes) {
+    throw new ApiError('artifacts_too_large', 'artifacts may have 64 KB of JSON at most.')
+  }
   const { external_id, result_url } = given
   return {
     ...given,
@@ -33,7 +37,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       config: {
         scope: 'worker',
         executionToken: true,
-        errors: ['outcome_already_reported', 'invalid_state', 'claim_lost', 'metadata_too_large']
+        errors: ['outcome_already_reported', 'invalid_state', 'claim_lost', 'metadata_too_large', 'artifacts_too_large']
       },
       schema: {
         tags,
@@ -64,7 +68,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
   app.patch(
     '/v1/executions/:execution_id/evidence',
     {
-      config: { scope: 'worker', executionToken: true, errors: ['no_outcome', 'claim_lost', 'metadata_too_large'] },
+      config: { scope: 'worker', executionToken: true, errors: ['no_outcome', 'claim_lost', 'metadata_too_large', 'artifacts_too_large'] },
       schema: {
         tags,
         summary: 'Add evidence to a reported outcome',

@@ -8,7 +8,9 @@ const evidence = {
   external_id: text(255),
   result_url: text(2048),
   result_type: text(50),
-  artifacts: Type.Optional(Nullable(JsonArray({ description: 'Created resources: ids, URLs, or objects with name and url.' }))),
+  artifacts: Type.Optional(
+    Nullable(JsonArray({ description: 'Created resources: ids, URLs, or objects with name and url. At most 64 KB.' }))
+  ),
   metadata: Type.Optional(Nullable(JsonObject({ description: 'At most 10 KB.' })))
 }
 
