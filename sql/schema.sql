@@ -881,6 +881,7 @@ create table cue.workers (
   constraint workers_worker_id_check CHECK (length(worker_id) >= 1 AND length(worker_id) <= 255),
   constraint workers_account_id_fkey FOREIGN KEY (account_id) REFERENCES cue.accounts(id) ON DELETE CASCADE
 ) with (fillfactor=50);
+CREATE INDEX workers_last_heartbeat ON cue.workers USING btree (last_heartbeat);
 comment on table cue.workers is 'Worker processes as they report themselves, with the tasks they handle.';
 comment on column cue.workers.account_id is 'Whose worker it is.';
 comment on column cue.workers.worker_id is 'What it calls itself, such as a host''s name.';
@@ -3175,6 +3176,27 @@ end $function$;
 comment on function cue.forget_engines(timestamp with time zone) is 'Removes engines not seen for an hour, but never the one seen last.';
 grant execute on function cue.forget_engines(timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.forget_workers(p_now timestamp with time zone DEFAULT now())
+ RETURNS integer
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+declare
+  v_gone int;
+begin
+  delete from cue.workers where (account_id, worker_id) in (
+    select w.account_id, w.worker_id from cue.workers w
+     where w.last_heartbeat < p_now - interval '7 days'
+       and not exists (select from cue.executions e
+                        where e.lease_expires_at is not null and e.account_id = w.account_id and e.claimed_by_worker = w.worker_id)
+       for update of w skip locked);
+  get diagnostics v_gone = row_count;
+  return v_gone;
+end $function$;
+comment on function cue.forget_workers(timestamp with time zone) is 'Removes workers that were silent for a week and hold nothing. Returns how many.';
+grant execute on function cue.forget_workers(timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.has_live_worker(p_account_id uuid, p_now timestamp with time zone DEFAULT now())
  RETURNS boolean
  LANGUAGE sql
@@ -4280,6 +4302,7 @@ begin
   delete from cue.stripe_events where received_at < p_now - interval '90 days';
   delete from cue.usage_counters where month < cue.usage_month(p_now - interval '400 days');
   perform cue.forget_engines(p_now);
+  perform cue.forget_workers(p_now);
   perform cue.prune_accounts(p_now);
 end $function$;
 comment on function cue.prune(timestamp with time zone) is 'Removes what is kept for a while only.';
@@ -5172,17 +5195,15 @@ AS $function$
     select max(n.last_seen_at) as last_seen_at, max(n.lateness_ms) filter (where s.lives) as lateness_ms, count(*) filter (where s.lives) as replicas
       from cue.engines n
      cross join lateral (select n.last_seen_at > p_now - interval '15 seconds' and n.stopped_at is null as lives) s),
-  workers as (
-    select count(*) filter (where w.last_heartbeat > p_now - interval '3 minutes') as active, max(w.last_heartbeat) as last_heartbeat
-      from cue.workers w)
+  active as materialized (select from cue.workers where last_heartbeat > p_now - interval '3 minutes' limit 10000)
   select n.last_seen_at, n.lateness_ms, n.replicas::int,
          (select count(*) from due)::int + (select count(*) from waiting where attempts = 0 and attempt_due_at <= p_now)::int,
          (select count(*) from waiting where attempts > 0)::int,
          (select coalesce(sum(cardinality(execution_ids)), 0) from cue.flights)::int + (select count(*) from leased)::int,
          (select count(*) from claimable)::int,
          least((select min(next_run) from due), (select min(attempt_due_at) from waiting where attempt_due_at <= p_now)),
-         w.active::int, w.last_heartbeat
-    from engines n, workers w
+         (select count(*) from active)::int, (select max(w.last_heartbeat) from cue.workers w)
+    from engines n
 $function$;
 comment on function cue.service_health(timestamp with time zone) is 'Engines seen in the last 15 seconds and not stopped, workers in the last three minutes, and what waits, counted to 10,000. delivering counts flights as they were begun, and claims.';
 grant execute on function cue.service_health(timestamp with time zone) to cue_service;

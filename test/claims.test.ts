@@ -242,6 +242,18 @@ t.test('workers are listed with how long they have been silent', async t => {
   t.match(await call('DELETE', '/v1/workers/w3'), error('worker_not_found', 404))
 })
 
+t.test('of many workers a page is shown, those heard of last first', async t => {
+  const { get, call, fn, account, clock } = await serve()
+  for (let n = 0; n < 101; n++) {
+    await fn.heartbeatWorker({ account_id: account.id, worker_id: `w${n}`, handlers: [] })
+    clock.advance('1 second')
+  }
+  const { workers, total } = await get('/v1/workers')
+  t.match([workers.length, workers[0].worker_id, total], [100, 'w100', 101])
+  t.match(await get('/v1/workers?limit=2&offset=99'), { workers: [{ worker_id: 'w1' }, { worker_id: 'w0' }], total: 101 })
+  t.match(await call('GET', '/v1/workers?limit=101'), { status: 422 })
+})
+
 t.test('a worker that is removed holds nothing any more', async t => {
   const { call, post, get, cue, fire, claim, other } = await serve()
   const { calls } = await other()

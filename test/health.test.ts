@@ -125,6 +125,29 @@ t.test('workers are active for three minutes after a heartbeat', async t => {
   t.match(await get('/health'), { workers: { active_count: 1, last_heartbeat: '2030-01-15T09:02:00.000Z' } })
 })
 
+t.test('workers that went silent cost nothing to pass over', async t => {
+  const { fn, rows, account_id, clock, connect } = await stage(t)
+  const { client } = await connect()
+  // Making a plan reads the catalog: each call shall.
+  await client.query('set plan_cache_mode = force_custom_plan')
+  const pages = async () => {
+    const asked = { text: 'explain (analyze, buffers, format json) select * from cue.service_health($1)', values: [clock.now()] }
+    for (let n = 0; n < 3; n++) await client.query(asked)
+    const { Plan: plan } = (await client.query(asked)).rows[0]['QUERY PLAN'][0]
+    return plan['Shared Hit Blocks'] + plan['Shared Read Blocks']
+  }
+  await fn.heartbeatWorker({ account_id, worker_id: 'alive', handlers: [] })
+  const before = await pages()
+  await rows("insert into cue.workers select $1, n::text, '{}', $2::timestamptz - interval '1 hour', $2 from generate_series(1, 20000) n", [
+    account_id,
+    clock.now()
+  ])
+  await rows('analyze cue.workers')
+  const after = await pages()
+  t.ok(after < before + 50, `${after} pages, and ${before} without them`)
+  t.match(await fn.serviceHealth({}), { active_workers: 1, last_heartbeat: clock.now() })
+})
+
 t.test('counting stops at 10,000', async t => {
   const { fn, cue, rows, account_id } = await stage(t)
   const model = await cue()

@@ -294,6 +294,30 @@ t.test('engines not seen for an hour are forgotten, but never the one seen last'
   t.match(await rows('select id from cue.engines'), [{ id: '00000000-0000-0000-0000-000000000003' }])
 })
 
+t.test('workers silent for a week are forgotten, unless they hold a claim', async t => {
+  const { fn, rows, account_id, clock, cue, account } = await stage(t)
+  const cue_id = await cue({ transport: 'worker', callback_url: null }, { next_run: null })
+  const other = await account()
+  const beat = (worker_id: string, account_id: string) => fn.heartbeatWorker({ account_id, worker_id, handlers: [] })
+  for (const id of ['silent', 'holder']) for (const owner of [account_id, other]) await beat(id, owner)
+  await fn.fireCue({ account_id, cue_id })
+  const [claim] = await fn.claimExecutions({ account_id, worker_id: 'holder' })
+  const left = async () => {
+    await fn.prune({})
+    return (await rows('select worker_id, account_id from cue.workers order by worker_id')).map(row => [row.worker_id, row.account_id])
+  }
+  clock.advance('7 days')
+  await beat('young', account_id)
+  t.equal((await left()).length, 5)
+  clock.advance('1 second')
+  t.strictSame(await left(), [
+    ['holder', account_id],
+    ['young', account_id]
+  ])
+  await fn.reportOutcome({ account_id, execution_id: claim!.execution_id, success: true })
+  t.strictSame(await left(), [['young', account_id]])
+})
+
 t.test('partitions are there after a second migrate', async t => {
   const { url, row } = await stage(t)
   await migrate({ connectionString: url })

@@ -1,4 +1,4 @@
--- How the service fares: a few reads of partial indexes, each of 10,000 entries at most, so that asking stays cheap whatever waits.
+-- How the service fares: a few reads of indexes, each of 10,000 entries at most, so that asking stays cheap whatever waits.
 
 create or replace function cue.service_health(p_now timestamptz default now())
 returns table (
@@ -15,17 +15,15 @@ language sql stable security definer set search_path = pg_catalog, pg_temp set e
     select max(n.last_seen_at) as last_seen_at, max(n.lateness_ms) filter (where s.lives) as lateness_ms, count(*) filter (where s.lives) as replicas
       from cue.engines n
      cross join lateral (select n.last_seen_at > p_now - interval '15 seconds' and n.stopped_at is null as lives) s),
-  workers as (
-    select count(*) filter (where w.last_heartbeat > p_now - interval '3 minutes') as active, max(w.last_heartbeat) as last_heartbeat
-      from cue.workers w)
+  active as materialized (select from cue.workers where last_heartbeat > p_now - interval '3 minutes' limit 10000)
   select n.last_seen_at, n.lateness_ms, n.replicas::int,
          (select count(*) from due)::int + (select count(*) from waiting where attempts = 0 and attempt_due_at <= p_now)::int,
          (select count(*) from waiting where attempts > 0)::int,
          (select coalesce(sum(cardinality(execution_ids)), 0) from cue.flights)::int + (select count(*) from leased)::int,
          (select count(*) from claimable)::int,
          least((select min(next_run) from due), (select min(attempt_due_at) from waiting where attempt_due_at <= p_now)),
-         w.active::int, w.last_heartbeat
-    from engines n, workers w
+         (select count(*) from active)::int, (select max(w.last_heartbeat) from cue.workers w)
+    from engines n
 $$;
 comment on function cue.service_health is
   'Engines seen in the last 15 seconds and not stopped, workers in the last three minutes, and what waits, counted to 10,000. delivering counts '

@@ -131,7 +131,7 @@ end $$;
 comment on function cue.requeue_purges is 'Lets deletions that stopped midway go on.';
 
 -- Removes what is kept for a while only: fires after a day, echoes and rate windows when they expire, outages, drops and the ids of Stripe's
--- events after 90 days, and of accounts what prune_accounts says.
+-- events after 90 days, workers after 7 days of silence, and of accounts what prune_accounts says.
 create or replace function cue.prune(p_now timestamptz default now()) returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
@@ -143,6 +143,7 @@ begin
   delete from cue.stripe_events where received_at < p_now - interval '90 days';
   delete from cue.usage_counters where month < cue.usage_month(p_now - interval '400 days');
   perform cue.forget_engines(p_now);
+  perform cue.forget_workers(p_now);
   perform cue.prune_accounts(p_now);
 end $$;
 comment on function cue.prune is 'Removes what is kept for a while only.';

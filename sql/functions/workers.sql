@@ -36,6 +36,23 @@ begin
 end $$;
 comment on function cue.delete_worker is 'Removes a worker from the registry and frees its claims.';
 
+-- Hosts with random names come and go. One that holds a claim stays: what it is heard of by may be that claim.
+create or replace function cue.forget_workers(p_now timestamptz default now()) returns int
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  v_gone int;
+begin
+  delete from cue.workers where (account_id, worker_id) in (
+    select w.account_id, w.worker_id from cue.workers w
+     where w.last_heartbeat < p_now - interval '7 days'
+       and not exists (select from cue.executions e
+                        where e.lease_expires_at is not null and e.account_id = w.account_id and e.claimed_by_worker = w.worker_id)
+       for update of w skip locked);
+  get diagnostics v_gone = row_count;
+  return v_gone;
+end $$;
+comment on function cue.forget_workers is 'Removes workers that were silent for a week and hold nothing. Returns how many.';
+
 -- Whether any of an account's workers showed a sign of life in the last three minutes.
 create or replace function cue.has_live_worker(p_account_id uuid, p_now timestamptz default now()) returns boolean
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$

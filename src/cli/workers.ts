@@ -1,14 +1,20 @@
 /** `pgcue workers …`: the registry. `pgcue worker` is the worker itself. */
-import { command, none, only } from './command.ts'
+import { command, integer, none, only } from './command.ts'
+import { offsetOf } from './cues.ts'
 
 export const workersList = command({
   summary: 'List workers as they report themselves',
+  options: {
+    limit: { type: 'string', value: 'N', help: 'how many, 1 to 100' },
+    offset: { type: 'string', value: 'N', help: 'how many to pass over' }
+  },
   run: async context => {
     none(context)
-    const { out } = context
-    const answer = await (await context.connect()).workers.list()
+    const { options, out } = context
+    const offset = offsetOf(options.offset)
+    const answer = await (await context.connect()).workers.list({ limit: integer(options.limit, 'limit', 1, 100), offset })
     out.list(
-      answer,
+      { ...answer, offset },
       answer.workers,
       [
         ['id', worker => worker.worker_id],

@@ -81,7 +81,7 @@ export const createClient = (options: ClientOptions) => {
     },
 
     workers: {
-      list: (o?: CallOptions) => get<T.Workers>('/v1/workers', {}, o),
+      list: (filter?: T.WorkerFilter, o?: CallOptions) => get<T.Workers>('/v1/workers', filter, o),
       /** Forgets a worker; what it holds may be claimed again. */
       delete: (id: string, o?: CallOptions) => remove(`/v1/workers/${encodeURIComponent(id)}`, o),
       heartbeat: (body: T.Heartbeat, o?: CallOptions) => repeat<{ acknowledged: boolean }>('/v1/worker/heartbeat', body, o)

@@ -61,6 +61,7 @@ export type ClaimNext = Given<typeof workers.ClaimNextRequest>
 export type Extended = Answer<typeof workers.Extended>
 export type Released = Answer<typeof workers.Released>
 export type Heartbeat = Given<typeof workers.Heartbeat>
+export type WorkerFilter = Filter<typeof workers.ListWorkers>
 export type Workers = Answer<typeof workers.Workers>
 
 export type Alert = Answer<typeof alerts.Alert>

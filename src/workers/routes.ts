@@ -1,6 +1,7 @@
 /** Workers: what they may claim, claims, their leases, and the registry. */
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import { sql } from 'kysely'
 import { type Static, Type } from 'typebox'
 import { Json } from '../deliveries/canonical-json.ts'
 import { deriveKey, executionToken } from '../deliveries/signature.ts'
@@ -167,18 +168,22 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     '/v1/workers',
     {
       config: { scope: 'worker' },
-      schema: { tags, summary: 'List workers', response: { 200: schemas.Workers, '4xx': ErrorBody } }
+      schema: {
+        tags,
+        summary: 'List workers, the one last heard of first',
+        querystring: schemas.ListWorkers,
+        response: { 200: schemas.Workers, '4xx': ErrorBody }
+      }
     },
     async request => {
-      const rows = await app.db
-        .selectFrom('worker_view')
-        .select(['worker_id', 'last_heartbeat', 'handlers', 'registered_since'])
-        .where('account_id', '=', request.caller.account_id)
-        .orderBy('last_heartbeat', 'desc')
-        .orderBy('worker_id')
-        .execute()
-      const workers = rows.map(row => withStatus(row as Registered, app.now()))
-      return { workers, total: workers.length }
+      const { limit, offset } = request.query
+      const own = app.db.selectFrom('worker_view').where('account_id', '=', request.caller.account_id)
+      const latest = own.select(['worker_id', 'last_heartbeat', 'handlers', 'registered_since']).orderBy('last_heartbeat', 'desc')
+      const [rows, { total }] = await Promise.all([
+        latest.orderBy('worker_id').limit(limit).offset(offset).execute(),
+        own.select(sql<number>`count(*)`.as('total')).executeTakeFirstOrThrow()
+      ])
+      return { workers: rows.map(row => withStatus(row as Registered, app.now())), total }
     }
   )
 

@@ -1,7 +1,7 @@
 /** What workers send and are told. */
 import { Type } from 'typebox'
 import { MAX_TASK } from '../cues/payload.ts'
-import { AnyJson, Nullable, orElse, Strict, Timestamp, Uuid } from '../schemas.ts'
+import { AnyJson, Nullable, orElse, Page, Strict, Timestamp, Uuid } from '../schemas.ts'
 
 const WorkerId = Type.String({ minLength: 1, maxLength: 255 })
 const Task = Type.String({ minLength: 1, maxLength: MAX_TASK })
@@ -66,6 +66,7 @@ export const Released = Type.Object({ released: Type.Boolean(), execution_id: Ty
 export const Heartbeat = Strict({ worker_id: WorkerId, handlers: Type.Array(Type.String({ maxLength: 255 }), { maxItems: 1000 }) })
 export const Acknowledged = Type.Object({ acknowledged: Type.Boolean() })
 
+export const ListWorkers = Type.Object(Page(100))
 export const WorkerParams = Type.Object({ worker_id: Type.String() })
 export const Workers = Type.Object({
   workers: Type.Array(
