@@ -5185,6 +5185,7 @@ CREATE OR REPLACE FUNCTION cue.service_health(p_now timestamp with time zone DEF
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
  SET enable_seqscan TO 'off'
+ SET jit TO 'off'
 AS $function$
   with due as materialized (select next_run from cue.cue_runs where next_run <= p_now order by next_run limit 10000),
   waiting as materialized (

@@ -148,6 +148,11 @@ t.test('workers that went silent cost nothing to pass over', async t => {
   t.match(await fn.serviceHealth({}), { active_workers: 1, last_heartbeat: clock.now() })
 })
 
+t.test('the plan is not compiled, however costly it seems', async t => {
+  const { row } = await stage(t)
+  t.match(await row("select proconfig from pg_proc where oid = 'cue.service_health'::regproc"), { proconfig: /jit=off/ })
+})
+
 t.test('counting stops at 10,000', async t => {
   const { fn, cue, rows, account_id } = await stage(t)
   const model = await cue()
