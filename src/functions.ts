@@ -80,7 +80,6 @@ export const signatures = {
   revoke_key: 'account_id key_id actor ip now',
   regenerate_key: 'account_id key_hash prefix ciphertext actor ip now',
   reveal_key: 'account_id encryption_key_ids actor ip now',
-  prune_accounts: 'now',
   open_session: 'token_hash ip now',
   refresh_session: 'account_id actor ip now',
   revoke_sessions: 'account_id all actor ip now',
@@ -132,7 +131,6 @@ export const signatures = {
   set_customer: 'account_id customer_id now',
   apply_subscription: 'event_id type subscription_id customer_id account_id plan status at first version now',
   note_failed_payment: 'event_id type customer_id subscription_id next_attempt_at now',
-  end_customer: 'account_id',
   create_ticket: 'account_id subject message severity type tracked now',
   begin_issue: 'ticket_id now',
   end_issue: 'ticket_id url',
@@ -245,7 +243,6 @@ export const createFunctions = (db: Queryable, clock?: () => Date) => {
     revokeKey: value<Actor & { key_id: string }, Date>('revoke_key'),
     regenerateKey: value<Actor & NewKey & { ciphertext: string }, string>('regenerate_key'),
     revealKey: row<Actor & { encryption_key_ids: string[] }, { key_prefix: string; ciphertext: string }>('reveal_key'),
-    pruneAccounts: value<object>('prune_accounts'),
 
     openSession: row<{ token_hash: Buffer; ip: string }, OpenedSession>('open_session'),
     refreshSession: row<Actor, OpenedSession>('refresh_session'),
@@ -368,7 +365,6 @@ export const createFunctions = (db: Queryable, clock?: () => Date) => {
       { event_id: string; type: string; customer_id: string; subscription_id: string | null; next_attempt_at: Date | null },
       boolean
     >('note_failed_payment'),
-    endCustomer: value<Account>('end_customer'),
 
     createTicket: value<Account & { subject: string; message: string; severity: string; type: string; tracked: boolean }, number>(
       'create_ticket'

@@ -38,6 +38,16 @@ t.test('each typed function has one member that calls it, and the one that has a
   t.strictSame(called.sort(), expected.sort())
 })
 
+t.test('each typed function has a caller in the service', async t => {
+  const dir = new URL('../src/', import.meta.url)
+  const sources = readdirSync(dir, { recursive: true, encoding: 'utf8' }).filter(name => name.endsWith('.ts') && name !== 'functions.ts')
+  const text = sources.map(name => readFileSync(new URL(name, dir), 'utf8')).join('\n')
+  t.strictSame(
+    Object.keys(createFunctions(pool)).filter(name => !new RegExp(`\\b${name}\\b`).test(text)),
+    []
+  )
+})
+
 t.test('arrays are read by PostgreSQL as they were, and come back so', async t => {
   const nullable = <T>(values: fc.Arbitrary<T>) => fc.array(fc.option(values), { maxLength: 6 })
   const text = fc.oneof(

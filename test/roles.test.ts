@@ -117,14 +117,7 @@ t.test('the service needs no more than cue_service', async t => {
   const { fn } = app
   t.ok((await fn.maintainPartitions({ months: 13 })) > 0)
   t.strictSame(await fn.dropOldExecutions({ before: new Date(0) }), [])
-  await Promise.all([
-    fn.foldUsage({}),
-    fn.prune({}),
-    fn.pruneAccounts({}),
-    fn.requeueAttempts({}),
-    fn.recoverStuck({}),
-    fn.requeuePurges({})
-  ])
+  await Promise.all([fn.foldUsage({}), fn.prune({}), fn.requeueAttempts({}), fn.recoverStuck({}), fn.requeuePurges({})])
 })
 
 t.test('cue_service changes nothing but by the functions', async t => {
