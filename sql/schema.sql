@@ -1898,7 +1898,9 @@ begin
   e.result_ref := coalesce(p_result_ref, e.result_ref);
   e.result_type := coalesce(p_result_type, e.result_type);
   e.summary := coalesce(p_summary, e.summary);
-  e.metadata := case when p_metadata is null then e.metadata else coalesce(e.metadata, '{}') || p_metadata end;
+  -- A null takes nothing away.
+  e.metadata := case when p_metadata is null then e.metadata else coalesce(e.metadata, '{}') || coalesce((
+    select jsonb_object_agg(g.key, g.value) from jsonb_each(p_metadata) g where g.value <> 'null' or e.metadata -> g.key is null), '{}') end;
   -- What is there already is not added twice, so that a repeated request changes nothing.
   e.artifacts := case when p_artifacts is null then e.artifacts else coalesce(e.artifacts, '[]') || coalesce((
     select jsonb_agg(a.value order by a.place) from jsonb_array_elements(p_artifacts) with ordinality as a (value, place)

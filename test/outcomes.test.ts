@@ -137,6 +137,8 @@ t.test('evidence is added to, and never taken away', async t => {
     { ...first, ...all, metadata: { a: 1, b: { y: 2 }, c: null }, artifacts: ['one', { name: 'two' }, 'three'] }
   ])
   t.strictSame((await added({ external_id: '', result_url: '', artifacts: [], metadata: {} }))[0], false)
+  const blank = { external_id: ' ', result_url: ' ', result_ref: '', result_type: '', summary: '\n' }
+  t.strictSame((await added({ ...blank, metadata: { a: null } }))[0], false)
   t.match(await added({ external_id: 'y' }), [true, { external_id: 'y' }])
 })
 

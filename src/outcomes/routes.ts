@@ -12,19 +12,33 @@ const metadataBytes = 10 * 1024
 const artifactsBytes = 64 * 1024
 const summaryCharacters = 500
 
-type Given = { external_id?: string | null; result_url?: string | null; artifacts?: Json | null; metadata?: Json | null }
+type Text = string | null | undefined
+type Given = {
+  external_id?: Text
+  result_url?: Text
+  result_ref?: Text
+  result_type?: Text
+  summary?: Text
+  artifacts?: Json | null
+  metadata?: Json | null
+}
 
-/** Evidence as SQL takes it: JSON as text, and what is empty is not there. */
+const filled = (text: Text) => (text?.trim() ? text : null)
+
+/** Evidence as SQL takes it: JSON as text, and what is empty or blank is not there, so that it takes nothing away. */
 const evidenceOf = <T extends Given>({ artifacts, metadata, ...given }: T) => {
   if (metadata && metadata.bytes > metadataBytes) throw new ApiError('metadata_too_large', 'metadata may have 10 KB of JSON at most.')
   if (artifacts && artifacts.bytes > artifactsBytes) {
     throw new ApiError('artifacts_too_large', 'artifacts may have 64 KB of JSON at most.')
   }
-  const { external_id, result_url } = given
+  const { external_id, result_url, result_ref, result_type, summary } = given
   return {
     ...given,
-    external_id: external_id || null,
-    result_url: result_url || null,
+    external_id: filled(external_id),
+    result_url: filled(result_url),
+    result_type: filled(result_type),
+    summary: filled(summary),
+    ...('result_ref' in given && { result_ref: filled(result_ref) }),
     artifacts: artifacts?.text,
     metadata: metadata?.text
   }
@@ -79,10 +93,10 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       }
     },
     async request => {
-      const { summary, ...given } = request.body
+      const { summary } = request.body
       const cut = summary && Array.from(summary).slice(0, summaryCharacters).join('')
       const claim_token = claimTokenOf(request.headers)
-      return app.fn.attachEvidence({ ...evidenceOf(given), summary: cut, claim_token, ...request.params, ...request.caller })
+      return app.fn.attachEvidence({ ...evidenceOf({ ...request.body, summary: cut }), claim_token, ...request.params, ...request.caller })
     }
   )
 
