@@ -1,7 +1,8 @@
 import { createHmac } from 'node:crypto'
 import fc from 'fast-check'
 import t from 'tap'
-import { deriveKey, executionToken, readExecutionToken, signHeaders, verifySignature } from '../src/deliveries/signature.ts'
+import { verifyWebhook } from '../src/client/webhook.ts'
+import { deriveKey, executionToken, readExecutionToken, signHeaders } from '../src/deliveries/signature.ts'
 
 const secret = `whsec_${'0123456789abcdef'.repeat(4)}`
 const former = `whsec_${'fedcba9876543210'.repeat(4)}`
@@ -51,30 +52,32 @@ t.test('more secrets than are kept at hand sign as well as one', async t => {
   t.same(signHeaders(message), first)
 })
 
-t.test('a receiver accepts the signature of either secret, and of no other', async t => {
-  const signed = signHeaders({ ...message, secrets: [secret, former] })
-  const headers = { signature: signed['X-Service-Signature'], timestamp: signed['X-Service-Timestamp'] }
-  const at = { now: 1700000000 }
-  t.ok(verifySignature(secret, headers, message.body, at))
-  t.ok(verifySignature(former, headers, message.body, at))
-  t.notOk(verifySignature('whsec_00', headers, message.body, at))
-  t.notOk(verifySignature(secret, headers, '{"a": 2}', at))
-  t.notOk(verifySignature(secret, { ...headers, timestamp: '1700000001' }, message.body, at))
-  t.notOk(verifySignature(secret, { ...headers, signature: '' }, message.body, at))
-  t.notOk(verifySignature(secret, { ...headers, signature: headers.signature.slice(0, 40) }, message.body, at))
+t.test('a receiver accepts the signatures of either secret, and of no other', async t => {
+  const headers = signHeaders({ ...message, secrets: [secret, former] })
+  const verify = (given = secret, changed: Partial<typeof headers> = {}, body = message.body) =>
+    verifyWebhook(body, { ...headers, ...changed }, given, { now: 1700000000 })
+  t.match(await verify(), { payload: { a: 1 }, executionId: message.executionId })
+  t.match(await verify(former), { timestamp: 1700000000 })
+  const wrong = { code: 'wrong_signature' }
+  await t.rejects(verify(`whsec_${'0'.repeat(64)}`), wrong)
+  await t.rejects(verify(secret, {}, '{"a": 2}'), wrong)
+  for (const [name, value] of Object.entries({
+    'X-Service-Timestamp': '1700000001',
+    'webhook-timestamp': '1700000001',
+    'webhook-id': 'another',
+    'X-Service-Signature': headers['X-Service-Signature'].slice(0, 40),
+    'webhook-signature': headers['webhook-signature'].slice(0, 20)
+  }))
+    await t.rejects(verify(secret, { [name]: value }), wrong, name)
+  await t.rejects(verify(secret, { 'X-Service-Signature': '', 'webhook-signature': '' }), { code: 'no_signature' })
 })
 
 t.test('a receiver refuses a timestamp more than five minutes off', async t => {
-  const signed = signHeaders(message)
-  const headers = { signature: signed['X-Service-Signature'], timestamp: signed['X-Service-Timestamp'] }
-  for (const [now, accepted] of [
-    [1699999700, true],
-    [1699999699, false],
-    [1700000300, true],
-    [1700000301, false]
-  ] as const)
-    t.equal(verifySignature(secret, headers, message.body, { now }), accepted, `${now}`)
-  t.notOk(verifySignature(secret, { ...headers, timestamp: 'x' }, message.body))
+  const headers = signHeaders(message)
+  const stale = { code: 'stale_timestamp' }
+  for (const now of [1699999700, 1700000300]) t.match(await verifyWebhook(message.body, headers, secret, { now }), { payload: { a: 1 } })
+  for (const now of [1699999699, 1700000301]) await t.rejects(verifyWebhook(message.body, headers, secret, { now }), stale, `${now}`)
+  await t.rejects(verifyWebhook(message.body, { ...headers, 'X-Service-Timestamp': 'x' }, secret), stale)
 })
 
 t.test('a token gives back the execution it was made for', async t => {

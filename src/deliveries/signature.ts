@@ -37,21 +37,6 @@ export const signHeaders = ({ secrets, executionId, timestamp, body }: Message) 
   }
 }
 
-/**
- * Whether one of the values of `X-Service-Signature` was made with this secret, no longer than `tolerance` seconds ago or
- * ahead. Compares in constant time.
- */
-export const verifySignature = (
-  secret: string,
-  headers: { signature: string; timestamp: string },
-  body: string,
-  { now = Date.now() / 1000, tolerance = 300 } = {}
-): boolean => {
-  if (!/^\d{1,12}$/.test(headers.timestamp) || Math.abs(now - Number(headers.timestamp)) > tolerance) return false
-  const expected = `v1=${createHmac('sha256', keysOf(secret).text).update(`${headers.timestamp}.${body}`).digest('hex')}`
-  return headers.signature.split(',').some(value => sameText(value.trim(), expected))
-}
-
 /** A key of 32 bytes for one purpose. Different purposes give unrelated keys, so none can be used in another's place. */
 export const deriveKey = (secret: string, purpose: string): KeyObject =>
   createSecretKey(Buffer.from(hkdfSync('sha256', secret, 'pgcue', purpose, 32)))
