@@ -3333,6 +3333,14 @@ $function$;
 comment on function cue.insert_session_token(uuid,bytea,timestamp with time zone) is 'Adds a one-time session token to an account that the caller has locked.';
 grant execute on function cue.insert_session_token(uuid,bytea,timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.is_last_loss(p_lost_attempts integer)
+ RETURNS boolean
+ LANGUAGE sql
+ IMMUTABLE
+AS $function$ select p_lost_attempts >= 4 $function$;
+comment on function cue.is_last_loss(integer) is 'Whether an execution that has lost so many sends is given up when it loses another.';
+grant execute on function cue.is_last_loss(integer) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.is_over_limit(a cue.accounts, p_now timestamp with time zone)
  RETURNS boolean
  LANGUAGE sql
@@ -3511,7 +3519,7 @@ CREATE OR REPLACE FUNCTION cue.lock_attempts(p_execution_ids uuid[], p_flight_id
 AS $function$
 begin
   perform cue.lock_cues(array(
-    select cue_id from cue.executions where id = any (p_execution_ids) and flight_id = any (p_flight_ids) and lost_attempts >= 4));
+    select cue_id from cue.executions where id = any (p_execution_ids) and flight_id = any (p_flight_ids) and cue.is_last_loss(lost_attempts)));
   perform from cue.executions where id = any (p_execution_ids) and flight_id = any (p_flight_ids) order by id for update;
 end $function$;
 comment on function cue.lock_attempts(uuid[],bigint[]) is 'Locks executions whose attempts are lost, and cues that this may change.';
@@ -3707,9 +3715,10 @@ begin
   perform cue.lock_attempts(p_execution_ids, array[p_flight_id]);
   with lost as (
     update cue.executions x
-       set status = case when x.lost_attempts < 4 then 'retry_ready' else 'missed' end::cue.execution_status, flight_id = null,
-           attempt_due_at = case when x.lost_attempts < 4 then p_now end, ended_at = case when x.lost_attempts >= 4 then p_now end,
-           error_message = case when x.lost_attempts < 4 then p_error else 'given up after five sends whose end nobody saw' end,
+       set status = case when cue.is_last_loss(x.lost_attempts) then 'missed' else 'retry_ready' end::cue.execution_status, flight_id = null,
+           attempt_due_at = case when not cue.is_last_loss(x.lost_attempts) then p_now end,
+           ended_at = case when cue.is_last_loss(x.lost_attempts) then p_now end,
+           error_message = case when cue.is_last_loss(x.lost_attempts) then 'given up after five sends whose end nobody saw' else p_error end,
            lost_attempts = x.lost_attempts + 1, updated_at = p_now
      where x.id = any (p_execution_ids) and x.status = 'delivering' and x.flight_id = p_flight_id
     returning x.id, x.account_id, x.status, x.attempts, x.last_attempt_at),

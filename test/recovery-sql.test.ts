@@ -202,6 +202,11 @@ t.test('a lost send does not use up max_attempts', async t => {
   t.match(await execution(attempt.execution_id), { status: 'failed', attempts: 3 })
 })
 
+t.test('the fifth loss is the last', async t => {
+  const { rows } = await stage(t)
+  t.strictSame(await rows('select n from generate_series(0, 5) n where cue.is_last_loss(n)'), [{ n: 4 }, { n: 5 }])
+})
+
 t.test('after five lost sends an execution is missed, with what follows from that', async t => {
   const { begun, fn, clock, execution, attempts, jobs, run } = await stage(t)
   const attempt = await begun({ on_failure_email: true, on_failure_pause: true })

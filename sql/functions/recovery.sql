@@ -108,13 +108,18 @@ begin
 end $$;
 comment on function cue.recover_flights is 'Frees what lapsed flights hold. Returns how many executions.';
 
+-- Five: what takes down whoever sends it is not sent for ever.
+create or replace function cue.is_last_loss(p_lost_attempts int) returns boolean
+language sql immutable as $$ select p_lost_attempts >= 4 $$;
+comment on function cue.is_last_loss is 'Whether an execution that has lost so many sends is given up when it loses another.';
+
 -- The locks that losing attempts takes, in the order of locks: the cues of what a further loss ends, and then the executions. Only what a
 -- flight still holds counts, so that taking the same locks again takes no other.
 create or replace function cue.lock_attempts(p_execution_ids uuid[], p_flight_ids bigint[]) returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
 begin
   perform cue.lock_cues(array(
-    select cue_id from cue.executions where id = any (p_execution_ids) and flight_id = any (p_flight_ids) and lost_attempts >= 4));
+    select cue_id from cue.executions where id = any (p_execution_ids) and flight_id = any (p_flight_ids) and cue.is_last_loss(lost_attempts)));
   perform from cue.executions where id = any (p_execution_ids) and flight_id = any (p_flight_ids) order by id for update;
 end $$;
 comment on function cue.lock_attempts is 'Locks executions whose attempts are lost, and cues that this may change.';
@@ -135,9 +140,10 @@ begin
   perform cue.lock_attempts(p_execution_ids, array[p_flight_id]);
   with lost as (
     update cue.executions x
-       set status = case when x.lost_attempts < 4 then 'retry_ready' else 'missed' end::cue.execution_status, flight_id = null,
-           attempt_due_at = case when x.lost_attempts < 4 then p_now end, ended_at = case when x.lost_attempts >= 4 then p_now end,
-           error_message = case when x.lost_attempts < 4 then p_error else 'given up after five sends whose end nobody saw' end,
+       set status = case when cue.is_last_loss(x.lost_attempts) then 'missed' else 'retry_ready' end::cue.execution_status, flight_id = null,
+           attempt_due_at = case when not cue.is_last_loss(x.lost_attempts) then p_now end,
+           ended_at = case when cue.is_last_loss(x.lost_attempts) then p_now end,
+           error_message = case when cue.is_last_loss(x.lost_attempts) then 'given up after five sends whose end nobody saw' else p_error end,
            lost_attempts = x.lost_attempts + 1, updated_at = p_now
      where x.id = any (p_execution_ids) and x.status = 'delivering' and x.flight_id = p_flight_id
     returning x.id, x.account_id, x.status, x.attempts, x.last_attempt_at),
