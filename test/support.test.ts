@@ -312,10 +312,23 @@ t.test('keys and secrets do not reach the tracker', async t => {
     `whsec_${'0123456789abcdef'.repeat(4)}`,
     'eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.c2lnbmF0dXJlLW9mLWl0'
   ]) {
-    for (const text of [secret, `key=${secret}.`, `(${secret})`, `Authorization: Bearer ${secret}`, `"${secret}"\n${secret}`]) {
+    for (const text of [
+      secret,
+      `key=${secret}.`,
+      `(${secret})`,
+      `Authorization: Bearer ${secret}`,
+      `"${secret}"\n${secret}`,
+      `?key=%20${secret}`,
+      `"the log\\n${secret}\\n"`,
+      `key_${secret}`,
+      `Authorization=Bearer%20${secret}`
+    ]) {
       t.notMatch(withoutSecrets(text), secret.slice(12), text)
     }
   }
   t.equal(withoutSecrets('Basic dXNlcjpwYXNzd29yZA== and the rest'), 'Basic *** and the rest')
+  for (const text of ['Bearer%20', 'bearer%2520', 'Basic+', '\\nBearer ', '%0ABearer%20', 'Bearer\\t']) {
+    t.notMatch(withoutSecrets(`${text}ghp_0123456789`), 'ghp_', text)
+  }
   t.equal(withoutSecrets('nothing to hide here'), 'nothing to hide here')
 })

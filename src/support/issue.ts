@@ -31,9 +31,9 @@ const titled = (text: string): string =>
 // Bidirectional marks could show a reader another order than the one that is there.
 const controls = /[\0-\x08\x0b-\x1f\x7f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g
 
-/** Keys, secrets and tokens of ours that people paste, and any bearer. */
+/** Keys, secrets and tokens of ours that people paste, and any bearer. A word may touch them in front, as in `%20svc_sk_…` or an escaped line end. */
 export const withoutSecrets = (text: string): string =>
   text
-    .replace(/\b(svc_sk_|whsec_)[\w-]+/g, '$1***')
-    .replace(/\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*/g, '***')
-    .replace(/\b(bearer|basic)\s+[\w.~+/-]{8,}=*/gi, '$1 ***')
+    .replace(/(svc_sk_|whsec_)[\w-]+/g, '$1***')
+    .replace(/eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*/g, '***')
+    .replace(/(bearer|basic)(?:\s|\+|%(?:25)*(?:20|09)|\\[nrt])+[\w.~+/%-]{8,}=*/gi, '$1 ***')
