@@ -2819,21 +2819,26 @@ $function$;
 comment on function cue.end_issue(integer,text) is 'Records the issue that was made of a ticket.';
 grant execute on function cue.end_issue(integer,text) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.end_memory_notice(p_subscription_id uuid, p_version integer)
+CREATE OR REPLACE FUNCTION cue.end_memory_notice(p_subscription_id uuid, p_version integer, p_url text DEFAULT NULL::text)
  RETURNS void
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
+declare
+  s cue.memory_subscriptions;
 begin
-  if p_version is null then
-    delete from cue.memory_subscriptions where id = p_subscription_id;
+  select * into s from cue.memory_subscriptions where id = p_subscription_id for update;
+  if s.callback_url <> p_url then
+    perform cue.add_job('memory_updates', jsonb_build_object('subscription_id', s.id, 'account_id', s.account_id), p_singleton_key => s.id::text);
+  elsif p_version is null then
+    delete from cue.memory_subscriptions where id = s.id;
   else
-    update cue.memory_subscriptions set sent_version = p_version where id = p_subscription_id and sent_version < p_version;
+    update cue.memory_subscriptions set sent_version = p_version where id = s.id and sent_version < p_version;
   end if;
 end $function$;
-comment on function cue.end_memory_notice(uuid,integer) is 'Records which version of the memory block a subscriber was told of.';
-grant execute on function cue.end_memory_notice(uuid,integer) to cue_service;
+comment on function cue.end_memory_notice(uuid,integer,text) is 'Records which version of the memory block a subscriber was told of.';
+grant execute on function cue.end_memory_notice(uuid,integer,text) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.end_one_time_cue(c cue.cues, p_status cue.cue_status, p_now timestamp with time zone DEFAULT now())
  RETURNS void

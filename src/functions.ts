@@ -137,7 +137,7 @@ export const signatures = {
   read_memory: 'account_id release reader now',
   subscribe_memory: 'account_id agent_id callback_url release now',
   memory_notice: 'subscription_id release now',
-  end_memory_notice: 'subscription_id version',
+  end_memory_notice: 'subscription_id version url',
   note_memory_release: 'release',
   set_plans: 'plans',
   fold_usage: 'now',
@@ -381,7 +381,7 @@ export const createFunctions = (db: Queryable, clock?: () => Date) => {
       { subscription_id: string; release: string },
       { url: string; secrets: string[]; version: number; changelog: MemoryChange[]; updated_at: Date } | undefined
     >('memory_notice'),
-    endMemoryNotice: value<{ subscription_id: string; version: number | null }>('end_memory_notice'),
+    endMemoryNotice: value<{ subscription_id: string; version: number | null; url: string }>('end_memory_notice'),
     noteMemoryRelease: value<{ release: string }, number>('note_memory_release'),
 
     setPlans: value<{ plans: object }>('set_plans'),

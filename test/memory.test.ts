@@ -332,6 +332,22 @@ t.test('a subscriber that answers 410 hears no more', async t => {
   await eventually(async () => (await pool.query('select from cue.memory_subscriptions')).rowCount === 0)
 })
 
+for (const status of [410, 200]) {
+  t.test(`a subscriber that moves while its old address answers ${status} hears at the new one`, async t => {
+    const { post, hook } = await subscribed(t)
+    const moved = await receiver(t)
+    const { promise: held, resolve: release } = Promise.withResolvers<void>()
+    hook.answer(() => held.then(() => ({ status })))
+    await post('/v1/cues', { ...worker, name: 'news' })
+    await hook.received()
+    await post('/v1/memory-block/subscribe', { callback_url: moved.url, agent_id: 'agent' })
+    release()
+    const [request] = await moved.received()
+    t.match(JSON.parse(request!.body), { version: 2, changelog: [{ changes: ['The cue "news" was added.'] }] })
+    t.equal(hook.requests.length, 1)
+  })
+}
+
 t.test('after consent is taken back nobody is told', async t => {
   const { post, patch, hook, engine, config, jobs } = await subscribed(t)
   await engine.stop()

@@ -205,3 +205,18 @@ t.test('an edited comment in our own functions reloads over data in use', async 
   await client.query('commit')
   client.release()
 })
+
+t.test('a database of the release before holds none of our functions twice', async t => {
+  const { pool, url } = await createDatabase(t, { migrated: false })
+  const sqlDir = t.testdir({})
+  const former =
+    'create or replace function cue.end_memory_notice(p_subscription_id uuid, p_version int) returns void language sql as $$ $$;'
+  cpSync(new URL('../sql', import.meta.url), sqlDir, { recursive: true, filter: name => !/memory(_notices)?\.sql$/.test(name) })
+  write(sqlDir, { 'functions/memory.sql': former, 'roles.sql': '', 'comments.sql': '', 'views.sql': '' })
+  await migrate({ connectionString: url, sqlDir })
+  await migrate({ connectionString: url })
+  const { rows } = await pool.query(
+    "select proname from pg_proc where pronamespace = 'cue'::regnamespace group by proname having count(*) > 1"
+  )
+  t.same(rows, [])
+})

@@ -165,14 +165,20 @@ begin
 end $$;
 comment on function cue.memory_notice is 'What a subscriber to the memory block is told next.';
 
--- p_version null: the subscriber wants to hear no more.
-create or replace function cue.end_memory_notice(p_subscription_id uuid, p_version int) returns void
+-- p_version null: the subscriber wants to hear no more. One that has moved from p_url, where it was told, is told again where it is now; without
+-- p_url it counts as unmoved.
+create or replace function cue.end_memory_notice(p_subscription_id uuid, p_version int, p_url text default null) returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  s cue.memory_subscriptions;
 begin
-  if p_version is null then
-    delete from cue.memory_subscriptions where id = p_subscription_id;
+  select * into s from cue.memory_subscriptions where id = p_subscription_id for update;
+  if s.callback_url <> p_url then
+    perform cue.add_job('memory_updates', jsonb_build_object('subscription_id', s.id, 'account_id', s.account_id), p_singleton_key => s.id::text);
+  elsif p_version is null then
+    delete from cue.memory_subscriptions where id = s.id;
   else
-    update cue.memory_subscriptions set sent_version = p_version where id = p_subscription_id and sent_version < p_version;
+    update cue.memory_subscriptions set sent_version = p_version where id = s.id and sent_version < p_version;
   end if;
 end $$;
 comment on function cue.end_memory_notice is 'Records which version of the memory block a subscriber was told of.';

@@ -34,7 +34,7 @@ export const startMemoryUpdates = async ({ jobs, fn, client, now, log }: Options
     const headers = { 'User-Agent': userAgent, 'X-Service-Event': event, ...signature }
     const result = await client.post({ url, method: 'POST', headers, body, timeoutMs })
     log.info({ subscription_id, version, http_status: result.http_status, ms: result.duration_ms }, 'memory block update ended')
-    if (result.ok || result.gone) return fn.endMemoryNotice({ subscription_id, version: result.gone ? null : version })
+    if (result.ok || result.gone) return fn.endMemoryNotice({ subscription_id, version: result.gone ? null : version, url })
     const wait = waits[tries]
     if (wait === undefined) return log.warn({ subscription_id, error: result.error }, 'a memory block update was given up')
     await fn.addJob({
