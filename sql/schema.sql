@@ -2121,6 +2121,35 @@ end $function$;
 comment on function cue.cancel_execution(uuid,uuid,timestamp with time zone) is 'Ends an execution that waits, without on_failure or alert.';
 grant execute on function cue.cancel_execution(uuid,uuid,timestamp with time zone) to cue_operator, cue_service;
 
+CREATE OR REPLACE FUNCTION cue.cancel_waiting(p_account_id uuid, p_now timestamp with time zone DEFAULT now())
+ RETURNS integer
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+AS $function$
+declare
+  v_ids uuid[] := array(
+    select id from cue.executions where attempt_due_at is not null and account_id = p_account_id
+    union all
+    select id from cue.executions where claimable_at is not null and account_id = p_account_id);
+  v_cues text[];
+begin
+  perform from cue.executions where id = any (v_ids) order by id for update;
+  -- Another statement: some may have begun before this had their locks.
+  with ended as (
+    update cue.executions
+       set status = 'failed', error_message = 'cancelled', attempt_due_at = null, claimable_at = null, claim_deadline_at = null, ended_at = p_now,
+           updated_at = p_now
+     where id = any (v_ids) and status in ('pending', 'retrying', 'retry_ready') returning id, cue_id)
+  select array_agg(id), array_agg(distinct cue_id) into v_ids, v_cues from ended;
+  perform cue.drop_attempt_jobs(v_ids);
+  perform cue.end_one_time_cue(c, 'failed', p_now) from cue.cues c where c.id = any (v_cues) and c.schedule_type = 'once';
+  return coalesce(cardinality(v_ids), 0);
+end $function$;
+comment on function cue.cancel_waiting(uuid,timestamp with time zone) is 'Ends all executions of an account that wait, without on_failure or alert.';
+grant execute on function cue.cancel_waiting(uuid,timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.catch_up_cues(p_cues jsonb, p_now timestamp with time zone DEFAULT now())
  RETURNS integer
  LANGUAGE plpgsql
@@ -2683,10 +2712,11 @@ begin
     return null;
   end if;
   perform cue.drop_credentials(a.id, p_now);
-  perform cue.lock_cues(array(select id from cue.cues where account_id = a.id and status = 'active' and deleted_at is null));
+  perform cue.lock_cues(array(select id from cue.cues where account_id = a.id and deleted_at is null));
   v_ids := array(select id from cue.cues where account_id = a.id and status = 'active' and deleted_at is null);
   update cue.cues set status = 'paused', updated_at = p_now where id = any (v_ids);
   update cue.cue_runs set next_run = null, success_due_at = null, version = version + 1 where cue_id = any (v_ids);
+  perform cue.cancel_waiting(a.id, p_now);
   perform cue.record_event(a.id, 'account.disowned', 'anonymous', p_ip, '{}', p_now);
   select due_at into v_due_at from cue.deletions where account_id = a.id and cancelled_at is null;
   return coalesce(v_due_at, cue.insert_deletion(a.id, p_now));

@@ -261,7 +261,7 @@ t.test('an account in use loses keys and sessions at once, its cues pause, and i
   const intruder = as({ id: '', email: '', api_key })
   const cue = await intruder.post('/v1/cues', { name: 'mischief', cron: '* * * * *', worker: true })
   const session = withSession(await openSession('grace@example.com'))
-  t.match(await nobody.get(`${pathname}?token=${token}`), /paused at once, and in 24 hours/)
+  t.match(await nobody.get(`${pathname}?token=${token}`), /paused and what waits is cancelled at once, and in 24 hours/)
 
   const post = () => nobody.call('POST', pathname, form({ token }), formHeaders)
   t.match(await post(), { status: 200, body: /16 January 2030, 12:00 UTC/ })
@@ -279,6 +279,49 @@ t.test('an account in use loses keys and sessions at once, its cues pause, and i
   t.match(await owner.call('GET', '/v1/auth/key'), error('plaintext_unavailable', 410))
   const { api_key: fresh } = await owner.post('/v1/auth/key/regenerate')
   t.match(await as({ id: '', email: '', api_key: fresh }).call('GET', `/v1/cues/${cue.id}`), { status: 200, body: { status: 'paused' } })
+})
+
+t.test('of an account that somebody else made nothing that waits is sent in the day of grace', async t => {
+  const { nobody, mails, as, clock, fn, pool } = await setup(t)
+  const { api_key } = await nobody.post('/v1/auth/register', { email: 'grace@example.com' })
+  const { pathname, searchParams } = new URL((await mails())[0]!.links[0]!)
+  const intruder = as({ id: '', email: '', api_key })
+  const webhook = { name: 'mischief', cron: '0 0 1 1 *', callback_url: 'https://example.com/' }
+  const execution = async (fields: object = {}, body?: object) => {
+    const cue = await intruder.post('/v1/cues', { ...webhook, ...fields })
+    return { cue: cue.id, id: (await intruder.post(`/v1/cues/${cue.id}/fire`, body)).id }
+  }
+  const underWay = await execution()
+  const other = await nobody.post('/v1/auth/register', { email: 'heidi@example.com' })
+  const theirs = as({ id: '', email: '', api_key: other.api_key })
+  await fn.beginWaiting({ limit: 1 })
+  const { id } = await theirs.post('/v1/cues', webhook)
+  await theirs.post(`/v1/cues/${id}/fire`)
+  const waiting = [
+    await execution({}, { send_at: '2030-01-15T20:00:00Z' }),
+    await execution({ callback_url: undefined, worker: true }),
+    await execution({ cron: undefined, at: '2030-01-16T00:00:00Z' })
+  ]
+  const paused = await execution()
+  await intruder.patch(`/v1/cues/${paused.cue}`, { status: 'paused' })
+  waiting.push(paused)
+
+  await nobody.call('POST', pathname, form({ token: searchParams.get('token')! }), formHeaders)
+  const { rows } = await pool.query("select id, concat_ws(' ', status, error_message) as end from cue.executions where account_id <> $1", [
+    other.id
+  ])
+  t.same(Object.fromEntries(rows.map(row => [row.id, row.end])), {
+    [underWay.id]: 'delivering',
+    ...Object.fromEntries(waiting.map(({ id }) => [id, 'failed cancelled']))
+  })
+  t.match((await pool.query('select status from cue.cues where id = $1', [waiting[2]!.cue])).rows, [{ status: 'failed' }])
+  clock.advance('9 hours')
+  const begun = await fn.beginWaiting({ limit: 10 })
+  t.same(
+    begun.map(({ account_id }) => account_id),
+    [other.id]
+  )
+  t.equal((await pool.query("select from pgboss.job where name = 'attempts'")).rowCount, 0)
 })
 
 t.test('the link of the registration mail is good for 30 days', async t => {

@@ -61,8 +61,9 @@ end $$;
 comment on function cue.cancel_deletion is 'Lets an account live on.';
 
 -- What the link of the registration mail does for thirty days: somebody else made this account. Its keys and sessions end at once. An account
--- that never did anything goes at once, too, and null is returned; of any other the cues are paused and it goes after the day of grace, in
--- case the link was followed by mistake; returned is when. QU007 when there is no such account, or the link is too old.
+-- that never did anything goes at once, too, and null is returned; of any other the cues are paused, what waits is cancelled, and it goes
+-- after the day of grace, in case the link was followed by mistake; returned is when. QU007 when there is no such account, or the link is too
+-- old.
 create or replace function cue.disown_account(p_account_id uuid, p_ip text default null, p_now timestamptz default now()) returns timestamptz
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -79,10 +80,11 @@ begin
     return null;
   end if;
   perform cue.drop_credentials(a.id, p_now);
-  perform cue.lock_cues(array(select id from cue.cues where account_id = a.id and status = 'active' and deleted_at is null));
+  perform cue.lock_cues(array(select id from cue.cues where account_id = a.id and deleted_at is null));
   v_ids := array(select id from cue.cues where account_id = a.id and status = 'active' and deleted_at is null);
   update cue.cues set status = 'paused', updated_at = p_now where id = any (v_ids);
   update cue.cue_runs set next_run = null, success_due_at = null, version = version + 1 where cue_id = any (v_ids);
+  perform cue.cancel_waiting(a.id, p_now);
   perform cue.record_event(a.id, 'account.disowned', 'anonymous', p_ip, '{}', p_now);
   select due_at into v_due_at from cue.deletions where account_id = a.id and cancelled_at is null;
   return coalesce(v_due_at, cue.insert_deletion(a.id, p_now));

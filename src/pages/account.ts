@@ -45,7 +45,7 @@ export const confirmDisown = ({
 ${
   account.untouched
     ? html`<p>It has never been used. If it was not you who made it, have it deleted: it goes at once, with its API keys.</p>`
-    : html`<p>If it was not you who made it, have it deleted: its API keys and sessions end and its cues are paused at once, and in 24 hours all of it is gone. You get a mail with a link that cancels this.</p>`
+    : html`<p>If it was not you who made it, have it deleted: its API keys and sessions end, its cues are paused and what waits is cancelled at once, and in 24 hours all of it is gone. You get a mail with a link that cancels this.</p>`
 }
 <form method="post" action="${action}">
 <input type="hidden" name="token" value="${token}">
@@ -59,7 +59,7 @@ export const disowned = (due_at: Date | null): Page =>
   due_at
     ? {
         title: 'The account is closed',
-        body: html`<p>Its API keys and sessions are revoked, and nothing runs any more. On ${spoken(due_at)} it is deleted.</p>`
+        body: html`<p>Its API keys and sessions are revoked, its cues are paused, and what waited is cancelled; only what was being sent may still be tried again. On ${spoken(due_at)} it is deleted.</p>`
       }
     : { title: 'The account is deleted', body: html`<p>Nothing of it is left.</p>` }
 
