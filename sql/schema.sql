@@ -4549,7 +4549,7 @@ CREATE OR REPLACE FUNCTION cue.read_usage(p_account_id uuid, p_actor text, p_now
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
   select a.plan, c.used, c.active, p.cues, u.executions, p.executions_per_month, u.reported, u.succeeded, u.failed,
-         cue.requests_used(p_actor, '1 minute', p_now), p.requests_per_minute
+         cue.requests_used(case when p_actor like 'session:%' then 'sessions:' || a.id else p_actor end, '1 minute', p_now), p.requests_per_minute
     from cue.accounts a join cue.plans p using (plan),
          lateral (select count(*)::int as used, (count(*) filter (where q.status = 'active'))::int as active from cue.cues q
                    where q.account_id = a.id and q.deleted_at is null and q.status in ('active', 'paused') and not q.memory_check) c,

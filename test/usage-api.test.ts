@@ -2,6 +2,7 @@
 import t from 'tap'
 import { billingPeriod, projected, share } from '../src/usage/period.ts'
 import { build, receiver } from './setup.ts'
+import { buildWithMail } from './sign-in.ts'
 
 const worker = { name: 'work', cron: '0 9 * * *', worker: true, payload: { task: 'x' } }
 
@@ -127,6 +128,15 @@ t.test('the requests of the last minute are those of the key that asks', async t
   t.equal((await get('/v1/usage')).rate_limit.current_usage, 6)
   clock.advance('2 seconds')
   t.equal((await get('/v1/usage')).rate_limit.current_usage, 2)
+})
+
+t.test('the requests of an account’s sessions are counted, and shown, together', async t => {
+  const { openSession, withSession, nobody } = await buildWithMail(t, '2030-02-10T12:00:00Z', { RATE_LIMIT: 'on' })
+  await nobody.post('/v1/auth/register', { email: 'grace@example.com' })
+  const [first, second] = [withSession(await openSession('grace@example.com')), withSession(await openSession('grace@example.com'))]
+  await first.get('/v1/auth/me')
+  t.equal((await first.get('/v1/usage')).rate_limit.current_usage, 2)
+  t.equal((await second.get('/v1/usage')).rate_limit.current_usage, 3)
 })
 
 t.test('a limit whose window counts several hits in one entry is counted right', async t => {

@@ -30,14 +30,14 @@ language sql stable security definer set search_path = pg_catalog, pg_temp as $$
 $$;
 comment on function cue.requests_used is 'Requests in the current window of a key or an address.';
 
--- An account's use of its plan, with the requests of the credential that asks.
+-- An account's use of its plan, with the requests of the credential that asks: those of all its sessions where that is one, as admit counts.
 create or replace function cue.read_usage(p_account_id uuid, p_actor text, p_now timestamptz default now()) returns table (
   plan cue.plan, cues_used int, cues_active int, cue_limit int, executions_used bigint, execution_limit int, reported bigint, succeeded bigint,
   failed bigint, requests_used int, requests_per_minute int
 )
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
   select a.plan, c.used, c.active, p.cues, u.executions, p.executions_per_month, u.reported, u.succeeded, u.failed,
-         cue.requests_used(p_actor, '1 minute', p_now), p.requests_per_minute
+         cue.requests_used(case when p_actor like 'session:%' then 'sessions:' || a.id else p_actor end, '1 minute', p_now), p.requests_per_minute
     from cue.accounts a join cue.plans p using (plan),
          lateral (select count(*)::int as used, (count(*) filter (where q.status = 'active'))::int as active from cue.cues q
                    where q.account_id = a.id and q.deleted_at is null and q.status in ('active', 'paused') and not q.memory_check) c,

@@ -29,7 +29,9 @@ export const Usage = Type.Object({
   rate_limit: Type.Object({
     requests_per_minute: Count,
     limit: Type.Integer({ description: 'The same.' }),
-    current_usage: Type.Integer({ description: 'Requests of this key in the last 60 seconds; 0 where the service does not limit.' })
+    current_usage: Type.Integer({
+      description: 'Requests of this key, or of all sessions, in the last 60 seconds; 0 where the service does not limit.'
+    })
   }),
   upgrade_url: Type.String()
 })
