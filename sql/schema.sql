@@ -4799,7 +4799,7 @@ begin
                       p_ciphertext, p_now);
   perform cue.record_event(a.id, 'key.regenerated', p_actor, p_ip,
     jsonb_build_object('key_id', k.id, 'prefix', k.prefix, 'replaced_key_id', old.id), p_now);
-  return k.id;
+  return old.id;
 end $function$;
 comment on function cue.regenerate_key(uuid,bytea,text,text,text,text,timestamp with time zone) is 'Replaces an account''s only API key.';
 grant execute on function cue.regenerate_key(uuid,bytea,text,text,text,text,timestamp with time zone) to cue_service;

@@ -241,7 +241,7 @@ export const createFunctions = (db: Queryable, clock?: () => Date) => {
     createKey: value<Actor & NewKey & { label: string; scopes?: Scope[] }, string>('create_key'),
     renameKey: value<Actor & { key_id: string; label: string }>('rename_key'),
     revokeKey: value<Actor & { key_id: string }, Date>('revoke_key'),
-    regenerateKey: value<Actor & NewKey & { ciphertext: string }, string>('regenerate_key'),
+    regenerateKey: value<Actor & NewKey & { ciphertext: string }, string | null>('regenerate_key'),
     revealKey: row<Actor & { encryption_key_ids: string[] }, { key_prefix: string; ciphertext: string }>('reveal_key'),
 
     openSession: row<{ token_hash: Buffer; ip: string }, OpenedSession>('open_session'),
@@ -374,7 +374,7 @@ export const createFunctions = (db: Queryable, clock?: () => Date) => {
 
     readMemory: row<
       Account & { release: string },
-      { version: number; plan: Plan; cues: string[]; key_prefix: string; changelog: MemoryChange[]; updated_at: Date }
+      { version: number; plan: Plan; cues: string[]; key_prefix: string | null; changelog: MemoryChange[]; updated_at: Date }
     >('read_memory'),
     subscribeMemory: value<Account & { agent_id: string; callback_url: string; release: string }>('subscribe_memory'),
     memoryNotice: row<

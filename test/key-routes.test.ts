@@ -4,6 +4,7 @@ import { isKey } from '../src/accounts/keys.ts'
 import { build as buildApp } from '../src/app.ts'
 import { testConfig } from './database.ts'
 import { type Account, build } from './setup.ts'
+import { buildWithMail } from './sign-in.ts'
 
 const noon = '2030-01-15T12:00:00.000Z'
 const all = ['read', 'write', 'worker', 'account']
@@ -210,6 +211,15 @@ t.test('regenerating replaces the only key at once, and is refused when there ar
   t.match(await call('GET', '/v1/auth/me', undefined, headers), { status: 200 })
   await del(`/v1/auth/keys/${id}`, headers)
   t.match(await call('POST', '/v1/auth/key/regenerate', undefined, headers), { status: 200 })
+})
+
+t.test('an account whose keys are all revoked gets one again, and is told that none was replaced', async t => {
+  const { openSession, withSession, nobody, pool } = await buildWithMail(t, noon)
+  await nobody.post('/v1/auth/register', { email: 'grace@example.com' })
+  const session = withSession(await openSession('grace@example.com'))
+  await pool.query('update cue.api_keys set revoked_at = created_at, ciphertext = null')
+  t.match(await session.post('/v1/auth/key/regenerate'), { api_key: /^svc_sk_/, previous_key_revoked: false })
+  t.match(await session.post('/v1/auth/key/regenerate'), { api_key: /^svc_sk_/, previous_key_revoked: true })
 })
 
 t.test('of many that regenerate at once with the same key, each is refused or leaves one key', async t => {

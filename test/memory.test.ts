@@ -4,6 +4,7 @@ import { verifyWebhook } from '../src/client/webhook.ts'
 import { instructions } from '../src/memory/block.ts'
 import { startEngine } from './engine.ts'
 import { build, error, eventually, receiver } from './setup.ts'
+import { buildWithMail } from './sign-in.ts'
 
 const noon = '2030-01-15T12:00:00.000Z' // a Tuesday
 const worker = { name: 'work', cron: '0 9 * * *', worker: true }
@@ -48,6 +49,17 @@ t.test('the block tells plan, cues, instructions and a shortened key, also as te
     t.ok(shown.block.includes(piece), piece)
   }
   t.notMatch(JSON.stringify(shown), account.api_key)
+})
+
+t.test('without a key the block shows none', async t => {
+  const { openSession, withSession, nobody, pool } = await buildWithMail(t, noon)
+  await nobody.post('/v1/auth/register', { email: 'grace@example.com' })
+  const session = withSession(await openSession('grace@example.com'))
+  await session.patch('/v1/auth/me', on)
+  await pool.query('update cue.api_keys set revoked_at = created_at, ciphertext = null')
+  const shown = await session.get('/v1/memory-block')
+  t.equal(shown.key, null)
+  t.match(shown.block, /Plan: free\.\n/)
 })
 
 t.test('cue names cannot pose as instructions: each is quoted, on a line of its own', async t => {

@@ -90,7 +90,7 @@ end $$;
 comment on function cue.revoke_key is 'Revokes an API key, unless it is the last one.';
 
 -- Replaces the account's only key by a new default key with the same label and scopes; QU042 when there are several. Where all were revoked,
--- which a session can see, the account gets one again.
+-- which a session can see, the account gets one again. Returns the id of the key that was replaced, null without one.
 create or replace function cue.regenerate_key(
   p_account_id uuid, p_key_hash bytea, p_prefix text, p_ciphertext text, p_actor text default session_user, p_ip text default null,
   p_now timestamptz default now()
@@ -110,7 +110,7 @@ begin
                       p_ciphertext, p_now);
   perform cue.record_event(a.id, 'key.regenerated', p_actor, p_ip,
     jsonb_build_object('key_id', k.id, 'prefix', k.prefix, 'replaced_key_id', old.id), p_now);
-  return k.id;
+  return old.id;
 end $$;
 comment on function cue.regenerate_key is 'Replaces an account''s only API key.';
 

@@ -59,13 +59,13 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     { config, schema: { tags, summary: 'Replace the only key', response: { 200: schemas.RegeneratedKey } } },
     async request => {
       const api_key = createKey()
-      await app.fn.regenerateKey({
+      const replaced_key_id = await app.fn.regenerateKey({
         key_hash: hashKey(api_key),
         prefix: keyPrefix(api_key),
         ciphertext: encryptKey(encryptionKeys, api_key),
         ...request.caller
       })
-      return { api_key, previous_key_revoked: true }
+      return { api_key, previous_key_revoked: replaced_key_id !== null }
     }
   )
 

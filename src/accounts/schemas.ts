@@ -71,7 +71,10 @@ export const Key = Type.Object({
 })
 export const Keys = Type.Object({ keys: Type.Array(Key) })
 export const RevokedKey = Type.Object({ id: Type.String(), revoked_at: Timestamp })
-export const RegeneratedKey = Type.Object({ api_key: NewKey, previous_key_revoked: Type.Boolean() })
+export const RegeneratedKey = Type.Object({
+  api_key: NewKey,
+  previous_key_revoked: Type.Boolean({ description: 'False when no key was left.' })
+})
 export const RevealedKey = Type.Object({ api_key: Type.String(), key_prefix: Type.String() })
 
 export const Overlap = Type.Object({

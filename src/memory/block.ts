@@ -14,11 +14,11 @@ export const instructions = `1. Send Authorization: Bearer <your key> with every
 7. Read this block again when a run with the task memory-update-check comes, or subscribe with POST /v1/memory-block/subscribe.
 8. /openapi.json describes everything else.`
 
-type Content = { baseUrl: string; version: number; plan: Plan; key: string; cues: string[] }
+type Content = { baseUrl: string; version: number; plan: Plan; key: string | null; cues: string[] }
 
 /** Names are users' words: quoted, each stays on its line and is no instruction. */
 export const blockOf = ({ baseUrl, version, plan, key, cues }: Content): string => `# pgcue, memory block version ${version}
-Scheduled tasks at ${baseUrl}. Plan: ${plan}. Key: ${key}
+Scheduled tasks at ${baseUrl}. Plan: ${plan}.${key === null ? '' : ` Key: ${key}`}
 
 ## Instructions
 ${instructions}

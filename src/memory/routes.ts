@@ -17,7 +17,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     },
     async request => {
       const { version, plan, cues, key_prefix, changelog } = await app.fn.readMemory({ release, ...request.caller })
-      const key = `${key_prefix}***`
+      const key = key_prefix === null ? null : `${key_prefix}***`
       return { block: blockOf({ baseUrl, version, plan, key, cues }), version, changelog, key, plan, cues, instructions }
     }
   )

@@ -1,6 +1,6 @@
 /** The memory block on the wire. */
 import { Type } from 'typebox'
-import { Strict } from '../schemas.ts'
+import { Nullable, Strict } from '../schemas.ts'
 
 const version = Type.Integer({
   description: "Grows when a cue is created, renamed, deleted or ends, and with the plan and the service's instructions."
@@ -14,7 +14,7 @@ export const MemoryBlock = Type.Object({
   block: Type.String({ description: 'The text to keep: all of the rest in words.' }),
   version,
   changelog,
-  key: Type.String({ description: 'The first 12 characters of the default key, and ***.' }),
+  key: Nullable(Type.String({ description: 'The first 12 characters of the default key, and ***; null when all keys are revoked.' })),
   plan: Type.Enum(['free', 'pro', 'scale']),
   cues: Type.Array(Type.String(), { description: 'Names of active and paused cues, newest first; at most 500.' }),
   instructions: Type.String()
