@@ -5715,6 +5715,12 @@ begin
     raise exception 'the plan allows % cues, and as many are active; pause or delete one, or upgrade', v_limit using errcode = 'QU030';
   end if;
   c := jsonb_populate_record(old, p_changes);
+  if old.memory_check and (c.schedule_type, c.cron, c.at, c.timezone, c.payload, c.task, c.callback_url, c.callback_method, c.callback_headers)
+       is distinct from (old.schedule_type, old.cron, old.at, old.timezone, old.payload, old.task, old.callback_url, old.callback_method,
+                         old.callback_headers) then
+    raise exception 'cue % is the service''s own, and runs when and as it does; pause or delete it, or switch it off with '
+      'PATCH /v1/auth/me {"memory_block_enabled": false}', p_cue_id using errcode = 'QU011';
+  end if;
   v_reschedule := (c.schedule_type, c.cron, c.at, c.timezone) is distinct from (old.schedule_type, old.cron, old.at, old.timezone)
     or c.status = 'active' and old.status = 'paused';
   if v_reschedule and c.status = 'active' and p_next_run <= r.last_slot then

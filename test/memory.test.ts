@@ -218,6 +218,28 @@ t.test('who deletes or pauses it may, and gets it back by asking again', async t
   t.equal((await get('/v1/cues')).total, 1)
 })
 
+t.test('it runs when and as it does, whatever else is changed of it', async t => {
+  const { get, call } = await enabled(t)
+  const [{ id, schedule, payload }] = (await get('/v1/cues')).cues
+  for (const change of [
+    { schedule: { cron: '* * * * *' } },
+    { schedule: { timezone: 'Europe/London' } },
+    { schedule: { at: '2030-02-01T00:00:00Z' } },
+    { payload: { task: 'mine' } },
+    { payload: { ...payload, more: 1 }, name: 'mine' }
+  ]) {
+    const refused = await call('PATCH', `/v1/cues/${id}`, change)
+    t.match(refused, error('invalid_state', 409), JSON.stringify(change))
+    t.match(refused.body.error.message, '{"memory_block_enabled": false}')
+  }
+  t.match((await get('/v1/cues')).cues, [
+    { id, schedule, payload, name: 'Memory block update check', next_run: '2030-01-21T09:00:00.000Z' }
+  ])
+  for (const change of [{ name: 'look' }, { alerts: { consecutive_failures: 3 } }, { payload }, { schedule: { cron: schedule.cron } }]) {
+    t.match(await call('PATCH', `/v1/cues/${id}`, change), { status: 200 }, JSON.stringify(change))
+  }
+})
+
 // Subscriptions -----------------------------------------------------------------------------------------------------------------------
 
 t.test('an agent subscribes with a name and an address that may be called', async t => {

@@ -88,8 +88,9 @@ comment on function cue.create_cue is 'Creates a cue and returns its id.';
 
 -- Changes the columns that p_changes names. p_next_run is taken where the schedule changed or the cue is resumed, and counts from now.
 -- A header whose value is the mask keeps the stored value. QU001 unknown, QU014 when the cue has moved past p_version, or has fired
--- p_next_run meanwhile, QU011 for the status of one that has ended, QU030 when resuming it would make more active ones than the plan allows,
--- as after a smaller one was chosen.
+-- p_next_run meanwhile, QU011 for the status of one that has ended, and for what the weekly look for a new memory block is: a cue that
+-- is not counted must not become another. QU030 when resuming it would make more active ones than the plan allows, as after a smaller one was
+-- chosen.
 create or replace function cue.update_cue(
   p_account_id uuid, p_cue_id text, p_version int, p_changes jsonb, p_next_run timestamptz default null, p_now timestamptz default now()
 ) returns void
@@ -121,6 +122,12 @@ begin
     raise exception 'the plan allows % cues, and as many are active; pause or delete one, or upgrade', v_limit using errcode = 'QU030';
   end if;
   c := jsonb_populate_record(old, p_changes);
+  if old.memory_check and (c.schedule_type, c.cron, c.at, c.timezone, c.payload, c.task, c.callback_url, c.callback_method, c.callback_headers)
+       is distinct from (old.schedule_type, old.cron, old.at, old.timezone, old.payload, old.task, old.callback_url, old.callback_method,
+                         old.callback_headers) then
+    raise exception 'cue % is the service''s own, and runs when and as it does; pause or delete it, or switch it off with '
+      'PATCH /v1/auth/me {"memory_block_enabled": false}', p_cue_id using errcode = 'QU011';
+  end if;
   v_reschedule := (c.schedule_type, c.cron, c.at, c.timezone) is distinct from (old.schedule_type, old.cron, old.at, old.timezone)
     or c.status = 'active' and old.status = 'paused';
   if v_reschedule and c.status = 'active' and p_next_run <= r.last_slot then
