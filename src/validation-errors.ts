@@ -129,11 +129,12 @@ const complaint = (error: TLocalizedValidationError, textual: boolean, input: un
       return should('literal_error', `be '${error.params.allowedValue}'`)
     case 'minLength':
     case 'minItems':
-    case 'minProperties':
       return {
         type: unit === 'String' ? 'string_too_short' : 'too_short',
         msg: `${unit} should have at least ${error.params.limit} ${items}`
       }
+    case 'minProperties':
+      return { type: 'too_short', msg: `At least ${error.params.limit === 1 ? 'one field' : `${error.params.limit} fields`} must be sent` }
     case 'maxLength':
     case 'maxItems':
     case 'maxProperties':

@@ -48,6 +48,7 @@ t.test('each thing that can be wrong with a body has its type, place, message an
     code: Type.Optional(Type.String({ pattern: '^x+$' })),
     list: Type.Optional(Type.Array(Type.Integer(), { minItems: 1, maxItems: 3 })),
     inner: Type.Optional(Strict({ deep: Type.Integer() })),
+    some: Type.Optional(Strict({ a: Type.Optional(Type.Integer()) }, { minProperties: 1 })),
     'with/slash~': Type.Optional(Type.Integer())
   })
   const call = await route(t, { body })
@@ -84,6 +85,7 @@ t.test('each thing that can be wrong with a body has its type, place, message an
     [{ inner: [] }, 'body.inner dict_type: Input should be a valid object ([])'],
     [{ inner: {} }, 'body.inner.deep missing: Field required ({})'],
     [{ inner: { deep: 1, more: 2 } }, 'body.inner.more extra_forbidden: Extra inputs are not permitted (2)'],
+    [{ some: {} }, 'body.some too_short: At least one field must be sent ({})'],
     [{ 'with/slash~': 'x' }, 'body.with/slash~ int_type: Input should be a valid integer ("x")'],
     [{ extra: 1 }, 'body.extra extra_forbidden: Extra inputs are not permitted (1)'],
     ['{"name": "abc", "__proto__": {"on": true}}', 'body.__proto__ extra_forbidden: Extra inputs are not permitted ({"on":true})'],
