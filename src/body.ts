@@ -2,7 +2,7 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import { canonicalJson, Json, JsonError, MAX_LEVELS, readJson } from './deliveries/canonical-json.ts'
-import { ApiError } from './errors.ts'
+import { ApiError, notJson } from './errors.ts'
 import type { Schema } from './validation.ts'
 
 export default fp(
@@ -16,7 +16,7 @@ export default fp(
     // Also for bodies of no type at all, which are taken for JSON.
     app.addContentTypeParser<Buffer>('*', { parseAs: 'buffer' }, async (request: FastifyRequest, body: Buffer) => {
       if (body.length && request.headers['content-type'] && !request.is404) {
-        throw new ApiError('validation_error', 'Send the body as JSON, with Content-Type: application/json.', { status: 415 })
+        throw notJson()
       }
       return parse(request, body)
     })

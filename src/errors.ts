@@ -146,6 +146,10 @@ export const unavailable = (cause?: unknown): ApiError =>
     cause
   })
 
+/** The body is of another type than routes take. */
+export const notJson = (cause?: unknown): ApiError =>
+  new ApiError('validation_error', 'Send the body as JSON, with Content-Type: application/json.', { status: 415, cause })
+
 /** What anything thrown is to the client. Errors that nobody foresaw say nothing about themselves. */
 export const toApiError = (error: unknown): ApiError => {
   if (error instanceof ApiError) return error
@@ -161,6 +165,7 @@ export const toApiError = (error: unknown): ApiError => {
   }
   // What the HTTP framework refuses: too large, no JSON, a length that is none.
   if (statusCode === 413) return new ApiError('payload_too_large', 'The request body is too large.', { cause: error })
+  if (statusCode === 415) return notJson(error)
   if (statusCode !== undefined && statusCode >= 400 && statusCode < 500) {
     return new ApiError('validation_error', message ?? 'The request cannot be read.', { status: statusCode, cause: error })
   }
