@@ -70,12 +70,14 @@ t.test('every volume, config and service that is named is there', async t => {
   }
 })
 
-t.test('the secrets that must be given are those that the first lines show how to make', async t => {
+t.test('the secrets that must be given are those that the first lines, and the README, show how to make', async t => {
   const text = read('docker-compose.yml')
   const wanted = [...text.matchAll(/\$\{(\w+):\?/g)].map(match => match[1]).sort()
   const shown = [.../printf '(.*?)'/.exec(text)![1]!.matchAll(/(\w+)=%s/g)].map(match => match[1]!.replace(/^n(?=[A-Z])/, '')).sort()
   t.same(wanted, Object.keys(given).sort())
   t.same(shown, wanted)
+  const commands = /^export (.*)\ndocker compose up/m.exec(read('README.md'))![1]!
+  t.same([...commands.matchAll(/(\w+)=\$/g)].map(match => match[1]).sort(), wanted)
 })
 
 /** Runs a health check as Docker would, against a service on this port instead, and gives its exit code. */
