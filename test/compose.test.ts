@@ -80,13 +80,9 @@ t.test('the secrets that must be given are those that the first lines, and the R
   t.same([...commands.matchAll(/(\w+)=\$/g)].map(match => match[1]).sort(), wanted)
 })
 
-/** Runs a health check as Docker would, against a service on this port instead, and gives its exit code. */
+/** Runs a health check as Docker would in a container whose service has this PORT, and gives its exit code. */
 const probe = async ([command, ...args]: string[], port: number) => {
-  const child = spawn(
-    command!,
-    args.map(arg => arg.replaceAll(`:${environment.PORT}/`, `:${port}/`)),
-    { stdio: 'inherit' }
-  )
+  const child = spawn(command!, args, { stdio: 'inherit', env: { ...process.env, PORT: String(port) } })
   const [code] = await once(child, 'exit')
   return code
 }
@@ -113,6 +109,7 @@ t.test('a replica is healthy while /status says so, not when it is down or gone'
   await up.close()
   t.equal(await probe(command, up.port), 1)
   t.equal(await probe(command, (await listen(t, 503)).port), 1)
+  t.ok(command.at(-1).includes(`PORT || ${environment.PORT})`), 'with no PORT it asks at the default')
 })
 
 t.test('the image has what it starts, on the Node that the project is made for', async t => {
