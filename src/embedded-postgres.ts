@@ -130,9 +130,9 @@ export const startEmbedded = async (options: EmbeddedOptions): Promise<Embedded>
   }
 }
 
-/** A port that was free a moment ago. */
-export const freePort = async (host = '127.0.0.1') => {
-  const server = createServer().listen(0, host)
+/** A port that was free a moment ago: any, or this one. */
+export const freePort = async (host = '127.0.0.1', wanted = 0) => {
+  const server = createServer().listen(wanted, host)
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo
   server.close()

@@ -5,10 +5,10 @@ import { decryptKey } from './accounts/keys.ts'
 import { build } from './app.ts'
 import { atPort, ConfigError, loadConfig } from './config.ts'
 import { createPool, startDatabase } from './database.ts'
-import { freePort } from './embedded-postgres.ts'
 import { startEngine } from './engine.ts'
 import { firstScreen } from './first-screen.ts'
 import { createMetrics } from './metrics/metrics.ts'
+import { findPort, refuseToListen } from './port.ts'
 
 /** What the engine keeps for itself of PG_POOL_MAX. */
 const engineConnections = 6
@@ -19,10 +19,10 @@ const stopMs = 29_000
 
 const start = async () => {
   let config = loadConfig(process.env)
-  if (config.port === 0) config = atPort(config, await freePort(config.host))
   const database = await startDatabase(config, say)
   onStop(() => database.stop())
-  config = database.config
+  // The engine tells of itself before the port is bound: a start that could not listen must not get that far.
+  config = atPort(database.config, await findPort(config))
   if (config.migrate) await migrate({ connectionString: config.listenUrl, log: say })
 
   const apiConnections = config.roles.engine ? Math.max(2, config.pgPoolMax - engineConnections) : config.pgPoolMax
@@ -36,7 +36,7 @@ const start = async () => {
     const engine = await startEngine({ config, rules: app.rules, clock: app.clock, decryptKey: decrypt, metrics, log: app.log })
     onStop(() => Promise.all([engine.stop(), app.close()]))
   } else onStop(() => app.close())
-  await app.listen({ host: config.host, port: config.port, backlog: 2048 })
+  await app.listen({ host: config.host, port: config.port, backlog: 2048 }).catch(error => refuseToListen(error, config))
   say(firstScreen(config))
   // A third of the memory is what loading has left, and an idle replica would keep it. `npm start` exposes this.
   globalThis.gc?.({ type: 'major', execution: 'sync', flavor: 'last-resort' })

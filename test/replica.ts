@@ -1,0 +1,39 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { fileURLToPath } from 'node:url'
+import type { Test } from 'tap'
+
+const server = fileURLToPath(new URL('../src/server.ts', import.meta.url))
+
+/** A replica as `npm start` runs it, on any port of this machine, with this environment only. Killed at the end of the test if it lives. */
+export const startReplica = (t: Test, env: Record<string, string>) => {
+  const settings = {
+    PATH: process.env.PATH,
+    HOST: '127.0.0.1',
+    PORT: '0',
+    ENCRYPTION_KEYS: Buffer.alloc(32, 1).toString('base64'),
+    SESSION_SECRET: 'a secret that is only for tests, of 32 characters'
+  }
+  const child = spawn(process.execPath, [server], { env: { ...settings, ...env }, stdio: ['ignore', 'pipe', 'pipe'] })
+  t.teardown(() => child.kill('SIGKILL'))
+  const said = { out: '', err: '' }
+  child.stdout.on('data', data => {
+    said.out += data
+  })
+  child.stderr.on('data', data => {
+    said.err += data
+  })
+  const ended = once(child, 'close').then(([code]): { code: number | null; out: string; err: string } => ({ code, ...said }))
+  return {
+    /** With its exit code, what it logged, and what it told whoever started it. */
+    ended,
+    told: () => said.err,
+    /** What it has logged so far. */
+    lines: () =>
+      said.out
+        .split('\n')
+        .filter(Boolean)
+        .map(line => JSON.parse(line)),
+    signal: (name: NodeJS.Signals) => child.kill(name)
+  }
+}

@@ -1,0 +1,37 @@
+/** Starts that cannot succeed, as whoever ran `npm start` sees them. */
+import { once } from 'node:events'
+import { type AddressInfo, createServer } from 'node:net'
+import t, { type Test } from 'tap'
+import { ConfigError } from '../src/config.ts'
+import { refuseToListen } from '../src/port.ts'
+import { createDatabase } from './database.ts'
+import { startReplica } from './replica.ts'
+
+/** Fails unless the start ends at once, with this one line. */
+const refused = async (t: Test, env: Record<string, string>, line: RegExp) => {
+  const { code, err } = await startReplica(t, env).ended
+  t.equal(code, 1)
+  t.match(err, line)
+  t.equal(err.split('\n').length, 2, err)
+}
+
+t.test('a port that is taken is told in one line, and no engine was there', async t => {
+  const { url, pool } = await createDatabase(t)
+  const other = createServer().listen(0, '127.0.0.1')
+  t.teardown(() => other.close())
+  await once(other, 'listening')
+  const { port } = other.address() as AddressInfo
+  await refused(t, { DATABASE_URL: url, PORT: String(port) }, /^pgcue: PORT is taken: .* set another PORT\n$/)
+  t.same((await pool.query('select from cue.engines')).rows, [])
+})
+
+t.test('a host of somewhere else is told in one line', async t => {
+  const { url } = await createDatabase(t)
+  for (const HOST of ['192.0.2.1', 'nowhere.invalid']) await refused(t, { DATABASE_URL: url, HOST }, /^pgcue: HOST is no address of this/)
+})
+
+t.test('a port of the system is told, and what is no fault of HOST and PORT stays what it is', async t => {
+  const refuse = (code: string) => () => refuseToListen(Object.assign(new Error(code), { code }), { port: 80 })
+  t.throws(refuse('EACCES'), new ConfigError('PORT is not for this user: 80 is reserved; set another PORT, such as 8080'))
+  t.throws(refuse('EMFILE'), { name: 'Error', message: 'EMFILE' })
+})
