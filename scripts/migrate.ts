@@ -78,10 +78,14 @@ const reach = async (url: string) => {
   try {
     await assertDirect({ databaseUrl: url, listenUrl: url })
   } catch (error) {
-    if (error instanceof ConfigError) throw error
-    const { message, code } = error as Error & { code?: string } // of several addresses that refused there is only a code
-    throw new ConfigError(`DATABASE_URL, or LISTEN_URL, names a server that cannot be used: ${message || code}`)
+    throw error instanceof ConfigError ? error : unusable(error)
   }
+}
+
+/** What a database that cannot be reached is to whoever starts something. */
+export const unusable = (error: unknown): ConfigError => {
+  const { message, code } = error as Error & { code?: string } // of several addresses that refused there is only a code
+  return new ConfigError(`DATABASE_URL, or LISTEN_URL, names a server that cannot be used: ${message || code}`)
 }
 
 const hash = (text: string) => createHash('sha256').update(text).digest('hex')

@@ -1,9 +1,9 @@
 /** Starts a replica: configuration, database, migrations, API and engine; stops them in order. `npm start` runs this. */
 import { pino } from 'pino'
-import { migrate } from '../scripts/migrate.ts'
+import { migrate, unusable } from '../scripts/migrate.ts'
 import { decryptKey } from './accounts/keys.ts'
 import { build } from './app.ts'
-import { atPort, ConfigError, loadConfig } from './config.ts'
+import { atPort, type Config, ConfigError, loadConfig } from './config.ts'
 import { createPool, startDatabase } from './database.ts'
 import { startEngine } from './engine.ts'
 import { firstScreen } from './first-screen.ts'
@@ -30,16 +30,25 @@ const start = async () => {
   const metrics = createMetrics()
   const app = await build({ config, pool, metrics, logStream: pino.destination(logOptions) })
   onStop(() => pool.end())
-  await app.fn.setPlans({ plans: config.plans })
+  const connection = await pool.connect().catch(error => Promise.reject(unusable(error)))
+  connection.release()
+  await app.fn.setPlans({ plans: config.plans }).catch(error => refuseUnmigrated(error, config))
   if (config.roles.engine) {
     const decrypt = (ciphertext: string) => decryptKey(config.encryptionKeys, ciphertext)
-    const engine = await startEngine({ config, rules: app.rules, clock: app.clock, decryptKey: decrypt, metrics, log: app.log })
+    const starting = startEngine({ config, rules: app.rules, clock: app.clock, decryptKey: decrypt, metrics, log: app.log })
+    const engine = await starting.catch(error => refuseUnmigrated(error, config))
     onStop(() => Promise.all([engine.stop(), app.close()]))
   } else onStop(() => app.close())
   await app.listen({ host: config.host, port: config.port, backlog: 2048 }).catch(error => refuseToListen(error, config))
   say(firstScreen(config))
   // A third of the memory is what loading has left, and an idle replica would keep it. `npm start` exposes this.
   globalThis.gc?.({ type: 'major', execution: 'sync', flavor: 'last-resort' })
+}
+
+/** A schema, table or function that is missing, where nobody else would have made it. */
+const refuseUnmigrated = (error: Error & { code?: string }, { migrate }: Config): never => {
+  if (migrate || !/^(3F000|42P01|42883)$/.test(error.code ?? '')) throw error
+  throw new ConfigError('MIGRATE is off, and the database is not what this release needs: run `npm run migrate`')
 }
 
 const say = (line: string) => console.error(line)

@@ -35,3 +35,20 @@ t.test('a port of the system is told, and what is no fault of HOST and PORT stay
   t.throws(refuse('EACCES'), new ConfigError('PORT is not for this user: 80 is reserved; set another PORT, such as 8080'))
   t.throws(refuse('EMFILE'), { name: 'Error', message: 'EMFILE' })
 })
+
+t.test('with MIGRATE=off a database that was not migrated is told in one line', async t => {
+  const { url, pool } = await createDatabase(t, { migrated: false })
+  const line = /^pgcue: MIGRATE is off, .*: run `npm run migrate`\n$/
+  await refused(t, { DATABASE_URL: url, MIGRATE: 'off' }, line)
+  await pool.query('create schema cue')
+  await refused(t, { DATABASE_URL: url, MIGRATE: 'off' }, line)
+})
+
+t.test('a database that is away is told in the same line whether or not the start would migrate it', async t => {
+  for (const MIGRATE of ['on', 'off'])
+    await refused(
+      t,
+      { DATABASE_URL: 'postgres://nobody:secretword@127.0.0.1:1/none', MIGRATE },
+      /^pgcue: DATABASE_URL, or LISTEN_URL, names a server that cannot be used: .*ECONNREFUSED.*\n$/
+    )
+})
