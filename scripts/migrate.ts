@@ -61,8 +61,11 @@ export const migrate = async (options: MigrateOptions) => {
       await applyMigration(client, file, log)
     }
 
-    const stamp = hash(JSON.stringify([newest, pgBossSchema, queues, sources.map(source => [source.name, source.checksum])]))
-    if (applied.get(0) !== stamp) {
+    const stamp = async () => {
+      const content = sources.map(source => [source.name, source.checksum])
+      return hash(JSON.stringify([newest, pgBossSchema, queues, content, await rolesNamedIn(client, sources)]))
+    }
+    if (applied.get(0) !== (await stamp())) {
       await prepareQueues(client, queues)
       await retryLocked(() => reload(client, sources, stamp), log)
       log('Loaded functions, views and roles')
@@ -136,6 +139,14 @@ const record = (client: pg.Client, id: number, name: string, checksum: string) =
     [id, name, checksum]
   )
 
+/** Those that the files quote and that exist: one that is made later has no grants yet. */
+const rolesNamedIn = async (client: pg.Client, sources: File[]): Promise<string[]> => {
+  const { rows } = await client.query('select rolname as name from pg_roles where strpos($1, quote_literal(rolname)) > 0 order by 1', [
+    sources.map(source => source.text).join('\n')
+  ])
+  return rows.map(row => row.name)
+}
+
 const inTransaction = async (client: pg.Client, work: () => Promise<unknown>) => {
   await client.query('begin')
   try {
@@ -156,7 +167,7 @@ const applyMigration = async (client: pg.Client, file: File, log: (line: string)
   log(`Applied ${file.name}`)
 }
 
-const reload = (client: pg.Client, sources: File[], stamp: string) =>
+const reload = (client: pg.Client, sources: File[], stamp: () => Promise<string>) =>
   inTransaction(client, async () => {
     // Functions may name each other in any order: bodies are checked when all of them are there.
     await client.query('set local check_function_bodies = off')
@@ -166,7 +177,7 @@ const reload = (client: pg.Client, sources: File[], stamp: string) =>
       select case l.lanname when 'sql' then fmgr_sql_validator(p.oid) when 'plpgsql' then plpgsql_validator(p.oid) end
         from pg_proc p join pg_language l on l.oid = p.prolang
        where p.pronamespace = 'cue'::regnamespace`)
-    await record(client, 0, 'functions, comments, views, roles, queues', stamp)
+    await record(client, 0, 'functions, comments, views, roles, queues', await stamp())
   })
 
 /** A statement that would wait for a lock keeps others waiting behind it: it gives up early, and tries again. */

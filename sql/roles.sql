@@ -9,7 +9,9 @@ begin
       begin
         execute format('create role %I nologin', v_role);
       exception
-        when insufficient_privilege then raise notice 'role % is missing, and this user may not create it', v_role;
+        when insufficient_privilege then
+          raise notice 'role % is missing, and this user may not create it: as one who may, create role % nologin; then migrate again',
+            v_role, v_role;
         when duplicate_object or unique_violation then null; -- another database of the cluster made it meanwhile
       end;
     end if;
@@ -43,7 +45,13 @@ begin
   if to_regrole('cue_operator') is not null and to_regrole('cue_reader') is not null then
     -- Asked for first: of a role that another user made, this one may not give away what is given already.
     if not pg_has_role('cue_operator', 'cue_reader', 'member') then
-      grant cue_reader to cue_operator;
+      begin
+        grant cue_reader to cue_operator;
+      exception
+        -- Whoever owns the database need not be who made the roles; all other grants are the owner's to make.
+        when insufficient_privilege then
+          raise notice 'cue_operator cannot read, and this user may not let it: as one who may, grant cue_reader to cue_operator';
+      end;
     end if;
     foreach v_function in array array['fire_cue', 'replay_execution', 'cancel_execution', 'acknowledge_alert', 'set_ticket_status',
                                       'requeue_attempts', 'recover_flights', 'recover_leases', 'recover_stuck', 'expire_outcomes',

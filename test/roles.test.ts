@@ -1,10 +1,14 @@
 /** The roles of sql/roles.sql, by logins that have nothing else: what each may do, and no more. */
 import { randomBytes } from 'node:crypto'
+import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import pg from 'pg'
 import t, { type Test } from 'tap'
 import { migrate } from '../scripts/migrate.ts'
 import { build as buildApp } from '../src/app.ts'
 import { createPool } from '../src/database.ts'
+import { startEmbedded } from '../src/embedded-postgres.ts'
 import { createDatabase, testConfig } from './database.ts'
 import { startEngine } from './engine.ts'
 import { build, eventually, receiver } from './setup.ts'
@@ -50,6 +54,7 @@ const relations = async (pool: pg.Pool, kinds: string): Promise<string[]> => {
 }
 
 t.test('the service needs no more than cue_service', async t => {
+  await createDatabase(t) // the roles are there once any database was migrated
   const login = await createLogin(t, 'in role cue_service')
   const { url, pool: owner } = await createDatabase(t)
   const lines: string[] = []
@@ -236,4 +241,42 @@ t.test('a database is migrated by its owner, who may make no roles; those that e
   t.strictSame(await reader.rows('select * from cue.due_cues'), [])
   const service = await connectAs(t, 'cue_service', url)
   t.match(await service.rows('select * from cue.next_wakes()'), [{ waiting_at: null }])
+})
+
+t.test('roles that are made after the first migration get their grants by the next', async t => {
+  // Roles are the whole server's: this takes one that has none.
+  const dataDir = mkdtempSync(join(tmpdir(), 'pgcue-roles-'))
+  chmodSync(dataDir, 0o755) // as root the server runs as another user
+  t.teardown(() => rmSync(dataDir, { recursive: true, force: true }))
+  const embedded = await startEmbedded({ dataDir, durable: false })
+  t.teardown(() => embedded.stop())
+  const superuser = new pg.Client(embedded.url)
+  await superuser.connect()
+  t.teardown(() => superuser.end())
+  await superuser.query("create role owner login password 'x'; create role analyst login password 'x'")
+  await superuser.query('create database owned owner owner')
+  const urlOf = (username: string) => Object.assign(new URL(embedded.url), { username, password: 'x', pathname: 'owned' }).href
+
+  const lines: string[] = []
+  const run = async () => {
+    lines.length = 0
+    await migrate({ connectionString: urlOf('owner'), log: line => lines.push(line) })
+    return lines.filter(line => !line.startsWith('Applied'))
+  }
+  t.match(await run(), [
+    ...['cue_service', 'cue_reader', 'cue_operator'].map(
+      role => new RegExp(`${role} is missing, .*: as one .*, create role ${role} nologin;`)
+    ),
+    /^Loaded/
+  ])
+  await superuser.query('create role cue_service; create role cue_reader; create role cue_operator; grant cue_operator to analyst')
+  t.match(await run(), [/^cue_operator cannot read, .*, grant cue_reader to cue_operator$/, /^Loaded/])
+  await superuser.query('grant cue_reader to cue_operator')
+  t.same(await run(), [])
+
+  const analyst = new pg.Client(urlOf('analyst'))
+  await analyst.connect()
+  t.teardown(() => analyst.end())
+  t.same((await analyst.query('select * from cue.due_cues')).rows, [])
+  t.match((await analyst.query('select cue.recover_leases() as moved')).rows, [{ moved: 0 }])
 })
