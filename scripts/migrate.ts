@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 import pg from 'pg'
 import { PgBoss, type Queue } from 'pg-boss'
 import { queues as ourQueues } from '../src/boss.ts'
-import { ConfigError } from '../src/config.ts'
+import { ConfigError, loadMigrateUrl } from '../src/config.ts'
 import { assertDirect } from '../src/listener.ts'
 
 export type MigrateOptions = {
@@ -223,10 +223,8 @@ const prepareQueues = async (client: pg.Client, queues: NonNullable<MigrateOptio
 }
 
 if (import.meta.main) {
-  const connectionString = process.env.LISTEN_URL || process.env.DATABASE_URL
   try {
-    if (!connectionString) throw new Error('DATABASE_URL is required')
-    await migrate({ connectionString, log: line => console.log(line) })
+    await migrate({ connectionString: loadMigrateUrl(process.env), log: line => console.log(line) })
   } catch (error) {
     console.error((error as Error).message)
     process.exitCode = 1

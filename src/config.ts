@@ -21,12 +21,10 @@ const defaultPlans: Record<Plan, Limits> = {
   scale: { requests_per_minute: 500, cues: 500, executions_per_month: 50_000 }
 }
 
-/**
- * Reads the environment into one frozen object. Durations keep the unit their name ends with.
- * In embedded mode `databaseUrl` and `listenUrl` are empty until `startDatabase` fills them, and the secrets are made in DATA_DIR.
- * @throws {ConfigError} on the first variable whose value cannot be used
- */
-export const loadConfig = (env: Record<string, string | undefined>) => {
+type Env = Record<string, string | undefined>
+
+/** How values of each kind are read. Each refuses, naming its variable, what it cannot take. */
+const readers = (env: Env) => {
   const refuse = (name: string, must: string): never => {
     throw new ConfigError(`${name} ${must}`)
   }
@@ -61,8 +59,28 @@ export const loadConfig = (env: Record<string, string | undefined>) => {
     const value = url(name, fallback, ['http:', 'https:'])
     return typeof value === 'string' ? value.replace(/\/+$/, '') : value
   }
+  const postgresUrl = (name: string, fallback: string) => url(name, fallback, ['postgres:', 'postgresql:'])
+  return { refuse, raw, read, text, integer, flag, list, url, webUrl, postgresUrl }
+}
 
-  const databaseUrl = url('DATABASE_URL', '', ['postgres:', 'postgresql:'])
+/**
+ * The database to migrate, and directly: LISTEN_URL, or DATABASE_URL.
+ * @throws {ConfigError} when it cannot be used, or is not given
+ */
+export const loadMigrateUrl = (env: Env): string => {
+  const { postgresUrl, refuse } = readers(env)
+  return postgresUrl('LISTEN_URL', postgresUrl('DATABASE_URL', '')) || refuse('DATABASE_URL', 'is required')
+}
+
+/**
+ * Reads the environment into one frozen object. Durations keep the unit their name ends with.
+ * In embedded mode `databaseUrl` and `listenUrl` are empty until `startDatabase` fills them, and the secrets are made in DATA_DIR.
+ * @throws {ConfigError} on the first variable whose value cannot be used
+ */
+export const loadConfig = (env: Env) => {
+  const { refuse, raw, read, text, integer, flag, list, url, webUrl, postgresUrl } = readers(env)
+
+  const databaseUrl = postgresUrl('DATABASE_URL', '')
   const embedded = databaseUrl === ''
   const dataDir = resolve(raw('DATA_DIR') ?? '.data')
   const secret = (name: string) => {
@@ -85,7 +103,7 @@ export const loadConfig = (env: Record<string, string | undefined>) => {
     baseUrl,
     baseUrlGiven: raw('BASE_URL') !== null,
     databaseUrl,
-    listenUrl: url('LISTEN_URL', databaseUrl, ['postgres:', 'postgresql:']),
+    listenUrl: postgresUrl('LISTEN_URL', databaseUrl),
     dataDir,
     migrate: flag('MIGRATE', true),
     pgPoolMax: integer('PG_POOL_MAX', 10, 1, 1000),

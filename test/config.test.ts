@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { atPort, ConfigError, loadConfig } from '../src/config.ts'
+import { atPort, ConfigError, loadConfig, loadMigrateUrl } from '../src/config.ts'
 
 const key = Buffer.alloc(32, 7).toString('base64')
 const server = { DATABASE_URL: 'postgres://cue:pw@db/cue', ENCRYPTION_KEYS: key, SESSION_SECRET: 's'.repeat(32) }
@@ -160,6 +160,16 @@ t.test('a value that cannot be used refuses the start in one line that names the
       t.notMatch(message, 'secretword')
     }
   }
+})
+
+t.test('what is migrated is LISTEN_URL or else DATABASE_URL, and needs nothing besides', async t => {
+  t.equal(loadMigrateUrl({ DATABASE_URL: server.DATABASE_URL, LISTEN_URL: '' }), server.DATABASE_URL)
+  t.equal(loadMigrateUrl({ DATABASE_URL: server.DATABASE_URL, LISTEN_URL: 'postgres://direct/cue' }), 'postgres://direct/cue')
+  t.throws(() => loadMigrateUrl({ DATABASE_URL: 'secretword' }), {
+    name: 'ConfigError',
+    message: /^DATABASE_URL must be a URL(?!.*secret)/
+  })
+  t.throws(() => loadMigrateUrl({}), { message: 'DATABASE_URL is required' })
 })
 
 t.test('with DATABASE_URL the secrets must be given', async t => {
