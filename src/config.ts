@@ -21,6 +21,8 @@ const defaultPlans: Record<Plan, Limits> = {
   scale: { requests_per_minute: 500, cues: 500, executions_per_month: 50_000 }
 }
 
+const limitNames = Object.keys(defaultPlans.free).join(', ')
+
 type Env = Record<string, string | undefined>
 
 /** How values of each kind are read. Each refuses, naming its variable, what it cannot take. */
@@ -35,7 +37,9 @@ const readers = (env: Env) => {
     try {
       const parsed = parse(value)
       if (parsed !== undefined) return parsed
-    } catch {}
+    } catch (error) {
+      if (error instanceof ConfigError) throw error
+    }
     return refuse(name, must)
   }
 
@@ -124,7 +128,7 @@ export const loadConfig = (env: Env) => {
     plans: read(
       'PLANS',
       defaultPlans,
-      'must be JSON such as {"free": {"cues": 25}}, with whole numbers of 0 or more, requests_per_minute of 1',
+      `must be JSON such as {"free": {"cues": 25}}: of each plan ${limitNames}; whole numbers, requests_per_minute at least 1, the others 0`,
       plans
     ),
     rateLimit: flag('RATE_LIMIT', true),
@@ -190,7 +194,8 @@ const plans = (value: string): Record<Plan, Limits> | undefined => {
   if (!isObject(given)) return undefined
   const merged = structuredClone(defaultPlans)
   for (const [plan, limits] of Object.entries(given)) {
-    if (!Object.hasOwn(merged, plan) || !isObject(limits)) return undefined
+    if (!Object.hasOwn(merged, plan)) throw new ConfigError(`PLANS names a plan that is none; there are ${Object.keys(merged).join(', ')}`)
+    if (!isObject(limits)) return undefined
     for (const [name, limit] of Object.entries(limits)) {
       const least = name === 'requests_per_minute' ? 1 : 0
       if (!Object.hasOwn(merged.free, name) || !Number.isInteger(limit) || Number(limit) < least || Number(limit) >= 2 ** 31)

@@ -162,6 +162,12 @@ t.test('a value that cannot be used refuses the start in one line that names the
   }
 })
 
+t.test('a refusal of PLANS tells what may be in it', async t => {
+  t.equal(refusal({ ...server, PLANS: '{"gold": {}}' }), 'PLANS names a plan that is none; there are free, pro, scale')
+  t.match(refusal({ ...server, PLANS: '{"free": {"requests_per_minute": 0}}' }), /requests_per_minute at least 1, the others 0$/)
+  t.match(refusal({ ...server, PLANS: '{"free": {"cuse": 1}}' }), /of each plan requests_per_minute, cues, executions_per_month;/)
+})
+
 t.test('what is migrated is LISTEN_URL or else DATABASE_URL, and needs nothing besides', async t => {
   t.equal(loadMigrateUrl({ DATABASE_URL: server.DATABASE_URL, LISTEN_URL: '' }), server.DATABASE_URL)
   t.equal(loadMigrateUrl({ DATABASE_URL: server.DATABASE_URL, LISTEN_URL: 'postgres://direct/cue' }), 'postgres://direct/cue')
