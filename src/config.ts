@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { existsSync, linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, linkSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import ipaddr from 'ipaddr.js'
 
@@ -218,11 +218,26 @@ const prices = (value: string): Prices | undefined => {
   return good ? (given as Prices) : undefined
 }
 
-const keepSecret = (dataDir: string, name: string) => {
+const keepSecret = (dataDir: string, name: string) =>
+  inDataDir(() => readOrMake(join(dataDir, name.toLowerCase()), () => randomBytes(32).toString('base64')))
+
+/** @throws {ConfigError} naming DATA_DIR when this does not work there */
+export const inDataDir = <T>(work: () => T): T => {
   try {
-    return readOrMake(join(dataDir, name.toLowerCase()), () => randomBytes(32).toString('base64'))
+    return work()
   } catch (error) {
     throw new ConfigError(`DATA_DIR cannot be used: ${(error as Error).message}`)
+  }
+}
+
+/** Makes a directory, and those it lies in, if they are not there. Node's recursive mkdir never ends where one cannot be, as in /proc. */
+export const makeDirectory = (path: string, mode?: number): void => {
+  const parent = dirname(path)
+  if (!existsSync(parent)) makeDirectory(parent, mode)
+  try {
+    mkdirSync(path, { mode })
+  } catch (error) {
+    if (!statSync(path, { throwIfNoEntry: false })?.isDirectory()) throw error
   }
 }
 
@@ -233,7 +248,7 @@ const keepSecret = (dataDir: string, name: string) => {
 export const readOrMake = (file: string, make: () => string): string => {
   if (!existsSync(file)) {
     const draft = `${file}.${process.pid}`
-    mkdirSync(dirname(file), { recursive: true })
+    makeDirectory(dirname(file))
     writeFileSync(draft, `${make()}\n`, { mode: 0o600, flush: true })
     try {
       linkSync(draft, file)

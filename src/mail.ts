@@ -1,12 +1,12 @@
 /** Sends mails: durable jobs, tried again until the mail server takes them. Without SMTP_URL they become files, and the log tells their links. */
 import { randomUUID } from 'node:crypto'
-import { mkdir, rename, writeFile } from 'node:fs/promises'
+import { rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { FastifyBaseLogger } from 'fastify'
 import { createTransport, type SendMailOptions } from 'nodemailer'
 import { createLinks } from './accounts/links.ts'
 import type { Jobs } from './boss.ts'
-import type { Config } from './config.ts'
+import { type Config, makeDirectory } from './config.ts'
 import type { Functions } from './functions.ts'
 import { createComposer, type MailJob } from './mails/kinds.ts'
 import { layOut, linksOf, type Mail } from './mails/layout.ts'
@@ -76,7 +76,7 @@ const toOutbox = (dir: string, log: Options['log']): Deliver => {
     const file = join(dir, `${(options.date as Date).toISOString().replace(/[:.]/g, '-')}-${kind}-${id.slice(0, 8)}.eml`)
     const draft = join(dir, `.${randomUUID()}`)
     // Links in it open accounts: only the owner reads it, and never half of it.
-    await mkdir(dir, { recursive: true, mode: 0o700 })
+    makeDirectory(dir, 0o700)
     await writeFile(draft, message as Buffer, { mode: 0o600 })
     await rename(draft, file)
     log.info({ kind, file, links: linksOf(mail) }, 'mail written: set SMTP_URL to have mails sent')

@@ -15,7 +15,7 @@ import {
 } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
-import { ConfigError } from './config.ts'
+import { ConfigError, inDataDir, makeDirectory } from './config.ts'
 
 export type Account = { uid: number; gid: number }
 export type Home = { bin: string; dir: string; account: Account | undefined }
@@ -32,10 +32,10 @@ const systemDir = '/var/lib/pgcue'
 export const settle = (dataDir: string, binDir = packagedBin()): Home => {
   const path = join(dataDir, 'postgres')
   if (process.getuid?.() !== 0) {
-    mkdirSync(path, { recursive: true, mode: 0o700 })
+    inDataDir(() => makeDirectory(path, 0o700))
     return { bin: binDir, dir: realpathSync(path), account: undefined }
   }
-  mkdirSync(dataDir, { recursive: true })
+  inDataDir(() => makeDirectory(dataDir))
   if (!existsSync(path)) makeHome(path, systemUser())
   const dir = realpathSync(path)
   const { uid, gid } = statSync(dir)

@@ -1,6 +1,8 @@
 /** Starts that cannot succeed, as whoever ran `npm start` sees them. */
 import { once } from 'node:events'
+import { existsSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
+import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { ConfigError } from '../src/config.ts'
 import { refuseToListen } from '../src/port.ts'
@@ -51,4 +53,12 @@ t.test('a database that is away is told in the same line whether or not the star
       { DATABASE_URL: 'postgres://nobody:secretword@127.0.0.1:1/none', MIGRATE },
       /^pgcue: DATABASE_URL, or LISTEN_URL, names a server that cannot be used: .*ECONNREFUSED.*\n$/
     )
+})
+
+t.test('a DATA_DIR in which nothing can be made is told in one line', async t => {
+  const file = join(t.testdir({ file: '' }), 'file')
+  for (const DATA_DIR of [file, join(file, 'deeper'), ...(existsSync('/proc') ? ['/proc/nope'] : [])]) {
+    await refused(t, { DATA_DIR }, /^pgcue: DATA_DIR cannot be used: /)
+    await refused(t, { DATA_DIR, ENCRYPTION_KEYS: '' }, /^pgcue: DATA_DIR cannot be used: /)
+  }
 })
