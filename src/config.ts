@@ -21,6 +21,11 @@ const defaultPlans: Record<Plan, Limits> = {
   scale: { requests_per_minute: 500, cues: 500, executions_per_month: 50_000 }
 }
 
+/** What the engine takes of PG_POOL_MAX. */
+export const engineConnections = 6
+/** Beside an engine: with one, whatever is slow would hold up all else. */
+const apiConnectionsAtLeast = 2
+
 const limitNames = Object.keys(defaultPlans.free).join(', ')
 
 type Env = Record<string, string | undefined>
@@ -95,6 +100,7 @@ export const loadConfig = (env: Env) => {
   const sessionSecret = secret('SESSION_SECRET')
   if (sessionSecret.length < 16) refuse('SESSION_SECRET', 'must have at least 16 characters')
 
+  const roles = read('ROLES', { api: true, engine: true }, 'must be api, engine or both, separated by a comma', parseRoles)
   const port = integer('PORT', 8080, 0, 65_535)
   const baseUrl = webUrl('BASE_URL', `http://localhost:${port}`)
 
@@ -110,8 +116,8 @@ export const loadConfig = (env: Env) => {
     listenUrl: postgresUrl('LISTEN_URL', databaseUrl),
     dataDir,
     migrate: flag('MIGRATE', true),
-    pgPoolMax: integer('PG_POOL_MAX', 10, 1, 1000),
-    roles: read('ROLES', { api: true, engine: true }, 'must be api, engine or both, separated by a comma', roles),
+    pgPoolMax: integer('PG_POOL_MAX', 10, roles.engine ? engineConnections + apiConnectionsAtLeast : 1, 1000),
+    roles,
     pollIntervalMs: integer('POLL_INTERVAL_MS', 5000, 10, 60_000),
     deliveryConcurrency: integer('DELIVERY_CONCURRENCY', 200, 1, 10_000),
     encryptionKeys: encryptionKeys.every(key => key !== undefined)
@@ -166,7 +172,7 @@ const base64Key = (value: string) => {
   return key.length === 32 && /^[A-Za-z0-9+/]{43}=?$/.test(value.trim()) ? key : undefined
 }
 
-const roles = (value: string) => {
+const parseRoles = (value: string) => {
   const names = value.split(',').map(name => name.trim())
   if (!names.every(name => name === 'api' || name === 'engine')) return undefined
   return { api: names.includes('api'), engine: names.includes('engine') }

@@ -7,7 +7,7 @@ import type { FastifyBaseLogger } from 'fastify'
 import { startCustomers } from './billing/customers.ts'
 import { startJobs } from './boss.ts'
 import type { Clock } from './clock.ts'
-import { type Config, version } from './config.ts'
+import { type Config, engineConnections, version } from './config.ts'
 import { createPool } from './database.ts'
 import type { AddressRules } from './deliveries/address.ts'
 import { createFlights } from './deliveries/flights.ts'
@@ -31,7 +31,7 @@ import { createWindowSweep } from './schedule/windows.ts'
 import { startTracker } from './support/tracker.ts'
 
 /** Two that take, two that write results, one for the rest; and one of their own for the leases, which must not wait behind anything. */
-const connections = 5
+const connections = engineConnections - 1
 const leaseAnswerMs = 1500
 /** A statement that takes longer is asked again: its connection may have fallen silent. */
 const answerMs = 10_000

@@ -3,15 +3,13 @@ import { pino } from 'pino'
 import { migrate, unusable } from '../scripts/migrate.ts'
 import { decryptKey } from './accounts/keys.ts'
 import { build } from './app.ts'
-import { atPort, type Config, ConfigError, loadConfig } from './config.ts'
+import { atPort, type Config, ConfigError, engineConnections, loadConfig } from './config.ts'
 import { createPool, startDatabase } from './database.ts'
 import { startEngine } from './engine.ts'
 import { firstScreen } from './first-screen.ts'
 import { createMetrics } from './metrics/metrics.ts'
 import { findPort, refuseToListen } from './port.ts'
 
-/** What the engine keeps for itself of PG_POOL_MAX. */
-const engineConnections = 6
 /** Lines of a tenth of a second are written together: a write for each would cost as much as the rest of a request. What ends the process writes. */
 const logOptions = { dest: 1, sync: false, minLength: 8192, periodicFlush: 100 }
 /** However things stand, a stopping process ends within this. */
@@ -25,7 +23,7 @@ const start = async () => {
   config = atPort(database.config, await findPort(config))
   if (config.migrate) await migrate({ connectionString: config.listenUrl, log: say })
 
-  const apiConnections = config.roles.engine ? Math.max(2, config.pgPoolMax - engineConnections) : config.pgPoolMax
+  const apiConnections = config.pgPoolMax - (config.roles.engine ? engineConnections : 0)
   const pool = createPool(config, { max: apiConnections, onError: error => app.log.warn({ err: error }, 'an idle connection was lost') })
   const metrics = createMetrics()
   const app = await build({ config, pool, metrics, logStream: pino.destination(logOptions) })

@@ -121,7 +121,7 @@ t.test('a value that cannot be used refuses the start in one line that names the
     DATABASE_URL: ['mysql://secretword@db', 'db'],
     LISTEN_URL: ['http://secretword@db'],
     MIGRATE: ['maybe'],
-    PG_POOL_MAX: ['0', 'many'],
+    PG_POOL_MAX: ['0', '7', 'many'],
     ROLES: ['api,worker', ','],
     POLL_INTERVAL_MS: ['0', '5s'],
     DELIVERY_CONCURRENCY: ['0', '-5'],
@@ -160,6 +160,14 @@ t.test('a value that cannot be used refuses the start in one line that names the
       t.notMatch(message, 'secretword')
     }
   }
+})
+
+t.test('PG_POOL_MAX is at least what the roles take', async t => {
+  for (const ROLES of ['api,engine', 'engine']) {
+    t.match(refusal({ ...server, ROLES, PG_POOL_MAX: '7' }), /whole number from 8 to/)
+    t.equal(loadConfig({ ...server, ROLES, PG_POOL_MAX: '8' }).pgPoolMax, 8)
+  }
+  t.equal(loadConfig({ ...server, ROLES: 'api', PG_POOL_MAX: '1' }).pgPoolMax, 1)
 })
 
 t.test('a refusal of PLANS tells what may be in it', async t => {

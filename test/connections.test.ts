@@ -41,7 +41,7 @@ t.test('connections of the pool and direct ones have a fixed search_path and tim
 })
 
 t.test('PG_POOL_MAX bounds the pool', async t => {
-  const small = createPool(testConfig(url, { PG_POOL_MAX: '2' }), { name: 'small' })
+  const small = createPool(testConfig(url, { PG_POOL_MAX: '2', ROLES: 'api' }), { name: 'small' })
   t.teardown(() => small.end())
   await Promise.all(Array.from({ length: 10 }, () => small.query('select 1')))
   t.equal(small.totalCount, 2)
