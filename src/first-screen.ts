@@ -3,6 +3,13 @@ import { type Config, version } from './config.ts'
 
 export const firstScreen = (config: Config): string => {
   const url = config.baseUrl
+  const health = `  health         ${url}/health    status   ${url}/status`
+  if (!config.roles.api) {
+    return `
+pgcue ${version} fires and delivers; only its health is served, at ${url}
+${health}
+`
+  }
   const settings = config.embedded
     ? ''
     : `
@@ -11,7 +18,7 @@ For callbacks on this machine, as the tour's, start with CALLBACK_ALLOW_HTTP=on 
   return `
 pgcue ${version} serves at ${url}
   API reference  ${url}/docs      OpenAPI  ${url}/openapi.json
-  health         ${url}/health    status   ${url}/status
+${health}
 ${settings}
 A tour: make an account, schedule a call to the echo buffer, run it now and read what arrived.
 ${tour(url)}
