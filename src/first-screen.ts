@@ -18,6 +18,7 @@ For callbacks on this machine, as the tour's, start with CALLBACK_ALLOW_HTTP=on 
   return `
 pgcue ${version} serves at ${url}
   API reference  ${url}/docs      OpenAPI  ${url}/openapi.json
+  plans          ${url}/dashboard
 ${health}
 ${settings}
 A tour: make an account, schedule a call to the echo buffer, run it now and read what arrived.

@@ -10,7 +10,7 @@ for (const ROLES of ['api,engine', 'engine']) {
   t.test(`every page that the first screen of ${ROLES} shows is there`, async t => {
     const { app, config } = await build(t, undefined, { env: { ROLES } })
     const shown = pages(firstScreen(config))
-    t.same(shown.sort(), ROLES === 'engine' ? ['/health', '/status'] : ['/docs', '/health', '/openapi.json', '/status'])
+    t.same(shown.sort(), ROLES === 'engine' ? ['/health', '/status'] : ['/dashboard', '/docs', '/health', '/openapi.json', '/status'])
     for (const path of shown) t.not((await app.inject(path)).statusCode, 404, path)
   })
 }
