@@ -6,6 +6,7 @@ import type pg from 'pg'
 import accounts from './accounts/routes.ts'
 import alerts from './alerts/routes.ts'
 import auth from './auth.ts'
+import { type Away, createAway } from './away.ts'
 import { createTurns, type Turns } from './batches.ts'
 import billing from './billing/routes.ts'
 import blog from './blog/routes.ts'
@@ -37,6 +38,7 @@ import workers from './workers/routes.ts'
 declare module 'fastify' {
   interface FastifyInstance {
     config: Config
+    away: Away
     /** Everything that changes state. */
     fn: Functions
     /** Everything that is read: the views of schema `cue`. */
@@ -78,6 +80,7 @@ export const build = async ({ config, pool, rules, clock: fixed, logger, logStre
 
   const clock = createClock(fixed)
   app.decorate('config', config)
+  app.decorate('away', createAway(app.log))
   app.decorate('fn', createFunctions(pool, fixed))
   app.decorate('db', new Kysely<DB>({ dialect: new PostgresDialect({ pool }) }).withSchema('cue'))
   app.decorate('turns', createTurns())

@@ -38,7 +38,9 @@ export const followDatabase = (app: FastifyInstance): void => {
     try {
       const { now } = await app.db.selectNoFrom(sql<Date>`clock_timestamp()`.as('now')).executeTakeFirstOrThrow()
       app.clock.learn(now, askedAt)
-    } catch {
+      app.away.back()
+    } catch (error) {
+      app.away.lost(error, 'asking the time')
       next = askAgainMs
     }
     if (!closed) timer = setTimeout(ask, next).unref()

@@ -4,6 +4,7 @@
  */
 import { randomUUID } from 'node:crypto'
 import type { FastifyBaseLogger } from 'fastify'
+import { type Away, createAway } from './away.ts'
 import { startCustomers } from './billing/customers.ts'
 import { startJobs } from './boss.ts'
 import type { Clock } from './clock.ts'
@@ -18,7 +19,6 @@ import { createRequests } from './deliveries/request.ts'
 import { createResults } from './deliveries/results.ts'
 import { deriveKey } from './deliveries/signature.ts'
 import { createWebhookClient } from './deliveries/webhook.ts'
-import { isAway } from './errors.ts'
 import { type BegunAttempt, createFunctions } from './functions.ts'
 import { startHousekeeping } from './housekeeping.ts'
 import { createListener } from './listener.ts'
@@ -48,13 +48,16 @@ type Options = {
   /** Opens an account's encrypted key. */
   decryptKey: (ciphertext: string) => string | undefined
   metrics?: Metrics
+  /** Shared with the API of the same process. */
+  away?: Away
   log: FastifyBaseLogger
 }
 
 /** Starts firing and delivering. Rejects when the database cannot be reached, or LISTEN_URL is no direct connection. */
-export const startEngine = async ({ config, rules, clock, decryptKey, metrics = createMetrics(), log }: Options): Promise<Engine> => {
+export const startEngine = async (options: Options): Promise<Engine> => {
+  const { config, rules, clock, decryptKey, metrics = createMetrics(), log, away = createAway(log) } = options
   const id = randomUUID()
-  const onConnectionLost = (error: Error) => log.warn({ err: error }, 'an idle connection was lost')
+  const onConnectionLost = (error: Error) => onError(error, 'keeping a connection')
   const pool = createPool(config, { max: connections, name: 'pgcue engine', onError: onConnectionLost })
   const leasePool = createPool(config, { max: 1, name: 'pgcue leases', onError: onConnectionLost, answerMs: leaseAnswerMs })
   metrics.watchPool('engine', pool)
@@ -74,8 +77,7 @@ export const startEngine = async ({ config, rules, clock, decryptKey, metrics = 
     if (stopped) return
     // What it was at is not done: what waits, and when, is read again.
     wakesAt = 0
-    if (isAway(error)) log.warn({ err: error, doing }, 'the database is away')
-    else log.error({ err: error, doing }, 'the engine failed at something')
+    if (!away.lost(error, doing)) log.error({ err: error, doing }, 'the engine failed at something')
   }
 
   const flights = createFlights(createFunctions(leasePool))
@@ -169,6 +171,7 @@ export const startEngine = async ({ config, rules, clock, decryptKey, metrics = 
     // An answer that took long says little about the time.
     if (performance.now() - askedAt < 20 || !clockKnown) clock.learn(database_now, askedAt)
     clockKnown = true
+    away.back()
     share = living
     if (outage_recorded) {
       log.warn("the service was away: what came due meanwhile goes by each cue's catch_up")
@@ -209,6 +212,7 @@ export const startEngine = async ({ config, rules, clock, decryptKey, metrics = 
     },
     // What was notified meanwhile is unknown.
     onConnected: () => {
+      away.back()
       ahead.expect(0)
       wakesAt = 0
       wake()

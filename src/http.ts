@@ -11,7 +11,7 @@ import {
   LogController
 } from 'fastify'
 import fp from 'fastify-plugin'
-import { ApiError, type ErrorCode, toApiError, unavailable } from './errors.ts'
+import { ApiError, type ErrorCode, isAway, toApiError, unavailable } from './errors.ts'
 
 const MAX_BODY = 2 * 1024 * 1024
 
@@ -58,7 +58,7 @@ const serializeError = (error: Loggable): Logged => ({
   message: error.message,
   code: error.code,
   where: error.where,
-  stack: error.stack ?? '',
+  stack: isAway(error) ? '' : (error.stack ?? ''), // where a lost database was missed says nothing
   cause: error.cause instanceof Error ? serializeError(error.cause) : undefined
 })
 

@@ -24,7 +24,9 @@ const start = async () => {
   if (config.migrate) await migrate({ connectionString: config.listenUrl, log: say })
 
   const apiConnections = config.pgPoolMax - (config.roles.engine ? engineConnections : 0)
-  const pool = createPool(config, { max: apiConnections, onError: error => app.log.warn({ err: error }, 'an idle connection was lost') })
+  const onError = (error: Error) =>
+    app.away.lost(error, 'keeping a connection') || app.log.warn({ err: error }, 'an idle connection was lost')
+  const pool = createPool(config, { max: apiConnections, onError })
   const metrics = createMetrics()
   const app = await build({ config, pool, metrics, logStream: pino.destination(logOptions) })
   onStop(() => pool.end())
@@ -33,7 +35,7 @@ const start = async () => {
   await app.fn.setPlans({ plans: config.plans }).catch(error => refuseUnmigrated(error, config))
   if (config.roles.engine) {
     const decrypt = (ciphertext: string) => decryptKey(config.encryptionKeys, ciphertext)
-    const starting = startEngine({ config, rules: app.rules, clock: app.clock, decryptKey: decrypt, metrics, log: app.log })
+    const starting = startEngine({ config, rules: app.rules, clock: app.clock, decryptKey: decrypt, metrics, away: app.away, log: app.log })
     const engine = await starting.catch(error => refuseUnmigrated(error, config))
     onStop(() => Promise.all([engine.stop(), app.close()]))
   } else onStop(() => app.close())

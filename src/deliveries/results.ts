@@ -66,6 +66,7 @@ export const createResults = ({ fn, flights, onWritten, log }: Options) => {
   const keepWriting = async (batch: Ended[], statement: typeof finish): Promise<void> => {
     const ended = new Map<number, number>()
     for (const { attempt } of batch) ended.set(attempt.flight_id, (ended.get(attempt.flight_id) ?? 0) + 1)
+    let held = false
     while (!stopped) {
       const gone = flights.ending(ended)
       try {
@@ -74,7 +75,8 @@ export const createResults = ({ fn, flights, onWritten, log }: Options) => {
       } catch (error) {
         if (stopped) return
         if (isAway(error)) {
-          log.warn({ err: error, attempts: batch.length }, 'results are held until the database is back')
+          if (!held) log.warn({ err: error, attempts: batch.length }, 'results are held until the database is back')
+          held = true
           await delay(retryMs)
         } else if (batch.length > 1) {
           const half = batch.length >> 1

@@ -7,7 +7,7 @@ const maxAgeMs = 5000
 const patienceMs = 2000
 
 /** Makes a function that tells what the database says, at most 5 seconds old; null if it says nothing. */
-export const createLook = ({ fn, now, log }: Pick<FastifyInstance, 'fn' | 'now' | 'log'>) => {
+export const createLook = ({ fn, now, away, log }: Pick<FastifyInstance, 'fn' | 'now' | 'away' | 'log'>) => {
   let asked = Number.NEGATIVE_INFINITY
   let answer: Promise<ServiceHealth | null>
 
@@ -20,7 +20,7 @@ export const createLook = ({ fn, now, log }: Pick<FastifyInstance, 'fn' | 'now' 
       timer = setTimeout(resolve, patienceMs, null)
     })
     const found = fn.serviceHealth({}).catch(error => {
-      log.warn({ err: error }, 'health could not be read')
+      if (!away.lost(error, 'reading health')) log.warn({ err: error }, 'health could not be read')
       return null
     })
     answer = Promise.race([found, late]).finally(() => clearTimeout(timer))

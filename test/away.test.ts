@@ -1,0 +1,91 @@
+import { once } from 'node:events'
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+import t, { type Test } from 'tap'
+import { createAway } from '../src/away.ts'
+import { createDatabase } from './database.ts'
+import { eventually } from './eventually.ts'
+import { startReplica } from './replica.ts'
+
+const gone = Object.assign(new Error('gone'), { code: 'ECONNREFUSED' })
+
+const setUp = () => {
+  let time = 0
+  const lines: string[] = []
+  const away = createAway(
+    { warn: ({ doing, ms }: { doing?: string; ms?: number }, text) => lines.push(`${text} ${doing ?? ms}`) },
+    () => time
+  )
+  return { ...away, lines, pass: (ms: number) => (time += ms) }
+}
+
+t.test('a lost database is told once, and when it is back', async t => {
+  const { lost, back, lines, pass } = setUp()
+  back()
+  t.equal(lost(gone, 'firing'), true)
+  pass(500)
+  lost(gone, 'listening')
+  pass(500)
+  back()
+  back()
+  t.same(lines, ['the database is away firing', 'the database is back 1000'])
+})
+
+t.test('while it is away, and however often it comes and goes, it is told once a minute', async t => {
+  const { lost, back, lines, pass } = setUp()
+  for (let i = 0; i < 90; i++) {
+    lost(gone, 'firing')
+    pass(1000)
+  }
+  t.same(lines, ['the database is away firing', 'the database is away firing'])
+  for (let i = 0; i < 20; i++) {
+    back()
+    lost(gone, 'firing')
+  }
+  t.equal(lines.length, 3, 'that it was back')
+})
+
+t.test('what else fails is not its absence', async t => {
+  const { lost, lines } = setUp()
+  t.equal(lost(new TypeError('x is undefined'), 'firing'), false)
+  t.same(lines, [])
+})
+
+/** The way to a database, which can be cut. */
+const startWire = async (t: Test, url: string) => {
+  const { hostname, port } = new URL(url)
+  const sockets = new Set<Socket>()
+  let isCut = false
+  const server = createServer(client => {
+    if (isCut) return client.destroy()
+    const upstream = connect(Number(port), hostname)
+    for (const socket of [client, upstream]) {
+      sockets.add(socket)
+      socket.on('error', () => {}).on('close', () => [client, upstream].forEach(one => void one.destroy()))
+    }
+    client.pipe(upstream).pipe(client)
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => server.close())
+  const cut = () => {
+    isCut = true
+    for (const socket of sockets) socket.destroy()
+  }
+  t.teardown(cut)
+  const { port: own } = server.address() as AddressInfo
+  return { url: Object.assign(new URL(url), { hostname: '127.0.0.1', port: own }).href, cut, mend: () => (isCut = false) }
+}
+
+t.test('an outage is two lines in the log of an idle replica, without a stack', async t => {
+  const wire = await startWire(t, (await createDatabase(t)).url)
+  const replica = startReplica(t, { DATABASE_URL: wire.url, LOG_LEVEL: 'warn' })
+  await eventually(() => replica.told().includes('serves at'))
+  wire.cut()
+  await new Promise(resolve => setTimeout(resolve, 3000)) // long enough for all that asks to have failed
+  wire.mend()
+  await eventually(() => replica.lines().some(line => line.msg === 'the database is back'))
+  t.same(
+    replica.lines().map(line => line.msg),
+    ['the database is away', 'the database is back']
+  )
+  t.equal(replica.lines()[0].err.stack, '')
+})
