@@ -40,7 +40,7 @@ const beatMs = 5000
 const windowsMs = 15_000
 const stopMs = 20_000
 
-export type Engine = { stop: () => Promise<void> }
+export type Engine = { stop: () => Promise<number> }
 type Options = {
   config: Config
   rules: AddressRules
@@ -229,18 +229,22 @@ export const startEngine = async (options: Options): Promise<Engine> => {
   keep()
   wake()
 
+  let givenBack = 0
   const giveBack = async (attempts: BegunAttempt[], write: (flight_id: number, execution_ids: string[]) => Promise<unknown>) => {
     for (const [flight, own] of Map.groupBy(attempts, attempt => attempt.flight_id)) {
       const ids = own.map(attempt => attempt.execution_id)
       await write(flight, ids).then(
-        () => flights.end(new Map([[flight, ids.length]])),
+        () => {
+          flights.end(new Map([[flight, ids.length]]))
+          givenBack += ids.length
+        },
         error => onError(error, 'giving attempts back')
       )
     }
   }
 
   return {
-    /** Takes nothing more, gives back what is not sent yet, waits for what is being sent, and gives back what is not done by then. */
+    /** Takes nothing more, gives back what is not sent yet, waits for what is being sent, and gives back what is not done by then. Says how many. */
     stop: async () => {
       const patience = AbortSignal.timeout(stopMs)
       const unsent = await pump.stop(patience)
@@ -258,6 +262,7 @@ export const startEngine = async (options: Options): Promise<Engine> => {
       await listener.close()
       await client.destroy()
       await Promise.all([pool.end(), leasePool.end()])
+      return givenBack
     }
   }
 }

@@ -1,4 +1,5 @@
 /** Starts a replica: configuration, database, migrations, API and engine; stops them in order. `npm start` runs this. */
+import type { FastifyBaseLogger } from 'fastify'
 import { pino } from 'pino'
 import { migrate, unusable } from '../scripts/migrate.ts'
 import { decryptKey } from './accounts/keys.ts'
@@ -29,6 +30,7 @@ const start = async () => {
   const pool = createPool(config, { max: apiConnections, onError })
   const metrics = createMetrics()
   const app = await build({ config, pool, metrics, logStream: pino.destination(logOptions) })
+  log = app.log
   onStop(() => pool.end())
   const connection = await pool.connect().catch(error => Promise.reject(unusable(error)))
   connection.release()
@@ -37,7 +39,10 @@ const start = async () => {
     const decrypt = (ciphertext: string) => decryptKey(config.encryptionKeys, ciphertext)
     const starting = startEngine({ config, rules: app.rules, clock: app.clock, decryptKey: decrypt, metrics, away: app.away, log: app.log })
     const engine = await starting.catch(error => refuseUnmigrated(error, config))
-    onStop(() => Promise.all([engine.stop(), app.close()]))
+    onStop(async () => {
+      const [count] = await Promise.all([engine.stop(), app.close()])
+      attemptsGivenBack = count
+    })
   } else onStop(() => app.close())
   await app.listen({ host: config.host, port: config.port, backlog: 2048 }).catch(error => refuseToListen(error, config))
   say(firstScreen(config))
@@ -57,15 +62,20 @@ const say = (line: string) => console.error(line)
 const stops: (() => Promise<unknown>)[] = []
 const onStop = (stop: () => Promise<unknown>) => stops.unshift(stop)
 let stopping = false
-const stop = async (code: number) => {
+let log: FastifyBaseLogger | undefined
+let attemptsGivenBack: number | undefined
+const stop = async (code: number, signal?: NodeJS.Signals) => {
   if (stopping) return
   stopping = true
+  const stoppingAt = performance.now()
+  if (signal) log?.info({ signal }, 'stopping')
   setTimeout(() => process.exit(code || 1), stopMs).unref()
   for (const one of stops) await one().catch(error => say(`pgcue: stopping: ${error.message}`))
+  if (signal) log?.info({ attempts_given_back: attemptsGivenBack, ms: Math.round(performance.now() - stoppingAt) }, 'stopped')
   process.exit(code)
 }
-process.on('SIGTERM', () => stop(0))
-process.on('SIGINT', () => stop(0))
+process.on('SIGTERM', signal => stop(0, signal))
+process.on('SIGINT', signal => stop(0, signal))
 
 start().catch(error => {
   say(error instanceof ConfigError ? `pgcue: ${error.message}` : `pgcue: could not start: ${error.stack}`)

@@ -17,7 +17,7 @@ export const startEngine = async (t: Test, config: Config, metrics?: Metrics) =>
     metrics,
     log: pino({ level: process.env.TEST_LOG ?? 'silent' })
   })
-  let stopped: Promise<void> | undefined
+  let stopped: Promise<number> | undefined
   const stop = () => (stopped ??= engine.stop())
   t.teardown(stop)
   return { stop }

@@ -1,4 +1,4 @@
-/** Starts that cannot succeed, as whoever ran `npm start` sees them. */
+/** Starts that cannot succeed, and stops, as whoever ran `npm start` sees them. */
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
@@ -7,6 +7,7 @@ import t, { type Test } from 'tap'
 import { ConfigError } from '../src/config.ts'
 import { refuseToListen } from '../src/port.ts'
 import { createDatabase } from './database.ts'
+import { eventually } from './eventually.ts'
 import { startReplica } from './replica.ts'
 
 /** Fails unless the start ends at once, with this one line. */
@@ -60,5 +61,18 @@ t.test('a DATA_DIR in which nothing can be made is told in one line', async t =>
   for (const DATA_DIR of [file, join(file, 'deeper'), ...(existsSync('/proc') ? ['/proc/nope'] : [])]) {
     await refused(t, { DATA_DIR }, /^pgcue: DATA_DIR cannot be used: /)
     await refused(t, { DATA_DIR, ENCRYPTION_KEYS: '' }, /^pgcue: DATA_DIR cannot be used: /)
+  }
+})
+
+t.test('a signal and the stop that it brings are in the log', async t => {
+  const { url } = await createDatabase(t)
+  for (const ROLES of ['api,engine', 'api']) {
+    const replica = startReplica(t, { DATABASE_URL: url, ROLES })
+    await eventually(() => replica.told().includes('serves at'))
+    replica.signal('SIGTERM')
+    t.equal((await replica.ended).code, 0)
+    const [stopping, stopped] = replica.lines().slice(-2)
+    t.match(stopping, { msg: 'stopping', signal: 'SIGTERM' })
+    t.match(stopped, { msg: 'stopped', ms: Number, ...(ROLES !== 'api' && { attempts_given_back: 0 }) })
   }
 })
