@@ -132,6 +132,58 @@ t.test('what is under way when it is stopped is given back', async t => {
   t.match(await get(`/v1/executions/${id}`), { status: 'pending', outcome: null })
 })
 
+/** What stands before a service, and refuses what `refuses` says. */
+const proxy = (t: Test, baseUrl: string, refuses: (path: string) => boolean) =>
+  receiver(t, async ({ method, path, headers, body }) => {
+    if (refuses(path)) return { status: 503, headers: { 'retry-after': '0' }, body: { error: { code: 'unavailable' } } }
+    const { authorization, 'x-claim-token': token } = headers
+    const passed = { authorization: authorization!, ...(token && { 'x-claim-token': String(token) }) }
+    const init = body === '' ? { headers: passed } : { headers: { ...passed, 'content-type': 'application/json' }, body }
+    const answer = await fetch(new URL(path, baseUrl), { method, ...init })
+    return { status: answer.status, body: await answer.text() }
+  })
+
+t.test('an execution that is deleted while it is forwarded ends nothing', async t => {
+  const { client, cue, fire, listen, ended } = await stage(t)
+  const [gone, kept] = [await cue('gone'), await cue('kept')]
+  const local = await receiver(t, async ({ headers }) => {
+    if (headers['x-service-cue-id'] === gone) await client.cues.delete(gone)
+    return {}
+  })
+  await fire(gone)
+  const stop = listen(['--forward-to', local.url])
+  await local.received()
+  t.match(await ended(await fire(kept)), { status: 'success' })
+  const { code, out } = await stop()
+  t.equal(code, 0)
+  t.match(out, /"reported": false/)
+})
+
+t.test('a report waits for a service that is away for long', async t => {
+  const { cue, fire, listen, ended, baseUrl } = await stage(t)
+  let refused = 0
+  const service = await proxy(t, baseUrl, path => path.endsWith('/outcome') && refused++ < 6)
+  const local = await receiver(t)
+  const id = await fire(await cue('report'))
+  const stop = listen(['--forward-to', local.url, '--base-url', service.url])
+  t.match(await ended(id), { status: 'success', attempts: 1 })
+  t.equal(local.requests.length, 1)
+  t.match(await stop(), { code: 0 })
+})
+
+t.test('what is given back waits for the service, too', async t => {
+  const { cue, fire, listen, get, baseUrl } = await stage(t)
+  let refused = 0
+  const service = await proxy(t, baseUrl, path => path.endsWith('/release') && refused++ < 3)
+  const local = await receiver(t, () => new Promise(() => {}))
+  const id = await fire(await cue('report'))
+  const stop = listen(['--forward-to', local.url, '--base-url', service.url])
+  await local.received()
+  t.match(await stop(), { code: 0 })
+  t.equal(refused, 4)
+  t.match(await get(`/v1/executions/${id}`), { status: 'pending', outcome: null })
+})
+
 t.test('a key that may not read the secret needs it given', async t => {
   const { cli, client } = await stage(t)
   const { api_key } = await client.keys.create({ label: 'worker', scopes: ['worker'] })

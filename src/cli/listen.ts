@@ -1,20 +1,23 @@
 /** `pgcue listen`: what a worker cue runs, sent to a local address as the webhook that it would be. */
 import { hostname } from 'node:os'
-import { type Claim, type Client, PgcueError, type Report } from '../client/index.ts'
+import { type CallOptions, type Claim, type Client, PgcueError, type Report } from '../client/index.ts'
 import { deadline, pause, pauseBefore } from '../client/transport.ts'
 import { canonicalJson } from '../deliveries/canonical-json.ts'
 import { signHeaders } from '../deliveries/signature.ts'
 import { command, integer, none } from './command.ts'
-import { CliError, UsageError } from './exit-codes.ts'
+import { CliError, exitCodes, UsageError } from './exit-codes.ts'
 import { isObject } from './json.ts'
 import type { Output } from './output.ts'
 import { userAgent } from './version.ts'
+import { malformed, settledCodes } from './worker/reporter.ts'
 
 type Forwarding = { url: string; secret: string; timeoutMs: number; stopping: AbortSignal }
 type Answer = { status: number | null; report: Report; ms: number }
 
 const beatMs = 60_000
 const waitSeconds = 25
+/** How long a report or a release is tried once it is told to stop. */
+const patienceMs = 5000
 
 export const listen = command({
   args: '--forward-to URL [options]',
@@ -104,25 +107,65 @@ const nextOfCue = async (client: Client, { worker_id, cue }: Wanted, signal: Abo
   }
 }
 
-const handle = async (client: Client, claim: Claim, forwarding: Forwarding, out: Output) => {
+const handle = async ({ executions }: Client, claim: Claim, forwarding: Forwarding, out: Output) => {
   const { execution_id: id, claim_token: claimToken } = claim
+  const { stopping } = forwarding
   const answer = await forward(claim, forwarding)
   if (answer === null) {
-    await client.executions.release(id, claimToken)
+    await untilAnswered(options => executions.release(id, claimToken, options), stopping)
     return
   }
   const { status, report, ms } = answer
-  const reported = await client.executions.reportOutcome(id, report, { claimToken }).then(
-    () => true,
-    error => {
-      // The handler may have reported by itself, with the bearer that it got.
-      if (error instanceof PgcueError && error.status === 409) return false
-      throw error
+  const refusal = await untilAnswered(options => executions.reportOutcome(id, report, { claimToken, ...options }), stopping)
+  const reported = refusal === null
+  out.show({ execution_id: id, cue_id: claim.cue_id, attempt: claim.attempt, status, success: report.success, ms, reported }, () => {
+    const rest = reported ? '' : `  not reported: ${refusal.code}`
+    out.line(`${new Date().toISOString()}  ${id}  ${claim.cue_name}  ${status ?? report.error}  ${ms} ms${rest}`)
+  })
+}
+
+/**
+ * Asks again as long as the answer says nothing about the claim. Gives the refusal that does: the handler may have reported by itself, with
+ * the bearer that it got, or the cue be gone. @throws PgcueError when the key is bad, or there is no more time
+ */
+const untilAnswered = async (send: (options: CallOptions) => Promise<unknown>, stopping: AbortSignal): Promise<PgcueError | null> => {
+  const { signal, end } = patience(stopping)
+  let last: PgcueError | undefined
+  try {
+    for (let failures = 0; ; ) {
+      try {
+        await send({ signal, retries: 0 })
+        return null
+      } catch (error) {
+        if (!(error instanceof PgcueError) || [401, 403].includes(error.status)) throw error
+        if ([...settledCodes, 'execution_not_claiming'].includes(error.code) || malformed.includes(error.status)) return error
+        last = error
+        await pause(pauseBefore(++failures, error), signal)
+      }
     }
-  )
-  out.show({ execution_id: id, cue_id: claim.cue_id, attempt: claim.attempt, status, success: report.success, ms, reported }, () =>
-    out.line(`${new Date().toISOString()}  ${id}  ${claim.cue_name}  ${status ?? report.error}  ${ms} ms`)
-  )
+  } catch (error) {
+    throw signal.aborted && last ? last : error
+  } finally {
+    end()
+  }
+}
+
+/** A signal that is aborted some time after another. */
+const patience = (stopping: AbortSignal) => {
+  const over = new AbortController()
+  let timer: NodeJS.Timeout | undefined
+  const begin = () => {
+    timer = setTimeout(() => over.abort(new CliError('The service did not answer in time', exitCodes.unreachable)), patienceMs)
+  }
+  if (stopping.aborted) begin()
+  else stopping.addEventListener('abort', begin, { once: true })
+  return {
+    signal: over.signal,
+    end: () => {
+      clearTimeout(timer)
+      stopping.removeEventListener('abort', begin)
+    }
+  }
 }
 
 /** Null when it was told to stop meanwhile. */

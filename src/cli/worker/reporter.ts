@@ -5,9 +5,9 @@ import type { Log } from './log.ts'
 import type { Spooled, State } from './state.ts'
 
 /** Nothing is left to report: it was, or the execution is somebody else's or gone. */
-const settledCodes = ['outcome_already_reported', 'claim_lost', 'execution_not_found', 'invalid_state', 'no_outcome']
+export const settledCodes = ['outcome_already_reported', 'claim_lost', 'execution_not_found', 'invalid_state', 'no_outcome']
 /** Refusals of what the report says. */
-const malformed = [400, 413, 422]
+export const malformed = [400, 413, 422]
 const noKey = [401, 403]
 
 type Proof = { claimToken: string; apiKey: string | undefined; signal: AbortSignal; retries: number }
