@@ -101,6 +101,38 @@ t.test('where nobody listens locally the execution fails, and says so', async t 
   t.match(await ended(id), { status: 'failed', outcome: { error: `${url}: ECONNREFUSED` } })
 })
 
+t.test('an address that nothing can be sent to is refused before anything is claimed', async t => {
+  const { cli, cue, fire, get } = await stage(t)
+  const id = await fire(await cue('report'))
+  const stopping = AbortSignal.timeout(3000)
+  for (const [url, err] of [
+    ['http://localhost:99999/', /is no URL/],
+    ['http://', /is missing/],
+    ['localhost:3000', /is missing/],
+    ['http://localhost:6000/', /port 6000/],
+    ['https://me:mine@localhost/', /^(?!.*mine).*password/]
+  ] as const) {
+    t.match(await cli(['listen', '--forward-to', url], { stopping }), { code: 2, err }, url)
+  }
+  t.match(await get(`/v1/executions/${id}`), { status: 'pending', attempts: 0 })
+})
+
+t.test('what fetch refuses to send is given back', async t => {
+  const { cli, cue, fire, get } = await stage(t)
+  const id = await fire(await cue('report'))
+  const send = globalThis.fetch
+  t.teardown(() => {
+    globalThis.fetch = send
+  })
+  globalThis.fetch = async (input, init) => {
+    if (String(input).includes('/hook')) throw new TypeError('fetch failed', { cause: new Error('bad port') })
+    return send(input, init)
+  }
+  const stopping = AbortSignal.timeout(5000)
+  t.match(await cli(['listen', '--forward-to', 'http://localhost/hook'], { stopping }), { code: 2, err: /bad port/ })
+  t.match(await get(`/v1/executions/${id}`), { status: 'pending', outcome: null })
+})
+
 t.test('an answer that does not come in time is a failure', async t => {
   const { cue, fire, listen, ended } = await stage(t)
   const local = await receiver(t, () => new Promise(() => {}))

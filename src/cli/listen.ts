@@ -4,6 +4,7 @@ import { type CallOptions, type Claim, type Client, PgcueError, type Report } fr
 import { deadline, pause, pauseBefore } from '../client/transport.ts'
 import { canonicalJson } from '../deliveries/canonical-json.ts'
 import { signHeaders } from '../deliveries/signature.ts'
+import { badPorts } from './bad-ports.ts'
 import { command, integer, none } from './command.ts'
 import { CliError, exitCodes, UsageError } from './exit-codes.ts'
 import { isObject } from './json.ts'
@@ -36,8 +37,7 @@ boolean "success" says it itself. Ctrl-C ends it; what was under way is given ba
   run: async context => {
     none(context)
     const { options, io, out } = context
-    const url = options['forward-to']
-    if (!url || !/^https?:\/\/./.test(url)) throw new UsageError('--forward-to is missing: a URL that starts with http:// or https://')
+    const url = targetOf(options['forward-to'])
     if (options.cue && options.task) throw new UsageError('--cue and --task exclude each other')
     const client = await context.connect()
     const secret = options.secret || io.env.PGCUE_WEBHOOK_SECRET || (await secretOf(client))
@@ -58,6 +58,17 @@ boolean "success" says it itself. Ctrl-C ends it; what was under way is given ba
     }
   }
 })
+
+/** Where to forward. What `fetch` would refuse would fail every execution for good. */
+const targetOf = (given: string | undefined): string => {
+  if (!given || !/^https?:\/\/./i.test(given)) throw new UsageError('--forward-to is missing: a URL that starts with http:// or https://')
+  if (!URL.canParse(given)) throw new UsageError('--forward-to is no URL that anything can be sent to')
+  const url = new URL(given)
+  if (url.username || url.password) throw new UsageError('--forward-to takes no user name and no password')
+  if (badPorts.has(url.port))
+    throw new UsageError(`--forward-to: nothing can be sent to port ${url.port}, which is kept for other protocols`)
+  return given
+}
 
 const secretOf = async (client: Client): Promise<string> => {
   try {
@@ -110,11 +121,15 @@ const nextOfCue = async (client: Client, { worker_id, cue }: Wanted, signal: Abo
 const handle = async ({ executions }: Client, claim: Claim, forwarding: Forwarding, out: Output) => {
   const { execution_id: id, claim_token: claimToken } = claim
   const { stopping } = forwarding
-  const answer = await forward(claim, forwarding)
-  if (answer === null) {
-    await untilAnswered(options => executions.release(id, claimToken, options), stopping)
-    return
+  const giveBack = () => untilAnswered(options => executions.release(id, claimToken, options), stopping)
+  let answer: Answer | null
+  try {
+    answer = await forward(claim, forwarding)
+  } catch (error) {
+    await giveBack()
+    throw error
   }
+  if (answer === null) return void (await giveBack())
   const { status, report, ms } = answer
   const refusal = await untilAnswered(options => executions.reportOutcome(id, report, { claimToken, ...options }), stopping)
   const reported = refusal === null
@@ -168,7 +183,7 @@ const patience = (stopping: AbortSignal) => {
   }
 }
 
-/** Null when it was told to stop meanwhile. */
+/** Null when it was told to stop meanwhile. @throws CliError when it cannot be sent at all */
 const forward = async (claim: Claim, { url, secret, timeoutMs, stopping }: Forwarding): Promise<Answer | null> => {
   const body = canonicalJson(JSON.stringify(claim.payload))
   const headers = {
@@ -190,6 +205,8 @@ const forward = async (claim: Claim, { url, secret, timeoutMs, stopping }: Forwa
   } catch (error) {
     if (stopping.aborted) return null
     const { cause } = error as { cause?: { code?: string; message?: string } }
+    if (!limit.signal.aborted && (cause === undefined || cause.message === 'bad port'))
+      throw new CliError(`Nothing can be sent to ${url}: ${cause?.message ?? (error as Error).message}`, exitCodes.usage, 'usage')
     const why = limit.signal.aborted
       ? `no answer within ${timeoutMs / 1000} s`
       : (cause?.code ?? cause?.message ?? (error as Error).message)
