@@ -1,4 +1,5 @@
 import { rmSync } from 'node:fs'
+import { setTimeout as delay } from 'node:timers/promises'
 import t from 'tap'
 import { openState } from '../src/cli/worker/state.ts'
 import { eventually } from './setup.ts'
@@ -90,6 +91,30 @@ t.test('a claim whose answer was lost comes back by itself', async t => {
   const worker = run({ handler: ['job=true'], 'worker-id': 'w1' }, { fetch: lossy })
   await worker.event('reported')
   t.match(await client.executions.get(id), { status: 'success', attempts: 2, attempt_log: [{ result: 'lost' }, { result: 'success' }] })
+})
+
+t.test('a claim whose answer was lost comes back though handlers overlap', async t => {
+  const { client, dir, execution, run } = await workerStage(t)
+  const until = (name: string) => `until [ -e ${dir.path(name)} ]; do sleep 0.05; done`
+  let claimed = 0
+  const lossy: typeof fetch = async (input, init) => {
+    const answer = await fetch(input, init)
+    if (!String(input).endsWith('/executions/claim') || !answer.ok || ++claimed !== 2) return answer
+    await answer.text()
+    throw new TypeError('fetch failed', { cause: Object.assign(new Error('reset'), { code: 'ECONNRESET' }) })
+  }
+  await execution({ payload: { task: 'a' } })
+  const worker = run({ handler: [`a=${until('a')}`, 'b=true', `c=${until('c')}`], concurrency: '2' }, { fetch: lossy })
+  await worker.event('started')
+  const id = await execution({ payload: { task: 'b' } })
+  await worker.event('cannot claim')
+  await execution({ payload: { task: 'c' } })
+  await delay(1500) // longer than its pause: c would run beside a, and go on after it
+  dir.write('a', '')
+  await worker.event('reported', 2)
+  t.match(await client.executions.get(id), { status: 'success', attempts: 2 })
+  dir.write('c', '')
+  await worker.event('reported', 3)
 })
 
 t.test('refusals for their rate and answers of proxies are waited out', async t => {

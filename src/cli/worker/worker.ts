@@ -61,9 +61,19 @@ export const runWorker = async (options: WorkerOptions): Promise<void> => {
     running.set(done, run)
   }
 
-  /** Frees what this worker holds without knowing. That is safe while it holds nothing else. */
+  /** Nothing runs, and nothing waits to be reported. */
+  const idle = async () => {
+    while (running.size > 0 || reporter.size() > 0) await Promise.all([...running.keys(), reporter.settled()])
+  }
+
+  /**
+   * Frees what this worker holds without knowing. That is safe while it holds nothing else, so it claims nothing until then: as long as it
+   * is heard of, nobody else gets that execution.
+   */
   const settleDoubts = async () => {
-    if (!doubtful || running.size > 0 || reporter.size() > 0) return
+    if (!doubtful) return
+    await Promise.race([idle(), stopped])
+    stopping.throwIfAborted()
     await client.workers.delete(state.id, { signal: stopping })
     await beat()
     doubtful = false
