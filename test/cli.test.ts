@@ -152,6 +152,9 @@ t.test('the exit code tells what kind of failure it was, and --json the failure 
   t.match(await cli(['cues', 'create', 'x', '--cron', 'never', '--worker']), { code: 1, err: /^pgcue: schedule\.cron/ })
   t.match(await cli(['cues', 'update', 'cue_000000000000', '--data', '{"nmae": 1}']), { code: 1, err: /nmae/ })
   t.match(await cli(['whoami'], { env: { PGCUE_API_KEY: 'svc_sk_wrong' } }), { code: 2, err: /pgcue login/ })
+  for (const args of [['usage'], ['worker', '--handler', 'a=true']]) {
+    t.match(await cli(args, { env: { PGCUE_API_KEY: 'svc_sk_53wic9w…' } }), { code: 2, err: /^pgcue: The API key has [^…]*PGCUE_API_KEY/ })
+  }
   t.match(await cli(['whoami'], { env: { PGCUE_API_KEY: '' } }), { code: 2, err: /There is no key for .*pgcue login/ })
   t.match(await cli(['cues', 'get', 'cue_000000000000']), { code: 3 })
   t.match(await cli(['alerts', 'ack', 'x']), { code: 3 })

@@ -114,6 +114,18 @@ t.test('a refusal says what, why and where to look', async t => {
 
 const refusal = (status: number, code: string, headers = {}) => ({ status, headers, body: { error: { code, message: 'not now', status } } })
 
+t.test('a key that no header can have is said to be one, and not shown', async t => {
+  const { baseUrl, client, account } = await service(t)
+  for (const apiKey of ['svc_sk_53wic9w…', 'svc_sk_\nsecret', 'svc_sk_\0secret', 'svc_sk_\x7fsecret']) {
+    const error = await thrown(client.me({ apiKey }))
+    t.match(error, { code: 'unsendable', status: 0, sent: false, message: /API key/ })
+    t.notMatch(`${error.message}${error.cause}`, /svc_sk/)
+    t.throws(() => createClient({ baseUrl, apiKey }), { code: 'unsendable' })
+  }
+  t.match(await thrown(client.me({ headers: { 'x-a': 'snow ☃' } })), { code: 'unsendable', message: /header x-a has/ })
+  t.match(await createClient({ baseUrl, apiKey: `${account.api_key}\n` }).me(), { email: account.email })
+})
+
 t.test('what only reads is tried again, when the service says', async t => {
   const { url, requests } = await receiver(t, (_, n) =>
     n === 0 ? refusal(503, 'unavailable', { 'retry-after': '0' }) : n === 1 ? { status: 502, body: 'a proxy' } : { body: { cues: [] } }

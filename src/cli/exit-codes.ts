@@ -31,7 +31,7 @@ export class UsageError extends CliError {
   }
 }
 
-const bad = ['invalid_api_key', 'not_authenticated', 'insufficient_scope']
+const bad = ['invalid_api_key', 'not_authenticated', 'insufficient_scope', 'unsendable']
 
 export const exitCodeOf = (error: unknown): number => {
   if (error instanceof CliError) return error.exitCode
@@ -45,7 +45,7 @@ export const exitCodeOf = (error: unknown): number => {
 export const explain = (error: unknown): string => {
   if (!(error instanceof PgcueError)) return (error as Error).message
   const lines = [error.message, ...(error.detail ?? []).map(({ loc, msg }) => `  ${loc.slice(1).join('.') || loc[0]}: ${msg}`)]
-  if (error.code === 'invalid_api_key' || error.code === 'not_authenticated')
+  if (['invalid_api_key', 'not_authenticated', 'unsendable'].includes(error.code))
     lines.push('Set PGCUE_API_KEY to a key that is valid, or run: pgcue login')
   if (error.code === 'unreachable') lines.push('Is it running there? PGCUE_BASE_URL or --base-url says where it is.')
   if (error.retryAfter !== null && error.status === 429) lines.push(`It may be tried again in ${Math.ceil(error.retryAfter)} s.`)

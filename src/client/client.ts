@@ -11,7 +11,7 @@ export type Client = ReturnType<typeof createClient>
 /**
  * A client of one service for one key. Calls that may be repeated are: reads, changes that set what they say, and reports that are taken once;
  * what was refused for its rate always is, when the service says it may be. Each call takes `{ signal, timeoutMs, retries, apiKey, headers }` last.
- * @throws {PgcueError} from every method
+ * @throws {PgcueError} from every method; itself when no header can have the key
  */
 export const createClient = (options: ClientOptions) => {
   const { base, call } = createTransport(options)

@@ -16,6 +16,7 @@ type About = {
  * A call that did not succeed. `code` is the service's own, such as `cue_not_found`, or one of
  * - `unreachable`: no connection, or it broke
  * - `timeout`: no answer in time
+ * - `unsendable`: the key, or a header, has a character that no header can have; nothing was sent
  * - `unexpected_answer`: something else than the service answered, such as a proxy
  */
 export class PgcueError extends Error {

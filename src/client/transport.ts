@@ -52,6 +52,7 @@ export const createTransport = (defaults: ClientOptions) => {
   const { baseUrl, parse = JSON.parse, userAgent } = defaults
   if (!/^https?:\/\/./.test(baseUrl)) throw new TypeError(`baseUrl must be a URL that starts with http:// or https://, not ${baseUrl}`)
   const base = baseUrl.replace(/\/+$/, '')
+  checkHeaders(bearer(defaults.apiKey))
 
   const once = async (method: string, url: string, request: Request, options: CallOptions): Promise<unknown> => {
     const { body, wait = 0 } = request
@@ -59,7 +60,7 @@ export const createTransport = (defaults: ClientOptions) => {
     const headers = definedOnly({
       accept: 'application/json',
       'user-agent': userAgent,
-      authorization: apiKey && `Bearer ${apiKey}`,
+      ...bearer(apiKey),
       'content-type': body === undefined ? undefined : 'application/json',
       ...request.headers,
       ...options.headers
@@ -96,6 +97,7 @@ export const createTransport = (defaults: ClientOptions) => {
 
   const call = async <T>(method: string, path: string, request: Request = {}, options: CallOptions = {}): Promise<T> => {
     const { repeatable = method !== 'POST' } = request
+    checkHeaders({ ...bearer(options.apiKey), ...request.headers, ...options.headers })
     const retries = options.retries ?? defaults.retries ?? 3
     const url = base + path + queryText(request.query)
     for (let tries = 0; ; tries++) {
@@ -112,6 +114,17 @@ export const createTransport = (defaults: ClientOptions) => {
     }
   }
   return { base, call }
+}
+
+const bearer = (apiKey: string | undefined) => ({ authorization: apiKey && `Bearer ${apiKey}` })
+
+/** `fetch` would say that nothing can be reached, with the value in it. White space around it is no harm. @throws PgcueError */
+const checkHeaders = (headers: Record<string, string | undefined>) => {
+  for (const [name, value = ''] of Object.entries(headers)) {
+    if (/^[\t\x20-\x7e\x80-\xff]*$/.test(String(value).replace(/^[\t\r\n ]+|[\t\r\n ]+$/g, ''))) continue
+    const what = name === 'authorization' ? 'The API key' : `The value of the header ${name}`
+    throw new PgcueError({ code: 'unsendable', message: `${what} has a character that no header can have`, sent: false })
+  }
 }
 
 /** A request that never arrived, or was refused for its rate, did nothing; others may be sent twice only if that is harmless. */
