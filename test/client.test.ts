@@ -126,6 +126,14 @@ t.test('a key that no header can have is said to be one, and not shown', async t
   t.match(await createClient({ baseUrl, apiKey: `${account.api_key}\n` }).me(), { email: account.email })
 })
 
+t.test('a worker whose name no header can have proves its claim with the token', async t => {
+  const { client } = await service(t)
+  const { id } = await client.cues.fire((await client.cues.create(workerCue)).id)
+  const { claim_token: claimToken } = await client.executions.claim(id, { worker_id: '東京' })
+  t.match(await thrown(client.executions.heartbeat(id, { workerId: '東京' })), { code: 'unsendable', message: /x-worker-id .*claimToken/ })
+  t.match(await client.executions.heartbeat(id, { claimToken }), { acknowledged: true })
+})
+
 t.test('what only reads is tried again, when the service says', async t => {
   const { url, requests } = await receiver(t, (_, n) =>
     n === 0 ? refusal(503, 'unavailable', { 'retry-after': '0' }) : n === 1 ? { status: 502, body: 'a proxy' } : { body: { cues: [] } }

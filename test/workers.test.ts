@@ -226,6 +226,25 @@ t.test('a heartbeat says who beats', async t => {
   t.match(await beat({ 'x-worker-id': 'w1' }), error('execution_not_claiming', 409))
 })
 
+t.test('a worker may be named in any letters, in a header as UTF-8 or latin-1', async t => {
+  const { call, cue, fire } = await serve()
+  const utf8 = (name: string) => Buffer.from(name).toString('latin1') // how Node has such a header
+  for (const [worker_id, headers] of [
+    ['Büro', ['Büro', utf8('Büro')]],
+    ['東京-1', [utf8('東京-1')]],
+    [utf8('é'), [utf8('é')]]
+  ] as const) {
+    const path = `/v1/executions/${await fire(await cue())}`
+    await call('POST', `${path}/claim`, { worker_id })
+    for (const header of headers) {
+      t.match(await call('POST', `${path}/heartbeat`, undefined, { 'x-worker-id': header }), { status: 200 }, header)
+    }
+    for (const other of ['B\xfcrx', utf8('大阪')]) {
+      t.match(await call('POST', `${path}/heartbeat`, undefined, { 'x-worker-id': other }), error('not_execution_owner', 403))
+    }
+  }
+})
+
 t.test('a heartbeat on an execution is a sign of life of its worker', async t => {
   const { post, get, cue, fire, claim, clock } = await serve()
   await post('/v1/worker/heartbeat', { worker_id: 'w1', handlers: [] })

@@ -3,7 +3,7 @@ import { PgcueError } from './errors.ts'
 import { type CallOptions, type ClientOptions, createTransport, type Query } from './transport.ts'
 import type * as T from './types.ts'
 
-/** How a worker proves a claim. */
+/** How a worker proves a claim. A `workerId` goes in a header, which has no letters outside latin-1; `claimToken` serves any worker. */
 export type ClaimProof = CallOptions & { claimToken?: string | undefined; workerId?: string | undefined }
 
 export type Client = ReturnType<typeof createClient>

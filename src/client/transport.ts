@@ -123,7 +123,8 @@ const checkHeaders = (headers: Record<string, string | undefined>) => {
   for (const [name, value = ''] of Object.entries(headers)) {
     if (/^[\t\x20-\x7e\x80-\xff]*$/.test(String(value).replace(/^[\t\r\n ]+|[\t\r\n ]+$/g, ''))) continue
     const what = name === 'authorization' ? 'The API key' : `The value of the header ${name}`
-    throw new PgcueError({ code: 'unsendable', message: `${what} has a character that no header can have`, sent: false })
+    const rest = name === 'x-worker-id' ? '; prove the claim with its claimToken instead' : ''
+    throw new PgcueError({ code: 'unsendable', message: `${what} has a character that no header can have${rest}`, sent: false })
   }
 }
 

@@ -1,4 +1,5 @@
 /** Workers: what they may claim, claims, their leases, and the registry. */
+import { isUtf8 } from 'node:buffer'
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { sql } from 'kysely'
@@ -124,7 +125,12 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       if (worker_id === undefined && claim_token === undefined && !isOwnToken(request)) {
         throw invalid([{ type: 'missing', loc: ['header', 'X-Worker-Id'], msg: 'Field required', input: null }])
       }
-      const lease_extended_until = await app.fn.heartbeatExecution({ worker_id, claim_token, ...request.params, ...request.caller })
+      const beat = (name?: string) => app.fn.heartbeatExecution({ worker_id: name, claim_token, ...request.params, ...request.caller })
+      const lease_extended_until = await beat(worker_id).catch(error => {
+        const name = asUtf8(worker_id)
+        if (error.code !== 'QU017' || name === undefined || name === worker_id) throw error
+        return beat(name)
+      })
       return { acknowledged: true, lease_extended_until }
     }
   )
@@ -209,6 +215,12 @@ const withStatus = (worker: Registered, now: Date): Worker => {
 }
 
 const isOwnToken = (request: FastifyRequest) => request.caller.actor.startsWith('execution:')
+
+/** A header's bytes come as latin-1, but most programs send UTF-8. Undefined where they are none. */
+const asUtf8 = (header = ''): string | undefined => {
+  const bytes = Buffer.from(header, 'latin1')
+  return isUtf8(bytes) ? bytes.toString() : undefined
+}
 
 /** Aborted when the client has gone before its answer was on its way. */
 const goneSignal = (reply: FastifyReply): AbortSignal => {
