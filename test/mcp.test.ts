@@ -172,3 +172,15 @@ t.test('the command line keeps every digit', async t => {
   })
   t.match((await pool.query('select payload from cue.cues')).rows, [{ payload: digits }])
 })
+
+t.test('a line that is no message is answered, and the next one too', async t => {
+  const { cli } = await cliStage(t)
+  const ping = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'ping' })
+  const { code, out } = await cli(['mcp'], { stdin: `null\n5\n{\n${ping}\n` })
+  t.equal(code, 0)
+  const answers = out
+    .trim()
+    .split('\n')
+    .map(line => JSON.parse(line)) // in any order
+  t.same(answers.map(({ error }) => error?.code ?? 0).sort(), [-32600, -32600, -32700, 0])
+})

@@ -3,12 +3,13 @@ import { createInterface } from 'node:readline'
 import { Readable } from 'node:stream'
 import type { Client } from '../client/index.ts'
 import { command, none } from './command.ts'
-import { parseExactly } from './json.ts'
+import { isObject, parseExactly } from './json.ts'
 
 type Message = { jsonrpc?: string; id?: string | number | null; method?: string }
 
 /** What Streamable HTTP asks of its clients, though this server always answers with JSON. */
 const headers = { accept: 'application/json, text/event-stream' }
+const invalidRequest = -32600
 const internalError = -32603
 const parseError = -32700
 
@@ -43,6 +44,7 @@ const forward = async (client: Client, line: string): Promise<string | undefined
   } catch {
     return failure(null, parseError, 'this is no JSON')
   }
+  if (!isObject(message) && !Array.isArray(message)) return failure(null, invalidRequest, 'this is no message')
   try {
     const answer = await client.call<unknown>('POST', '/mcp', { body: message }, { headers, retries: 0 })
     return answer == null || answer === '' ? undefined : JSON.stringify(answer)
