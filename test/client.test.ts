@@ -74,6 +74,13 @@ t.test('a worker waits, claims, shows that it lives, and reports with evidence',
   t.match(await client.workers.list(), { total: 0 })
 })
 
+t.test('the next claims are a list, also where the limit is undefined', async t => {
+  const { client } = await service(t)
+  const { id } = await client.cues.fire((await client.cues.create(workerCue)).id)
+  t.match(await client.executions.claimNext({ limit: undefined } as never), [{ execution_id: id }])
+  t.same(await client.executions.claimNext({ limit: undefined } as never), [])
+})
+
 t.test('one execution is found, claimed by its id, and given back', async t => {
   const { client } = await service(t)
   const { id } = await client.cues.fire((await client.cues.create(workerCue)).id)

@@ -67,7 +67,8 @@ export const createClient = (options: ClientOptions) => {
       claim: (id: string, body: { worker_id?: string } = {}, o?: CallOptions) => post<T.Claim>(`${execution(id)}/claim`, body, o),
       /** Claims the next executions, at most `limit` (1); waits up to `wait` seconds for one. An empty list when there is none. */
       claimNext: async (body: T.ClaimNext = {}, o?: CallOptions): Promise<T.Claim[]> => {
-        const request = { body: { limit: 1, ...body }, wait: body.wait }
+        // Without a limit the answer is one claim, and no list.
+        const request = { body: { ...body, limit: body.limit ?? 1 }, wait: body.wait }
         const answer = await call<{ executions: T.Claim[] }>('POST', '/v1/executions/claim', request, o).catch(error => {
           if (error instanceof PgcueError && error.code === 'nothing_claimable') return { executions: [] }
           throw error
