@@ -273,6 +273,12 @@ t.test('each scheme is believed alone, and both must be right where both are the
   }
 })
 
+t.test('an alert has its own id to deduplicate by, and nothing of a callback', async t => {
+  const alert = { ...message, executionId: 'alert_1' }
+  const expected = { executionId: 'alert_1', cueId: '', scheduledFor: '', attempt: 0 }
+  t.match(await verifyWebhook(alert.body, { ...signHeaders(alert), 'X-Service-Alert-Id': 'alert_1' }, secret, { now }), expected)
+})
+
 t.test('while secrets overlap a receiver with either one believes', async t => {
   const headers = signHeaders({ ...message, secrets: [secret, former] })
   t.ok(await verifyWebhook(message.body, headers, secret, { now }))

@@ -14,12 +14,13 @@ export class WebhookError extends Error {
 export type VerifiedWebhook = {
   /** The body as a value; null where it is empty. */
   payload: unknown
-  /** What to deduplicate by. Empty in alerts. */
+  /** What to deduplicate by. Webhooks that are no callback, such as alerts, have their own id here. */
   executionId: string
+  /** Empty in what is no callback, as is the next. */
   cueId: string
   /** ISO 8601 in UTC. */
   scheduledFor: string
-  /** 1 for the first. */
+  /** 1 for the first; 0 in what is no callback. */
   attempt: number
   /** Epoch seconds. */
   timestamp: number
