@@ -29,7 +29,9 @@ export const explain = (
     const { path, found } = locate(value, error.instancePath)
     if (error.keyword === 'required') {
       for (const name of error.params.requiredProperties) {
-        add({ type: 'missing', loc: [place, ...path, name], msg: 'Field required', input: shown(found, path) })
+        // Around a header stand the others, such as keys.
+        const input = place === 'header' ? null : shown(found, path)
+        add({ type: 'missing', loc: [place, ...path, name], msg: 'Field required', input })
       }
     } else if (error.keyword !== 'additionalProperties') {
       add({ ...complaint(error, place !== 'body', found), loc: [place, ...path], input: shown(found, path) })

@@ -226,6 +226,13 @@ t.test('a heartbeat says who beats', async t => {
   t.match(await beat({ 'x-worker-id': 'w1' }), error('execution_not_claiming', 409))
 })
 
+t.test('a release without its token is refused, and shows no other header', async t => {
+  const { call } = await serve()
+  const { status, body } = await call('POST', `/v1/executions/${randomUUID()}/release`)
+  t.equal(status, 422)
+  t.strictSame(body.detail, [{ type: 'missing', loc: ['header', 'x-claim-token'], msg: 'Field required', input: null }])
+})
+
 t.test('a worker may be named in any letters, in a header as UTF-8 or latin-1', async t => {
   const { call, cue, fire } = await serve()
   const utf8 = (name: string) => Buffer.from(name).toString('latin1') // how Node has such a header
