@@ -154,6 +154,21 @@ t.test('only the executions that are asked for are taken', async t => {
   t.match(await get(`/v1/executions/${left}`), { status: 'pending', attempts: 0 })
 })
 
+t.test("a cue's execution is found behind a hundred others", async t => {
+  const { cue, fire, listen, ended, pool } = await stage(t)
+  const local = await receiver(t)
+  const [other, own] = [await cue('report'), await cue('report')]
+  await fire(other)
+  // A cue can be fired ten times an hour. The end of an id is random, and its start a partition.
+  await pool.query(`insert into cue.executions select (jsonb_populate_record(e, jsonb_build_object('id',
+      left(e.id::text, 24) || right(gen_random_uuid()::text, 12)))).*
+    from cue.executions e, generate_series(1, 110)`)
+  const id = await fire(own)
+  listen(['--forward-to', local.url, '--cue', own])
+  t.match(await ended(id), { status: 'success' })
+  t.equal(local.requests.length, 1)
+})
+
 t.test('what is under way when it is stopped is given back', async t => {
   const { cue, fire, listen, get } = await stage(t)
   const local = await receiver(t, () => new Promise(() => {}))

@@ -17,6 +17,8 @@ type Answer = { status: number | null; report: Report; ms: number }
 
 const beatMs = 60_000
 const waitSeconds = 25
+/** Executions in one answer, as the service allows. */
+const mostListed = 100
 /** How long a report or a release is tried once it is told to stop. */
 const patienceMs = 5000
 
@@ -85,7 +87,8 @@ type Wanted = { worker_id: string; cue: string | undefined; tasks: string[] | un
 async function* claims(client: Client, wanted: Wanted, signal: AbortSignal): AsyncGenerator<Claim> {
   for (let failures = 0; !signal.aborted; ) {
     try {
-      yield* wanted.cue === undefined ? await nextOf(client, wanted, signal) : await nextOfCue(client, wanted, signal)
+      const { worker_id, cue } = wanted
+      yield* cue === undefined ? await nextOf(client, wanted, signal) : await nextOfCue(client, { worker_id, cue }, signal)
       failures = 0
     } catch (error) {
       if (signal.aborted) return
@@ -102,18 +105,31 @@ const nextOf = async (client: Client, { worker_id, tasks }: Wanted, signal: Abor
   return found
 }
 
-/** The list may be full of other cues' executions; then it answers at once, and asking again has time. */
-const nextOfCue = async (client: Client, { worker_id, cue }: Wanted, signal: AbortSignal): Promise<Claim[]> => {
-  const claimable = await client.executions.claimable({ limit: 100, wait: waitSeconds }, { signal })
+/** Other cues' executions may be claimable: then the list answers at once, and asking again has time. */
+const nextOfCue = async (client: Client, { worker_id, cue }: { worker_id: string; cue: string }, signal: AbortSignal): Promise<Claim[]> => {
+  const claimable = await client.executions.claimable({ limit: mostListed, wait: waitSeconds }, { signal })
   const next = claimable.find(({ cue_id }) => cue_id === cue)
-  if (!next) {
-    await pause(1000, signal)
-    return []
-  }
+  const id = next ? next.id : claimable.length === mostListed ? await beyondList(client, cue, signal) : undefined
+  if (!next) await pause(1000, signal)
+  if (id === undefined) return []
   try {
-    return [await client.executions.claim(next.id, { worker_id }, { signal })]
+    return [await client.executions.claim(id, { worker_id }, { signal })]
   } catch (error) {
     if (error instanceof PgcueError && error.code === 'already_claimed') return []
+    throw error
+  }
+}
+
+/** One that waits behind a list full of others; a key for workers alone may not look there. */
+const beyondList = async ({ executions }: Client, cue_id: string, signal: AbortSignal): Promise<string | undefined> => {
+  try {
+    for (let offset = 0; ; offset += mostListed) {
+      const page = await executions.list({ cue_id, status: 'pending', limit: mostListed, offset }, { signal })
+      const due = page.executions.findLast(({ scheduled_for }) => Date.parse(scheduled_for) <= Date.now())
+      if (due || !page.has_more) return due?.id
+    }
+  } catch (error) {
+    if (error instanceof PgcueError && error.code === 'insufficient_scope') return undefined
     throw error
   }
 }
