@@ -6,6 +6,7 @@ import { commands } from '../src/cli/commands.ts'
 import { version } from '../src/config.ts'
 import { freePort } from '../src/embedded-postgres.ts'
 import { cliStage, pgcue } from './cli-stage.ts'
+import { receiver } from './receiver.ts'
 import { main } from './worker-stage.ts'
 
 t.test('help names every command, option and exit code', async t => {
@@ -160,6 +161,10 @@ t.test('the exit code tells what kind of failure it was, and --json the failure 
   t.match(await cli(['alerts', 'ack', 'x']), { code: 3 })
   const url = `http://127.0.0.1:${await freePort()}`
   t.match(await cli(['whoami', '--base-url', url]), { code: 4, err: /cannot be reached: ECONNREFUSED\nIs it running there\?/ })
+  for (const body of ['{}', 'null', '[]']) {
+    const other = await receiver(t, () => ({ body }))
+    t.match(await cli(['usage', '--base-url', other.url]), { code: 1, err: /127\.0\.0\.1:\d+ does not answer as the service does/ })
+  }
   const { err } = await cli(['--json', 'cues', 'get', 'cue_000000000000'])
   t.match(JSON.parse(err), { error: { code: 'cue_not_found', status: 404, message: /\w/ } })
   t.match(JSON.parse((await cli(['cues', '--json'])).err), { error: { code: 'usage', status: 0 } })

@@ -1,5 +1,5 @@
 /** `pgcue whoami`, `usage`, `keys …`, `logout`. */
-import type { NewKey } from '../client/index.ts'
+import { type NewKey, PgcueError } from '../client/index.ts'
 import { command, none, only } from './command.ts'
 import { forgetKey } from './credentials.ts'
 
@@ -27,7 +27,12 @@ export const usage = command({
   run: async context => {
     none(context)
     const { out } = context
-    const answer = await (await context.connect()).usage()
+    const client = await context.connect()
+    const answer = await client.usage()
+    if (!answer?.billing_period) {
+      const message = `${client.baseUrl} does not answer as the service does; is it its address?`
+      throw new PgcueError({ code: 'unexpected_answer', message })
+    }
     const { plan, billing_period: period, cues, executions, outcomes, rate_limit } = answer
     out.show(answer, () => {
       out.fields({ plan, period: `${period.start} to ${period.end}, ${period.days_remaining} days left` })
