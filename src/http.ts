@@ -102,7 +102,9 @@ export default fp(
       const error = toApiError(thrown)
       // Fastify would close at once, and a client that still sends would lose the answer: the rest of the body is read and dropped instead.
       reply.removeHeader('connection')
-      if (error.statusCode >= 500) request.log.error({ err: error.cause ?? error, code: error.code }, 'request failed')
+      // That billing is not set up is no error of ours, and anybody can ask for it.
+      if (error.statusCode >= 500 && error.code !== 'billing_not_configured')
+        request.log.error({ err: error.cause ?? error, code: error.code }, 'request failed')
       return refuse(error, reply)
     })
 

@@ -11,9 +11,9 @@ const seconds = Date.parse(noon) / 1000
 const worker = { name: 'work', cron: '0 9 * * *', worker: true }
 
 /** A service with billing, an account that is a customer, and what Stripe would send about it. */
-const billed = async (t: Test, env: Record<string, string> = {}) => {
+const billed = async (t: Test, env: Record<string, string> = {}, options: object = {}) => {
   const stripe = await standIn(t)
-  const service = await build(t, noon, { env: { ...stripe.env, ...env } })
+  const service = await build(t, noon, { env: { ...stripe.env, ...env }, ...options })
   const { as, clock, pool, post, get, account } = service
   await post('/v1/billing/checkout', { plan: 'pro', interval: 'monthly' })
   const [customer] = [...stripe.customers.values()]
@@ -58,6 +58,20 @@ t.test('without settings billing says so, whatever is asked', async t => {
   t.match(await call('POST', '/v1/billing/checkout', { plan: 'pro', interval: 'monthly' }), error('billing_not_configured', 503))
   t.match(await call('POST', '/v1/billing/portal'), error('billing_not_configured', 503))
   t.match(await as(null).call('POST', '/v1/billing/webhook', {}, { 'stripe-signature': 't=1,v1=0' }), error('billing_not_configured', 503))
+})
+
+t.test('that billing is not set up fills no log', async t => {
+  const log: { level: number }[] = []
+  const { as } = await build(t, undefined, {
+    env: { LOG_LEVEL: 'info' },
+    logStream: { write: (line: string) => void log.push(JSON.parse(line)) }
+  })
+  await as(null).call('POST', '/v1/billing/webhook', {}, { 'stripe-signature': 't=1,v1=0' })
+  await eventually(() => log.length > 0)
+  t.same(
+    log.filter(({ level }) => level > 30),
+    []
+  )
 })
 
 t.test('a checkout leads to a page for the price of plan and interval', async t => {
@@ -331,10 +345,13 @@ t.test('an event about nobody here is taken, and changes nobody', async t => {
 })
 
 t.test('a subscription of ours with a price that the settings lack is sent again until they have it', async t => {
-  const { send, account, customer, plan } = await billed(t)
+  const log: object[] = []
+  const logStream = { write: (line: string) => void log.push(JSON.parse(line)) }
+  const { send, account, customer, plan } = await billed(t, { LOG_LEVEL: 'error' }, { logStream })
   const subscription = subscriptionOf('sub_1', customer, { status: 'active', price: 'price_new' }, { account_id: account.id })
   t.match(await send(eventOf('customer.subscription.updated', subscription, seconds)), error('billing_not_configured', 503))
   t.equal(await plan(), 'free')
+  t.match(log, [{ subscription_id: 'sub_1', price: 'price_new' }], 'whoever runs the service is told')
 })
 
 t.test('a checkout of a customer that was made elsewhere is the account’s that it names', async t => {

@@ -1,4 +1,5 @@
 /** What Stripe's events mean here. They come twice, late and in any order; which of them counts is for SQL to say. */
+import type { FastifyBaseLogger } from 'fastify'
 import type { Stripe } from 'stripe'
 import type { Config } from '../config.ts'
 import { unavailable } from '../errors.ts'
@@ -7,18 +8,30 @@ import { isMissing, notConfigured, type StripeClient } from './stripe.ts'
 
 type Paid = SubscriptionEvent['plan']
 type State = { plan: Paid; status: string }
-type Options = { config: Config; fn: Pick<Functions, 'applySubscription' | 'noteFailedPayment'>; stripe: StripeClient }
+type Options = {
+  config: Config
+  fn: Pick<Functions, 'applySubscription' | 'noteFailedPayment'>
+  stripe: StripeClient
+  log: Pick<FastifyBaseLogger, 'error'>
+}
 
 const rounds = 5
 const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
 /** Handles one event whose signature was checked. Answers what became of it, for the log; rejects when Stripe should send it again. */
-export const createEvents = ({ config, fn, stripe }: Options) => {
+export const createEvents = ({ config, fn, stripe, log }: Options) => {
   const plans = new Map(
     Object.entries(config.stripePrices).flatMap(([plan, prices]) => Object.values(prices).map(price => [price, plan as Paid] as const))
   )
   const planOf = ({ items }: Stripe.Subscription): Paid | undefined =>
     items?.data.map(({ price }) => plans.get(price.id)).find(plan => plan !== undefined)
+
+  /** Stripe sends the event again for three days, by when the setting may be right. */
+  const unpriced = ({ id, items }: Stripe.Subscription): never => {
+    const price = items?.data[0]?.price.id
+    log.error({ subscription_id: id, price }, 'STRIPE_PRICES lacks a price')
+    throw notConfigured(`STRIPE_PRICES names no plan for the price ${price ?? 'of a subscription without items'}.`)
+  }
 
   /** What Stripe says of a subscription now; undefined when it knows none. */
   const ask = async (id: string): Promise<State | undefined> => {
@@ -103,9 +116,4 @@ const accountIn = (id: string | null | undefined): string | null => (id && uuid.
 const subscriptionIn = (invoice: Stripe.Invoice): string | null => {
   const { subscription = invoice.parent?.subscription_details?.subscription } = invoice as { subscription?: string | { id: string } | null }
   return subscription ? idOf(subscription) : null
-}
-
-/** Stripe sends the event again for three days, by when the setting may be right. */
-const unpriced = ({ items }: Stripe.Subscription): never => {
-  throw notConfigured(`STRIPE_PRICES names no plan for the price ${items?.data[0]?.price.id ?? 'of a subscription without items'}.`)
 }

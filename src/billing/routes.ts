@@ -78,7 +78,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     // The signature is over the bytes as they came.
     webhook.removeAllContentTypeParsers()
     webhook.addContentTypeParser('*', { parseAs: 'buffer' }, async (_: unknown, body: Buffer) => body)
-    const handle = createEvents({ config, fn, stripe })
+    const handle = createEvents({ config, fn, stripe, log: app.log })
 
     webhook.post(
       '/v1/billing/webhook',
