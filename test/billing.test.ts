@@ -220,6 +220,43 @@ t.test('an event that Stripe did not sign, or long ago, changes nothing', async 
   t.equal(await plan(), 'pro')
 })
 
+t.test('what is signed and yet of another shape is refused, and changes nothing', async t => {
+  const { send, about, paid, plan, customer } = await billed(t)
+  const event = about('updated', 'active', 'price_pro_m')
+  const subscription = event.data.object
+  const failed = { customer, subscription: 'sub_1', next_payment_attempt: seconds + 86_400 }
+  const failedWith = (fields: object) => eventOf('invoice.payment_failed', { ...failed, ...fields }, seconds)
+  const subscriptionWith = (fields: object) => ({ ...event, data: { object: { ...subscription, ...fields } } })
+  for (const odd of [
+    { ...event, created: 'xx' },
+    { ...event, created: undefined },
+    { ...event, created: 1e300 },
+    { ...event, id: 'evt_\0' },
+    { ...event, id: 'x'.repeat(5000) },
+    { ...event, type: 5 },
+    subscriptionWith({ id: 'sub_\0' }),
+    subscriptionWith({ id: null }),
+    subscriptionWith({ customer: { id: 5 } }),
+    subscriptionWith({ customer: 'cus_\0' }),
+    subscriptionWith({ status: ['active'] }),
+    subscriptionWith({ items: { data: [{}] } }),
+    subscriptionWith({ items: { data: null } }),
+    subscriptionWith({ metadata: 'x' }),
+    paid({ subscription: 5 }),
+    paid({ customer: { id: '\0' } }),
+    paid({ client_reference_id: [], metadata: null }),
+    failedWith({ next_payment_attempt: 'abc' }),
+    failedWith({ next_payment_attempt: -1e20 }),
+    failedWith({ parent: { subscription_details: 'x' } })
+  ]) {
+    t.match(await send(odd), error('validation_error', 400), JSON.stringify(odd).slice(0, 300))
+  }
+  t.equal(await plan(), 'free')
+  t.match(await send(event), { status: 200 })
+  t.match(await send(failedWith({ next_payment_attempt: null, parent: null })), { status: 200 })
+  t.equal(await plan(), 'pro')
+})
+
 t.test('the bytes that came are what is signed', async t => {
   const { as, paid, plan, clock } = await billed(t)
   const body = `\n{ "unused": 1.0, ${JSON.stringify(paid()).slice(1)}\n`

@@ -2,6 +2,7 @@
 import type { Stripe } from 'stripe'
 import { type Config, version } from '../config.ts'
 import { ApiError } from '../errors.ts'
+import { isEvent } from './event-schemas.ts'
 
 const timeoutMs = 10_000
 const repeats = 2
@@ -61,7 +62,7 @@ export const createStripe = (config: Config) => {
       const stripe = await connect()
       try {
         const event = stripe.webhooks.constructEvent(body, signature, config.stripeWebhookSecret!, undefined, undefined, now)
-        if (typeof event?.id !== 'string' || !event.data?.object) throw new Error('signed, and yet no event')
+        if (!isEvent(event)) throw new Error('signed, and yet no event')
         return event
       } catch (error) {
         throw new ApiError('validation_error', 'The signature is missing, wrong or too old, or the body is no event.', { cause: error })
