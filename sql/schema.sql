@@ -4949,7 +4949,7 @@ begin
     select * into c from cue.cues where id = e.cue_id and deleted_at is null for no key update;
   end if;
   if c.id is null then
-    raise exception 'there is no execution % ', p_execution_id using errcode = 'QU002';
+    raise exception 'there is no execution %', p_execution_id using errcode = 'QU002';
   end if;
   if e.ended_at is null then
     raise exception 'execution % is %; only one that has ended can be replayed', e.id, e.status using errcode = 'QU012';
