@@ -63,6 +63,8 @@ t.test('what is too short, too long, unknown or missing is refused', async t => 
     ['subject', { subject: 'x'.repeat(201) }],
     ['message', { message: 'x'.repeat(29) }],
     ['message', { message: 'x'.repeat(5001) }],
+    ['subject', { subject: ' \n\t\u00a0'.repeat(10) }],
+    ['message', { message: ' '.repeat(40) }],
     ['severity', { severity: 'critical' }],
     ['type', { type: 'question' }],
     ['priority', { priority: 1 }],

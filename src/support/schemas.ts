@@ -7,8 +7,8 @@ const types = ['bug', 'feature-request'] as const
 const statuses = ['open', 'in_progress', 'resolved', 'closed'] as const
 
 export const CreateTicket = Strict({
-  subject: Type.String({ minLength: 10, maxLength: 200 }),
-  message: Type.String({ minLength: 30, maxLength: 5000 }),
+  subject: Type.String({ minLength: 10, maxLength: 200, pattern: '\\S' }),
+  message: Type.String({ minLength: 30, maxLength: 5000, pattern: '\\S' }),
   severity: Type.Enum([...severities], { default: 'medium' }),
   type: Type.Enum([...types], { default: 'bug' })
 })
