@@ -228,7 +228,7 @@ comment on column cue.cue_runs.transport is 'The cue''s transport, copied likewi
 comment on column cue.cue_runs.version is 'Grows with every edit. A run prepared from an older version does not happen.';
 comment on column cue.cue_runs.next_run is 'The slot that comes next. Null: none, since the cue is paused or has ended.';
 comment on column cue.cue_runs.last_slot is 'The slot fired last. next_run lies after it, so that no clock and no edit fires a slot twice.';
-comment on column cue.cue_runs.last_run is 'When an execution was last made, however it was triggered.';
+comment on column cue.cue_runs.last_run is 'When an execution was last made, however it was triggered; a deferred one counts from its start, once it has ended.';
 comment on column cue.cue_runs.run_count is 'Executions ever made, however they were triggered.';
 comment on column cue.cue_runs.fired_count is 'Executions that the schedule made.';
 comment on column cue.cue_runs.failed_deliveries is 'Executions that failed in a row on the delivery side.';

@@ -273,7 +273,7 @@ comment on column cue.cue_runs.transport is 'The cue''s transport, copied likewi
 comment on column cue.cue_runs.version is 'Grows with every edit. A run prepared from an older version does not happen.';
 comment on column cue.cue_runs.next_run is 'The slot that comes next. Null: none, since the cue is paused or has ended.';
 comment on column cue.cue_runs.last_slot is 'The slot fired last. next_run lies after it, so that no clock and no edit fires a slot twice.';
-comment on column cue.cue_runs.last_run is 'When an execution was last made, however it was triggered.';
+comment on column cue.cue_runs.last_run is 'When an execution was last made, however it was triggered; a deferred one counts from its start, once it has ended.';
 comment on column cue.cue_runs.run_count is 'Executions ever made, however they were triggered.';
 comment on column cue.cue_runs.fired_count is 'Executions that the schedule made.';
 comment on column cue.cue_runs.failed_deliveries is 'Executions that failed in a row on the delivery side.';
@@ -1647,6 +1647,10 @@ CREATE OR REPLACE FUNCTION cue.after_end(e cue.executions, c cue.cues, p_now tim
 AS $function$
 begin
   if c.id is null or c.deleted_at is not null then return; end if;
+  -- Not when it begins: whoever begins it has locked the execution, and cue_runs come before.
+  if e.triggered_by = 'manual_fire' and e.scheduled_for > e.created_at and e.started_at is not null then
+    update cue.cue_runs set last_run = greatest(last_run, e.started_at) where cue_id = c.id;
+  end if;
   if e.outcome_recorded_at = p_now then perform cue.count_outcome(e, c, p_now); end if;
   if e.status = 'success' and (e.outcome_success or e.transport = 'webhook' and not coalesce(c.await_outcome, false)) then
     perform cue.end_one_time_cue(c, 'completed', p_now);

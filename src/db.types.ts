@@ -468,7 +468,7 @@ export interface CueRuns {
    */
   fired_count: Generated<number>;
   /**
-   * When an execution was last made, however it was triggered.
+   * When an execution was last made, however it was triggered; a deferred one counts from its start, once it has ended.
    */
   last_run: Timestamp | null;
   /**

@@ -242,6 +242,27 @@ t.test('workers are listed with how long they have been silent', async t => {
   t.match(await call('DELETE', '/v1/workers/w3'), error('worker_not_found', 404))
 })
 
+t.test('the start of a deferred execution is its cue’s last run, once it has ended', async t => {
+  const { get, post, cue, fire, claim, clock } = await serve()
+  const cue_id = await cue()
+  const id = await fire(cue_id, { send_at: '2030-01-15T10:00:00Z' })
+  const lastRun = async () => (await get(`/v1/cues/${cue_id}`)).last_run
+  t.equal(await lastRun(), null)
+  clock.set('2030-01-15T10:00:05Z')
+  await claim(id)
+  clock.advance('1 minute')
+  await post(`/v1/executions/${id}/outcome`, { success: true })
+  t.equal(await lastRun(), '2030-01-15T10:00:05.000Z')
+
+  const later = await fire(cue_id, { send_at: '2030-01-15T10:02:00Z' })
+  clock.set('2030-01-15T10:02:00Z')
+  await claim(later)
+  clock.advance('1 minute')
+  await fire(cue_id)
+  await post(`/v1/executions/${later}/outcome`, { success: false })
+  t.equal(await lastRun(), '2030-01-15T10:03:00.000Z', 'a later start stays')
+})
+
 t.test('of many workers a page is shown, those heard of last first', async t => {
   const { get, call, fn, account, clock } = await serve()
   for (let n = 0; n < 101; n++) {

@@ -167,6 +167,10 @@ create or replace function cue.after_end(e cue.executions, c cue.cues, p_now tim
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
   if c.id is null or c.deleted_at is not null then return; end if;
+  -- Not when it begins: whoever begins it has locked the execution, and cue_runs come before.
+  if e.triggered_by = 'manual_fire' and e.scheduled_for > e.created_at and e.started_at is not null then
+    update cue.cue_runs set last_run = greatest(last_run, e.started_at) where cue_id = c.id;
+  end if;
   if e.outcome_recorded_at = p_now then perform cue.count_outcome(e, c, p_now); end if;
   if e.status = 'success' and (e.outcome_success or e.transport = 'webhook' and not coalesce(c.await_outcome, false)) then
     perform cue.end_one_time_cue(c, 'completed', p_now);
