@@ -171,3 +171,11 @@ t.test('a second worker of the same name is refused, and without a name takes th
   const [one, two] = [start(['--handler', 'job=true']), start(['--handler', 'job=true'])]
   t.not((await one.event('ready')).worker_id, (await two.event('ready')).worker_id)
 })
+
+t.test('a worker whose state cannot be kept ends, and says so', { skip: process.platform !== 'linux' && 'there is no /proc' }, async t => {
+  const { start } = await workerStage(t)
+  const worker = start(['--handler', 'job=true', '--state-dir', '/proc/x/workers'])
+  const timer = setTimeout(() => worker.kill('SIGKILL'), 10_000)
+  t.match(await worker.exited, { code: 1, stderr: /nowhere to keep its state: ENOENT.*\/proc\/x/ })
+  clearTimeout(timer)
+})

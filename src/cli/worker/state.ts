@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { hostname } from 'node:os'
-import { basename, join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import type { Evidence, Report } from '../../client/index.ts'
 import { CliError, exitCodes } from '../exit-codes.ts'
 import { parseExactly } from '../json.ts'
@@ -31,9 +31,21 @@ export type State = ReturnType<typeof openState>
 /** What a claim is called on disk. An execution may be claimed again while a report on it still waits. */
 const nameOf = ({ execution_id, attempt }: Held) => encodeURIComponent(`${execution_id}-${attempt}`)
 
+/** Node's own recursive mkdir never ends where nothing can be made, such as in /proc. */
+const makeDir = (dir: string) => {
+  if (existsSync(dir)) return
+  if (dirname(dir) !== dir) makeDir(dirname(dir))
+  try {
+    mkdirSync(dir, { mode: 0o700 })
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException
+    if (code !== 'EEXIST') throw new CliError(`The worker has nowhere to keep its state: ${message}`)
+  }
+}
+
 /** A directory of JSON files, one per claim; each is written whole or not at all, and is on the disk when `put` returns. */
 const createBox = <T>(dir: string) => {
-  mkdirSync(dir, { recursive: true, mode: 0o700 })
+  makeDir(dir)
   const fileOf = (held: Held) => join(dir, `${nameOf(held)}.json`)
   return {
     put: (held: Held, value: T) => {
@@ -73,7 +85,7 @@ export const openState = (root: string, baseUrl: string, workerId: string | unde
   const dir = dirOf(service, id)
   adopt(service, dir)
   const runs = join(dir, 'runs')
-  mkdirSync(runs, { recursive: true, mode: 0o700 })
+  makeDir(runs)
   const runOf = (held: Held) => join(runs, nameOf(held))
   return {
     id,
@@ -102,7 +114,7 @@ const dirOf = (service: string, id: string): string => {
 }
 
 const takeLock = (dir: string): boolean => {
-  mkdirSync(dir, { recursive: true, mode: 0o700 })
+  makeDir(dir)
   const file = join(dir, lock)
   for (let tries = 0; tries < 2; tries++) {
     try {
@@ -131,7 +143,7 @@ const adopt = (service: string, own: string) => {
     const dir = join(service, name)
     if (dir === own || !name.startsWith('worker-') || !takeLock(dir)) continue
     for (const box of ['claims', 'reports', 'refused', 'runs']) {
-      mkdirSync(join(own, box), { recursive: true, mode: 0o700 })
+      makeDir(join(own, box))
       for (const file of namesIn(join(dir, box))) renameSync(join(dir, box, file), join(own, box, basename(file)))
     }
     rmSync(dir, { recursive: true, force: true })
