@@ -1,5 +1,6 @@
 import t, { type Test } from 'tap'
 import { build } from './setup.ts'
+import { resultsOf } from './stage.ts'
 
 const start = '2030-01-07T08:30:00Z'
 const base = { name: 'n', schedule: { cron: '0 * * * *' }, callback: { url: 'http://127.0.0.1:5555/hook' } }
@@ -97,7 +98,11 @@ t.test('what is to be sent later waits until then', async t => {
   clock.advance('29 minutes')
   t.same(await fn.beginWaiting({ limit: 10 }), [])
   clock.advance('1 minute')
-  t.match(await fn.beginWaiting({ limit: 10 }), [{ execution_id: body.id }])
+  const begun = await fn.beginWaiting({ limit: 10 })
+  t.match(begun, [{ execution_id: body.id, plain: false }])
+  clock.advance('1 second')
+  await fn.settleAttempts(resultsOf(begun, {}, clock.now()))
+  t.match(await get(`/v1/cues/${id}`), { run_count: 1, last_run: '2030-01-07T09:00:00.000Z' })
 })
 
 t.test('a time that has passed is now', async t => {
