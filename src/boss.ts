@@ -2,6 +2,7 @@
 import type { FastifyBaseLogger } from 'fastify'
 import type pg from 'pg'
 import { PgBoss, type Queue } from 'pg-boss'
+import { type Away, createAway } from './away.ts'
 import { workSideBySide } from './side-by-side.ts'
 
 /**
@@ -66,7 +67,10 @@ const patientPollSeconds = 60
 const stopMs = 3000
 
 /** pg-boss on a pool of ours. Its schema and queues were made by migrate. */
-export const startJobs = async (pool: pg.Pool, log: FastifyBaseLogger) => {
+export const startJobs = async (pool: pg.Pool, log: Pick<FastifyBaseLogger, 'warn'>, away: Pick<Away, 'lost'> = createAway(log)) => {
+  const warn = (error: unknown, what: string, fields: object = {}) => {
+    if (!away.lost(error, what)) log.warn({ err: error, ...fields }, what)
+  }
   const boss = new PgBoss({
     db: { executeSql: (text, values) => pool.query(text, values) },
     migrate: false,
@@ -78,7 +82,7 @@ export const startJobs = async (pool: pg.Pool, log: FastifyBaseLogger) => {
     flowIntervalSeconds: 3600,
     reindex: false
   })
-  boss.on('error', error => log.warn({ err: error }, 'pg-boss'))
+  boss.on('error', error => warn(error, 'pg-boss'))
   await boss.start()
   const workers = new Map<string, (() => void)[]>()
   const crews: ReturnType<typeof workSideBySide>[] = []
@@ -89,7 +93,7 @@ export const startJobs = async (pool: pg.Pool, log: FastifyBaseLogger) => {
       const { patient, perAccount } = queues.find(({ name }) => name === queue)!
       const pollingIntervalSeconds = patient ? patientPollSeconds : pollSeconds
       if (perAccount) {
-        const crew = workSideBySide({ boss, queue, perAccount, pollSeconds: pollingIntervalSeconds, handle, log })
+        const crew = workSideBySide({ boss, queue, perAccount, pollSeconds: pollingIntervalSeconds, handle, warn })
         crews.push(crew)
         workers.set(queue, [...(workers.get(queue) ?? []), crew.look])
         return

