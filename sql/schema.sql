@@ -1648,7 +1648,7 @@ AS $function$
 begin
   if c.id is null or c.deleted_at is not null then return; end if;
   -- Not when it begins: whoever begins it has locked the execution, and cue_runs come before.
-  if e.triggered_by = 'manual_fire' and e.scheduled_for > e.created_at and e.started_at is not null then
+  if e.started_at is not null and cue.is_deferred_fire(e.triggered_by, e.scheduled_for, e.created_at) then
     update cue.cue_runs set last_run = greatest(last_run, e.started_at) where cue_id = c.id;
   end if;
   if e.outcome_recorded_at = p_now then perform cue.count_outcome(e, c, p_now); end if;
@@ -2048,7 +2048,7 @@ begin
          b.payload, coalesce(c.timeout_seconds, 30), a.secrets, a.api_key,
          -- The end of a deferred fire says when its cue ran last.
          c.schedule_type = 'recurring' and not coalesce(c.await_outcome, false)
-           and not (b.triggered_by = 'manual_fire' and b.scheduled_for > b.created_at)
+           and not cue.is_deferred_fire(b.triggered_by, b.scheduled_for, b.created_at)
     from begun b
    cross join lateral (select * from cue.cues where id = b.cue_id limit 1) c
    cross join lateral cue.signing_account(b.account_id, p_now) a;
@@ -3373,6 +3373,14 @@ AS $function$
 $function$;
 comment on function cue.insert_session_token(uuid,bytea,timestamp with time zone) is 'Adds a one-time session token to an account that the caller has locked.';
 grant execute on function cue.insert_session_token(uuid,bytea,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.is_deferred_fire(p_triggered_by cue.trigger_kind, p_scheduled_for timestamp with time zone, p_created_at timestamp with time zone)
+ RETURNS boolean
+ LANGUAGE sql
+ IMMUTABLE
+AS $function$ select p_triggered_by = 'manual_fire' and p_scheduled_for > p_created_at $function$;
+comment on function cue.is_deferred_fire(cue.trigger_kind,timestamp with time zone,timestamp with time zone) is 'Whether an execution was fired by hand for a later instant.';
+grant execute on function cue.is_deferred_fire(cue.trigger_kind,timestamp with time zone,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.is_last_loss(p_lost_attempts integer)
  RETURNS boolean

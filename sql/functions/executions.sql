@@ -161,6 +161,12 @@ begin
 end $$;
 comment on function cue.end_one_time_cue is 'Completes or fails a one-time cue.';
 
+-- fire_cue leaves last_run of these to their start.
+create or replace function cue.is_deferred_fire(p_triggered_by cue.trigger_kind, p_scheduled_for timestamptz, p_created_at timestamptz)
+returns boolean
+language sql immutable as $$ select p_triggered_by = 'manual_fire' and p_scheduled_for > p_created_at $$;
+comment on function cue.is_deferred_fire is 'Whether an execution was fired by hand for a later instant.';
+
 -- What follows from the end of an execution, whatever ended it. The caller holds the locks of its cue. Exhaustion and a miss run on_failure;
 -- a report counts as an outcome, and so does waiting for one in vain.
 create or replace function cue.after_end(e cue.executions, c cue.cues, p_now timestamptz default now()) returns void
@@ -168,7 +174,7 @@ language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
   if c.id is null or c.deleted_at is not null then return; end if;
   -- Not when it begins: whoever begins it has locked the execution, and cue_runs come before.
-  if e.triggered_by = 'manual_fire' and e.scheduled_for > e.created_at and e.started_at is not null then
+  if e.started_at is not null and cue.is_deferred_fire(e.triggered_by, e.scheduled_for, e.created_at) then
     update cue.cue_runs set last_run = greatest(last_run, e.started_at) where cue_id = c.id;
   end if;
   if e.outcome_recorded_at = p_now then perform cue.count_outcome(e, c, p_now); end if;

@@ -79,7 +79,7 @@ begin
          b.payload, coalesce(c.timeout_seconds, 30), a.secrets, a.api_key,
          -- The end of a deferred fire says when its cue ran last.
          c.schedule_type = 'recurring' and not coalesce(c.await_outcome, false)
-           and not (b.triggered_by = 'manual_fire' and b.scheduled_for > b.created_at)
+           and not cue.is_deferred_fire(b.triggered_by, b.scheduled_for, b.created_at)
     from begun b
    cross join lateral (select * from cue.cues where id = b.cue_id limit 1) c
    cross join lateral cue.signing_account(b.account_id, p_now) a;
