@@ -7,10 +7,8 @@ import { createFunctions } from '../src/functions.ts'
 import { createDatabase } from './database.ts'
 import { eventually } from './eventually.ts'
 
-const queue = 'notifications'
-
 /** Works off a queue whose jobs end when the test says so. */
-const setup = async (t: Test) => {
+const setup = async (t: Test, queue = 'notifications') => {
   const { pool } = await createDatabase(t)
   const fn = createFunctions(pool)
   const jobs = await startJobs(pool, pino({ level: 'silent' }))
@@ -26,7 +24,7 @@ const setup = async (t: Test) => {
     underWay,
     stop,
     add: async (account_id: string, name: string) => {
-      await fn.addJob({ queue, data: { name, account_id } })
+      await fn.addJob({ queue, data: { name, account_id }, singleton_key: name })
       jobs.wake(queue)
     },
     end: (name: string) => {
@@ -55,6 +53,17 @@ t.test('few jobs of an account are under way at once, and those of others beside
     end([...underWay.keys()][0]!)
   }
   await eventually(async () => Object.values(await states()).every(state => state === 'completed'))
+})
+
+t.test('subscribers of an account are told one after the other', async t => {
+  const { add, end, underWay } = await setup(t, 'memory_updates')
+  const [account, other] = [randomUUID(), randomUUID()]
+  for (const name of ['a', 'b']) await add(account, name)
+  await add(other, 'other')
+  await eventually(() => underWay.has('other') && underWay.size === 2)
+  const [first] = [...underWay.keys()].filter(name => name !== 'other')
+  end(first!)
+  await eventually(() => underWay.has(first === 'a' ? 'b' : 'a'))
 })
 
 t.test('a job whose handler rejects waits for another try', async t => {

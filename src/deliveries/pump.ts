@@ -61,6 +61,7 @@ export const createPump = (options: Options) => {
   let lateness: number | null = null
 
   const isFull = (account: string) => (openOf.get(account) ?? 0) >= openPerAccount
+  const fullAccounts = () => [...openOf.keys()].filter(isFull)
 
   /** How many to take now: nothing while enough is on hand, or while what is open fills the second bound. */
   const room = () => {
@@ -134,8 +135,7 @@ export const createPump = (options: Options) => {
 
   const beginWaiting = async (limit: number) => {
     waitingAt = Number.POSITIVE_INFINITY
-    const full = [...openOf].filter(([, open]) => open >= openPerAccount).map(([account]) => account)
-    const attempts = await fn.beginWaiting({ limit, skip_accounts: full })
+    const attempts = await fn.beginWaiting({ limit, skip_accounts: fullAccounts() })
     if (attempts.length === limit) expectWaiting(0)
     else void expectNext(attempts.length > 0 ? 10 : 250)
     return attempts
@@ -224,7 +224,7 @@ export const createPump = (options: Options) => {
     get lateness() {
       return lateness
     },
-    skipAccounts: () => [...openOf].filter(([, open]) => open >= openPerAccount).map(([account]) => account),
+    skipAccounts: fullAccounts,
 
     /** Takes nothing more. Returns what was taken and not sent. */
     stop: async (signal: AbortSignal): Promise<BegunAttempt[]> => {
