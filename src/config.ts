@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto'
-import { existsSync, linkSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, linkSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import ipaddr from 'ipaddr.js'
+import { makeDirectory } from './directories.ts'
 
 export type Plan = 'free' | 'pro' | 'scale'
 export type Limits = { requests_per_minute: number; cues: number; executions_per_month: number }
@@ -233,17 +234,6 @@ export const inDataDir = <T>(work: () => T): T => {
     return work()
   } catch (error) {
     throw new ConfigError(`DATA_DIR cannot be used: ${(error as Error).message}`)
-  }
-}
-
-/** Makes a directory, and those it lies in, if they are not there. Node's recursive mkdir never ends where one cannot be, as in /proc. */
-export const makeDirectory = (path: string, mode?: number): void => {
-  const parent = dirname(path)
-  if (!existsSync(parent)) makeDirectory(parent, mode)
-  try {
-    mkdirSync(path, { mode })
-  } catch (error) {
-    if (!statSync(path, { throwIfNoEntry: false })?.isDirectory()) throw error
   }
 }
 

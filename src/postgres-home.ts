@@ -15,7 +15,8 @@ import {
 } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
-import { ConfigError, inDataDir, makeDirectory } from './config.ts'
+import { ConfigError, inDataDir } from './config.ts'
+import { makeDirectory } from './directories.ts'
 
 export type Account = { uid: number; gid: number }
 export type Home = { bin: string; dir: string; account: Account | undefined }

@@ -2,6 +2,7 @@
 // again on the address that it dials, which alone is what protects the network around us: names change their addresses.
 import { isIP, type LookupFunction } from 'node:net'
 import ipaddr, { type IPv4, type IPv6 } from 'ipaddr.js'
+import { badPorts } from './bad-ports.ts'
 import { createDnsResolve, createSystemResolve, type Resolve } from './resolve.ts'
 
 const MAX_URL_LENGTH = 2048
@@ -19,13 +20,8 @@ const GLOBAL_V6 = ipaddr.IPv6.parseCIDR('2000::/3')
 /** What in there is not global: protocol assignments with Teredo, 6to4, and documentation. */
 const BLOCKED_V6 = ['2001::/23', '2001:db8::/32', '2002::/16', '3fff::/20'].map(range => ipaddr.IPv6.parseCIDR(range))
 
-/** The bad ports of the Fetch standard, then databases, caches and the container engine. */
-const BLOCKED_PORTS = new Set(
-  `0 1 7 9 11 13 15 17 19 20 21 22 23 25 37 42 43 53 69 77 79 87 95 101 102 103 104 109 110 111 113 115 117 119 123 135 137 139 143 161
-  179 389 427 465 512 513 514 515 526 530 531 532 540 548 554 556 563 587 601 636 989 990 993 995 1719 1720 1723 2049 3659 4045 4190 5060
-  5061 6000 6566 6665 6666 6667 6668 6669 6679 6697 10080
-  2375 2376 3306 5432 6379 9200 11211 27017`.split(/\s+/)
-)
+/** Those, and databases, caches and the container engine. */
+const BLOCKED_PORTS = new Set([...badPorts, ...'2375 2376 3306 5432 6379 9200 11211 27017'.split(' ')])
 
 /** A person's sentence about why nothing is sent to a URL. */
 export class AddressError extends Error {

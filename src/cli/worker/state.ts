@@ -2,8 +2,9 @@
 import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { hostname } from 'node:os'
-import { basename, dirname, join } from 'node:path'
+import { basename, join } from 'node:path'
 import type { Evidence, Report } from '../../client/index.ts'
+import { makeDirectory } from '../../directories.ts'
 import { CliError, exitCodes } from '../exit-codes.ts'
 import { parseExactly } from '../json.ts'
 import { isRunning, markOf, type ProcessMark } from './process.ts'
@@ -31,15 +32,11 @@ export type State = ReturnType<typeof openState>
 /** What a claim is called on disk. An execution may be claimed again while a report on it still waits. */
 const nameOf = ({ execution_id, attempt }: Held) => encodeURIComponent(`${execution_id}-${attempt}`)
 
-/** Node's own recursive mkdir never ends where nothing can be made, such as in /proc. */
 const makeDir = (dir: string) => {
-  if (existsSync(dir)) return
-  if (dirname(dir) !== dir) makeDir(dirname(dir))
   try {
-    mkdirSync(dir, { mode: 0o700 })
+    makeDirectory(dir, 0o700)
   } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException
-    if (code !== 'EEXIST') throw new CliError(`The worker has nowhere to keep its state: ${message}`)
+    throw new CliError(`The worker has nowhere to keep its state: ${(error as Error).message}`)
   }
 }
 
