@@ -718,9 +718,17 @@ create table cue.plans (
   requests_per_minute integer not null,
   cues integer not null,
   executions_per_month integer not null,
+  open_deliveries integer not null default 1000,
+  max_timeout_seconds integer,
+  min_interval_seconds integer,
+  payload_bytes_per_day bigint,
   constraint plans_pkey PRIMARY KEY (plan),
   constraint plans_cues_check CHECK (cues >= 0),
   constraint plans_executions_per_month_check CHECK (executions_per_month >= 0),
+  constraint plans_max_timeout_seconds_check CHECK (max_timeout_seconds >= 1 AND max_timeout_seconds <= 3600),
+  constraint plans_min_interval_seconds_check CHECK (min_interval_seconds > 0),
+  constraint plans_open_deliveries_check CHECK (open_deliveries > 0),
+  constraint plans_payload_bytes_per_day_check CHECK (payload_bytes_per_day > 0),
   constraint plans_requests_per_minute_check CHECK (requests_per_minute > 0)
 );
 comment on table cue.plans is 'What each plan allows. The service writes it at start from its PLANS setting.';
@@ -728,6 +736,10 @@ comment on column cue.plans.plan is 'The plan.';
 comment on column cue.plans.requests_per_minute is 'Requests of one API key in any 60 seconds.';
 comment on column cue.plans.cues is 'Active and paused cues together.';
 comment on column cue.plans.executions_per_month is 'Executions created in a UTC month; a day of grace follows the last.';
+comment on column cue.plans.open_deliveries is 'Webhook requests that an account may have open at once in a replica.';
+comment on column cue.plans.max_timeout_seconds is 'Longest delivery.timeout_seconds that a cue may ask for; null: 3600.';
+comment on column cue.plans.min_interval_seconds is 'Shortest distance between two slots of a schedule; null: any.';
+comment on column cue.plans.payload_bytes_per_day is 'Payload bytes that executions of an account may carry in a UTC day; null: any number.';
 grant select on cue.plans to cue_service;
 
 create unlogged table cue.rate_windows (
@@ -5328,19 +5340,21 @@ CREATE OR REPLACE FUNCTION cue.set_plans(p_plans jsonb)
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
 begin
+  -- A replica of the previous release names fewer limits: those it omits stay as they are.
   update cue.plans p
-     set requests_per_minute = n.requests_per_minute, cues = n.cues, executions_per_month = n.executions_per_month
-    from jsonb_each(p_plans) as l (name, limits),
-         jsonb_to_record(l.limits) as n (requests_per_minute int, cues int, executions_per_month int)
-   where p.plan::text = l.name
-     and (p.requests_per_minute, p.cues, p.executions_per_month)
-         is distinct from (n.requests_per_minute, n.cues, n.executions_per_month);
+     set requests_per_minute = n.requests_per_minute, cues = n.cues, executions_per_month = n.executions_per_month,
+         open_deliveries = n.open_deliveries, max_timeout_seconds = n.max_timeout_seconds, min_interval_seconds = n.min_interval_seconds,
+         payload_bytes_per_day = n.payload_bytes_per_day
+    from jsonb_each(p_plans) as l (name, limits)
+   cross join lateral (select to_jsonb(q) || l.limits as limits from cue.plans q where q.plan::text = l.name) merged
+   cross join lateral jsonb_populate_record(null::cue.plans, merged.limits) as n
+   where p.plan = n.plan and p is distinct from n;
   if found then
     update cue.accounts a set limit_reached_at = null
       from cue.plans p where p.plan = a.plan and a.limit_reached_at is not null and cue.executions_used(a.id) < p.executions_per_month;
   end if;
 end $function$;
-comment on function cue.set_plans(jsonb) is 'Sets the plans'' limits.';
+comment on function cue.set_plans(jsonb) is 'Sets the limits of the plans from the service''s PLANS setting, at start.';
 grant execute on function cue.set_plans(jsonb) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.set_ticket_status(p_ticket_id integer, p_status cue.ticket_status, p_now timestamp with time zone DEFAULT now())

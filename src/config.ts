@@ -5,7 +5,16 @@ import ipaddr from 'ipaddr.js'
 import { makeDirectory } from './directories.ts'
 
 export type Plan = 'free' | 'pro' | 'scale'
-export type Limits = { requests_per_minute: number; cues: number; executions_per_month: number }
+/** Limits of a plan. Those that may be null are off by default. */
+export type Limits = {
+  requests_per_minute: number
+  cues: number
+  executions_per_month: number
+  open_deliveries: number
+  max_timeout_seconds: number | null
+  min_interval_seconds: number | null
+  payload_bytes_per_day: number | null
+}
 export type Prices = { [plan in Exclude<Plan, 'free'>]?: { monthly?: string; annual?: string } }
 export type Config = ReturnType<typeof loadConfig>
 
@@ -16,10 +25,21 @@ export class ConfigError extends Error {
 
 export const version: string = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')).version
 
+const optionalLimits = { max_timeout_seconds: null, min_interval_seconds: null, payload_bytes_per_day: null }
 const defaultPlans: Record<Plan, Limits> = {
-  free: { requests_per_minute: 60, cues: 10, executions_per_month: 300 },
-  pro: { requests_per_minute: 200, cues: 100, executions_per_month: 5000 },
-  scale: { requests_per_minute: 500, cues: 500, executions_per_month: 50_000 }
+  free: { requests_per_minute: 60, cues: 10, executions_per_month: 300, open_deliveries: 50, ...optionalLimits },
+  pro: { requests_per_minute: 200, cues: 100, executions_per_month: 5000, open_deliveries: 250, ...optionalLimits },
+  scale: { requests_per_minute: 500, cues: 500, executions_per_month: 50_000, open_deliveries: 1000, ...optionalLimits }
+}
+/** The least and the greatest value of each limit. */
+const limitBounds: Record<keyof Limits, [number, number]> = {
+  requests_per_minute: [1, 2 ** 31 - 1],
+  cues: [0, 2 ** 31 - 1],
+  executions_per_month: [0, 2 ** 31 - 1],
+  open_deliveries: [1, 2 ** 31 - 1],
+  max_timeout_seconds: [1, 3600],
+  min_interval_seconds: [1, 2 ** 31 - 1],
+  payload_bytes_per_day: [1, Number.MAX_SAFE_INTEGER]
 }
 
 /** What the engine takes of PG_POOL_MAX. */
@@ -27,7 +47,7 @@ export const engineConnections = 6
 /** Beside an engine: with one, whatever is slow would hold up all else. */
 const apiConnectionsAtLeast = 2
 
-const limitNames = Object.keys(defaultPlans.free).join(', ')
+const limitNames = Object.keys(limitBounds).join(', ')
 
 type Env = Record<string, string | undefined>
 
@@ -135,7 +155,7 @@ export const loadConfig = (env: Env) => {
     plans: read(
       'PLANS',
       defaultPlans,
-      `must be JSON such as {"free": {"cues": 25}}: of each plan ${limitNames}; whole numbers, requests_per_minute at least 1, the others 0`,
+      `must be JSON such as {"free": {"cues": 25}}; limits of a plan: ${limitNames}; whole numbers, at least 1 (cues, executions_per_month: 0)`,
       plans
     ),
     rateLimit: flag('RATE_LIMIT', true),
@@ -201,12 +221,13 @@ const plans = (value: string): Record<Plan, Limits> | undefined => {
   if (!isObject(given)) return undefined
   const merged = structuredClone(defaultPlans)
   for (const [plan, limits] of Object.entries(given)) {
-    if (!Object.hasOwn(merged, plan)) throw new ConfigError(`PLANS names a plan that is none; there are ${Object.keys(merged).join(', ')}`)
+    if (!Object.hasOwn(merged, plan)) throw new ConfigError(`PLANS names an unknown plan; the plans are ${Object.keys(merged).join(', ')}`)
     if (!isObject(limits)) return undefined
     for (const [name, limit] of Object.entries(limits)) {
-      const least = name === 'requests_per_minute' ? 1 : 0
-      if (!Object.hasOwn(merged.free, name) || !Number.isInteger(limit) || Number(limit) < least || Number(limit) >= 2 ** 31)
-        return undefined
+      if (!Object.hasOwn(limitBounds, name)) return undefined
+      if (limit === null && Object.hasOwn(optionalLimits, name)) continue
+      const [least, greatest] = limitBounds[name as keyof Limits]
+      if (!Number.isInteger(limit) || Number(limit) < least || Number(limit) > greatest) return undefined
     }
     Object.assign(merged[plan as Plan], limits)
   }

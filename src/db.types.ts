@@ -1259,6 +1259,22 @@ export interface Plans {
    */
   executions_per_month: number;
   /**
+   * Longest delivery.timeout_seconds that a cue may ask for; null: 3600.
+   */
+  max_timeout_seconds: number | null;
+  /**
+   * Shortest distance between two slots of a schedule; null: any.
+   */
+  min_interval_seconds: number | null;
+  /**
+   * Webhook requests that an account may have open at once in a replica.
+   */
+  open_deliveries: Generated<number>;
+  /**
+   * Payload bytes that executions of an account may carry in a UTC day; null: any number.
+   */
+  payload_bytes_per_day: number | null;
+  /**
    * The plan.
    */
   plan: Plan;

@@ -171,9 +171,20 @@ t.test('PG_POOL_MAX is at least what the roles take', async t => {
 })
 
 t.test('a refusal of PLANS tells what may be in it', async t => {
-  t.equal(refusal({ ...server, PLANS: '{"gold": {}}' }), 'PLANS names a plan that is none; there are free, pro, scale')
-  t.match(refusal({ ...server, PLANS: '{"free": {"requests_per_minute": 0}}' }), /requests_per_minute at least 1, the others 0$/)
-  t.match(refusal({ ...server, PLANS: '{"free": {"cuse": 1}}' }), /of each plan requests_per_minute, cues, executions_per_month;/)
+  t.equal(refusal({ ...server, PLANS: '{"gold": {}}' }), 'PLANS names an unknown plan; the plans are free, pro, scale')
+  t.match(
+    refusal({ ...server, PLANS: '{"free": {"requests_per_minute": 0}}' }),
+    /whole numbers, at least 1 \(cues, executions_per_month: 0\)$/
+  )
+  t.match(
+    refusal({ ...server, PLANS: '{"free": {"cuse": 1}}' }),
+    /limits of a plan: requests_per_minute, cues, executions_per_month, open_deliveries/
+  )
+  for (const limit of ['"open_deliveries": 0', '"open_deliveries": null', '"max_timeout_seconds": 3601', '"min_interval_seconds": 0.5']) {
+    t.match(refusal({ ...server, PLANS: `{"free": {${limit}}}` }), /^PLANS must be JSON/, limit)
+  }
+  const { free } = loadConfig({ ...server, PLANS: '{"free": {"max_timeout_seconds": 60, "min_interval_seconds": null}}' }).plans
+  t.same([free.open_deliveries, free.max_timeout_seconds, free.min_interval_seconds], [50, 60, null])
 })
 
 t.test('what is migrated is LISTEN_URL or else DATABASE_URL, and needs nothing besides', async t => {

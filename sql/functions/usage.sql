@@ -99,20 +99,21 @@ begin
 end $$;
 comment on function cue.fold_usage is 'Sums up usage counters, and starts the grace of accounts at their limit.';
 
--- What the service's PLANS setting says, written at start. Accounts that a higher limit sets free are free at once.
 create or replace function cue.set_plans(p_plans jsonb) returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
+  -- A replica of the previous release names fewer limits: those it omits stay as they are.
   update cue.plans p
-     set requests_per_minute = n.requests_per_minute, cues = n.cues, executions_per_month = n.executions_per_month
-    from jsonb_each(p_plans) as l (name, limits),
-         jsonb_to_record(l.limits) as n (requests_per_minute int, cues int, executions_per_month int)
-   where p.plan::text = l.name
-     and (p.requests_per_minute, p.cues, p.executions_per_month)
-         is distinct from (n.requests_per_minute, n.cues, n.executions_per_month);
+     set requests_per_minute = n.requests_per_minute, cues = n.cues, executions_per_month = n.executions_per_month,
+         open_deliveries = n.open_deliveries, max_timeout_seconds = n.max_timeout_seconds, min_interval_seconds = n.min_interval_seconds,
+         payload_bytes_per_day = n.payload_bytes_per_day
+    from jsonb_each(p_plans) as l (name, limits)
+   cross join lateral (select to_jsonb(q) || l.limits as limits from cue.plans q where q.plan::text = l.name) merged
+   cross join lateral jsonb_populate_record(null::cue.plans, merged.limits) as n
+   where p.plan = n.plan and p is distinct from n;
   if found then
     update cue.accounts a set limit_reached_at = null
       from cue.plans p where p.plan = a.plan and a.limit_reached_at is not null and cue.executions_used(a.id) < p.executions_per_month;
   end if;
 end $$;
-comment on function cue.set_plans is 'Sets the plans'' limits.';
+comment on function cue.set_plans is 'Sets the limits of the plans from the service''s PLANS setting, at start.';
