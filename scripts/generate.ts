@@ -11,12 +11,14 @@ import { openapi } from '../src/openapi.ts'
 import { dumpSchema } from './dump-schema.ts'
 import { migrate } from './migrate.ts'
 import { postsFile } from './posts.ts'
+import { releaseFile } from './sql-files.ts'
 
 /** The generated files by their path in the repository, as a migrated database of PostgreSQL 18 and the routes give them. */
 export const generate = async (databaseUrl: string): Promise<Record<string, string>> => {
   const pool = createPool({ databaseUrl, pgPoolMax: 4 })
   try {
     return {
+      'sql/release.json': releaseFile(),
       'sql/schema.sql': await dumpSchema(pool),
       'src/db.types.ts': await rowTypes(pool),
       'src/blog/posts.json': postsFile(),

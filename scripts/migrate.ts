@@ -1,14 +1,11 @@
-import { createHash } from 'node:crypto'
-import { readdirSync, readFileSync } from 'node:fs'
-import { createRequire } from 'node:module'
-import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
 import pg from 'pg'
-import { PgBoss, type Queue } from 'pg-boss'
+import { PgBoss } from 'pg-boss'
 import { queues as ourQueues } from '../src/boss.ts'
 import { ConfigError, loadMigrateUrl } from '../src/config.ts'
 import { assertDirect } from '../src/listener.ts'
+import { loadSources, run } from './reload.ts'
+import { type File, hash, type Queues, type Release, readSources } from './sql-files.ts'
 
 export type MigrateOptions = {
   /** Must be a direct connection: what keeps two migrations apart is a session's lock. */
@@ -16,26 +13,21 @@ export type MigrateOptions = {
   log?: (line: string) => void
   sqlDir?: string
   lockTimeout?: string
-  queues?: { name: string; options?: Omit<Queue, 'name'> }[]
+  queues?: Queues
 }
 
-type File = { id: number; name: string; text: string; checksum: string }
-
 const lockAttempts = 10
-const pgBossSchema: number = createRequire(import.meta.url)('pg-boss/package.json').pgboss.schema
 
 /**
  * Brings a database to what this code needs: migrations that it lacks, then pg-boss's schema and queues, then functions,
  * comments, views and roles if any of them changed. Any number may run at once, one works and the others find nothing to do.
- * A database that a newer release has migrated is left as it is.
+ * A database that a newer release has migrated, or loaded its functions into, is left as it is.
  * @throws {ConfigError} when the server cannot be reached or is of another version
  * @throws {Error} naming the file at fault; each file is applied whole or not at all
  */
 export const migrate = async (options: MigrateOptions) => {
-  const { connectionString, log = () => {}, sqlDir = fileURLToPath(new URL('../sql', import.meta.url)), lockTimeout = '5s' } = options
-  const { queues = ourQueues } = options
-  const migrations = filesIn(join(sqlDir, 'migrations'))
-  const sources = [...filesIn(join(sqlDir, 'functions')), ...filesIn(sqlDir, ['comments.sql', 'views.sql', 'roles.sql'])]
+  const { connectionString, log = () => {}, sqlDir, lockTimeout = '5s', queues = ourQueues } = options
+  const { migrations, sources, release } = readSources(sqlDir, queues)
   await reach(connectionString)
   const client = new pg.Client({ connectionString, application_name: 'pgcue migrate' })
   client.on('error', () => {}) // the statement under way fails with it
@@ -61,13 +53,12 @@ export const migrate = async (options: MigrateOptions) => {
       await applyMigration(client, file, log)
     }
 
-    const stamp = async () => {
-      const content = sources.map(source => [source.name, source.checksum])
-      return hash(JSON.stringify([newest, pgBossSchema, queues, content, await rolesNamedIn(client, sources)]))
-    }
-    if (applied.get(0) !== (await stamp())) {
+    const loaded = applied.get(0)
+    if (numberOf(loaded) > release.number)
+      return log(`Release ${numberOf(loaded)} has loaded its functions, and this is release ${release.number}: they are left as they are`)
+    if (loaded !== (await stampOf(client, sources, release))) {
       await prepareQueues(client, queues)
-      await retryLocked(() => reload(client, sources, stamp), log)
+      await retryLocked(() => reload(client, sources, release), log)
       log('Loaded functions, views and roles')
     }
     const { rows } = await client.query("select to_regproc('cue.maintain_partitions') is not null as there")
@@ -91,19 +82,6 @@ export const unusable = (error: unknown): ConfigError => {
   return new ConfigError(`DATABASE_URL, or LISTEN_URL, names a server that cannot be used: ${message || code}`)
 }
 
-const hash = (text: string) => createHash('sha256').update(text).digest('hex')
-
-const filesIn = (
-  dir: string,
-  names = readdirSync(dir)
-    .filter(name => name.endsWith('.sql'))
-    .sort()
-): File[] =>
-  names.map(name => {
-    const text = readFileSync(join(dir, name), 'utf8')
-    return { id: Number.parseInt(name, 10), name, text, checksum: hash(text) }
-  })
-
 const requireVersion = async (client: pg.Client) => {
   const { rows } = await client.query(
     "select current_setting('server_version_num')::int / 10000 as major, current_setting('server_version') as name"
@@ -111,6 +89,11 @@ const requireVersion = async (client: pg.Client) => {
   if (rows[0].major < 15 || rows[0].major > 18)
     throw new ConfigError(`DATABASE_URL must name a PostgreSQL of version 15 to 18, not ${rows[0].name}`)
 }
+
+/** Compares before it is known whether another release was here: its number comes first. Before there were numbers it was a checksum only. */
+const stampOf = async (client: pg.Client, sources: File[], { number, checksum }: Release) =>
+  `${number} ${hash(JSON.stringify([checksum, await rolesNamedIn(client, sources)]))}`
+const numberOf = (stamp = '') => Number(/^(\d+) /.exec(stamp)?.[1] ?? 0)
 
 /** What has been applied, as checksums by id. Id 0 is the stamp of all that is reloaded. */
 const readLedger = async (client: pg.Client): Promise<Map<number, string>> => {
@@ -125,7 +108,7 @@ const readLedger = async (client: pg.Client): Promise<Map<number, string>> => {
       comment on table cue.migrations is 'What scripts/migrate.ts has applied. Row 0 stands for all that is loaded again when it changes.';
       comment on column cue.migrations.id is 'The number its file name begins with.';
       comment on column cue.migrations.name is 'The file.';
-      comment on column cue.migrations.checksum is 'SHA-256 of its content.';
+      comment on column cue.migrations.checksum is 'SHA-256 of its content; in row 0 behind the number of the release that loaded it.';
       comment on column cue.migrations.applied_at is 'When it was applied.';
       commit`)
   const ledger = await client.query('select id, checksum from cue.migrations')
@@ -160,24 +143,17 @@ const inTransaction = async (client: pg.Client, work: () => Promise<unknown>) =>
 
 const applyMigration = async (client: pg.Client, file: File, log: (line: string) => void) => {
   const work = async () => {
-    await run(client, file)
+    await run(client, file, { text: file.text, line: 1 })
     await record(client, file.id, file.name, file.checksum)
   }
   await retryLocked(() => inTransaction(client, work), log)
   log(`Applied ${file.name}`)
 }
 
-const reload = (client: pg.Client, sources: File[], stamp: () => Promise<string>) =>
+const reload = (client: pg.Client, sources: File[], release: Release) =>
   inTransaction(client, async () => {
-    // Functions may name each other in any order: bodies are checked when all of them are there.
-    await client.query('set local check_function_bodies = off')
-    for (const source of sources) await run(client, source)
-    await client.query('set local check_function_bodies = on')
-    await client.query(`
-      select case l.lanname when 'sql' then fmgr_sql_validator(p.oid) when 'plpgsql' then plpgsql_validator(p.oid) end
-        from pg_proc p join pg_language l on l.oid = p.prolang
-       where p.pronamespace = 'cue'::regnamespace`)
-    await record(client, 0, 'functions, comments, views, roles, queues', await stamp())
+    await loadSources(client, sources, release, await rolesNamedIn(client, sources))
+    await record(client, 0, 'functions, comments, views, roles, queues', await stampOf(client, sources, release))
   })
 
 /** A statement that would wait for a lock keeps others waiting behind it: it gives up early, and tries again. */
@@ -186,26 +162,15 @@ const retryLocked = async (work: () => Promise<unknown>, log: (line: string) => 
     try {
       return await work()
     } catch (error) {
-      if ((error as pg.DatabaseError).code !== '55P03' || attempt === lockAttempts) throw error
+      if (!/^(55P03|40P01)$/.test((error as pg.DatabaseError).code ?? '') || attempt === lockAttempts) throw error
       log(`${(error as Error).message}; trying again`)
       await delay(1000)
     }
   }
 }
 
-/** Runs a file, and tells where in it an error is. */
-const run = async (client: pg.Client, file: File) => {
-  try {
-    await client.query(file.text)
-  } catch (error) {
-    const { message, position } = error as pg.DatabaseError
-    const line = position ? `:${file.text.slice(0, Number(position)).split('\n').length}` : ''
-    throw Object.assign(error as Error, { message: `${file.name}${line}: ${message}` })
-  }
-}
-
 /** pg-boss makes and migrates its own schema, on our connection and so under our lock. */
-const prepareQueues = async (client: pg.Client, queues: NonNullable<MigrateOptions['queues']>) => {
+const prepareQueues = async (client: pg.Client, queues: Queues) => {
   const db = { executeSql: (text: string, values?: unknown[]) => client.query(text, values) }
   const boss = new PgBoss({ db, schema: 'pgboss', supervise: false, schedule: false })
   boss.on('error', () => {}) // what fails here is thrown as well

@@ -670,7 +670,7 @@ create table cue.migrations (
 comment on table cue.migrations is 'What scripts/migrate.ts has applied. Row 0 stands for all that is loaded again when it changes.';
 comment on column cue.migrations.id is 'The number its file name begins with.';
 comment on column cue.migrations.name is 'The file.';
-comment on column cue.migrations.checksum is 'SHA-256 of its content.';
+comment on column cue.migrations.checksum is 'SHA-256 of its content; in row 0 behind the number of the release that loaded it.';
 comment on column cue.migrations.applied_at is 'When it was applied.';
 grant select on cue.migrations to cue_service;
 

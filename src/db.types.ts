@@ -1174,7 +1174,7 @@ export interface Migrations {
    */
   applied_at: Generated<Timestamp>;
   /**
-   * SHA-256 of its content.
+   * SHA-256 of its content; in row 0 behind the number of the release that loaded it.
    */
   checksum: string;
   /**

@@ -4,12 +4,13 @@ import { pino } from 'pino'
 import { migrate, unusable } from '../scripts/migrate.ts'
 import { decryptKey } from './accounts/keys.ts'
 import { build } from './app.ts'
-import { atPort, type Config, ConfigError, engineConnections, loadConfig } from './config.ts'
+import { atPort, ConfigError, engineConnections, loadConfig } from './config.ts'
 import { createPool, startDatabase } from './database.ts'
 import { startEngine } from './engine.ts'
 import { firstScreen } from './first-screen.ts'
 import { createMetrics } from './metrics/metrics.ts'
 import { findPort, refuseToListen } from './port.ts'
+import { requireFunctions } from './required-functions.ts'
 
 /** Lines of a tenth of a second are written together: a write for each would cost as much as the rest of a request. What ends the process writes. */
 const logOptions = { dest: 1, sync: false, minLength: 8192, periodicFlush: 100 }
@@ -34,11 +35,19 @@ const start = async () => {
   onStop(() => pool.end())
   const connection = await pool.connect().catch(error => Promise.reject(unusable(error)))
   connection.release()
-  await app.fn.setPlans({ plans: config.plans }).catch(error => refuseUnmigrated(error, config))
+  await requireFunctions(pool, config)
+  await app.fn.setPlans({ plans: config.plans })
   if (config.roles.engine) {
     const decrypt = (ciphertext: string) => decryptKey(config.encryptionKeys, ciphertext)
-    const starting = startEngine({ config, rules: app.rules, clock: app.clock, decryptKey: decrypt, metrics, away: app.away, log: app.log })
-    const engine = await starting.catch(error => refuseUnmigrated(error, config))
+    const engine = await startEngine({
+      config,
+      rules: app.rules,
+      clock: app.clock,
+      decryptKey: decrypt,
+      metrics,
+      away: app.away,
+      log: app.log
+    })
     onStop(async () => {
       const [count] = await Promise.all([engine.stop(), app.close()])
       attemptsGivenBack = count
@@ -48,12 +57,6 @@ const start = async () => {
   say(firstScreen(config))
   // A third of the memory is what loading has left, and an idle replica would keep it. `npm start` exposes this.
   globalThis.gc?.({ type: 'major', execution: 'sync', flavor: 'last-resort' })
-}
-
-/** A schema, table or function that is missing, where nobody else would have made it. */
-const refuseUnmigrated = (error: Error & { code?: string }, { migrate }: Config): never => {
-  if (migrate || !/^(3F000|42P01|42883)$/.test(error.code ?? '')) throw error
-  throw new ConfigError('MIGRATE is off, and the database is not what this release needs: run `npm run migrate`')
 }
 
 const say = (line: string) => console.error(line)

@@ -8,6 +8,7 @@ import { createDatabase } from './database.ts'
 type Files = Record<string, string>
 
 const base: Files = {
+  'release.json': '{ "number": 1 }',
   'migrations/0001_init.sql': 'create table cue.things (id int primary key);',
   'functions/things.sql':
     'create or replace function cue.count_things() returns bigint language sql as $$ select count(*) from cue.things $$;',
