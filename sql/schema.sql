@@ -5126,6 +5126,20 @@ end $function$;
 comment on function cue.requeue_purges(timestamp with time zone) is 'Lets deletions that stopped midway go on.';
 grant execute on function cue.requeue_purges(timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.require_writable()
+ RETURNS void
+ LANGUAGE plpgsql
+ STABLE
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+begin
+  if current_setting('transaction_read_only')::boolean then
+    raise 'the database is read-only' using errcode = 'read_only_sql_transaction';
+  end if;
+end $function$;
+comment on function cue.require_writable() is 'Fails where nothing can be written, as in the first seconds after a failover.';
+grant execute on function cue.require_writable() to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.reveal_key(p_account_id uuid, p_encryption_key_ids text[], p_actor text DEFAULT SESSION_USER, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
  RETURNS TABLE(key_prefix text, ciphertext text)
  LANGUAGE plpgsql
@@ -5276,7 +5290,7 @@ AS $function$
          (select count(*) from claimable)::int,
          least((select min(next_run) from due), (select min(attempt_due_at) from waiting where attempt_due_at <= p_now)),
          (select count(*) from active)::int, (select max(w.last_heartbeat) from cue.workers w)
-    from engines n
+    from engines n cross join cue.require_writable()
 $function$;
 comment on function cue.service_health(timestamp with time zone) is 'Engines seen in the last 15 seconds and not stopped, workers in the last three minutes, and what waits, counted to 10,000. delivering counts flights as they were begun, and claims.';
 grant execute on function cue.service_health(timestamp with time zone) to cue_service;

@@ -175,12 +175,12 @@ export const toApiError = (error: unknown): ApiError => {
 
 /**
  * Whether the database was lost, refused or stopped what was asked, so that the same may succeed later: SQLSTATE classes and codes, errors
- * of sockets, and the driver's own.
+ * of sockets, and the driver's own. 25006 is a database that is read-only for now, as in a failover.
  */
 export const isAway = (error: unknown): boolean => {
   const { code = '', message = '' } = (error ?? {}) as { code?: string; message?: string }
   return (
-    /^(08|53|57)...$|^(55P03|40001|40P01|25P03)$/.test(code) ||
+    /^(08|53|57)...$|^(55P03|40001|40P01|25P03|25006)$/.test(code) ||
     /^E(CONNREFUSED|CONNRESET|CONNABORTED|PIPE|TIMEDOUT|NOTFOUND|AI_AGAIN|HOSTUNREACH|NETUNREACH|NOENT)$/.test(code) ||
     /^(Connection terminated|timeout exceeded when trying to connect|Query read timeout|Client has encountered|Client was closed)/.test(
       message

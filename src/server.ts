@@ -7,6 +7,7 @@ import { build } from './app.ts'
 import { atPort, ConfigError, engineConnections, loadConfig } from './config.ts'
 import { createPool, startDatabase } from './database.ts'
 import { startEngine } from './engine.ts'
+import { isAway } from './errors.ts'
 import { firstScreen } from './first-screen.ts'
 import { createMetrics } from './metrics/metrics.ts'
 import { findPort, refuseToListen } from './port.ts'
@@ -80,7 +81,8 @@ const stop = async (code: number, signal?: NodeJS.Signals) => {
 process.on('SIGTERM', signal => stop(0, signal))
 process.on('SIGINT', signal => stop(0, signal))
 
-start().catch(error => {
+start().catch(thrown => {
+  const error = isAway(thrown) ? unusable(thrown) : thrown
   say(error instanceof ConfigError ? `pgcue: ${error.message}` : `pgcue: could not start: ${error.stack}`)
   return stop(1)
 })

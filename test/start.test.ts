@@ -56,6 +56,16 @@ t.test('a database that is away is told in the same line whether or not the star
     )
 })
 
+t.test('a read-only database is told in one line', async t => {
+  const { url, name, pool } = await createDatabase(t)
+  await pool.query(`alter database ${name} set default_transaction_read_only = on`)
+  await refused(
+    t,
+    { DATABASE_URL: url },
+    /^pgcue: DATABASE_URL, or LISTEN_URL, names a server that cannot be used: .*read-only transaction\n$/
+  )
+})
+
 t.test('a DATA_DIR in which nothing can be made is told in one line', async t => {
   const file = join(t.testdir({ file: '' }), 'file')
   for (const DATA_DIR of [file, join(file, 'deeper'), ...(existsSync('/proc') ? ['/proc/nope'] : [])]) {

@@ -1,6 +1,15 @@
 -- How the service fares: a few reads of indexes, each of 10,000 entries at most, so that asking stays cheap whatever waits. Compiling
 -- the plan, which all months of executions make seem costly, would take hundreds of times as long as running it.
 
+create or replace function cue.require_writable() returns void
+language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+begin
+  if current_setting('transaction_read_only')::boolean then
+    raise 'the database is read-only' using errcode = 'read_only_sql_transaction';
+  end if;
+end $$;
+comment on function cue.require_writable is 'Fails where nothing can be written, as in the first seconds after a failover.';
+
 create or replace function cue.service_health(p_now timestamptz default now())
 returns table (
   last_seen_at timestamptz, lateness_ms int, replicas int, pending int, retrying int, delivering int, pending_worker int,
@@ -25,7 +34,7 @@ language sql stable security definer set search_path = pg_catalog, pg_temp set e
          (select count(*) from claimable)::int,
          least((select min(next_run) from due), (select min(attempt_due_at) from waiting where attempt_due_at <= p_now)),
          (select count(*) from active)::int, (select max(w.last_heartbeat) from cue.workers w)
-    from engines n
+    from engines n cross join cue.require_writable()
 $$;
 comment on function cue.service_health is
   'Engines seen in the last 15 seconds and not stopped, workers in the last three minutes, and what waits, counted to 10,000. delivering counts '

@@ -12,13 +12,13 @@ const behindSeconds = 60
 const seconds = (from: Date | null | undefined, now: Date) =>
   from ? Math.max(0, Math.round((now.getTime() - from.getTime()) / 1000)) : null
 
-/** @param found null while the database cannot be asked */
+/** @param found null while the database cannot be asked, or is read-only */
 export const judge = (found: ServiceHealth | null, now: Date) => {
   const seenAgo = seconds(found?.last_seen_at, now)
   const oldest = seconds(found?.oldest_pending_at, now)
   const behind = Math.max(oldest ?? 0, (found?.lateness_ms ?? 0) / 1000)
   const reasons: { service: 'postgres' | 'poller' | 'delivery'; state: State; reason: string }[] = []
-  if (!found) reasons.push({ service: 'postgres', state: 'down', reason: 'the database cannot be reached' })
+  if (!found) reasons.push({ service: 'postgres', state: 'down', reason: 'the database cannot be reached, or is read-only' })
   else if (seenAgo === null || seenAgo > degradedAfterSeconds) {
     const state = seenAgo !== null && seenAgo <= downAfterSeconds ? 'degraded' : 'down'
     const reason = seenAgo === null ? 'no engine has run yet' : `no engine has been seen for ${seenAgo} s`

@@ -1,0 +1,34 @@
+/** A database that takes no writes for a while, as a standby does until it is promoted. */
+import t from 'tap'
+import { createPool } from '../src/database.ts'
+import { startEngine } from './engine.ts'
+import { build, error, eventually, receiver } from './setup.ts'
+
+t.test('a read-only database is an outage: requests get 503, and a due cue fires as soon as it can', async t => {
+  const { call, post, config, pool } = await build(t)
+  const { url, requests } = await receiver(t)
+  const admin = createPool({ databaseUrl: config.databaseUrl, pgPoolMax: 1 })
+  t.teardown(() => admin.end())
+  const name = config.databaseUrl.split('/').at(-1)
+  const switchTo = (mode: 'on' | 'off') =>
+    admin.query(`begin read write; alter database ${name} set default_transaction_read_only = ${mode}; commit;
+      select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()`)
+  await startEngine(t, config)
+
+  const at = new Date(Date.now() + 1500)
+  const { id } = await post('/v1/cues', { name: 'job', at: at.toISOString(), callback: { url } })
+  await switchTo('on')
+  await eventually(async () => (await pool.query('show transaction_read_only')).rows[0].transaction_read_only === 'on')
+
+  t.match(await call('POST', '/v1/cues', { name: 'other', cron: '@daily', callback: { url } }), error('unavailable', 503))
+  await eventually(async () => (await call('GET', '/status')).status === 503)
+  t.match((await call('GET', '/health')).body, { status: 'down', reason: 'the database cannot be reached, or is read-only' })
+  await eventually(() => Date.now() > at.getTime() + 1500)
+  t.equal(requests.length, 0)
+
+  await switchTo('off')
+  await eventually(() => requests.length === 1)
+  await eventually(async () => (await call('GET', '/status')).status === 200)
+  const { rows } = await pool.query('select status, attempts from cue.executions where cue_id = $1', [id])
+  t.same(rows, [{ status: 'success', attempts: 1 }])
+})
