@@ -135,6 +135,8 @@ export const loadConfig = (env: Env) => {
     baseUrlGiven: raw('BASE_URL') !== null,
     databaseUrl,
     listenUrl: postgresUrl('LISTEN_URL', databaseUrl),
+    /** DATABASE_URL leads through a pooler in transaction mode: known once it was asked. */
+    pooled: false as boolean,
     dataDir,
     migrate: flag('MIGRATE', true),
     pgPoolMax: integer('PG_POOL_MAX', 10, roles.engine ? engineConnections + apiConnectionsAtLeast : 1, 1000),

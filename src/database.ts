@@ -52,6 +52,18 @@ const connection = (connectionString: string, name: string): pg.ClientConfig => 
   keepAliveInitialDelayMillis: 10_000
 })
 
+/**
+ * For a pooler in transaction mode: a statement prepared under a name stays on the server connection, where another of our connections
+ * meets it, or misses it. Without a name it is prepared and run in one go.
+ */
+class UnnamedClient extends pg.Client {
+  // biome-ignore lint/suspicious/noExplicitAny: pg's many forms of a query
+  override query(query: any, ...rest: any[]): any {
+    const plain = typeof query === 'object' && query?.name ? { ...query, name: undefined } : query
+    return (super.query as (...args: unknown[]) => unknown)(plain, ...rest)
+  }
+}
+
 /** `answerMs` bounds connecting and every statement: for those that are worth nothing when they come late. */
 export type PoolOptions = { max?: number; name?: string; onError?: (error: Error) => void; answerMs?: number }
 
@@ -59,10 +71,14 @@ export type PoolOptions = { max?: number; name?: string; onError?: (error: Error
  * A pool on DATABASE_URL. `timestamptz` is read as Date, `int8` as number, `date` as text, `json` and `jsonb` as values.
  * A connection that breaks is told to `onError` and replaced; it never ends the process.
  */
-export const createPool = (config: Pick<Config, 'databaseUrl' | 'pgPoolMax'>, options: PoolOptions = {}): pg.Pool => {
+export const createPool = (
+  config: Pick<Config, 'databaseUrl' | 'pgPoolMax'> & { pooled?: boolean },
+  options: PoolOptions = {}
+): pg.Pool => {
   const { max = config.pgPoolMax, name = 'pgcue', onError = () => {}, answerMs } = options
   const pool = new pg.Pool({
     ...connection(config.databaseUrl, name),
+    ...(config.pooled && { Client: UnnamedClient }),
     ...(answerMs && { connectionTimeoutMillis: answerMs, query_timeout: answerMs }),
     max,
     idleTimeoutMillis: 60_000,

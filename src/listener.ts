@@ -124,3 +124,15 @@ export const assertDirect = async (config: Pick<Config, 'databaseUrl' | 'listenU
     await Promise.all(clients.map(client => client.end()))
   }
 }
+
+/** Whether DATABASE_URL leads through a pooler in transaction mode, beside a LISTEN_URL that does not. */
+export const isPooled = async ({ databaseUrl, listenUrl }: Pick<Config, 'databaseUrl' | 'listenUrl'>): Promise<boolean> => {
+  if (listenUrl === databaseUrl) return false
+  try {
+    await assertDirect({ databaseUrl, listenUrl: databaseUrl })
+    return false
+  } catch (error) {
+    if (error instanceof ConfigError) return true
+    throw error
+  }
+}

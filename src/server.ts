@@ -9,6 +9,7 @@ import { createPool, startDatabase } from './database.ts'
 import { startEngine } from './engine.ts'
 import { isAway } from './errors.ts'
 import { firstScreen } from './first-screen.ts'
+import { isPooled } from './listener.ts'
 import { createMetrics } from './metrics/metrics.ts'
 import { findPort, refuseToListen } from './port.ts'
 import { requireFunctions } from './required-functions.ts'
@@ -25,6 +26,7 @@ const start = async () => {
   // The engine tells of itself before the port is bound: a start that could not listen must not get that far.
   config = atPort(database.config, await findPort(config))
   if (config.migrate) await migrate({ connectionString: config.listenUrl, log: say })
+  config = Object.freeze({ ...config, pooled: await isPooled(config).catch(error => Promise.reject(unusable(error))) })
 
   const apiConnections = config.pgPoolMax - (config.roles.engine ? engineConnections : 0)
   const onError = (error: Error) =>
