@@ -1,5 +1,6 @@
 /** Calls SQL functions by name, with named parameters, as prepared statements. */
 import type { QueryConfig, QueryResult } from 'pg'
+import { isOutdated } from './errors.ts'
 
 /** A pool, or one connection. */
 export type Queryable = { query: (query: QueryConfig) => Promise<QueryResult> }
@@ -33,7 +34,8 @@ export const createCalls = <Name extends string>(signatures: Record<Name, string
     }
     // The name is the whole text, shortened: a server-side prepared statement per set of arguments.
     const text = `select * from cue.${name}(${list})`
-    const { rows } = await db.query({ name: statementName(text), text, values })
+    const prepared = db.query({ name: statementName(text), text, values })
+    const { rows } = await prepared.catch(error => (isOutdated(error) ? db.query({ text, values }) : Promise.reject(error)))
     return rows
   }
   return {

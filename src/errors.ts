@@ -187,3 +187,15 @@ export const isAway = (error: unknown): boolean => {
     )
   )
 }
+
+/**
+ * Whether a statement met functions or views that were replaced since it was planned, or just now: PostgreSQL refused it, so it had no effect.
+ * Planned afresh it finds the new ones.
+ */
+export const isOutdated = (error: unknown): boolean => {
+  const { code = '', message = '' } = (error ?? {}) as { code?: string; message?: string }
+  return (
+    /^(0A000|42883|42P01|42703|42704|42804)$/.test(code) ||
+    (code === 'XX000' && /^(cache lookup failed|could not open relation)/.test(message))
+  )
+}
