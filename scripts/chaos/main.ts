@@ -4,6 +4,7 @@
  *
  *   --n N          how many cues (10,000)
  *   --replicas N   how many replicas (3)
+ *   --from COMMIT  the release that `upgrade` begins with (that before the last change of sql/)
  *
  * Prints a table for people and one line of JSON per scenario. Exits with 1 when something was lost, sent twice without need, or late.
  */
@@ -16,7 +17,7 @@ import { openStage } from './stage.ts'
 const shown = ['lost', 'duplicated', 'attempts_lost']
 
 const main = async () => {
-  const { names, n, replicas } = readArguments()
+  const { names, n, replicas, from } = readArguments()
   const stage = openStage()
   let closing: Promise<void> | undefined
   let failed = false
@@ -29,7 +30,17 @@ const main = async () => {
     const load = loadavg()[0]!.toFixed(1)
     console.log(`Node ${process.version}, PostgreSQL ${open.version}, ${availableParallelism()} CPUs, load ${load}`)
     for (const name of names) {
-      const { figures, faults } = await play(open, name, { n, replicas, frozenMs: 40_000, awayMs: 8000, timed: true })
+      const missing =
+        scenarios[name]!.isUpgrade &&
+        (await open.checkOut(from).then(
+          () => '',
+          error => error.message
+        ))
+      if (missing) {
+        console.log(`\n${name}: skipped, ${missing}`)
+        continue
+      }
+      const { figures, faults } = await play(open, name, { n, replicas, frozenMs: 40_000, awayMs: 8000, timed: true, from })
       console.log(`\n${name}: ${scenarios[name]!.title}; ${figures.slots} cues, ${replicas} replicas`)
       for (const [figure, value] of Object.entries(figures)) {
         if (value > 0 || shown.includes(figure)) console.log(`  ${figure.padEnd(30)} ${String(Math.round(value)).padStart(7)}`)
@@ -53,7 +64,7 @@ const main = async () => {
 const readArguments = () => {
   const { values, positionals } = parseArgs({
     allowPositionals: true,
-    options: { n: { type: 'string', default: '10000' }, replicas: { type: 'string', default: '3' } }
+    options: { n: { type: 'string', default: '10000' }, replicas: { type: 'string', default: '3' }, from: { type: 'string' } }
   })
   const count = (name: 'n' | 'replicas', least: number) => {
     if (!/^\d{1,7}$/.test(values[name]) || Number(values[name]) < least) throw new Error(`--${name} must be a whole number from ${least}`)
@@ -61,7 +72,12 @@ const readArguments = () => {
   }
   const unknown = positionals.find(name => !scenarios[name])
   if (unknown) throw new Error(`there is no scenario ${unknown}; there are ${Object.keys(scenarios).join(', ')}`)
-  return { names: positionals.length > 0 ? positionals : Object.keys(scenarios), n: count('n', 10), replicas: count('replicas', 2) }
+  return {
+    names: positionals.length > 0 ? positionals : Object.keys(scenarios),
+    n: count('n', 10),
+    replicas: count('replicas', 2),
+    from: values.from
+  }
 }
 
 main().catch(error => {

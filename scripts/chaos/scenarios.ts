@@ -1,4 +1,5 @@
 /** The faults, each in the middle of a herd. */
+import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import type pg from 'pg'
 import { type Held, raiseHerd, readFound, readHeld, readRows, settled } from './herd.ts'
@@ -16,6 +17,8 @@ export type Options = {
   awayMs: number
   /** Whether everything must be delivered soon after the fault. */
   timed: boolean
+  /** The commit of the release that an upgrade begins with. */
+  from?: string
 }
 
 type World = Pick<Options, 'frozenMs' | 'awayMs'> & {
@@ -23,8 +26,13 @@ type World = Pick<Options, 'frozenMs' | 'awayMs'> & {
   pool: pg.Pool
   wire: Wire
   replicas: Replica[]
+  /** How many there are at first. */
+  count: number
   victim: Replica
-  startReplica: () => Promise<Replica>
+  startReplica: (root?: string) => Promise<Replica>
+  /** Where the former release is, and what brings the database to this one. */
+  former?: string
+  upgrade: () => Promise<unknown>
 }
 
 export type Fault = {
@@ -36,10 +44,14 @@ export type Fault = {
   /** The replicas that were killed, stopped or cut off: what they held may be sent twice. */
   victims?: Replica[]
   killed?: number
+  /** Answers to callers that were the service's fault. */
+  errors?: string[]
 }
 
 type Scenario = {
   title: string
+  /** Begins with replicas of the former release, on a database of its own. */
+  isUpgrade?: true
   /** Which replicas reach the database over a wire. */
   wired?: 'all' | 'victim'
   /** What a delivery carries, in bytes, and which share of the cues is enough then. */
@@ -110,7 +122,7 @@ export const scenarios: Record<string, Scenario> = {
       for (const victim of victims) victim.signal('SIGKILL')
       const fault = await meanwhile(async () => {
         await world.stage.crash()
-        await Promise.all(victims.map(world.startReplica))
+        await Promise.all(victims.map(() => world.startReplica()))
       })(world)
       return { ...fault, victims, killed: victims.length }
     }
@@ -130,12 +142,74 @@ export const scenarios: Record<string, Scenario> = {
     wired: 'all',
     fault: meanwhile(({ wire, awayMs }) => wire.stall(awayMs))
   },
+  upgrade: {
+    title: 'replicas of the former release give way to this one, come back, and give way again',
+    isUpgrade: true,
+    fault: async world => {
+      const { replicas, startReplica, former, upgrade } = world
+      const callers = startCallers()
+      const fault = await meanwhile(async () => {
+        for (const replica of replicas) await callers.call(replica)
+        await upgrade()
+        for (const root of [undefined, former, undefined]) {
+          const leaving = replicas.slice(-world.count)
+          for (const replica of leaving) {
+            await callers.call(await startReplica(root))
+            await callers.leave(replica)
+            await replica.stop()
+          }
+        }
+      })(world)
+      return { ...fault, errors: await callers.end() }
+    }
+  },
   silence: {
     title: "a replica's connections to PostgreSQL fall silent, half-open",
     wired: 'victim',
     // It gives up on what it asked after ten seconds.
     withinMs: 15_000,
     fault: async world => ({ ...(await meanwhile(async ({ wire }) => wire.silence())(world)), victims: [world.victim] })
+  }
+}
+
+/** Clients of the API: one for each replica, until that is told to end. */
+const startCallers = () => {
+  const errors: string[] = []
+  const calling = new Map<Replica, { isLeaving: boolean; done: Promise<void> }>()
+
+  const ask = async (method: string, url: string, body?: object, key?: string) => {
+    const headers = { 'content-type': 'application/json', ...(key && { authorization: `Bearer ${key}` }) }
+    const answer = await fetch(url, { method, headers, ...(body && { body: JSON.stringify(body) }) })
+    if (answer.status >= 500) errors.push(`${method} ${new URL(url).pathname}: ${answer.status} ${await answer.text()}`)
+    // biome-ignore lint/suspicious/noExplicitAny: answers of every shape
+    return (await answer.json().catch(() => ({}))) as any
+  }
+  const work = async (address: string, state: { isLeaving: boolean }) => {
+    const { api_key } = await ask('POST', `${address}/v1/auth/register`, { email: `caller-${randomUUID()}@example.com` })
+    while (!state.isLeaving) {
+      const cue = { name: 'asked', cron: '@yearly', transport: 'worker' }
+      const { id } = await ask('POST', `${address}/v1/cues`, cue, api_key)
+      await ask('GET', `${address}/v1/cues/${id}`, undefined, api_key)
+      await ask('GET', `${address}/v1/cues`, undefined, api_key)
+      await ask('DELETE', `${address}/v1/cues/${id}`, undefined, api_key)
+    }
+  }
+  const leave = async (replica: Replica) => {
+    const caller = calling.get(replica)
+    if (caller) caller.isLeaving = true
+    await caller?.done
+  }
+  return {
+    call: async (replica: Replica) => {
+      const state = { isLeaving: false }
+      const done = work(replica.address, state).catch(error => void errors.push(String(error)))
+      calling.set(replica, Object.assign(state, { done }))
+    },
+    leave,
+    end: async () => {
+      await Promise.all([...calling.keys()].map(leave))
+      return errors
+    }
   }
 }
 
@@ -149,19 +223,22 @@ export const play = async (stage: Stage, name: string, options: Options): Promis
   const scenario = scenarios[name]!
   const { frozenMs, awayMs } = options
   const n = Math.round(options.n * (scenario.share ?? 1))
-  const { name: database, url, pool, drop } = await stage.createDatabase(name)
+  const former = scenario.isUpgrade ? await stage.checkOut(options.from) : undefined
+  const { name: database, url, pool, drop } = await stage.createDatabase(name, scenario.isUpgrade)
+  if (former) await stage.migrate(url, former)
   const wire = await layWire(url)
   const replicas: Replica[] = []
   let started = 0
-  const startReplica = async () => {
+  const startReplica = async (root?: string) => {
     const nth = ++started // the first is the victim
     const isWired = scenario.wired === 'all' || (scenario.wired === 'victim' && nth === 1)
-    const replica = await stage.startReplica(`${database}-${nth}`, isWired ? wire.url : url)
+    const replica = await stage.startReplica(`${database}-${nth}`, isWired ? wire.url : url, root)
     replicas.push(replica)
     return replica
   }
-  const [victim] = await Promise.all(Array.from({ length: options.replicas }, startReplica))
-  const world = { frozenMs, awayMs, stage, pool, wire, replicas, victim: victim!, startReplica }
+  const [victim] = await Promise.all(Array.from({ length: options.replicas }, () => startReplica(former)))
+  const upgrade = () => stage.migrate(url)
+  const world = { frozenMs, awayMs, stage, pool, wire, replicas, count: options.replicas, victim: victim!, startReplica, former, upgrade }
   await stage.receiver.reset()
   const slots = await raiseHerd(pool, { count: n, hook: stage.receiver.url, payload: scenario.payload })
   await stage.receiver.wait(n * faultAt)
@@ -178,7 +255,7 @@ export const play = async (stage: Stage, name: string, options: Options): Promis
     tokenKeys: fault?.victims?.map(({ tokenKey }) => tokenKey) ?? [],
     changed,
     crashed: codes.filter(code => code !== 0).length - (fault?.killed ?? 0),
-    errors: replicas.flatMap(replica => replica.errors()),
+    errors: [...(fault?.errors ?? []), ...replicas.flatMap(replica => replica.errors())],
     withinMs: options.timed ? (scenario.withinMs ?? withinMs) : Number.POSITIVE_INFINITY
   })
   wire.close()

@@ -1,12 +1,13 @@
 /** What the faults happen to: a durable PostgreSQL in a temporary folder and replicas of the service on it; besides, a receiver. */
-import { spawn } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
 import { type KeyObject, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { chmodSync, closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
+import { chmodSync, closeSync, existsSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
 import pg from 'pg'
 import { deriveKey } from '../../src/deliveries/signature.ts'
 import { freePort, startEmbedded } from '../../src/embedded-postgres.ts'
@@ -18,6 +19,8 @@ import type { Send } from './receiver.ts'
 export type Stage = Awaited<ReturnType<ReturnType<typeof openStage>['open']>>
 
 export type Replica = {
+  /** Where it answers requests. */
+  address: string
   /** Recognises the execution tokens that it makes, since its session secret is its own. */
   tokenKey: KeyObject
   signal: (name: NodeJS.Signals) => void
@@ -31,6 +34,9 @@ export type Replica = {
 
 const patienceMs = 60_000
 const unlimited = { requests_per_minute: 1_000_000, cues: 1_000_000, executions_per_month: 1_000_000_000 }
+
+const run = promisify(execFile)
+const here = fileURLToPath(new URL('../..', import.meta.url))
 
 /** `open` starts the database and the receiver, `close` ends them with all that runs on them, at any time. */
 export const openStage = () => {
@@ -68,10 +74,32 @@ export const openStage = () => {
         sends: () => receiver.ask<Send[]>('sends')
       },
 
-      /** A new database with our tables and functions. */
-      createDatabase: async (scenario: string) => {
+      /**
+       * Another release beside this one, in a folder of its own: that of a commit, or else of the commit that last changed sql/ before the
+       * present files.
+       * @throws {Error} where git, or the history, is missing
+       */
+      checkOut: async (commit?: string): Promise<string> => {
+        const git = async (...args: string[]) => (await run('git', args, { cwd: here })).stdout.trim()
+        const [first, second] = (await git('log', '-2', '--format=%H', '--', 'sql')).split('\n')
+        const ref = commit ?? ((await git('status', '--porcelain', 'sql')) ? first : second)
+        if (!ref) throw new Error('the history has no former release')
+        const root = join(dir, `release-${ref}`)
+        mkdirSync(root, { recursive: true })
+        await run('git', ['archive', '--output', join(root, 'release.tar'), ref, 'src', 'sql', 'scripts', 'package.json'], { cwd: here })
+        await run('tar', ['-xf', 'release.tar'], { cwd: root })
+        if (!existsSync(join(root, 'node_modules'))) symlinkSync(join(here, 'node_modules'), join(root, 'node_modules'))
+        return root
+      },
+
+      /** Brings a database to what the release in a folder, or this one, needs. */
+      migrate: (databaseUrl: string, root = here) =>
+        run(process.execPath, ['scripts/migrate.ts'], { cwd: root, env: { PATH: process.env.PATH, DATABASE_URL: databaseUrl } }),
+
+      /** A new database with our tables and functions, or an empty one. */
+      createDatabase: async (scenario: string, isEmpty = false) => {
         const name = `${scenario}_${++databases}`
-        await admin.query(`create database ${name} template pristine`)
+        await admin.query(`create database ${name} template ${isEmpty ? 'template0' : 'pristine'}`)
         const pool = connect(urlOf(name))
         const drop = async () => {
           await pool.end()
@@ -89,8 +117,8 @@ export const openStage = () => {
         }
       },
 
-      /** A replica as `npm start` runs it, without limits. */
-      startReplica: async (name: string, databaseUrl: string): Promise<Replica> => {
+      /** A replica as `npm start` runs it, without limits; of the release in a folder, or of this one. */
+      startReplica: async (name: string, databaseUrl: string, root = here): Promise<Replica> => {
         const sessionSecret = randomBytes(32).toString('base64')
         const port = await freePort()
         const log = join(dir, `${name}.log`)
@@ -98,13 +126,13 @@ export const openStage = () => {
         const { PATH, HOME, TMPDIR } = process.env
         // Loaded first is what ends it when chaos itself is gone.
         const child = spawn(process.execPath, ['--import', new URL('../bench/probe.ts', import.meta.url).href, 'src/server.ts'], {
-          cwd: fileURLToPath(new URL('../..', import.meta.url)),
+          cwd: root,
           env: {
             PATH,
             HOME,
             TMPDIR,
             DATABASE_URL: databaseUrl,
-            MIGRATE: 'off',
+            MIGRATE: root === here ? 'off' : 'on',
             HOST: '127.0.0.1',
             PORT: String(port),
             CALLBACK_ALLOW_CIDRS: '127.0.0.0/8',
@@ -126,6 +154,7 @@ export const openStage = () => {
         })
         await isUp(`http://127.0.0.1:${port}/status`, exited, log)
         return {
+          address: `http://127.0.0.1:${port}`,
           tokenKey: deriveKey(sessionSecret, 'execution-token'),
           signal,
           exited,
