@@ -11,6 +11,7 @@ import { isAway } from './errors.ts'
 import { firstScreen } from './first-screen.ts'
 import { isPooled } from './listener.ts'
 import { createMetrics } from './metrics/metrics.ts'
+import { whenNpmEnds } from './parent.ts'
 import { findPort, refuseToListen } from './port.ts'
 import { requireFunctions } from './required-functions.ts'
 
@@ -82,6 +83,7 @@ const stop = async (code: number, signal?: NodeJS.Signals) => {
 }
 process.on('SIGTERM', signal => stop(0, signal))
 process.on('SIGINT', signal => stop(0, signal))
+whenNpmEnds(() => stop(0, 'SIGTERM'))
 
 start().catch(thrown => {
   const error = isAway(thrown) ? unusable(thrown) : thrown
