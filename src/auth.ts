@@ -2,14 +2,15 @@
 import { randomUUID } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
-import { type Caller, createAdmission, refusals, type Scope } from './accounts/admission.ts'
+import { type Caller, createAdmission, type Needed, refusals, type Scope } from './accounts/admission.ts'
 import { ApiError, isAway } from './errors.ts'
 import { isCueId } from './schemas.ts'
 
 /** What a route says about its callers: one of `scope`, `public` (counted by address) and `exempt` (public, and not counted). */
 declare module 'fastify' {
   interface FastifyContextConfig {
-    scope?: 'read' | 'write' | 'worker' | 'account' | 'any'
+    /** A list: each of these scopes is enough. */
+    scope?: Needed
     public?: boolean
     exempt?: boolean
     /** Takes the token of the execution that `:execution_id` names, too. */

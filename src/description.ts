@@ -100,7 +100,7 @@ const describe = (schema: FastifySchema | undefined, { config = {} }: Pick<Route
     else if (there.startsWith('`')) response[status] = { ...error, description: `${there}, \`${code}\`` }
   }
   // A bearer scheme has no scopes in OpenAPI before 3.1; there they name the roles that are needed.
-  const security = config.scope ? [{ bearer: config.scope === 'any' ? [] : [config.scope] }] : []
+  const security = config.scope ? [config.scope].flat().map(scope => ({ bearer: scope === 'any' ? [] : [scope] })) : []
   return { ...described, response, security }
 }
 

@@ -59,6 +59,7 @@ t.test('a key sees the tools that it may use', async t => {
   const { tools } = await client.listTools()
   t.ok(tools.length > 3)
   for (const tool of tools) t.equal(tool.annotations?.readOnlyHint, true, tool.name)
+  t.ok(tools.some(({ name }) => name === 'get_execution'))
   t.match(await call('create_cue', { name: 'x', cron: '@daily' }), { failed: /no tool create_cue for this key/ })
 })
 

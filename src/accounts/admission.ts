@@ -12,6 +12,8 @@ import { createSessions } from './sessions.ts'
 
 export const scopes = ['read', 'write', 'worker', 'account'] as const
 export type Scope = (typeof scopes)[number]
+/** What a route may need of a credential. */
+export type Needed = Scope | 'any' | readonly Scope[]
 
 /** Who asks. Spread last into the arguments of SQL functions, so it must have no member that a path or a body may have, such as key_id or scopes. */
 export type Caller = {
@@ -91,8 +93,8 @@ type Asked = {
   authorization: string | undefined
   /** The peer's IP address. */
   address: string
-  /** What the route needs: `any` for any credential, null for none, which then is not looked at. */
-  scope: Scope | 'any' | null
+  /** What the route needs, one of several in a list: `any` for any credential, null for none, which then is not looked at. */
+  scope: Needed | null
   /** The execution in the path, where its own token is a credential. */
   execution_id?: string | null
   /** A cue to be read in the same round trip. */
@@ -135,13 +137,15 @@ export const createAdmission = ({ fn, config, log, now = () => new Date(), turns
       session_id: await sessions.read(bearer, now()),
       execution_id: tokenOf,
       address: subjectOf(address),
-      scope,
+      scope: isOneOf(scope) ? 'any' : scope,
       cue_id
     })
     const refusal =
       error === 'not_authenticated' && bearer.startsWith('svc_sk_')
         ? 'invalid_api_key'
-        : error === null && tokenOf !== null && tokenOf !== execution_id?.toLowerCase()
+        : error === null &&
+            ((tokenOf !== null && tokenOf !== execution_id?.toLowerCase()) ||
+              (isOneOf(scope) && !scope.some(one => rest.scopes?.includes(one))))
           ? 'insufficient_scope'
           : error
     return {
@@ -155,6 +159,9 @@ export const createAdmission = ({ fn, config, log, now = () => new Date(), turns
     }
   }
 }
+
+/** Whether one scope of several is enough: the database compares with a single one. */
+const isOneOf = (scope: Needed | null): scope is readonly Scope[] => Array.isArray(scope)
 
 /**
  * What limits per address count by: an IPv4 address, also where it is mapped into IPv6, or the /64 that an IPv6 address lies in, since

@@ -28,7 +28,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
   app.get(
     '/v1/executions/:execution_id',
     {
-      config: { scope: 'worker', executionToken: true },
+      config: { scope: ['read', 'worker'], executionToken: true },
       schema: { tags, summary: 'Show one execution and its attempts', params, response: { 200: schemas.ExecutionDetail, '4xx': ErrorBody } }
     },
     async request => show(request.caller.account_id, request.params.execution_id)

@@ -11,7 +11,7 @@ const instructions =
 
 /** @param version of the service @param scopes what the key may do; decides which tools are shown, and the service decides again at each call */
 export const createMcpServer = (client: Client, scopes: readonly string[], version: string): Server => {
-  const shown = tools.filter(tool => scopes.includes(tool.scope))
+  const shown = tools.filter(tool => [tool.scope].flat().some(scope => scopes.includes(scope)))
   const server = new Server({ name: 'pgcue', version }, { capabilities: { tools: {} }, instructions })
 
   server.setRequestHandler(ListToolsRequestSchema, async () => ({

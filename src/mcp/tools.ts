@@ -3,14 +3,15 @@
  * matters of the state, and a next step.
  */
 import { type Static, type TSchema, Type } from 'typebox'
+import type { Needed } from '../accounts/admission.ts'
 import type { Client } from '../client/index.ts'
 import { alertLine, cueLine, executionLine } from './lines.ts'
 
 export type Tool = {
   name: string
   description: string
-  /** What a key must be allowed to do to see the tool. */
-  scope: 'read' | 'write' | 'worker' | 'account'
+  /** What a key must be allowed to do to see the tool; of a list, one is enough. */
+  scope: Exclude<Needed, 'any'>
   readOnly: boolean
   input: TSchema
   run: (client: Client, input: never) => Promise<object>
@@ -198,7 +199,7 @@ export const tools: readonly Tool[] = [
   tool({
     name: 'get_execution',
     description: 'One run with its payload, attempts and outcome.',
-    scope: 'worker',
+    scope: ['read', 'worker'],
     readOnly: true,
     input: Execution,
     run: async (client, { execution_id }) => client.executions.get(execution_id)

@@ -173,7 +173,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
   app.get(
     '/v1/workers',
     {
-      config: { scope: 'worker' },
+      config: { scope: ['read', 'worker'] },
       schema: {
         tags,
         summary: 'List workers, the one last heard of first',
