@@ -1126,7 +1126,7 @@ create view cue.execution_brief_view as
             ELSE NULL::jsonb
         END AS outcome
    FROM cue.executions e;
-comment on view cue.execution_brief_view is 'Executions as the detail of their cue shows them.';
+comment on view cue.execution_brief_view is 'Executions in brief, without a look at their cue.';
 grant select on cue.execution_brief_view to cue_reader, cue_service;
 
 create view cue.execution_detail_view as
@@ -3500,8 +3500,17 @@ AS $function$
                         else (select count(*) from (
                           select from cue.execution_brief_view e where e.cue_id = p_cue_id and e.id < p_before limit 10000) e) end
     from (
-      select coalesce(jsonb_agg(to_jsonb(e) - '{account_id,cue_id}'::text[] order by e.id desc), '[]') as latest from (
-        select * from cue.execution_brief_view e where e.cue_id = p_cue_id and e.id < p_before order by e.id desc limit 10) e) x
+      select coalesce(jsonb_agg(to_jsonb(e) order by e.id desc), '[]') as latest from (
+        select b.id from cue.execution_brief_view b where b.cue_id = p_cue_id and b.id < p_before order by b.id desc limit 10) newest
+       cross join lateral (
+         select v.id, v.cue_id, v.cue_name, cue.iso(v.scheduled_for) as scheduled_for, v.status, v.outcome_state, v.outcome_success,
+                v.triggered_by, v.replayed_from, v.attempts, v.http_status, v.error_message, cue.iso(v.started_at) as started_at,
+                cue.iso(v.last_attempt_at) as last_attempt_at, cue.iso(v.delivered_at) as delivered_at, cue.iso(v.next_retry) as next_retry,
+                v.claimed_by_worker, cue.iso(v.claimed_at) as claimed_at, cue.iso(v.last_heartbeat_at) as last_heartbeat_at,
+                cue.iso(v.lease_expires_at) as lease_expires_at, '{"result": null}'::jsonb || (v.outcome - '{metadata,artifacts}'::text[]) as outcome,
+                v.outcome ->> 'metadata' as metadata, v.outcome ->> 'artifacts' as artifacts, cue.iso(v.created_at) as created_at,
+                cue.iso(v.updated_at) as updated_at
+           from cue.execution_view v where v.id = newest.id limit 1) e) x
 $function$;
 comment on function cue.latest_executions(text,uuid) is 'A cue''s latest executions, and how many there are, up to 10,000.';
 grant execute on function cue.latest_executions(text,uuid) to cue_reader, cue_service;

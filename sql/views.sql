@@ -71,17 +71,27 @@ select e.id, e.account_id, e.cue_id, e.status, cue.iso(e.scheduled_for) as sched
        case when e.outcome_recorded_at is not null then jsonb_build_object('success', e.outcome_success, 'result', e.result,
          'recorded_at', cue.iso(e.outcome_recorded_at)) end as outcome
   from cue.executions e;
-comment on view cue.execution_brief_view is 'Executions as the detail of their cue shows them.';
+comment on view cue.execution_brief_view is 'Executions in brief, without a look at their cue.';
 
--- Of those made before p_before, so that the months to come need not be looked into. Few are counted by showing them.
+-- Of those made before p_before, so that the months to come need not be looked into. Few are counted by showing them. metadata and artifacts
+-- are text beside the outcome: of a parsed number digits may be lost.
 create or replace function cue.latest_executions(p_cue_id text, p_before uuid) returns table (executions jsonb, execution_total bigint)
 language sql stable as $$
   select x.latest, case when jsonb_array_length(x.latest) < 10 then jsonb_array_length(x.latest)
                         else (select count(*) from (
                           select from cue.execution_brief_view e where e.cue_id = p_cue_id and e.id < p_before limit 10000) e) end
     from (
-      select coalesce(jsonb_agg(to_jsonb(e) - '{account_id,cue_id}'::text[] order by e.id desc), '[]') as latest from (
-        select * from cue.execution_brief_view e where e.cue_id = p_cue_id and e.id < p_before order by e.id desc limit 10) e) x
+      select coalesce(jsonb_agg(to_jsonb(e) order by e.id desc), '[]') as latest from (
+        select b.id from cue.execution_brief_view b where b.cue_id = p_cue_id and b.id < p_before order by b.id desc limit 10) newest
+       cross join lateral (
+         select v.id, v.cue_id, v.cue_name, cue.iso(v.scheduled_for) as scheduled_for, v.status, v.outcome_state, v.outcome_success,
+                v.triggered_by, v.replayed_from, v.attempts, v.http_status, v.error_message, cue.iso(v.started_at) as started_at,
+                cue.iso(v.last_attempt_at) as last_attempt_at, cue.iso(v.delivered_at) as delivered_at, cue.iso(v.next_retry) as next_retry,
+                v.claimed_by_worker, cue.iso(v.claimed_at) as claimed_at, cue.iso(v.last_heartbeat_at) as last_heartbeat_at,
+                cue.iso(v.lease_expires_at) as lease_expires_at, '{"result": null}'::jsonb || (v.outcome - '{metadata,artifacts}'::text[]) as outcome,
+                v.outcome ->> 'metadata' as metadata, v.outcome ->> 'artifacts' as artifacts, cue.iso(v.created_at) as created_at,
+                cue.iso(v.updated_at) as updated_at
+           from cue.execution_view v where v.id = newest.id limit 1) e) x
 $$;
 comment on function cue.latest_executions is 'A cue''s latest executions, and how many there are, up to 10,000.';
 

@@ -4,6 +4,7 @@ import type { Static } from 'typebox'
 import type { DB } from '../db.types.ts'
 import { Json } from '../deliveries/canonical-json.ts'
 import { ApiError } from '../errors.ts'
+import { type ExecutionRow, summary } from '../executions/queries.ts'
 import { type Cue, type CueDetail, type Cues, type ListCues, noSuchCue } from './schemas.ts'
 
 /** A cue as the API shows it, and besides what a change must know: `version` and `last_slot`, and whether the user set await_outcome. */
@@ -26,14 +27,16 @@ export const unknownCue = () => new ApiError('cue_not_found', noSuchCue)
 /** A cue with its latest executions and missed slots, from JSON of `cue_detail_view`. @throws ApiError cue_not_found without one */
 export const detail = (json: object | null): Static<typeof CueDetail> => {
   if (!json) throw unknownCue()
-  const { next_run, last_run, created_at, updated_at, ...rest } = json as Record<Instants, string>
+  const { next_run, last_run, created_at, updated_at, executions, ...rest } = json as Record<Instants, string> & {
+    executions: ExecutionRow[]
+  }
   const times = {
     next_run: instant(next_run),
     last_run: instant(last_run),
     created_at: instant(created_at),
     updated_at: instant(updated_at)
   }
-  return shown({ ...rest, ...times }) as StoredCue & Static<typeof CueDetail>
+  return shown({ ...rest, ...times, executions: executions.map(summary) }) as StoredCue & Static<typeof CueDetail>
 }
 type Instants = 'next_run' | 'last_run' | 'created_at' | 'updated_at'
 

@@ -1,5 +1,6 @@
 /** Cues on the wire. */
 import { type Static, type TSchema, Type } from 'typebox'
+import { Execution, Outcome } from '../executions/schemas.ts'
 import { GivenSchedule, Instant, ScheduleBody, StrictSchedule } from '../schedule/schemas.ts'
 import { AnyJson, CueId, Nullable, orElse, Page, Strict, Timestamp } from '../schemas.ts'
 
@@ -125,17 +126,10 @@ const cue = {
 }
 export const Cue = Type.Object(cue)
 
+/** Its result is always there, also where none was given. */
 const RecentExecution = Type.Object({
-  id: Type.String(),
-  status: Type.String(),
-  scheduled_for: Timestamp,
-  attempts: Type.Integer(),
-  http_status: Nullable(Type.Integer()),
-  started_at: Nullable(Timestamp),
-  delivered_at: Nullable(Timestamp),
-  outcome: Nullable(
-    Type.Object({ success: Type.Boolean(), result: Nullable(Type.String()), recorded_at: Type.String({ format: 'date-time' }) })
-  )
+  ...Execution.properties,
+  outcome: Nullable(Type.Object({ ...Outcome.properties, result: Nullable(Type.String()) }))
 })
 const Missed = Type.Object({
   first: Timestamp,

@@ -155,10 +155,11 @@ export const createShow = ({ readExecutionDetails }: Pick<Functions, 'readExecut
   }
 }
 
-type Row = { metadata: string | null; artifacts: string | null; outcome: unknown }
-type DetailRow = Row & Pick<Static<typeof ExecutionDetail>, 'response_body' | 'attempt_log'> & { payload: string }
+export type ExecutionRow = { metadata: string | null; artifacts: string | null; outcome: unknown }
+type DetailRow = ExecutionRow & Pick<Static<typeof ExecutionDetail>, 'response_body' | 'attempt_log'> & { payload: string }
 
-const summary = ({ metadata, artifacts, ...row }: Row): Static<typeof Execution> => {
+/** An execution as lists show it, of a row with free JSON as text beside its outcome. */
+export const summary = ({ metadata, artifacts, ...row }: ExecutionRow): Static<typeof Execution> => {
   const execution = row as Static<typeof Execution>
   if (!execution.outcome) return execution
   const free = { ...(metadata !== null && { metadata: new Json(metadata) }), ...(artifacts !== null && { artifacts: new Json(artifacts) }) }

@@ -12,7 +12,9 @@ export const cueLine = ({ id, name, status, transport, schedule, callback, next_
   run_count
 })
 
-export const executionLine = (execution: Execution) => {
+type Line = Omit<Execution, 'outcome'>
+
+export const executionLine = (execution: Line) => {
   const { id, cue_id, cue_name, status, outcome_state, scheduled_for, attempts, http_status, error_message } = execution
   return { execution_id: id, cue_id, cue_name, status, outcome_state, scheduled_for, attempts, http_status, error_message }
 }

@@ -108,7 +108,7 @@ export const tools: readonly Tool[] = [
       const { executions, execution_total, missed, ...cue } = await client.cues.get(cue_id)
       return {
         ...cue,
-        executions: executions.slice(0, 5),
+        executions: executions.slice(0, 5).map(executionLine),
         execution_total,
         missed: missed.slice(0, 3),
         next_step: 'get_execution shows a run with its attempts'
