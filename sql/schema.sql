@@ -4996,7 +4996,7 @@ end $function$;
 comment on function cue.replay_execution(uuid,uuid,timestamp with time zone) is 'Runs an ended execution again, as a new one.';
 grant execute on function cue.replay_execution(uuid,uuid,timestamp with time zone) to cue_operator, cue_service;
 
-CREATE OR REPLACE FUNCTION cue.report_outcome(p_account_id uuid, p_execution_id uuid, p_success boolean, p_result text DEFAULT NULL::text, p_error text DEFAULT NULL::text, p_metadata jsonb DEFAULT NULL::jsonb, p_external_id text DEFAULT NULL::text, p_result_url text DEFAULT NULL::text, p_result_type text DEFAULT NULL::text, p_summary text DEFAULT NULL::text, p_artifacts jsonb DEFAULT NULL::jsonb, p_claim_token uuid DEFAULT NULL::uuid, p_now timestamp with time zone DEFAULT now())
+CREATE OR REPLACE FUNCTION cue.report_outcome(p_account_id uuid, p_execution_id uuid, p_success boolean, p_result text DEFAULT NULL::text, p_error text DEFAULT NULL::text, p_metadata jsonb DEFAULT NULL::jsonb, p_external_id text DEFAULT NULL::text, p_result_url text DEFAULT NULL::text, p_result_type text DEFAULT NULL::text, p_summary text DEFAULT NULL::text, p_artifacts jsonb DEFAULT NULL::jsonb, p_claim_token uuid DEFAULT NULL::uuid, p_now timestamp with time zone DEFAULT now(), p_result_ref text DEFAULT NULL::text)
  RETURNS SETOF cue.executions
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -5041,7 +5041,8 @@ begin
   -- One update for the report and what it ends: each costs a look at all constraints.
   update cue.executions
      set outcome_success = p_success, outcome_recorded_at = p_now, result = p_result, error = p_error, metadata = p_metadata,
-         external_id = p_external_id, result_url = p_result_url, result_type = p_result_type, summary = p_summary, artifacts = p_artifacts,
+         external_id = p_external_id, result_url = p_result_url, result_ref = p_result_ref, result_type = p_result_type, summary = p_summary,
+         artifacts = p_artifacts,
          outcome_state = cue.judge_outcome(c.verification_mode, p_success, p_external_id, p_result_url, p_artifacts), updated_at = p_now,
          status = coalesce(v_status, status),
          ended_at = case when v_status is null then ended_at else p_now end,
@@ -5058,8 +5059,8 @@ begin
   end if;
   return next e;
 end $function$;
-comment on function cue.report_outcome(uuid,uuid,boolean,text,text,jsonb,text,text,text,text,jsonb,uuid,timestamp with time zone) is 'Records a handler''s report, once.';
-grant execute on function cue.report_outcome(uuid,uuid,boolean,text,text,jsonb,text,text,text,text,jsonb,uuid,timestamp with time zone) to cue_service;
+comment on function cue.report_outcome(uuid,uuid,boolean,text,text,jsonb,text,text,text,text,jsonb,uuid,timestamp with time zone,text) is 'Records a handler''s report, once.';
+grant execute on function cue.report_outcome(uuid,uuid,boolean,text,text,jsonb,text,text,text,text,jsonb,uuid,timestamp with time zone,text) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.request_deletion(p_account_id uuid, p_actor text DEFAULT SESSION_USER, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
  RETURNS timestamp with time zone

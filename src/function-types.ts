@@ -86,6 +86,7 @@ export type OutcomeState =
 export type Evidence = {
   external_id?: string | null
   result_url?: string | null
+  result_ref?: string | null
   result_type?: string | null
   summary?: string | null
   artifacts?: string | null

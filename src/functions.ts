@@ -119,7 +119,7 @@ export const signatures = {
   recover_leases: 'limit now',
   miss_unclaimed: 'limit now',
   report_outcome:
-    'account_id execution_id success result error metadata external_id result_url result_type summary artifacts claim_token now',
+    'account_id execution_id success result error metadata external_id result_url result_type summary artifacts claim_token now result_ref',
   attach_evidence: 'account_id execution_id external_id result_url result_ref result_type summary artifacts metadata claim_token now',
   verify_outcome: 'account_id execution_id state reason now',
   acknowledge_alert: 'account_id alert_id now',
@@ -318,7 +318,7 @@ export const createFunctions = (db: Queryable, clock?: () => Date) => {
       }
     >('report_outcome'),
     attachEvidence: row<
-      Account & Evidence & { execution_id: string; result_ref?: string | null },
+      Account & Evidence & { execution_id: string },
       { execution_id: string; outcome_state: OutcomeState; evidence_updated: boolean }
     >('attach_evidence'),
     verifyOutcome: row<

@@ -16,7 +16,8 @@ comment on function cue.check_artifacts is 'Refuses artifacts over 64 KB; QU023.
 create or replace function cue.report_outcome(
   p_account_id uuid, p_execution_id uuid, p_success boolean, p_result text default null, p_error text default null,
   p_metadata jsonb default null, p_external_id text default null, p_result_url text default null, p_result_type text default null,
-  p_summary text default null, p_artifacts jsonb default null, p_claim_token uuid default null, p_now timestamptz default now()
+  p_summary text default null, p_artifacts jsonb default null, p_claim_token uuid default null, p_now timestamptz default now(),
+  p_result_ref text default null
 ) returns setof cue.executions
 language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off
   set plan_cache_mode = force_generic_plan as $$
@@ -57,7 +58,8 @@ begin
   -- One update for the report and what it ends: each costs a look at all constraints.
   update cue.executions
      set outcome_success = p_success, outcome_recorded_at = p_now, result = p_result, error = p_error, metadata = p_metadata,
-         external_id = p_external_id, result_url = p_result_url, result_type = p_result_type, summary = p_summary, artifacts = p_artifacts,
+         external_id = p_external_id, result_url = p_result_url, result_ref = p_result_ref, result_type = p_result_type, summary = p_summary,
+         artifacts = p_artifacts,
          outcome_state = cue.judge_outcome(c.verification_mode, p_success, p_external_id, p_result_url, p_artifacts), updated_at = p_now,
          status = coalesce(v_status, status),
          ended_at = case when v_status is null then ended_at else p_now end,

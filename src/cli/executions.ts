@@ -79,6 +79,7 @@ export const executionsGet = command({
         summary: outcome?.summary,
         'external id': outcome?.external_id,
         'result url': outcome?.result_url,
+        'result ref': outcome?.result_ref,
         artifacts: outcome?.artifacts && JSON.stringify(outcome.artifacts),
         metadata: outcome?.metadata && JSON.stringify(outcome.metadata),
         payload: JSON.stringify(execution.payload)

@@ -42,6 +42,7 @@ const scheduleOf = ({ cron, at, timezone }: { cron?: string; at?: string; timezo
 const evidence = {
   external_id: Type.Optional(Type.String({ maxLength: 255 })),
   result_url: Type.Optional(Type.String()),
+  result_ref: Type.Optional(Type.String({ maxLength: 255 })),
   result_type: Type.Optional(Type.String({ maxLength: 50 })),
   summary: Type.Optional(Type.String({ maxLength: 500 })),
   artifacts: Type.Optional(Type.Array(Type.Unknown())),
@@ -237,7 +238,7 @@ export const tools: readonly Tool[] = [
     description: 'Add evidence to a reported outcome. What is there stays.',
     scope: 'worker',
     readOnly: false,
-    input: Type.Object({ execution_id: Id('execution'), result_ref: Type.Optional(Type.String()), ...evidence }),
+    input: Type.Object({ execution_id: Id('execution'), ...evidence }),
     run: async (client, { execution_id, ...given }) => client.executions.attachEvidence(execution_id, given as never)
   }),
   tool({

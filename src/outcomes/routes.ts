@@ -38,7 +38,7 @@ const evidenceOf = <T extends Given>({ artifacts, metadata, ...given }: T) => {
     result_url: filled(result_url),
     result_type: filled(result_type),
     summary: filled(summary),
-    ...('result_ref' in given && { result_ref: filled(result_ref) }),
+    result_ref: filled(result_ref),
     artifacts: artifacts?.text,
     metadata: metadata?.text
   }

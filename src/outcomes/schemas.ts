@@ -7,6 +7,7 @@ const text = (maxLength: number) => Type.Optional(Nullable(Type.String({ maxLeng
 const evidence = {
   external_id: text(255),
   result_url: text(2048),
+  result_ref: text(255),
   result_type: text(50),
   artifacts: Type.Optional(
     Nullable(JsonArray({ description: 'Created resources: ids, URLs, or objects with name and url. At most 64 KB.' }))
@@ -17,7 +18,6 @@ const evidence = {
 export const Report = Strict({ success: Type.Boolean(), result: text(2000), error: text(2000), ...evidence, summary: text(500) })
 export const Evidence = Strict({
   ...evidence,
-  result_ref: text(255),
   summary: Type.Optional(Nullable(Type.String({ description: 'Cut at 500 characters.' })))
 })
 export const TokenHeaders = Type.Object({ 'x-claim-token': Type.Optional(ClaimToken) })
