@@ -81,8 +81,12 @@ const forBoth: Case[] = [
   headers({ '': 'a' }, '.'),
   headers({ 'X-Twice': 'a', 'x-twice': 'b' }, '.x-twice'),
   headers({ 'X-Masked': '********' }, '.X-Masked'),
-  ...'X-Service-Signature x-service-anything Webhook-Id Host Content-Type Content-Length Transfer-Encoding Connection Keep-Alive'
-    .concat(' Authorization Proxy-Authorization TE Trailer Upgrade Expect User-Agent')
+  headers({ Authorization: '********' }, '.Authorization'),
+  ...['text/plain', 'application/x-www-form-urlencoded', 'application/json, text/plain', '', 'application/+json'].map(type =>
+    headers({ 'content-type': type }, '.content-type')
+  ),
+  ...'X-Service-Signature x-service-anything Webhook-Id Host Content-Length Content-Encoding Content-Type-Options Transfer-Encoding Connection Keep-Alive'
+    .concat(' Proxy-Authorization TE Trailer Upgrade Expect X-Service-Execution-Token')
     .split(' ')
     .map(name => headers({ [name]: 'a' }, `.${name}`)),
   ...bad('retry', 3, [3]),
@@ -254,6 +258,9 @@ t.test('what only looks odd is accepted', async t => {
     { schedule: { at: '9999-12-31T23:59:59.999Z' } },
     { callback: { url: 'http://localhost:5555', headers: { 'X-Latin': 'é\t', cookie: 'a=b' } } },
     { callback: { url, headers: Object.fromEntries(Array.from({ length: 20 }, (_, i) => [`X-${i}`, 'v'])) } },
+    ...['application/json', 'application/cloudevents+json; charset=utf-8', 'Application/JSON ;v=1'].map(type => ({
+      callback: { url, headers: { 'Content-Type': type } }
+    })),
     { transport: 'worker', callback: null },
     { transport: 'worker', callback: { url: null } },
     { payload: 'x'.repeat(1024 * 1024 - 2) },

@@ -1,6 +1,7 @@
 import { createHmac } from 'node:crypto'
 import type { Test } from 'tap'
 import t from 'tap'
+import { deriveKey, executionToken } from '../src/deliveries/signature.ts'
 import { testConfig } from './database.ts'
 import { startEngine } from './engine.ts'
 import { build, eventually, receiver } from './setup.ts'
@@ -328,4 +329,28 @@ t.test('an account that wants its key sent gets it instead of the token', async 
   await cue({ callback_url: hook.url })
   const [request] = await hook.received()
   t.equal(request!.headers.authorization, `Bearer ${account.api_key}`)
+})
+
+t.test("a cue's own Authorization, User-Agent and Content-Type replace the service's, and the token moves aside", async t => {
+  const { cue, engineConfig, pool, account, config } = await serve(t)
+  await pool.query("update cue.accounts set webhook_authorization = 'api_key'")
+  const hook = await receiver(t)
+  await startEngine(t, engineConfig)
+  await cue({
+    callback_url: hook.url,
+    callback_headers: { authorization: 'Bearer theirs', 'USER-AGENT': 'theirs/1', 'content-type': 'application/cloudevents+json' }
+  })
+  const [request] = await hook.received()
+  const headers = request!.headers as Record<string, string>
+  const names = ['authorization', 'user-agent', 'content-type', 'x-service-execution-token'] as const
+  t.strictSame(
+    names.map(name => headers[name]),
+    [
+      'Bearer theirs',
+      'theirs/1',
+      'application/cloudevents+json',
+      executionToken(deriveKey(config.sessionSecret, 'execution-token'), headers['x-service-execution-id']!)
+    ]
+  )
+  t.notOk(JSON.stringify(headers).includes(account.api_key), 'the key stays here')
 })

@@ -15,6 +15,7 @@ t.test('what is posted without a key is read with one', async t => {
     'X-Service-Attempt': '1',
     'User-Agent': 'a sender',
     Authorization: 'Bearer x',
+    'X-Service-Execution-Token': 'x',
     'X-Other': 'y'
   }
   t.strictSame(await as(null).post(path, { task: 'hello' }, headers), { stored: true })

@@ -10,9 +10,11 @@ const MAX_BYTES = 8192
 const token = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
 // What undici sends: Latin-1 without control characters.
 const text = /^[\t\x20-\x7e\x80-\xff]*$/
+// What is sent as JSON may be called by a narrower name.
+const json = /^application\/(?:[!#$&^_.+\w-]+\+)?json[ \t]*(?:;[\t\x20-\x7e]*)?$/i
 // The signature's, the framing's and the connection's: a receiver could be led to trust or to read what we did not send.
 const reserved =
-  /^(?:(?:x-service|webhook|content|proxy)-.*|host|authorization|user-agent|connection|keep-alive|te|trailers?|transfer-encoding|upgrade|http2-settings|expect)$/i
+  /^(?:(?:x-service|webhook|proxy)-.*|content-(?!type$).*|host|connection|keep-alive|te|trailers?|transfer-encoding|upgrade|http2-settings|expect)$/i
 
 /**
  * What is wrong with the headers of a request, as entries of a 422. Never repeats a value.
@@ -39,6 +41,8 @@ export const headerFaults = (headers: Record<string, string>, stored: readonly s
     if (twice) return [fault(name, 'this header is there twice; names do not depend on case')]
     if (!text.test(value))
       return [fault(name, 'a header value takes no line breaks, other control characters or characters beyond Latin-1')]
+    if (folded === 'content-type' && value !== MASK && !json.test(value))
+      return [fault(name, 'the body is JSON: application/json, or …+json')]
     if (value === MASK && !known.has(folded)) return [fault(name, 'this is the mask of a stored value, but none is stored under this name')]
     return []
   })

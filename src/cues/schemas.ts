@@ -23,7 +23,9 @@ const callback = {
   headers: Type.Optional(
     Nullable(
       Type.Record(Type.String(), Type.String(), {
-        description: 'At most 20, 8 KB together. They read back masked; a masked value changes nothing.'
+        description:
+          'At most 20, 8 KB together. They read back masked; a masked value changes nothing. Authorization and User-Agent replace ours: the ' +
+          'token of the execution is then sent as X-Service-Execution-Token. Content-Type may be JSON.'
       })
     )
   )

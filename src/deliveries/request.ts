@@ -18,14 +18,18 @@ export const createRequests =
   ({ tokenKey, decryptKey }: Options) =>
   (attempt: BegunAttempt, now: number): WebhookRequest => {
     const body = attempt.callback_method === 'GET' ? '' : attempt.payload
-    const key = attempt.api_key && decryptKey(attempt.api_key)
+    const own = ownHeaders(attempt.callback_headers)
+    const token = executionToken(tokenKey, attempt.execution_id)
+    // The key replaces the token, and a cue's own authorization both: whoever reads that may report without a key.
+    const key = own.Authorization === undefined && attempt.api_key ? decryptKey(attempt.api_key) : undefined
     return {
       url: attempt.callback_url,
       method: attempt.callback_method,
       headers: {
-        ...attempt.callback_headers,
         'User-Agent': userAgent,
-        Authorization: `Bearer ${key || executionToken(tokenKey, attempt.execution_id)}`,
+        Authorization: `Bearer ${key || token}`,
+        ...own,
+        ...(own.Authorization !== undefined && { 'X-Service-Execution-Token': token }),
         'X-Service-Cue-Id': attempt.cue_id,
         'X-Service-Execution-Id': attempt.execution_id,
         'X-Service-Scheduled-For': attempt.scheduled_for.toISOString(),
@@ -36,3 +40,13 @@ export const createRequests =
       timeoutMs: attempt.timeout_seconds * 1000
     }
   }
+
+/** Headers of ours that a cue may replace, by their names in lower case. */
+const replaceable: Record<string, string> = { authorization: 'Authorization', 'user-agent': 'User-Agent', 'content-type': 'Content-Type' }
+
+/** A cue's headers, those that replace ours named as ours are, so that none is sent twice. */
+const ownHeaders = (headers: Record<string, string>): Record<string, string> => {
+  const own: Record<string, string> = {}
+  for (const name in headers) own[replaceable[name.toLowerCase()] ?? name] = headers[name]!
+  return own
+}

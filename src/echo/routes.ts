@@ -71,10 +71,12 @@ const textOf = (body: Buffer): string => {
   }
 }
 
+/** No credential: whoever knows the echo's token may read these. */
 const captured = (headers: IncomingHttpHeaders): Record<string, string> =>
   Object.fromEntries(
     Object.entries(headers).flatMap(([name, value]) =>
-      (name.startsWith('x-service-') || name === 'content-type' || name === 'user-agent') && value !== undefined
+      ((name.startsWith('x-service-') && name !== 'x-service-execution-token') || name === 'content-type' || name === 'user-agent') &&
+      value !== undefined
         ? [[name, String(value)]]
         : []
     )
