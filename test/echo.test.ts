@@ -22,7 +22,13 @@ t.test('what is posted without a key is read with one', async t => {
   t.strictSame(await get(path), {
     status: 'delivered',
     payload: { task: 'hello' },
-    headers: { 'x-service-signature': 'v1=ab', 'x-service-attempt': '1', 'user-agent': 'a sender', 'content-type': 'application/json' },
+    headers: {
+      'x-service-signature': 'v1=ab',
+      'x-service-attempt': '1',
+      'x-service-execution-token': '********',
+      'user-agent': 'a sender',
+      'content-type': 'application/json'
+    },
     received_at: '2030-01-15T09:00:00.000Z'
   })
 })
@@ -76,12 +82,16 @@ t.test('a body that is no JSON is kept as a string', async t => {
   }
 })
 
-t.test('a token has 16 to 255 characters', async t => {
+t.test('a token has 16 to 255 characters, and to any other nothing was posted', async t => {
   const { call } = await build(t)
   const refused = { status: 400, body: { error: { code: 'invalid_token', status: 400 } } }
   for (const token of ['short', 'fifteen-letters', 'x'.repeat(256), 'x'.repeat(5000), '%F0%9F%98%80'.repeat(10)]) {
     t.match(await call('POST', `/v1/echo/${token}`, {}), refused)
-    t.match(await call('GET', `/v1/echo/${token}`), refused)
+    t.same(
+      await call('GET', `/v1/echo/${token}`).then(({ status, body }) => [status, body]),
+      [200, { status: 'waiting' }],
+      token.slice(0, 20)
+    )
   }
   for (const token of ['sixteen-letters-', 'x'.repeat(255), '%F0%9F%98%80'.repeat(255), 'a%20b%2Fc%27%22%3B--16-letters']) {
     t.match(await call('POST', `/v1/echo/${token}`, { token }), { status: 200 })

@@ -2,8 +2,9 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { subjectOf } from '../accounts/admission.ts'
+import { MASK } from '../cues/headers.ts'
 import { canonicalJson, Json, JsonError } from '../deliveries/canonical-json.ts'
-import { Echo, EchoParams, Stored } from './schemas.ts'
+import { AskedToken, Echo, EchoParams, Stored } from './schemas.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -50,7 +51,7 @@ const echo: FastifyPluginAsyncTypebox = async app => {
     '/v1/echo/:token',
     {
       config: { scope: 'read' },
-      schema: { tags: ['service'], summary: 'Read what was posted to an echo token', params: EchoParams, response: { 200: Echo } }
+      schema: { tags: ['service'], summary: 'Read what was posted to an echo token', params: AskedToken, response: { 200: Echo } }
     },
     async request => {
       const echo = await app.fn.readEcho(request.params)
@@ -71,13 +72,12 @@ const textOf = (body: Buffer): string => {
   }
 }
 
-/** No credential: whoever knows the echo's token may read these. */
+/** The token of an execution is a credential, and whoever knows the echo's may read this: it is masked. */
 const captured = (headers: IncomingHttpHeaders): Record<string, string> =>
   Object.fromEntries(
     Object.entries(headers).flatMap(([name, value]) =>
-      ((name.startsWith('x-service-') && name !== 'x-service-execution-token') || name === 'content-type' || name === 'user-agent') &&
-      value !== undefined
-        ? [[name, String(value)]]
+      (name.startsWith('x-service-') || name === 'content-type' || name === 'user-agent') && value !== undefined
+        ? [[name, name === 'x-service-execution-token' ? MASK : String(value)]]
         : []
     )
   )

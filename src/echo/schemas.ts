@@ -9,6 +9,9 @@ export const EchoParams = Type.Object({
   )
 })
 
+/** Whatever it looks like: nothing can have been posted to a malformed token, so it waits like any other. */
+export const AskedToken = Type.Object({ token: Type.String() })
+
 export const Stored = Type.Object({ stored: Type.Boolean() })
 
 export const Echo = Type.Object({
