@@ -96,6 +96,7 @@ export const sqlstates: Readonly<Record<string, ErrorCode>> = {
   QU045: 'deletion_already_completed',
   QU050: 'not_authenticated',
   QU051: 'invalid_api_key',
+  QU052: 'insufficient_scope',
   QU053: 'plaintext_unavailable',
   QU060: 'account_too_new',
   QU061: 'no_active_cue',

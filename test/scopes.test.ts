@@ -1,5 +1,6 @@
 import t from 'tap'
-import { build } from './setup.ts'
+import { build, eventually } from './setup.ts'
+import { cueDefaults } from './stage.ts'
 
 type Service = Awaited<ReturnType<typeof build>>
 
@@ -37,4 +38,108 @@ t.test('read opens every GET that shows no key and no secret, and worker those t
     const expected = Object.keys(keys).map(scope => [scope, (scopes as readonly string[]).includes(scope) ? 200 : 403])
     t.same(answers, expected, path)
   }
+})
+
+const url = 'http://127.0.0.1:5555/hook'
+const hourly = { name: 'a cue', cron: '0 * * * *' }
+const refusal = {
+  error: {
+    code: 'insufficient_scope',
+    message:
+      'this account has its API key sent to callbacks (webhook_authorization: api_key), so only a key with scope account may set or change callback or on_failure.webhook',
+    status: 403
+  }
+}
+
+t.test('where the key is sent to callbacks, a key without scope account can set none', async t => {
+  const service = await build(t)
+  const { post, get } = service
+  const lesser = await keyed(service, ['read', 'write', 'worker'])
+  const { id } = await post('/v1/cues', { ...hourly, callback: { url, headers: { 'X-Own': 'a' } } })
+  await service.patch('/v1/auth/me', { webhook_authorization: 'api_key' })
+
+  for (const body of [
+    { callback_url: url },
+    { callback: { url } },
+    { worker: true, callback: { url } },
+    { worker: true, on_failure: { webhook: url } }
+  ]) {
+    const { status, body: answer } = await lesser.call('POST', '/v1/cues', { ...hourly, ...body })
+    t.same([status, answer], [403, refusal], JSON.stringify(body))
+  }
+  const created = await lesser.call('POST', '/v1/cues', { ...hourly, worker: true })
+  t.equal(created.status, 201, 'a cue for workers has no callback')
+  for (const body of [
+    { callback: { url: `${url}/other` } },
+    { callback: { method: 'PUT' } },
+    { callback: { headers: { 'X-Own': 'b' } } },
+    { callback: { headers: null } },
+    { on_failure: { webhook: url } }
+  ]) {
+    const { status, body: answer } = await lesser.call('PATCH', `/v1/cues/${id}`, body)
+    t.same([status, answer], [403, refusal], JSON.stringify(body))
+  }
+  const stored = await get(`/v1/cues/${id}`)
+  t.same([stored.callback, stored.on_failure.webhook], [{ url, method: 'POST', headers: { 'X-Own': '********' } }, null])
+})
+
+t.test('what changes no callback is open to it as before', async t => {
+  const service = await build(t)
+  const { post, patch } = service
+  const lesser = await keyed(service, ['read', 'write'])
+  await patch('/v1/auth/me', { webhook_authorization: 'api_key' })
+  const { id } = await post('/v1/cues', { ...hourly, callback: { url, headers: { 'X-Own': 'a' } } })
+  for (const [method, path, body] of [
+    ['PATCH', `/v1/cues/${id}`, { name: 'another', callback: { url, method: 'POST', headers: { 'X-Own': '********' } } }],
+    ['PATCH', `/v1/cues/${id}`, { status: 'paused', on_failure: { webhook: null } }],
+    ['POST', `/v1/cues/${id}/fire`, { payload_override: { a: 1 } }]
+  ] as const) {
+    t.equal((await lesser.call(method, path, body)).status, 200, JSON.stringify(body))
+  }
+  t.equal((await patch(`/v1/cues/${id}`, { callback: { method: 'PUT' } })).callback.method, 'PUT', 'a key with scope account may')
+})
+
+t.test('a token for the execution alone lets every key with scope write set callbacks', async t => {
+  const service = await build(t)
+  const lesser = await keyed(service, ['write'])
+  const { status, body } = await lesser.call('POST', '/v1/cues', { ...hourly, callback_url: url, on_failure: { webhook: url } })
+  t.equal(status, 201)
+  t.equal((await lesser.call('PATCH', `/v1/cues/${body.id}`, { callback: { method: 'PUT' } })).status, 200)
+})
+
+t.test('of cues created together, a refused one leaves the others', async t => {
+  const { fn, pool, account, register } = await build(t)
+  const other = await register()
+  await pool.query("update cue.accounts set webhook_authorization = 'api_key' where id = $1", [account.id])
+  const cue = { ...cueDefaults, callback_allowed: false }
+  const made = await fn.createCues({
+    account_ids: [account.id, other.id, account.id],
+    cues: JSON.stringify([cue, cue, { ...cue, callback_allowed: true }]),
+    next_runs: [null, null, null]
+  })
+  t.same(
+    made.map(one => one.id !== null),
+    [false, true, true]
+  )
+})
+
+t.test('a callback that waits for the setting to be switched is judged by what it became', async t => {
+  const { fn, pool, account, post, get } = await build(t)
+  const { id } = await post('/v1/cues', { ...hourly, callback_url: url })
+  const client = await pool.connect()
+  await client.query('begin')
+  await client.query("update cue.accounts set webhook_authorization = 'api_key' where id = $1", [account.id])
+  const change = fn.updateCue({
+    account_id: account.id,
+    cue_id: id,
+    version: 1,
+    changes: { callback_url: `${url}/other`, callback_allowed: false },
+    next_run: null
+  })
+  const refused = t.rejects(change, { code: 'QU052' })
+  await eventually(async () => (await pool.query("select from pg_stat_activity where wait_event_type = 'Lock'")).rows.length > 0)
+  await client.query('commit')
+  client.release()
+  await refused
+  t.equal((await get(`/v1/cues/${id}`)).callback.url, url)
 })

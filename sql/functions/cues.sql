@@ -1,7 +1,8 @@
 -- What users do with cues. Cron arithmetic is done by the caller, who passes the next run with the version it was computed from.
 
 -- Adds cues to accounts, each from its columns as an object of the JSON array p_cues, and returns their ids in the same order: null where the
--- plan allows no more, which is exact, the accounts' rows being locked. A memory_check cue is not counted.
+-- plan allows no more, which is exact, the accounts' rows being locked. A memory_check cue is not counted. A callback_allowed of false says
+-- that the caller's key lacks the scope account: where the account's own key is sent to callbacks, the id of a cue with one is null, too.
 create or replace function cue.add_cues(
   p_account_ids uuid[], p_cues jsonb, p_next_runs timestamptz[], p_now timestamptz default now()
 ) returns text[]
@@ -16,20 +17,20 @@ begin
   with given as materialized (
     select g.*
       from rows from (unnest(p_account_ids), unnest(p_next_runs), jsonb_to_recordset(p_cues) as (
-             memory_check boolean, name text, description text, transport cue.transport, schedule_type cue.schedule_type, cron text,
+             memory_check boolean, callback_allowed boolean, name text, description text, transport cue.transport, schedule_type cue.schedule_type, cron text,
              at timestamptz, timezone text, callback_url text, callback_method cue.callback_method, callback_headers jsonb, payload text,
              task text, retry_max_attempts int, retry_backoff_minutes float8[], on_failure_email boolean, on_failure_webhook text,
              on_failure_pause boolean, timeout_seconds int, outcome_deadline_seconds int, claim_timeout_seconds int, await_outcome boolean,
              alert_consecutive_failures int, alert_missed_window_multiplier int, catch_up cue.catch_up,
              verification_mode cue.verification_mode)) with ordinality as g (account_id, next_run)),
   counted as (
-    select g.account_id, g.ordinality, g.memory_check,
+    select g.account_id, g.ordinality, g.memory_check, g.callback_allowed is false and cue.has_callback(g.callback_url, g.on_failure_webhook) as lesser,
            count(*) filter (where g.memory_check is not true) over (partition by g.account_id order by g.ordinality) as nth
       from given g),
   wanted as (
     select g.account_id, count(*) filter (where g.memory_check is not true)::int as cues from given g group by g.account_id),
   room as materialized (
-    select w.account_id, w.cues as wanted, p.cues as plan_cues, case
+    select w.account_id, w.cues as wanted, p.cues as plan_cues, p.sends_key, case
              when known.plan_cues = p.cues and known.room >= w.cues then known.room
              else greatest(0, p.cues - (
                select count(*)::int from (
@@ -38,14 +39,15 @@ begin
                   limit p.cues) q)) end as cues
       from wanted w
      cross join lateral (
-       select l.cues from cue.accounts a join cue.plans l on l.plan = a.plan where a.id = w.account_id limit 1) p
+       select l.cues, a.webhook_authorization = 'api_key' as sends_key
+         from cue.accounts a join cue.plans l on l.plan = a.plan where a.id = w.account_id limit 1) p
       left join lateral (select * from cue.cue_rooms k where k.account_id = w.account_id limit 1) known on true),
   taken as (
     insert into cue.cue_rooms as k (account_id, plan_cues, room)
     select r.account_id, r.plan_cues, greatest(0, r.cues - r.wanted) from room r
     on conflict (account_id) do update set plan_cues = excluded.plan_cues, room = excluded.room),
   fitting as materialized (
-    select n.ordinality, case when n.memory_check or n.nth <= r.cues then cue.new_cue_id() end as id
+    select n.ordinality, case when (n.memory_check or n.nth <= r.cues) and not (n.lesser and r.sends_key) then cue.new_cue_id() end as id
       from counted n left join room r on r.account_id = n.account_id),
   made as (
     insert into cue.cues (
@@ -69,9 +71,26 @@ begin
     select distinct m.account_id from cue.memory_subscriptions m where m.account_id = any (p_account_ids)) s;
   return v_ids;
 end $$;
-comment on function cue.add_cues is 'Adds cues and returns their ids, null for each that its account''s plan does not allow.';
+comment on function cue.add_cues is 'Adds cues and returns their ids, null for each that its account''s plan or the caller''s key does not allow.';
 
--- QU030 where the plan allows no more.
+-- Whether a cue names an address of the user's.
+create or replace function cue.has_callback(p_callback_url text, p_on_failure_webhook text) returns boolean
+language sql immutable as $$ select p_callback_url is not null or p_on_failure_webhook is not null $$;
+comment on function cue.has_callback is 'Whether a cue has an address that something is sent to.';
+
+-- Under webhook_authorization api_key, whoever sets a callback is sent the account's key: only who may do all with the account may set one.
+-- QU052 else.
+create or replace function cue.require_account_scope(p_account_id uuid) returns void
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp as $$
+begin
+  if exists (select from cue.accounts where id = p_account_id and webhook_authorization = 'api_key') then
+    raise exception 'this account has its API key sent to callbacks (webhook_authorization: api_key), so only a key with scope account may '
+      'set or change callback or on_failure.webhook' using errcode = 'QU052';
+  end if;
+end $$;
+comment on function cue.require_account_scope is 'Refuses a lesser key''s callback where the account''s own key is sent to callbacks; QU052.';
+
+-- QU030 where the plan allows no more, QU052 a callback of a lesser key.
 create or replace function cue.create_cue(p_account_id uuid, p_cue jsonb, p_next_run timestamptz, p_now timestamptz default now())
 returns text
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
@@ -79,6 +98,9 @@ declare
   v_id text := (cue.add_cues(array[p_account_id], jsonb_build_array(p_cue), array[p_next_run], p_now))[1];
 begin
   if v_id is null then
+    if (p_cue ->> 'callback_allowed')::boolean is false and cue.has_callback(p_cue ->> 'callback_url', p_cue ->> 'on_failure_webhook') then
+      perform cue.require_account_scope(p_account_id);
+    end if;
     raise exception 'the plan allows % cues; delete one, or upgrade', (
       select p.cues from cue.accounts a join cue.plans p using (plan) where a.id = p_account_id) using errcode = 'QU030';
   end if;
@@ -89,7 +111,7 @@ comment on function cue.create_cue is 'Creates a cue and returns its id.';
 -- Changes the columns that p_changes names. p_next_run is taken where the schedule changed or the cue is resumed, and counts from now.
 -- A header whose value is the mask keeps the stored value. QU001 unknown, QU014 when the cue has moved past p_version, or has fired
 -- p_next_run meanwhile, QU011 for the status of one that has ended, and for what the weekly look for a new memory block is: a cue that
--- is not counted must not become another. QU030 when resuming it would make more active ones than the plan allows, as after a smaller one was
+-- is not counted must not become another. QU052 when callback_allowed is false and a callback changes, see require_account_scope. QU030 when resuming it would make more active ones than the plan allows, as after a smaller one was
 -- chosen.
 create or replace function cue.update_cue(
   p_account_id uuid, p_cue_id text, p_version int, p_changes jsonb, p_next_run timestamptz default null, p_now timestamptz default now()
@@ -101,7 +123,11 @@ declare
   r cue.cue_runs;
   v_reschedule boolean;
   v_limit int;
+  v_lesser boolean := (p_changes ->> 'callback_allowed')::boolean is false
+    and p_changes ?| '{callback_url,callback_method,callback_headers,on_failure_webhook}';
 begin
+  -- The setting that decides stays as it is meanwhile.
+  if v_lesser then perform from cue.accounts where id = p_account_id for share; end if;
   if p_changes ->> 'status' = 'active' then
     perform from cue.accounts where id = p_account_id for no key update;
     select p.cues into v_limit from cue.accounts a join cue.plans p using (plan) where a.id = p_account_id;
@@ -136,6 +162,10 @@ begin
   if p_changes ? 'callback_headers' then
     select coalesce(jsonb_object_agg(n.key, coalesce(case when n.value = '"********"' then o.value end, n.value)), '{}') into c.callback_headers
       from jsonb_each(c.callback_headers) n left join jsonb_each(old.callback_headers) o on lower(o.key) = lower(n.key);
+  end if;
+  if v_lesser and (c.callback_url, c.callback_method, c.callback_headers, c.on_failure_webhook)
+       is distinct from (old.callback_url, old.callback_method, old.callback_headers, old.on_failure_webhook) then
+    perform cue.require_account_scope(p_account_id);
   end if;
   update cue.cues set
     name = c.name, description = c.description, status = c.status, schedule_type = c.schedule_type, cron = c.cron, at = c.at,

@@ -26,7 +26,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       config: { scope: 'write', errors: ['cue_limit_exceeded', 'invalid_schedule', 'invalid_callback_url', 'invalid_payload_size'] },
       schema: { tags, summary: 'Create a cue', body: schemas.CreateCue, response: { 201: schemas.Cue, '4xx': ErrorBody } }
     },
-    async (request, reply) => reply.code(201).send(await createCue(app, request.caller, request.body))
+    async (request, reply) => reply.code(201).send(await createCue(app, request, request.body))
   )
 
   app.get(
@@ -62,7 +62,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         response: { 200: schemas.Cue, '4xx': ErrorBody }
       }
     },
-    async request => updateCue(app, request.caller, request.params.cue_id, request.body)
+    async request => updateCue(app, request, request.params.cue_id, request.body)
   )
 
   app.delete(

@@ -1,7 +1,7 @@
 /** What changes cues: reads what a request is judged by, then calls one SQL function, again where the cue moved in between. */
 import { createHash } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Caller } from '../accounts/admission.ts'
 import { canonicalMerge, Json } from '../deliveries/canonical-json.ts'
 import { ApiError, invalid } from '../errors.ts'
@@ -14,21 +14,30 @@ import type { CreateCue, FireRequest, UpdateCue } from './schemas.ts'
 const RETRIES = 5
 const YEAR_MS = 366 * 86_400_000
 
-export const createCue = async (app: FastifyInstance, caller: Caller, given: CreateCue): Promise<StoredCue> => {
+/** Who asks, and with which scopes. */
+type Asking = Pick<FastifyRequest, 'caller' | 'scopes'>
+
+/** Whether these scopes reach as far as the account's own key, which it may have sent to callbacks. */
+const mayReceiveKey = ({ scopes }: Asking) => scopes.includes('account')
+
+export const createCue = async (app: FastifyInstance, asking: Asking, given: CreateCue): Promise<StoredCue> => {
+  const { caller } = asking
   const { columns, next_run } = newCue(given, app.now())
   await checkAddresses(app, given, given.callback_url)
-  const cue = await app.cues.create({ cue: columns, next_run, ...caller })
+  const cue = await app.cues.create({ cue: { ...columns, callback_allowed: mayReceiveKey(asking) }, next_run, ...caller })
   const isUnattended = cue.transport === 'worker' && !(await app.fn.hasLiveWorker(caller))
   return { ...cue, warning: isUnattended ? unattended : null }
 }
 
-export const updateCue = async (app: FastifyInstance, caller: Caller, cue_id: string, given: UpdateCue): Promise<StoredCue> => {
+export const updateCue = async (app: FastifyInstance, asking: Asking, cue_id: string, given: UpdateCue): Promise<StoredCue> => {
+  const { caller } = asking
   await checkAddresses(app, given)
   return untilUnmoved(async () => {
     const stored = await app.cues.find(caller.account_id, cue_id)
     const { columns, next_run } = changesOf(given, stored, app.now())
     if (Object.keys(columns).length === 0) return stored
-    await app.fn.updateCue({ cue_id, version: stored.version, changes: columns, next_run, ...caller })
+    const changes = { ...columns, callback_allowed: mayReceiveKey(asking) }
+    await app.fn.updateCue({ cue_id, version: stored.version, changes, next_run, ...caller })
     return app.cues.find(caller.account_id, cue_id)
   })
 }
