@@ -1,6 +1,6 @@
 /** The HTTP service: plugins, then routes, in order. Start reading here. */
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
-import Fastify, { type FastifyBaseLogger, type FastifyServerOptions } from 'fastify'
+import Fastify, { type FastifyBaseLogger, type FastifyReply, type FastifyServerOptions } from 'fastify'
 import { Kysely, PostgresDialect } from 'kysely'
 import type pg from 'pg'
 import accounts from './accounts/routes.ts'
@@ -51,6 +51,8 @@ declare module 'fastify' {
     /** Where callbacks may go. */
     rules: AddressRules
     metrics: Metrics
+    /** 404 or 405, for what no route is there for. */
+    refuseUnknown: (request: FastifyRequest, reply: FastifyReply) => FastifyReply
     /** Aborted when the service begins to stop. Whoever holds a request open answers it then. */
     closing: AbortSignal
   }

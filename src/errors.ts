@@ -151,6 +151,12 @@ export const unavailable = (cause?: unknown): ApiError =>
 export const notJson = (cause?: unknown): ApiError =>
   new ApiError('validation_error', 'Send the body as JSON, with Content-Type: application/json.', { status: 415, cause })
 
+/** A body beyond what its route takes, of which no more is read. */
+export const tooLarge = (bytes: number, cause?: unknown): ApiError =>
+  new ApiError('payload_too_large', `The request body is too large; at most ${sizeText(bytes)} are allowed here.`, { cause })
+
+const sizeText = (bytes: number) => (bytes % 1024 ** 2 === 0 ? `${bytes / 1024 ** 2} MB` : `${bytes / 1024} KB`)
+
 /** What anything thrown is to the client. Errors that nobody foresaw say nothing about themselves. */
 export const toApiError = (error: unknown): ApiError => {
   if (error instanceof ApiError) return error

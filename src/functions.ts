@@ -153,9 +153,9 @@ export const signatures = {
 export const createFunctions = (db: Queryable, clock?: () => Date) => {
   const { rows, row, value, values } = createCalls(signatures, db, clock)
   return {
-    createCue: value<Account & { cue: object; next_run: Date | null }, string>('create_cue'),
+    createCue: value<Account & { cue: object | string; next_run: Date | null }, string>('create_cue'),
     createCues: rows<{ account_ids: string[]; cues: string; next_runs: (Date | null)[] }, { id: string | null }>('create_cues'),
-    updateCue: value<Account & { cue_id: string; version: number; changes: object; next_run?: Date | null }>('update_cue'),
+    updateCue: value<Account & { cue_id: string; version: number; changes: object | string; next_run?: Date | null }>('update_cue'),
     deleteCue: value<Account & { cue_id: string }>('delete_cue'),
     deleteCues: values<Account & { cue_ids: string[] }, string>('delete_cues'),
     fireCue: row<

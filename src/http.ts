@@ -11,9 +11,8 @@ import {
   LogController
 } from 'fastify'
 import fp from 'fastify-plugin'
-import { ApiError, type ErrorCode, isAway, toApiError, unavailable } from './errors.ts'
-
-const MAX_BODY = 2 * 1024 * 1024
+import { MAX_BODY } from './body.ts'
+import { ApiError, type ErrorCode, isAway, toApiError, tooLarge, unavailable } from './errors.ts'
 
 /** Milliseconds a client may take for its headers, and for the whole request. */
 export type Patience = { headers: number; request: number }
@@ -99,7 +98,10 @@ export default fp(
     app.addHook('onRequestAbort', async request => request.log.info(about(request), 'request aborted by the client'))
 
     app.setErrorHandler((thrown, request, reply) => {
-      const error = toApiError(thrown)
+      const error =
+        (thrown as FastifyError).code === 'FST_ERR_CTP_BODY_TOO_LARGE'
+          ? tooLarge(request.routeOptions.bodyLimit, thrown)
+          : toApiError(thrown)
       // Fastify would close at once, and a client that still sends would lose the answer: the rest of the body is read and dropped instead.
       reply.removeHeader('connection')
       // That billing is not set up is no error of ours, and anybody can ask for it.
@@ -114,7 +116,8 @@ export default fp(
       for (const one of [method].flat()) path.methods.add(one)
       paths.set(url, path)
     })
-    app.setNotFoundHandler((request, reply) => {
+    // The body of a request to nothing is dropped unread.
+    app.decorate('refuseUnknown', (request, reply) => {
       const path = request.url.replace(/[?#].*/, '')
       const methods = [...paths.values()].filter(({ pattern }) => pattern.test(path)).flatMap(({ methods }) => [...methods])
       const allow = [...new Set([...methods, 'OPTIONS'])].join(', ')
@@ -129,6 +132,7 @@ export default fp(
       }
       return refuse(new ApiError('method_not_allowed', `${request.method} is not possible here; use one of: ${allow}.`), reply)
     })
+    app.setNotFoundHandler(app.refuseUnknown)
   },
   { name: 'http' }
 )

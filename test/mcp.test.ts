@@ -1,8 +1,10 @@
+import { Readable } from 'node:stream'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import type { Test } from 'tap'
 import t from 'tap'
+import { canonicalJson } from '../src/deliveries/canonical-json.ts'
 import { cliStage } from './cli-stage.ts'
 import { eventually } from './eventually.ts'
 import { build } from './setup.ts'
@@ -90,7 +92,8 @@ t.test('payloads, metadata and artifacts keep every digit, on the way in and out
   t.equal(await stored(), digits)
   await ask('update_cue', `{"cue_id": "${cue_id}", "payload": [${digits}]}`)
   t.equal(await stored(), `[${digits}]`)
-  t.match(await ask('get_cue', `{"cue_id": "${cue_id}"}`), '"payload":[{"float":1.0,"long":-12345678901234567890}]')
+  const shown = await ask('get_cue', `{"cue_id": "${cue_id}"}`)
+  t.match(shown.replace(/(?<=[:,]) /g, ''), '"payload":[{"float":1.0,"long":-12345678901234567890}]')
   const { id } = JSON.parse(await ask('fire_cue', `{"cue_id": "${cue_id}", "payload_override": ${digits}}`))
   const execution = async () => (await pool.query('select payload, metadata::text, artifacts::text from cue.executions')).rows[0]
   t.match(await execution(), { payload: digits })
@@ -190,4 +193,37 @@ t.test('a line that is no message is answered, and the next one too', async t =>
     .split('\n')
     .map(line => JSON.parse(line)) // in any order
   t.same(answers.map(({ error }) => error?.code ?? 0).sort(), [-32600, -32600, -32700, 0])
+})
+
+t.test('what is not acceptable is refused before anything is read, a call without params as invalid, and too many messages', async t => {
+  const { app, call, account } = await build(t)
+  const stream = new Readable({ read() {} }) // never ends
+  const { statusCode, body } = await app.inject({
+    method: 'POST',
+    url: '/mcp',
+    payload: stream,
+    headers: { authorization: `Bearer ${account.api_key}`, 'content-type': 'application/json', accept: 'application/json' }
+  })
+  const message = 'Not Acceptable: Client must accept both application/json and text/event-stream'
+  t.same([statusCode, JSON.parse(body)], [406, { jsonrpc: '2.0', error: { code: -32000, message }, id: null }])
+
+  const accept = { accept: 'application/json, text/event-stream' }
+  for (const params of [{}, { params: {} }, { params: { name: 5 } }]) {
+    const answer = await call('POST', '/mcp', { jsonrpc: '2.0', id: 7, method: 'tools/call', ...params }, accept)
+    t.same([answer.status, answer.body.id, answer.body.error.code], [200, 7, -32602])
+  }
+  const pings = (count: number) => Array.from({ length: count }, (_, id) => ({ jsonrpc: '2.0', id, method: 'ping' }))
+  t.same((await call('POST', '/mcp', pings(20), accept)).body.length, 20)
+  const answer = await call('POST', '/mcp', pings(21), accept)
+  t.same([answer.status, answer.body.error], [400, { code: -32600, message: 'Send at most 20 messages in a request.' }])
+})
+
+t.test('a payload is passed on as it was written, and is as large as one elsewhere may be', async t => {
+  const { call, pool } = await build(t)
+  const accept = { accept: 'application/json, text/event-stream' }
+  const payload = `["${'я'.repeat(2 ** 19 - 10)}"]`
+  const { body } = await call('POST', '/mcp', message('create_cue', `{"name": "a", "cron": "@daily", "payload": ${payload}}`), accept)
+  t.notOk(body.result.isError, body.result.content[0].text.slice(0, 300))
+  const { rows } = await pool.query('select payload from cue.cues')
+  t.ok(rows[0].payload === canonicalJson(payload))
 })

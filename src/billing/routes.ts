@@ -84,6 +84,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       '/v1/billing/webhook',
       {
         config: { exempt: true, errors: ['validation_error', 'billing_not_configured', 'stripe_error'] },
+        bodyLimit: 256 * 1024, // events repeat whole objects
         schema: { tags, summary: "Take an event of Stripe's, signed by it", response: { 200: schemas.Received } }
       },
       async request => {

@@ -12,8 +12,10 @@ export type ClientOptions = {
   timeoutMs?: number
   /** How many times more a call is tried; 3 by default. */
   retries?: number
-  /** In place of `JSON.parse`, for instance to keep every digit of long integers. */
+  /** In place of `JSON.parse`, for instance to keep every digit of long integers. May return a promise. */
   parse?: (text: string) => unknown
+  /** In place of `JSON.stringify`. */
+  stringify?: (value: unknown) => string
   /** Sent as `User-Agent`, where the platform allows it. */
   userAgent?: string
 }
@@ -49,7 +51,7 @@ export type Transport = ReturnType<typeof createTransport>
 
 /** @returns `call(method, path, request?, options?)`, which gives the parsed answer or throws a PgcueError. */
 export const createTransport = (defaults: ClientOptions) => {
-  const { baseUrl, parse = JSON.parse, userAgent } = defaults
+  const { baseUrl, parse = JSON.parse, stringify = JSON.stringify, userAgent } = defaults
   if (!/^https?:\/\/./.test(baseUrl)) throw new TypeError(`baseUrl must be a URL that starts with http:// or https://, not ${baseUrl}`)
   const base = baseUrl.replace(/\/+$/, '')
   checkHeaders(bearer(defaults.apiKey))
@@ -66,7 +68,7 @@ export const createTransport = (defaults: ClientOptions) => {
       ...options.headers
     })
     const init: RequestInit = { method, headers, redirect: 'manual' }
-    if (body !== undefined) init.body = JSON.stringify(body)
+    if (body !== undefined) init.body = stringify(body)
     const limit = deadline((options.timeoutMs ?? defaults.timeoutMs ?? 30_000) + wait * 1000, options.signal)
     try {
       const response = await (defaults.fetch ?? fetch)(url, { ...init, signal: limit.signal })
@@ -81,11 +83,11 @@ export const createTransport = (defaults: ClientOptions) => {
     }
   }
 
-  const read = (response: Response, text: string): unknown => {
+  const read = async (response: Response, text: string): Promise<unknown> => {
     if (response.ok && text === '') return undefined
     let body: unknown
     try {
-      body = parse(text)
+      body = await parse(text)
     } catch {
       if (!response.ok) throw refusalOf(response, undefined)
       const message = `${base} answered something other than JSON; is it the address of the service?`

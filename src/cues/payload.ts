@@ -13,13 +13,10 @@ export const MAX_TASK = 255
  * @throws ApiError invalid_payload_size
  */
 export const payloadColumns = (payload: Json): { payload: string; task: string | null } => {
-  // Canonical text escapes what is not ASCII, so a text that has become too long need not be too large.
-  if (payload.bytes > MAX_PAYLOAD && sizeOf(payload) > MAX_PAYLOAD) {
+  if (payload.bytes > MAX_PAYLOAD) {
     throw new ApiError('invalid_payload_size', `The payload has more than ${MAX_PAYLOAD} bytes. Store it elsewhere and send its address.`)
   }
   if (payload.text === 'null') return { payload: '{}', task: null }
   const { text, task } = payload
   return { payload: text, task: task !== null && task.length <= MAX_TASK ? task : null }
 }
-
-const sizeOf = (payload: Json): number => Buffer.byteLength(JSON.stringify(payload))

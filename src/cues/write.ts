@@ -1,15 +1,15 @@
 /** What changes cues: reads what a request is judged by, then calls one SQL function, again where the cue moved in between. */
-import { createHash } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Caller } from '../accounts/admission.ts'
-import { canonicalMerge, Json } from '../deliveries/canonical-json.ts'
+import { Json } from '../deliveries/canonical-json.ts'
 import { ApiError, invalid } from '../errors.ts'
 import type { MovedExecution } from '../functions.ts'
 import { changesOf, newCue } from './changes.ts'
 import { payloadColumns } from './payload.ts'
 import type { StoredCue } from './read.ts'
 import type { CreateCue, FireRequest, UpdateCue } from './schemas.ts'
+import { columnsText } from './together.ts'
 
 const RETRIES = 5
 const YEAR_MS = 366 * 86_400_000
@@ -24,7 +24,11 @@ export const createCue = async (app: FastifyInstance, asking: Asking, given: Cre
   const { caller } = asking
   const { columns, next_run } = newCue(given, app.now())
   await checkAddresses(app, given, given.callback_url)
-  const cue = await app.cues.create({ cue: { ...columns, callback_allowed: mayReceiveKey(asking) }, next_run, ...caller })
+  const cue = await app.cues.create({
+    cue: await columnsText({ ...columns, callback_allowed: mayReceiveKey(asking) }, app.largeJson),
+    next_run,
+    ...caller
+  })
   const isUnattended = cue.transport === 'worker' && !(await app.fn.hasLiveWorker(caller))
   return { ...cue, warning: isUnattended ? unattended : null }
 }
@@ -36,7 +40,7 @@ export const updateCue = async (app: FastifyInstance, asking: Asking, cue_id: st
     const stored = await app.cues.find(caller.account_id, cue_id)
     const { columns, next_run } = changesOf(given, stored, app.now())
     if (Object.keys(columns).length === 0) return stored
-    const changes = { ...columns, callback_allowed: mayReceiveKey(asking) }
+    const changes = await columnsText({ ...columns, callback_allowed: mayReceiveKey(asking) }, app.largeJson)
     await app.fn.updateCue({ cue_id, version: stored.version, changes, next_run, ...caller })
     return app.cues.find(caller.account_id, cue_id)
   })
@@ -55,13 +59,17 @@ export const fireCue = async (app: FastifyInstance, caller: Caller, cue_id: stri
   const request = {
     cue_id,
     send_at,
-    ...(idempotency_key != null && { idempotency_key, request_hash: hashOf([override?.text ?? null, merge_strategy, send_at ?? null]) })
+    ...(idempotency_key != null && {
+      idempotency_key,
+      request_hash: await app.largeJson.hashOf(override?.text ?? null, JSON.stringify([merge_strategy, send_at ?? null]))
+    })
   }
   if (!override) return app.fn.fireCue({ ...request, ...caller })
   if (merge_strategy === 'replace') return app.fn.fireCue({ ...request, ...payloadColumns(override), ...caller })
   return untilUnmoved(async () => {
     const { payload, version } = await app.cues.find(caller.account_id, cue_id)
-    const merged = payloadColumns(new Json(canonicalMerge(payload.text, override.text)))
+    const { text, bytes, task } = await app.largeJson.mergeJson(payload.text, override.text)
+    const merged = payloadColumns(new Json(text, bytes, task))
     return app.fn.fireCue({ ...request, ...merged, version, ...caller })
   })
 }
@@ -101,5 +109,3 @@ const checkAddresses = async (app: FastifyInstance, { callback, on_failure }: Ur
 
 const unattended =
   'No worker of this account has sent a heartbeat in the last 3 minutes. Executions wait until one claims them, and are missed if none does.'
-
-const hashOf = (value: unknown): string => createHash('sha256').update(JSON.stringify(value)).digest('hex')

@@ -5,10 +5,13 @@ export type JsonFault = 'malformed' | 'too_deep' | 'nul' | 'lone_surrogate' | 'n
 export class JsonError extends Error {
   readonly reason: JsonFault
   readonly position: number
+  /** The message without the position. */
+  readonly what: string
 
-  constructor(reason: JsonFault, position: number, message: string) {
-    super(`${message} at character ${position}`)
+  constructor(reason: JsonFault, position: number, what: string) {
+    super(`${what} at character ${position}`)
     this.name = 'JsonError'
+    this.what = what
     this.reason = reason
     this.position = position
   }
@@ -18,12 +21,14 @@ export class JsonError extends Error {
 export class Scanner {
   readonly #text: string
   readonly #levels: number
+  readonly #keep: Keep | undefined
   #at = 0
   #blanks = 0
 
-  constructor(text: string, levels: number) {
+  constructor(text: string, levels: number, keep?: Keep) {
     this.#text = text
     this.#levels = levels
+    this.#keep = keep
     if (text.charCodeAt(0) === 0xfeff) this.#at = 1
     this.#skipBlanks()
   }
@@ -46,9 +51,9 @@ export class Scanner {
     return members
   }
 
-  /** Bytes of a member's value in the source, without the blanks between its tokens. */
-  size({ from, to, blanks }: Member): number {
-    return Buffer.byteLength(this.#text.slice(from, to)) - blanks
+  /** The source of a member's value. */
+  source({ from, to }: Member): string {
+    return this.#text.slice(from, to)
   }
 
   #value(level: number): string {
@@ -83,9 +88,10 @@ export class Scanner {
       if (!this.#skip(0x3a)) this.#expected('":"')
       const from = this.#at
       const blanks = this.#blanks
-      const value = this.#value(level)
+      const member = { name, order, value: this.#value(level), from, to: this.#at, blanks: this.#blanks - blanks }
+      if (this.#keep && level <= this.#keep.depth) member.value = this.#keep.member(member, this)
       if (sorted && members.length > 0) sorted = members[members.length - 1]!.order < order
-      members.push({ name, order, value, from, to: this.#at, blanks: this.#blanks - blanks })
+      members.push(member)
       this.#skipBlanks()
     } while (this.#skip(0x2c))
     if (!this.#skip(0x7d)) this.#expected('"," or "}"')
@@ -205,6 +211,12 @@ export class Scanner {
     const found = this.#at < this.#text.length ? `instead of ${JSON.stringify(this.#text[this.#at])}` : 'but the text ends'
     throw new JsonError('malformed', this.#at, `the JSON is malformed: expected ${what} ${found}`)
   }
+}
+
+/** Looks at each member of objects that lie no deeper than `depth`, and gives the text that takes its value's place. */
+export interface Keep {
+  depth: number
+  member: (member: Member, scanner: Scanner) => string
 }
 
 /** A member of an object: its canonical text, what it sorts by, and where in the source its value stood. */

@@ -3,7 +3,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { subjectOf } from '../accounts/admission.ts'
 import { MASK } from '../cues/headers.ts'
-import { canonicalJson, Json, JsonError } from '../deliveries/canonical-json.ts'
+import { Json, JsonError } from '../deliveries/canonical-json.ts'
 import { AskedToken, Echo, EchoParams, Stored } from './schemas.ts'
 
 declare module 'fastify' {
@@ -17,6 +17,16 @@ const echo: FastifyPluginAsyncTypebox = async app => {
   // Whatever comes is kept, so this slice reads bodies its own way.
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', { parseAs: 'buffer' }, async (_: unknown, body: Buffer) => body)
+  /** The body as JSON text: itself in canonical form, else a string of it. */
+  const textOf = async (body: Buffer): Promise<string> => {
+    try {
+      return await app.largeJson.canonicalJson(body)
+    } catch (error) {
+      if (!(error instanceof JsonError)) throw error
+      return app.largeJson.literal(body.toString())
+    }
+  }
+
   app.decorateRequest('captured', null as unknown as Record<string, string>)
 
   app.post(
@@ -39,7 +49,7 @@ const echo: FastifyPluginAsyncTypebox = async app => {
     async request => {
       await app.fn.storeEcho({
         token: request.params.token,
-        payload: textOf((request.body as Buffer | undefined) ?? Buffer.alloc(0)),
+        payload: await textOf((request.body as Buffer | undefined) ?? Buffer.alloc(0)),
         headers: request.captured,
         address: app.config.rateLimit ? subjectOf(request.ip) : null
       })
@@ -61,16 +71,6 @@ const echo: FastifyPluginAsyncTypebox = async app => {
 }
 
 export default echo
-
-/** The body as JSON text: itself in canonical form, else a string of it. */
-const textOf = (body: Buffer): string => {
-  try {
-    return canonicalJson(body)
-  } catch (error) {
-    if (!(error instanceof JsonError)) throw error
-    return JSON.stringify(body.toString())
-  }
-}
 
 /** The token of an execution is a credential, and whoever knows the echo's may read this: it is masked. */
 const captured = (headers: IncomingHttpHeaders): Record<string, string> =>

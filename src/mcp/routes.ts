@@ -1,25 +1,40 @@
 /** MCP over Streamable HTTP, without sessions: each request stands for itself, so any replica may answer it. */
 
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyReply } from 'fastify'
 import { Type } from 'typebox'
 import { createClient } from '../client/index.ts'
 import { version } from '../config.ts'
-import { Json, parseExactly } from '../deliveries/canonical-json.ts'
+import { unite } from '../deliveries/canonical-json.ts'
 import { AnyJson, ErrorBody } from '../schemas.ts'
-import { freeArguments } from './tools.ts'
+import { splice } from './splice.ts'
+import { freeAnswers, freeArguments } from './tools.ts'
+
+/** Messages in one request; each is answered, some with all tools. */
+const MAX_MESSAGES = 20
 
 const routes: FastifyPluginAsyncTypebox = async app => {
   app.post(
     '/mcp',
     {
-      config: { scope: 'any' },
+      // A list of messages, the message, its params, and their arguments.
+      config: { scope: 'any', free: { names: freeArguments, depth: 4, asWritten: true } },
       schema: {
         tags: ['mcp'],
         summary: 'Model Context Protocol, Streamable HTTP',
         description: "Tools for cues, executions, alerts and usage, as the key's scopes allow. JSON-RPC in, JSON out; no sessions.",
         body: AnyJson(),
         response: { 200: Type.Unknown(), '4xx': ErrorBody }
+      },
+      // The SDK asks for both, too, but only once the body has been read.
+      onRequest: async ({ headers: { accept = '' } }, reply) => {
+        if (accept.includes('application/json') && accept.includes('text/event-stream')) return
+        return refuse(reply, 406, -32000, 'Not Acceptable: Client must accept both application/json and text/event-stream')
+      },
+      preValidation: async ({ body }, reply) => {
+        if (typeof body !== 'object' || body === null) return refuse(reply, 400, -32600, 'Send a JSON-RPC message.')
+        if (Array.isArray(body) && body.length > MAX_MESSAGES)
+          return refuse(reply, 400, -32600, `Send at most ${MAX_MESSAGES} messages in a request.`)
       }
     },
     async (request, reply) => {
@@ -27,7 +42,8 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         baseUrl: 'http://pgcue.internal',
         apiKey: request.headers.authorization?.replace(/^Bearer +/i, '').trim(),
         fetch: within(app, request.ip),
-        parse: parseExactly,
+        parse: async text => unite(await app.largeJson.split(text, { names: freeAnswers, depth: 3, asWritten: true }, Infinity)),
+        stringify: splice,
         retries: 0
       })
       // The SDK takes 20 MB of memory: it waits until somebody asks.
@@ -39,24 +55,17 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       for (const [name, value] of Object.entries(reply.getHeaders())) if (value !== undefined) reply.raw.setHeader(name, value)
       reply.hijack()
       await server.connect(transport as never)
-      await transport.handleRequest(request.raw, reply.raw, messagesIn(request.body))
+      await transport.handleRequest(request.raw, reply.raw, request.body)
     }
   )
 }
 
-type Message = { params?: { arguments?: Record<string, unknown> } } | null
-
-/** The SDK takes a body that was parsed already, and hands arguments on as they are: those of free JSON keep every digit. */
-const messagesIn = (body: unknown): unknown => {
-  if (!(body instanceof Json)) return body
-  const messages = body.value as Message | Message[]
-  const exact = [body.toJSON() as Message | Message[]].flat()
-  for (const [n, message] of [messages].flat().entries()) {
-    const given = message?.params?.arguments ?? {}
-    for (const name of freeArguments) if (Object.hasOwn(given, name)) given[name] = exact[n]!.params!.arguments![name]
-  }
-  return messages
-}
+/** In the form of JSON-RPC, which a schema of our errors would not let through. */
+const refuse = (reply: FastifyReply, status: number, code: number, message: string) =>
+  reply
+    .code(status)
+    .type('application/json; charset=utf-8')
+    .send(JSON.stringify({ jsonrpc: '2.0', error: { code, message }, id: null }))
 
 /**
  * The client's calls go through this very service, with all its checks, and without a socket. The first is what the request was counted for

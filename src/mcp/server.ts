@@ -1,13 +1,18 @@
 /** An MCP server for one key: lists the tools that the key may use, and calls them. */
 import { Server } from '@modelcontextprotocol/sdk/server/index.js'
-import { CallToolRequestSchema, ListToolsRequestSchema } from '@modelcontextprotocol/sdk/types.js'
+import { CallToolRequestSchema, ErrorCode, ListToolsRequestSchema, McpError } from '@modelcontextprotocol/sdk/types.js'
 import { Value } from 'typebox/value'
 import { type Client, PgcueError } from '../client/index.ts'
+import { Json } from '../deliveries/canonical-json.ts'
+import { splice } from './splice.ts'
 import { type Tool, tools } from './tools.ts'
 
 const instructions =
   'pgcue schedules tasks: a cue is a schedule with what to do, an execution is one run of it. Preview a schedule before creating a cue; after ' +
   'a failure look at get_execution for its attempts and at list_alerts.'
+
+/** Without what it needs it is refused by its handler: the SDK would call that an internal error. */
+const CallTool = CallToolRequestSchema.extend({ params: CallToolRequestSchema.shape.params.optional().catch(undefined) })
 
 /** @param version of the service @param scopes what the key may do; decides which tools are shown, and the service decides again at each call */
 export const createMcpServer = (client: Client, scopes: readonly string[], version: string): Server => {
@@ -23,7 +28,8 @@ export const createMcpServer = (client: Client, scopes: readonly string[], versi
     }))
   }))
 
-  server.setRequestHandler(CallToolRequestSchema, async ({ params }) => {
+  server.setRequestHandler(CallTool, async ({ params }) => {
+    if (!params) throw new McpError(ErrorCode.InvalidParams, 'tools/call needs params with the name of a tool.')
     const tool = shown.find(({ name }) => name === params.name)
     if (!tool) return failed(`There is no tool ${params.name} for this key. Its scopes are ${scopes.join(', ') || 'none'}.`)
     return call(client, tool, params.arguments ?? {})
@@ -32,12 +38,13 @@ export const createMcpServer = (client: Client, scopes: readonly string[], versi
 }
 
 const call = async (client: Client, tool: Tool, input: object) => {
-  if (!Value.Check(tool.input, input)) {
-    const faults = Value.Errors(tool.input, input).map(({ instancePath, message }) => `${instancePath.slice(1) || 'input'} ${message}`)
+  const checked = Object.fromEntries(Object.entries(input).filter(([, value]) => !(value instanceof Json)))
+  if (!Value.Check(tool.input, checked)) {
+    const faults = Value.Errors(tool.input, checked).map(({ instancePath, message }) => `${instancePath.slice(1) || 'input'} ${message}`)
     return failed(`The input of ${tool.name} is not as described: ${faults.slice(0, 5).join('; ')}.`)
   }
   try {
-    return { content: [{ type: 'text' as const, text: JSON.stringify(await tool.run(client, input as never)) }] }
+    return { content: [{ type: 'text' as const, text: splice(await tool.run(client, input as never)) }] }
   } catch (error) {
     if (error instanceof PgcueError) return failed(`${error.code}: ${error.message}`)
     throw error

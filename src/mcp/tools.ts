@@ -49,8 +49,10 @@ const evidence = {
   metadata: Type.Optional(Type.Record(Type.String(), Type.Unknown()))
 }
 
-/** What is passed on as it came, to the last digit. */
+/** Passed on as text, to the last digit; what they must be, the API checks. */
 export const freeArguments = ['payload', 'payload_override', 'artifacts', 'metadata']
+/** The members of the API's responses that hold them again. */
+export const freeAnswers = ['payload', 'artifacts', 'metadata']
 
 export const tools: readonly Tool[] = [
   tool({

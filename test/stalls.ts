@@ -1,0 +1,73 @@
+/** How long the event loop is held up, and texts that are meant to hold it up. */
+import { setTimeout as sleep } from 'node:timers/promises'
+
+/**
+ * The longest stall while something is done, in milliseconds of this thread's processor time, which other processes cannot lengthen: the least of
+ * three tries, since the first compiles and any may collect garbage. One that is short enough is the last.
+ */
+export const longestStall = async (work: () => Promise<void>, enough = 0): Promise<number> => {
+  let least = Infinity
+  for (let tries = 0; tries < 3 && least >= enough; tries++) {
+    let longest = 0
+    let last = processorTime()
+    const look = setInterval(() => {
+      const now = processorTime()
+      longest = Math.max(longest, now - last)
+      last = now
+    }, 1)
+    await work()
+    await sleep(3)
+    clearInterval(look)
+    least = Math.min(least, longest)
+  }
+  return least
+}
+
+const processorTime = (): number => {
+  const { user, system } = process.threadCpuUsage()
+  return (user + system) / 1000
+}
+
+const list = (item: string, bytes: number) =>
+  `[${Array(Math.floor((bytes - 2) / (Buffer.byteLength(item) + 1)))
+    .fill(item)
+    .join()}]`
+const object = (bytes: number, key: (n: number) => string) => {
+  const members: string[] = []
+  for (let size = 2, n = 0; ; n++) {
+    const member = `"${key(n)}":1`
+    size += Buffer.byteLength(member) + 1
+    if (size > bytes) return `{${members}}`
+    members.push(member)
+  }
+}
+const shuffled = (n: number) => (n * 7919) % 1_679_616
+const nested = (levels: number) => '['.repeat(levels) + ']'.repeat(levels)
+
+/** JSON of at most so many bytes that is dear to read, to sort, to write or to look through. */
+export const hostileJson = (bytes: number): Record<string, string> => ({
+  'numbers to be rewritten': list('1e5', bytes),
+  'floats of many digits': list('1.7976931348623157e308', bytes),
+  'short floats': list('1.5', bytes),
+  'empty strings': list('""', bytes),
+  'empty lists': list('[]', bytes),
+  'small objects out of order': list('{"b":1,"a":1}', bytes),
+  'one list in another': list(nested(60), bytes),
+  'keys out of order': object(bytes, n => shuffled(n).toString(36)),
+  'keys beyond the basic plane': object(bytes, n => String.fromCodePoint(0x10000 + (shuffled(n) % 60000)) + n),
+  'one key again and again': object(bytes, () => ''),
+  'tasks again and again': object(bytes, () => 'task'),
+  'a character that takes six bytes': `"${'\x7f'.repeat(bytes - 2)}"`,
+  'strings of one such character': list('"\x7f"', bytes),
+  'characters beyond ASCII': `"${'я'.repeat(bytes / 2 - 1)}"`,
+  'escaped quotes': `"${'\\"'.repeat(bytes / 2 - 1)}"`,
+  'escaped characters': `"${'\\u00e9'.repeat((bytes - 2) / 6)}"`,
+  blanks: `${' '.repeat(bytes - 1)}1`
+})
+
+/** A few of them, of several kinds. */
+export const someHostileJson = (bytes: number): Record<string, string> => {
+  const all = hostileJson(bytes)
+  const kinds = ['numbers to be rewritten', 'one list in another', 'keys out of order', 'a character that takes six bytes']
+  return Object.fromEntries(kinds.map(kind => [kind, all[kind]!]))
+}
