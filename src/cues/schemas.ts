@@ -57,7 +57,7 @@ const verification = { mode: Type.Optional(Type.Enum([...modes])) }
 const settings = (object: typeof Strict) => ({
   callback: Type.Optional(Nullable(object(callback))),
   payload: Type.Optional(AnyJson({ description: 'Any JSON, delivered with each execution; {} if left out. At most 1 MiB.' })),
-  description: Type.Optional(Nullable(Type.String())),
+  description: Type.Optional(Nullable(Type.String({ maxLength: 2000 }))),
   retry: Type.Optional(Nullable(object(retry))),
   on_failure: Type.Optional(Nullable(object(onFailure))),
   delivery: Type.Optional(Nullable(object(delivery))),
