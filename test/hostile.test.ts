@@ -70,6 +70,19 @@ const afterSixty = async (send: () => Promise<Answer>) => {
 }
 
 const attacks: Attack[] = [
+  // Bodies that cost more to read than to send -------------------------------------------------------------------------------------------
+  {
+    name: 'two megabytes of nested lists, without a key',
+    attempt: async world => {
+      const lists = `[${Array(17_000).fill('['.repeat(60) + ']'.repeat(60))}]`
+      return Promise.all([
+        world.nobody.call('POST', '/v1/auth/register', `{"email": "a@b.example", "x": ${lists}}`),
+        world.nobody.call('POST', '/v1/auth/device-code', lists),
+        world.nobody.call('POST', '/v1/auth/verify', lists)
+      ])
+    },
+    expected: refused('payload_too_large', 413)
+  },
   // Sessions ---------------------------------------------------------------------------------------------------------------------------
   {
     name: 'a JWT that says it needs no signature',

@@ -1,0 +1,137 @@
+/**
+ * No request that a route takes holds up the event loop for 50 ms: each is sent the dearest bodies it reads to their end. What its response
+ * costs is a matter of its own.
+ */
+import t from 'tap'
+import { Json } from '../src/deliveries/canonical-json.ts'
+import { build } from './setup.ts'
+import { hostileJson, longestStall, someHostileJson } from './stalls.ts'
+
+t.setTimeout(110_000)
+
+const MOST_MS = 50
+const KB = 1024
+const MB = 1024 * KB
+const PLANS = '{"free":{"cues":100000,"executions_per_month":1000000}}'
+const { app, call, post, register, as } = await build(t, undefined, { env: { PLANS } })
+await app.ready()
+const { paths } = app.swagger() as unknown as { paths: Record<string, Record<string, unknown>> }
+
+const accept = { accept: 'application/json, text/event-stream' }
+const confirmed = { 'x-confirm-destructive': 'true' }
+const start = '"name":"a","cron":"@daily","worker":true'
+const newCue = async (payload = '1') => (await post('/v1/cues', `{${start},"payload":${payload}}`)).id as string
+const message = (name: string, args: string) =>
+  `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"${name}","arguments":{${args}}}}`
+const claimed = async () => {
+  const { id } = await post(`/v1/cues/${await newCue()}/fire`)
+  await post(`/v1/executions/${id}/claim`)
+  return id as string
+}
+
+type Sent = { status: number; body: unknown }
+/** Routes with free JSON: what each is sent with a hostile text of so many bytes, and whether it takes it. */
+const free: Record<string, { bytes: number; send: (text: string) => Promise<Sent>; status: number }[]> = {
+  'POST /v1/cues': [
+    { bytes: MB, send: text => call('POST', '/v1/cues', `{${start},"payload":${text}}`), status: 201 },
+    { bytes: 2 * MB - 200, send: text => call('POST', '/v1/cues', `{${start},"x":${text}}`), status: 413 }
+  ],
+  'PATCH /v1/cues/{cue_id}': [
+    { bytes: MB, send: async text => call('PATCH', `/v1/cues/${await newCue()}`, `{"payload":${text}}`), status: 200 }
+  ],
+  'POST /v1/cues/{cue_id}/fire': [
+    {
+      bytes: 300 * KB, // numbers of canonical form are longer
+      send: async text => {
+        const body = `{"payload_override":${text},"idempotency_key":"x"}`
+        return call('POST', `/v1/cues/${await newCue(text.replace('{', '{"0":1,'))}/fire`, body)
+      },
+      status: 200
+    }
+  ],
+  'POST /v1/executions/{execution_id}/outcome': [
+    {
+      bytes: 4 * KB, // PostgreSQL writes 1e308 with all its digits
+      send: async text => call('POST', `/v1/executions/${await claimed()}/outcome`, `{"success":true,"artifacts":[${text}]}`),
+      status: 200
+    },
+    {
+      bytes: 10 * KB - 20,
+      send: async text => call('POST', `/v1/executions/${await claimed()}/outcome`, `{"success":true,"metadata":{"x":${text}}}`),
+      status: 200
+    },
+    {
+      bytes: 2 * MB - 200,
+      send: async text => call('POST', `/v1/executions/${await claimed()}/outcome`, `{"success":true,"artifacts":[${text}]}`),
+      status: 400
+    }
+  ],
+  'PATCH /v1/executions/{execution_id}/evidence': [
+    {
+      bytes: 4 * KB, // PostgreSQL writes 1e308 with all its digits
+      send: async text => {
+        const id = await claimed()
+        await post(`/v1/executions/${id}/outcome`, { success: true })
+        return call('PATCH', `/v1/executions/${id}/evidence`, `{"artifacts":[${text}]}`)
+      },
+      status: 200
+    }
+  ],
+  'POST /mcp': [
+    {
+      bytes: MB,
+      send: text => call('POST', '/mcp', message('create_cue', `"name":"a","cron":"@daily","payload":${text}`), accept),
+      status: 200
+    },
+    { bytes: 2 * MB - 200, send: text => call('POST', '/mcp', message('create_cue', `"name":${text}`), accept), status: 413 },
+    { bytes: 2 * MB - 200, send: text => call('POST', '/mcp', `{"params":${text}}`), status: 406 }
+  ],
+  'POST /v1/echo/{token}': [{ bytes: MB, send: text => call('POST', `/v1/echo/${'x'.repeat(16)}`, text), status: 200 }]
+}
+
+// Responses are written in another way before long texts are spliced into them.
+Json.prototype.toJSON = () => null as never
+
+for (const [operation, ways] of Object.entries(free)) {
+  for (const { bytes, send, status } of ways) {
+    t.test(`${operation}, ${bytes} bytes of JSON, ${status}`, async t => {
+      for (const [name, text] of Object.entries(status === 201 ? hostileJson(bytes) : someHostileJson(bytes))) {
+        let answer: Sent = { status: 0, body: '' }
+        const stall = await longestStall(async () => {
+          answer = await send(text)
+        }, MOST_MS)
+        if (answer.status !== status) t.equal(answer.status, status, `${name}: ${JSON.stringify(answer.body).slice(0, 300)}`)
+        t.ok(stall < MOST_MS, `${name}: ${stall.toFixed(1)} ms`)
+      }
+    })
+  }
+}
+
+type Schema = { properties?: Record<string, Schema>; type?: string | string[]; anyOf?: Schema[] }
+const others = Object.entries(paths).flatMap(([path, methods]) =>
+  Object.entries(methods as Record<string, { requestBody?: { content: Record<string, { schema: Schema }> } }>).flatMap(
+    ([method, { requestBody }]) =>
+      method === 'get' || `${method.toUpperCase()} ${path}` in free
+        ? []
+        : [{ method: method.toUpperCase(), path, schema: requestBody?.content['application/json']?.schema ?? {} }]
+  )
+)
+const limits: Record<string, number> = { '/v1/support': 32 * KB, '/v1/billing/webhook': 256 * KB }
+
+for (const { method, path, schema } of others) {
+  t.test(`${method} ${path}, up to its limit`, async t => {
+    const room = (limits[path] ?? 16 * KB) - 300
+    const url = path.replace('{cue_id}', await newCue()).replace(/{\w+}/g, crypto.randomUUID())
+    for (const [name, text] of Object.entries(someHostileJson(room))) {
+      const { call } = as(await register()) // some routes revoke its key
+      const bodies = [text, ...Object.keys(schema.properties ?? {}).map(member => `{"${member}":${text}}`)]
+      const stall = await longestStall(async () => {
+        for (const body of bodies) {
+          const { status } = await call(method, url, body, { ...accept, ...confirmed })
+          if (status === 413 || status === 500) t.fail(`${name}: ${status}`)
+        }
+      }, MOST_MS)
+      t.ok(stall < MOST_MS, `${name}: ${stall.toFixed(1)} ms`)
+    }
+  })
+}
