@@ -1156,7 +1156,7 @@ create view cue.execution_detail_view as
     ended_at,
     created_at,
     updated_at,
-    outcome,
+    outcome - '{metadata,artifacts}'::text[] AS outcome,
     result_type,
     has_evidence,
     payload,
@@ -2272,6 +2272,9 @@ begin
     v_ids := cue.lock_next(p_account_id, p_tasks, p_limit, cue.in_turn(p_limit), '{}', p_now);
   end if;
   if cardinality(v_ids) = 0 then return; end if;
+  if cardinality(v_ids) > 1 then
+    select w.execution_ids into v_ids from cue.within_bytes(v_ids, array_fill(1, array[cardinality(v_ids)])) w;
+  end if;
   return query
   select * from cue.begin_claims(v_ids, array_fill(p_worker_id, array[cardinality(v_ids)]), p_lease, p_now) c
    order by array_position(v_ids, c.execution_id);
@@ -2323,6 +2326,9 @@ begin
       select r.claims[i] from generate_subscripts(r.claims, 1) as i cross join generate_series(1, r.limits[i]) order by i))[:cardinality(v_more)];
   end loop;
   if cardinality(v_ids) = 0 then return; end if;
+  if cardinality(v_ids) > (select count(distinct u.n) from unnest(v_claims) as u (n)) then
+    select w.execution_ids, w.claims into v_ids, v_claims from cue.within_bytes(v_ids, v_claims) w;
+  end if;
   return query
   select v_claims[array_position(v_ids, c.execution_id)], c.*
     from cue.begin_claims(v_ids, array(select p_claims -> n - 1 ->> 'worker_id' from unnest(v_claims) as u (n)), p_lease, p_now) c
@@ -2338,6 +2344,48 @@ CREATE OR REPLACE FUNCTION cue.claim_timeout(c cue.cues)
 AS $function$ select coalesce(c.claim_timeout_seconds, 900) * interval '1 second' $function$;
 comment on function cue.claim_timeout(cue.cues) is 'How long an execution of this cue may wait for a claim.';
 grant execute on function cue.claim_timeout(cue.cues) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.claimable_page(p_account_id uuid, p_task text DEFAULT NULL::text, p_limit integer DEFAULT 50, p_bytes integer DEFAULT 4194304, p_now timestamp with time zone DEFAULT now())
+ RETURNS TABLE(id uuid, execution_id uuid, cue_id text, cue_name text, task text, scheduled_for timestamp with time zone, attempt integer, payload text, has_more boolean)
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  v_ids uuid[] := cue.oldest_claimable(p_account_id, p_task, p_limit + 1, p_now);
+  v_more boolean := cardinality(v_ids) > p_limit;
+  v_tasks text[];
+begin
+  v_ids := v_ids[:p_limit];
+  if p_task is null and v_more then
+    v_tasks := cue.claimable_tasks(p_account_id, p_now);
+    v_ids := array(
+      select s.id from (
+        select u.id, case when 2 * u.place <= p_limit + 1 then 0 else p_limit + u.place end as rank
+          from unnest(v_ids) with ordinality as u (id, place)
+        union all
+        select u.id, u.place
+          from unnest(v_tasks) as t (task)
+         cross join lateral unnest(cue.oldest_claimable(p_account_id, t.task, 1 + p_limit / (2 * cardinality(v_tasks)), p_now))
+               with ordinality as u (id, place)) s
+       group by s.id order by min(s.rank), s.id limit p_limit);
+  end if;
+  return query
+  select f.id, f.id, f.cue_id, f.cue_name, f.task, f.scheduled_for, f.attempts + 1, f.payload, v_more or f.found > count(*) over () from (
+    select c.*, count(*) over () as found, row_number() over w as place, sum(octet_length(c.payload) + 2048) over w as bytes from (
+      select e.id, e.cue_id, q.name as cue_name, e.task, e.scheduled_for, e.attempts, e.payload, e.claimable_at,
+             row_number() over (partition by e.task order by e.claimable_at, e.id) as turn
+        from unnest(v_ids) as u (id)
+       cross join lateral (select * from cue.executions x where x.id = u.id limit 1) e
+       cross join lateral (select c.name from cue.cues c where c.id = e.cue_id limit 1) q) c
+    window w as (order by c.turn, c.claimable_at, c.id)) f
+   where f.place = 1 or f.bytes <= p_bytes
+   order by f.claimable_at, f.id;
+end $function$;
+comment on function cue.claimable_page(uuid,text,integer,integer,timestamp with time zone) is 'Executions that workers may claim, oldest first.';
+grant execute on function cue.claimable_page(uuid,text,integer,integer,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.claimable_tasks(p_account_id uuid, p_now timestamp with time zone DEFAULT now())
  RETURNS text[]
@@ -3541,37 +3589,14 @@ grant execute on function cue.latest_missed(text) to cue_reader, cue_service;
 
 CREATE OR REPLACE FUNCTION cue.list_claimable(p_account_id uuid, p_task text DEFAULT NULL::text, p_limit integer DEFAULT 50, p_now timestamp with time zone DEFAULT now())
  RETURNS TABLE(id uuid, execution_id uuid, cue_id text, cue_name text, task text, scheduled_for timestamp with time zone, attempt integer, payload text)
- LANGUAGE plpgsql
+ LANGUAGE sql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
- SET enable_seqscan TO 'off'
- SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
-declare
-  v_ids uuid[] := cue.oldest_claimable(p_account_id, p_task, p_limit, p_now);
-  v_tasks text[];
-begin
-  if p_task is null and cardinality(v_ids) = p_limit then
-    v_tasks := cue.claimable_tasks(p_account_id, p_now);
-    v_ids := array(
-      select s.id from (
-        select u.id, case when 2 * u.place <= p_limit + 1 then 0 else p_limit + u.place end as rank
-          from unnest(v_ids) with ordinality as u (id, place)
-        union all
-        select u.id, u.place
-          from unnest(v_tasks) as t (task)
-         cross join lateral unnest(cue.oldest_claimable(p_account_id, t.task, 1 + p_limit / (2 * cardinality(v_tasks)), p_now))
-               with ordinality as u (id, place)) s
-       group by s.id order by min(s.rank), s.id limit p_limit);
-  end if;
-  return query
-  select e.id, e.id, e.cue_id, q.name, e.task, e.scheduled_for, e.attempts + 1, e.payload
-    from unnest(v_ids) as u (id)
-   cross join lateral (select * from cue.executions x where x.id = u.id limit 1) e
-   cross join lateral (select c.name from cue.cues c where c.id = e.cue_id limit 1) q
-   order by e.claimable_at, e.id;
-end $function$;
-comment on function cue.list_claimable(uuid,text,integer,timestamp with time zone) is 'Executions that workers may claim.';
+  select c.id, c.execution_id, c.cue_id, c.cue_name, c.task, c.scheduled_for, c.attempt, c.payload
+    from cue.claimable_page(p_account_id, p_task, p_limit, p_now => p_now) c
+$function$;
+comment on function cue.list_claimable(uuid,text,integer,timestamp with time zone) is 'Executions that workers may claim, without saying whether there are more.';
 grant execute on function cue.list_claimable(uuid,text,integer,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.lock_account(p_account_id uuid)
@@ -5931,3 +5956,23 @@ AS $function$
 $function$;
 comment on function cue.webhook_secret(uuid) is 'The secret that signs an account''s webhooks.';
 grant execute on function cue.webhook_secret(uuid) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.within_bytes(p_execution_ids uuid[], p_claims integer[])
+ RETURNS TABLE(execution_ids uuid[], claims integer[])
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+begin
+  return query
+  select array_agg(f.id order by f.place), array_agg(f.claim order by f.place) from (
+    select u.id, u.claim, u.place, row_number() over w as nth, sum(octet_length(e.payload) + 2048) over w as bytes
+      from unnest(p_execution_ids, p_claims) with ordinality as u (id, claim, place)
+     cross join lateral (select x.payload from cue.executions x where x.id = u.id limit 1) e
+    window w as (partition by u.claim order by u.place)) f
+   where f.nth = 1 or f.bytes <= 4194304;
+end $function$;
+comment on function cue.within_bytes(uuid[],integer[]) is 'Leaves as many executions to each claim as its response has room for.';
+grant execute on function cue.within_bytes(uuid[],integer[]) to cue_service;

@@ -51,9 +51,13 @@ create or replace view cue.attempt_view as
 select execution_id, account_id, attempt, started_at, finished_at, result, http_status, error, duration_ms, worker_id from cue.attempts;
 comment on view cue.attempt_view is 'The attempt log.';
 
--- metadata and artifacts as text besides: of a parsed number digits may be lost.
+-- metadata and artifacts are text beside the outcome: parsing them takes long, and costs digits.
 create or replace view cue.execution_detail_view as
-select e.*, e.outcome ->> 'metadata' as metadata, e.outcome ->> 'artifacts' as artifacts,
+select e.id, e.account_id, e.cue_id, e.cue_name, e.transport, e.task, e.scheduled_for, e.status, e.outcome_state, e.outcome_success,
+       e.triggered_by, e.replayed_from, e.attempts, e.http_status, e.error_message, e.started_at, e.last_attempt_at, e.delivered_at,
+       e.next_retry, e.claimed_by_worker, e.claimed_at, e.last_heartbeat_at, e.lease_expires_at, e.ended_at, e.created_at, e.updated_at,
+       e.outcome - '{metadata,artifacts}'::text[] as outcome, e.result_type, e.has_evidence, e.payload, e.response_body,
+       e.outcome ->> 'metadata' as metadata, e.outcome ->> 'artifacts' as artifacts,
        (select coalesce(jsonb_agg(to_jsonb(a) order by a.attempt), '[]') from (
           select a.attempt, cue.iso(a.started_at) as started_at, cue.iso(a.finished_at) as finished_at, a.result, a.http_status, a.error,
                  a.duration_ms, a.worker_id

@@ -22,6 +22,7 @@ import echo from './echo/routes.ts'
 import executions from './executions/routes.ts'
 import { createFunctions, type Functions } from './functions.ts'
 import health from './health/routes.ts'
+import type { ResponseLimits } from './http/in-flight.ts'
 import http, { loggerOptions, type Patience, serverOptions } from './http.ts'
 import mcp from './mcp/routes.ts'
 import memory from './memory/routes.ts'
@@ -71,13 +72,15 @@ export type Options = {
   /** Where log lines go if no logger is given; stdout by default. */
   logStream?: { write: (line: string) => void }
   patience?: Patience
+  responseLimits?: ResponseLimits
 }
 
 /** Builds the service. It neither listens nor needs a database until it is asked something. */
-export const build = async ({ config, pool, rules, clock: fixed, logger, logStream, patience, metrics = createMetrics() }: Options) => {
+export const build = async (options: Options) => {
+  const { config, pool, rules, clock: fixed, logger, logStream, patience, responseLimits, metrics = createMetrics() } = options
   const log = logger ? { loggerInstance: logger } : { logger: loggerOptions(config.logLevel, logStream) }
-  const options: FastifyServerOptions = { ...serverOptions(patience), ...log, trustProxy: hops(config.trustProxy) }
-  const app = Fastify(options).withTypeProvider<TypeBoxTypeProvider>()
+  const server: FastifyServerOptions = { ...serverOptions(patience), ...log, trustProxy: hops(config.trustProxy) }
+  const app = Fastify(server).withTypeProvider<TypeBoxTypeProvider>()
   app.setValidatorCompiler(validatorCompiler)
 
   const clock = createClock(fixed)
@@ -93,7 +96,7 @@ export const build = async ({ config, pool, rules, clock: fixed, logger, logStre
   metrics.watchPool('api', pool)
 
   if (!fixed) followDatabase(app)
-  await app.register(http)
+  await app.register(http, { patience, responseLimits })
   await app.register(securityHeaders)
   await app.register(auth)
   await app.register(body)

@@ -5,6 +5,7 @@ import type { FastifyInstance, FastifySchema, RouteOptions } from 'fastify'
 import fp from 'fastify-plugin'
 import { Type } from 'typebox'
 import { type ErrorCode, statuses } from './errors.ts'
+import { type Fixed, fixed, sendFixed } from './http/fixed.ts'
 import { ErrorBody } from './schemas.ts'
 import type { Schema } from './validation.ts'
 
@@ -33,10 +34,14 @@ const tags = {
 const description = `A scheduling service for automated agents. Delivery is at least once: deduplicate by X-Service-Execution-Id.
 
 Every answer carries X-Request-Id (yours, if it has 8 to 64 of A-Z, a-z, 0-9, _ . : -), X-RateLimit-Limit and X-RateLimit-Remaining, and
-X-RateLimit-Reset, in epoch seconds, if it was counted. Refusals have one form; \`code\` is for programs, and 429 and 503 carry Retry-After.`
+X-RateLimit-Reset, in epoch seconds, if it was counted. Refusals have one form; \`code\` is for programs, and 429 and 503 carry Retry-After.
+
+Lists end early at 4 MiB, with at least one item; \`has_more\` or \`total\` shows it, and the next page begins at \`offset\` plus the number of items.
+Responses that their clients have not read yet may hold 16 MiB per account (without a key, per address) and 64 MiB in all; beyond that, and for large
+responses only, the service returns 503. It closes a connection that accepts no data for 30 seconds, and reads at most 16 pipelined requests ahead.`
 
 const error = { $ref: 'Error#' }
-const document = Type.Object({}, { additionalProperties: true })
+const anyObject = Type.Object({}, { additionalProperties: true })
 const others: Record<string, string> = { '4xx': 'Any other refusal.', '5xx': 'The service cannot answer. Nothing was changed.' }
 
 export default fp(
@@ -60,13 +65,16 @@ export default fp(
       refResolver: { buildLocalReference: ({ $id }, _uri, _fragment, i) => (typeof $id === 'string' ? $id : `def-${i}`) },
       transform: ({ schema, url, route }) => ({ url, schema: describe(schema, route) as never })
     })
-    let text: string | undefined
+    let document: Fixed | undefined
     app.get(
       '/openapi.json',
-      { config: { public: true }, schema: { tags: ['service'], summary: 'This description, as OpenAPI 3.1', response: { 200: document } } },
-      async (_, reply) => {
-        text ??= JSON.stringify(app.swagger())
-        return reply.type('application/json; charset=utf-8').header('cache-control', 'public, max-age=60').send(text)
+      {
+        config: { public: true },
+        schema: { tags: ['service'], summary: 'This description, as OpenAPI 3.1', response: { 200: anyObject } }
+      },
+      async (request, reply) => {
+        document ??= fixed(JSON.stringify(app.swagger()))
+        return sendFixed(request, reply.type('application/json; charset=utf-8').header('cache-control', 'public, max-age=60'), document)
       }
     )
   },

@@ -4,20 +4,20 @@ import { gzip } from 'node:zlib'
 import Fastify, { type FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { version } from './config.ts'
+import { type Fixed, fixed, sendFixed } from './http/fixed.ts'
 
 export default fp(
   async (app: FastifyInstance) => {
     const open = { config: { exempt: true }, schema: { hide: true } }
-    app.get('/docs', open, async (_, reply) =>
-      reply.type('text/html; charset=utf-8').headers({ 'content-security-policy': policy, 'referrer-policy': 'no-referrer' }).send(page)
-    )
-    app.get('/docs/start.js', open, async (_, reply) => reply.type('text/javascript; charset=utf-8').send(start))
-    app.get('/docs/scalar.js', open, async (_, reply) =>
-      reply
-        .type('text/javascript; charset=utf-8')
-        .headers({ 'content-encoding': 'gzip', 'cache-control': 'public, max-age=86400' })
-        .send(await loadBundle())
-    )
+    app.get('/docs', open, async (request, reply) => {
+      reply.type('text/html; charset=utf-8').headers({ 'content-security-policy': policy, 'referrer-policy': 'no-referrer' })
+      return sendFixed(request, reply, page)
+    })
+    app.get('/docs/start.js', open, async (request, reply) => sendFixed(request, reply.type('text/javascript; charset=utf-8'), start))
+    app.get('/docs/scalar.js', open, async (request, reply) => {
+      reply.type('text/javascript; charset=utf-8').headers({ 'content-encoding': 'gzip', 'cache-control': 'public, max-age=86400' })
+      return sendFixed(request, reply, await loadBundle())
+    })
   },
   { name: 'docs' }
 )
@@ -36,7 +36,7 @@ const policy = [
   "frame-ancestors 'none'"
 ].join('; ')
 
-const page = `<!doctype html>
+const page = fixed(`<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
@@ -50,9 +50,9 @@ const page = `<!doctype html>
 <script src="/docs/start.js"></script>
 </body>
 </html>
-`
+`)
 
-const start = `Scalar.createApiReference('#app', ${JSON.stringify({
+const start = fixed(`Scalar.createApiReference('#app', ${JSON.stringify({
   url: '/openapi.json',
   withDefaultFonts: false,
   telemetry: false,
@@ -62,7 +62,7 @@ const start = `Scalar.createApiReference('#app', ${JSON.stringify({
   agent: { disabled: true },
   mcp: { disabled: true }
 })})
-`
+`)
 
 const once = <T>(make: () => Promise<T>) => {
   let made: Promise<T> | undefined
@@ -73,11 +73,11 @@ const once = <T>(make: () => Promise<T>) => {
 }
 
 /** The page's script, compressed. Its package takes 25 MB of memory and a fifth of a second to load, so that waits until somebody looks. */
-const loadBundle = once(async (): Promise<Buffer> => {
+const loadBundle = once(async (): Promise<Fixed> => {
   const { default: reference } = await import('@scalar/fastify-api-reference')
   const app = Fastify()
   await app.register(reference, { routePrefix: '/docs', configuration: { url: '/openapi.json' } })
   const { rawPayload } = await app.inject('/docs/js/scalar.js')
   await app.close()
-  return promisify(gzip)(rawPayload)
+  return fixed(await promisify(gzip)(rawPayload))
 })

@@ -110,7 +110,7 @@ export const signatures = {
   heartbeat_worker: 'account_id worker_id handlers now',
   delete_worker: 'account_id worker_id now',
   has_live_worker: 'account_id now',
-  list_claimable: 'account_id task limit now',
+  claimable_page: 'account_id task limit bytes now',
   claim_executions: 'account_id worker_id execution_id tasks limit lease now',
   claim_next: 'claims lease now',
   next_claimable: 'account_id now',
@@ -292,10 +292,13 @@ export const createFunctions = (db: Queryable, clock?: () => Date) => {
     heartbeatWorker: value<Account & { worker_id: string; handlers: string[] }>('heartbeat_worker'),
     deleteWorker: value<Account & { worker_id: string }>('delete_worker'),
     hasLiveWorker: value<Account, boolean>('has_live_worker'),
-    listClaimable: rows<
-      Account & { task?: string; limit?: number },
-      Pick<Claim, 'execution_id' | 'cue_id' | 'cue_name' | 'task' | 'scheduled_for' | 'attempt' | 'payload'> & { id: string }
-    >('list_claimable'),
+    claimablePage: rows<
+      Account & { task?: string; limit?: number; bytes?: number },
+      Pick<Claim, 'execution_id' | 'cue_id' | 'cue_name' | 'task' | 'scheduled_for' | 'attempt' | 'payload'> & {
+        id: string
+        has_more: boolean
+      }
+    >('claimable_page'),
     claimExecutions: rows<Account & { worker_id: string; execution_id?: string; tasks?: string[]; limit?: number }, Claim>(
       'claim_executions'
     ),

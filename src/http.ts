@@ -13,13 +13,24 @@ import {
 import fp from 'fastify-plugin'
 import { MAX_BODY } from './body.ts'
 import { ApiError, type ErrorCode, isAway, toApiError, tooLarge, unavailable } from './errors.ts'
+import { watchConnections } from './http/connections.ts'
+import { createInFlight, type InFlight, type ResponseLimits } from './http/in-flight.ts'
+import { buildSerializer } from './http/serializer.ts'
 
-/** Milliseconds a client may take for its headers, and for the whole request. */
-export type Patience = { headers: number; request: number }
+/** Milliseconds a client may take for its headers, for the whole request, and without accepting any of a response. */
+export type Patience = { headers: number; request: number; stalled?: number }
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    /** Responses that their clients have not taken yet. */
+    inFlight: InFlight
+  }
+}
 
 export const serverOptions = (patience: Patience = { headers: 20_000, request: 60_000 }) =>
   ({
     bodyLimit: MAX_BODY,
+    schemaController: { compilersFactory: { buildSerializer } },
     // Against clients that send slowly or nothing. What a handler takes is not counted, so a request may be held for long.
     requestTimeout: patience.request,
     http: { headersTimeout: patience.headers, connectionsCheckingInterval: Math.min(5000, patience.headers) },
@@ -66,18 +77,24 @@ const refuse = (error: ApiError, reply: FastifyReply) => {
   return reply.code(error.statusCode).headers(error.headers).send(error.toJSON())
 }
 
+type HttpOptions = { patience?: Patience; responseLimits?: ResponseLimits }
+
 export default fp(
-  async (app: FastifyInstance) => {
+  async (app: FastifyInstance, { patience, responseLimits }: HttpOptions) => {
     const corsOrigins: readonly string[] = app.config.corsOrigins
     const stopping = new AbortController()
-    const waiting = waitingConnections(app.server)
+    const idle = watchConnections(app.server, patience?.stalled ?? 30_000)
+    const inFlight = createInFlight(responseLimits)
+    app.decorate('inFlight', inFlight)
+    app.decorateRequest('responseBytes', 0)
     app.decorate('closing', stopping.signal)
     app.addHook('preClose', async () => {
       stopping.abort()
-      for (const socket of waiting) socket.destroy()
+      for (const socket of idle) socket.destroy()
     })
-    app.addHook('onSend', async (_, reply) => {
+    app.addHook('onSend', async (request, reply, payload) => {
       if (stopping.signal.aborted) reply.header('connection', 'close')
+      if (request.method !== 'HEAD') inFlight.add(request, reply, bytesOf(payload))
     })
 
     app.addHook('onRequest', async (request, reply) => {
@@ -154,26 +171,8 @@ const patternOf = (url: string) =>
       .replaceAll('*', '.*')}$`
   )
 
-/** The connections on which no request is under way. Node counts only those as idle that have had one, and would wait for the others. */
-const waitingConnections = (server: Server): Set<Socket> => {
-  const waiting = new Set<Socket>()
-  const underWay = new WeakMap<Socket, number>()
-  const count = (socket: Socket, by: 1 | -1) => {
-    const requests = (underWay.get(socket) ?? 0) + by
-    underWay.set(socket, requests)
-    if (requests > 0 || socket.destroyed) waiting.delete(socket)
-    else waiting.add(socket)
-  }
-  server.on('connection', socket => {
-    waiting.add(socket)
-    socket.on('close', () => waiting.delete(socket))
-  })
-  server.on('request', ({ socket }, response) => {
-    count(socket, 1)
-    response.on('close', () => count(socket, -1))
-  })
-  return waiting
-}
+const bytesOf = (payload: unknown): number =>
+  typeof payload === 'string' ? Buffer.byteLength(payload) : Buffer.isBuffer(payload) ? payload.length : 0
 
 /** What cannot be read as HTTP, or comes too late, never becomes a request: the socket is answered by itself. */
 function refuseSocket(error: NodeJS.ErrnoException, socket: Socket & { _httpMessage?: { headersSent: boolean } }) {

@@ -49,6 +49,10 @@ export const Confirmation = orElse(
   Type.Object({ 'x-confirm-destructive': Type.String({ pattern: '^true$' }) })
 )
 
+/** Bytes of stored text after which a list ends, unless it has one item only. The same in `claimable_page` and `within_bytes`. */
+export const PAGE_BYTES = 4 * 1024 * 1024
+export const endsEarly = 'Ends early at 4 MiB, with at least one item.'
+
 /** `limit` and `offset` of a list. What has a default is never undefined. */
 export const Page = (limit = 20) => ({
   limit: Type.Integer({ minimum: 1, maximum: 100, default: limit }),

@@ -89,8 +89,8 @@ t.test(`a claim and a list read as much with ${spelled(200_000)} waiting as with
       'the next of several': await mean("cue.claim_executions($1, 'w', p_tasks => '{go,a,b}', p_limit => 2, p_now => $2)"),
       'the next of all': await mean("cue.claim_executions($1, 'w', p_limit => 2, p_now => $2)"),
       'one by id': await mean("cue.claim_executions($1, 'w', p_execution_id => $3, p_now => $2)", () => [unclaimed.next().value]),
-      'a list of a task': await mean("cue.list_claimable($1, 'go', p_now => $2)"),
-      'a list of all': await mean('cue.list_claimable($1, p_now => $2)')
+      'a list of a task': await mean("cue.claimable_page($1, 'go', p_now => $2)"),
+      'a list of all': await mean('cue.claimable_page($1, p_now => $2)')
     }
   }
   const few = await measure(await addWaiting(service, cue_id, 1000))

@@ -119,8 +119,8 @@ t.test('payloads, metadata and artifacts come back to the last digit, with their
   for (const path of [`/v1/executions/${id}`, '/v1/executions']) {
     const answer = await app.inject({ url: path, headers: { authorization: `Bearer ${account.api_key}` } })
     t.match(answer.body, '123456789012345678901234567890')
-    t.match(answer.body, '[{"id":98765432109876543210,"url":null}]')
-    t.match(answer.body, '"none":null')
+    t.match(answer.body, '[{"id": 98765432109876543210, "url": null}]')
+    t.match(answer.body, '"none": null')
   }
   t.match((await call('GET', `/v1/executions/${id}`)).body.outcome, { success: true, result: 'done', recorded_at: start })
 })

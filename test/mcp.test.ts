@@ -77,6 +77,30 @@ const digits = '{"float": 1.0, "long": -12345678901234567890}'
 const message = (name: string, args: string, id = 1) =>
   `{"jsonrpc": "2.0", "id": ${id}, "method": "tools/call", "params": {"name": "${name}", "arguments": ${args}}}`
 
+t.test('large payloads and evidence are left out, and nothing else', async t => {
+  const text = 'x'.repeat(100_000)
+  const trap = '","retry":{"a":1},"payload":' // as in a response, but within a string
+  const { connect, account, post } = await serve(t)
+  const { call } = await connect(account.api_key)
+  const cue = { name: 'a', cron: '@daily', worker: true }
+  const large = await post('/v1/cues', { ...cue, payload: { task: 'go', trap, text } })
+  const small = await post('/v1/cues', { ...cue, payload: { trap } })
+  t.match(await call('get_cue', { cue_id: large.id }), { id: large.id, payload: null, retry: large.retry })
+  t.match(await call('get_cue', { cue_id: small.id }), { payload: { trap } })
+  t.match(await call('list_cues', {}), { total: 2, cues: [{ cue_id: small.id }, { cue_id: large.id }] })
+  const { id } = await post(`/v1/cues/${large.id}/fire`)
+  await post(`/v1/executions/${id}/claim`)
+  const artifacts = [`${'y'.repeat(60_000)}${trap}`]
+  await post(`/v1/executions/${id}/outcome`, { success: true, metadata: { trap }, artifacts, summary: 'done' })
+  const execution = await call('get_execution', { execution_id: id })
+  t.match(execution, {
+    id,
+    payload: null,
+    payload_omitted: true,
+    outcome: { success: true, metadata: { trap }, artifacts, summary: 'done' }
+  })
+})
+
 t.test('payloads, metadata and artifacts keep every digit, on the way in and out', async t => {
   const { call, get, pool, account } = await build(t)
   const accept = { accept: 'application/json, text/event-stream' }

@@ -20,11 +20,11 @@ t.test('a worker lists, claims, beats and reports', async t => {
     attempt: 1,
     payload: { task: 'go', n: 1 }
   }
-  t.strictSame(await get('/v1/executions/claimable'), { executions: [{ id, ...item }] })
+  t.strictSame(await get('/v1/executions/claimable'), { executions: [{ id, ...item }], has_more: false })
   const { claim_token, execution_token, ...claim } = await post(`/v1/executions/${id}/claim`, { worker_id: 'w1' })
   t.strictSame(claim, { claimed: true, ...item, lease_seconds: 900, lease_expires_at: '2030-01-15T09:15:00.000Z' })
   t.match([claim_token, execution_token], [/^[0-9a-f-]{36}$/, /^svc_sk_x_/])
-  t.strictSame(await get('/v1/executions/claimable'), { executions: [] })
+  t.strictSame(await get('/v1/executions/claimable'), { executions: [], has_more: false })
   t.strictSame(await post(`/v1/executions/${id}/heartbeat`, undefined, { 'x-worker-id': 'w1' }), {
     acknowledged: true,
     lease_extended_until: '2030-01-15T09:15:00.000Z'

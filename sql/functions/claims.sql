@@ -79,20 +79,22 @@ begin
 end $$;
 comment on function cue.lock_claimable is 'Locks the oldest claimable executions, passing over what others hold.';
 
--- What may be claimed, oldest first. When there is more than a page of it, half the page is shared among the tasks, so that a backlog of one
--- hides no other.
-create or replace function cue.list_claimable(
-  p_account_id uuid, p_task text default null, p_limit int default 50, p_now timestamptz default now()
+-- When there is more than a page of it, half the page is shared among the tasks, so that a backlog of one hides no other. A page ends early at
+-- p_bytes, with at least one, and then each task has its turn. What a payload takes is known without reading it.
+create or replace function cue.claimable_page(
+  p_account_id uuid, p_task text default null, p_limit int default 50, p_bytes int default 4194304, p_now timestamptz default now()
 ) returns table (
-  id uuid, execution_id uuid, cue_id text, cue_name text, task text, scheduled_for timestamptz, attempt int, payload text
+  id uuid, execution_id uuid, cue_id text, cue_name text, task text, scheduled_for timestamptz, attempt int, payload text, has_more boolean
 )
 language plpgsql stable security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off
   set plan_cache_mode = force_generic_plan as $$
 declare
-  v_ids uuid[] := cue.oldest_claimable(p_account_id, p_task, p_limit, p_now);
+  v_ids uuid[] := cue.oldest_claimable(p_account_id, p_task, p_limit + 1, p_now);
+  v_more boolean := cardinality(v_ids) > p_limit;
   v_tasks text[];
 begin
-  if p_task is null and cardinality(v_ids) = p_limit then
+  v_ids := v_ids[:p_limit];
+  if p_task is null and v_more then
     v_tasks := cue.claimable_tasks(p_account_id, p_now);
     v_ids := array(
       select s.id from (
@@ -106,13 +108,30 @@ begin
        group by s.id order by min(s.rank), s.id limit p_limit);
   end if;
   return query
-  select e.id, e.id, e.cue_id, q.name, e.task, e.scheduled_for, e.attempts + 1, e.payload
-    from unnest(v_ids) as u (id)
-   cross join lateral (select * from cue.executions x where x.id = u.id limit 1) e
-   cross join lateral (select c.name from cue.cues c where c.id = e.cue_id limit 1) q
-   order by e.claimable_at, e.id;
+  select f.id, f.id, f.cue_id, f.cue_name, f.task, f.scheduled_for, f.attempts + 1, f.payload, v_more or f.found > count(*) over () from (
+    select c.*, count(*) over () as found, row_number() over w as place, sum(octet_length(c.payload) + 2048) over w as bytes from (
+      select e.id, e.cue_id, q.name as cue_name, e.task, e.scheduled_for, e.attempts, e.payload, e.claimable_at,
+             row_number() over (partition by e.task order by e.claimable_at, e.id) as turn
+        from unnest(v_ids) as u (id)
+       cross join lateral (select * from cue.executions x where x.id = u.id limit 1) e
+       cross join lateral (select c.name from cue.cues c where c.id = e.cue_id limit 1) q) c
+    window w as (order by c.turn, c.claimable_at, c.id)) f
+   where f.place = 1 or f.bytes <= p_bytes
+   order by f.claimable_at, f.id;
 end $$;
-comment on function cue.list_claimable is 'Executions that workers may claim.';
+comment on function cue.claimable_page is 'Executions that workers may claim, oldest first.';
+
+-- For replicas of the previous release.
+create or replace function cue.list_claimable(
+  p_account_id uuid, p_task text default null, p_limit int default 50, p_now timestamptz default now()
+) returns table (
+  id uuid, execution_id uuid, cue_id text, cue_name text, task text, scheduled_for timestamptz, attempt int, payload text
+)
+language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+  select c.id, c.execution_id, c.cue_id, c.cue_name, c.task, c.scheduled_for, c.attempt, c.payload
+    from cue.claimable_page(p_account_id, p_task, p_limit, p_now => p_now) c
+$$;
+comment on function cue.list_claimable is 'Executions that workers may claim, without saying whether there are more.';
 
 -- The same for several tasks, given in the order in which they have their turn.
 create or replace function cue.lock_in_turn(
@@ -204,6 +223,21 @@ begin
 end $$;
 comment on function cue.begin_claims is 'Gives locked executions to workers.';
 
+-- Of what is to be claimed, by claim and in its order, as many as 4 MiB hold, and at least one. The others' locks go unused.
+create or replace function cue.within_bytes(p_execution_ids uuid[], p_claims int[]) returns table (execution_ids uuid[], claims int[])
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off
+  set plan_cache_mode = force_generic_plan as $$
+begin
+  return query
+  select array_agg(f.id order by f.place), array_agg(f.claim order by f.place) from (
+    select u.id, u.claim, u.place, row_number() over w as nth, sum(octet_length(e.payload) + 2048) over w as bytes
+      from unnest(p_execution_ids, p_claims) with ordinality as u (id, claim, place)
+     cross join lateral (select x.payload from cue.executions x where x.id = u.id limit 1) e
+    window w as (partition by u.claim order by u.place)) f
+   where f.nth = 1 or f.bytes <= 4194304;
+end $$;
+comment on function cue.within_bytes is 'Leaves as many executions to each claim as its response has room for.';
+
 -- Claims executions for one worker: of one id, or the next of some tasks (of all for null), at most p_limit. Exactly one caller gets each.
 create or replace function cue.claim_executions(
   p_account_id uuid, p_worker_id text, p_execution_id uuid default null, p_tasks text[] default null, p_limit int default 1,
@@ -228,6 +262,9 @@ begin
     v_ids := cue.lock_next(p_account_id, p_tasks, p_limit, cue.in_turn(p_limit), '{}', p_now);
   end if;
   if cardinality(v_ids) = 0 then return; end if;
+  if cardinality(v_ids) > 1 then
+    select w.execution_ids into v_ids from cue.within_bytes(v_ids, array_fill(1, array[cardinality(v_ids)])) w;
+  end if;
   return query
   select * from cue.begin_claims(v_ids, array_fill(p_worker_id, array[cardinality(v_ids)]), p_lease, p_now) c
    order by array_position(v_ids, c.execution_id);
@@ -277,6 +314,9 @@ begin
       select r.claims[i] from generate_subscripts(r.claims, 1) as i cross join generate_series(1, r.limits[i]) order by i))[:cardinality(v_more)];
   end loop;
   if cardinality(v_ids) = 0 then return; end if;
+  if cardinality(v_ids) > (select count(distinct u.n) from unnest(v_claims) as u (n)) then
+    select w.execution_ids, w.claims into v_ids, v_claims from cue.within_bytes(v_ids, v_claims) w;
+  end if;
   return query
   select v_claims[array_position(v_ids, c.execution_id)], c.*
     from cue.begin_claims(v_ids, array(select p_claims -> n - 1 ->> 'worker_id' from unnest(v_claims) as u (n)), p_lease, p_now) c

@@ -5,6 +5,7 @@ import type { DB } from '../db.types.ts'
 import { Json } from '../deliveries/canonical-json.ts'
 import { ApiError } from '../errors.ts'
 import { type ExecutionRow, summary } from '../executions/queries.ts'
+import { PAGE_BYTES } from '../schemas.ts'
 import { type Cue, type CueDetail, type Cues, type ListCues, noSuchCue } from './schemas.ts'
 
 /** A cue as the API shows it, and besides what a change must know: `version` and `last_slot`, and whether the user set await_outcome. */
@@ -50,9 +51,24 @@ export const listCues = async (
 ): Promise<Static<typeof Cues>> => {
   let matching = db.selectFrom('cue_view').where('account_id', '=', account_id)
   if (status) matching = matching.where('status', '=', status)
+  const page = matching.selectAll().orderBy('created_at', 'desc').orderBy('id', 'desc').limit(limit).offset(offset).as('page')
+  const sized = db
+    .selectFrom(page)
+    .selectAll()
+    .select([sql<number>`row_number() over w`.as('place'), sql<number>`sum(${storedBytes}) over w`.as('bytes')])
+    .modifyEnd(sql`window w as (order by created_at desc, id desc)`)
+    .as('sized')
   const [rows, { total }] = await Promise.all([
-    matching.selectAll().orderBy('created_at', 'desc').orderBy('id', 'desc').limit(limit).offset(offset).execute(),
+    db
+      .selectFrom(sized)
+      .selectAll()
+      .where(eb => eb.or([eb('place', '=', 1), eb('bytes', '<=', PAGE_BYTES)]))
+      .orderBy('place')
+      .execute(),
     matching.select(sql<number>`count(*)`.as('total')).executeTakeFirstOrThrow()
   ])
-  return { cues: rows.map(shown), total, limit, offset }
+  return { cues: rows.map(shown), total, limit, offset, has_more: offset + rows.length < total }
 }
+
+/** What a cue takes in a list, nearly: PostgreSQL knows the size of a long text without reading it. */
+const storedBytes = sql<number>`octet_length(payload) + coalesce(octet_length(description), 0) + 2048`

@@ -2,7 +2,7 @@
 import { type Static, type TSchema, Type } from 'typebox'
 import { Execution, Outcome } from '../executions/schemas.ts'
 import { GivenSchedule, Instant, ScheduleBody, StrictSchedule } from '../schedule/schemas.ts'
-import { AnyJson, CueId, Nullable, orElse, Page, Strict, Timestamp } from '../schemas.ts'
+import { AnyJson, CueId, endsEarly, Nullable, orElse, Page, Strict, Timestamp } from '../schemas.ts'
 
 export const statuses = ['active', 'paused', 'completed', 'failed'] as const
 const transports = ['webhook', 'worker'] as const
@@ -150,7 +150,13 @@ export const CueDetail = Type.Object({
 })
 
 export const ListCues = Type.Object({ status: Type.Optional(Type.Enum([...statuses])), ...Page(20) })
-export const Cues = Type.Object({ cues: Type.Array(Cue), total: Type.Integer(), limit: Type.Integer(), offset: Type.Integer() })
+export const Cues = Type.Object({
+  cues: Type.Array(Cue, { description: endsEarly }),
+  total: Type.Integer(),
+  limit: Type.Integer(),
+  offset: Type.Integer(),
+  has_more: Type.Boolean({ description: 'More cues from `offset` plus the number of these.' })
+})
 
 export const noSuchCue = 'There is no such cue, or it is not yours.'
 export const CueParams = Type.Object({

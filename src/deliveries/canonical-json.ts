@@ -11,7 +11,7 @@ export const MAX_LEVELS = 64
 /** Bytes from which a text may have more than its value needs matter: the most that a payload may have. */
 const LARGE = 1024 * 1024
 
-/** A JSON value as its canonical text. Answers may carry it as it is: `JSON.stringify` writes every number to the last digit. */
+/** A JSON value as its canonical text. Where a response schema says `AnyJson`, that text is spliced in; nothing else may write one. */
 export class Json {
   /** Canonical text, printable ASCII only: its length is its size in bytes. */
   readonly text: string
@@ -35,8 +35,8 @@ export class Json {
     return this.#task
   }
 
-  toJSON(): unknown {
-    return parseExactly(this.text)
+  toJSON(): never {
+    throw new Error('free JSON is written by the serializer of responses only')
   }
 }
 

@@ -7,6 +7,7 @@ import { Json } from '../deliveries/canonical-json.ts'
 import { ApiError } from '../errors.ts'
 import type { Functions } from '../functions.ts'
 import { createReader, type Owned } from '../reader.ts'
+import { PAGE_BYTES } from '../schemas.ts'
 import type { Execution, ExecutionDetail, Executions, ListExecutions } from './schemas.ts'
 
 type Filters = Static<typeof ListExecutions>
@@ -36,16 +37,20 @@ const columns = [
   'claimed_at',
   'last_heartbeat_at',
   'lease_expires_at',
-  'outcome',
   'created_at',
   'updated_at'
 ] as const
 
-/** Free JSON as text besides: a parsed number may have lost digits. */
-const texts = [
+/** Free JSON is text, and never parsed: that would take long, and cost digits. */
+const outcome = [
+  sql<object | null>`outcome - '{metadata,artifacts}'::text[]`.as('outcome'),
   sql<string | null>`outcome ->> 'metadata'`.as('metadata'),
   sql<string | null>`outcome ->> 'artifacts'`.as('artifacts')
 ] as const
+
+/** What an execution takes in a list, nearly. Control characters take six times as much there, and are not expected. */
+const listedBytes = sql<number>`coalesce(octet_length(metadata), 0) + coalesce(octet_length(artifacts), 0)
+  + coalesce(octet_length(outcome::text), 0) + coalesce(octet_length(error_message), 0) + 1024`
 
 /**
  * An account's executions that match. By cue they are found by the cue alone, once that is known to be the account's: one index then has
@@ -86,25 +91,41 @@ const idAt = (ms: number): string => {
   return `${hex.slice(0, 8)}-${hex.slice(8)}-7000-8000-000000000000`
 }
 
-/** One page, newest first, and one row more where there is one. The ids are read from an index, and rows only for what is shown. */
-export const pageQuery = (db: Kysely<DB>, account_id: string, filters: Filters, now: Date) =>
-  db
-    .selectFrom('execution_view')
-    .select([...columns, ...texts])
-    .where('id', '<', idAt(tomorrow(now)))
-    .where('id', 'in', eb =>
-      eb
-        .selectFrom(
-          matching(db, account_id, filters, now)
-            .select('id')
-            .orderBy('id', 'desc')
-            .limit(filters.limit + 1)
-            .offset(filters.offset)
-            .as('page')
-        )
-        .select('page.id')
-    )
+/**
+ * One page, newest first, which ends early at so many bytes; with each, how many there would be with one row more than the limit. The ids are
+ * read from an index, and rows only for what is shown.
+ */
+export const pageQuery = (db: Kysely<DB>, account_id: string, filters: Filters, now: Date, bytes = PAGE_BYTES) => {
+  const ids = matching(db, account_id, filters, now)
+    .select('id')
     .orderBy('id', 'desc')
+    .limit(filters.limit + 1)
+    .offset(filters.offset)
+    .as('page')
+  const rows = db
+    .selectFrom('execution_view')
+    .select([...columns, ...outcome])
+    .where('id', '<', idAt(tomorrow(now)))
+    .where('id', 'in', eb => eb.selectFrom(ids).select('page.id'))
+    .orderBy('id', 'desc')
+    .limit(filters.limit + 1)
+    .as('execution')
+  const sized = db
+    .selectFrom(rows)
+    .selectAll()
+    .select([
+      sql<number>`count(*) over ()`.as('found'),
+      sql<number>`row_number() over (order by id desc)`.as('place'),
+      sql<number>`sum(${listedBytes}) over (order by id desc)`.as('bytes')
+    ])
+    .as('sized')
+  return db
+    .selectFrom(sized)
+    .select([...columns, 'outcome', 'metadata', 'artifacts', 'found'])
+    .where('place', '<=', filters.limit)
+    .where(eb => eb.or([eb('place', '=', 1), eb('bytes', '<=', bytes)]))
+    .orderBy('place')
+}
 
 /** How many match, or one more than is counted. In the order of an index, which is all that is read. */
 export const totalQuery = (db: Kysely<DB>, account_id: string, filters: Filters, now: Date) =>
@@ -127,15 +148,14 @@ export const listExecutions = async (
 ): Promise<Static<typeof Executions>> => {
   const { limit, offset } = filters
   const rows = await pageQuery(db, account_id, filters, now).execute()
-  const shown = rows.slice(0, limit)
-  const has_more = rows.length > limit
+  const has_more = rows.length > 0 && rows[0]!.found > rows.length
   // A page that ends the list has counted it already.
   const total =
     !has_more && (rows.length > 0 || offset === 0)
       ? offset + rows.length
       : (await totalQuery(db, account_id, filters, now).executeTakeFirstOrThrow()).total
   return {
-    executions: shown.map(row => summary(row)),
+    executions: rows.map(({ found, ...row }) => summary(row)),
     total: Math.min(total, countedTo),
     total_exact: total <= countedTo,
     limit,

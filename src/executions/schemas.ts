@@ -1,7 +1,7 @@
 /** Executions on the wire. */
 import { Type } from 'typebox'
 import { Instant } from '../schedule/schemas.ts'
-import { AnyJson, Nullable, Page, Timestamp, Uuid } from '../schemas.ts'
+import { AnyJson, endsEarly, Nullable, Page, Timestamp, Uuid } from '../schemas.ts'
 
 export const statuses = [
   'pending',
@@ -104,12 +104,12 @@ export const ListExecutions = Type.Object({
 })
 
 export const Executions = Type.Object({
-  executions: Type.Array(Execution),
+  executions: Type.Array(Execution, { description: endsEarly }),
   total: Type.Integer({ description: 'Exact to 10,000.' }),
   total_exact: Type.Boolean({ description: 'False when there are more than `total`.' }),
   limit: Type.Integer(),
   offset: Type.Integer(),
-  has_more: Type.Boolean()
+  has_more: Type.Boolean({ description: 'More executions from `offset` plus the number of these.' })
 })
 
 export const ExecutionParams = Type.Object({

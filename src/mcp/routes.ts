@@ -7,6 +7,7 @@ import { createClient } from '../client/index.ts'
 import { version } from '../config.ts'
 import { unite } from '../deliveries/canonical-json.ts'
 import { AnyJson, ErrorBody } from '../schemas.ts'
+import { shorten } from './shorten.ts'
 import { splice } from './splice.ts'
 import { freeAnswers, freeArguments } from './tools.ts'
 
@@ -42,7 +43,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         baseUrl: 'http://pgcue.internal',
         apiKey: request.headers.authorization?.replace(/^Bearer +/i, '').trim(),
         fetch: within(app, request.ip),
-        parse: async text => unite(await app.largeJson.split(text, { names: freeAnswers, depth: 3, asWritten: true }, Infinity)),
+        parse: async text => unite(await app.largeJson.split(shorten(text), { names: freeAnswers, depth: 3, asWritten: true }, Infinity)),
         stringify: splice,
         retries: 0
       })

@@ -17,6 +17,8 @@ import { createWaiting } from './waiting.ts'
 const tags = ['workers']
 const anonymous = 'anonymous-worker'
 const leaseSeconds = 900
+/** More than the rest of a claim takes in a response: names and tasks are 255 characters at most. */
+const claimBytes = 8192
 
 const routes: FastifyPluginAsyncTypebox = async app => {
   const waiting = createWaiting({ config: app.config, fn: app.fn, now: app.now, log: app.log, closing: app.closing })
@@ -46,9 +48,10 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     async (request, reply) => {
       const { task, limit, wait } = request.query
       const { account_id } = request.caller
-      const ask = () => app.fn.listClaimable({ account_id, task, limit })
+      const ask = () => app.fn.claimablePage({ account_id, task, limit })
       const executions = await waiting.until({ account_id, waitMs: wait * 1000, gone: goneSignal(reply), ask })
-      return { executions: executions.map(({ payload, ...execution }) => ({ ...execution, payload: new Json(payload) })) }
+      const has_more = executions[0]?.has_more ?? false
+      return { executions: executions.map(({ payload, ...execution }) => ({ ...execution, payload: new Json(payload) })), has_more }
     }
   )
 
@@ -64,12 +67,13 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         response: { 200: schemas.Claim, '4xx': ErrorBody }
       }
     },
-    async request => {
+    async (request, reply) => {
       const worker_id = request.body?.worker_id ?? anonymous
-      const [claim] = await app.fn.claimExecutions({ worker_id, ...request.params, ...request.caller })
-      if (!claim)
+      const claims = await app.fn.claimExecutions({ worker_id, ...request.params, ...request.caller })
+      if (claims.length === 0)
         throw new ApiError('already_claimed', 'This execution cannot be claimed: it was, or is not pending. Ask for the next one.')
-      return shown(claim)
+      await makeRoom(request, reply, claims)
+      return shown(claims[0]!)
     }
   )
 
@@ -95,9 +99,21 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       if (gone.aborted) await giveBack(account_id, claims)
       else gone.addEventListener('abort', () => giveBack(account_id, claims))
       if (claims.length === 0) throw new ApiError('nothing_claimable', 'Nothing is claimable now. Wait for it with wait, up to 30 seconds.')
+      await makeRoom(request, reply, claims)
       return limit === undefined ? shown(claims[0]!) : { executions: claims.map(shown) }
     }
   )
+
+  /** Claims whose response cannot be sent are given back. @throws ApiError unavailable */
+  const makeRoom = async (request: FastifyRequest, reply: FastifyReply, claims: Claim[]) => {
+    const bytes = claims.reduce((sum, { payload }) => sum + payload.length + claimBytes, 0)
+    try {
+      app.inFlight.add(request, reply, bytes)
+    } catch (error) {
+      await giveBack(request.caller.account_id, claims)
+      throw error
+    }
+  }
 
   /** Nobody heard of these claims: they need not wait for their lease. */
   const giveBack = async (account_id: string, claims: Claim[]) => {

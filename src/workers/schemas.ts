@@ -1,7 +1,7 @@
 /** What workers send and are told. */
 import { Type } from 'typebox'
 import { MAX_TASK } from '../cues/payload.ts'
-import { AnyJson, Nullable, orElse, Page, Strict, Timestamp, Uuid } from '../schemas.ts'
+import { AnyJson, endsEarly, Nullable, orElse, Page, Strict, Timestamp, Uuid } from '../schemas.ts'
 
 const WorkerId = Type.String({ minLength: 1, maxLength: 255 })
 const Task = Type.String({ minLength: 1, maxLength: MAX_TASK })
@@ -22,7 +22,10 @@ const claimable = {
   attempt: Type.Integer({ description: 'The number that claiming it now gets.' }),
   payload: AnyJson()
 }
-export const Claimable = Type.Object({ executions: Type.Array(Type.Object({ id: Type.String(), ...claimable })) })
+export const Claimable = Type.Object({
+  executions: Type.Array(Type.Object({ id: Type.String(), ...claimable }), { description: endsEarly }),
+  has_more: Type.Boolean({ description: 'Claimable executions that this page has no room for; claim some of these first.' })
+})
 
 export const ClaimParams = Type.Object({
   execution_id: orElse('already_claimed', 'This execution cannot be claimed.', Uuid('already_claimed'))
@@ -49,7 +52,10 @@ const claim = {
   execution_token: Type.String({ description: 'A bearer for this execution only.' })
 }
 export const Claim = Type.Object(claim)
-export const Claims = Type.Object({ executions: Type.Optional(Type.Array(Claim)), ...Type.Partial(Type.Object(claim)).properties })
+export const Claims = Type.Object({
+  executions: Type.Optional(Type.Array(Claim, { description: 'Fewer than `limit` where their payloads exceed 4 MiB, but at least one.' })),
+  ...Type.Partial(Type.Object(claim)).properties
+})
 
 export const ExecutionParams = Type.Object({ execution_id: Uuid('execution_not_found', 'There is no such execution, or it is not yours.') })
 

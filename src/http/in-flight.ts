@@ -1,0 +1,58 @@
+/** Bytes of responses that their clients have not taken yet, and how many there may be. */
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { subjectOf } from '../accounts/admission.ts'
+import { ApiError } from '../errors.ts'
+
+/** Smaller responses are not counted: a connection has few of them, since it is read no further while they wait. */
+const COUNTED_FROM = 16 * 1024
+
+/** Bytes of counted responses, for one account (without one, for an address) and for all. */
+export type ResponseLimits = { account: number; all: number }
+export const responseLimits: ResponseLimits = { account: 16 * 1024 * 1024, all: 64 * 1024 * 1024 }
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Bytes counted for the response of this request. */
+    responseBytes: number
+  }
+}
+
+/** Makes the count. */
+export const createInFlight = (limits: ResponseLimits = responseLimits) => {
+  const bytesOf = new Map<string, number>()
+  let all = 0
+
+  const add = (subject: string, bytes: number) => {
+    all += bytes
+    const left = (bytesOf.get(subject) ?? 0) + bytes
+    if (left > 0) bytesOf.set(subject, left)
+    else bytesOf.delete(subject)
+  }
+
+  return {
+    /**
+     * Counts the response until the kernel has all of it, or its connection is gone. Counted again, it is the larger size that counts.
+     * @throws ApiError unavailable when too much is in flight
+     */
+    add: (request: FastifyRequest, reply: FastifyReply, bytes: number): void => {
+      const more = bytes - request.responseBytes
+      if (bytes < COUNTED_FROM || more <= 0 || reply.raw.destroyed) return
+      const subject = request.caller?.account_id ?? subjectOf(request.ip)
+      if ((bytesOf.get(subject) ?? 0) + more > limits.account) throw tooMuch('of this account')
+      if (all + more > limits.all) throw tooMuch('of all accounts')
+      if (request.responseBytes === 0) reply.raw.once('close', () => add(subject, -request.responseBytes))
+      request.responseBytes = bytes
+      add(subject, more)
+    },
+    /** Of all accounts. */
+    get bytes() {
+      return all
+    }
+  }
+}
+export type InFlight = ReturnType<typeof createInFlight>
+
+const tooMuch = (whose: string) =>
+  new ApiError('unavailable', `Too many large responses ${whose} are still being sent. Read those, or try again shortly.`, {
+    headers: { 'retry-after': '2' }
+  })

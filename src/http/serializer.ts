@@ -1,0 +1,36 @@
+/** How responses become JSON: by the compiled schema, with stored JSON spliced in as the text that it is. */
+import fastJson from 'fast-json-stringify'
+import type { FastifyServerOptions } from 'fastify'
+import type { Json } from '../deliveries/canonical-json.ts'
+import type { Schema } from '../validation.ts'
+
+type Compilers = NonNullable<NonNullable<FastifyServerOptions['schemaController']>['compilersFactory']>
+
+/** Makes the compiler of response schemas. A schema is the allow-list: what it does not name is not written. */
+export const buildSerializer = ((shared: unknown) =>
+  ({ schema }: { schema: unknown }) => {
+    const options = { schema: shared as Record<string, fastJson.Schema> }
+    const spliced = withTexts(schema as Schema)
+    if (spliced === schema) return fastJson(schema as fastJson.Schema, options)
+    // The code and what it calls apart, since one of those is ours.
+    const { code, validator, serializer } = fastJson(spliced as fastJson.Schema, { ...options, mode: 'debug' }) as unknown as Compiled
+    return new Function('validator', 'serializer', code)(validator, Object.assign(serializer, { asUnsafeString: textOf }))
+  }) as unknown as NonNullable<Compilers['buildSerializer']>
+
+type Compiled = { code: string; validator: unknown; serializer: object }
+
+const textOf = (json: Json | null): string => (json === null ? 'null' : json.text)
+
+/** The schema with a string in place of free JSON, which `asUnsafeString` writes; the schema itself where there is none. */
+const withTexts = (schema: Schema): Schema => {
+  if (schema['x-json']) return { type: 'string', format: 'unsafe' } as Schema
+  let changed = schema
+  if (schema.properties) {
+    const members = Object.entries(schema.properties).map(([name, member]) => [name, withTexts(member), member] as const)
+    if (members.some(([, now, before]) => now !== before)) {
+      changed = { ...changed, properties: Object.fromEntries(members.map(([name, now]) => [name, now])) }
+    }
+  }
+  const items = schema.items && withTexts(schema.items)
+  return items === schema.items ? changed : { ...changed, items }
+}
