@@ -151,7 +151,7 @@ t.test('lists come newest first, in pages, and by status', async t => {
   await patch(`/v1/cues/${ids[1]}`, { status: 'paused' })
   t.match(await get('/v1/cues?status=paused'), { total: 1, cues: [{ id: ids[1] }] })
   t.match(await get('/v1/cues?status=active'), { total: 4 })
-  t.strictSame(await get('/v1/cues?status=failed'), { cues: [], total: 0, limit: 20, offset: 0 })
+  t.strictSame(await get('/v1/cues?status=failed'), { cues: [], total: 0, limit: 20, offset: 0, has_more: false })
 })
 
 t.test('the detail shows the last ten executions and what was missed', async t => {

@@ -66,7 +66,7 @@ t.test('a list of cues ends at 4 MiB, and its pages hold each cue once', async t
 })
 
 t.test('a list has one item at least, however large', async t => {
-  const { get, post, create } = await serve(t)
+  const { get, post, create, clock } = await serve(t)
   const small = [await create(1000)]
   // Six bytes each in canonical form.
   const large = await create(1000, { payload: '\x7f'.repeat(MiB - 2) })
@@ -81,6 +81,7 @@ t.test('a list has one item at least, however large', async t => {
     ]
   )
   const { id } = await post(`/v1/cues/${large}/fire`)
+  clock.advance('1 second')
   await post(`/v1/cues/${small[0]}/fire`)
   const { executions, has_more } = await get('/v1/executions/claimable')
   t.same([executions.map((execution: { id: string }) => execution.id), has_more], [[id], true])
@@ -169,4 +170,50 @@ t.test('a list of executions ends early, and its pages hold each once', async t 
   t.equal(total, 10)
   const rows = await pageQuery(db, account.id, { limit: 100, offset: 0 } as never, new Date(start), 1).execute()
   t.same([rows.length, rows[0]!.found], [1, 10], 'one at least, and the others stay in the database')
+})
+
+t.test('a list of workers ends early, and its pages hold each once', async t => {
+  const { get, pool, account } = await serve(t)
+  await pool.query(
+    `insert into cue.workers (account_id, worker_id, handlers, last_heartbeat, registered_since)
+     select $1, 'w' || n, array_fill(repeat('x', 255), array[1000]), now(), now() from generate_series(1, 40) n`,
+    [account.id]
+  )
+  const counts: number[] = []
+  const seen = new Set<string>()
+  for (let offset = 0; offset < 40; ) {
+    const { workers, total } = await get(`/v1/workers?limit=100&offset=${offset}`)
+    t.equal(total, 40)
+    counts.push(workers.length)
+    for (const { worker_id } of workers) seen.add(worker_id)
+    offset += workers.length
+  }
+  t.same(counts, [16, 16, 8])
+  t.equal(seen.size, 40)
+})
+
+t.test('stored JSON is neither parsed nor written again on its way out', async t => {
+  const { app, account, post } = await serve(t)
+  const payload = Array(200_000).fill(1)
+  const { id: cue } = await post('/v1/cues', { ...hourly, payload })
+  const { id } = await post(`/v1/cues/${cue}/fire`)
+  const { parse, stringify } = JSON
+  let longest = 0
+  t.teardown(() => Object.assign(JSON, { parse, stringify }))
+  JSON.parse = (text, reviver) => {
+    const value = parse(text, reviver)
+    if (Array.isArray(value)) longest = Math.max(longest, value.length)
+    return value
+  }
+  JSON.stringify = ((value: unknown, ...rest: []) => {
+    const text = stringify(value, ...rest)
+    longest = Math.max(longest, text?.length ?? 0)
+    return text
+  }) as typeof JSON.stringify
+  const headers = { authorization: `Bearer ${account.api_key}` }
+  for (const url of ['/v1/cues', `/v1/cues/${cue}`, '/v1/executions/claimable', `/v1/executions/${id}`]) {
+    const { statusCode, body } = await app.inject({ url, headers })
+    t.same([statusCode, body.includes(`"payload":[${payload.join(', ')}]`)], [200, true], url)
+  }
+  t.ok(longest < 10_000, `${longest} at most`)
 })

@@ -157,3 +157,31 @@ t.test('sleeping requests are woken by the notification alone', async t => {
   leaving.abort()
   t.strictSame(await other.answer, [])
 })
+
+t.test('refuses requests that wait beyond the limit of their account', async t => {
+  const { config } = await build(t)
+  const waiting = createWaiting({
+    config,
+    fn: { nextClaimable: async () => null },
+    now: () => new Date(),
+    log: pino({ level: 'silent' }),
+    closing: new AbortController().signal,
+    pollMs: 60_000,
+    maxWaiting: 2
+  })
+  t.teardown(() => waiting.close())
+  const leaving = new AbortController()
+  let found: string[] = []
+  const wait = (account_id: string) => waiting.until({ account_id, waitMs: 30_000, gone: leaving.signal, ask: async () => found })
+  const crowd = [wait('a'), wait('a'), wait('a'), wait('a'), wait('b')]
+  const refused = await Promise.allSettled([crowd[2]!, crowd[3]!])
+  t.same(
+    refused.map(result => result.status === 'rejected' && [result.reason.code, result.reason.headers]),
+    Array(2).fill(['rate_limit_exceeded', { 'retry-after': '5' }])
+  )
+  found = ['found']
+  t.same(await wait('a'), ['found'], 'what is there is given to everyone')
+  leaving.abort()
+  t.same(await Promise.all([crowd[0], crowd[1], crowd[4]]), [[], [], []])
+  found = []
+})

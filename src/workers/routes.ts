@@ -8,7 +8,7 @@ import { Json } from '../deliveries/canonical-json.ts'
 import { deriveKey, executionToken } from '../deliveries/signature.ts'
 import { ApiError, invalid } from '../errors.ts'
 import type { Claim } from '../functions.ts'
-import { ErrorBody } from '../schemas.ts'
+import { ErrorBody, PAGE_BYTES } from '../schemas.ts'
 import { createClaiming } from './claiming.ts'
 import * as schemas from './schemas.ts'
 import { claimTokenOf } from './token.ts'
@@ -200,12 +200,16 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     async request => {
       const { limit, offset } = request.query
       const own = app.db.selectFrom('worker_view').where('account_id', '=', request.caller.account_id)
-      const latest = own.select(['worker_id', 'last_heartbeat', 'handlers', 'registered_since']).orderBy('last_heartbeat', 'desc')
-      const [rows, { total }] = await Promise.all([
-        latest.orderBy('worker_id').limit(limit).offset(offset).execute(),
+      const page = own.select(['worker_id', 'last_heartbeat', 'handlers', 'registered_since']).orderBy('last_heartbeat', 'desc')
+      const [{ rows }, { total }] = await Promise.all([
+        sql<Registered>`
+          select worker_id, last_heartbeat, handlers, registered_since from (
+            select *, row_number() over w as place, sum(octet_length(handlers::text) + 512) over w as bytes
+              from (${page.orderBy('worker_id').limit(limit).offset(offset)}) as page window w as (order by last_heartbeat desc, worker_id)) as sized
+           where place = 1 or bytes <= ${PAGE_BYTES} order by place`.execute(app.db),
         own.select(sql<number>`count(*)`.as('total')).executeTakeFirstOrThrow()
       ])
-      return { workers: rows.map(row => withStatus(row as Registered, app.now())), total }
+      return { workers: rows.map(row => withStatus(row, app.now())), total }
     }
   )
 

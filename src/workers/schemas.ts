@@ -5,7 +5,12 @@ import { AnyJson, endsEarly, Nullable, orElse, Page, Strict, Timestamp, Uuid } f
 
 const WorkerId = Type.String({ minLength: 1, maxLength: 255 })
 const Task = Type.String({ minLength: 1, maxLength: MAX_TASK })
-const Wait = Type.Number({ minimum: 0, maximum: 30, default: 0, description: 'Seconds to hold the request until something is claimable.' })
+const Wait = Type.Number({
+  minimum: 0,
+  maximum: 30,
+  default: 0,
+  description: 'Seconds to hold the request until something is claimable. An account may have 500 such requests open.'
+})
 
 export const ClaimableQuery = Type.Object({
   task: Type.Optional(Task),
@@ -83,7 +88,8 @@ export const Workers = Type.Object({
       heartbeat_status: Type.Enum(['active', 'stale', 'dead']),
       handlers: Type.Array(Type.String()),
       registered_since: Timestamp
-    })
+    }),
+    { description: endsEarly }
   ),
   total: Type.Integer()
 })

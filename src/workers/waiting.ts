@@ -4,6 +4,7 @@
  */
 import type { FastifyBaseLogger } from 'fastify'
 import type { Config } from '../config.ts'
+import { ApiError } from '../errors.ts'
 import type { Functions } from '../functions.ts'
 import { createListener, type Listener } from '../listener.ts'
 
@@ -16,6 +17,7 @@ type Options = {
   closing: AbortSignal
   /** Notifications may be lost; this is how often is asked without one. */
   pollMs?: number
+  maxWaiting?: number
 }
 
 type Ask<T> = {
@@ -29,9 +31,21 @@ type Ask<T> = {
 /** Nobody waits longer. */
 const longestMs = 30_000
 
+/** Requests of one account that wait at once. */
+export const MAX_WAITING = 500
+
 type Sleeper = { wake: () => void }
 
-export const createWaiting = ({ config, fn, now, log, closing, pollMs = 5000 }: Options) => {
+const tooMany = (most: number) =>
+  new ApiError(
+    'rate_limit_exceeded',
+    `An account may have ${most} requests waiting with \`wait\`. Wait for one of them, or ask without \`wait\`.`,
+    {
+      headers: { 'retry-after': '5' }
+    }
+  )
+
+export const createWaiting = ({ config, fn, now, log, closing, pollMs = 5000, maxWaiting = MAX_WAITING }: Options) => {
   const sleepers = new Map<string, Set<Sleeper>>()
   let listener: Promise<Listener | undefined> | undefined
   let closed = false
@@ -91,6 +105,7 @@ export const createWaiting = ({ config, fn, now, log, closing, pollMs = 5000 }: 
       if (first.length > 0 || waitMs === 0 || gone.aborted || closed) return first
       listener ??= listen()
       await listener
+      if ((sleepers.get(account_id)?.size ?? 0) >= maxWaiting) throw tooMany(maxWaiting)
       const { wake, sleep, leave } = register(account_id)
       gone.addEventListener('abort', wake)
       try {
