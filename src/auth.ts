@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { type Caller, createAdmission, type Needed, refusals, type Scope } from './accounts/admission.ts'
+import type { Plan } from './config.ts'
 import { ApiError, isAway } from './errors.ts'
 import { isCueId } from './schemas.ts'
 
@@ -27,6 +28,8 @@ declare module 'fastify' {
     caller: Caller
     /** What the caller's credential may do. */
     scopes: readonly Scope[]
+    /** The plan of the caller's account. Null on public routes. */
+    plan: Plan
     /** The cue of a route `withCue`, as JSON of `cue_detail_view`; null where the caller has none such. */
     cue: object | null
   }
@@ -45,6 +48,7 @@ export default fp(
     })
     app.decorateRequest('caller', null as unknown as Caller)
     app.decorateRequest('scopes', null as unknown as readonly Scope[])
+    app.decorateRequest('plan', null as unknown as Plan)
     app.decorateRequest('cue', null)
 
     app.addHook('onRoute', ({ method, url, config = {} }) => {
@@ -80,6 +84,7 @@ export default fp(
         throw new ApiError(error, refusals[error], retry_after === null ? {} : { headers: { 'retry-after': String(retry_after) } })
       if (caller) request.caller = caller
       request.scopes = admitted.scopes
+      if (admitted.plan) request.plan = admitted.plan
       request.cue = admitted.cue
     })
   },

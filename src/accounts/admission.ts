@@ -44,6 +44,8 @@ export type Admitted = {
   caller: Caller | null
   /** What the credential may do; empty without one. */
   scopes: Scope[]
+  /** The plan of the caller's account. */
+  plan: Plan | null
   /** `reset`, in epoch seconds, is when the oldest request leaves the window. */
   rate: { limit: number; remaining: number; reset: number }
   /** Seconds; set with `rate_limit_exceeded`. */
@@ -152,6 +154,7 @@ export const createAdmission = ({ fn, config, log, now = () => new Date(), turns
       error: refusal,
       caller: refusal === null && account_id !== null && actor !== null ? { account_id, actor, ip: address } : null,
       scopes: refusal === null ? (rest.scopes ?? []) : [],
+      plan: refusal === null ? rest.plan : null,
       rate: { limit: rest.rate_limit, remaining: rest.rate_remaining, reset: rest.rate_reset },
       retry_after: rest.retry_after,
       usage_warning: rest.usage_warning,

@@ -1,7 +1,7 @@
 /** From requests to columns of cue.cues. Pure: what is stored and what time it is are given. */
 import { ApiError, type Detail, invalid } from '../errors.ts'
 import type { Schedule } from '../schedule/describe.ts'
-import { firstRun, readSchedule, sameSchedule } from '../schedule/given.ts'
+import { checkInterval, firstRun, readSchedule, sameSchedule } from '../schedule/given.ts'
 import { headerFaults } from './headers.ts'
 import { payloadColumns } from './payload.ts'
 import type { StoredCue } from './read.ts'
@@ -26,11 +26,13 @@ const defaults = {
 /**
  * All columns of a new cue, and its first run.
  *
+ * @param minInterval seconds that the plan requires between slots
  * @throws ApiError
  */
-export const newCue = (given: CreateCue, now: Date): Change => {
+export const newCue = (given: CreateCue, now: Date, minInterval: number | null = null): Change => {
   const transport = transportOf(given)
   const schedule = readSchedule(scheduleOf(given))
+  checkInterval(schedule, minInterval)
   const { callback_url } = given
   if (callback_url != null && given.callback?.url != null) throw invalid([fault(['callback_url'], 'callback.url is given, too')])
   const callback = callback_url == null ? given.callback : { ...given.callback, url: callback_url }
@@ -57,11 +59,11 @@ export const newCue = (given: CreateCue, now: Date): Change => {
 
 /**
  * What a request changes of a cue: objects are laid over the stored ones, lists, headers and the payload replace them, and a null
- * sets back. Without columns nothing changes.
+ * sets back. Without columns nothing changes. A schedule that stays as it is may be tighter than `minInterval`: it was made under another plan.
  *
  * @throws ApiError
  */
-export const changesOf = (given: UpdateCue, stored: StoredCue, now: Date): Change => {
+export const changesOf = (given: UpdateCue, stored: StoredCue, now: Date, minInterval: number | null = null): Change => {
   const columns: Columns = {}
   if (given.status !== undefined) columns.status = given.status
   if (given.name !== undefined) columns.name = given.name
@@ -74,15 +76,18 @@ export const changesOf = (given: UpdateCue, stored: StoredCue, now: Date): Chang
   if (says(given.alerts)) Object.assign(columns, alertColumns(given.alerts, stored.alerts))
   if (given.catch_up !== undefined) Object.assign(columns, catchUpColumns(given.catch_up))
   if (says(given.verification)) Object.assign(columns, verificationColumns(given.verification))
-  const next_run = reschedule(given, stored, now, columns)
+  const next_run = reschedule(given, stored, now, minInterval, columns)
   return { columns, next_run }
 }
 
-const reschedule = (given: UpdateCue, stored: StoredCue, now: Date, columns: Columns): Date | null => {
+const reschedule = (given: UpdateCue, stored: StoredCue, now: Date, minInterval: number | null, columns: Columns): Date | null => {
   const schedule = given.schedule ? readSchedule(given.schedule, stored.schedule) : stored.schedule
   const changed = !sameSchedule(schedule, stored.schedule)
   const resumed = given.status === 'active' && stored.status === 'paused'
-  if (changed) Object.assign(columns, scheduleColumns(schedule))
+  if (changed) {
+    checkInterval(schedule, minInterval)
+    Object.assign(columns, scheduleColumns(schedule))
+  }
   if (!changed && !resumed) return stored.next_run
   // Another time zone says nothing about an instant: what is due, or has run already, stays so.
   const sameInstant =

@@ -14,15 +14,15 @@ import { columnsText } from './together.ts'
 const RETRIES = 5
 const YEAR_MS = 366 * 86_400_000
 
-/** Who asks, and with which scopes. */
-type Asking = Pick<FastifyRequest, 'caller' | 'scopes'>
+/** Who asks, with which scopes, and under which plan. */
+type Asking = Pick<FastifyRequest, 'caller' | 'scopes' | 'plan'>
 
 /** Whether these scopes reach as far as the account's own key, which it may have sent to callbacks. */
 const mayReceiveKey = ({ scopes }: Asking) => scopes.includes('account')
 
 export const createCue = async (app: FastifyInstance, asking: Asking, given: CreateCue): Promise<StoredCue> => {
   const { caller } = asking
-  const { columns, next_run } = newCue(given, app.now())
+  const { columns, next_run } = newCue(given, app.now(), app.config.plans[asking.plan].min_interval_seconds)
   await checkAddresses(app, given, given.callback_url)
   const cue = await app.cues.create({
     cue: await columnsText({ ...columns, callback_allowed: mayReceiveKey(asking) }, app.largeJson),
@@ -38,7 +38,7 @@ export const updateCue = async (app: FastifyInstance, asking: Asking, cue_id: st
   await checkAddresses(app, given)
   return untilUnmoved(async () => {
     const stored = await app.cues.find(caller.account_id, cue_id)
-    const { columns, next_run } = changesOf(given, stored, app.now())
+    const { columns, next_run } = changesOf(given, stored, app.now(), app.config.plans[asking.plan].min_interval_seconds)
     if (Object.keys(columns).length === 0) return stored
     const changes = await columnsText({ ...columns, callback_allowed: mayReceiveKey(asking) }, app.largeJson)
     await app.fn.updateCue({ cue_id, version: stored.version, changes, next_run, ...caller })

@@ -2,6 +2,7 @@
 import { ApiError } from '../errors.ts'
 import { CronError, parseCron } from './cron.ts'
 import type { Schedule } from './describe.ts'
+import { isTighterThan } from './interval.ts'
 import { nextRun } from './next-run.ts'
 import type { GivenSchedule } from './schemas.ts'
 import { canonicalTimeZone } from './zones.ts'
@@ -47,6 +48,16 @@ export const firstRun = (schedule: Schedule, after: Date): Date => {
   const next = nextRun(parseCron(schedule.cron), schedule.timezone, after)
   if (!next) throw refused(`schedule.cron: it would never run in ${schedule.timezone}`)
   return next
+}
+
+/**
+ * Checks a plan's minimum of seconds between slots.
+ *
+ * @throws ApiError invalid_schedule
+ */
+export const checkInterval = (schedule: Schedule, minSeconds: number | null): void => {
+  if (minSeconds === null || schedule.type === 'once' || !isTighterThan(parseCron(schedule.cron), minSeconds)) return
+  throw refused(`schedule.cron: your plan requires at least ${minSeconds} seconds between slots; choose a longer interval, or upgrade`)
 }
 
 export const sameSchedule = (a: Schedule, b: Schedule): boolean => {
