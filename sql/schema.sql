@@ -735,7 +735,7 @@ comment on table cue.plans is 'What each plan allows. The service writes it at s
 comment on column cue.plans.plan is 'The plan.';
 comment on column cue.plans.requests_per_minute is 'Requests of one API key in any 60 seconds.';
 comment on column cue.plans.cues is 'Active and paused cues together.';
-comment on column cue.plans.executions_per_month is 'Executions created in a UTC month; a day of grace follows the last.';
+comment on column cue.plans.executions_per_month is 'Executions created in a UTC month; then a grace of a day, or until twice as many.';
 comment on column cue.plans.open_deliveries is 'Webhook requests that an account may have open at once in a replica.';
 comment on column cue.plans.max_timeout_seconds is 'Longest delivery.timeout_seconds that a cue may ask for; null: 3600.';
 comment on column cue.plans.min_interval_seconds is 'Shortest distance between two slots of a schedule; null: any.';
@@ -1637,11 +1637,13 @@ AS $function$
 declare
   a cue.accounts;
   v_limit int;
+  v_used bigint;
 begin
   select * into a from cue.accounts where id = p_account_id for no key update;
   select executions_per_month into v_limit from cue.plans where plan = a.plan;
-  if cue.executions_used(a.id, p_now) >= v_limit then
-    if cue.is_over_limit(a, p_now) then
+  v_used := cue.executions_used(a.id, p_now);
+  if v_used >= v_limit then
+    if v_used >= 2 * v_limit::bigint or cue.is_over_limit(a, p_now) then
       raise exception 'the plan''s % executions of this month are used up; upgrade, or wait for the next month', v_limit using errcode = 'QU032';
     end if;
     perform cue.start_grace(a, p_now);
@@ -3323,6 +3325,17 @@ $function$;
 comment on function cue.has_live_worker(uuid,timestamp with time zone) is 'Whether an account has a live worker.';
 grant execute on function cue.has_live_worker(uuid,timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.has_used_grace(p_account_id uuid, p_plan cue.plan, p_now timestamp with time zone)
+ RETURNS boolean
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+  select cue.executions_used(p_account_id, p_now) >= 2 * p.executions_per_month::bigint from cue.plans p where p.plan = p_plan
+$function$;
+comment on function cue.has_used_grace(uuid,cue.plan,timestamp with time zone) is 'Whether an account has used twice its plan''s executions of the month.';
+grant execute on function cue.has_used_grace(uuid,cue.plan,timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.heartbeat_execution(p_account_id uuid, p_execution_id uuid, p_worker_id text DEFAULT NULL::text, p_claim_token uuid DEFAULT NULL::uuid, p_lease interval DEFAULT '00:15:00'::interval, p_now timestamp with time zone DEFAULT now())
  RETURNS timestamp with time zone
  LANGUAGE plpgsql
@@ -3468,7 +3481,7 @@ CREATE OR REPLACE FUNCTION cue.is_over_limit(a cue.accounts, p_now timestamp wit
  STABLE
 AS $function$
   select a.limit_reached_at is not null and cue.usage_month(a.limit_reached_at) = cue.usage_month(p_now)
-     and a.limit_reached_at + interval '24 hours' <= p_now
+     and (a.limit_reached_at + interval '24 hours' <= p_now or cue.has_used_grace(a.id, a.plan, p_now))
 $function$;
 comment on function cue.is_over_limit(cue.accounts,timestamp with time zone) is 'Whether executions of this account are refused now.';
 grant execute on function cue.is_over_limit(cue.accounts,timestamp with time zone) to cue_service;

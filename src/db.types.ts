@@ -1255,7 +1255,7 @@ export interface Plans {
    */
   cues: number;
   /**
-   * Executions created in a UTC month; a day of grace follows the last.
+   * Executions created in a UTC month; then a grace of a day, or until twice as many.
    */
   executions_per_month: number;
   /**

@@ -92,6 +92,50 @@ t.test('after the day of grace, fire and replay are refused and nothing is left 
   t.equal(await used(), 1, 'a new month begins anew')
 })
 
+t.test('the grace ends at twice the limit, exactly, for fires and replays', async t => {
+  const { use, fire, used, fn, rows, account_id } = await limited(t)
+  await use(2 * limit - 1)
+  const [{ id: execution_id }] = await rows(`update cue.executions set status = 'failed', ended_at = now(), attempt_due_at = null
+    where id = (select id from cue.executions limit 1) returning id`)
+  await fn.replayExecution({ account_id, execution_id })
+  t.equal(await used(), 2 * limit)
+  await t.rejects(fire(), { code: 'QU032' })
+  await t.rejects(fn.replayExecution({ account_id, execution_id }), { code: 'QU032' })
+  t.equal(await used(), 2 * limit)
+})
+
+t.test('of fires at the end of twice the limit only those that fit get through', async t => {
+  const { use, cue, connect, account_id, used } = await limited(t)
+  await use(2 * limit - 2)
+  const cues = await Promise.all(Array.from({ length: 6 }, () => cue({}, { next_run: null })))
+  const connections = await Promise.all(cues.map(() => connect()))
+  const results = await Promise.allSettled(connections.map(({ fn }, i) => fn.fireCue({ account_id, cue_id: cues[i]! })))
+  t.equal(results.filter(result => result.status === 'fulfilled').length, 2)
+  t.equal(await used(), 2 * limit)
+})
+
+t.test('a schedule is refused from twice the limit on, within the day of grace', async t => {
+  const { use, cue, take, fn, clock, used } = await limited(t)
+  await use(2 * limit - 1)
+  const [last, over] = [await cue(), await cue()]
+  t.equal((await take([last!])).length, 1)
+  t.same(
+    (await fn.lookAhead({ until: clock.now() })).filter(row => row.next_run <= clock.now()).map(row => [row.cue_id, row.over_limit]),
+    [[over, true]]
+  )
+  t.same(await take([over!]), [])
+  t.equal(await used(), 2 * limit)
+})
+
+t.test('a schedule that overshoots twice the limit before the grace began is refused from the next fold on', async t => {
+  const { cue, take, fn, used } = await limited(t)
+  await take(await Promise.all(Array.from({ length: 2 * limit + 1 }, () => cue())))
+  const next = await cue()
+  await fn.foldUsage({})
+  t.same(await take([next]), [])
+  t.equal(await used(), 2 * limit + 1)
+})
+
 t.test('of fires that reach the limit together one begins the grace', async t => {
   const { use, cue, connect, account_id, jobs, used } = await limited(t)
   await use(limit - 1)
@@ -146,7 +190,7 @@ t.test('a higher limit frees accounts at once, and a lower one refuses only afte
   await fn.setPlans({ plans: plans(100) })
   t.equal(await reachedAt(), null)
   await fire()
-  await fn.setPlans({ plans: plans(1) })
+  await fn.setPlans({ plans: plans(2) })
   t.equal(await reachedAt(), null)
   await fire()
   await fire()
@@ -236,6 +280,7 @@ t.test('one folds at a time; the other leaves it to that one', async t => {
 
 t.test('takers and folds that run against each other lose no count', async t => {
   const { connect, cue, rows, used, fn, clock, account_id } = await limited(t)
+  await rows('update cue.plans set executions_per_month = 1000')
   const ids = await Promise.all(Array.from({ length: 4 }, () => cue()))
   const takers = await Promise.all(ids.map(() => connect()))
   const folder = await connect()

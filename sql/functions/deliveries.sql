@@ -29,12 +29,18 @@ $$;
 comment on function cue.signing_account is
   'The secrets that sign for an account, the current one first, and its encrypted key where it wants that sent.';
 
--- Whether the account's executions are refused: the limit was reached this month, and the day of grace is over. Stable, as its body is:
--- only then does the planner inline it.
+create or replace function cue.has_used_grace(p_account_id uuid, p_plan cue.plan, p_now timestamptz) returns boolean
+language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+  select cue.executions_used(p_account_id, p_now) >= 2 * p.executions_per_month::bigint from cue.plans p where p.plan = p_plan
+$$;
+comment on function cue.has_used_grace is 'Whether an account has used twice its plan''s executions of the month.';
+
+-- Whether the account's executions are refused: the limit was reached this month, and the grace is over, after a day or at twice the limit.
+-- Stable, as its body is: only then does the planner inline it.
 create or replace function cue.is_over_limit(a cue.accounts, p_now timestamptz) returns boolean
 language sql stable as $$
   select a.limit_reached_at is not null and cue.usage_month(a.limit_reached_at) = cue.usage_month(p_now)
-     and a.limit_reached_at + interval '24 hours' <= p_now
+     and (a.limit_reached_at + interval '24 hours' <= p_now or cue.has_used_grace(a.id, a.plan, p_now))
 $$;
 comment on function cue.is_over_limit is 'Whether executions of this account are refused now.';
 

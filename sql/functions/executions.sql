@@ -30,18 +30,20 @@ create or replace function cue.wake_workers(p_account_id uuid, p_at timestamptz)
 language sql as $$ select pg_notify('cue_claimable', p_account_id || ' ' || floor(extract(epoch from p_at) * 1000)::bigint) $$;
 comment on function cue.wake_workers is 'NOTIFY that something becomes claimable for an account''s workers.';
 
--- Counts an execution that a person asked for against the plan: exact, the account's row being locked. Reaching the limit starts a day
--- of grace; after it QU032.
+-- Counts an execution that a person asked for against the plan: exact, the account's row being locked. Reaching the limit starts a grace of
+-- a day, or until twice the limit is used; after it QU032.
 create or replace function cue.admit_execution(p_account_id uuid, p_now timestamptz default now()) returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   a cue.accounts;
   v_limit int;
+  v_used bigint;
 begin
   select * into a from cue.accounts where id = p_account_id for no key update;
   select executions_per_month into v_limit from cue.plans where plan = a.plan;
-  if cue.executions_used(a.id, p_now) >= v_limit then
-    if cue.is_over_limit(a, p_now) then
+  v_used := cue.executions_used(a.id, p_now);
+  if v_used >= v_limit then
+    if v_used >= 2 * v_limit::bigint or cue.is_over_limit(a, p_now) then
       raise exception 'the plan''s % executions of this month are used up; upgrade, or wait for the next month', v_limit using errcode = 'QU032';
     end if;
     perform cue.start_grace(a, p_now);

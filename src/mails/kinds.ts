@@ -93,7 +93,7 @@ export const createComposer = ({ fn, links, baseUrl, decryptKey }: Options) => {
           subject: 'You have used your executions for this month',
           blocks: [
             `The plan ${told.plan} has ${told.executions_per_month} executions a month, and all of them are used.`,
-            `Everything goes on running until ${spoken(told.grace_ends_at)}. From then on, and until the month ends, nothing runs unless you choose a larger plan.`,
+            `Everything goes on running until ${spoken(told.grace_ends_at)}, or until you have used twice as many, whichever comes first. From then on, and until the month ends, nothing runs unless you choose a larger plan.`,
             `What you have used: GET ${baseUrl}/v1/usage. A larger plan: POST ${baseUrl}/v1/billing/checkout.`
           ],
           why: 'This mail is sent once in a month in which the limit of the plan is reached.'
