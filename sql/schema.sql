@@ -3370,15 +3370,24 @@ grant execute on function cue.heartbeat_execution(uuid,uuid,text,uuid,interval,t
 
 CREATE OR REPLACE FUNCTION cue.heartbeat_worker(p_account_id uuid, p_worker_id text, p_handlers text[], p_now timestamp with time zone DEFAULT now())
  RETURNS void
- LANGUAGE sql
+ LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
+declare
+  v_is_new boolean;
+begin
   insert into cue.workers as w (account_id, worker_id, handlers, last_heartbeat, registered_since)
   values (p_account_id, p_worker_id, p_handlers, p_now, p_now)
   on conflict (account_id, worker_id) do update
      set handlers = excluded.handlers, last_heartbeat = greatest(w.last_heartbeat, excluded.last_heartbeat)
-$function$;
+  returning xmax = 0 into v_is_new;
+  if v_is_new then
+    delete from cue.workers where account_id = p_account_id and worker_id = any (array(
+      select w.worker_id from cue.workers w where w.account_id = p_account_id order by w.last_heartbeat desc, w.registered_since desc
+      offset 1000 for update skip locked));
+  end if;
+end $function$;
 comment on function cue.heartbeat_worker(uuid,text,text[],timestamp with time zone) is 'A worker''s sign of life, with the tasks it handles.';
 grant execute on function cue.heartbeat_worker(uuid,text,text[],timestamp with time zone) to cue_service;
 
@@ -3442,6 +3451,8 @@ CREATE OR REPLACE FUNCTION cue.insert_session(p_account_id uuid, p_now timestamp
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
+  delete from cue.sessions where id = any (array(
+    select id from cue.sessions where account_id = p_account_id order by created_at desc, id offset 999));
   insert into cue.sessions (id, account_id, created_at, expires_at) values (gen_random_uuid(), p_account_id, p_now, p_now + interval '1 year')
   returning *
 $function$;
@@ -3866,6 +3877,7 @@ CREATE OR REPLACE FUNCTION cue.lose_claim(e cue.executions, c cue.cues, p_error 
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
 begin
+  p_given_back := p_given_back and e.lost_attempts < 100;
   insert into cue.attempts (execution_id, attempt, account_id, result, started_at, finished_at, duration_ms, error, worker_id)
   values (e.id, e.attempts, e.account_id, 'lost', e.claimed_at, p_now, cue.milliseconds(p_now - e.claimed_at), p_error, e.claimed_by_worker);
   if p_given_back or e.attempts - e.lost_attempts < c.retry_max_attempts then
@@ -4448,10 +4460,33 @@ AS $function$
 begin
   delete from cue.api_keys where revoked_at < p_now - interval '30 days';
   delete from cue.audit_events where created_at < p_now - interval '400 days';
+  perform cue.prune_audit(p_now);
   perform cue.prune_sign_ins(p_now);
 end $function$;
 comment on function cue.prune_accounts(timestamp with time zone) is 'Removes keys long revoked, and old lines of the audit log.';
 grant execute on function cue.prune_accounts(timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.prune_audit(p_now timestamp with time zone DEFAULT now())
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+declare
+  v_account uuid;
+begin
+  for v_account in
+    select account_id from cue.audit_events where created_at > p_now - interval '2 hours' group by account_id having count(*) > 20
+  loop
+    delete from cue.audit_events
+     where account_id = v_account
+       and seq <= (select seq from cue.audit_events where account_id = v_account order by seq desc offset 10000 limit 1)
+       and event in ('account.updated', 'key.renamed', 'key.revealed', 'webhook_secret.regenerated', 'alert_webhook_secret.regenerated',
+                     'session.refreshed', 'session.revoked');
+  end loop;
+end $function$;
+comment on function cue.prune_audit(timestamp with time zone) is 'Removes what an account repeated too often from the audit log.';
+grant execute on function cue.prune_audit(timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.prune_sign_ins(p_now timestamp with time zone DEFAULT now())
  RETURNS void
@@ -4879,6 +4914,7 @@ begin
     raise exception 'the account has several keys; create one with POST /v1/auth/keys and revoke others with DELETE /v1/auth/keys/{key_id}'
       using errcode = 'QU042';
   end if;
+  perform cue.allow_key(a.id, p_now);
   update cue.api_keys set revoked_at = p_now, ciphertext = null where account_id = a.id and revoked_at is null returning * into old;
   k := cue.insert_key(a.id, coalesce(old.label, 'default'), p_key_hash, p_prefix, old.scopes, coalesce(old.created_by, 'user'),
                       p_ciphertext, p_now);
@@ -5652,6 +5688,11 @@ begin
     if not w.allowed then
       raise exception 'ten echoes an hour can be stored from one address' using errcode = 'QU031', detail = w.retry_after;
     end if;
+  end if;
+  delete from cue.echoes where token = any (array(
+    select token from cue.echoes where expires_at <= p_now order by expires_at limit 10 for update skip locked));
+  if (select count(*) from (select from cue.echoes limit 1000) e) >= 1000 and not exists (select from cue.echoes where token = p_token) then
+    raise exception 'the echo buffer is full; try again in five minutes' using errcode = 'QU031', detail = '300';
   end if;
   insert into cue.echoes (token, payload, headers, received_at, expires_at)
   values (p_token, p_payload, p_headers, p_now, p_now + interval '5 minutes')

@@ -51,7 +51,8 @@ export const queues: QueueSettings[] = [
   {
     name: 'purges',
     patient: true,
-    options: { policy: 'short', retryLimit: 10, retryDelay: 30, retryBackoff: true, expireInSeconds: 3600 }
+    // Whoever creates and deletes cues all day would leave a week of finished jobs otherwise.
+    options: { policy: 'short', retryLimit: 10, retryDelay: 30, retryBackoff: true, expireInSeconds: 3600, deleteAfterSeconds: 3600 }
   },
   // Accounts whose day of grace is over, removed in batches.
   { name: 'deletions', patient: true, options: { retryLimit: 10, retryDelay: 30, retryBackoff: true, expireInSeconds: 3600 } },

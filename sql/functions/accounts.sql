@@ -168,11 +168,30 @@ $$;
 comment on function cue.alert_signing_secrets is 'The secrets that sign an account''s alerts now, the current one first.';
 
 -- Keys go 30 days after they were revoked, lines of the audit log after 400.
+-- Of what requests alone can repeat, beyond the newest 10,000 lines of an account. Which accounts have that many: those that added some.
+create or replace function cue.prune_audit(p_now timestamptz default now()) returns void
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  v_account uuid;
+begin
+  for v_account in
+    select account_id from cue.audit_events where created_at > p_now - interval '2 hours' group by account_id having count(*) > 20
+  loop
+    delete from cue.audit_events
+     where account_id = v_account
+       and seq <= (select seq from cue.audit_events where account_id = v_account order by seq desc offset 10000 limit 1)
+       and event in ('account.updated', 'key.renamed', 'key.revealed', 'webhook_secret.regenerated', 'alert_webhook_secret.regenerated',
+                     'session.refreshed', 'session.revoked');
+  end loop;
+end $$;
+comment on function cue.prune_audit is 'Removes what an account repeated too often from the audit log.';
+
 create or replace function cue.prune_accounts(p_now timestamptz default now()) returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
   delete from cue.api_keys where revoked_at < p_now - interval '30 days';
   delete from cue.audit_events where created_at < p_now - interval '400 days';
+  perform cue.prune_audit(p_now);
   perform cue.prune_sign_ins(p_now);
 end $$;
 comment on function cue.prune_accounts is 'Removes keys long revoked, and old lines of the audit log.';

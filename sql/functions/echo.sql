@@ -1,6 +1,7 @@
 -- The echo buffer: what was posted to a token, for five minutes.
 
--- Stores what came last for a token. Ten stores an hour per p_address; null: no limit. QU031 over it (detail: seconds to wait).
+-- Stores what came last for a token. Ten stores an hour per p_address; null: no limit. QU031 over it (detail: seconds to wait), and where a
+-- thousand are stored already: each may have a megabyte, and addresses are cheap.
 create or replace function cue.store_echo(
   p_token text, p_payload text, p_headers jsonb, p_address text default null, p_now timestamptz default now()
 ) returns void
@@ -13,6 +14,11 @@ begin
     if not w.allowed then
       raise exception 'ten echoes an hour can be stored from one address' using errcode = 'QU031', detail = w.retry_after;
     end if;
+  end if;
+  delete from cue.echoes where token = any (array(
+    select token from cue.echoes where expires_at <= p_now order by expires_at limit 10 for update skip locked));
+  if (select count(*) from (select from cue.echoes limit 1000) e) >= 1000 and not exists (select from cue.echoes where token = p_token) then
+    raise exception 'the echo buffer is full; try again in five minutes' using errcode = 'QU031', detail = '300';
   end if;
   insert into cue.echoes (token, payload, headers, received_at, expires_at)
   values (p_token, p_payload, p_headers, p_now, p_now + interval '5 minutes')

@@ -105,6 +105,7 @@ begin
     raise exception 'the account has several keys; create one with POST /v1/auth/keys and revoke others with DELETE /v1/auth/keys/{key_id}'
       using errcode = 'QU042';
   end if;
+  perform cue.allow_key(a.id, p_now);
   update cue.api_keys set revoked_at = p_now, ciphertext = null where account_id = a.id and revoked_at is null returning * into old;
   k := cue.insert_key(a.id, coalesce(old.label, 'default'), p_key_hash, p_prefix, old.scopes, coalesce(old.created_by, 'user'),
                       p_ciphertext, p_now);

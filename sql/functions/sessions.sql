@@ -24,8 +24,11 @@ begin
 end $$;
 comment on function cue.take_session_token is 'Uses up a one-time session token and returns its account, locked.';
 
+-- A thousand of an account at most: the oldest goes.
 create or replace function cue.insert_session(p_account_id uuid, p_now timestamptz) returns cue.sessions
 language sql security definer set search_path = pg_catalog, pg_temp as $$
+  delete from cue.sessions where id = any (array(
+    select id from cue.sessions where account_id = p_account_id order by created_at desc, id offset 999));
   insert into cue.sessions (id, account_id, created_at, expires_at) values (gen_random_uuid(), p_account_id, p_now, p_now + interval '1 year')
   returning *
 $$;

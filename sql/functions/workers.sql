@@ -1,13 +1,23 @@
 -- Workers: the registry, claims and their leases. Whatever ends a claim locks cue, cue_runs and execution in that order; workers come last.
 
+-- An account has a thousand workers at most: another one takes the place of the one that has been silent longest.
 create or replace function cue.heartbeat_worker(p_account_id uuid, p_worker_id text, p_handlers text[], p_now timestamptz default now())
 returns void
-language sql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  v_is_new boolean;
+begin
   insert into cue.workers as w (account_id, worker_id, handlers, last_heartbeat, registered_since)
   values (p_account_id, p_worker_id, p_handlers, p_now, p_now)
   on conflict (account_id, worker_id) do update
      set handlers = excluded.handlers, last_heartbeat = greatest(w.last_heartbeat, excluded.last_heartbeat)
-$$;
+  returning xmax = 0 into v_is_new;
+  if v_is_new then
+    delete from cue.workers where account_id = p_account_id and worker_id = any (array(
+      select w.worker_id from cue.workers w where w.account_id = p_account_id order by w.last_heartbeat desc, w.registered_since desc
+      offset 1000 for update skip locked));
+  end if;
+end $$;
 comment on function cue.heartbeat_worker is 'A worker''s sign of life, with the tasks it handles.';
 
 -- Forgets a worker; what it holds may be claimed again, as if it had been given back. Found among all that workers hold now, which is never
@@ -130,12 +140,13 @@ end $$;
 comment on function cue.lock_cue is 'Locks a cue and its moving parts.';
 
 -- A claim ends without a report: the attempt is logged as lost, and the execution waits to be claimed again, or is missed when its claims
--- are used up. One that was given back uses none up. The caller has locked both.
+-- are used up. One that was given back uses none up, a hundred times: its attempts must not grow without bound. The caller has locked both.
 create or replace function cue.lose_claim(
   e cue.executions, c cue.cues, p_error text, p_given_back boolean, p_now timestamptz default now()
 ) returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
+  p_given_back := p_given_back and e.lost_attempts < 100;
   insert into cue.attempts (execution_id, attempt, account_id, result, started_at, finished_at, duration_ms, error, worker_id)
   values (e.id, e.attempts, e.account_id, 'lost', e.claimed_at, p_now, cue.milliseconds(p_now - e.claimed_at), p_error, e.claimed_by_worker);
   if p_given_back or e.attempts - e.lost_attempts < c.retry_max_attempts then
