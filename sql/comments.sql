@@ -42,7 +42,7 @@ comment on column cue.plans.executions_per_month is 'Executions created in a UTC
 comment on column cue.plans.open_deliveries is 'Webhook requests that an account may have open at once in a replica.';
 comment on column cue.plans.max_timeout_seconds is 'Longest delivery.timeout_seconds that a cue may ask for; null: 3600.';
 comment on column cue.plans.min_interval_seconds is 'Shortest distance between two slots of a schedule; null: any.';
-comment on column cue.plans.payload_bytes_per_day is 'Payload bytes that executions of an account may carry in a UTC day; null: any number.';
+comment on column cue.plans.payload_bytes_per_day is 'Payload bytes that executions of an account may carry in a UTC day, each counted when it is made, also where its payload is stored once; null: any number.';
 
 comment on table cue.accounts is 'Who owns cues. Every tenant table carries account_id.';
 comment on column cue.accounts.id is 'UUIDv7 of the registration.';
@@ -201,7 +201,8 @@ comment on column cue.cues.callback_url is 'Where a webhook goes. A worker''s cu
 comment on column cue.cues.callback_method is 'The HTTP method of its webhooks.';
 comment on column cue.cues.callback_headers is
   'Headers of the user''s own, sent with each webhook: name to value. May hold credentials: no view shows a value.';
-comment on column cue.cues.payload is 'JSON in canonical form, the very bytes that a webhook sends.';
+comment on column cue.cues.payload is 'JSON in canonical form, the very bytes that a webhook sends; null where payload_id says which.';
+comment on column cue.cues.payload_id is 'The row of payloads that holds one of more than 2 KB.';
 comment on column cue.cues.task is 'The payload''s member task, if it is a string: what workers filter by.';
 comment on column cue.cues.retry_max_attempts is 'Attempts of one execution, the first one counted; of a worker''s cue, claims.';
 comment on column cue.cues.retry_backoff_minutes is 'Waits before the second attempt, the third, and so on; the last one repeats.';
@@ -295,7 +296,8 @@ comment on column cue.executions.status is 'Where delivery stands.';
 comment on column cue.executions.triggered_by is 'Why there is this execution.';
 comment on column cue.executions.replayed_from is 'The execution that a replay repeats.';
 comment on column cue.executions.scheduled_for is 'The slot, or the instant that a fire asked for.';
-comment on column cue.executions.payload is 'What is or was sent: the cue''s payload at that time, or the override of a fire.';
+comment on column cue.executions.payload is 'What is or was sent: the cue''s payload at that time, or the override of a fire; null where payload_id says which.';
+comment on column cue.executions.payload_id is 'The row of payloads that holds one of more than 2 KB. It is there as long as the execution is.';
 comment on column cue.executions.task is 'The payload''s member task, if it is a string: what workers filter by.';
 comment on column cue.executions.attempts is 'Sends or claims begun. Numbers them, and fences results of an attempt that was taken over.';
 comment on column cue.executions.lost_attempts is
@@ -392,3 +394,19 @@ comment on column cue.rate_windows.hits is
 comment on column cue.rate_windows.newest is 'How many the newest entry stands for so far.';
 comment on column cue.rate_windows.weight is 'How many hits an entry stands for: 1 for limits up to 500.';
 comment on column cue.rate_windows.expires_at is 'When the last hit has left; the row may go.';
+
+comment on sequence cue.payload_ids is 'Numbers payloads.';
+comment on table cue.payloads is 'Payloads of more than 2 KB, each stored once per cue and referenced by the cue and by executions.';
+comment on column cue.payloads.id is 'What cues.payload_id and executions.payload_id name.';
+comment on column cue.payloads.account_id is 'The account of its cue.';
+comment on column cue.payloads.cue_id is 'The cue whose executions may refer to it.';
+comment on column cue.payloads.hash is 'SHA-256 of the body.';
+comment on column cue.payloads.body is 'JSON in canonical form, the very bytes that a webhook sends.';
+comment on column cue.payloads.since_run is 'The cue''s run_count when this became its payload; null where executions may have carried it before.';
+comment on column cue.payloads.last_used_at is 'When the latest execution with it was made, or later; null while it is its cue''s own.';
+comment on column cue.payloads.created_at is 'When it was stored.';
+comment on table cue.payload_counters is 'Payload bytes per account and UTC day, for plans that cap them, counted by each backend on its own row.';
+comment on column cue.payload_counters.account_id is 'Whose executions.';
+comment on column cue.payload_counters.day is 'The UTC day on which they were made.';
+comment on column cue.payload_counters.slot is 'The process id of the backend that counts here.';
+comment on column cue.payload_counters.bytes is 'The sum of their payloads.';

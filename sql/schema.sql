@@ -61,6 +61,8 @@ create type cue.begun_attempt as (execution_id uuid, flight_id bigint, attempt i
 
 create sequence cue.flight_ids as bigint;
 comment on sequence cue.flight_ids is 'Numbers flights.';
+create sequence cue.payload_ids as bigint;
+comment on sequence cue.payload_ids is 'Numbers payloads.';
 
 -- Tables
 
@@ -297,7 +299,7 @@ create table cue.cues (
   callback_url text,
   callback_method cue.callback_method not null default 'POST'::cue.callback_method,
   callback_headers jsonb not null default '{}'::jsonb,
-  payload text not null default '{}'::text,
+  payload text default '{}'::text,
   task text,
   retry_max_attempts integer not null default 3,
   retry_backoff_minutes double precision[] not null default '{1,2,4}'::double precision[],
@@ -316,6 +318,7 @@ create table cue.cues (
   updated_at timestamp with time zone not null default now(),
   deleted_at timestamp with time zone,
   memory_check boolean not null default false,
+  payload_id bigint,
   constraint cues_pkey PRIMARY KEY (id),
   constraint cues_alert_consecutive_failures_check CHECK (alert_consecutive_failures >= 1 AND alert_consecutive_failures <= 100),
   constraint cues_alert_missed_window_multiplier_check CHECK (alert_missed_window_multiplier >= 1 AND alert_missed_window_multiplier <= 10),
@@ -332,12 +335,14 @@ create table cue.cues (
   constraint cues_retry_backoff_minutes_check CHECK (cardinality(retry_backoff_minutes) >= 1 AND cardinality(retry_backoff_minutes) <= 10),
   constraint cues_retry_max_attempts_check CHECK (retry_max_attempts >= 1 AND retry_max_attempts <= 10),
   constraint cues_timeout_seconds_check CHECK (timeout_seconds >= 1 AND timeout_seconds <= 3600),
+  constraint one_payload CHECK ((payload IS NULL) = (payload_id IS NOT NULL)) NOT VALID,
   constraint task_is_a_name CHECK (length(task) <= 255),
   constraint cues_account_id_fkey FOREIGN KEY (account_id) REFERENCES cue.accounts(id) ON DELETE CASCADE
 );
 CREATE INDEX cues_account ON cue.cues USING btree (account_id, created_at DESC, id DESC) WHERE (deleted_at IS NULL);
 CREATE INDEX cues_counted ON cue.cues USING btree (account_id) WHERE ((deleted_at IS NULL) AND (status = ANY (ARRAY['active'::cue.cue_status, 'paused'::cue.cue_status])));
 CREATE INDEX cues_deleted ON cue.cues USING btree (account_id) WHERE (deleted_at IS NOT NULL);
+CREATE INDEX cues_large_payload ON cue.cues USING btree (id) WHERE (octet_length(payload) > 2048);
 CREATE UNIQUE INDEX cues_memory_check ON cue.cues USING btree (account_id) WHERE (memory_check AND (deleted_at IS NULL));
 comment on table cue.cues is 'What users registered. What moves with every run is in cue_runs, so that firing never writes these wide rows.';
 comment on column cue.cues.id is 'cue_ and twelve random characters.';
@@ -353,7 +358,7 @@ comment on column cue.cues.timezone is 'The IANA zone, canonical, that cron is r
 comment on column cue.cues.callback_url is 'Where a webhook goes. A worker''s cue needs none.';
 comment on column cue.cues.callback_method is 'The HTTP method of its webhooks.';
 comment on column cue.cues.callback_headers is 'Headers of the user''s own, sent with each webhook: name to value. May hold credentials: no view shows a value.';
-comment on column cue.cues.payload is 'JSON in canonical form, the very bytes that a webhook sends.';
+comment on column cue.cues.payload is 'JSON in canonical form, the very bytes that a webhook sends; null where payload_id says which.';
 comment on column cue.cues.task is 'The payload''s member task, if it is a string: what workers filter by.';
 comment on column cue.cues.retry_max_attempts is 'Attempts of one execution, the first one counted; of a worker''s cue, claims.';
 comment on column cue.cues.retry_backoff_minutes is 'Waits before the second attempt, the third, and so on; the last one repeats.';
@@ -372,6 +377,7 @@ comment on column cue.cues.created_at is 'When it was created.';
 comment on column cue.cues.updated_at is 'When it was last edited, or its status moved.';
 comment on column cue.cues.deleted_at is 'Gone for everyone since then; the row goes when its history is purged.';
 comment on column cue.cues.memory_check is 'The weekly look for a new memory block. Not counted against the plan''s limit.';
+comment on column cue.cues.payload_id is 'The row of payloads that holds one of more than 2 KB.';
 grant select on cue.cues to cue_service;
 
 create table cue.deletions (
@@ -476,7 +482,7 @@ create table cue.executions (
   triggered_by cue.trigger_kind not null,
   replayed_from uuid,
   scheduled_for timestamp with time zone not null,
-  payload text not null,
+  payload text,
   task text,
   attempts integer not null default 0,
   lost_attempts integer not null default 0,
@@ -513,6 +519,7 @@ create table cue.executions (
   claim_deadline_at timestamp with time zone,
   rejected_at timestamp with time zone,
   verification_reason text,
+  payload_id bigint,
   constraint executions_pkey PRIMARY KEY (id),
   constraint attempt_due CHECK ((attempt_due_at IS NOT NULL) = ((status = ANY (ARRAY['retrying'::cue.execution_status, 'retry_ready'::cue.execution_status])) OR status = 'pending'::cue.execution_status AND transport = 'webhook'::cue.transport)),
   constraint awaited CHECK ((outcome_deadline_at IS NOT NULL) = (status = 'pending_outcome'::cue.execution_status)),
@@ -523,6 +530,7 @@ create table cue.executions (
   constraint judged CHECK ((outcome_success IS FALSE) = (NOT outcome_state IS DISTINCT FROM 'reported_failure'::cue.outcome_state) AND (outcome_success IS NULL) = (COALESCE(outcome_state, 'unknown'::cue.outcome_state) = 'unknown'::cue.outcome_state)) NOT VALID,
   constraint leased CHECK ((lease_expires_at IS NOT NULL) = (status = 'delivering'::cue.execution_status AND transport = 'worker'::cue.transport)),
   constraint lost_among_attempts CHECK (lost_attempts >= 0 AND lost_attempts <= attempts),
+  constraint one_payload CHECK ((payload IS NULL) = (payload_id IS NOT NULL)) NOT VALID,
   constraint rejected CHECK (rejected_at IS NULL OR outcome_state = 'verification_failed'::cue.outcome_state) NOT VALID,
   constraint reported CHECK ((outcome_recorded_at IS NULL) = (outcome_success IS NULL)),
   constraint started CHECK ((status = ANY (ARRAY['pending'::cue.execution_status, 'failed'::cue.execution_status, 'missed'::cue.execution_status])) OR started_at IS NOT NULL),
@@ -545,7 +553,7 @@ comment on column cue.executions.status is 'Where delivery stands.';
 comment on column cue.executions.triggered_by is 'Why there is this execution.';
 comment on column cue.executions.replayed_from is 'The execution that a replay repeats.';
 comment on column cue.executions.scheduled_for is 'The slot, or the instant that a fire asked for.';
-comment on column cue.executions.payload is 'What is or was sent: the cue''s payload at that time, or the override of a fire.';
+comment on column cue.executions.payload is 'What is or was sent: the cue''s payload at that time, or the override of a fire; null where payload_id says which.';
 comment on column cue.executions.task is 'The payload''s member task, if it is a string: what workers filter by.';
 comment on column cue.executions.attempts is 'Sends or claims begun. Numbers them, and fences results of an attempt that was taken over.';
 comment on column cue.executions.lost_attempts is 'Sends whose end nobody saw, and claims given back. They do not use up retry_max_attempts.';
@@ -582,6 +590,7 @@ comment on column cue.executions.updated_at is 'When it last changed.';
 comment on column cue.executions.claim_deadline_at is 'Unclaimed until then, it is missed.';
 comment on column cue.executions.rejected_at is 'When a person rejected the outcome: later evidence does not lift that.';
 comment on column cue.executions.verification_reason is 'Why a person verified or rejected the outcome.';
+comment on column cue.executions.payload_id is 'The row of payloads that holds one of more than 2 KB. It is there as long as the execution is.';
 grant select on cue.executions to cue_service;
 
 create table cue.fires (
@@ -713,6 +722,47 @@ comment on column cue.outages.from_at is 'The last sign of life before it.';
 comment on column cue.outages.until_at is 'The first one after it.';
 grant select on cue.outages to cue_service;
 
+create table cue.payload_counters (
+  account_id uuid not null,
+  day date not null,
+  slot integer not null,
+  bytes bigint not null,
+  constraint payload_counters_pkey PRIMARY KEY (account_id, day, slot),
+  constraint payload_counters_account_id_fkey FOREIGN KEY (account_id) REFERENCES cue.accounts(id) ON DELETE CASCADE
+) with (fillfactor=50);
+CREATE INDEX payload_counters_day ON cue.payload_counters USING btree (day);
+comment on table cue.payload_counters is 'Payload bytes per account and UTC day, for plans that cap them, counted by each backend on its own row.';
+comment on column cue.payload_counters.account_id is 'Whose executions.';
+comment on column cue.payload_counters.day is 'The UTC day on which they were made.';
+comment on column cue.payload_counters.slot is 'The process id of the backend that counts here.';
+comment on column cue.payload_counters.bytes is 'The sum of their payloads.';
+grant select on cue.payload_counters to cue_service;
+
+create table cue.payloads (
+  id bigint not null,
+  account_id uuid not null,
+  cue_id text not null,
+  hash bytea not null,
+  body text not null,
+  since_run bigint,
+  last_used_at timestamp with time zone,
+  created_at timestamp with time zone not null,
+  constraint payloads_pkey PRIMARY KEY (id),
+  constraint payloads_cue_id_hash_key UNIQUE (cue_id, hash),
+  constraint payloads_cue_id_fkey FOREIGN KEY (cue_id) REFERENCES cue.cues(id) ON DELETE CASCADE
+);
+CREATE INDEX payloads_last_used ON cue.payloads USING btree (last_used_at) WHERE (last_used_at IS NOT NULL);
+comment on table cue.payloads is 'Payloads of more than 2 KB, each stored once per cue and referenced by the cue and by executions.';
+comment on column cue.payloads.id is 'What cues.payload_id and executions.payload_id name.';
+comment on column cue.payloads.account_id is 'The account of its cue.';
+comment on column cue.payloads.cue_id is 'The cue whose executions may refer to it.';
+comment on column cue.payloads.hash is 'SHA-256 of the body.';
+comment on column cue.payloads.body is 'JSON in canonical form, the very bytes that a webhook sends.';
+comment on column cue.payloads.since_run is 'The cue''s run_count when this became its payload; null where executions may have carried it before.';
+comment on column cue.payloads.last_used_at is 'When the latest execution with it was made, or later; null while it is its cue''s own.';
+comment on column cue.payloads.created_at is 'When it was stored.';
+grant select on cue.payloads to cue_service;
+
 create table cue.plans (
   plan cue.plan not null,
   requests_per_minute integer not null,
@@ -739,7 +789,7 @@ comment on column cue.plans.executions_per_month is 'Executions created in a UTC
 comment on column cue.plans.open_deliveries is 'Webhook requests that an account may have open at once in a replica.';
 comment on column cue.plans.max_timeout_seconds is 'Longest delivery.timeout_seconds that a cue may ask for; null: 3600.';
 comment on column cue.plans.min_interval_seconds is 'Shortest distance between two slots of a schedule; null: any.';
-comment on column cue.plans.payload_bytes_per_day is 'Payload bytes that executions of an account may carry in a UTC day; null: any number.';
+comment on column cue.plans.payload_bytes_per_day is 'Payload bytes that executions of an account may carry in a UTC day, each counted when it is made, also where its payload is stored once; null: any number.';
 grant select on cue.plans to cue_service;
 
 create unlogged table cue.rate_windows (
@@ -1067,7 +1117,9 @@ create view cue.cue_view as
             ELSE ( SELECT jsonb_object_agg(h.name, '********') AS jsonb_object_agg
                FROM jsonb_object_keys(c.callback_headers) h(name))
         END) AS callback,
-    c.payload,
+    COALESCE(c.payload, ( SELECT p.body
+           FROM cue.payloads p
+          WHERE p.id = c.payload_id)) AS payload,
     jsonb_build_object('max_attempts', c.retry_max_attempts, 'backoff_minutes', c.retry_backoff_minutes) AS retry,
     jsonb_build_object('email', c.on_failure_email, 'webhook', c.on_failure_webhook, 'pause', c.on_failure_pause) AS on_failure,
         CASE
@@ -1216,7 +1268,9 @@ create view cue.execution_view as
         END AS outcome,
     e.result_type,
     e.external_id IS NOT NULL OR e.result_url IS NOT NULL OR e.result_ref IS NOT NULL OR COALESCE(jsonb_array_length(e.artifacts), 0) > 0 AS has_evidence,
-    e.payload,
+    COALESCE(e.payload, ( SELECT p.body
+           FROM cue.payloads p
+          WHERE p.id = e.payload_id)) AS payload,
     e.response_body
    FROM cue.executions e
      CROSS JOIN LATERAL ( SELECT q.name
@@ -1462,6 +1516,7 @@ begin
              verification_mode cue.verification_mode)) with ordinality as g (account_id, next_run)),
   counted as (
     select g.account_id, g.ordinality, g.memory_check, g.callback_allowed is false and cue.has_callback(g.callback_url, g.on_failure_webhook) as lesser,
+           cue.is_large(g.payload) as is_large,
            count(*) filter (where g.memory_check is not true) over (partition by g.account_id order by g.ordinality) as nth
       from given g),
   wanted as (
@@ -1484,20 +1539,25 @@ begin
     select r.account_id, r.plan_cues, greatest(0, r.cues - r.wanted) from room r
     on conflict (account_id) do update set plan_cues = excluded.plan_cues, room = excluded.room),
   fitting as materialized (
-    select n.ordinality, case when (n.memory_check or n.nth <= r.cues) and not (n.lesser and r.sends_key) then cue.new_cue_id() end as id
+    select n.ordinality, case when (n.memory_check or n.nth <= r.cues) and not (n.lesser and r.sends_key) then cue.new_cue_id() end as id,
+           case when n.is_large then nextval('cue.payload_ids') end as payload_id
       from counted n left join room r on r.account_id = n.account_id),
   made as (
     insert into cue.cues (
       id, account_id, memory_check, created_at, updated_at, name, description, transport, schedule_type, cron, at, timezone, callback_url,
-      callback_method, callback_headers, payload, task, retry_max_attempts, retry_backoff_minutes, on_failure_email, on_failure_webhook,
-      on_failure_pause, timeout_seconds, outcome_deadline_seconds, claim_timeout_seconds, await_outcome, alert_consecutive_failures,
+      callback_method, callback_headers, payload, payload_id, task, retry_max_attempts, retry_backoff_minutes, on_failure_email,
+      on_failure_webhook, on_failure_pause, timeout_seconds, outcome_deadline_seconds, claim_timeout_seconds, await_outcome, alert_consecutive_failures,
       alert_missed_window_multiplier, catch_up, verification_mode)
     select f.id, g.account_id, coalesce(g.memory_check, false), p_now, p_now, g.name, g.description, g.transport, g.schedule_type, g.cron, g.at,
-           g.timezone, g.callback_url, g.callback_method, g.callback_headers, g.payload, g.task, g.retry_max_attempts,
-           g.retry_backoff_minutes, g.on_failure_email, g.on_failure_webhook, g.on_failure_pause, g.timeout_seconds,
+           g.timezone, g.callback_url, g.callback_method, g.callback_headers, case when f.payload_id is null then g.payload end, f.payload_id,
+           g.task, g.retry_max_attempts, g.retry_backoff_minutes, g.on_failure_email, g.on_failure_webhook, g.on_failure_pause, g.timeout_seconds,
            g.outcome_deadline_seconds, g.claim_timeout_seconds, g.await_outcome, g.alert_consecutive_failures,
            g.alert_missed_window_multiplier, g.catch_up, g.verification_mode
       from given g join fitting f using (ordinality) where f.id is not null),
+  large as (
+    insert into cue.payloads (id, account_id, cue_id, hash, body, since_run, created_at)
+    select f.payload_id, g.account_id, f.id, sha256(convert_to(g.payload, 'UTF8')), g.payload, 0, p_now
+      from given g join fitting f using (ordinality) where f.id is not null and f.payload_id is not null),
   runs as (
     insert into cue.cue_runs (cue_id, account_id, transport, next_run)
     select f.id, g.account_id, g.transport, g.next_run from given g join fitting f using (ordinality) where f.id is not null)
@@ -1520,10 +1580,10 @@ AS $function$
 declare
   e cue.executions;
 begin
-  insert into cue.executions (id, account_id, cue_id, transport, status, triggered_by, scheduled_for, payload, task, error_message, ended_at,
-                              created_at, updated_at)
-  values (cue.uuid_v7(p_now), c.account_id, c.id, c.transport, p_status, 'schedule', p_scheduled_for, c.payload, c.task, p_error, p_now, p_now,
-          p_now)
+  insert into cue.executions (id, account_id, cue_id, transport, status, triggered_by, scheduled_for, payload, payload_id, task, error_message,
+                              ended_at, created_at, updated_at)
+  values (cue.uuid_v7(p_now), c.account_id, c.id, c.transport, p_status, 'schedule', p_scheduled_for, c.payload, c.payload_id, c.task, p_error, p_now,
+          p_now, p_now)
   returning * into e;
   update cue.cue_runs set run_count = run_count + 1, fired_count = fired_count + 1 where cue_id = c.id;
   return e;
@@ -1653,6 +1713,28 @@ begin
 end $function$;
 comment on function cue.admit_execution(uuid,timestamp with time zone) is 'Counts one execution against the monthly limit, or raises QU032.';
 grant execute on function cue.admit_execution(uuid,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.admit_payload(p_account_id uuid, p_bytes bigint, p_now timestamp with time zone DEFAULT now())
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+declare
+  v_cap bigint;
+begin
+  select p.payload_bytes_per_day into v_cap from cue.accounts a join cue.plans p on p.plan = a.plan where a.id = p_account_id;
+  if v_cap is null then return; end if;
+  if cue.payload_bytes_used(p_account_id, p_now) + p_bytes > v_cap then
+    raise exception 'the plan allows % payload bytes per UTC day, and this payload of % bytes would exceed that; upgrade, or wait for the next day',
+      v_cap, p_bytes using errcode = 'QU032';
+  end if;
+  insert into cue.payload_counters as u (account_id, day, slot, bytes)
+  values (p_account_id, (p_now at time zone 'utc')::date, pg_backend_pid(), p_bytes)
+  on conflict (account_id, day, slot) do update set bytes = u.bytes + excluded.bytes;
+end $function$;
+comment on function cue.admit_payload(uuid,bigint,timestamp with time zone) is 'Counts an execution''s payload against the daily cap, or raises QU032.';
+grant execute on function cue.admit_payload(uuid,bigint,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.after_end(e cue.executions, c cue.cues, p_now timestamp with time zone DEFAULT now())
  RETURNS void
@@ -1998,7 +2080,7 @@ begin
          last_heartbeat_at = p_now, lease_expires_at = p_now + p_lease, claimable_at = null, claim_deadline_at = null, updated_at = p_now
    where e.id = any (p_execution_ids) and e.id between v_first and v_last
   returning e.id, e.cue_id, (select q.name from cue.cues q where q.id = e.cue_id), e.task, e.scheduled_for, e.lease_expires_at,
-            e.claim_token, e.attempts, e.payload;
+            e.claim_token, e.attempts, coalesce(e.payload, (select p.body from cue.payloads p where p.id = e.payload_id));
 end $function$;
 comment on function cue.begin_claims(uuid[],text[],interval,timestamp with time zone) is 'Gives locked executions to workers.';
 grant execute on function cue.begin_claims(uuid[],text[],interval,timestamp with time zone) to cue_service;
@@ -2055,12 +2137,12 @@ begin
        set status = 'delivering', attempts = e.attempts + 1, flight_id = v_flight, attempt_due_at = null,
            started_at = coalesce(e.started_at, p_now), last_attempt_at = p_now, updated_at = p_now
      where e.id = any (v_ids) and e.id between v_first and v_last
-    returning e.id, e.attempts, e.account_id, e.cue_id, e.scheduled_for, e.payload, e.triggered_by, e.created_at),
+    returning e.id, e.attempts, e.account_id, e.cue_id, e.scheduled_for, e.payload, e.payload_id, e.triggered_by, e.created_at),
   flight as (
     insert into cue.flights (id, execution_ids, lease_expires_at, created_at)
     select v_flight, array_agg(b.id), p_now + p_lease, p_now from begun b having count(*) > 0)
   select b.id, v_flight, b.attempts, b.account_id, b.cue_id, b.scheduled_for, c.callback_url, c.callback_method, c.callback_headers,
-         b.payload, coalesce(c.timeout_seconds, 30), a.secrets, a.api_key,
+         coalesce(b.payload, (select p.body from cue.payloads p where p.id = b.payload_id)), coalesce(c.timeout_seconds, 30), a.secrets, a.api_key,
          -- The end of a deferred fire says when its cue ran last.
          c.schedule_type = 'recurring' and not coalesce(c.await_outcome, false)
            and not cue.is_deferred_fire(b.triggered_by, b.scheduled_for, b.created_at)
@@ -2171,6 +2253,17 @@ end $function$;
 comment on function cue.cancel_waiting(uuid,timestamp with time zone) is 'Ends all executions of an account that wait, without on_failure or alert.';
 grant execute on function cue.cancel_waiting(uuid,timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.caps_payloads()
+ RETURNS boolean
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+  select exists (select from cue.plans where payload_bytes_per_day is not null)
+$function$;
+comment on function cue.caps_payloads() is 'Whether any plan has a cap on payload bytes per day.';
+grant execute on function cue.caps_payloads() to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.catch_up_cues(p_cues jsonb, p_now timestamp with time zone DEFAULT now())
  RETURNS integer
  LANGUAGE plpgsql
@@ -2212,9 +2305,9 @@ begin
     if v_made > 0 then
       -- A millisecond apart, so that the oldest comes first wherever they wait or are shown.
       with made as (
-        insert into cue.executions (id, account_id, cue_id, transport, status, triggered_by, scheduled_for, payload, task, attempt_due_at,
-                                    claimable_at, claim_deadline_at, created_at, updated_at)
-        select cue.uuid_v7(q.due_at), c.account_id, c.id, c.transport, 'pending', 'schedule', q.slot, c.payload, c.task,
+        insert into cue.executions (id, account_id, cue_id, transport, status, triggered_by, scheduled_for, payload, payload_id, task,
+                                    attempt_due_at, claimable_at, claim_deadline_at, created_at, updated_at)
+        select cue.uuid_v7(q.due_at), c.account_id, c.id, c.transport, 'pending', 'schedule', q.slot, c.payload, c.payload_id, c.task,
                case c.transport when 'webhook' then q.due_at end, case c.transport when 'worker' then q.due_at end,
                case c.transport when 'worker' then q.due_at + cue.claim_timeout(c) end, p_now, p_now
           from (select s.slot, date_trunc('milliseconds', p_now) + (s.n - 1) * interval '1 millisecond' as due_at
@@ -2227,6 +2320,7 @@ begin
       insert into cue.usage_counters as u (account_id, month, slot, executions)
       values (c.account_id, cue.usage_month(p_now), pg_backend_pid(), v_made)
       on conflict (account_id, month, slot) do update set executions = u.executions + excluded.executions;
+      perform cue.count_payloads(array[c.id], array[v_made], p_now);
     elsif c.schedule_type = 'once' then
       e := cue.add_ended_execution(c, 'missed', d.expected, 'came due while the service was away, and catch_up is skip_missed', p_now);
       perform cue.after_end(e, c, p_now);
@@ -2377,7 +2471,8 @@ begin
   return query
   select f.id, f.id, f.cue_id, f.cue_name, f.task, f.scheduled_for, f.attempts + 1, f.payload, v_more or f.found > count(*) over () from (
     select c.*, count(*) over () as found, row_number() over w as place, sum(octet_length(c.payload) + 2048) over w as bytes from (
-      select e.id, e.cue_id, q.name as cue_name, e.task, e.scheduled_for, e.attempts, e.payload, e.claimable_at,
+      select e.id, e.cue_id, q.name as cue_name, e.task, e.scheduled_for, e.attempts, e.claimable_at,
+             coalesce(e.payload, (select p.body from cue.payloads p where p.id = e.payload_id)) as payload,
              row_number() over (partition by e.task order by e.claimable_at, e.id) as turn
         from unnest(v_ids) as u (id)
        cross join lateral (select * from cue.executions x where x.id = u.id limit 1) e
@@ -2464,6 +2559,23 @@ begin
 end $function$;
 comment on function cue.count_outcome(cue.executions,cue.cues,timestamp with time zone) is 'Counts what a report says.';
 grant execute on function cue.count_outcome(cue.executions,cue.cues,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.count_payloads(p_cue_ids text[], p_counts integer[], p_now timestamp with time zone DEFAULT now())
+ RETURNS void
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+  insert into cue.payload_counters as u (account_id, day, slot, bytes)
+  select a.id, (p_now at time zone 'utc')::date, pg_backend_pid(), sum(n.count * cue.payload_bytes(c.payload, c.payload_id))
+    from unnest(p_cue_ids, p_counts) as n (cue_id, count)
+    join cue.cues c on c.id = n.cue_id join cue.accounts a on a.id = c.account_id join cue.plans p on p.plan = a.plan
+   where p.payload_bytes_per_day is not null
+   group by a.id
+  on conflict (account_id, day, slot) do update set bytes = u.bytes + excluded.bytes
+$function$;
+comment on function cue.count_payloads(text[],integer[],timestamp with time zone) is 'Counts the payload bytes of scheduled executions, for plans that cap them.';
+grant execute on function cue.count_payloads(text[],integer[],timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.count_results(p_account_id uuid, p_reported integer, p_succeeded integer, p_failed integer, p_now timestamp with time zone DEFAULT now())
  RETURNS void
@@ -2997,6 +3109,20 @@ end $function$;
 comment on function cue.erase_account(uuid) is 'Deletes an account that has no cues, with all that tells of it.';
 grant execute on function cue.erase_account(uuid) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.exceeds_payload_cap(p_cue_id text, p_now timestamp with time zone DEFAULT now())
+ RETURNS boolean
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+  select exists (
+    select from cue.cues c join cue.accounts a on a.id = c.account_id join cue.plans p on p.plan = a.plan
+     where c.id = p_cue_id
+       and p.payload_bytes_per_day < cue.payload_bytes_used(a.id, p_now) + cue.payload_bytes(c.payload, c.payload_id))
+$function$;
+comment on function cue.exceeds_payload_cap(text,timestamp with time zone) is 'Whether one more slot of a cue would carry more payload bytes than the plan allows in a day.';
+grant execute on function cue.exceeds_payload_cap(text,timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.exchange_session_token(p_token_hash bytea, p_client_id text, p_label text, p_key_hash bytea, p_prefix text, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
  RETURNS TABLE(account_id uuid, key_id uuid, scopes text[])
  LANGUAGE plpgsql
@@ -3215,10 +3341,15 @@ begin
       detail = ceil(extract(epoch from v_oldest + interval '1 hour' - p_now))::text;
   end if;
   perform cue.admit_execution(p_account_id, p_now);
-  update cue.cue_runs 
+  perform cue.admit_payload(p_account_id, cue.payload_bytes(coalesce(p_payload, c.payload), c.payload_id), p_now);
+  if p_payload is not null then
+    c.task := p_task;
+    c.payload_id := case when cue.is_large(p_payload) then cue.store_payload(p_account_id, p_cue_id, p_payload, null, p_now, p_now) end;
+    c.payload := case when c.payload_id is null then p_payload end;
+  end if;
+  update cue.cue_runs
      set run_count = run_count + 1, last_run = case when p_send_at > p_now then last_run else p_now end where cue_id = p_cue_id;
-  e := cue.queue_execution(c, 'manual_fire', greatest(p_send_at, p_now), coalesce(p_payload, c.payload),
-                           case when p_payload is null then c.task else p_task end, null, p_now, p_now);
+  e := cue.queue_execution(c, 'manual_fire', greatest(p_send_at, p_now), c.payload, c.task, null, p_now, p_now);
   insert into cue.fires (id, cue_id, account_id, fired_at, idempotency_key, request_hash, execution_id)
   values (cue.uuid_v7(p_now), p_cue_id, p_account_id, p_now, p_idempotency_key, p_request_hash, e.id);
   return next e;
@@ -3477,6 +3608,14 @@ CREATE OR REPLACE FUNCTION cue.is_deferred_fire(p_triggered_by cue.trigger_kind,
 AS $function$ select p_triggered_by = 'manual_fire' and p_scheduled_for > p_created_at $function$;
 comment on function cue.is_deferred_fire(cue.trigger_kind,timestamp with time zone,timestamp with time zone) is 'Whether an execution was fired by hand for a later instant.';
 grant execute on function cue.is_deferred_fire(cue.trigger_kind,timestamp with time zone,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.is_large(p_payload text)
+ RETURNS boolean
+ LANGUAGE sql
+ IMMUTABLE
+AS $function$ select octet_length(p_payload) > 2048 $function$;
+comment on function cue.is_large(text) is 'Whether a payload is stored once and referenced.';
+grant execute on function cue.is_large(text) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.is_last_loss(p_lost_attempts integer)
  RETURNS boolean
@@ -3791,6 +3930,7 @@ CREATE OR REPLACE FUNCTION cue.look_ahead(p_until timestamp with time zone, p_li
 AS $function$
 declare
   v_ids text[];
+  v_capped boolean := cue.caps_payloads();
 begin
   select array_agg(p.cue_id) into v_ids from (
     select r.cue_id from cue.cue_runs r
@@ -3815,7 +3955,7 @@ begin
   return query
   select r.cue_id, r.account_id, r.version, r.next_run, r.transport, c.schedule_type, c.cron, c.timezone, c.catch_up,
          (select max(o.until_at) from cue.outages o where r.next_run > o.from_at and r.next_run <= o.until_at),
-         cue.is_over_limit(a, p_now),
+         cue.is_over_limit(a, p_now) or v_capped and cue.exceeds_payload_cap(r.cue_id, p_now),
          case when r.success_due_at is null and c.schedule_type = 'recurring' then coalesce(c.alert_missed_window_multiplier, 2) end
     from (
       select u.id from unnest(v_ids) as u (id)
@@ -4392,6 +4532,28 @@ end $function$;
 comment on function cue.passed_windows(integer,timestamp with time zone) is 'Cues that should have had a success by now.';
 grant execute on function cue.passed_windows(integer,timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.payload_bytes(p_payload text, p_payload_id bigint)
+ RETURNS bigint
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+  select octet_length(coalesce(p_payload, (select body from cue.payloads where id = p_payload_id)))
+$function$;
+comment on function cue.payload_bytes(text,bigint) is 'The bytes of a payload, wherever it is stored.';
+grant execute on function cue.payload_bytes(text,bigint) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.payload_bytes_used(p_account_id uuid, p_now timestamp with time zone DEFAULT now())
+ RETURNS bigint
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+  select coalesce(sum(bytes), 0)::bigint from cue.payload_counters where account_id = p_account_id and day = (p_now at time zone 'utc')::date
+$function$;
+comment on function cue.payload_bytes_used(uuid,timestamp with time zone) is 'Payload bytes that executions of an account carry that were made in the current UTC day.';
+grant execute on function cue.payload_bytes_used(uuid,timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.poll_device(p_code_hash bytea, p_token_hash bytea, p_limited boolean DEFAULT true, p_now timestamp with time zone DEFAULT now())
  RETURNS TABLE(status text, email text, key_ciphertext text)
  LANGUAGE plpgsql
@@ -4443,6 +4605,7 @@ begin
   delete from cue.outages where until_at < p_now - interval '90 days';
   delete from cue.missed_slots where recorded_at < p_now - interval '90 days';
   delete from cue.stripe_events where received_at < p_now - interval '90 days';
+  delete from cue.payload_counters where day < (p_now at time zone 'utc')::date - 1;
   delete from cue.usage_counters where month < cue.usage_month(p_now - interval '400 days');
   perform cue.forget_engines(p_now);
   perform cue.forget_workers(p_now);
@@ -4488,6 +4651,32 @@ end $function$;
 comment on function cue.prune_audit(timestamp with time zone) is 'Removes what an account repeated too often from the audit log.';
 grant execute on function cue.prune_audit(timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.prune_payloads(p_before timestamp with time zone, p_batch integer DEFAULT 500, p_now timestamp with time zone DEFAULT now())
+ RETURNS integer
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+AS $function$
+declare
+  v_ids bigint[] := array(
+    select id from cue.payloads where last_used_at < date_trunc('month', p_before, 'UTC')
+     order by last_used_at limit p_batch for update skip locked);
+begin
+  -- Another statement: whoever referred to one before it was locked is seen now.
+  with referenced as materialized (
+    select p.id, (
+             select true from cue.executions e
+              where e.cue_id = p.cue_id and e.payload_id = p.id and e.id < cue.uuid_v7_floor(p.last_used_at + interval '10 minutes') limit 1) as is_used
+      from cue.payloads p where p.id = any (v_ids)),
+  kept as (
+    update cue.payloads p set last_used_at = p_now from referenced r where p.id = r.id and r.is_used)
+  delete from cue.payloads p using referenced r where p.id = r.id and r.is_used is null;
+  return cardinality(v_ids);
+end $function$;
+comment on function cue.prune_payloads(timestamp with time zone,integer,timestamp with time zone) is 'Removes a batch of payloads that no execution refers to any more. Returns how many were looked at.';
+grant execute on function cue.prune_payloads(timestamp with time zone,integer,timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.prune_sign_ins(p_now timestamp with time zone DEFAULT now())
  RETURNS void
  LANGUAGE plpgsql
@@ -4513,11 +4702,16 @@ declare
   v_ids uuid[];
   v_first uuid;
   v_last uuid;
+  v_gone int;
 begin
   if not exists (select from cue.cues where id = p_cue_id and deleted_at is not null) then return 0; end if;
   select array_agg(id), min(id::text)::uuid, max(id::text)::uuid into v_ids, v_first, v_last from (
     select id from cue.executions where cue_id = p_cue_id order by id desc limit p_batch for update skip locked) e;
   if v_ids is null then
+    delete from cue.payloads where id = any (array(
+      select id from cue.payloads where cue_id = p_cue_id order by id limit p_batch / 10 + 1 for update skip locked));
+    get diagnostics v_gone = row_count;
+    if v_gone > 0 then return v_gone; end if;
     delete from cue.cues q where q.id = p_cue_id and not exists (select from cue.executions e where e.cue_id = p_cue_id);
     return 0;
   end if;
@@ -4539,10 +4733,10 @@ declare
   e cue.executions;
   v_due_at timestamptz := greatest(p_scheduled_for, p_now);
 begin
-  insert into cue.executions (id, account_id, cue_id, transport, status, triggered_by, replayed_from, scheduled_for, payload, task,
-                              attempt_due_at, claimable_at, claim_deadline_at, created_at, updated_at)
+  insert into cue.executions (id, account_id, cue_id, transport, status, triggered_by, replayed_from, scheduled_for, payload, payload_id,
+                              task, attempt_due_at, claimable_at, claim_deadline_at, created_at, updated_at)
   values (cue.uuid_v7(p_id_at), c.account_id, c.id, c.transport, 'pending', p_triggered_by, p_replayed_from, p_scheduled_for, p_payload,
-          p_task, case c.transport when 'webhook' then v_due_at end, case c.transport when 'worker' then v_due_at end,
+          case when p_payload is null then c.payload_id end, p_task, case c.transport when 'webhook' then v_due_at end, case c.transport when 'worker' then v_due_at end,
           case c.transport when 'worker' then v_due_at + cue.claim_timeout(c) end, p_now, p_now)
   returning * into e;
   if c.transport = 'webhook' then
@@ -4842,15 +5036,19 @@ AS $function$
 declare
   d record;
   c cue.cues;
-  v_error constant text := 'execution_limit_exceeded: the plan''s executions of this month are used up';
+  v_over boolean;
+  v_error text;
   v_count int := 0;
 begin
   for d in
     select * from unnest(p_cue_ids, p_versions, p_expected, p_next) as u (cue_id, version, expected, next_run) order by u.cue_id
   loop
-    select q.* into c from cue.cues q join cue.accounts a on a.id = q.account_id
-     where q.id = d.cue_id and cue.is_over_limit(a, p_now) for no key update of q skip locked;
+    select q.* into c from cue.cues q where q.id = d.cue_id for no key update skip locked;
     continue when not found;
+    select cue.is_over_limit(a, p_now) into v_over from cue.accounts a where a.id = c.account_id;
+    continue when not v_over and not (cue.caps_payloads() and cue.exceeds_payload_cap(c.id, p_now));
+    v_error := case when v_over then 'execution_limit_exceeded: the plan''s executions of this month are used up'
+                    else 'execution_limit_exceeded: the plan''s payload bytes of this day are used up' end;
     update cue.cue_runs r set next_run = d.next_run, last_slot = d.expected
      where r.cue_id = d.cue_id and r.version = d.version and r.next_run = d.expected and r.next_run <= p_now;
     continue when not found;
@@ -5076,7 +5274,13 @@ begin
     raise exception 'execution % is %; only one that has ended can be replayed', e.id, e.status using errcode = 'QU012';
   end if;
   perform cue.admit_execution(p_account_id, p_now);
+  perform cue.admit_payload(p_account_id, cue.payload_bytes(e.payload, e.payload_id), p_now);
   update cue.cue_runs set run_count = run_count + 1, last_run = p_now where cue_id = c.id;
+  if e.payload_id is not null and cue.reuse_payload(e.payload_id, p_now) is null then
+    -- Retention removed both after the execution was read.
+    raise exception 'there is no execution %', p_execution_id using errcode = 'QU002';
+  end if;
+  c.payload_id := e.payload_id;
   return next cue.queue_execution(c, 'replay', p_now, e.payload, e.task, e.id, p_now, p_now);
 end $function$;
 comment on function cue.replay_execution(uuid,uuid,timestamp with time zone) is 'Runs an ended execution again, as a new one.';
@@ -5250,6 +5454,33 @@ begin
 end $function$;
 comment on function cue.require_writable() is 'Fails where nothing can be written, as in the first seconds after a failover.';
 grant execute on function cue.require_writable() to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.retire_payload(p_payload_id bigint, p_run_count bigint, p_now timestamp with time zone DEFAULT now())
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+begin
+  delete from cue.payloads where id = p_payload_id and since_run = p_run_count;
+  if not found then
+    update cue.payloads set since_run = null, last_used_at = p_now where id = p_payload_id;
+  end if;
+end $function$;
+comment on function cue.retire_payload(bigint,bigint,timestamp with time zone) is 'Lets go of the payload that was a cue''s own until now.';
+grant execute on function cue.retire_payload(bigint,bigint,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.reuse_payload(p_payload_id bigint, p_now timestamp with time zone DEFAULT now())
+ RETURNS boolean
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+  update cue.payloads set last_used_at = case when last_used_at is not null then greatest(last_used_at, p_now) end
+   where id = p_payload_id returning true
+$function$;
+comment on function cue.reuse_payload(bigint,timestamp with time zone) is 'Notes that a payload is carried once more; null when it is gone.';
+grant execute on function cue.reuse_payload(bigint,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.reveal_key(p_account_id uuid, p_encryption_key_ids text[], p_actor text DEFAULT SESSION_USER, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
  RETURNS TABLE(key_prefix text, ciphertext text)
@@ -5702,6 +5933,44 @@ end $function$;
 comment on function cue.store_echo(text,text,jsonb,text,timestamp with time zone) is 'Keeps what was posted to an echo token for five minutes.';
 grant execute on function cue.store_echo(text,text,jsonb,text,timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.store_payload(p_account_id uuid, p_cue_id text, p_body text, p_since_run bigint, p_last_used_at timestamp with time zone, p_now timestamp with time zone DEFAULT now())
+ RETURNS bigint
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+  insert into cue.payloads as p (id, account_id, cue_id, hash, body, since_run, last_used_at, created_at)
+  values (nextval('cue.payload_ids'), p_account_id, p_cue_id, sha256(convert_to(p_body, 'UTF8')), p_body, p_since_run, p_last_used_at, p_now)
+  on conflict (cue_id, hash) do update
+     set last_used_at = case when excluded.last_used_at is not null and p.last_used_at is not null
+                             then greatest(p.last_used_at, excluded.last_used_at) end
+  returning id
+$function$;
+comment on function cue.store_payload(uuid,text,text,bigint,timestamp with time zone,timestamp with time zone) is 'Stores a large payload of a cue, unless it is stored, and returns its id.';
+grant execute on function cue.store_payload(uuid,text,text,bigint,timestamp with time zone,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.store_payloads(p_batch integer DEFAULT 100, p_now timestamp with time zone DEFAULT now())
+ RETURNS integer
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+AS $function$
+declare
+  c cue.cues;
+  v_count int := 0;
+begin
+  for c in
+    select * from cue.cues q where cue.is_large(q.payload) order by q.id limit p_batch for no key update skip locked
+  loop
+    update cue.cues set payload = null, payload_id = cue.store_payload(c.account_id, c.id, c.payload, null, null, p_now) where id = c.id;
+    v_count := v_count + 1;
+  end loop;
+  return v_count;
+end $function$;
+comment on function cue.store_payloads(integer,timestamp with time zone) is 'Moves large payloads of cues out of their rows. Returns how many.';
+grant execute on function cue.store_payloads(integer,timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.subscribe_memory(p_account_id uuid, p_agent_id text, p_callback_url text, p_release text, p_now timestamp with time zone DEFAULT now())
  RETURNS void
  LANGUAGE plpgsql
@@ -5740,6 +6009,7 @@ declare
   v_expected timestamptz[];
   v_next timestamptz[];
   v_success_due timestamptz[];
+  v_capped boolean := cue.caps_payloads();
 begin
   if not exists (select from cue.engines where last_seen_at > p_now - p_missed_after) then return; end if;
   -- Locked in a statement of its own: the next one sees each row where it now is, and needs no index to find it again.
@@ -5751,8 +6021,10 @@ begin
       where r.cue_id = d.cue_id and r.version = d.version and r.next_run = d.expected and r.next_run <= p_now
         and (select not cue.is_over_limit(a, p_now) from cue.accounts a where a.id = r.account_id)
         and not exists (select from cue.outages o where r.next_run > o.from_at and r.next_run <= o.until_at)
+        and not (v_capped and cue.exceeds_payload_cap(r.cue_id, p_now))
       limit 1 for update skip locked) held;
   if v_rows is null then return; end if;
+  if v_capped then perform cue.count_payloads(v_cue_ids, array_fill(1, array[cardinality(v_cue_ids)]), p_now); end if;
   v_flight := nextval('cue.flight_ids');
   return query
   with due as (
@@ -5765,17 +6037,17 @@ begin
     returning r.cue_id, due.expected),
   fired as materialized (
     select cue.uuid_v7(p_now) as id, m.expected as scheduled_for, c.id as cue_id, c.account_id, c.transport, c.callback_url,
-           c.callback_method, c.callback_headers, c.payload, c.task, coalesce(c.timeout_seconds, 30) as timeout_seconds,
+           c.callback_method, c.callback_headers, c.payload, c.payload_id, c.task, coalesce(c.timeout_seconds, 30) as timeout_seconds,
            coalesce(c.claim_timeout_seconds, 900) * interval '1 second' as claim_timeout, a.secrets, a.api_key,
            c.schedule_type = 'recurring' and not coalesce(c.await_outcome, false) as plain
       from moved m
      cross join lateral (select * from cue.cues where id = m.cue_id limit 1) c
      cross join lateral cue.signing_account(c.account_id, p_now) a),
   made as (
-    insert into cue.executions (id, account_id, cue_id, transport, status, triggered_by, scheduled_for, payload, task, attempts,
+    insert into cue.executions (id, account_id, cue_id, transport, status, triggered_by, scheduled_for, payload, payload_id, task, attempts,
                                 started_at, last_attempt_at, claimable_at, claim_deadline_at, flight_id, created_at, updated_at)
-    select f.id, f.account_id, f.cue_id, f.transport, v.status::cue.execution_status, 'schedule', f.scheduled_for, f.payload, f.task, v.attempts,
-           v.started_at, v.started_at, v.claimable_at, v.claimable_at + f.claim_timeout, v.flight_id, p_now, p_now
+    select f.id, f.account_id, f.cue_id, f.transport, v.status::cue.execution_status, 'schedule', f.scheduled_for, f.payload, f.payload_id,
+           f.task, v.attempts, v.started_at, v.started_at, v.claimable_at, v.claimable_at + f.claim_timeout, v.flight_id, p_now, p_now
       from fired f join (values ('webhook'::cue.transport, 'delivering', 1, p_now, null::timestamptz, v_flight),
                                 ('worker', 'pending', 0, null, p_now, null))
                      as v (transport, status, attempts, started_at, claimable_at, flight_id) using (transport)),
@@ -5788,8 +6060,8 @@ begin
     on conflict (account_id, month, slot) do update set executions = u.executions + excluded.executions),
   woken as materialized (
     select cue.wake_workers(w.account_id, p_now) from (select distinct f.account_id from fired f where f.transport = 'worker') w)
-  select f.id, v_flight, 1, f.account_id, f.cue_id, f.scheduled_for, f.callback_url, f.callback_method, f.callback_headers, f.payload,
-         f.timeout_seconds, f.secrets, f.api_key, f.plain
+  select f.id, v_flight, 1, f.account_id, f.cue_id, f.scheduled_for, f.callback_url, f.callback_method, f.callback_headers,
+         coalesce(f.payload, (select p.body from cue.payloads p where p.id = f.payload_id)), f.timeout_seconds, f.secrets, f.api_key, f.plain
     from fired f where f.transport = 'webhook' and (select count(*) from woken) >= 0;
 end $function$;
 comment on function cue.take_due_cues(text[],integer[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],interval,interval,timestamp with time zone) is 'Fires due cues in one statement and returns the webhook attempts to send.';
@@ -5896,10 +6168,15 @@ begin
        is distinct from (old.callback_url, old.callback_method, old.callback_headers, old.on_failure_webhook) then
     perform cue.require_account_scope(p_account_id);
   end if;
+  if p_changes ? 'payload' then
+    c.payload_id := case when cue.is_large(c.payload) then cue.store_payload(p_account_id, p_cue_id, c.payload, r.run_count, null, p_now) end;
+    if c.payload_id is not null then c.payload := null; end if;
+    if old.payload_id <> coalesce(c.payload_id, 0) then perform cue.retire_payload(old.payload_id, r.run_count, p_now); end if;
+  end if;
   update cue.cues set
     name = c.name, description = c.description, status = c.status, schedule_type = c.schedule_type, cron = c.cron, at = c.at,
     timezone = c.timezone, callback_url = c.callback_url, callback_method = c.callback_method, callback_headers = c.callback_headers,
-    payload = c.payload, task = c.task, retry_max_attempts = c.retry_max_attempts, retry_backoff_minutes = c.retry_backoff_minutes,
+    payload = c.payload, payload_id = c.payload_id, task = c.task, retry_max_attempts = c.retry_max_attempts, retry_backoff_minutes = c.retry_backoff_minutes,
     on_failure_email = c.on_failure_email, on_failure_webhook = c.on_failure_webhook, on_failure_pause = c.on_failure_pause,
     timeout_seconds = c.timeout_seconds, outcome_deadline_seconds = c.outcome_deadline_seconds,
     claim_timeout_seconds = c.claim_timeout_seconds, await_outcome = c.await_outcome,
@@ -6024,7 +6301,9 @@ begin
   select array_agg(f.id order by f.place), array_agg(f.claim order by f.place) from (
     select u.id, u.claim, u.place, row_number() over w as nth, sum(octet_length(e.payload) + 2048) over w as bytes
       from unnest(p_execution_ids, p_claims) with ordinality as u (id, claim, place)
-     cross join lateral (select x.payload from cue.executions x where x.id = u.id limit 1) e
+     cross join lateral (
+       select coalesce(x.payload, (select p.body from cue.payloads p where p.id = x.payload_id)) as payload
+         from cue.executions x where x.id = u.id limit 1) e
     window w as (partition by u.claim order by u.place)) f
    where f.nth = 1 or f.bytes <= 4194304;
 end $function$;

@@ -7,7 +7,7 @@ select c.id, c.account_id, c.name, c.description, c.status, c.transport,
          else jsonb_build_object('type', c.schedule_type, 'at', cue.iso(c.at), 'timezone', c.timezone) end as schedule,
        jsonb_build_object('url', c.callback_url, 'method', c.callback_method, 'headers', case when c.callback_headers = '{}' then '{}' else
          (select jsonb_object_agg(h.name, '********') from jsonb_object_keys(c.callback_headers) as h (name)) end) as callback,
-       c.payload,
+       coalesce(c.payload, (select p.body from cue.payloads p where p.id = c.payload_id)) as payload,
        jsonb_build_object('max_attempts', c.retry_max_attempts, 'backoff_minutes', c.retry_backoff_minutes) as retry,
        jsonb_build_object('email', c.on_failure_email, 'webhook', c.on_failure_webhook, 'pause', c.on_failure_pause) as on_failure,
        case when c.timeout_seconds is not null then
@@ -42,7 +42,7 @@ select e.id, e.account_id, e.cue_id, c.name as cue_name, e.transport, e.task, e.
        e.result_type,
        e.external_id is not null or e.result_url is not null or e.result_ref is not null
          or coalesce(jsonb_array_length(e.artifacts), 0) > 0 as has_evidence,
-       e.payload, e.response_body
+       coalesce(e.payload, (select p.body from cue.payloads p where p.id = e.payload_id)) as payload, e.response_body
   from cue.executions e
  cross join lateral (select q.name from cue.cues q where q.id = e.cue_id and q.deleted_at is null limit 1) c;
 comment on view cue.execution_view is 'Executions as the API shows them.';

@@ -587,9 +587,13 @@ export interface Cues {
    */
   outcome_deadline_seconds: number | null;
   /**
-   * JSON in canonical form, the very bytes that a webhook sends.
+   * JSON in canonical form, the very bytes that a webhook sends; null where payload_id says which.
    */
-  payload: Generated<string>;
+  payload: Generated<string | null>;
+  /**
+   * The row of payloads that holds one of more than 2 KB.
+   */
+  payload_id: number | null;
   /**
    * Waits before the second attempt, the third, and so on; the last one repeats.
    */
@@ -952,9 +956,13 @@ export interface Executions {
    */
   outcome_success: boolean | null;
   /**
-   * What is or was sent: the cue's payload at that time, or the override of a fire.
+   * What is or was sent: the cue's payload at that time, or the override of a fire; null where payload_id says which.
    */
-  payload: string;
+  payload: string | null;
+  /**
+   * The row of payloads that holds one of more than 2 KB. It is there as long as the execution is.
+   */
+  payload_id: number | null;
   /**
    * When a person rejected the outcome: later evidence does not lift that.
    */
@@ -1249,6 +1257,60 @@ export interface Outages {
   until_at: Timestamp;
 }
 
+export interface PayloadCounters {
+  /**
+   * Whose executions.
+   */
+  account_id: string;
+  /**
+   * The sum of their payloads.
+   */
+  bytes: number;
+  /**
+   * The UTC day on which they were made.
+   */
+  day: string;
+  /**
+   * The process id of the backend that counts here.
+   */
+  slot: number;
+}
+
+export interface Payloads {
+  /**
+   * The account of its cue.
+   */
+  account_id: string;
+  /**
+   * JSON in canonical form, the very bytes that a webhook sends.
+   */
+  body: string;
+  /**
+   * When it was stored.
+   */
+  created_at: Timestamp;
+  /**
+   * The cue whose executions may refer to it.
+   */
+  cue_id: string;
+  /**
+   * SHA-256 of the body.
+   */
+  hash: Buffer;
+  /**
+   * What cues.payload_id and executions.payload_id name.
+   */
+  id: number;
+  /**
+   * When the latest execution with it was made, or later; null while it is its cue's own.
+   */
+  last_used_at: Timestamp | null;
+  /**
+   * The cue's run_count when this became its payload; null where executions may have carried it before.
+   */
+  since_run: number | null;
+}
+
 export interface Plans {
   /**
    * Active and paused cues together.
@@ -1271,7 +1333,7 @@ export interface Plans {
    */
   open_deliveries: Generated<number>;
   /**
-   * Payload bytes that executions of an account may carry in a UTC day; null: any number.
+   * Payload bytes that executions of an account may carry in a UTC day, each counted when it is made, also where its payload is stored once; null: any number.
    */
   payload_bytes_per_day: number | null;
   /**
@@ -1583,6 +1645,8 @@ export interface DB {
   missed_slots: MissedSlots;
   missed_view: MissedView;
   outages: Outages;
+  payload_counters: PayloadCounters;
+  payloads: Payloads;
   plans: Plans;
   queue_depth: QueueDepth;
   rate_windows: RateWindows;

@@ -144,6 +144,8 @@ export const signatures = {
   maintain_partitions: 'months now',
   drop_old_executions: 'before',
   delete_old_executions: 'before batch',
+  prune_payloads: 'before batch now',
+  store_payloads: 'batch now',
   purge_cue: 'cue_id batch',
   requeue_purges: 'now',
   prune: 'now'
@@ -392,6 +394,8 @@ export const createFunctions = (db: Queryable, clock?: () => Date) => {
     maintainPartitions: value<{ months?: number }, number>('maintain_partitions'),
     dropOldExecutions: values<{ before: Date }, string>('drop_old_executions'),
     deleteOldExecutions: value<{ before: Date; batch?: number }, number>('delete_old_executions'),
+    prunePayloads: value<{ before: Date; batch?: number }, number>('prune_payloads'),
+    storePayloads: value<{ batch?: number }, number>('store_payloads'),
     purgeCue: value<{ cue_id: string; batch?: number }, number>('purge_cue'),
     requeuePurges: value<object, number>('requeue_purges'),
     prune: value<object>('prune')

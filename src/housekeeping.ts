@@ -19,6 +19,7 @@ export const startHousekeeping = async ({ jobs, fn, retentionDays, now, log }: O
     hour: async () => {
       await fn.prune({})
       await fn.requeuePurges({})
+      while ((await fn.storePayloads({})) > 0);
       await fn.noteMemoryRelease({ release })
       await deleteAccounts()
     },
@@ -28,6 +29,7 @@ export const startHousekeeping = async ({ jobs, fn, retentionDays, now, log }: O
       const dropped = await fn.dropOldExecutions({ before })
       if (dropped.length > 0) log.info({ dropped }, 'old executions dropped')
       while ((await fn.deleteOldExecutions({ before })) > 0);
+      while ((await fn.prunePayloads({ before })) > 0);
     }
   }
   const deleteAccounts = async () => {

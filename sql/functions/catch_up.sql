@@ -39,9 +39,9 @@ begin
     if v_made > 0 then
       -- A millisecond apart, so that the oldest comes first wherever they wait or are shown.
       with made as (
-        insert into cue.executions (id, account_id, cue_id, transport, status, triggered_by, scheduled_for, payload, task, attempt_due_at,
-                                    claimable_at, claim_deadline_at, created_at, updated_at)
-        select cue.uuid_v7(q.due_at), c.account_id, c.id, c.transport, 'pending', 'schedule', q.slot, c.payload, c.task,
+        insert into cue.executions (id, account_id, cue_id, transport, status, triggered_by, scheduled_for, payload, payload_id, task,
+                                    attempt_due_at, claimable_at, claim_deadline_at, created_at, updated_at)
+        select cue.uuid_v7(q.due_at), c.account_id, c.id, c.transport, 'pending', 'schedule', q.slot, c.payload, c.payload_id, c.task,
                case c.transport when 'webhook' then q.due_at end, case c.transport when 'worker' then q.due_at end,
                case c.transport when 'worker' then q.due_at + cue.claim_timeout(c) end, p_now, p_now
           from (select s.slot, date_trunc('milliseconds', p_now) + (s.n - 1) * interval '1 millisecond' as due_at
@@ -54,6 +54,7 @@ begin
       insert into cue.usage_counters as u (account_id, month, slot, executions)
       values (c.account_id, cue.usage_month(p_now), pg_backend_pid(), v_made)
       on conflict (account_id, month, slot) do update set executions = u.executions + excluded.executions;
+      perform cue.count_payloads(array[c.id], array[v_made], p_now);
     elsif c.schedule_type = 'once' then
       e := cue.add_ended_execution(c, 'missed', d.expected, 'came due while the service was away, and catch_up is skip_missed', p_now);
       perform cue.after_end(e, c, p_now);
@@ -72,17 +73,17 @@ language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   e cue.executions;
 begin
-  insert into cue.executions (id, account_id, cue_id, transport, status, triggered_by, scheduled_for, payload, task, error_message, ended_at,
-                              created_at, updated_at)
-  values (cue.uuid_v7(p_now), c.account_id, c.id, c.transport, p_status, 'schedule', p_scheduled_for, c.payload, c.task, p_error, p_now, p_now,
-          p_now)
+  insert into cue.executions (id, account_id, cue_id, transport, status, triggered_by, scheduled_for, payload, payload_id, task, error_message,
+                              ended_at, created_at, updated_at)
+  values (cue.uuid_v7(p_now), c.account_id, c.id, c.transport, p_status, 'schedule', p_scheduled_for, c.payload, c.payload_id, c.task, p_error, p_now,
+          p_now, p_now)
   returning * into e;
   update cue.cue_runs set run_count = run_count + 1, fired_count = fired_count + 1 where cue_id = c.id;
   return e;
 end $$;
 comment on function cue.add_ended_execution is 'Records a slot that did not run as an execution of its own.';
 
--- Due cues of accounts whose limit and grace are used up: one failed execution per cue and hour says so, the other slots are recorded as
+-- Due cues of accounts whose limit and grace are used up, or whose payload exceeds the daily cap: one failed execution per cue and hour says so, the other slots are recorded as
 -- dropped. Not counted as usage, and no on_failure: the account's owner has had the mail. Returns how many cues moved.
 create or replace function cue.refuse_due_cues(
   p_cue_ids text[], p_versions int[], p_expected timestamptz[], p_next timestamptz[], p_now timestamptz default now()
@@ -92,15 +93,19 @@ language plpgsql security definer set search_path = pg_catalog, pg_temp set enab
 declare
   d record;
   c cue.cues;
-  v_error constant text := 'execution_limit_exceeded: the plan''s executions of this month are used up';
+  v_over boolean;
+  v_error text;
   v_count int := 0;
 begin
   for d in
     select * from unnest(p_cue_ids, p_versions, p_expected, p_next) as u (cue_id, version, expected, next_run) order by u.cue_id
   loop
-    select q.* into c from cue.cues q join cue.accounts a on a.id = q.account_id
-     where q.id = d.cue_id and cue.is_over_limit(a, p_now) for no key update of q skip locked;
+    select q.* into c from cue.cues q where q.id = d.cue_id for no key update skip locked;
     continue when not found;
+    select cue.is_over_limit(a, p_now) into v_over from cue.accounts a where a.id = c.account_id;
+    continue when not v_over and not (cue.caps_payloads() and cue.exceeds_payload_cap(c.id, p_now));
+    v_error := case when v_over then 'execution_limit_exceeded: the plan''s executions of this month are used up'
+                    else 'execution_limit_exceeded: the plan''s payload bytes of this day are used up' end;
     update cue.cue_runs r set next_run = d.next_run, last_slot = d.expected
      where r.cue_id = d.cue_id and r.version = d.version and r.next_run = d.expected and r.next_run <= p_now;
     continue when not found;

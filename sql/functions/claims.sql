@@ -110,7 +110,8 @@ begin
   return query
   select f.id, f.id, f.cue_id, f.cue_name, f.task, f.scheduled_for, f.attempts + 1, f.payload, v_more or f.found > count(*) over () from (
     select c.*, count(*) over () as found, row_number() over w as place, sum(octet_length(c.payload) + 2048) over w as bytes from (
-      select e.id, e.cue_id, q.name as cue_name, e.task, e.scheduled_for, e.attempts, e.payload, e.claimable_at,
+      select e.id, e.cue_id, q.name as cue_name, e.task, e.scheduled_for, e.attempts, e.claimable_at,
+             coalesce(e.payload, (select p.body from cue.payloads p where p.id = e.payload_id)) as payload,
              row_number() over (partition by e.task order by e.claimable_at, e.id) as turn
         from unnest(v_ids) as u (id)
        cross join lateral (select * from cue.executions x where x.id = u.id limit 1) e
@@ -219,7 +220,7 @@ begin
          last_heartbeat_at = p_now, lease_expires_at = p_now + p_lease, claimable_at = null, claim_deadline_at = null, updated_at = p_now
    where e.id = any (p_execution_ids) and e.id between v_first and v_last
   returning e.id, e.cue_id, (select q.name from cue.cues q where q.id = e.cue_id), e.task, e.scheduled_for, e.lease_expires_at,
-            e.claim_token, e.attempts, e.payload;
+            e.claim_token, e.attempts, coalesce(e.payload, (select p.body from cue.payloads p where p.id = e.payload_id));
 end $$;
 comment on function cue.begin_claims is 'Gives locked executions to workers.';
 
@@ -232,7 +233,9 @@ begin
   select array_agg(f.id order by f.place), array_agg(f.claim order by f.place) from (
     select u.id, u.claim, u.place, row_number() over w as nth, sum(octet_length(e.payload) + 2048) over w as bytes
       from unnest(p_execution_ids, p_claims) with ordinality as u (id, claim, place)
-     cross join lateral (select x.payload from cue.executions x where x.id = u.id limit 1) e
+     cross join lateral (
+       select coalesce(x.payload, (select p.body from cue.payloads p where p.id = x.payload_id)) as payload
+         from cue.executions x where x.id = u.id limit 1) e
     window w as (partition by u.claim order by u.place)) f
    where f.nth = 1 or f.bytes <= 4194304;
 end $$;

@@ -25,6 +25,7 @@ begin
              verification_mode cue.verification_mode)) with ordinality as g (account_id, next_run)),
   counted as (
     select g.account_id, g.ordinality, g.memory_check, g.callback_allowed is false and cue.has_callback(g.callback_url, g.on_failure_webhook) as lesser,
+           cue.is_large(g.payload) as is_large,
            count(*) filter (where g.memory_check is not true) over (partition by g.account_id order by g.ordinality) as nth
       from given g),
   wanted as (
@@ -47,20 +48,25 @@ begin
     select r.account_id, r.plan_cues, greatest(0, r.cues - r.wanted) from room r
     on conflict (account_id) do update set plan_cues = excluded.plan_cues, room = excluded.room),
   fitting as materialized (
-    select n.ordinality, case when (n.memory_check or n.nth <= r.cues) and not (n.lesser and r.sends_key) then cue.new_cue_id() end as id
+    select n.ordinality, case when (n.memory_check or n.nth <= r.cues) and not (n.lesser and r.sends_key) then cue.new_cue_id() end as id,
+           case when n.is_large then nextval('cue.payload_ids') end as payload_id
       from counted n left join room r on r.account_id = n.account_id),
   made as (
     insert into cue.cues (
       id, account_id, memory_check, created_at, updated_at, name, description, transport, schedule_type, cron, at, timezone, callback_url,
-      callback_method, callback_headers, payload, task, retry_max_attempts, retry_backoff_minutes, on_failure_email, on_failure_webhook,
-      on_failure_pause, timeout_seconds, outcome_deadline_seconds, claim_timeout_seconds, await_outcome, alert_consecutive_failures,
+      callback_method, callback_headers, payload, payload_id, task, retry_max_attempts, retry_backoff_minutes, on_failure_email,
+      on_failure_webhook, on_failure_pause, timeout_seconds, outcome_deadline_seconds, claim_timeout_seconds, await_outcome, alert_consecutive_failures,
       alert_missed_window_multiplier, catch_up, verification_mode)
     select f.id, g.account_id, coalesce(g.memory_check, false), p_now, p_now, g.name, g.description, g.transport, g.schedule_type, g.cron, g.at,
-           g.timezone, g.callback_url, g.callback_method, g.callback_headers, g.payload, g.task, g.retry_max_attempts,
-           g.retry_backoff_minutes, g.on_failure_email, g.on_failure_webhook, g.on_failure_pause, g.timeout_seconds,
+           g.timezone, g.callback_url, g.callback_method, g.callback_headers, case when f.payload_id is null then g.payload end, f.payload_id,
+           g.task, g.retry_max_attempts, g.retry_backoff_minutes, g.on_failure_email, g.on_failure_webhook, g.on_failure_pause, g.timeout_seconds,
            g.outcome_deadline_seconds, g.claim_timeout_seconds, g.await_outcome, g.alert_consecutive_failures,
            g.alert_missed_window_multiplier, g.catch_up, g.verification_mode
       from given g join fitting f using (ordinality) where f.id is not null),
+  large as (
+    insert into cue.payloads (id, account_id, cue_id, hash, body, since_run, created_at)
+    select f.payload_id, g.account_id, f.id, sha256(convert_to(g.payload, 'UTF8')), g.payload, 0, p_now
+      from given g join fitting f using (ordinality) where f.id is not null and f.payload_id is not null),
   runs as (
     insert into cue.cue_runs (cue_id, account_id, transport, next_run)
     select f.id, g.account_id, g.transport, g.next_run from given g join fitting f using (ordinality) where f.id is not null)
@@ -167,10 +173,15 @@ begin
        is distinct from (old.callback_url, old.callback_method, old.callback_headers, old.on_failure_webhook) then
     perform cue.require_account_scope(p_account_id);
   end if;
+  if p_changes ? 'payload' then
+    c.payload_id := case when cue.is_large(c.payload) then cue.store_payload(p_account_id, p_cue_id, c.payload, r.run_count, null, p_now) end;
+    if c.payload_id is not null then c.payload := null; end if;
+    if old.payload_id <> coalesce(c.payload_id, 0) then perform cue.retire_payload(old.payload_id, r.run_count, p_now); end if;
+  end if;
   update cue.cues set
     name = c.name, description = c.description, status = c.status, schedule_type = c.schedule_type, cron = c.cron, at = c.at,
     timezone = c.timezone, callback_url = c.callback_url, callback_method = c.callback_method, callback_headers = c.callback_headers,
-    payload = c.payload, task = c.task, retry_max_attempts = c.retry_max_attempts, retry_backoff_minutes = c.retry_backoff_minutes,
+    payload = c.payload, payload_id = c.payload_id, task = c.task, retry_max_attempts = c.retry_max_attempts, retry_backoff_minutes = c.retry_backoff_minutes,
     on_failure_email = c.on_failure_email, on_failure_webhook = c.on_failure_webhook, on_failure_pause = c.on_failure_pause,
     timeout_seconds = c.timeout_seconds, outcome_deadline_seconds = c.outcome_deadline_seconds,
     claim_timeout_seconds = c.claim_timeout_seconds, await_outcome = c.await_outcome,
@@ -264,10 +275,15 @@ begin
       detail = ceil(extract(epoch from v_oldest + interval '1 hour' - p_now))::text;
   end if;
   perform cue.admit_execution(p_account_id, p_now);
-  update cue.cue_runs 
+  perform cue.admit_payload(p_account_id, cue.payload_bytes(coalesce(p_payload, c.payload), c.payload_id), p_now);
+  if p_payload is not null then
+    c.task := p_task;
+    c.payload_id := case when cue.is_large(p_payload) then cue.store_payload(p_account_id, p_cue_id, p_payload, null, p_now, p_now) end;
+    c.payload := case when c.payload_id is null then p_payload end;
+  end if;
+  update cue.cue_runs
      set run_count = run_count + 1, last_run = case when p_send_at > p_now then last_run else p_now end where cue_id = p_cue_id;
-  e := cue.queue_execution(c, 'manual_fire', greatest(p_send_at, p_now), coalesce(p_payload, c.payload),
-                           case when p_payload is null then c.task else p_task end, null, p_now, p_now);
+  e := cue.queue_execution(c, 'manual_fire', greatest(p_send_at, p_now), c.payload, c.task, null, p_now, p_now);
   insert into cue.fires (id, cue_id, account_id, fired_at, idempotency_key, request_hash, execution_id)
   values (cue.uuid_v7(p_now), p_cue_id, p_account_id, p_now, p_idempotency_key, p_request_hash, e.id);
   return next e;

@@ -56,6 +56,7 @@ language plpgsql stable security definer set search_path = pg_catalog, pg_temp s
   set plan_cache_mode = force_generic_plan as $$
 declare
   v_ids text[];
+  v_capped boolean := cue.caps_payloads();
 begin
   select array_agg(p.cue_id) into v_ids from (
     select r.cue_id from cue.cue_runs r
@@ -80,7 +81,7 @@ begin
   return query
   select r.cue_id, r.account_id, r.version, r.next_run, r.transport, c.schedule_type, c.cron, c.timezone, c.catch_up,
          (select max(o.until_at) from cue.outages o where r.next_run > o.from_at and r.next_run <= o.until_at),
-         cue.is_over_limit(a, p_now),
+         cue.is_over_limit(a, p_now) or v_capped and cue.exceeds_payload_cap(r.cue_id, p_now),
          case when r.success_due_at is null and c.schedule_type = 'recurring' then coalesce(c.alert_missed_window_multiplier, 2) end
     from (
       select u.id from unnest(v_ids) as u (id)
@@ -111,6 +112,7 @@ declare
   v_expected timestamptz[];
   v_next timestamptz[];
   v_success_due timestamptz[];
+  v_capped boolean := cue.caps_payloads();
 begin
   if not exists (select from cue.engines where last_seen_at > p_now - p_missed_after) then return; end if;
   -- Locked in a statement of its own: the next one sees each row where it now is, and needs no index to find it again.
@@ -122,8 +124,10 @@ begin
       where r.cue_id = d.cue_id and r.version = d.version and r.next_run = d.expected and r.next_run <= p_now
         and (select not cue.is_over_limit(a, p_now) from cue.accounts a where a.id = r.account_id)
         and not exists (select from cue.outages o where r.next_run > o.from_at and r.next_run <= o.until_at)
+        and not (v_capped and cue.exceeds_payload_cap(r.cue_id, p_now))
       limit 1 for update skip locked) held;
   if v_rows is null then return; end if;
+  if v_capped then perform cue.count_payloads(v_cue_ids, array_fill(1, array[cardinality(v_cue_ids)]), p_now); end if;
   v_flight := nextval('cue.flight_ids');
   return query
   with due as (
@@ -136,17 +140,17 @@ begin
     returning r.cue_id, due.expected),
   fired as materialized (
     select cue.uuid_v7(p_now) as id, m.expected as scheduled_for, c.id as cue_id, c.account_id, c.transport, c.callback_url,
-           c.callback_method, c.callback_headers, c.payload, c.task, coalesce(c.timeout_seconds, 30) as timeout_seconds,
+           c.callback_method, c.callback_headers, c.payload, c.payload_id, c.task, coalesce(c.timeout_seconds, 30) as timeout_seconds,
            coalesce(c.claim_timeout_seconds, 900) * interval '1 second' as claim_timeout, a.secrets, a.api_key,
            c.schedule_type = 'recurring' and not coalesce(c.await_outcome, false) as plain
       from moved m
      cross join lateral (select * from cue.cues where id = m.cue_id limit 1) c
      cross join lateral cue.signing_account(c.account_id, p_now) a),
   made as (
-    insert into cue.executions (id, account_id, cue_id, transport, status, triggered_by, scheduled_for, payload, task, attempts,
+    insert into cue.executions (id, account_id, cue_id, transport, status, triggered_by, scheduled_for, payload, payload_id, task, attempts,
                                 started_at, last_attempt_at, claimable_at, claim_deadline_at, flight_id, created_at, updated_at)
-    select f.id, f.account_id, f.cue_id, f.transport, v.status::cue.execution_status, 'schedule', f.scheduled_for, f.payload, f.task, v.attempts,
-           v.started_at, v.started_at, v.claimable_at, v.claimable_at + f.claim_timeout, v.flight_id, p_now, p_now
+    select f.id, f.account_id, f.cue_id, f.transport, v.status::cue.execution_status, 'schedule', f.scheduled_for, f.payload, f.payload_id,
+           f.task, v.attempts, v.started_at, v.started_at, v.claimable_at, v.claimable_at + f.claim_timeout, v.flight_id, p_now, p_now
       from fired f join (values ('webhook'::cue.transport, 'delivering', 1, p_now, null::timestamptz, v_flight),
                                 ('worker', 'pending', 0, null, p_now, null))
                      as v (transport, status, attempts, started_at, claimable_at, flight_id) using (transport)),
@@ -159,8 +163,8 @@ begin
     on conflict (account_id, month, slot) do update set executions = u.executions + excluded.executions),
   woken as materialized (
     select cue.wake_workers(w.account_id, p_now) from (select distinct f.account_id from fired f where f.transport = 'worker') w)
-  select f.id, v_flight, 1, f.account_id, f.cue_id, f.scheduled_for, f.callback_url, f.callback_method, f.callback_headers, f.payload,
-         f.timeout_seconds, f.secrets, f.api_key, f.plain
+  select f.id, v_flight, 1, f.account_id, f.cue_id, f.scheduled_for, f.callback_url, f.callback_method, f.callback_headers,
+         coalesce(f.payload, (select p.body from cue.payloads p where p.id = f.payload_id)), f.timeout_seconds, f.secrets, f.api_key, f.plain
     from fired f where f.transport = 'webhook' and (select count(*) from woken) >= 0;
 end $$;
 comment on function cue.take_due_cues is 'Fires due cues in one statement and returns the webhook attempts to send.';

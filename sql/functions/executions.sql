@@ -1,6 +1,7 @@
 -- Executions made by hand, and what follows from the end of one. Locks: account, cue, cue_runs, execution, job.
 
--- Makes an execution that waits: for an attempt, with a job, or for a worker. The caller has locked the cue and counted the usage.
+-- Makes an execution that waits: for an attempt, with a job, or for a worker. The caller has locked the cue and counted the usage. Without
+-- p_payload it refers to the payload that c does.
 create or replace function cue.queue_execution(
   c cue.cues, p_triggered_by cue.trigger_kind, p_scheduled_for timestamptz, p_payload text, p_task text, p_replayed_from uuid default null,
   p_id_at timestamptz default now(), p_now timestamptz default now()
@@ -10,10 +11,10 @@ declare
   e cue.executions;
   v_due_at timestamptz := greatest(p_scheduled_for, p_now);
 begin
-  insert into cue.executions (id, account_id, cue_id, transport, status, triggered_by, replayed_from, scheduled_for, payload, task,
-                              attempt_due_at, claimable_at, claim_deadline_at, created_at, updated_at)
+  insert into cue.executions (id, account_id, cue_id, transport, status, triggered_by, replayed_from, scheduled_for, payload, payload_id,
+                              task, attempt_due_at, claimable_at, claim_deadline_at, created_at, updated_at)
   values (cue.uuid_v7(p_id_at), c.account_id, c.id, c.transport, 'pending', p_triggered_by, p_replayed_from, p_scheduled_for, p_payload,
-          p_task, case c.transport when 'webhook' then v_due_at end, case c.transport when 'worker' then v_due_at end,
+          case when p_payload is null then c.payload_id end, p_task, case c.transport when 'webhook' then v_due_at end, case c.transport when 'worker' then v_due_at end,
           case c.transport when 'worker' then v_due_at + cue.claim_timeout(c) end, p_now, p_now)
   returning * into e;
   if c.transport = 'webhook' then
@@ -74,7 +75,13 @@ begin
     raise exception 'execution % is %; only one that has ended can be replayed', e.id, e.status using errcode = 'QU012';
   end if;
   perform cue.admit_execution(p_account_id, p_now);
+  perform cue.admit_payload(p_account_id, cue.payload_bytes(e.payload, e.payload_id), p_now);
   update cue.cue_runs set run_count = run_count + 1, last_run = p_now where cue_id = c.id;
+  if e.payload_id is not null and cue.reuse_payload(e.payload_id, p_now) is null then
+    -- Retention removed both after the execution was read.
+    raise exception 'there is no execution %', p_execution_id using errcode = 'QU002';
+  end if;
+  c.payload_id := e.payload_id;
   return next cue.queue_execution(c, 'replay', p_now, e.payload, e.task, e.id, p_now, p_now);
 end $$;
 comment on function cue.replay_execution is 'Runs an ended execution again, as a new one.';

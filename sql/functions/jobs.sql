@@ -71,12 +71,12 @@ begin
        set status = 'delivering', attempts = e.attempts + 1, flight_id = v_flight, attempt_due_at = null,
            started_at = coalesce(e.started_at, p_now), last_attempt_at = p_now, updated_at = p_now
      where e.id = any (v_ids) and e.id between v_first and v_last
-    returning e.id, e.attempts, e.account_id, e.cue_id, e.scheduled_for, e.payload, e.triggered_by, e.created_at),
+    returning e.id, e.attempts, e.account_id, e.cue_id, e.scheduled_for, e.payload, e.payload_id, e.triggered_by, e.created_at),
   flight as (
     insert into cue.flights (id, execution_ids, lease_expires_at, created_at)
     select v_flight, array_agg(b.id), p_now + p_lease, p_now from begun b having count(*) > 0)
   select b.id, v_flight, b.attempts, b.account_id, b.cue_id, b.scheduled_for, c.callback_url, c.callback_method, c.callback_headers,
-         b.payload, coalesce(c.timeout_seconds, 30), a.secrets, a.api_key,
+         coalesce(b.payload, (select p.body from cue.payloads p where p.id = b.payload_id)), coalesce(c.timeout_seconds, 30), a.secrets, a.api_key,
          -- The end of a deferred fire says when its cue ran last.
          c.schedule_type = 'recurring' and not coalesce(c.await_outcome, false)
            and not cue.is_deferred_fire(b.triggered_by, b.scheduled_for, b.created_at)

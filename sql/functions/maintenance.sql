@@ -95,18 +95,24 @@ begin
 end $$;
 comment on function cue.delete_old_executions is 'Deletes a batch of old executions from months that could not be dropped.';
 
--- Deletes a batch of a deleted cue's history, and with the last one the cue itself. Returns how many executions went; 0: it is done.
+-- Deletes a batch of a deleted cue's history, then of its payloads, and with the last one the cue itself. Returns how many rows went; 0: it is
+-- done.
 create or replace function cue.purge_cue(p_cue_id text, p_batch int default 1000) returns int
 language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
 declare
   v_ids uuid[];
   v_first uuid;
   v_last uuid;
+  v_gone int;
 begin
   if not exists (select from cue.cues where id = p_cue_id and deleted_at is not null) then return 0; end if;
   select array_agg(id), min(id::text)::uuid, max(id::text)::uuid into v_ids, v_first, v_last from (
     select id from cue.executions where cue_id = p_cue_id order by id desc limit p_batch for update skip locked) e;
   if v_ids is null then
+    delete from cue.payloads where id = any (array(
+      select id from cue.payloads where cue_id = p_cue_id order by id limit p_batch / 10 + 1 for update skip locked));
+    get diagnostics v_gone = row_count;
+    if v_gone > 0 then return v_gone; end if;
     delete from cue.cues q where q.id = p_cue_id and not exists (select from cue.executions e where e.cue_id = p_cue_id);
     return 0;
   end if;
@@ -141,6 +147,7 @@ begin
   delete from cue.outages where until_at < p_now - interval '90 days';
   delete from cue.missed_slots where recorded_at < p_now - interval '90 days';
   delete from cue.stripe_events where received_at < p_now - interval '90 days';
+  delete from cue.payload_counters where day < (p_now at time zone 'utc')::date - 1;
   delete from cue.usage_counters where month < cue.usage_month(p_now - interval '400 days');
   perform cue.forget_engines(p_now);
   perform cue.forget_workers(p_now);

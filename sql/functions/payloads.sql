@@ -1,0 +1,141 @@
+-- Payloads of more than 2 KB: stored once per cue, and referenced by the cue and by each execution that carries them. Smaller ones are kept in
+-- the row itself. last_used_at is null while a payload is its cue's own; from then on it says when it was last carried, or could have been.
+-- Whoever makes a reference has locked the cue, or its cue_runs; payloads come after both in the order of locks.
+
+-- A constant, also in the index cues_large_payload.
+create or replace function cue.is_large(p_payload text) returns boolean
+language sql immutable as $$ select octet_length(p_payload) > 2048 $$;
+comment on function cue.is_large is 'Whether a payload is stored once and referenced.';
+
+-- p_last_used_at null: it is the cue's own from now on, and nothing has carried it since run p_since_run.
+create or replace function cue.store_payload(
+  p_account_id uuid, p_cue_id text, p_body text, p_since_run bigint, p_last_used_at timestamptz, p_now timestamptz default now()
+) returns bigint
+language sql security definer set search_path = pg_catalog, pg_temp as $$
+  insert into cue.payloads as p (id, account_id, cue_id, hash, body, since_run, last_used_at, created_at)
+  values (nextval('cue.payload_ids'), p_account_id, p_cue_id, sha256(convert_to(p_body, 'UTF8')), p_body, p_since_run, p_last_used_at, p_now)
+  on conflict (cue_id, hash) do update
+     set last_used_at = case when excluded.last_used_at is not null and p.last_used_at is not null
+                             then greatest(p.last_used_at, excluded.last_used_at) end
+  returning id
+$$;
+comment on function cue.store_payload is 'Stores a large payload of a cue, unless it is stored, and returns its id.';
+
+-- Locks it, so that no prune removes it before the caller's reference is there.
+create or replace function cue.reuse_payload(p_payload_id bigint, p_now timestamptz default now()) returns boolean
+language sql security definer set search_path = pg_catalog, pg_temp as $$
+  update cue.payloads set last_used_at = case when last_used_at is not null then greatest(last_used_at, p_now) end
+   where id = p_payload_id returning true
+$$;
+comment on function cue.reuse_payload is 'Notes that a payload is carried once more; null when it is gone.';
+
+-- What no execution has carried goes at once: only the number of runs says so, which every execution made counts up.
+create or replace function cue.retire_payload(p_payload_id bigint, p_run_count bigint, p_now timestamptz default now()) returns void
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+begin
+  delete from cue.payloads where id = p_payload_id and since_run = p_run_count;
+  if not found then
+    update cue.payloads set since_run = null, last_used_at = p_now where id = p_payload_id;
+  end if;
+end $$;
+comment on function cue.retire_payload is 'Lets go of the payload that was a cue''s own until now.';
+
+-- A payload last used in a month wholly before p_before is looked for among the executions that retention has left of that time: few. One that is
+-- still referenced, as by an execution that has not ended, is looked for again when it is as old once more. Returns how many were looked at.
+create or replace function cue.prune_payloads(p_before timestamptz, p_batch int default 500, p_now timestamptz default now()) returns int
+language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+declare
+  v_ids bigint[] := array(
+    select id from cue.payloads where last_used_at < date_trunc('month', p_before, 'UTC')
+     order by last_used_at limit p_batch for update skip locked);
+begin
+  -- Another statement: whoever referred to one before it was locked is seen now.
+  with referenced as materialized (
+    select p.id, (
+             select true from cue.executions e
+              where e.cue_id = p.cue_id and e.payload_id = p.id and e.id < cue.uuid_v7_floor(p.last_used_at + interval '10 minutes') limit 1) as is_used
+      from cue.payloads p where p.id = any (v_ids)),
+  kept as (
+    update cue.payloads p set last_used_at = p_now from referenced r where p.id = r.id and r.is_used)
+  delete from cue.payloads p using referenced r where p.id = r.id and r.is_used is null;
+  return cardinality(v_ids);
+end $$;
+comment on function cue.prune_payloads is 'Removes a batch of payloads that no execution refers to any more. Returns how many were looked at.';
+
+-- Cues from before large payloads were stored apart, and any that were inserted by hand. Whoever holds one is not waited for.
+create or replace function cue.store_payloads(p_batch int default 100, p_now timestamptz default now()) returns int
+language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+declare
+  c cue.cues;
+  v_count int := 0;
+begin
+  for c in
+    select * from cue.cues q where cue.is_large(q.payload) order by q.id limit p_batch for no key update skip locked
+  loop
+    update cue.cues set payload = null, payload_id = cue.store_payload(c.account_id, c.id, c.payload, null, null, p_now) where id = c.id;
+    v_count := v_count + 1;
+  end loop;
+  return v_count;
+end $$;
+comment on function cue.store_payloads is 'Moves large payloads of cues out of their rows. Returns how many.';
+
+-- The cap on payload bytes per day -----------------------------------------------------------------------------------------------------
+-- What each execution carries counts when it is made, also where it is stored once. Counters are per backend: takers wait for nobody.
+
+create or replace function cue.payload_bytes(p_payload text, p_payload_id bigint) returns bigint
+language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+  select octet_length(coalesce(p_payload, (select body from cue.payloads where id = p_payload_id)))
+$$;
+comment on function cue.payload_bytes is 'The bytes of a payload, wherever it is stored.';
+
+create or replace function cue.payload_bytes_used(p_account_id uuid, p_now timestamptz default now()) returns bigint
+language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+  select coalesce(sum(bytes), 0)::bigint from cue.payload_counters where account_id = p_account_id and day = (p_now at time zone 'utc')::date
+$$;
+comment on function cue.payload_bytes_used is 'Payload bytes that executions of an account carry that were made in the current UTC day.';
+
+create or replace function cue.caps_payloads() returns boolean
+language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+  select exists (select from cue.plans where payload_bytes_per_day is not null)
+$$;
+comment on function cue.caps_payloads is 'Whether any plan has a cap on payload bytes per day.';
+
+create or replace function cue.exceeds_payload_cap(p_cue_id text, p_now timestamptz default now()) returns boolean
+language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+  select exists (
+    select from cue.cues c join cue.accounts a on a.id = c.account_id join cue.plans p on p.plan = a.plan
+     where c.id = p_cue_id
+       and p.payload_bytes_per_day < cue.payload_bytes_used(a.id, p_now) + cue.payload_bytes(c.payload, c.payload_id))
+$$;
+comment on function cue.exceeds_payload_cap is 'Whether one more slot of a cue would carry more payload bytes than the plan allows in a day.';
+
+-- p_counts[n] executions of p_cue_ids[n] were made.
+create or replace function cue.count_payloads(p_cue_ids text[], p_counts int[], p_now timestamptz default now()) returns void
+language sql security definer set search_path = pg_catalog, pg_temp as $$
+  insert into cue.payload_counters as u (account_id, day, slot, bytes)
+  select a.id, (p_now at time zone 'utc')::date, pg_backend_pid(), sum(n.count * cue.payload_bytes(c.payload, c.payload_id))
+    from unnest(p_cue_ids, p_counts) as n (cue_id, count)
+    join cue.cues c on c.id = n.cue_id join cue.accounts a on a.id = c.account_id join cue.plans p on p.plan = a.plan
+   where p.payload_bytes_per_day is not null
+   group by a.id
+  on conflict (account_id, day, slot) do update set bytes = u.bytes + excluded.bytes
+$$;
+comment on function cue.count_payloads is 'Counts the payload bytes of scheduled executions, for plans that cap them.';
+
+-- For what a person asked for: exact, the account's row being locked.
+create or replace function cue.admit_payload(p_account_id uuid, p_bytes bigint, p_now timestamptz default now()) returns void
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  v_cap bigint;
+begin
+  select p.payload_bytes_per_day into v_cap from cue.accounts a join cue.plans p on p.plan = a.plan where a.id = p_account_id;
+  if v_cap is null then return; end if;
+  if cue.payload_bytes_used(p_account_id, p_now) + p_bytes > v_cap then
+    raise exception 'the plan allows % payload bytes per UTC day, and this payload of % bytes would exceed that; upgrade, or wait for the next day',
+      v_cap, p_bytes using errcode = 'QU032';
+  end if;
+  insert into cue.payload_counters as u (account_id, day, slot, bytes)
+  values (p_account_id, (p_now at time zone 'utc')::date, pg_backend_pid(), p_bytes)
+  on conflict (account_id, day, slot) do update set bytes = u.bytes + excluded.bytes;
+end $$;
+comment on function cue.admit_payload is 'Counts an execution''s payload against the daily cap, or raises QU032.';
