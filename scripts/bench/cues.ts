@@ -24,10 +24,10 @@ export const addAccounts = async (pool: pg.Pool, count: number): Promise<Account
   return accounts
 }
 
-type NewCues = { accounts: Account[]; count: number; callbackUrl: string }
+type NewCues = { accounts: Account[]; count: number; callbackUrl: string; body?: string }
 
 /** Daily webhook cues, the accounts in turn, due at no time before `schedule` says so. Returns their ids. */
-export const addCues = async (pool: pg.Pool, { accounts, count, callbackUrl }: NewCues): Promise<string[]> => {
+export const addCues = async (pool: pg.Pool, { accounts, count, callbackUrl, body = payload }: NewCues): Promise<string[]> => {
   const { rows } = await pool.query(
     `with made as (
        insert into cue.cues (id, account_id, name, transport, schedule_type, cron, callback_url, payload)
@@ -35,8 +35,9 @@ export const addCues = async (pool: pg.Pool, { accounts, count, callbackUrl }: N
          from generate_series(1, $4) g
        returning id, account_id, transport)
      insert into cue.cue_runs (cue_id, account_id, transport) select id, account_id, transport from made returning cue_id`,
-    [accounts.map(({ id }) => id), callbackUrl, payload, count]
+    [accounts.map(({ id }) => id), callbackUrl, body, count]
   )
+  while ((await createFunctions(pool).storePayloads({})) > 0);
   return rows.map(row => row.cue_id)
 }
 

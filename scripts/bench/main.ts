@@ -28,10 +28,11 @@ import { isPinned } from './processes.ts'
 import replicas from './replicas.ts'
 import spread from './spread.ts'
 import { openStage } from './stage.ts'
+import storage from './storage.ts'
 
-const measures: Record<string, Measure> = { herd, spread, hanging, api, firing, idle, replicas, claims, peers }
+const measures: Record<string, Measure> = { herd, spread, hanging, api, firing, idle, replicas, storage, claims, peers }
 /** What is run when no measure is named. */
-const usualMeasures = ['herd', 'spread', 'hanging', 'api', 'firing', 'idle', 'replicas']
+const usualMeasures = ['herd', 'spread', 'hanging', 'api', 'firing', 'idle', 'replicas', 'storage']
 
 const main = async () => {
   const { names, runs, count, seconds, profileDir } = readArguments()

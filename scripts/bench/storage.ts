@@ -1,0 +1,65 @@
+/** What a delivery leaves behind: bytes of tables, of indexes and of WAL, with a small payload and with a large one that does not compress. */
+import { randomBytes } from 'node:crypto'
+import { setTimeout as delay } from 'node:timers/promises'
+import type pg from 'pg'
+import { addAccounts, addCues, payload, schedule, settled } from './cues.ts'
+import { type Figure, figuresOf } from './figures.ts'
+import type { Measure, Options } from './measure.ts'
+import type { Stage } from './stage.ts'
+
+const rounds = 10
+const large = `"${randomBytes(75_000).toString('base64').slice(0, 99_998)}"`
+
+type Sizes = { table: number; index: number; wal: number }
+
+/** All tables of the service, with what they keep aside, all their indexes, and where the WAL is. */
+const sizes = async (pool: pg.Pool): Promise<Sizes> => {
+  const { rows } = await pool.query(
+    `select sum(pg_table_size(oid))::float8 as table, sum(pg_indexes_size(oid))::float8 as index,
+            pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::float8 as wal
+       from pg_class where relnamespace = 'cue'::regnamespace and relkind = 'r'`
+  )
+  return rows[0]
+}
+
+const measure = async (stage: Stage, { runs, n }: Options): Promise<Figure[]> => {
+  const figures: Figure[] = []
+  const perRound = Math.ceil(n / rounds)
+  for (const [name, body] of Object.entries({ small: payload, large })) {
+    const replica = await stage.startReplica(`storage_${name}`)
+    const accounts = await addAccounts(replica.pool, 10)
+    const cueIds = await addCues(replica.pool, { accounts, count: perRound, callbackUrl: `${stage.receiver.url}/hook`, body })
+    await replica.pool.query('vacuum full cue.cues') // what making them left is none of the deliveries'
+    await delay(1000)
+    const left: Record<string, number>[] = []
+    for (let run = 0; run < runs; run++) {
+      const before = await sizes(replica.pool)
+      let wal = 0
+      for (let round = 0; round < rounds; round++) {
+        await stage.receiver.reset()
+        await schedule(replica.pool, cueIds, Array<number>(perRound).fill(Date.now() + 2500))
+        const scheduled = await sizes(replica.pool)
+        await stage.receiver.wait(perRound)
+        await settled(replica.pool)
+        wal += (await sizes(replica.pool)).wal - scheduled.wal
+      }
+      const after = await sizes(replica.pool)
+      const each = (bytes: number) => Math.round(bytes / (rounds * perRound))
+      left.push({
+        table_bytes: each(after.table - before.table),
+        index_bytes: each(after.index - before.index),
+        wal_bytes: each(wal)
+      })
+    }
+    await replica.stop()
+    figures.push(...figuresOf(left, `${name}_`))
+  }
+  return figures
+}
+
+export default {
+  title: n => `what ${n} deliveries leave behind, each: payloads of ${payload.length} and of ${large.length} bytes, ${rounds} slots a cue`,
+  runs: 3,
+  n: 2000,
+  measure
+} satisfies Measure
