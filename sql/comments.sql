@@ -410,3 +410,7 @@ comment on column cue.payload_counters.account_id is 'Whose executions.';
 comment on column cue.payload_counters.day is 'The UTC day on which they were made.';
 comment on column cue.payload_counters.slot is 'The process id of the backend that counts here.';
 comment on column cue.payload_counters.bytes is 'The sum of their payloads.';
+comment on table cue.known_secrets is 'By what the secrets of replicas are recognised. Nothing can be decrypted or signed with it.';
+comment on column cue.known_secrets.name is 'ENCRYPTION_KEYS or SESSION_SECRET.';
+comment on column cue.known_secrets.value is 'The ID of a key that encrypts, or has; a slow hash of the session secret.';
+comment on column cue.known_secrets.known_at is 'When a replica first started with it.';

@@ -631,6 +631,18 @@ comment on column cue.flights.lease_expires_at is 'Past this, and a moment for a
 comment on column cue.flights.created_at is 'When its attempts began.';
 grant select on cue.flights to cue_service;
 
+create table cue.known_secrets (
+  name text not null,
+  value text not null,
+  known_at timestamp with time zone not null default now(),
+  constraint known_secrets_pkey PRIMARY KEY (name, value)
+);
+comment on table cue.known_secrets is 'By what the secrets of replicas are recognised. Nothing can be decrypted or signed with it.';
+comment on column cue.known_secrets.name is 'ENCRYPTION_KEYS or SESSION_SECRET.';
+comment on column cue.known_secrets.value is 'The ID of a key that encrypts, or has; a slow hash of the session secret.';
+comment on column cue.known_secrets.known_at is 'When a replica first started with it.';
+grant select on cue.known_secrets to cue_service;
+
 create table cue.memory_subscriptions (
   id uuid not null,
   account_id uuid not null,
@@ -2345,6 +2357,30 @@ begin
 end $function$;
 comment on function cue.check_artifacts(jsonb) is 'Refuses artifacts over 64 KB; QU023.';
 grant execute on function cue.check_artifacts(jsonb) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.check_secrets(p_encryption_key_ids text[], p_session_secret text, p_changed boolean DEFAULT false, p_now timestamp with time zone DEFAULT now())
+ RETURNS SETOF text
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+AS $function$
+declare
+  v_other text[];
+begin
+  perform pg_advisory_xact_lock(hashtext('cue.check_secrets'));
+  if p_changed then delete from cue.known_secrets; end if;
+  select array_agg(distinct s.name) into v_other from cue.known_secrets s
+   where case s.name when 'ENCRYPTION_KEYS' then s.value <> all (p_encryption_key_ids) else s.value <> p_session_secret end;
+  if v_other is null then
+    insert into cue.known_secrets (name, value, known_at)
+    values ('ENCRYPTION_KEYS', p_encryption_key_ids[1], p_now), ('SESSION_SECRET', p_session_secret, p_now)
+    on conflict do nothing;
+  end if;
+  return query select unnest(v_other);
+end $function$;
+comment on function cue.check_secrets(text[],text,boolean,timestamp with time zone) is 'Names of the settings that are not those of the replicas before: no longer has an encryption key that was the first, or another session secret. Remembers them if all is well; what was known is forgotten first if they were changed on purpose.';
+grant execute on function cue.check_secrets(text[],text,boolean,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.claim_executions(p_account_id uuid, p_worker_id text, p_execution_id uuid DEFAULT NULL::uuid, p_tasks text[] DEFAULT NULL::text[], p_limit integer DEFAULT 1, p_lease interval DEFAULT '00:15:00'::interval, p_now timestamp with time zone DEFAULT now())
  RETURNS TABLE(execution_id uuid, cue_id text, cue_name text, task text, scheduled_for timestamp with time zone, lease_expires_at timestamp with time zone, claim_token uuid, attempt integer, payload text)
@@ -5449,7 +5485,7 @@ CREATE OR REPLACE FUNCTION cue.require_writable()
 AS $function$
 begin
   if current_setting('transaction_read_only')::boolean then
-    raise 'the database is read-only' using errcode = 'read_only_sql_transaction';
+    raise read_only_sql_transaction using message = 'the database is read-only';
   end if;
 end $function$;
 comment on function cue.require_writable() is 'Fails where nothing can be written, as in the first seconds after a failover.';

@@ -147,6 +147,7 @@ export const loadConfig = (env: Env) => {
       ? encryptionKeys
       : refuse('ENCRYPTION_KEYS', 'must be a comma-separated list of base64 keys of 32 bytes'),
     sessionSecret,
+    secretsChanged: flag('SECRETS_CHANGED', false),
     // Unlike every other variable, an empty one is a value: no exemptions, also where loopback would be the default.
     callbackAllowCidrs:
       embedded && env.CALLBACK_ALLOW_CIDRS === undefined

@@ -1126,6 +1126,21 @@ export interface KeyView {
   scopes: string[] | null;
 }
 
+export interface KnownSecrets {
+  /**
+   * When a replica first started with it.
+   */
+  known_at: Generated<Timestamp>;
+  /**
+   * ENCRYPTION_KEYS or SESSION_SECRET.
+   */
+  name: string;
+  /**
+   * The ID of a key that encrypts, or has; a slow hash of the session secret.
+   */
+  value: string;
+}
+
 export interface MemorySubscriptions {
   /**
    * Whose block it is.
@@ -1639,6 +1654,7 @@ export interface DB {
   fires: Fires;
   flights: Flights;
   key_view: KeyView;
+  known_secrets: KnownSecrets;
   memory_subscriptions: MemorySubscriptions;
   memory_versions: MemoryVersions;
   migrations: Migrations;

@@ -140,6 +140,7 @@ export const signatures = {
   end_memory_notice: 'subscription_id version url',
   note_memory_release: 'release',
   set_plans: 'plans',
+  check_secrets: 'encryption_key_ids session_secret changed now',
   fold_usage: 'now',
   maintain_partitions: 'months now',
   drop_old_executions: 'before',
@@ -390,6 +391,7 @@ export const createFunctions = (db: Queryable, clock?: () => Date) => {
     noteMemoryRelease: value<{ release: string }, number>('note_memory_release'),
 
     setPlans: value<{ plans: object }>('set_plans'),
+    checkSecrets: values<{ encryption_key_ids: string[]; session_secret: string; changed: boolean }, string>('check_secrets'),
     foldUsage: value<object, number>('fold_usage'),
     maintainPartitions: value<{ months?: number }, number>('maintain_partitions'),
     dropOldExecutions: values<{ before: Date }, string>('drop_old_executions'),

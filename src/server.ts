@@ -14,6 +14,7 @@ import { createMetrics } from './metrics/metrics.ts'
 import { whenNpmEnds } from './parent.ts'
 import { findPort, refuseToListen } from './port.ts'
 import { requireFunctions } from './required-functions.ts'
+import { requireSecrets } from './secrets.ts'
 
 /** Lines of a tenth of a second are written together: a write for each would cost as much as the rest of a request. What ends the process writes. */
 const logOptions = { dest: 1, sync: false, minLength: 8192, periodicFlush: 100 }
@@ -40,6 +41,7 @@ const start = async () => {
   const connection = await pool.connect().catch(error => Promise.reject(unusable(error)))
   connection.release()
   await requireFunctions(pool, config)
+  await requireSecrets(app.fn, config)
   await app.fn.setPlans({ plans: config.plans })
   if (config.roles.engine) {
     const decrypt = (ciphertext: string) => decryptKey(config.encryptionKeys, ciphertext)

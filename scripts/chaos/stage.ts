@@ -140,7 +140,8 @@ export const openStage = () => {
             PLANS: JSON.stringify({ free: unlimited }),
             LOG_LEVEL: 'warn',
             ...secrets,
-            SESSION_SECRET: sessionSecret
+            SESSION_SECRET: sessionSecret,
+            SECRETS_CHANGED: 'on'
           },
           stdio: ['ignore', output, output, 'ipc'],
           detached: true // Ctrl-C in the terminal is for chaos, which ends these itself

@@ -5,7 +5,7 @@ create or replace function cue.require_writable() returns void
 language plpgsql stable set search_path = pg_catalog, pg_temp as $$
 begin
   if current_setting('transaction_read_only')::boolean then
-    raise 'the database is read-only' using errcode = 'read_only_sql_transaction';
+    raise read_only_sql_transaction using message = 'the database is read-only';
   end if;
 end $$;
 comment on function cue.require_writable is 'Fails where nothing can be written, as in the first seconds after a failover.';

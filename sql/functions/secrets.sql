@@ -1,0 +1,21 @@
+create or replace function cue.check_secrets(
+  p_encryption_key_ids text[], p_session_secret text, p_changed boolean default false, p_now timestamptz default now()
+) returns setof text
+language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+declare
+  v_other text[];
+begin
+  perform pg_advisory_xact_lock(hashtext('cue.check_secrets'));
+  if p_changed then delete from cue.known_secrets; end if;
+  select array_agg(distinct s.name) into v_other from cue.known_secrets s
+   where case s.name when 'ENCRYPTION_KEYS' then s.value <> all (p_encryption_key_ids) else s.value <> p_session_secret end;
+  if v_other is null then
+    insert into cue.known_secrets (name, value, known_at)
+    values ('ENCRYPTION_KEYS', p_encryption_key_ids[1], p_now), ('SESSION_SECRET', p_session_secret, p_now)
+    on conflict do nothing;
+  end if;
+  return query select unnest(v_other);
+end $$;
+comment on function cue.check_secrets is
+  'Names of the settings that are not those of the replicas before: no longer has an encryption key that was the first, or another session '
+  'secret. Remembers them if all is well; what was known is forgotten first if they were changed on purpose.';

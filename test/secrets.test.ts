@@ -1,0 +1,58 @@
+/** Which secrets a replica may start with, on a database that has seen others. */
+import t, { type Test } from 'tap'
+import { loadConfig } from '../src/config.ts'
+import { createFunctions } from '../src/functions.ts'
+import { requireSecrets } from '../src/secrets.ts'
+import { createDatabase } from './database.ts'
+import { startReplica } from './replica.ts'
+
+const [a, b, c] = [1, 2, 3].map(n => Buffer.alloc(32, n).toString('base64'))
+const secret = 'the secret of all replicas'
+
+/** Starts with these; rejects as the start would. */
+const setUp = async (t: Test) => {
+  const { url, pool } = await createDatabase(t)
+  const fn = createFunctions(pool)
+  const start = (keys: unknown[], session = secret, env = {}) =>
+    requireSecrets(fn, loadConfig({ DATABASE_URL: url, ENCRYPTION_KEYS: keys.join(), SESSION_SECRET: session, ...env }))
+  await start([a])
+  return { url, start }
+}
+
+const refused = (names: string) => ({
+  name: 'ConfigError',
+  message: `${names} must be what the database knows from earlier starts; to change it on purpose, start once with SECRETS_CHANGED=on`
+})
+
+t.test('the same secrets start again, others are refused', async t => {
+  const { start } = await setUp(t)
+  await start([a])
+  await t.rejects(start([b]), refused('ENCRYPTION_KEYS'))
+  await t.rejects(start([a], 'the secret of somebody else'), refused('SESSION_SECRET'))
+  await t.rejects(start([b], 'the secret of somebody else'), refused('ENCRYPTION_KEYS and SESSION_SECRET'))
+  await start([a])
+})
+
+t.test('a key is added behind, then put in front; from then on no replica may lack it', async t => {
+  const { start } = await setUp(t)
+  await start([a, b])
+  await start([a])
+  await start([b, a])
+  await start([a, b])
+  await t.rejects(start([a]), refused('ENCRYPTION_KEYS'))
+  await t.rejects(start([b]), refused('ENCRYPTION_KEYS'))
+})
+
+t.test('secrets are changed on purpose with SECRETS_CHANGED', async t => {
+  const { start } = await setUp(t)
+  await start([c], 'another secret, chosen later', { SECRETS_CHANGED: 'on' })
+  await start([c], 'another secret, chosen later')
+  await t.rejects(start([a]), refused('ENCRYPTION_KEYS and SESSION_SECRET'))
+})
+
+t.test('a replica with another secret ends in one line', async t => {
+  const { url } = await setUp(t)
+  const { code, err } = await startReplica(t, { DATABASE_URL: url, SESSION_SECRET: 'the secret of somebody else' }).ended
+  t.equal(code, 1)
+  t.match(err, /^pgcue: SESSION_SECRET must be what the database knows .* SECRETS_CHANGED=on\n$/)
+})
