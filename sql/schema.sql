@@ -2794,11 +2794,13 @@ CREATE OR REPLACE FUNCTION cue.delete_due_accounts(p_batch integer DEFAULT 1000,
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
 AS $function$
 declare
   v_account uuid;
+  v_cues text[];
   v_cue text;
-  v_gone int;
+  v_gone int := 0;
 begin
   -- A lock that lets others refer to the account: an engine may be counting its use, and holds what is wanted next.
   select a.id into v_account from cue.deletions d join cue.accounts a on a.id = d.account_id
@@ -2807,14 +2809,22 @@ begin
   -- It may have been cancelled before this had the lock.
   if not exists (select from cue.deletions where account_id = v_account and cancelled_at is null) then return 1; end if;
   perform cue.drop_credentials(v_account, p_now);
-  perform cue.delete_cues(v_account, array(select id from cue.cues where account_id = v_account and deleted_at is null), p_now);
-  for v_cue in select id from cue.cues where account_id = v_account order by id loop
-    v_gone := cue.purge_cue(v_cue, p_batch);
-    if v_gone > 0 then return v_gone; end if;
+  -- All at once, so that nothing of the account runs any more, unless there are very many.
+  v_cues := array(select id from cue.cues where account_id = v_account and deleted_at is null limit p_batch * 10);
+  perform cue.delete_cues(v_account, v_cues, p_now);
+  if cardinality(v_cues) = p_batch * 10 then return cardinality(v_cues); end if;
+  -- Both conditions are those of an index; in the order of their ids all cues of all accounts would be read.
+  v_cues := array(select id from cue.cues where account_id = v_account and deleted_at is not null limit p_batch);
+  if v_cues = '{}' then
+    perform cue.erase_account(v_account);
+    return 1;
+  end if;
+  foreach v_cue in array v_cues loop
+    v_gone := v_gone + cue.purge_cue(v_cue, p_batch - v_gone);
+    exit when v_gone >= p_batch;
+    perform cue.purge_cue(v_cue, 1); -- without executions it goes itself
   end loop;
-  if exists (select from cue.cues where account_id = v_account) then return 0; end if;
-  perform cue.erase_account(v_account);
-  return 1;
+  return v_gone + cardinality(v_cues) - (select count(*) from cue.cues where id = any (v_cues));
 end $function$;
 comment on function cue.delete_due_accounts(integer,timestamp with time zone) is 'Deletes a batch of what accounts have whose grace is over, and with the last one the account.';
 grant execute on function cue.delete_due_accounts(integer,timestamp with time zone) to cue_service;
