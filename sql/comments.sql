@@ -61,6 +61,8 @@ comment on column cue.accounts.previous_alert_webhook_secret_until is 'The end o
 comment on column cue.accounts.limit_reached_at is
   'When the monthly execution limit was reached. In that month, executions are refused from 24 h later on.';
 comment on column cue.accounts.stripe_customer_id is 'The account''s customer at Stripe; null until it first goes to checkout.';
+comment on column cue.accounts.email_confirmed_at is
+  'When a link that was mailed to the address was first confirmed; null: never, or, where it has signed in, before this was recorded.';
 comment on column cue.accounts.created_at is 'When it was registered.';
 comment on column cue.accounts.updated_at is 'When a setting, a secret or the plan last changed.';
 

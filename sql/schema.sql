@@ -83,6 +83,7 @@ create table cue.accounts (
   created_at timestamp with time zone not null default now(),
   updated_at timestamp with time zone not null default now(),
   stripe_customer_id text,
+  email_confirmed_at timestamp with time zone,
   constraint accounts_pkey PRIMARY KEY (id),
   constraint accounts_alert_webhook_secret_check CHECK (alert_webhook_secret ~ '^[0-9a-f]{64}$'::text),
   constraint accounts_check CHECK ((previous_webhook_secret IS NULL) = (previous_webhook_secret_until IS NULL)),
@@ -110,6 +111,7 @@ comment on column cue.accounts.limit_reached_at is 'When the monthly execution l
 comment on column cue.accounts.created_at is 'When it was registered.';
 comment on column cue.accounts.updated_at is 'When a setting, a secret or the plan last changed.';
 comment on column cue.accounts.stripe_customer_id is 'The account''s customer at Stripe; null until it first goes to checkout.';
+comment on column cue.accounts.email_confirmed_at is 'When a link that was mailed to the address was first confirmed; null: never, or, where it has signed in, before this was recorded.';
 grant select on cue.accounts to cue_service;
 
 create table cue.alerts (
@@ -1974,6 +1976,7 @@ begin
   elsif d.status <> 'email_sent' then
     raise exception 'this link was used already' using errcode = 'QU073';
   end if;
+  perform cue.confirm_email(a.id, p_now);
   update cue.device_codes set status = 'approved', account_id = a.id, key_id = k.id where code_hash = d.code_hash;
   return k.id is not null;
 end $function$;
@@ -2552,6 +2555,21 @@ end $function$;
 comment on function cue.claimable_tasks(uuid,timestamp with time zone) is 'Tasks with something to claim; an empty one for what has no task.';
 grant execute on function cue.claimable_tasks(uuid,timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.confirm_email(p_account_id uuid, p_now timestamp with time zone DEFAULT now())
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+begin
+  update cue.accounts set email_confirmed_at = coalesce(email_confirmed_at, p_now) where id = p_account_id;
+  if not found then
+    raise exception 'the account is gone' using errcode = 'QU007';
+  end if;
+end $function$;
+comment on function cue.confirm_email(uuid,timestamp with time zone) is 'Records that an account''s address belongs to somebody who wants its mails.';
+grant execute on function cue.confirm_email(uuid,timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.count_failure(e cue.executions, c cue.cues, p_of_outcome boolean, p_now timestamp with time zone DEFAULT now())
  RETURNS void
  LANGUAGE plpgsql
@@ -2964,6 +2982,21 @@ AS $function$
 $function$;
 comment on function cue.disownable_account(uuid,timestamp with time zone) is 'The account that the link of a registration mail can still end.';
 grant execute on function cue.disownable_account(uuid,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.disowned_until(p_account_id uuid)
+ RETURNS timestamp with time zone
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+  select d.due_at from cue.deletions d
+   where d.account_id = p_account_id and d.cancelled_at is null
+     and exists (select from cue.audit_events v
+                  where v.account_id = p_account_id and v.event = 'account.disowned'
+                    and v.created_at > coalesce((select max(c.cancelled_at) from cue.deletions c where c.account_id = p_account_id), '-infinity'))
+$function$;
+comment on function cue.disowned_until(uuid) is 'When an account goes that was disowned; null for any other.';
+grant execute on function cue.disowned_until(uuid) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.drop_account_jobs(p_account_id uuid)
  RETURNS void
@@ -3655,6 +3688,18 @@ AS $function$ select p_triggered_by = 'manual_fire' and p_scheduled_for > p_crea
 comment on function cue.is_deferred_fire(cue.trigger_kind,timestamp with time zone,timestamp with time zone) is 'Whether an execution was fired by hand for a later instant.';
 grant execute on function cue.is_deferred_fire(cue.trigger_kind,timestamp with time zone,timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.is_email_confirmed(p_account_id uuid)
+ RETURNS boolean
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+  select exists (select from cue.accounts where id = p_account_id and email_confirmed_at is not null)
+      or exists (select from cue.audit_events where account_id = p_account_id and event = 'session.created')
+$function$;
+comment on function cue.is_email_confirmed(uuid) is 'Whether a link that was mailed to an account''s address has been confirmed.';
+grant execute on function cue.is_email_confirmed(uuid) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.is_large(p_payload text)
  RETURNS boolean
  LANGUAGE sql
@@ -4097,7 +4142,11 @@ declare
 begin
   select null::boolean as allowed, null::int as remaining into w;
   if p_counted then
-    select * into w from cue.allow('failures:' || p_account_id, 10, '1 hour', p_now);
+    if cue.is_email_confirmed(p_account_id) then
+      select * into w from cue.allow('failures:' || p_account_id, 10, '1 hour', p_now);
+    else
+      select * into w from cue.allow('unconfirmed:' || p_account_id, 3, '24 hours', p_now);
+    end if;
     if not w.allowed then return; end if;
   end if;
   return query
@@ -4106,7 +4155,7 @@ begin
     from cue.executions e join cue.cues c on c.id = e.cue_id join cue.accounts a on a.id = e.account_id
    where e.id = p_execution_id and e.account_id = p_account_id and c.deleted_at is null;
 end $function$;
-comment on function cue.mail_cue_failed(uuid,uuid,boolean,timestamp with time zone) is 'What the mail about a failed cue tells; nothing beyond ten an hour.';
+comment on function cue.mail_cue_failed(uuid,uuid,boolean,timestamp with time zone) is 'What the mail about a failed cue tells; nothing beyond ten an hour, or three a day to an unconfirmed address.';
 grant execute on function cue.mail_cue_failed(uuid,uuid,boolean,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.mail_deletion_requested(p_deletion_id uuid)

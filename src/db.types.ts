@@ -96,6 +96,10 @@ export interface Accounts {
    */
   email: string;
   /**
+   * When a link that was mailed to the address was first confirmed; null: never, or, where it has signed in, before this was recorded.
+   */
+  email_confirmed_at: Timestamp | null;
+  /**
    * UUIDv7 of the registration.
    */
   id: string;

@@ -98,6 +98,9 @@ export const signatures = {
   delete_due_accounts: 'batch now',
   mail_registered: 'account_id key_id',
   mail_cue_failed: 'account_id execution_id counted now',
+  confirm_email: 'account_id now',
+  is_email_confirmed: 'account_id',
+  disowned_until: 'account_id',
   mail_limit_reached: 'account_id now',
   mail_magic_link: 'link_id now',
   mail_deletion_requested: 'deletion_id',
@@ -275,6 +278,9 @@ export const createFunctions = (db: Queryable, clock?: () => Date) => {
       { email: string; key_prefix: string; ip: string | null; created_at: Date } | undefined
     >('mail_registered'),
     mailCueFailed: row<Account & { execution_id: string; counted: boolean }, CueFailedMail | undefined>('mail_cue_failed'),
+    isEmailConfirmed: value<Account, boolean>('is_email_confirmed'),
+    confirmEmail: value<Account, null>('confirm_email'),
+    disownedUntil: value<Account, Date | null>('disowned_until'),
     mailLimitReached: row<Account, { email: string; plan: Plan; executions_per_month: number; grace_ends_at: Date } | undefined>(
       'mail_limit_reached'
     ),

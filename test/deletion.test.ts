@@ -238,7 +238,7 @@ t.test('whoever did not register deletes the unused account at once', async t =>
   const { nobody, mails, as } = service
   const { api_key, id } = await nobody.post('/v1/auth/register', { email: 'grace@example.com' })
   const [mail] = await mails()
-  t.match(mail, { recipients: ['grace@example.com'], subject: 'An account was made with your address', links: { length: 1 } })
+  t.match(mail, { recipients: ['grace@example.com'], subject: 'An account was made with your address', links: { length: 2 } })
   t.ok(mail!.text.includes(api_key.slice(0, 12)))
   t.notOk(mail!.raw.includes(api_key))
   const { pathname, search } = new URL(mail!.links[0]!)
@@ -266,6 +266,10 @@ t.test('an account in use loses keys and sessions at once, its cues pause, and i
   const post = () => nobody.call('POST', pathname, form({ token }), formHeaders)
   t.match(await post(), { status: 200, body: /16 January 2030, 12:00 UTC/ })
   t.match(await post(), { status: 200, body: /16 January 2030, 12:00 UTC/ }, 'again is the same')
+  const used = await nobody.call('GET', `${pathname}?token=${token}`)
+  t.equal(used.status, 200)
+  t.match(used.body, /This link was used already.*16 January 2030, 12:00 UTC/s)
+  t.notMatch(used.body, /<button/)
   t.match(await intruder.call('GET', '/v1/auth/me'), error('invalid_api_key', 401))
   t.match(await session.call('GET', '/v1/auth/me'), error('not_authenticated', 401))
   const { rows } = await pool.query('select status, next_run from cue.cue_view where id = $1', [cue.id])
@@ -273,6 +277,7 @@ t.test('an account in use loses keys and sessions at once, its cues pause, and i
 
   const [mail] = await mails()
   t.match(await cancel(tokenIn(mail!.links[0]!)), { status: 200 })
+  t.match(await nobody.get(`${pathname}?token=${token}`), /<button/, 'after that it can be used again')
   clock.advance('25 hours')
   await maintain()
   const owner = withSession(await openSession('grace@example.com'))

@@ -48,7 +48,10 @@ t.test('a mail goes over SMTP, once, as text and as HTML', async t => {
     'auto-submitted': 'auto-generated',
     'content-type': /^multipart\/alternative/
   })
-  t.match(links, [/^https:\/\/pgcue\.example\/auth\/not-me\?token=[\w-]{43}$/])
+  t.same(
+    links.map(link => link.replace(/[\w-]{43}$/, '')),
+    ['https://pgcue.example/auth/not-me?token=', 'https://pgcue.example/auth/confirm-email?token=']
+  )
   for (const part of [text, html]) t.ok(part.includes(service.account.api_key.slice(0, 12)) && part.includes('15 January 2030, 12:00 UTC'))
   t.match(html, /^<!doctype html>\n<html lang="en">/)
   t.same(await service.waiting(), [])
@@ -118,7 +121,7 @@ t.test('a failed execution is told with what happened and how to have such mails
   const { cue_id, execution_id } = await failure(service)
   await service.addMail({ kind: 'cue_failed', account_id: service.account.id, execution_id })
   await sendMails(service)
-  const mail = server.mails.find(({ subject }) => subject === 'Failed: nightly report')!
+  const mail = server.mails.find(({ subject }) => subject === 'An execution failed')!
   for (const part of [cue_id, execution_id, '503', 'after 3 attempts', '15 January 2030, 12:00 UTC', '"on_failure": {"email": false}']) {
     t.ok(mail.text.includes(part), part)
   }
@@ -130,6 +133,7 @@ t.test('ten mails an hour tell of failures, the tenth says so, and a mail server
   const server = await mailServer(t)
   const service = await setup(t)
   const { execution_id } = await failure(service)
+  await service.fn.confirmEmail({ account_id: service.account.id })
   await service.pool.query("delete from pgboss.job where name = 'mails'")
   const job = { kind: 'cue_failed', account_id: service.account.id, execution_id }
   for (let i = 0; i < 12; i++) await service.addMail(job)
@@ -176,8 +180,8 @@ t.test('a smaller plan is told with the cues that were paused', async t => {
   await service.addMail({ kind: 'downgrade', account_id: service.account.id, cue_ids: [one.id, two.id, 'cue_ofsomebody'] })
   await sendMails(service)
   const mail = server.mails.find(({ subject }) => subject === 'Your plan is free now')!
-  t.match(mail.text, '- second\n- first & <i>foremost</i>\n')
-  t.match(mail.html, '<li>second</li><li>first &amp; &lt;i&gt;foremost&lt;/i&gt;</li>')
+  t.match(mail.text, '- “second”\n- “first & <i>foremost</i>”\n')
+  t.match(mail.html, '<li>“second”</li><li>“first &amp; &lt;i&gt;foremost&lt;/i&gt;”</li>')
 })
 
 t.test('nothing is sent about what is gone', async t => {
@@ -219,12 +223,71 @@ t.test('an engine deletes the account whose time has come', async t => {
   t.match((await service.pool.query('select count(*) from cue.accounts')).rows, [{ count: 0 }])
 })
 
+t.test('an address that nobody has confirmed gets three mails about failures a day, which have a link that confirms it', async t => {
+  const server = await mailServer(t)
+  const service = await setup(t, { SMTP_URL: server.url })
+  const { clock, pool, account, as } = service
+  const { execution_id } = await failure(service)
+  await pool.query("delete from pgboss.job where name = 'mails'")
+  const add = async (count: number) => {
+    for (let i = 0; i < count; i++) await service.addMail({ kind: 'cue_failed', account_id: account.id, execution_id })
+    await sendMails(service)
+    return server.mails.length
+  }
+  t.equal(await add(5), 3)
+  t.same(
+    server.mails.map(({ text }) => text.includes('This was the third such mail within 24 hours.')),
+    [false, false, true]
+  )
+  clock.advance('23 hours')
+  t.equal(await add(1), 3)
+  clock.advance('1 hour')
+  t.equal(await add(1), 4)
+
+  const [link] = server.mails[0]!.links
+  const { pathname, search, searchParams } = new URL(link!)
+  const nobody = as(null)
+  t.match(await nobody.get(pathname + search), /Confirm your address\?.*<button>Confirm my address/s)
+  t.equal(await service.fn.isEmailConfirmed({ account_id: account.id }), false, 'looking changes nothing')
+  const form = { 'content-type': 'application/x-www-form-urlencoded' }
+  const { status, body } = await nobody.call('POST', pathname, String(new URLSearchParams({ token: searchParams.get('token')! })), form)
+  t.equal(status, 200)
+  t.match(body, /Your address is confirmed/)
+  t.match(await nobody.get(pathname + search), /Your address is confirmed/)
+  t.equal(await add(12), 14, 'and ten an hour from then on')
+  t.same(server.mails.at(-1)!.links, [])
+})
+
+t.test('what users wrote is quoted, in no subject, and no mail client finds a link in it', async t => {
+  const server = await mailServer(t)
+  const service = await setup(t, { SMTP_URL: server.url })
+  const hostile = 'Pay at https://evil.example/a.b, www.evil.example or mailto:a@evil.example\u3002com (1.5 s)'
+  const { execution_id } = await failure(service, hostile)
+  await service.pool.query('update cue.executions set error_message = $1', [hostile])
+  await service.addMail({ kind: 'cue_failed', account_id: service.account.id, execution_id })
+  const { id } = await service.post('/v1/cues', { name: hostile, cron: '@daily', worker: true })
+  await service.addMail({ kind: 'downgrade', account_id: service.account.id, cue_ids: [id] })
+  await sendMails(service)
+  const shown = '“Pay at https[://]evil[.]example/a[.]b, www[.]evil[.]example or mailto[:]a[@]evil[.]example[\u3002]com (1[.]5 s)”'
+  const mails = server.mails.filter(({ text }) => text.includes('Pay at'))
+  t.same(
+    mails.map(({ subject }) => subject),
+    ['An execution failed', 'Your plan is free now']
+  )
+  for (const { text, html } of mails) {
+    for (const part of [text, html]) {
+      t.ok(part.includes(shown))
+      t.notMatch(part.replaceAll(shown, ''), /Pay at/)
+    }
+  }
+})
+
 t.test('whatever a mail tells stays in its line and is no markup', t => {
   const hostile = 'x\r\nBcc: victim@example.org\r\n\r\n<script>alert("1")</script>\u202Egnp.exe\u2028y'
   const { subject, text, html } = layOut({
     to: 'a@example.org',
     subject: hostile,
-    blocks: [{ facts: [['Name', hostile]] }, { items: [hostile] }, hostile, { code: '<b>' }, { link: 'https://x/?a=1&b="', label: '<i>' }],
+    blocks: [{ facts: [['Name', hostile]] }, { quotes: [hostile] }, hostile, { code: '<b>' }, { link: 'https://x/?a=1&b="', label: '<i>' }],
     why: hostile
   })
   t.equal(subject, 'x Bcc: victim@example.org <script>alert("1")</script> gnp.exe y')

@@ -68,6 +68,25 @@ begin
 end $$;
 comment on function cue.register is 'Makes an account with its first key.';
 
+-- QU007 when there is no such account. The caller has checked that the id came from a link of ours.
+create or replace function cue.confirm_email(p_account_id uuid, p_now timestamptz default now()) returns void
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+begin
+  update cue.accounts set email_confirmed_at = coalesce(email_confirmed_at, p_now) where id = p_account_id;
+  if not found then
+    raise exception 'the account is gone' using errcode = 'QU007';
+  end if;
+end $$;
+comment on function cue.confirm_email is 'Records that an account''s address belongs to somebody who wants its mails.';
+
+-- Every session begins with a link that was mailed, so one on record does for accounts from before confirmations were.
+create or replace function cue.is_email_confirmed(p_account_id uuid) returns boolean
+language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+  select exists (select from cue.accounts where id = p_account_id and email_confirmed_at is not null)
+      or exists (select from cue.audit_events where account_id = p_account_id and event = 'session.created')
+$$;
+comment on function cue.is_email_confirmed is 'Whether a link that was mailed to an account''s address has been confirmed.';
+
 -- Changes the settings that p_changes names; an empty alert_webhook_url clears it. memory_block_enabled brings its weekly cue, or removes it.
 create or replace function cue.update_account(
   p_account_id uuid, p_changes jsonb, p_actor text default session_user, p_ip text default null, p_now timestamptz default now()

@@ -99,6 +99,17 @@ language sql stable security definer set search_path = pg_catalog, pg_temp as $$
 $$;
 comment on function cue.disownable_account is 'The account that the link of a registration mail can still end.';
 
+-- A link of a registration mail can be used again only when the deletion has been cancelled.
+create or replace function cue.disowned_until(p_account_id uuid) returns timestamptz
+language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+  select d.due_at from cue.deletions d
+   where d.account_id = p_account_id and d.cancelled_at is null
+     and exists (select from cue.audit_events v
+                  where v.account_id = p_account_id and v.event = 'account.disowned'
+                    and v.created_at > coalesce((select max(c.cancelled_at) from cue.deletions c where c.account_id = p_account_id), '-infinity'))
+$$;
+comment on function cue.disowned_until is 'When an account goes that was disowned; null for any other.';
+
 create or replace function cue.is_untouched(a cue.accounts) returns boolean
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
   select a.plan = 'free' and not exists (select from cue.cues where account_id = a.id)

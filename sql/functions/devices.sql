@@ -112,6 +112,7 @@ begin
   elsif d.status <> 'email_sent' then
     raise exception 'this link was used already' using errcode = 'QU073';
   end if;
+  perform cue.confirm_email(a.id, p_now);
   update cue.device_codes set status = 'approved', account_id = a.id, key_id = k.id where code_hash = d.code_hash;
   return k.id is not null;
 end $$;

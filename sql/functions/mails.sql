@@ -11,7 +11,7 @@ language sql stable security definer set search_path = pg_catalog, pg_temp as $$
 $$;
 comment on function cue.mail_registered is 'What the mail about a new account tells.';
 
--- Ten an hour for each account. The first try of each mail counts (p_counted), so that a mail server that is away uses nothing up; of what is
+-- Ten an hour for each account, three in 24 hours until its address is confirmed. The first try of each mail counts (p_counted), so that a mail server that is away uses nothing up; of what is
 -- beyond there is no row. quiet says that this was the last one for now.
 create or replace function cue.mail_cue_failed(
   p_account_id uuid, p_execution_id uuid, p_counted boolean default true, p_now timestamptz default now()
@@ -26,7 +26,11 @@ declare
 begin
   select null::boolean as allowed, null::int as remaining into w;
   if p_counted then
-    select * into w from cue.allow('failures:' || p_account_id, 10, '1 hour', p_now);
+    if cue.is_email_confirmed(p_account_id) then
+      select * into w from cue.allow('failures:' || p_account_id, 10, '1 hour', p_now);
+    else
+      select * into w from cue.allow('unconfirmed:' || p_account_id, 3, '24 hours', p_now);
+    end if;
     if not w.allowed then return; end if;
   end if;
   return query
@@ -35,7 +39,7 @@ begin
     from cue.executions e join cue.cues c on c.id = e.cue_id join cue.accounts a on a.id = e.account_id
    where e.id = p_execution_id and e.account_id = p_account_id and c.deleted_at is null;
 end $$;
-comment on function cue.mail_cue_failed is 'What the mail about a failed cue tells; nothing beyond ten an hour.';
+comment on function cue.mail_cue_failed is 'What the mail about a failed cue tells; nothing beyond ten an hour, or three a day to an unconfirmed address.';
 
 create or replace function cue.mail_limit_reached(p_account_id uuid, p_now timestamptz default now())
 returns table (email text, plan cue.plan, executions_per_month int, grace_ends_at timestamptz)

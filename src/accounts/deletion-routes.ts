@@ -67,11 +67,32 @@ const routes: FastifyPluginAsyncTypebox = async app => {
   )
 
   app.get(
+    '/auth/confirm-email',
+    { config: { public: true }, schema: { hide: true, querystring: schemas.TokenLink }, errorHandler: pageErrors(problem) },
+    async (request, reply) => {
+      const { token } = request.query
+      const isConfirmed = await fn.isEmailConfirmed({ account_id: idIn('confirm-email', token) })
+      return sendPage(reply, 200, isConfirmed ? pages.emailConfirmed : pages.confirmEmail({ action: `${root}/auth/confirm-email`, token }))
+    }
+  )
+
+  app.post(
+    '/auth/confirm-email',
+    { config: { public: true }, schema: { hide: true, body: schemas.TokenForm }, errorHandler: pageErrors(problem) },
+    async (request, reply) => {
+      await fn.confirmEmail({ account_id: idIn('confirm-email', request.body.token) })
+      return sendPage(reply, 200, pages.emailConfirmed)
+    }
+  )
+
+  app.get(
     '/auth/not-me',
     { config: { public: true }, schema: { hide: true, querystring: schemas.TokenLink }, errorHandler: pageErrors(problem) },
     async (request, reply) => {
       const { token } = request.query
-      const account = await fn.disownableAccount({ account_id: idIn('not-me', token) })
+      const account_id = idIn('not-me', token)
+      const [account, due_at] = await Promise.all([fn.disownableAccount({ account_id }), fn.disownedUntil({ account_id })])
+      if (due_at) return sendPage(reply, 200, pages.disownedBefore(due_at))
       if (!account) throw new ApiError('not_found', 'The account is gone, or this link is older than 30 days.')
       return sendPage(reply, 200, pages.confirmDisown({ action: `${root}/auth/not-me`, token, account }))
     }

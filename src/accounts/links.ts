@@ -9,6 +9,8 @@ const paths = {
   /** Its id is a deletion's. */
   'cancel-deletion': '/auth/cancel-deletion',
   /** Its id is an account's. */
+  'confirm-email': '/auth/confirm-email',
+  /** Its id is an account's. */
   'not-me': '/auth/not-me'
 }
 export type LinkKind = keyof typeof paths

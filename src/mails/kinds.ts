@@ -3,7 +3,7 @@ import type { Links } from '../accounts/links.ts'
 import { upgradeUrl } from '../billing/upgrade-url.ts'
 import type { Functions } from '../functions.ts'
 import { counted, spoken } from '../pages/page.ts'
-import type { Mail } from './layout.ts'
+import { type Mail, quote } from './layout.ts'
 
 /** What a job of each kind carries. */
 type Jobs = {
@@ -46,9 +46,11 @@ export const createComposer = ({ fn, links, baseUrl, decryptKey }: Options) => {
                 ['Key', `${told.key_prefix}…`]
               ]
             },
-            'If that was you, there is nothing to do. If it was not, this page has a button that revokes all keys and deletes the account:',
+            'If that was not you, this page has a button that revokes all keys and deletes the account:',
             { link: links.url('not-me', account_id), label: 'It was not me' },
-            'Opening the page changes nothing yet. The link is good for 30 days.'
+            'Opening the page changes nothing yet. The link is good for 30 days.',
+            'If it was you, confirm the address. Until then at most three mails a day tell of failures:',
+            { link: links.url('confirm-email', account_id), label: 'Confirm this address' }
           ],
           why: 'This mail is sent once, to every address that an account is made with.'
         }
@@ -57,28 +59,30 @@ export const createComposer = ({ fn, links, baseUrl, decryptKey }: Options) => {
 
     cue_failed: async ({ account_id, execution_id }, isFirst) => {
       const told = await fn.mailCueFailed({ account_id, execution_id, counted: isFirst })
+      const isConfirmed = await fn.isEmailConfirmed({ account_id })
       return (
         told && {
           to: told.email,
-          subject: `Failed: ${told.cue_name}`,
+          subject: told.status === 'missed' ? 'An execution was missed' : 'An execution failed',
           blocks: [
             told.status === 'missed'
               ? 'An execution of this cue was missed.'
               : `An execution of this cue failed, after ${counted(told.attempts, 'attempt')}.`,
             {
               facts: [
-                ['Cue', told.cue_name],
+                ['Cue', quote(told.cue_name)],
                 ['Cue id', told.cue_id],
                 ['Scheduled for', spoken(told.scheduled_for)],
                 ['Ended', spoken(told.ended_at)],
                 ['Last HTTP status', told.http_status],
-                ['Error', told.error_message],
+                ['Error', told.error_message === null ? null : quote(told.error_message)],
                 ['Execution id', told.execution_id]
               ]
             },
             ...(after[told.cue_status] ?? []),
             `To see all of it, or to run it again: GET ${baseUrl}/v1/executions/${execution_id}, POST ${baseUrl}/v1/executions/${execution_id}/replay.`,
-            ...(told.quiet ? ['This was the tenth such mail within an hour. Until that has passed there are no more.'] : [])
+            ...(told.quiet ? [isConfirmed ? lastOfHour : lastOfDay] : []),
+            ...(isConfirmed ? [] : [unconfirmed, { link: links.url('confirm-email', account_id), label: 'Confirm this address' }])
           ],
           why: `You get this because on_failure.email is on for this cue. PATCH /v1/cues/${told.cue_id} with {"on_failure": {"email": false}} turns it off.`
         }
@@ -146,7 +150,7 @@ export const createComposer = ({ fn, links, baseUrl, decryptKey }: Options) => {
             told.paused.length
               ? `It has room for ${told.cues} cues. The newest ones beyond that are paused; nothing was deleted:`
               : `It has room for ${told.cues} cues. All of yours go on.`,
-            ...(told.paused.length ? [{ items: told.paused }, 'To have one of them run again, pause or delete another first.'] : [])
+            ...(told.paused.length ? [{ quotes: told.paused }, 'To have one of them run again, pause or delete another first.'] : [])
           ],
           why: 'This mail is sent when the plan of an account becomes a smaller one.'
         }
@@ -179,6 +183,10 @@ export const createComposer = ({ fn, links, baseUrl, decryptKey }: Options) => {
     return compose(job, isFirst)
   }
 }
+
+const lastOfHour = 'This was the tenth such mail within an hour. Until that has passed there are no more.'
+const lastOfDay = 'This was the third such mail within 24 hours. Until those have passed there are no more.'
+const unconfirmed = 'Nobody has confirmed this address yet, so it gets three such mails in 24 hours at most. To get more:'
 
 const after: Record<string, string[]> = {
   paused: ['The cue is paused. PATCH its status to active to have it go on.'],

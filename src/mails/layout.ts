@@ -1,16 +1,22 @@
-// A mail as text and as HTML, from one description: whatever is a value comes out escaped, and stays within its line.
+// A mail as text and as HTML, from one description: whatever is a value comes out escaped, and stays within its line. What users wrote comes
+// as a quote, in which no mail client finds an address to make a link of.
 import { type Html, html } from '../pages/html.ts'
+
+/** What a user wrote. */
+export type Quote = { quote: string }
+export const quote = (text: string): Quote => ({ quote: text })
 
 /** A paragraph, facts with their names, something to follow, a code to compare, or a list. */
 export type Block =
   | string
-  | { facts: [name: string, value: string | number | null][] }
+  | { facts: [name: string, value: string | number | Quote | null][] }
   | { link: string; label: string }
   | { code: string }
-  | { items: string[] }
+  | { quotes: string[] }
 
 export type Mail = {
   to: string
+  /** Nothing of a user's: it is the first thing that is read, and filtered by. */
   subject: string
   blocks: Block[]
   /** Why this comes, and how to have it stop. */
@@ -42,7 +48,7 @@ const asText = (block: Block): string => {
       .join('\n')
   if ('link' in block) return `${block.label}:\n${block.link}`
   if ('code' in block) return `    ${block.code}`
-  return block.items.map(item => `- ${oneLine(item, 300)}`).join('\n')
+  return block.quotes.map(item => `- ${quoted(item, 300)}`).join('\n')
 }
 
 const asHtml = (block: Block): Html => {
@@ -59,11 +65,18 @@ const asHtml = (block: Block): Html => {
 <p style="margin:0 0 16px;font-size:13px;color:#4a525c">Or copy this address: <span style="word-break:break-all">${block.link}</span></p>`
   }
   if ('code' in block) return html`<p style="${code}">${block.code}</p>`
-  return html`<ul style="margin:0 0 16px;padding-left:20px">${block.items.map(item => html`<li>${oneLine(item, 300)}</li>`)}</ul>`
+  return html`<ul style="margin:0 0 16px;padding-left:20px">${block.quotes.map(item => html`<li>${quoted(item, 300)}</li>`)}</ul>`
 }
 
-const told = (facts: [string, string | number | null][]) =>
-  facts.filter(([, value]) => value !== null && value !== '').map(([name, value]) => [name, oneLine(String(value), 500)] as const)
+const told = (facts: [string, string | number | Quote | null][]) =>
+  facts
+    .filter(([, value]) => value !== null && value !== '')
+    .map(([name, value]) => [name, typeof value === 'object' ? quoted(value!.quote, 500) : oneLine(String(value), 500)] as const)
+
+/** Signs that addresses are known by, before anything but a blank: `https://evil.example` becomes `https[://]evil[.]example`. */
+const linking = /(?::\/\/|[.:@\u3002\uFF0E\uFF61\uFF20\uFF1A])(?=\S)/gu
+
+const quoted = (text: string, length: number): string => `“${oneLine(text, length).replace(linking, '[$&]')}”`
 
 const cell = 'padding:2px 16px 2px 0;text-align:left;vertical-align:top'
 const button =
@@ -76,6 +89,7 @@ const frame = (subject: string, body: Html[], why: string): Html => html`<!docty
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="format-detection" content="telephone=no, date=no, address=no, email=no, url=no">
 <title>${subject}</title>
 </head>
 <body style="margin:0;padding:24px 16px;background:#f3f4f6">

@@ -27,6 +27,21 @@ export const deletionCompleted: Page = {
   body: html`<p>It was deleted when the day of grace was over. You can register again with the same address.</p>`
 }
 
+export const confirmEmail = ({ action, token }: { action: string; token: string }): Page => ({
+  title: 'Confirm your address?',
+  body: html`<p>An account was made with your e-mail address. Confirm that it is yours, and it gets all mails about failures.</p>
+<form method="post" action="${action}">
+<input type="hidden" name="token" value="${token}">
+<button>Confirm my address</button>
+</form>
+<p class="soft">You made no account? Close this page; the mail about the account has a link that deletes it.</p>`
+})
+
+export const emailConfirmed: Page = {
+  title: 'Your address is confirmed',
+  body: html`<p>You can close this page.</p>`
+}
+
 /** `untouched`: it never did anything, and can go at once. */
 export const confirmDisown = ({
   action,
@@ -62,6 +77,12 @@ export const disowned = (due_at: Date | null): Page =>
         body: html`<p>Its API keys and sessions are revoked, its cues are paused, and what waited is cancelled; only what was being sent may still be tried again. On ${spoken(due_at)} it is deleted.</p>`
       }
     : { title: 'The account is deleted', body: html`<p>Nothing of it is left.</p>` }
+
+export const disownedBefore = (due_at: Date): Page => ({
+  title: 'This link was used already',
+  body: html`<p>The account is closed: its API keys and sessions are revoked, and its cues are paused. On ${spoken(due_at)} it is deleted.</p>
+<p class="soft">The mail about its deletion has a link that cancels that.</p>`
+})
 
 export const linkDead: Page = {
   title: 'This link is not good any more',
