@@ -265,6 +265,7 @@ create table cue.cue_runs (
   success_due_at timestamp with time zone,
   constraint cue_runs_pkey PRIMARY KEY (cue_id),
   constraint cue_runs_check CHECK (next_run > last_slot),
+  constraint next_run_in_milliseconds CHECK ((date_part('microseconds'::text, next_run)::bigint % 1000::bigint) = 0) NOT VALID,
   constraint cue_runs_cue_id_fkey FOREIGN KEY (cue_id) REFERENCES cue.cues(id) ON DELETE CASCADE
 ) with (fillfactor=50);
 CREATE INDEX cue_runs_due ON cue.cue_runs USING btree (next_run, account_id, cue_id) WHERE (next_run IS NOT NULL);
@@ -1574,7 +1575,7 @@ begin
       from given g join fitting f using (ordinality) where f.id is not null and f.payload_id is not null),
   runs as (
     insert into cue.cue_runs (cue_id, account_id, transport, next_run)
-    select f.id, g.account_id, g.transport, g.next_run from given g join fitting f using (ordinality) where f.id is not null)
+    select f.id, g.account_id, g.transport, date_trunc('milliseconds', g.next_run) from given g join fitting f using (ordinality) where f.id is not null)
   select array_agg(f.id order by f.ordinality) into v_ids from fitting f;
   perform cue.wake('cue_due', (select min(n.at) from unnest(p_next_runs, v_ids) as n (at, id) where n.id is not null));
   -- Nearly nobody subscribes.
@@ -3034,7 +3035,7 @@ $function$;
 comment on function cue.drop_credentials(uuid,timestamp with time zone) is 'Revokes all keys and ends all sessions of an account that the caller has locked.';
 grant execute on function cue.drop_credentials(uuid,timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.drop_old_executions(p_before timestamp with time zone)
+CREATE OR REPLACE FUNCTION cue.drop_old_executions(p_before timestamp with time zone, p_now timestamp with time zone DEFAULT now())
  RETURNS SETOF text
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -3045,6 +3046,9 @@ declare
   v_month text;
   v_kept boolean;
 begin
+  if p_before > p_now - interval '35 days' then
+    raise exception 'executions are kept for at least 35 days; % is later than that', p_before using errcode = 'QU011';
+  end if;
   for v_month in select cue.months_before(p_before) loop
     execute format(
       'select exists (select from cue.%1$I where attempt_due_at is not null) or exists (select from cue.%1$I where claimable_at is not null)
@@ -3060,8 +3064,8 @@ begin
     return next v_month;
   end loop;
 end $function$;
-comment on function cue.drop_old_executions(timestamp with time zone) is 'Drops the months that lie wholly before an instant.';
-grant execute on function cue.drop_old_executions(timestamp with time zone) to cue_service;
+comment on function cue.drop_old_executions(timestamp with time zone,timestamp with time zone) is 'Drops the months that lie wholly before an instant.';
+grant execute on function cue.drop_old_executions(timestamp with time zone,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.email_window(p_email text)
  RETURNS text
@@ -6280,7 +6284,7 @@ begin
   where id = p_cue_id;
   update cue.cue_runs
      set version = version + 1,
-         next_run = case when c.status <> 'active' then null when v_reschedule then p_next_run else next_run end,
+         next_run = case when c.status <> 'active' then null when v_reschedule then date_trunc('milliseconds', p_next_run) else next_run end,
          -- The next run opens a new window; so does another number of slots.
          success_due_at = case when c.status = 'active' and not v_reschedule
            and c.alert_missed_window_multiplier is not distinct from old.alert_missed_window_multiplier then success_due_at end

@@ -146,7 +146,7 @@ export const signatures = {
   check_secrets: 'encryption_key_ids session_secret changed now',
   fold_usage: 'now',
   maintain_partitions: 'months now',
-  drop_old_executions: 'before',
+  drop_old_executions: 'before now',
   delete_old_executions: 'before batch',
   prune_payloads: 'before batch now',
   store_payloads: 'batch now',

@@ -105,11 +105,12 @@ t.test('recording a delivery is a HOT update: no index mentions what it changes,
 // Retention ---------------------------------------------------------------------------------------------------------------------------
 
 t.test('a month that lies wholly before the instant is dropped, with its attempts', async t => {
-  const { cue, ended, fn, names, rows } = await stageIn(t, '2050-01-15T00:00:00Z')
+  const { cue, ended, fn, names, rows, clock } = await stageIn(t, '2050-01-15T00:00:00Z')
   const id = await cue()
   await ended(id, '2050-01-31T23:59:59.999Z')
   const kept = await ended(id, '2050-02-01T00:00:00Z')
-  await rows("select cue.drop_old_executions('2050-01-31T23:59:59.999Z')")
+  clock.set('2050-06-01T00:00:00Z')
+  await fn.dropOldExecutions({ before: new Date('2050-01-31T23:59:59.999Z') })
   t.ok((await names()).includes('executions_2050_01'))
   t.ok((await fn.dropOldExecutions({ before: new Date('2050-02-01T00:00:00Z') })).includes('2050_01'))
   t.notOk((await names()).includes('executions_2050_01'))
@@ -122,6 +123,15 @@ t.test('a month that lies wholly before the instant is dropped, with its attempt
     (await rows('select execution_id from cue.attempts')).map(row => row.execution_id),
     [kept]
   )
+})
+
+t.test('nothing younger than the shortest retention is dropped, whatever is asked for', async t => {
+  const { ended, cue, fn, names, clock } = await stageIn(t, '2053-01-15T00:00:00Z')
+  await ended(await cue(), '2053-01-16T00:00:00Z')
+  clock.set('2053-03-08T00:00:00Z')
+  await t.rejects(fn.dropOldExecutions({ before: new Date('2053-02-01T00:00:00.001Z') }), { message: /kept for at least 35 days/ })
+  t.ok((await names()).includes('executions_2053_01'))
+  t.ok((await fn.dropOldExecutions({ before: new Date('2053-02-01T00:00:00Z') })).includes('2053_01'))
 })
 
 t.test('months end at midnight UTC, wherever the session is', async t => {
@@ -138,12 +148,13 @@ t.test('months end at midnight UTC, wherever the session is', async t => {
 })
 
 t.test('a month with unfinished executions loses only the finished ones, a batch at a time', async t => {
-  const { cue, ended, fn, names, rows } = await stageIn(t, '2052-01-15T00:00:00Z')
+  const { cue, ended, fn, names, rows, clock } = await stageIn(t, '2052-01-15T00:00:00Z')
   const id = await cue()
   for (let i = 0; i < 7; i++) await ended(id, `2052-01-1${i}T00:00:00Z`)
   const open = await ended(id, '2052-01-17T00:00:00Z', null)
   const late = await ended(id, '2052-01-18T00:00:00Z', '2052-04-30T00:00:00Z')
   const before = new Date('2052-04-15T00:00:00Z')
+  clock.set('2052-10-01T00:00:00Z')
   t.notOk((await fn.dropOldExecutions({ before })).includes('2052_01'))
   t.equal(await fn.deleteOldExecutions({ before, batch: 5 }), 5)
   t.equal(await fn.deleteOldExecutions({ before, batch: 5 }), 2)
@@ -177,11 +188,12 @@ const waits: [string, string][] = [
 for (const [i, [what, columns]] of waits.entries()) {
   t.test(`a month is kept for an execution that is ${what}`, async t => {
     const year = 2053 + i
-    const { cue, ended, fn, rows } = await stageIn(t, `${year}-01-15T00:00:00Z`)
+    const { cue, ended, fn, rows, clock } = await stageIn(t, `${year}-01-15T00:00:00Z`)
     const id = await ended(await cue(), `${year}-01-15T00:00:00Z`)
     await rows('insert into cue.flights (id, execution_ids, lease_expires_at) values (77, $1, now())', [[id]])
     await rows(`update cue.executions set ${columns} where id = $1`, [id])
     const before = new Date(`${year}-05-01T00:00:00Z`)
+    clock.set(`${year}-10-01T00:00:00Z`)
     const dropped = await fn.dropOldExecutions({ before })
     t.notOk(dropped.includes(`${year}_01`))
     t.ok(dropped.includes(`${year}_02`), 'and no other is')
@@ -190,7 +202,8 @@ for (const [i, [what, columns]] of waits.entries()) {
 }
 
 t.test('a month that somebody reads is not waited for, and nothing is half dropped', async t => {
-  const { fn, connect, names } = await stageIn(t, '2060-01-15T00:00:00Z')
+  const { fn, connect, names, clock } = await stageIn(t, '2060-01-15T00:00:00Z')
+  clock.set('2060-06-01T00:00:00Z')
   const { client } = await connect()
   await client.query('begin; select from cue.attempts_2060_01')
   await t.rejects(fn.dropOldExecutions({ before: new Date('2060-02-01T00:00:00Z') }), { code: '55P03' })

@@ -56,6 +56,19 @@ t.test('a one-time token is good once, for a quarter of an hour', async t => {
   t.match(await nobody.call('POST', '/v1/auth/session', {}), { status: 422 })
 })
 
+t.test('a session is one text: no other spelling of it is accepted', async t => {
+  const { openSession, withSession, account } = await buildWithMail(t, noon)
+  const jwt = await openSession(account.email)
+  const [head, body, signature] = jwt.split('.') as [string, string, string]
+  t.match(await withSession(jwt).call('GET', '/v1/auth/me'), { status: 200 })
+  // The last letter of 43 stands for four bits and two that say nothing.
+  const letters = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
+  const sameBytes = `${signature.slice(0, -1)}${letters[letters.indexOf(signature.at(-1)!) + 1]}`
+  for (const other of [`${jwt}=`, `${head}=.${body}.${signature}`, `${head}.${body}=.${signature}`, `${head}.${body}.${sameBytes}`]) {
+    t.match(await withSession(other).call('GET', '/v1/auth/me'), error('not_authenticated', 401), other.slice(-20))
+  }
+})
+
 t.test('a session ends after a year', async t => {
   const { openSession, withSession, clock, account } = await buildWithMail(t, noon)
   const { call } = withSession(await openSession(account.email))

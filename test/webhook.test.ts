@@ -521,3 +521,22 @@ t.test('a report in the answer is read, from answers longer than what is kept to
   ])
     t.equal(await report(answer), null)
 })
+
+t.test('interim answers that nobody asked for are skipped, a 100 Continue too', async t => {
+  for (const interim of ['100 Continue\r\n', '100 Continue\r\nX-A: b\r\n', '102 Processing\r\n', '103 Early Hints\r\nLink: </a>\r\n']) {
+    for (const pause of [false, true]) {
+      const hook = await rawReceiver(t, socket =>
+        socket.on('data', async data => {
+          if (!data.toString().includes('POST')) return
+          socket.write(`HTTP/1.1 ${interim}\r\n`)
+          if (pause) await new Promise(resolve => setTimeout(resolve, 20))
+          socket.write(`HTTP/1.1 ${interim}\r\n${OK}Content-Length: 24\r\n\r\nHTTP/1.1 100 Continue\r\n\r`)
+        })
+      )
+      const post = client(t)
+      const body = 'HTTP/1.1 100 Continue\r\n\r'
+      const { http_status, answer, error } = await post(hook.url)
+      t.strictSame([http_status, answer, error], [200, body, null], interim)
+    }
+  }
+})

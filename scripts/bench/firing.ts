@@ -36,7 +36,9 @@ const measure = async (stage: Stage, { runs, n }: Options) => {
       await addCues(pool, { accounts, count: more, callbackUrl: stage.receiver.url })
       registered += more
     }
-    await pool.query("update cue.cue_runs set next_run = now() + interval '1 hour' + random() * interval '30 days' where next_run is null")
+    await pool.query(
+      "update cue.cue_runs set next_run = date_trunc('milliseconds', now() + interval '1 hour' + random() * interval '30 days') where next_run is null"
+    )
     await pool.query('vacuum analyze cue.cues, cue.cue_runs')
     await pool.query('checkpoint')
     for (let run = 0; run < warmUps; run++) await fire()
@@ -51,7 +53,7 @@ const measure = async (stage: Stage, { runs, n }: Options) => {
 /** Lets cues from all over the table be due, and gives what taking them needs. Each takes its next slot far away. */
 const pickDue = async (pool: pg.Pool, registered: number) => {
   const { rows } = await pool.query(
-    `update cue.cue_runs set next_run = now()
+    `update cue.cue_runs set next_run = date_trunc('milliseconds', now())
       where cue_id in (select cue_id from cue.cue_runs tablesample bernoulli ($1) order by random() limit $2)
     returning cue_id, version, next_run::text`,
     [Math.min(100, (200 * batchSize) / registered), batchSize]

@@ -13,7 +13,7 @@ const measure = async (stage: Stage, { runs, n }: Options) => {
   const replica = await stage.startReplica('idle')
   const accounts = await addAccounts(replica.pool, 10)
   await addCues(replica.pool, { accounts, count: cueCount, callbackUrl: stage.receiver.url })
-  await replica.pool.query("update cue.cue_runs set next_run = now() + interval '1 day'")
+  await replica.pool.query("update cue.cue_runs set next_run = date_trunc('milliseconds', now() + interval '1 day')")
   await delay(calmMs)
 
   // Every statement is a line in the server's log, begun by the name of its application.

@@ -69,7 +69,7 @@ begin
       from given g join fitting f using (ordinality) where f.id is not null and f.payload_id is not null),
   runs as (
     insert into cue.cue_runs (cue_id, account_id, transport, next_run)
-    select f.id, g.account_id, g.transport, g.next_run from given g join fitting f using (ordinality) where f.id is not null)
+    select f.id, g.account_id, g.transport, date_trunc('milliseconds', g.next_run) from given g join fitting f using (ordinality) where f.id is not null)
   select array_agg(f.id order by f.ordinality) into v_ids from fitting f;
   perform cue.wake('cue_due', (select min(n.at) from unnest(p_next_runs, v_ids) as n (at, id) where n.id is not null));
   -- Nearly nobody subscribes.
@@ -190,7 +190,7 @@ begin
   where id = p_cue_id;
   update cue.cue_runs
      set version = version + 1,
-         next_run = case when c.status <> 'active' then null when v_reschedule then p_next_run else next_run end,
+         next_run = case when c.status <> 'active' then null when v_reschedule then date_trunc('milliseconds', p_next_run) else next_run end,
          -- The next run opens a new window; so does another number of slots.
          success_due_at = case when c.status = 'active' and not v_reschedule
            and c.alert_missed_window_multiplier is not distinct from old.alert_missed_window_multiplier then success_due_at end

@@ -49,14 +49,17 @@ $$;
 comment on function cue.months_before is 'Which months of executions lie wholly before an instant, as YYYY_MM.';
 
 -- Drops the months that lie wholly before p_before, except those with executions that have not ended, or that a first look shows to have
--- ended since. What has not ended is found by what it waits for. Returns the months dropped. Raises lock_not_available when somebody uses
+-- ended since. Nothing younger than the shortest retention goes, whatever is asked for: QU011. What has not ended is found by what it waits for. Returns the months dropped. Raises lock_not_available when somebody uses
 -- one, for the caller to try again: everybody waits behind this, so it gives up long before another could take it for a deadlock.
-create or replace function cue.drop_old_executions(p_before timestamptz) returns setof text
+create or replace function cue.drop_old_executions(p_before timestamptz, p_now timestamptz default now()) returns setof text
 language plpgsql security definer set search_path = pg_catalog, pg_temp set lock_timeout = '300ms' as $$
 declare
   v_month text;
   v_kept boolean;
 begin
+  if p_before > p_now - interval '35 days' then
+    raise exception 'executions are kept for at least 35 days; % is later than that', p_before using errcode = 'QU011';
+  end if;
   for v_month in select cue.months_before(p_before) loop
     execute format(
       'select exists (select from cue.%1$I where attempt_due_at is not null) or exists (select from cue.%1$I where claimable_at is not null)

@@ -22,7 +22,9 @@ export const createSessions = (sessionSecret: string) => {
         .sign(key),
     /** The id of the session, or null for anything but an unexpired JWT of ours. Whether it was revoked is not known here. */
     read: async (jwt: string, now: Date): Promise<string | null> => {
-      if (jwt.split('.').length !== 3) return null
+      const parts = jwt.split('.')
+      // Base64 has several spellings of the same bytes, of which a JWT has one.
+      if (parts.length !== 3 || parts.some(part => Buffer.from(part, 'base64url').toString('base64url') !== part)) return null
       try {
         const { payload } = await jwtVerify(jwt, key, {
           algorithms: ['HS256'],

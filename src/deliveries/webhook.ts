@@ -1,5 +1,6 @@
 // The one HTTP client: everything that leaves the service goes through `post`. What a receiver does is a result, never a throw.
 import { STATUS_CODES } from 'node:http'
+import type { Socket } from 'node:net'
 import { Agent, buildConnector, type Dispatcher } from 'undici'
 import { cached } from '../cached.ts'
 import { AddressError, type AddressRules } from './address.ts'
@@ -81,17 +82,19 @@ export const createWebhookClient = ({ rules, userAgent = 'pgcue', ca }: WebhookO
       keepAliveTimeout: IDLE_MS,
       keepAliveMaxTimeout: IDLE_MS,
       keepAliveTimeoutThreshold: 1000,
-      connect: buildConnector({
-        allowH2: false,
-        // Later than our own deadline, which words the error.
-        timeout: timeoutMs + 1000,
-        lookup: rules.lookup,
-        autoSelectFamily: true,
-        // The default of 250 ms gives up on receivers at the other end of the world.
-        autoSelectFamilyAttemptTimeout: 1000,
-        maxCachedSessions: 1000,
-        ca
-      })
+      connect: skippingContinue(
+        buildConnector({
+          allowH2: false,
+          // Later than our own deadline, which words the error.
+          timeout: timeoutMs + 1000,
+          lookup: rules.lookup,
+          autoSelectFamily: true,
+          // The default of 250 ms gives up on receivers at the other end of the world.
+          autoSelectFamilyAttemptTimeout: 1000,
+          maxCachedSessions: 1000,
+          ca
+        })
+      )
     })
     agent.on('connect', () => sockets++).on('disconnect', () => sockets--)
     agents.set(timeoutMs, agent)
@@ -138,6 +141,47 @@ export const createWebhookClient = ({ rules, userAgent = 'pgcue', ca }: WebhookO
       await Promise.all([...agents.values()].map(agent => agent.destroy()))
     }
   }
+}
+
+type Connector = ReturnType<typeof buildConnector>
+
+/**
+ * undici ends the connection at a 100 Continue that it did not ask for, while it skips all other interim answers. So one is shown to it as a
+ * 102, where it begins an answer. One whose first line comes in pieces is not recognised.
+ */
+const skippingContinue =
+  (connect: Connector): Connector =>
+  (options, callback) =>
+    connect(options, (...[error, socket]: Parameters<typeof callback>) => {
+      if (socket) renameContinue(socket)
+      callback(...([error, socket] as Parameters<typeof callback>))
+    })
+
+const renameContinue = (socket: Socket): void => {
+  let begins = true
+  const { read, write } = socket
+  socket.write = ((...args: Parameters<typeof write>) => {
+    begins = true
+    return write.apply(socket, args)
+  }) as typeof write
+  socket.read = size => {
+    const chunk: Buffer | null = read.call(socket, size)
+    if (begins && chunk) begins = endsInterim(chunk)
+    return chunk
+  }
+}
+
+/** Renames what a piece of an answer begins with. Whether the next piece begins an answer, too. */
+const endsInterim = (chunk: Buffer): boolean => {
+  for (let at = 0; at < chunk.length; ) {
+    const line = chunk.toString('latin1', at, at + 12)
+    if (!/^HTTP\/1\.[01] 1\d\d$/.test(line) || line.endsWith('101')) return false
+    if (line.endsWith('100')) chunk[at + 11] = 0x32
+    const end = chunk.indexOf('\r\n\r\n', at)
+    if (end < 0) return true
+    at = end + 4
+  }
+  return true
 }
 
 /** One request and its answer, as undici's handler: several times cheaper than its promises and streams. */
