@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { SaxesParser, type SaxesTagNS } from 'saxes'
 import t from 'tap'
 import { htmlOf, readPost, readPosts } from '../scripts/posts.ts'
+import { posts } from '../src/blog/posts.ts'
 import { rss } from '../src/blog/rss.ts'
 import { build, error } from './setup.ts'
 
@@ -236,4 +237,15 @@ t.test('HTML in a post brings no script, style, frame, form or handler along', a
   ] as const) {
     t.equal(htmlOf(given), expected, given)
   }
+})
+
+t.test('the address of the service leads to the dashboard, and /blog shows the posts', async t => {
+  const { as, config } = await build(t)
+  const { call } = as(null)
+  const { status, headers } = await call('GET', '/', undefined, { accept: 'text/html' })
+  t.same([status, headers.location], [302, `${config.baseUrl}/dashboard`])
+  const blog = await call('GET', '/blog', undefined, { accept: 'text/html' })
+  t.equal(blog.status, 200)
+  t.match(blog.headers['content-type'], /^text\/html/)
+  for (const { title, slug } of posts) t.ok(blog.body.includes(`/v1/blog/posts/${slug}`), title)
 })

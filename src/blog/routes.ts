@@ -1,4 +1,4 @@
-/** The blog: what is new, for people and their feed readers. */
+/** The blog: what is new, for people and their feed readers; and the way in for who opens the address of the service itself. */
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from 'typebox'
 import { ApiError } from '../errors.ts'
@@ -38,6 +38,11 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       return { posts: posts.slice(offset, offset + limit).map(shown), total: posts.length, limit, offset }
     }
   )
+
+  // Where people look first.
+  const hidden = { config, schema: { hide: true } }
+  app.get('/', hidden, async (_, reply) => reply.redirect(`${app.config.baseUrl}/dashboard`))
+  app.get('/blog', hidden, async (_, reply) => sendPage(reply, 200, postList(posts, { urlOf, feedUrl })))
 
   app.get(
     '/v1/blog/posts/:slug',
