@@ -68,7 +68,7 @@ t.test('lists and claims show workers the whole payload', async t => {
   await fire(cue_id)
   await fire(cue_id)
   t.same(
-    (await fn.listClaimable({ account_id })).map(item => item.payload),
+    (await fn.claimablePage({ account_id })).map(item => item.payload),
     [payload, payload]
   )
   const [claim] = await fn.claimExecutions({ account_id, worker_id: 'w' })
@@ -78,6 +78,14 @@ t.test('lists and claims show workers the whole payload', async t => {
     (await fn.claimNext({ claims })).map(item => item.payload),
     [payload]
   )
+})
+
+t.test('pages and claims are bounded by the bytes of payloads that are stored apart, too', async t => {
+  const { cue, fire, fn, account_id } = await stage(t)
+  const cue_id = await cue({ payload: random(mebibyte), transport: 'worker', callback_url: null }, { next_run: null })
+  for (let n = 0; n < 6; n++) await fire(cue_id)
+  t.equal((await fn.claimablePage({ account_id })).length, 3)
+  t.equal((await fn.claimExecutions({ account_id, worker_id: 'w', limit: 6 })).length, 3)
 })
 
 t.test('slots that are caught up, missed or refused refer to the payload, too', async t => {
@@ -180,10 +188,7 @@ t.test('an override is stored once however often it is fired, and a replay refer
     ]
   )
   const [{ id: a }, { id: b }] = rows as [Row, Row]
-  t.same(
-    (await carried()).map(row => row.payload_id ?? row.payload).sort(),
-    [a, b, b, b, '{}'].sort()
-  )
+  t.same((await carried()).map(row => row.payload_id ?? row.payload).sort(), [a, b, b, b, '{}'].sort())
 })
 
 t.test('creates and fires with the same large payload at the same time agree', async t => {
