@@ -935,8 +935,7 @@ create table cue.usage_counters (
   reported bigint not null default 0,
   succeeded bigint not null default 0,
   failed bigint not null default 0,
-  constraint usage_counters_pkey PRIMARY KEY (account_id, month, slot),
-  constraint usage_counters_account_id_fkey FOREIGN KEY (account_id) REFERENCES cue.accounts(id) ON DELETE CASCADE
+  constraint usage_counters_pkey PRIMARY KEY (account_id, month, slot)
 ) with (fillfactor=50);
 comment on table cue.usage_counters is 'Executions created per account and UTC month: the sum over slots. A slot is a database backend, so that no two writers wait for one row; housekeeping folds them into slot 0.';
 comment on column cue.usage_counters.account_id is 'Whose use is counted.';
@@ -1516,12 +1515,12 @@ CREATE OR REPLACE FUNCTION cue.add_cues(p_account_ids uuid[], p_cues jsonb, p_ne
 AS $function$
 declare
   v_ids text[];
+  v_free uuid[] := cue.lock_accounts(p_account_ids);
 begin
-  perform from cue.accounts where id = any (p_account_ids) order by id for no key update;
   -- Another statement: the one that waited for the locks would know plans and numbers from before. Each column by its type, in one scan:
   -- records of the table's own type would bring its constraints along, with each row.
   with given as materialized (
-    select g.*
+    select g.*, g.account_id = any (v_free) as is_free
       from rows from (unnest(p_account_ids), unnest(p_next_runs), jsonb_to_recordset(p_cues) as (
              memory_check boolean, callback_allowed boolean, name text, description text, transport cue.transport, schedule_type cue.schedule_type, cron text,
              at timestamptz, timezone text, callback_url text, callback_method cue.callback_method, callback_headers jsonb, payload text,
@@ -1533,9 +1532,10 @@ begin
     select g.account_id, g.ordinality, g.memory_check, g.callback_allowed is false and cue.has_callback(g.callback_url, g.on_failure_webhook) as lesser,
            cue.is_large(g.payload) as is_large,
            count(*) filter (where g.memory_check is not true) over (partition by g.account_id order by g.ordinality) as nth
-      from given g),
+      from given g where g.is_free),
   wanted as (
-    select g.account_id, count(*) filter (where g.memory_check is not true)::int as cues from given g group by g.account_id),
+    select g.account_id, count(*) filter (where g.memory_check is not true)::int as cues
+      from given g where g.is_free group by g.account_id),
   room as materialized (
     select w.account_id, w.cues as wanted, p.cues as plan_cues, p.sends_key, case
              when known.plan_cues = p.cues and known.room >= w.cues then known.room
@@ -1554,7 +1554,8 @@ begin
     select r.account_id, r.plan_cues, greatest(0, r.cues - r.wanted) from room r
     on conflict (account_id) do update set plan_cues = excluded.plan_cues, room = excluded.room),
   fitting as materialized (
-    select n.ordinality, case when (n.memory_check or n.nth <= r.cues) and not (n.lesser and r.sends_key) then cue.new_cue_id() end as id,
+    select n.ordinality, case when n.lesser and r.sends_key then '-'
+                              when n.memory_check or n.nth <= r.cues then cue.new_cue_id() else '' end as id,
            case when n.is_large then nextval('cue.payload_ids') end as payload_id
       from counted n left join room r on r.account_id = n.account_id),
   made as (
@@ -1568,22 +1569,23 @@ begin
            g.task, g.retry_max_attempts, g.retry_backoff_minutes, g.on_failure_email, g.on_failure_webhook, g.on_failure_pause, g.timeout_seconds,
            g.outcome_deadline_seconds, g.claim_timeout_seconds, g.await_outcome, g.alert_consecutive_failures,
            g.alert_missed_window_multiplier, g.catch_up, g.verification_mode
-      from given g join fitting f using (ordinality) where f.id is not null),
+      from given g join fitting f using (ordinality) where f.id not in ('', '-')),
   large as (
     insert into cue.payloads (id, account_id, cue_id, hash, body, since_run, created_at)
     select f.payload_id, g.account_id, f.id, sha256(convert_to(g.payload, 'UTF8')), g.payload, 0, p_now
-      from given g join fitting f using (ordinality) where f.id is not null and f.payload_id is not null),
+      from given g join fitting f using (ordinality) where f.id not in ('', '-') and f.payload_id is not null),
   runs as (
     insert into cue.cue_runs (cue_id, account_id, transport, next_run)
-    select f.id, g.account_id, g.transport, date_trunc('milliseconds', g.next_run) from given g join fitting f using (ordinality) where f.id is not null)
-  select array_agg(f.id order by f.ordinality) into v_ids from fitting f;
-  perform cue.wake('cue_due', (select min(n.at) from unnest(p_next_runs, v_ids) as n (at, id) where n.id is not null));
+    select f.id, g.account_id, g.transport, date_trunc('milliseconds', g.next_run)
+      from given g join fitting f using (ordinality) where f.id not in ('', '-'))
+  select array_agg(f.id order by g.ordinality) into v_ids from given g left join fitting f using (ordinality);
+  perform cue.wake('cue_due', (select min(n.at) from unnest(p_next_runs, v_ids) as n (at, id) where n.id not in ('', '-')));
   -- Nearly nobody subscribes.
   perform cue.note_memory(s.account_id) from (
-    select distinct m.account_id from cue.memory_subscriptions m where m.account_id = any (p_account_ids)) s;
+    select distinct m.account_id from cue.memory_subscriptions m where m.account_id = any (v_free)) s;
   return v_ids;
 end $function$;
-comment on function cue.add_cues(uuid[],jsonb,timestamp with time zone[],timestamp with time zone) is 'Adds cues and returns their ids, null for each that its account''s plan or the caller''s key does not allow.';
+comment on function cue.add_cues(uuid[],jsonb,timestamp with time zone[],timestamp with time zone) is 'Adds cues and returns their ids, or marks for those that the account''s plan or the caller''s key does not allow.';
 grant execute on function cue.add_cues(uuid[],jsonb,timestamp with time zone[],timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.add_ended_execution(c cue.cues, p_status cue.execution_status, p_scheduled_for timestamp with time zone, p_error text, p_now timestamp with time zone)
@@ -1632,6 +1634,7 @@ CREATE OR REPLACE FUNCTION cue.admit(p_key_hashes bytea[], p_session_ids uuid[],
  SET search_path TO 'pg_catalog', 'pg_temp'
  SET enable_seqscan TO 'off'
  SET enable_memoize TO 'off'
+ SET lock_timeout TO '20ms'
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 begin
@@ -1662,7 +1665,8 @@ begin
   asked as materialized (
     select c.*, w.* from (select *, coalesce(subject, 'address:' || address) as counted from callers order by counted offset 0) c
      cross join lateral (
-       select w.allowed, w.remaining, w.reset_at, w.retry_after from cue.allow(c.counted, c.requests, '1 minute', p_now) w where p_limited
+       select w.allowed, w.remaining, w.reset_at, w.retry_after from cue.count_hit(c.counted, c.requests, '1 minute', false, p_now) w
+        where p_limited
        union all
        select true, c.requests, p_now, null where not p_limited) w),
   -- Once a minute for each key, without waiting for another request.
@@ -1671,7 +1675,8 @@ begin
      where id = any (array(select k.id from cue.api_keys k
                             where k.id = any (array(select a.key_id from asked a where a.is_stale and a.allowed))
                             for no key update skip locked)))
-  select case when not a.allowed then 'rate_limit_exceeded'
+  select case when a.allowed is null then 'unavailable'
+              when not a.allowed then 'rate_limit_exceeded'
               when a.scope is null then null
               when a.account_id is null and a.key_hash is null and a.execution_id is null then 'not_authenticated'
               when a.account_id is null then 'invalid_api_key'
@@ -1723,8 +1728,7 @@ begin
     end if;
     perform cue.start_grace(a, p_now);
   end if;
-  insert into cue.usage_counters as u (account_id, month, slot, executions) values (a.id, cue.usage_month(p_now), pg_backend_pid(), 1)
-  on conflict (account_id, month, slot) do update set executions = u.executions + 1;
+  perform cue.count_executions(array[a.id], p_now);
 end $function$;
 comment on function cue.admit_execution(uuid,timestamp with time zone) is 'Counts one execution against the monthly limit, or raises QU032.';
 grant execute on function cue.admit_execution(uuid,timestamp with time zone) to cue_service;
@@ -1837,58 +1841,12 @@ grant execute on function cue.alert_webhook_secret(uuid,text,text,timestamp with
 
 CREATE OR REPLACE FUNCTION cue.allow(p_subject text, p_limit integer, p_window interval DEFAULT '01:00:00'::interval, p_now timestamp with time zone DEFAULT now())
  RETURNS TABLE(allowed boolean, remaining integer, reset_at timestamp with time zone, retry_after integer)
- LANGUAGE plpgsql
+ LANGUAGE sql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
-declare
-  w cue.rate_windows;
-  v_window bigint := date_part('epoch', p_window) * 1000;
-  v_weight int := (p_limit::bigint + 499) / 500;
-  v_at bigint;
-  v_used int;
-begin
-  select * into w from cue.rate_windows where subject = p_subject for update;
-  if not found then
-    insert into cue.rate_windows values (p_subject, p_now, '{}', 0, v_weight, p_now)
-    on conflict (subject) do update set subject = excluded.subject -- somebody else just made it: wait, and lock that
-    returning * into w;
-  end if;
-  if w.weight <> v_weight then
-    w.hits := '{}';
-  end if;
-  v_at := date_part('epoch', p_now - w.started_at) * 1000;
-  if v_at not between coalesce(w.hits[cardinality(w.hits)], 0) - v_window and 1000000000 then
-    -- Days have passed, or the clock was set back: count from another start what still lies within the window.
-    w.hits := array(select h - v_at + v_window from unnest(w.hits) as h where h > v_at - v_window and h <= v_at order by h);
-    w.started_at := p_now - p_window;
-    v_at := v_window;
-  end if;
-  -- Who waited for the lock asked earlier than those before him.
-  v_at := greatest(v_at, w.hits[cardinality(w.hits)]);
-  w.hits := w.hits[width_bucket((v_at - v_window)::int, w.hits) + 1:];
-  v_used := case when cardinality(w.hits) = 0 then 0 else (cardinality(w.hits) - 1) * v_weight + w.newest end;
-  allowed := v_used < p_limit;
-  if allowed then
-    if v_used = 0 or w.newest = v_weight then
-      w.hits := w.hits || v_at::int;
-      w.newest := 1;
-    else
-      w.hits[cardinality(w.hits)] := v_at;
-      w.newest := w.newest + 1;
-    end if;
-    v_used := v_used + 1;
-    update cue.rate_windows
-       set started_at = w.started_at, hits = w.hits, newest = w.newest, weight = v_weight, expires_at = p_now + p_window
-     where subject = p_subject;
-  end if;
-  remaining := greatest(p_limit - v_used, 0);
-  reset_at := w.started_at + (w.hits[greatest(v_used - p_limit, 0) / v_weight + 1] + v_window) * interval '1 millisecond';
-  -- Whoever waited for the row asks as of before, and is told no more than the window.
-  retry_after := case when not allowed then
-    least(greatest(ceil(date_part('epoch', reset_at - p_now)), 1), ceil(date_part('epoch', p_window))) end;
-  return next;
-end $function$;
+  select * from cue.count_hit(p_subject, p_limit, p_window, true, p_now)
+$function$;
 comment on function cue.allow(text,integer,interval,timestamp with time zone) is 'Counts one hit against a sliding window, and says whether it is within the limit.';
 grant execute on function cue.allow(text,integer,interval,timestamp with time zone) to cue_service;
 
@@ -2144,7 +2102,8 @@ begin
      order by e.attempt_due_at limit p_limit for update of e skip locked) due;
   if v_ids is null then return; end if;
   with gone as (
-    delete from pgboss.job where name = 'attempts' and id = any (v_ids) returning id)
+    delete from pgboss.job where name = 'attempts' and id = any (array(
+      select j.id from pgboss.job j where j.name = 'attempts' and j.id = any (v_ids) for update skip locked)) returning id)
   select array_agg(id), min(id::text)::uuid, max(id::text)::uuid into v_ids, v_first, v_last from gone;
   v_flight := nextval('cue.flight_ids');
   return query
@@ -2302,10 +2261,10 @@ begin
     select * from jsonb_to_recordset(p_cues)
       as u (cue_id text, version int, expected timestamptz, next_run timestamptz, slots timestamptz[], dropped jsonb) order by u.cue_id
   loop
-    select * into c from cue.cues where id = d.cue_id for no key update skip locked;
-    continue when not found;
+    continue when cue.lock_free_cues(array[d.cue_id]) = '{}';
+    select * into c from cue.cues where id = d.cue_id;
     select * into r from cue.cue_runs
-     where cue_id = d.cue_id and version = d.version and next_run = d.expected and next_run <= p_now for update skip locked;
+     where cue_id = d.cue_id and version = d.version and next_run = d.expected and next_run <= p_now;
     continue when not found;
     v_made := coalesce(cardinality(d.slots), 0);
     update cue.cue_runs
@@ -2333,9 +2292,7 @@ begin
       if c.transport = 'webhook' then perform cue.enqueue_attempts(v_ids, v_due);
       else perform cue.wake_workers(c.account_id, p_now);
       end if;
-      insert into cue.usage_counters as u (account_id, month, slot, executions)
-      values (c.account_id, cue.usage_month(p_now), pg_backend_pid(), v_made)
-      on conflict (account_id, month, slot) do update set executions = u.executions + excluded.executions;
+      perform cue.count_executions(array_fill(c.account_id, array[v_made]), p_now);
       perform cue.count_payloads(array[c.id], array[v_made], p_now);
     elsif c.schedule_type = 'once' then
       e := cue.add_ended_execution(c, 'missed', d.expected, 'came due while the service was away, and catch_up is skip_missed', p_now);
@@ -2571,6 +2528,27 @@ end $function$;
 comment on function cue.confirm_email(uuid,timestamp with time zone) is 'Records that an account''s address belongs to somebody who wants its mails.';
 grant execute on function cue.confirm_email(uuid,timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.count_executions(p_account_ids uuid[], p_now timestamp with time zone DEFAULT now())
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET lock_timeout TO '20ms'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+begin
+  insert into cue.usage_counters as u (account_id, month, slot, executions)
+  select n.id, cue.usage_month(p_now), pg_backend_pid(), count(*) from unnest(p_account_ids) as n (id) group by n.id
+  on conflict (account_id, month, slot) do update set executions = u.executions + excluded.executions;
+exception when lock_not_available then
+  insert into cue.usage_counters as u (account_id, month, slot, executions)
+  select n.id, cue.usage_month(p_now), cue.spare_slot(), count(*) from unnest(p_account_ids) as n (id) group by n.id
+  on conflict (account_id, month, slot) do update set executions = u.executions + excluded.executions;
+end $function$;
+comment on function cue.count_executions(uuid[],timestamp with time zone) is 'Counts executions of the current UTC month.';
+grant execute on function cue.count_executions(uuid[],timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.count_failure(e cue.executions, c cue.cues, p_of_outcome boolean, p_now timestamp with time zone DEFAULT now())
  RETURNS void
  LANGUAGE plpgsql
@@ -2595,6 +2573,73 @@ begin
 end $function$;
 comment on function cue.count_failure(cue.executions,cue.cues,boolean,timestamp with time zone) is 'Counts a failure, and raises an alert after enough of them in a row.';
 grant execute on function cue.count_failure(cue.executions,cue.cues,boolean,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.count_hit(p_subject text, p_limit integer, p_window interval, p_wait boolean, p_now timestamp with time zone)
+ RETURNS TABLE(allowed boolean, remaining integer, reset_at timestamp with time zone, retry_after integer)
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+declare
+  w cue.rate_windows;
+  v_window bigint := date_part('epoch', p_window) * 1000;
+  v_weight int := (p_limit::bigint + 499) / 500;
+  v_at bigint;
+  v_used int;
+begin
+  select * into w from cue.rate_windows where subject = p_subject for update skip locked;
+  if not found and not p_wait and exists (select from cue.rate_windows where subject = p_subject) then
+    begin
+      select * into w from cue.rate_windows where subject = p_subject for update;
+    exception when lock_not_available then
+      remaining := p_limit;
+      reset_at := p_now;
+      return next;
+      return;
+    end;
+  end if;
+  if w.subject is null then
+    insert into cue.rate_windows values (p_subject, p_now, '{}', 0, v_weight, p_now)
+    on conflict (subject) do update set subject = excluded.subject -- somebody else just made it: wait, and lock that
+    returning * into w;
+  end if;
+  if w.weight <> v_weight then
+    w.hits := '{}';
+  end if;
+  v_at := date_part('epoch', p_now - w.started_at) * 1000;
+  if v_at not between coalesce(w.hits[cardinality(w.hits)], 0) - v_window and 1000000000 then
+    -- Days have passed, or the clock was set back: count from another start what still lies within the window.
+    w.hits := array(select h - v_at + v_window from unnest(w.hits) as h where h > v_at - v_window and h <= v_at order by h);
+    w.started_at := p_now - p_window;
+    v_at := v_window;
+  end if;
+  -- Who waited for the lock asked earlier than those before him.
+  v_at := greatest(v_at, w.hits[cardinality(w.hits)]);
+  w.hits := w.hits[width_bucket((v_at - v_window)::int, w.hits) + 1:];
+  v_used := case when cardinality(w.hits) = 0 then 0 else (cardinality(w.hits) - 1) * v_weight + w.newest end;
+  allowed := v_used < p_limit;
+  if allowed then
+    if v_used = 0 or w.newest = v_weight then
+      w.hits := w.hits || v_at::int;
+      w.newest := 1;
+    else
+      w.hits[cardinality(w.hits)] := v_at;
+      w.newest := w.newest + 1;
+    end if;
+    v_used := v_used + 1;
+    update cue.rate_windows
+       set started_at = w.started_at, hits = w.hits, newest = w.newest, weight = v_weight, expires_at = p_now + p_window
+     where subject = p_subject;
+  end if;
+  remaining := greatest(p_limit - v_used, 0);
+  reset_at := w.started_at + (w.hits[greatest(v_used - p_limit, 0) / v_weight + 1] + v_window) * interval '1 millisecond';
+  -- Whoever waited for the row asks as of before, and is told no more than the window.
+  retry_after := case when not allowed then
+    least(greatest(ceil(date_part('epoch', reset_at - p_now)), 1), ceil(date_part('epoch', p_window))) end;
+  return next;
+end $function$;
+comment on function cue.count_hit(text,integer,interval,boolean,timestamp with time zone) is 'Counts one hit against a sliding window, if nobody else holds it.';
+grant execute on function cue.count_hit(text,integer,interval,boolean,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.count_outcome(e cue.executions, c cue.cues, p_now timestamp with time zone DEFAULT now())
  RETURNS void
@@ -2634,15 +2679,24 @@ grant execute on function cue.count_payloads(text[],integer[],timestamp with tim
 
 CREATE OR REPLACE FUNCTION cue.count_results(p_account_id uuid, p_reported integer, p_succeeded integer, p_failed integer, p_now timestamp with time zone DEFAULT now())
  RETURNS void
- LANGUAGE sql
+ LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
 AS $function$
+declare
+  v_month date := cue.usage_month(p_now);
+  v_slot int := pg_backend_pid();
+begin
+  perform from cue.usage_counters where account_id = p_account_id and month = v_month and slot = v_slot for update skip locked;
+  if not found and exists (select from cue.usage_counters where account_id = p_account_id and month = v_month and slot = v_slot) then
+    v_slot := cue.spare_slot();
+  end if;
   insert into cue.usage_counters as u (account_id, month, slot, reported, succeeded, failed)
-  values (p_account_id, cue.usage_month(p_now), pg_backend_pid(), p_reported, p_succeeded, p_failed)
+  values (p_account_id, v_month, v_slot, p_reported, p_succeeded, p_failed)
   on conflict (account_id, month, slot) do update
-     set reported = u.reported + excluded.reported, succeeded = u.succeeded + excluded.succeeded, failed = u.failed + excluded.failed
-$function$;
+     set reported = u.reported + excluded.reported, succeeded = u.succeeded + excluded.succeeded, failed = u.failed + excluded.failed;
+end $function$;
 comment on function cue.count_results(uuid,integer,integer,integer,timestamp with time zone) is 'Counts outcomes and failures of the current UTC month.';
 grant execute on function cue.count_results(uuid,integer,integer,integer,timestamp with time zone) to cue_service;
 
@@ -2656,11 +2710,14 @@ declare
   v_id text := (cue.add_cues(array[p_account_id], jsonb_build_array(p_cue), array[p_next_run], p_now))[1];
 begin
   if v_id is null then
-    if (p_cue ->> 'callback_allowed')::boolean is false and cue.has_callback(p_cue ->> 'callback_url', p_cue ->> 'on_failure_webhook') then
-      perform cue.require_account_scope(p_account_id);
-    end if;
-    raise exception 'the plan allows % cues; delete one, or upgrade', (
-      select p.cues from cue.accounts a join cue.plans p using (plan) where a.id = p_account_id) using errcode = 'QU030';
+    raise lock_not_available using message = format('account %s is held by somebody else', p_account_id);
+  end if;
+  if v_id = '-' then
+    perform cue.require_account_scope(p_account_id);
+    raise exception 'the account was changed meanwhile; try again' using errcode = 'QU014';
+  end if;
+  if v_id = '' then
+    raise exception '%', cue.cue_limit_message(p_account_id) using errcode = 'QU030';
   end if;
   return v_id;
 end $function$;
@@ -2673,14 +2730,20 @@ CREATE OR REPLACE FUNCTION cue.create_cues(p_account_ids uuid[], p_cues jsonb, p
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
  SET enable_seqscan TO 'off'
+ SET lock_timeout TO '20ms'
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
   v_ids text[] := cue.add_cues(p_account_ids, p_cues, p_next_runs, p_now);
 begin
   return query
-  select c.* from unnest(v_ids) with ordinality as u (cue_id, place)
-    left join lateral (select * from cue.cue_view v where v.id = u.cue_id limit 1) c on true
+  select c.* from unnest(v_ids, p_account_ids) with ordinality as u (cue_id, account_id, place)
+    left join lateral (
+      (select * from cue.cue_view v where v.id = u.cue_id limit 1)
+      union all
+      select r.* from jsonb_populate_record(null::cue.cue_view, jsonb_build_object(
+        'account_id', u.account_id, 'description', case u.cue_id when '' then cue.cue_limit_message(u.account_id) end)) r
+        where u.cue_id in ('', '-')) c on true
    order by u.place;
 end $function$;
 comment on function cue.create_cues(uuid[],jsonb,timestamp with time zone[],timestamp with time zone) is 'Creates cues of accounts, and returns them as the API shows them.';
@@ -2770,6 +2833,18 @@ AS $function$
 $function$;
 comment on function cue.cue_detail(uuid,text,uuid) is 'One cue of an account, with its latest executions and missed slots.';
 grant execute on function cue.cue_detail(uuid,text,uuid) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.cue_limit_message(p_account_id uuid)
+ RETURNS text
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+  select format('the plan allows %s cues; delete one, or upgrade', p.cues)
+    from cue.accounts a join cue.plans p using (plan) where a.id = p_account_id
+$function$;
+comment on function cue.cue_limit_message(uuid) is 'Why an account may have no more cues.';
+grant execute on function cue.cue_limit_message(uuid) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.delete_cue(p_account_id uuid, p_cue_id text, p_now timestamp with time zone DEFAULT now())
  RETURNS void
@@ -3184,6 +3259,7 @@ declare
 begin
   perform cue.end_customer(p_account_id);
   delete from cue.accounts where id = p_account_id returning * into a;
+  delete from cue.usage_counters where account_id = p_account_id;
   delete from cue.device_codes where lower(email) = lower(a.email);
   delete from cue.rate_windows
    where subject = any (v_subjects || cue.email_window(a.email)) or subject like '%:' || p_account_id;
@@ -3268,11 +3344,10 @@ begin
   select array_agg(w.id), array_agg(w.cue_id) into v_ids, v_cues from (
     select id, cue_id from cue.executions where outcome_deadline_at <= p_now order by outcome_deadline_at limit p_limit) w;
   if v_ids is null then return 0; end if;
-  v_cues := array(select id from cue.cues where id = any (v_cues) order by id for no key update skip locked);
-  perform from cue.cue_runs where cue_id = any (v_cues) order by cue_id for update;
-  perform from cue.executions where id = any (v_ids) and cue_id = any (v_cues) order by id for update;
+  v_cues := cue.lock_free_cues(v_cues);
+  v_ids := array(select id from cue.executions where id = any (v_ids) and cue_id = any (v_cues) order by id for update skip locked);
   for e in
-    select * from cue.executions where id = any (v_ids) and cue_id = any (v_cues) and outcome_deadline_at <= p_now order by id
+    select * from cue.executions where id = any (v_ids) and outcome_deadline_at <= p_now order by id
   loop
     update cue.executions
        set status = 'outcome_timeout', outcome_state = 'unknown', outcome_deadline_at = null, ended_at = p_now, updated_at = p_now,
@@ -3289,12 +3364,16 @@ grant execute on function cue.expire_outcomes(integer,timestamp with time zone) 
 
 CREATE OR REPLACE FUNCTION cue.extend_flights(p_flight_ids bigint[], p_lease interval DEFAULT '00:00:04'::interval, p_now timestamp with time zone DEFAULT now())
  RETURNS SETOF bigint
- LANGUAGE sql
+ LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
-  update cue.flights set lease_expires_at = p_now + p_lease where id = any (p_flight_ids) returning id
-$function$;
+begin
+  update cue.flights set lease_expires_at = p_now + p_lease
+   where id = any (array(select id from cue.flights where id = any (p_flight_ids) order by id for update skip locked));
+  -- One that somebody holds stands, too: as long as it is held nobody can take it over.
+  return query select id from cue.flights where id = any (p_flight_ids);
+end $function$;
 comment on function cue.extend_flights(bigint[],interval,timestamp with time zone) is 'Extends the leases of flights that an engine holds.';
 grant execute on function cue.extend_flights(bigint[],interval,timestamp with time zone) to cue_service;
 
@@ -3338,6 +3417,7 @@ CREATE OR REPLACE FUNCTION cue.finish_attempts(p_execution_ids uuid[], p_attempt
  SET search_path TO 'pg_catalog', 'pg_temp'
  SET enable_seqscan TO 'off'
  SET enable_bitmapscan TO 'off'
+ SET lock_timeout TO '50ms'
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
@@ -3465,6 +3545,9 @@ begin
   with held as (
     select u.account_id, u.month, u.slot from cue.usage_counters u join cue.accounts c on c.id = u.account_id
      where u.slot <> 0 and u.account_id <> all (v_reached)
+       and (not exists (select from cue.usage_counters t where t.account_id = u.account_id and t.month = u.month and t.slot = 0)
+            or (select true from cue.usage_counters t where t.account_id = u.account_id and t.month = u.month and t.slot = 0
+                   for update skip locked))
        for update of u skip locked for key share of c skip locked),
   gone as (
     delete from cue.usage_counters u using held
@@ -3604,6 +3687,30 @@ begin
 end $function$;
 comment on function cue.heartbeat_worker(uuid,text,text[],timestamp with time zone) is 'A worker''s sign of life, with the tasks it handles.';
 grant execute on function cue.heartbeat_worker(uuid,text,text[],timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.held_attempts(p_execution_ids uuid[], p_cue_ids text[])
+ RETURNS SETOF uuid
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET enable_bitmapscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  v_first uuid := (select min(id::text)::uuid from unnest(p_execution_ids) as u (id));
+  v_last uuid := (select max(id::text)::uuid from unnest(p_execution_ids) as u (id));
+  v_cues text[] := cue.lock_free_cues(p_cue_ids);
+  v_executions uuid[] := array(
+    select id from cue.executions where id = any (p_execution_ids) and id between v_first and v_last order by id for update skip locked);
+begin
+  return query
+  select u.id from unnest(p_execution_ids, p_cue_ids) as u (id, cue_id)
+   where u.id <> all (v_executions) and exists (select from cue.executions x where x.id = u.id)
+      or u.cue_id <> all (v_cues) and exists (select from cue.cues c where c.id = u.cue_id);
+end $function$;
+comment on function cue.held_attempts(uuid[],text[]) is 'Attempts whose results somebody''s lock keeps from being written.';
+grant execute on function cue.held_attempts(uuid[],text[]) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.in_turn(p_limit integer)
  RETURNS integer
@@ -3875,6 +3982,34 @@ end $function$;
 comment on function cue.lock_account(uuid) is 'Locks an account for changes to it and to what is its own; QU051 when it is gone.';
 grant execute on function cue.lock_account(uuid) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.lock_accounts(p_account_ids uuid[])
+ RETURNS uuid[]
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  v_free uuid[] := array(select id from cue.accounts where id = any (p_account_ids) order by id for no key update skip locked);
+begin
+  if not p_account_ids <@ v_free then
+    begin
+      v_free := v_free || array(
+        select id from cue.accounts where id = any (p_account_ids) and id <> all (v_free) order by id for no key update);
+    exception when lock_not_available then
+      null;
+    end;
+  end if;
+  -- What comes next writes these rows.
+  return array(
+    select u.id from unnest(v_free) as u (id)
+     where not exists (select from cue.cue_rooms k where k.account_id = u.id)
+        or (select true from cue.cue_rooms k where k.account_id = u.id for update skip locked));
+end $function$;
+comment on function cue.lock_accounts(uuid[]) is 'Locks those of these accounts that nobody else holds.';
+grant execute on function cue.lock_accounts(uuid[]) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.lock_attempts(p_execution_ids uuid[], p_flight_ids bigint[])
  RETURNS void
  LANGUAGE plpgsql
@@ -3951,6 +4086,29 @@ begin
 end $function$;
 comment on function cue.lock_cues(text[]) is 'Locks cues, then their moving parts, each by id.';
 grant execute on function cue.lock_cues(text[]) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.lock_free_cues(p_cue_ids text[])
+ RETURNS text[]
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  v_ids text[] := array(select id from cue.cues where id = any (p_cue_ids) order by id for no key update skip locked);
+begin
+  -- Another statement: it sees the rows as they are now that the cues are locked.
+  return array(
+    select u.id from unnest(v_ids) as u (id)
+     where (not exists (select from cue.cue_runs r where r.cue_id = u.id)
+            or (select true from cue.cue_runs r where r.cue_id = u.id for update skip locked))
+       and (select true from cue.accounts a where a.id = (select c.account_id from cue.cues c where c.id = u.id) for key share skip locked)
+       and (select count(*) from cue.alerts l where l.cue_id = u.id and l.acknowledged_at is null)
+           = (select count(*) from (select from cue.alerts l where l.cue_id = u.id and l.acknowledged_at is null for update skip locked) o));
+end $function$;
+comment on function cue.lock_free_cues(text[]) is 'Locks those of these cues that nobody else holds, and all that belongs to them.';
+grant execute on function cue.lock_free_cues(text[]) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.lock_in_turn(p_account_id uuid, p_tasks text[], p_limit integer, p_except uuid[] DEFAULT '{}'::uuid[], p_now timestamp with time zone DEFAULT now())
  RETURNS uuid[]
@@ -4372,9 +4530,10 @@ begin
       select id, cue_id from cue.executions where claim_deadline_at <= p_now order by claim_deadline_at limit p_limit) w
      order by w.cue_id, w.id
   loop
-    select * into c from cue.cues where id = r.cue_id for no key update skip locked;
+    continue when cue.lock_free_cues(array[r.cue_id]) = '{}';
+    select * into c from cue.cues where id = r.cue_id;
+    perform from cue.executions where id = r.id for update skip locked;
     continue when not found;
-    perform from cue.cue_runs where cue_id = r.cue_id for update;
     update cue.executions
        set status = 'missed', claimable_at = null, claim_deadline_at = null, ended_at = p_now, updated_at = p_now,
            error_message = 'no worker claimed it in time'
@@ -4418,7 +4577,8 @@ begin
   for r in
     select * from unnest(p_cue_ids, p_versions, p_expected, p_next, p_missed) as u (cue_id, version, expected, next_due, missed) order by u.cue_id
   loop
-    select * into c from cue.cues where id = r.cue_id and deleted_at is null for no key update skip locked;
+    continue when cue.lock_free_cues(array[r.cue_id]) = '{}';
+    select * into c from cue.cues where id = r.cue_id and deleted_at is null;
     continue when not found;
     update cue.cue_runs set success_due_at = r.next_due
      where cue_id = r.cue_id and version = r.version and success_due_at = r.expected;
@@ -4997,17 +5157,29 @@ AS $function$
 declare
   f record;
   v_flights bigint[];
+  v_ids uuid[];
+  v_cues text[];
   v_count int := 0;
 begin
   select array_agg(l.id) into v_flights from (
     select id from cue.flights
      where lease_expires_at < least(p_asked_at, p_now) order by id limit p_limit for update skip locked) l;
   if v_flights is null then return 0; end if;
-  perform cue.lock_attempts(array(select unnest(execution_ids) from cue.flights where id = any (v_flights)), v_flights);
+  v_ids := array(select unnest(execution_ids) from cue.flights where id = any (v_flights));
+  v_cues := cue.lock_free_cues(array(
+    select cue_id from cue.executions where id = any (v_ids) and flight_id = any (v_flights) and cue.is_last_loss(lost_attempts)));
+  v_ids := array(
+    select id from cue.executions
+     where id = any (v_ids) and flight_id = any (v_flights) and (not cue.is_last_loss(lost_attempts) or cue_id = any (v_cues))
+     order by id for update skip locked);
   for f in select id, execution_ids from cue.flights where id = any (v_flights) loop
-    v_count := v_count + cue.lose_attempts(f.execution_ids, f.id, 'the replica that sent this went silent', p_now);
+    v_count := v_count + cue.lose_attempts(
+      array(select u.id from unnest(f.execution_ids) as u (id) where u.id = any (v_ids)), f.id, 'the replica that sent this went silent', p_now);
   end loop;
-  delete from cue.flights where id = any (v_flights);
+  -- A flight that still holds something stays: somebody else holds that, and it is freed the next time.
+  delete from cue.flights n
+   where n.id = any (v_flights)
+     and not exists (select from cue.executions x where x.id = any (n.execution_ids) and x.flight_id = n.id);
   return v_count;
 end $function$;
 comment on function cue.recover_flights(integer,timestamp with time zone,timestamp with time zone) is 'Frees what lapsed flights hold. Returns how many executions.';
@@ -5033,10 +5205,9 @@ begin
       select x.id, x.cue_id from cue.executions x where x.lease_expires_at <= p_now order by x.lease_expires_at limit p_limit) l
      order by l.cue_id, l.id
   loop
-    select * into c from cue.cues where id = r.cue_id for no key update skip locked;
-    continue when not found;
-    perform from cue.cue_runs where cue_id = r.cue_id for update;
-    select * into e from cue.executions where id = r.id and lease_expires_at <= p_now for update;
+    continue when cue.lock_free_cues(array[r.cue_id]) = '{}';
+    select * into c from cue.cues where id = r.cue_id;
+    select * into e from cue.executions where id = r.id and lease_expires_at <= p_now for update skip locked;
     continue when not found;
     v_heard_at := greatest(e.last_heartbeat_at, (select w.last_heartbeat from cue.workers w
                                                   where w.account_id = e.account_id and w.worker_id = e.claimed_by_worker));
@@ -5062,6 +5233,7 @@ CREATE OR REPLACE FUNCTION cue.recover_stuck(p_now timestamp with time zone DEFA
 AS $function$
 declare
   v_ids uuid[];
+  v_cues text[];
   c cue.cues;
   e cue.executions;
   v_count int := 0;
@@ -5073,8 +5245,8 @@ begin
    where f.created_at < p_now - interval '5 minutes'
      and x.last_attempt_at + (coalesce(q.timeout_seconds, 30) + 60) * interval '1 second' < p_now;
   if v_ids is null then return 0; end if;
-  perform cue.lock_cues(array(select cue_id from cue.executions where id = any (v_ids)));
-  perform from cue.executions where id = any (v_ids) order by id for update;
+  v_cues := cue.lock_free_cues(array(select cue_id from cue.executions where id = any (v_ids)));
+  v_ids := array(select id from cue.executions where id = any (v_ids) and cue_id = any (v_cues) order by id for update skip locked);
   for e in
     select * from cue.executions
      where id = any (v_ids) and status = 'delivering' and last_attempt_at < p_now - interval '5 minutes' order by id
@@ -5142,7 +5314,8 @@ begin
   for d in
     select * from unnest(p_cue_ids, p_versions, p_expected, p_next) as u (cue_id, version, expected, next_run) order by u.cue_id
   loop
-    select q.* into c from cue.cues q where q.id = d.cue_id for no key update skip locked;
+    continue when cue.lock_free_cues(array[d.cue_id]) = '{}';
+    select q.* into c from cue.cues q where q.id = d.cue_id;
     continue when not found;
     select cue.is_over_limit(a, p_now) into v_over from cue.accounts a where a.id = c.account_id;
     continue when not v_over and not (cue.caps_payloads() and cue.exceeds_payload_cap(c.id, p_now));
@@ -5158,7 +5331,9 @@ begin
          and e.error_message = v_error)
     then
       update cue.missed_slots m set last = d.expected, count = least(m.count + 1, 10000), recorded_at = p_now
-       where m.id = (select id from cue.missed_slots where cue_id = c.id order by id desc limit 1)
+       -- Another is begun where somebody holds the latest.
+       where m.id = (select o.id from cue.missed_slots o
+                      where o.id = (select id from cue.missed_slots where cue_id = c.id order by id desc limit 1) for update skip locked)
          and m.reason = 'execution_limit' and m.last < d.expected and m.first > p_now - interval '1 day';
       continue when found;
       insert into cue.missed_slots (cue_id, account_id, first, last, count, policy, reason, recorded_at)
@@ -5834,6 +6009,7 @@ CREATE OR REPLACE FUNCTION cue.settle_attempts(p_execution_ids uuid[], p_attempt
  SET search_path TO 'pg_catalog', 'pg_temp'
  SET enable_seqscan TO 'off'
  SET enable_bitmapscan TO 'off'
+ SET lock_timeout TO '50ms'
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
@@ -5940,6 +6116,13 @@ AS $function$
 $function$;
 comment on function cue.signing_secrets(cue.accounts,timestamp with time zone) is 'The secrets that sign for an account now, the current one first.';
 grant execute on function cue.signing_secrets(cue.accounts,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.spare_slot()
+ RETURNS integer
+ LANGUAGE sql
+AS $function$ select -1 - floor(random() * 2147483647)::int $function$;
+comment on function cue.spare_slot() is 'A slot for counting where that of the backend is held by somebody.';
+grant execute on function cue.spare_slot() to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.start_grace(a cue.accounts, p_now timestamp with time zone DEFAULT now())
  RETURNS void
@@ -6104,6 +6287,7 @@ AS $function$
 declare
   v_flight bigint;
   v_rows tid[];
+  v_accounts uuid[];
   v_cue_ids text[];
   v_expected timestamptz[];
   v_next timestamptz[];
@@ -6112,11 +6296,11 @@ declare
 begin
   if not exists (select from cue.engines where last_seen_at > p_now - p_missed_after) then return; end if;
   -- Locked in a statement of its own: the next one sees each row where it now is, and needs no index to find it again.
-  select array_agg(held.place), array_agg(d.cue_id), array_agg(d.expected), array_agg(d.next_run), array_agg(d.success_due)
-    into v_rows, v_cue_ids, v_expected, v_next, v_success_due
+  select array_agg(held.place), array_agg(held.account_id), array_agg(d.cue_id), array_agg(d.expected), array_agg(d.next_run), array_agg(d.success_due)
+    into v_rows, v_accounts, v_cue_ids, v_expected, v_next, v_success_due
     from unnest(p_cue_ids, p_versions, p_expected, p_next, p_success_due) as d (cue_id, version, expected, next_run, success_due)
    cross join lateral (
-     select r.ctid as place from cue.cue_runs r
+     select r.ctid as place, r.account_id from cue.cue_runs r
       where r.cue_id = d.cue_id and r.version = d.version and r.next_run = d.expected and r.next_run <= p_now
         and (select not cue.is_over_limit(a, p_now) from cue.accounts a where a.id = r.account_id)
         and not exists (select from cue.outages o where r.next_run > o.from_at and r.next_run <= o.until_at)
@@ -6125,6 +6309,7 @@ begin
   if v_rows is null then return; end if;
   if v_capped then perform cue.count_payloads(v_cue_ids, array_fill(1, array[cardinality(v_cue_ids)]), p_now); end if;
   v_flight := nextval('cue.flight_ids');
+  perform cue.count_executions(v_accounts, p_now);
   return query
   with due as (
     select * from unnest(v_cue_ids, v_expected, v_next, v_success_due) as d (cue_id, expected, next_run, success_due)),
@@ -6153,10 +6338,6 @@ begin
   flight as (
     insert into cue.flights (id, execution_ids, lease_expires_at, created_at)
     select v_flight, array_agg(f.id), p_now + p_lease, p_now from fired f where f.transport = 'webhook' having count(*) > 0),
-  used as (
-    insert into cue.usage_counters as u (account_id, month, slot, executions)
-    select f.account_id, cue.usage_month(p_now), pg_backend_pid(), count(*) from fired f group by f.account_id
-    on conflict (account_id, month, slot) do update set executions = u.executions + excluded.executions),
   woken as materialized (
     select cue.wake_workers(w.account_id, p_now) from (select distinct f.account_id from fired f where f.transport = 'worker') w)
   select f.id, v_flight, 1, f.account_id, f.cue_id, f.scheduled_for, f.callback_url, f.callback_method, f.callback_headers,

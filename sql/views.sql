@@ -133,18 +133,25 @@ begin
 end $$;
 comment on function cue.read_cues is 'Cues of accounts, as the API shows them. Unknown ones are missing.';
 
--- Rows in the order of the cues; the id is null where the account's plan allows no more.
+-- Rows in the order of the cues. The id is null where the account's plan allows no more, and then description says so, beside the account_id,
+-- and where the caller's key does not allow the callback, without a description: create_cue says why;
+-- of a row without either, somebody holds the account, for longer than a request of its own does: ask again.
 create or replace function cue.create_cues(
   p_account_ids uuid[], p_cues jsonb, p_next_runs timestamptz[], p_now timestamptz default now()
 ) returns setof cue.cue_view
 language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off
-  set plan_cache_mode = force_generic_plan as $$
+  set lock_timeout = '20ms' set plan_cache_mode = force_generic_plan as $$
 declare
   v_ids text[] := cue.add_cues(p_account_ids, p_cues, p_next_runs, p_now);
 begin
   return query
-  select c.* from unnest(v_ids) with ordinality as u (cue_id, place)
-    left join lateral (select * from cue.cue_view v where v.id = u.cue_id limit 1) c on true
+  select c.* from unnest(v_ids, p_account_ids) with ordinality as u (cue_id, account_id, place)
+    left join lateral (
+      (select * from cue.cue_view v where v.id = u.cue_id limit 1)
+      union all
+      select r.* from jsonb_populate_record(null::cue.cue_view, jsonb_build_object(
+        'account_id', u.account_id, 'description', case u.cue_id when '' then cue.cue_limit_message(u.account_id) end)) r
+        where u.cue_id in ('', '-')) c on true
    order by u.place;
 end $$;
 comment on function cue.create_cues is 'Creates cues of accounts, and returns them as the API shows them.';

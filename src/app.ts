@@ -21,6 +21,7 @@ import docs from './docs.ts'
 import echo from './echo/routes.ts'
 import executions from './executions/routes.ts'
 import { createFunctions, type Functions } from './functions.ts'
+import { createGate } from './gate.ts'
 import health from './health/routes.ts'
 import type { ResponseLimits } from './http/in-flight.ts'
 import http, { loggerOptions, type Patience, serverOptions } from './http.ts'
@@ -40,8 +41,10 @@ declare module 'fastify' {
   interface FastifyInstance {
     config: Config
     away: Away
-    /** Everything that changes state. */
+    /** Everything that changes state. What is called for an account takes only some of the connections. */
     fn: Functions
+    /** The same without that bound, for statements that serve requests of many accounts. */
+    shared: Functions
     /** Everything that is read: the views of schema `cue`. */
     db: Kysely<DB>
     clock: Clock
@@ -86,7 +89,8 @@ export const build = async (options: Options) => {
   const clock = createClock(fixed)
   app.decorate('config', config)
   app.decorate('away', createAway(app.log))
-  app.decorate('fn', createFunctions(pool, fixed))
+  app.decorate('fn', createFunctions(pool, fixed, createGate(pool.options.max)))
+  app.decorate('shared', createFunctions(pool, fixed))
   app.decorate('db', new Kysely<DB>({ dialect: new PostgresDialect({ pool }) }).withSchema('cue'))
   app.decorate('turns', createTurns())
   app.decorate('clock', clock)

@@ -1,14 +1,15 @@
 /** Questions that come while others are being answered are asked together, in one statement: under load the database is asked less often. */
 import pg from 'pg'
-import { isAway } from './errors.ts'
-
-type Waiting<Q, A> = { question: Q; resolve: (answer: A) => void; reject: (error: unknown) => void }
+import { createApart, type Waiting } from './apart.ts'
+import { isAway, isHeld } from './errors.ts'
 
 type Options<Q, A> = {
-  /** A question that nobody else asked with. */
-  one: (question: Q) => Promise<A>
-  /** Several; the answers in their order. What null answers is asked alone. */
+  /** Several, or one; the answers in their order. Null: somebody holds a row that this question needs. */
   many: (questions: Q[]) => Promise<(A | null)[]>
+  /** A question that nobody else asked with; by default as several. */
+  one?: (question: Q) => Promise<A | null>
+  /** Whose rows a question needs. Those of an owner whose rows are held are asked apart from all others. */
+  ownerOf?: (question: Q) => string
   size?: number
   /** How many statements at once. */
   atOnce?: number
@@ -54,8 +55,9 @@ export const createTurns = () => {
  * way the next ones gather, since each costs several times what a question in it does; half a statement full of them go beside it.
  */
 export const createBatches = <Q, A>({
-  one,
   many,
+  one = async question => (await many([question]))[0]!,
+  ownerOf = () => '',
   size = 50,
   atOnce = 2,
   turns = createTurns(),
@@ -66,9 +68,17 @@ export const createBatches = <Q, A>({
   let asking = 0
   let isPatient = false
 
-  const alone = ({ question, resolve, reject }: Waiting<Q, A>, ended = () => {}) => one(question).finally(ended).then(resolve, reject)
+  const apart = createApart({ many, ownerOf, size })
 
-  /** Tells those whose question was answered, or failed for all. @returns those to be asked alone; if there are any, nothing has ended */
+  const alone = (waiting: Waiting<Q, A>, ended = () => {}): Promise<void> =>
+    one(waiting.question)
+      .finally(ended)
+      .then(
+        answer => (answer === null ? apart.add(waiting) : waiting.resolve(answer)),
+        error => (isHeld(error) ? apart.add(waiting) : waiting.reject(error))
+      )
+
+  /** Answers those whose question was answered, or failed for all. @returns those to be asked alone; if there are any, nothing has ended */
   const together = async (batch: Waiting<Q, A>[], ended: () => void): Promise<Waiting<Q, A>[]> => {
     let answers: (A | null)[]
     try {
@@ -77,21 +87,24 @@ export const createBatches = <Q, A>({
       // One of them may be at fault: it alone is to be told so. Only what the server refused is known to have changed nothing, and is asked again.
       if (error instanceof pg.DatabaseError && !isAway(error)) return batch
       ended()
-      for (const { reject } of batch) reject(error)
+      for (const waiting of batch) {
+        if (isHeld(error)) apart.add(waiting)
+        else waiting.reject(error)
+      }
       return []
     }
-    const left = batch.filter((_, n) => answers[n] === null)
-    if (left.length === 0) ended()
+    ended()
     // By then the pool has sent the next statement, and the database need not wait for what is done with the answers of this one.
     await new Promise(process.nextTick)
-    for (const [n, { resolve }] of batch.entries()) {
+    for (const [n, waiting] of batch.entries()) {
       const answer = answers[n]!
-      if (answer !== null) resolve(answer)
+      if (answer === null) apart.add(waiting)
+      else waiting.resolve(answer)
     }
-    return left
+    return []
   }
 
-  /** Whoever is asked alone is so in the place of the batch: one tenant's refusals take no more connections than others' answers. */
+  /** Whoever is asked alone is so in the place of the batch: one tenant's faults take no more connections than others' answers. */
   const ask = async (batch: Waiting<Q, A>[], ended: () => void) => {
     if (batch.length === 1) return alone(batch[0]!, ended)
     const left = await together(batch, ended)
@@ -124,7 +137,9 @@ export const createBatches = <Q, A>({
 
   return (question: Q): Promise<A> =>
     new Promise((resolve, reject) => {
-      queue.push({ question, resolve, reject })
+      const waiting = { question, resolve, reject }
+      if (apart.has(question)) return apart.add(waiting)
+      queue.push(waiting)
       next()
     })
 }

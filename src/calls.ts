@@ -1,6 +1,7 @@
 /** Calls SQL functions by name, with named parameters, as prepared statements. */
 import type { QueryConfig, QueryResult } from 'pg'
 import { isOutdated } from './errors.ts'
+import type { Gate } from './gate.ts'
 
 /** A pool, or one connection. */
 export type Queryable = { query: (query: QueryConfig) => Promise<QueryResult> }
@@ -19,9 +20,10 @@ const elementText = (value: unknown): string => {
 
 /**
  * Makes what calls functions of schema `cue`, on a pool or a connection. With a clock, every function that has a `now` is given the clock's.
+ * What is called for an account goes through the gate, if there is one.
  * @param signatures the parameters of each function, without their p_, with blanks between
  */
-export const createCalls = <Name extends string>(signatures: Record<Name, string>, db: Queryable, clock?: () => Date) => {
+export const createCalls = <Name extends string>(signatures: Record<Name, string>, db: Queryable, clock?: () => Date, gate?: Gate) => {
   const run = async (name: Name, args: object): Promise<Record<string, unknown>[]> => {
     const given = args as Record<string, unknown>
     const values: unknown[] = []
@@ -34,8 +36,11 @@ export const createCalls = <Name extends string>(signatures: Record<Name, string
     }
     // The name is the whole text, shortened: a server-side prepared statement per set of arguments.
     const text = `select * from cue.${name}(${list})`
-    const prepared = db.query({ name: statementName(text), text, values })
-    const { rows } = await prepared.catch(error => (isOutdated(error) ? db.query({ text, values }) : Promise.reject(error)))
+    const ask = () => {
+      const prepared = db.query({ name: statementName(text), text, values })
+      return prepared.catch(error => (isOutdated(error) ? db.query({ text, values }) : Promise.reject(error)))
+    }
+    const { rows } = await (gate && typeof given.account_id === 'string' ? gate(given.account_id, ask) : ask())
     return rows
   }
   return {

@@ -14,11 +14,11 @@ export const startDatabase = async (config: Config, log?: (line: string) => void
   return { config: Object.freeze({ ...config, databaseUrl: url, listenUrl: url }), stop }
 }
 
-// Set by a statement rather than in the startup packet, where PgBouncer refuses what it does not know. A stuck statement would
-// hold a connection, an idle transaction its locks, and so would one with a long answer for a client that is frozen. Names are always
-// qualified, so nothing a user creates can stand in. Everything here looks rows up by an index: a plan that was made while a table was small,
-// and reads all of it, would be kept while it grows.
-const session = `set search_path = pg_catalog, pg_temp; set enable_seqscan = off; set statement_timeout = '30s';
+// Set by a statement rather than in the startup packet, where PgBouncer refuses what it does not know. A stuck statement would hold a
+// connection, and so would one that waits for a lock; an idle transaction its locks, and so would one with a long answer for a client that is
+// frozen. Names are always qualified, so nothing a user creates can stand in. Everything here looks rows up by an index: a plan that was made
+// while a table was small, and reads all of it, would be kept while it grows.
+const session = `set search_path = pg_catalog, pg_temp; set enable_seqscan = off; set statement_timeout = '30s'; set lock_timeout = '2s';
   set idle_in_transaction_session_timeout = '10s'; set tcp_user_timeout = '5s'; set jit = off`
 
 // Missing among the names that pg-types knows.

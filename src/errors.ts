@@ -180,6 +180,9 @@ export const toApiError = (error: unknown): ApiError => {
   return new ApiError('internal_error', 'Something went wrong on our side. It has been logged.', { cause: error })
 }
 
+/** Whether somebody held what was asked about, for longer than is waited. */
+export const isHeld = (error: unknown): boolean => (error as { code?: string } | null)?.code === '55P03'
+
 /**
  * Whether the database was lost, refused or stopped what was asked, so that the same may succeed later: SQLSTATE classes and codes, errors
  * of sockets, and the driver's own. 25006 is a database that is read-only for now, as in a failover.

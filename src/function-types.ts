@@ -39,6 +39,12 @@ export type AheadCue = {
   window_slots: number | null
 }
 
+/**
+ * A cue just created, as `cue_view` has it. Without an id it was not: `description` says why, unless account_id is null, too; then somebody
+ * holds the account.
+ */
+export type CreatedCue = { id: string | null; account_id: string | null; description: string | null }
+
 /** An execution just made or moved. */
 export type MovedExecution = {
   id: string

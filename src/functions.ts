@@ -12,6 +12,7 @@ import type {
   AheadCue,
   BegunAttempt,
   Claim,
+  CreatedCue,
   CueFailedMail,
   DeviceLink,
   DeviceStatus,
@@ -30,6 +31,7 @@ import type {
   Ticket,
   Usage
 } from './function-types.ts'
+import type { Gate } from './gate.ts'
 
 export type * from './function-types.ts'
 
@@ -58,6 +60,7 @@ export const signatures = {
   extend_flights: 'flight_ids lease now',
   release_flight: 'flight_id execution_ids now',
   end_flights: 'flight_ids',
+  held_attempts: 'execution_ids cue_ids',
   recover_flights: 'limit asked_at now',
   recover_stuck: 'now',
   expire_outcomes: 'limit now',
@@ -156,11 +159,11 @@ export const signatures = {
 } as const
 
 /** Binds the functions to a pool or a connection. With a clock, every function that has a `now` is given the clock's. */
-export const createFunctions = (db: Queryable, clock?: () => Date) => {
-  const { rows, row, value, values } = createCalls(signatures, db, clock)
+export const createFunctions = (db: Queryable, clock?: () => Date, gate?: Gate) => {
+  const { rows, row, value, values } = createCalls(signatures, db, clock, gate)
   return {
     createCue: value<Account & { cue: object | string; next_run: Date | null }, string>('create_cue'),
-    createCues: rows<{ account_ids: string[]; cues: string; next_runs: (Date | null)[] }, { id: string | null }>('create_cues'),
+    createCues: rows<{ account_ids: string[]; cues: string; next_runs: (Date | null)[] }, CreatedCue>('create_cues'),
     updateCue: value<Account & { cue_id: string; version: number; changes: object | string; next_run?: Date | null }>('update_cue'),
     deleteCue: value<Account & { cue_id: string }>('delete_cue'),
     deleteCues: values<Account & { cue_ids: string[] }, string>('delete_cues'),
@@ -218,6 +221,7 @@ export const createFunctions = (db: Queryable, clock?: () => Date) => {
     extendFlights: values<{ flight_ids: number[]; lease?: string }, number>('extend_flights'),
     releaseFlight: value<{ flight_id: number; execution_ids: string[] }, number>('release_flight'),
     endFlights: value<{ flight_ids: number[] }>('end_flights'),
+    heldAttempts: values<{ execution_ids: string[]; cue_ids: string[] }, string>('held_attempts'),
     recoverFlights: value<{ limit?: number; asked_at?: Date }, number>('recover_flights'),
     recoverStuck: value<object, number>('recover_stuck'),
     expireOutcomes: value<{ limit?: number }, number>('expire_outcomes'),

@@ -11,6 +11,7 @@ export const openapi = async (): Promise<object> => {
     LOG_LEVEL: 'silent'
   })
   const pool = {
+    options: { max: 1 },
     query: () => Promise.reject(new Error('nothing is asked here')),
     connect: () => Promise.reject(new Error('nothing is asked here'))
   } as unknown as pg.Pool

@@ -160,57 +160,35 @@ t.test('when the database is away all are told so, and it goes on with the next'
   t.strictSame(asked, [1, [2, 3], 4])
 })
 
-t.test('what many cannot answer is asked alone', async t => {
+t.test('what is refused together is asked alone in the place of the batch: until then the next waits', async t => {
   const asked: (number | number[])[] = []
-  const ask = createBatches<number, string>({
-    one: async question => {
+  let release = () => {}
+  const ask = createBatches<number, number>({
+    one: question => {
       asked.push(question)
-      if (question === 3) throw new Error('three')
-      return `${question} alone`
+      return new Promise(resolve => {
+        release = () => resolve(question)
+      })
     },
     many: async questions => {
       asked.push(questions)
-      return questions.map(question => (question < 3 ? `${question} together` : null))
+      throw Object.assign(new pg.DatabaseError('no', 2, 'error'), { code: '23505' })
     },
     atOnce: 1
   })
-  const answers = await Promise.allSettled([1, 2, 3, 4].map(ask))
-  t.match(answers, [{ value: '1 alone' }, { value: '2 together' }, { reason: { message: 'three' } }, { value: '4 alone' }])
-  t.strictSame(asked, [1, [2, 3, 4], 3, 4])
-})
-
-t.test('until all are answered that must be asked alone, the next waits', async t => {
-  for (const refusal of [null, Object.assign(new pg.DatabaseError('no', 2, 'error'), { code: '23505' })]) {
-    const asked: (number | number[])[] = []
-    let release = () => {}
-    const ask = createBatches<number, number>({
-      one: question => {
-        asked.push(question)
-        return new Promise(resolve => {
-          release = () => resolve(question)
-        })
-      },
-      many: async questions => {
-        asked.push(questions)
-        if (refusal) throw refusal
-        return questions.map(() => null)
-      },
-      atOnce: 1
-    })
-    const answer = async () => {
-      release()
-      await new Promise(resolve => setImmediate(resolve))
-    }
-    const answers = [1, 2, 3].map(ask)
-    await answer()
-    answers.push(ask(4))
-    await answer()
-    t.strictSame(asked, [1, [2, 3], 2, 3])
-    await answer()
-    t.strictSame(asked, [1, [2, 3], 2, 3, 4])
-    await answer()
-    t.strictSame(await Promise.all(answers), [1, 2, 3, 4])
+  const answer = async () => {
+    release()
+    await new Promise(resolve => setImmediate(resolve))
   }
+  const answers = [1, 2, 3].map(ask)
+  await answer()
+  answers.push(ask(4))
+  await answer()
+  t.strictSame(asked, [1, [2, 3], 2, 3])
+  await answer()
+  t.strictSame(asked, [1, [2, 3], 2, 3, 4])
+  await answer()
+  t.strictSame(await Promise.all(answers), [1, 2, 3, 4])
 })
 
 t.test('what may have been done, though its answer is lost, is not asked again', async t => {

@@ -1,4 +1,5 @@
 // How results are written while the database fails, and what becomes of flights meanwhile. The SQL functions are stood in for.
+import pg from 'pg'
 import t, { type Test } from 'tap'
 import { createFlights } from '../src/deliveries/flights.ts'
 import { createLeases } from '../src/deliveries/leases.ts'
@@ -25,6 +26,7 @@ const setUp = () => {
   const statements: Statement[] = []
   const removed: number[] = []
   const logged: string[] = []
+  const held: string[] = []
   const flights = createFlights({
     extendFlights: async ({ flight_ids }) => flight_ids,
     endFlights: async ({ flight_ids }) => void removed.push(...flight_ids)
@@ -34,7 +36,7 @@ const setUp = () => {
       statements.push({ execution_ids, ended_flights, done: () => resolve(execution_ids.length), fail: reject })
     })
   const results = createResults({
-    fn: { finishAttempts, settleAttempts: () => Promise.reject(new Error('nothing is refused here')) },
+    fn: { finishAttempts, settleAttempts: () => Promise.reject(new Error('nothing is refused here')), heldAttempts: async () => held },
     flights,
     onWritten: () => {},
     log: { warn: () => {}, error: (_: object, message?: string) => void logged.push(String(message)) } as never
@@ -48,7 +50,7 @@ const setUp = () => {
     }
   }
   const statement = (n: number) => eventually(() => statements[n])
-  return { flights, results, statements, removed, logged, end, statement }
+  return { flights, results, statements, removed, logged, held, end, statement }
 }
 
 t.test('a flight is kept until the last of its ends is written, whichever statement that is', async t => {
@@ -195,4 +197,35 @@ t.test('recovery goes on until nothing is freed, and says when it asked', async 
   const { leases, askedAt } = leasesOf(t)
   await leases.recover()
   t.same(askedAt, [new Date(5000), new Date(5000), new Date(5000)])
+})
+
+t.test('results of a held row are written later, and the others at once', async t => {
+  const { flights, end, statement, statements, held, logged } = setUp()
+  flights.add(7, 3, performance.now())
+  end(7, 3)
+  held.push('e1')
+  const lockTimeout = Object.assign(new pg.DatabaseError('canceling statement due to lock timeout', 1, 'error'), { code: '55P03' })
+  ;(await statement(0)).fail(lockTimeout)
+  const others = await statement(1)
+  t.same([others.execution_ids, others.ended_flights], [['e0', 'e2'], []], 'the flight holds the third')
+  others.done()
+  held.length = 0
+  const late = await statement(2)
+  t.same([late.execution_ids, late.ended_flights], [['e1'], [7]])
+  late.done()
+  await eventually(() => !flights.has(7))
+  t.equal(statements.length, 3)
+  t.same(logged, [])
+})
+
+t.test('while a whole table is locked all results are held, and then written', async t => {
+  const { flights, end, statement } = setUp()
+  flights.add(7, 3, performance.now())
+  end(7, 3)
+  const lockTimeout = Object.assign(new pg.DatabaseError('canceling statement due to lock timeout', 1, 'error'), { code: '55P03' })
+  for (const n of [0, 1]) (await statement(n)).fail(lockTimeout)
+  const last = await statement(2)
+  t.same([last.execution_ids, last.ended_flights], [['e0', 'e1', 'e2'], [7]])
+  last.done()
+  await eventually(() => !flights.has(7))
 })

@@ -5,7 +5,7 @@ import { type Account, build } from './setup.ts'
 // biome-ignore lint/suspicious/noExplicitAny: rows of any shape
 type Row = any
 
-const tables = ['accounts', 'executions', 'attempts', 'flights', 'engines', 'outages', 'missed_slots', 'rate_windows']
+const tables = ['accounts', 'usage_counters', 'executions', 'attempts', 'flights', 'engines', 'outages', 'missed_slots', 'rate_windows']
 const emptied = [...tables.map(name => `cue.${name}`), 'pgboss.job'].map(name => `delete from ${name}`).join('; ')
 
 /**

@@ -59,7 +59,9 @@ const never = '100 years'
 const units = { second: 1000, minute: 60_000, hour: 3_600_000, day: 86_400_000 }
 
 let database: Promise<TestDatabase> | undefined
-const tables = ['accounts', 'executions', 'attempts', 'flights', 'engines', 'outages', 'missed_slots'].map(name => `cue.${name}`)
+const tables = ['accounts', 'usage_counters', 'executions', 'attempts', 'flights', 'engines', 'outages', 'missed_slots'].map(
+  name => `cue.${name}`
+)
 
 /** One database for all tests of a file, emptied for each. */
 export const stage = async (t: Test, start = '2030-01-15T09:00:00Z') => {

@@ -1,6 +1,6 @@
 // Counting executions against the plan: who counts, who sums up, and what happens at the limit.
 import t, { type Test } from 'tap'
-import { stage } from './stage.ts'
+import { refused, stage } from './stage.ts'
 
 const limit = 5
 
@@ -255,17 +255,34 @@ t.test('what a taker counts at that moment waits for the next fold, and nobody w
   t.match(await rows('select slot, executions from cue.usage_counters'), [{ slot: 0, executions: 2 }])
 })
 
-t.test('a taker that counts into a row that is just folded waits for it, and loses nothing', async t => {
-  const { connect, cue, take, used } = await limited(t)
+t.test('a taker counts into another row while somebody holds its own, and loses nothing', async t => {
+  const { connect, cue, take, fn, used, rows } = await limited(t)
   const [a, b] = [await connect(), await connect()]
   await take([await cue()], { by: a.fn })
   await b.client.query('begin')
   await b.fn.foldUsage({})
-  const second = take([await cue()], { by: a.fn })
-  await a.blocked()
+  await take([await cue()], { by: a.fn })
   await b.client.query('commit')
-  await second
   t.equal(await used(), 2)
+  t.same(await rows('select sign(slot) as slot, executions from cue.usage_counters order by 1'), [
+    { slot: -1, executions: 1 },
+    { slot: 0, executions: 1 }
+  ])
+  await fn.foldUsage({})
+  t.same(await rows('select slot, executions from cue.usage_counters'), [{ slot: 0, executions: 2 }])
+})
+
+t.test('a report counts into another row while somebody holds its own', async t => {
+  const { connect, cue, take, settle, rows } = await limited(t)
+  const [a, b] = [await connect(), await connect()]
+  const [first] = await take([await cue({ retry_max_attempts: 1 })], { by: a.fn })
+  await b.client.query('begin; select from cue.usage_counters for update')
+  await settle([first!], refused, a.fn)
+  await b.client.query('commit')
+  t.same(await rows('select sign(slot) as slot, executions, failed from cue.usage_counters order by 1'), [
+    { slot: -1, executions: 0, failed: 1 },
+    { slot: 1, executions: 1, failed: 0 }
+  ])
 })
 
 t.test('one folds at a time; the other leaves it to that one', async t => {

@@ -1,11 +1,12 @@
 -- Who may come in, and how often. Nothing here raises to refuse: that would take back what was counted. Locks: rate windows
--- by subject, then API keys, but only those that nobody holds.
+-- by subject, then API keys, but only those that nobody holds. What serves several callers waits for none of them for long.
 
 -- Counts one hit of a subject against a sliding window, unless that is full. Exact, however many ask at once: never more than p_limit in
 -- any p_window (at most ten days). Limits above 500 are kept in entries of several hits that leave together with their latest: too strict
 -- by up to a five-hundredth, never too lenient. reset_at is when the next hit leaves; retry_after is in seconds, null when allowed. The
--- window stays locked until the caller's transaction ends.
-create or replace function cue.allow(p_subject text, p_limit int, p_window interval default '1 hour', p_now timestamptz default now())
+-- window stays locked until the caller's transaction ends. allowed is null, and nothing is counted, where somebody else holds the window for
+-- longer than lock_timeout and p_wait is false; otherwise that is an error.
+create or replace function cue.count_hit(p_subject text, p_limit int, p_window interval, p_wait boolean, p_now timestamptz)
 returns table (allowed boolean, remaining int, reset_at timestamptz, retry_after int)
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -15,8 +16,18 @@ declare
   v_at bigint;
   v_used int;
 begin
-  select * into w from cue.rate_windows where subject = p_subject for update;
-  if not found then
+  select * into w from cue.rate_windows where subject = p_subject for update skip locked;
+  if not found and not p_wait and exists (select from cue.rate_windows where subject = p_subject) then
+    begin
+      select * into w from cue.rate_windows where subject = p_subject for update;
+    exception when lock_not_available then
+      remaining := p_limit;
+      reset_at := p_now;
+      return next;
+      return;
+    end;
+  end if;
+  if w.subject is null then
     insert into cue.rate_windows values (p_subject, p_now, '{}', 0, v_weight, p_now)
     on conflict (subject) do update set subject = excluded.subject -- somebody else just made it: wait, and lock that
     returning * into w;
@@ -56,6 +67,13 @@ begin
     least(greatest(ceil(date_part('epoch', reset_at - p_now)), 1), ceil(date_part('epoch', p_window))) end;
   return next;
 end $$;
+comment on function cue.count_hit is 'Counts one hit against a sliding window, if nobody else holds it.';
+
+create or replace function cue.allow(p_subject text, p_limit int, p_window interval default '1 hour', p_now timestamptz default now())
+returns table (allowed boolean, remaining int, reset_at timestamptz, retry_after int)
+language sql security definer set search_path = pg_catalog, pg_temp as $$
+  select * from cue.count_hit(p_subject, p_limit, p_window, true, p_now)
+$$;
 comment on function cue.allow is 'Counts one hit against a sliding window, and says whether it is within the limit.';
 
 -- Whose token of an execution this is: until a day after its end, and only while its cue is there.
@@ -73,8 +91,9 @@ comment on function cue.execution_caller is 'Who may act with the token of an ex
 -- whose token was verified), whether that may do what scope names ('any': whatever it may do; null: nobody need ask), whether the window has
 -- room, and whether the month's executions run out. Keys and tokens have a window each, by the account's plan, and the sessions of an account
 -- one together, since each can make others; all else counts by address, unknown keys too, or they would fill the table. error is null,
--- rate_limit_exceeded (retry_after: seconds), not_authenticated, invalid_api_key or insufficient_scope. Without p_limited nothing is counted.
--- Answers in the order of the questions; windows are locked in their own.
+-- rate_limit_exceeded (retry_after: seconds), not_authenticated, invalid_api_key, insufficient_scope, or unavailable: somebody holds the
+-- window, for longer than a request of its own does; ask again. Without p_limited nothing is counted. Answers in the order of the questions;
+-- windows are locked in their own.
 create or replace function cue.admit(
   p_key_hashes bytea[], p_session_ids uuid[], p_execution_ids uuid[], p_addresses text[], p_scopes text[], p_limited boolean default true,
   p_now timestamptz default now()
@@ -83,7 +102,7 @@ create or replace function cue.admit(
   rate_limit int, rate_remaining int, rate_reset bigint, retry_after int
 )
 language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_memoize = off
-  set plan_cache_mode = force_generic_plan as $$
+  set lock_timeout = '20ms' set plan_cache_mode = force_generic_plan as $$
 begin
   -- Nothing that is written here is worth waiting for the disk.
   perform set_config('synchronous_commit', 'off', true);
@@ -112,7 +131,8 @@ begin
   asked as materialized (
     select c.*, w.* from (select *, coalesce(subject, 'address:' || address) as counted from callers order by counted offset 0) c
      cross join lateral (
-       select w.allowed, w.remaining, w.reset_at, w.retry_after from cue.allow(c.counted, c.requests, '1 minute', p_now) w where p_limited
+       select w.allowed, w.remaining, w.reset_at, w.retry_after from cue.count_hit(c.counted, c.requests, '1 minute', false, p_now) w
+        where p_limited
        union all
        select true, c.requests, p_now, null where not p_limited) w),
   -- Once a minute for each key, without waiting for another request.
@@ -121,7 +141,8 @@ begin
      where id = any (array(select k.id from cue.api_keys k
                             where k.id = any (array(select a.key_id from asked a where a.is_stale and a.allowed))
                             for no key update skip locked)))
-  select case when not a.allowed then 'rate_limit_exceeded'
+  select case when a.allowed is null then 'unavailable'
+              when not a.allowed then 'rate_limit_exceeded'
               when a.scope is null then null
               when a.account_id is null and a.key_hash is null and a.execution_id is null then 'not_authenticated'
               when a.account_id is null then 'invalid_api_key'

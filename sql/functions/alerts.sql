@@ -120,7 +120,8 @@ begin
   for r in
     select * from unnest(p_cue_ids, p_versions, p_expected, p_next, p_missed) as u (cue_id, version, expected, next_due, missed) order by u.cue_id
   loop
-    select * into c from cue.cues where id = r.cue_id and deleted_at is null for no key update skip locked;
+    continue when cue.lock_free_cues(array[r.cue_id]) = '{}';
+    select * into c from cue.cues where id = r.cue_id and deleted_at is null;
     continue when not found;
     update cue.cue_runs set success_due_at = r.next_due
      where cue_id = r.cue_id and version = r.version and success_due_at = r.expected;

@@ -20,10 +20,10 @@ begin
     select * from jsonb_to_recordset(p_cues)
       as u (cue_id text, version int, expected timestamptz, next_run timestamptz, slots timestamptz[], dropped jsonb) order by u.cue_id
   loop
-    select * into c from cue.cues where id = d.cue_id for no key update skip locked;
-    continue when not found;
+    continue when cue.lock_free_cues(array[d.cue_id]) = '{}';
+    select * into c from cue.cues where id = d.cue_id;
     select * into r from cue.cue_runs
-     where cue_id = d.cue_id and version = d.version and next_run = d.expected and next_run <= p_now for update skip locked;
+     where cue_id = d.cue_id and version = d.version and next_run = d.expected and next_run <= p_now;
     continue when not found;
     v_made := coalesce(cardinality(d.slots), 0);
     update cue.cue_runs
@@ -51,9 +51,7 @@ begin
       if c.transport = 'webhook' then perform cue.enqueue_attempts(v_ids, v_due);
       else perform cue.wake_workers(c.account_id, p_now);
       end if;
-      insert into cue.usage_counters as u (account_id, month, slot, executions)
-      values (c.account_id, cue.usage_month(p_now), pg_backend_pid(), v_made)
-      on conflict (account_id, month, slot) do update set executions = u.executions + excluded.executions;
+      perform cue.count_executions(array_fill(c.account_id, array[v_made]), p_now);
       perform cue.count_payloads(array[c.id], array[v_made], p_now);
     elsif c.schedule_type = 'once' then
       e := cue.add_ended_execution(c, 'missed', d.expected, 'came due while the service was away, and catch_up is skip_missed', p_now);
@@ -100,7 +98,8 @@ begin
   for d in
     select * from unnest(p_cue_ids, p_versions, p_expected, p_next) as u (cue_id, version, expected, next_run) order by u.cue_id
   loop
-    select q.* into c from cue.cues q where q.id = d.cue_id for no key update skip locked;
+    continue when cue.lock_free_cues(array[d.cue_id]) = '{}';
+    select q.* into c from cue.cues q where q.id = d.cue_id;
     continue when not found;
     select cue.is_over_limit(a, p_now) into v_over from cue.accounts a where a.id = c.account_id;
     continue when not v_over and not (cue.caps_payloads() and cue.exceeds_payload_cap(c.id, p_now));
@@ -116,7 +115,9 @@ begin
          and e.error_message = v_error)
     then
       update cue.missed_slots m set last = d.expected, count = least(m.count + 1, 10000), recorded_at = p_now
-       where m.id = (select id from cue.missed_slots where cue_id = c.id order by id desc limit 1)
+       -- Another is begun where somebody holds the latest.
+       where m.id = (select o.id from cue.missed_slots o
+                      where o.id = (select id from cue.missed_slots where cue_id = c.id order by id desc limit 1) for update skip locked)
          and m.reason = 'execution_limit' and m.last < d.expected and m.first > p_now - interval '1 day';
       continue when found;
       insert into cue.missed_slots (cue_id, account_id, first, last, count, policy, reason, recorded_at)

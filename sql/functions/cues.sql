@@ -1,8 +1,33 @@
 -- What users do with cues. Cron arithmetic is done by the caller, who passes the next run with the version it was computed from.
 
--- Adds cues to accounts, each from its columns as an object of the JSON array p_cues, and returns their ids in the same order: null where the
--- plan allows no more, which is exact, the accounts' rows being locked. A memory_check cue is not counted. A callback_allowed of false says
--- that the caller's key lacks the scope account: where the account's own key is sent to callbacks, the id of a cue with one is null, too.
+-- Locks those of these accounts that are free to take new cues, and returns them. What another request holds is waited for as long as
+-- lock_timeout allows, and then left out.
+create or replace function cue.lock_accounts(p_account_ids uuid[]) returns uuid[]
+language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off
+  set plan_cache_mode = force_generic_plan as $$
+declare
+  v_free uuid[] := array(select id from cue.accounts where id = any (p_account_ids) order by id for no key update skip locked);
+begin
+  if not p_account_ids <@ v_free then
+    begin
+      v_free := v_free || array(
+        select id from cue.accounts where id = any (p_account_ids) and id <> all (v_free) order by id for no key update);
+    exception when lock_not_available then
+      null;
+    end;
+  end if;
+  -- What comes next writes these rows.
+  return array(
+    select u.id from unnest(v_free) as u (id)
+     where not exists (select from cue.cue_rooms k where k.account_id = u.id)
+        or (select true from cue.cue_rooms k where k.account_id = u.id for update skip locked));
+end $$;
+comment on function cue.lock_accounts is 'Locks those of these accounts that nobody else holds.';
+
+-- Adds cues to accounts, each from its columns as an object of the JSON array p_cues, and returns their ids in the same order: empty where the
+-- plan allows no more, which is exact, the accounts' rows being locked; null where somebody else holds the account. A memory_check cue is not
+-- counted. A callback_allowed of false says that the caller's key lacks the scope account: where the account's own key is sent to callbacks,
+-- the id of a cue with one is '-'.
 create or replace function cue.add_cues(
   p_account_ids uuid[], p_cues jsonb, p_next_runs timestamptz[], p_now timestamptz default now()
 ) returns text[]
@@ -10,12 +35,12 @@ language plpgsql security definer set search_path = pg_catalog, pg_temp set enab
   set plan_cache_mode = force_generic_plan as $$
 declare
   v_ids text[];
+  v_free uuid[] := cue.lock_accounts(p_account_ids);
 begin
-  perform from cue.accounts where id = any (p_account_ids) order by id for no key update;
   -- Another statement: the one that waited for the locks would know plans and numbers from before. Each column by its type, in one scan:
   -- records of the table's own type would bring its constraints along, with each row.
   with given as materialized (
-    select g.*
+    select g.*, g.account_id = any (v_free) as is_free
       from rows from (unnest(p_account_ids), unnest(p_next_runs), jsonb_to_recordset(p_cues) as (
              memory_check boolean, callback_allowed boolean, name text, description text, transport cue.transport, schedule_type cue.schedule_type, cron text,
              at timestamptz, timezone text, callback_url text, callback_method cue.callback_method, callback_headers jsonb, payload text,
@@ -27,9 +52,10 @@ begin
     select g.account_id, g.ordinality, g.memory_check, g.callback_allowed is false and cue.has_callback(g.callback_url, g.on_failure_webhook) as lesser,
            cue.is_large(g.payload) as is_large,
            count(*) filter (where g.memory_check is not true) over (partition by g.account_id order by g.ordinality) as nth
-      from given g),
+      from given g where g.is_free),
   wanted as (
-    select g.account_id, count(*) filter (where g.memory_check is not true)::int as cues from given g group by g.account_id),
+    select g.account_id, count(*) filter (where g.memory_check is not true)::int as cues
+      from given g where g.is_free group by g.account_id),
   room as materialized (
     select w.account_id, w.cues as wanted, p.cues as plan_cues, p.sends_key, case
              when known.plan_cues = p.cues and known.room >= w.cues then known.room
@@ -48,7 +74,8 @@ begin
     select r.account_id, r.plan_cues, greatest(0, r.cues - r.wanted) from room r
     on conflict (account_id) do update set plan_cues = excluded.plan_cues, room = excluded.room),
   fitting as materialized (
-    select n.ordinality, case when (n.memory_check or n.nth <= r.cues) and not (n.lesser and r.sends_key) then cue.new_cue_id() end as id,
+    select n.ordinality, case when n.lesser and r.sends_key then '-'
+                              when n.memory_check or n.nth <= r.cues then cue.new_cue_id() else '' end as id,
            case when n.is_large then nextval('cue.payload_ids') end as payload_id
       from counted n left join room r on r.account_id = n.account_id),
   made as (
@@ -62,22 +89,30 @@ begin
            g.task, g.retry_max_attempts, g.retry_backoff_minutes, g.on_failure_email, g.on_failure_webhook, g.on_failure_pause, g.timeout_seconds,
            g.outcome_deadline_seconds, g.claim_timeout_seconds, g.await_outcome, g.alert_consecutive_failures,
            g.alert_missed_window_multiplier, g.catch_up, g.verification_mode
-      from given g join fitting f using (ordinality) where f.id is not null),
+      from given g join fitting f using (ordinality) where f.id not in ('', '-')),
   large as (
     insert into cue.payloads (id, account_id, cue_id, hash, body, since_run, created_at)
     select f.payload_id, g.account_id, f.id, sha256(convert_to(g.payload, 'UTF8')), g.payload, 0, p_now
-      from given g join fitting f using (ordinality) where f.id is not null and f.payload_id is not null),
+      from given g join fitting f using (ordinality) where f.id not in ('', '-') and f.payload_id is not null),
   runs as (
     insert into cue.cue_runs (cue_id, account_id, transport, next_run)
-    select f.id, g.account_id, g.transport, date_trunc('milliseconds', g.next_run) from given g join fitting f using (ordinality) where f.id is not null)
-  select array_agg(f.id order by f.ordinality) into v_ids from fitting f;
-  perform cue.wake('cue_due', (select min(n.at) from unnest(p_next_runs, v_ids) as n (at, id) where n.id is not null));
+    select f.id, g.account_id, g.transport, date_trunc('milliseconds', g.next_run)
+      from given g join fitting f using (ordinality) where f.id not in ('', '-'))
+  select array_agg(f.id order by g.ordinality) into v_ids from given g left join fitting f using (ordinality);
+  perform cue.wake('cue_due', (select min(n.at) from unnest(p_next_runs, v_ids) as n (at, id) where n.id not in ('', '-')));
   -- Nearly nobody subscribes.
   perform cue.note_memory(s.account_id) from (
-    select distinct m.account_id from cue.memory_subscriptions m where m.account_id = any (p_account_ids)) s;
+    select distinct m.account_id from cue.memory_subscriptions m where m.account_id = any (v_free)) s;
   return v_ids;
 end $$;
-comment on function cue.add_cues is 'Adds cues and returns their ids, null for each that its account''s plan or the caller''s key does not allow.';
+comment on function cue.add_cues is 'Adds cues and returns their ids, or marks for those that the account''s plan or the caller''s key does not allow.';
+
+create or replace function cue.cue_limit_message(p_account_id uuid) returns text
+language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+  select format('the plan allows %s cues; delete one, or upgrade', p.cues)
+    from cue.accounts a join cue.plans p using (plan) where a.id = p_account_id
+$$;
+comment on function cue.cue_limit_message is 'Why an account may have no more cues.';
 
 -- Whether a cue names an address of the user's.
 create or replace function cue.has_callback(p_callback_url text, p_on_failure_webhook text) returns boolean
@@ -104,11 +139,14 @@ declare
   v_id text := (cue.add_cues(array[p_account_id], jsonb_build_array(p_cue), array[p_next_run], p_now))[1];
 begin
   if v_id is null then
-    if (p_cue ->> 'callback_allowed')::boolean is false and cue.has_callback(p_cue ->> 'callback_url', p_cue ->> 'on_failure_webhook') then
-      perform cue.require_account_scope(p_account_id);
-    end if;
-    raise exception 'the plan allows % cues; delete one, or upgrade', (
-      select p.cues from cue.accounts a join cue.plans p using (plan) where a.id = p_account_id) using errcode = 'QU030';
+    raise lock_not_available using message = format('account %s is held by somebody else', p_account_id);
+  end if;
+  if v_id = '-' then
+    perform cue.require_account_scope(p_account_id);
+    raise exception 'the account was changed meanwhile; try again' using errcode = 'QU014';
+  end if;
+  if v_id = '' then
+    raise exception '%', cue.cue_limit_message(p_account_id) using errcode = 'QU030';
   end if;
   return v_id;
 end $$;

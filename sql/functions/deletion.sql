@@ -172,6 +172,7 @@ declare
 begin
   perform cue.end_customer(p_account_id);
   delete from cue.accounts where id = p_account_id returning * into a;
+  delete from cue.usage_counters where account_id = p_account_id;
   delete from cue.device_codes where lower(email) = lower(a.email);
   delete from cue.rate_windows
    where subject = any (v_subjects || cue.email_window(a.email)) or subject like '%:' || p_account_id;

@@ -108,6 +108,7 @@ language plpgsql security definer set search_path = pg_catalog, pg_temp set enab
 declare
   v_flight bigint;
   v_rows tid[];
+  v_accounts uuid[];
   v_cue_ids text[];
   v_expected timestamptz[];
   v_next timestamptz[];
@@ -116,11 +117,11 @@ declare
 begin
   if not exists (select from cue.engines where last_seen_at > p_now - p_missed_after) then return; end if;
   -- Locked in a statement of its own: the next one sees each row where it now is, and needs no index to find it again.
-  select array_agg(held.place), array_agg(d.cue_id), array_agg(d.expected), array_agg(d.next_run), array_agg(d.success_due)
-    into v_rows, v_cue_ids, v_expected, v_next, v_success_due
+  select array_agg(held.place), array_agg(held.account_id), array_agg(d.cue_id), array_agg(d.expected), array_agg(d.next_run), array_agg(d.success_due)
+    into v_rows, v_accounts, v_cue_ids, v_expected, v_next, v_success_due
     from unnest(p_cue_ids, p_versions, p_expected, p_next, p_success_due) as d (cue_id, version, expected, next_run, success_due)
    cross join lateral (
-     select r.ctid as place from cue.cue_runs r
+     select r.ctid as place, r.account_id from cue.cue_runs r
       where r.cue_id = d.cue_id and r.version = d.version and r.next_run = d.expected and r.next_run <= p_now
         and (select not cue.is_over_limit(a, p_now) from cue.accounts a where a.id = r.account_id)
         and not exists (select from cue.outages o where r.next_run > o.from_at and r.next_run <= o.until_at)
@@ -129,6 +130,7 @@ begin
   if v_rows is null then return; end if;
   if v_capped then perform cue.count_payloads(v_cue_ids, array_fill(1, array[cardinality(v_cue_ids)]), p_now); end if;
   v_flight := nextval('cue.flight_ids');
+  perform cue.count_executions(v_accounts, p_now);
   return query
   with due as (
     select * from unnest(v_cue_ids, v_expected, v_next, v_success_due) as d (cue_id, expected, next_run, success_due)),
@@ -157,10 +159,6 @@ begin
   flight as (
     insert into cue.flights (id, execution_ids, lease_expires_at, created_at)
     select v_flight, array_agg(f.id), p_now + p_lease, p_now from fired f where f.transport = 'webhook' having count(*) > 0),
-  used as (
-    insert into cue.usage_counters as u (account_id, month, slot, executions)
-    select f.account_id, cue.usage_month(p_now), pg_backend_pid(), count(*) from fired f group by f.account_id
-    on conflict (account_id, month, slot) do update set executions = u.executions + excluded.executions),
   woken as materialized (
     select cue.wake_workers(w.account_id, p_now) from (select distinct f.account_id from fired f where f.transport = 'worker') w)
   select f.id, v_flight, 1, f.account_id, f.cue_id, f.scheduled_for, f.callback_url, f.callback_method, f.callback_headers,
@@ -177,6 +175,44 @@ begin
   perform from cue.cue_runs where cue_id = any (p_cue_ids) order by cue_id for update;
 end $$;
 comment on function cue.lock_cues is 'Locks cues, then their moving parts, each by id.';
+
+-- Locks those of these cues that nobody else holds, with all that the end of an execution may write, and returns them: sweeps serve many
+-- accounts and wait for none. Held are the moving parts, the alerts that are open, and the account, which a new alert refers to.
+create or replace function cue.lock_free_cues(p_cue_ids text[]) returns text[]
+language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off
+  set plan_cache_mode = force_generic_plan as $$
+declare
+  v_ids text[] := array(select id from cue.cues where id = any (p_cue_ids) order by id for no key update skip locked);
+begin
+  -- Another statement: it sees the rows as they are now that the cues are locked.
+  return array(
+    select u.id from unnest(v_ids) as u (id)
+     where (not exists (select from cue.cue_runs r where r.cue_id = u.id)
+            or (select true from cue.cue_runs r where r.cue_id = u.id for update skip locked))
+       and (select true from cue.accounts a where a.id = (select c.account_id from cue.cues c where c.id = u.id) for key share skip locked)
+       and (select count(*) from cue.alerts l where l.cue_id = u.id and l.acknowledged_at is null)
+           = (select count(*) from (select from cue.alerts l where l.cue_id = u.id and l.acknowledged_at is null for update skip locked) o));
+end $$;
+comment on function cue.lock_free_cues is 'Locks those of these cues that nobody else holds, and all that belongs to them.';
+
+-- Of attempts that ended, those whose results cannot be written now, because somebody holds a row that this would write. What is missing here
+-- can be written at once, unless a whole table is held.
+create or replace function cue.held_attempts(p_execution_ids uuid[], p_cue_ids text[]) returns setof uuid
+language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off
+  set plan_cache_mode = force_generic_plan as $$
+declare
+  v_first uuid := (select min(id::text)::uuid from unnest(p_execution_ids) as u (id));
+  v_last uuid := (select max(id::text)::uuid from unnest(p_execution_ids) as u (id));
+  v_cues text[] := cue.lock_free_cues(p_cue_ids);
+  v_executions uuid[] := array(
+    select id from cue.executions where id = any (p_execution_ids) and id between v_first and v_last order by id for update skip locked);
+begin
+  return query
+  select u.id from unnest(p_execution_ids, p_cue_ids) as u (id, cue_id)
+   where u.id <> all (v_executions) and exists (select from cue.executions x where x.id = u.id)
+      or u.cue_id <> all (v_cues) and exists (select from cue.cues c where c.id = u.cue_id);
+end $$;
+comment on function cue.held_attempts is 'Attempts whose results somebody''s lock keeps from being written.';
 
 -- Removes flights that hold nothing any more. One that is locked is being taken over or extended: it goes when it lapses.
 create or replace function cue.end_flights(p_flight_ids bigint[]) returns void
@@ -195,7 +231,7 @@ create or replace function cue.finish_attempts(
   p_bodies text[], p_ended_flights bigint[] default '{}', p_now timestamptz default now()
 ) returns int
 language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off
-  set plan_cache_mode = force_generic_plan as $$
+  set lock_timeout = '50ms' set plan_cache_mode = force_generic_plan as $$
 declare
   v_first uuid := (select min(id::text)::uuid from unnest(p_execution_ids) as u (id));
   v_last uuid := (select max(id::text)::uuid from unnest(p_execution_ids) as u (id));
@@ -242,7 +278,7 @@ create or replace function cue.settle_attempts(
   p_reported_errors text[], p_ended_flights bigint[] default '{}', p_now timestamptz default now()
 ) returns int
 language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off
-  set plan_cache_mode = force_generic_plan as $$
+  set lock_timeout = '50ms' set plan_cache_mode = force_generic_plan as $$
 declare
   v_first uuid := (select min(id::text)::uuid from unnest(p_execution_ids) as u (id));
   v_last uuid := (select max(id::text)::uuid from unnest(p_execution_ids) as u (id));

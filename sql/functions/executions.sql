@@ -49,8 +49,7 @@ begin
     end if;
     perform cue.start_grace(a, p_now);
   end if;
-  insert into cue.usage_counters as u (account_id, month, slot, executions) values (a.id, cue.usage_month(p_now), pg_backend_pid(), 1)
-  on conflict (account_id, month, slot) do update set executions = u.executions + 1;
+  perform cue.count_executions(array[a.id], p_now);
 end $$;
 comment on function cue.admit_execution is 'Counts one execution against the monthly limit, or raises QU032.';
 

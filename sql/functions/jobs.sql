@@ -62,7 +62,8 @@ begin
      order by e.attempt_due_at limit p_limit for update of e skip locked) due;
   if v_ids is null then return; end if;
   with gone as (
-    delete from pgboss.job where name = 'attempts' and id = any (v_ids) returning id)
+    delete from pgboss.job where name = 'attempts' and id = any (array(
+      select j.id from pgboss.job j where j.name = 'attempts' and j.id = any (v_ids) for update skip locked)) returning id)
   select array_agg(id), min(id::text)::uuid, max(id::text)::uuid into v_ids, v_first, v_last from gone;
   v_flight := nextval('cue.flight_ids');
   return query

@@ -56,9 +56,13 @@ comment on function cue.forget_engines is 'Removes engines not seen for an hour,
 create or replace function cue.extend_flights(
   p_flight_ids bigint[], p_lease interval default '4 seconds', p_now timestamptz default now()
 ) returns setof bigint
-language sql security definer set search_path = pg_catalog, pg_temp as $$
-  update cue.flights set lease_expires_at = p_now + p_lease where id = any (p_flight_ids) returning id
-$$;
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+begin
+  update cue.flights set lease_expires_at = p_now + p_lease
+   where id = any (array(select id from cue.flights where id = any (p_flight_ids) order by id for update skip locked));
+  -- One that somebody holds stands, too: as long as it is held nobody can take it over.
+  return query select id from cue.flights where id = any (p_flight_ids);
+end $$;
 comment on function cue.extend_flights is 'Extends the leases of flights that an engine holds.';
 
 -- Lets go of attempts that were begun and never sent: as if they had not begun. For an engine that stops in order.
@@ -93,17 +97,29 @@ language plpgsql security definer set search_path = pg_catalog, pg_temp set enab
 declare
   f record;
   v_flights bigint[];
+  v_ids uuid[];
+  v_cues text[];
   v_count int := 0;
 begin
   select array_agg(l.id) into v_flights from (
     select id from cue.flights
      where lease_expires_at < least(p_asked_at, p_now) order by id limit p_limit for update skip locked) l;
   if v_flights is null then return 0; end if;
-  perform cue.lock_attempts(array(select unnest(execution_ids) from cue.flights where id = any (v_flights)), v_flights);
+  v_ids := array(select unnest(execution_ids) from cue.flights where id = any (v_flights));
+  v_cues := cue.lock_free_cues(array(
+    select cue_id from cue.executions where id = any (v_ids) and flight_id = any (v_flights) and cue.is_last_loss(lost_attempts)));
+  v_ids := array(
+    select id from cue.executions
+     where id = any (v_ids) and flight_id = any (v_flights) and (not cue.is_last_loss(lost_attempts) or cue_id = any (v_cues))
+     order by id for update skip locked);
   for f in select id, execution_ids from cue.flights where id = any (v_flights) loop
-    v_count := v_count + cue.lose_attempts(f.execution_ids, f.id, 'the replica that sent this went silent', p_now);
+    v_count := v_count + cue.lose_attempts(
+      array(select u.id from unnest(f.execution_ids) as u (id) where u.id = any (v_ids)), f.id, 'the replica that sent this went silent', p_now);
   end loop;
-  delete from cue.flights where id = any (v_flights);
+  -- A flight that still holds something stays: somebody else holds that, and it is freed the next time.
+  delete from cue.flights n
+   where n.id = any (v_flights)
+     and not exists (select from cue.executions x where x.id = any (n.execution_ids) and x.flight_id = n.id);
   return v_count;
 end $$;
 comment on function cue.recover_flights is 'Frees what lapsed flights hold. Returns how many executions.';
@@ -174,6 +190,7 @@ language plpgsql security definer set search_path = pg_catalog, pg_temp set enab
   set plan_cache_mode = force_generic_plan as $$
 declare
   v_ids uuid[];
+  v_cues text[];
   c cue.cues;
   e cue.executions;
   v_count int := 0;
@@ -185,8 +202,8 @@ begin
    where f.created_at < p_now - interval '5 minutes'
      and x.last_attempt_at + (coalesce(q.timeout_seconds, 30) + 60) * interval '1 second' < p_now;
   if v_ids is null then return 0; end if;
-  perform cue.lock_cues(array(select cue_id from cue.executions where id = any (v_ids)));
-  perform from cue.executions where id = any (v_ids) order by id for update;
+  v_cues := cue.lock_free_cues(array(select cue_id from cue.executions where id = any (v_ids)));
+  v_ids := array(select id from cue.executions where id = any (v_ids) and cue_id = any (v_cues) order by id for update skip locked);
   for e in
     select * from cue.executions
      where id = any (v_ids) and status = 'delivering' and last_attempt_at < p_now - interval '5 minutes' order by id
@@ -226,11 +243,10 @@ begin
   select array_agg(w.id), array_agg(w.cue_id) into v_ids, v_cues from (
     select id, cue_id from cue.executions where outcome_deadline_at <= p_now order by outcome_deadline_at limit p_limit) w;
   if v_ids is null then return 0; end if;
-  v_cues := array(select id from cue.cues where id = any (v_cues) order by id for no key update skip locked);
-  perform from cue.cue_runs where cue_id = any (v_cues) order by cue_id for update;
-  perform from cue.executions where id = any (v_ids) and cue_id = any (v_cues) order by id for update;
+  v_cues := cue.lock_free_cues(v_cues);
+  v_ids := array(select id from cue.executions where id = any (v_ids) and cue_id = any (v_cues) order by id for update skip locked);
   for e in
-    select * from cue.executions where id = any (v_ids) and cue_id = any (v_cues) and outcome_deadline_at <= p_now order by id
+    select * from cue.executions where id = any (v_ids) and outcome_deadline_at <= p_now order by id
   loop
     update cue.executions
        set status = 'outcome_timeout', outcome_state = 'unknown', outcome_deadline_at = null, ended_at = p_now, updated_at = p_now,

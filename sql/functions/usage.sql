@@ -6,16 +6,45 @@ language sql stable security definer set search_path = pg_catalog, pg_temp as $$
 $$;
 comment on function cue.executions_used is 'Executions that an account has created in the current UTC month.';
 
--- Counts what came of executions, on the counter of this backend.
+-- Counts new executions of these accounts, one for each mention, on the counters of this backend. Where somebody holds one of those, all are
+-- counted on others: fold_usage sums up whatever there is.
+create or replace function cue.count_executions(p_account_ids uuid[], p_now timestamptz default now()) returns void
+language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set lock_timeout = '20ms'
+  set plan_cache_mode = force_generic_plan as $$
+begin
+  insert into cue.usage_counters as u (account_id, month, slot, executions)
+  select n.id, cue.usage_month(p_now), pg_backend_pid(), count(*) from unnest(p_account_ids) as n (id) group by n.id
+  on conflict (account_id, month, slot) do update set executions = u.executions + excluded.executions;
+exception when lock_not_available then
+  insert into cue.usage_counters as u (account_id, month, slot, executions)
+  select n.id, cue.usage_month(p_now), cue.spare_slot(), count(*) from unnest(p_account_ids) as n (id) group by n.id
+  on conflict (account_id, month, slot) do update set executions = u.executions + excluded.executions;
+end $$;
+comment on function cue.count_executions is 'Counts executions of the current UTC month.';
+
+-- A counter's slot that nobody uses: process ids are positive.
+create or replace function cue.spare_slot() returns int
+language sql volatile as $$ select -1 - floor(random() * 2147483647)::int $$;
+comment on function cue.spare_slot is 'A slot for counting where that of the backend is held by somebody.';
+
+-- Counts what came of executions, on the counter of this backend, or on another where somebody holds that.
 create or replace function cue.count_results(
   p_account_id uuid, p_reported int, p_succeeded int, p_failed int, p_now timestamptz default now()
 ) returns void
-language sql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+declare
+  v_month date := cue.usage_month(p_now);
+  v_slot int := pg_backend_pid();
+begin
+  perform from cue.usage_counters where account_id = p_account_id and month = v_month and slot = v_slot for update skip locked;
+  if not found and exists (select from cue.usage_counters where account_id = p_account_id and month = v_month and slot = v_slot) then
+    v_slot := cue.spare_slot();
+  end if;
   insert into cue.usage_counters as u (account_id, month, slot, reported, succeeded, failed)
-  values (p_account_id, cue.usage_month(p_now), pg_backend_pid(), p_reported, p_succeeded, p_failed)
+  values (p_account_id, v_month, v_slot, p_reported, p_succeeded, p_failed)
   on conflict (account_id, month, slot) do update
-     set reported = u.reported + excluded.reported, succeeded = u.succeeded + excluded.succeeded, failed = u.failed + excluded.failed
-$$;
+     set reported = u.reported + excluded.reported, succeeded = u.succeeded + excluded.succeeded, failed = u.failed + excluded.failed;
+end $$;
 comment on function cue.count_results is 'Counts outcomes and failures of the current UTC month.';
 
 -- What the sliding window of requests holds now. An entry stands for several hits where the limit is above 500.
@@ -59,8 +88,8 @@ begin
 end $$;
 comment on function cue.start_grace is 'Begins the day of grace after the monthly limit.';
 
--- Folds what takers have counted into slot 0 and starts the grace of accounts that reached their limit. Nobody waits for this but a taker
--- whose own row is just folded, and this waits for nobody: rows and accounts that others hold are left to the next time. Returns the
+-- Folds what takers have counted into slot 0 and starts the grace of accounts that reached their limit. This waits for nobody: rows and accounts
+-- that others hold are left to the next time. With the account locked, too, nothing is counted for one that is just being deleted. Returns the
 -- accounts folded.
 create or replace function cue.fold_usage(p_now timestamptz default now()) returns int
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
@@ -83,6 +112,9 @@ begin
   with held as (
     select u.account_id, u.month, u.slot from cue.usage_counters u join cue.accounts c on c.id = u.account_id
      where u.slot <> 0 and u.account_id <> all (v_reached)
+       and (not exists (select from cue.usage_counters t where t.account_id = u.account_id and t.month = u.month and t.slot = 0)
+            or (select true from cue.usage_counters t where t.account_id = u.account_id and t.month = u.month and t.slot = 0
+                   for update skip locked))
        for update of u skip locked for key share of c skip locked),
   gone as (
     delete from cue.usage_counters u using held

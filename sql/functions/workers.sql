@@ -187,10 +187,9 @@ begin
       select x.id, x.cue_id from cue.executions x where x.lease_expires_at <= p_now order by x.lease_expires_at limit p_limit) l
      order by l.cue_id, l.id
   loop
-    select * into c from cue.cues where id = r.cue_id for no key update skip locked;
-    continue when not found;
-    perform from cue.cue_runs where cue_id = r.cue_id for update;
-    select * into e from cue.executions where id = r.id and lease_expires_at <= p_now for update;
+    continue when cue.lock_free_cues(array[r.cue_id]) = '{}';
+    select * into c from cue.cues where id = r.cue_id;
+    select * into e from cue.executions where id = r.id and lease_expires_at <= p_now for update skip locked;
     continue when not found;
     v_heard_at := greatest(e.last_heartbeat_at, (select w.last_heartbeat from cue.workers w
                                                   where w.account_id = e.account_id and w.worker_id = e.claimed_by_worker));
@@ -220,9 +219,10 @@ begin
       select id, cue_id from cue.executions where claim_deadline_at <= p_now order by claim_deadline_at limit p_limit) w
      order by w.cue_id, w.id
   loop
-    select * into c from cue.cues where id = r.cue_id for no key update skip locked;
+    continue when cue.lock_free_cues(array[r.cue_id]) = '{}';
+    select * into c from cue.cues where id = r.cue_id;
+    perform from cue.executions where id = r.id for update skip locked;
     continue when not found;
-    perform from cue.cue_runs where cue_id = r.cue_id for update;
     update cue.executions
        set status = 'missed', claimable_at = null, claim_deadline_at = null, ended_at = p_now, updated_at = p_now,
            error_message = 'no worker claimed it in time'

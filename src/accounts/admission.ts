@@ -25,7 +25,8 @@ export type Caller = {
 
 /** What SQL's `admit` answers, and `admit_and_read_cues`. */
 export type Admission = {
-  error: Refusal | null
+  /** `unavailable`: somebody holds the window of its requests. */
+  error: Refusal | 'unavailable' | null
   account_id: string | null
   actor: string | null
   scopes: Scope[] | null
@@ -37,6 +38,8 @@ export type Admission = {
   retry_after: number | null
   cue?: object | null
 }
+
+type Answer = Admission & { error: Refusal | null }
 
 export type Admitted = {
   error: Refusal | null
@@ -127,9 +130,15 @@ export const createAdmission = ({ fn, config, log, now = () => new Date(), turns
     const asked = { ...columns(questions), limited }
     return cue_ids.every(id => id === null) ? fn.admit(asked) : fn.admitAndReadCues({ ...asked, cue_ids })
   }
-  const many = (questions: Question[]) => withLimits(limited => ask(questions, limited))
-  const uncounted = async (question: Question) => (await ask([question], false))[0]!
-  const admit = createBatches<Question, Admission>({ one: async question => (await many([question]))[0]!, many, turns })
+  const uncounted = async (question: Question) => (await ask([question], false))[0] as Answer
+  const admit = createBatches<Question, Answer>({
+    many: async questions => {
+      const answers = await withLimits(limited => ask(questions, limited))
+      return answers.map(answer => (answer.error === 'unavailable' ? null : (answer as Answer)))
+    },
+    ownerOf: ({ key_hash, session_id, execution_id, address }) => key_hash?.toString('latin1') ?? session_id ?? execution_id ?? address,
+    turns
+  })
 
   return async ({ authorization, address, scope, execution_id = null, cue_id = null, isCounted = false }: Asked): Promise<Admitted> => {
     const bearer = scope === null ? '' : (/^Bearer +(\S+) *$/i.exec(authorization ?? '')?.[1] ?? '')

@@ -1,6 +1,7 @@
 /** What is asked of single cues by many requests at the same time, asked of the database together. */
 import { createBatches, type Turns } from '../batches.ts'
 import type { LargeJson } from '../deliveries/large-json.ts'
+import { ApiError } from '../errors.ts'
 import type { Functions } from '../functions.ts'
 import { createReader } from '../reader.ts'
 import type { Columns } from './changes.ts'
@@ -11,6 +12,7 @@ type NewCue = Omit<Parameters<Functions['createCue']>[0], 'cue'> & { cue: string
 
 /** Characters of JSON from which a cue is created alone: many such in one statement would hold up everyone. */
 const LARGE = 64 * 1024
+type Created = Awaited<ReturnType<Functions['createCues']>>[number]
 
 type Options = Pick<Functions, 'readCues' | 'createCue' | 'createCues'>
 
@@ -23,16 +25,11 @@ export const createCueBatches = (fn: Options, turns?: Turns) => {
       cues: `[${asked.map(({ cue }) => cue)}]`,
       next_runs: asked.map(({ next_run }) => next_run)
     })
-    return created.map(cue => (cue.id === null ? null : cue))
+    return created.map(cue => (cue.account_id === null ? null : cue))
   }
-  const one = async (cue: NewCue): Promise<object> => {
-    const [created] = await createMany([cue])
-    if (created) return created
-    const cue_id = await fn.createCue(cue) // tells why not
-    return (await fn.readCues({ account_ids: [cue.account_id], cue_ids: [cue_id] }))[0]!
-  }
-  const create = createBatches<NewCue, object>({ one, many: createMany, turns, isDurable: true })
-  const createLarge = createBatches<NewCue, object>({ one, many: createMany, turns, isDurable: true, size: 1 })
+  const options = { many: createMany, ownerOf: ({ account_id }: NewCue) => account_id, turns, isDurable: true }
+  const create = createBatches<NewCue, Created>(options)
+  const createLarge = createBatches<NewCue, Created>({ ...options, size: 1 })
 
   return {
     /** @throws ApiError cue_not_found, also for what belongs to others */
@@ -42,8 +39,14 @@ export const createCueBatches = (fn: Options, turns?: Turns) => {
       return shown(row)
     },
 
-    /** @throws DatabaseError QU030 where the plan allows no more */
-    create: async (cue: NewCue): Promise<StoredCue> => shown(await (cue.cue.length > LARGE ? createLarge : create)(cue))
+    /** @throws ApiError cue_limit_exceeded where the plan allows no more, DatabaseError where the caller's key may not receive callbacks */
+    create: async (cue: NewCue): Promise<StoredCue> => {
+      const created = await (cue.cue.length > LARGE ? createLarge : create)(cue)
+      if (created.id !== null) return shown(created)
+      if (created.description !== null) throw new ApiError('cue_limit_exceeded', created.description)
+      const cue_id = await fn.createCue(cue) // says why not
+      return shown((await fn.readCues({ account_ids: [cue.account_id], cue_ids: [cue_id] }))[0]!)
+    }
   }
 }
 

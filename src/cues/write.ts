@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Caller } from '../accounts/admission.ts'
 import { Json } from '../deliveries/canonical-json.ts'
-import { ApiError, invalid } from '../errors.ts'
+import { ApiError, invalid, unavailable } from '../errors.ts'
 import type { MovedExecution } from '../functions.ts'
 import { changesOf, newCue } from './changes.ts'
 import { payloadColumns } from './payload.ts'
@@ -12,6 +12,7 @@ import type { CreateCue, FireRequest, UpdateCue } from './schemas.ts'
 import { columnsText } from './together.ts'
 
 const RETRIES = 5
+const TURN_MS = 5000
 const YEAR_MS = 366 * 86_400_000
 
 /** Who asks, with which scopes, and under which plan. */
@@ -29,14 +30,14 @@ export const createCue = async (app: FastifyInstance, asking: Asking, given: Cre
     next_run,
     ...caller
   })
-  const isUnattended = cue.transport === 'worker' && !(await app.fn.hasLiveWorker(caller))
+  const isUnattended = cue.transport === 'worker' && !(await app.shared.hasLiveWorker(caller))
   return { ...cue, warning: isUnattended ? unattended : null }
 }
 
 export const updateCue = async (app: FastifyInstance, asking: Asking, cue_id: string, given: UpdateCue): Promise<StoredCue> => {
   const { caller } = asking
   await checkAddresses(app, given)
-  return untilUnmoved(async () => {
+  return changeInTurn(`${caller.account_id} ${cue_id}`, async () => {
     const stored = await app.cues.find(caller.account_id, cue_id)
     const { columns, next_run } = changesOf(given, stored, app.now(), app.config.plans[asking.plan].min_interval_seconds)
     if (Object.keys(columns).length === 0) return stored
@@ -82,6 +83,26 @@ export const deleteCues = async (
   const cue_ids = [...new Set(ids)]
   const gone = new Set(await app.fn.deleteCues({ cue_ids, ...caller }))
   return { deleted: cue_ids.filter(id => gone.has(id)), skipped: cue_ids.filter(id => !gone.has(id)) }
+}
+
+const changing = new Map<string, Promise<unknown>>()
+
+/** Changes of one cue here come one after the other; those of another replica may still come in between. */
+const changeInTurn = async <T>(cue: string, change: () => Promise<T>): Promise<T> => {
+  const before = changing.get(cue)
+  const since = performance.now()
+  const own = (async () => {
+    await before?.catch(() => {})
+    // Those before may have waited for a lock, one after the other.
+    if (performance.now() - since > TURN_MS) throw unavailable()
+    return untilUnmoved(change)
+  })()
+  changing.set(cue, own)
+  try {
+    return await own
+  } finally {
+    if (changing.get(cue) === own) changing.delete(cue)
+  }
 }
 
 /** Does it again, after a while that grows, when the cue was changed between reading and writing. */

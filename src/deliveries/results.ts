@@ -4,7 +4,7 @@
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import type { FastifyBaseLogger } from 'fastify'
-import { isAway } from '../errors.ts'
+import { isAway, isHeld } from '../errors.ts'
 import type { BegunAttempt, Functions } from '../functions.ts'
 import type { Flights } from './flights.ts'
 
@@ -26,7 +26,7 @@ export type AttemptResult = {
 type Ended = { attempt: BegunAttempt; result: AttemptResult }
 
 type Options = {
-  fn: Pick<Functions, 'finishAttempts' | 'settleAttempts'>
+  fn: Pick<Functions, 'finishAttempts' | 'settleAttempts' | 'heldAttempts'>
   flights: Flights
   /** Attempts that were written, or given up: their accounts' open deliveries. */
   onWritten: () => void
@@ -42,6 +42,8 @@ export const createResults = ({ fn, flights, onWritten, log }: Options) => {
   const plain: Ended[] = []
   const other: Ended[] = []
   let writers = 0
+  /** Results that somebody's lock keeps from being written. */
+  let waiting = 0
   let stopped = false
   let timer: NodeJS.Timeout | undefined
 
@@ -74,6 +76,10 @@ export const createResults = ({ fn, flights, onWritten, log }: Options) => {
         return flights.end(ended, gone)
       } catch (error) {
         if (stopped) return
+        if (isHeld(error)) {
+          const free = await withoutHeld(batch, statement)
+          return free.length > 0 ? keepWriting(free, statement) : undefined
+        }
         if (isAway(error)) {
           if (!held) log.warn({ err: error, attempts: batch.length }, 'results are held until the database is back')
           held = true
@@ -89,6 +95,20 @@ export const createResults = ({ fn, flights, onWritten, log }: Options) => {
         }
       }
     }
+  }
+
+  /** Leaves what somebody's lock keeps from being written to a later try. @returns the others; none where a whole table is locked */
+  const withoutHeld = async (batch: Ended[], statement: typeof finish): Promise<Ended[]> => {
+    const { execution_ids, cue_ids } = columns(batch)
+    const held = new Set(batch.length > 1 ? await fn.heldAttempts({ execution_ids, cue_ids }).catch(() => []) : [])
+    const late = held.size > 0 ? batch.filter(({ attempt }) => held.has(attempt.execution_id)) : batch
+    waiting += late.length
+    setTimeout(() => {
+      waiting -= late.length
+      ;(statement === finish ? plain : other).push(...late)
+      flush()
+    }, retryMs)
+    return held.size > 0 ? batch.filter(({ attempt }) => !held.has(attempt.execution_id)) : []
   }
 
   const finish = (batch: Ended[], endedFlights: number[]) => fn.finishAttempts({ ...columns(batch), ended_flights: endedFlights })
@@ -115,7 +135,7 @@ export const createResults = ({ fn, flights, onWritten, log }: Options) => {
 
     /** Resolves when everything is written, or the signal ends the trying: what is held then lapses with its flight. */
     stop: async (signal: AbortSignal): Promise<void> => {
-      while ((writers > 0 || plain.length > 0 || other.length > 0) && !signal.aborted) {
+      while ((writers + waiting > 0 || plain.length > 0 || other.length > 0) && !signal.aborted) {
         flush()
         await delay(5)
       }

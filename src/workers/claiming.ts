@@ -12,6 +12,7 @@ export const createClaiming = (fn: Pick<Functions, 'claimExecutions' | 'claimNex
       const claims = Map.groupBy(await fn.claimNext({ claims: JSON.stringify(wanted) }), ({ claim }) => claim)
       return wanted.map((_, n) => (claims.get(n + 1) ?? []).map(({ claim, ...rest }) => rest))
     },
+    ownerOf: ({ account_id }) => account_id,
     turns,
     isDurable: true
   })

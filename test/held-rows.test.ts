@@ -1,0 +1,257 @@
+// A lock hurts only its owner: somebody's open transaction holds rows of one account, which goes on asking and firing, and another account
+// notices nothing.
+import { setTimeout as delay } from 'node:timers/promises'
+import pg from 'pg'
+import root, { type Test } from 'tap'
+import { build as buildApp } from '../src/app.ts'
+import { createPool } from '../src/database.ts'
+import { createDatabase, testConfig } from './database.ts'
+import { startEngine } from './engine.ts'
+import { type Account, build, eventually, receiver } from './setup.ts'
+
+/** Less than any wait for a row that is held: statements give up after 2 seconds. */
+const stepMs = 1500
+/** As many connections as the API has by default. */
+const apiConnections = 4
+const env = {
+  RATE_LIMIT: 'on',
+  PLANS: '{"free": {"cues": 100000, "executions_per_month": 1000000, "requests_per_minute": 100000}}',
+  POLL_INTERVAL_MS: '1000'
+}
+
+type Calls = ReturnType<Awaited<ReturnType<typeof build>>['as']>
+
+const stage = async (t: Test) => {
+  const service = await build(t, undefined, { env })
+  const pool = createPool(service.config, { max: apiConnections })
+  const app = await buildApp({ config: service.config, pool })
+  t.teardown(() => app.close().then(() => pool.end()))
+  const hook = await receiver(t, ({ path }) => (path === '/hangs' ? new Promise(() => {}) : {}))
+  await startEngine(t, testConfig(service.url, { POLL_INTERVAL_MS: '1000' }))
+
+  /** Calls of an account to a service that has few connections. */
+  const as =
+    ({ api_key }: Account): Calls['call'] =>
+    async (method, path, body, headers = {}) => {
+      const answer = await app.inject({
+        method: method as 'GET',
+        url: path,
+        headers: { authorization: `Bearer ${api_key}`, ...headers },
+        ...(body !== undefined && { payload: body as object })
+      })
+      return { status: answer.statusCode, headers: answer.headers as Record<string, string>, body: answer.body && answer.json() }
+    }
+  const workerCue = { name: 'job', cron: '@yearly', worker: true, payload: { task: 'go' } }
+  const callback = (path: string) => ({ callback: { url: `${hook.url}${path}` } })
+  return { ...service, as, hook, workerCue, callback }
+}
+
+type Stage = Awaited<ReturnType<typeof stage>>
+
+/** What a user does: creates, reads, changes, fires, claims, reports, and is delivered to. Every answer is exactly as always. */
+const live = async (t: Test, { as, hook, workerCue, callback }: Stage, account: Account, name: string) => {
+  const call = as(account)
+  let slowest = { what: 'nothing', ms: 0 }
+  const done = async (what: string, asked: ReturnType<typeof call>, status: number) => {
+    const since = performance.now()
+    const answer = await asked
+    const ms = Math.round(performance.now() - since)
+    if (ms > slowest.ms) slowest = { what, ms }
+    t.equal(answer.status, status, `${name}: ${what}`)
+    return answer.body
+  }
+  const path = `${account.id}/${Math.random()}`
+  const at = new Date(Date.now() + 400).toISOString()
+  const once = await done('create a cue that is soon due', call('POST', '/v1/cues', { name: 'once', at, ...callback(path) }), 201)
+  const { id } = await done('create', call('POST', '/v1/cues', workerCue), 201)
+  await done('read', call('GET', `/v1/cues/${id}`), 200)
+  await done('list', call('GET', '/v1/cues?limit=5'), 200)
+  await done('change', call('PATCH', `/v1/cues/${id}`, { description: 'x' }), 200)
+  const fired = await done('fire', call('POST', `/v1/cues/${id}/fire`, {}), 200)
+  const claim = await done('claim', call('POST', '/v1/executions/claim', { worker_id: 'w' }), 200)
+  t.equal(claim.execution_id, fired.id, `${name}: claims its own`)
+  await done('report', call('POST', `/v1/executions/${fired.id}/outcome`, { success: true }), 200)
+  const delivered = eventually(() => hook.requests.some(request => request.path === `/${path}`), stepMs)
+  await done(
+    'be delivered to',
+    delivered.then(() => call('GET', `/v1/cues/${once.id}`)),
+    200
+  )
+  await eventually(async () => (await call('GET', `/v1/cues/${once.id}`)).body.status === 'completed', stepMs)
+  return slowest
+}
+
+/** Rows of an account in each table that requests or the engine lock; in a table that belongs to no account, all. */
+const own = 'account_id = $1'
+const all = '$1::uuid is not null'
+const held: Record<string, string> = {
+  'cue.accounts': 'id = $1',
+  'cue.alerts': own,
+  'cue.api_keys': own,
+  'cue.attempts': own,
+  'cue.audit_events': own,
+  'cue.cue_rooms': own,
+  'cue.cue_runs': own,
+  'cue.cues': own,
+  'cue.engines': all,
+  'cue.executions': own,
+  'cue.fires': own,
+  'cue.flights': all,
+  'cue.memory_subscriptions': own,
+  'cue.missed_slots': own,
+  'cue.plans': all,
+  'cue.rate_windows': "subject in (select 'key:' || id from cue.api_keys where account_id = $1)",
+  'cue.sessions': own,
+  'cue.usage_counters': own,
+  'cue.workers': own,
+  'pgboss.job': "data ->> 'account_id' = $1::text or id in (select id from cue.executions where account_id = $1::uuid)"
+}
+
+/**
+ * Not held here: written once, by the service's own start and sweeps, for large payloads and their optional cap, or only to sign in, to pay, to
+ * write to support and to say goodbye.
+ */
+const others = [
+  'deletions',
+  'device_codes',
+  'echoes',
+  'memory_versions',
+  'migrations',
+  'outages',
+  'payload_counters',
+  'payloads',
+  'session_tokens',
+  'stripe_events',
+  'subscriptions',
+  'tickets'
+]
+
+root.test('each table is held in a test, or it is said why not', async t => {
+  const { pool } = await createDatabase(t)
+  const { rows } = await pool.query(
+    `select relname as name from pg_class where relnamespace = 'cue'::regnamespace and relkind in ('r', 'p') and not relispartition order by 1`
+  )
+  const named = [
+    ...Object.keys(held)
+      .filter(name => name.startsWith('cue.'))
+      .map(name => name.slice(4)),
+    ...others
+  ]
+  t.same(
+    rows.map(row => row.name),
+    named.sort()
+  )
+})
+
+root.test('while rows of one account are held, it keeps asking, and another account notices nothing', async t => {
+  const s = await stage(t)
+  const [busy, other] = [s.account, await s.register()]
+  const call = s.as(busy)
+  // Every kind of row: cues that fire each second, to a receiver that is there and to one that refuses, a worker's and its claims.
+  const cueOf = async (columns: object) => (await call('POST', '/v1/cues', { cron: '* * * * * *', ...columns })).body.id as string
+  const worker = await cueOf({ ...s.workerCue, cron: '* * * * * *' })
+  await cueOf({ name: 'ticks', ...s.callback('ticks') })
+  await cueOf({ name: 'hangs', ...s.callback('hangs') })
+  await cueOf({ name: 'fails', callback: { url: 'http://127.0.0.1:9/' }, retry: { max_attempts: 2, backoff_minutes: [1, 1] } })
+  const idle = await cueOf({ ...s.workerCue, cron: '@yearly' })
+  await call('POST', `/v1/cues/${idle}/fire`, {})
+  await call('POST', '/v1/worker/heartbeat', { worker_id: 'a', handlers: ['go'] })
+  await s.pool.query(
+    `insert into cue.alerts (id, account_id, cue_id, alert_type, severity, message, created_at)
+     values (gen_random_uuid(), $1, $2, 'missed_window', 'high', 'x', now())`,
+    [busy.id, worker]
+  )
+  await s.pool.query(
+    `insert into cue.missed_slots (cue_id, account_id, first, last, count, policy, reason, recorded_at)
+     values ($2, $1, now(), now(), 1, 'skip_missed', 'execution_limit', now())`,
+    [busy.id, worker]
+  )
+  await s.pool.query("insert into cue.sessions values (gen_random_uuid(), $1, now(), now() + interval '1 year')", [busy.id])
+  await s.pool.query("insert into cue.memory_subscriptions values (gen_random_uuid(), $1, 'agent', 'http://127.0.0.1:9/', 0, now())", [
+    busy.id
+  ])
+  await live(t, s, other, 'before')
+  await eventually(async () => (await s.pool.query('select from cue.attempts where account_id = $1', [busy.id])).rowCount)
+
+  const holder = new pg.Client({ connectionString: s.url })
+  await holder.connect()
+  t.teardown(() => holder.end())
+  for (const [table, condition] of Object.entries(held)) {
+    let isHeld = true
+    const unexpected: unknown[] = []
+    const keepAsking = async () => {
+      const requests = [
+        () => call('POST', '/v1/cues', s.workerCue),
+        () => call('POST', `/v1/cues/${idle}/fire`, {}),
+        () => call('PATCH', `/v1/cues/${worker}`, { description: 'y' }),
+        () => call('POST', '/v1/executions/claim', { worker_id: 'a' }),
+        () => call('POST', '/v1/worker/heartbeat', { worker_id: 'a', handlers: ['go'] }),
+        () => call('GET', '/v1/cues?limit=1')
+      ]
+      await Promise.all(
+        requests.map(async request => {
+          while (isHeld) {
+            const { status, headers, body } = await request()
+            if (status >= 500 && (status !== 503 || !headers['retry-after'])) unexpected.push(body)
+            await delay(50)
+          }
+        })
+      )
+    }
+    await holder.query('begin')
+    const { rowCount } = await holder.query(`select from ${table} where ${condition} for update`, [busy.id])
+    t.ok(rowCount, `${table} has such rows`)
+    const asking = keepAsking()
+    await delay(100)
+    const slowest = await live(t, s, other, table)
+    t.ok(slowest.ms < stepMs, `${table} is held, and the other waits for nothing: at most ${slowest.ms} ms, to ${slowest.what}`)
+    isHeld = false
+    await holder.query('rollback')
+    await asking
+    t.same(unexpected, [], `${table}: whoever must wait is told to come back`)
+    t.equal((await call('POST', '/v1/cues', s.workerCue)).status, 201, `${table}: as soon as nothing is held the other goes on`)
+  }
+})
+
+const written = [
+  'cue.accounts',
+  'cue.cues',
+  'cue.cue_runs',
+  'cue.executions',
+  'cue.usage_counters',
+  'cue.flights',
+  'cue.rate_windows',
+  'pgboss.job'
+]
+
+root.test(
+  'while a whole table takes no changes reads are answered, changes are made or told to come back, and nothing is lost',
+  async t => {
+    const s = await stage(t)
+    const call = s.as(s.account)
+    const { id } = (await call('POST', '/v1/cues', s.workerCue)).body
+    const holder = new pg.Client({ connectionString: s.url })
+    await holder.connect()
+    t.teardown(() => holder.end())
+    for (const table of written) {
+      const at = new Date(Date.now() + 500).toISOString()
+      const due = await call('POST', '/v1/cues', { name: 'due', at, ...s.callback(table) })
+      await holder.query(`begin; lock table ${table} in share mode`)
+      const since = performance.now()
+      t.equal((await call('GET', `/v1/cues/${id}`)).status, 200, `${table}: reads are answered`)
+      t.ok(performance.now() - since < stepMs, `${table}: reads wait for nothing`)
+      const changes = await Promise.all([
+        call('POST', '/v1/cues', s.workerCue),
+        call('PATCH', `/v1/cues/${id}`, { description: table }),
+        call('POST', `/v1/cues/${id}/fire`, {}),
+        call('GET', '/v1/cues?limit=1')
+      ])
+      for (const { status, headers } of changes)
+        t.ok(status < 300 || status === 429 || (status === 503 && headers['retry-after']), `${table}: ${status}`)
+      await holder.query('rollback')
+      t.equal((await call('POST', '/v1/cues', s.workerCue)).status, 201, `${table}: changes are made again at once`)
+      await eventually(async () => (await call('GET', `/v1/cues/${due.body.id}`)).body.status === 'completed')
+      t.equal(s.hook.requests.filter(request => request.path === `/${table}`).length, 1, `${table}: delivered once`)
+    }
+  }
+)

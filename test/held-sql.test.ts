@@ -1,0 +1,206 @@
+// What the SQL functions do that serve several accounts, while somebody's transaction holds rows of one.
+import t, { type Test } from 'tap'
+import { awaiting, cueDefaults, once, type Row, refused, stage } from './stage.ts'
+
+/** The stage with a second account, and a transaction that holds what a query finds. */
+const holding = async (t: Test) => {
+  const s = await stage(t)
+  const other = await s.account()
+  const { client } = await s.connect()
+  const hold = async (query: string, values: unknown[] = []) => {
+    await client.query('begin')
+    await client.query(`${query} for update`, values)
+  }
+  return { ...s, other, hold, letGo: () => client.query('rollback') }
+}
+
+const two = { cues: JSON.stringify([cueDefaults, cueDefaults]), next_runs: [null, null] }
+
+for (const [table, column] of [
+  ['accounts', 'id'],
+  ['cue_rooms', 'account_id']
+]) {
+  t.test(`cues are created for all but the account whose row in ${table} is held, and of that one nothing is said`, async t => {
+    const { fn, account_id, other, hold, letGo, cue } = await holding(t)
+    await cue()
+    const account_ids = [account_id, other]
+    await hold(`select from cue.${table} where ${column} = $1`, [account_id])
+    const made = await fn.createCues({ account_ids, ...two })
+    t.same(
+      made.map(cue => [typeof cue.id, cue.account_id]),
+      [
+        ['object', null],
+        ['string', other]
+      ]
+    )
+    if (table === 'accounts') await t.rejects(fn.createCue({ account_id, cue: cueDefaults, next_run: null }), { code: '55P03' })
+    await letGo()
+    t.same(
+      (await fn.createCues({ account_ids, ...two })).map(cue => cue.account_id),
+      account_ids
+    )
+  })
+}
+
+t.test('a refused cue says why in its place, beside those that were created', async t => {
+  const { fn, account_id, other, rows } = await holding(t)
+  await rows("update cue.accounts set plan = 'free' where id = $1", [other])
+  await rows("update cue.plans set cues = 0 where plan = 'free'")
+  t.teardown(() => rows("update cue.plans set cues = 10 where plan = 'free'"))
+  const made = await fn.createCues({ account_ids: [other, account_id], ...two })
+  t.same(
+    made.map(cue => [cue.id === null, cue.account_id, cue.description]),
+    [
+      [true, other, 'the plan allows 0 cues; delete one, or upgrade'],
+      [false, account_id, null]
+    ]
+  )
+})
+
+t.test('a window that is held makes its caller unavailable, and counts the others', async t => {
+  const { fn, hold, rows } = await holding(t)
+  const ask = (addresses: string[]) =>
+    fn.admit({
+      key_hashes: addresses.map(() => null),
+      session_ids: addresses.map(() => null),
+      execution_ids: addresses.map(() => null),
+      addresses,
+      scopes: addresses.map(() => null)
+    })
+  await rows("delete from cue.rate_windows where subject like 'address:192.0.2.%'")
+  await ask(['192.0.2.1', '192.0.2.2'])
+  await hold("select from cue.rate_windows where subject = 'address:192.0.2.1'")
+  t.same(
+    (await ask(['192.0.2.1', '192.0.2.2', '192.0.2.3'])).map(({ error, rate_remaining }) => [error, rate_remaining]),
+    [
+      ['unavailable', 60],
+      [null, 58],
+      [null, 59]
+    ]
+  )
+  await t.rejects(fn.allow({ subject: 'address:192.0.2.1', limit: 1 }), { code: '55P03' })
+})
+
+t.test('cues of all accounts fire while the account of one is held', async t => {
+  const { cue, take, other, hold, used, account_id } = await holding(t)
+  const ids = [await cue(), await cue({}, { account_id: other })]
+  await hold('select from cue.accounts where id = $1', [account_id])
+  t.equal((await take(ids)).length, 2)
+  t.same([await used(), await used(other)], [1, 1])
+})
+
+t.test('results are written but for the held one, which is named', async t => {
+  const { cue, take, other, hold, letGo, finish, fn, execution, settle } = await holding(t)
+  const attempts = await take([await cue(), await cue({}, { account_id: other })])
+  const [one, two] = attempts.map(attempt => attempt.execution_id)
+  const asked = { execution_ids: [one!, two!], cue_ids: attempts.map(attempt => attempt.cue_id) }
+  t.same(await fn.heldAttempts(asked), [])
+  await hold('select from cue.executions where id = $1', [one])
+  await t.rejects(finish(attempts), { code: '55P03' })
+  await t.rejects(settle(attempts, refused), { code: '55P03' })
+  t.same(await fn.heldAttempts(asked), [one])
+  await finish([attempts[1]!])
+  t.equal((await execution(two!)).status, 'success')
+  await letGo()
+  for (const query of ['select from cue.cues where id = $1', 'select from cue.cue_runs where cue_id = $1']) {
+    await hold(query, [asked.cue_ids[1]])
+    t.same(await fn.heldAttempts(asked), [two], query)
+    await letGo()
+  }
+  await finish(attempts)
+  t.equal((await execution(one!)).status, 'success')
+})
+
+t.test('what waited is begun but for the one whose job is held', async t => {
+  const { cue, take, settle, fn, clock, hold, letGo } = await holding(t)
+  const attempts = await take([await cue(), await cue()])
+  await settle(attempts, refused)
+  clock.advance('1 hour')
+  const [one, two] = attempts.map(attempt => attempt.execution_id)
+  await hold('select from pgboss.job where id = $1', [one])
+  t.same(
+    (await fn.beginWaiting({ limit: 10 })).map(attempt => attempt.execution_id),
+    [two]
+  )
+  await letGo()
+  t.same(
+    (await fn.beginWaiting({ limit: 10 })).map(attempt => attempt.execution_id),
+    [one]
+  )
+})
+
+t.test('of a lapsed flight everything is freed but what is held, and that the next time', async t => {
+  const { cue, take, fn, clock, hold, letGo, execution, rows } = await holding(t)
+  const attempts = await take([await cue(), await cue()])
+  const [one, two] = attempts.map(attempt => attempt.execution_id)
+  clock.advance('1 minute')
+  await hold('select from cue.executions where id = $1', [one])
+  t.equal(await fn.recoverFlights({}), 1)
+  t.same([(await execution(one!)).status, (await execution(two!)).status], ['delivering', 'retry_ready'])
+  t.equal((await rows('select from cue.flights')).length, 1)
+  await letGo()
+  t.equal(await fn.recoverFlights({}), 1)
+  t.equal((await execution(one!)).status, 'retry_ready')
+  t.equal((await rows('select from cue.flights')).length, 0)
+})
+
+t.test('leases are extended but for the held one, and all of them stand', async t => {
+  const { begun, fn, clock, hold, row } = await holding(t)
+  const [one, two] = [await begun(), await begun()].map(attempt => attempt.flight_id)
+  const leaseOf = async (id: number) => (await row('select lease_expires_at as at from cue.flights where id = $1', [id])).at
+  const before = await leaseOf(one!)
+  clock.advance('1 second')
+  await hold('select from cue.flights where id = $1', [one])
+  t.same((await fn.extendFlights({ flight_ids: [one!, two!, 999_999] })).sort(), [one, two].sort())
+  t.same([await leaseOf(one!), await leaseOf(two!)], [before, new Date(clock.now().getTime() + 4000)])
+})
+
+/** Executions that a sweep ends: how they come about, and what to call when their time has come. */
+const sweeps: Record<string, { made: object; call: (fn: Row) => Promise<number> }> = {
+  expire_outcomes: { made: awaiting, call: fn => fn.expireOutcomes({}) },
+  miss_unclaimed: { made: { transport: 'worker', callback_url: null }, call: fn => fn.missUnclaimed({}) },
+  recover_stuck: { made: {}, call: fn => fn.recoverStuck({}) }
+}
+/** What a sweep would wait for, of the cue $1. */
+const rowsOf = {
+  'its cue': 'select from cue.cues where id = $1',
+  'its moving parts': 'select from cue.cue_runs where cue_id = $1',
+  'its execution': 'select from cue.executions where cue_id = $1',
+  'an open alert': 'select from cue.alerts where cue_id = $1',
+  'its account': 'select from cue.accounts where id = (select account_id from cue.cues where id = $1)'
+}
+for (const [sweep, { made, call }] of Object.entries(sweeps)) {
+  for (const [what, query] of Object.entries(rowsOf)) {
+    t.test(`${sweep} goes on to the next execution while ${what} is held`, async t => {
+      const { cue, take, settle, fn, clock, rows, other, hold, letGo, account_id } = await holding(t)
+      const ids = [await cue(made), await cue(made, { account_id: other })]
+      const begun = await take(ids)
+      if (made === awaiting) await settle(begun)
+      await rows(
+        `insert into cue.alerts (id, account_id, cue_id, alert_type, severity, message, created_at)
+         values (gen_random_uuid(), $1, $2, 'missed_window', 'high', 'x', now())`,
+        [account_id, ids[0]]
+      )
+      clock.advance('1 hour')
+      await hold(query, [ids[0]])
+      t.equal(await call(fn), 1)
+      await letGo()
+      t.equal(await call(fn), 1)
+      t.equal(await call(fn), 0)
+    })
+  }
+}
+
+t.test('one-time cues that came due in an outage are dropped but for the held one', async t => {
+  const { cue, fn, rows, hold, letGo, clock } = await holding(t)
+  const ids = [await cue({ ...once, catch_up: 'skip_missed' }), await cue({ ...once, catch_up: 'skip_missed' })]
+  const runs = await rows('select * from cue.cue_runs where cue_id = any ($1) order by cue_id', [ids])
+  const cues = JSON.stringify(
+    runs.map(run => ({ cue_id: run.cue_id, version: run.version, expected: run.next_run, next_run: null, slots: [], dropped: null }))
+  )
+  clock.advance('1 minute')
+  await hold('select from cue.cue_runs where cue_id = $1', [ids[0]])
+  t.equal(await fn.catchUpCues({ cues }), 1)
+  await letGo()
+  t.equal(await fn.catchUpCues({ cues }), 1)
+})

@@ -1,0 +1,80 @@
+// Refusals cost no more than what they refuse, and changes of one cue wait for each other.
+import t, { type Test } from 'tap'
+import { build } from './setup.ts'
+
+const hourly = { name: 'hourly', cron: '0 * * * *', worker: true, payload: { task: 'go' } }
+
+/** The service, with each statement that it sends, by the function called, and how many failed. */
+const watched = async (t: Test) => {
+  const service = await build(t, '2030-01-07T08:30:00Z')
+  const statements: string[] = []
+  let failed = 0
+  const query = service.pool.query.bind(service.pool) as (query: { text?: string }) => Promise<unknown>
+  service.pool.query = (async (asked: { text?: string }) => {
+    statements.push(/from cue\.(\w+)/.exec(asked.text ?? '')?.[1] ?? '')
+    try {
+      return await query(asked)
+    } catch (error) {
+      failed++
+      throw error
+    }
+  }) as never
+  return { ...service, statements, failed: () => failed }
+}
+
+t.test('creating over the limit is refused within the statement that creates for others, and fails none', async t => {
+  const { call, as, account, register, pool, statements, failed } = await watched(t)
+  const other = await register()
+  await pool.query("update cue.plans set cues = 2 where plan = 'free'")
+  for (const who of [account, account, other]) await as(who).call('POST', '/v1/cues', hourly)
+  statements.length = 0
+  const answers = await Promise.all([account, account, account, other, account, other].map(who => as(who).call('POST', '/v1/cues', hourly)))
+  t.same(
+    answers.map(({ status }) => status),
+    [403, 403, 403, 201, 403, 403]
+  )
+  t.same(answers[0]!.body.error, { code: 'cue_limit_exceeded', message: 'the plan allows 2 cues; delete one, or upgrade', status: 403 })
+  t.ok(statements.filter(name => name === 'create_cues').length <= 3, 'a lone one and the others together')
+  t.same(
+    statements.filter(name => name === 'create_cue'),
+    []
+  )
+  t.equal(failed(), 0)
+  const { body } = await call('GET', '/v1/cues')
+  await call('DELETE', `/v1/cues/${body.cues[0].id}`)
+  t.equal((await call('POST', '/v1/cues', hourly)).status, 201, 'once one is deleted there is room at once')
+})
+
+t.test('25 changes of one cue at the same time all succeed, one after the other', async t => {
+  const { post, call, get, failed } = await watched(t)
+  const { id } = await post('/v1/cues', hourly)
+  const names = Array.from({ length: 25 }, (_, n) => `name ${n}`)
+  const answers = await Promise.all(names.map(name => call('PATCH', `/v1/cues/${id}`, { name, description: `${name}!` })))
+  t.same(
+    answers.map(({ status, body }) => [status, body.name, body.description]),
+    names.map(name => [200, name, `${name}!`])
+  )
+  t.equal(failed(), 0, 'none had to be computed anew')
+  const { name, description } = await get(`/v1/cues/${id}`)
+  t.equal(description, `${name}!`)
+})
+
+t.test('a change that another replica came before is computed anew', async t => {
+  const { post, call, fn, account } = await watched(t)
+  const { id } = await post('/v1/cues', hourly)
+  const elsewhere = async (description: string) => {
+    for (let version = 1; ; version++) {
+      const changed = await fn.updateCue({ account_id: account.id, cue_id: id, version, changes: { description } }).then(
+        () => true,
+        () => false
+      )
+      if (changed) return
+    }
+  }
+  const answers = Promise.all([1, 2, 3].map(n => call('PATCH', `/v1/cues/${id}`, { name: `name ${n}` })))
+  await Promise.all([elsewhere('x'), elsewhere('y')])
+  t.same(
+    (await answers).map(({ status }) => status),
+    [200, 200, 200]
+  )
+})
