@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { FastifyBaseLogger } from 'fastify'
-import { createTransport, type SendMailOptions } from 'nodemailer'
+import type { SendMailOptions, Transporter } from 'nodemailer'
 import { createLinks } from './accounts/links.ts'
 import type { Jobs } from './boss.ts'
 import type { Config } from './config.ts'
@@ -53,12 +53,19 @@ const message = ({ mail, id, host, from, date }: { mail: Mail; id: string; host:
 
 type Deliver = (what: { kind: string; id: string; mail: Mail }, options: SendMailOptions) => Promise<void>
 
+/** The package takes 9 MB, so loading it waits for the first mail. */
+const createTransport = async (options: object): Promise<Transporter> => {
+  const nodemailer = await import('nodemailer')
+  return nodemailer.createTransport({ ...options, ...closed })
+}
+
 const bySmtp = (url: string, log: Options['log']): Deliver => {
-  const transport = createTransport({ url, ...patience, ...closed })
+  let transport: Promise<Transporter> | undefined
   return async ({ kind, id }, options) => {
     const start = performance.now()
     try {
-      await transport.sendMail(options)
+      transport ??= createTransport({ url, ...patience })
+      await (await transport).sendMail(options)
       log.info({ kind, job_id: id, ms: Math.round(performance.now() - start) }, 'mail sent')
     } catch (error) {
       // The server's own words may repeat the address: they go neither into the log nor into the job.
@@ -71,9 +78,10 @@ const bySmtp = (url: string, log: Options['log']): Deliver => {
 }
 
 const toOutbox = (dir: string, log: Options['log']): Deliver => {
-  const transport = createTransport({ streamTransport: true, buffer: true, newline: 'windows', ...closed })
+  let transport: Promise<Transporter> | undefined
   return async ({ kind, id, mail }, options) => {
-    const { message } = await transport.sendMail(options)
+    transport ??= createTransport({ streamTransport: true, buffer: true, newline: 'windows' })
+    const { message } = await (await transport).sendMail(options)
     const file = join(dir, `${(options.date as Date).toISOString().replace(/[:.]/g, '-')}-${kind}-${id.slice(0, 8)}.eml`)
     const draft = join(dir, `.${randomUUID()}`)
     // Links in it open accounts: only the owner reads it, and never half of it.
