@@ -24,7 +24,8 @@ import { createFunctions, type Functions } from './functions.ts'
 import { createGate } from './gate.ts'
 import health from './health/routes.ts'
 import type { ResponseLimits } from './http/in-flight.ts'
-import http, { loggerOptions, type Patience, serverOptions } from './http.ts'
+import http, { type Patience, serverOptions } from './http.ts'
+import { loggerOptions } from './log.ts'
 import mcp from './mcp/routes.ts'
 import memory from './memory/routes.ts'
 import { createMetrics, type Metrics } from './metrics/metrics.ts'
@@ -71,6 +72,8 @@ export type Options = {
   metrics?: Metrics
   /** For tests: the time that functions are given, and `app.now`. */
   clock?: () => Date
+  /** Of a lost database, for all that asks it in this replica. */
+  away?: Away
   logger?: FastifyBaseLogger
   /** Where log lines go if no logger is given; stdout by default. */
   logStream?: { write: (line: string) => void }
@@ -80,15 +83,15 @@ export type Options = {
 
 /** Builds the service. It neither listens nor needs a database until it is asked something. */
 export const build = async (options: Options) => {
-  const { config, pool, rules, clock: fixed, logger, logStream, patience, responseLimits, metrics = createMetrics() } = options
-  const log = logger ? { loggerInstance: logger } : { logger: loggerOptions(config.logLevel, logStream) }
+  const { config, pool, rules, clock: fixed, logger, logStream, patience, responseLimits, metrics = createMetrics(), away } = options
+  const log = logger ? { loggerInstance: logger } : { logger: { ...loggerOptions(config.logLevel), stream: logStream } }
   const server: FastifyServerOptions = { ...serverOptions(patience), ...log, trustProxy: hops(config.trustProxy) }
   const app = Fastify(server).withTypeProvider<TypeBoxTypeProvider>()
   app.setValidatorCompiler(validatorCompiler)
 
   const clock = createClock(fixed)
   app.decorate('config', config)
-  app.decorate('away', createAway(app.log))
+  app.decorate('away', away ?? createAway(app.log))
   app.decorate('fn', createFunctions(pool, fixed, createGate(pool.options.max)))
   app.decorate('shared', createFunctions(pool, fixed))
   app.decorate('db', new Kysely<DB>({ dialect: new PostgresDialect({ pool }) }).withSchema('cue'))

@@ -12,7 +12,7 @@ import {
 } from 'fastify'
 import fp from 'fastify-plugin'
 import { MAX_BODY } from './body.ts'
-import { ApiError, type ErrorCode, isAway, toApiError, tooLarge, unavailable } from './errors.ts'
+import { ApiError, type ErrorCode, toApiError, tooLarge, unavailable } from './errors.ts'
 import { watchConnections } from './http/connections.ts'
 import { createInFlight, type InFlight, type ResponseLimits } from './http/in-flight.ts'
 import { buildSerializer } from './http/serializer.ts'
@@ -50,27 +50,6 @@ export const serverOptions = (patience: Patience = { headers: 20_000, request: 6
 
 /** What is not counted against a limit says so; the auth hook overwrites it for what is. */
 const uncounted = { 'x-ratelimit-limit': '60', 'x-ratelimit-remaining': '60' }
-
-/** Options of the logger that `build` makes. Lines carry no headers, bodies or query strings, and of errors only what a developer needs. */
-export const loggerOptions = (level: string, stream?: { write: (line: string) => void }) => ({
-  level,
-  stream,
-  serializers: { err: serializeError },
-  redact: { paths: ['authorization', '*.authorization', 'headers', '*.headers', 'body', '*.body'], remove: true }
-})
-
-type Loggable = Error & { code?: string; where?: string }
-type Logged = { type: string; message: string; stack: string; [key: string]: unknown }
-
-/** Not the fields of a database error that repeat a row's values. */
-const serializeError = (error: Loggable): Logged => ({
-  type: error.name,
-  message: error.message,
-  code: error.code,
-  where: error.where,
-  stack: isAway(error) ? '' : (error.stack ?? ''), // where a lost database was missed says nothing
-  cause: error.cause instanceof Error ? serializeError(error.cause) : undefined
-})
 
 const refuse = (error: ApiError, reply: FastifyReply) => {
   if (error.statusCode === 401) reply.header('www-authenticate', 'Bearer')

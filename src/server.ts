@@ -1,68 +1,84 @@
-/** Starts a replica: configuration, database, migrations, API and engine; stops them in order. `npm start` runs this. */
-import type { FastifyBaseLogger } from 'fastify'
+/** Starts a replica: configuration, database, migrations, engine and API; stops them in order. `npm start` runs this. */
 import { pino } from 'pino'
 import { migrate, unusable } from '../scripts/migrate.ts'
 import { decryptKey } from './accounts/keys.ts'
-import { build } from './app.ts'
-import { atPort, ConfigError, engineConnections, loadConfig } from './config.ts'
+import type { Api } from './api/api.ts'
+import { superviseApi } from './api/supervise.ts'
+import { createAway } from './away.ts'
+import { createClock } from './clock.ts'
+import { atPort, type Config, ConfigError, loadConfig } from './config.ts'
 import { createPool, startDatabase } from './database.ts'
-import { startEngine } from './engine.ts'
+import { createAddressRules } from './deliveries/address.ts'
+import { type Engine, startEngine } from './engine.ts'
 import { isAway } from './errors.ts'
 import { firstScreen } from './first-screen.ts'
+import { createFunctions } from './functions.ts'
+import { collectGarbage } from './garbage.ts'
 import { isPooled } from './listener.ts'
+import { loggerOptions, together } from './log.ts'
 import { createMetrics } from './metrics/metrics.ts'
 import { whenNpmEnds } from './parent.ts'
 import { findPort, refuseToListen } from './port.ts'
 import { requireFunctions } from './required-functions.ts'
 import { requireSecrets } from './secrets.ts'
 
-/** Lines of a tenth of a second are written together: a write for each would cost as much as the rest of a request. What ends the process writes. */
-const logOptions = { dest: 1, sync: false, minLength: 8192, periodicFlush: 100 }
 /** However things stand, a stopping process ends within this. */
 const stopMs = 29_000
 
 const start = async () => {
   let config = loadConfig(process.env)
+  const { roles } = config
+  // What ends the process writes what is left.
+  const destination = pino.destination({ dest: 1, sync: false, minLength: together.bytes, periodicFlush: together.ms })
+  const logger = pino(loggerOptions(config.logLevel), destination)
+  log = logger
+
   const database = await startDatabase(config, say)
   onStop(() => database.stop())
   // The engine tells of itself before the port is bound: a start that could not listen must not get that far.
   config = atPort(database.config, await findPort(config))
   if (config.migrate) await migrate({ connectionString: config.listenUrl, log: say })
   config = Object.freeze({ ...config, pooled: await isPooled(config).catch(error => Promise.reject(unusable(error))) })
+  await prepare(config)
 
-  const apiConnections = config.pgPoolMax - (config.roles.engine ? engineConnections : 0)
-  const onError = (error: Error) =>
-    app.away.lost(error, 'keeping a connection') || app.log.warn({ err: error }, 'an idle connection was lost')
-  const pool = createPool(config, { max: apiConnections, onError })
-  const metrics = createMetrics()
-  const app = await build({ config, pool, metrics, logStream: pino.destination(logOptions) })
-  log = app.log
-  onStop(() => pool.end())
-  const connection = await pool.connect().catch(error => Promise.reject(unusable(error)))
-  connection.release()
-  await requireFunctions(pool, config)
-  await requireSecrets(app.fn, config)
-  await app.fn.setPlans({ plans: config.plans })
-  if (config.roles.engine) {
+  const away = createAway(logger)
+  const metrics = createMetrics({ thread: roles.engine ? 'engine' : 'api' })
+  const openApi = async (): Promise<Api> => {
+    if (roles.api && roles.engine) return superviseApi({ config, metrics, away, log: logger, write: lines => destination.write(lines) })
+    const { createApi } = await import('./api/api.ts')
+    return createApi({ config, metrics, away, logger })
+  }
+  const api = await openApi()
+  let starting: Promise<Engine> | undefined
+  const stopEngine = async () => (await starting?.catch(() => undefined))?.stop()
+  onStop(async () => {
+    const [count] = await Promise.all([stopEngine(), api.stop()])
+    attemptsGivenBack = count
+  })
+  if (roles.engine) {
+    const rules = createAddressRules({ allowCidrs: config.callbackAllowCidrs, allowHttp: config.callbackAllowHttp })
     const decrypt = (ciphertext: string) => decryptKey(config.encryptionKeys, ciphertext)
-    const engine = await startEngine({
-      config,
-      rules: app.rules,
-      clock: app.clock,
-      decryptKey: decrypt,
-      metrics,
-      away: app.away,
-      log: app.log
-    })
-    onStop(async () => {
-      const [count] = await Promise.all([engine.stop(), app.close()])
-      attemptsGivenBack = count
-    })
-  } else onStop(() => app.close())
-  await app.listen({ host: config.host, port: config.port, backlog: 2048 }).catch(error => refuseToListen(error, config))
+    starting = startEngine({ config, rules, clock: createClock(), decryptKey: decrypt, metrics, away, log: logger })
+    await starting
+  }
+  await api.listen().catch(error => refuseToListen(error, config))
   say(firstScreen(config))
-  // A third of the memory is what loading has left, and an idle replica would keep it. `npm start` exposes this.
-  globalThis.gc?.({ type: 'major', execution: 'sync', flavor: 'last-resort' })
+  collectGarbage()
+}
+
+/** What a start needs of its database: that it answers, this release's functions, the same secrets, and the limits of the plans. */
+const prepare = async (config: Config) => {
+  const pool = createPool(config, { max: 1 })
+  try {
+    const connection = await pool.connect().catch(error => Promise.reject(unusable(error)))
+    connection.release()
+    await requireFunctions(pool, config)
+    const fn = createFunctions(pool)
+    await requireSecrets(fn, config)
+    await fn.setPlans({ plans: config.plans })
+  } finally {
+    await pool.end()
+  }
 }
 
 const say = (line: string) => console.error(line)
@@ -71,7 +87,7 @@ const say = (line: string) => console.error(line)
 const stops: (() => Promise<unknown>)[] = []
 const onStop = (stop: () => Promise<unknown>) => stops.unshift(stop)
 let stopping = false
-let log: FastifyBaseLogger | undefined
+let log: pino.Logger | undefined
 let attemptsGivenBack: number | undefined
 const stop = async (code: number, signal?: NodeJS.Signals) => {
   if (stopping) return
@@ -86,8 +102,11 @@ const stop = async (code: number, signal?: NodeJS.Signals) => {
 process.on('SIGTERM', signal => stop(0, signal))
 process.on('SIGINT', signal => stop(0, signal))
 whenNpmEnds(() => stop(0, 'SIGTERM'))
+// The engine runs in this thread: without it the API must not go on. Node ends the process, and others attempt again what is under way here.
+process.on('uncaughtExceptionMonitor', error => log?.fatal({ err: error }, 'an error was not handled: the replica ends'))
 
 start().catch(thrown => {
+  if (stopping) return
   const error = isAway(thrown) ? unusable(thrown) : thrown
   say(error instanceof ConfigError ? `pgcue: ${error.message}` : `pgcue: could not start: ${error.stack}`)
   return stop(1)

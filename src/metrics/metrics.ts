@@ -1,14 +1,33 @@
-/** What a replica counts and measures of itself, for Prometheus. One set per replica: its API and its engine write into the same. */
+/** What a replica counts and measures of itself, for Prometheus. One set per thread; the API's shows the engine's values, too. */
 import type pg from 'pg'
-import { Counter, Gauge, Histogram, Registry } from 'prom-client'
+import {
+  type Aggregator,
+  AggregatorRegistry,
+  Counter,
+  Gauge,
+  Histogram,
+  type MetricObjectWithValues,
+  type MetricValue,
+  Registry
+} from 'prom-client'
 import type { ServiceHealth } from '../functions.ts'
 
 export type Metrics = ReturnType<typeof createMetrics>
 
-export const createMetrics = () => {
+/** As they go from one thread to another. */
+export type MetricValues = MetricObjectWithValues<MetricValue<string>>[]
+
+type Options = {
+  thread?: 'api' | 'engine'
+  /** Reads the values of an engine in another thread. */
+  askEngine?: () => Promise<MetricValues>
+}
+
+export const createMetrics = ({ thread = 'engine', askEngine }: Options = {}) => {
   const registers = [new Registry()]
   const [registry] = registers as [Registry]
   measureProcess(registers)
+  measureThread(registers, thread)
 
   const lateness = new Histogram({
     name: 'pgcue_lateness_seconds',
@@ -83,40 +102,60 @@ export const createMetrics = () => {
         oldest.set(found.oldest_pending_at ? Math.max(0, (now.getTime() - found.oldest_pending_at.getTime()) / 1000) : 0)
         engines.set(found.replicas)
       }
-      return registry.metrics()
+      if (!askEngine) return registry.metrics()
+      return AggregatorRegistry.aggregate(await Promise.all([registry.getMetricsAsJSON(), askEngine()])).metrics()
     },
+    values: (): Promise<MetricValues> => registry.getMetricsAsJSON(),
     contentType: registry.contentType
   }
 }
 
-/** Asked when somebody reads it. The package's own measures would wake a replica with nothing to do a hundred times a second. */
+/**
+ * Asked when somebody reads it. The package's own measures would wake a replica with nothing to do a hundred times a second. Of the values of two
+ * threads `aggregator` chooses the process's.
+ */
 const measureProcess = (registers: Registry[]): void => {
-  const measure = (name: string, help: string, read: () => number) =>
+  const measure = (name: string, help: string, aggregator: Aggregator, read: () => number) =>
     new Gauge({
       name,
       help,
       registers,
+      aggregator,
       collect() {
         this.set(read())
       }
     })
-  measure('process_start_time_seconds', 'When the process started, in epoch seconds.', () => performance.timeOrigin / 1000)
-  measure('process_resident_memory_bytes', 'Memory that the process holds.', process.memoryUsage.rss)
-  measure('nodejs_heap_size_used_bytes', 'Of that, objects.', () => process.memoryUsage().heapUsed)
-  let since = performance.eventLoopUtilization()
-  measure('nodejs_eventloop_utilization', 'The share of time since the last look in which the event loop was busy.', () => {
-    const before = since
-    since = performance.eventLoopUtilization()
-    return performance.eventLoopUtilization(since, before).utilization
-  })
+  measure('process_start_time_seconds', 'When the process started, in epoch seconds.', 'min', () => performance.timeOrigin / 1000)
+  measure('process_resident_memory_bytes', 'Memory that the process holds.', 'max', process.memoryUsage.rss)
   new Counter({
     name: 'process_cpu_seconds_total',
     help: 'CPU time used, in the system too.',
     registers,
+    aggregator: 'max',
     collect() {
       const { user, system } = process.cpuUsage()
       this.reset()
       this.inc((user + system) / 1e6)
     }
+  })
+}
+
+const measureThread = (registers: Registry[], thread: string): void => {
+  const measure = (name: string, help: string, read: () => number) =>
+    new Gauge({
+      name,
+      help,
+      labelNames: ['thread'] as const,
+      registers,
+      collect() {
+        this.set({ thread }, read())
+      }
+    })
+  measure('nodejs_heap_size_used_bytes', 'Of the memory, objects of a thread.', () => process.memoryUsage().heapUsed)
+  let since = performance.eventLoopUtilization()
+  measure('nodejs_eventloop_utilization', "The share of time since the last look in which a thread's event loop was busy.", () => {
+    const before = since
+    since = performance.eventLoopUtilization()
+    return performance.eventLoopUtilization(since, before).utilization
   })
 }

@@ -1,0 +1,28 @@
+/** The API of a replica: the service on its connections, which listens and stops. */
+
+import { build, type Options } from '../app.ts'
+import type { Away } from '../away.ts'
+import { type Config, engineConnections } from '../config.ts'
+import { createPool } from '../database.ts'
+import { collectGarbage } from '../garbage.ts'
+
+export type Api = { listen: () => Promise<void>; stop: () => Promise<void> }
+
+type ApiOptions = Pick<Options, 'metrics' | 'logger' | 'logStream'> & { config: Config; away: Away }
+
+export const createApi = async ({ config, away, ...options }: ApiOptions): Promise<Api> => {
+  const max = config.pgPoolMax - (config.roles.engine ? engineConnections : 0)
+  const onError = (error: Error) => away.lost(error, 'keeping a connection') || app.log.warn({ err: error }, 'an idle connection was lost')
+  const pool = createPool(config, { max, onError })
+  const app = await build({ ...options, config, away, pool })
+  return {
+    listen: async () => {
+      await app.listen({ host: config.host, port: config.port, backlog: 2048 })
+      collectGarbage()
+    },
+    stop: async () => {
+      await app.close()
+      await pool.end()
+    }
+  }
+}

@@ -1,0 +1,70 @@
+/** What runs in the API's thread. The log, and what it says of a lost database, belong to the thread of the engine, which starts this one. */
+import { once } from 'node:events'
+import { MessageChannel, type MessagePort, parentPort, workerData } from 'node:worker_threads'
+import type { Away } from '../away.ts'
+import type { Config } from '../config.ts'
+import { isAway, unavailable } from '../errors.ts'
+import { together } from '../log.ts'
+import { createMetrics, type MetricValues } from '../metrics/metrics.ts'
+import { createApi } from './api.ts'
+import type { FromThread, ToThread } from './supervise.ts'
+
+const engineAnswerMs = 5000
+
+const send = (message: FromThread, ports: MessagePort[] = []) => parentPort!.postMessage(message, ports)
+
+const away: Away = {
+  lost: (error, doing) => {
+    if (!isAway(error)) return false
+    const { name, message, code } = error as Error & { code?: string }
+    send({ kind: 'lost', error: { name, message, code }, doing })
+    return true
+  },
+  back: () => send({ kind: 'back' })
+}
+
+let lines = ''
+let timer: NodeJS.Timeout | undefined
+const flush = () => {
+  clearTimeout(timer)
+  timer = undefined
+  if (lines) send({ kind: 'log', lines })
+  lines = ''
+}
+const write = (line: string) => {
+  lines += line
+  if (lines.length >= together.bytes) flush()
+  else timer ??= setTimeout(flush, together.ms)
+}
+process.on('uncaughtExceptionMonitor', flush)
+
+/** @throws {ApiError} when the engine does not answer: figures without its own would look as if it had started anew */
+const askEngine = async (): Promise<MetricValues> => {
+  const { port1, port2 } = new MessageChannel()
+  try {
+    send({ kind: 'metrics', answer: port2 }, [port2])
+    const [values] = await once(port1, 'message', { signal: AbortSignal.timeout(engineAnswerMs) })
+    return values
+  } catch (error) {
+    throw unavailable(error)
+  } finally {
+    port1.close()
+  }
+}
+
+// A copy of a Buffer arrives as a bare Uint8Array.
+const given: Config = workerData
+const config: Config = Object.freeze({ ...given, encryptionKeys: given.encryptionKeys.map(key => Buffer.from(key)) })
+const metrics = createMetrics({ thread: 'api', askEngine })
+const api = await createApi({ config, metrics, away, logStream: { write } })
+
+parentPort!.on('message', async (message: ToThread) => {
+  if (message === 'listen') {
+    await api.listen()
+    flush()
+    return send({ kind: 'listening' })
+  }
+  await api.stop()
+  flush()
+  process.exit() // ends this thread only
+})

@@ -1,0 +1,67 @@
+/** A replica with both roles runs its API in a thread beside the engine. What one costs or breaks does not reach the other. */
+import t from 'tap'
+import { eventually } from './eventually.ts'
+import { patienceMs, startFaultyReplica } from './faulty-replica.ts'
+import { receiver } from './receiver.ts'
+
+const hook = await receiver(t)
+const replica = await startFaultyReplica(t)
+await replica.everySecond(hook.url)
+/** So many more deliveries. */
+const received = (count: number) => hook.received(hook.requests.length + count, patienceMs)
+
+t.test('the metrics of both threads are shown together', async t => {
+  await received(2)
+  const text = await replica.call('/metrics')
+  t.match(text, /^pgcue_attempts_total\{result="success"\} [1-9]/m)
+  t.match(text, /^pgcue_lateness_seconds_count [1-9]/m)
+  t.match(text, /^pgcue_http_request_duration_seconds_count\{method="POST",route="\/v1\/cues",status="201"\} 1$/m)
+  t.match(text, /^pgcue_pool_connections\{pool="api",state="idle"\} [1-9]/m)
+  t.match(text, /^pgcue_pool_connections\{pool="engine",state="idle"\} [1-9]/m)
+  t.match(text, /^pgcue_engines 1$/m)
+  t.same(threads(text), ['api', 'engine'])
+
+  const alone = await startFaultyReplica(t, { ROLES: 'engine' })
+  const own = await alone.call('/metrics')
+  t.same(threads(own), ['engine'], 'a replica with one role has one thread')
+  t.same(names(text), names(own))
+  t.equal([...text.matchAll(/^process_resident_memory_bytes /gm)].length, 1)
+})
+
+const threads = (text: string) => [...text.matchAll(/^nodejs_eventloop_utilization\{thread="(\w+)"\}/gm)].map(([, name]) => name).sort()
+const names = (text: string) => [...text.matchAll(/^# TYPE (.*)$/gm)].map(([, name]) => name).sort()
+
+t.test('a cue fires every second while a request holds up the API', async t => {
+  const { release } = await replica.block()
+  let answered = false
+  const status = replica.call('/status').then(() => {
+    answered = true
+  })
+  await received(5)
+  t.equal(answered, false, 'the API is still held up')
+  release()
+  await status
+})
+
+for (const [how, message] of [
+  ['exhaust', /memory/],
+  ['throw', /^a fault of the API$/]
+] as const) {
+  t.test(`the API is started again after ${how}, and the engine goes on`, async t => {
+    const before = replica.errors().length
+    replica.end(how)
+    await eventually(() => replica.errors().length > before, patienceMs)
+    await received(2)
+    await eventually(() => replica.call('/status'), patienceMs)
+    t.match(replica.errors().slice(before), [{ level: 50, msg: 'the API ended unexpectedly; it is started again', err: { message } }])
+    t.equal(replica.errors().length, before + 1)
+  })
+}
+
+t.test('what the API was asked last is in the log of a stop', async t => {
+  await replica.call('/openapi.json')
+  replica.signal('SIGTERM')
+  t.equal((await replica.ended).code, 0)
+  t.equal(replica.lines().filter(({ route }) => route === '/openapi.json').length, 1)
+  t.equal(replica.lines().at(-1).msg, 'stopped')
+})

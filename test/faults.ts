@@ -1,0 +1,35 @@
+/**
+ * Loaded into a replica by NODE_OPTIONS, once per thread. Requests to these paths break the thread that serves them: /fault/block holds it while
+ * the file that it makes exists, FAULTS_HOLD; /fault/exhaust fills its heap, /fault/throw throws. SIGUSR2 throws in the main thread.
+ */
+import { subscribe } from 'node:diagnostics_channel'
+import { existsSync, writeFileSync } from 'node:fs'
+import type { IncomingMessage } from 'node:http'
+import { isMainThread } from 'node:worker_threads'
+
+const blockMsAtMost = 60_000
+
+const faults: Record<string, () => void> = {
+  '/fault/block': () => {
+    const file = process.env.FAULTS_HOLD!
+    writeFileSync(file, '')
+    for (const end = Date.now() + blockMsAtMost; existsSync(file) && Date.now() < end; );
+  },
+  '/fault/exhaust': () => {
+    for (const kept: object[] = []; ; ) kept.push({ n: kept.length })
+  },
+  '/fault/throw': () => {
+    throw new Error('a fault of the API')
+  }
+}
+
+subscribe('http.server.request.start', message => {
+  const { request } = message as { request: IncomingMessage }
+  const fault = faults[request.url ?? '']
+  if (fault) setImmediate(fault)
+})
+if (isMainThread) {
+  process.on('SIGUSR2', () => {
+    throw new Error('a fault of the engine')
+  })
+}

@@ -1,0 +1,43 @@
+/** How a replica of two threads ends. */
+import type { Pool } from 'pg'
+import t from 'tap'
+import { createDatabase } from './database.ts'
+import { eventually } from './eventually.ts'
+import { patienceMs, startFaultyReplica } from './faulty-replica.ts'
+import { startReplica } from './replica.ts'
+
+const livingEngines = async (pool: Pool) => (await pool.query('select id from cue.engines where stopped_at is null')).rows
+
+t.test('the replica ends when its engine does, and logs why', async t => {
+  const { call, signal, ended, lines } = await startFaultyReplica(t)
+  signal('SIGUSR2')
+  t.equal((await ended).code, 1)
+  t.match(lines().at(-1), { level: 60, msg: 'an error was not handled: the replica ends', err: { message: 'a fault of the engine' } })
+  await t.rejects(call('/status'), { cause: { code: 'ECONNREFUSED' } })
+})
+
+t.test('a stop is in order although a request holds up the API', async t => {
+  const { block, signal, lines, ended, pool } = await startFaultyReplica(t)
+  await block()
+  signal('SIGTERM')
+  await eventually(async () => (await livingEngines(pool)).length === 0, patienceMs)
+  t.equal((await ended).code, 0)
+  t.same(
+    lines()
+      .slice(-3)
+      .map(({ msg }) => msg),
+    ['stopping', 'the API did not stop in time', 'stopped']
+  )
+  t.match(lines().at(-1), { attempts_given_back: 0, ms: Number })
+})
+
+t.test('a stop that comes while the engine starts is in order', async t => {
+  const { url, pool } = await createDatabase(t)
+  const { signal, ended } = startReplica(t, { DATABASE_URL: url })
+  await eventually(async () => (await livingEngines(pool)).length, patienceMs)
+  signal('SIGINT')
+  const { code, err } = await ended
+  t.equal(code, 0)
+  t.notMatch(err, /pgcue: /)
+  t.same(await livingEngines(pool), [], 'no engine leaves cues to this one')
+})
