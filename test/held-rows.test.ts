@@ -115,6 +115,7 @@ const others = [
   'deletions',
   'device_codes',
   'echoes',
+  'known_secrets',
   'memory_versions',
   'migrations',
   'outages',
