@@ -23,6 +23,7 @@ export const isPinned = process.env.PIN !== '0' && availableParallelism() > 1 &&
 const cpuOf = (place: Place) => String(place === 'tested' ? cpus[0] : cpus[1])
 
 export type Child = {
+  pid: number
   /** Asks what the process's `answers` has under this name. Rejects when it ends, or does not answer in time. */
   ask: <T>(name: string, argument?: unknown, limitMs?: number) => Promise<T>
   usage: () => Promise<Usage>
@@ -84,6 +85,7 @@ export const start = (module: string, place: Place, env: Record<string, string> 
   }
 
   return {
+    pid: child.pid!,
     ask,
     usage: () => ask<Usage>('usage'),
     stop: async () => {

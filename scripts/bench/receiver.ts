@@ -1,6 +1,6 @@
 /**
  * Receives the bench's webhooks, in a process of its own: notes when each delivery came and answers 200. What is posted to /hang is held
- * until it is released, and not noted. It reads sockets itself: receivers run elsewhere, and must not cost more here than they have to.
+ * until it is released; that and what is posted to /uncounted is not noted. It reads sockets itself: receivers run elsewhere, and must not cost more here than they have to.
  */
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { quantile } from './figures.ts'
@@ -47,6 +47,7 @@ const server = createServer({ noDelay: true }, socket => {
       if (text.length < end) return
       text = text.slice(end)
       if (head.startsWith('POST /hang ')) held.add(socket)
+      else if (head.startsWith('POST /uncounted ')) socket.write(ok)
       else {
         note(headerOf(head, id), headerOf(head, due))
         socket.write(ok)
@@ -89,6 +90,9 @@ answers.wait = async (count: number) => {
 }
 
 answers.received = received
+
+/** Every delivery that was noted: when it came and when it was due. Instants in epoch milliseconds. */
+answers.deliveries = () => [...seen.values()].map(({ at, due }) => ({ at, due: Date.parse(due) }))
 
 /** Answers what hangs. */
 answers.release = () => {

@@ -56,6 +56,7 @@ export const openStage = () => {
         usage: receiver.usage,
         reset: () => receiver.ask<void>('reset'),
         received: () => receiver.ask<Received>('received'),
+        deliveries: () => receiver.ask<{ at: number; due: number }[]>('deliveries'),
         /** Resolves when so many deliveries have come. */
         wait: (count: number, limitMs = patienceMs) => receiver.ask<Received>('wait', count, limitMs),
         release: () => receiver.ask<void>('release')

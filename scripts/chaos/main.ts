@@ -2,14 +2,18 @@
  * What the service survives: `npm run chaos` plays all scenarios in turn, `npm run chaos -- kill stop` some. Each has a herd of cues, three
  * replicas, and a fault in the middle; then what was received is compared with what was to be sent, slot by slot.
  *
+ * `npm run chaos -- neighbours` plays what tenants can do to each other instead: see neighbours/main.ts.
+ *
  *   --n N          how many cues (10,000)
  *   --replicas N   how many replicas (3)
  *   --from COMMIT  the release that `upgrade` begins with (that before the last change of sql/)
  *
  * Prints a table for people and one line of JSON per scenario. Exits with 1 when something was lost, sent twice without need, or late.
  */
+import './unpinned.ts'
 import { availableParallelism, loadavg } from 'node:os'
 import { parseArgs } from 'node:util'
+import { playAll } from './neighbours/main.ts'
 import { play, scenarios } from './scenarios.ts'
 import { openStage } from './stage.ts'
 
@@ -17,7 +21,8 @@ import { openStage } from './stage.ts'
 const shown = ['lost', 'duplicated', 'attempts_lost']
 
 const main = async () => {
-  const { names, n, replicas, from } = readArguments()
+  const { names, n, replicas, seconds, from } = readArguments()
+  if (names[0] === 'neighbours') process.exit((await playAll(names.slice(1), seconds)) ? 0 : 1)
   const stage = openStage()
   let closing: Promise<void> | undefined
   let failed = false
@@ -64,18 +69,24 @@ const main = async () => {
 const readArguments = () => {
   const { values, positionals } = parseArgs({
     allowPositionals: true,
-    options: { n: { type: 'string', default: '10000' }, replicas: { type: 'string', default: '3' }, from: { type: 'string' } }
+    options: {
+      n: { type: 'string', default: '10000' },
+      replicas: { type: 'string', default: '3' },
+      seconds: { type: 'string', default: '15' },
+      from: { type: 'string' }
+    }
   })
-  const count = (name: 'n' | 'replicas', least: number) => {
+  const count = (name: 'n' | 'replicas' | 'seconds', least: number) => {
     if (!/^\d{1,7}$/.test(values[name]) || Number(values[name]) < least) throw new Error(`--${name} must be a whole number from ${least}`)
     return Number(values[name])
   }
-  const unknown = positionals.find(name => !scenarios[name])
+  const unknown = positionals[0] === 'neighbours' ? undefined : positionals.find(name => !scenarios[name])
   if (unknown) throw new Error(`there is no scenario ${unknown}; there are ${Object.keys(scenarios).join(', ')}`)
   return {
     names: positionals.length > 0 ? positionals : Object.keys(scenarios),
     n: count('n', 10),
     replicas: count('replicas', 2),
+    seconds: count('seconds', 1),
     from: values.from
   }
 }

@@ -1,0 +1,86 @@
+/** Attacks a replica from a process of its own, so that what an attack costs its sender delays nobody who measures. Loopback only. */
+import { connect, type Socket } from 'node:net'
+import { setTimeout as delay } from 'node:timers/promises'
+import { Agent } from 'undici'
+import { answers } from '../../bench/probe.ts'
+
+export type AttackRequest = { method: 'GET' | 'POST' | 'DELETE' | 'PATCH'; path: string; headers?: Record<string, string>; body?: string }
+export type Flood = {
+  url: string
+  requests: AttackRequest[]
+  /** Requests in flight. Each worker takes the next request of the list, over and over. */
+  parallel: number
+  seconds: number
+  /** Responses are left unread, and their connections open. */
+  unread?: boolean
+  /** How many addresses of the loopback range the requests come from. */
+  addresses?: number
+  /** A bound on the requests a second of each worker. */
+  perSecond?: number
+}
+export type Pipeline = { url: string; request: string; times: number; connections: number; seconds: number }
+export type Drip = { url: string; head: string; connections: number; seconds: number }
+export type Damage = { requests: number; statuses: Record<string, number>; megabytes: number }
+
+const addressOf = (n: number) => `127.0.0.${2 + (n % 250)}`
+
+/** Sends requests as fast as they are answered, and counts what came back. */
+answers.flood = async ({ url, requests, parallel, seconds, unread, addresses = 1, perSecond }: Flood): Promise<Damage> => {
+  const damage: Damage = { requests: 0, statuses: {}, megabytes: 0 }
+  const end = Date.now() + seconds * 1000
+  const over = AbortSignal.timeout(seconds * 1000)
+  const agents = Array.from(
+    { length: addresses },
+    (_, n) => new Agent({ connections: parallel, localAddress: addressOf(n), bodyTimeout: 0 })
+  )
+  let next = 0
+  const one = async (request: AttackRequest, agent: Agent) => {
+    const { statusCode, body } = await agent.request({ origin: url, ...request, signal: over })
+    damage.statuses[statusCode] = (damage.statuses[statusCode] ?? 0) + 1
+    if (unread) return void body.on('error', () => {})
+    for await (const chunk of body) damage.megabytes += chunk.length / 2 ** 20
+  }
+  const work = async (_: unknown, worker: number) => {
+    while (Date.now() < end) {
+      const startedAt = Date.now()
+      damage.requests++
+      await one(requests[next++ % requests.length]!, agents[worker % addresses]!).catch(error => {
+        const name = over.aborted ? 'unanswered' : (error.code ?? error.name)
+        damage.statuses[name] = (damage.statuses[name] ?? 0) + 1
+      })
+      if (perSecond) await delay(Math.max(0, startedAt + 1000 / perSecond - Date.now()))
+    }
+  }
+  await Promise.all(Array.from({ length: parallel }, work))
+  await Promise.all(agents.map(agent => agent.destroy()))
+  return damage
+}
+
+const open = (url: string): Socket => {
+  const { hostname, port } = new URL(url)
+  return connect(Number(port), hostname).on('error', () => {})
+}
+
+/** Sends one request many times on each connection, and reads nothing. */
+answers.pipeline = async ({ url, request, times, connections, seconds }: Pipeline): Promise<Damage> => {
+  const sockets = Array.from({ length: connections }, () => open(url).pause())
+  for (const socket of sockets) socket.write(request.repeat(times))
+  await delay(seconds * 1000)
+  const closed = sockets.filter(socket => socket.destroyed).length
+  for (const socket of sockets) socket.destroy()
+  return { requests: times * connections, statuses: { closed }, megabytes: 0 }
+}
+
+/** Opens connections that send a byte of their body now and then. */
+answers.drip = async ({ url, head, connections, seconds }: Drip): Promise<Damage> => {
+  const sockets = Array.from({ length: connections }, () => open(url))
+  for (const socket of sockets) socket.write(head)
+  const timer = setInterval(() => {
+    for (const socket of sockets) if (socket.writable) socket.write('[')
+  }, 500)
+  await delay(seconds * 1000)
+  clearInterval(timer)
+  const closed = sockets.filter(socket => socket.destroyed).length
+  for (const socket of sockets) socket.destroy()
+  return { requests: connections, statuses: { closed }, megabytes: 0 }
+}
