@@ -5,7 +5,7 @@ import { ErrorBody } from '../schemas.ts'
 import { detail, listCues } from './read.ts'
 import * as schemas from './schemas.ts'
 import { createCueBatches } from './together.ts'
-import { createCue, deleteCues, fireCue, updateCue } from './write.ts'
+import { checkTimeout, createCue, deleteCues, fireCue, updateCue } from './write.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -26,7 +26,10 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       config: { scope: 'write', errors: ['cue_limit_exceeded', 'invalid_schedule', 'invalid_callback_url', 'invalid_payload_size'] },
       schema: { tags, summary: 'Create a cue', body: schemas.CreateCue, response: { 201: schemas.Cue, '4xx': ErrorBody } }
     },
-    async (request, reply) => reply.code(201).send(await createCue(app, request, request.body))
+    async (request, reply) => {
+      checkTimeout(app, request.plan, request.body)
+      return reply.code(201).send(await createCue(app, request, request.body))
+    }
   )
 
   app.get(
@@ -62,7 +65,10 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         response: { 200: schemas.Cue, '4xx': ErrorBody }
       }
     },
-    async request => updateCue(app, request, request.params.cue_id, request.body)
+    async request => {
+      checkTimeout(app, request.plan, request.body)
+      return updateCue(app, request, request.params.cue_id, request.body)
+    }
   )
 
   app.delete(

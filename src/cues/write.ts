@@ -2,6 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Caller } from '../accounts/admission.ts'
+import type { Plan } from '../config.ts'
 import { Json } from '../deliveries/canonical-json.ts'
 import { ApiError, invalid, unavailable } from '../errors.ts'
 import type { MovedExecution } from '../functions.ts'
@@ -126,6 +127,20 @@ const checkAddresses = async (app: FastifyInstance, { callback, on_failure }: Ur
     const checked = await app.rules.checkUrl(url)
     if (!checked.ok) throw new ApiError('invalid_callback_url', `${name}: ${checked.reason}`)
   }
+}
+
+/**
+ * A plan's maximum timeout counts for what a request sets. For cues that were created under another one, and for the default, it counts when
+ * they are sent.
+ *
+ * @throws ApiError
+ */
+export const checkTimeout = (app: FastifyInstance, plan: Plan, { delivery }: Pick<UpdateCue, 'delivery'>): void => {
+  const limit = app.config.plans[plan].max_timeout_seconds
+  const given = delivery?.timeout_seconds
+  if (limit === null || given === undefined || given <= limit) return
+  const msg = `Input should be less than or equal to ${limit}, the maximum on the ${plan} plan`
+  throw invalid([{ type: 'less_than_equal', loc: ['body', 'delivery', 'timeout_seconds'], msg, input: given }])
 }
 
 const unattended =
