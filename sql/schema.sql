@@ -1867,6 +1867,17 @@ end $function$;
 comment on function cue.allow_key(uuid,timestamp with time zone) is 'Counts a key against an account''s limit of ten an hour.';
 grant execute on function cue.allow_key(uuid,timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.allowed_timeout(p_account_id uuid, p_timeout_seconds integer)
+ RETURNS integer
+ LANGUAGE sql
+ STABLE
+AS $function$
+  select least(coalesce(p_timeout_seconds, 30), (
+    select p.max_timeout_seconds from cue.accounts a join cue.plans p on p.plan = a.plan where a.id = p_account_id))
+$function$;
+comment on function cue.allowed_timeout(uuid,integer) is 'A cue''s timeout, or what its account''s plan allows if that is less.';
+grant execute on function cue.allowed_timeout(uuid,integer) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.apply_subscription(p_event_id text, p_type text, p_subscription_id text, p_customer_id text, p_account_id uuid, p_plan cue.plan, p_status text, p_at timestamp with time zone, p_first boolean DEFAULT false, p_version integer DEFAULT NULL::integer, p_now timestamp with time zone DEFAULT now())
  RETURNS TABLE(result text, version integer)
  LANGUAGE plpgsql
@@ -2031,6 +2042,58 @@ end $function$;
 comment on function cue.beat_engine(uuid,text,integer,integer,interval,timestamp with time zone) is 'An engine''s sign of life. Records an outage when none had shown one for too long, and tells how many engines live and its place among them.';
 grant execute on function cue.beat_engine(uuid,text,integer,integer,interval,timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.begin_attempts(p_execution_ids uuid[], p_lease interval DEFAULT '00:00:04'::interval, p_now timestamp with time zone DEFAULT now())
+ RETURNS SETOF cue.begun_attempt
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET enable_bitmapscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  v_flight bigint;
+  v_ids uuid[];
+  v_first uuid := (select min(id::text)::uuid from unnest(p_execution_ids) as u (id));
+  v_last uuid := (select max(id::text)::uuid from unnest(p_execution_ids) as u (id));
+  v_limited boolean := cue.limits_timeouts();
+begin
+  -- Scalar subqueries look up one row each; as joins they might read all jobs.
+  select array_agg(due.id) into v_ids from (
+    select e.id from cue.executions e
+     where e.id = any (p_execution_ids) and e.id between v_first and v_last and e.attempt_due_at <= p_now
+       and (select true from pgboss.job j where j.name = 'attempts' and j.id = e.id and j.state < 'active')
+       and (select c.deleted_at is null from cue.cues c where c.id = e.cue_id)
+     order by e.id for update of e skip locked) due;
+  if v_ids is null then return; end if;
+  with gone as (
+    delete from pgboss.job where name = 'attempts' and id = any (array(
+      select j.id from pgboss.job j where j.name = 'attempts' and j.id = any (v_ids) for update skip locked)) returning id)
+  select array_agg(id) into v_ids from gone;
+  v_flight := nextval('cue.flight_ids');
+  return query
+  with begun as (
+    update cue.executions e
+       set status = 'delivering', attempts = e.attempts + 1, flight_id = v_flight, attempt_due_at = null,
+           started_at = coalesce(e.started_at, p_now), last_attempt_at = p_now, updated_at = p_now
+     where e.id = any (v_ids) and e.id between v_first and v_last
+    returning e.id, e.attempts, e.account_id, e.cue_id, e.scheduled_for, e.payload, e.payload_id, e.triggered_by, e.created_at),
+  flight as (
+    insert into cue.flights (id, execution_ids, lease_expires_at, created_at)
+    select v_flight, array_agg(b.id), p_now + p_lease, p_now from begun b having count(*) > 0)
+  select b.id, v_flight, b.attempts, b.account_id, b.cue_id, b.scheduled_for, c.callback_url, c.callback_method, c.callback_headers,
+         coalesce(b.payload, (select p.body from cue.payloads p where p.id = b.payload_id)),
+         case when v_limited then cue.allowed_timeout(b.account_id, c.timeout_seconds) else coalesce(c.timeout_seconds, 30) end, a.secrets, a.api_key,
+         -- The end of a deferred fire says when its cue ran last.
+         c.schedule_type = 'recurring' and not coalesce(c.await_outcome, false)
+           and not cue.is_deferred_fire(b.triggered_by, b.scheduled_for, b.created_at)
+    from begun b
+   cross join lateral (select * from cue.cues where id = b.cue_id limit 1) c
+   cross join lateral cue.signing_account(b.account_id, p_now) a;
+end $function$;
+comment on function cue.begin_attempts(uuid[],interval,timestamp with time zone) is 'Begins attempts that waited and are due, and returns what to send.';
+grant execute on function cue.begin_attempts(uuid[],interval,timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.begin_claims(p_execution_ids uuid[], p_worker_ids text[], p_lease interval DEFAULT '00:15:00'::interval, p_now timestamp with time zone DEFAULT now())
  RETURNS TABLE(execution_id uuid, cue_id text, cue_name text, task text, scheduled_for timestamp with time zone, lease_expires_at timestamp with time zone, claim_token uuid, attempt integer, payload text)
  LANGUAGE plpgsql
@@ -2088,44 +2151,17 @@ CREATE OR REPLACE FUNCTION cue.begin_waiting(p_limit integer, p_skip_accounts uu
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
-  v_flight bigint;
   v_ids uuid[];
-  v_first uuid;
-  v_last uuid;
 begin
-  -- Scalar subqueries look up one row each; as joins they might read all jobs.
   select array_agg(due.id) into v_ids from (
     select e.id from cue.executions e
      where e.attempt_due_at <= p_now and e.account_id <> all (p_skip_accounts)
        and (select true from pgboss.job j where j.name = 'attempts' and j.id = e.id and j.state < 'active')
        and (select c.deleted_at is null from cue.cues c where c.id = e.cue_id)
      order by e.attempt_due_at limit p_limit for update of e skip locked) due;
-  if v_ids is null then return; end if;
-  with gone as (
-    delete from pgboss.job where name = 'attempts' and id = any (array(
-      select j.id from pgboss.job j where j.name = 'attempts' and j.id = any (v_ids) for update skip locked)) returning id)
-  select array_agg(id), min(id::text)::uuid, max(id::text)::uuid into v_ids, v_first, v_last from gone;
-  v_flight := nextval('cue.flight_ids');
-  return query
-  with begun as (
-    update cue.executions e
-       set status = 'delivering', attempts = e.attempts + 1, flight_id = v_flight, attempt_due_at = null,
-           started_at = coalesce(e.started_at, p_now), last_attempt_at = p_now, updated_at = p_now
-     where e.id = any (v_ids) and e.id between v_first and v_last
-    returning e.id, e.attempts, e.account_id, e.cue_id, e.scheduled_for, e.payload, e.payload_id, e.triggered_by, e.created_at),
-  flight as (
-    insert into cue.flights (id, execution_ids, lease_expires_at, created_at)
-    select v_flight, array_agg(b.id), p_now + p_lease, p_now from begun b having count(*) > 0)
-  select b.id, v_flight, b.attempts, b.account_id, b.cue_id, b.scheduled_for, c.callback_url, c.callback_method, c.callback_headers,
-         coalesce(b.payload, (select p.body from cue.payloads p where p.id = b.payload_id)), coalesce(c.timeout_seconds, 30), a.secrets, a.api_key,
-         -- The end of a deferred fire says when its cue ran last.
-         c.schedule_type = 'recurring' and not coalesce(c.await_outcome, false)
-           and not cue.is_deferred_fire(b.triggered_by, b.scheduled_for, b.created_at)
-    from begun b
-   cross join lateral (select * from cue.cues where id = b.cue_id limit 1) c
-   cross join lateral cue.signing_account(b.account_id, p_now) a;
+  if v_ids is not null then return query select * from cue.begin_attempts(v_ids, p_lease, p_now); end if;
 end $function$;
-comment on function cue.begin_waiting(integer,uuid[],interval,timestamp with time zone) is 'Begins attempts that waited and are due, and returns what to send.';
+comment on function cue.begin_waiting(integer,uuid[],interval,timestamp with time zone) is 'Begins the attempts that have waited longest, and returns what to send.';
 grant execute on function cue.begin_waiting(integer,uuid[],interval,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.billing_account(p_account_id uuid)
@@ -2210,22 +2246,29 @@ declare
   v_ids uuid[] := array(
     select id from cue.executions where attempt_due_at is not null and account_id = p_account_id
     union all
-    select id from cue.executions where claimable_at is not null and account_id = p_account_id);
+    select id from cue.executions where claimable_at is not null and account_id = p_account_id
+    union all
+    select x.id from cue.flights f cross join lateral (
+      select e.id from cue.executions e where e.id = any (f.execution_ids) and e.flight_id = f.id and e.account_id = p_account_id limit 1000) x);
   v_cues text[];
 begin
   perform from cue.executions where id = any (v_ids) order by id for update;
   -- Another statement: some may have begun before this had their locks.
+  insert into cue.attempts (execution_id, attempt, account_id, result, started_at, finished_at, duration_ms, error)
+  select id, attempts, account_id, 'failed', last_attempt_at, p_now, cue.milliseconds(p_now - last_attempt_at), 'cancelled'
+    from cue.executions where id = any (v_ids) and flight_id is not null
+  on conflict do nothing;
   with ended as (
     update cue.executions
-       set status = 'failed', error_message = 'cancelled', attempt_due_at = null, claimable_at = null, claim_deadline_at = null, ended_at = p_now,
-           updated_at = p_now
-     where id = any (v_ids) and status in ('pending', 'retrying', 'retry_ready') returning id, cue_id)
+       set status = 'failed', error_message = 'cancelled', attempt_due_at = null, claimable_at = null, claim_deadline_at = null,
+           flight_id = null, ended_at = p_now, updated_at = p_now
+     where id = any (v_ids) and (status in ('pending', 'retrying', 'retry_ready') or flight_id is not null) returning id, cue_id)
   select array_agg(id), array_agg(distinct cue_id) into v_ids, v_cues from ended;
   perform cue.drop_attempt_jobs(v_ids);
   perform cue.end_one_time_cue(c, 'failed', p_now) from cue.cues c where c.id = any (v_cues) and c.schedule_type = 'once';
   return coalesce(cardinality(v_ids), 0);
 end $function$;
-comment on function cue.cancel_waiting(uuid,timestamp with time zone) is 'Ends all executions of an account that wait, without on_failure or alert.';
+comment on function cue.cancel_waiting(uuid,timestamp with time zone) is 'Ends all executions of an account that wait or are being sent, without on_failure or alert.';
 grant execute on function cue.cancel_waiting(uuid,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.caps_payloads()
@@ -3603,6 +3646,31 @@ end $function$;
 comment on function cue.forget_workers(timestamp with time zone) is 'Removes workers that were silent for a week and hold nothing. Returns how many.';
 grant execute on function cue.forget_workers(timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.gone_attempts(p_execution_ids uuid[], p_attempts integer[])
+ RETURNS SETOF uuid
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET enable_bitmapscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  v_first uuid := (select min(id::text)::uuid from unnest(p_execution_ids) as u (id));
+  v_last uuid := (select max(id::text)::uuid from unnest(p_execution_ids) as u (id));
+begin
+  return query
+  select u.id from unnest(p_execution_ids, p_attempts) as u (id, attempt)
+    left join lateral (
+      select true as stands from cue.executions e
+       where e.id = u.id and e.id between v_first and v_last and e.status = 'delivering' and e.attempts = u.attempt
+         and (select c.deleted_at is null from cue.cues c where c.id = e.cue_id)
+       limit 1) x on true
+   where x.stands is null;
+end $function$;
+comment on function cue.gone_attempts(uuid[],integer[]) is 'Of attempts under way, those whose results nobody wants any more.';
+grant execute on function cue.gone_attempts(uuid[],integer[]) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.has_callback(p_callback_url text, p_on_failure_webhook text)
  RETURNS boolean
  LANGUAGE sql
@@ -3952,6 +4020,14 @@ $function$;
 comment on function cue.latest_missed(text) is 'The slots of a cue that did not run, the latest ones.';
 grant execute on function cue.latest_missed(text) to cue_reader, cue_service;
 
+CREATE OR REPLACE FUNCTION cue.limits_timeouts()
+ RETURNS boolean
+ LANGUAGE sql
+ STABLE
+AS $function$ select exists (select from cue.plans where max_timeout_seconds is not null) $function$;
+comment on function cue.limits_timeouts() is 'Whether a plan sets a maximum timeout.';
+grant execute on function cue.limits_timeouts() to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.list_claimable(p_account_id uuid, p_task text DEFAULT NULL::text, p_limit integer DEFAULT 50, p_now timestamp with time zone DEFAULT now())
  RETURNS TABLE(id uuid, execution_id uuid, cue_id text, cue_name text, task text, scheduled_for timestamp with time zone, attempt integer, payload text)
  LANGUAGE sql
@@ -4187,22 +4263,23 @@ declare
 begin
   select array_agg(p.cue_id) into v_ids from (
     select r.cue_id from cue.cue_runs r
-     where r.next_run <= p_until and r.account_id <> all (p_skip_accounts)
+     where r.next_run <= p_until and r.account_id not in (select unnest(p_skip_accounts))
      order by r.next_run, r.account_id, r.cue_id limit p_limit) p;
   if cardinality(v_ids) >= p_limit then
     with recursive groups as (
-      (select r.next_run, r.account_id, 1 as n from cue.cue_runs r where r.next_run <= p_until order by r.next_run, r.account_id limit 1)
+      (select r.next_run, r.account_id, 1 as n from cue.cue_runs r
+        where r.next_run <= p_until and r.account_id not in (select unnest(p_skip_accounts)) order by r.next_run, r.account_id limit 1)
       union all
       select f.next_run, f.account_id, g.n + 1 from groups g cross join lateral (
         select r.next_run, r.account_id from cue.cue_runs r
          where (r.next_run, r.account_id) > (g.next_run, g.account_id) and r.next_run <= p_until
+           and r.account_id not in (select unnest(p_skip_accounts))
          order by r.next_run, r.account_id limit 1) f
        where g.n < p_limit)
     select array_agg(p.cue_id) into v_ids from (
       select m.cue_id from groups g cross join lateral (
         select r.cue_id, row_number() over (order by r.cue_id) as place from cue.cue_runs r
          where r.next_run = g.next_run and r.account_id = g.account_id order by r.cue_id limit greatest(10, p_limit / 10)) m
-       where g.account_id <> all (p_skip_accounts)
        order by m.place, g.next_run limit p_limit) p;
   end if;
   return query
@@ -4220,6 +4297,31 @@ begin
 end $function$;
 comment on function cue.look_ahead(timestamp with time zone,integer,uuid[],timestamp with time zone) is 'The cues that come due soon, with what computing their next slot takes. Reads without locks.';
 grant execute on function cue.look_ahead(timestamp with time zone,integer,uuid[],timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.look_waiting(p_after bigint, p_after_id uuid, p_limit integer DEFAULT 1000, p_now timestamp with time zone DEFAULT now())
+ RETURNS TABLE(execution_id uuid, account_id uuid, due_at bigint, is_due boolean)
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET enable_bitmapscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  v_after constant timestamptz := 'epoch'::timestamptz + p_after * interval '1 microsecond';
+begin
+  return query
+  select w.id, w.account_id, (extract(epoch from w.attempt_due_at) * 1000000)::bigint, w.is_due from (
+    (select e.id, e.account_id, e.attempt_due_at, true as is_due from cue.executions e
+      where e.attempt_due_at >= v_after and (e.attempt_due_at, e.id) > (v_after, p_after_id) and e.attempt_due_at <= p_now
+      order by e.attempt_due_at, e.id limit p_limit)
+    union all
+    (select e.id, e.account_id, e.attempt_due_at, false from cue.executions e
+      where e.attempt_due_at > p_now order by e.attempt_due_at limit 1)) w
+   order by w.attempt_due_at, w.id;
+end $function$;
+comment on function cue.look_waiting(bigint,uuid,integer,timestamp with time zone) is 'A page of the executions whose attempts are due, and the next one. Reads without locks.';
+grant execute on function cue.look_waiting(bigint,uuid,integer,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.lose_attempts(p_execution_ids uuid[], p_flight_id bigint, p_error text, p_now timestamp with time zone DEFAULT now())
  RETURNS integer
@@ -4745,6 +4847,18 @@ begin
 end $function$;
 comment on function cue.oldest_claimable(uuid,text,integer,timestamp with time zone) is 'The oldest executions that may be claimed, of one task or of any.';
 grant execute on function cue.oldest_claimable(uuid,text,integer,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.open_limits(p_account_ids uuid[])
+ RETURNS TABLE(account_id uuid, open_deliveries integer)
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+AS $function$
+  select a.id, p.open_deliveries from cue.accounts a join cue.plans p on p.plan = a.plan where a.id = any (p_account_ids)
+$function$;
+comment on function cue.open_limits(uuid[]) is 'How many deliveries accounts may hold open, by their plans.';
+grant execute on function cue.open_limits(uuid[]) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.open_session(p_token_hash bytea, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
  RETURNS TABLE(session_id uuid, account_id uuid, email text, expires_at timestamp with time zone)
@@ -6293,6 +6407,7 @@ declare
   v_next timestamptz[];
   v_success_due timestamptz[];
   v_capped boolean := cue.caps_payloads();
+  v_limited boolean := cue.limits_timeouts();
 begin
   if not exists (select from cue.engines where last_seen_at > p_now - p_missed_after) then return; end if;
   -- Locked in a statement of its own: the next one sees each row where it now is, and needs no index to find it again.
@@ -6321,7 +6436,8 @@ begin
     returning r.cue_id, due.expected),
   fired as materialized (
     select cue.uuid_v7(p_now) as id, m.expected as scheduled_for, c.id as cue_id, c.account_id, c.transport, c.callback_url,
-           c.callback_method, c.callback_headers, c.payload, c.payload_id, c.task, coalesce(c.timeout_seconds, 30) as timeout_seconds,
+           c.callback_method, c.callback_headers, c.payload, c.payload_id, c.task,
+           case when v_limited then cue.allowed_timeout(c.account_id, c.timeout_seconds) else coalesce(c.timeout_seconds, 30) end as timeout_seconds,
            coalesce(c.claim_timeout_seconds, 900) * interval '1 second' as claim_timeout, a.secrets, a.api_key,
            c.schedule_type = 'recurring' and not coalesce(c.await_outcome, false) as plain
       from moved m

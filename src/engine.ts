@@ -14,6 +14,7 @@ import type { AddressRules } from './deliveries/address.ts'
 import { createFlights } from './deliveries/flights.ts'
 import { createLeases } from './deliveries/leases.ts'
 import { startNotifications } from './deliveries/notifications.ts'
+import { capacityFor } from './deliveries/open-files.ts'
 import { createPump } from './deliveries/pump.ts'
 import { createRequests } from './deliveries/request.ts'
 import { createResults } from './deliveries/results.ts'
@@ -98,8 +99,12 @@ export const startEngine = async (options: Options): Promise<Engine> => {
     metrics,
     log,
     concurrency: config.deliveryConcurrency,
+    leastOpen: Math.min(...Object.values(config.plans).map(plan => plan.open_deliveries)),
+    capacity: capacityFor(config.deliveryConcurrency, log),
+    share: () => share,
     onChange: () => wake()
   })
+  metrics.watchDeliveries(pump)
   const fireOthers = createFiring({ fn, ahead, missedAfter, log })
   const sweepWindows = createWindowSweep({ fn, now })
 
@@ -183,6 +188,7 @@ export const startEngine = async (options: Options): Promise<Engine> => {
   const keep = () => {
     const time = performance.now()
     void doing('extending leases', leases.extend)
+    void doing('looking for attempts to abort', pump.abortGone)
     if (leases.isRecoveryDue()) void doing('recovering flights', leases.recover)
     if (time - beatAt >= beatEveryMs) {
       beatAt = time

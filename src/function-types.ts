@@ -22,6 +22,9 @@ export type BegunAttempt = {
   plain: boolean
 }
 
+/** An attempt that waits, with its instant in epoch microseconds. */
+export type WaitingAttempt = { execution_id: string; account_id: string; due_at: number; is_due: boolean }
+
 /** A cue that comes due soon, as look_ahead sees it. `outage_until` is set when it came due while the service was away. */
 export type AheadCue = {
   cue_id: string

@@ -29,7 +29,8 @@ import type {
   ServiceHealth,
   SubscriptionEvent,
   Ticket,
-  Usage
+  Usage,
+  WaitingAttempt
 } from './function-types.ts'
 import type { Gate } from './gate.ts'
 
@@ -54,6 +55,10 @@ export const signatures = {
   catch_up_cues: 'cues now',
   refuse_due_cues: 'cue_ids versions expected next now',
   begin_waiting: 'limit skip_accounts lease now',
+  look_waiting: 'after after_id limit now',
+  begin_attempts: 'execution_ids lease now',
+  gone_attempts: 'execution_ids attempts',
+  open_limits: 'account_ids',
   finish_attempts: 'execution_ids attempts cue_ids started_at duration_ms http_status bodies ended_flights now',
   settle_attempts:
     'execution_ids attempts cue_ids started_at duration_ms http_status bodies errors retry_after_ms gone reported reported_results reported_errors ended_flights now',
@@ -206,6 +211,10 @@ export const createFunctions = (db: Queryable, clock?: () => Date, gate?: Gate) 
     catchUpCues: value<{ cues: string }, number>('catch_up_cues'),
     refuseDueCues: value<DueCues, number>('refuse_due_cues'),
     beginWaiting: rows<{ limit: number; skip_accounts?: string[]; lease?: string }, BegunAttempt>('begin_waiting'),
+    lookWaiting: rows<{ after: number; after_id: string; limit?: number }, WaitingAttempt>('look_waiting'),
+    beginAttempts: rows<{ execution_ids: string[]; lease?: string }, BegunAttempt>('begin_attempts'),
+    goneAttempts: values<{ execution_ids: string[]; attempts: number[] }, string>('gone_attempts'),
+    openLimits: rows<{ account_ids: string[] }, { account_id: string; open_deliveries: number }>('open_limits'),
     finishAttempts: value<Results, number>('finish_attempts'),
     settleAttempts: value<
       Results & {

@@ -320,7 +320,7 @@ t.test('of an account that somebody else made nothing that waits is sent in the 
     other.id
   ])
   t.same(Object.fromEntries(rows.map(row => [row.id, row.end])), {
-    [underWay.id]: 'delivering',
+    [underWay.id]: 'failed cancelled',
     ...Object.fromEntries(waiting.map(({ id }) => [id, 'failed cancelled']))
   })
   t.match((await pool.query('select status from cue.cues where id = $1', [waiting[2]!.cue])).rows, [{ status: 'failed' }])

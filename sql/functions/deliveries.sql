@@ -29,6 +29,46 @@ $$;
 comment on function cue.signing_account is
   'The secrets that sign for an account, the current one first, and its encrypted key where it wants that sent.';
 
+-- Whether any plan limits timeouts: while none does, none is looked up.
+create or replace function cue.limits_timeouts() returns boolean
+language sql stable as $$ select exists (select from cue.plans where max_timeout_seconds is not null) $$;
+comment on function cue.limits_timeouts is 'Whether a plan sets a maximum timeout.';
+
+-- A plan's maximum holds for cues that were created before it, too.
+create or replace function cue.allowed_timeout(p_account_id uuid, p_timeout_seconds int) returns int
+language sql stable as $$
+  select least(coalesce(p_timeout_seconds, 30), (
+    select p.max_timeout_seconds from cue.accounts a join cue.plans p on p.plan = a.plan where a.id = p_account_id))
+$$;
+comment on function cue.allowed_timeout is 'A cue''s timeout, or what its account''s plan allows if that is less.';
+
+-- What an engine shares out among accounts. Its own share of it is its business.
+create or replace function cue.open_limits(p_account_ids uuid[]) returns table (account_id uuid, open_deliveries int)
+language sql stable security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+  select a.id, p.open_deliveries from cue.accounts a join cue.plans p on p.plan = a.plan where a.id = any (p_account_ids)
+$$;
+comment on function cue.open_limits is 'How many deliveries accounts may hold open, by their plans.';
+
+-- Attempts that are under way no more: ended by something other than their result, such as a cancellation or the deletion of their cue or
+-- account, or taken over. An engine asks every second about what it is sending.
+create or replace function cue.gone_attempts(p_execution_ids uuid[], p_attempts int[]) returns setof uuid
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off
+  set plan_cache_mode = force_generic_plan as $$
+declare
+  v_first uuid := (select min(id::text)::uuid from unnest(p_execution_ids) as u (id));
+  v_last uuid := (select max(id::text)::uuid from unnest(p_execution_ids) as u (id));
+begin
+  return query
+  select u.id from unnest(p_execution_ids, p_attempts) as u (id, attempt)
+    left join lateral (
+      select true as stands from cue.executions e
+       where e.id = u.id and e.id between v_first and v_last and e.status = 'delivering' and e.attempts = u.attempt
+         and (select c.deleted_at is null from cue.cues c where c.id = e.cue_id)
+       limit 1) x on true
+   where x.stands is null;
+end $$;
+comment on function cue.gone_attempts is 'Of attempts under way, those whose results nobody wants any more.';
+
 create or replace function cue.has_used_grace(p_account_id uuid, p_plan cue.plan, p_now timestamptz) returns boolean
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
   select cue.executions_used(p_account_id, p_now) >= 2 * p.executions_per_month::bigint from cue.plans p where p.plan = p_plan
@@ -45,7 +85,8 @@ $$;
 comment on function cue.is_over_limit is 'Whether executions of this account are refused now.';
 
 -- The cues due until p_until, and the first one beyond. A full page is read again account by account and instant by instant, so that one
--- account's herd does not hide the others behind it. outage_until is set for a slot that came due while the service was away.
+-- account's herd does not hide the others behind it. Accounts are skipped by a hashed subquery: a list would be compared with each cue
+-- one by one. outage_until is set for a slot that came due while the service was away.
 create or replace function cue.look_ahead(
   p_until timestamptz, p_limit int default 2000, p_skip_accounts uuid[] default '{}', p_now timestamptz default now()
 ) returns table (
@@ -60,22 +101,23 @@ declare
 begin
   select array_agg(p.cue_id) into v_ids from (
     select r.cue_id from cue.cue_runs r
-     where r.next_run <= p_until and r.account_id <> all (p_skip_accounts)
+     where r.next_run <= p_until and r.account_id not in (select unnest(p_skip_accounts))
      order by r.next_run, r.account_id, r.cue_id limit p_limit) p;
   if cardinality(v_ids) >= p_limit then
     with recursive groups as (
-      (select r.next_run, r.account_id, 1 as n from cue.cue_runs r where r.next_run <= p_until order by r.next_run, r.account_id limit 1)
+      (select r.next_run, r.account_id, 1 as n from cue.cue_runs r
+        where r.next_run <= p_until and r.account_id not in (select unnest(p_skip_accounts)) order by r.next_run, r.account_id limit 1)
       union all
       select f.next_run, f.account_id, g.n + 1 from groups g cross join lateral (
         select r.next_run, r.account_id from cue.cue_runs r
          where (r.next_run, r.account_id) > (g.next_run, g.account_id) and r.next_run <= p_until
+           and r.account_id not in (select unnest(p_skip_accounts))
          order by r.next_run, r.account_id limit 1) f
        where g.n < p_limit)
     select array_agg(p.cue_id) into v_ids from (
       select m.cue_id from groups g cross join lateral (
         select r.cue_id, row_number() over (order by r.cue_id) as place from cue.cue_runs r
          where r.next_run = g.next_run and r.account_id = g.account_id order by r.cue_id limit greatest(10, p_limit / 10)) m
-       where g.account_id <> all (p_skip_accounts)
        order by m.place, g.next_run limit p_limit) p;
   end if;
   return query
@@ -114,6 +156,7 @@ declare
   v_next timestamptz[];
   v_success_due timestamptz[];
   v_capped boolean := cue.caps_payloads();
+  v_limited boolean := cue.limits_timeouts();
 begin
   if not exists (select from cue.engines where last_seen_at > p_now - p_missed_after) then return; end if;
   -- Locked in a statement of its own: the next one sees each row where it now is, and needs no index to find it again.
@@ -142,7 +185,8 @@ begin
     returning r.cue_id, due.expected),
   fired as materialized (
     select cue.uuid_v7(p_now) as id, m.expected as scheduled_for, c.id as cue_id, c.account_id, c.transport, c.callback_url,
-           c.callback_method, c.callback_headers, c.payload, c.payload_id, c.task, coalesce(c.timeout_seconds, 30) as timeout_seconds,
+           c.callback_method, c.callback_headers, c.payload, c.payload_id, c.task,
+           case when v_limited then cue.allowed_timeout(c.account_id, c.timeout_seconds) else coalesce(c.timeout_seconds, 30) end as timeout_seconds,
            coalesce(c.claim_timeout_seconds, 900) * interval '1 second' as claim_timeout, a.secrets, a.api_key,
            c.schedule_type = 'recurring' and not coalesce(c.await_outcome, false) as plain
       from moved m

@@ -115,29 +115,37 @@ begin
 end $$;
 comment on function cue.cancel_execution is 'Ends an execution that waits, without on_failure or alert.';
 
--- The same for all that waits, of an account whose cues the caller has locked. What is under way goes on. Returns how many.
+-- The same for all that waits or is being sent, of an account whose cues the caller has locked: the engine aborts the requests within a
+-- second. What workers have claimed goes on. Returns how many.
 create or replace function cue.cancel_waiting(p_account_id uuid, p_now timestamptz default now()) returns int
 language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
 declare
   v_ids uuid[] := array(
     select id from cue.executions where attempt_due_at is not null and account_id = p_account_id
     union all
-    select id from cue.executions where claimable_at is not null and account_id = p_account_id);
+    select id from cue.executions where claimable_at is not null and account_id = p_account_id
+    union all
+    select x.id from cue.flights f cross join lateral (
+      select e.id from cue.executions e where e.id = any (f.execution_ids) and e.flight_id = f.id and e.account_id = p_account_id limit 1000) x);
   v_cues text[];
 begin
   perform from cue.executions where id = any (v_ids) order by id for update;
   -- Another statement: some may have begun before this had their locks.
+  insert into cue.attempts (execution_id, attempt, account_id, result, started_at, finished_at, duration_ms, error)
+  select id, attempts, account_id, 'failed', last_attempt_at, p_now, cue.milliseconds(p_now - last_attempt_at), 'cancelled'
+    from cue.executions where id = any (v_ids) and flight_id is not null
+  on conflict do nothing;
   with ended as (
     update cue.executions
-       set status = 'failed', error_message = 'cancelled', attempt_due_at = null, claimable_at = null, claim_deadline_at = null, ended_at = p_now,
-           updated_at = p_now
-     where id = any (v_ids) and status in ('pending', 'retrying', 'retry_ready') returning id, cue_id)
+       set status = 'failed', error_message = 'cancelled', attempt_due_at = null, claimable_at = null, claim_deadline_at = null,
+           flight_id = null, ended_at = p_now, updated_at = p_now
+     where id = any (v_ids) and (status in ('pending', 'retrying', 'retry_ready') or flight_id is not null) returning id, cue_id)
   select array_agg(id), array_agg(distinct cue_id) into v_ids, v_cues from ended;
   perform cue.drop_attempt_jobs(v_ids);
   perform cue.end_one_time_cue(c, 'failed', p_now) from cue.cues c where c.id = any (v_cues) and c.schedule_type = 'once';
   return coalesce(cardinality(v_ids), 0);
 end $$;
-comment on function cue.cancel_waiting is 'Ends all executions of an account that wait, without on_failure or alert.';
+comment on function cue.cancel_waiting is 'Ends all executions of an account that wait or are being sent, without on_failure or alert.';
 
 -- What an outcome's report makes of outcome_state, by the cue's verification mode.
 create or replace function cue.judge_outcome(

@@ -40,31 +40,54 @@ language sql security definer set search_path = pg_catalog, pg_temp as $$
 $$;
 comment on function cue.drop_attempt_jobs is 'Removes the jobs of executions that wait no more.';
 
--- Begins the attempts of up to p_limit waiting executions that are due: their jobs go, a flight comes, in one call. The index on
--- attempt_due_at finds them, since pg-boss's own stands deferred jobs in front. One without a job is left to requeue_attempts.
-create or replace function cue.begin_waiting(
-  p_limit int, p_skip_accounts uuid[] default '{}', p_lease interval default '4 seconds', p_now timestamptz default now()
+-- A page of what waits and is due, behind a place in the order of instants and ids, and the first that is due later. Instants are in epoch
+-- microseconds: a caller that counts in milliseconds would come to the same place again and again.
+create or replace function cue.look_waiting(
+  p_after bigint, p_after_id uuid, p_limit int default 1000, p_now timestamptz default now()
+) returns table (execution_id uuid, account_id uuid, due_at bigint, is_due boolean)
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off
+  set plan_cache_mode = force_generic_plan as $$
+declare
+  v_after constant timestamptz := 'epoch'::timestamptz + p_after * interval '1 microsecond';
+begin
+  return query
+  select w.id, w.account_id, (extract(epoch from w.attempt_due_at) * 1000000)::bigint, w.is_due from (
+    (select e.id, e.account_id, e.attempt_due_at, true as is_due from cue.executions e
+      where e.attempt_due_at >= v_after and (e.attempt_due_at, e.id) > (v_after, p_after_id) and e.attempt_due_at <= p_now
+      order by e.attempt_due_at, e.id limit p_limit)
+    union all
+    (select e.id, e.account_id, e.attempt_due_at, false from cue.executions e
+      where e.attempt_due_at > p_now order by e.attempt_due_at limit 1)) w
+   order by w.attempt_due_at, w.id;
+end $$;
+comment on function cue.look_waiting is 'A page of the executions whose attempts are due, and the next one. Reads without locks.';
+
+-- Begins the attempts of those of these executions that are due and not held by others: their jobs go, a flight comes, in one call. One
+-- without a job is left to requeue_attempts.
+create or replace function cue.begin_attempts(
+  p_execution_ids uuid[], p_lease interval default '4 seconds', p_now timestamptz default now()
 ) returns setof cue.begun_attempt
 language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off
   set plan_cache_mode = force_generic_plan as $$
 declare
   v_flight bigint;
   v_ids uuid[];
-  v_first uuid;
-  v_last uuid;
+  v_first uuid := (select min(id::text)::uuid from unnest(p_execution_ids) as u (id));
+  v_last uuid := (select max(id::text)::uuid from unnest(p_execution_ids) as u (id));
+  v_limited boolean := cue.limits_timeouts();
 begin
   -- Scalar subqueries look up one row each; as joins they might read all jobs.
   select array_agg(due.id) into v_ids from (
     select e.id from cue.executions e
-     where e.attempt_due_at <= p_now and e.account_id <> all (p_skip_accounts)
+     where e.id = any (p_execution_ids) and e.id between v_first and v_last and e.attempt_due_at <= p_now
        and (select true from pgboss.job j where j.name = 'attempts' and j.id = e.id and j.state < 'active')
        and (select c.deleted_at is null from cue.cues c where c.id = e.cue_id)
-     order by e.attempt_due_at limit p_limit for update of e skip locked) due;
+     order by e.id for update of e skip locked) due;
   if v_ids is null then return; end if;
   with gone as (
     delete from pgboss.job where name = 'attempts' and id = any (array(
       select j.id from pgboss.job j where j.name = 'attempts' and j.id = any (v_ids) for update skip locked)) returning id)
-  select array_agg(id), min(id::text)::uuid, max(id::text)::uuid into v_ids, v_first, v_last from gone;
+  select array_agg(id) into v_ids from gone;
   v_flight := nextval('cue.flight_ids');
   return query
   with begun as (
@@ -77,7 +100,8 @@ begin
     insert into cue.flights (id, execution_ids, lease_expires_at, created_at)
     select v_flight, array_agg(b.id), p_now + p_lease, p_now from begun b having count(*) > 0)
   select b.id, v_flight, b.attempts, b.account_id, b.cue_id, b.scheduled_for, c.callback_url, c.callback_method, c.callback_headers,
-         coalesce(b.payload, (select p.body from cue.payloads p where p.id = b.payload_id)), coalesce(c.timeout_seconds, 30), a.secrets, a.api_key,
+         coalesce(b.payload, (select p.body from cue.payloads p where p.id = b.payload_id)),
+         case when v_limited then cue.allowed_timeout(b.account_id, c.timeout_seconds) else coalesce(c.timeout_seconds, 30) end, a.secrets, a.api_key,
          -- The end of a deferred fire says when its cue ran last.
          c.schedule_type = 'recurring' and not coalesce(c.await_outcome, false)
            and not cue.is_deferred_fire(b.triggered_by, b.scheduled_for, b.created_at)
@@ -85,7 +109,26 @@ begin
    cross join lateral (select * from cue.cues where id = b.cue_id limit 1) c
    cross join lateral cue.signing_account(b.account_id, p_now) a;
 end $$;
-comment on function cue.begin_waiting is 'Begins attempts that waited and are due, and returns what to send.';
+comment on function cue.begin_attempts is 'Begins attempts that waited and are due, and returns what to send.';
+
+-- For engines of the release before begin_attempts, and for people. It reads past every due attempt of the accounts to skip.
+create or replace function cue.begin_waiting(
+  p_limit int, p_skip_accounts uuid[] default '{}', p_lease interval default '4 seconds', p_now timestamptz default now()
+) returns setof cue.begun_attempt
+language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off
+  set plan_cache_mode = force_generic_plan as $$
+declare
+  v_ids uuid[];
+begin
+  select array_agg(due.id) into v_ids from (
+    select e.id from cue.executions e
+     where e.attempt_due_at <= p_now and e.account_id <> all (p_skip_accounts)
+       and (select true from pgboss.job j where j.name = 'attempts' and j.id = e.id and j.state < 'active')
+       and (select c.deleted_at is null from cue.cues c where c.id = e.cue_id)
+     order by e.attempt_due_at limit p_limit for update of e skip locked) due;
+  if v_ids is not null then return query select * from cue.begin_attempts(v_ids, p_lease, p_now); end if;
+end $$;
+comment on function cue.begin_waiting is 'Begins the attempts that have waited longest, and returns what to send.';
 
 -- What waits without a job gets one again: the process died between two statements of a hand-made repair, or the job expired.
 create or replace function cue.requeue_attempts(p_limit int default 1000, p_now timestamptz default now()) returns int

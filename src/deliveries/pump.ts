@@ -1,19 +1,24 @@
 /**
  * Takes attempts when there is room for them, sends them, and hands their results on. Room is of two kinds: a fast slot, given back when the
- * receiver takes long, and a much larger bound on what stays open. Free room alternates between cues that come due and attempts that waited.
+ * receiver takes long, and a much larger capacity for what stays open, which accounts share. Deliveries of an account whose receivers are known
+ * to be slow need no fast slot. Free room alternates between cues that come due and attempts that waited.
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import type { FastifyBaseLogger } from 'fastify'
 import type { BegunAttempt, Functions } from '../functions.ts'
 import type { Metrics } from '../metrics/metrics.ts'
-import type { Ahead, DueCue } from '../schedule/ahead.ts'
+import type { Ahead, DueCue, Share } from '../schedule/ahead.ts'
 import { inHalves } from '../schedule/in-halves.ts'
+import { createCapacity } from './capacity.ts'
 import type { Flights } from './flights.ts'
+import { createLimits } from './limits.ts'
 import type { AttemptResult, createResults } from './results.ts'
-import { reportIn, type WebhookClient, type WebhookRequest, type WebhookResult } from './webhook.ts'
+import { createTurnQueue } from './turn-queue.ts'
+import { createWaiting, type Waiting } from './waiting.ts'
+import { type Handle, reportIn, type WebhookClient, type WebhookRequest, type WebhookResult } from './webhook.ts'
 
 type Options = {
-  fn: Pick<Functions, 'takeDueCues' | 'beginWaiting' | 'nextWakes'>
+  fn: Pick<Functions, 'takeDueCues' | 'lookWaiting' | 'beginAttempts' | 'openLimits' | 'goneAttempts'>
   ahead: Ahead
   flights: Flights
   results: ReturnType<typeof createResults>
@@ -23,6 +28,11 @@ type Options = {
   now: () => number
   /** Fast slots. */
   concurrency: number
+  /** How many deliveries every plan allows an account to hold open. */
+  leastOpen: number
+  /** What all accounts share of open deliveries, and the reserve on top. */
+  capacity?: { shared: number; reserve: number }
+  share?: () => Share
   missedAfter: string
   /** Something changed that may allow or call for more: the engine takes another turn. */
   onChange: () => void
@@ -31,11 +41,9 @@ type Options = {
   log: Pick<FastifyBaseLogger, 'debug' | 'info'>
 }
 
-/** What may be open beyond the fast slots, and the share of it at which an account is not taken from any more. */
-const openAtMost = 5000
-const openPerAccount = openAtMost / 5
-/** An attempt still open after this gives its fast slot back. */
+/** A receiver that has not answered after this is slow, and its delivery gives its fast slot back: sooner, down to a quarter, the fewer are free. */
 const slowAfterMs = 200
+const slowAfterAtLeastMs = 50
 /** What is taken at once; and while so little is under way that senders would wait for it, less, so that they can begin. */
 const batchSize = 300
 const firstBatchSize = 50
@@ -49,51 +57,61 @@ export type Pump = ReturnType<typeof createPump>
 
 export const createPump = (options: Options) => {
   const { fn, ahead, flights, results, client, request, now, concurrency, missedAfter, onChange, onError, metrics, log } = options
-  const onHand: BegunAttempt[] = []
-  const openOf = new Map<string, number>()
-  const sending = new Set<BegunAttempt>()
+  const { share = () => ({ engines: 1, place: 0 }) } = options
+  const onHand = createTurnQueue<BegunAttempt>()
+  const sending = new Map<BegunAttempt, Handle>()
+  const fastOf = new Map<string, number>()
   let fast = 0
   let takers = 0
-  let waitingAt = 0
   let pausedUntil = 0
   let dueNext = true
   let stopped = false
   let lateness: number | null = null
 
-  const isFull = (account: string) => (openOf.get(account) ?? 0) >= openPerAccount
-  const fullAccounts = () => [...openOf.keys()].filter(isFull)
+  const isAllowed = createLimits({ fn, least: options.leastOpen, engines: () => share().engines, onChange, onError })
+  const capacity = createCapacity({ ...options.capacity, isAllowed })
+  const waiting = createWaiting({ fn, now, share, onChange, onError })
 
-  /** How many to take now: nothing while enough is on hand, or while what is open fills the second bound. */
+  /** How many to take now: nothing while enough is on hand, or while everything that may be open is. */
   const room = () => {
-    if (stopped || takers >= takersAtMost || onHand.length >= enoughOnHand || performance.now() < pausedUntil) return 0
-    const underWay = sending.size + onHand.length
-    return Math.min(underWay < fewUnderWay ? firstBatchSize : batchSize, openAtMost + concurrency - underWay - takers * batchSize)
+    if (stopped || takers >= takersAtMost || onHand.size >= enoughOnHand || performance.now() < pausedUntil) return 0
+    return Math.min(sending.size + onHand.size < fewUnderWay ? firstBatchSize : batchSize, capacity.limit - capacity.open)
   }
 
   const take = () => {
+    waiting.lookIfDue()
     for (let limit = room(); limit > 0; limit = room()) {
-      const waitingDue = waitingAt <= now()
-      const cues = dueNext || !waitingDue ? ahead.takeDue('send', limit, isWanted) : []
-      if (cues.length > 0) void taking(() => takeCues(cues))
-      else if (waitingDue) void taking(() => beginWaiting(limit))
-      else return
-      dueNext = cues.length === 0
+      if (!(dueNext ? takeDue(limit) || takeWaiting(limit) : takeWaiting(limit) || takeDue(limit))) return
     }
   }
 
-  const isWanted = (cue: DueCue) => !isFull(cue.account_id)
+  const takeDue = (limit: number) => {
+    const cues = ahead.takeDue('send', limit, capacity.tryOpen)
+    if (cues.length === 0) return false
+    dueNext = false
+    void taking(cues, () => takeCues(cues))
+    return true
+  }
 
-  const taking = async (begin: () => Promise<BegunAttempt[]>) => {
+  const takeWaiting = (limit: number) => {
+    const tried = waiting.take(limit, capacity.tryOpen)
+    if (tried.length === 0) return false
+    dueNext = true
+    void taking(tried, () => beginAttempts(tried))
+    return true
+  }
+
+  /** Begins what was counted as open before: what then is not begun is not open. */
+  const taking = async (counted: { account_id: string }[], begin: () => Promise<BegunAttempt[]>) => {
     takers++
     const sentAt = performance.now()
+    const countOf = new Map<string, number>()
     try {
       const attempts = await begin()
-      const begun = new Map<number, number>()
-      for (const { flight_id } of attempts) begun.set(flight_id, (begun.get(flight_id) ?? 0) + 1)
-      for (const [flight, count] of begun) flights.add(flight, count, sentAt)
+      for (const [flight, own] of Map.groupBy(attempts, attempt => attempt.flight_id)) flights.add(flight, own.length, sentAt)
       for (const attempt of attempts) {
-        onHand.push(attempt)
-        openOf.set(attempt.account_id, (openOf.get(attempt.account_id) ?? 0) + 1)
+        onHand.add(attempt.account_id, attempt)
+        countOf.set(attempt.account_id, (countOf.get(attempt.account_id) ?? 0) + 1)
       }
     } catch (error) {
       // What was committed without our knowing lapses with its flight.
@@ -102,6 +120,11 @@ export const createPump = (options: Options) => {
       onError(error, 'taking attempts')
     } finally {
       takers--
+      for (const { account_id } of counted) {
+        const begun = countOf.get(account_id) ?? 0
+        if (begun > 0) countOf.set(account_id, begun - 1)
+        else close(account_id)
+      }
       onChange()
     }
   }
@@ -133,57 +156,44 @@ export const createPump = (options: Options) => {
     return attempts
   }
 
-  const beginWaiting = async (limit: number) => {
-    waitingAt = Number.POSITIVE_INFINITY
-    const attempts = await fn.beginWaiting({ limit, skip_accounts: fullAccounts() })
-    if (attempts.length === limit) expectWaiting(0)
-    else void expectNext(attempts.length > 0 ? 10 : 250)
-    return attempts
-  }
-
-  /** Asks what waits next. Due and yet not begun: another replica is at it, or its account is full; so not again before `pause`. */
-  const expectNext = async (pause: number) => {
+  const beginAttempts = async (tried: Waiting[]) => {
+    let begun: BegunAttempt[] = []
     try {
-      const { waiting_at } = await fn.nextWakes({})
-      if (waiting_at) expectWaiting(Math.max(waiting_at.getTime(), now() + pause))
-    } catch (error) {
-      onError(error, 'reading what waits')
+      begun = await fn.beginAttempts({ execution_ids: tried.map(one => one.execution_id) })
+    } finally {
+      waiting.ended(tried, new Set(begun.map(attempt => attempt.execution_id)))
     }
-    onChange()
-  }
-
-  const expectWaiting = (at: number) => {
-    waitingAt = Math.min(waitingAt, at)
+    return begun
   }
 
   const send = () => {
-    while (onHand.length > 0 && fast < concurrency) {
-      const attempt = onHand.shift()!
+    while (onHand.size > 0) {
+      const [attempt] = onHand.take(1, maySend)
+      if (!attempt) return
       if (flights.stands(attempt.flight_id)) void deliver(attempt)
       else if (flights.has(attempt.flight_id)) {
         // The lease is in doubt until the next extension.
-        onHand.unshift(attempt)
+        onHand.add(attempt.account_id, attempt)
         return
-      } else close(attempt) // taken over
+      } else close(attempt.account_id) // taken over
     }
   }
 
+  /** Fast slots are shared as capacity is: an account takes another only while it has fewer than are free. */
+  const maySend = (account: string) => capacity.isSlow(account) || (fastOf.get(account) ?? 0) < concurrency - fast
+
   const deliver = async (attempt: BegunAttempt) => {
-    sending.add(attempt)
-    fast++
-    let isFast = true
-    const slowDown = setTimeout(() => {
-      isFast = false
-      fast--
-      onChange()
-    }, slowAfterMs)
+    const { account_id } = attempt
+    const handle: Handle = {}
+    sending.set(attempt, handle)
+    const giveBack = capacity.isSlow(account_id) ? () => {} : lendSlot(account_id)
     const startedAt = now()
-    const result = await client.post(request(attempt, startedAt))
-    clearTimeout(slowDown)
-    if (isFast) fast--
-    // Given back meanwhile, when the engine stopped.
+    const result = await client.post(request(attempt, startedAt), handle)
+    giveBack()
+    // Given back meanwhile, when the engine stopped, or no longer wanted.
     if (!sending.delete(attempt)) return
-    close(attempt)
+    capacity.note(account_id, result.duration_ms < slowAfterMs)
+    close(account_id)
     results.add(attempt, resultOf(attempt, result, startedAt))
     metrics.attemptEnded(result.ok ? 'success' : 'failed')
     const level = result.ok ? 'debug' : 'info'
@@ -194,11 +204,45 @@ export const createPump = (options: Options) => {
     onChange()
   }
 
-  const close = (attempt: BegunAttempt) => {
-    const open = openOf.get(attempt.account_id)! - 1
-    if (open === openPerAccount - 1) ahead.expect(now())
-    if (open > 0) openOf.set(attempt.account_id, open)
-    else openOf.delete(attempt.account_id)
+  /** Lends a fast slot. The returned function gives it back, as the account's slowness does. */
+  const lendSlot = (account: string) => {
+    fast++
+    fastOf.set(account, (fastOf.get(account) ?? 0) + 1)
+    const giveBack = () => {
+      if (!slow) return
+      clearTimeout(slow)
+      slow = undefined
+      fast--
+      const left = fastOf.get(account)! - 1
+      if (left > 0) fastOf.set(account, left)
+      else fastOf.delete(account)
+    }
+    const lentForMs = Math.max(slowAfterAtLeastMs, slowAfterMs * (1 - fast / concurrency))
+    let slow: NodeJS.Timeout | undefined = setTimeout(() => {
+      giveBack()
+      capacity.note(account, false)
+      onChange()
+    }, lentForMs)
+    return giveBack
+  }
+
+  const close = (account: string) => {
+    capacity.close(account)
+    if (capacity.hasRoom(account)) ahead.expectFrom(account)
+  }
+
+  /** Ends requests of attempts that are not to be sent any more. Whatever they are answered changes nothing. */
+  const abort = (gone: ReadonlySet<string>) => {
+    for (const [attempt, handle] of sending) {
+      if (!gone.has(attempt.execution_id)) continue
+      sending.delete(attempt)
+      handle.abort?.('no longer wanted')
+      close(attempt.account_id)
+      flights.end(new Map([[attempt.flight_id, 1]]))
+      metrics.attemptEnded('aborted')
+      log.info({ execution_id: attempt.execution_id, attempt: attempt.attempt }, 'attempt aborted')
+    }
+    onChange()
   }
 
   return {
@@ -208,37 +252,53 @@ export const createPump = (options: Options) => {
       take()
     },
     /** An attempt waits and is due at this instant, in epoch milliseconds. */
-    expectWaiting,
+    expectWaiting: waiting.expect,
     /** When a waiting attempt is due, as far as is known. */
     get waitingAt() {
-      return waitingAt
+      return waiting.wakeAt
     },
     /** Whether due cues of webhooks may be taken now. */
     get hasRoom() {
       return room() > 0
     },
     get open() {
-      return sending.size + onHand.length
+      return capacity.open
+    },
+    /** What `open` may come to. */
+    openLimit: capacity.limit,
+    /** Due deliveries on hand that wait until their accounts, or all, have room. */
+    get held() {
+      return ahead.held + waiting.held
+    },
+    /** Aborts the requests of attempts that ended by another way: their cue or account was deleted, or they were cancelled. */
+    abortGone: async (): Promise<void> => {
+      if (sending.size === 0) return
+      const asked = [...sending.keys()]
+      const gone = await fn.goneAttempts({
+        execution_ids: asked.map(attempt => attempt.execution_id),
+        attempts: asked.map(attempt => attempt.attempt)
+      })
+      if (gone.length > 0) abort(new Set(gone))
     },
     /** How late the latest batch of cues was taken, in milliseconds. */
     get lateness() {
       return lateness
     },
-    skipAccounts: fullAccounts,
+    skipAccounts: capacity.full,
 
     /** Takes nothing more. Returns what was taken and not sent. */
     stop: async (signal: AbortSignal): Promise<BegunAttempt[]> => {
       stopped = true
       while (takers > 0 && !signal.aborted) await delay(10)
-      const unsent = onHand.splice(0)
-      for (const attempt of unsent) close(attempt)
+      const unsent = onHand.take(onHand.size)
+      for (const attempt of unsent) close(attempt.account_id)
       return unsent
     },
 
     /** Waits until what is being sent has ended. Returns what is still open at the signal. */
     ended: async (signal: AbortSignal): Promise<BegunAttempt[]> => {
       while (sending.size > 0 && !signal.aborted) await delay(10)
-      const open = [...sending]
+      const open = [...sending.keys()]
       sending.clear()
       return open
     }

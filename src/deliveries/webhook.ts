@@ -42,9 +42,14 @@ export interface WebhookResult {
   duration_ms: number
 }
 
+/** Set by `post`: ends the request with this for its error, and closes its connection. Does nothing once the request has ended. */
+export interface Handle {
+  abort?: (reason: string) => void
+}
+
 export interface WebhookClient {
-  /** Sends one request, once. Never rejects. */
-  post(request: WebhookRequest): Promise<WebhookResult>
+  /** Sends one request, once. Never rejects. Where a handle is given, the request can be aborted by it. */
+  post(request: WebhookRequest, handle?: Handle): Promise<WebhookResult>
   /** Takes no more requests, waits for those under way, and closes all connections. */
   close(): Promise<void>
   /** Ends what is still open, each with an error for its result. */
@@ -102,13 +107,14 @@ export const createWebhookClient = ({ rules, userAgent = 'pgcue', ca }: WebhookO
   }
 
   return {
-    post: request =>
+    post: (request, handle = {}) =>
       new Promise(resolve => {
         running++
         const exchange = new Exchange(request.timeoutMs, result => {
           if (--running === 0) onIdle()
           resolve(result)
         })
+        handle.abort = reason => exchange.fail(reason)
         if (closed) return exchange.fail('the service is stopping')
         try {
           const { origin, path } = targetOf(request.url)

@@ -14,6 +14,9 @@ import type { ServiceHealth } from '../functions.ts'
 
 export type Metrics = ReturnType<typeof createMetrics>
 
+/** What a pump says of itself. */
+type Deliveries = { readonly open: number; readonly openLimit: number; readonly held: number }
+
 /** As they go from one thread to another. */
 export type MetricValues = MetricObjectWithValues<MetricValue<string>>[]
 
@@ -37,7 +40,7 @@ export const createMetrics = ({ thread = 'engine', askEngine }: Options = {}) =>
   })
   const attempts = new Counter({
     name: 'pgcue_attempts_total',
-    help: 'Webhook attempts that this replica ended: success, failed, or lost by a replica that went silent.',
+    help: 'Webhook attempts that this replica ended: success, failed, aborted since their cue or account is gone, or lost by a silent replica.',
     labelNames: ['result'] as const,
     registers
   })
@@ -53,7 +56,7 @@ export const createMetrics = ({ thread = 'engine', askEngine }: Options = {}) =>
     buckets: [0.005, 0.025, 0.1, 0.5, 2.5, 10, 30],
     registers
   })
-  for (const result of ['success', 'failed', 'lost']) attempts.inc({ result }, 0)
+  for (const result of ['success', 'failed', 'aborted', 'lost']) attempts.inc({ result }, 0)
 
   const depth = new Gauge({
     name: 'pgcue_queue_depth',
@@ -84,14 +87,31 @@ export const createMetrics = ({ thread = 'engine', askEngine }: Options = {}) =>
     }
   })
 
+  let pump: Deliveries | undefined
+  const measureDeliveries = (name: string, help: string, read: (of: Deliveries) => number) =>
+    new Gauge({
+      name,
+      help,
+      registers,
+      collect() {
+        if (pump) this.set(read(pump))
+      }
+    })
+  measureDeliveries('pgcue_open_deliveries', 'Webhook deliveries that this replica holds open.', ({ open }) => open)
+  measureDeliveries('pgcue_open_deliveries_limit', 'How many it may hold open.', ({ openLimit }) => openLimit)
+  measureDeliveries('pgcue_held_deliveries', 'Due deliveries that wait here until their account has room.', ({ held }) => held)
+
   return {
     /** A scheduled webhook was taken, so many milliseconds after its instant. */
     taken: (lateMs: number): void => lateness.observe(Math.max(lateMs, 0) / 1000),
-    attemptEnded: (result: 'success' | 'failed' | 'lost', count = 1): void => attempts.inc({ result }, count),
+    attemptEnded: (result: 'success' | 'failed' | 'aborted' | 'lost', count = 1): void => attempts.inc({ result }, count),
     claimsLost: (count: number): void => claimsLost.inc(count),
     /** @param route its pattern, never the path, which may hold a token */
     requestEnded: (method: string, route: string, status: number, ms: number): void =>
       requests.observe({ method, route, status }, ms / 1000),
+    watchDeliveries: (deliveries: Deliveries): void => {
+      pump = deliveries
+    },
     watchPool: (name: string, pool: pg.Pool): void => void pools.set(name, pool),
 
     /** All of it, in Prometheus' text format. `found` is what the database said of the service, null if nothing. */

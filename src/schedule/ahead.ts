@@ -3,6 +3,7 @@
  * reading nor cron arithmetic stands between a cue's instant and its delivery. Holds no state that matters: what it hands out is taken only
  * where the database still agrees.
  */
+import { createTurnQueue } from '../deliveries/turn-queue.ts'
 import type { AheadCue, Functions } from '../functions.ts'
 import { type Cron, parseCron } from './cron.ts'
 import { nextRun, nthRun } from './next-run.ts'
@@ -24,7 +25,7 @@ type Options = {
   now: () => number
   /** How long to sleep at most while nothing is near. */
   pollIntervalMs: number
-  /** Accounts that are not to be taken from now. */
+  /** Accounts that are not to be taken from now, and whose due cues are not to be read again. */
   skipAccounts: () => string[]
   share?: () => Share
 }
@@ -34,7 +35,11 @@ const horizonMs = 2000
 const regularMs = horizonMs / 2
 const pageSize = 16_384
 const restMs = 20
+/** After a look that is made for accounts that had no room, the database rests so many times as long as that look took. */
+const restTimes = 4
 const crowd = 1000
+/** So many due cues are held for accounts without room; when there are more, they are read again when their accounts have some. */
+const heldAtMost = 4 * pageSize
 /** How long the others leave a cue to its engine. Then each tries all that it has seen in so many milliseconds, in one statement. */
 const leaveMs = 50
 const againMs = 5
@@ -50,7 +55,10 @@ export const createAhead = ({ fn, now, pollIntervalMs, skipAccounts, share = () 
   let lookedUntil = 0
   let nextLookAt = 0
   let lookedAt = 0
+  let lookTook = 0
   let looking: Promise<void> | undefined
+  // Not read by the latest look.
+  let skipped: ReadonlySet<string> = new Set()
   // Cue → until when it is left alone.
   const passedOver = new Map<string, number>()
 
@@ -63,7 +71,11 @@ export const createAhead = ({ fn, now, pollIntervalMs, skipAccounts, share = () 
     lookedAt = now()
     const until = lookedAt + horizonMs
     nextLookAt = Number.POSITIVE_INFINITY
-    const rows = await fn.lookAhead({ until: new Date(until), limit: pageSize, skip_accounts: skipAccounts() })
+    const skip = skipAccounts()
+    const askedAt = performance.now()
+    const rows = await fn.lookAhead({ until: new Date(until), limit: pageSize, skip_accounts: skip })
+    lookTook = performance.now() - askedAt
+    skipped = new Set(skip)
     const near: DueCue[] = []
     let beyond = Number.POSITIVE_INFINITY
     for (const [cue_id, end] of passedOver) if (end <= lookedAt) passedOver.delete(cue_id)
@@ -73,8 +85,14 @@ export const createAhead = ({ fn, now, pollIntervalMs, skipAccounts, share = () 
       else beyond = Math.min(beyond, row.next_run.getTime())
     }
     const ordered = interleave(near, lookedAt)
-    lanes.send.fill(ordered.filter(cue => laneOf(cue) === lanes.send))
-    lanes.other.fill(ordered.filter(cue => laneOf(cue) === lanes.other))
+    lanes.send.fill(
+      ordered.filter(cue => laneOf(cue) === lanes.send),
+      skipped
+    )
+    lanes.other.fill(
+      ordered.filter(cue => laneOf(cue) === lanes.other),
+      skipped
+    )
     const isFull = near.length >= pageSize
     lookedUntil = isFull ? lookedAt : until
     const rest = isFull ? restMs : near.length > 0 ? regularMs : Math.min(beyond - horizonMs - lookedAt, pollIntervalMs)
@@ -106,9 +124,23 @@ export const createAhead = ({ fn, now, pollIntervalMs, skipAccounts, share = () 
     /** When the first cue of a lane comes due. Epoch milliseconds. */
     firstDue: (lane: keyof typeof lanes) => lanes[lane].first,
 
-    /** Cues of a lane whose instant has come, at most so many that `wanted` takes; the others are left to a later look. */
-    takeDue: (lane: keyof typeof lanes, limit: number, wanted?: (cue: DueCue) => boolean): DueCue[] =>
-      lanes[lane].take(now(), limit, wanted),
+    /**
+     * Cues of a lane whose instant has come, at most so many, in turns by account. `admit` is called for each; what it does not admit stays
+     * here until its account has room.
+     */
+    takeDue: (lane: keyof typeof lanes, limit: number, admit?: (account: string) => boolean): DueCue[] =>
+      lanes[lane].take(now(), limit, admit),
+
+    /** Due cues that were not admitted. */
+    get held() {
+      return lanes.send.held
+    },
+
+    /** An account that had no room has some: what the latest look passed over is looked for, unless some of it is still here. */
+    expectFrom: (account: string) => {
+      if (skipped.has(account) && lanes.send.heldOf(account) === 0)
+        nextLookAt = Math.min(nextLookAt, lookedAt + restMs + lookTook * restTimes)
+    },
 
     /** Something comes due at this instant that was not there when we looked. What is beyond that, a regular look may find in time. */
     expect: (at: number) => {
@@ -139,33 +171,42 @@ export const createAhead = ({ fn, now, pollIntervalMs, skipAccounts, share = () 
     reset: () => {
       lanes.send.fill([])
       lanes.other.fill([])
+      skipped = new Set()
       lookedUntil = 0
       nextLookAt = 0
     }
   }
 }
 
-/** Cues in the order in which they are handed out. */
+/** Cues in the order of their instants, and those whose instant has come by account. */
 const createLane = () => {
   let cues: DueCue[] = []
   let head = 0
+  const due = createTurnQueue<DueCue>(turnLength)
+  // Some of those that are due may be taken: the latest call stopped at its limit.
+  let hasMore = false
   return {
     get size() {
-      return cues.length - head
+      return cues.length - head + (hasMore ? due.size : 0)
     },
     get first() {
-      return cues[head]?.due ?? Number.POSITIVE_INFINITY
+      return hasMore ? 0 : (cues[head]?.due ?? Number.POSITIVE_INFINITY)
     },
-    fill: (list: DueCue[]) => {
+    get held() {
+      return due.size
+    },
+    heldOf: (account: string) => due.countOf(account),
+    /** A new list takes the place of what is here, but for what is due of the accounts that were not read. */
+    fill: (list: DueCue[], skipped: ReadonlySet<string> = new Set()) => {
       cues = list
       head = 0
+      due.keepOnly(due.size > heldAtMost ? new Set() : skipped)
     },
-    take: (now: number, limit: number, wanted: (cue: DueCue) => boolean = () => true) => {
-      const due: DueCue[] = []
-      for (; head < cues.length && due.length < limit && cues[head]!.due <= now; head++) {
-        if (wanted(cues[head]!)) due.push(cues[head]!)
-      }
-      return due
+    take: (now: number, limit: number, admit?: (account: string) => boolean) => {
+      for (; head < cues.length && cues[head]!.due <= now; head++) due.add(cues[head]!.account_id, cues[head]!)
+      const taken = due.take(limit, admit)
+      hasMore = due.size > 0 && taken.length === limit
+      return taken
     },
     insert: (cue: DueCue) => {
       let at = cues.length
@@ -189,12 +230,12 @@ const prepare = (cue: AheadCue, share: Share): DueCue => {
 }
 
 /**
- * The place of the engine that takes a cue at its instant, so that engines do not all ask for each. The others ask a moment later, for many
+ * The place of the engine that takes a cue at its instant, or a waiting attempt, so that engines do not all ask for each. The others ask a moment later, for many
  * together: that one may be busy, or gone, or count other engines.
  */
-const engineOf = (cue_id: string, engines: number): number => {
+export const engineOf = (id: string, engines: number): number => {
   let hash = 0
-  for (let n = 0; n < cue_id.length; n++) hash = (Math.imul(hash, 31) + cue_id.charCodeAt(n)) >>> 0
+  for (let n = 0; n < id.length; n++) hash = (Math.imul(hash, 31) + id.charCodeAt(n)) >>> 0
   return hash % engines
 }
 

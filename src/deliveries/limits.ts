@@ -1,0 +1,59 @@
+/**
+ * How many deliveries the plans allow accounts to hold open. A plan is read only for an account that holds as many as the smallest plan
+ * allows, which few do, and again while it holds so many. The engines share an account's limit evenly.
+ */
+import type { Functions } from '../functions.ts'
+
+type Options = {
+  fn: Pick<Functions, 'openLimits'>
+  /** What every plan allows. */
+  least: number
+  /** How many engines live. */
+  engines: () => number
+  /** Limits were read. */
+  onChange: () => void
+  onError: (error: unknown, doing: string) => void
+}
+
+/** An upgrade takes effect within this time. */
+const keptMs = 5000
+const accountsKept = 10_000
+
+export const createLimits = ({ fn, least, engines, onChange, onError }: Options) => {
+  const known = new Map<string, { limit: number; readAt: number }>()
+  const asked = new Set<string>()
+  let reading = false
+
+  const read = async () => {
+    const account_ids = [...asked]
+    asked.clear()
+    try {
+      const limits = new Map((await fn.openLimits({ account_ids })).map(row => [row.account_id, row.open_deliveries]))
+      if (known.size > accountsKept) known.clear()
+      const readAt = performance.now()
+      for (const id of account_ids) known.set(id, { limit: limits.get(id) ?? least, readAt })
+    } catch (error) {
+      onError(error, 'reading how much accounts may hold open')
+    } finally {
+      reading = false
+      onChange()
+    }
+  }
+
+  const ask = (account: string) => {
+    asked.add(account)
+    if (reading) return
+    reading = true
+    setImmediate(read)
+  }
+
+  const shareOf = (limit: number) => Math.ceil(limit / Math.max(1, engines()))
+
+  /** Whether the account may open another delivery beside so many. */
+  return (account: string, open: number): boolean => {
+    if (open < shareOf(least)) return true
+    const entry = known.get(account)
+    if (!entry || performance.now() - entry.readAt > keptMs) ask(account)
+    return open < shareOf(entry?.limit ?? least)
+  }
+}

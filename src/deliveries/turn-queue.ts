@@ -1,0 +1,67 @@
+/**
+ * Items of many accounts, handed out in turns: a few of one account, then the next account. An account's backlog delays only itself, and an
+ * account that may not have more now is passed over.
+ */
+type Queue<T> = { items: T[]; head: number }
+
+/** Accounts without room that one call passes over. The next call goes on behind them, so that no call takes long however many they are. */
+const passedOverAtMost = 500
+
+export type TurnQueue<T> = ReturnType<typeof createTurnQueue<T>>
+
+/** @param turnLength how many items of an account go before the next account's turn */
+export const createTurnQueue = <T>(turnLength = 1) => {
+  const queues = new Map<string, Queue<T>>()
+  let size = 0
+  return {
+    get size() {
+      return size
+    },
+    countOf: (account: string): number => {
+      const queue = queues.get(account)
+      return queue ? queue.items.length - queue.head : 0
+    },
+    add: (account: string, item: T): void => {
+      const queue = queues.get(account)
+      if (queue) queue.items.push(item)
+      else queues.set(account, { items: [item], head: 0 })
+      size++
+    },
+
+    /** Up to `limit` items. `admit` is called before each, and an account for which it returns false keeps its items. */
+    take: (limit: number, admit: (account: string) => boolean = () => true): T[] => {
+      const taken: T[] = []
+      let passedOver = 0
+      while (taken.length < limit && passedOver < Math.min(queues.size, passedOverAtMost)) {
+        const [account, queue] = queues.entries().next().value!
+        const before = taken.length
+        while (queue.head < queue.items.length && taken.length < Math.min(limit, before + turnLength) && admit(account))
+          taken.push(queue.items[queue.head++]!)
+        passedOver = taken.length === before ? passedOver + 1 : 0
+        queues.delete(account)
+        if (queue.head < queue.items.length) queues.set(account, queue)
+      }
+      size -= taken.length
+      return taken
+    },
+
+    /** Removes and returns all items of one account. */
+    drain: (account: string): T[] => {
+      const queue = queues.get(account)
+      if (!queue) return []
+      queues.delete(account)
+      const items = queue.items.slice(queue.head)
+      size -= items.length
+      return items
+    },
+
+    /** Removes the items of all accounts but these. */
+    keepOnly: (accounts: ReadonlySet<string>): void => {
+      for (const [account, queue] of queues) {
+        if (accounts.has(account)) continue
+        size -= queue.items.length - queue.head
+        queues.delete(account)
+      }
+    }
+  }
+}
