@@ -801,7 +801,7 @@ comment on column cue.plans.plan is 'The plan.';
 comment on column cue.plans.requests_per_minute is 'Requests of one API key in any 60 seconds.';
 comment on column cue.plans.cues is 'Active and paused cues together.';
 comment on column cue.plans.executions_per_month is 'Executions created in a UTC month; then a grace of a day, or until twice as many.';
-comment on column cue.plans.open_deliveries is 'Webhook requests that an account may have open at once in a replica.';
+comment on column cue.plans.open_deliveries is 'Webhook requests that an account may have open at once; replicas share it evenly.';
 comment on column cue.plans.max_timeout_seconds is 'Longest delivery.timeout_seconds that a cue may ask for; null: 3600.';
 comment on column cue.plans.min_interval_seconds is 'Shortest distance between two slots of a schedule; null: any.';
 comment on column cue.plans.payload_bytes_per_day is 'Payload bytes that executions of an account may carry in a UTC day, each counted when it is made, also where its payload is stored once; null: any number.';

@@ -1348,7 +1348,7 @@ export interface Plans {
    */
   min_interval_seconds: number | null;
   /**
-   * Webhook requests that an account may have open at once in a replica.
+   * Webhook requests that an account may have open at once; replicas share it evenly.
    */
   open_deliveries: Generated<number>;
   /**

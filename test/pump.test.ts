@@ -44,6 +44,7 @@ const setup = ({ due = 5000, concurrency = 100, spoiled = '' } = {}) => {
     now: Date.now,
     concurrency,
     leastOpen: 50,
+    slowAfterMs: 4000,
     missedAfter: '60 seconds',
     onChange: () => pump.turn(),
     onError: (error: unknown) => spoiled || t.error(error as Error),

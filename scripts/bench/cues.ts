@@ -11,14 +11,14 @@ export type Account = { id: string; api_key: string }
 export const payload = `{"pad": "${'x'.repeat(189)}"}`
 
 /** Accounts as registering makes them. */
-export const addAccounts = async (pool: pg.Pool, count: number): Promise<Account[]> => {
+export const addAccounts = async (pool: pg.Pool, count: number, name = 'bench'): Promise<Account[]> => {
   const fn = createFunctions(pool)
   const encryptionKeys = [Buffer.from(secrets.ENCRYPTION_KEYS, 'base64')]
   const accounts: Account[] = []
   for (let n = 0; n < count; n++) {
     const api_key = createKey()
     const key = { key_hash: hashKey(api_key), prefix: keyPrefix(api_key), ciphertext: encryptKey(encryptionKeys, api_key) }
-    const { id } = await fn.register({ email: `bench-${n}@example.com`, ...key, address: null, ip: '127.0.0.1' })
+    const { id } = await fn.register({ email: `${name}-${n}@example.com`, ...key, address: null, ip: '127.0.0.1' })
     accounts.push({ id, api_key })
   }
   return accounts

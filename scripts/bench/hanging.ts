@@ -1,5 +1,9 @@
-/** Receivers that hang: how late the deliveries of the others are, with them and without. */
+/**
+ * Receivers that hang: how late the deliveries of the others are, with them and without. A few among the cues of the same accounts; and then
+ * of a crowd of other accounts, who between them ask for more than a replica holds open.
+ */
 import { setTimeout as delay } from 'node:timers/promises'
+import type pg from 'pg'
 import { addAccounts, addCues, schedule, settled } from './cues.ts'
 import { figuresOf } from './figures.ts'
 import type { Measure, Options } from './measure.ts'
@@ -7,12 +11,20 @@ import type { Stage } from './stage.ts'
 
 const healthyCount = 2000
 const overMs = 5000
+const crowdAccounts = 200
+const crowdCues = 8000
+const releaseEveryMs = 100
 
 const measure = async (stage: Stage, { runs, n }: Options) => {
   const replica = await stage.startReplica('hanging')
   const accounts = await addAccounts(replica.pool, 100)
   const healthy = await addCues(replica.pool, { accounts, count: healthyCount, callbackUrl: `${stage.receiver.url}/hook` })
   const hanging = await addCues(replica.pool, { accounts, count: n, callbackUrl: `${stage.receiver.url}/hang` })
+  const crowd = await addCues(replica.pool, {
+    accounts: await addAccounts(replica.pool, crowdAccounts, 'crowd'),
+    count: crowdCues,
+    callbackUrl: `${stage.receiver.url}/hang`
+  })
   await delay(1000)
 
   const p99 = async (cueIds: string[]) => {
@@ -21,9 +33,16 @@ const measure = async (stage: Stage, { runs, n }: Options) => {
     const due = cueIds.map(() => start + Math.floor(Math.random() * overMs))
     await schedule(replica.pool, cueIds, due)
     const { late } = await stage.receiver.wait(healthyCount)
-    // They hang on for longer than anybody else waits: until here.
-    await stage.receiver.release()
-    await settled(replica.pool)
+    // They hang on for longer than anybody else waits: until here, and those that had no room are sent now.
+    let isSettled = false
+    const settling = allSent(replica.pool).finally(() => {
+      isSettled = true
+    })
+    while (!isSettled) {
+      await stage.receiver.release()
+      await delay(releaseEveryMs)
+    }
+    await settling
     return late.p99
   }
 
@@ -32,14 +51,32 @@ const measure = async (stage: Stage, { runs, n }: Options) => {
   for (let run = 0; run < runs; run++) {
     const without = await p99(healthy)
     const among = await p99([...healthy, ...hanging])
-    lateness.push({ healthy_p99_without_ms: without, healthy_p99_with_ms: among, ratio: among / without })
+    const beside = await p99([...healthy, ...crowd])
+    lateness.push({
+      healthy_p99_without_ms: without,
+      healthy_p99_with_ms: among,
+      ratio: among / without,
+      healthy_p99_with_crowd_ms: beside,
+      crowd_ratio: beside / without
+    })
   }
   await replica.stop()
   return figuresOf(lateness)
 }
 
+/** Resolves when nothing is due and every result is written. */
+const allSent = async (pool: pg.Pool): Promise<void> => {
+  for (;;) {
+    const { rows } = await pool.query('select exists (select from cue.cue_runs where next_run <= now()) as due')
+    if (!rows[0].due) return settled(pool)
+    await delay(releaseEveryMs)
+  }
+}
+
 export default {
-  title: n => `${n} cues whose receivers hang among ${healthyCount} healthy ones, all within ${overMs / 1000} s`,
+  title: n =>
+    `${healthyCount} healthy cues within ${overMs / 1000} s: alone, among ${n} whose receivers hang, and beside ${crowdAccounts} accounts ` +
+    `with ${crowdCues} of those`,
   runs: 3,
   n: 200,
   measure

@@ -30,6 +30,11 @@ type Options = {
   concurrency: number
   /** How many deliveries every plan allows an account to hold open. */
   leastOpen: number
+  /**
+   * A receiver that has not answered after this is slow, and its delivery gives its fast slot back: sooner, down to a quarter of it, the fewer
+   * slots are free. 200 ms, unless a test says otherwise.
+   */
+  slowAfterMs?: number
   /** What all accounts share of open deliveries, and the reserve on top. */
   capacity?: { shared: number; reserve: number }
   share?: () => Share
@@ -41,9 +46,6 @@ type Options = {
   log: Pick<FastifyBaseLogger, 'debug' | 'info'>
 }
 
-/** A receiver that has not answered after this is slow, and its delivery gives its fast slot back: sooner, down to a quarter, the fewer are free. */
-const slowAfterMs = 200
-const slowAfterAtLeastMs = 50
 /** What is taken at once; and while so little is under way that senders would wait for it, less, so that they can begin. */
 const batchSize = 300
 const firstBatchSize = 50
@@ -57,7 +59,7 @@ export type Pump = ReturnType<typeof createPump>
 
 export const createPump = (options: Options) => {
   const { fn, ahead, flights, results, client, request, now, concurrency, missedAfter, onChange, onError, metrics, log } = options
-  const { share = () => ({ engines: 1, place: 0 }) } = options
+  const { slowAfterMs = 200, share = () => ({ engines: 1, place: 0 }) } = options
   const onHand = createTurnQueue<BegunAttempt>()
   const sending = new Map<BegunAttempt, Handle>()
   const fastOf = new Map<string, number>()
@@ -217,7 +219,7 @@ export const createPump = (options: Options) => {
       if (left > 0) fastOf.set(account, left)
       else fastOf.delete(account)
     }
-    const lentForMs = Math.max(slowAfterAtLeastMs, slowAfterMs * (1 - fast / concurrency))
+    const lentForMs = slowAfterMs * Math.max(1 / 4, 1 - fast / concurrency)
     let slow: NodeJS.Timeout | undefined = setTimeout(() => {
       giveBack()
       capacity.note(account, false)
