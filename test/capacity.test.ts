@@ -48,25 +48,28 @@ t.test('an account holds no more than its plan allows', async t => {
   t.same(capacity.full(), ['large'])
 })
 
-t.test('hundreds of accounts that hold all they may leave every other account a delivery, and more to those that answer quickly', async t => {
-  const capacity = createCapacity({ isAllowed: (_, open) => open < 50 })
-  const hanging = names(400)
-  for (const account of hanging) {
-    fill(capacity, [account])
-    capacity.note(account, false)
+t.test(
+  'hundreds of accounts that hold all they may leave every other account a delivery, and more to those that answer quickly',
+  async t => {
+    const capacity = createCapacity({ isAllowed: (_, open) => open < 50 })
+    const hanging = names(400)
+    for (const account of hanging) {
+      fill(capacity, [account])
+      capacity.note(account, false)
+    }
+    t.ok(capacity.open > 5000, `${capacity.open} are open`)
+    t.equal(capacity.openOf('victim'), 0)
+    t.same(fill(capacity, ['victim']), [1])
+    capacity.note('victim', true)
+    t.same(fill(capacity, ['victim']), [5])
+    t.same(fill(capacity, ['hanging-again']), [1])
+    t.ok(hanging.every(account => capacity.openOf(account) > 0))
+    for (const account of ['victim', ...hanging]) while (capacity.openOf(account) > 0) capacity.close(account)
+    capacity.close('hanging-again')
+    t.equal(capacity.open, 0)
+    t.same(fill(capacity, ['alone']), [50], 'all is as before')
   }
-  t.ok(capacity.open > 5000, `${capacity.open} are open`)
-  t.equal(capacity.openOf('victim'), 0)
-  t.same(fill(capacity, ['victim']), [1])
-  capacity.note('victim', true)
-  t.same(fill(capacity, ['victim']), [5])
-  t.same(fill(capacity, ['hanging-again']), [1])
-  t.ok(hanging.every(account => capacity.openOf(account) > 0))
-  for (const account of ['victim', ...hanging]) while (capacity.openOf(account) > 0) capacity.close(account)
-  capacity.close('hanging-again')
-  t.equal(capacity.open, 0)
-  t.same(fill(capacity, ['alone']), [50], 'all is as before')
-})
+)
 
 t.test('limits are read for accounts that hold as many as every plan allows, and shared among engines', async t => {
   const asked: string[][] = []
