@@ -7,7 +7,6 @@ COPY package.json package-lock.json .npmrc ./
 RUN npm ci --omit=dev --omit=optional && npm cache clean --force
 COPY src src
 COPY sql sql
-COPY scripts/migrate.ts scripts/reload.ts scripts/sql-files.ts scripts/
 USER node
 EXPOSE 8080
 HEALTHCHECK --interval=5s --timeout=3s --start-period=30s CMD ["node", "-e", "fetch('http://127.0.0.1:' + (process.env.PORT || 8080) + '/status').then(r => process.exit(r.ok ? 0 : 1), () => process.exit(1))"]

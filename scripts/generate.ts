@@ -5,13 +5,13 @@ import { fileURLToPath } from 'node:url'
 import { Kysely, PostgresDialect } from 'kysely'
 import { generate as generateTypes, PostgresDialect as TypesOfPostgres } from 'kysely-codegen'
 import type pg from 'pg'
-import { createPool } from '../src/database.ts'
-import { startEmbedded } from '../src/embedded-postgres.ts'
-import { openapi } from '../src/openapi.ts'
+import { createPool } from '../src/database/pool.ts'
+import { startEmbedded } from '../src/embedded-postgres/embedded-postgres.ts'
+import { migrate } from '../src/migrate/migrate.ts'
+import { releaseFile } from '../src/migrate/sql-files.ts'
 import { dumpSchema } from './dump-schema.ts'
-import { migrate } from './migrate.ts'
+import { openapi } from './openapi.ts'
 import { postsFile } from './posts.ts'
-import { releaseFile } from './sql-files.ts'
 
 /** The generated files by their path in the repository, as a migrated database of PostgreSQL 18 and the routes give them. */
 export const generate = async (databaseUrl: string): Promise<Record<string, string>> => {
@@ -42,7 +42,7 @@ const onFreshDatabase = async <T>(work: (url: string) => Promise<T>): Promise<T>
   }
 }
 
-/** Of tables and views in `cue`, under their bare names; types as src/database.ts has values read. */
+/** Of tables and views in `cue`, under their bare names; types as src/database/pool.ts has values read. */
 const rowTypes = (pool: pg.Pool) =>
   generateTypes({
     db: new Kysely({ dialect: new PostgresDialect({ pool }) }),

@@ -691,7 +691,7 @@ create table cue.migrations (
   applied_at timestamp with time zone not null default now(),
   constraint migrations_pkey PRIMARY KEY (id)
 );
-comment on table cue.migrations is 'What scripts/migrate.ts has applied. Row 0 stands for all that is loaded again when it changes.';
+comment on table cue.migrations is 'What src/migrate has applied. Row 0 stands for all that is loaded again when it changes.';
 comment on column cue.migrations.id is 'The number its file name begins with.';
 comment on column cue.migrations.name is 'The file.';
 comment on column cue.migrations.checksum is 'SHA-256 of its content; in row 0 behind the number of the release that loaded it.';

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { existsSync, linkSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import ipaddr from 'ipaddr.js'
-import { makeDirectory } from './directories.ts'
+import { makeDirectory } from './files/directories.ts'
 
 export type Plan = 'free' | 'pro' | 'scale'
 /** Limits of a plan. Those that may be null are off by default. */

@@ -4,12 +4,13 @@
  */
 import { randomUUID } from 'node:crypto'
 import type { FastifyBaseLogger } from 'fastify'
-import { type Away, createAway } from './away.ts'
 import { startCustomers } from './billing/customers.ts'
-import { startJobs } from './boss.ts'
-import type { Clock } from './clock.ts'
 import { type Config, engineConnections, version } from './config.ts'
-import { createPool } from './database.ts'
+import type { Clock } from './database/clock.ts'
+import { type BegunAttempt, createFunctions } from './database/functions.ts'
+import { createListener } from './database/listener.ts'
+import { type Away, createAway } from './database/outage-log.ts'
+import { createPool } from './database/pool.ts'
 import type { AddressRules } from './deliveries/address.ts'
 import { createFlights } from './deliveries/flights.ts'
 import { createLeases } from './deliveries/leases.ts'
@@ -20,15 +21,15 @@ import { createRequests } from './deliveries/request.ts'
 import { createResults } from './deliveries/results.ts'
 import { deriveKey } from './deliveries/signature.ts'
 import { createWebhookClient } from './deliveries/webhook.ts'
-import { type BegunAttempt, createFunctions } from './functions.ts'
-import { startHousekeeping } from './housekeeping.ts'
-import { createListener } from './listener.ts'
-import { startMails } from './mail.ts'
+import { createFiring } from './firing/fire-others.ts'
+import { createAhead, type Share } from './firing/look-ahead.ts'
+import { createWindowSweep } from './firing/missed-windows.ts'
+import { startJobs } from './jobs/boss.ts'
+import { startHousekeeping } from './jobs/housekeeping.ts'
+import { startMails } from './mails/mail.ts'
+import { release } from './memory/block.ts'
 import { startMemoryUpdates } from './memory/updates.ts'
 import { createMetrics, type Metrics } from './metrics/metrics.ts'
-import { createAhead, type Share } from './schedule/ahead.ts'
-import { createFiring } from './schedule/firing.ts'
-import { createWindowSweep } from './schedule/windows.ts'
 import { startTracker } from './support/tracker.ts'
 
 /** Two that take, two that write results, one for the rest; and one of their own for the leases, which must not wait behind anything. */
@@ -230,7 +231,7 @@ export const startEngine = async (options: Options): Promise<Engine> => {
   await startMemoryUpdates({ jobs, fn, client, now, log })
   await startTracker({ jobs, fn, config, log })
   await startCustomers({ jobs, config, log })
-  await startHousekeeping({ jobs, fn: createFunctions(pool), retentionDays: config.executionRetentionDays, now, log })
+  await startHousekeeping({ jobs, fn: createFunctions(pool), retentionDays: config.executionRetentionDays, release, now, log })
   const keeper = setInterval(keep, keepMs)
   keep()
   wake()

@@ -1,7 +1,7 @@
 /** Pieces of schemas that more than one noun uses. */
 import { type Static, type TSchema, Type } from 'typebox'
-import type { Json } from './deliveries/canonical-json.ts'
 import type { ErrorCode } from './errors.ts'
+import type { Json } from './json/canonical-json.ts'
 
 /** An instant: a Date in the program, ISO 8601 in UTC with milliseconds on the wire. */
 export const Timestamp = Type.Unsafe<Date>(Type.String({ format: 'date-time' }))

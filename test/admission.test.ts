@@ -1,11 +1,12 @@
 import { randomUUID } from 'node:crypto'
 import pg from 'pg'
 import t, { type Test } from 'tap'
-import { createAdmission, subjectOf } from '../src/accounts/admission.ts'
+import { createAdmission } from '../src/accounts/admission.ts'
 import { createKey, hashKey, keyPrefix } from '../src/accounts/keys.ts'
-import { createPool } from '../src/database.ts'
+import { createFunctions } from '../src/database/functions.ts'
+import { createPool } from '../src/database/pool.ts'
 import { deriveKey, executionToken } from '../src/deliveries/signature.ts'
-import { createFunctions } from '../src/functions.ts'
+import { subjectOf } from '../src/http/address-subject.ts'
 import { createDatabase, testConfig } from './database.ts'
 
 const start = Date.parse('2030-01-01T09:00:00Z')

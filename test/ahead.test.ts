@@ -1,7 +1,7 @@
 /** Looking ahead: what is handed out when, and to whom of several engines. */
 import t from 'tap'
-import type { AheadCue } from '../src/functions.ts'
-import { createAhead, type Share } from '../src/schedule/ahead.ts'
+import type { AheadCue } from '../src/database/functions.ts'
+import { createAhead, type Share } from '../src/firing/look-ahead.ts'
 
 const start = Date.parse('2030-01-15T09:00:00Z')
 

@@ -2,7 +2,7 @@
 import t, { type Test } from 'tap'
 import { Type } from 'typebox'
 import { build as buildApp } from '../src/app.ts'
-import { createPool } from '../src/database.ts'
+import { createPool } from '../src/database/pool.ts'
 import { isAway, toApiError } from '../src/errors.ts'
 import { testConfig } from './database.ts'
 import { build, error, eventually } from './setup.ts'

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import t, { type Test } from 'tap'
-import { createAway } from '../src/away.ts'
+import { createAway } from '../src/database/outage-log.ts'
 import { createDatabase } from './database.ts'
 import { eventually } from './eventually.ts'
 import { startReplica } from './replica.ts'

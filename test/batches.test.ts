@@ -1,6 +1,6 @@
 import pg from 'pg'
 import t from 'tap'
-import { createBatches, createTurns, type Turns } from '../src/batches.ts'
+import { createBatches, createTurns, type Turns } from '../src/database/batched.ts'
 
 /** Batches whose questions are answered when the test says so, twice what they are. */
 const setup = (options: { size?: number; atOnce?: number; turns?: Turns; isDurable?: boolean; patienceMs?: number } = {}) => {

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import t from 'tap'
-import { canonicalJson, canonicalMerge, Json, JsonError, readJson, taskOf } from '../src/deliveries/canonical-json.ts'
+import { canonicalJson, canonicalMerge, Json, JsonError, readJson, taskOf } from '../src/json/canonical-json.ts'
 
 // Written by Python 3: [text, json.dumps(json.loads(text), sort_keys=True)].
 const vectors: [string, string][] = [

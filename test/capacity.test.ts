@@ -2,7 +2,7 @@
 import t from 'tap'
 import { createCapacity } from '../src/deliveries/capacity.ts'
 import { createLimits } from '../src/deliveries/limits.ts'
-import { createTurnQueue } from '../src/deliveries/turn-queue.ts'
+import { createTurnQueue } from '../src/firing/turn-queue.ts'
 
 const names = (count: number, prefix = 'account') => Array.from({ length: count }, (_, n) => `${prefix}-${n}`)
 const unlimited = () => true

@@ -1,6 +1,6 @@
 // Slots that came due while no engine was there: outages, and what becomes of what they hold.
 import t, { type Test } from 'tap'
-import { catchUp } from '../src/schedule/firing.ts'
+import { catchUp } from '../src/firing/fire-others.ts'
 import { once, stage } from './stage.ts'
 
 const minute = '* * * * *'

@@ -1,7 +1,7 @@
 /** Claims under load: never two holders, and never slower for what waits behind. CLAIM_ATTEMPTS=1000000 makes it as many attempts. */
 import t from 'tap'
-import { createPool } from '../src/database.ts'
-import { type Claim, createFunctions } from '../src/functions.ts'
+import { type Claim, createFunctions } from '../src/database/functions.ts'
+import { createPool } from '../src/database/pool.ts'
 import { testConfig } from './database.ts'
 import { scaled, spelled } from './scale.ts'
 import { addWaiting, serviceAt } from './service.ts'

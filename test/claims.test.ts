@@ -1,7 +1,7 @@
 /** How claims begin and end: by next, in whose turn, given back, timed out, with their worker gone, and by whose credentials. */
 import pg from 'pg'
 import t from 'tap'
-import { createFunctions } from '../src/functions.ts'
+import { createFunctions } from '../src/database/functions.ts'
 import { eventually } from './eventually.ts'
 import { addWaiting, serviceAt } from './service.ts'
 import { error } from './setup.ts'

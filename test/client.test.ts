@@ -1,7 +1,7 @@
 import t, { type Test } from 'tap'
 import { createClient, PgcueError, verifyWebhook } from '../src/client/index.ts'
 import { signHeaders } from '../src/deliveries/signature.ts'
-import { freePort } from '../src/embedded-postgres.ts'
+import { freePort } from '../src/embedded-postgres/embedded-postgres.ts'
 import { build, eventually, receiver } from './setup.ts'
 
 const service = async (t: Test) => {

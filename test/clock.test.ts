@@ -1,7 +1,7 @@
 import t from 'tap'
 import { build as buildApp } from '../src/app.ts'
-import { createClock } from '../src/clock.ts'
-import { createPool } from '../src/database.ts'
+import { createClock } from '../src/database/clock.ts'
+import { createPool } from '../src/database/pool.ts'
 import { testConfig } from './database.ts'
 import { build, eventually } from './setup.ts'
 

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { connectDirect, createPool, startDatabase } from '../src/database.ts'
+import { connectDirect, createPool, startDatabase } from '../src/database/pool.ts'
 import { createDatabase, testConfig } from './database.ts'
 import { eventually } from './eventually.ts'
 

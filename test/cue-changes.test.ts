@@ -3,8 +3,8 @@ import { changesOf, newCue } from '../src/cues/changes.ts'
 import { payloadColumns } from '../src/cues/payload.ts'
 import type { StoredCue } from '../src/cues/read.ts'
 import type { CreateCue, UpdateCue } from '../src/cues/schemas.ts'
-import { canonicalJson, Json } from '../src/deliveries/canonical-json.ts'
 import { ApiError } from '../src/errors.ts'
+import { canonicalJson, Json } from '../src/json/canonical-json.ts'
 
 const now = new Date('2030-01-07T08:30:00Z')
 const url = 'https://example.com/hook'

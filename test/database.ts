@@ -3,7 +3,7 @@ import { basename } from 'node:path'
 import type pg from 'pg'
 import type { Test } from 'tap'
 import { type Config, loadConfig } from '../src/config.ts'
-import { createPool } from '../src/database.ts'
+import { createPool } from '../src/database/pool.ts'
 import { connectAdmin, prepareTemplate } from './template.ts'
 
 export type TestDatabase = { url: string; name: string; pool: pg.Pool; config: Config }

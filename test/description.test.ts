@@ -2,7 +2,7 @@
 import { gunzipSync } from 'node:zlib'
 import t from 'tap'
 import { Type } from 'typebox'
-import { openapi } from '../src/openapi.ts'
+import { openapi } from '../scripts/openapi.ts'
 import { AnyJson, JsonObject, orElse, Page, Strict } from '../src/schemas.ts'
 import { build } from './setup.ts'
 

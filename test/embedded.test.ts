@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
 import t, { type Test } from 'tap'
-import { type EmbeddedOptions, freePort, startEmbedded } from '../src/embedded-postgres.ts'
+import { type EmbeddedOptions, freePort, startEmbedded } from '../src/embedded-postgres/embedded-postgres.ts'
 import { eventually } from './eventually.ts'
 
 const query = async (connectionString: string, text: string) => {
@@ -35,7 +35,7 @@ const start = async (t: Test, options: EmbeddedOptions) => {
 
 /** A process of its own that owns the server of `dataDir`, to be killed. */
 const startElsewhere = async (t: Test, dataDir: string) => {
-  const module = JSON.stringify(new URL('../src/embedded-postgres.ts', import.meta.url).href)
+  const module = JSON.stringify(new URL('../src/embedded-postgres/embedded-postgres.ts', import.meta.url).href)
   const script = `const { startEmbedded } = await import(${module})
     const { url, pid } = await startEmbedded({ dataDir: ${JSON.stringify(dataDir)} })
     console.log(JSON.stringify({ url, pid }))`
@@ -169,7 +169,7 @@ t.test('a server that dies while it is owned comes back on its port, still owned
 
 t.test('the server ends with a process that exits without stopping it', async t => {
   const dataDir = emptyDir(t)
-  const module = JSON.stringify(new URL('../src/embedded-postgres.ts', import.meta.url).href)
+  const module = JSON.stringify(new URL('../src/embedded-postgres/embedded-postgres.ts', import.meta.url).href)
   const script = `const { startEmbedded } = await import(${module})
     console.log((await startEmbedded({ dataDir: ${JSON.stringify(dataDir)}, durable: false })).pid); process.exit(3)`
   const child = spawn(process.execPath, ['--input-type=module', '-e', script], { stdio: ['ignore', 'pipe', 'inherit'] })

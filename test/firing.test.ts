@@ -1,9 +1,9 @@
 // What an engine does with due cues that need no delivery slot: nothing of one cue or account may stand before the others.
 import { pino } from 'pino'
 import t, { type Test } from 'tap'
-import { createAhead } from '../src/schedule/ahead.ts'
-import { createFiring } from '../src/schedule/firing.ts'
-import { inHalves } from '../src/schedule/in-halves.ts'
+import { inHalves } from '../src/database/bisect.ts'
+import { createFiring } from '../src/firing/fire-others.ts'
+import { createAhead } from '../src/firing/look-ahead.ts'
 import { once, stage } from './stage.ts'
 
 const worker = { transport: 'worker', callback_url: null, cron: '* * * * *' }

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { firstScreen } from '../src/first-screen.ts'
+import { firstScreen } from '../src/startup/first-screen.ts'
 import { testConfig } from './database.ts'
 import { build } from './setup.ts'
 

@@ -2,9 +2,9 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import t from 'tap'
-import { arrayText } from '../src/calls.ts'
+import { arrayText } from '../src/database/calls.ts'
+import { createFunctions, signatures } from '../src/database/functions.ts'
 import { sqlstates, statuses } from '../src/errors.ts'
-import { createFunctions, signatures } from '../src/functions.ts'
 import { createDatabase } from './database.ts'
 
 const { pool } = await createDatabase(t)

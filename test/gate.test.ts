@@ -1,8 +1,8 @@
 // Connections of one account, and questions of whoever's rows somebody holds.
 import pg from 'pg'
 import t from 'tap'
-import { createBatches } from '../src/batches.ts'
-import { createGate } from '../src/gate.ts'
+import { createBatches } from '../src/database/batched.ts'
+import { createGate } from '../src/database/gate.ts'
 import { eventually } from './eventually.ts'
 
 const held = Object.assign(new pg.DatabaseError('canceling statement due to lock timeout', 1, 'error'), { code: '55P03' })

@@ -1,7 +1,7 @@
 /** Whatever is sent to whichever route: it is answered in our form, and never with a 500. */
 import fc from 'fast-check'
 import t from 'tap'
-import type { Schema } from '../src/validation.ts'
+import type { Schema } from '../src/http/schema.ts'
 import { build } from './setup.ts'
 import { standIn } from './stripe.ts'
 

@@ -7,7 +7,7 @@ import { renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import pg from 'pg'
-import { startEmbedded } from '../src/embedded-postgres.ts'
+import { startEmbedded } from '../src/embedded-postgres/embedded-postgres.ts'
 
 const idleMs = 120_000
 const [dir, binDir] = process.argv.slice(2) as [string, string | undefined]

@@ -1,8 +1,8 @@
 /** Free JSON is taken out of a body before anything is parsed, and what is large is worked on beside the event loop. */
 import { createHash } from 'node:crypto'
 import t from 'tap'
-import { canonicalJson, canonicalMerge, compactBytes, type Json, JsonError, split, unite } from '../src/deliveries/canonical-json.ts'
-import { createLargeJson } from '../src/deliveries/large-json.ts'
+import { canonicalJson, canonicalMerge, compactBytes, type Json, JsonError, split, unite } from '../src/json/canonical-json.ts'
+import { createLargeJson } from '../src/json/large-json.ts'
 import { hostileJson, longestStall } from './stalls.ts'
 
 t.test('free members are kept as text, and the rest is read', t => {

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { createClient, verifyWebhook } from '../src/client/index.ts'
-import { freePort } from '../src/embedded-postgres.ts'
+import { freePort } from '../src/embedded-postgres/embedded-postgres.ts'
 import { cliStage } from './cli-stage.ts'
 import { eventually, receiver } from './setup.ts'
 

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import t, { type Test } from 'tap'
-import { assertDirect, createListener, type ListenerOptions } from '../src/listener.ts'
+import { assertDirect, createListener, type ListenerOptions } from '../src/database/listener.ts'
 import { createDatabase } from './database.ts'
 import { eventually } from './eventually.ts'
 import { startPooler } from './pooler.ts'

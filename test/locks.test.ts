@@ -2,8 +2,8 @@
 import { randomUUID } from 'node:crypto'
 import pg from 'pg'
 import t from 'tap'
-import { type BegunAttempt, createFunctions, type Functions } from '../src/functions.ts'
-import { catchUp } from '../src/schedule/firing.ts'
+import { type BegunAttempt, createFunctions, type Functions } from '../src/database/functions.ts'
+import { catchUp } from '../src/firing/fire-others.ts'
 import { awaiting, cueDefaults, dueCues, once, type Row, refused, resultsOf, stage } from './stage.ts'
 
 const connections = 8

@@ -6,9 +6,9 @@ import { SMTPServer } from 'smtp-server'
 import type { Test } from 'tap'
 import { decryptKey } from '../src/accounts/keys.ts'
 import type { Config } from '../src/config.ts'
-import type { Functions } from '../src/functions.ts'
-import { startMails } from '../src/mail.ts'
+import type { Functions } from '../src/database/functions.ts'
 import type { MailJob } from '../src/mails/kinds.ts'
+import { startMails } from '../src/mails/mail.ts'
 import { eventually } from './eventually.ts'
 
 export type Received = ReturnType<typeof readMail> & { from: string; recipients: string[] }

@@ -1,6 +1,6 @@
 // Housekeeping: partitions, retention, the purge of deleted cues, and what is kept for a while only.
 import t, { type Test } from 'tap'
-import { migrate } from '../scripts/migrate.ts'
+import { migrate } from '../src/migrate/migrate.ts'
 import { refused, stage } from './stage.ts'
 
 const months = `select c.relname as name, pg_get_expr(c.relpartbound, c.oid) as bounds, c.reloptions as options

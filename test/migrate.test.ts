@@ -2,7 +2,7 @@ import { cpSync, mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import pg from 'pg'
 import t, { type Test } from 'tap'
-import { migrate } from '../scripts/migrate.ts'
+import { migrate } from '../src/migrate/migrate.ts'
 import { createDatabase } from './database.ts'
 
 type Files = Record<string, string>

@@ -1,9 +1,9 @@
 /** missed_window: when a cue should have had a success, and what looking for one costs. */
 import { pino } from 'pino'
 import t from 'tap'
-import { createAhead } from '../src/schedule/ahead.ts'
-import { createFiring } from '../src/schedule/firing.ts'
-import { createWindowSweep } from '../src/schedule/windows.ts'
+import { createFiring } from '../src/firing/fire-others.ts'
+import { createAhead } from '../src/firing/look-ahead.ts'
+import { createWindowSweep } from '../src/firing/missed-windows.ts'
 import { scaled, spelled } from './scale.ts'
 import { serviceAt } from './service.ts'
 

@@ -2,7 +2,7 @@
 import { mkdirSync } from 'node:fs'
 import type { Page } from 'playwright-core'
 import t, { type Test } from 'tap'
-import { freePort } from '../src/embedded-postgres.ts'
+import { freePort } from '../src/embedded-postgres/embedded-postgres.ts'
 import { inspect, noBrowser, startBrowser } from './browser.ts'
 import { buildWithMail, newDeviceCode } from './sign-in.ts'
 

@@ -1,7 +1,7 @@
 import { setImmediate as tick } from 'node:timers/promises'
 import t from 'tap'
+import type { BegunAttempt } from '../src/database/functions.ts'
 import { createPump } from '../src/deliveries/pump.ts'
-import type { BegunAttempt } from '../src/functions.ts'
 
 /** A pump over cues that are all due. What it takes comes when the test says so, and what it sends is answered then. */
 const setup = ({ due = 5000, concurrency = 100, spoiled = '' } = {}) => {

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { createFunctions } from '../src/functions.ts'
+import { createFunctions } from '../src/database/functions.ts'
 import { createDatabase } from './database.ts'
 
 const start = Date.parse('2030-01-01T09:00:00Z')

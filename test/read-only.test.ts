@@ -1,6 +1,6 @@
 /** A database that takes no writes for a while, as a standby does until it is promoted. */
 import t from 'tap'
-import { createPool } from '../src/database.ts'
+import { createPool } from '../src/database/pool.ts'
 import { startEngine } from './engine.ts'
 import { build, error, eventually, receiver } from './setup.ts'
 

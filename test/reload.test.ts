@@ -4,9 +4,9 @@ import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
-import { migrate } from '../scripts/migrate.ts'
-import { readSources, releaseFile, statementsOf } from '../scripts/sql-files.ts'
-import { requireFunctions } from '../src/required-functions.ts'
+import { migrate } from '../src/migrate/migrate.ts'
+import { readSources, releaseFile, statementsOf } from '../src/migrate/sql-files.ts'
+import { requireFunctions } from '../src/startup/required-functions.ts'
 import { createDatabase } from './database.ts'
 
 type Files = Record<string, string>

@@ -1,8 +1,8 @@
 /** Calls of functions that another release replaces meanwhile. */
 import type { QueryConfig, QueryResult } from 'pg'
 import t, { type Test } from 'tap'
-import { createCalls } from '../src/calls.ts'
-import { createPool } from '../src/database.ts'
+import { createCalls } from '../src/database/calls.ts'
+import { createPool } from '../src/database/pool.ts'
 import { createDatabase } from './database.ts'
 
 const setUp = async (t: Test, pgPoolMax = 1) => {

@@ -1,6 +1,6 @@
 /** Reports by the status in which they come, what follows for the delivery and for a one-time cue, and both phases with a real engine. */
 import t from 'tap'
-import type { BegunAttempt } from '../src/functions.ts'
+import type { BegunAttempt } from '../src/database/functions.ts'
 import { testConfig } from './database.ts'
 import { startEngine } from './engine.ts'
 import { serviceAt } from './service.ts'

@@ -3,7 +3,7 @@
  * costs is a matter of its own.
  */
 import t from 'tap'
-import { Json } from '../src/deliveries/canonical-json.ts'
+import { Json } from '../src/json/canonical-json.ts'
 import { build } from './setup.ts'
 import { hostileJson, longestStall, someHostileJson } from './stalls.ts'
 

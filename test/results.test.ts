@@ -1,10 +1,10 @@
 // How results are written while the database fails, and what becomes of flights meanwhile. The SQL functions are stood in for.
 import pg from 'pg'
 import t, { type Test } from 'tap'
+import type { BegunAttempt, Functions } from '../src/database/functions.ts'
 import { createFlights } from '../src/deliveries/flights.ts'
 import { createLeases } from '../src/deliveries/leases.ts'
 import { type AttemptResult, batchSize, createResults } from '../src/deliveries/results.ts'
-import type { BegunAttempt, Functions } from '../src/functions.ts'
 import { eventually } from './eventually.ts'
 
 type Statement = { execution_ids: string[]; ended_flights: number[]; done: () => void; fail: (error: object) => void }

@@ -1,8 +1,8 @@
 /** Which secrets a replica may start with, on a database that has seen others. */
 import t, { type Test } from 'tap'
 import { loadConfig } from '../src/config.ts'
-import { createFunctions } from '../src/functions.ts'
-import { requireSecrets } from '../src/secrets.ts'
+import { createFunctions } from '../src/database/functions.ts'
+import { requireSecrets } from '../src/startup/secrets.ts'
 import { createDatabase } from './database.ts'
 import { startReplica } from './replica.ts'
 

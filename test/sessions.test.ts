@@ -2,7 +2,7 @@ import { decodeJwt, decodeProtectedHeader } from 'jose'
 import t from 'tap'
 import { isKey } from '../src/accounts/keys.ts'
 import { build as buildApp } from '../src/app.ts'
-import { createPool } from '../src/database.ts'
+import { createPool } from '../src/database/pool.ts'
 import { error } from './setup.ts'
 import { buildWithMail } from './sign-in.ts'
 

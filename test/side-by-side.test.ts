@@ -2,8 +2,8 @@
 import { randomUUID } from 'node:crypto'
 import { pino } from 'pino'
 import t, { type Test } from 'tap'
-import { startJobs } from '../src/boss.ts'
-import { createFunctions } from '../src/functions.ts'
+import { createFunctions } from '../src/database/functions.ts'
+import { startJobs } from '../src/jobs/boss.ts'
 import { createDatabase } from './database.ts'
 import { eventually } from './eventually.ts'
 

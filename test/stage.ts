@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import pg from 'pg'
 import root, { type Test } from 'tap'
-import { type BegunAttempt, createFunctions, type Functions } from '../src/functions.ts'
+import { type BegunAttempt, createFunctions, type Functions } from '../src/database/functions.ts'
 import { createDatabase, type TestDatabase } from './database.ts'
 import { eventually } from './eventually.ts'
 

@@ -3,8 +3,8 @@
  * against the model; then what must hold whenever nobody is at work.
  */
 import type pg from 'pg'
-import { connectDirect } from '../src/database.ts'
-import { createFunctions, type Functions } from '../src/functions.ts'
+import { createFunctions, type Functions } from '../src/database/functions.ts'
+import { connectDirect } from '../src/database/pool.ts'
 import { testConfig } from './database.ts'
 import { begun, differences, move, type Operation, type Rules, refusal, type State } from './state-model.ts'
 

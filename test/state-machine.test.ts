@@ -4,7 +4,7 @@
  */
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
-import type { BegunAttempt, Functions } from '../src/functions.ts'
+import type { BegunAttempt, Functions } from '../src/database/functions.ts'
 import { awaiting, type Result, refused, resultsOf, stage } from './stage.ts'
 import { type Cue, createDriver, type Step } from './state-driver.ts'
 import { move, type Operation, type State } from './state-model.ts'

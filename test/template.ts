@@ -16,7 +16,7 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import pg from 'pg'
-import { migrate } from '../scripts/migrate.ts'
+import { migrate } from '../src/migrate/migrate.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const binDir = process.env.TEST_POSTGRES_BIN
@@ -75,8 +75,8 @@ const templateName = () => {
   const sql = readdirSync(join(root, 'sql'), { recursive: true, encoding: 'utf8' }).filter(
     name => name.endsWith('.sql') && name !== 'schema.sql'
   )
-  const scripts = ['migrate.ts', 'reload.ts', 'sql-files.ts'].map(name => join('scripts', name))
-  const files = [...sql.sort().map(name => join('sql', name)), ...scripts, 'src/boss.ts', 'node_modules/pg-boss/package.json']
+  const scripts = ['migrate.ts', 'reload.ts', 'sql-files.ts'].map(name => join('src/migrate', name))
+  const files = [...sql.sort().map(name => join('sql', name)), ...scripts, 'src/jobs/boss.ts', 'node_modules/pg-boss/package.json']
   return `template_${hash(files.map(name => `${name} ${readFileSync(join(root, name), 'utf8')}`).join()).slice(0, 12)}`
 }
 

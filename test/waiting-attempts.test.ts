@@ -1,7 +1,7 @@
 /** Reading attempts that wait: what is read, held and handed out. */
 import { setImmediate as tick } from 'node:timers/promises'
 import t from 'tap'
-import { createWaiting } from '../src/deliveries/waiting.ts'
+import { createWaiting } from '../src/deliveries/waiting-attempts.ts'
 
 type Row = { account_id: string; at: number }
 const start = Date.parse('2030-01-15T09:00:00Z')

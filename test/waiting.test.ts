@@ -2,7 +2,7 @@
 import type { AddressInfo } from 'node:net'
 import { pino } from 'pino'
 import t from 'tap'
-import { createWaiting } from '../src/workers/waiting.ts'
+import { createWaiting } from '../src/workers/long-poll.ts'
 import { serviceAt } from './service.ts'
 import { build, error, eventually } from './setup.ts'
 

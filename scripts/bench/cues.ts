@@ -2,7 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type pg from 'pg'
 import { createKey, encryptKey, hashKey, keyPrefix } from '../../src/accounts/keys.ts'
-import { createFunctions } from '../../src/functions.ts'
+import { createFunctions } from '../../src/database/functions.ts'
 import { secrets } from './stage.ts'
 
 export type Account = { id: string; api_key: string }

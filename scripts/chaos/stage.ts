@@ -10,10 +10,10 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import pg from 'pg'
 import { deriveKey } from '../../src/deliveries/signature.ts'
-import { freePort, startEmbedded } from '../../src/embedded-postgres.ts'
+import { freePort, startEmbedded } from '../../src/embedded-postgres/embedded-postgres.ts'
+import { migrate } from '../../src/migrate/migrate.ts'
 import { endAll, start } from '../bench/processes.ts'
 import { secrets } from '../bench/stage.ts'
-import { migrate } from '../migrate.ts'
 import type { Send } from './receiver.ts'
 
 export type Stage = Awaited<ReturnType<ReturnType<typeof openStage>['open']>>
@@ -94,7 +94,7 @@ export const openStage = () => {
 
       /** Brings a database to what the release in a folder, or this one, needs. */
       migrate: (databaseUrl: string, root = here) =>
-        run(process.execPath, ['scripts/migrate.ts'], { cwd: root, env: { PATH: process.env.PATH, DATABASE_URL: databaseUrl } }),
+        run(process.execPath, migrationOf(root), { cwd: root, env: { PATH: process.env.PATH, DATABASE_URL: databaseUrl } }),
 
       /** A new database with our tables and functions, or an empty one. */
       createDatabase: async (scenario: string, isEmpty = false) => {
@@ -204,3 +204,9 @@ const isError = (line: string) => {
     return /Error\b/.test(line)
   }
 }
+
+/** What `npm run migrate` runs in a release. */
+const migrationOf = (root: string): string[] =>
+  JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+    .scripts.migrate.split(' ')
+    .slice(1)

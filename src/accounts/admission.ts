@@ -1,12 +1,12 @@
 // Who may come in: reads the bearer, and asks the database once about key, scope, request limit and usage.
 import type { FastifyBaseLogger } from 'fastify'
-import ipaddr from 'ipaddr.js'
 import pg from 'pg'
-import { createBatches, type Turns } from '../batches.ts'
 import type { Config, Plan } from '../config.ts'
+import { createBatches, type Turns } from '../database/batched.ts'
+import type { Functions } from '../database/functions.ts'
 import { deriveKey, readExecutionToken } from '../deliveries/signature.ts'
 import type { ErrorCode } from '../errors.ts'
-import type { Functions } from '../functions.ts'
+import { subjectOf } from '../http/address-subject.ts'
 import { hashKey, isKey } from './keys.ts'
 import { createSessions } from './sessions.ts'
 
@@ -174,13 +174,3 @@ export const createAdmission = ({ fn, config, log, now = () => new Date(), turns
 
 /** Whether one scope of several is enough: the database compares with a single one. */
 const isOneOf = (scope: Needed | null): scope is readonly Scope[] => Array.isArray(scope)
-
-/**
- * What limits per address count by: an IPv4 address, also where it is mapped into IPv6, or the /64 that an IPv6 address lies in, since
- * everyone who has one of those has all the others too.
- */
-export const subjectOf = (ip = ''): string => {
-  if (!ipaddr.isValid(ip)) return ip.slice(0, 64)
-  const address = ipaddr.process(ip)
-  return address.kind() === 'ipv4' ? address.toString() : `${ipaddr.IPv6.networkAddressFromCIDR(`${address.toNormalizedString()}/64`)}/64`
-}

@@ -1,10 +1,10 @@
 /** Signing in by device code: the device creates and polls, a person names an address and confirms by a link. */
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { ApiError } from '../errors.ts'
+import { subjectOf } from '../http/address-subject.ts'
 import { acceptForms, asksForPage, jsonOrForm, pageErrors } from '../pages/forms.ts'
 import { sendPage } from '../pages/page.ts'
 import * as pages from '../pages/sign-in.ts'
-import { subjectOf } from './admission.ts'
 import { createKey, decryptKey, encryptKey, hashKey, keyPrefix } from './keys.ts'
 import { createLinks } from './links.ts'
 import { createToken } from './sessions.ts'

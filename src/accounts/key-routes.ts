@@ -1,7 +1,7 @@
 /** An account's API keys. */
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import type { FastifyInstance } from 'fastify'
 import type { Static } from 'typebox'
-import type { App } from '../app.ts'
 import { ApiError } from '../errors.ts'
 import { createKey, decryptKey, encryptionKeyId, encryptKey, hashKey, keyPrefix } from './keys.ts'
 import * as schemas from './schemas.ts'
@@ -85,8 +85,8 @@ const routes: FastifyPluginAsyncTypebox = async app => {
 
 export default routes
 
-const keysOf = ({ db }: Pick<App, 'db'>, account_id: string) =>
+const keysOf = ({ db }: Pick<FastifyInstance, 'db'>, account_id: string) =>
   db.selectFrom('key_view').selectAll().where('account_id', '=', account_id).$castTo<Static<typeof schemas.Key>>()
 
-const showKey = async (app: Pick<App, 'db'>, account_id: string, key_id: string) =>
+const showKey = async (app: Pick<FastifyInstance, 'db'>, account_id: string, key_id: string) =>
   keysOf(app, account_id).where('id', '=', key_id).executeTakeFirstOrThrow()

@@ -1,9 +1,10 @@
 /** Accounts: registration, settings and the audit log; keys, secrets, sessions, sign-in and deletion beside. */
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import type { FastifyInstance } from 'fastify'
 import type { Static } from 'typebox'
-import type { App } from '../app.ts'
 import { ApiError } from '../errors.ts'
-import { refusals, subjectOf } from './admission.ts'
+import { subjectOf } from '../http/address-subject.ts'
+import { refusals } from './admission.ts'
 import deletion from './deletion-routes.ts'
 import devices from './device-routes.ts'
 import keys from './key-routes.ts'
@@ -81,7 +82,7 @@ export default routes
 
 type Shown = Omit<Static<typeof schemas.Me>, 'scopes'>
 
-const showAccount = async ({ db, fn }: Pick<App, 'db' | 'fn'>, account_id: string): Promise<Shown> => {
+const showAccount = async ({ db, fn }: Pick<FastifyInstance, 'db' | 'fn'>, account_id: string): Promise<Shown> => {
   const [account, used] = await Promise.all([
     db.selectFrom('account_view').selectAll().where('id', '=', account_id).$castTo<Shown>().executeTakeFirst(),
     fn.executionsUsed({ account_id })
@@ -91,7 +92,7 @@ const showAccount = async ({ db, fn }: Pick<App, 'db' | 'fn'>, account_id: strin
 }
 
 const listEvents = async (
-  { db }: Pick<App, 'db'>,
+  { db }: Pick<FastifyInstance, 'db'>,
   account_id: string,
   { limit, offset }: Static<typeof schemas.ListEvents>
 ): Promise<Static<typeof schemas.Events>> => {

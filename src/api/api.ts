@@ -1,10 +1,10 @@
 /** The API of a replica: the service on its connections, which listens and stops. */
 
 import { build, type Options } from '../app.ts'
-import type { Away } from '../away.ts'
 import { type Config, engineConnections } from '../config.ts'
-import { createPool } from '../database.ts'
-import { collectGarbage } from '../garbage.ts'
+import type { Away } from '../database/outage-log.ts'
+import { createPool } from '../database/pool.ts'
+import { collectGarbage } from '../startup/garbage.ts'
 
 export type Api = { listen: () => Promise<void>; stop: () => Promise<void> }
 

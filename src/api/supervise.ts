@@ -4,8 +4,8 @@
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import { type MessagePort, Worker } from 'node:worker_threads'
-import type { Away } from '../away.ts'
 import type { Config } from '../config.ts'
+import type { Away } from '../database/outage-log.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import type { Api } from './api.ts'
 

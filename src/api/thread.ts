@@ -1,11 +1,11 @@
 /** What runs in the API's thread. The log, and what it says of a lost database, belong to the thread of the engine, which starts this one. */
 import { once } from 'node:events'
 import { MessageChannel, type MessagePort, parentPort, workerData } from 'node:worker_threads'
-import type { Away } from '../away.ts'
 import type { Config } from '../config.ts'
+import type { Away } from '../database/outage-log.ts'
 import { isAway, unavailable } from '../errors.ts'
-import { together } from '../log.ts'
 import { createMetrics, type MetricValues } from '../metrics/metrics.ts'
+import { together } from '../startup/log.ts'
 import { createApi } from './api.ts'
 import type { FromThread, ToThread } from './supervise.ts'
 

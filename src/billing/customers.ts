@@ -1,7 +1,7 @@
 /** Customers at Stripe whose account is gone: deleted there, which cancels what they subscribed to. */
 import type { FastifyBaseLogger } from 'fastify'
-import type { Jobs } from '../boss.ts'
 import type { Config } from '../config.ts'
+import type { Jobs } from '../jobs/boss.ts'
 import { createStripe, isMissing } from './stripe.ts'
 
 type Options = { jobs: Jobs; config: Config; log: FastifyBaseLogger }

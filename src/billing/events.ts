@@ -2,8 +2,8 @@
 import type { FastifyBaseLogger } from 'fastify'
 import type { Stripe } from 'stripe'
 import type { Config } from '../config.ts'
+import type { Functions, SubscriptionEvent } from '../database/functions.ts'
 import { unavailable } from '../errors.ts'
-import type { Functions, SubscriptionEvent } from '../functions.ts'
 import { isMissing, notConfigured, type StripeClient } from './stripe.ts'
 
 type Paid = SubscriptionEvent['plan']

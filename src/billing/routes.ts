@@ -1,12 +1,12 @@
 /** Buying a plan: pages of Stripe's to go to, and the events that tell what came of it. */
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import type { FastifyInstance } from 'fastify'
 import type { Caller } from '../accounts/admission.ts'
 import { refusals } from '../accounts/admission.ts'
-import type { App } from '../app.ts'
 import { ApiError } from '../errors.ts'
-import { plansPage } from '../pages/billing.ts'
 import { sendPage } from '../pages/page.ts'
 import { createEvents } from './events.ts'
+import { plansPage } from './page.ts'
 import * as schemas from './schemas.ts'
 import { createStripe, notConfigured, type StripeClient } from './stripe.ts'
 import { upgradeUrl } from './upgrade-url.ts'
@@ -100,14 +100,14 @@ const routes: FastifyPluginAsyncTypebox = async app => {
 
 export default routes
 
-const accountOf = async ({ fn }: Pick<App, 'fn'>, caller: Caller) => {
+const accountOf = async ({ fn }: Pick<FastifyInstance, 'fn'>, caller: Caller) => {
   const account = await fn.billingAccount(caller)
   if (!account) throw new ApiError('invalid_api_key', refusals.invalid_api_key) // deleted since the key was checked
   return account
 }
 
 /** The key makes it one customer, however often and from wherever it is asked for. */
-const makeCustomer = async ({ fn }: Pick<App, 'fn'>, stripe: StripeClient, caller: Caller, email: string): Promise<string> => {
+const makeCustomer = async ({ fn }: Pick<FastifyInstance, 'fn'>, stripe: StripeClient, caller: Caller, email: string): Promise<string> => {
   const { account_id } = caller
   const { id } = await stripe.ask(({ customers }) =>
     customers.create({ email, metadata: { account_id } }, { idempotencyKey: `pgcue-customer-${account_id}` })

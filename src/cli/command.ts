@@ -2,20 +2,8 @@
 import { parseArgs } from 'node:util'
 import type { Client } from '../client/index.ts'
 import { UsageError } from './exit-codes.ts'
+import type { Io } from './io.ts'
 import type { Output } from './output.ts'
-
-/** The process as commands see it, so that tests may stand in for it. */
-export type Io = {
-  env: Record<string, string | undefined>
-  stdin: AsyncIterable<Uint8Array | string> & { isTTY?: boolean }
-  stdout: Sink
-  stderr: Sink
-  /** Aborted by the first SIGINT or SIGTERM. */
-  stopping: AbortSignal
-  /** Aborted by the second. */
-  dying: AbortSignal
-}
-export type Sink = { write: (text: string) => unknown; isTTY?: boolean }
 
 export type Option = { type: 'string' | 'boolean'; multiple?: true /** Stands for the value in help. */; value?: string; help: string }
 type Options = Record<string, Option>

@@ -1,7 +1,7 @@
 /** JSON in and out, with every digit of numbers that JavaScript's own cannot hold. */
 import { readFileSync } from 'node:fs'
-import type { Io } from './command.ts'
 import { UsageError } from './exit-codes.ts'
+import type { Io } from './io.ts'
 
 const { rawJSON } = JSON as unknown as { rawJSON?: (literal: string) => unknown }
 

@@ -1,5 +1,5 @@
 /** What is printed: aligned text for people, or JSON for programs. */
-import type { Sink } from './command.ts'
+import type { Sink } from './io.ts'
 
 export type Output = ReturnType<typeof createOutput>
 export type Column<T> = [title: string, value: (row: T) => unknown]

@@ -1,10 +1,11 @@
 /** From the arguments to a command and its exit code. */
 import { createClient } from '../client/index.ts'
-import { type Command, type Io, parse, wordsOf } from './command.ts'
+import { type Command, parse, wordsOf } from './command.ts'
 import { commands } from './commands.ts'
 import { apiKeyOf, baseUrlOf } from './credentials.ts'
 import { errorBody, exitCodeOf, explain, UsageError } from './exit-codes.ts'
 import { helpOf, overview } from './help.ts'
+import type { Io } from './io.ts'
 import { parseExactly } from './json.ts'
 import { createOutput } from './output.ts'
 import { userAgent, version } from './version.ts'

@@ -1,7 +1,7 @@
 /** From requests to columns of cue.cues. Pure: what is stored and what time it is are given. */
 import { ApiError, type Detail, invalid } from '../errors.ts'
 import type { Schedule } from '../schedule/describe.ts'
-import { checkInterval, firstRun, readSchedule, sameSchedule } from '../schedule/given.ts'
+import { checkInterval, firstRun, readSchedule, sameSchedule } from '../schedule/parse-schedule.ts'
 import { headerFaults } from './headers.ts'
 import { payloadColumns } from './payload.ts'
 import type { StoredCue } from './read.ts'

@@ -1,6 +1,7 @@
 /** Payloads as they are stored: canonical JSON, at most 1 MiB of it. */
-import type { Json } from '../deliveries/canonical-json.ts'
+
 import { ApiError } from '../errors.ts'
+import type { Json } from '../json/canonical-json.ts'
 
 /** Bytes of JSON in UTF-8, blanks between tokens not counted. */
 const MAX_PAYLOAD = 1024 * 1024

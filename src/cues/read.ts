@@ -2,9 +2,9 @@
 import { type Kysely, sql } from 'kysely'
 import type { Static } from 'typebox'
 import type { DB } from '../db.types.ts'
-import { Json } from '../deliveries/canonical-json.ts'
 import { ApiError } from '../errors.ts'
 import { type ExecutionRow, summary } from '../executions/queries.ts'
+import { Json } from '../json/canonical-json.ts'
 import { PAGE_BYTES } from '../schemas.ts'
 import { type Cue, type CueDetail, type Cues, type ListCues, noSuchCue } from './schemas.ts'
 

@@ -2,9 +2,9 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from 'typebox'
 import { ErrorBody } from '../schemas.ts'
+import { createCueBatches } from './batched.ts'
 import { detail, listCues } from './read.ts'
 import * as schemas from './schemas.ts'
-import { createCueBatches } from './together.ts'
 import { checkTimeout, createCue, deleteCues, fireCue, updateCue } from './write.ts'
 
 declare module 'fastify' {

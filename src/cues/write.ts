@@ -3,14 +3,14 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Caller } from '../accounts/admission.ts'
 import type { Plan } from '../config.ts'
-import { Json } from '../deliveries/canonical-json.ts'
+import type { MovedExecution } from '../database/functions.ts'
 import { ApiError, invalid, unavailable } from '../errors.ts'
-import type { MovedExecution } from '../functions.ts'
+import { Json } from '../json/canonical-json.ts'
+import { columnsText } from './batched.ts'
 import { changesOf, newCue } from './changes.ts'
 import { payloadColumns } from './payload.ts'
 import type { StoredCue } from './read.ts'
 import type { CreateCue, FireRequest, UpdateCue } from './schemas.ts'
-import { columnsText } from './together.ts'
 
 const RETRIES = 5
 const TURN_MS = 5000

@@ -3,7 +3,7 @@
  * finds its flights taken over, and what it had not sent yet is no longer its own to send. A flight is held, and its row stays, until the end
  * of every one of its attempts is written: without a row nobody would recover them.
  */
-import type { Functions } from '../functions.ts'
+import type { Functions } from '../database/functions.ts'
 
 const leaseMs = 4000
 /** Sending stops this much before the lease ends, so that nothing leaves while another engine may take it over. */

@@ -3,7 +3,7 @@
  * with the database for a while: one that was frozen or cut off sees lapsed what nobody could extend.
  */
 import type { FastifyBaseLogger } from 'fastify'
-import type { Functions } from '../functions.ts'
+import type { Functions } from '../database/functions.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import type { Flights } from './flights.ts'
 

@@ -2,7 +2,7 @@
  * How many deliveries the plans allow accounts to hold open. A plan is read only for an account that holds as many as the smallest plan
  * allows, which few do, and again while it holds so many. The engines share an account's limit evenly.
  */
-import type { Functions } from '../functions.ts'
+import type { Functions } from '../database/functions.ts'
 
 type Options = {
   fn: Pick<Functions, 'openLimits'>

@@ -3,9 +3,9 @@
  * job of its own, so that the waits are ours to choose; a crash is pg-boss's to repeat.
  */
 import type { FastifyBaseLogger } from 'fastify'
-import type { Jobs } from '../boss.ts'
-import type { Functions } from '../functions.ts'
-import { canonicalJson } from './canonical-json.ts'
+import type { Functions } from '../database/functions.ts'
+import type { Jobs } from '../jobs/boss.ts'
+import { canonicalJson } from '../json/canonical-json.ts'
 import { userAgent } from './request.ts'
 import { signHeaders } from './signature.ts'
 import type { WebhookClient } from './webhook.ts'

@@ -5,16 +5,16 @@
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import type { FastifyBaseLogger } from 'fastify'
-import type { BegunAttempt, Functions } from '../functions.ts'
+import { inHalves } from '../database/bisect.ts'
+import type { BegunAttempt, Functions } from '../database/functions.ts'
+import type { Ahead, DueCue, Share } from '../firing/look-ahead.ts'
+import { createTurnQueue } from '../firing/turn-queue.ts'
 import type { Metrics } from '../metrics/metrics.ts'
-import type { Ahead, DueCue, Share } from '../schedule/ahead.ts'
-import { inHalves } from '../schedule/in-halves.ts'
 import { createCapacity } from './capacity.ts'
 import type { Flights } from './flights.ts'
 import { createLimits } from './limits.ts'
 import type { AttemptResult, createResults } from './results.ts'
-import { createTurnQueue } from './turn-queue.ts'
-import { createWaiting, type Waiting } from './waiting.ts'
+import { createWaiting, type Waiting } from './waiting-attempts.ts'
 import { type Handle, reportIn, type WebhookClient, type WebhookRequest, type WebhookResult } from './webhook.ts'
 
 type Options = {

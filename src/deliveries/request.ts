@@ -1,7 +1,7 @@
 /** An attempt as the request that goes out. */
 import type { KeyObject } from 'node:crypto'
 import { version } from '../config.ts'
-import type { BegunAttempt } from '../functions.ts'
+import type { BegunAttempt } from '../database/functions.ts'
 import { executionToken, signHeaders } from './signature.ts'
 import type { WebhookRequest } from './webhook.ts'
 

@@ -4,8 +4,8 @@
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import type { FastifyBaseLogger } from 'fastify'
+import type { BegunAttempt, Functions } from '../database/functions.ts'
 import { isAway, isHeld } from '../errors.ts'
-import type { BegunAttempt, Functions } from '../functions.ts'
 import type { Flights } from './flights.ts'
 
 /** What became of one attempt. Instants in epoch milliseconds of the database's clock. */

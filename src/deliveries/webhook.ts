@@ -1,8 +1,9 @@
 // The one HTTP client: everything that leaves the service goes through `post`. What a receiver does is a result, never a throw.
+
 import { STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import { Agent, buildConnector, type Dispatcher } from 'undici'
-import { cached } from '../cached.ts'
+import { memoize } from '../memoize/memoize.ts'
 import { AddressError, type AddressRules } from './address.ts'
 
 const MAX_ANSWER_BYTES = 64 * 1024
@@ -69,7 +70,7 @@ export const createWebhookClient = ({ rules, userAgent = 'pgcue', ca }: WebhookO
   let sockets = 0
   let running = 0
   let closed = false
-  const targetOf = cached(targetsKept, (text: string) => {
+  const targetOf = memoize(targetsKept, (text: string) => {
     const { origin, pathname, search } = rules.parseUrl(text)
     return { origin, path: pathname + search }
   })

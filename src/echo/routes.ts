@@ -1,9 +1,9 @@
 /** The echo buffer: a callback URL to try things with. */
 import type { IncomingHttpHeaders } from 'node:http'
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import { subjectOf } from '../accounts/admission.ts'
 import { MASK } from '../cues/headers.ts'
-import { Json, JsonError } from '../deliveries/canonical-json.ts'
+import { subjectOf } from '../http/address-subject.ts'
+import { Json, JsonError } from '../json/canonical-json.ts'
 import { AskedToken, Echo, EchoParams, Stored } from './schemas.ts'
 
 declare module 'fastify' {

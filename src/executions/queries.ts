@@ -1,12 +1,12 @@
 /** What is read of executions. */
 import { type Kysely, type SelectQueryBuilder, sql } from 'kysely'
 import type { Static } from 'typebox'
-import type { Turns } from '../batches.ts'
+import type { Turns } from '../database/batched.ts'
+import type { Functions } from '../database/functions.ts'
+import { createReader, type Owned } from '../database/reader.ts'
 import type { DB } from '../db.types.ts'
-import { Json } from '../deliveries/canonical-json.ts'
 import { ApiError } from '../errors.ts'
-import type { Functions } from '../functions.ts'
-import { createReader, type Owned } from '../reader.ts'
+import { Json } from '../json/canonical-json.ts'
 import { PAGE_BYTES } from '../schemas.ts'
 import type { Execution, ExecutionDetail, Executions, ListExecutions } from './schemas.ts'
 

@@ -1,5 +1,5 @@
 /** How the service fares, as one look at the database tells. */
-import type { ServiceHealth } from '../functions.ts'
+import type { ServiceHealth } from '../database/functions.ts'
 
 type State = 'healthy' | 'degraded' | 'down'
 

@@ -1,8 +1,8 @@
 /** Whether the service is well: for people and dashboards, and for load balancers. */
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { version } from '../config.ts'
+import { createLook } from './cached-health.ts'
 import { judge } from './check.ts'
-import { createLook } from './look.ts'
 import { Health, Status } from './schemas.ts'
 
 const health: FastifyPluginAsyncTypebox = async app => {

@@ -1,7 +1,7 @@
 /** Bytes of responses that their clients have not taken yet, and how many there may be. */
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { subjectOf } from '../accounts/admission.ts'
 import { ApiError } from '../errors.ts'
+import { subjectOf } from './address-subject.ts'
 
 /** Smaller responses are not counted: a connection has few of them, since it is read no further while they wait. */
 const COUNTED_FROM = 16 * 1024

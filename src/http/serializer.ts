@@ -1,8 +1,8 @@
 /** How responses become JSON: by the compiled schema, with stored JSON spliced in as the text that it is. */
 import fastJson from 'fast-json-stringify'
 import type { FastifyServerOptions } from 'fastify'
-import type { Json } from '../deliveries/canonical-json.ts'
-import type { Schema } from '../validation.ts'
+import type { Json } from '../json/canonical-json.ts'
+import type { Schema } from './schema.ts'
 
 type Compilers = NonNullable<NonNullable<FastifyServerOptions['schemaController']>['compilersFactory']>
 

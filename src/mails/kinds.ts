@@ -1,7 +1,7 @@
 /** Every mail there is. A job names a kind and ids; what the mail tells is looked up when it is sent, by the SQL function mail_<kind>. */
 import type { Links } from '../accounts/links.ts'
 import { upgradeUrl } from '../billing/upgrade-url.ts'
-import type { Functions } from '../functions.ts'
+import type { Functions } from '../database/functions.ts'
 import { counted, spoken } from '../pages/page.ts'
 import { type Mail, quote } from './layout.ts'
 

@@ -5,10 +5,10 @@ import type { FastifyInstance, FastifyReply } from 'fastify'
 import { Type } from 'typebox'
 import { createClient } from '../client/index.ts'
 import { version } from '../config.ts'
-import { unite } from '../deliveries/canonical-json.ts'
+import { unite } from '../json/canonical-json.ts'
+import { splice } from '../json/splice.ts'
 import { AnyJson, ErrorBody } from '../schemas.ts'
 import { shorten } from './shorten.ts'
-import { splice } from './splice.ts'
 import { freeAnswers, freeArguments } from './tools.ts'
 
 /** Messages in one request; each is answered, some with all tools. */

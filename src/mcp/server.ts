@@ -3,8 +3,8 @@ import { Server } from '@modelcontextprotocol/sdk/server/index.js'
 import { CallToolRequestSchema, ErrorCode, ListToolsRequestSchema, McpError } from '@modelcontextprotocol/sdk/types.js'
 import { Value } from 'typebox/value'
 import { type Client, PgcueError } from '../client/index.ts'
-import { Json } from '../deliveries/canonical-json.ts'
-import { splice } from './splice.ts'
+import { Json } from '../json/canonical-json.ts'
+import { splice } from '../json/splice.ts'
 import { type Tool, tools } from './tools.ts'
 
 const instructions =

@@ -1,11 +1,11 @@
 /** Tells subscribers of new memory blocks: a durable job each, signed like a callback. What is told is what is so when it is sent. */
 import type { FastifyBaseLogger } from 'fastify'
-import type { Jobs } from '../boss.ts'
-import { canonicalJson } from '../deliveries/canonical-json.ts'
+import type { Functions } from '../database/functions.ts'
 import { userAgent } from '../deliveries/request.ts'
 import { signHeaders } from '../deliveries/signature.ts'
 import type { WebhookClient } from '../deliveries/webhook.ts'
-import type { Functions } from '../functions.ts'
+import type { Jobs } from '../jobs/boss.ts'
+import { canonicalJson } from '../json/canonical-json.ts'
 import { release } from './block.ts'
 
 type Options = {

@@ -10,7 +10,7 @@ import {
   type MetricValue,
   Registry
 } from 'prom-client'
-import type { ServiceHealth } from '../functions.ts'
+import type { ServiceHealth } from '../database/functions.ts'
 
 export type Metrics = ReturnType<typeof createMetrics>
 

@@ -3,7 +3,7 @@ import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { Type } from 'typebox'
 import { ApiError } from '../errors.ts'
-import { createLook } from '../health/look.ts'
+import { createLook } from '../health/cached-health.ts'
 import { comesFromNear, hasToken } from './access.ts'
 
 export default fp(

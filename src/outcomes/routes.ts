@@ -1,7 +1,7 @@
 /** Outcomes: what handlers report, the evidence for it, and whether it is believed. */
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import type { Json } from '../deliveries/canonical-json.ts'
 import { ApiError } from '../errors.ts'
+import type { Json } from '../json/canonical-json.ts'
 import { ErrorBody } from '../schemas.ts'
 import { ExecutionParams as params } from '../workers/schemas.ts'
 import { claimTokenOf } from '../workers/token.ts'

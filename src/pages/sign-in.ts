@@ -1,5 +1,5 @@
 /** The pages on which a person lets a device in: name an address, open the mail, compare the code, confirm. */
-import type { DeviceLink } from '../functions.ts'
+import type { DeviceLink } from '../database/functions.ts'
 import { html } from './html.ts'
 import { counted, type Page, spoken } from './page.ts'
 

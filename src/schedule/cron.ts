@@ -1,5 +1,5 @@
 import { CronExpressionParser } from 'cron-parser'
-import { cached } from '../cached.ts'
+import { memoize } from '../memoize/memoize.ts'
 import type { Calendar } from './slots.ts'
 import { makeCalendar, nextSlot } from './slots.ts'
 
@@ -122,4 +122,4 @@ export const fieldValues = (cron: Cron, i: number): number[] => [...parseField(f
  * from @hourly to @annually. Throws CronError for everything else, and for a schedule that no calendar year has.
  * Expressions in use are kept, so asking again costs nothing.
  */
-export const parseCron: (expression: string) => Cron = cached(cronsKept, parse)
+export const parseCron: (expression: string) => Cron = memoize(cronsKept, parse)

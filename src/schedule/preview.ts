@@ -1,6 +1,6 @@
 import type { Static } from 'typebox'
 import { describe, previewNotes } from './describe.ts'
-import { firstRun, readSchedule } from './given.ts'
+import { firstRun, readSchedule } from './parse-schedule.ts'
 import type { Preview, PreviewRequest } from './schemas.ts'
 
 /**

@@ -1,7 +1,7 @@
 // Time zones: their names, and stretches of constant offset kept in memory, since asking Intl costs a microsecond a question.
 // Instants and local times are whole seconds since 1970; a local time is counted as if it were UTC. Offsets are seconds east of UTC.
 
-import { cached } from '../cached.ts'
+import { memoize } from '../memoize/memoize.ts'
 
 const lone =
   'CET CST6CDT Cuba EET EST EST5EDT Egypt Eire GB GB-Eire GMT GMT+0 GMT-0 GMT0 Greenwich HST Hongkong Iceland Iran Israel Jamaica Japan ' +
@@ -86,7 +86,7 @@ const makeOffsetReader = (timeZone: string): OffsetReader => {
   }
 }
 
-const offsetReader = cached(readersKept, makeOffsetReader)
+const offsetReader = memoize(readersKept, makeOffsetReader)
 
 const makeChunk = (timeZone: string, start: number, end: number): Segment[] => {
   const offsetAt = offsetReader(timeZone)
@@ -116,7 +116,7 @@ const makeChunk = (timeZone: string, start: number, end: number): Segment[] => {
 
 const makeZone = (timeZone: string): Zone => {
   offsetReader(timeZone) // throws where there is no such zone
-  const chunkAt = cached(chunksKept, (index: number) => makeChunk(timeZone, index * chunkSeconds, (index + 1) * chunkSeconds))
+  const chunkAt = memoize(chunksKept, (index: number) => makeChunk(timeZone, index * chunkSeconds, (index + 1) * chunkSeconds))
   return second => {
     const chunk = chunkAt(Math.floor(second / chunkSeconds))
     let i = 0
@@ -126,7 +126,7 @@ const makeZone = (timeZone: string): Zone => {
 }
 
 /** The offsets of a zone, by any name that Intl knows; throws RangeError for others. */
-export const zoneOf: (timeZone: string) => Zone = cached(zonesKept, makeZone)
+export const zoneOf: (timeZone: string) => Zone = memoize(zonesKept, makeZone)
 
 /** '+01:00'; with seconds where a zone once had them ('-04:56:02'). */
 export const offsetText = (offset: number): string => {

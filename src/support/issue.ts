@@ -1,5 +1,5 @@
 /** A ticket as an issue in the tracker, which more people may read than the account's owner thinks of. Pure. */
-import type { Ticket } from '../functions.ts'
+import type { Ticket } from '../database/functions.ts'
 
 /** What the body of a ticket's issue ends with, and nothing that a user writes can: their text ends with the fence around it. */
 export const marker = (ticket_id: number): string => `<!-- pgcue-ticket-${ticket_id} -->`

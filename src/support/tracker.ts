@@ -1,8 +1,8 @@
 /** Tickets become issues on GitHub, by a durable job. Without a tracker they are stored only. */
 import type { FastifyBaseLogger } from 'fastify'
-import type { Jobs } from '../boss.ts'
 import { type Config, version } from '../config.ts'
-import type { Functions } from '../functions.ts'
+import type { Functions } from '../database/functions.ts'
+import type { Jobs } from '../jobs/boss.ts'
 import { issueOf, marker } from './issue.ts'
 
 type Settings = Pick<Config, 'supportGithubRepo' | 'supportGithubToken' | 'githubApiBase'>

@@ -1,6 +1,6 @@
 /** Claims of whatever is next, for workers who ask at the same time in one statement. */
-import { createBatches, type Turns } from '../batches.ts'
-import type { Claim, Functions } from '../functions.ts'
+import { createBatches, type Turns } from '../database/batched.ts'
+import type { Claim, Functions } from '../database/functions.ts'
 
 export type Wanted = { account_id: string; worker_id: string; tasks?: string[]; limit: number }
 

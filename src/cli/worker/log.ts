@@ -1,5 +1,5 @@
 /** What a worker says while it works: one line per event, with ids as fields. */
-import type { Sink } from '../command.ts'
+import type { Sink } from '../io.ts'
 
 type Fields = Record<string, string | number | boolean | null | undefined>
 export type Log = (event: string, fields?: Fields) => void

@@ -3,12 +3,12 @@ import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type CallOptions, type Claim, type Client, PgcueError } from '../../client/index.ts'
 import { keepLease } from './lease.ts'
+import type { WorkerOptions } from './options.ts'
 import { readOutcomeFile, reportOf } from './outcome.ts'
 import { startHandler } from './process.ts'
 import type { Reporter } from './reporter.ts'
 import type { Handler } from './settings.ts'
 import type { Held } from './state.ts'
-import type { WorkerOptions } from './worker.ts'
 
 export type Run = ReturnType<typeof runClaim>
 

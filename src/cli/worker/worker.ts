@@ -2,30 +2,11 @@
 import { type Claim, type Client, PgcueError } from '../../client/index.ts'
 import { pause, pauseBefore } from '../../client/transport.ts'
 import type { Log } from './log.ts'
+import type { WorkerOptions } from './options.ts'
 import { endLeftover } from './process.ts'
 import { createReporter } from './reporter.ts'
 import { type Run, releaseClaim, runClaim } from './run.ts'
-import type { Settings } from './settings.ts'
 import type { Held, State } from './state.ts'
-
-export type WorkerOptions = {
-  client: Client
-  settings: Settings
-  state: State
-  log: Log
-  /** The environment that handlers get, beside their own. */
-  env: Record<string, string | undefined>
-  /** Aborted when it should claim nothing more, and end when its handlers have. */
-  stopping: AbortSignal
-  /** Aborted when handlers have no more time either. */
-  dying: AbortSignal
-  /** How often it shows that it lives. */
-  beatMs?: number
-  /** How often a claim is extended; a third of its lease by default. */
-  leaseMs?: number
-  /** How long one request may wait for executions. */
-  waitSeconds?: number
-}
 
 /** Claimed at once, as the service allows. */
 const mostClaims = 10

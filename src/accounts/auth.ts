@@ -1,0 +1,92 @@
+/** Who is asking: every route says what it needs, and one SQL call per request checks key, scope and limits. */
+import { randomUUID } from 'node:crypto'
+import type { FastifyInstance } from 'fastify'
+import fp from 'fastify-plugin'
+import type { Plan } from '../config.ts'
+import { ApiError, isAway } from '../errors.ts'
+import { isCueId } from '../schemas.ts'
+import { type Caller, createAdmission, type Needed, refusals, type Scope } from './admission.ts'
+
+/** What a route says about its callers: one of `scope`, `public` (counted by address) and `exempt` (public, and not counted). */
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** A list: each of these scopes is enough. */
+    scope?: Needed
+    public?: boolean
+    exempt?: boolean
+    /** Takes the token of the execution that `:execution_id` names, too. */
+    executionToken?: boolean
+    /** Reads the cue that `:cue_id` names in the round trip that admits the request. */
+    withCue?: boolean
+  }
+  interface FastifyInstance {
+    /** Lets one request in that is made on behalf of one already counted, without counting it: gives headers that are good once. */
+    countedAlready: () => Record<string, string>
+  }
+  interface FastifyRequest {
+    /** Null on public routes. Spread last into a function's arguments. */
+    caller: Caller
+    /** What the caller's credential may do. */
+    scopes: readonly Scope[]
+    /** The plan of the caller's account. Null on public routes. */
+    plan: Plan
+    /** The cue of a route `withCue`, as JSON of `cue_detail_view`; null where the caller has none such. */
+    cue: object | null
+  }
+}
+
+const passHeader = 'x-pgcue-counted'
+
+export default fp(
+  async (app: FastifyInstance) => {
+    const admit = createAdmission({ fn: app.shared, config: app.config, log: app.log, now: app.now, turns: app.turns })
+    const counted = new Set<string>()
+    app.decorate('countedAlready', () => {
+      const pass = randomUUID()
+      counted.add(pass)
+      return { [passHeader]: pass }
+    })
+    app.decorateRequest('caller', null as unknown as Caller)
+    app.decorateRequest('scopes', null as unknown as readonly Scope[])
+    app.decorateRequest('plan', null as unknown as Plan)
+    app.decorateRequest('cue', null)
+
+    app.addHook('onRoute', ({ method, url, config = {} }) => {
+      const said = [config.scope, config.public, config.exempt].filter(Boolean).length
+      if (said !== 1) throw new Error(`${method} ${url} must say who may call it: one of scope, public, exempt`)
+      if (config.withCue && !url.includes(':cue_id')) throw new Error(`${method} ${url} has no cue to read`)
+      if (config.executionToken && !url.includes(':execution_id')) throw new Error(`${method} ${url} has no execution to take a token for`)
+    })
+
+    app.addHook('onRequest', async (request, reply) => {
+      const { scope, exempt, executionToken, withCue } = request.routeOptions.config
+      const isCounted = counted.delete(String(request.headers[passHeader]))
+      if (exempt || request.method === 'OPTIONS') return
+      const { execution_id = null, cue_id = '' } = request.params as { execution_id?: string; cue_id?: string }
+      const admitted = await admit({
+        authorization: request.headers.authorization,
+        address: request.ip,
+        // Unknown paths are for everybody, but count as their caller's.
+        scope: request.is404 ? 'any' : (scope ?? null),
+        isCounted,
+        execution_id: executionToken ? execution_id : null,
+        // What is no cue's id is refused by the route.
+        cue_id: withCue && isCueId(cue_id) ? cue_id : null
+      }).catch(error => {
+        // Without a database nobody can be counted, and what needs no caller may not need the database either.
+        if (scope || !isAway(error)) throw error
+      })
+      if (!admitted) return
+      const { error, caller, rate, retry_after, usage_warning } = admitted
+      reply.headers({ 'x-ratelimit-limit': rate.limit, 'x-ratelimit-remaining': rate.remaining, 'x-ratelimit-reset': rate.reset })
+      if (usage_warning) reply.header('x-service-usage-warning', 'approaching_limit')
+      if (error && (error === 'rate_limit_exceeded' || !request.is404))
+        throw new ApiError(error, refusals[error], retry_after === null ? {} : { headers: { 'retry-after': String(retry_after) } })
+      if (caller) request.caller = caller
+      request.scopes = admitted.scopes
+      if (admitted.plan) request.plan = admitted.plan
+      request.cue = admitted.cue
+    })
+  },
+  { name: 'auth' }
+)

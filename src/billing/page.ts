@@ -1,0 +1,41 @@
+/** Where links about plans lead: what there is, and how to get it. What an account has is told to its keys only. */
+import type { Limits, Plan } from '../config.ts'
+import { html } from '../pages/html.ts'
+import type { Page } from '../pages/page.ts'
+
+const amount = (n: number): string => n.toLocaleString('en')
+const command = (baseUrl: string, path: string, body?: string) =>
+  html`<pre tabindex="0"><code>curl -X POST ${baseUrl}${path} \\
+  -H "Authorization: Bearer $KEY"${
+    body &&
+    html` \\
+  -H 'Content-Type: application/json' \\
+  -d '${body}'`
+  }</code></pre>`
+
+/** `isSold`: whether plans can be bought at all. */
+export const plansPage = ({ plans, baseUrl, isSold }: { plans: Record<Plan, Limits>; baseUrl: string; isSold: boolean }): Page => ({
+  title: 'Plans and billing',
+  isText: true,
+  body: html`<table id="billing">
+<thead><tr><th scope="col">Plan</th><th scope="col">Cues</th><th scope="col">Executions a month</th><th scope="col">Requests a minute</th></tr></thead>
+<tbody>
+${Object.entries(plans).map(
+  ([name, { cues, executions_per_month, requests_per_minute }]) =>
+    html`<tr><th scope="row">${name}</th><td>${amount(cues)}</td><td>${amount(executions_per_month)}</td><td>${amount(requests_per_minute)}</td></tr>
+`
+)}</tbody>
+</table>
+<p>What your account has, and has used of it: <code>pgcue usage</code>, or <code>GET /v1/usage</code>.</p>
+${
+  isSold
+    ? html`<h2>Get a plan</h2>
+<p>This answers with the address of a page on which to pay; <code>interval</code> may be <code>annual</code>, too. The key needs the scope <code>account</code>.</p>
+${command(baseUrl, '/v1/billing/checkout', '{"plan": "pro", "interval": "monthly"}')}
+<p class="soft">A plan that was just paid for is yours within moments: as soon as the payment is confirmed to us.</p>
+<h2>Cards, invoices, end</h2>
+<p>This answers with the address of a page on which to manage them:</p>
+${command(baseUrl, '/v1/billing/portal')}`
+    : html`<p class="soft">Nothing is sold here: whoever runs this service sets the plans.</p>`
+}`
+})

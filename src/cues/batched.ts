@@ -1,0 +1,58 @@
+/** What is asked of single cues by many requests at the same time, asked of the database together. */
+import { createBatches, type Turns } from '../database/batched.ts'
+import type { Functions } from '../database/functions.ts'
+import { createReader } from '../database/reader.ts'
+import { ApiError } from '../errors.ts'
+import type { LargeJson } from '../json/large-json.ts'
+import type { Columns } from './changes.ts'
+import { type StoredCue, shown, unknownCue } from './read.ts'
+
+/** Columns as `newCue` makes them, as JSON. */
+type NewCue = Omit<Parameters<Functions['createCue']>[0], 'cue'> & { cue: string }
+
+/** Characters of JSON from which a cue is created alone: many such in one statement would hold up everyone. */
+const LARGE = 64 * 1024
+type Created = Awaited<ReturnType<Functions['createCues']>>[number]
+
+type Options = Pick<Functions, 'readCues' | 'createCue' | 'createCues'>
+
+export const createCueBatches = (fn: Options, turns?: Turns) => {
+  const read = createReader((account_ids, cue_ids) => fn.readCues({ account_ids, cue_ids }), turns)
+
+  const createMany = async (asked: NewCue[]) => {
+    const created = await fn.createCues({
+      account_ids: asked.map(({ account_id }) => account_id),
+      cues: `[${asked.map(({ cue }) => cue)}]`,
+      next_runs: asked.map(({ next_run }) => next_run)
+    })
+    return created.map(cue => (cue.account_id === null ? null : cue))
+  }
+  const options = { many: createMany, ownerOf: ({ account_id }: NewCue) => account_id, turns, isDurable: true }
+  const create = createBatches<NewCue, Created>(options)
+  const createLarge = createBatches<NewCue, Created>({ ...options, size: 1 })
+
+  return {
+    /** @throws ApiError cue_not_found, also for what belongs to others */
+    find: async (account_id: string, id: string): Promise<StoredCue> => {
+      const row = await read({ account_id, id })
+      if (!row) throw unknownCue()
+      return shown(row)
+    },
+
+    /** @throws ApiError cue_limit_exceeded where the plan allows no more, DatabaseError where the caller's key may not receive callbacks */
+    create: async (cue: NewCue): Promise<StoredCue> => {
+      const created = await (cue.cue.length > LARGE ? createLarge : create)(cue)
+      if (created.id !== null) return shown(created)
+      if (created.description !== null) throw new ApiError('cue_limit_exceeded', created.description)
+      const cue_id = await fn.createCue(cue) // says why not
+      return shown((await fn.readCues({ account_ids: [cue.account_id], cue_ids: [cue_id] }))[0]!)
+    }
+  }
+}
+
+/** Columns as JSON. A payload, which is long already, is written beside the event loop. */
+export const columnsText = async ({ payload, ...others }: Columns, json: LargeJson): Promise<string> => {
+  const text = JSON.stringify(others)
+  // What has a payload has its task, too.
+  return typeof payload === 'string' ? `${text.slice(0, -1)},"payload":${await json.literal(payload)}}` : text
+}

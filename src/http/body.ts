@@ -1,0 +1,88 @@
+/** Reading bodies: JSON only, and strictly; members declared as free JSON are kept as text. Each route has a limit, known from its schema. */
+import type { FastifyInstance, FastifyRequest, FastifySchema } from 'fastify'
+import fp from 'fastify-plugin'
+import { ApiError, notJson } from '../errors.ts'
+import { type Free, JsonError, MAX_LEVELS, unite } from '../json/canonical-json.ts'
+import { createLargeJson, type LargeJson } from '../json/large-json.ts'
+import type { Schema } from './schema.ts'
+
+/** Bytes of a body without free JSON, where its route says nothing else. */
+export const MAX_BODY = 16 * 1024
+/** Bytes of a body with free JSON. */
+export const MAX_FREE_BODY = 2 * 1024 * 1024
+/** Bytes, in canonical form, of the rest of such a body: it is what is parsed. */
+const MAX_REST = 64 * 1024
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** What the body has of free JSON, where its schema does not say so. */
+    free?: Free
+  }
+  interface FastifyInstance {
+    largeJson: LargeJson
+  }
+}
+
+export default fp(
+  async (app: FastifyInstance) => {
+    const json = createLargeJson()
+    app.decorate('largeJson', json)
+    app.addHook('onClose', json.close)
+
+    app.addHook('onRoute', route => {
+      if (freeOf(route).names.length > 0) route.bodyLimit ??= MAX_FREE_BODY
+    })
+    app.addHook('onRequest', async (request, reply) => {
+      if (request.is404) return app.refuseUnknown(request, reply)
+    })
+
+    app.removeAllContentTypeParsers()
+    const parse = parser(json)
+    app.addContentTypeParser<Buffer>(/^application\/([\w.-]+\+)?json\s*(;|$)/, { parseAs: 'buffer' }, parse)
+    // Also for bodies of no type at all, which are taken for JSON.
+    app.addContentTypeParser<Buffer>('*', { parseAs: 'buffer' }, async (request: FastifyRequest, body: Buffer) => {
+      if (body.length && request.headers['content-type']) throw notJson()
+      return parse(request, body)
+    })
+  },
+  { name: 'body' }
+)
+
+const parser =
+  (json: LargeJson) =>
+  async (request: FastifyRequest, body: Buffer): Promise<unknown> => {
+    if (!body.length) return undefined
+    const { 'content-encoding': encoding = 'identity' } = request.headers
+    if (encoding !== 'identity') throw new ApiError('validation_error', 'Send the body uncompressed.', { status: 415 })
+    const free = freeOf(request.routeOptions)
+    try {
+      // Deeper by the levels around a free member, so that its own are counted where it is read again.
+      const parts = await json.split(body, free, MAX_LEVELS + (free.depth ?? 0))
+      if (free.names.length > 0 && parts.rest.length > MAX_REST) throw restTooLarge(free)
+      return unite(parts)
+    } catch (error) {
+      if (!(error instanceof JsonError)) throw error
+      throw new ApiError('validation_error', `The body is not acceptable JSON: ${error.message}.`, { cause: error })
+    }
+  }
+
+const restTooLarge = ({ names }: Free) =>
+  new ApiError('payload_too_large', `The request body is too large; at most 64 KB are allowed besides ${names.join(', ')}.`)
+
+type Route = { schema?: FastifySchema; config?: { free?: Free } }
+
+const known = new WeakMap<Schema, Free>()
+const none: Free = { names: [] }
+
+/** The free members of a route's body. */
+const freeOf = ({ schema, config }: Route): Free => {
+  if (config?.free) return config.free
+  const body = schema?.body as Schema | undefined
+  if (!body) return none
+  let free = known.get(body)
+  if (!free) {
+    free = { names: Object.entries(body.properties ?? {}).flatMap(([name, member]) => (member['x-json'] ? [name] : [])) }
+    known.set(body, free)
+  }
+  return free
+}

@@ -1,0 +1,179 @@
+/** What holds for every request: ids, one log line, errors in one form, 404 and 405, browsers, timeouts and an orderly end. */
+import { randomUUID } from 'node:crypto'
+import { type Server, STATUS_CODES } from 'node:http'
+import type { Socket } from 'node:net'
+import {
+  type FastifyError,
+  type FastifyHttpOptions,
+  type FastifyInstance,
+  type FastifyReply,
+  type FastifyRequest,
+  LogController
+} from 'fastify'
+import fp from 'fastify-plugin'
+import { ApiError, type ErrorCode, toApiError, tooLarge, unavailable } from '../errors.ts'
+import { MAX_BODY } from './body.ts'
+import { watchConnections } from './connections.ts'
+import { createInFlight, type InFlight, type ResponseLimits } from './in-flight.ts'
+import { buildSerializer } from './serializer.ts'
+
+/** Milliseconds a client may take for its headers, for the whole request, and without accepting any of a response. */
+export type Patience = { headers: number; request: number; stalled?: number }
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    /** Responses that their clients have not taken yet. */
+    inFlight: InFlight
+  }
+}
+
+export const serverOptions = (patience: Patience = { headers: 20_000, request: 60_000 }) =>
+  ({
+    bodyLimit: MAX_BODY,
+    schemaController: { compilersFactory: { buildSerializer } },
+    // Against clients that send slowly or nothing. What a handler takes is not counted, so a request may be held for long.
+    requestTimeout: patience.request,
+    http: { headersTimeout: patience.headers, connectionsCheckingInterval: Math.min(5000, patience.headers) },
+    // As long as a whole URL may be, so that an overlong id is a 404 like any other that does not exist.
+    routerOptions: { maxParamLength: 16_384 },
+    // A caller's id is taken over where it can do no harm in a log, so that its traces and ours meet.
+    genReqId: ({ headers: { 'x-request-id': id } }) => (typeof id === 'string' && /^[\w.:-]{8,64}$/.test(id) ? id : randomUUID()),
+    logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'request_id' }),
+    // Ours answers in our form, below.
+    return503OnClosing: false,
+    clientErrorHandler: refuseSocket,
+    frameworkErrors: (error: FastifyError, request: FastifyRequest, reply: FastifyReply) => {
+      reply.headers({ 'x-request-id': request.id, ...uncounted })
+      refuse(toApiError(error), reply)
+    }
+  }) satisfies FastifyHttpOptions<Server>
+
+/** What is not counted against a limit says so; the auth hook overwrites it for what is. */
+const uncounted = { 'x-ratelimit-limit': '60', 'x-ratelimit-remaining': '60' }
+
+const refuse = (error: ApiError, reply: FastifyReply) => {
+  if (error.statusCode === 401) reply.header('www-authenticate', 'Bearer')
+  return reply.code(error.statusCode).headers(error.headers).send(error.toJSON())
+}
+
+type HttpOptions = { patience?: Patience; responseLimits?: ResponseLimits }
+
+export default fp(
+  async (app: FastifyInstance, { patience, responseLimits }: HttpOptions) => {
+    const corsOrigins: readonly string[] = app.config.corsOrigins
+    const stopping = new AbortController()
+    const idle = watchConnections(app.server, patience?.stalled ?? 30_000)
+    const inFlight = createInFlight(responseLimits)
+    app.decorate('inFlight', inFlight)
+    app.decorateRequest('responseBytes', 0)
+    app.decorate('closing', stopping.signal)
+    app.addHook('preClose', async () => {
+      stopping.abort()
+      for (const socket of idle) socket.destroy()
+    })
+    app.addHook('onSend', async (request, reply, payload) => {
+      if (stopping.signal.aborted) reply.header('connection', 'close')
+      if (request.method !== 'HEAD') inFlight.add(request, reply, bytesOf(payload))
+    })
+
+    app.addHook('onRequest', async (request, reply) => {
+      reply.headers({ 'x-request-id': request.id, 'x-content-type-options': 'nosniff', 'cache-control': 'no-store', ...uncounted })
+      if (corsOrigins.length) reply.headers({ vary: 'Origin' })
+      const { origin } = request.headers
+      if (origin && corsOrigins.includes(origin)) {
+        reply.headers({ 'access-control-allow-origin': origin, 'access-control-expose-headers': exposed })
+      }
+      if (stopping.signal.aborted) throw unavailable()
+      // PostgreSQL takes no NUL in a text, and nothing here has a use for one.
+      if (/%00/.test(request.url)) throw new ApiError('validation_error', 'The URL contains a NUL character.')
+    })
+
+    app.addHook('onResponse', async (request, reply) => {
+      request.log.info({ ...about(request), status: reply.statusCode, ms: Math.round(reply.elapsedTime) }, 'request ended')
+    })
+    app.addHook('onRequestAbort', async request => request.log.info(about(request), 'request aborted by the client'))
+
+    app.setErrorHandler((thrown, request, reply) => {
+      const error =
+        (thrown as FastifyError).code === 'FST_ERR_CTP_BODY_TOO_LARGE'
+          ? tooLarge(request.routeOptions.bodyLimit, thrown)
+          : toApiError(thrown)
+      // Fastify would close at once, and a client that still sends would lose the answer: the rest of the body is read and dropped instead.
+      reply.removeHeader('connection')
+      // That billing is not set up is no error of ours, and anybody can ask for it.
+      if (error.statusCode >= 500 && error.code !== 'billing_not_configured')
+        request.log.error({ err: error.cause ?? error, code: error.code }, 'request failed')
+      return refuse(error, reply)
+    })
+
+    const paths = new Map<string, { pattern: RegExp; methods: Set<string> }>()
+    app.addHook('onRoute', ({ method, url }) => {
+      const path = paths.get(url) ?? { pattern: patternOf(url), methods: new Set() }
+      for (const one of [method].flat()) path.methods.add(one)
+      paths.set(url, path)
+    })
+    // The body of a request to nothing is dropped unread.
+    app.decorate('refuseUnknown', (request, reply) => {
+      const path = request.url.replace(/[?#].*/, '')
+      const methods = [...paths.values()].filter(({ pattern }) => pattern.test(path)).flatMap(({ methods }) => [...methods])
+      const allow = [...new Set([...methods, 'OPTIONS'])].join(', ')
+      if (!methods.length) return refuse(new ApiError('not_found', `There is nothing at ${path.slice(0, 200)}; see /docs.`), reply)
+      reply.header('allow', allow)
+      if (request.method === 'OPTIONS') {
+        if (reply.hasHeader('access-control-allow-origin')) {
+          const headers = request.headers['access-control-request-headers'] ?? 'authorization, content-type'
+          reply.headers({ 'access-control-allow-methods': allow, 'access-control-allow-headers': headers, 'access-control-max-age': 600 })
+        }
+        return reply.code(204).send()
+      }
+      return refuse(new ApiError('method_not_allowed', `${request.method} is not possible here; use one of: ${allow}.`), reply)
+    })
+    app.setNotFoundHandler(app.refuseUnknown)
+  },
+  { name: 'http' }
+)
+
+/** The route's pattern, not the path: that may hold a token. */
+const about = ({ method, routeOptions, caller }: FastifyRequest) => ({
+  method,
+  route: routeOptions.url ?? null,
+  account_id: caller?.account_id
+})
+
+const exposed = 'x-request-id, x-ratelimit-limit, x-ratelimit-remaining, x-ratelimit-reset, x-service-usage-warning, retry-after'
+
+const patternOf = (url: string) =>
+  new RegExp(
+    `^${url
+      .replace(/[.+?^${}()|[\]\\]/g, '\\$&')
+      .replace(/:\w+/g, '[^/]+')
+      .replaceAll('*', '.*')}$`
+  )
+
+const bytesOf = (payload: unknown): number =>
+  typeof payload === 'string' ? Buffer.byteLength(payload) : Buffer.isBuffer(payload) ? payload.length : 0
+
+/** What cannot be read as HTTP, or comes too late, never becomes a request: the socket is answered by itself. */
+function refuseSocket(error: NodeJS.ErrnoException, socket: Socket & { _httpMessage?: { headersSent: boolean } }) {
+  if (error.code === 'ECONNRESET' || socket.destroyed) return
+  const [status, code, message] = socketErrors[error.code ?? ''] ?? [400, 'validation_error', 'This is no HTTP request.']
+  if (socket.writable && !socket._httpMessage?.headersSent) {
+    const body = JSON.stringify({ error: { code, message, status } })
+    const head = [
+      `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
+      'Content-Type: application/json; charset=utf-8',
+      `Content-Length: ${Buffer.byteLength(body)}`,
+      `X-Request-Id: ${randomUUID()}`,
+      ...Object.entries(uncounted).map(([name, value]) => `${name}: ${value}`),
+      'Connection: close'
+    ]
+    socket.write(`${head.join('\r\n')}\r\n\r\n${body}`)
+  }
+  socket.destroySoon()
+}
+
+const socketErrors: Record<string, [number, ErrorCode, string]> = {
+  ERR_HTTP_REQUEST_TIMEOUT: [408, 'validation_error', 'The request took too long to arrive.'],
+  HPE_HEADER_OVERFLOW: [431, 'validation_error', 'The request line and headers are too long; 16 KB are allowed.'],
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: [413, 'payload_too_large', 'The chunk extensions are too long.']
+}

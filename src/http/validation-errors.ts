@@ -1,0 +1,212 @@
+/** Turns the compiler's errors into the `detail` of a 422: one entry per field, with type, place, message and input as pydantic has them. */
+import type { TLocalizedValidationError } from 'typebox/error'
+import { ApiError, type Detail, invalid } from '../errors.ts'
+import { Json } from '../json/canonical-json.ts'
+import type { Schema } from './schema.ts'
+
+const MAX_ENTRIES = 20
+const MAX_INPUT = 200
+
+/**
+ * @param place the first element of every `loc`
+ * @param detail entries found elsewhere, which come first
+ */
+export const explain = (
+  schema: Schema,
+  errors: TLocalizedValidationError[],
+  place: string,
+  value: unknown,
+  detail: Detail[] = []
+): ApiError => {
+  const entries = new Map(detail.map(entry => [entry.loc.join('\n'), entry]))
+  const add = (entry: Detail) => {
+    const key = entry.loc.join('\n')
+    if (!entries.has(key) && entries.size < MAX_ENTRIES) entries.set(key, entry)
+  }
+  for (const error of withoutUnions(schema, errors)) {
+    const own = walk(schema, error.schemaPath).findLast(node => node['x-error'])?.['x-error']
+    if (own) return new ApiError(own.code, own.message)
+    const { path, found } = locate(value, error.instancePath)
+    if (error.keyword === 'required') {
+      for (const name of error.params.requiredProperties) {
+        // Around a header stand the others, such as keys.
+        const input = place === 'header' ? null : shown(found, path)
+        add({ type: 'missing', loc: [place, ...path, name], msg: 'Field required', input })
+      }
+    } else if (error.keyword !== 'additionalProperties') {
+      add({ ...complaint(error, place !== 'body', found), loc: [place, ...path], input: shown(found, path) })
+    }
+  }
+  return invalid([...entries.values()])
+}
+
+/** Leaves of each union only the branch that was meant: the one whose type fits. */
+const withoutUnions = (schema: Schema, errors: TLocalizedValidationError[]): TLocalizedValidationError[] => {
+  const unions = new Map<string, TLocalizedValidationError[]>()
+  const kept = errors.flatMap(error => {
+    const [union] = /^.*?(?=\/anyOf\/\d)/.exec(`${error.schemaPath}${error.keyword === 'anyOf' ? '/anyOf/0' : ''}`) ?? []
+    if (union === undefined) return [error]
+    const first = !unions.has(union)
+    unions.set(union, [...(unions.get(union) ?? []), error])
+    return first ? [{ ...error, schemaPath: union, keyword: 'anyOf', params: {} } as TLocalizedValidationError] : []
+  })
+  return kept.flatMap(error => {
+    const group = error.keyword === 'anyOf' && unions.get(error.schemaPath)
+    return group ? meant(walk(schema, error.schemaPath).at(-1)!, error.schemaPath, group) : [error]
+  })
+}
+
+const meant = (union: Schema, path: string, group: TLocalizedValidationError[]): TLocalizedValidationError[] => {
+  const at = group.reduce((a, b) => (a.instancePath.length <= b.instancePath.length ? a : b))
+  const branches = union.anyOf!.map((node, i) => ({ node, errors: group.filter(e => e.schemaPath.startsWith(`${path}/anyOf/${i}`)) }))
+  const values = branches.map(({ node }) => (node as { const?: unknown }).const)
+  if (values.every(value => value !== undefined))
+    return [{ ...at, schemaPath: path, keyword: 'enum', params: { allowedValues: values } } as never]
+  const others = branches.filter(({ node, errors }) => node.type !== 'null' && errors.length > 0)
+  const fits = others.filter(({ errors }) => !errors.some(e => e.keyword === 'type' && e.instancePath === at.instancePath))
+  if (fits.length || others.length === 1)
+    return (fits.length ? fits : others).reduce((a, b) => (a.errors.length <= b.errors.length ? a : b)).errors
+  return [{ ...at, schemaPath: path, keyword: 'type', params: { type: others.flatMap(({ node }) => node.type ?? []) } } as never]
+}
+
+/** The schemas on the way to the one that a path names. */
+const walk = (schema: Schema, path: string): Schema[] => {
+  const nodes = [schema]
+  let node: unknown = schema
+  for (const step of steps(path.replace(/^#/, ''))) {
+    node = (node as Record<string, unknown> | undefined)?.[step]
+    if (typeof node === 'object' && node) nodes.push(node as Schema)
+  }
+  return nodes
+}
+
+const steps = (path: string): string[] =>
+  path
+    .split('/')
+    .slice(1)
+    .map(step => step.replaceAll('~1', '/').replaceAll('~0', '~'))
+
+const locate = (value: unknown, pointer: string): { path: (string | number)[]; found: unknown } => {
+  let found = value
+  const path = steps(pointer).map(step => {
+    const name = Array.isArray(found) ? Number(step) : step
+    found = Object.getOwnPropertyDescriptor(Object(found), name)?.value
+    return name
+  })
+  return { path, found }
+}
+
+const names: Record<string, [string, string]> = {
+  string: ['string', 'string'],
+  integer: ['int', 'integer'],
+  number: ['float', 'number'],
+  boolean: ['bool', 'boolean'],
+  array: ['list', 'list'],
+  object: ['dict', 'object'],
+  null: ['none', 'null']
+}
+
+/** The type and the message of one error. */
+const complaint = (error: TLocalizedValidationError, textual: boolean, input: unknown): Pick<Detail, 'type' | 'msg'> => {
+  const should = (type: string, msg: string) => ({ type, msg: `Input should ${msg}` })
+  const unit = typeof input === 'string' ? 'String' : 'List'
+  const items = typeof input === 'string' ? 'characters' : 'items'
+  switch (error.keyword) {
+    case 'boolean':
+      return error.schemaPath.endsWith('/additionalProperties')
+        ? { type: 'extra_forbidden', msg: 'Extra inputs are not permitted' }
+        : { type: 'value_error', msg: 'Value is not permitted' }
+    case 'type': {
+      const types = [error.params.type].flat().filter(type => type !== 'null')
+      const [name, noun] = names[types[0] ?? 'null']!
+      if (types.length > 1) return should('union_type', `be a valid ${types.map(type => names[type]?.[1]).join(' or ')}`)
+      if (name === 'int' && typeof input === 'number')
+        return should('int_from_float', 'be a valid integer, got a number with a fractional part')
+      if (textual && /^(int|float|bool)$/.test(name)) return should(`${name}_parsing`, `be a valid ${noun}`)
+      return should(`${name}_type`, `be a valid ${noun}`)
+    }
+    case 'enum':
+      return should('enum', `be ${error.params.allowedValues.map(value => (value === null ? 'null' : `'${value}'`)).join(' or ')}`)
+    case 'const':
+      return should('literal_error', `be '${error.params.allowedValue}'`)
+    case 'minLength':
+    case 'minItems':
+      return {
+        type: unit === 'String' ? 'string_too_short' : 'too_short',
+        msg: `${unit} should have at least ${error.params.limit} ${items}`
+      }
+    case 'minProperties':
+      return { type: 'too_short', msg: `At least ${error.params.limit === 1 ? 'one field' : `${error.params.limit} fields`} must be sent` }
+    case 'maxLength':
+    case 'maxItems':
+    case 'maxProperties':
+      return { type: unit === 'String' ? 'string_too_long' : 'too_long', msg: `${unit} should have at most ${error.params.limit} ${items}` }
+    case 'minimum':
+      return should('greater_than_equal', `be greater than or equal to ${error.params.limit}`)
+    case 'maximum':
+      return should('less_than_equal', `be less than or equal to ${error.params.limit}`)
+    case 'exclusiveMinimum':
+      return should('greater_than', `be greater than ${error.params.limit}`)
+    case 'exclusiveMaximum':
+      return should('less_than', `be less than ${error.params.limit}`)
+    case 'multipleOf':
+      return should('multiple_of', `be a multiple of ${error.params.multipleOf}`)
+    case 'pattern':
+      return { type: 'string_pattern_mismatch', msg: `String should match pattern '${error.params.pattern}'` }
+    case 'format':
+      return formats[error.params.format] ?? { type: 'value_error', msg: `Value is not a valid ${error.params.format}` }
+    default:
+      return { type: 'value_error', msg: `Value error, ${error.message}` }
+  }
+}
+
+const formats: Record<string, Pick<Detail, 'type' | 'msg'>> = {
+  'date-time': { type: 'datetime_from_date_parsing', msg: 'Input should be a valid datetime in ISO 8601, with Z or an offset' },
+  uuid: { type: 'uuid_parsing', msg: 'Input should be a valid UUID' },
+  uri: { type: 'url_parsing', msg: 'Input should be a valid URL' },
+  email: { type: 'value_error', msg: 'Value is not a valid email address' }
+}
+
+const secretName = /token|secret|key|password|authorization|cookie|headers|device_code/i
+const secretText = /svc_sk_|whsec_|\beyJ[\w-]+\.|:\/\/[^/]*@/
+const mask = '********'
+
+/** An input as an error may repeat it: secrets masked, and cut. */
+export const shown = (value: unknown, path: (string | number)[]): unknown => {
+  if (value === undefined) return null
+  if (path.some(step => typeof step === 'string' && secretName.test(step))) return mask
+  if (typeof value === 'string') return secretText.test(value) ? mask : value.slice(0, MAX_INPUT)
+  if (typeof value !== 'object' || value === null) return value
+  const text = value instanceof Json ? value.text : preview(value)
+  if (secretText.test(text)) return mask
+  return text.length > MAX_INPUT ? text.slice(0, MAX_INPUT) : JSON.parse(text)
+}
+
+/** The beginning of a value as JSON. Stops where it is long enough, since a body may have megabytes. */
+const preview = (value: unknown): string => {
+  let text = ''
+  const write = (value: unknown): void => {
+    if (text.length > MAX_INPUT) return
+    if (value instanceof Json) text += value.text.slice(0, MAX_INPUT + 1)
+    else if (Array.isArray(value)) {
+      text += '['
+      for (let i = 0; i < value.length && text.length <= MAX_INPUT; i++) {
+        if (i) text += ','
+        write(value[i])
+      }
+      text += ']'
+    } else if (typeof value === 'object' && value !== null) {
+      text += '{'
+      let first = true
+      for (const name in value) {
+        if (text.length > MAX_INPUT) break
+        text += `${first ? '' : ','}${JSON.stringify(name)}:`
+        write(secretName.test(name) ? mask : (value as Record<string, unknown>)[name])
+        first = false
+      }
+      text += '}'
+    } else text += JSON.stringify(typeof value === 'string' ? value.slice(0, MAX_INPUT + 1) : value)
+  }
+  write(value)
+  return text
+}

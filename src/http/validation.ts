@@ -1,0 +1,81 @@
+/** What a request must be: TypeBox's compiler decides, and this says what is wrong the way clients of this API know it. */
+import type { FastifySchemaCompiler } from 'fastify'
+import type { TSchema } from 'typebox'
+import { Compile } from 'typebox/compile'
+import { Settings } from 'typebox/system'
+import { type Detail, invalid } from '../errors.ts'
+import { Json } from '../json/canonical-json.ts'
+import type { Schema } from './schema.ts'
+import { explain, shown } from './validation-errors.ts'
+
+// The default of 8 counts each branch of a union; much more would let one request make a long list.
+Settings.Set({ maxErrors: 50 })
+
+const places: Record<string, string> = { body: 'body', querystring: 'query', params: 'path', headers: 'header' }
+
+/**
+ * Validates one part of a request. Defaults are filled in, members that the schema neither names nor refuses are dropped, and in
+ * queries and paths, where everything is text, numbers and booleans are read. A body is taken as it is: `"5"` is no number.
+ */
+export const validatorCompiler: FastifySchemaCompiler<TSchema> = ({ schema, httpPart }) => {
+  const validator = Compile(schema)
+  const root = schema as Schema
+  const place = places[httpPart!] ?? 'body'
+  const optional = httpPart === 'body' && (root.required ?? []).every(name => root.properties?.[name]?.default !== undefined)
+  return (given: unknown) => {
+    const value = optional && (given === undefined || given === null) ? {} : given
+    if (httpPart === 'body' && value === null && !accepts(root, 'null')) {
+      return { error: invalid([{ type: 'missing', loc: ['body'], msg: 'Field required: send a JSON body', input: null }]) }
+    }
+    // Headers are the request's own, and others read them.
+    if (httpPart !== 'headers') prepare(root, value, httpPart !== 'body')
+    const wrong = httpPart === 'body' ? wrongJson(root, value) : []
+    if (!wrong.length && validator.Check(value)) return { value }
+    return { error: explain(root, validator.Errors(value), place, value, wrong) }
+  }
+}
+
+const isObject = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null && !Array.isArray(value)
+
+const accepts = ({ type, anyOf }: Schema, name: string): boolean =>
+  type === name || (Array.isArray(type) && type.includes(name)) || (anyOf?.some(branch => accepts(branch, name)) ?? false)
+
+/** Fills, drops and reads in place; see above. Does not look into unions. */
+const prepare = (schema: Schema, value: unknown, textual: boolean): void => {
+  if (Array.isArray(value) && schema.items) for (const item of value) prepare(schema.items, item, textual)
+  if (!isObject(value) || value instanceof Json || !schema.properties) return
+  if (schema.additionalProperties === undefined) {
+    for (const name of Object.keys(value)) if (!Object.hasOwn(schema.properties, name)) delete value[name]
+  }
+  for (const [name, member] of Object.entries(schema.properties)) {
+    if (value[name] === undefined) {
+      if (member.default !== undefined) value[name] = structuredClone(member.default)
+    } else if (textual) value[name] = read(member, value[name])
+    else prepare(member, value[name], false)
+  }
+}
+
+const read = (schema: Schema, text: unknown): unknown => {
+  if (typeof text !== 'string') return text
+  if (accepts(schema, 'integer') && /^-?\d{1,15}$/.test(text)) return Number(text)
+  if (accepts(schema, 'number') && /^-?\d{1,15}(\.\d{1,15})?$/.test(text)) return Number(text)
+  if (accepts(schema, 'boolean') && /^(true|false)$/i.test(text)) return text.toLowerCase() === 'true'
+  return text
+}
+
+/** Members that are kept as JSON text, and must be objects or arrays. A null is passed on as null where the schema takes one. */
+const wrongJson = (schema: Schema, value: unknown): Detail[] => {
+  if (!isObject(value) || !schema.properties) return []
+  const wrong: Detail[] = []
+  for (const [name, member] of Object.entries(schema.properties)) {
+    const given = value[name]
+    const kind = member['x-json']
+    if (!kind || kind === 'any' || !(given instanceof Json)) continue
+    if (given.text === 'null' && member['x-nullable']) value[name] = null
+    else if (given.text[0] !== (kind === 'object' ? '{' : '[')) {
+      const [type, what] = kind === 'object' ? ['dict_type', 'an object'] : ['list_type', 'a list']
+      wrong.push({ type, loc: ['body', name], msg: `Input should be ${what}`, input: shown(given, [name]) })
+    }
+  }
+  return wrong
+}

@@ -1,0 +1,43 @@
+/** What may wait for minutes: schedules that run once per cluster, and the removal of deleted cues' histories and of accounts. */
+import type { FastifyBaseLogger } from 'fastify'
+import type { Functions } from '../database/functions.ts'
+import type { Jobs } from './boss.ts'
+
+type Options = { jobs: Jobs; fn: Functions; retentionDays: number; release: string; now: () => number; log: FastifyBaseLogger }
+type Task = 'minute' | 'hour' | 'day'
+
+const schedules: Record<Task, string> = { minute: '* * * * *', hour: '7 * * * *', day: '13 3 * * *' }
+
+export const startHousekeeping = async ({ jobs, fn, retentionDays, release, now, log }: Options): Promise<void> => {
+  const tasks: Record<Task, () => Promise<void>> = {
+    minute: async () => {
+      await fn.foldUsage({})
+      await fn.requeueAttempts({})
+      await fn.recoverStuck({})
+    },
+    hour: async () => {
+      await fn.prune({})
+      await fn.requeuePurges({})
+      while ((await fn.storePayloads({})) > 0);
+      await fn.noteMemoryRelease({ release })
+      await deleteAccounts()
+    },
+    day: async () => {
+      await fn.maintainPartitions({})
+      const before = new Date(now() - retentionDays * 86_400_000)
+      const dropped = await fn.dropOldExecutions({ before })
+      if (dropped.length > 0) log.info({ dropped }, 'old executions dropped')
+      while ((await fn.deleteOldExecutions({ before })) > 0);
+      while ((await fn.prunePayloads({ before })) > 0);
+    }
+  }
+  const deleteAccounts = async () => {
+    while ((await fn.deleteDueAccounts({})) > 0);
+  }
+  await jobs.work<{ task: Task }>('housekeeping', async ({ task }) => tasks[task]?.())
+  await jobs.work<{ cue_id: string }>('purges', async ({ cue_id }) => {
+    while ((await fn.purgeCue({ cue_id })) > 0);
+  })
+  await jobs.work('deletions', deleteAccounts)
+  for (const [task, cron] of Object.entries(schedules)) await jobs.schedule('housekeeping', task, cron, { task })
+}

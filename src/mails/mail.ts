@@ -1,0 +1,93 @@
+/** Sends mails: durable jobs, tried again until the mail server takes them. Without SMTP_URL they become files, and the log tells their links. */
+import { randomUUID } from 'node:crypto'
+import { rename, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { FastifyBaseLogger } from 'fastify'
+import type { SendMailOptions, Transporter } from 'nodemailer'
+import { createLinks } from '../accounts/links.ts'
+import type { Config } from '../config.ts'
+import type { Functions } from '../database/functions.ts'
+import { makeDirectory } from '../files/directories.ts'
+import type { Jobs } from '../jobs/boss.ts'
+import { createComposer, type MailJob } from './kinds.ts'
+import { layOut, linksOf, type Mail } from './layout.ts'
+
+type Options = {
+  jobs: Pick<Jobs, 'work'>
+  fn: Functions
+  config: Config
+  decryptKey: (ciphertext: string) => string | undefined
+  now: () => number
+  log: Pick<FastifyBaseLogger, 'info' | 'warn'>
+}
+
+/** Milliseconds that a mail server may take to be reached, to greet, and for each answer. */
+const patience = { connectionTimeout: 10_000, greetingTimeout: 10_000, socketTimeout: 30_000 }
+/** Nothing in a mail may name a file or an address whose content would be sent with it. */
+const closed = { disableFileAccess: true, disableUrlAccess: true }
+
+/** Works off the mails from now on. */
+export const startMails = async ({ jobs, fn, config, decryptKey, now, log }: Options): Promise<void> => {
+  const compose = createComposer({ fn, links: createLinks(config), baseUrl: config.baseUrl, decryptKey })
+  const deliver = config.smtpUrl ? bySmtp(config.smtpUrl, log) : toOutbox(join(config.dataDir, 'outbox'), log)
+  const host = new URL(config.baseUrl).hostname
+  const send = async (job: MailJob, id: string, tries: number): Promise<void> => {
+    const mail = await compose(job, tries === 0)
+    if (!mail) return log.info({ kind: job.kind, job_id: id }, 'mail not needed any more')
+    await deliver({ kind: job.kind, id, mail }, message({ mail, id, host, from: config.emailFrom, date: new Date(now()) }))
+  }
+  await jobs.work('mails', send)
+  await jobs.work('magic_links', send)
+}
+
+/** The same id for every try, so that a mail which arrived although its server's answer did not can be known again. */
+const message = ({ mail, id, host, from, date }: { mail: Mail; id: string; host: string; from: string; date: Date }): SendMailOptions => ({
+  ...layOut(mail),
+  from,
+  // As an object the address is one address, whatever it contains.
+  to: { name: '', address: mail.to },
+  date,
+  messageId: `<${id}@${host}>`,
+  headers: { 'Auto-Submitted': 'auto-generated', 'X-Auto-Response-Suppress': 'All' }
+})
+
+type Deliver = (what: { kind: string; id: string; mail: Mail }, options: SendMailOptions) => Promise<void>
+
+/** The package takes 9 MB, so loading it waits for the first mail. */
+const createTransport = async (options: object): Promise<Transporter> => {
+  const nodemailer = await import('nodemailer')
+  return nodemailer.createTransport({ ...options, ...closed })
+}
+
+const bySmtp = (url: string, log: Options['log']): Deliver => {
+  let transport: Promise<Transporter> | undefined
+  return async ({ kind, id }, options) => {
+    const start = performance.now()
+    try {
+      transport ??= createTransport({ url, ...patience })
+      await (await transport).sendMail(options)
+      log.info({ kind, job_id: id, ms: Math.round(performance.now() - start) }, 'mail sent')
+    } catch (error) {
+      // The server's own words may repeat the address: they go neither into the log nor into the job.
+      const { code, responseCode = null } = error as { code?: string; responseCode?: number }
+      const isRefused = (code === 'EENVELOPE' || code === 'EMESSAGE') && responseCode !== null && responseCode >= 500
+      log.warn({ kind, job_id: id, code, response_code: responseCode }, isRefused ? 'mail refused for good' : 'mail not sent yet')
+      if (!isRefused) throw new Error(`the mail server did not take the mail: ${code ?? 'unknown'} ${responseCode ?? ''}`.trim())
+    }
+  }
+}
+
+const toOutbox = (dir: string, log: Options['log']): Deliver => {
+  let transport: Promise<Transporter> | undefined
+  return async ({ kind, id, mail }, options) => {
+    transport ??= createTransport({ streamTransport: true, buffer: true, newline: 'windows' })
+    const { message } = await (await transport).sendMail(options)
+    const file = join(dir, `${(options.date as Date).toISOString().replace(/[:.]/g, '-')}-${kind}-${id.slice(0, 8)}.eml`)
+    const draft = join(dir, `.${randomUUID()}`)
+    // Links in it open accounts: only the owner reads it, and never half of it.
+    makeDirectory(dir, 0o700)
+    await writeFile(draft, message as Buffer, { mode: 0o600 })
+    await rename(draft, file)
+    log.info({ kind, file, links: linksOf(mail) }, 'mail written: set SMTP_URL to have mails sent')
+  }
+}

@@ -1,0 +1,72 @@
+/** The files of sql/: what they hold, and the number of the release that they make. */
+import { createHash } from 'node:crypto'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import type { Queue } from 'pg-boss'
+import { queues as ourQueues } from '../jobs/boss.ts'
+
+export type File = { id: number; name: string; text: string; checksum: string }
+export type Queues = { name: string; options?: Omit<Queue, 'name'> }[]
+
+/** Numbers grow with each change to sql/, so that of two releases it is known which is newer. */
+export type Release = { number: number; checksum: string }
+
+const sqlRoot = fileURLToPath(new URL('../../sql', import.meta.url))
+const pgBossSchema: number = createRequire(import.meta.url)('pg-boss/package.json').pgboss.schema
+
+export const hash = (text: string) => createHash('sha256').update(text).digest('hex')
+
+const filesIn = (
+  dir: string,
+  names = readdirSync(dir)
+    .filter(name => name.endsWith('.sql'))
+    .sort()
+): File[] =>
+  names.map(name => {
+    const text = readFileSync(join(dir, name), 'utf8')
+    return { id: Number.parseInt(name, 10), name, text, checksum: hash(text) }
+  })
+
+/** Migrations, then what is reloaded, in the order of loading; and the release. Its checksum is that of the files as they are now. */
+export const readSources = (sqlDir = sqlRoot, queues: Queues = ourQueues) => {
+  const migrations = filesIn(join(sqlDir, 'migrations'))
+  const functions = filesIn(join(sqlDir, 'functions'))
+  const sources = [...functions, ...filesIn(sqlDir, ['comments.sql', 'views.sql', 'roles.sql'])]
+  const content = [...migrations, ...sources].map(({ name, checksum }) => [name, checksum])
+  const release = { number: readNumber(sqlDir), checksum: hash(JSON.stringify([pgBossSchema, queues, content])) }
+  return { migrations, sources, release }
+}
+
+/** Two branches that were merged may have left both of their numbers. */
+const readNumber = (sqlDir: string): number => {
+  const numbers = readFileSync(join(sqlDir, 'release.json'), 'utf8').matchAll(/"number": (\d+)/g)
+  return Math.max(0, ...[...numbers].map(([, number]) => Number(number)))
+}
+
+/** What sql/release.json should hold: the next number if anything has changed since it was written. */
+export const releaseFile = (sqlDir = sqlRoot): string => {
+  const { release } = readSources(sqlDir)
+  const textOf = (number: number) => `${JSON.stringify({ number, checksum: release.checksum }, null, 2)}\n`
+  const file = join(sqlDir, 'release.json')
+  const unchanged = textOf(release.number)
+  return existsSync(file) && readFileSync(file, 'utf8') === unchanged ? unchanged : textOf(release.number + 1)
+}
+
+export type Statement = { text: string; line: number }
+
+/** The statements of a file, and the line that each begins on. Semicolons in quotes, bodies and comments end none. */
+export const statementsOf = (file: File): Statement[] => {
+  const statements: Statement[] = []
+  let from = 0
+  const add = (to: number) => {
+    const blank = /^(\s|--.*)*/.exec(file.text.slice(from, to))![0].length
+    const text = file.text.slice(from + blank, to)
+    if (text) statements.push({ text, line: file.text.slice(0, from + blank).split('\n').length })
+    from = to
+  }
+  for (const { 0: token, index } of file.text.matchAll(/--.*|'[^']*'|"[^"]*"|\$(\w*)\$[\s\S]*?\$\1\$|;/g)) if (token === ';') add(index + 1)
+  add(file.text.length)
+  return statements
+}

@@ -1,0 +1,128 @@
+/** The description of the interface, made from the routes' schemas: `/openapi.json`. */
+import { STATUS_CODES } from 'node:http'
+import swagger from '@fastify/swagger'
+import type { FastifyInstance, FastifySchema, RouteOptions } from 'fastify'
+import fp from 'fastify-plugin'
+import { Type } from 'typebox'
+import { type ErrorCode, statuses } from '../errors.ts'
+import { type Fixed, fixed, sendFixed } from '../http/fixed.ts'
+import type { Schema } from '../http/schema.ts'
+import { ErrorBody } from '../schemas.ts'
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** Codes that this route refuses with, for its description. What follows from scope, limits and schemas is added by itself. */
+    errors?: ErrorCode[]
+  }
+}
+
+const tags = {
+  cues: 'Scheduled tasks: what runs when, and where it is delivered.',
+  schedules: 'When a cue would run, without making one.',
+  executions: 'Single runs: what became of each.',
+  outcomes: 'What handlers report, the evidence for it, and its verification.',
+  workers: 'Taking runs instead of being called.',
+  alerts: 'What went wrong more than once.',
+  auth: 'Accounts, keys, secrets and sessions.',
+  billing: 'Plans, payment and usage.',
+  support: 'Tickets.',
+  content: 'The blog and the memory block.',
+  mcp: 'The same for agents, over the Model Context Protocol.',
+  service: 'Health, the echo buffer and this description.'
+}
+
+const description = `A scheduling service for automated agents. Delivery is at least once: deduplicate by X-Service-Execution-Id.
+
+Every answer carries X-Request-Id (yours, if it has 8 to 64 of A-Z, a-z, 0-9, _ . : -), X-RateLimit-Limit and X-RateLimit-Remaining, and
+X-RateLimit-Reset, in epoch seconds, if it was counted. Refusals have one form; \`code\` is for programs, and 429 and 503 carry Retry-After.
+
+Lists end early at 4 MiB, with at least one item; \`has_more\` or \`total\` shows it, and the next page begins at \`offset\` plus the number of items.
+Responses that their clients have not read yet may hold 16 MiB per account (without a key, per address) and 64 MiB in all; beyond that, and for large
+responses only, the service returns 503. It closes a connection that accepts no data for 30 seconds, and reads at most 16 pipelined requests ahead.`
+
+const error = { $ref: 'Error#' }
+const anyObject = Type.Object({}, { additionalProperties: true })
+const others: Record<string, string> = { '4xx': 'Any other refusal.', '5xx': 'The service cannot answer. Nothing was changed.' }
+
+export default fp(
+  async (app: FastifyInstance) => {
+    app.addSchema(ErrorBody)
+    app.addHook('onRoute', ({ schema }) => {
+      if (schema && !schema.hide) schema.response = { ...(schema.response as object), '4xx': error, '5xx': error }
+    })
+    await app.register(swagger, {
+      openapi: {
+        openapi: '3.1.0',
+        info: {
+          title: 'pgcue',
+          version: '1.0.0',
+          description
+        },
+        servers: [{ url: '/' }],
+        tags: Object.entries(tags).map(([name, description]) => ({ name, description })),
+        components: { securitySchemes: { bearer: { type: 'http', scheme: 'bearer', description: 'An API key, svc_sk_…, or a session.' } } }
+      },
+      refResolver: { buildLocalReference: ({ $id }, _uri, _fragment, i) => (typeof $id === 'string' ? $id : `def-${i}`) },
+      transform: ({ schema, url, route }) => ({ url, schema: describe(schema, route) as never })
+    })
+    let document: Fixed | undefined
+    app.get(
+      '/openapi.json',
+      {
+        config: { public: true },
+        schema: { tags: ['service'], summary: 'This description, as OpenAPI 3.1', response: { 200: anyObject } }
+      },
+      async (request, reply) => {
+        document ??= fixed(JSON.stringify(app.swagger()))
+        return sendFixed(request, reply.type('application/json; charset=utf-8').header('cache-control', 'public, max-age=60'), document)
+      }
+    )
+  },
+  { name: 'description' }
+)
+
+const describe = (schema: FastifySchema | undefined, { config = {} }: Pick<RouteOptions, 'config'>): FastifySchema => {
+  if (!schema || schema.hide) return { ...schema, hide: true }
+  const described: Record<string, unknown> = { ...schema }
+  const codes = new Set(config.errors)
+  for (const part of ['params', 'querystring', 'headers', 'body'] as const) {
+    if (!schema[part]) continue
+    described[part] = plain(schema[part] as Schema, true, codes)
+    if (part !== 'params') codes.add('validation_error')
+  }
+  if (config.scope) codes.add('not_authenticated').add('invalid_api_key')
+  if (config.scope && config.scope !== 'any') codes.add('insufficient_scope')
+  if (!config.exempt) codes.add('rate_limit_exceeded').add('unavailable')
+  if (schema.body) codes.add('payload_too_large')
+  const refusals = [...codes].map(code => [code === 'validation_error' ? 422 : statuses[code], code] as const)
+  if (schema.body) refusals.unshift([400, 'validation_error'])
+
+  const response: Record<string, { description?: string }> = {}
+  for (const [status, body] of Object.entries(schema.response as Record<string, Schema>)) {
+    const description = others[status] ?? STATUS_CODES[status]
+    response[status] = { description, ...plain(body, false, new Set()) }
+  }
+  for (const [status, code] of refusals) {
+    const there = response[status]?.description
+    if (!there) response[status] = { ...error, description: `\`${code}\`` }
+    else if (there.startsWith('`')) response[status] = { ...error, description: `${there}, \`${code}\`` }
+  }
+  // A bearer scheme has no scopes in OpenAPI before 3.1; there they name the roles that are needed.
+  const security = config.scope ? [config.scope].flat().map(scope => ({ bearer: scope === 'any' ? [] : [scope] })) : []
+  return { ...described, response, security }
+}
+
+/** Our own keywords become what others understand, and what has a default is not required. Collects the codes of `orElse`. */
+const plain = (schema: Schema, request: boolean, codes: Set<ErrorCode>): Schema => {
+  const { 'x-json': json, 'x-nullable': nullable, 'x-error': refusal, ...node } = schema
+  if (refusal) codes.add(refusal.code)
+  if (json === 'object') Object.assign(node, { type: nullable ? ['object', 'null'] : 'object', additionalProperties: true })
+  if (json === 'array') Object.assign(node, { type: nullable ? ['array', 'null'] : 'array', items: {} })
+  if (node.properties) {
+    node.properties = Object.fromEntries(Object.entries(node.properties).map(([name, member]) => [name, plain(member, request, codes)]))
+    if (request) node.required = node.required?.filter(name => node.properties![name]?.default === undefined)
+  }
+  if (node.items) node.items = plain(node.items, request, codes)
+  if (node.anyOf) node.anyOf = node.anyOf.map(branch => plain(branch, request, codes))
+  return node
+}

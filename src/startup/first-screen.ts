@@ -1,0 +1,35 @@
+/** What `npm start` prints once it serves: where things are, and a tour to paste. */
+import { type Config, version } from '../config.ts'
+
+export const firstScreen = (config: Config): string => {
+  const url = config.baseUrl
+  const health = `  health         ${url}/health    status   ${url}/status`
+  if (!config.roles.api) {
+    return `
+pgcue ${version} fires and delivers; only its health is served, at ${url}
+${health}
+`
+  }
+  const settings = config.embedded
+    ? ''
+    : `
+For callbacks on this machine, as the tour's, start with CALLBACK_ALLOW_HTTP=on CALLBACK_ALLOW_CIDRS=127.0.0.0/8,::1/128
+`
+  return `
+pgcue ${version} serves at ${url}
+  API reference  ${url}/docs      OpenAPI  ${url}/openapi.json
+  plans          ${url}/dashboard
+${health}
+${settings}
+A tour: make an account, schedule a call to the echo buffer, run it now and read what arrived.
+${tour(url)}
+`
+}
+
+/** Three lines for a POSIX shell; each may be pasted as it is. */
+export const tour = (url: string): string =>
+  `
+KEY=$(curl -s ${url}/v1/auth/register -H content-type:application/json -d '{"email":"me-'$(date +%s)'@example.com"}' | sed 's/.*"api_key":"\\([^"]*\\)".*/\\1/'); ECHO=tour-$(date +%s)-echo; echo "$KEY"
+CUE=$(curl -s ${url}/v1/cues -H "Authorization: Bearer $KEY" -H content-type:application/json -d '{"name":"hello","cron":"0 9 * * 1-5","callback_url":"${url}/v1/echo/'$ECHO'","payload":{"task":"hello"}}' | sed 's/.*"id":"\\(cue_[^"]*\\)".*/\\1/'); echo "$CUE"
+curl -s -X POST ${url}/v1/cues/$CUE/fire -H "Authorization: Bearer $KEY"; sleep 1; curl -s ${url}/v1/echo/$ECHO -H "Authorization: Bearer $KEY"
+`.trim()

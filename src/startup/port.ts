@@ -1,0 +1,20 @@
+/** Where a replica listens: whether HOST and PORT can be had is asked before anything is recorded that a refusal would belie. */
+import { type Config, ConfigError } from '../config.ts'
+import { freePort } from '../embedded-postgres/embedded-postgres.ts'
+
+/**
+ * PORT, or the free one that 0 stands for.
+ * @throws {ConfigError} when nothing can listen there
+ */
+export const findPort = (config: Pick<Config, 'host' | 'port'>): Promise<number> =>
+  freePort(config.host, config.port).catch(error => refuseToListen(error, config))
+
+/** @throws {ConfigError} when HOST or PORT is at fault for what `listen` rejected with; else that error */
+export const refuseToListen = (error: unknown, { port }: Pick<Config, 'port'>): never => {
+  const { code = '' } = error as NodeJS.ErrnoException
+  if (code === 'EADDRINUSE') throw new ConfigError(`PORT is taken: something else listens on ${port}; stop that, or set another PORT`)
+  if (code === 'EACCES') throw new ConfigError(`PORT is not for this user: ${port} is reserved; set another PORT, such as 8080`)
+  if (/^(EADDRNOTAVAIL|EAFNOSUPPORT|EINVAL|ENOTFOUND|EAI_AGAIN)$/.test(code))
+    throw new ConfigError('HOST is no address of this machine; set 127.0.0.1 for this machine alone, or 0.0.0.0 for all')
+  throw error
+}

@@ -1,0 +1,39 @@
+import type pg from 'pg'
+import { type Config, ConfigError } from '../config.ts'
+import { signatures } from '../database/functions.ts'
+
+/**
+ * Compares the functions that this release calls with those that the database has, by names and arguments: after a migration by another
+ * release, calls would fail one by one.
+ * @throws {ConfigError} naming functions that cannot be called
+ */
+export const requireFunctions = async (db: pg.Pool, { migrate }: Pick<Config, 'migrate'>) => {
+  const { rows } = await db.query<{ name: string; arguments: string[]; required: number }>(
+    `select proname as name, pronargs - pronargdefaults as required,
+            array(select name from unnest(proargnames, proargmodes) with ordinality as a (name, mode, place)
+                   where mode is null or mode in ('i', 'b', 'v') order by place) as arguments
+       from pg_proc where pronamespace = to_regnamespace('cue')`
+  )
+  const isCallable = ([name, signature]: [string, string]) => {
+    const given = signature
+      .split(' ')
+      .filter(Boolean)
+      .map(parameter => `p_${parameter}`)
+    return rows.some(
+      found =>
+        found.name === name &&
+        given.every(parameter => found.arguments.includes(parameter)) &&
+        found.arguments.slice(0, found.required).every(parameter => given.includes(parameter))
+    )
+  }
+  const missing = Object.entries(signatures).filter(entry => !isCallable(entry))
+  if (missing.length === 0) return
+  if (!migrate) throw new ConfigError('MIGRATE is off, and the database is not what this release needs: run `npm run migrate`')
+  const names = missing
+    .slice(0, 3)
+    .map(([name]) => name)
+    .join(', ')
+  throw new ConfigError(
+    `A newer release has migrated the database, and this one cannot call its functions (${names}): start the newer release`
+  )
+}

@@ -1,0 +1,27 @@
+import { scryptSync } from 'node:crypto'
+import { encryptionKeyId } from '../accounts/keys.ts'
+import { type Config, ConfigError } from '../config.ts'
+import type { Functions } from '../database/functions.ts'
+
+/** Slow to compute, since whoever reads the database could otherwise guess a weak secret from it. */
+const fingerprint = (secret: string) => scryptSync(secret, 'pgcue session secret', 16).toString('hex')
+
+/**
+ * Compares this replica's secrets with those of the replicas before: with others it could not decrypt their keys, and would sign what they refuse.
+ * @throws {ConfigError} naming the settings that differ
+ */
+export const requireSecrets = async (
+  fn: Pick<Functions, 'checkSecrets'>,
+  { encryptionKeys, sessionSecret, secretsChanged }: Pick<Config, 'encryptionKeys' | 'sessionSecret' | 'secretsChanged'>
+) => {
+  const different = await fn.checkSecrets({
+    encryption_key_ids: encryptionKeys.map(encryptionKeyId),
+    session_secret: fingerprint(sessionSecret),
+    changed: secretsChanged
+  })
+  if (different.length === 0) return
+  const names = different.sort().join(' and ')
+  throw new ConfigError(
+    `${names} must be what the database knows from earlier starts; to change it on purpose, start once with SECRETS_CHANGED=on`
+  )
+}
