@@ -1,5 +1,6 @@
 import t from 'tap'
 import { isKey } from '../src/accounts/keys.ts'
+import { exactly } from './exactly.ts'
 import { type Account, build } from './setup.ts'
 
 const noon = '2030-01-15T12:00:00.000Z'
@@ -11,15 +12,15 @@ t.test('registering makes an account with a key that works, and a mail that wait
   const { as, pool } = await build(t, noon)
   const { status, body } = await as(null).call('POST', '/v1/auth/register', { email: 'Grace@Example.com' })
   t.equal(status, 201)
-  t.match(body, { email: 'Grace@Example.com', plan: 'free', id: /^[0-9a-f-]{36}$/ })
+  exactly(t, body, { email: 'Grace@Example.com', plan: 'free', id: /^[0-9a-f-]{36}$/ })
   t.ok(isKey(body.api_key))
   t.same(Object.keys(body).sort(), ['api_key', 'email', 'id', 'plan'])
 
   const { get } = as({ api_key: body.api_key } as Account)
-  t.match(await get('/v1/auth/me'), { id: body.id, email: 'Grace@Example.com', api_key_prefix: body.api_key.slice(0, 12) })
-  t.match(await get('/v1/auth/keys'), { keys: [{ label: 'default', created_by: 'register', is_default: true, created_at: noon }] })
+  exactly(t, await get('/v1/auth/me'), { id: body.id, email: 'Grace@Example.com', api_key_prefix: body.api_key.slice(0, 12) })
+  exactly(t, await get('/v1/auth/keys'), { keys: [{ label: 'default', created_by: 'register', is_default: true, created_at: noon }] })
   const { rows } = await pool.query(`select data from pgboss.job where name = 'mails' and data ->> 'account_id' = $1`, [body.id])
-  t.match(rows, [{ data: { kind: 'registered', account_id: body.id, key_id: /^[0-9a-f-]{36}$/ } }])
+  exactly(t, rows, [{ data: { kind: 'registered', account_id: body.id, key_id: /^[0-9a-f-]{36}$/ } }])
 })
 
 t.test('an e-mail address that is taken is refused in whatever case, also when asked for many times at once', async t => {
@@ -28,9 +29,9 @@ t.test('an e-mail address that is taken is refused in whatever case, also when a
   const emails = ['ada@example.org', 'ADA@example.org', 'Ada@Example.ORG', 'ada@EXAMPLE.org', 'ada@example.org']
   const all = await Promise.all(emails.map(email => call('POST', '/v1/auth/register', { email })))
   t.same(all.map(({ status }) => status).sort(), [201, 409, 409, 409, 409])
-  t.match(all.find(({ status }) => status === 409)!.body, { error: { code: 'duplicate_email', status: 409 } })
-  t.match((await pool.query("select count(*) from cue.accounts where lower(email) = 'ada@example.org'")).rows, [{ count: 1 }])
-  t.match((await pool.query("select count(*) from pgboss.job where name = 'mails'")).rows, [{ count: 2 }], 'one mail for each account')
+  exactly(t, all.find(({ status }) => status === 409)!.body, { error: { code: 'duplicate_email', status: 409 } })
+  exactly(t, (await pool.query("select count(*) from cue.accounts where lower(email) = 'ada@example.org'")).rows, [{ count: 1 }])
+  exactly(t, (await pool.query("select count(*) from pgboss.job where name = 'mails'")).rows, [{ count: 2 }], 'one mail for each account')
 })
 
 t.test('what is no e-mail address is refused', async t => {
@@ -63,20 +64,21 @@ t.test('what is no e-mail address is refused', async t => {
   ]
   for (const email of bad) {
     const { status, body } = await call('POST', '/v1/auth/register', { email })
-    t.match(
+    exactly(
+      t,
       { status, body },
       { status: 422, body: { error: { code: 'validation_error' }, detail: [{ loc: ['body', 'email'] }] } },
       JSON.stringify(email)
     )
   }
-  t.match(await call('POST', '/v1/auth/register', {}), { status: 422, body: { detail: [{ type: 'missing', loc: ['body', 'email'] }] } })
-  t.match(await call('POST', '/v1/auth/register'), { status: 422 })
-  t.match(await call('POST', '/v1/auth/register', { email: 'ada@example.org', plan: 'scale' }), {
+  exactly(t, await call('POST', '/v1/auth/register', {}), { status: 422, body: { detail: [{ type: 'missing', loc: ['body', 'email'] }] } })
+  exactly(t, await call('POST', '/v1/auth/register'), { status: 422 })
+  exactly(t, await call('POST', '/v1/auth/register', { email: 'ada@example.org', plan: 'scale' }), {
     status: 422,
     body: { detail: [{ type: 'extra_forbidden' }] }
   })
   for (const email of ['a.b+c@sub.example.org', "o'hara@example.co", 'x@xn--bcher-kva.example', `${'a'.repeat(64)}@example.org`]) {
-    t.match(await call('POST', '/v1/auth/register', { email }), { status: 201, body: { email } })
+    exactly(t, await call('POST', '/v1/auth/register', { email }), { status: 201, body: { email } })
   }
 })
 
@@ -87,15 +89,15 @@ t.test('five accounts an hour can be registered from one address, and refused tr
     return { status: answer.statusCode, code: answer.json().error?.code, wait: answer.headers['retry-after'] }
   }
   for (let i = 0; i < 5; i++) {
-    t.match(await register(`ada${i}@example.org`), { status: 201 })
-    t.match(await register(`ADA${i}@example.org`), i < 4 ? { code: 'duplicate_email' } : { code: 'rate_limit_exceeded' })
+    exactly(t, await register(`ada${i}@example.org`), { status: 201 })
+    exactly(t, await register(`ADA${i}@example.org`), i < 4 ? { code: 'duplicate_email' } : { code: 'rate_limit_exceeded' })
     clock.advance('1 minute')
   }
-  t.match(await register('ada5@example.org'), { status: 429, code: 'rate_limit_exceeded', wait: String(55 * 60) })
-  t.match(await register('ada5@example.org', '192.0.2.8'), { status: 201 }, 'another address')
+  exactly(t, await register('ada5@example.org'), { status: 429, code: 'rate_limit_exceeded', wait: String(55 * 60) })
+  exactly(t, await register('ada5@example.org', '192.0.2.8'), { status: 201 }, 'another address')
   clock.advance('55 minutes')
-  t.match(await register('ada6@example.org'), { status: 201 })
-  t.match(await register('ada7@example.org'), { code: 'rate_limit_exceeded', wait: '60' })
+  exactly(t, await register('ada6@example.org'), { status: 201 })
+  exactly(t, await register('ada7@example.org'), { code: 'rate_limit_exceeded', wait: '60' })
 })
 
 t.test('the account shows its plan, its use of it and its settings, to a key of any scope', async t => {
@@ -125,25 +127,26 @@ t.test('the account shows its plan, its use of it and its settings, to a key of 
   await pool.query("insert into cue.usage_counters values ($1, '2030-01-01', 0, 40), ($1, '2030-01-01', 7, 2), ($1, '2029-12-01', 0, 9)", [
     account.id
   ])
-  t.match(await get('/v1/auth/me'), { monthly_executions: 42, executions_this_month: 42 })
+  exactly(t, await get('/v1/auth/me'), { monthly_executions: 42, executions_this_month: 42 })
   clock.advance('3 weeks')
-  t.match(await get('/v1/auth/me'), { monthly_executions: 0 })
+  exactly(t, await get('/v1/auth/me'), { monthly_executions: 0 })
 })
 
 t.test('settings are changed one by one, and the audit log says which', async t => {
   const { patch, get } = await build(t)
-  t.match(await patch('/v1/auth/me', { alert_webhook_url: 'http://127.0.0.1:3999/alerts' }), {
+  exactly(t, await patch('/v1/auth/me', { alert_webhook_url: 'http://127.0.0.1:3999/alerts' }), {
     alert_webhook_url: 'http://127.0.0.1:3999/alerts'
   })
-  t.match(await patch('/v1/auth/me', { memory_block_enabled: true, webhook_authorization: 'api_key' }), {
+  exactly(t, await patch('/v1/auth/me', { memory_block_enabled: true, webhook_authorization: 'api_key' }), {
     alert_webhook_url: 'http://127.0.0.1:3999/alerts',
     memory_block_enabled: true,
     webhook_authorization: 'api_key'
   })
-  t.match(await patch('/v1/auth/me', { alert_webhook_url: '' }), { alert_webhook_url: null, memory_block_enabled: true })
-  t.match(await get('/v1/auth/me'), { alert_webhook_url: null, memory_block_enabled: true, webhook_authorization: 'api_key' })
+  exactly(t, await patch('/v1/auth/me', { alert_webhook_url: '' }), { alert_webhook_url: null, memory_block_enabled: true })
+  exactly(t, await get('/v1/auth/me'), { alert_webhook_url: null, memory_block_enabled: true, webhook_authorization: 'api_key' })
   const { events } = await get('/v1/auth/audit')
-  t.match(
+  exactly(
+    t,
     events.slice(0, 3).map(({ detail }: { detail: object }) => detail),
     [{ fields: ['alert_webhook_url'] }, { fields: ['memory_block_enabled', 'webhook_authorization'] }, { fields: ['alert_webhook_url'] }]
   )
@@ -161,7 +164,12 @@ t.test('settings that cannot be are refused, and nothing is changed', async t =>
     { webhook_authorization: 'none' },
     { memory_block_enabled: true, id: 'x' }
   ]) {
-    t.match(await call('PATCH', '/v1/auth/me', body), { status: 422, body: { error: { code: 'validation_error' } } }, JSON.stringify(body))
+    exactly(
+      t,
+      await call('PATCH', '/v1/auth/me', body),
+      { status: 422, body: { error: { code: 'validation_error' } } },
+      JSON.stringify(body)
+    )
   }
   for (const alert_webhook_url of [
     'alerts',
@@ -172,22 +180,23 @@ t.test('settings that cannot be are refused, and nothing is changed', async t =>
     'http://127.0.0.1:5432/',
     'http://[::ffff:10.0.0.1]/'
   ]) {
-    t.match(
+    exactly(
+      t,
       await call('PATCH', '/v1/auth/me', { alert_webhook_url, memory_block_enabled: true }),
       { status: 400, body: { error: { code: 'invalid_alert_webhook_url' } } },
       alert_webhook_url
     )
   }
-  t.match(await get('/v1/auth/me'), { alert_webhook_url: null, memory_block_enabled: false })
+  exactly(t, await get('/v1/auth/me'), { alert_webhook_url: null, memory_block_enabled: false })
 })
 
 t.test('the webhook secret is stable until it is regenerated', async t => {
   const { get, post, as, register } = await build(t)
   const { webhook_secret: first } = await get('/v1/auth/webhook-secret')
-  t.match(first, secret)
-  t.match(await get('/v1/auth/webhook-secret'), { webhook_secret: first })
+  exactly(t, first, secret)
+  exactly(t, await get('/v1/auth/webhook-secret'), { webhook_secret: first })
   const { webhook_secret: second, previous_secret_revoked } = await post('/v1/auth/webhook-secret/regenerate')
-  t.match(second, secret)
+  exactly(t, second, secret)
   t.not(second, first)
   t.equal(previous_secret_revoked, true)
   t.same(await get('/v1/auth/webhook-secret'), { webhook_secret: second })
@@ -225,7 +234,7 @@ t.test('a regenerated secret signs beside the old one for as long as was asked, 
   const { webhook_secret: last } = await post('/v1/auth/webhook-secret/regenerate')
   t.same(await signing(), [last], 'without an overlap all before are revoked at once')
   for (const overlap of ['-1', '86401', '1.5', 'x', '']) {
-    t.match(await call('POST', `/v1/auth/webhook-secret/regenerate?overlap_seconds=${overlap}`), { status: 422 }, overlap)
+    exactly(t, await call('POST', `/v1/auth/webhook-secret/regenerate?overlap_seconds=${overlap}`), { status: 422 }, overlap)
   }
 })
 
@@ -233,25 +242,25 @@ t.test('the alert secret is made by the first call, also by many at once, and re
   const { get, call, post } = await build(t)
   const all = await Promise.all(Array.from({ length: 8 }, () => get('/v1/auth/alert-webhook-secret')))
   const { alert_webhook_secret: first } = all[0]
-  t.match(first, alertSecret)
+  exactly(t, first, alertSecret)
   for (const answer of all) t.same(answer, { alert_webhook_secret: first })
 
   for (const headers of [{}, { 'x-confirm-destructive': 'false' }, { 'x-confirm-destructive': '' }]) {
-    t.match(await call('POST', '/v1/auth/alert-webhook-secret/regenerate', undefined, headers as Record<string, string>), {
+    exactly(t, await call('POST', '/v1/auth/alert-webhook-secret/regenerate', undefined, headers as Record<string, string>), {
       status: 400,
       body: { error: { code: 'confirmation_required', message: /X-Confirm-Destructive/ } }
     })
   }
-  t.match(await get('/v1/auth/alert-webhook-secret'), { alert_webhook_secret: first })
+  exactly(t, await get('/v1/auth/alert-webhook-secret'), { alert_webhook_secret: first })
   const { alert_webhook_secret: second, previous_secret_revoked } = await post(
     '/v1/auth/alert-webhook-secret/regenerate',
     undefined,
     confirmed
   )
-  t.match(second, alertSecret)
+  exactly(t, second, alertSecret)
   t.not(second, first)
   t.equal(previous_secret_revoked, true)
-  t.match(await get('/v1/auth/alert-webhook-secret'), { alert_webhook_secret: second })
+  exactly(t, await get('/v1/auth/alert-webhook-secret'), { alert_webhook_secret: second })
   const events = (await get('/v1/auth/audit')).events.map(({ event }: { event: string }) => event)
   t.same(events, ['alert_webhook_secret.regenerated', 'alert_webhook_secret.created', 'account.registered'])
 })
@@ -264,13 +273,13 @@ t.test('the audit log tells who did what from where, newest first and page by pa
   await del(`/v1/auth/keys/${id}`)
   await post('/v1/auth/webhook-secret/regenerate')
   await post('/v1/auth/key/regenerate').then(({ api_key }) => Object.assign(account, { api_key }))
-  t.match(await call('GET', '/v1/auth/audit'), { status: 401 }, 'the calls still carry the old key')
+  exactly(t, await call('GET', '/v1/auth/audit'), { status: 401 }, 'the calls still carry the old key')
 
   const { rows: keys } = await pool.query('select id from cue.api_keys where revoked_at is null')
   const answer = await call('GET', '/v1/auth/audit', undefined, { authorization: `Bearer ${account.api_key}` })
   const { events, total, limit, offset } = answer.body
-  t.match({ total, limit, offset }, { total: 6, limit: 20, offset: 0 })
-  t.match(events, [
+  exactly(t, { total, limit, offset }, { total: 6, limit: 20, offset: 0 })
+  exactly(t, events, [
     { event: 'key.regenerated', detail: { key_id: keys[0].id } },
     { event: 'webhook_secret.regenerated', detail: { overlap_seconds: 0 } },
     { event: 'key.revoked', detail: { key_id: id } },
@@ -283,15 +292,15 @@ t.test('the audit log tells who did what from where, newest first and page by pa
 
   const page = await get('/v1/auth/audit?limit=2&offset=3', { authorization: `Bearer ${account.api_key}` })
   t.same(page, { events: events.slice(3, 5), total: 6, limit: 2, offset: 3 })
-  t.match(await call('GET', '/v1/auth/audit?limit=101', undefined, { authorization: `Bearer ${account.api_key}` }), { status: 422 })
+  exactly(t, await call('GET', '/v1/auth/audit?limit=101', undefined, { authorization: `Bearer ${account.api_key}` }), { status: 422 })
 })
 
 t.test('one account sees nothing of another', async t => {
   const { get, patch, as, register } = await build(t)
   const other = as(await register())
   await patch('/v1/auth/me', { memory_block_enabled: true })
-  t.match(await other.get('/v1/auth/me'), { memory_block_enabled: false })
-  t.match(await other.get('/v1/auth/audit'), { total: 1, events: [{ event: 'account.registered' }] })
+  exactly(t, await other.get('/v1/auth/me'), { memory_block_enabled: false })
+  exactly(t, await other.get('/v1/auth/audit'), { total: 1, events: [{ event: 'account.registered' }] })
   t.equal((await other.get('/v1/auth/keys')).keys.length, 1)
   t.equal((await get('/v1/auth/audit')).total, 2)
 })
@@ -312,12 +321,14 @@ t.test('keys without the scope account read no secret and change nothing', async
     ['GET', '/v1/auth/alert-webhook-secret'],
     ['POST', '/v1/auth/alert-webhook-secret/regenerate']
   ] as const) {
-    t.match(
+    exactly(
+      t,
       await call(method, path, body, confirmed),
       { status: 403, body: { error: { code: 'insufficient_scope' } } },
       `${method} ${path}`
     )
-    t.match(
+    exactly(
+      t,
       await as(null).call(method, path, body, confirmed),
       { status: 401, body: { error: { code: 'not_authenticated' } } },
       `${method} ${path}`

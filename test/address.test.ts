@@ -6,6 +6,7 @@ import fc from 'fast-check'
 import t, { type Test } from 'tap'
 import { type AddressOptions, type AddressRules, createAddressRules } from '../src/deliveries/address.ts'
 import { createDnsResolve, createSystemResolve, type Resolve } from '../src/deliveries/resolve.ts'
+import { exactly } from './exactly.ts'
 
 const failing =
   (code: string): Resolve =>
@@ -206,7 +207,7 @@ t.test('a URL whose form is wrong is refused with a reason', async t => {
     [`https://${'a'.repeat(64)}.com/`, /not a URL/],
     [`https://example.com/${'a'.repeat(2029)}`, /2048/]
   ]
-  for (const [url, reason] of refusals) t.match(await rules().checkUrl(url), { ok: false, reason }, JSON.stringify(url.slice(0, 60)))
+  for (const [url, reason] of refusals) exactly(t, await rules().checkUrl(url), { ok: false, reason }, JSON.stringify(url.slice(0, 60)))
 })
 
 t.test('a URL that is fine comes back as it was given', async t => {
@@ -221,15 +222,15 @@ t.test('a URL that is fine comes back as it was given', async t => {
 })
 
 t.test('plain http passes only where it is allowed', async t => {
-  t.match(await rules({ allowHttp: true }).checkUrl('http://example.com/'), { ok: true })
-  t.match(await rules().checkUrl('http://example.com/'), { ok: false, reason: /https:/ })
+  exactly(t, await rules({ allowHttp: true }).checkUrl('http://example.com/'), { ok: true })
+  exactly(t, await rules().checkUrl('http://example.com/'), { ok: false, reason: /https:/ })
 })
 
 t.test('ports of other protocols stay closed, exempt address or not', async t => {
   const { checkUrl } = rules(loopback)
   for (const port of [0, 22, 25, 6000, 2375, 2376, 3306, 5432, 6379, 9200, 10080, 11211, 27017])
-    t.match(await checkUrl(`http://127.0.0.1:${port}/`), { ok: false, reason: /port/ }, `${port}`)
-  for (const port of [80, 443, 3000, 8080, 8443, 65535]) t.match(await checkUrl(`http://127.0.0.1:${port}/`), { ok: true }, `${port}`)
+    exactly(t, await checkUrl(`http://127.0.0.1:${port}/`), { ok: false, reason: /port/ }, `${port}`)
+  for (const port of [80, 443, 3000, 8080, 8443, 65535]) exactly(t, await checkUrl(`http://127.0.0.1:${port}/`), { ok: true }, `${port}`)
 })
 
 t.test('local names are refused without asking anyone', async t => {
@@ -248,20 +249,20 @@ t.test('local names are refused without asking anyone', async t => {
     'ⓛocalhost',
     'local\u00adhost'
   ])
-    t.match(await checkUrl(`https://${host}/`), { ok: false, reason: /local name/ }, host)
+    exactly(t, await checkUrl(`https://${host}/`), { ok: false, reason: /local name/ }, host)
 })
 
 t.test('one address that is not public blocks the name, and the message does not tell it', async t => {
   const { checkUrl } = rules({ resolve: async () => ['93.184.215.14', '2606:4700::1', '10.1.2.3'] })
   const checked = await checkUrl('https://intranet.example.com/')
-  t.match(checked, { ok: false, reason: /not public/ })
+  exactly(t, checked, { ok: false, reason: /not public/ })
   t.notMatch(checked, { reason: /10\.1/ })
 })
 
 t.test('exempt addresses pass, in mapped form too, and others as ever', async t => {
   const { checkUrl, allows } = rules(loopback)
   for (const host of ['127.0.0.1', '127.9.9.9', '[::1]', '[::ffff:127.0.0.1]', '[::ffff:7f00:1]', '2130706433'])
-    t.match(await checkUrl(`http://${host}:3000/`), { ok: true }, host)
+    exactly(t, await checkUrl(`http://${host}:3000/`), { ok: true }, host)
   for (const host of [
     '10.0.0.1',
     '169.254.169.254',
@@ -272,7 +273,7 @@ t.test('exempt addresses pass, in mapped form too, and others as ever', async t 
     '[64:ff9b::127.0.0.1]',
     '[::127.0.0.1]'
   ])
-    t.match(await checkUrl(`http://${host}:3000/`), { ok: false }, host)
+    exactly(t, await checkUrl(`http://${host}:3000/`), { ok: false }, host)
   t.ok(allows('8.8.8.8'))
 })
 
@@ -286,11 +287,11 @@ t.test('a range in mapped form exempts the addresses it maps to', async t => {
 
 t.test('a local name passes when all it stands for is exempt', async t => {
   const at = (...addresses: string[]): AddressRules => rules({ ...loopback, resolve: async () => addresses })
-  t.match(await at('127.0.0.1', '::1').checkUrl('http://localhost:3000/'), { ok: true, unresolved: null })
-  t.match(await at('127.0.0.1').checkUrl('http://app:3000/'), { ok: true })
-  t.match(await at('127.0.0.1', '10.0.0.1').checkUrl('http://localhost:3000/'), { ok: false })
-  t.match(await at('8.8.8.8').checkUrl('http://printer.local/'), { ok: false }, 'a public address does not make a local name public')
-  t.match(await rules({ ...loopback, resolve: failing('ENOTFOUND') }).checkUrl('http://printer.local/'), {
+  exactly(t, await at('127.0.0.1', '::1').checkUrl('http://localhost:3000/'), { ok: true, unresolved: null })
+  exactly(t, await at('127.0.0.1').checkUrl('http://app:3000/'), { ok: true })
+  exactly(t, await at('127.0.0.1', '10.0.0.1').checkUrl('http://localhost:3000/'), { ok: false })
+  exactly(t, await at('8.8.8.8').checkUrl('http://printer.local/'), { ok: false }, 'a public address does not make a local name public')
+  exactly(t, await rules({ ...loopback, resolve: failing('ENOTFOUND') }).checkUrl('http://printer.local/'), {
     ok: false,
     reason: /local name/
   })
@@ -298,9 +299,9 @@ t.test('a local name passes when all it stands for is exempt', async t => {
 
 t.test('a name that does not resolve is accepted, with a word about it', async t => {
   const url = 'https://not-yet.example.com/'
-  t.match(await rules({ resolve: failing('ENOTFOUND') }).checkUrl(url), { ok: true, url, unresolved: /not found/ })
-  t.match(await rules({ resolve: async () => [] }).checkUrl(url), { ok: true, url, unresolved: /not found/ })
-  t.match(await rules({ resolve: failing('EAI_AGAIN') }).checkUrl(url), { ok: true, url, unresolved: /no answer/ })
+  exactly(t, await rules({ resolve: failing('ENOTFOUND') }).checkUrl(url), { ok: true, url, unresolved: /not found/ })
+  exactly(t, await rules({ resolve: async () => [] }).checkUrl(url), { ok: true, url, unresolved: /not found/ })
+  exactly(t, await rules({ resolve: failing('EAI_AGAIN') }).checkUrl(url), { ok: true, url, unresolved: /no answer/ })
 })
 
 t.test('a resolver that does not answer holds nobody up for long', async t => {
@@ -308,7 +309,7 @@ t.test('a resolver that does not answer holds nobody up for long', async t => {
   t.teardown(() => mock.timers.reset())
   const checking = rules({ resolve: () => new Promise(() => {}) }).checkUrl('https://example.com/')
   mock.timers.tick(3000)
-  t.match(await checking, { ok: true, unresolved: /no answer/ })
+  exactly(t, await checking, { ok: true, unresolved: /no answer/ })
 })
 
 t.test('a connection is given all addresses of a name, or those of one family, or one', async t => {

@@ -8,6 +8,7 @@ import { createPool } from '../src/database/pool.ts'
 import { deriveKey, executionToken } from '../src/deliveries/signature.ts'
 import { subjectOf } from '../src/http/address-subject.ts'
 import { createDatabase, testConfig } from './database.ts'
+import { exactly } from './exactly.ts'
 
 const start = Date.parse('2030-01-01T09:00:00Z')
 
@@ -48,11 +49,11 @@ const setup = async (t: Test, { plan = 'free', env = {} }: { plan?: string; env?
 t.test('a key is let in as its account, and an unknown, a mistyped and a revoked one are not', async t => {
   const { call, fn, actor, addKey, account_id } = await setup(t)
   const { text, key_id } = await addKey()
-  t.match(await call(text), { error: null, caller: { account_id, actor: `key:${key_id}`, ip: '192.0.2.1' } })
-  t.match(await call(createKey()), { error: 'invalid_api_key', caller: null })
-  t.match(await call(`${text.slice(0, -1)}${text.endsWith('x') ? 'y' : 'x'}`), { error: 'invalid_api_key' })
+  exactly(t, await call(text), { error: null, caller: { account_id, actor: `key:${key_id}`, ip: '192.0.2.1' } })
+  exactly(t, await call(createKey()), { error: 'invalid_api_key', caller: null })
+  exactly(t, await call(`${text.slice(0, -1)}${text.endsWith('x') ? 'y' : 'x'}`), { error: 'invalid_api_key' })
   await fn.revokeKey({ key_id, ...actor })
-  t.match(await call(text), { error: 'invalid_api_key', caller: null })
+  exactly(t, await call(text), { error: 'invalid_api_key', caller: null })
 })
 
 t.test('the cue that is asked for comes along for its account, and for nobody who is refused', async t => {
@@ -75,14 +76,17 @@ t.test('the cue that is asked for comes along for its account, and for nobody wh
   const wants = (bearer: string, cue_id: string, more: object = {}) =>
     ask({ authorization: `Bearer ${bearer}`, address: '192.0.2.1', scope: 'read', cue_id, ...more })
 
-  t.match(await wants(key, cue_id), { error: null, cue: { id: cue_id, name: 'c', executions: [{ id }], execution_total: 1, missed: [] } })
-  t.match(await wants(key, cue_id, { isCounted: true }), { error: null, cue: { id: cue_id } })
-  t.match(await wants(key, foreign), { error: null, cue: null })
-  t.match(await wants(key, 'cue_000000000000'), { error: null, cue: null })
-  t.match(await wants(writing, cue_id), { error: 'insufficient_scope', cue: null })
-  t.match(await wants(createKey(), cue_id), { error: 'invalid_api_key', cue: null })
-  t.match(await wants(token, cue_id), { error: 'insufficient_scope', cue: null })
-  t.match(await call(), { error: null, cue: null })
+  exactly(t, await wants(key, cue_id), {
+    error: null,
+    cue: { id: cue_id, name: 'c', executions: [{ id }], execution_total: 1, missed: [] }
+  })
+  exactly(t, await wants(key, cue_id, { isCounted: true }), { error: null, cue: { id: cue_id } })
+  exactly(t, await wants(key, foreign), { error: null, cue: null })
+  exactly(t, await wants(key, 'cue_000000000000'), { error: null, cue: null })
+  exactly(t, await wants(writing, cue_id), { error: 'insufficient_scope', cue: null })
+  exactly(t, await wants(createKey(), cue_id), { error: 'invalid_api_key', cue: null })
+  exactly(t, await wants(token, cue_id), { error: 'insufficient_scope', cue: null })
+  exactly(t, await call(), { error: null, cue: null })
   const together = await Promise.all([call(), wants(key, cue_id), wants(writing, cue_id), wants(key, foreign), call(null)])
   t.strictSame(
     together.map(({ error, cue }) => [error, (cue as { id: string } | null)?.id]),
@@ -96,7 +100,7 @@ t.test('the cue that is asked for comes along for its account, and for nobody wh
     'each answer in its place'
   )
   await pool.query("update cue.plans set requests_per_minute = 1 where plan = 'free'")
-  t.match(await wants(key, cue_id), { error: 'rate_limit_exceeded', cue: null })
+  exactly(t, await wants(key, cue_id), { error: 'rate_limit_exceeded', cue: null })
 })
 
 t.test('what is no bearer of ours at all is not authenticated', async t => {
@@ -111,9 +115,14 @@ t.test('what is no bearer of ours at all is not authenticated', async t => {
     'Bearer eyJhbGciOiJIUzI1NiJ9.e30.x',
     `Bearer ${key} ${key}`
   ]) {
-    t.match(await ask({ authorization, address: '192.0.2.1', scope: 'any' }), { error: 'not_authenticated' }, authorization ?? 'no header')
+    exactly(
+      t,
+      await ask({ authorization, address: '192.0.2.1', scope: 'any' }),
+      { error: 'not_authenticated' },
+      authorization ?? 'no header'
+    )
   }
-  t.match(await ask({ authorization: `bearer  ${key}`, address: '192.0.2.1', scope: 'any' }), { error: null })
+  exactly(t, await ask({ authorization: `bearer  ${key}`, address: '192.0.2.1', scope: 'any' }), { error: null })
 })
 
 t.test('every scope opens its own routes and no others', async t => {
@@ -130,7 +139,7 @@ t.test('every scope opens its own routes and no others', async t => {
 
 t.test('a public route lets everybody in and looks at no key', async t => {
   const { ask, key } = await setup(t)
-  t.match(await ask({ authorization: `Bearer ${key}`, address: '192.0.2.1', scope: null }), {
+  exactly(t, await ask({ authorization: `Bearer ${key}`, address: '192.0.2.1', scope: null }), {
     error: null,
     caller: null,
     rate: { limit: 60, remaining: 59 }
@@ -166,27 +175,27 @@ t.test('the window slides: a request leaves it after exactly a minute, and those
   const { call, at } = await setup(t)
   for (let i = 0; i < 60; i++) {
     at(i * 500)
-    t.match(await call(), { error: null, rate: { limit: 60, remaining: 59 - i, reset: start / 1000 + 60 } })
+    exactly(t, await call(), { error: null, rate: { limit: 60, remaining: 59 - i, reset: start / 1000 + 60 } })
   }
   at(30_000)
-  for (let i = 0; i < 20; i++) t.match(await call(), { error: 'rate_limit_exceeded', retry_after: 30, rate: { remaining: 0 } })
+  for (let i = 0; i < 20; i++) exactly(t, await call(), { error: 'rate_limit_exceeded', retry_after: 30, rate: { remaining: 0 } })
   at(59_999)
-  t.match(await call(), { error: 'rate_limit_exceeded', retry_after: 1 })
+  exactly(t, await call(), { error: 'rate_limit_exceeded', retry_after: 1 })
   at(60_000)
-  t.match(await call(), { error: null, rate: { remaining: 0 } })
-  t.match(await call(), { error: 'rate_limit_exceeded', retry_after: 1 })
+  exactly(t, await call(), { error: null, rate: { remaining: 0 } })
+  exactly(t, await call(), { error: 'rate_limit_exceeded', retry_after: 1 })
   at(60_500)
-  t.match(await call(), { error: null })
+  exactly(t, await call(), { error: null })
   at(150_000)
-  t.match(await call(), { error: null, rate: { remaining: 59 } })
+  exactly(t, await call(), { error: null, rate: { remaining: 59 } })
 })
 
 t.test('keys of one account have a window each', async t => {
   const { call, key, addKey } = await setup(t)
   const { text } = await addKey()
   for (let i = 0; i < 60; i++) await call(key)
-  t.match(await call(key), { error: 'rate_limit_exceeded' })
-  t.match(await call(text), { error: null, rate: { remaining: 59 } })
+  exactly(t, await call(key), { error: 'rate_limit_exceeded' })
+  exactly(t, await call(text), { error: null, rate: { remaining: 59 } })
 })
 
 t.test('callers without a key share the window of their address, however they fail, and fill no table', async t => {
@@ -198,9 +207,9 @@ t.test('callers without a key share the window of their address, however they fa
     () => ask({ authorization: undefined, address: '192.0.2.1', scope: null })
   ]
   for (let i = 0; i < 60; i++) t.not((await ways[i % 4]!()).error, 'rate_limit_exceeded')
-  for (const way of ways) t.match(await way(), { error: 'rate_limit_exceeded', retry_after: 60 })
-  t.match(await call(key), { error: null }, 'a good key from there is let in')
-  t.match(await call(null, { address: '192.0.2.2' }), { error: 'not_authenticated', rate: { remaining: 59 } })
+  for (const way of ways) exactly(t, await way(), { error: 'rate_limit_exceeded', retry_after: 60 })
+  exactly(t, await call(key), { error: null }, 'a good key from there is let in')
+  exactly(t, await call(null, { address: '192.0.2.2' }), { error: 'not_authenticated', rate: { remaining: 59 } })
   const { rows } = await pool.query("select subject from cue.rate_windows where subject like 'address:%' order by 1")
   t.same(
     rows.map(({ subject }) => subject),
@@ -228,24 +237,24 @@ t.test('an address counts as one however it is written, and an IPv6 network of 6
 t.test('a refusal for its scope counts, and comes after that for the window', async t => {
   const { call, addKey } = await setup(t)
   const { text } = await addKey({ scopes: ['worker'] })
-  for (let i = 0; i < 60; i++) t.match(await call(text), { error: 'insufficient_scope', rate: { remaining: 59 - i } })
-  t.match(await call(text), { error: 'rate_limit_exceeded' })
+  for (let i = 0; i < 60; i++) exactly(t, await call(text), { error: 'insufficient_scope', rate: { remaining: 59 - i } })
+  exactly(t, await call(text), { error: 'rate_limit_exceeded' })
 })
 
 t.test('with limits off nothing is counted, and keys are still checked', async t => {
   const { call, pool } = await setup(t, { env: { RATE_LIMIT: 'off' } })
-  for (let i = 0; i < 70; i++) t.match(await call(), { error: null, rate: { limit: 60, remaining: 60 } })
-  t.match(await call(createKey()), { error: 'invalid_api_key' })
-  t.match((await pool.query('select * from cue.rate_windows')).rows, [])
+  for (let i = 0; i < 70; i++) exactly(t, await call(), { error: null, rate: { limit: 60, remaining: 60 } })
+  exactly(t, await call(createKey()), { error: 'invalid_api_key' })
+  exactly(t, (await pool.query('select * from cue.rate_windows')).rows, [])
 })
 
 t.test('when the limiter fails requests pass, keys are still checked, and the log says so', async t => {
   const { call, pool, log } = await setup(t)
   await pool.query('drop table cue.rate_windows')
-  t.match(await call(), { error: null, rate: { limit: 60, remaining: 60 } })
-  t.match(await call(createKey()), { error: 'invalid_api_key' })
+  exactly(t, await call(), { error: null, rate: { limit: 60, remaining: 60 } })
+  exactly(t, await call(createKey()), { error: 'invalid_api_key' })
   t.equal(log.length, 2)
-  t.match(log[0], { err: { code: '42704' } })
+  exactly(t, log[0], { err: { code: '42704' } })
 })
 
 t.test('without a database nobody is let in', async t => {
@@ -262,11 +271,11 @@ t.test("from 80 percent of the month's executions on every answer warns", async 
     pool.query("insert into cue.usage_counters values ($1, '2030-01-01', $2, $3)", [account_id, slot, executions])
   await use(0, 200)
   await use(5, 39)
-  t.match(await call(), { usage_warning: false })
+  exactly(t, await call(), { usage_warning: false })
   await use(6, 1)
-  t.match(await call(), { usage_warning: true })
+  exactly(t, await call(), { usage_warning: true })
   at(31 * 86_400_000)
-  t.match(await call(), { usage_warning: false }, 'a new month')
+  exactly(t, await call(), { usage_warning: false }, 'a new month')
 })
 
 t.test("last_used_at follows a key's use, at most once a minute and without waiting", async t => {
@@ -285,7 +294,7 @@ t.test("last_used_at follows a key's use, at most once a minute and without wait
   await client.query('begin')
   await client.query('select from cue.api_keys where id = $1 for update', [key_id])
   at(61_000)
-  t.match(await call(text), { error: null }, 'somebody holds the key')
+  exactly(t, await call(text), { error: null }, 'somebody holds the key')
   await client.query('commit')
   await client.end()
   t.same(await lastUsed(), new Date(start))
@@ -305,12 +314,13 @@ t.test("an execution's token is good for that execution while it is unfinished, 
   const { id } = await fn.fireCue({ account_id, cue_id })
   const token = executionToken(tokenKey, id)
   const good = { error: null, caller: { account_id, actor: `execution:${id}` } }
-  t.match(await call(token, { execution_id: id }), good)
-  t.match(await call(token, { execution_id: id.toUpperCase() }), good)
-  t.match(await call(token), { error: 'insufficient_scope', caller: null }, 'at another route')
-  t.match(await call(token, { execution_id: randomUUID() }), { error: 'insufficient_scope', caller: null }, 'at another execution')
-  t.match(await call(executionToken(tokenKey, randomUUID()), { execution_id: id }), { error: 'invalid_api_key' }, 'of no execution')
-  t.match(
+  exactly(t, await call(token, { execution_id: id }), good)
+  exactly(t, await call(token, { execution_id: id.toUpperCase() }), good)
+  exactly(t, await call(token), { error: 'insufficient_scope', caller: null }, 'at another route')
+  exactly(t, await call(token, { execution_id: randomUUID() }), { error: 'insufficient_scope', caller: null }, 'at another execution')
+  exactly(t, await call(executionToken(tokenKey, randomUUID()), { execution_id: id }), { error: 'invalid_api_key' }, 'of no execution')
+  exactly(
+    t,
     await call(`${token.slice(0, -1)}${token.endsWith('A') ? 'B' : 'A'}`, { execution_id: id }),
     { error: 'invalid_api_key' },
     'forged'
@@ -320,9 +330,9 @@ t.test("an execution's token is good for that execution while it is unfinished, 
   const { rows } = await pool.query('select ended_at from cue.executions where id = $1', [id])
   const ended = rows[0].ended_at.getTime() - start
   at(ended + 24 * 3_600_000 - 1)
-  t.match(await call(token, { execution_id: id }), good)
+  exactly(t, await call(token, { execution_id: id }), good)
   at(ended + 24 * 3_600_000)
-  t.match(await call(token, { execution_id: id }), { error: 'invalid_api_key' })
+  exactly(t, await call(token, { execution_id: id }), { error: 'invalid_api_key' })
 })
 
 const cueDefaults = {
@@ -353,7 +363,7 @@ t.test('requests that come at the same time are each let in as who they are', as
   const answers = await Promise.all(
     asked.map(({ bearer }, n) => ask({ authorization: `Bearer ${bearer}`, address: `192.0.2.${n}`, scope: 'write' }))
   )
-  for (const [n, { answer }] of asked.entries()) t.match(answers[n], answer)
+  for (const [n, { answer }] of asked.entries()) exactly(t, answers[n], answer)
   const remaining = answers.filter((_, n) => n % kinds.length === 0).map(({ rate }) => rate.remaining)
   t.equal(new Set(remaining).size, 20, 'and each is counted')
 })

@@ -2,6 +2,7 @@
 import t from 'tap'
 import type { AheadCue } from '../src/database/functions.ts'
 import { createAhead, type Share } from '../src/firing/look-ahead.ts'
+import { exactly } from './exactly.ts'
 
 const start = Date.parse('2030-01-15T09:00:00Z')
 
@@ -78,7 +79,7 @@ t.test('what could not be taken at its instant is tried once more, without anoth
   t.equal(engine.wakeAt, start + 105)
   at(105)
   const [again] = engine.takeDue('send', 1)
-  t.match(again, { cue_id: cue!.cue_id, next_run: cue!.next_run })
+  exactly(t, again, { cue_id: cue!.cue_id, next_run: cue!.next_run })
   engine.tryAgain(again!)
   at(900)
   t.same(engine.takeDue('send', 1), [])

@@ -7,6 +7,7 @@ import { createWebhookClient } from '../src/deliveries/webhook.ts'
 import type { Jobs } from '../src/jobs/boss.ts'
 import { testConfig } from './database.ts'
 import { startEngine } from './engine.ts'
+import { exactly } from './exactly.ts'
 import { serviceAt } from './service.ts'
 import { build, eventually, receiver } from './setup.ts'
 import { refused, resultsOf } from './stage.ts'
@@ -53,7 +54,7 @@ const serve = async (t: Test) => {
 
 t.test('an alert is posted with the first secret there is, made for it, in all its headers', async t => {
   const { fail, work, hook, open, jobs, row, account, get, clock } = await serve(t)
-  t.match(await row('select alert_webhook_secret from cue.accounts where id = $1', [account.id]), { alert_webhook_secret: null })
+  exactly(t, await row('select alert_webhook_secret from cue.accounts where id = $1', [account.id]), { alert_webhook_secret: null })
   await fail()
   const alert = await open()
   t.strictSame(
@@ -69,7 +70,7 @@ t.test('an alert is posted with the first secret there is, made for it, in all i
   t.match(secret, /^[0-9a-f]{64}$/)
   const timestamp = String(Math.floor(clock.now().getTime() / 1000))
   const signature = `v1=${createHmac('sha256', secret).update(`${timestamp}.${body}`).digest('hex')}`
-  t.match(headers, {
+  exactly(t, headers, {
     'content-type': 'application/json',
     'user-agent': /^pgcue\//,
     'x-service-alert-signature': signature,
@@ -79,7 +80,7 @@ t.test('an alert is posted with the first secret there is, made for it, in all i
     'x-service-alert-id': id,
     'x-service-alert-type': 'consecutive_failure'
   })
-  t.match(await get('/v1/auth/audit'), { events: [{ event: 'alert_webhook_secret.created', actor: 'service' }, {}, {}] })
+  exactly(t, await get('/v1/auth/audit'), { events: [{ event: 'alert_webhook_secret.created', actor: 'service' }, {}, {}] })
 })
 
 t.test('a webhook that is refused is tried four more times, 10 seconds, 1, 5 and 30 minutes later', async t => {
@@ -121,7 +122,7 @@ t.test('only a new alert is told of, and one after an acknowledgement says so', 
   await fail()
   t.equal((await jobs('alerts')).length, 2)
   await work()
-  t.match(JSON.parse((await hook.received())[0]!.body), {
+  exactly(t, JSON.parse((await hook.received())[0]!.body), {
     alert_id: (await open()).id,
     metadata: { failure_count: 3, first_failure_at: '2030-01-15T09:00:01.000Z', previous_acknowledged_at: '2030-01-15T10:00:02.000Z' }
   })
@@ -178,5 +179,5 @@ t.test('an engine tells of an alert, and tries again', async t => {
     requests.map(({ path }) => path),
     ['/hook', '/alerts', '/alerts']
   )
-  t.match(await get('/v1/alerts'), { alerts: [{ id: requests[2]!.headers['x-service-alert-id'] }], total: 1 })
+  exactly(t, await get('/v1/alerts'), { alerts: [{ id: requests[2]!.headers['x-service-alert-id'] }], total: 1 })
 })

@@ -1,6 +1,7 @@
 /** What raises an alert, how one grows, and what acknowledging does. */
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
+import { exactly } from './exactly.ts'
 import { serviceAt } from './service.ts'
 import { error } from './setup.ts'
 import { refused, resultsOf } from './stage.ts'
@@ -104,10 +105,11 @@ t.test('a success in between ends the row, and the cue says how long one is', as
   t.strictSame(await alerts(), [])
   const strict = await cue({ callback, alerts: { consecutive_failures: 1 } })
   await ends.exhausted(strict)
-  t.match(await alerts(), [{ cue_id: strict, metadata: { failure_count: 1 } }])
+  exactly(t, await alerts(), [{ cue_id: strict, metadata: { failure_count: 1 } }])
   await ends.delivered(strict)
   await ends.exhausted(strict)
-  t.match(
+  exactly(
+    t,
     await alerts(),
     [{ cue_id: strict, metadata: { failure_count: 1, first_failure_at: '2030-01-15T09:00:08.000Z' } }],
     'the open one goes on'
@@ -153,7 +155,7 @@ t.test('deliveries and outcomes are counted apart, and the larger count raises',
   await ends.exhausted(cue_id)
   await ends.silent(cue_id)
   t.strictSame(await counts(cue_id), [0, 3])
-  t.match(await alerts('?alert_type=consecutive_failure'), [
+  exactly(t, await alerts('?alert_type=consecutive_failure'), [
     { metadata: { failure_count: 3, first_failure_at: '2030-01-15T09:00:01.000Z' } }
   ])
   await ends.exhausted(cue_id)
@@ -193,12 +195,12 @@ t.test('an alert is acknowledged once, and a further failure raises a new one th
   t.strictSame(await alerts('?acknowledged=true'), [acknowledged])
   await ends.exhausted(cue_id)
   const [second] = await alerts('?acknowledged=false')
-  t.match(second, {
+  exactly(t, second, {
     metadata: { failure_count: 3, first_failure_at: '2030-01-15T09:00:01.000Z', previous_acknowledged_at: '2030-01-15T10:00:00.123Z' }
   })
   t.not(second.id, first.id)
   await ends.exhausted(cue_id)
-  t.match(await alerts('?acknowledged=false'), [
+  exactly(t, await alerts('?acknowledged=false'), [
     { id: second.id, metadata: { failure_count: 4, previous_acknowledged_at: '2030-01-15T10:00:00.123Z' } }
   ])
   t.strictSame(await alerts('?acknowledged=true'), [acknowledged], 'the former one is left as it was')
@@ -210,15 +212,15 @@ t.test('at most one alert of a type is open per cue', async t => {
   const id = await ends.silent(cue_id)
   await ends.silent(cue_id)
   const [alert] = await alerts()
-  t.match(alert, { alert_type: 'outcome_timeout', severity: 'warning', execution_id: id, metadata: { deadline_seconds: 60 } })
+  exactly(t, alert, { alert_type: 'outcome_timeout', severity: 'warning', execution_id: id, metadata: { deadline_seconds: 60 } })
   const again = 'insert into cue.alerts select (jsonb_populate_record(a, $1)).* from cue.alerts a where a.id = $2'
   await t.rejects(pool.query(again, [{ id: randomUUID() }, alert.id]), { code: '23505' })
   await acknowledge(alert.id)
   await ends.silent(cue_id)
   const [second, ...rest] = await alerts('?alert_type=outcome_timeout')
-  t.match(second, { acknowledged: false, metadata: { previous_acknowledged_at: String } })
-  t.match(rest, [{ id: alert.id, acknowledged: true }])
-  t.match(await alerts('?alert_type=consecutive_failure'), [{ acknowledged: false }], 'one of another type is another')
+  exactly(t, second, { acknowledged: false, metadata: { previous_acknowledged_at: String } })
+  exactly(t, rest, [{ id: alert.id, acknowledged: true }])
+  exactly(t, await alerts('?alert_type=consecutive_failure'), [{ acknowledged: false }], 'one of another type is another')
 })
 
 t.test('failures at once are all counted, and raise one alert', async t => {
@@ -229,7 +231,7 @@ t.test('failures at once are all counted, and raise one alert', async t => {
   clock.advance('1 second')
   await Promise.all(attempts.map(attempt => fn.settleAttempts(resultsOf([attempt], { ...refused, gone: true }, clock.now()))))
   t.strictSame(await counts(cue_id), [8, 0])
-  t.match(await alerts(), [{ metadata: { failure_count: 8 } }])
+  exactly(t, await alerts(), [{ metadata: { failure_count: 8 } }])
   t.equal((await alerts()).length, 1)
 })
 
@@ -256,21 +258,21 @@ t.test('alerts are listed newest first, by type, cue and acknowledgement, page b
   t.strictSame(await ids('?acknowledged=true'), [timeout.id])
   t.equal((await ids('?acknowledged=false')).length, 2)
   t.strictSame(await ids(`?acknowledged=false&cue_id=${cues[0]}&alert_type=outcome_timeout`), [])
-  t.match(await get('/v1/alerts?limit=1&offset=1'), { alerts: [{ id: all[1].id }], total: 3, limit: 1, offset: 1 })
+  exactly(t, await get('/v1/alerts?limit=1&offset=1'), { alerts: [{ id: all[1].id }], total: 3, limit: 1, offset: 1 })
   for (const query of ['limit=0', 'limit=101', 'offset=-1', 'alert_type=x', 'acknowledged=x']) {
-    t.match(await call('GET', `/v1/alerts?${query}`), { status: 422 }, query)
+    exactly(t, await call('GET', `/v1/alerts?${query}`), { status: 422 }, query)
   }
 
   const { calls } = await other()
-  t.match(await calls.get('/v1/alerts'), { alerts: [], total: 0 })
+  exactly(t, await calls.get('/v1/alerts'), { alerts: [], total: 0 })
   for (const [id, by] of [
     [all[0].id, calls.call],
     [randomUUID(), call],
     ['x', call]
   ] as const) {
-    t.match(await acknowledge(id, by), error('alert_not_found', 404))
+    exactly(t, await acknowledge(id, by), error('alert_not_found', 404))
   }
   await del(`/v1/cues/${cues[1]}`)
   t.equal((await alerts()).length, 2, "a deleted cue's are gone")
-  t.match(await acknowledge(all[0].id), error('alert_not_found', 404))
+  exactly(t, await acknowledge(all[0].id), error('alert_not_found', 404))
 })

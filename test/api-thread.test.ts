@@ -1,6 +1,7 @@
 /** A replica with both roles runs its API in a thread beside the engine. What one costs or breaks does not reach the other. */
 import t from 'tap'
 import { eventually } from './eventually.ts'
+import { exactly } from './exactly.ts'
 import { patienceMs, startFaultyReplica } from './faulty-replica.ts'
 import { receiver } from './receiver.ts'
 
@@ -53,7 +54,7 @@ for (const [how, message] of [
     await eventually(() => replica.errors().length > before, patienceMs)
     await received(2)
     await eventually(() => replica.call('/status'), patienceMs)
-    t.match(replica.errors().slice(before), [{ level: 50, msg: 'the API ended unexpectedly; it is started again', err: { message } }])
+    exactly(t, replica.errors().slice(before), [{ level: 50, msg: 'the API ended unexpectedly; it is started again', err: { message } }])
     t.equal(replica.errors().length, before + 1)
   })
 }

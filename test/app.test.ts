@@ -5,6 +5,7 @@ import { build as buildApp } from '../src/app.ts'
 import { createPool } from '../src/database/pool.ts'
 import { isAway, toApiError } from '../src/errors.ts'
 import { testConfig } from './database.ts'
+import { exactly } from './exactly.ts'
 import { build, error, eventually } from './setup.ts'
 
 type Line = Record<string, unknown> & { msg: string; level: number }
@@ -22,8 +23,8 @@ const logged = async (t: Test, env: Record<string, string> = {}) => {
 t.test('an unknown path is 404, a known one with another method 405 with what it allows', async t => {
   const { call } = await build(t)
   for (const path of ['/', '/v1', '/v2/cues', '/v1/nothing', '/health/', '/v1/echo', '/v1/echo/a/b', '//health', '/HEALTH', '/docs/x']) {
-    t.match(await call('GET', path), error('not_found', 404), path)
-    t.match(await call('POST', path, '{'), error('not_found', 404), `${path}, whatever is sent`)
+    exactly(t, await call('GET', path), error('not_found', 404), path)
+    exactly(t, await call('POST', path, '{'), error('not_found', 404), `${path}, whatever is sent`)
   }
   for (const [method, path, allow] of [
     ['POST', '/health', 'GET, HEAD, OPTIONS'],
@@ -31,33 +32,34 @@ t.test('an unknown path is 404, a known one with another method 405 with what it
     ['PUT', '/v1/echo/a%20token?of=16', 'POST, GET, HEAD, OPTIONS'],
     ['TRACE', '/status', 'GET, HEAD, OPTIONS']
   ] as const) {
-    t.match(await call(method, path), { ...error('method_not_allowed', 405), headers: { allow } }, `${method} ${path}`)
+    exactly(t, await call(method, path), { ...error('method_not_allowed', 405), headers: { allow } }, `${method} ${path}`)
   }
 })
 
 t.test('OPTIONS tells what a path allows, to anybody', async t => {
   const { as } = await build(t)
-  t.match(await as(null).call('OPTIONS', '/health'), { status: 204, headers: { allow: 'GET, HEAD, OPTIONS' }, body: '' })
-  t.match(await as(null).call('OPTIONS', '/nothing'), error('not_found', 404))
+  exactly(t, await as(null).call('OPTIONS', '/health'), { status: 204, headers: { allow: 'GET, HEAD, OPTIONS' }, body: '' })
+  exactly(t, await as(null).call('OPTIONS', '/nothing'), error('not_found', 404))
 })
 
 t.test('HEAD answers as GET would, without the body', async t => {
   const { call } = await build(t)
   const { headers } = await call('GET', '/status')
-  t.match(await call('HEAD', '/status'), { status: 503, headers: { 'content-length': headers['content-length'] }, body: '' })
+  exactly(t, await call('HEAD', '/status'), { status: 503, headers: { 'content-length': headers['content-length'] }, body: '' })
 })
 
 t.test('a path that cannot be decoded, or holds a NUL, is a 400, and a long one a 404', async t => {
   const { call } = await build(t)
   for (const path of ['/%zz', '/v1/echo/%E0%A4%A', '/v1/echo/a%00token-of-16-chars', '/health?x=%00']) {
-    t.match(
+    exactly(
+      t,
       await call('GET', path),
       { ...error('validation_error', 400), headers: { 'x-request-id': /./, 'x-ratelimit-limit': '60' } },
       path
     )
   }
-  t.match(await call('GET', `/${'x'.repeat(10_000)}`), error('not_found', 404))
-  t.match(await call('GET', `/v1/echo/${'x'.repeat(10_000)}`), error('invalid_token', 400), 'in the handler’s own words')
+  exactly(t, await call('GET', `/${'x'.repeat(10_000)}`), error('not_found', 404))
+  exactly(t, await call('GET', `/v1/echo/${'x'.repeat(10_000)}`), error('invalid_token', 400), 'in the handler’s own words')
 })
 
 // Ids and logs --------------------------------------------------------------------------------------------------------------------
@@ -71,7 +73,7 @@ t.test('every answer has an id; a sane one of the caller is taken over', async t
   t.equal(await id('trace-1234.5:6_7'), 'trace-1234.5:6_7')
   for (const given of ['', 'short', 'x'.repeat(65), 'a"b\\c and more', 'ünïcödé-id']) t.match(await id(given), /^[0-9a-f-]{36}$/, given)
   for (const path of ['/nothing', '/%zz', '/v1/cues?limit=x'])
-    t.match((await call('GET', path)).headers, { 'x-request-id': /^[0-9a-f-]{36}$/ }, path)
+    exactly(t, (await call('GET', path)).headers, { 'x-request-id': /^[0-9a-f-]{36}$/ }, path)
 })
 
 t.test('a request is one line, with ids and without anything that was sent', async t => {
@@ -83,7 +85,7 @@ t.test('a request is one line, with ids and without anything that was sent', asy
   await as(null).call('GET', '/v1/auth/me', undefined, { authorization: `Bearer svc_sk_${secret}` })
   await eventually(() => ended().length === 4)
   const common = { level: 30, ms: Number, time: Number, pid: Number, hostname: String }
-  t.match(ended(), [
+  exactly(t, ended(), [
     { ...common, request_id: 'trace-12345', method: 'POST', route: '/v1/echo/:token', status: 200 },
     { ...common, request_id: /^[0-9a-f-]{36}$/, method: 'GET', route: '/v1/auth/me', status: 200, account_id: account.id },
     { ...common, method: 'GET', route: null, status: 404 },
@@ -107,16 +109,16 @@ t.test('an error of ours is logged with its cause, and told without', async t =>
   })
   for (const path of ['/bug', '/sql', '/thrown']) {
     const answer = await call('GET', path)
-    t.match(answer, error('internal_error', 500), path)
+    exactly(t, answer, error('internal_error', 500), path)
     t.notMatch(JSON.stringify(answer.body), /hunter2|uuid/, path)
   }
   const [bug, sql] = log.filter(({ level }) => level === 50)
-  t.match(bug, {
+  exactly(t, bug, {
     msg: 'request failed',
     code: 'internal_error',
     err: { message: 'outer hunter2', stack: /app.test/, cause: { type: 'TypeError', message: 'inner' } }
   })
-  t.match(sql, { err: { code: '22P02', message: /uuid/ } })
+  exactly(t, sql, { err: { code: '22P02', message: /uuid/ } })
 })
 
 t.test('an answer that does not fit its schema is an error of ours', async t => {
@@ -124,7 +126,7 @@ t.test('an answer that does not fit its schema is an error of ours', async t => 
   const schema = { response: { 200: Type.Object({ n: Type.Integer() }) } }
   app.get('/wrong', { config: { exempt: true }, schema }, async () => ({}) as never)
   app.get('/more', { config: { exempt: true }, schema }, async () => ({ n: 1, secret: 'x' }))
-  t.match(await call('GET', '/wrong'), error('internal_error', 500))
+  exactly(t, await call('GET', '/wrong'), error('internal_error', 500))
   t.strictSame((await call('GET', '/more')).body, { n: 1 }, 'what the schema does not name never leaves')
 })
 
@@ -172,25 +174,26 @@ t.test('each error of the database is what it means to a client', async t => {
   ]) {
     t.ok(isAway(new Error(message)), message)
   }
-  t.match(of({ code: 'QU031', detail: '17' }), {
+  exactly(t, of({ code: 'QU031', detail: '17' }), {
     code: 'rate_limit_exceeded',
     statusCode: 429,
     message: 'a message',
     headers: { 'retry-after': '17' }
   })
-  t.match(of({ code: '40001' }).headers, { 'retry-after': /^\d+$/ })
-  t.match(of({ code: 'ECONNRESET', statusCode: 400 }), { code: 'validation_error', statusCode: 400 }, 'the client hung up')
+  exactly(t, of({ code: '40001' }).headers, { 'retry-after': /^\d+$/ })
+  exactly(t, of({ code: 'ECONNRESET', statusCode: 400 }), { code: 'validation_error', statusCode: 400 }, 'the client hung up')
 })
 
 t.test('a request whose connection breaks is told to come again, and the next one is served', async t => {
   const { call, app, pool, log } = await logged(t)
   app.get('/cut', { config: { exempt: true } }, async () => pool.query('select pg_terminate_backend(pg_backend_pid())'))
-  t.match(await call('GET', '/cut'), { ...error('unavailable', 503), headers: { 'retry-after': /^\d+$/ } })
-  t.match(
+  exactly(t, await call('GET', '/cut'), { ...error('unavailable', 503), headers: { 'retry-after': /^\d+$/ } })
+  exactly(
+    t,
     log.find(({ level }) => level === 50),
     { code: 'unavailable', err: { code: '57P01' } }
   )
-  t.match(await call('GET', '/v1/auth/me'), { status: 200 })
+  exactly(t, await call('GET', '/v1/auth/me'), { status: 200 })
 })
 
 t.test('a lock that is not given, and a statement that takes too long, are 503', async t => {
@@ -210,8 +213,8 @@ t.test('a lock that is not given, and a statement that takes too long, are 503',
   }
   await app.ready()
   await holder.query('begin; lock table cue.plans')
-  t.match(await call('GET', '/lock_timeout'), error('unavailable', 503))
-  t.match(await call('GET', '/statement_timeout'), error('unavailable', 503))
+  exactly(t, await call('GET', '/lock_timeout'), error('unavailable', 503))
+  exactly(t, await call('GET', '/statement_timeout'), error('unavailable', 503))
 })
 
 t.test('without a database, what needs it is 503, and what does not is served', async t => {
@@ -230,7 +233,8 @@ t.test('without a database, what needs it is 503, and what does not is served', 
     const answer = await app.inject({ url: path, headers: { authorization: 'Bearer x' } })
     t.equal(answer.statusCode, status, path)
     if (status === 503)
-      t.match(
+      exactly(
+        t,
         { body: answer.json(), headers: answer.headers },
         { body: { error: { code: 'unavailable' } }, headers: { 'retry-after': /\d/ } }
       )
@@ -244,7 +248,7 @@ t.test('browsers may call from the origins that are allowed, and from no others'
   const { as } = await build(t, undefined, { env: { CORS_ORIGINS: `${origin},https://b.example.com` } })
   const { call } = as(null)
   const asked = { origin, 'access-control-request-method': 'PATCH', 'access-control-request-headers': 'authorization, x-claim-token' }
-  t.match(await call('OPTIONS', '/v1/echo/a-token-of-16-or-more', undefined, asked), {
+  exactly(t, await call('OPTIONS', '/v1/echo/a-token-of-16-or-more', undefined, asked), {
     status: 204,
     headers: {
       'access-control-allow-origin': origin,
@@ -253,7 +257,7 @@ t.test('browsers may call from the origins that are allowed, and from no others'
       vary: /Origin/
     }
   })
-  t.match((await call('GET', '/v1/auth/me', undefined, { origin })).headers, {
+  exactly(t, (await call('GET', '/v1/auth/me', undefined, { origin })).headers, {
     'access-control-allow-origin': origin,
     'access-control-expose-headers': /x-request-id/
   })
@@ -274,6 +278,6 @@ t.test('browsers may call from the origins that are allowed, and from no others'
 t.test('answers are not to be stored, or taken for what they are not', async t => {
   const { call } = await build(t)
   for (const path of ['/v1/auth/me', '/nothing', '/health']) {
-    t.match((await call('GET', path)).headers, { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' }, path)
+    exactly(t, (await call('GET', path)).headers, { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' }, path)
   }
 })

@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import { createKey, hashKey, keyPrefix } from '../src/accounts/keys.ts'
 import { deriveKey, executionToken } from '../src/deliveries/signature.ts'
+import { exactly } from './exactly.ts'
 import { build, error } from './setup.ts'
 
 t.test('every route must say who may call it', async t => {
@@ -17,21 +18,21 @@ t.test('a caller is known by key and scope', async t => {
   const { app, as, account, register, fn } = await build(t)
   app.get('/own', { config: { scope: 'any' } }, async ({ caller }) => caller)
   app.get('/account', { config: { scope: 'account' } }, async ({ caller }) => caller)
-  t.match(await as(account).get('/own'), { account_id: account.id, actor: /^key:/, ip: '127.0.0.1' })
-  t.match(await as(null).call('GET', '/own'), { ...error('not_authenticated', 401), headers: { 'www-authenticate': 'Bearer' } })
+  exactly(t, await as(account).get('/own'), { account_id: account.id, actor: /^key:/, ip: '127.0.0.1' })
+  exactly(t, await as(null).call('GET', '/own'), { ...error('not_authenticated', 401), headers: { 'www-authenticate': 'Bearer' } })
   const bearer = (authorization: string) => as(null).call('GET', '/own', undefined, { authorization })
   for (const wrong of ['', 'Bearer', 'Bearer x', 'Basic YTpi', account.api_key, 'Bearer eyJhbGciOiJIUzI1NiJ9.e30.x']) {
-    t.match(await bearer(wrong), error('not_authenticated', 401), wrong)
+    exactly(t, await bearer(wrong), error('not_authenticated', 401), wrong)
   }
   for (const wrong of ['svc_sk_', `${account.api_key}x`, `${account.api_key.slice(0, -1)}-`, 'svc_sk_x_abc']) {
-    t.match(await bearer(`Bearer ${wrong}`), error('invalid_api_key', 401), wrong)
+    exactly(t, await bearer(`Bearer ${wrong}`), error('invalid_api_key', 401), wrong)
   }
   const other = await register()
   const actor = { account_id: other.id, actor: 'test', ip: '127.0.0.1' }
   const api_key = createKey()
   await fn.createKey({ ...actor, label: 'read only', key_hash: hashKey(api_key), prefix: keyPrefix(api_key), scopes: ['read'] })
-  t.match(await as({ ...other, api_key }).get('/own'), { account_id: other.id })
-  t.match(await as({ ...other, api_key }).call('GET', '/account'), error('insufficient_scope', 403))
+  exactly(t, await as({ ...other, api_key }).get('/own'), { account_id: other.id })
+  exactly(t, await as({ ...other, api_key }).call('GET', '/account'), error('insufficient_scope', 403))
 })
 
 t.test('the token of an execution opens the routes that take it, for that execution only', async t => {
@@ -43,10 +44,10 @@ t.test('the token of an execution opens the routes that take it, for that execut
   const { id } = await post(`/v1/cues/${cue.id}/fire`)
   const api_key = executionToken(deriveKey(config.sessionSecret, 'execution-token'), id)
   const { call } = as({ ...account, api_key })
-  t.match(await call('GET', `/token/${id}`), { status: 200, body: { account_id: account.id, actor: `execution:${id}` } })
-  t.match(await call('GET', `/token/${id.toUpperCase()}`), { status: 200 })
-  t.match(await call('GET', `/token/${randomUUID()}`), error('insufficient_scope', 403))
-  t.match(await call('GET', `/key/${id}`), error('insufficient_scope', 403))
+  exactly(t, await call('GET', `/token/${id}`), { status: 200, body: { account_id: account.id, actor: `execution:${id}` } })
+  exactly(t, await call('GET', `/token/${id.toUpperCase()}`), { status: 200 })
+  exactly(t, await call('GET', `/token/${randomUUID()}`), error('insufficient_scope', 403))
+  exactly(t, await call('GET', `/key/${id}`), error('insufficient_scope', 403))
 })
 
 t.test('limits are told with every answer, and count by key, or by address without one', async t => {
@@ -66,7 +67,7 @@ t.test('limits are told with every answer, and count by key, or by address witho
   t.strictSame(told(await call('POST', '/v1/cues', '{')), [400, '3', '1', reset, undefined])
   t.strictSame(told(await call('GET', '/any')), [200, '3', '0', reset, undefined])
   t.strictSame(told(await call('GET', '/any')), [429, '3', '0', reset, '60'])
-  t.match(await call('GET', '/any'), error('rate_limit_exceeded', 429))
+  exactly(t, await call('GET', '/any'), error('rate_limit_exceeded', 429))
   t.strictSame(told(await as(null).call('GET', '/nothing')), [404, '60', '59', reset, undefined], 'an address of its own')
   t.strictSame(told(await as(null).call('GET', '/any')), [401, '60', '58', reset, undefined])
   t.strictSame(told(await as(null).call('GET', '/docs')), [200, '60', '60', undefined, undefined], 'not counted')
@@ -86,14 +87,14 @@ t.test("what does not exist counts as its caller's, and tells nobody whether a k
   t.same(await told(mistyped, 'GET', '/v1/nothing'), [404, '60', '59'])
   t.same(await told(mistyped, 'GET', '/openapi.json'), [200, '60', '58'])
   await told({ call }, 'GET', '/v1/nothing')
-  t.match(await call('GET', '/v1/nothing'), error('rate_limit_exceeded', 429))
+  exactly(t, await call('GET', '/v1/nothing'), error('rate_limit_exceeded', 429))
 })
 
 t.test('an account near its monthly limit is told so with every answer', async t => {
   const { call, pool, account } = await build(t, '2030-01-15T09:00:00Z')
   t.notOk((await call('GET', '/v1/auth/me')).headers['x-service-usage-warning'])
   await pool.query(`insert into cue.usage_counters (account_id, month, slot, executions) values ($1, '2030-01-01', 0, 240)`, [account.id])
-  t.match((await call('GET', '/v1/auth/me')).headers, { 'x-service-usage-warning': 'approaching_limit' })
+  exactly(t, (await call('GET', '/v1/auth/me')).headers, { 'x-service-usage-warning': 'approaching_limit' })
 })
 
 t.test('behind proxies, the address is the one that the nearest trusted ones saw', async t => {

@@ -1,6 +1,7 @@
 import pg from 'pg'
 import t from 'tap'
 import { createBatches, createTurns, type Turns } from '../src/database/batched.ts'
+import { exactly } from './exactly.ts'
 
 /** Batches whose questions are answered when the test says so, twice what they are. */
 const setup = (options: { size?: number; atOnce?: number; turns?: Turns; isDurable?: boolean; patienceMs?: number } = {}) => {
@@ -145,7 +146,7 @@ t.test('when several fail together each is asked alone, and only who is at fault
   })
   const answers = await Promise.allSettled([1, 2, 3, 4].map(ask))
   t.strictSame(asked, [1, [2, 3, 4], 2, 3, 4])
-  t.match(answers, [{ value: 1 }, { value: 2 }, { reason: { message: 'three is no question' } }, { value: 4 }])
+  exactly(t, answers, [{ value: 1 }, { value: 2 }, { reason: { message: 'three is no question' } }, { value: 4 }])
 })
 
 t.test('when the database is away all are told so, and it goes on with the next', async t => {
@@ -153,7 +154,7 @@ t.test('when the database is away all are told so, and it goes on with the next'
   const answers = Promise.allSettled([ask(1), ask(2), ask(3)])
   await answer()
   pending.shift()!.refuse(Object.assign(new Error('gone'), { code: '57P01' }))
-  t.match(await answers, [{ value: 2 }, { reason: { code: '57P01' } }, { reason: { code: '57P01' } }])
+  exactly(t, await answers, [{ value: 2 }, { reason: { code: '57P01' } }, { reason: { code: '57P01' } }])
   const next = ask(4)
   await answer()
   t.equal(await next, 8)
@@ -196,6 +197,6 @@ t.test('what may have been done, though its answer is lost, is not asked again',
   const answers = Promise.allSettled([1, 2, 3].map(ask))
   await answer()
   pending.shift()!.refuse(new TypeError('an answer that nobody understands'))
-  t.match(await answers, [{ value: 2 }, { reason: TypeError }, { reason: TypeError }])
+  exactly(t, await answers, [{ value: 2 }, { reason: TypeError }, { reason: TypeError }])
   t.strictSame(asked, [1, [2, 3]])
 })

@@ -7,6 +7,7 @@ import t from 'tap'
 import { htmlOf, readPost, readPosts } from '../scripts/posts.ts'
 import { posts } from '../src/blog/posts.ts'
 import { rss } from '../src/blog/rss.ts'
+import { exactly } from './exactly.ts'
 import { build, error } from './setup.ts'
 
 const front = (fields: Record<string, string> = {}) => {
@@ -33,14 +34,14 @@ t.test('posts are for everybody, newest first, page by page', async t => {
     times,
     times.toSorted((a: number, b: number) => b - a)
   )
-  t.match(await get('/v1/blog/posts?limit=1&offset=1'), { posts: [posts[1]], total: posts.length, limit: 1, offset: 1 })
+  exactly(t, await get('/v1/blog/posts?limit=1&offset=1'), { posts: [posts[1]], total: posts.length, limit: 1, offset: 1 })
   t.same((await get('/v1/blog/posts?offset=100')).posts, [])
 })
 
 t.test('a post has its Markdown and its HTML', async t => {
   const { as } = await build(t)
   const post = await as(null).get('/v1/blog/posts/what-pgcue-is')
-  t.match(post, { slug: 'what-pgcue-is', title: 'What pgcue is', tags: ['release', 'overview'], content: /^pgcue runs things later/ })
+  exactly(t, post, { slug: 'what-pgcue-is', title: 'What pgcue is', tags: ['release', 'overview'], content: /^pgcue runs things later/ })
   t.match(post.html, /<h2>One database, no broker<\/h2>/)
   t.match(post.html, /<code class="language-sql">/)
 })
@@ -51,11 +52,11 @@ t.test('a browser is shown a page, and nothing else is', async t => {
   const browser = { accept: 'text/html,application/xhtml+xml,*/*;q=0.8' }
   for (const path of ['/v1/blog/posts', '/v1/blog/posts/what-pgcue-is']) {
     const shown = await call('GET', path, undefined, browser)
-    t.match(shown, { status: 200, headers: { 'content-type': /^text\/html/ }, body: /<h1>/ }, path)
+    exactly(t, shown, { status: 200, headers: { 'content-type': /^text\/html/ }, body: /<h1>/ }, path)
     for (const accept of ['*/*', 'application/json'])
-      t.match(await call('GET', path, undefined, { accept }), { headers: { 'content-type': /^application\/json/ } }, path)
+      exactly(t, await call('GET', path, undefined, { accept }), { headers: { 'content-type': /^application\/json/ } }, path)
   }
-  t.match(await call('GET', '/v1/blog/posts/none', undefined, browser), { status: 404, headers: { 'content-type': /^text\/html/ } })
+  exactly(t, await call('GET', '/v1/blog/posts/none', undefined, browser), { status: 404, headers: { 'content-type': /^text\/html/ } })
 })
 
 t.test('what is no post is a 404', async t => {
@@ -70,16 +71,16 @@ t.test('what is no post is a 404', async t => {
     '%3Cscript%3E',
     'x'.repeat(5000)
   ]) {
-    t.match(await as(null).call('GET', `/v1/blog/posts/${slug}`), error('post_not_found', 404), slug.slice(0, 30))
+    exactly(t, await as(null).call('GET', `/v1/blog/posts/${slug}`), error('post_not_found', 404), slug.slice(0, 30))
   }
 })
 
 t.test('the RSS feed holds every post, and says what it is', async t => {
   const { as } = await build(t, undefined, { env: { BASE_URL: 'https://cue.example.com' } })
   const { status, headers, body } = await as(null).call('GET', '/v1/blog/rss')
-  t.match({ status, headers }, { status: 200, headers: { 'content-type': 'application/rss+xml; charset=utf-8' } })
+  exactly(t, { status, headers }, { status: 200, headers: { 'content-type': 'application/rss+xml; charset=utf-8' } })
   const { channel, items } = parse(body)
-  t.match(channel, {
+  exactly(t, channel, {
     title: 'pgcue',
     link: 'https://cue.example.com/v1/blog/posts',
     description: /\w/,
@@ -157,7 +158,7 @@ t.test('whatever a post says, the feed stays XML and gives it back', async t => 
   }
   const link = 'https://cue.example.com/?a=1&b="2"'
   const { channel, items } = parse(rss([post, post], { title: nasty, description: nasty, link, self: link, linkOf: () => link }))
-  t.match(channel, { title: clean, description: clean, link, 'atom:link': { href: link } })
+  exactly(t, channel, { title: clean, description: clean, link, 'atom:link': { href: link } })
   t.equal(items.length, 2)
   t.same(items[0], {
     title: clean,
@@ -184,7 +185,7 @@ t.test('front matter and Markdown become a post', async t => {
     content: '# Hello\n\n*world*',
     html: '<h1>Hello</h1>\n<p><em>world</em></p>'
   })
-  t.match(readPost('x', front({ published_at: '2030-01-02T10:00:00+02:00' }).replaceAll('\n', '\r\n')), {
+  exactly(t, readPost('x', front({ published_at: '2030-01-02T10:00:00+02:00' }).replaceAll('\n', '\r\n')), {
     published_at: '2030-01-02T08:00:00.000Z',
     html: ''
   })

@@ -1,6 +1,7 @@
 // Slots that came due while no engine was there: outages, and what becomes of what they hold.
 import t, { type Test } from 'tap'
 import { catchUp } from '../src/firing/fire-others.ts'
+import { exactly } from './exactly.ts'
 import { once, stage } from './stage.ts'
 
 const minute = '* * * * *'
@@ -12,7 +13,7 @@ const away = async (t: Test) => {
   const cue = (columns: object) => s.cue(columns, { next_run: new Date('2030-01-15T09:01:00Z') })
   const comeBack = async (at = '2030-01-15T12:00:00Z') => {
     s.clock.set(at)
-    t.match(await s.beat('60 seconds'), { outage_recorded: true })
+    exactly(t, await s.beat('60 seconds'), { outage_recorded: true })
   }
   /** What an engine does with all that is due. */
   const run = async () => {
@@ -30,7 +31,7 @@ t.test('run_once_if_missed runs the latest slot and records the others', async t
   await comeBack()
   t.equal(await run(), 1)
   t.same(await slots(), ['2030-01-15T12:00:00.000Z'])
-  t.match(await rows('select * from cue.missed_slots'), [
+  exactly(t, await rows('select * from cue.missed_slots'), [
     {
       cue_id: id,
       first: new Date('2030-01-15T09:01:00Z'),
@@ -41,7 +42,7 @@ t.test('run_once_if_missed runs the latest slot and records the others', async t
       recorded_at: clock.now()
     }
   ])
-  t.match(await rows('select * from cue.cue_runs'), [
+  exactly(t, await rows('select * from cue.cue_runs'), [
     {
       next_run: new Date('2030-01-15T12:01:00Z'),
       last_slot: new Date('2030-01-15T12:00:00Z'),
@@ -52,7 +53,7 @@ t.test('run_once_if_missed runs the latest slot and records the others', async t
   ])
   t.equal(await used(), 1)
   t.equal((await jobs()).length, 1)
-  t.match(await fn.beginWaiting({ limit: 10 }), [{ cue_id: id, scheduled_for: new Date('2030-01-15T12:00:00Z'), attempt: 1 }])
+  exactly(t, await fn.beginWaiting({ limit: 10 }), [{ cue_id: id, scheduled_for: new Date('2030-01-15T12:00:00Z'), attempt: 1 }])
   t.equal(await run(), 0)
 })
 
@@ -62,10 +63,10 @@ t.test('skip_missed runs none and records all', async t => {
   await comeBack()
   t.equal(await run(), 1)
   t.same(await slots(), [])
-  t.match(await rows('select * from cue.missed_slots'), [
+  exactly(t, await rows('select * from cue.missed_slots'), [
     { first: new Date('2030-01-15T09:01:00Z'), last: new Date('2030-01-15T12:00:00Z'), count: 180, policy: 'skip_missed' }
   ])
-  t.match(await rows('select * from cue.cue_runs'), [
+  exactly(t, await rows('select * from cue.cue_runs'), [
     { next_run: new Date('2030-01-15T12:01:00Z'), last_slot: new Date('2030-01-15T12:00:00Z'), run_count: 0, last_run: null }
   ])
   t.equal(await used(), 0)
@@ -101,10 +102,10 @@ t.test('replay_all_missed runs the newest 100 at most, and records the rest', as
   const ran = await slots()
   t.equal(ran.length, 100)
   t.same([ran[0], ran[99]], ['2030-01-15T10:21:00.000Z', '2030-01-15T12:00:00.000Z'])
-  t.match(await rows('select * from cue.missed_slots'), [
+  exactly(t, await rows('select * from cue.missed_slots'), [
     { first: new Date('2030-01-15T09:01:00Z'), last: new Date('2030-01-15T10:20:00Z'), count: 80 }
   ])
-  t.match(await rows('select * from cue.cue_runs'), [{ run_count: 100, fired_count: 100, last_slot: new Date('2030-01-15T12:00:00Z') }])
+  exactly(t, await rows('select * from cue.cue_runs'), [{ run_count: 100, fired_count: 100, last_slot: new Date('2030-01-15T12:00:00Z') }])
 })
 
 t.test('worker cues that catch up become claimable, oldest first', async t => {
@@ -113,7 +114,7 @@ t.test('worker cues that catch up become claimable, oldest first', async t => {
   await rows("update cue.cue_runs set next_run = '2030-01-15T09:30:00Z'")
   await comeBack()
   await run()
-  t.match(await rows('select * from cue.executions order by claimable_at'), [
+  exactly(t, await rows('select * from cue.executions order by claimable_at'), [
     { status: 'pending', scheduled_for: new Date('2030-01-15T09:30:00Z') },
     { status: 'pending', scheduled_for: new Date('2030-01-15T10:30:00Z') },
     { status: 'pending', scheduled_for: new Date('2030-01-15T11:30:00Z') }
@@ -127,11 +128,11 @@ for (const catch_up of ['run_once_if_missed', 'replay_all_missed', 'skip_missed'
     await comeBack()
     t.equal(await run(), 1)
     const runs = catch_up !== 'skip_missed'
-    t.match(await rows('select * from cue.executions'), [
+    exactly(t, await rows('select * from cue.executions'), [
       { status: runs ? 'pending' : 'missed', scheduled_for: new Date('2030-01-15T09:01:00Z'), triggered_by: 'schedule' }
     ])
-    t.match(await rows('select status from cue.cues'), [{ status: runs ? 'active' : 'failed' }])
-    t.match(await rows('select * from cue.cue_runs'), [{ next_run: null, run_count: 1, fired_count: 1 }])
+    exactly(t, await rows('select status from cue.cues'), [{ status: runs ? 'active' : 'failed' }])
+    exactly(t, await rows('select * from cue.cue_runs'), [{ next_run: null, run_count: 1, fired_count: 1 }])
     t.equal((await jobs('mails')).length, runs ? 0 : 1, 'a miss runs on_failure')
   })
 }
@@ -145,10 +146,10 @@ t.test('a cue that is years behind catches up in one go', async t => {
   await comeBack('2035-01-15T12:00:30Z')
   t.equal(await run(), 1)
   t.equal((await slots()).length, 100)
-  t.match(await rows('select * from cue.missed_slots'), [
+  exactly(t, await rows('select * from cue.missed_slots'), [
     { count: 10_000, first: new Date('2030-01-15T09:01:00Z'), last: new Date('2035-01-15T10:20:00Z') }
   ])
-  t.match(await rows('select * from cue.cue_runs'), [{ next_run: new Date('2035-01-15T12:01:00Z') }])
+  exactly(t, await rows('select * from cue.cue_runs'), [{ next_run: new Date('2035-01-15T12:01:00Z') }])
 })
 
 t.test('slots after the outage run as usual, however late they are', async t => {
@@ -158,10 +159,10 @@ t.test('slots after the outage run as usual, however late they are', async t => 
   await rows("update cue.cue_runs set next_run = '2030-01-15T12:01:00Z'")
   for (let i = 0; i < 10; i++) {
     clock.advance('50 seconds')
-    t.match(await beat('60 seconds'), { outage_recorded: false })
+    exactly(t, await beat('60 seconds'), { outage_recorded: false })
   }
-  t.match(await fn.lookAhead({ until: clock.now() }), [{ cue_id: id, outage_until: null }])
-  t.match(await take([id], { missed_after: '60 seconds' }), [{ scheduled_for: new Date('2030-01-15T12:01:00Z') }])
+  exactly(t, await fn.lookAhead({ until: clock.now() }), [{ cue_id: id, outage_until: null }])
+  exactly(t, await take([id], { missed_after: '60 seconds' }), [{ scheduled_for: new Date('2030-01-15T12:01:00Z') }])
 })
 
 // What has moved since an engine looked is left alone.
@@ -203,19 +204,19 @@ t.test('two engines that catch up at once do it once, and neither waits', async 
 t.test('the first engine ever records no outage', async t => {
   const { rows, beat } = await stage(t)
   await rows('delete from cue.engines')
-  t.match(await beat('60 seconds'), { outage_recorded: false })
+  exactly(t, await beat('60 seconds'), { outage_recorded: false })
   t.same(await rows('select * from cue.outages'), [])
 })
 
 t.test('a silence of up to missed_after is no outage, a longer one is', async t => {
   const { rows, beat, clock } = await stage(t)
   clock.advance('60 seconds')
-  t.match(await beat('60 seconds'), { outage_recorded: false, database_now: clock.now() })
+  exactly(t, await beat('60 seconds'), { outage_recorded: false, database_now: clock.now() })
   const from = clock.now()
   clock.advance('61 seconds')
-  t.match(await beat('60 seconds'), { outage_recorded: true })
+  exactly(t, await beat('60 seconds'), { outage_recorded: true })
   t.same(await rows('select * from cue.outages'), [{ from_at: from, until_at: clock.now() }])
-  t.match(await beat('60 seconds'), { outage_recorded: false })
+  exactly(t, await beat('60 seconds'), { outage_recorded: false })
 })
 
 t.test('one engine alive is enough', async t => {
@@ -224,7 +225,7 @@ t.test('one engine alive is enough', async t => {
     clock.advance('30 seconds')
     await beat('60 seconds', engines[0])
   }
-  t.match(await beat('60 seconds', engines[1]), { outage_recorded: false })
+  exactly(t, await beat('60 seconds', engines[1]), { outage_recorded: false })
   t.same(await rows('select * from cue.outages'), [])
 })
 
@@ -234,11 +235,11 @@ t.test('of several engines that come back together one records the outage, and t
   const beatOf = (engine_id: string) => ({ engine_id, version: 'test', lateness_ms: null, open_deliveries: 0, missed_after: '60 seconds' })
   const [a, b, c] = [await connect(), await connect(), await connect()]
   await a.client.query('begin')
-  t.match(await a.fn.beatEngine(beatOf(engines[0]!)), { outage_recorded: true })
+  exactly(t, await a.fn.beatEngine(beatOf(engines[0]!)), { outage_recorded: true })
   const others = Promise.all([b.fn.beatEngine(beatOf(engines[1]!)), c.fn.beatEngine(beatOf(engines[2]!))])
   await Promise.all([b.blocked(), c.blocked()])
   await a.client.query('commit')
-  t.match(await others, [{ outage_recorded: false }, { outage_recorded: false }])
+  exactly(t, await others, [{ outage_recorded: false }, { outage_recorded: false }])
   t.equal((await rows('select * from cue.outages')).length, 1)
   t.equal((await rows('select * from cue.engines')).length, 4)
 })

@@ -3,6 +3,7 @@ import pg from 'pg'
 import t from 'tap'
 import { createFunctions } from '../src/database/functions.ts'
 import { eventually } from './eventually.ts'
+import { exactly } from './exactly.ts'
 import { addWaiting, serviceAt } from './service.ts'
 import { error } from './setup.ts'
 
@@ -18,7 +19,7 @@ t.test('the next claim is of what has waited longest, whatever its task', async 
   const claimed = []
   for (const _ of ids) claimed.push((await post('/v1/executions/claim', { worker_id: 'w' })).execution_id)
   t.strictSame(claimed, ids)
-  t.match(await call('POST', '/v1/executions/claim'), error('nothing_claimable', 409))
+  exactly(t, await call('POST', '/v1/executions/claim'), error('nothing_claimable', 409))
 })
 
 t.test('a claim takes one task, or several, or as many executions as it says', async t => {
@@ -29,13 +30,13 @@ t.test('a claim takes one task, or several, or as many executions as it says', a
     clock.advance('1 second')
   }
   const claim = (body: object) => post('/v1/executions/claim', body)
-  t.match(await claim({ task: 'c' }), { claimed: true, execution_id: ids.get('c'), claim_token: String, payload: { task: 'c' } })
-  t.match(await claim({ tasks: ['e', 'b', 'x'] }), { execution_id: ids.get('b'), executions: undefined })
+  exactly(t, await claim({ task: 'c' }), { claimed: true, execution_id: ids.get('c'), claim_token: String, payload: { task: 'c' } })
+  exactly(t, await claim({ tasks: ['e', 'b', 'x'] }), { execution_id: ids.get('b'), executions: undefined })
   const { executions, ...rest } = await claim({ limit: 10, tasks: ['e', 'a', 'a'] })
-  t.match(executions, [{ execution_id: ids.get('a') }, { execution_id: ids.get('e') }])
+  exactly(t, executions, [{ execution_id: ids.get('a') }, { execution_id: ids.get('e') }])
   t.strictSame(rest, {})
-  t.match(await claim({ limit: 1, worker_id: 'w' }), { executions: [{ execution_id: ids.get('d'), lease_seconds: 900 }] })
-  t.match(await call('POST', '/v1/executions/claim', { limit: 3 }), error('nothing_claimable', 409))
+  exactly(t, await claim({ limit: 1, worker_id: 'w' }), { executions: [{ execution_id: ids.get('d'), lease_seconds: 900 }] })
+  exactly(t, await call('POST', '/v1/executions/claim', { limit: 3 }), error('nothing_claimable', 409))
 })
 
 t.test('what is out of range is refused', async t => {
@@ -51,17 +52,23 @@ t.test('what is out of range is refused', async t => {
     { unknown: 1 }
   ]
   for (const body of bodies) {
-    t.match(
+    exactly(
+      t,
       await call('POST', '/v1/executions/claim', body),
       { status: 422, body: { detail: [{ loc: ['body', String] }] } },
       JSON.stringify(body)
     )
   }
   for (const query of ['limit=0', 'limit=101', 'limit=x', 'wait=-1', 'wait=31', 'task=']) {
-    t.match(await call('GET', `/v1/executions/claimable?${query}`), { status: 422, body: { detail: [{ loc: ['query', String] }] } }, query)
+    exactly(
+      t,
+      await call('GET', `/v1/executions/claimable?${query}`),
+      { status: 422, body: { detail: [{ loc: ['query', String] }] } },
+      query
+    )
   }
   for (const body of [{ worker_id: 'w' }, { handlers: [] }, { worker_id: 'w', handlers: 'x' }, { worker_id: 'w', handlers: [1] }]) {
-    t.match(await call('POST', '/v1/worker/heartbeat', body), { status: 422 }, JSON.stringify(body))
+    exactly(t, await call('POST', '/v1/worker/heartbeat', body), { status: 422 }, JSON.stringify(body))
   }
 })
 
@@ -123,7 +130,7 @@ t.test('workers who ask at the same time each get what they asked for', async t 
       t.equal((await service.execution(execution_id)).claimed_by_worker, body.worker_id)
       taken.add(execution_id)
     }
-    if (claims.length === 0) t.match(answer, { error: { code: 'nothing_claimable' } })
+    if (claims.length === 0) exactly(t, answer, { error: { code: 'nothing_claimable' } })
   }
   t.equal(theirs.filter(id => taken.has(id)).length, 4, 'all of the other account, by six who asked')
 
@@ -146,26 +153,26 @@ t.test('one account’s backlog is nothing to another', async t => {
   const { calls } = await other()
   t.same((await calls.get('/v1/executions/claimable')).executions, [])
   const id = await fire(await cue({}, calls), {}, calls)
-  t.match(await calls.post('/v1/executions/claim', { limit: 10 }), { executions: [{ execution_id: id }] })
-  t.match(await calls.call('POST', '/v1/executions/claim'), error('nothing_claimable', 409))
+  exactly(t, await calls.post('/v1/executions/claim', { limit: 10 }), { executions: [{ execution_id: id }] })
+  exactly(t, await calls.call('POST', '/v1/executions/claim'), error('nothing_claimable', 409))
 })
 
 t.test('a claim that is given back waits again at once, and was none', async t => {
   const { call, get, cue, fire, claim, clock, execution } = await serve()
   const id = await fire(await cue({ retry: { max_attempts: 1 } }))
   const path = `/v1/executions/${id}/release`
-  t.match(await call('POST', path), { status: 422, body: { detail: [{ type: 'missing' }] } })
-  t.match(await call('POST', path, undefined, { 'x-claim-token': crypto.randomUUID() }), error('execution_not_claiming', 409))
+  exactly(t, await call('POST', path), { status: 422, body: { detail: [{ type: 'missing' }] } })
+  exactly(t, await call('POST', path, undefined, { 'x-claim-token': crypto.randomUUID() }), error('execution_not_claiming', 409))
   for (let n = 1; n <= 3; n++) {
     const { claim_token, attempt } = await claim(id)
     t.equal(attempt, n)
     clock.advance('10 minutes')
     const headers = { 'x-claim-token': claim_token }
     t.strictSame((await call('POST', path, undefined, headers)).body, { released: true, execution_id: id, status: 'pending' })
-    t.match(await call('POST', path, undefined, headers), error('execution_not_claiming', 409))
+    exactly(t, await call('POST', path, undefined, headers), error('execution_not_claiming', 409))
     t.strictSame((await execution(id)).claim_deadline_at, new Date(clock.now().getTime() + 900_000))
   }
-  t.match(await get(`/v1/executions/${id}`), {
+  exactly(t, await get(`/v1/executions/${id}`), {
     status: 'pending',
     attempt_log: Array(3).fill({ result: 'lost', error: 'released by its worker' })
   })
@@ -192,11 +199,11 @@ t.test('what nobody claims in time is missed', async t => {
   t.strictSame(await missAt('2030-01-15T09:01:00Z'), ['soon'])
   await call('POST', `/v1/executions/${ids.held}/release`, undefined, { 'x-claim-token': claim_token })
   t.strictSame(await missAt('2030-01-15T09:15:00Z'), ['soon', 'usual'])
-  t.match(await get(`/v1/executions/${ids.usual}`), { error_message: 'no worker claimed it in time', attempts: 0, started_at: null })
+  exactly(t, await get(`/v1/executions/${ids.usual}`), { error_message: 'no worker claimed it in time', attempts: 0, started_at: null })
   t.strictSame(await missAt('2030-01-15T09:16:00Z'), ['soon', 'usual', 'held'], 'a minute from when it was given back')
   t.strictSame(await missAt('2030-01-15T10:14:59.999Z'), ['soon', 'usual', 'held'])
   t.strictSame(await missAt('2030-01-15T10:15:00Z'), ['soon', 'usual', 'deferred', 'held'])
-  t.match(await run(soon), { failed_deliveries: 1 })
+  exactly(t, await run(soon), { failed_deliveries: 1 })
 })
 
 t.test('workers are listed with how long they have been silent', async t => {
@@ -233,13 +240,13 @@ t.test('workers are listed with how long they have been silent', async t => {
   clock.set('2030-01-15T09:15:00Z')
   t.strictSame(await statuses(), ['stale', 'dead'])
   await beat('w1', ['c'])
-  t.match(await get('/v1/workers'), {
+  exactly(t, await get('/v1/workers'), {
     workers: [
       { worker_id: 'w1', handlers: ['c'], registered_since: '2030-01-15T09:00:00.000Z', last_heartbeat: '2030-01-15T09:15:00.000Z' },
       {}
     ]
   })
-  t.match(await call('DELETE', '/v1/workers/w3'), error('worker_not_found', 404))
+  exactly(t, await call('DELETE', '/v1/workers/w3'), error('worker_not_found', 404))
 })
 
 t.test('the start of a deferred execution is its cue’s last run, once it has ended', async t => {
@@ -270,9 +277,9 @@ t.test('of many workers a page is shown, those heard of last first', async t => 
     clock.advance('1 second')
   }
   const { workers, total } = await get('/v1/workers')
-  t.match([workers.length, workers[0].worker_id, total], [100, 'w100', 101])
-  t.match(await get('/v1/workers?limit=2&offset=99'), { workers: [{ worker_id: 'w1' }, { worker_id: 'w0' }], total: 101 })
-  t.match(await call('GET', '/v1/workers?limit=101'), { status: 422 })
+  exactly(t, [workers.length, workers[0].worker_id, total], [100, 'w100', 101])
+  exactly(t, await get('/v1/workers?limit=2&offset=99'), { workers: [{ worker_id: 'w1' }, { worker_id: 'w0' }], total: 101 })
+  exactly(t, await call('GET', '/v1/workers?limit=101'), { status: 422 })
 })
 
 t.test('a worker that is removed holds nothing any more', async t => {
@@ -288,13 +295,13 @@ t.test('a worker that is removed holds nothing any more', async t => {
   await claim(kept, 'other')
   const foreign = await fire(await cue({}, calls), {}, calls)
   await claim(foreign, name, calls)
-  t.match(await call('DELETE', path), { status: 204, body: '' })
-  t.match(await call('DELETE', path), error('worker_not_found', 404))
+  exactly(t, await call('DELETE', path), { status: 204, body: '' })
+  exactly(t, await call('DELETE', path), error('worker_not_found', 404))
   for (const id of mine)
-    t.match(await get(`/v1/executions/${id}`), { status: 'pending', attempt_log: [{ error: 'its worker was removed' }] })
-  t.match(await get(`/v1/executions/${kept}`), { status: 'delivering' })
-  t.match(await calls.get(`/v1/executions/${foreign}`), { status: 'delivering' })
-  t.match(await claim(mine[0]!, 'other'), { claimed: true, attempt: 2 }, 'it may be claimed though its cue has one attempt')
+    exactly(t, await get(`/v1/executions/${id}`), { status: 'pending', attempt_log: [{ error: 'its worker was removed' }] })
+  exactly(t, await get(`/v1/executions/${kept}`), { status: 'delivering' })
+  exactly(t, await calls.get(`/v1/executions/${foreign}`), { status: 'delivering' })
+  exactly(t, await claim(mine[0]!, 'other'), { claimed: true, attempt: 2 }, 'it may be claimed though its cue has one attempt')
 })
 
 t.test('an execution token is good for its own execution’s GET, outcome, evidence and heartbeat, and for nothing else', async t => {
@@ -327,12 +334,12 @@ t.test('an execution token is good for its own execution’s GET, outcome, evide
     ['GET', '/v1/auth/key']
   ]
   for (const [method, path, body, headers] of others) {
-    t.match(await call(method, path, body, headers), error('insufficient_scope', 403), `${method} ${path}`)
+    exactly(t, await call(method, path, body, headers), error('insufficient_scope', 403), `${method} ${path}`)
   }
-  for (const [method, path, body] of steps(own)) t.match(await call(method, path, body), { status: 200 }, `${method} ${path}`)
-  t.match(await get(`/v1/executions/${second}`), { status: 'delivering', outcome: null })
+  for (const [method, path, body] of steps(own)) exactly(t, await call(method, path, body), { status: 200 }, `${method} ${path}`)
+  exactly(t, await get(`/v1/executions/${second}`), { status: 'delivering', outcome: null })
   clock.advance('24 hours')
-  t.match(await call('GET', `/v1/executions/${own}`), error('invalid_api_key', 401), 'a day after the end')
+  exactly(t, await call('GET', `/v1/executions/${own}`), error('invalid_api_key', 401), 'a day after the end')
 })
 
 t.test('a heartbeat that comes while its lease is being looked at keeps the claim, and removing its worker waits for it', async t => {
@@ -355,7 +362,7 @@ t.test('a heartbeat that comes while its lease is being looked at keeps the clai
   await waits()
   await client.query('commit')
   t.equal(await recovering, 0)
-  t.match(await execution(id), { status: 'delivering', lease_expires_at: new Date('2030-01-15T09:30:00Z') })
+  exactly(t, await execution(id), { status: 'delivering', lease_expires_at: new Date('2030-01-15T09:30:00Z') })
 
   // The heartbeat holds the execution and wants the worker, the removal comes the other way: neither may be killed for it.
   await client.query('begin')
@@ -366,5 +373,5 @@ t.test('a heartbeat that comes while its lease is being looked at keeps the clai
   await createFunctions(client, clock.now).heartbeatExecution({ account_id: account.id, execution_id: id, worker_id: 'w1' })
   await client.query('commit')
   await removing
-  t.match(await execution(id), { status: 'pending' })
+  exactly(t, await execution(id), { status: 'pending' })
 })

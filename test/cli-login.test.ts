@@ -2,6 +2,7 @@ import { chmodSync, existsSync, readFileSync, statSync, writeFileSync } from 'no
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { cliStage, listening } from './cli-stage.ts'
+import { exactly } from './exactly.ts'
 import { eventually, receiver } from './setup.ts'
 import { buildWithMail } from './sign-in.ts'
 
@@ -12,7 +13,7 @@ const stage = async (t: Test) => {
 
 t.test('a key from standard input is checked, stored for its owner alone, and used', async t => {
   const { cli, file, noKey, account, baseUrl } = await stage(t)
-  t.match(await cli(['login', '--with-key'], { stdin: 'svc_sk_wrong\n' }), { code: 2, err: /Set PGCUE_API_KEY/ })
+  exactly(t, await cli(['login', '--with-key'], { stdin: 'svc_sk_wrong\n' }), { code: 2, err: /Set PGCUE_API_KEY/ })
   t.notOk(existsSync(file), 'a bad key is not kept')
   const { code, out } = await cli(['login', '--with-key'], { stdin: `${account.api_key}\n` })
   t.equal(code, 0)
@@ -20,17 +21,17 @@ t.test('a key from standard input is checked, stored for its owner alone, and us
   t.notMatch(out, account.api_key)
   t.equal(statSync(file).mode & 0o777, 0o600)
   t.equal(statSync(join(file, '..')).mode & 0o777, 0o700)
-  t.match(await cli(['whoami'], noKey), { code: 0, out: new RegExp(account.email) })
-  t.match(await cli(['whoami'], { env: { PGCUE_API_KEY: '', PGCUE_BASE_URL: '' } }), { code: 0 }, 'its service is the default now')
-  t.match(await cli(['whoami'], { env: { PGCUE_API_KEY: 'svc_sk_wrong' } }), { code: 2 }, 'the environment goes before it')
-  t.match(await cli(['login', '--with-key', '--email', 'a@b.cd']), { code: 2, err: /exclude/ })
+  exactly(t, await cli(['whoami'], noKey), { code: 0, out: new RegExp(account.email) })
+  exactly(t, await cli(['whoami'], { env: { PGCUE_API_KEY: '', PGCUE_BASE_URL: '' } }), { code: 0 }, 'its service is the default now')
+  exactly(t, await cli(['whoami'], { env: { PGCUE_API_KEY: 'svc_sk_wrong' } }), { code: 2 }, 'the environment goes before it')
+  exactly(t, await cli(['login', '--with-key', '--email', 'a@b.cd']), { code: 2, err: /exclude/ })
 })
 
 t.test('a stored key goes to the service that it was stored for, and to no other', async t => {
   const { cli, noKey, account } = await stage(t)
   await cli(['login', '--with-key'], { stdin: account.api_key })
   const { url, requests } = await receiver(t)
-  t.match(await cli(['whoami', '--base-url', url], noKey), { code: 2, err: /There is no key for/ })
+  exactly(t, await cli(['whoami', '--base-url', url], noKey), { code: 2, err: /There is no key for/ })
   t.equal(requests.length, 0)
 })
 
@@ -40,11 +41,11 @@ t.test('logging out forgets the key of one service', async t => {
   const other = { base_url: 'http://other', services: { 'http://other': { api_key: 'svc_sk_x', email: 'a' } } }
   const { services } = JSON.parse(readFileSync(file, 'utf8'))
   writeFileSync(file, JSON.stringify({ ...other, services: { ...services, ...other.services } }))
-  t.match(await cli(['logout']), { out: `The key for ${baseUrl} is forgotten\n` })
+  exactly(t, await cli(['logout']), { out: `The key for ${baseUrl} is forgotten\n` })
   t.same(JSON.parse(readFileSync(file, 'utf8')), other)
-  t.match(await cli(['whoami'], noKey), { code: 2 })
-  t.match(await cli(['logout']), { code: 0, out: /no stored key/ })
-  t.match(await cli(['logout', '--base-url', 'http://other']), { code: 0 })
+  exactly(t, await cli(['whoami'], noKey), { code: 2 })
+  exactly(t, await cli(['logout']), { code: 0, out: /no stored key/ })
+  exactly(t, await cli(['logout', '--base-url', 'http://other']), { code: 0 })
   t.notOk(existsSync(file))
 })
 
@@ -52,10 +53,10 @@ t.test('a file of keys that others can read, or that is broken, is not used', as
   const { cli, file, noKey, account } = await stage(t)
   await cli(['login', '--with-key'], { stdin: account.api_key })
   chmodSync(file, 0o640)
-  t.match(await cli(['whoami'], noKey), { code: 2, err: new RegExp(`chmod 600 ${file}`) })
+  exactly(t, await cli(['whoami'], noKey), { code: 2, err: new RegExp(`chmod 600 ${file}`) })
   chmodSync(file, 0o600)
   writeFileSync(file, '{')
-  t.match(await cli(['whoami'], noKey), { code: 2, err: /cannot be read: .*pgcue login/ })
+  exactly(t, await cli(['whoami'], noKey), { code: 2, err: /cannot be read: .*pgcue login/ })
 })
 
 t.test('whoever confirms the mail is logged in, with a new account or with one that exists', async t => {
@@ -65,20 +66,21 @@ t.test('whoever confirms the mail is logged in, with a new account or with one t
     const { links } = await eventually(async () => (await mails()).at(-1))
     await confirm(Object.fromEntries(new URL(links[0]!).searchParams))
     const { code, out, err } = await done
-    t.match({ code, err }, { code: 0, err: '' })
+    exactly(t, { code, err }, { code: 0, err: '' })
     return JSON.parse(out)
   }
-  t.match(await login('new@example.com'), { email: 'new@example.com', base_url: env.PGCUE_BASE_URL })
-  t.match(await cli(['whoami'], { env: { PGCUE_API_KEY: '' } }), { code: 0, out: /new@example\.com/ })
+  exactly(t, await login('new@example.com'), { email: 'new@example.com', base_url: env.PGCUE_BASE_URL })
+  exactly(t, await cli(['whoami'], { env: { PGCUE_API_KEY: '' } }), { code: 0, out: /new@example\.com/ })
   const { stored_in } = await login(account.email)
-  t.match(
+  exactly(
+    t,
     await cli(['keys', 'list'], { env: { PGCUE_API_KEY: '' } }),
     { out: /pgcue on [\s\S]*default/ },
     'a key of its own, to revoke by itself'
   )
-  t.match(await as(account).get('/v1/auth/audit'), { events: [{ event: 'session.revoked' }] }, 'and no session is left')
+  exactly(t, await as(account).get('/v1/auth/audit'), { events: [{ event: 'session.revoked' }] }, 'and no session is left')
   t.notMatch(readFileSync(stored_in, 'utf8'), account.api_key)
-  t.match(await nobody.get('/v1/auth/me'), { error: { code: 'not_authenticated' } })
+  exactly(t, await nobody.get('/v1/auth/me'), { error: { code: 'not_authenticated' } })
 })
 
 t.test('without an address a page asks for it, and shows the code to compare', async t => {
@@ -89,7 +91,7 @@ t.test('without an address a page asks for it, and shows the code to compare', a
   await nobody.post('/v1/auth/device-code/submit-email', { device_code, email: 'page@example.com' })
   await confirm(Object.fromEntries(new URL((await mails())[0]!.links[0]!).searchParams))
   const { code, err, out } = await done
-  t.match({ code, out }, { code: 0, out: /as page@example\.com/ })
+  exactly(t, { code, out }, { code: 0, out: /as page@example\.com/ })
   t.ok(err.startsWith(`Open https://pgcue.example/auth/device?code=${device_code}\n`))
 })
 
@@ -102,12 +104,12 @@ t.test('a login that nobody confirms, or that was taken, says so', async t => {
     const { url } = await receiver(t, ({ path }) =>
       path.endsWith('/poll') ? { body: { status } } : { body: { verification_url: 'http://localhost/auth/device', expires_in: 900 } }
     )
-    t.match(await cli(['login', '--base-url', url], noKey), { code: 1, err: message })
+    exactly(t, await cli(['login', '--base-url', url], noKey), { code: 1, err: message })
   }
 })
 
 t.test('a service without logins by mail says what else there is', async t => {
   const { cli, noKey } = await stage(t)
   const { url } = await receiver(t, () => ({ status: 404, body: { error: { code: 'not_found', message: 'nothing here', status: 404 } } }))
-  t.match(await cli(['login', '--base-url', url], noKey), { code: 1, err: /has no login by mail.*--with-key/ })
+  exactly(t, await cli(['login', '--base-url', url], noKey), { code: 1, err: /has no login by mail.*--with-key/ })
 })

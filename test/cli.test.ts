@@ -6,6 +6,7 @@ import { commands } from '../src/cli/commands.ts'
 import { version } from '../src/config.ts'
 import { freePort } from '../src/embedded-postgres/embedded-postgres.ts'
 import { cliStage, pgcue } from './cli-stage.ts'
+import { exactly } from './exactly.ts'
 import { receiver } from './receiver.ts'
 import { main } from './worker-stage.ts'
 
@@ -16,8 +17,8 @@ t.test('help names every command, option and exit code', async t => {
   for (const exit of ['0  done', '1  refused', '2  no key', '3  not found', '4  the service cannot be reached'])
     t.ok(out.includes(exit), exit)
   t.same(await pgcue([]), { code: 0, out, err: '' }, 'as do no arguments at all')
-  t.match(await pgcue(['help', 'cues', 'create']), { code: 0, out: /--cron CRON[\s\S]*Examples/ })
-  t.match(await pgcue(['cues', 'create', '--help']), { code: 0, out: /^Usage: pgcue cues create/ })
+  exactly(t, await pgcue(['help', 'cues', 'create']), { code: 0, out: /--cron CRON[\s\S]*Examples/ })
+  exactly(t, await pgcue(['cues', 'create', '--help']), { code: 0, out: /^Usage: pgcue cues create/ })
   t.match((await pgcue(['help', 'cues'])).out, /cues delete/)
   t.notMatch((await pgcue(['cues', '--help'])).out, /alerts/)
   t.same(await pgcue(['--version']), { code: 0, out: `${version}\n`, err: '' })
@@ -46,27 +47,27 @@ t.test('what makes no sense is refused with code 2, and says where to look', asy
     [['worker'], /no handlers/],
     [['whoami', '--base-url', 'localhost'], /starts with http/]
   ] as const) {
-    t.match(await pgcue([...args]), { code: 2, out: '', err: message }, args.join(' '))
+    exactly(t, await pgcue([...args]), { code: 2, out: '', err: message }, args.join(' '))
   }
 })
 
 t.test('a cue is made, seen, changed, fired, paused and deleted', async t => {
   const { cli, json } = await cliStage(t)
   const made = await cli(['cues', 'create', 'report', '--cron', '0 9 * * *', '--timezone', 'Europe/London', '--worker', '--task', 'report'])
-  t.match(made, { code: 0, out: /^id +cue_\w+\nname +report\nstatus +active\nschedule +0 9 \* \* \* Europe\/London\n[\s\S]*Warning: / })
+  exactly(t, made, { code: 0, out: /^id +cue_\w+\nname +report\nstatus +active\nschedule +0 9 \* \* \* Europe\/London\n[\s\S]*Warning: / })
   const id = /cue_\w+/.exec(made.out)![0]
-  t.match(await json(['cues', 'get', id]), { id, payload: { task: 'report' }, transport: 'worker', executions: [] })
-  t.match(await cli(['cues', 'list', '--status', 'active']), { out: new RegExp(`^ID +NAME +STATUS +.*\\n${id} +report +active +0 9`) })
-  t.match(await cli(['cues', 'update', id, '--name', 'other', '--cron', '@daily', '--payload', '-'], { stdin: '{"n": 1}' }), { code: 0 })
-  t.match(await json(['cues', 'get', id]), { name: 'other', schedule: { cron: '@daily', timezone: 'Europe/London' }, payload: { n: 1 } })
+  exactly(t, await json(['cues', 'get', id]), { id, payload: { task: 'report' }, transport: 'worker', executions: [] })
+  exactly(t, await cli(['cues', 'list', '--status', 'active']), { out: new RegExp(`^ID +NAME +STATUS +.*\\n${id} +report +active +0 9`) })
+  exactly(t, await cli(['cues', 'update', id, '--name', 'other', '--cron', '@daily', '--payload', '-'], { stdin: '{"n": 1}' }), { code: 0 })
+  exactly(t, await json(['cues', 'get', id]), { name: 'other', schedule: { cron: '@daily', timezone: 'Europe/London' }, payload: { n: 1 } })
   const { id: execution } = await json(['cues', 'fire', id, '--payload', '{"m": 2}', '--idempotency-key', 'k'])
-  t.match(await json(['executions', 'get', execution]), { payload: { n: 1, m: 2 } })
-  t.match(await cli(['cues', 'fire', id, '--at', '2100-01-01T00:00:00Z']), { code: 1, err: /send_at/ })
-  t.match(await cli(['cues', 'get', id]), { out: new RegExp(`latest of 1 executions\\nID +STATUS[\\s\\S]*${execution} +pending`) })
-  t.match(await cli(['cues', 'pause', id]), { out: `${id} is paused\n` })
-  t.match(await cli(['cues', 'resume', id]), { out: new RegExp(`^${id} is active; the next run is at \\d{4}`) })
-  t.match(await cli(['cues', 'delete', id]), { code: 0, out: `${id} is deleted\n` })
-  t.match(await cli(['cues', 'list']), { out: 'There are no cues. pgcue cues create makes one.\n' })
+  exactly(t, await json(['executions', 'get', execution]), { payload: { n: 1, m: 2 } })
+  exactly(t, await cli(['cues', 'fire', id, '--at', '2100-01-01T00:00:00Z']), { code: 1, err: /send_at/ })
+  exactly(t, await cli(['cues', 'get', id]), { out: new RegExp(`latest of 1 executions\\nID +STATUS[\\s\\S]*${execution} +pending`) })
+  exactly(t, await cli(['cues', 'pause', id]), { out: `${id} is paused\n` })
+  exactly(t, await cli(['cues', 'resume', id]), { out: new RegExp(`^${id} is active; the next run is at \\d{4}`) })
+  exactly(t, await cli(['cues', 'delete', id]), { code: 0, out: `${id} is deleted\n` })
+  exactly(t, await cli(['cues', 'list']), { out: 'There are no cues. pgcue cues create makes one.\n' })
 })
 
 t.test('what has no option goes through --data, with the options over it', async t => {
@@ -77,14 +78,14 @@ t.test('what has no option goes through --data, with the options over it', async
     '{"name": "from the file", "schedule": {"cron": "@daily", "timezone": "UTC"}, "retry": {"max_attempts": 5}, "transport": "worker"}'
   )
   const cue = await json(['cues', 'create', '--data', `@${file}`, '--timezone', 'Europe/Paris', '--payload', '{"n": 1}'])
-  t.match(cue, {
+  exactly(t, cue, {
     name: 'from the file',
     schedule: { cron: '@daily', timezone: 'Europe/Paris' },
     retry: { max_attempts: 5 },
     payload: { n: 1 }
   })
   const once = await json(['cues', 'create', 'once', '--at', '2100-01-01T00:00:00+01:00', '--url', 'http://127.0.0.1:8099/hook'])
-  t.match(once, { schedule: { type: 'once', at: '2099-12-31T23:00:00.000Z' }, callback: { url: 'http://127.0.0.1:8099/hook' } })
+  exactly(t, once, { schedule: { type: 'once', at: '2099-12-31T23:00:00.000Z' }, callback: { url: 'http://127.0.0.1:8099/hook' } })
 })
 
 t.test('long numbers keep every digit, in and out', async t => {
@@ -101,17 +102,17 @@ t.test('executions are listed, shown, replayed, cancelled and verified', async t
   const { id } = await json(['cues', 'fire', cue.id])
   await post(`/v1/executions/${id}/claim`, { worker_id: 'w1' })
   await post(`/v1/executions/${id}/outcome`, { success: true, result: 'done', external_id: 'x1' })
-  t.match(await cli(['executions', 'list', '--cue', cue.id, '--outcome', 'verification_pending', '--evidence', '--worker', 'w1']), {
+  exactly(t, await cli(['executions', 'list', '--cue', cue.id, '--outcome', 'verification_pending', '--evidence', '--worker', 'w1']), {
     out: new RegExp(`${id} +job +success +verification_pending`)
   })
-  t.match(await cli(['executions', 'list', '--no-evidence']), { out: 'There are no such executions.\n' })
-  t.match(await cli(['executions', 'get', id]), { out: /result +done\nexternal id +x1\n[\s\S]*ATTEMPT +RESULT[\s\S]*1 +success .* w1 / })
-  t.match(await cli(['executions', 'verify', id, '--reject', '--reason', 'wrong']), { out: /is verification_failed/ })
-  t.match(await cli(['executions', 'verify', id]), { code: 1, err: /^pgcue: / })
+  exactly(t, await cli(['executions', 'list', '--no-evidence']), { out: 'There are no such executions.\n' })
+  exactly(t, await cli(['executions', 'get', id]), { out: /result +done\nexternal id +x1\n[\s\S]*ATTEMPT +RESULT[\s\S]*1 +success .* w1 / })
+  exactly(t, await cli(['executions', 'verify', id, '--reject', '--reason', 'wrong']), { out: /is verification_failed/ })
+  exactly(t, await cli(['executions', 'verify', id]), { code: 1, err: /^pgcue: / })
   const replayed = await json(['executions', 'replay', id])
-  t.match(replayed, { replayed_from: id, status: 'pending' })
-  t.match(await cli(['executions', 'cancel', replayed.id]), { out: /is cancelled/ })
-  t.match(await cli(['executions', 'list', '--limit', '1']), { out: /1–1 of 2; go on with --offset 1\n$/ })
+  exactly(t, replayed, { replayed_from: id, status: 'pending' })
+  exactly(t, await cli(['executions', 'cancel', replayed.id]), { out: /is cancelled/ })
+  exactly(t, await cli(['executions', 'list', '--limit', '1']), { out: /1–1 of 2; go on with --offset 1\n$/ })
 })
 
 t.test('alerts are listed and acknowledged', async t => {
@@ -123,51 +124,54 @@ t.test('alerts are listed and acknowledged', async t => {
     [account.id, cue.id]
   )
   const { alerts } = await json(['alerts', 'list', '--open'])
-  t.match(await cli(['alerts', 'list', '--cue', cue.id]), { out: /high +missed_window .* nothing came\n$/ })
-  t.match(await cli(['alerts', 'ack', alerts[0].id]), { out: /was acknowledged at 20/ })
-  t.match(await cli(['alerts', 'list', '--open']), { out: 'There are no such alerts.\n' })
+  exactly(t, await cli(['alerts', 'list', '--cue', cue.id]), { out: /high +missed_window .* nothing came\n$/ })
+  exactly(t, await cli(['alerts', 'ack', alerts[0].id]), { out: /was acknowledged at 20/ })
+  exactly(t, await cli(['alerts', 'list', '--open']), { out: 'There are no such alerts.\n' })
 })
 
 t.test('account, usage, keys, workers and schedules are shown', async t => {
   const { cli, json, account, baseUrl, post } = await cliStage(t)
-  t.match(await cli(['whoami']), { out: new RegExp(`^email +${account.email}\\n[\\s\\S]*service +${baseUrl}\\n`) })
-  t.match(await cli(['usage']), { out: /^plan +free\n[\s\S]*cues +0 +10 +10 +0\n/ })
-  t.match(await json(['usage']), { plan: 'free', executions: { limit: 300 } })
+  exactly(t, await cli(['whoami']), { out: new RegExp(`^email +${account.email}\\n[\\s\\S]*service +${baseUrl}\\n`) })
+  exactly(t, await cli(['usage']), { out: /^plan +free\n[\s\S]*cues +0 +10 +10 +0\n/ })
+  exactly(t, await json(['usage']), { plan: 'free', executions: { limit: 300 } })
   const { id, api_key } = await json(['keys', 'create', 'ci', '--scopes', 'read, worker'])
-  t.match(await cli(['keys', 'list']), { out: /ci +read,worker/ })
-  t.match(await cli(['cues', 'create', 'x', '--cron', '@daily', '--worker'], { env: { PGCUE_API_KEY: api_key } }), {
+  exactly(t, await cli(['keys', 'list']), { out: /ci +read,worker/ })
+  exactly(t, await cli(['cues', 'create', 'x', '--cron', '@daily', '--worker'], { env: { PGCUE_API_KEY: api_key } }), {
     code: 2,
     err: /scope/
   })
-  t.match(await cli(['keys', 'revoke', id]), { out: /was revoked at/ })
+  exactly(t, await cli(['keys', 'revoke', id]), { out: /was revoked at/ })
   await post('/v1/worker/heartbeat', { worker_id: 'w1', handlers: ['a', 'b'] })
-  t.match(await cli(['workers', 'list']), { out: /w1 +active .* a, b\n$/ })
-  t.match(await cli(['workers', 'delete', 'w1']), { out: 'w1 is removed\n' })
+  exactly(t, await cli(['workers', 'list']), { out: /w1 +active .* a, b\n$/ })
+  exactly(t, await cli(['workers', 'delete', 'w1']), { out: 'w1 is removed\n' })
   const preview = ['preview', '30 1 * * *', '--timezone', 'America/New_York', '--from', '2030-11-02T06:00:00Z', '--count', '1']
-  t.match(await cli(preview), { out: /At 01:30[\s\S]*2030-11-03T05:30:00Z +2030-11-03T01:30:00-04:00 +01:30 comes twice/ })
-  t.match(await json(['preview', '2100-01-01T00:00:00Z']), { schedule: { type: 'once' }, next: [{ at: '2100-01-01T00:00:00.000Z' }] })
+  exactly(t, await cli(preview), { out: /At 01:30[\s\S]*2030-11-03T05:30:00Z +2030-11-03T01:30:00-04:00 +01:30 comes twice/ })
+  exactly(t, await json(['preview', '2100-01-01T00:00:00Z']), { schedule: { type: 'once' }, next: [{ at: '2100-01-01T00:00:00.000Z' }] })
 })
 
 t.test('the exit code tells what kind of failure it was, and --json the failure itself', async t => {
   const { cli } = await cliStage(t)
-  t.match(await cli(['cues', 'create', 'x', '--cron', 'never', '--worker']), { code: 1, err: /^pgcue: schedule\.cron/ })
-  t.match(await cli(['cues', 'update', 'cue_000000000000', '--data', '{"nmae": 1}']), { code: 1, err: /nmae/ })
-  t.match(await cli(['whoami'], { env: { PGCUE_API_KEY: 'svc_sk_wrong' } }), { code: 2, err: /pgcue login/ })
+  exactly(t, await cli(['cues', 'create', 'x', '--cron', 'never', '--worker']), { code: 1, err: /^pgcue: schedule\.cron/ })
+  exactly(t, await cli(['cues', 'update', 'cue_000000000000', '--data', '{"nmae": 1}']), { code: 1, err: /nmae/ })
+  exactly(t, await cli(['whoami'], { env: { PGCUE_API_KEY: 'svc_sk_wrong' } }), { code: 2, err: /pgcue login/ })
   for (const args of [['usage'], ['worker', '--handler', 'a=true']]) {
-    t.match(await cli(args, { env: { PGCUE_API_KEY: 'svc_sk_53wic9w…' } }), { code: 2, err: /^pgcue: The API key has [^…]*PGCUE_API_KEY/ })
+    exactly(t, await cli(args, { env: { PGCUE_API_KEY: 'svc_sk_53wic9w…' } }), {
+      code: 2,
+      err: /^pgcue: The API key has [^…]*PGCUE_API_KEY/
+    })
   }
-  t.match(await cli(['whoami'], { env: { PGCUE_API_KEY: '' } }), { code: 2, err: /There is no key for .*pgcue login/ })
-  t.match(await cli(['cues', 'get', 'cue_000000000000']), { code: 3 })
-  t.match(await cli(['alerts', 'ack', 'x']), { code: 3 })
+  exactly(t, await cli(['whoami'], { env: { PGCUE_API_KEY: '' } }), { code: 2, err: /There is no key for .*pgcue login/ })
+  exactly(t, await cli(['cues', 'get', 'cue_000000000000']), { code: 3 })
+  exactly(t, await cli(['alerts', 'ack', 'x']), { code: 3 })
   const url = `http://127.0.0.1:${await freePort()}`
-  t.match(await cli(['whoami', '--base-url', url]), { code: 4, err: /cannot be reached: ECONNREFUSED\nIs it running there\?/ })
+  exactly(t, await cli(['whoami', '--base-url', url]), { code: 4, err: /cannot be reached: ECONNREFUSED\nIs it running there\?/ })
   for (const body of ['{}', 'null', '[]']) {
     const other = await receiver(t, () => ({ body }))
-    t.match(await cli(['usage', '--base-url', other.url]), { code: 1, err: /127\.0\.0\.1:\d+ does not answer as the service does/ })
+    exactly(t, await cli(['usage', '--base-url', other.url]), { code: 1, err: /127\.0\.0\.1:\d+ does not answer as the service does/ })
   }
   const { err } = await cli(['--json', 'cues', 'get', 'cue_000000000000'])
-  t.match(JSON.parse(err), { error: { code: 'cue_not_found', status: 404, message: /\w/ } })
-  t.match(JSON.parse((await cli(['cues', '--json'])).err), { error: { code: 'usage', status: 0 } })
+  exactly(t, JSON.parse(err), { error: { code: 'cue_not_found', status: 404, message: /\w/ } })
+  exactly(t, JSON.parse((await cli(['cues', '--json'])).err), { error: { code: 'usage', status: 0 } })
 })
 
 t.test('there are colours on a terminal only, and nothing that others wrote drives it', async t => {

@@ -6,6 +6,7 @@ import type { AddressInfo } from 'node:net'
 import t, { type Test } from 'tap'
 import { parse } from 'yaml'
 import { loadConfig } from '../src/config.ts'
+import { exactly } from './exactly.ts'
 
 const root = new URL('../', import.meta.url)
 const read = (name: string) => readFileSync(new URL(name, root), 'utf8')
@@ -36,7 +37,7 @@ t.test('the replicas start with the environment they are given, and with every v
     [],
     'no variable that means nothing'
   )
-  t.match(config, { embedded: false, host: '0.0.0.0', port: 8080, baseUrl: 'http://localhost:8080', trustProxy: 1 })
+  exactly(t, config, { embedded: false, host: '0.0.0.0', port: 8080, baseUrl: 'http://localhost:8080', trustProxy: 1 })
   t.equal(pgcue.deploy.replicas, 3)
 })
 
@@ -45,8 +46,8 @@ t.test('the database is the one that the replicas connect to', async t => {
   const { POSTGRES_USER, POSTGRES_PASSWORD, POSTGRES_DB } = postgres.environment
   t.equal(compose.services[url.hostname], postgres)
   t.same([url.username, url.password, url.pathname, url.port], [POSTGRES_USER, filled(POSTGRES_PASSWORD), `/${POSTGRES_DB}`, '5432'])
-  t.match(pgcue.depends_on, { postgres: { condition: 'service_healthy' } })
-  t.match(postgres.healthcheck.test, ['CMD', 'pg_isready', '-U', POSTGRES_USER, '-d', POSTGRES_DB])
+  exactly(t, pgcue.depends_on, { postgres: { condition: 'service_healthy' } })
+  exactly(t, postgres.healthcheck.test, ['CMD', 'pg_isready', '-U', POSTGRES_USER, '-d', POSTGRES_DB])
 })
 
 t.test('mails go to the catcher', async t => {

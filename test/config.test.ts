@@ -2,6 +2,7 @@ import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { atPort, ConfigError, loadConfig, loadMigrateUrl } from '../src/config.ts'
+import { exactly } from './exactly.ts'
 
 const key = Buffer.alloc(32, 7).toString('base64')
 const server = { DATABASE_URL: 'postgres://cue:pw@db/cue', ENCRYPTION_KEYS: key, SESSION_SECRET: 's'.repeat(32) }
@@ -16,7 +17,7 @@ const refusal = (env: Record<string, string>) => {
 
 t.test('with DATABASE_URL the defaults are those of a server', async t => {
   const config = loadConfig(server)
-  t.match(config, {
+  exactly(t, config, {
     embedded: false,
     host: '0.0.0.0',
     port: 8080,
@@ -43,7 +44,7 @@ t.test('with DATABASE_URL the defaults are those of a server', async t => {
 
 t.test('without DATABASE_URL it listens on loopback and lets callbacks go there over http', async t => {
   const config = loadConfig({ DATA_DIR: t.testdir({}) })
-  t.match(config, { embedded: true, host: '127.0.0.1', databaseUrl: '', callbackAllowHttp: true })
+  exactly(t, config, { embedded: true, host: '127.0.0.1', databaseUrl: '', callbackAllowHttp: true })
   t.same(config.callbackAllowCidrs, ['127.0.0.0/8', '::1/128'])
 })
 
@@ -68,7 +69,7 @@ t.test('a given secret is used and none is made', async t => {
 
 t.test('empty means unset, except an empty CALLBACK_ALLOW_CIDRS', async t => {
   const config = loadConfig({ DATA_DIR: t.testdir({}), DATABASE_URL: ' ', PORT: '', ROLES: '', PLANS: '', CALLBACK_ALLOW_CIDRS: '' })
-  t.match(config, { embedded: true, port: 8080, roles: { api: true, engine: true } })
+  exactly(t, config, { embedded: true, port: 8080, roles: { api: true, engine: true } })
   t.same(config.callbackAllowCidrs, [])
 })
 
@@ -88,7 +89,7 @@ t.test('lists, JSON and switches are parsed', async t => {
     BASE_URL: 'https://cue.example/',
     LISTEN_URL: 'postgresql://direct/cue'
   })
-  t.match(config, {
+  exactly(t, config, {
     roles: { api: false, engine: true },
     plans: { free: { requests_per_minute: 60, cues: 25, executions_per_month: 300 }, pro: { cues: 100 } },
     stripePrices: { pro: { monthly: 'price_1' } },
@@ -109,8 +110,8 @@ t.test('lists, JSON and switches are parsed', async t => {
 })
 
 t.test('the port that PORT=0 became shows in the base URL, unless BASE_URL was given', async t => {
-  t.match(atPort(loadConfig({ ...server, PORT: '0' }), 4711), { port: 4711, baseUrl: 'http://localhost:4711' })
-  t.match(atPort(loadConfig({ ...server, PORT: '0', BASE_URL: 'https://cue.example' }), 4711), { baseUrl: 'https://cue.example' })
+  exactly(t, atPort(loadConfig({ ...server, PORT: '0' }), 4711), { port: 4711, baseUrl: 'http://localhost:4711' })
+  exactly(t, atPort(loadConfig({ ...server, PORT: '0', BASE_URL: 'https://cue.example' }), 4711), { baseUrl: 'https://cue.example' })
 })
 
 t.test('a value that cannot be used refuses the start in one line that names the variable and hides the value', async t => {

@@ -5,6 +5,7 @@ import type { StoredCue } from '../src/cues/read.ts'
 import type { CreateCue, UpdateCue } from '../src/cues/schemas.ts'
 import { ApiError } from '../src/errors.ts'
 import { canonicalJson, Json } from '../src/json/canonical-json.ts'
+import { exactly } from './exactly.ts'
 
 const now = new Date('2030-01-07T08:30:00Z')
 const url = 'https://example.com/hook'
@@ -102,25 +103,25 @@ const columnsOf = (given: Partial<CreateCue>) =>
   newCue({ name: 'n', schedule: { cron: '@daily' }, callback: { url }, ...given }, now).columns
 
 t.test('objects set in part take the defaults for the rest', async t => {
-  t.match(columnsOf({ delivery: { timeout_seconds: 5 } }), {
+  exactly(t, columnsOf({ delivery: { timeout_seconds: 5 } }), {
     timeout_seconds: 5,
     outcome_deadline_seconds: 300,
     claim_timeout_seconds: 900,
     await_outcome: null
   })
-  t.match(columnsOf({ delivery: {} }), { timeout_seconds: 30 })
-  t.match(columnsOf({ alerts: { missed_window_multiplier: 4 } }), { alert_consecutive_failures: 3, alert_missed_window_multiplier: 4 })
-  t.match(columnsOf({ retry: { max_attempts: 1 } }), { retry_max_attempts: 1, retry_backoff_minutes: [1, 2, 4] })
-  t.match(columnsOf({ on_failure: { pause: true } }), { on_failure_email: true, on_failure_webhook: null, on_failure_pause: true })
-  t.match(columnsOf({ verification: {} }), { verification_mode: 'none' })
+  exactly(t, columnsOf({ delivery: {} }), { timeout_seconds: 30 })
+  exactly(t, columnsOf({ alerts: { missed_window_multiplier: 4 } }), { alert_consecutive_failures: 3, alert_missed_window_multiplier: 4 })
+  exactly(t, columnsOf({ retry: { max_attempts: 1 } }), { retry_max_attempts: 1, retry_backoff_minutes: [1, 2, 4] })
+  exactly(t, columnsOf({ on_failure: { pause: true } }), { on_failure_email: true, on_failure_webhook: null, on_failure_pause: true })
+  exactly(t, columnsOf({ verification: {} }), { verification_mode: 'none' })
 })
 
 t.test('long names and aliases are read', async t => {
-  t.match(columnsOf({ retry: { retry_max_attempts: 9, retry_backoff_minutes: [0.5] } }), {
+  exactly(t, columnsOf({ retry: { retry_max_attempts: 9, retry_backoff_minutes: [0.5] } }), {
     retry_max_attempts: 9,
     retry_backoff_minutes: [0.5]
   })
-  t.match(columnsOf({ catch_up: 'replay_all' }), { catch_up: 'replay_all_missed' })
+  exactly(t, columnsOf({ catch_up: 'replay_all' }), { catch_up: 'replay_all_missed' })
 })
 
 t.test('an outcome deadline lets the outcome be awaited, unless that was set', async t => {
@@ -172,7 +173,7 @@ t.test('a change names only what the request says something of', async t => {
 t.test('what was set is kept when another member of its object is set', async t => {
   const delivery = { timeout_seconds: 10, outcome_deadline_seconds: 20, claim_timeout_seconds: 60, await_outcome: true }
   const cue = stored({ delivery, await_outcome_set: true, alerts: { consecutive_failures: 9, missed_window_multiplier: 8 } })
-  t.match(changesOf({ delivery: { timeout_seconds: 11 }, alerts: { consecutive_failures: 7 } }, cue, now).columns, {
+  exactly(t, changesOf({ delivery: { timeout_seconds: 11 }, alerts: { consecutive_failures: 7 } }, cue, now).columns, {
     timeout_seconds: 11,
     outcome_deadline_seconds: 20,
     claim_timeout_seconds: 60,
@@ -180,27 +181,28 @@ t.test('what was set is kept when another member of its object is set', async t 
     alert_consecutive_failures: 7,
     alert_missed_window_multiplier: 8
   })
-  t.match(changesOf({ delivery: null }, cue, now).columns, { timeout_seconds: null, await_outcome: null })
+  exactly(t, changesOf({ delivery: null }, cue, now).columns, { timeout_seconds: null, await_outcome: null })
 })
 
 const at = (text: string) => new Date(text)
 
 t.test('a changed schedule counts from now, and never from before the slot that ran last', async t => {
   const recurring = stored({ last_slot: at('2030-01-07T10:00:00Z') })
-  t.match(changesOf({ schedule: { cron: '*/15 * * * *' } }, stored(), now), {
+  exactly(t, changesOf({ schedule: { cron: '*/15 * * * *' } }, stored(), now), {
     columns: { schedule_type: 'recurring', cron: '*/15 * * * *', at: null, timezone: 'UTC' },
     next_run: at('2030-01-07T08:45:00Z')
   })
   t.strictSame(changesOf({ schedule: { cron: '*/15 * * * *' } }, recurring, now).next_run, at('2030-01-07T10:15:00Z'))
-  t.match(changesOf({ schedule: { timezone: 'europe/berlin' } }, stored(), now), {
+  exactly(t, changesOf({ schedule: { timezone: 'europe/berlin' } }, stored(), now), {
     columns: { cron: '0 9 * * *', timezone: 'Europe/Berlin' },
     next_run: at('2030-01-08T08:00:00Z')
   })
-  t.match(changesOf({ schedule: { at: '2031-01-01T00:00:00+01:00' } }, stored(), now), {
+  exactly(t, changesOf({ schedule: { at: '2031-01-01T00:00:00+01:00' } }, stored(), now), {
     columns: { schedule_type: 'once', cron: null, at: at('2030-12-31T23:00:00Z') },
     next_run: at('2030-12-31T23:00:00Z')
   })
-  t.match(
+  exactly(
+    t,
     changesOf({ schedule: { cron: '@hourly' } }, stored({ schedule: { type: 'once', at: '2031-01-01T00:00:00Z', timezone: 'UTC' } }), now),
     {
       columns: { schedule_type: 'recurring', cron: '@hourly', at: null },

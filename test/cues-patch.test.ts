@@ -1,4 +1,5 @@
 import t from 'tap'
+import { exactly } from './exactly.ts'
 import { build } from './setup.ts'
 
 const start = '2030-01-07T08:30:00Z'
@@ -47,7 +48,7 @@ t.test('objects merge one level deep; lists, headers and payload replace', async
   for (const [change, expected] of changes) {
     const { status, body } = await call('PATCH', `/v1/cues/${id}`, change)
     t.equal(status, 200, JSON.stringify(change))
-    t.match(body, expected)
+    exactly(t, body, expected)
     t.strictSame(await get(`/v1/cues/${id}`), { ...body, executions: [], execution_total: 0, missed: [] })
   }
 })
@@ -60,7 +61,7 @@ t.test('an empty change is fine and changes nothing', async t => {
     const { status, body } = await call('PATCH', `/v1/cues/${cue.id}`, change)
     t.strictSame([status, body], [200, cue], JSON.stringify(change))
   }
-  t.match(await call('PATCH', `/v1/cues/${cue.id}`, { name: 'n' }), { status: 200, body: { updated_at: '2030-01-07T08:31:00.000Z' } })
+  exactly(t, await call('PATCH', `/v1/cues/${cue.id}`, { name: 'n' }), { status: 200, body: { updated_at: '2030-01-07T08:31:00.000Z' } })
 })
 
 t.test('a cue sent back as it was read keeps the headers that were masked', async t => {
@@ -102,17 +103,17 @@ t.test('a schedule changes in part, and next_run with it', async t => {
     { type: 'once' },
     { cron: '@daily', at: '2031-01-01T00:00:00Z' }
   ]) {
-    t.match(await call('PATCH', `/v1/cues/${id}`, { schedule }), { status: 400, body: { error: { code: 'invalid_schedule' } } })
+    exactly(t, await call('PATCH', `/v1/cues/${id}`, { schedule }), { status: 400, body: { error: { code: 'invalid_schedule' } } })
   }
   const paused = await patch(`/v1/cues/${id}`, { status: 'paused', schedule: { cron: '@hourly' } })
-  t.match([paused.schedule.cron, paused.next_run], ['@hourly', null])
+  exactly(t, [paused.schedule.cron, paused.next_run], ['@hourly', null])
 })
 
 t.test('a slot that ran is never computed again', async t => {
   const { post, patch, pool } = await build(t, start)
   const { id } = await post('/v1/cues', hourly)
   await pool.query(`update cue.cue_runs set next_run = '2030-01-07T11:00:00Z', last_slot = '2030-01-07T10:00:00Z' where cue_id = $1`, [id])
-  t.match(await patch(`/v1/cues/${id}`, { schedule: { cron: '*/30 * * * *' } }), { next_run: '2030-01-07T10:30:00.000Z' })
+  exactly(t, await patch(`/v1/cues/${id}`, { schedule: { cron: '*/30 * * * *' } }), { next_run: '2030-01-07T10:30:00.000Z' })
 })
 
 t.test('a change computed from before a slot ran is refused, to be computed anew', async t => {
@@ -130,12 +131,12 @@ t.test('a change computed from before a slot ran is refused, to be computed anew
 t.test('pausing stops future slots, and resuming counts from now', async t => {
   const { post, patch, get, fn, clock } = await build(t, start)
   const { id } = await post('/v1/cues', hourly)
-  t.match(await patch(`/v1/cues/${id}`, { status: 'paused' }), { status: 'paused', next_run: null })
-  t.match(await patch(`/v1/cues/${id}`, { status: 'paused' }), { status: 'paused', next_run: null })
+  exactly(t, await patch(`/v1/cues/${id}`, { status: 'paused' }), { status: 'paused', next_run: null })
+  exactly(t, await patch(`/v1/cues/${id}`, { status: 'paused' }), { status: 'paused', next_run: null })
   clock.advance('3 hours')
   t.strictSame(await fn.lookAhead({ until: clock.now() }), [])
-  t.match(await patch(`/v1/cues/${id}`, { status: 'active' }), { status: 'active', next_run: '2030-01-07T12:00:00.000Z' })
-  t.match(await patch(`/v1/cues/${id}`, { status: 'active' }), { status: 'active', next_run: '2030-01-07T12:00:00.000Z' })
+  exactly(t, await patch(`/v1/cues/${id}`, { status: 'active' }), { status: 'active', next_run: '2030-01-07T12:00:00.000Z' })
+  exactly(t, await patch(`/v1/cues/${id}`, { status: 'active' }), { status: 'active', next_run: '2030-01-07T12:00:00.000Z' })
   t.strictSame((await get(`/v1/cues/${id}`)).missed, [])
 })
 
@@ -144,8 +145,8 @@ t.test('a one-time cue whose instant has passed is resumed only with a new one',
   const { id } = await post('/v1/cues', { name: 'once', at: '2030-01-07T09:00:00Z', callback_url: url })
   await patch(`/v1/cues/${id}`, { status: 'paused' })
   clock.advance('1 hour')
-  t.match(await call('PATCH', `/v1/cues/${id}`, { status: 'active' }), { status: 400, body: { error: { code: 'invalid_schedule' } } })
-  t.match(await patch(`/v1/cues/${id}`, { status: 'active', schedule: { at: '2030-01-07T10:00:00Z' } }), {
+  exactly(t, await call('PATCH', `/v1/cues/${id}`, { status: 'active' }), { status: 400, body: { error: { code: 'invalid_schedule' } } })
+  exactly(t, await patch(`/v1/cues/${id}`, { status: 'active', schedule: { at: '2030-01-07T10:00:00Z' } }), {
     status: 'active',
     next_run: '2030-01-07T10:00:00.000Z'
   })
@@ -159,10 +160,10 @@ t.test('a cue that has ended keeps its status, whatever else is changed', async 
   for (const ended of ['failed', 'completed']) {
     await pool.query('update cue.cues set status = $2 where id = $1', [id, ended])
     for (const status of ['active', 'paused']) {
-      t.match(await call('PATCH', `/v1/cues/${id}`, { status }), { status: 409, body: { error: { code: 'invalid_state' } } })
+      exactly(t, await call('PATCH', `/v1/cues/${id}`, { status }), { status: 409, body: { error: { code: 'invalid_state' } } })
     }
-    t.match(await call('POST', `/v1/cues/${id}/fire`), { status: 409, body: { error: { code: 'invalid_state' } } })
-    t.match(await patch(`/v1/cues/${id}`, { name: ended, schedule: { cron: '@daily' } }), { name: ended, status: ended, next_run: null })
+    exactly(t, await call('POST', `/v1/cues/${id}/fire`), { status: 409, body: { error: { code: 'invalid_state' } } })
+    exactly(t, await patch(`/v1/cues/${id}`, { name: ended, schedule: { cron: '@daily' } }), { name: ended, status: ended, next_run: null })
   }
 })
 
@@ -184,7 +185,7 @@ t.test('changes made at once all survive', async t => {
     answers.map(({ status }) => status),
     changes.map(() => 200)
   )
-  t.match(await get(`/v1/cues/${id}`), {
+  exactly(t, await get(`/v1/cues/${id}`), {
     name: 'changed',
     description: 'changed',
     delivery: { timeout_seconds: 1, claim_timeout_seconds: 61 },

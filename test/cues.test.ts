@@ -1,4 +1,5 @@
 import t from 'tap'
+import { exactly } from './exactly.ts'
 import { build } from './setup.ts'
 import { cueDefaults } from './stage.ts'
 
@@ -61,13 +62,14 @@ t.test('every member reads back as it was given', async t => {
     callback: { ...given.callback, headers: { 'X-Token': '********', 'x-empty': '********' } },
     next_run: '2030-06-01T07:00:00.123Z'
   }
-  t.match(created, expected)
-  t.match(await get(`/v1/cues/${created.id}`), expected)
+  exactly(t, created, expected)
+  exactly(t, await get(`/v1/cues/${created.id}`), expected)
 })
 
 t.test('the flat shorthand makes the same cues', async t => {
   const { post, call } = await build(t, start)
-  t.match(
+  exactly(
+    t,
     await post('/v1/cues', { name: 'a', cron: '0 9 * * 1', timezone: 'Asia/Tokyo', callback_url: url, payload: [1], description: 'd' }),
     {
       transport: 'webhook',
@@ -77,7 +79,7 @@ t.test('the flat shorthand makes the same cues', async t => {
       description: 'd'
     }
   )
-  t.match(await post('/v1/cues', { name: 'b', at: '2031-01-01T00:00:00Z', worker: true }), {
+  exactly(t, await post('/v1/cues', { name: 'b', at: '2031-01-01T00:00:00Z', worker: true }), {
     transport: 'worker',
     schedule: { type: 'once', at: '2031-01-01T00:00:00.000Z', timezone: 'UTC' },
     callback: { url: null }
@@ -125,7 +127,7 @@ t.test('lists come newest first, in pages, and by status', async t => {
     if (i !== 2) clock.advance('1 second') // two are of one instant
   }
   const all = await get('/v1/cues')
-  t.match(all, { total: 5, limit: 20, offset: 0 })
+  exactly(t, all, { total: 5, limit: 20, offset: 0 })
   t.same(new Set(all.cues.map(({ id }: { id: string }) => id)), new Set(ids))
   t.same(
     all.cues.map((cue: { created_at: string }) => cue.created_at),
@@ -149,8 +151,8 @@ t.test('lists come newest first, in pages, and by status', async t => {
     ]
   )
   await patch(`/v1/cues/${ids[1]}`, { status: 'paused' })
-  t.match(await get('/v1/cues?status=paused'), { total: 1, cues: [{ id: ids[1] }] })
-  t.match(await get('/v1/cues?status=active'), { total: 4 })
+  exactly(t, await get('/v1/cues?status=paused'), { total: 1, cues: [{ id: ids[1] }] })
+  exactly(t, await get('/v1/cues?status=active'), { total: 4 })
   t.strictSame(await get('/v1/cues?status=failed'), { cues: [], total: 0, limit: 20, offset: 0, has_more: false })
 })
 
@@ -175,7 +177,7 @@ t.test('the detail shows the last ten executions and what was missed', async t =
     ])
   })
   const detail = await get(`/v1/cues/${id}`)
-  t.match(detail, {
+  exactly(t, detail, {
     execution_total: 12,
     run_count: 12,
     fired_count: 0,
@@ -234,7 +236,7 @@ t.test('of 25 cues created at once, the plan lets exactly 10 be made', async t =
     [201, 403].map(wanted => answers.filter(({ status }) => status === wanted).length),
     [10, 15]
   )
-  t.match(answers.find(({ status }) => status === 403)?.body, { error: { code: 'cue_limit_exceeded', status: 403 } })
+  exactly(t, answers.find(({ status }) => status === 403)?.body, { error: { code: 'cue_limit_exceeded', status: 403 } })
   const { total, cues } = await get('/v1/cues')
   t.equal(total, 10)
   await del(`/v1/cues/${cues[0].id}`)
@@ -292,7 +294,7 @@ t.test('what many ask and create at the same time, each gets for itself', async 
     made.map(({ status, body }) => [status, body.name]),
     names.map(name => [201, name])
   )
-  t.match(await Promise.all([get('/v1/cues'), as(other).get('/v1/cues')]), [{ total: 10 }, { total: 10 }])
+  exactly(t, await Promise.all([get('/v1/cues'), as(other).get('/v1/cues')]), [{ total: 10 }, { total: 10 }])
   t.equal((await call('POST', '/v1/cues', hourly)).status, 403)
 })
 
@@ -305,14 +307,19 @@ t.test('a deleted cue is gone at once, with all that it had', async t => {
   t.strictSame(await fn.lookAhead({ until: clock.now() }), [], 'it comes due no more')
   t.strictSame(await fn.beginWaiting({ limit: 10 }), [], 'what waited is not begun')
   t.strictSame(await db.selectFrom('execution_view').selectAll().execute(), [], 'its history shows nowhere')
-  t.match(await get('/v1/cues'), { cues: [], total: 0 })
+  exactly(t, await get('/v1/cues'), { cues: [], total: 0 })
   for (const [method, path, body] of [
     ['GET', ''],
     ['PATCH', '', { name: 'x' }],
     ['DELETE', ''],
     ['POST', '/fire', {}]
   ] as const) {
-    t.match(await call(method, `/v1/cues/${id}${path}`, body), { status: 404, body: { error: { code: 'cue_not_found' } } }, method + path)
+    exactly(
+      t,
+      await call(method, `/v1/cues/${id}${path}`, body),
+      { status: 404, body: { error: { code: 'cue_not_found' } } },
+      method + path
+    )
   }
 })
 
@@ -324,11 +331,14 @@ t.test('many are deleted at once, and the others named', async t => {
   const unknown = ['cue_000000000000', 'nonsense', '']
   const body = { ids: [ids[0], foreign, ids[1], ...unknown, ids[0]] }
   for (const headers of [{}, { 'x-confirm-destructive': 'yes' }] as Record<string, string>[]) {
-    t.match(await call('POST', '/v1/cues/bulk-delete', body, headers), { status: 400, body: { error: { code: 'confirmation_required' } } })
+    exactly(t, await call('POST', '/v1/cues/bulk-delete', body, headers), {
+      status: 400,
+      body: { error: { code: 'confirmation_required' } }
+    })
   }
   const answer = await call('POST', '/v1/cues/bulk-delete', body, { 'x-confirm-destructive': 'true' })
   t.strictSame([answer.status, answer.body], [200, { deleted: [ids[0], ids[1]], skipped: [foreign, ...unknown] }])
-  t.match(await get('/v1/cues'), { total: 1, cues: [{ id: ids[2] }] })
+  exactly(t, await get('/v1/cues'), { total: 1, cues: [{ id: ids[2] }] })
   t.equal((await as(other).get('/v1/cues')).total, 1)
 })
 
@@ -352,5 +362,5 @@ t.test('what belongs to another account looks like what does not exist', async t
     t.strictSame(answers, Array(5).fill([404, 'cue_not_found']), `${method} ${path}`)
   }
   t.equal((await others.get('/v1/cues')).total, 0)
-  t.match(await call('GET', `/v1/cues/${id}`), { status: 200, body: { name: 'Hourly', run_count: 0 } })
+  exactly(t, await call('GET', `/v1/cues/${id}`), { status: 200, body: { name: 'Hourly', run_count: 0 } })
 })

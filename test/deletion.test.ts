@@ -1,5 +1,6 @@
 import t, { type Test } from 'tap'
 import { startEngine } from './engine.ts'
+import { exactly } from './exactly.ts'
 import { build, error, eventually, receiver } from './setup.ts'
 import { buildWithMail, everything, form, formHeaders } from './sign-in.ts'
 
@@ -25,25 +26,25 @@ const setup = async (t: Test, env?: Record<string, string>) => {
 t.test('an account is deleted a day after that was confirmed, and works until then', async t => {
   const { request, call, clock, maintain, mails, account, nobody, withSession, openSession } = await setup(t)
   const session = withSession(await openSession(account.email))
-  t.match(await request({}), error('confirmation_required', 400))
+  exactly(t, await request({}), error('confirmation_required', 400))
   const { status, body } = await request()
   t.equal(status, 202)
   t.same(Object.keys(body).sort(), ['can_cancel_until', 'grace_period_hours', 'message'])
-  t.match(body, { grace_period_hours: 24, can_cancel_until: '2030-01-16T12:00:00.000Z' })
-  t.match(await request(), error('deletion_already_pending', 409))
-  t.match(await mails(), [
+  exactly(t, body, { grace_period_hours: 24, can_cancel_until: '2030-01-16T12:00:00.000Z' })
+  exactly(t, await request(), error('deletion_already_pending', 409))
+  exactly(t, await mails(), [
     { recipients: [account.email], subject: 'Your account is about to be deleted', text: /16 January 2030, 12:00 UTC/ }
   ])
 
   clock.set('2030-01-16T11:59:59Z')
   await maintain()
-  t.match(await call('POST', '/v1/cues', { name: 'a cue', cron: '0 9 * * *', worker: true }), { status: 201 })
-  t.match(await session.call('GET', '/v1/auth/me'), { status: 200 })
+  exactly(t, await call('POST', '/v1/cues', { name: 'a cue', cron: '0 9 * * *', worker: true }), { status: 201 })
+  exactly(t, await session.call('GET', '/v1/auth/me'), { status: 200 })
   clock.set('2030-01-16T12:00:00Z')
   await maintain()
-  t.match(await call('GET', '/v1/auth/me'), error('invalid_api_key', 401))
-  t.match(await session.call('GET', '/v1/auth/me'), error('not_authenticated', 401))
-  t.match(await nobody.call('POST', '/v1/auth/register', { email: account.email }), { status: 201 }, 'the address is free again')
+  exactly(t, await call('GET', '/v1/auth/me'), error('invalid_api_key', 401))
+  exactly(t, await session.call('GET', '/v1/auth/me'), error('not_authenticated', 401))
+  exactly(t, await nobody.call('POST', '/v1/auth/register', { email: account.email }), { status: 201 }, 'the address is free again')
 })
 
 t.test('nothing of a deleted account is left, in no table and no job, and everything of others is', async t => {
@@ -101,7 +102,7 @@ t.test('nothing of a deleted account is left, in no table and no job, and everyt
   const left = Object.entries(after).flatMap(([table, text]) => ids.filter(id => text.includes(id)).map(id => `${id} in ${table}`))
   t.same(left, [])
   for (const id of [...theirs.cues, ...theirs.executions]) t.ok(Object.values(after).some(text => text.includes(id)))
-  t.match(await other.get('/v1/cues'), { total: 2 })
+  exactly(t, await other.get('/v1/cues'), { total: 2 })
 })
 
 t.test('every table with an account in it goes with the account', async t => {
@@ -127,9 +128,9 @@ t.test('from the first step on nothing of the account runs or lets in, however m
   await request()
   clock.advance('24 hours')
   t.equal(await fn.deleteDueAccounts({ batch: 2 }), 2)
-  t.match(await call('GET', '/v1/auth/me'), error('invalid_api_key', 401))
-  t.match((await pool.query('select count(*) from cue.cue_runs')).rows, [{ count: 0 }])
-  t.match((await pool.query('select count(*) from cue.executions')).rows, [{ count: 3 }])
+  exactly(t, await call('GET', '/v1/auth/me'), error('invalid_api_key', 401))
+  exactly(t, (await pool.query('select count(*) from cue.cue_runs')).rows, [{ count: 0 }])
+  exactly(t, (await pool.query('select count(*) from cue.executions')).rows, [{ count: 3 }])
 })
 
 t.test('two engines delete the same account side by side', async t => {
@@ -144,7 +145,7 @@ t.test('two engines delete the same account side by side', async t => {
     while ((await fn.deleteDueAccounts({ batch: 1 })) > 0);
   }
   for (let i = 0; i < 20; i++) await Promise.all([work(), work(), work()])
-  t.match((await pool.query('select count(*) from cue.accounts')).rows, [{ count: 0 }])
+  exactly(t, (await pool.query('select count(*) from cue.accounts')).rows, [{ count: 0 }])
 })
 
 t.test('an account is deleted in the midst of its runs, and others do not notice', async t => {
@@ -173,7 +174,7 @@ t.test('an account is deleted in the midst of its runs, and others do not notice
   t.same(await pool.query('select account_id from cue.executions where account_id <> $1', [account.id]).then(({ rows }) => rows), [])
   t.same(await pool.query('select account_id from cue.attempts where account_id <> $1', [account.id]).then(({ rows }) => rows), [])
   const { rows } = await pool.query('select deadlocks from pg_stat_database where datname = current_database()')
-  t.match(rows, [{ deadlocks: 0 }])
+  exactly(t, rows, [{ deadlocks: 0 }])
 })
 
 t.test('the link in the mail leads to a page whose button keeps the account', async t => {
@@ -181,37 +182,37 @@ t.test('the link in the mail leads to a page whose button keeps the account', as
   const link = await requestLink()
   t.match(link, /^https:\/\/pgcue\.example\/auth\/cancel-deletion\?token=[\w-]{43}$/)
   const { pathname, search } = new URL(link)
-  for (const method of ['GET', 'HEAD', 'GET']) t.match(await nobody.call(method, pathname + search), { status: 200 })
-  t.match(await request(), error('deletion_already_pending', 409), 'looking at it changes nothing')
+  for (const method of ['GET', 'HEAD', 'GET']) exactly(t, await nobody.call(method, pathname + search), { status: 200 })
+  exactly(t, await request(), error('deletion_already_pending', 409), 'looking at it changes nothing')
   t.match(await nobody.get(pathname + search), /16 January 2030, 12:00 UTC.*action="\/v1\/auth\/me\/cancel-deletion"/s)
 
   const post = () => nobody.call('POST', '/v1/auth/me/cancel-deletion', form({ token: tokenIn(link) }), formHeaders)
-  t.match(await post(), { status: 200, headers: { 'content-type': 'text/html; charset=utf-8' }, body: /Your account stays/ })
-  t.match(await post(), { status: 410, body: /cancelled before/ })
-  t.match(await nobody.call('GET', pathname + search), { status: 410, body: /cancelled before/ })
+  exactly(t, await post(), { status: 200, headers: { 'content-type': 'text/html; charset=utf-8' }, body: /Your account stays/ })
+  exactly(t, await post(), { status: 410, body: /cancelled before/ })
+  exactly(t, await nobody.call('GET', pathname + search), { status: 410, body: /cancelled before/ })
   clock.advance('25 hours')
   await maintain()
-  t.match(await call('GET', '/v1/auth/me'), { status: 200 })
-  t.match(await get('/v1/auth/audit'), { events: [{ event: 'account.deletion_cancelled' }, { event: 'account.deletion_requested' }] })
+  exactly(t, await call('GET', '/v1/auth/me'), { status: 200 })
+  exactly(t, await get('/v1/auth/audit'), { events: [{ event: 'account.deletion_cancelled' }, { event: 'account.deletion_requested' }] })
 })
 
 t.test('a token cancels its own deletion, once, while there is time', async t => {
   const { requestLink, cancel, clock, maintain, request, nobody } = await setup(t)
   const first = tokenIn(await requestLink())
-  t.match(await cancel(first), { status: 200, body: { cancelled: true } })
-  t.match(await cancel(first), error('already_cancelled', 410))
+  exactly(t, await cancel(first), { status: 200, body: { cancelled: true } })
+  exactly(t, await cancel(first), error('already_cancelled', 410))
   const second = tokenIn(await requestLink())
   t.not(second, first)
-  t.match(await cancel(first), error('already_cancelled', 410))
-  t.match(await request(), error('deletion_already_pending', 409))
+  exactly(t, await cancel(first), error('already_cancelled', 410))
+  exactly(t, await request(), error('deletion_already_pending', 409))
   clock.advance('24 hours')
-  t.match(await cancel(second), error('deletion_already_completed', 410), 'also before the sweep comes')
+  exactly(t, await cancel(second), error('deletion_already_completed', 410), 'also before the sweep comes')
   await maintain()
-  t.match(await cancel(second), error('deletion_already_completed', 410))
-  t.match(await cancel(first), error('deletion_already_completed', 410), 'of what was cancelled once nothing is left either')
-  t.match(await nobody.call('GET', `/auth/cancel-deletion?token=${second}`), { status: 410, body: /The account is gone/ })
-  for (const token of ['', 'x', `${second.slice(0, -2)}AA`, 'x'.repeat(43)]) t.match(await cancel(token), error('not_found', 404))
-  t.match(await nobody.call('POST', '/v1/auth/me/cancel-deletion', {}), { status: 422 })
+  exactly(t, await cancel(second), error('deletion_already_completed', 410))
+  exactly(t, await cancel(first), error('deletion_already_completed', 410), 'of what was cancelled once nothing is left either')
+  exactly(t, await nobody.call('GET', `/auth/cancel-deletion?token=${second}`), { status: 410, body: /The account is gone/ })
+  for (const token of ['', 'x', `${second.slice(0, -2)}AA`, 'x'.repeat(43)]) exactly(t, await cancel(token), error('not_found', 404))
+  exactly(t, await nobody.call('POST', '/v1/auth/me/cancel-deletion', {}), { status: 422 })
 })
 
 t.test('a mail about a deletion that was cancelled meanwhile is not sent', async t => {
@@ -227,14 +228,14 @@ t.test('a job carries the deletion out at its time, and names nobody', async t =
   const { request, pool } = await setup(t)
   await request()
   const { rows } = await pool.query("select data, start_after from pgboss.job where name = 'deletions'")
-  t.match(rows, [{ data: {}, start_after: new Date('2030-01-16T12:00:00Z') }])
+  exactly(t, rows, [{ data: {}, start_after: new Date('2030-01-16T12:00:00Z') }])
   t.same(Object.keys(rows[0].data), [])
 })
 
 t.test('a key without the scope account deletes nothing', async t => {
   const { post, as, account } = await setup(t)
   const { api_key } = await post('/v1/auth/keys', { label: 'all but account', scopes: ['read', 'write', 'worker'] })
-  t.match(await as({ ...account, api_key }).call('DELETE', '/v1/auth/me', undefined, confirmed), error('insufficient_scope', 403))
+  exactly(t, await as({ ...account, api_key }).call('DELETE', '/v1/auth/me', undefined, confirmed), error('insufficient_scope', 403))
 })
 
 t.test('whoever did not register deletes the unused account at once', async t => {
@@ -242,19 +243,19 @@ t.test('whoever did not register deletes the unused account at once', async t =>
   const { nobody, mails, as } = service
   const { api_key, id } = await nobody.post('/v1/auth/register', { email: 'grace@example.com' })
   const [mail] = await mails()
-  t.match(mail, { recipients: ['grace@example.com'], subject: 'An account was made with your address', links: { length: 2 } })
+  exactly(t, mail, { recipients: ['grace@example.com'], subject: 'An account was made with your address', links: { length: 2 } })
   t.ok(mail!.text.includes(api_key.slice(0, 12)))
   t.notOk(mail!.raw.includes(api_key))
   const { pathname, search } = new URL(mail!.links[0]!)
   t.match(await nobody.get(pathname + search), /grace@example.com.*never been used.*<button/s)
-  t.match(await as({ id: '', email: '', api_key }).call('GET', '/v1/auth/me'), { status: 200 }, 'looking changes nothing')
+  exactly(t, await as({ id: '', email: '', api_key }).call('GET', '/v1/auth/me'), { status: 200 }, 'looking changes nothing')
 
   const post = () => nobody.call('POST', pathname, form({ token: tokenIn(mail!.links[0]!) }), formHeaders)
-  t.match(await post(), { status: 200, body: /The account is deleted/ })
-  t.match(await as({ id: '', email: '', api_key }).call('GET', '/v1/auth/me'), error('invalid_api_key', 401))
+  exactly(t, await post(), { status: 200, body: /The account is deleted/ })
+  exactly(t, await as({ id: '', email: '', api_key }).call('GET', '/v1/auth/me'), error('invalid_api_key', 401))
   for (const text of Object.values(await everything(service))) for (const trace of [id, 'grace@example.com']) t.notOk(text.includes(trace))
-  t.match(await post(), { status: 404, body: /not good any more/ })
-  t.match(await nobody.call('GET', pathname + search), { status: 404 })
+  exactly(t, await post(), { status: 404, body: /not good any more/ })
+  exactly(t, await nobody.call('GET', pathname + search), { status: 404 })
 })
 
 t.test('an account in use loses keys and sessions at once, its cues pause, and it goes a day later unless that is cancelled', async t => {
@@ -268,26 +269,26 @@ t.test('an account in use loses keys and sessions at once, its cues pause, and i
   t.match(await nobody.get(`${pathname}?token=${token}`), /paused and what waits is cancelled at once, and in 24 hours/)
 
   const post = () => nobody.call('POST', pathname, form({ token }), formHeaders)
-  t.match(await post(), { status: 200, body: /16 January 2030, 12:00 UTC/ })
-  t.match(await post(), { status: 200, body: /16 January 2030, 12:00 UTC/ }, 'again is the same')
+  exactly(t, await post(), { status: 200, body: /16 January 2030, 12:00 UTC/ })
+  exactly(t, await post(), { status: 200, body: /16 January 2030, 12:00 UTC/ }, 'again is the same')
   const used = await nobody.call('GET', `${pathname}?token=${token}`)
   t.equal(used.status, 200)
   t.match(used.body, /This link was used already.*16 January 2030, 12:00 UTC/s)
   t.notMatch(used.body, /<button/)
-  t.match(await intruder.call('GET', '/v1/auth/me'), error('invalid_api_key', 401))
-  t.match(await session.call('GET', '/v1/auth/me'), error('not_authenticated', 401))
+  exactly(t, await intruder.call('GET', '/v1/auth/me'), error('invalid_api_key', 401))
+  exactly(t, await session.call('GET', '/v1/auth/me'), error('not_authenticated', 401))
   const { rows } = await pool.query('select status, next_run from cue.cue_view where id = $1', [cue.id])
   t.same(rows, [{ status: 'paused', next_run: null }])
 
   const [mail] = await mails()
-  t.match(await cancel(tokenIn(mail!.links[0]!)), { status: 200 })
+  exactly(t, await cancel(tokenIn(mail!.links[0]!)), { status: 200 })
   t.match(await nobody.get(`${pathname}?token=${token}`), /<button/, 'after that it can be used again')
   clock.advance('25 hours')
   await maintain()
   const owner = withSession(await openSession('grace@example.com'))
-  t.match(await owner.call('GET', '/v1/auth/key'), error('plaintext_unavailable', 410))
+  exactly(t, await owner.call('GET', '/v1/auth/key'), error('plaintext_unavailable', 410))
   const { api_key: fresh } = await owner.post('/v1/auth/key/regenerate')
-  t.match(await as({ id: '', email: '', api_key: fresh }).call('GET', `/v1/cues/${cue.id}`), { status: 200, body: { status: 'paused' } })
+  exactly(t, await as({ id: '', email: '', api_key: fresh }).call('GET', `/v1/cues/${cue.id}`), { status: 200, body: { status: 'paused' } })
 })
 
 t.test('of an account that somebody else made nothing that waits is sent in the day of grace', async t => {
@@ -323,7 +324,7 @@ t.test('of an account that somebody else made nothing that waits is sent in the 
     [underWay.id]: 'failed cancelled',
     ...Object.fromEntries(waiting.map(({ id }) => [id, 'failed cancelled']))
   })
-  t.match((await pool.query('select status from cue.cues where id = $1', [waiting[2]!.cue])).rows, [{ status: 'failed' }])
+  exactly(t, (await pool.query('select status from cue.cues where id = $1', [waiting[2]!.cue])).rows, [{ status: 'failed' }])
   clock.advance('9 hours')
   const begun = await fn.beginWaiting({ limit: 10 })
   t.same(
@@ -338,7 +339,7 @@ t.test('the link of the registration mail is good for 30 days', async t => {
   await nobody.post('/v1/auth/register', { email: 'grace@example.com' })
   const { pathname, search, searchParams } = new URL((await mails())[0]!.links[0]!)
   clock.advance('30 days')
-  t.match(await nobody.call('GET', pathname + search), { status: 404, body: /not good any more/ })
-  t.match(await nobody.call('POST', pathname, form({ token: searchParams.get('token')! }), formHeaders), { status: 404 })
-  t.match(await call('GET', '/v1/auth/me'), { status: 200 })
+  exactly(t, await nobody.call('GET', pathname + search), { status: 404, body: /not good any more/ })
+  exactly(t, await nobody.call('POST', pathname, form({ token: searchParams.get('token')! }), formHeaders), { status: 404 })
+  exactly(t, await call('GET', '/v1/auth/me'), { status: 200 })
 })

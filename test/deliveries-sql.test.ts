@@ -1,5 +1,6 @@
 // Recording what became of attempts: finish_attempts and settle_attempts.
 import t from 'tap'
+import { exactly } from './exactly.ts'
 import { awaiting, once, type Result, refused, stage } from './stage.ts'
 
 t.test('a plain success ends the execution, logs the attempt and ends its flight', async t => {
@@ -7,7 +8,7 @@ t.test('a plain success ends the execution, logs the attempt and ends its flight
   const attempt = await begun()
   t.equal(attempt.plain, true)
   t.equal(await finish([attempt], undefined, [attempt.flight_id]), 1)
-  t.match(await execution(attempt.execution_id), {
+  exactly(t, await execution(attempt.execution_id), {
     status: 'success',
     attempts: 1,
     http_status: 200,
@@ -18,7 +19,7 @@ t.test('a plain success ends the execution, logs the attempt and ends its flight
     ended_at: clock.now(),
     outcome_state: null
   })
-  t.match(await attempts(attempt.execution_id), [{ attempt: 1, result: 'success', http_status: 200, duration_ms: 5, error: null }])
+  exactly(t, await attempts(attempt.execution_id), [{ attempt: 1, result: 'success', http_status: 200, duration_ms: 5, error: null }])
   t.same(await rows('select * from cue.flights'), [])
 })
 
@@ -46,10 +47,10 @@ for (const [what, act] of [
     const [second] = await s.fn.beginWaiting({ limit: 10 })
     t.equal(second!.attempt, 2)
     t.equal(await act(s, attempt), 0, 'while the next attempt is under way')
-    t.match(await s.execution(attempt.execution_id), { status: 'delivering', attempts: 2, flight_id: second!.flight_id })
+    exactly(t, await s.execution(attempt.execution_id), { status: 'delivering', attempts: 2, flight_id: second!.flight_id })
     await s.finish([second!])
     t.equal(await act(s, second!), 0, 'when it has ended')
-    t.match(await s.attempts(attempt.execution_id), [
+    exactly(t, await s.attempts(attempt.execution_id), [
       { attempt: 1, result: 'lost' },
       { attempt: 2, result: 'success' }
     ])
@@ -79,10 +80,10 @@ t.test("a refusal waits the next element of the cue's backoff, plus up to a tent
   for (const minutes of [0.5, 10, 10, 10]) {
     t.equal(await settle([current], refused, fn, [current.flight_id]), 1)
     const e = await execution(id)
-    t.match(e, { status: 'retrying', http_status: 500, error_message: 'the callback answered 500', flight_id: null, ended_at: null })
+    exactly(t, e, { status: 'retrying', http_status: 500, error_message: 'the callback answered 500', flight_id: null, ended_at: null })
     const wait = (e.attempt_due_at.getTime() - clock.now().getTime()) / 60_000
     t.ok(wait >= minutes && wait <= minutes * 1.1, `${wait} minutes after ${minutes}`)
-    t.match(await jobs(), [{ id, start_after: e.attempt_due_at }])
+    exactly(t, await jobs(), [{ id, start_after: e.attempt_due_at }])
     t.same(await fn.beginWaiting({ limit: 10 }), [], 'not before its time')
     clock.set(e.attempt_due_at)
     current = (await fn.beginWaiting({ limit: 10 }))[0]!
@@ -90,7 +91,7 @@ t.test("a refusal waits the next element of the cue's backoff, plus up to a tent
   }
   t.equal(current.attempt, 5)
   await settle([current], refused)
-  t.match(await execution(id), { status: 'failed', attempts: 5, ended_at: clock.now(), attempt_due_at: null })
+  exactly(t, await execution(id), { status: 'failed', attempts: 5, ended_at: clock.now(), attempt_due_at: null })
   t.same(await jobs(), [])
   t.same(
     (await attempts(id)).map(row => row.result),
@@ -121,7 +122,7 @@ t.test('410 ends the retries', async t => {
   const { begun, settle, execution, jobs } = await stage(t)
   const attempt = await begun()
   await settle([attempt], { ...refused, http_status: 410, gone: true })
-  t.match(await execution(attempt.execution_id), { status: 'failed', attempts: 1, http_status: 410 })
+  exactly(t, await execution(attempt.execution_id), { status: 'failed', attempts: 1, http_status: 410 })
   t.same(await jobs(), [])
 })
 
@@ -129,7 +130,7 @@ t.test('exhaustion counts a failed delivery and leaves a recurring cue active', 
   const { begun, settle, run } = await stage(t)
   const attempt = await begun({ retry_max_attempts: 1 })
   await settle([attempt], refused)
-  t.match(await run(attempt.cue_id), { status: 'active', failed_deliveries: 1 })
+  exactly(t, await run(attempt.cue_id), { status: 'active', failed_deliveries: 1 })
   t.not((await run(attempt.cue_id)).next_run, null)
 })
 
@@ -143,11 +144,11 @@ t.test('exhaustion does what on_failure asks for, in the same transaction', asyn
   })
   const { version } = await run(attempt.cue_id)
   await settle([attempt], refused)
-  t.match(await jobs('mails'), [{ data: { kind: 'cue_failed', execution_id: attempt.execution_id } }])
-  t.match(await jobs('notifications'), [
+  exactly(t, await jobs('mails'), [{ data: { kind: 'cue_failed', execution_id: attempt.execution_id } }])
+  exactly(t, await jobs('notifications'), [
     { data: { kind: 'cue_failed', url: 'https://example.com/failed', execution_id: attempt.execution_id } }
   ])
-  t.match(await run(attempt.cue_id), { status: 'paused', next_run: null, version: version + 1 })
+  exactly(t, await run(attempt.cue_id), { status: 'paused', next_run: null, version: version + 1 })
   t.equal(new Date((await jobs('notifications'))[0].data.failed_at).getTime(), clock.now().getTime())
 })
 
@@ -156,7 +157,7 @@ t.test('a refusal that is tried again asks nothing of on_failure', async t => {
   const attempt = await begun({ on_failure_email: true, on_failure_pause: true })
   await settle([attempt], refused)
   t.same(await jobs('mails'), [])
-  t.match(await run(attempt.cue_id), { status: 'active', failed_deliveries: 0 })
+  exactly(t, await run(attempt.cue_id), { status: 'active', failed_deliveries: 0 })
 })
 
 // Where a result leads: the cue, the result, and what the execution and its cue become.
@@ -225,9 +226,9 @@ for (const [title, columns, result, expected, cueStatus] of cases) {
     t.equal(attempt.plain, false, 'a cue that asks for more than the hot path')
     t.equal(await settle([attempt], result), 1)
     const e = await execution(attempt.execution_id)
-    t.match(e, expected)
+    exactly(t, e, expected)
     t.equal((await row('select status from cue.cues where id = $1', [attempt.cue_id])).status, cueStatus)
-    t.match(await attempts(attempt.execution_id), [{ attempt: 1, result: result.error ? 'failed' : 'success' }])
+    exactly(t, await attempts(attempt.execution_id), [{ attempt: 1, result: result.error ? 'failed' : 'success' }])
   })
 }
 
@@ -238,7 +239,7 @@ t.test('an outcome that came before the 2xx makes it a success at once', async t
     `update cue.executions set outcome_success = true, outcome_recorded_at = now(), outcome_state = 'reported_success', result = 'mine'`
   )
   await settle([attempt], { reported: false, reported_error: 'not heard' })
-  t.match(await execution(attempt.execution_id), {
+  exactly(t, await execution(attempt.execution_id), {
     status: 'success',
     outcome_success: true,
     result: 'mine',
@@ -293,7 +294,7 @@ t.test('what is under way when its cue is deleted ends without consequences', as
   const attempt = await begun({ on_failure_email: true })
   await fn.deleteCue({ account_id, cue_id: attempt.cue_id })
   t.equal(await settle([attempt], refused), 1)
-  t.match(await execution(attempt.execution_id), { status: 'failed' })
+  exactly(t, await execution(attempt.execution_id), { status: 'failed' })
   t.same(await jobs('mails'), [])
   t.same(await jobs(), [])
 })
@@ -307,14 +308,14 @@ t.test('an outcome deadline that passes ends the execution as outcome_timeout, u
   t.same((await fn.nextWakes({})).deadline_at, new Date(clock.now().getTime() + 1000))
   clock.advance('1 second')
   t.equal(await fn.expireOutcomes({}), 1)
-  t.match(await execution(attempt.execution_id), {
+  exactly(t, await execution(attempt.execution_id), {
     status: 'outcome_timeout',
     outcome_state: 'unknown',
     outcome_success: null,
     ended_at: clock.now(),
     outcome_deadline_at: null
   })
-  t.match(await run(attempt.cue_id), { status: 'active', failed_deliveries: 0 })
+  exactly(t, await run(attempt.cue_id), { status: 'active', failed_deliveries: 0 })
   t.equal(await fn.expireOutcomes({}), 0)
 })
 
@@ -324,5 +325,5 @@ t.test('an outcome deadline that passes fails a one-time cue', async t => {
   await settle([attempt])
   clock.advance('5 minutes')
   await fn.expireOutcomes({})
-  t.match(await run(attempt.cue_id), { status: 'failed', next_run: null })
+  exactly(t, await run(attempt.cue_id), { status: 'failed', next_run: null })
 })

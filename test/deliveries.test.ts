@@ -4,6 +4,7 @@ import t from 'tap'
 import { deriveKey, executionToken } from '../src/deliveries/signature.ts'
 import { testConfig } from './database.ts'
 import { startEngine } from './engine.ts'
+import { exactly } from './exactly.ts'
 import { build, eventually, receiver } from './setup.ts'
 
 const soon = (ms = 300) => new Date(Date.now() + ms)
@@ -50,7 +51,7 @@ t.test('a due cue is delivered once, signed both ways, and recorded', async t =>
   const { rows } = await pool.query('select webhook_secret from cue.accounts where id = $1', [account.id])
   const secret = rows[0].webhook_secret
   const timestamp = request!.headers['x-service-timestamp']
-  t.match(request, {
+  exactly(t, request, {
     method: 'POST',
     path: '/path?q=1',
     body: '{"a": 1, "task": "go"}',
@@ -71,11 +72,18 @@ t.test('a due cue is delivered once, signed both ways, and recorded', async t =>
       authorization: /^Bearer svc_sk_x_/
     }
   })
-  t.match(execution, { attempts: 1, http_status: 200, response_body: '{}', triggered_by: 'schedule', flight_id: null, error_message: null })
+  exactly(t, execution, {
+    attempts: 1,
+    http_status: 200,
+    response_body: '{}',
+    triggered_by: 'schedule',
+    flight_id: null,
+    error_message: null
+  })
   const log = await pool.query('select * from cue.attempts')
-  t.match(log.rows, [{ execution_id: execution.id, attempt: 1, result: 'success', http_status: 200, error: null }])
+  exactly(t, log.rows, [{ execution_id: execution.id, attempt: 1, result: 'success', http_status: 200, error: null }])
   const runs = await pool.query('select * from cue.cue_runs')
-  t.match(runs.rows, [{ run_count: 1, fired_count: 1, last_slot: due }])
+  exactly(t, runs.rows, [{ run_count: 1, fired_count: 1, last_slot: due }])
   await eventually(async () => (await pool.query('select from cue.flights')).rowCount === 0)
 })
 
@@ -101,7 +109,7 @@ t.test('a refused delivery is tried again, by the numbers, and then fails', asyn
   await startEngine(t, engineConfig)
   const id = await cue({ callback_url: hook.url, on_failure_webhook: `${hook.url}failed`, on_failure_pause: true })
   const execution = await ended(id, 'failed')
-  t.match(execution, { attempts: 3, http_status: 500, response_body: 'broken', error_message: 'answered 500 Internal Server Error' })
+  exactly(t, execution, { attempts: 3, http_status: 500, response_body: 'broken', error_message: 'answered 500 Internal Server Error' })
   const requests = await hook.received(4)
   t.same(
     requests.slice(0, 3).map(request => request.headers['x-service-attempt']),
@@ -113,7 +121,7 @@ t.test('a refused delivery is tried again, by the numbers, and then fails', asyn
     [1, 2, 3].map(attempt => ({ attempt, result: 'failed' }))
   )
   const notice = requests.find(request => request.path === '/failed')!
-  t.match(JSON.parse(notice.body), {
+  exactly(t, JSON.parse(notice.body), {
     event: 'cue.failed',
     cue_id: id,
     cue_name: 'a cue',
@@ -124,9 +132,9 @@ t.test('a refused delivery is tried again, by the numbers, and then fails', asyn
     failed_at: /Z$/,
     dashboard_url: /^http/
   })
-  t.match(notice.headers, { 'x-service-signature': /^v1=/, 'webhook-signature': /^v1,/ })
-  t.match((await pool.query('select status from cue.cues')).rows, [{ status: 'paused' }])
-  t.match((await pool.query("select data from pgboss.job where name = 'mails' and data ->> 'kind' = 'cue_failed'")).rows, [
+  exactly(t, notice.headers, { 'x-service-signature': /^v1=/, 'webhook-signature': /^v1,/ })
+  exactly(t, (await pool.query('select status from cue.cues')).rows, [{ status: 'paused' }])
+  exactly(t, (await pool.query("select data from pgboss.job where name = 'mails' and data ->> 'kind' = 'cue_failed'")).rows, [
     { data: { execution_id: execution.id } }
   ])
 })
@@ -136,7 +144,7 @@ t.test('a delivery that succeeds at the second attempt is a success', async t =>
   const hook = await receiver(t, (_, n) => ({ status: n === 0 ? 503 : 204 }))
   await startEngine(t, engineConfig)
   const id = await cue({ callback_url: hook.url })
-  t.match(await ended(id), { attempts: 2, http_status: 204, error_message: null, attempt_due_at: null })
+  exactly(t, await ended(id), { attempts: 2, http_status: 204, error_message: null, attempt_due_at: null })
   t.equal((await pool.query("select from pgboss.job where name = 'attempts'")).rowCount, 0)
 })
 
@@ -149,7 +157,7 @@ t.test('Retry-After makes the next attempt wait longer, and 410 ends the attempt
   const final = await cue({ callback_url: gone.url })
   const { attempt_due_at } = await ended(waiting, 'retrying')
   t.ok(attempt_due_at.getTime() > Date.now() + 590_000)
-  t.match(await ended(final, 'failed'), { attempts: 1, http_status: 410 })
+  exactly(t, await ended(final, 'failed'), { attempts: 1, http_status: 410 })
 })
 
 t.test('an awaited outcome comes with the answer, or does not come in time', async t => {
@@ -160,8 +168,8 @@ t.test('an awaited outcome comes with the answer, or does not come in time', asy
   const delivery = { timeout_seconds: 30, outcome_deadline_seconds: 1, claim_timeout_seconds: 900, await_outcome: true }
   const reported = await cue({ callback_url: said.url, ...delivery })
   const unheard = await cue({ callback_url: silent.url, ...delivery })
-  t.match(await ended(reported), { outcome_success: false, outcome_state: 'reported_failure', error: 'no such file' })
-  t.match(await ended(unheard, 'outcome_timeout'), { outcome_state: 'unknown', outcome_success: null, delivered_at: Date })
+  exactly(t, await ended(reported), { outcome_success: false, outcome_state: 'reported_failure', error: 'no such file' })
+  exactly(t, await ended(unheard, 'outcome_timeout'), { outcome_state: 'unknown', outcome_success: null, delivered_at: Date })
 })
 
 t.test('a one-time cue is completed by its delivery', async t => {
@@ -171,7 +179,7 @@ t.test('a one-time cue is completed by its delivery', async t => {
   const at = soon()
   const id = await cue({ callback_url: hook.url, schedule_type: 'once', cron: undefined, at }, at)
   await ended(id)
-  t.match((await pool.query('select c.status, r.next_run from cue.cues c join cue.cue_runs r on r.cue_id = c.id')).rows, [
+  exactly(t, (await pool.query('select c.status, r.next_run from cue.cues c join cue.cue_runs r on r.cue_id = c.id')).rows, [
     { status: 'completed', next_run: null }
   ])
 })
@@ -243,7 +251,7 @@ t.test('what a silent replica held is attempted again by another', async t => {
   })
   t.equal(taken!.attempt, 1)
   await startEngine(t, engineConfig)
-  t.match(await ended(id), { attempts: 2, lost_attempts: 1 })
+  exactly(t, await ended(id), { attempts: 2, lost_attempts: 1 })
   t.equal((await hook.received()).length, 1)
   const log = await pool.query('select attempt, result from cue.attempts order by attempt')
   t.same(log.rows, [
@@ -263,7 +271,7 @@ t.test('results are held while the database is away, and nothing is sent twice',
     "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and application_name like 'pgcue %'"
   )
   answer!()
-  t.match(await ended(id), { attempts: 1, lost_attempts: 0 })
+  exactly(t, await ended(id), { attempts: 1, lost_attempts: 0 })
   t.equal(hook.requests.length, 1)
 })
 
@@ -306,7 +314,8 @@ t.test('slots that came due while the service was away go by the policy', async 
   )
   t.ok((await executions(once))[0].scheduled_for.getTime() > now - 120_000, 'the latest slot ran')
   const { rows } = await pool.query('select cue_id, count, reason from cue.missed_slots')
-  t.match(
+  exactly(
+    t,
     rows.find(row => row.cue_id === skips),
     { count: 10_000, reason: 'service_away' }
   )
@@ -318,7 +327,7 @@ t.test('a worker cue becomes pending at its instant, without a slot', async t =>
   const { cue, ended, engineConfig } = await serve(t)
   await startEngine(t, engineConfig)
   const id = await cue({ transport: 'worker' })
-  t.match(await ended(id, 'pending'), { attempts: 0, claimable_at: Date, task: null, flight_id: null })
+  exactly(t, await ended(id, 'pending'), { attempts: 0, claimable_at: Date, task: null, flight_id: null })
 })
 
 t.test('an account that wants its key sent gets it instead of the token', async t => {

@@ -4,12 +4,14 @@ import t from 'tap'
 import { Type } from 'typebox'
 import { openapi } from '../scripts/openapi.ts'
 import { AnyJson, JsonObject, orElse, Page, Strict } from '../src/schemas.ts'
+import { exactly } from './exactly.ts'
 import { build } from './setup.ts'
 
 t.test('the interface describes itself', async t => {
   const { as } = await build(t)
   const { status, headers, body } = await as(null).call('GET', '/openapi.json')
-  t.match(
+  exactly(
+    t,
     { status, headers, body },
     {
       status: 200,
@@ -71,7 +73,7 @@ t.test('what has a default is not required, and free JSON is described as what i
   )
   await app.ready()
   const operation = (app.swagger() as unknown as { paths: Record<string, { post: object }> }).paths['/x']!.post
-  t.match(operation, {
+  exactly(t, operation, {
     security: [{ bearer: ['read'] }],
     parameters: [
       { name: 'limit', in: 'query', required: false, schema: { type: 'integer', default: 7 } },
@@ -103,7 +105,7 @@ t.test('what has a default is not required, and free JSON is described as what i
 t.test('the page that shows it loads nothing from elsewhere', async t => {
   const { app, call } = await build(t)
   const page = await call('GET', '/docs')
-  t.match(page, {
+  exactly(t, page, {
     status: 200,
     headers: { 'content-type': 'text/html; charset=utf-8', 'content-security-policy': /default-src 'none'; script-src 'self';/ }
   })
@@ -111,8 +113,8 @@ t.test('the page that shows it loads nothing from elsewhere', async t => {
   t.strictSame(scripts, ['/docs/scalar.js', '/docs/start.js'])
   t.equal(page.body.match(/<script/g)?.length, 2, 'no inline script, which the policy would stop')
   t.notMatch(page.body, /https?:/)
-  t.match(await call('GET', '/docs/start.js'), { status: 200, headers: { 'content-type': /javascript/ }, body: /url":"\/openapi.json"/ })
+  exactly(t, await call('GET', '/docs/start.js'), { status: 200, headers: { 'content-type': /javascript/ }, body: /url":"\/openapi.json"/ })
   const { rawPayload, headers } = await app.inject('/docs/scalar.js')
-  t.match(headers, { 'content-type': /javascript/, 'content-encoding': 'gzip' })
+  exactly(t, headers, { 'content-type': /javascript/, 'content-encoding': 'gzip' })
   t.match(gunzipSync(rawPayload).subarray(0, 5_000_000).toString(), /createApiReference/)
 })

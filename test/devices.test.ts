@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import { isKey } from '../src/accounts/keys.ts'
+import { exactly } from './exactly.ts'
 import { error } from './setup.ts'
 import { buildWithMail, everything, form, formHeaders, newDeviceCode } from './sign-in.ts'
 
@@ -13,7 +14,7 @@ const base = '/v1/auth/device-code'
 t.test('a device signs in with a new address and gets a session token and, once, the key of the account that was made', async t => {
   const { nobody, requestLink, confirm, poll, as, pool } = await buildWithMail(t, noon)
   const device_code = newDeviceCode()
-  t.match(await nobody.call('POST', base, { device_code }), {
+  exactly(t, await nobody.call('POST', base, { device_code }), {
     status: 201,
     body: { device_code, verification_url: `https://pgcue.example/auth/device?code=${device_code}`, expires_in: 900 }
   })
@@ -21,16 +22,16 @@ t.test('a device signs in with a new address and gets a session token and, once,
 
   const asked = await requestLink('grace@example.com')
   t.same(await poll(asked.device_code), { status: 'email_sent' })
-  t.match(await confirm(asked.fields), { status: 200, body: /Your device is signed in/ })
+  exactly(t, await confirm(asked.fields), { status: 200, body: /Your device is signed in/ })
   const approved = await poll(asked.device_code)
-  t.match(approved, { status: 'approved', email: 'grace@example.com', session_token: /^[\w-]{43}$/ })
+  exactly(t, approved, { status: 'approved', email: 'grace@example.com', session_token: /^[\w-]{43}$/ })
   t.ok(isKey(approved.api_key))
   t.same(await poll(asked.device_code), { status: 'claimed' })
   t.same(await poll(asked.device_code), { status: 'claimed' })
 
   const { get } = as({ id: '', email: '', api_key: approved.api_key })
-  t.match(await get('/v1/auth/me'), { email: 'grace@example.com', plan: 'free' })
-  t.match(await get('/v1/auth/audit'), { events: [{ event: 'account.registered', actor: 'anonymous' }] })
+  exactly(t, await get('/v1/auth/me'), { email: 'grace@example.com', plan: 'free' })
+  exactly(t, await get('/v1/auth/audit'), { events: [{ event: 'account.registered', actor: 'anonymous' }] })
   const { rows } = await pool.query("select data from pgboss.job where name = 'mails'")
   t.same(rows, [], 'who followed a link needs no mail about the account')
 })
@@ -41,19 +42,19 @@ t.test('a device signs in to an account that exists, in whatever case its addres
   t.same(Object.keys(approved).sort(), ['email', 'session_token', 'status'])
   t.equal(approved.email, account.email)
   const { session_token } = await nobody.post('/v1/auth/session', { token: approved.session_token })
-  t.match(await withSession(session_token).get('/v1/auth/me'), { id: account.id })
+  exactly(t, await withSession(session_token).get('/v1/auth/me'), { id: account.id })
 })
 
 t.test('the mail has the link, the code to compare and where it was asked for, in text and HTML', async t => {
   const { nobody, mails } = await buildWithMail(t, noon)
   const device_code = newDeviceCode()
   await nobody.post(base, { device_code })
-  t.match(await nobody.call('POST', `${base}/submit-email`, { device_code, email: 'grace@example.com' }), {
+  exactly(t, await nobody.call('POST', `${base}/submit-email`, { device_code, email: 'grace@example.com' }), {
     status: 200,
     body: { status: 'email_sent' }
   })
   const [mail] = await mails()
-  t.match(mail, { recipients: ['grace@example.com'], subject: 'Your link to sign in', links: { length: 1 } })
+  exactly(t, mail, { recipients: ['grace@example.com'], subject: 'Your link to sign in', links: { length: 1 } })
   for (const text of [mail!.text, mail!.html]) {
     for (const part of [device_code, '15 January 2030, 12:15 UTC', '127.0.0.1']) t.ok(text.includes(part), part)
   }
@@ -65,12 +66,12 @@ t.test('looking at the link changes nothing, however often a scanner does, and i
   const { nobody, requestLink, confirm, poll } = await buildWithMail(t)
   const { path, fields, device_code } = await requestLink('grace@example.com')
   for (const method of ['GET', 'GET', 'HEAD']) {
-    t.match(await nobody.call(method, path), { status: 200, headers: { 'content-type': 'text/html; charset=utf-8' } })
+    exactly(t, await nobody.call(method, path), { status: 200, headers: { 'content-type': 'text/html; charset=utf-8' } })
   }
   t.same(await poll(device_code), { status: 'email_sent' })
   t.match(await nobody.get(path), new RegExp(`${device_code}.*grace@example.com.*no account yet.*<button>`, 's'))
   await confirm(fields)
-  t.match(await poll(device_code), { status: 'approved' })
+  exactly(t, await poll(device_code), { status: 'approved' })
 })
 
 t.test('the page of the link tells how old the account is and how many keys it has', async t => {
@@ -84,11 +85,11 @@ t.test('a link works once', async t => {
   const { path, fields, device_code } = await requestLink('grace@example.com')
   const all = await Promise.all(Array.from({ length: 6 }, () => confirm(fields)))
   t.same(all.map(({ status }) => status).sort(), [200, 400, 400, 400, 400, 400])
-  t.match(await nobody.call('GET', path), { status: 400, body: /used already/ })
+  exactly(t, await nobody.call('GET', path), { status: 400, body: /used already/ })
   await poll(device_code)
-  t.match(await confirm(fields), { status: 400, body: /used already/ })
+  exactly(t, await confirm(fields), { status: 400, body: /used already/ })
   t.same(await poll(device_code), { status: 'claimed' })
-  t.match((await pool.query("select count(*) from cue.accounts where email = 'grace@example.com'")).rows, [{ count: 1 }])
+  exactly(t, (await pool.query("select count(*) from cue.accounts where email = 'grace@example.com'")).rows, [{ count: 1 }])
 })
 
 t.test('of many polls at the moment of approval one is given the sign-in', async t => {
@@ -98,18 +99,18 @@ t.test('of many polls at the moment of approval one is given the sign-in', async
   const all = await Promise.all(Array.from({ length: 8 }, () => poll(device_code)))
   t.equal(all.filter(({ status }) => status === 'approved').length, 1)
   t.equal(all.filter(({ status }) => status === 'claimed').length, 7)
-  t.match((await pool.query('select count(*) from cue.session_tokens')).rows, [{ count: 1 }])
+  exactly(t, (await pool.query('select count(*) from cue.session_tokens')).rows, [{ count: 1 }])
 })
 
 t.test('two sign-ins of one new address make one account', async t => {
   const { requestLink, confirm, poll, pool } = await buildWithMail(t)
   const one = await requestLink('grace@example.com')
   const two = await requestLink('Grace@Example.com')
-  t.match(await Promise.all([confirm(one.fields), confirm(two.fields)]), [{ status: 200 }, { status: 200 }])
+  exactly(t, await Promise.all([confirm(one.fields), confirm(two.fields)]), [{ status: 200 }, { status: 200 }])
   const both = await Promise.all([poll(one.device_code), poll(two.device_code)])
   t.equal(both.filter(({ api_key }) => api_key).length, 1)
   t.equal(both[0].email, both[1].email)
-  t.match((await pool.query("select count(*) from cue.accounts where lower(email) = 'grace@example.com'")).rows, [{ count: 1 }])
+  exactly(t, (await pool.query("select count(*) from cue.accounts where lower(email) = 'grace@example.com'")).rows, [{ count: 1 }])
 })
 
 t.test('a code is good for a quarter of an hour, at every stage', async t => {
@@ -121,17 +122,18 @@ t.test('a code is good for a quarter of an hour, at every stage', async t => {
   await confirm(approved.fields)
   clock.advance('15 minutes')
   for (const code of [waiting, sent.device_code, approved.device_code]) t.same(await poll(code), { status: 'expired' })
-  t.match(
+  exactly(
+    t,
     await nobody.call('POST', `${base}/submit-email`, { device_code: waiting, email: 'a@example.org' }),
     error('device_code_expired', 400)
   )
-  t.match(await nobody.call('GET', sent.path), { status: 400, body: /expired/ })
-  t.match(await confirm(sent.fields), { status: 400, body: /expired/ })
-  t.match(await nobody.call('GET', `/auth/device?code=${waiting}`), { status: 400, body: /expired/ })
-  t.match((await pool.query("select count(*) from cue.accounts where email = 'grace@example.com'")).rows, [{ count: 0 }])
-  t.match(await nobody.call('POST', base, { device_code: waiting }), { status: 201 }, 'the code is free again')
+  exactly(t, await nobody.call('GET', sent.path), { status: 400, body: /expired/ })
+  exactly(t, await confirm(sent.fields), { status: 400, body: /expired/ })
+  exactly(t, await nobody.call('GET', `/auth/device?code=${waiting}`), { status: 400, body: /expired/ })
+  exactly(t, (await pool.query("select count(*) from cue.accounts where email = 'grace@example.com'")).rows, [{ count: 0 }])
+  exactly(t, await nobody.call('POST', base, { device_code: waiting }), { status: 201 }, 'the code is free again')
   await maintain()
-  t.match((await pool.query('select count(*) from cue.device_codes')).rows, [{ count: 1 }], 'what expired is swept away')
+  exactly(t, (await pool.query('select count(*) from cue.device_codes')).rows, [{ count: 1 }], 'what expired is swept away')
 })
 
 t.test('a link is not sent once its time is over', async t => {
@@ -156,12 +158,12 @@ t.test('codes that cannot be are refused, and ones in use are', async t => {
     5,
     null
   ]) {
-    t.match(await nobody.call('POST', base, { device_code }), error('invalid_device_code', 400), String(device_code))
+    exactly(t, await nobody.call('POST', base, { device_code }), error('invalid_device_code', 400), String(device_code))
   }
-  t.match(await nobody.call('POST', base, {}), { status: 422, body: { detail: [{ type: 'missing', loc: ['body', 'device_code'] }] } })
+  exactly(t, await nobody.call('POST', base, {}), { status: 422, body: { detail: [{ type: 'missing', loc: ['body', 'device_code'] }] } })
   for (const device_code of ['abc-12', 'x'.repeat(128), randomUUID()]) {
-    t.match(await nobody.call('POST', base, { device_code }), { status: 201, body: { device_code } })
-    t.match(await nobody.call('POST', base, { device_code }), error('device_code_exists', 409))
+    exactly(t, await nobody.call('POST', base, { device_code }), { status: 201, body: { device_code } })
+    exactly(t, await nobody.call('POST', base, { device_code }), error('device_code_exists', 409))
   }
 })
 
@@ -169,11 +171,11 @@ t.test('an address is taken once for each code that waits for one', async t => {
   const { nobody } = await buildWithMail(t)
   const device_code = newDeviceCode()
   const submit = (body: object) => nobody.call('POST', `${base}/submit-email`, body)
-  t.match(await submit({ device_code, email: 'grace@example.com' }), error('device_code_not_found', 404))
+  exactly(t, await submit({ device_code, email: 'grace@example.com' }), error('device_code_not_found', 404))
   await nobody.post(base, { device_code })
-  t.match(await submit({ device_code, email: 'grace' }), { status: 422, body: { detail: [{ loc: ['body', 'email'] }] } })
-  t.match(await submit({ device_code, email: 'grace@example.com' }), { status: 200, body: { status: 'email_sent' } })
-  t.match(await submit({ device_code, email: 'ada@example.org' }), error('invalid_status', 400))
+  exactly(t, await submit({ device_code, email: 'grace' }), { status: 422, body: { detail: [{ loc: ['body', 'email'] }] } })
+  exactly(t, await submit({ device_code, email: 'grace@example.com' }), { status: 200, body: { status: 'email_sent' } })
+  exactly(t, await submit({ device_code, email: 'ada@example.org' }), error('invalid_status', 400))
 })
 
 t.test('five codes an hour are made from one address, and those refused do not count', async t => {
@@ -183,13 +185,13 @@ t.test('five codes an hour are made from one address, and those refused do not c
     return { status: answer.statusCode, code: answer.json().error?.code, wait: answer.headers['retry-after'] }
   }
   for (let i = 0; i < 5; i++) {
-    t.match(await create(`code-number-${i}`), { status: 201 })
-    t.match(await create('code-number-0'), i < 4 ? { code: 'device_code_exists' } : { code: 'rate_limit_exceeded' })
+    exactly(t, await create(`code-number-${i}`), { status: 201 })
+    exactly(t, await create('code-number-0'), i < 4 ? { code: 'device_code_exists' } : { code: 'rate_limit_exceeded' })
   }
-  t.match(await create('code-number-6'), { status: 429, code: 'rate_limit_exceeded', wait: '3600' })
-  t.match(await create('code-number-6', '127.0.0.2'), { status: 201 })
+  exactly(t, await create('code-number-6'), { status: 429, code: 'rate_limit_exceeded', wait: '3600' })
+  exactly(t, await create('code-number-6', '127.0.0.2'), { status: 201 })
   clock.advance('1 hour')
-  t.match(await create('code-number-7'), { status: 201 })
+  exactly(t, await create('code-number-7'), { status: 201 })
 })
 
 t.test('a code that exists is polled thirty times a minute at most', async t => {
@@ -199,10 +201,10 @@ t.test('a code that exists is polled thirty times a minute at most', async t => 
     return { status: answer.statusCode, body: answer.json(), wait: answer.headers['retry-after'] }
   }
   await send(base)
-  for (let i = 0; i < 30; i++) t.match(await send(`${base}/poll`, i), { status: 200, body: { status: 'pending' } })
-  t.match(await send(`${base}/poll`, 40), { status: 429, body: { error: { code: 'rate_limit_exceeded' } }, wait: '60' })
+  for (let i = 0; i < 30; i++) exactly(t, await send(`${base}/poll`, i), { status: 200, body: { status: 'pending' } })
+  exactly(t, await send(`${base}/poll`, 40), { status: 429, body: { error: { code: 'rate_limit_exceeded' } }, wait: '60' })
   clock.advance('1 minute')
-  t.match(await send(`${base}/poll`, 41), { status: 200 })
+  exactly(t, await send(`${base}/poll`, 41), { status: 200 })
 })
 
 t.test('three mails an hour go to one address, whoever asks and however it is written', async t => {
@@ -212,12 +214,12 @@ t.test('three mails an hour go to one address, whoever asks and however it is wr
     await nobody.post(base, { device_code })
     return nobody.call('POST', `${base}/submit-email`, { device_code, email })
   }
-  for (const email of ['grace@example.com', 'GRACE@example.com', 'Grace@Example.Com']) t.match(await submit(email), { status: 200 })
-  t.match(await submit('grace@EXAMPLE.com'), { ...error('rate_limit_exceeded', 429), headers: { 'retry-after': '3600' } })
-  t.match(await submit('ada@example.org'), { status: 200 })
+  for (const email of ['grace@example.com', 'GRACE@example.com', 'Grace@Example.Com']) exactly(t, await submit(email), { status: 200 })
+  exactly(t, await submit('grace@EXAMPLE.com'), { ...error('rate_limit_exceeded', 429), headers: { 'retry-after': '3600' } })
+  exactly(t, await submit('ada@example.org'), { status: 200 })
   t.equal((await mails()).length, 4)
   clock.advance('1 hour')
-  t.match(await submit('grace@example.com'), { status: 200 })
+  exactly(t, await submit('grace@example.com'), { status: 200 })
 })
 
 t.test('polls of codes that do not exist change nothing and leave nothing', async t => {
@@ -232,27 +234,27 @@ t.test('whoever writes to the API with a form gets pages, and with JSON gets JSO
   const device_code = newDeviceCode()
   await nobody.post(base, { device_code })
   const submit = (fields: Record<string, string>) => nobody.call('POST', `${base}/submit-email`, form(fields), formHeaders)
-  t.match(await submit({ device_code, email: 'no address' }), {
+  exactly(t, await submit({ device_code, email: 'no address' }), {
     status: 422,
     body: /value="no address" aria-invalid="true".*?not an e-mail address/s
   })
-  t.match(await submit({ device_code: newDeviceCode(), email: 'a@example.org' }), { status: 404, body: /leads nowhere/ })
-  t.match(await submit({ device_code, email: 'grace@example.com' }), { status: 200, body: /on its way to grace@example.com/ })
-  t.match(await submit({ device_code, email: 'grace@example.com' }), { status: 400, body: /Check your mail/ })
+  exactly(t, await submit({ device_code: newDeviceCode(), email: 'a@example.org' }), { status: 404, body: /leads nowhere/ })
+  exactly(t, await submit({ device_code, email: 'grace@example.com' }), { status: 200, body: /on its way to grace@example.com/ })
+  exactly(t, await submit({ device_code, email: 'grace@example.com' }), { status: 400, body: /Check your mail/ })
   t.equal((await mails()).filter(({ subject }) => subject === 'Your link to sign in').length, 1)
 })
 
 t.test('the page of a code tells how far its sign-in is', async t => {
   const { nobody, requestLink, confirm } = await buildWithMail(t)
   const device_code = newDeviceCode()
-  t.match(await nobody.call('GET', `/auth/device?code=${device_code}`), { status: 400, body: /expired/ })
-  t.match(await nobody.call('GET', '/auth/device'), { status: 422, body: { detail: [{ loc: ['query', 'code'] }] } })
+  exactly(t, await nobody.call('GET', `/auth/device?code=${device_code}`), { status: 400, body: /expired/ })
+  exactly(t, await nobody.call('GET', '/auth/device'), { status: 422, body: { detail: [{ loc: ['query', 'code'] }] } })
   await nobody.post(base, { device_code })
-  t.match(await nobody.call('GET', `/auth/device?code=${device_code}`), { status: 200, body: /<label for="email">/ })
+  exactly(t, await nobody.call('GET', `/auth/device?code=${device_code}`), { status: 200, body: /<label for="email">/ })
   const { fields } = await requestLink('grace@example.com')
-  t.match(await nobody.call('GET', `/auth/device?code=${fields.device_code}`), { status: 200, body: /Check your mail/ })
+  exactly(t, await nobody.call('GET', `/auth/device?code=${fields.device_code}`), { status: 200, body: /Check your mail/ })
   await confirm(fields)
-  t.match(await nobody.call('GET', `/auth/device?code=${fields.device_code}`), { status: 200, body: /signed in/ })
+  exactly(t, await nobody.call('GET', `/auth/device?code=${fields.device_code}`), { status: 200, body: /signed in/ })
 })
 
 t.test('neither codes nor links nor tokens are stored as they are', async t => {

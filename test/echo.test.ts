@@ -1,5 +1,6 @@
 import { type AddressInfo, connect } from 'node:net'
 import t from 'tap'
+import { exactly } from './exactly.ts'
 import { build } from './setup.ts'
 
 const start = '2030-01-15T09:00:00Z'
@@ -36,18 +37,18 @@ t.test('what is posted without a key is read with one', async t => {
 t.test('any account may read it, nobody without a key', async t => {
   const { as, register, post } = await build(t)
   await post(path, [1])
-  t.match(await as(await register()).get(path), { status: 'delivered', payload: [1] })
-  t.match(await as(null).call('GET', path), { status: 401, body: { error: { code: 'not_authenticated', status: 401 } } })
+  exactly(t, await as(await register()).get(path), { status: 'delivered', payload: [1] })
+  exactly(t, await as(null).call('GET', path), { status: 401, body: { error: { code: 'not_authenticated', status: 401 } } })
 })
 
 t.test('the latest body counts, for five minutes', async t => {
   const { get, post, clock, call } = await build(t, start)
   await post(path, 'null')
-  t.match(await get(path), { status: 'delivered', payload: null })
+  exactly(t, await get(path), { status: 'delivered', payload: null })
   clock.advance('2 minutes')
   await post(path, { n: 2 })
   clock.advance('299 seconds')
-  t.match(await get(path), { payload: { n: 2 }, received_at: '2030-01-15T09:02:00.000Z' })
+  exactly(t, await get(path), { payload: { n: 2 }, received_at: '2030-01-15T09:02:00.000Z' })
   clock.advance('1 second')
   t.strictSame((await call('GET', path)).body, { status: 'waiting' })
 })
@@ -73,12 +74,13 @@ t.test('a body that is no JSON is kept as a string', async t => {
     ['"\\ud800"', 'application/json', '"\\ud800"'],
     ['['.repeat(5000), 'application/json', '['.repeat(5000)]
   ] as const) {
-    t.match(
+    exactly(
+      t,
       await call('POST', path, body, { 'content-type': type }),
       { status: 200, body: { stored: true } },
       `stores ${type}: ${body}`.slice(0, 80)
     )
-    t.match(await get(path), { payload, headers: type ? { 'content-type': type } : {} })
+    exactly(t, await get(path), { payload, headers: type ? { 'content-type': type } : {} })
   }
 })
 
@@ -86,7 +88,7 @@ t.test('a token has 16 to 255 characters, and to any other nothing was posted', 
   const { call } = await build(t)
   const refused = { status: 400, body: { error: { code: 'invalid_token', status: 400 } } }
   for (const token of ['short', 'fifteen-letters', 'x'.repeat(256), 'x'.repeat(5000), '%F0%9F%98%80'.repeat(10)]) {
-    t.match(await call('POST', `/v1/echo/${token}`, {}), refused)
+    exactly(t, await call('POST', `/v1/echo/${token}`, {}), refused)
     t.same(
       await call('GET', `/v1/echo/${token}`).then(({ status, body }) => [status, body]),
       [200, { status: 'waiting' }],
@@ -94,17 +96,17 @@ t.test('a token has 16 to 255 characters, and to any other nothing was posted', 
     )
   }
   for (const token of ['sixteen-letters-', 'x'.repeat(255), '%F0%9F%98%80'.repeat(255), 'a%20b%2Fc%27%22%3B--16-letters']) {
-    t.match(await call('POST', `/v1/echo/${token}`, { token }), { status: 200 })
-    t.match(await call('GET', `/v1/echo/${token}`), { body: { status: 'delivered', payload: { token } } })
+    exactly(t, await call('POST', `/v1/echo/${token}`, { token }), { status: 200 })
+    exactly(t, await call('GET', `/v1/echo/${token}`), { body: { status: 'delivered', payload: { token } } })
   }
 })
 
 t.test('a body of 1 MB is stored, a larger one refused', async t => {
   const { call, get } = await build(t)
   const body = 'x'.repeat(1024 * 1024)
-  t.match(await call('POST', path, body), { status: 200 })
+  exactly(t, await call('POST', path, body), { status: 200 })
   t.equal((await get(path)).payload, body)
-  t.match(await call('POST', path, `${body}x`), { status: 413, body: { error: { code: 'payload_too_large', status: 413 } } })
+  exactly(t, await call('POST', path, `${body}x`), { status: 413, body: { error: { code: 'payload_too_large', status: 413 } } })
 })
 
 t.test('an address stores ten an hour, and refused ones do not count', async t => {
@@ -115,7 +117,7 @@ t.test('an address stores ten an hour, and refused ones do not count', async t =
   }
   for (let n = 0; n < 3; n++) {
     const answer = await call('POST', path, {}, from('192.0.2.1'))
-    t.match(answer, { status: 429, headers: { 'retry-after': '3000' }, body: { error: { code: 'rate_limit_exceeded', status: 429 } } })
+    exactly(t, answer, { status: 429, headers: { 'retry-after': '3000' }, body: { error: { code: 'rate_limit_exceeded', status: 429 } } })
   }
   t.equal((await call('POST', path, {}, from('192.0.2.2'))).status, 200, 'another address')
   clock.advance('50 minutes')
@@ -138,5 +140,5 @@ t.test('the echo of what a client sends in chunks, over a socket', async t => {
     `POST ${path} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n3\r\n{"a\r\n4\r\n": 1\r\n1\r\n}\r\n0\r\n\r\n`
   )
   await new Promise(resolve => socket.resume().on('close', resolve))
-  t.match(await get(path), { status: 'delivered', payload: { a: 1 } })
+  exactly(t, await get(path), { status: 'delivered', payload: { a: 1 } })
 })

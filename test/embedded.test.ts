@@ -8,6 +8,7 @@ import pg from 'pg'
 import t, { type Test } from 'tap'
 import { type EmbeddedOptions, freePort, startEmbedded } from '../src/embedded-postgres/embedded-postgres.ts'
 import { eventually } from './eventually.ts'
+import { exactly } from './exactly.ts'
 
 const query = async (connectionString: string, text: string) => {
   const client = new pg.Client({ connectionString })
@@ -97,7 +98,7 @@ t.test('of two starts in the same instant one gets the directory', async t => {
   const started = results.filter(result => result.status === 'fulfilled')
   for (const { value } of started) t.teardown(() => value.stop())
   t.equal(started.length, 1)
-  t.match(results.find(result => result.status === 'rejected')?.reason, { name: 'ConfigError', message: /is in use/ })
+  exactly(t, results.find(result => result.status === 'rejected')?.reason, { name: 'ConfigError', message: /is in use/ })
   t.same(await query(started[0]!.value.url, 'select 1 as n'), [{ n: 1 }])
 })
 

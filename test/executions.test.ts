@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import { deriveKey, executionToken } from '../src/deliveries/signature.ts'
+import { exactly } from './exactly.ts'
 import { build } from './setup.ts'
 import { refused, resultsOf } from './stage.ts'
 
@@ -53,7 +54,7 @@ t.test('a list shows executions in full, newest first', async t => {
   clock.advance('1 minute')
   const second = await fire(id)
   const list = await get('/v1/executions')
-  t.match(list, { total: 2, total_exact: true, limit: 20, offset: 0, has_more: false })
+  exactly(t, list, { total: 2, total_exact: true, limit: 20, offset: 0, has_more: false })
   t.same(list.executions[1], {
     id: first,
     cue_id: id,
@@ -79,7 +80,7 @@ t.test('a list shows executions in full, newest first', async t => {
     created_at: start,
     updated_at: start
   })
-  t.match(list.executions[0], { id: second, status: 'pending', attempts: 0, started_at: null })
+  exactly(t, list.executions[0], { id: second, status: 'pending', attempts: 0, started_at: null })
 })
 
 t.test('an execution shows its payload, the answer and its attempts', async t => {
@@ -91,7 +92,7 @@ t.test('an execution shows its payload, the answer and its attempts', async t =>
   await fn.settleAttempts(resultsOf(await begin(), { body: '{"fine": true}' }, clock.now()))
   const second = clock.now().toISOString()
   const execution = await get(`/v1/executions/${id}`)
-  t.match(execution, { id, status: 'success', attempts: 2, payload: { n: 1 }, response_body: '{"fine": true}', next_retry: null })
+  exactly(t, execution, { id, status: 'success', attempts: 2, payload: { n: 1 }, response_body: '{"fine": true}', next_retry: null })
   const attempt = { http_status: 500, duration_ms: 5, worker_id: null }
   t.same(execution.attempt_log, [
     { ...attempt, attempt: 1, result: 'failed', error: refused.error, started_at: start, finished_at: '2030-01-15T09:00:00.005Z' },
@@ -122,7 +123,7 @@ t.test('payloads, metadata and artifacts come back to the last digit, with their
     t.match(answer.body, '[{"id": 98765432109876543210, "url": null}]')
     t.match(answer.body, '"none": null')
   }
-  t.match((await call('GET', `/v1/executions/${id}`)).body.outcome, { success: true, result: 'done', recorded_at: start })
+  exactly(t, (await call('GET', `/v1/executions/${id}`)).body.outcome, { success: true, result: 'done', recorded_at: start })
 })
 
 t.test('an outcome holds what was reported, and nothing else', async t => {
@@ -132,7 +133,7 @@ t.test('an outcome holds what was reported, and nothing else', async t => {
   await set(id, `outcome_success = false, outcome_recorded_at = created_at, outcome_state = 'reported_failure', error = 'disk full'`)
   const execution = await get(`/v1/executions/${id}`)
   t.same(execution.outcome, { success: false, error: 'disk full', recorded_at: start })
-  t.match(execution, { outcome_state: 'reported_failure', outcome_success: false })
+  exactly(t, execution, { outcome_state: 'reported_failure', outcome_success: false })
 })
 
 // Each filter, with a column that makes one of two executions match.
@@ -173,7 +174,7 @@ t.test('each filter finds what matches, and counts it', async t => {
       [match],
       query
     )
-    t.match(list, { total: 1, has_more: false }, query)
+    exactly(t, list, { total: 1, has_more: false }, query)
     clock.set(start)
   }
   t.equal((await get('/v1/executions?has_evidence=false')).total, 2)
@@ -204,8 +205,8 @@ t.test('filters go together', async t => {
   const id = await ran(a, { ...refused, gone: true })
   await ran(a)
   await ran(b, { ...refused, gone: true })
-  t.match(await get(`/v1/executions?cue_id=${a}&status=failed&triggered_by=manual_fire`), { total: 1, executions: [{ id }] })
-  t.match(await get(`/v1/executions?cue_id=${a}&status=failed&triggered_by=schedule`), { total: 0, executions: [] })
+  exactly(t, await get(`/v1/executions?cue_id=${a}&status=failed&triggered_by=manual_fire`), { total: 1, executions: [{ id }] })
+  exactly(t, await get(`/v1/executions?cue_id=${a}&status=failed&triggered_by=schedule`), { total: 0, executions: [] })
 })
 
 t.test('a value that a filter cannot take is refused', async t => {
@@ -228,7 +229,7 @@ t.test('a value that a filter cannot take is refused', async t => {
   ]) {
     const { status, body } = await call('GET', `/v1/executions?${query}`)
     t.equal(status, 422, query)
-    t.match(body, { error: { code: 'validation_error' }, detail: [{ loc: ['query'] }] }, query)
+    exactly(t, body, { error: { code: 'validation_error' }, detail: [{ loc: ['query'] }] }, query)
   }
 })
 
@@ -274,7 +275,7 @@ t.test('pages fit together, and has_more is exact', async t => {
         page.executions.map((execution: { id: string }) => execution.id),
         all.slice(offset, offset + count)
       )
-      t.match(page, { total: 5, total_exact: true, limit, offset, has_more })
+      exactly(t, page, { total: 5, total_exact: true, limit, offset, has_more })
     }
   }
 })
@@ -290,15 +291,16 @@ t.test('totals are exact to 10,000, has_more beyond', async t => {
     )
   await add(10_000)
   for (const filter of ['', `cue_id=${id}`, 'status=success']) {
-    t.match(await get(`/v1/executions?${filter}`), { total: 10_000, total_exact: true, has_more: true }, filter)
-    t.match(await get(`/v1/executions?${filter}&offset=9980`), { total: 10_000, total_exact: true, has_more: false }, filter)
+    exactly(t, await get(`/v1/executions?${filter}`), { total: 10_000, total_exact: true, has_more: true }, filter)
+    exactly(t, await get(`/v1/executions?${filter}&offset=9980`), { total: 10_000, total_exact: true, has_more: false }, filter)
   }
   await add(30)
   for (const filter of ['', `cue_id=${id}`, 'status=success']) {
-    t.match(await get(`/v1/executions?${filter}`), { total: 10_000, total_exact: false, has_more: true }, filter)
-    t.match(await get(`/v1/executions?${filter}&offset=10000`), { total: 10_000, total_exact: false, has_more: true }, filter)
-    t.match(await get(`/v1/executions?${filter}&offset=10010`), { total: 10_000, total_exact: false, has_more: false }, filter)
-    t.match(
+    exactly(t, await get(`/v1/executions?${filter}`), { total: 10_000, total_exact: false, has_more: true }, filter)
+    exactly(t, await get(`/v1/executions?${filter}&offset=10000`), { total: 10_000, total_exact: false, has_more: true }, filter)
+    exactly(t, await get(`/v1/executions?${filter}&offset=10010`), { total: 10_000, total_exact: false, has_more: false }, filter)
+    exactly(
+      t,
       await get(`/v1/executions?${filter}&offset=20000`),
       { executions: [], total: 10_000, total_exact: false, has_more: false },
       filter
@@ -312,15 +314,15 @@ t.test('the executions of a deleted cue vanish at once, everywhere', async t => 
   const id = await ran(gone, { ...refused, gone: true })
   const other = await fire(kept)
   await del(`/v1/cues/${gone}`)
-  t.match(await get('/v1/executions'), { total: 1, has_more: false, executions: [{ id: other }] })
-  t.match(await get(`/v1/executions?cue_id=${gone}`), { total: 0, executions: [] })
-  t.match(await get('/v1/executions?status=failed'), { total: 0, executions: [] })
+  exactly(t, await get('/v1/executions'), { total: 1, has_more: false, executions: [{ id: other }] })
+  exactly(t, await get(`/v1/executions?cue_id=${gone}`), { total: 0, executions: [] })
+  exactly(t, await get('/v1/executions?status=failed'), { total: 0, executions: [] })
   for (const [method, path] of [
     ['GET', ''],
     ['POST', '/replay'],
     ['POST', '/cancel']
   ] as const) {
-    t.match(await call(method, `/v1/executions/${id}${path}`), { status: 404, body: { error: { code: 'execution_not_found' } } })
+    exactly(t, await call(method, `/v1/executions/${id}${path}`), { status: 404, body: { error: { code: 'execution_not_found' } } })
   }
 })
 
@@ -346,7 +348,8 @@ t.test('ids that are unknown, foreign or no UUID are all not found', async t => 
       ['POST', '/cancel']
     ] as const) {
       const { status, body } = await other.call(method, `/v1/executions/${encodeURIComponent(one)}${path}`)
-      t.match(
+      exactly(
+        t,
         { status, body },
         { status: 404, body: { error: { code: 'execution_not_found', status: 404, message: /\S$/ } } },
         `${method} ${one.slice(0, 50)}`
@@ -399,14 +402,14 @@ t.test('a replay is a new execution with the payload of the original, which stay
     triggered_by: 'replay',
     replayed_from: id
   })
-  t.match(await get(`/v1/executions/${body.id}`), {
+  exactly(t, await get(`/v1/executions/${body.id}`), {
     payload: { from: 'the fire', both: 1 },
     triggered_by: 'replay',
     replayed_from: id,
     attempts: 0
   })
   t.same(await get(`/v1/executions/${id}`), before)
-  t.match(await get(`/v1/cues/${cue_id}`), { run_count: 2, fired_count: 0, last_run: clock.now().toISOString() })
+  exactly(t, await get(`/v1/cues/${cue_id}`), { run_count: 2, fired_count: 0, last_run: clock.now().toISOString() })
 })
 
 const allStatuses: [status: string, columns: string, ended: boolean][] = [
@@ -426,7 +429,8 @@ for (const [status, columns, ended] of allStatuses) {
     const id = await fire(await cue())
     await set(id, `status = '${status}'${columns && `, ${columns}`}`)
     const answer = await call('POST', `/v1/executions/${id}/replay`)
-    t.match(
+    exactly(
+      t,
       answer,
       ended ? { status: 200, body: { replayed_from: id } } : { status: 409, body: { error: { code: 'execution_in_flight' } } }
     )
@@ -442,16 +446,16 @@ for (const [status, columns, ended] of allStatuses) {
     clock.advance('1 minute')
     const answer = await call('POST', `/v1/executions/${id}/cancel`)
     if (!cancellable) {
-      t.match(answer, { status: 409, body: { error: { code: 'invalid_state' } } })
-      t.match(await get(`/v1/executions/${id}`), { status, error_message: null })
+      exactly(t, answer, { status: 409, body: { error: { code: 'invalid_state' } } })
+      exactly(t, await get(`/v1/executions/${id}`), { status, error_message: null })
       return
     }
-    t.match(answer, { status: 200, body: { id, status: 'failed', error_message: 'cancelled' } })
+    exactly(t, answer, { status: 200, body: { id, status: 'failed', error_message: 'cancelled' } })
     t.same(Object.keys(answer.body), ['id', 'status', 'error_message'])
-    t.match(await get(`/v1/executions/${id}`), { status: 'failed', error_message: 'cancelled', updated_at: clock.now().toISOString() })
+    exactly(t, await get(`/v1/executions/${id}`), { status: 'failed', error_message: 'cancelled', updated_at: clock.now().toISOString() })
     t.same(await jobsOf(id), [], 'neither its own job nor on_failure')
-    t.match(await get(`/v1/cues/${(await get(`/v1/executions/${id}`)).cue_id}`), { status: 'active' })
-    t.match(await call('POST', `/v1/executions/${id}/cancel`), { status: 409 })
+    exactly(t, await get(`/v1/cues/${(await get(`/v1/executions/${id}`)).cue_id}`), { status: 'active' })
+    exactly(t, await call('POST', `/v1/executions/${id}/cancel`), { status: 409 })
   })
 }
 
@@ -473,7 +477,7 @@ t.test('a replay counts against the plan, and past the day of grace it is refuse
   t.equal(await used(), before + 1)
   await pool.query(`update cue.accounts set limit_reached_at = '2030-01-14T08:00:00Z' where id = $1`, [account.id])
   await pool.query(`update cue.usage_counters set executions = 300 where account_id = $1`, [account.id])
-  t.match(await call('POST', `/v1/executions/${id}/replay`), { status: 403, body: { error: { code: 'execution_limit_exceeded' } } })
+  exactly(t, await call('POST', `/v1/executions/${id}/replay`), { status: 403, body: { error: { code: 'execution_limit_exceeded' } } })
   t.equal(await used(), 300)
 })
 
@@ -494,12 +498,12 @@ t.test('cancelling the execution of a one-time cue fails the cue, whose slot the
   const cue_id = await cue(once)
   const id = await fire(cue_id)
   t.equal((await call('POST', `/v1/executions/${id}/cancel`)).status, 200)
-  t.match(await get(`/v1/cues/${cue_id}`), { status: 'failed', next_run: null })
+  exactly(t, await get(`/v1/cues/${cue_id}`), { status: 'failed', next_run: null })
 })
 
 t.test('a cancelled execution can be replayed', async t => {
   const { call, cue, fire } = await service()
   const id = await fire(await cue())
   await call('POST', `/v1/executions/${id}/cancel`)
-  t.match(await call('POST', `/v1/executions/${id}/replay`), { status: 200 })
+  exactly(t, await call('POST', `/v1/executions/${id}/replay`), { status: 200 })
 })

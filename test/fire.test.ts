@@ -1,4 +1,5 @@
 import t, { type Test } from 'tap'
+import { exactly } from './exactly.ts'
 import { build } from './setup.ts'
 import { resultsOf } from './stage.ts'
 
@@ -31,7 +32,7 @@ t.test('firing makes an execution that waits', async t => {
     const now = new Date(start)
     const waits = transport === 'worker' ? { attempt_due_at: null, claimable_at: now } : { attempt_due_at: now, claimable_at: null }
     t.strictSame(await stored(body.id), { payload: '{"n": 1, "task": "sync"}', task: 'sync', transport, ...waits })
-    t.match(await get(`/v1/cues/${id}`), {
+    exactly(t, await get(`/v1/cues/${id}`), {
       run_count: 1,
       fired_count: 0,
       last_run: '2030-01-07T08:30:00.000Z',
@@ -61,7 +62,7 @@ t.test('an override is laid over the payload, or goes in its place', async t => 
     ['{"payload_override":null,"merge_strategy":"replace"}', '{"deep": {"a": 1}, "kept": true, "task": "sync"}', 'sync'],
     ['{"merge_strategy":"replace"}', '{"deep": {"a": 1}, "kept": true, "task": "sync"}', 'sync']
   ]
-  for (const [body, payload, task] of cases) t.match(await stored((await fire(body)).body.id), { payload, task }, body)
+  for (const [body, payload, task] of cases) exactly(t, await stored((await fire(body)).body.id), { payload, task }, body)
 })
 
 t.test('an override is merged with the payload of the version that runs', async t => {
@@ -85,29 +86,29 @@ t.test('a cue that keeps changing lets the fire be tried later', async t => {
     await patch(`/v1/cues/${id}`, { name: `n${++tries}` })
     return fireCue(args)
   }
-  t.match(await fire({ payload_override: { a: 1 } }), { ...refused(503, 'unavailable'), headers: { 'retry-after': /^\d+$/ } })
+  exactly(t, await fire({ payload_override: { a: 1 } }), { ...refused(503, 'unavailable'), headers: { 'retry-after': /^\d+$/ } })
   t.equal(tries, 6)
-  t.match(await get(`/v1/cues/${id}`), { run_count: 0, execution_total: 0 })
+  exactly(t, await get(`/v1/cues/${id}`), { run_count: 0, execution_total: 0 })
 })
 
 t.test('what is to be sent later waits until then', async t => {
   const { id, fire, fn, clock, get } = await setup(t)
   const { body } = await fire({ send_at: '2030-01-07T10:00:00+01:00' })
-  t.match(body, { scheduled_for: '2030-01-07T09:00:00.000Z', status: 'pending' })
-  t.match(await get(`/v1/cues/${id}`), { run_count: 1, last_run: null })
+  exactly(t, body, { scheduled_for: '2030-01-07T09:00:00.000Z', status: 'pending' })
+  exactly(t, await get(`/v1/cues/${id}`), { run_count: 1, last_run: null })
   clock.advance('29 minutes')
   t.same(await fn.beginWaiting({ limit: 10 }), [])
   clock.advance('1 minute')
   const begun = await fn.beginWaiting({ limit: 10 })
-  t.match(begun, [{ execution_id: body.id, plain: false }])
+  exactly(t, begun, [{ execution_id: body.id, plain: false }])
   clock.advance('1 second')
   await fn.settleAttempts(resultsOf(begun, {}, clock.now()))
-  t.match(await get(`/v1/cues/${id}`), { run_count: 1, last_run: '2030-01-07T09:00:00.000Z' })
+  exactly(t, await get(`/v1/cues/${id}`), { run_count: 1, last_run: '2030-01-07T09:00:00.000Z' })
 })
 
 t.test('a time that has passed is now', async t => {
   const { fire } = await setup(t)
-  t.match((await fire({ send_at: '2020-01-01T00:00:00Z' })).body, { scheduled_for: '2030-01-07T08:30:00.000Z' })
+  exactly(t, (await fire({ send_at: '2020-01-01T00:00:00Z' })).body, { scheduled_for: '2030-01-07T08:30:00.000Z' })
 })
 
 t.test('bad requests are refused and fire nothing', async t => {
@@ -129,8 +130,8 @@ t.test('bad requests are refused and fire nothing', async t => {
     [{ payload_override: 'x'.repeat(1024 * 1024), merge_strategy: 'replace' }, 400, 'invalid_payload_size'],
     [{ payload_override: { more: 'x'.repeat(600_000) } }, 400, 'invalid_payload_size']
   ]
-  for (const [body, status, code] of cases) t.match(await fire(body), refused(status, code), JSON.stringify(body).slice(0, 80))
-  t.match(await get(`/v1/cues/${id}`), { run_count: 0, execution_total: 0 })
+  for (const [body, status, code] of cases) exactly(t, await fire(body), refused(status, code), JSON.stringify(body).slice(0, 80))
+  exactly(t, await get(`/v1/cues/${id}`), { run_count: 0, execution_total: 0 })
 })
 
 t.test('the same key makes one execution, however often and however spelled', async t => {
@@ -140,7 +141,7 @@ t.test('the same key makes one execution, however often and however spelled', as
     '{"idempotency_key":"k","payload_override":{"a":1,"b":2},"send_at":"2030-01-08T00:00:00Z"}',
     '{"send_at":"2030-01-08T01:00:00.000+01:00","payload_override":{ "b":2, "a":1 },"merge_strategy":"merge","idempotency_key":"k"}'
   ]) {
-    t.match(await fire(again), { status: 200, body: first })
+    exactly(t, await fire(again), { status: 200, body: first })
   }
   for (const other of [
     { idempotency_key: 'k' },
@@ -148,7 +149,7 @@ t.test('the same key makes one execution, however often and however spelled', as
     { idempotency_key: 'k', payload_override: { a: 1, b: 2 }, send_at: '2030-01-08T00:00:01Z' },
     { idempotency_key: 'k', payload_override: { a: 1, b: 2 }, send_at: '2030-01-08T00:00:00Z', merge_strategy: 'replace' }
   ]) {
-    t.match(await fire(other), refused(409, 'idempotency_key_conflict'))
+    exactly(t, await fire(other), refused(409, 'idempotency_key_conflict'))
   }
   t.equal(await fn.executionsUsed({ account_id: account.id }), 1)
 })
@@ -169,7 +170,7 @@ t.test('of 20 fires at once with one key, one makes the execution that all answe
   const answers = await Promise.all(Array.from({ length: 20 }, () => fire({ idempotency_key: 'k', payload_override: { a: 1 } })))
   t.same(new Set(answers.map(({ status }) => status)), new Set([200]))
   t.equal(new Set(answers.map(({ body }) => body.id)).size, 1)
-  t.match(await get(`/v1/cues/${id}`), { run_count: 1, execution_total: 1 })
+  exactly(t, await get(`/v1/cues/${id}`), { run_count: 1, execution_total: 1 })
   t.equal(await fn.executionsUsed({ account_id: account.id }), 1)
 })
 
@@ -181,21 +182,21 @@ t.test('a cue fires ten times an hour by hand, exactly', async t => {
   t.equal(answers.filter(({ status }) => status === 200).length, 9)
   const late = answers.filter(({ status }) => status !== 200)
   t.equal(late.length, 6)
-  for (const answer of late) t.match(answer, { ...refused(429, 'rate_limit_exceeded'), headers: { 'retry-after': '2400' } })
+  for (const answer of late) exactly(t, answer, { ...refused(429, 'rate_limit_exceeded'), headers: { 'retry-after': '2400' } })
   t.equal((await fire({ idempotency_key: 'k' })).body.id, keyed.body.id, 'a repeated key is not counted')
   const other = (await post('/v1/cues', base)).id
   t.equal((await call('POST', `/v1/cues/${other}/fire`)).status, 200, 'another cue has its own ten')
   t.equal((await get(`/v1/cues/${id}`)).run_count, 10)
   clock.advance('40 minutes')
   t.equal((await fire()).status, 200, 'the first is an hour old')
-  t.match(await fire(), { status: 429, headers: { 'retry-after': '1200' } })
+  exactly(t, await fire(), { status: 429, headers: { 'retry-after': '1200' } })
 })
 
 t.test('over the monthly limit there is a day of grace, then a refusal', async t => {
   const { fire, clock } = await setup(t, {}, { PLANS: '{"free":{"executions_per_month":2}}' })
   for (let i = 0; i < 3; i++) t.equal((await fire()).status, 200)
   clock.advance('24 hours')
-  t.match(await fire(), refused(403, 'execution_limit_exceeded'))
+  exactly(t, await fire(), refused(403, 'execution_limit_exceeded'))
   clock.set('2030-02-01T00:00:00Z')
   t.equal((await fire()).status, 200)
 })

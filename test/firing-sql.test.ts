@@ -1,6 +1,7 @@
 // Firing: look_ahead, take_due_cues, and what a schedule does over the plan's limit.
 import t from 'tap'
 import { eventually } from './eventually.ts'
+import { exactly } from './exactly.ts'
 import { awaiting, dueCues, once, stage } from './stage.ts'
 
 t.test('a due webhook cue is fired: execution, flight, counters and the next run, all at once', async t => {
@@ -9,7 +10,7 @@ t.test('a due webhook cue is fired: execution, flight, counters and the next run
   const next = new Date('2030-01-15T09:01:00Z')
   const [attempt, ...others] = await take([id], { next })
   t.same(others, [])
-  t.match(attempt, {
+  exactly(t, attempt, {
     attempt: 1,
     cue_id: id,
     scheduled_for: clock.now(),
@@ -22,7 +23,7 @@ t.test('a due webhook cue is fired: execution, flight, counters and the next run
     api_key: null,
     plain: true
   })
-  t.match(await execution(attempt!.execution_id), {
+  exactly(t, await execution(attempt!.execution_id), {
     status: 'delivering',
     triggered_by: 'schedule',
     attempts: 1,
@@ -36,10 +37,17 @@ t.test('a due webhook cue is fired: execution, flight, counters and the next run
     task: 'x',
     attempt_due_at: null
   })
-  t.match(await rows('select * from cue.flights'), [
+  exactly(t, await rows('select * from cue.flights'), [
     { id: attempt!.flight_id, execution_ids: [attempt!.execution_id], lease_expires_at: new Date(clock.now().getTime() + 4000) }
   ])
-  t.match(await run(id), { next_run: next, last_slot: clock.now(), last_run: clock.now(), run_count: 1, fired_count: 1, status: 'active' })
+  exactly(t, await run(id), {
+    next_run: next,
+    last_slot: clock.now(),
+    last_run: clock.now(),
+    run_count: 1,
+    fired_count: 1,
+    status: 'active'
+  })
   t.equal(await used(), 1)
   t.same(await jobs(), [])
 })
@@ -48,7 +56,7 @@ t.test('a due worker cue waits to be claimed, and holds no flight', async t => {
   const { cue, take, rows, clock, used } = await stage(t)
   const id = await cue({ transport: 'worker', callback_url: null })
   t.same(await take([id]), [])
-  t.match(await rows('select * from cue.executions'), [
+  exactly(t, await rows('select * from cue.executions'), [
     { cue_id: id, transport: 'worker', status: 'pending', attempts: 0, claimable_at: clock.now(), started_at: null, flight_id: null }
   ])
   t.same(await rows('select * from cue.flights'), [])
@@ -61,7 +69,7 @@ t.test('webhook and worker cues are taken together', async t => {
   const attempts = await take(ids)
   t.equal(attempts.length, 2)
   t.equal(new Set(attempts.map(attempt => attempt.flight_id)).size, 1)
-  t.match(await rows('select cardinality(execution_ids) as n from cue.flights'), [{ n: 2 }])
+  exactly(t, await rows('select cardinality(execution_ids) as n from cue.flights'), [{ n: 2 }])
   t.equal((await rows('select from cue.executions')).length, 3)
 })
 
@@ -72,7 +80,7 @@ for (const [what, columns, plain] of [
 ] as const) {
   t.test(`${what} is ${plain ? '' : 'not '}plain`, async t => {
     const { cue, take } = await stage(t)
-    t.match(await take([await cue(columns)], { next: null }), [{ plain }])
+    exactly(t, await take([await cue(columns)], { next: null }), [{ plain }])
   })
 }
 
@@ -148,7 +156,7 @@ t.test('two takers at once fire a slot once', async t => {
   await a.client.query('commit')
   t.same(await b.fn.takeDueCues(cues), [])
   await b.client.query('commit')
-  t.match(await run(ids[0]!), { run_count: 1, fired_count: 1 })
+  exactly(t, await run(ids[0]!), { run_count: 1, fired_count: 1 })
   t.equal((await rows('select from cue.executions')).length, 6)
 })
 
@@ -190,7 +198,7 @@ t.test('requests are signed with the former secret too, while it overlaps', asyn
   const previous = `whsec_${'b'.repeat(64)}`
   const account_id = await account({ previous_webhook_secret: previous, previous_webhook_secret_until: '2030-01-15T09:30:00Z' })
   const id = await cue({}, { account_id })
-  t.match((await take([id], { next: new Date('2030-01-15T09:30:00Z') }))[0]!.secrets, [/^whsec_a/, previous])
+  exactly(t, (await take([id], { next: new Date('2030-01-15T09:30:00Z') }))[0]!.secrets, [/^whsec_a/, previous])
   clock.set('2030-01-15T09:30:00Z')
   t.equal((await take([id]))[0]!.secrets.length, 1)
 })
@@ -221,7 +229,7 @@ t.test('look_ahead shows what is due soon, and the first cue beyond', async t =>
     seen.map(row => row.cue_id),
     ids.slice(0, 4)
   )
-  t.match(seen[0], {
+  exactly(t, seen[0], {
     version: 1,
     transport: 'webhook',
     cron: '* * * * *',
@@ -263,7 +271,7 @@ t.test('over the limit a slot leaves a failed execution, once per cue and hour; 
     t.equal(await refuse(next()), 1)
     clock.advance('10 minutes')
   }
-  t.match(await rows('select * from cue.executions order by id'), [
+  exactly(t, await rows('select * from cue.executions order by id'), [
     {
       status: 'failed',
       scheduled_for: new Date('2030-01-15T09:00:00Z'),
@@ -273,10 +281,10 @@ t.test('over the limit a slot leaves a failed execution, once per cue and hour; 
     },
     { status: 'failed', scheduled_for: new Date('2030-01-15T10:00:00Z') }
   ])
-  t.match(await rows('select * from cue.missed_slots'), [
+  exactly(t, await rows('select * from cue.missed_slots'), [
     { count: 5, first: new Date('2030-01-15T09:10:00Z'), last: new Date('2030-01-15T09:50:00Z'), reason: 'execution_limit' }
   ])
-  t.match(await run(id), { status: 'active', run_count: 2, fired_count: 2, next_run: clock.now() })
+  exactly(t, await run(id), { status: 'active', run_count: 2, fired_count: 2, next_run: clock.now() })
   t.equal(await used(), 0)
   t.same(await jobs('mails'), [])
 })
@@ -285,8 +293,8 @@ t.test('over the limit a one-time cue fails', async t => {
   const { cue, refuse, run, rows } = await overLimit(t)
   const id = await cue(once)
   t.equal(await refuse(null), 1)
-  t.match(await run(id), { status: 'failed', next_run: null })
-  t.match(await rows('select status from cue.executions'), [{ status: 'failed' }])
+  exactly(t, await run(id), { status: 'failed', next_run: null })
+  exactly(t, await rows('select status from cue.executions'), [{ status: 'failed' }])
 })
 
 t.test('what is within the limit, paused or moved is not refused', async t => {

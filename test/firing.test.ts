@@ -4,6 +4,7 @@ import t, { type Test } from 'tap'
 import { inHalves } from '../src/database/bisect.ts'
 import { createFiring } from '../src/firing/fire-others.ts'
 import { createAhead } from '../src/firing/look-ahead.ts'
+import { exactly } from './exactly.ts'
 import { once, stage } from './stage.ts'
 
 const worker = { transport: 'worker', callback_url: null, cron: '* * * * *' }
@@ -53,10 +54,10 @@ t.test('a schedule over its limit leaves an outage behind, and goes on', async t
   const single = await cue({ ...once, ...worker, cron: null }, { next_run: new Date('2030-01-15T10:00:00Z') })
   await rows("update cue.accounts set limit_reached_at = '2030-01-13T09:00:00Z'")
   clock.set('2030-01-15T12:30:00Z')
-  t.match(await beat('60 seconds'), { outage_recorded: true })
+  exactly(t, await beat('60 seconds'), { outage_recorded: true })
   await fireAt('2030-01-15T12:30:00Z')
-  t.match(await run(id), { status: 'active', next_run: new Date('2030-01-15T13:00:00Z'), run_count: 0 })
-  t.match(await rows('select * from cue.missed_slots'), [
+  exactly(t, await run(id), { status: 'active', next_run: new Date('2030-01-15T13:00:00Z'), run_count: 0 })
+  exactly(t, await rows('select * from cue.missed_slots'), [
     {
       cue_id: id,
       first: new Date('2030-01-15T10:00:00Z'),
@@ -66,9 +67,9 @@ t.test('a schedule over its limit leaves an outage behind, and goes on', async t
       reason: 'execution_limit'
     }
   ])
-  t.match(await rows('select * from cue.executions'), [{ cue_id: single, status: 'failed', error_message: /^execution_limit_exceeded/ }])
+  exactly(t, await rows('select * from cue.executions'), [{ cue_id: single, status: 'failed', error_message: /^execution_limit_exceeded/ }])
   await fireAt('2030-01-15T13:00:00Z')
-  t.match(await run(id), { status: 'active', next_run: new Date('2030-01-15T14:00:00Z') })
+  exactly(t, await run(id), { status: 'active', next_run: new Date('2030-01-15T14:00:00Z') })
 })
 
 t.test('what is refused for what is in it goes in halves; what was not answered is thrown', async t => {

@@ -6,6 +6,7 @@ import { arrayText } from '../src/database/calls.ts'
 import { createFunctions, signatures } from '../src/database/functions.ts'
 import { sqlstates, statuses } from '../src/errors.ts'
 import { createDatabase } from './database.ts'
+import { exactly } from './exactly.ts'
 
 const { pool } = await createDatabase(t)
 const rows = async (text: string) => (await pool.query(text)).rows
@@ -116,7 +117,7 @@ t.test('sql/README.md lists each SQLSTATE that sql/ raises, and each function th
 })
 
 t.test('each error code of the specification has its status', async t => {
-  t.match(statuses, {
+  exactly(t, statuses, {
     invalid_schedule: 400,
     invalid_payload_size: 400,
     invalid_callback_url: 400,

@@ -5,6 +5,7 @@ import t from 'tap'
 import { createMetrics } from '../src/metrics/metrics.ts'
 import { testConfig } from './database.ts'
 import { startEngine } from './engine.ts'
+import { exactly } from './exactly.ts'
 import { build, eventually, receiver } from './setup.ts'
 import { cueDefaults } from './stage.ts'
 
@@ -122,10 +123,10 @@ t.test('a plan’s maximum timeout is refused by the API, and holds for cues fro
     status: 422,
     body: { error: { message: 'delivery.timeout_seconds: Input should be less than or equal to 1, the maximum on the free plan' } }
   }
-  t.match(await call('POST', '/v1/cues', { ...webhook, delivery: { timeout_seconds: 2 } }), refused)
+  exactly(t, await call('POST', '/v1/cues', { ...webhook, delivery: { timeout_seconds: 2 } }), refused)
   const { id } = await post('/v1/cues', { ...webhook, delivery: { timeout_seconds: 1 } })
-  t.match(await call('PATCH', `/v1/cues/${id}`, { delivery: { timeout_seconds: 3600 } }), refused)
-  t.match(await call('PATCH', `/v1/cues/${id}`, { delivery: { outcome_deadline_seconds: 60 } }), { status: 200 })
+  exactly(t, await call('PATCH', `/v1/cues/${id}`, { delivery: { timeout_seconds: 3600 } }), refused)
+  exactly(t, await call('PATCH', `/v1/cues/${id}`, { delivery: { outcome_deadline_seconds: 60 } }), { status: 200 })
   await cues(account.id, 1, { ...patient, retry_max_attempts: 2, retry_backoff_minutes: [0.001] })
   await hanging.received(2)
   await eventually(async () => (await count("status = 'failed' and error_message = 'timed out after 1 s: no answer'")) === 1)

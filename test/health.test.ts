@@ -5,6 +5,7 @@ import { build as buildApp } from '../src/app.ts'
 import { createPool } from '../src/database/pool.ts'
 import { judge } from '../src/health/check.ts'
 import { testConfig } from './database.ts'
+import { exactly } from './exactly.ts'
 import { build } from './setup.ts'
 import { refused, stage } from './stage.ts'
 
@@ -20,7 +21,7 @@ t.test('a service whose engines live is healthy, and needs no key to say so', as
   await beat(service, 40)
   const { call } = service.as(null)
   t.strictSame(await call('GET', '/status').then(({ status, body }) => ({ status, body })), { status: 200, body: { status: 'healthy' } })
-  t.match(await call('GET', '/health'), {
+  exactly(t, await call('GET', '/health'), {
     status: 200,
     body: {
       status: 'healthy',
@@ -40,27 +41,27 @@ t.test('engines that live know how many they are, and the place of each', async 
   const [a, b, c] = [1, 2, 3].map(n => `00000000-0000-0000-0000-00000000000${n}`) as [string, string, string]
   const beat = (engine_id: string) =>
     fn.beatEngine({ engine_id, version: 'test', lateness_ms: 3, open_deliveries: 0, missed_after: '1 day' })
-  t.match(await beat(b), { engines: 1, place: 0 })
-  t.match(await beat(c), { engines: 2, place: 1 })
-  t.match(await beat(a), { engines: 3, place: 0 })
-  t.match(await beat(b), { engines: 3, place: 1 })
+  exactly(t, await beat(b), { engines: 1, place: 0 })
+  exactly(t, await beat(c), { engines: 2, place: 1 })
+  exactly(t, await beat(a), { engines: 3, place: 0 })
+  exactly(t, await beat(b), { engines: 3, place: 1 })
   await fn.stopEngine({ engine_id: a })
-  t.match(await fn.serviceHealth({}), { replicas: 2, last_seen_at: new Date(start) })
-  t.match(await beat(c), { engines: 2, place: 1 }, 'one was stopped')
+  exactly(t, await fn.serviceHealth({}), { replicas: 2, last_seen_at: new Date(start) })
+  exactly(t, await beat(c), { engines: 2, place: 1 }, 'one was stopped')
   clock.advance('12 seconds')
-  t.match(await beat(b), { engines: 1, place: 0 }, 'one went silent')
+  exactly(t, await beat(b), { engines: 1, place: 0 }, 'one went silent')
 })
 
 t.test('a service without a living engine is degraded, then down', async t => {
   const service = await build(t, start)
   const { call, clock } = service
-  t.match(await call('GET', '/status'), { status: 503, body: { status: 'down', reason: 'no engine has run yet' } })
+  exactly(t, await call('GET', '/status'), { status: 503, body: { status: 'down', reason: 'no engine has run yet' } })
   await beat(service)
   clock.advance('20 seconds')
-  t.match(await call('GET', '/status'), { status: 200, body: { status: 'degraded', reason: 'no engine has been seen for 20 s' } })
+  exactly(t, await call('GET', '/status'), { status: 200, body: { status: 'degraded', reason: 'no engine has been seen for 20 s' } })
   clock.advance('20 seconds')
-  t.match(await call('GET', '/status'), { status: 503, body: { status: 'down', reason: 'no engine has been seen for 40 s' } })
-  t.match(await call('GET', '/health'), {
+  exactly(t, await call('GET', '/status'), { status: 503, body: { status: 'down', reason: 'no engine has been seen for 40 s' } })
+  exactly(t, await call('GET', '/health'), {
     status: 200,
     body: { status: 'down', services: { postgres: 'healthy', poller: 'down', delivery: 'down' }, poller: { seconds_ago: 40 }, replicas: 0 }
   })
@@ -80,10 +81,10 @@ t.test('deliveries that fall behind make it degraded', async t => {
     last_heartbeat: null
   }
   const at = (seconds: number) => new Date(now.getTime() - seconds * 1000)
-  t.match(judge({ ...found, oldest_pending_at: at(60) }, now), { status: 'healthy', queue: { oldest_pending_seconds: 60 } })
+  exactly(t, judge({ ...found, oldest_pending_at: at(60) }, now), { status: 'healthy', queue: { oldest_pending_seconds: 60 } })
   const behind = { status: 'degraded', reason: 'deliveries are 61 s behind', services: { poller: 'healthy', delivery: 'degraded' } }
-  t.match(judge({ ...found, oldest_pending_at: at(61) }, now), behind)
-  t.match(judge({ ...found, oldest_pending_at: null, lateness_ms: 61_000 }, now), behind)
+  exactly(t, judge({ ...found, oldest_pending_at: at(61) }, now), behind)
+  exactly(t, judge({ ...found, oldest_pending_at: null, lateness_ms: 61_000 }, now), behind)
 })
 
 t.test('what waits is counted by kind, and since when', async t => {
@@ -118,11 +119,11 @@ t.test('what waits is counted by kind, and since when', async t => {
 t.test('workers are active for three minutes after a heartbeat', async t => {
   const { account, clock, fn, get } = await build(t, start)
   for (const worker_id of ['w1', 'w2']) await fn.heartbeatWorker({ account_id: account.id, worker_id, handlers: [] })
-  t.match(await get('/health'), { workers: { active_count: 2, last_heartbeat: '2030-01-15T09:00:00.000Z' } })
+  exactly(t, await get('/health'), { workers: { active_count: 2, last_heartbeat: '2030-01-15T09:00:00.000Z' } })
   clock.advance('2 minutes')
   await fn.heartbeatWorker({ account_id: account.id, worker_id: 'w1', handlers: [] })
   clock.advance('60 seconds')
-  t.match(await get('/health'), { workers: { active_count: 1, last_heartbeat: '2030-01-15T09:02:00.000Z' } })
+  exactly(t, await get('/health'), { workers: { active_count: 1, last_heartbeat: '2030-01-15T09:02:00.000Z' } })
 })
 
 t.test('workers that went silent cost nothing to pass over', async t => {
@@ -145,12 +146,12 @@ t.test('workers that went silent cost nothing to pass over', async t => {
   await rows('analyze cue.workers')
   const after = await pages()
   t.ok(after < before + 50, `${after} pages, and ${before} without them`)
-  t.match(await fn.serviceHealth({}), { active_workers: 1, last_heartbeat: clock.now() })
+  exactly(t, await fn.serviceHealth({}), { active_workers: 1, last_heartbeat: clock.now() })
 })
 
 t.test('the plan is not compiled, however costly it seems', async t => {
   const { row } = await stage(t)
-  t.match(await row("select proconfig from pg_proc where oid = 'cue.service_health'::regproc"), { proconfig: /jit=off/ })
+  exactly(t, await row("select proconfig from pg_proc where oid = 'cue.service_health'::regproc"), { proconfig: /jit=off/ })
 })
 
 t.test('counting stops at 10,000', async t => {
@@ -190,7 +191,7 @@ t.test('health is not counted against the limit of an address', async t => {
   const { call } = await build(t, undefined, { env: { RATE_LIMIT: 'on' } })
   const answers = await Promise.all(Array.from({ length: 70 }, () => call('GET', '/health')))
   t.ok(answers.every(({ status }) => status === 200))
-  t.match(answers[0]?.headers, { 'x-ratelimit-limit': /^\d+$/, 'x-ratelimit-remaining': /^\d+$/ })
+  exactly(t, answers[0]?.headers, { 'x-ratelimit-limit': /^\d+$/, 'x-ratelimit-remaining': /^\d+$/ })
 })
 
 /** The service over a database address where nobody, or nobody in their right mind, answers. */
@@ -218,9 +219,9 @@ const lost = {
 t.test('without a database, health still answers', async t => {
   const app = await astray(t, 'postgres://nobody@127.0.0.1:1/none')
   const health = await app.inject('/health')
-  t.match({ status: health.statusCode, body: health.json() }, { status: 200, body: lost })
+  exactly(t, { status: health.statusCode, body: health.json() }, { status: 200, body: lost })
   const status = await app.inject('/status')
-  t.match({ status: status.statusCode, body: status.json() }, { status: 503, body: { status: 'down', reason: lost.reason } })
+  exactly(t, { status: status.statusCode, body: status.json() }, { status: 503, body: { status: 'down', reason: lost.reason } })
 })
 
 t.test('with a database that hangs, health still answers', async t => {
@@ -232,11 +233,11 @@ t.test('with a database that hangs, health still answers', async t => {
     server.close()
     for (const socket of sockets) socket.destroy()
   })
-  t.match((await app.inject('/health')).json(), lost)
+  exactly(t, (await app.inject('/health')).json(), lost)
 })
 
 t.test('a replica without the api role answers for its health and for nothing else', async t => {
   const { call } = await build(t, undefined, { env: { ROLES: 'engine' } })
   t.equal((await call('GET', '/status')).status, 503)
-  t.match(await call('POST', '/v1/echo/a-token-of-16-or-more', {}), { status: 404, body: { error: { code: 'not_found' } } })
+  exactly(t, await call('POST', '/v1/echo/a-token-of-16-or-more', {}), { status: 404, body: { error: { code: 'not_found' } } })
 })

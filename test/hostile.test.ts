@@ -8,6 +8,7 @@ import t, { type Test } from 'tap'
 import { createKey } from '../src/accounts/keys.ts'
 import { createLinks } from '../src/accounts/links.ts'
 import { deriveKey, executionToken, signId } from '../src/deliveries/signature.ts'
+import { exactly } from './exactly.ts'
 import { buildWithMail, form, formHeaders, newDeviceCode } from './sign-in.ts'
 
 // Many services of their own, on machines that are busy: alone under node a file would have 30 seconds.
@@ -220,7 +221,7 @@ const attacks: Attack[] = [
       )
     },
     expected: refused('client_not_approved', 403),
-    harmless: async ({ get }, t) => t.match(await get('/v1/auth/keys'), { keys: { length: 1 } })
+    harmless: async ({ get }, t) => exactly(t, await get('/v1/auth/keys'), { keys: { length: 1 } })
   },
   {
     name: 'an exchanged key that reaches for the account',
@@ -320,7 +321,7 @@ const attacks: Attack[] = [
       return [await world.submit('/v1/auth/verify', fields), await world.show(path)]
     },
     expected: { status: 400, body: /used already/ },
-    harmless: async ({ pool }, t) => t.match((await pool.query('select count(*) from cue.session_tokens')).rows, [{ count: 1 }])
+    harmless: async ({ pool }, t) => exactly(t, (await pool.query('select count(*) from cue.session_tokens')).rows, [{ count: 1 }])
   },
   {
     name: 'an account taken by whoever polls faster than its owner confirms',
@@ -362,7 +363,7 @@ const attacks: Attack[] = [
       ]
     },
     expected: { status: 404, body: /not good any more/ },
-    harmless: async ({ call }, t) => t.match(await call('GET', '/v1/auth/me'), { status: 200 })
+    harmless: async ({ call }, t) => exactly(t, await call('GET', '/v1/auth/me'), { status: 200 })
   },
   {
     name: 'an account deleted without the header that confirms it',
@@ -464,7 +465,7 @@ const attacks: Attack[] = [
       ]).then(answers => answers.map(({ status, body }) => ({ status: [400, 413, 422].includes(status) ? 422 : status, body })))
     },
     expected: { status: 422, body: { error: { code: /validation_error|payload_too_large/ } } },
-    harmless: async ({ pool }, t) => t.match((await pool.query('select status from cue.device_codes')).rows, [{ status: 'email_sent' }])
+    harmless: async ({ pool }, t) => exactly(t, (await pool.query('select status from cue.device_codes')).rows, [{ status: 'email_sent' }])
   }
 ]
 
@@ -473,7 +474,7 @@ for (const { name, env, attempt, expected, harmless } of attacks) {
     const world = await setup(t, env)
     const answers = [await attempt(world)].flat()
     t.ok(answers.length > 0)
-    for (const answer of answers) t.match(answer, expected)
+    for (const answer of answers) exactly(t, answer, expected)
     await harmless?.(world, t)
   })
 }

@@ -6,6 +6,7 @@ import t, { type Test } from 'tap'
 import { Type } from 'typebox'
 import type { App } from '../src/app.ts'
 import { Strict } from '../src/schemas.ts'
+import { exactly } from './exactly.ts'
 import { build, eventually } from './setup.ts'
 
 type Line = { msg: string; level: number; route?: string; status?: number; err?: unknown }
@@ -58,7 +59,7 @@ t.test('a body in chunks is read whole, also where a character is split', async 
   const bytes = Buffer.from('{"text": "grüße"}')
   const pieces = [chunk(bytes.subarray(0, 13)), chunk(bytes.subarray(13)), '0\r\n\r\n']
   const answer = await send(head('POST', '/size', 'Connection: close', 'Transfer-Encoding: chunked'), ...pieces)
-  t.match(answer, { status: 200, body: { length: 5 } })
+  exactly(t, answer, { status: 200, body: { length: 5 } })
 })
 
 /** One request by Node's client; `reused` says that its connection had served one before. */
@@ -86,7 +87,7 @@ for (const [name, headers] of [
     const message = 'The request body is too large; at most 16 KB are allowed here.'
     const { status, body } = await ask(port, to, textOf(limit + 1))
     t.same([status, body], [413, { error: { code: 'payload_too_large', message, status: 413 } }])
-    t.match(await ask(port, to, textOf(limit)), { status: 200, body: { length: limit - 11 }, reused: true })
+    exactly(t, await ask(port, to, textOf(limit)), { status: 200, body: { length: limit - 11 }, reused: true })
   })
 }
 
@@ -101,7 +102,7 @@ t.test('a client that goes on sending after a refusal is cut off', async t => {
   }
   socket.on('drain', pump)
   pump()
-  t.match(await answer, { status: 413, body: /payload_too_large/ })
+  exactly(t, await answer, { status: 413, body: /payload_too_large/ })
 })
 
 t.test('a body that is cut off is nobody’s error', async t => {
@@ -120,9 +121,9 @@ t.test('a body that is cut off is nobody’s error', async t => {
 t.test('headers, or a body, that do not come in time are answered with 408', async t => {
   const { send, log } = await listening(t, { patience: { headers: 200, request: 400 } })
   const late = { status: 408, head: /x-request-id: /, body: { error: { code: 'validation_error', status: 408 } } }
-  t.match(await send('GET /health HT'), late)
-  t.match(await send(''), { status: 408 }, 'nothing at all')
-  t.match(await send(`${head('POST', '/size', 'Content-Length: 100')}{"te`), late)
+  exactly(t, await send('GET /health HT'), late)
+  exactly(t, await send(''), { status: 408 }, 'nothing at all')
+  exactly(t, await send(`${head('POST', '/size', 'Content-Length: 100')}{"te`), late)
   t.notOk(log.some(line => line.level > 30))
 })
 
@@ -131,7 +132,7 @@ t.test('an answer that takes longer than a request may is given', async t => {
   const answer = ask(port, {})
   await ask(port, { path: '/health' })
   setTimeout(release, 500)
-  t.match(await answer, { status: 200, body: { held: true } })
+  exactly(t, await answer, { status: 200, body: { held: true } })
 })
 
 t.test('what is no HTTP is refused in the form of every error', async t => {
@@ -143,7 +144,8 @@ t.test('what is no HTTP is refused in the form of every error', async t => {
     ['a length and chunks', head('POST', '/size', 'Content-Length: 1', 'Transfer-Encoding: chunked'), 400],
     ['headers over 16 KB', head('GET', '/', `X-Long: ${'x'.repeat(20_000)}`), 431]
   ] as const) {
-    t.match(
+    exactly(
+      t,
       await send(text),
       { status, head: /x-request-id: .*x-ratelimit-limit: 60/s, body: { error: { code: 'validation_error', status } } },
       what
@@ -161,9 +163,9 @@ t.test('a stopping service answers what it has begun, and is gone, whoever holds
   const held = ask(port, { agent: new Agent({ keepAlive: true }) })
   await begun
   const closed = app.close()
-  t.match(await silent, { head: '' })
+  exactly(t, await silent, { head: '' })
   release()
-  t.match(await held, { status: 200, headers: { connection: 'close' }, body: { held: true } })
+  exactly(t, await held, { status: 200, headers: { connection: 'close' }, body: { held: true } })
   await closed
   await t.rejects(ask(port, { path: '/health' }), { code: 'ECONNREFUSED' })
 })
@@ -174,7 +176,7 @@ t.test('what still comes while the service stops is refused with 503', async t =
   const closed = app.close()
   await eventually(() => app.closing.aborted)
   const headers = { connection: 'close', 'retry-after': /^\d+$/ }
-  t.match(await ask(port, { agent: new Agent({ keepAlive: true }) }), {
+  exactly(t, await ask(port, { agent: new Agent({ keepAlive: true }) }), {
     status: 503,
     headers,
     body: { error: { code: 'unavailable', status: 503 } }

@@ -3,6 +3,7 @@ import t, { type Test } from 'tap'
 import { isKey } from '../src/accounts/keys.ts'
 import { build as buildApp } from '../src/app.ts'
 import { testConfig } from './database.ts'
+import { exactly } from './exactly.ts'
 import { type Account, build } from './setup.ts'
 import { buildWithMail } from './sign-in.ts'
 
@@ -59,13 +60,13 @@ t.test('a key without scopes has them all, and one with may do just that', async
   const { post, call } = await build(t)
   const full = await post('/v1/auth/keys', { label: 'all' })
   t.same(full.scopes, all)
-  t.match(await call('GET', '/v1/auth/keys', undefined, bearer(full.api_key)), { status: 200 })
+  exactly(t, await call('GET', '/v1/auth/keys', undefined, bearer(full.api_key)), { status: 200 })
   const reader = await post('/v1/auth/keys', { label: 'reader', scopes: ['read'] })
-  t.match(await call('GET', '/v1/auth/keys', undefined, bearer(reader.api_key)), {
+  exactly(t, await call('GET', '/v1/auth/keys', undefined, bearer(reader.api_key)), {
     status: 403,
     body: { error: { code: 'insufficient_scope' } }
   })
-  t.match(await call('GET', '/v1/auth/me', undefined, bearer(reader.api_key)), { status: 200 })
+  exactly(t, await call('GET', '/v1/auth/me', undefined, bearer(reader.api_key)), { status: 200 })
 })
 
 t.test('labels have 1 to 100 characters, and scopes are known ones', async t => {
@@ -83,10 +84,15 @@ t.test('labels have 1 to 100 characters, and scopes are known ones', async t => 
     { label: 'x', created_by: 'register' }
   ]
   for (const body of bad)
-    t.match(await call('POST', '/v1/auth/keys', body), { status: 422, body: { error: { code: 'validation_error' } } }, JSON.stringify(body))
-  t.match(await call('POST', '/v1/auth/keys', '{"label":"a\\u0000b"}'), { status: 400, body: { error: { code: 'validation_error' } } })
+    exactly(
+      t,
+      await call('POST', '/v1/auth/keys', body),
+      { status: 422, body: { error: { code: 'validation_error' } } },
+      JSON.stringify(body)
+    )
+  exactly(t, await call('POST', '/v1/auth/keys', '{"label":"a\\u0000b"}'), { status: 400, body: { error: { code: 'validation_error' } } })
   t.equal((await get('/v1/auth/keys')).keys.length, 1)
-  t.match(await call('POST', '/v1/auth/keys', { label: '🔑'.repeat(50) }), { status: 201 })
+  exactly(t, await call('POST', '/v1/auth/keys', { label: '🔑'.repeat(50) }), { status: 201 })
 })
 
 t.test('keys are listed newest first, revoked ones too', async t => {
@@ -97,7 +103,7 @@ t.test('keys are listed newest first, revoked ones too', async t => {
   await post('/v1/auth/keys', { label: 'second' })
   await del(`/v1/auth/keys/${id}`)
   const { keys } = await get('/v1/auth/keys')
-  t.match(keys, [
+  exactly(t, keys, [
     { label: 'second', revoked_at: null },
     { label: 'first', revoked_at: '2030-01-15T12:00:02.000Z' },
     { label: 'default', revoked_at: null }
@@ -109,44 +115,45 @@ t.test('ten keys an hour can be created, on whatever replica, and refused ones d
   const tries = await Promise.all(Array.from({ length: 16 }, (_, i) => call('POST', '/v1/auth/keys', { label: `key ${i}` })))
   t.equal(tries.filter(({ status }) => status === 201).length, 10)
   for (const refused of tries.filter(({ status }) => status !== 201)) {
-    t.match(refused, { status: 429, body: { error: { code: 'rate_limit_exceeded' } }, headers: { 'retry-after': '3600' } })
+    exactly(t, refused, { status: 429, body: { error: { code: 'rate_limit_exceeded' } }, headers: { 'retry-after': '3600' } })
   }
-  t.match(await as(await register()).call('POST', '/v1/auth/keys', { label: 'of another account' }), { status: 201 })
+  exactly(t, await as(await register()).call('POST', '/v1/auth/keys', { label: 'of another account' }), { status: 201 })
   clock.advance('59 minutes')
-  t.match(await call('POST', '/v1/auth/keys', { label: 'x' }), { status: 429, headers: { 'retry-after': '60' } })
+  exactly(t, await call('POST', '/v1/auth/keys', { label: 'x' }), { status: 429, headers: { 'retry-after': '60' } })
   clock.advance('1 minute')
-  t.match(await call('POST', '/v1/auth/keys', { label: 'x' }), { status: 201 })
+  exactly(t, await call('POST', '/v1/auth/keys', { label: 'x' }), { status: 201 })
 })
 
 t.test('a key is renamed, and nothing else about it can be changed', async t => {
   const { post, call, get } = await build(t)
   const { id, api_key } = await post('/v1/auth/keys', { label: 'ci', scopes: ['read'] })
-  t.match(await call('PATCH', `/v1/auth/keys/${id}`, { label: 'cd' }), {
+  exactly(t, await call('PATCH', `/v1/auth/keys/${id}`, { label: 'cd' }), {
     status: 200,
     body: { id, label: 'cd', scopes: ['read'], revoked_at: null }
   })
   for (const body of [{}, { label: '' }, { scopes: all }, { label: 'x', scopes: all }]) {
-    t.match(await call('PATCH', `/v1/auth/keys/${id}`, body), { status: 422 })
+    exactly(t, await call('PATCH', `/v1/auth/keys/${id}`, body), { status: 422 })
   }
-  t.match(
+  exactly(
+    t,
     (await get('/v1/auth/keys')).keys.find((key: Listed) => key.id === id),
     { label: 'cd', scopes: ['read'] }
   )
-  t.match(await call('GET', '/v1/auth/me', undefined, bearer(api_key)), { status: 200 })
+  exactly(t, await call('GET', '/v1/auth/me', undefined, bearer(api_key)), { status: 200 })
 })
 
 t.test('a revoked key fails everywhere at once, and revoking it again says when it was revoked', async t => {
   const first = await build(t, noon)
   const second = await replica(t, first)
   const { id, api_key } = await first.post('/v1/auth/keys', { label: 'leaked' })
-  t.match(await second('/v1/auth/me', bearer(api_key)), { status: 200 })
+  exactly(t, await second('/v1/auth/me', bearer(api_key)), { status: 200 })
   t.same(await first.call('DELETE', `/v1/auth/keys/${id}`).then(({ status, body }) => ({ status, body })), {
     status: 200,
     body: { id, revoked_at: noon }
   })
   const refused = { status: 401, body: { error: { code: 'invalid_api_key' } } }
-  t.match(await second('/v1/auth/me', bearer(api_key)), refused)
-  t.match(await first.call('GET', '/v1/auth/me', undefined, bearer(api_key)), refused)
+  exactly(t, await second('/v1/auth/me', bearer(api_key)), refused)
+  exactly(t, await first.call('GET', '/v1/auth/me', undefined, bearer(api_key)), refused)
   first.clock.advance('1 hour')
   t.same(await first.del(`/v1/auth/keys/${id}`), { id, revoked_at: noon })
   t.same(await first.del(`/v1/auth/keys/${id.toUpperCase()}`), { id, revoked_at: noon })
@@ -155,7 +162,7 @@ t.test('a revoked key fails everywhere at once, and revoking it again says when 
 t.test('the last key cannot be revoked, not even by two calls at once', async t => {
   const { get, call, post } = await build(t)
   const [{ id }] = (await get('/v1/auth/keys')).keys
-  t.match(await call('DELETE', `/v1/auth/keys/${id}`), { status: 409, body: { error: { code: 'last_key_protected' } } })
+  exactly(t, await call('DELETE', `/v1/auth/keys/${id}`), { status: 409, body: { error: { code: 'last_key_protected' } } })
   for (let i = 0; i < 5; i++) {
     const other = await post('/v1/auth/keys', { label: `${i}` })
     const [a, b] = await Promise.all([
@@ -164,7 +171,8 @@ t.test('the last key cannot be revoked, not even by two calls at once', async t 
     ])
     // Who comes second is refused, as an ended key or for the last one.
     t.equal([a, b].filter(({ status }) => status === 200).length, 1)
-    t.match(
+    exactly(
+      t,
       [a, b].find(({ status }) => status !== 200),
       { status: /^(401|409)$/ }
     )
@@ -180,13 +188,13 @@ t.test('keys of other accounts, and ids that are none, are not found', async t =
   const bodies: unknown[] = []
   for (const id of [theirs.id, randomUUID(), 'x', '%20', "'", `${theirs.id}0`]) {
     for (const answer of [await call('PATCH', `/v1/auth/keys/${id}`, { label: 'mine' }), await call('DELETE', `/v1/auth/keys/${id}`)]) {
-      t.match(answer, notFound, id)
+      exactly(t, answer, notFound, id)
       bodies.push(JSON.parse(JSON.stringify(answer.body).replaceAll(decodeURIComponent(id), 'ID')))
     }
   }
   t.same(bodies[0], bodies[2], 'foreign and unknown ids are answered alike')
   t.same(bodies[1], bodies[3])
-  t.match(await other.get('/v1/auth/keys'), { keys: [{ label: 'default', revoked_at: null }] })
+  exactly(t, await other.get('/v1/auth/keys'), { keys: [{ label: 'default', revoked_at: null }] })
   t.equal((await get('/v1/auth/keys')).keys.length, 1)
 })
 
@@ -195,22 +203,22 @@ t.test('regenerating replaces the only key at once, and is refused when there ar
   const { status, body } = await call('POST', '/v1/auth/key/regenerate')
   t.equal(status, 200)
   t.same(body, { api_key: body.api_key, previous_key_revoked: true })
-  t.match(await call('GET', '/v1/auth/me'), { status: 401, body: { error: { code: 'invalid_api_key' } } })
+  exactly(t, await call('GET', '/v1/auth/me'), { status: 401, body: { error: { code: 'invalid_api_key' } } })
   const headers = bearer(body.api_key)
   const { keys } = await get('/v1/auth/keys', headers)
-  t.match(keys, [
+  exactly(t, keys, [
     { prefix: body.api_key.slice(0, 12), label: 'default', scopes: all, created_by: 'register', is_default: true, revoked_at: null },
     { prefix: account.api_key.slice(0, 12), revoked_at: String }
   ])
 
   const { id } = await post('/v1/auth/keys', { label: 'second' }, headers)
-  t.match(await call('POST', '/v1/auth/key/regenerate', undefined, headers), {
+  exactly(t, await call('POST', '/v1/auth/key/regenerate', undefined, headers), {
     status: 409,
     body: { error: { code: 'multiple_active_keys', message: /POST \/v1\/auth\/keys.*DELETE \/v1\/auth\/keys/ } }
   })
-  t.match(await call('GET', '/v1/auth/me', undefined, headers), { status: 200 })
+  exactly(t, await call('GET', '/v1/auth/me', undefined, headers), { status: 200 })
   await del(`/v1/auth/keys/${id}`, headers)
-  t.match(await call('POST', '/v1/auth/key/regenerate', undefined, headers), { status: 200 })
+  exactly(t, await call('POST', '/v1/auth/key/regenerate', undefined, headers), { status: 200 })
 })
 
 t.test('an account whose keys are all revoked gets one again, and is told that none was replaced', async t => {
@@ -218,8 +226,8 @@ t.test('an account whose keys are all revoked gets one again, and is told that n
   await nobody.post('/v1/auth/register', { email: 'grace@example.com' })
   const session = withSession(await openSession('grace@example.com'))
   await pool.query('update cue.api_keys set revoked_at = created_at, ciphertext = null')
-  t.match(await session.post('/v1/auth/key/regenerate'), { api_key: /^svc_sk_/, previous_key_revoked: false })
-  t.match(await session.post('/v1/auth/key/regenerate'), { api_key: /^svc_sk_/, previous_key_revoked: true })
+  exactly(t, await session.post('/v1/auth/key/regenerate'), { api_key: /^svc_sk_/, previous_key_revoked: false })
+  exactly(t, await session.post('/v1/auth/key/regenerate'), { api_key: /^svc_sk_/, previous_key_revoked: true })
 })
 
 t.test('of many that regenerate at once with the same key, each is refused or leaves one key', async t => {
@@ -228,18 +236,18 @@ t.test('of many that regenerate at once with the same key, each is refused or le
   t.ok(tries.some(({ status }) => status === 200))
   for (const { status } of tries) t.ok(status === 200 || status === 401)
   const { rows } = await pool.query('select count(*) from cue.api_keys where account_id = $1 and revoked_at is null', [account.id])
-  t.match(rows, [{ count: 1 }])
+  exactly(t, rows, [{ count: 1 }])
 })
 
 t.test('the default key is shown to another key, not to itself', async t => {
   const { call, post, account } = await build(t)
-  t.match(await call('GET', '/v1/auth/key'), { status: 401, body: { error: { code: 'not_authenticated' } } })
+  exactly(t, await call('GET', '/v1/auth/key'), { status: 401, body: { error: { code: 'not_authenticated' } } })
   const other = await post('/v1/auth/keys', { label: 'other', scopes: ['account'] })
   const { status, body } = await call('GET', '/v1/auth/key', undefined, bearer(other.api_key))
   t.equal(status, 200)
   t.same(body, { api_key: account.api_key, key_prefix: account.api_key.slice(0, 12) })
   const { events } = (await call('GET', '/v1/auth/audit')).body
-  t.match(events[0], { event: 'key.revealed', actor: `key:${other.id}` })
+  exactly(t, events[0], { event: 'key.revealed', actor: `key:${other.id}` })
 })
 
 t.test('a default key that cannot be decrypted any more, or is revoked, is gone for showing', async t => {
@@ -248,12 +256,12 @@ t.test('a default key that cannot be decrypted any more, or is revoked, is gone 
   const other = bearer((await post('/v1/auth/keys', { label: 'other' })).api_key)
   const gone = { status: 410, body: { error: { code: 'plaintext_unavailable' } } }
   const [first, second] = [Buffer.alloc(32, 1).toString('base64'), Buffer.alloc(32, 2).toString('base64')]
-  t.match(await (await replica(t, built, { ENCRYPTION_KEYS: `${second},${first}` }))('/v1/auth/key', other), { status: 200 })
-  t.match(await (await replica(t, built, { ENCRYPTION_KEYS: second }))('/v1/auth/key', other), gone)
+  exactly(t, await (await replica(t, built, { ENCRYPTION_KEYS: `${second},${first}` }))('/v1/auth/key', other), { status: 200 })
+  exactly(t, await (await replica(t, built, { ENCRYPTION_KEYS: second }))('/v1/auth/key', other), gone)
   t.equal((await get('/v1/auth/audit')).events.filter(({ event }: { event: string }) => event === 'key.revealed').length, 1)
   const { keys } = await get('/v1/auth/keys')
   await del(`/v1/auth/keys/${keys.find((key: { is_default: boolean }) => key.is_default).id}`, other)
-  t.match(await call('GET', '/v1/auth/key', undefined, other), gone)
+  exactly(t, await call('GET', '/v1/auth/key', undefined, other), gone)
 })
 
 t.test('last_used_at is null until a key is used', async t => {
@@ -262,7 +270,7 @@ t.test('last_used_at is null until a key is used', async t => {
   const { api_key } = await post('/v1/auth/keys', { label: 'x' })
   clock.advance('1 hour')
   await as({ ...account, api_key } as Account).get('/v1/auth/me')
-  t.match((await get('/v1/auth/keys')).keys, [{ label: 'x', last_used_at: '2030-01-15T13:00:01.000Z' }, { label: 'default' }])
+  exactly(t, (await get('/v1/auth/keys')).keys, [{ label: 'x', last_used_at: '2030-01-15T13:00:01.000Z' }, { label: 'default' }])
 })
 
 t.test('a key goes 30 days after it was revoked', async t => {
@@ -271,8 +279,8 @@ t.test('a key goes 30 days after it was revoked', async t => {
   await del(`/v1/auth/keys/${id}`)
   clock.advance('30 days')
   await fn.prune({})
-  t.match((await get('/v1/auth/keys')).keys, { length: 2 })
+  exactly(t, (await get('/v1/auth/keys')).keys, { length: 2 })
   clock.advance('1 second')
   await fn.prune({})
-  t.match((await get('/v1/auth/keys')).keys, [{ label: 'default' }])
+  exactly(t, (await get('/v1/auth/keys')).keys, [{ label: 'default' }])
 })

@@ -3,6 +3,7 @@ import t, { type Test } from 'tap'
 import { createClient, verifyWebhook } from '../src/client/index.ts'
 import { freePort } from '../src/embedded-postgres/embedded-postgres.ts'
 import { cliStage } from './cli-stage.ts'
+import { exactly } from './exactly.ts'
 import { eventually, receiver } from './setup.ts'
 
 const stage = async (t: Test) => {
@@ -37,20 +38,20 @@ t.test('an execution arrives at the local address as the webhook that it would b
   const cue_id = await cue('report')
   const id = await fire(cue_id)
   const stop = listen(['--forward-to', `${local.url}hook`])
-  t.match(await ended(id), { status: 'success', outcome: { success: true, result: 'HTTP 200: thanks' } })
+  exactly(t, await ended(id), { status: 'success', outcome: { success: true, result: 'HTTP 200: thanks' } })
   const [request] = local.requests
-  t.match(request, {
+  exactly(t, request, {
     method: 'POST',
     path: '/hook',
     body: '{"task": "report", "\\u00e9": 1}',
     headers: { authorization: /^Bearer svc_sk_x_/ }
   })
   const { webhook_secret } = await client.secrets.webhook()
-  t.match(await verifyWebhook(request!.body, request!.headers, webhook_secret), { executionId: id, cueId: cue_id, attempt: 1 })
+  exactly(t, await verifyWebhook(request!.body, request!.headers, webhook_secret), { executionId: id, cueId: cue_id, attempt: 1 })
   const { code, out } = await stop()
   t.equal(code, 0)
-  t.match(JSON.parse(out), { execution_id: id, status: 200, success: true, reported: true })
-  t.match(await get('/v1/workers'), { total: 0 })
+  exactly(t, JSON.parse(out), { execution_id: id, status: 200, success: true, reported: true })
+  exactly(t, await get('/v1/workers'), { total: 0 })
 })
 
 t.test('what the local address answers is the outcome', async t => {
@@ -72,7 +73,7 @@ t.test('what the local address answers is the outcome', async t => {
     ]
   ] as const) {
     local.answer(answer)
-    t.match(await ended(await fire(id)), { outcome })
+    exactly(t, await ended(await fire(id)), { outcome })
   }
 })
 
@@ -88,9 +89,9 @@ t.test('a handler that reports by itself is believed', async t => {
   })
   const id = await fire(await cue('report'))
   const stop = listen(['--forward-to', local.url])
-  t.match(await ended(id), { outcome: { success: false, error: 'own' } })
+  exactly(t, await ended(id), { outcome: { success: false, error: 'own' } })
   await delay(500) // the outcome was there before the answer that listen waits for
-  t.match(JSON.parse((await stop()).out), { execution_id: id, reported: false })
+  exactly(t, JSON.parse((await stop()).out), { execution_id: id, reported: false })
 })
 
 t.test('where nobody listens locally the execution fails, and says so', async t => {
@@ -98,7 +99,7 @@ t.test('where nobody listens locally the execution fails, and says so', async t 
   const url = `http://127.0.0.1:${await freePort()}/`
   const id = await fire(await cue('report'))
   listen(['--forward-to', url])
-  t.match(await ended(id), { status: 'failed', outcome: { error: `${url}: ECONNREFUSED` } })
+  exactly(t, await ended(id), { status: 'failed', outcome: { error: `${url}: ECONNREFUSED` } })
 })
 
 t.test('an address that nothing can be sent to is refused before anything is claimed', async t => {
@@ -112,9 +113,9 @@ t.test('an address that nothing can be sent to is refused before anything is cla
     ['http://localhost:6000/', /port 6000/],
     ['https://me:mine@localhost/', /^(?!.*mine).*password/]
   ] as const) {
-    t.match(await cli(['listen', '--forward-to', url], { stopping }), { code: 2, err }, url)
+    exactly(t, await cli(['listen', '--forward-to', url], { stopping }), { code: 2, err }, url)
   }
-  t.match(await get(`/v1/executions/${id}`), { status: 'pending', attempts: 0 })
+  exactly(t, await get(`/v1/executions/${id}`), { status: 'pending', attempts: 0 })
 })
 
 t.test('what fetch refuses to send is given back', async t => {
@@ -129,8 +130,8 @@ t.test('what fetch refuses to send is given back', async t => {
     return send(input, init)
   }
   const stopping = AbortSignal.timeout(5000)
-  t.match(await cli(['listen', '--forward-to', 'http://localhost/hook'], { stopping }), { code: 2, err: /bad port/ })
-  t.match(await get(`/v1/executions/${id}`), { status: 'pending', outcome: null })
+  exactly(t, await cli(['listen', '--forward-to', 'http://localhost/hook'], { stopping }), { code: 2, err: /bad port/ })
+  exactly(t, await get(`/v1/executions/${id}`), { status: 'pending', outcome: null })
 })
 
 t.test('an answer that does not come in time is a failure', async t => {
@@ -138,7 +139,7 @@ t.test('an answer that does not come in time is a failure', async t => {
   const local = await receiver(t, () => new Promise(() => {}))
   const id = await fire(await cue('report'))
   listen(['--forward-to', local.url, '--timeout', '1'])
-  t.match(await ended(id), { outcome: { error: /no answer within 1 s/ } })
+  exactly(t, await ended(id), { outcome: { error: /no answer within 1 s/ } })
 })
 
 t.test('only the executions that are asked for are taken', async t => {
@@ -151,7 +152,7 @@ t.test('only the executions that are asked for are taken', async t => {
   listen(['--forward-to', local.url, '--cue', two])
   listen(['--forward-to', local.url, '--task', 'three'])
   await Promise.all([ended(byCue), ended(byTask)])
-  t.match(await get(`/v1/executions/${left}`), { status: 'pending', attempts: 0 })
+  exactly(t, await get(`/v1/executions/${left}`), { status: 'pending', attempts: 0 })
 })
 
 t.test("a cue's execution is found behind a hundred others", async t => {
@@ -165,7 +166,7 @@ t.test("a cue's execution is found behind a hundred others", async t => {
     from cue.executions e, generate_series(1, 110)`)
   const id = await fire(own)
   listen(['--forward-to', local.url, '--cue', own])
-  t.match(await ended(id), { status: 'success' })
+  exactly(t, await ended(id), { status: 'success' })
   t.equal(local.requests.length, 1)
 })
 
@@ -175,8 +176,8 @@ t.test('what is under way when it is stopped is given back', async t => {
   const id = await fire(await cue('report'))
   const stop = listen(['--forward-to', local.url])
   await local.received()
-  t.match(await stop(), { code: 0 })
-  t.match(await get(`/v1/executions/${id}`), { status: 'pending', outcome: null })
+  exactly(t, await stop(), { code: 0 })
+  exactly(t, await get(`/v1/executions/${id}`), { status: 'pending', outcome: null })
 })
 
 /** What stands before a service, and refuses what `refuses` says. */
@@ -200,7 +201,7 @@ t.test('an execution that is deleted while it is forwarded ends nothing', async 
   await fire(gone)
   const stop = listen(['--forward-to', local.url])
   await local.received()
-  t.match(await ended(await fire(kept)), { status: 'success' })
+  exactly(t, await ended(await fire(kept)), { status: 'success' })
   const { code, out } = await stop()
   t.equal(code, 0)
   t.match(out, /"reported": false/)
@@ -213,9 +214,9 @@ t.test('a report waits for a service that is away for long', async t => {
   const local = await receiver(t)
   const id = await fire(await cue('report'))
   const stop = listen(['--forward-to', local.url, '--base-url', service.url])
-  t.match(await ended(id), { status: 'success', attempts: 1 })
+  exactly(t, await ended(id), { status: 'success', attempts: 1 })
   t.equal(local.requests.length, 1)
-  t.match(await stop(), { code: 0 })
+  exactly(t, await stop(), { code: 0 })
 })
 
 t.test('what is given back waits for the service, too', async t => {
@@ -226,14 +227,14 @@ t.test('what is given back waits for the service, too', async t => {
   const id = await fire(await cue('report'))
   const stop = listen(['--forward-to', local.url, '--base-url', service.url])
   await local.received()
-  t.match(await stop(), { code: 0 })
+  exactly(t, await stop(), { code: 0 })
   t.equal(refused, 4)
-  t.match(await get(`/v1/executions/${id}`), { status: 'pending', outcome: null })
+  exactly(t, await get(`/v1/executions/${id}`), { status: 'pending', outcome: null })
 })
 
 t.test('a key that may not read the secret needs it given', async t => {
   const { cli, client } = await stage(t)
   const { api_key } = await client.keys.create({ label: 'worker', scopes: ['worker'] })
   const env = { PGCUE_API_KEY: api_key }
-  t.match(await cli(['listen', '--forward-to', 'http://127.0.0.1:3000'], { env }), { code: 2, err: /PGCUE_WEBHOOK_SECRET/ })
+  exactly(t, await cli(['listen', '--forward-to', 'http://127.0.0.1:3000'], { env }), { code: 2, err: /PGCUE_WEBHOOK_SECRET/ })
 })

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { layOut } from '../src/mails/layout.ts'
 import { startEngine } from './engine.ts'
+import { exactly } from './exactly.ts'
 import { mailServer, readMail, sendMails } from './mailbox.ts'
 import { build, eventually } from './setup.ts'
 
@@ -35,12 +36,12 @@ const failure = async ({ post, pool }: Awaited<ReturnType<typeof setup>>, name =
 t.test('a mail goes over SMTP, once, as text and as HTML', async t => {
   const server = await mailServer(t)
   const service = await setup(t, { SMTP_URL: server.url })
-  t.match(await sendMails(service), { errors: [], sent: 1, log: [{ msg: 'mail sent', kind: 'registered', ms: Number }] })
-  t.match(server.mails, [
+  exactly(t, await sendMails(service), { errors: [], sent: 1, log: [{ msg: 'mail sent', kind: 'registered', ms: Number }] })
+  exactly(t, server.mails, [
     { from: 'cue@pgcue.example', recipients: [service.account.email], subject: 'An account was made with your address' }
   ])
   const { headers, text, html, links } = server.mails[0]!
-  t.match(headers, {
+  exactly(t, headers, {
     from: 'The pgcue <cue@pgcue.example>',
     to: service.account.email,
     date: 'Tue, 15 Jan 2030 12:00:00 +0000',
@@ -61,8 +62,8 @@ t.test('neither the log nor the job knows a link, an address or a key that went 
   const server = await mailServer(t, { judge: address => ({ code: 451, text: `try ${address} later` }) })
   const service = await setup(t, { SMTP_URL: server.url })
   const { log, errors } = await sendMails(service)
-  t.match(log, [{ level: 40, msg: 'mail not sent yet', code: 'EENVELOPE', response_code: 451 }])
-  t.match(errors, [{ message: 'the mail server did not take the mail: EENVELOPE 451' }])
+  exactly(t, log, [{ level: 40, msg: 'mail not sent yet', code: 'EENVELOPE', response_code: 451 }])
+  exactly(t, errors, [{ message: 'the mail server did not take the mail: EENVELOPE 451' }])
   server.judge(() => undefined)
   const { log: second } = await sendMails(service)
   for (const line of [...log, ...second]) t.notMatch(JSON.stringify(line), /@|token=|svc_sk_/)
@@ -72,13 +73,13 @@ t.test('a mail server that is away, or busy, is tried again until it takes the m
   const service = await setup(t)
   const server = await mailServer(t)
   const smtpUrl = server.url
-  t.match(await sendMails(service, { smtpUrl: 'smtp://127.0.0.1:1' }), {
+  exactly(t, await sendMails(service, { smtpUrl: 'smtp://127.0.0.1:1' }), {
     errors: [{ message: /did not take the mail: ESOCKET|ECONNECTION/ }]
   })
   server.judge(() => ({ code: 450, text: 'mailbox busy' }))
-  t.match(await sendMails(service, { smtpUrl }), { errors: [{ message: /450/ }] })
+  exactly(t, await sendMails(service, { smtpUrl }), { errors: [{ message: /450/ }] })
   server.judge(() => undefined)
-  t.match(await sendMails(service, { smtpUrl }), { errors: [], sent: 1 })
+  exactly(t, await sendMails(service, { smtpUrl }), { errors: [], sent: 1 })
   const first = server.mails[0]!
   await service.addMail({ kind: 'registered', account_id: service.account.id, key_id: (await service.get('/v1/auth/keys')).keys[0].id })
   await sendMails(service, { smtpUrl })
@@ -88,7 +89,7 @@ t.test('a mail server that is away, or busy, is tried again until it takes the m
 t.test('a mail that is refused for good is not tried again', async t => {
   const server = await mailServer(t, { judge: () => ({ code: 550, text: 'no such user' }) })
   const service = await setup(t, { SMTP_URL: server.url })
-  t.match(await sendMails(service), { errors: [], log: [{ level: 40, msg: 'mail refused for good', response_code: 550 }] })
+  exactly(t, await sendMails(service), { errors: [], log: [{ level: 40, msg: 'mail refused for good', response_code: 550 }] })
   t.same(await service.waiting(), [])
 })
 
@@ -96,7 +97,7 @@ t.test('a wrong password for the mail server is no fault of the mail, which wait
   const server = await mailServer(t)
   const service = await setup(t)
   const smtpUrl = server.url.replace('//', '//someone:wrong@')
-  t.match(await sendMails(service, { smtpUrl }), { errors: [{ message: /EAUTH/ }] })
+  exactly(t, await sendMails(service, { smtpUrl }), { errors: [{ message: /EAUTH/ }] })
   t.equal((await service.waiting()).length, 1)
 })
 
@@ -111,8 +112,8 @@ t.test('without a mail server mails become files that only their owner reads, an
   t.equal(statSync(file).mode & 0o777, 0o600)
   t.equal(statSync(dir).mode & 0o777, 0o700)
   const mail = readMail(readFileSync(file, 'utf8'))
-  t.match(mail, { subject: 'An account was made with your address', headers: { to: service.account.email } })
-  t.match(log, [{ msg: /mail written/, kind: 'registered', file, links: mail.links }])
+  exactly(t, mail, { subject: 'An account was made with your address', headers: { to: service.account.email } })
+  exactly(t, log, [{ msg: /mail written/, kind: 'registered', file, links: mail.links }])
 })
 
 t.test('a failed execution is told with what happened and how to have such mails stop', async t => {
@@ -139,7 +140,7 @@ t.test('ten mails an hour tell of failures, the tenth says so, and a mail server
   for (let i = 0; i < 12; i++) await service.addMail(job)
   const away = await sendMails(service, { smtpUrl: 'smtp://127.0.0.1:1' })
   t.equal(away.errors.length, 10)
-  t.match(away.log.at(-1), { msg: 'mail not needed any more', kind: 'cue_failed' })
+  exactly(t, away.log.at(-1), { msg: 'mail not needed any more', kind: 'cue_failed' })
   await sendMails(service, { smtpUrl: server.url })
   t.equal(server.mails.length, 10)
   service.clock.advance('1 hour')
@@ -152,7 +153,7 @@ t.test('ten mails an hour tell of failures, the tenth says so, and a mail server
   await service.pool.query("delete from pgboss.job where name = 'mails'")
   await service.addMail({ kind: 'cue_failed', account_id: other.id, execution_id: theirs.execution_id })
   await sendMails(service, { smtpUrl: server.url })
-  t.match(server.mails.at(-1), { recipients: [other.email] }, 'another account has ten of its own')
+  exactly(t, server.mails.at(-1), { recipients: [other.email] }, 'another account has ten of its own')
 })
 
 t.test('the monthly limit is told with the end of the grace, and not once the month is over', async t => {
@@ -197,7 +198,7 @@ t.test('nothing is sent about what is gone', async t => {
   await service.addMail({ kind: 'limit_reached', account_id: service.account.id })
   await service.addMail({ kind: 'deletion_requested', account_id, deletion_id: account_id })
   await service.addMail({ kind: 'magic_link', link_id: account_id })
-  t.match(await sendMails(service), { errors: [], sent: 6 })
+  exactly(t, await sendMails(service), { errors: [], sent: 6 })
   t.same(server.mails, [])
 })
 
@@ -208,9 +209,9 @@ t.test('an engine sends mails as soon as they are wanted, again and again', asyn
   await server.received(1)
   await service.as(null).post('/v1/auth/device-code', { device_code: 'a-device-code' })
   await service.as(null).post('/v1/auth/device-code/submit-email', { device_code: 'a-device-code', email: 'grace@example.com' })
-  t.match(await server.received(2), { recipients: ['grace@example.com'], subject: 'Your link to sign in' })
+  exactly(t, await server.received(2), { recipients: ['grace@example.com'], subject: 'Your link to sign in' })
   await service.as(null).post('/v1/auth/register', { email: 'ada@example.org' })
-  t.match(await server.received(3), { recipients: ['ada@example.org'] })
+  exactly(t, await server.received(3), { recipients: ['ada@example.org'] })
 })
 
 t.test('an engine deletes the account whose time has come', async t => {
@@ -220,7 +221,7 @@ t.test('an engine deletes the account whose time has come', async t => {
   await service.pool.query("update pgboss.job set start_after = now() where name = 'deletions'")
   await startEngine(t, service.config)
   await eventually(async () => (await service.call('GET', '/v1/auth/me')).status === 401, 40_000)
-  t.match((await service.pool.query('select count(*) from cue.accounts')).rows, [{ count: 0 }])
+  exactly(t, (await service.pool.query('select count(*) from cue.accounts')).rows, [{ count: 0 }])
 })
 
 t.test('an address that nobody has confirmed gets three mails about failures a day, which have a link that confirms it', async t => {

@@ -1,6 +1,7 @@
 // Housekeeping: partitions, retention, the purge of deleted cues, and what is kept for a while only.
 import t, { type Test } from 'tap'
 import { migrate } from '../src/migrate/migrate.ts'
+import { exactly } from './exactly.ts'
 import { refused, stage } from './stage.ts'
 
 const months = `select c.relname as name, pg_get_expr(c.relpartbound, c.oid) as bounds, c.reloptions as options
@@ -96,7 +97,7 @@ t.test('recording a delivery is a HOT update: no index mentions what it changes,
   t.equal(await finish(await take(ids, { by }), by), 50)
   await client.query('select pg_stat_force_next_flush()')
   await client.query('select 1')
-  t.match(await row(`select n_tup_upd, n_tup_hot_upd from pg_stat_user_tables where relname = 'executions_2045_01'`), {
+  exactly(t, await row(`select n_tup_upd, n_tup_hot_upd from pg_stat_user_tables where relname = 'executions_2045_01'`), {
     n_tup_upd: 50,
     n_tup_hot_upd: 50
   })
@@ -222,7 +223,7 @@ t.test("a deleted cue's history goes in batches, and the cue with the last one",
   t.equal((await rows('select from cue.executions where cue_id = $1', [id])).length, 4)
   t.equal(await fn.purgeCue({ cue_id: id }), 0, 'a living cue is not purged')
   await fn.deleteCue({ account_id, cue_id: id })
-  t.match(await jobs('purges'), [{ data: { cue_id: id } }])
+  exactly(t, await jobs('purges'), [{ data: { cue_id: id } }])
   t.equal((await rows('select from cue.execution_view where cue_id = $1', [id])).length, 0, 'gone for everyone at once')
   t.equal(await fn.purgeCue({ cue_id: id, batch: 3 }), 3)
   t.equal((await rows('select from cue.cues where id = $1', [id])).length, 1)
@@ -260,7 +261,7 @@ t.test('a purge whose job was lost gets one again, and only one', async t => {
   clock.advance('6 minutes')
   await fn.requeuePurges({})
   await fn.requeuePurges({})
-  t.match(await jobs('purges'), [{ data: { cue_id: id } }])
+  exactly(t, await jobs('purges'), [{ data: { cue_id: id } }])
 })
 
 t.test('what is kept for a while only is pruned, and nothing younger', async t => {
@@ -304,7 +305,7 @@ t.test('engines not seen for an hour are forgotten, but never the one seen last'
   await beat('100 years', '00000000-0000-0000-0000-000000000003')
   clock.advance('2 hours')
   await fn.prune({})
-  t.match(await rows('select id from cue.engines'), [{ id: '00000000-0000-0000-0000-000000000003' }])
+  exactly(t, await rows('select id from cue.engines'), [{ id: '00000000-0000-0000-0000-000000000003' }])
 })
 
 t.test('workers silent for a week are forgotten, unless they hold a claim', async t => {

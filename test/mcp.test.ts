@@ -7,6 +7,7 @@ import t from 'tap'
 import { canonicalJson } from '../src/json/canonical-json.ts'
 import { cliStage } from './cli-stage.ts'
 import { eventually } from './eventually.ts'
+import { exactly } from './exactly.ts'
 import { build } from './setup.ts'
 
 type Content = { type: string; text: string }[]
@@ -36,22 +37,22 @@ const serve = async (t: Test, env: Record<string, string> = {}) => {
 t.test('an agent previews, creates, fires, looks and deletes', async t => {
   const { connect, account } = await serve(t)
   const { call, client } = await connect(account.api_key)
-  t.match(client.getServerVersion(), { name: 'pgcue' })
-  t.match(await call('preview_schedule', { cron: '0 9 * * 1-5', timezone: 'Europe/London', count: 2 }), {
+  exactly(t, client.getServerVersion(), { name: 'pgcue' })
+  exactly(t, await call('preview_schedule', { cron: '0 9 * * 1-5', timezone: 'Europe/London', count: 2 }), {
     next: [{ at: /Z$/ }, { at: /Z$/ }]
   })
   const cue = await call('create_cue', { name: 'report', cron: '0 9 * * *', payload: { task: 'report' } })
-  t.match(cue, { cue_id: /^cue_/, status: 'active', transport: 'worker', next_step: String })
+  exactly(t, cue, { cue_id: /^cue_/, status: 'active', transport: 'worker', next_step: String })
   const { id } = await call('fire_cue', { cue_id: cue.cue_id, payload_override: { n: 1 } })
-  t.match(await call('list_executions', { cue_id: cue.cue_id }), { executions: [{ execution_id: id, status: 'pending' }], total: 1 })
-  t.match(await call('get_execution', { execution_id: id }), { payload: { task: 'report', n: 1 } })
-  t.match(await call('report_outcome', { execution_id: id, success: true }), { failed: /^invalid_state/ })
-  t.match(await call('pause_cue', { cue_id: cue.cue_id }), { status: 'paused', next_run: null })
-  t.match(await call('update_cue', { cue_id: cue.cue_id, name: 'other', cron: '@hourly' }), { name: 'other' })
-  t.match(await call('resume_cue', { cue_id: cue.cue_id }), { status: 'active' })
-  t.match(await call('list_alerts'), { alerts: [], total: 0 })
-  t.match(await call('delete_cue', { cue_id: cue.cue_id }), { deleted: true })
-  t.match(await call('get_cue', { cue_id: cue.cue_id }), { failed: /^cue_not_found/ })
+  exactly(t, await call('list_executions', { cue_id: cue.cue_id }), { executions: [{ execution_id: id, status: 'pending' }], total: 1 })
+  exactly(t, await call('get_execution', { execution_id: id }), { payload: { task: 'report', n: 1 } })
+  exactly(t, await call('report_outcome', { execution_id: id, success: true }), { failed: /^invalid_state/ })
+  exactly(t, await call('pause_cue', { cue_id: cue.cue_id }), { status: 'paused', next_run: null })
+  exactly(t, await call('update_cue', { cue_id: cue.cue_id, name: 'other', cron: '@hourly' }), { name: 'other' })
+  exactly(t, await call('resume_cue', { cue_id: cue.cue_id }), { status: 'active' })
+  exactly(t, await call('list_alerts'), { alerts: [], total: 0 })
+  exactly(t, await call('delete_cue', { cue_id: cue.cue_id }), { deleted: true })
+  exactly(t, await call('get_cue', { cue_id: cue.cue_id }), { failed: /^cue_not_found/ })
 })
 
 t.test('a key sees the tools that it may use', async t => {
@@ -62,14 +63,14 @@ t.test('a key sees the tools that it may use', async t => {
   t.ok(tools.length > 3)
   for (const tool of tools) t.equal(tool.annotations?.readOnlyHint, true, tool.name)
   t.ok(tools.some(({ name }) => name === 'get_execution'))
-  t.match(await call('create_cue', { name: 'x', cron: '@daily' }), { failed: /no tool create_cue for this key/ })
+  exactly(t, await call('create_cue', { name: 'x', cron: '@daily' }), { failed: /no tool create_cue for this key/ })
 })
 
 t.test('bad input is answered with what is wrong', async t => {
   const { connect, account } = await serve(t)
   const { call } = await connect(account.api_key)
-  t.match(await call('create_cue', { cron: '@daily' }), { failed: /not as described/ })
-  t.match(await call('create_cue', { name: 'x', cron: '61 * * * *' }), { failed: /^invalid_schedule/ })
+  exactly(t, await call('create_cue', { cron: '@daily' }), { failed: /not as described/ })
+  exactly(t, await call('create_cue', { name: 'x', cron: '61 * * * *' }), { failed: /^invalid_schedule/ })
 })
 
 /** Asks as text: JavaScript's own JSON has no such numbers. */
@@ -85,15 +86,15 @@ t.test('large payloads and evidence are left out, and nothing else', async t => 
   const cue = { name: 'a', cron: '@daily', worker: true }
   const large = await post('/v1/cues', { ...cue, payload: { task: 'go', trap, text } })
   const small = await post('/v1/cues', { ...cue, payload: { trap } })
-  t.match(await call('get_cue', { cue_id: large.id }), { id: large.id, payload: null, retry: large.retry })
-  t.match(await call('get_cue', { cue_id: small.id }), { payload: { trap } })
-  t.match(await call('list_cues', {}), { total: 2, cues: [{ cue_id: small.id }, { cue_id: large.id }] })
+  exactly(t, await call('get_cue', { cue_id: large.id }), { id: large.id, payload: null, retry: large.retry })
+  exactly(t, await call('get_cue', { cue_id: small.id }), { payload: { trap } })
+  exactly(t, await call('list_cues', {}), { total: 2, cues: [{ cue_id: small.id }, { cue_id: large.id }] })
   const { id } = await post(`/v1/cues/${large.id}/fire`)
   await post(`/v1/executions/${id}/claim`)
   const artifacts = [`${'y'.repeat(60_000)}${trap}`]
   await post(`/v1/executions/${id}/outcome`, { success: true, metadata: { trap }, artifacts, summary: 'done' })
   const execution = await call('get_execution', { execution_id: id })
-  t.match(execution, {
+  exactly(t, execution, {
     id,
     payload: null,
     payload_omitted: true,
@@ -120,23 +121,23 @@ t.test('payloads, metadata and artifacts keep every digit, on the way in and out
   t.match(shown.replace(/(?<=[:,]) /g, ''), '"payload":[{"float":1.0,"long":-12345678901234567890}]')
   const { id } = JSON.parse(await ask('fire_cue', `{"cue_id": "${cue_id}", "payload_override": ${digits}}`))
   const execution = async () => (await pool.query('select payload, metadata::text, artifacts::text from cue.executions')).rows[0]
-  t.match(await execution(), { payload: digits })
+  exactly(t, await execution(), { payload: digits })
   const claim = await call('POST', `/v1/executions/${id}/claim`)
   t.equal(claim.status, 200)
   await ask('report_outcome', `{"execution_id": "${id}", "success": true, "metadata": ${digits}, "artifacts": [12345678901234567891]}`)
   await ask('attach_evidence', `{"execution_id": "${id}", "artifacts": [12345678901234567892]}`)
-  t.match(await execution(), {
+  exactly(t, await execution(), {
     metadata: '{"long": -12345678901234567890, "float": 1.0}',
     artifacts: '[12345678901234567891, 12345678901234567892]'
   })
-  t.match(await get('/v1/cues'), { total: 1 })
+  exactly(t, await get('/v1/cues'), { total: 1 })
 
   const batch = [
     message('list_cues', '{"limit": 1.0}', 1),
     message('create_cue', `{"name": "b", "cron": "@daily", "payload": ${digits}}`, 2)
   ]
   const { body } = await call('POST', '/mcp', `[${batch}]`, accept)
-  t.match(body, [{ id: 1, result: { content: [{ text: /"total":/ }] } }, { id: 2 }], 'a number that is no free JSON is one')
+  exactly(t, body, [{ id: 1, result: { content: [{ text: /"total":/ }] } }, { id: 2 }], 'a number that is no free JSON is one')
   const { rows } = await pool.query('select payload from cue.cues where account_id = $1 order by name', [account.id])
   t.strictSame(
     rows.map(({ payload }) => payload),
@@ -147,9 +148,9 @@ t.test('payloads, metadata and artifacts keep every digit, on the way in and out
   const deep = (levels: number) => message('update_cue', `{"cue_id": "${cue_id}", "payload": ${nested(levels)}}`)
   await call('POST', '/mcp', `[${deep(64)}]`, accept)
   t.equal(await stored(), nested(64), 'as deep as elsewhere')
-  t.match((await call('POST', '/mcp', deep(65), accept)).body, { result: { isError: true } })
+  exactly(t, (await call('POST', '/mcp', deep(65), accept)).body, { result: { isError: true } })
   for (const odd of ['[null]', 'null', '5', '[[]]', message('create_cue', 'null'), message('create_cue', '[]')]) {
-    t.match(await call('POST', '/mcp', odd, accept), { status: /^(200|400)$/ }, odd)
+    exactly(t, await call('POST', '/mcp', odd, accept), { status: /^(200|400)$/ }, odd)
   }
 })
 
@@ -183,8 +184,8 @@ t.test('a call of a tool is one request, and each further one in the same messag
 t.test('a wrong key, no key and other methods are refused as everywhere', async t => {
   const { connect, as, call } = await serve(t)
   await t.rejects(connect('svc_sk_wrong'))
-  t.match(await as(null).call('POST', '/mcp', { jsonrpc: '2.0', id: 1, method: 'tools/list' }), { status: 401 })
-  t.match(await call('GET', '/mcp'), { status: 405 })
+  exactly(t, await as(null).call('POST', '/mcp', { jsonrpc: '2.0', id: 1, method: 'tools/list' }), { status: 401 })
+  exactly(t, await call('GET', '/mcp'), { status: 405 })
 })
 
 t.test('the command line serves the same on standard input and output', async t => {
@@ -196,15 +197,15 @@ t.test('the command line serves the same on standard input and output', async t 
   t.teardown(() => client.close())
   t.ok((await client.listTools()).tools.some(({ name }) => name === 'create_cue'))
   const { content } = await client.callTool({ name: 'create_cue', arguments: { name: 'report', cron: '@daily' } })
-  t.match(JSON.parse((content as Content)[0]!.text), { cue_id: /^cue_/ })
+  exactly(t, JSON.parse((content as Content)[0]!.text), { cue_id: /^cue_/ })
 })
 
 t.test('the command line keeps every digit', async t => {
   const { cli, pool } = await cliStage(t)
-  t.match(await cli(['mcp'], { stdin: `${message('create_cue', `{"name": "a", "cron": "@daily", "payload": ${digits}}`)}\n` }), {
+  exactly(t, await cli(['mcp'], { stdin: `${message('create_cue', `{"name": "a", "cron": "@daily", "payload": ${digits}}`)}\n` }), {
     out: /"id":1/
   })
-  t.match((await pool.query('select payload from cue.cues')).rows, [{ payload: digits }])
+  exactly(t, (await pool.query('select payload from cue.cues')).rows, [{ payload: digits }])
 })
 
 t.test('a line that is no message is answered, and the next one too', async t => {

@@ -3,6 +3,7 @@ import t, { type Test } from 'tap'
 import { verifyWebhook } from '../src/client/webhook.ts'
 import { instructions } from '../src/memory/block.ts'
 import { startEngine } from './engine.ts'
+import { exactly } from './exactly.ts'
 import { build, error, eventually, receiver } from './setup.ts'
 import { buildWithMail } from './sign-in.ts'
 
@@ -22,8 +23,9 @@ const enabled = async (t: Test, start: string | undefined = noon, env: Record<st
 
 t.test('without consent there is no block and no subscription', async t => {
   const { call } = await build(t)
-  t.match(await call('GET', '/v1/memory-block'), error('memory_block_disabled', 403))
-  t.match(
+  exactly(t, await call('GET', '/v1/memory-block'), error('memory_block_disabled', 403))
+  exactly(
+    t,
     await call('POST', '/v1/memory-block/subscribe', { callback_url: 'https://example.com/', agent_id: 'a' }),
     error('memory_block_disabled', 403)
   )
@@ -35,7 +37,7 @@ t.test('the block tells plan, cues, instructions and a shortened key, also as te
   await post('/v1/cues', { ...worker, name: 'second' })
   const shown = await block()
   t.same(Object.keys(shown).sort(), ['block', 'changelog', 'cues', 'instructions', 'key', 'plan', 'version'])
-  t.match(shown, { plan: 'free', instructions, version: Number, key: `${account.api_key.slice(0, 12)}***` })
+  exactly(t, shown, { plan: 'free', instructions, version: Number, key: `${account.api_key.slice(0, 12)}***` })
   t.same(shown.cues.toSorted(), ['first', 'second'])
   for (const piece of [
     'https://cue.example.com',
@@ -119,7 +121,7 @@ t.test('many changes at once are one version, and the changelog stays short', as
   const { rows } = await pool.query('select count(*) as kept, max(version) as newest from cue.memory_versions where account_id = $1', [
     account.id
   ])
-  t.match(rows, [{ kept: 50, newest: 62 }])
+  exactly(t, rows, [{ kept: 50, newest: 62 }])
 })
 
 t.test('readers at the same moment see one new version', async t => {
@@ -133,7 +135,7 @@ t.test('a new release of the instructions is a new version', async t => {
   const { fn, account, version, block } = await enabled(t)
   await version()
   await fn.readMemory({ account_id: account.id, release: 'next' })
-  t.match((await block()).changelog[1], { version: 2, changes: ['There are new instructions, release next.'] })
+  exactly(t, (await block()).changelog[1], { version: 2, changes: ['There are new instructions, release next.'] })
 })
 
 t.test('the block is the account’s own, and needs the scope account', async t => {
@@ -145,8 +147,8 @@ t.test('the block is the account’s own, and needs the scope account', async t 
   t.same((await other.get('/v1/memory-block')).cues, ['another name'])
   t.same((await block()).cues, ['a secret name'])
   const { api_key } = await post('/v1/auth/keys', { label: 'agent', scopes: ['read', 'write', 'worker'] })
-  t.match(await as({ ...account, api_key }).call('GET', '/v1/memory-block'), error('insufficient_scope', 403))
-  t.match(await as(null).call('GET', '/v1/memory-block'), { status: 401 })
+  exactly(t, await as({ ...account, api_key }).call('GET', '/v1/memory-block'), error('insufficient_scope', 403))
+  exactly(t, await as(null).call('GET', '/v1/memory-block'), { status: 401 })
 })
 
 // The weekly cue ----------------------------------------------------------------------------------------------------------------------
@@ -158,7 +160,7 @@ t.test('switching the block on registers a weekly cue, once, and switching it of
   await patch('/v1/auth/me', on)
   const [cue, ...more] = checks((await get('/v1/cues')).cues)
   t.same(more, [])
-  t.match(cue, {
+  exactly(t, cue, {
     transport: 'worker',
     status: 'active',
     schedule: { type: 'recurring', cron: '0 9 * * 1', timezone: 'UTC' },
@@ -191,27 +193,30 @@ t.test('it first fires on the next Monday at 09:00 UTC', async t => {
 
 t.test('it is not counted against the limit of cues', async t => {
   const { call, get, patch } = await enabled(t, noon, { PLANS: '{"free":{"cues":2}}' })
-  for (const status of [201, 201, 403]) t.match(await call('POST', '/v1/cues', worker), { status })
-  t.match(await get('/v1/usage'), { cues: { used: 2, active: 2, remaining: 0 } })
-  t.match(await get('/v1/auth/me'), { active_cues: 2 })
+  for (const status of [201, 201, 403]) exactly(t, await call('POST', '/v1/cues', worker), { status })
+  exactly(t, await get('/v1/usage'), { cues: { used: 2, active: 2, remaining: 0 } })
+  exactly(t, await get('/v1/auth/me'), { active_cues: 2 })
   await patch('/v1/auth/me', off)
-  t.match(await patch('/v1/auth/me', on), { memory_block_enabled: true }, 'also where the limit is reached')
+  exactly(t, await patch('/v1/auth/me', on), { memory_block_enabled: true }, 'also where the limit is reached')
   t.equal((await get('/v1/cues')).total, 3)
 })
 
 t.test('nobody can make or change a cue into one that is not counted', async t => {
   const { call, get } = await enabled(t, noon, { PLANS: '{"free":{"cues":1}}' })
-  t.match(await call('POST', '/v1/cues', { ...worker, memory_check: true }), { status: 201 })
-  t.match(await call('POST', '/v1/cues', { ...worker, memory_check: true }), { status: 403 })
+  exactly(t, await call('POST', '/v1/cues', { ...worker, memory_check: true }), { status: 201 })
+  exactly(t, await call('POST', '/v1/cues', { ...worker, memory_check: true }), { status: 403 })
   const { id } = (await get('/v1/cues')).cues.find(({ name }: { name: string }) => name === 'work')
-  t.match(await call('PATCH', `/v1/cues/${id}`, { memory_check: true }), { status: 422 })
+  exactly(t, await call('PATCH', `/v1/cues/${id}`, { memory_check: true }), { status: 422 })
 })
 
 t.test('who deletes or pauses it may, and gets it back by asking again', async t => {
   const { get, del, patch, call } = await enabled(t)
   const [cue] = (await get('/v1/cues')).cues
-  t.match(await call('PATCH', `/v1/cues/${cue.id}`, { status: 'paused' }), { status: 200 })
-  t.match(await call('PATCH', `/v1/cues/${cue.id}`, { status: 'active' }), { status: 200, body: { next_run: '2030-01-21T09:00:00.000Z' } })
+  exactly(t, await call('PATCH', `/v1/cues/${cue.id}`, { status: 'paused' }), { status: 200 })
+  exactly(t, await call('PATCH', `/v1/cues/${cue.id}`, { status: 'active' }), {
+    status: 200,
+    body: { next_run: '2030-01-21T09:00:00.000Z' }
+  })
   await del(`/v1/cues/${cue.id}`)
   t.equal((await get('/v1/auth/me')).memory_block_enabled, true)
   await patch('/v1/auth/me', on)
@@ -229,14 +234,14 @@ t.test('it runs when and as it does, whatever else is changed of it', async t =>
     { payload: { ...payload, more: 1 }, name: 'mine' }
   ]) {
     const refused = await call('PATCH', `/v1/cues/${id}`, change)
-    t.match(refused, error('invalid_state', 409), JSON.stringify(change))
+    exactly(t, refused, error('invalid_state', 409), JSON.stringify(change))
     t.match(refused.body.error.message, '{"memory_block_enabled": false}')
   }
-  t.match((await get('/v1/cues')).cues, [
+  exactly(t, (await get('/v1/cues')).cues, [
     { id, schedule, payload, name: 'Memory block update check', next_run: '2030-01-21T09:00:00.000Z' }
   ])
   for (const change of [{ name: 'look' }, { alerts: { consecutive_failures: 3 } }, { payload }, { schedule: { cron: schedule.cron } }]) {
-    t.match(await call('PATCH', `/v1/cues/${id}`, change), { status: 200 }, JSON.stringify(change))
+    exactly(t, await call('PATCH', `/v1/cues/${id}`, change), { status: 200 }, JSON.stringify(change))
   }
 })
 
@@ -245,10 +250,10 @@ t.test('it runs when and as it does, whatever else is changed of it', async t =>
 t.test('an agent subscribes with a name and an address that may be called', async t => {
   const { call, pool } = await enabled(t)
   const good = { agent_id: 'agent-1', callback_url: 'https://example.com/hook' }
-  t.match(await call('POST', '/v1/memory-block/subscribe', good), { status: 201, body: { subscribed: true, ...good } })
+  exactly(t, await call('POST', '/v1/memory-block/subscribe', good), { status: 201, body: { subscribed: true, ...good } })
   const moved = { ...good, callback_url: 'https://example.com/other' }
-  t.match(await call('POST', '/v1/memory-block/subscribe', moved), { status: 201, body: moved })
-  t.match((await pool.query('select agent_id, callback_url from cue.memory_subscriptions')).rows, [moved])
+  exactly(t, await call('POST', '/v1/memory-block/subscribe', moved), { status: 201, body: moved })
+  exactly(t, (await pool.query('select agent_id, callback_url from cue.memory_subscriptions')).rows, [moved])
   for (const callback_url of [
     'http://169.254.169.254/latest',
     'https://10.0.0.1/',
@@ -258,10 +263,15 @@ t.test('an agent subscribes with a name and an address that may be called', asyn
     '',
     'https://[::]/'
   ]) {
-    t.match(await call('POST', '/v1/memory-block/subscribe', { ...good, callback_url }), error('invalid_callback_url', 400), callback_url)
+    exactly(
+      t,
+      await call('POST', '/v1/memory-block/subscribe', { ...good, callback_url }),
+      error('invalid_callback_url', 400),
+      callback_url
+    )
   }
   for (const wrong of [{ agent_id: '' }, { agent_id: 'x'.repeat(256) }, { agent_id: null }, { callback_url: 5 }, { secret: 'x' }]) {
-    t.match(await call('POST', '/v1/memory-block/subscribe', { ...good, ...wrong }), { status: 422 }, JSON.stringify(wrong).slice(0, 30))
+    exactly(t, await call('POST', '/v1/memory-block/subscribe', { ...good, ...wrong }), { status: 422 }, JSON.stringify(wrong).slice(0, 30))
   }
 })
 
@@ -272,13 +282,15 @@ t.test('twenty agents can subscribe, also when more try at once', async t => {
     Array.from({ length: 25 }, (_, n) => call('POST', '/v1/memory-block/subscribe', { agent_id: `agent ${n}`, callback_url }))
   )
   t.equal(all.filter(({ status }) => status === 201).length, 20)
-  t.match(
+  exactly(
+    t,
     all.find(({ status }) => status !== 201),
     error('invalid_state', 409)
   )
   await patch('/v1/auth/me', off)
   await patch('/v1/auth/me', on)
-  t.match(
+  exactly(
+    t,
     await call('POST', '/v1/memory-block/subscribe', { agent_id: 'another', callback_url }),
     { status: 201 },
     'consent taken back forgets them'
@@ -308,7 +320,7 @@ t.test('a subscriber is told of a change, signed like a callback', async t => {
   const [{ body, headers, method } = {} as never] = await hook.received()
   t.equal(method, 'POST')
   const told = JSON.parse(body)
-  t.match(told, {
+  exactly(t, told, {
     event: 'memory_block.updated',
     version: 2,
     changelog: [{ version: 2, changes: ['The cue "news" was added.'] }],
@@ -316,9 +328,9 @@ t.test('a subscriber is told of a change, signed like a callback', async t => {
   })
   t.equal(told.changelog.length, 1)
   const { webhook_secret } = await get('/v1/auth/webhook-secret')
-  t.match(headers, { 'x-service-signature': /^v1=/, 'webhook-signature': /^v1,/ })
-  t.match(await verifyWebhook(body, headers, webhook_secret), { payload: told })
-  t.match(headers, { 'content-type': 'application/json', 'x-service-event': 'memory_block.updated' })
+  exactly(t, headers, { 'x-service-signature': /^v1=/, 'webhook-signature': /^v1,/ })
+  exactly(t, await verifyWebhook(body, headers, webhook_secret), { payload: told })
+  exactly(t, headers, { 'content-type': 'application/json', 'x-service-event': 'memory_block.updated' })
   t.notOk(headers.authorization, 'without a credential')
 })
 
@@ -333,7 +345,7 @@ t.test('what changes while nobody sends is told at once, and nothing twice', asy
   const requests = await hook.received(2)
   const told = requests.map(({ body }) => JSON.parse(body))
   t.equal(told[0].changelog[0].changes.length, 5)
-  t.match(told[1], { version: told[0].version + 1, changelog: [{ changes: ['The cue "the last" was added.'] }] })
+  exactly(t, told[1], { version: told[0].version + 1, changelog: [{ changes: ['The cue "the last" was added.'] }] })
   await get('/v1/memory-block')
   await eventually(async () => (await jobs()).length === 0)
   t.equal(hook.requests.length, 2)
@@ -345,15 +357,15 @@ t.test('a subscriber that refuses is told later, of what is so by then', async t
   await post('/v1/cues', { ...worker, name: 'one' })
   await hook.received(1)
   await eventually(async () => (await jobs()).length === 1)
-  t.match(await jobs(), [{ data: { tries: 1 }, later: true }])
+  exactly(t, await jobs(), [{ data: { tries: 1 }, later: true }])
   await post('/v1/cues', { ...worker, name: 'two' })
-  t.match(await jobs(), [{ data: { tries: 1 }, later: true }], 'one waits for each subscriber')
+  exactly(t, await jobs(), [{ data: { tries: 1 }, later: true }], 'one waits for each subscriber')
   await engine.stop()
   hook.answer({})
   await hurry()
   await startEngine(t, config)
   const requests = await hook.received(2)
-  t.match(JSON.parse(requests[1]!.body), {
+  exactly(t, JSON.parse(requests[1]!.body), {
     changelog: [{ changes: ['The cue "two" was added.'] }, { changes: ['The cue "one" was added.'] }]
   })
 })
@@ -377,7 +389,7 @@ for (const status of [410, 200]) {
     await post('/v1/memory-block/subscribe', { callback_url: moved.url, agent_id: 'agent' })
     release()
     const [request] = await moved.received()
-    t.match(JSON.parse(request!.body), { version: 2, changelog: [{ changes: ['The cue "news" was added.'] }] })
+    exactly(t, JSON.parse(request!.body), { version: 2, changelog: [{ changes: ['The cue "news" was added.'] }] })
     t.equal(hook.requests.length, 1)
   })
 }
@@ -400,7 +412,7 @@ t.test('other accounts’ changes are nobody’s business', async t => {
   await other.get('/v1/memory-block')
   await post('/v1/cues', { ...worker, name: 'mine' })
   const requests = await hook.received(1)
-  t.match(JSON.parse(requests[0]!.body).changelog, [{ changes: ['The cue "mine" was added.'] }])
+  exactly(t, JSON.parse(requests[0]!.body).changelog, [{ changes: ['The cue "mine" was added.'] }])
 })
 
 t.test('a release with new instructions is told to all who have the old ones', async t => {

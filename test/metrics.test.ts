@@ -6,6 +6,7 @@ import t, { type Test } from 'tap'
 import { comesFromNear, hasToken, isNear } from '../src/metrics/access.ts'
 import { createMetrics } from '../src/metrics/metrics.ts'
 import { startEngine } from './engine.ts'
+import { exactly } from './exactly.ts'
 import { build, error, eventually, receiver } from './setup.ts'
 
 /** Samples by name and labels, as `name{a="b"}`. */
@@ -32,7 +33,8 @@ const scraped = async (t: Test, env: Record<string, string> = {}) => {
 t.test('the metrics are text that Prometheus reads, each with its help and type', async t => {
   const { as } = await scraped(t)
   const { status, headers, body } = await as(null).call('GET', '/metrics')
-  t.match(
+  exactly(
+    t,
     { status, headers },
     { status: 200, headers: { 'content-type': 'text/plain; version=0.0.4; charset=utf-8', 'x-ratelimit-limit': '60' } }
   )
@@ -60,7 +62,7 @@ t.test('requests are counted by method, route and status, and no path is a label
     const found = await scrape()
     return found[`${count}{method="POST",route="/v1/cues",status="400"}`] && found
   })
-  t.match(found, {
+  exactly(t, found, {
     [`${count}{method="GET",route="/v1/echo/:token",status="200"}`]: 2,
     [`${count}{method="GET",route="/v1/cues/:cue_id",status="404"}`]: 1,
     [`${count}{method="GET",route="none",status="404"}`]: 1,
@@ -83,7 +85,7 @@ t.test('a delivery is an attempt, and its lateness is measured; a refusal is ano
     const found = await scrape()
     return found['pgcue_attempts_total{result="failed"}'] === 1 ? found : null
   })
-  t.match(found, {
+  exactly(t, found, {
     'pgcue_attempts_total{result="success"}': 1,
     'pgcue_attempts_total{result="failed"}': 1,
     'pgcue_attempts_total{result="lost"}': 0,
@@ -116,7 +118,7 @@ t.test('what waits is told as the database has it, and connections as the pools 
   await post(`/v1/cues/${hook.id}/fire`)
   await pool.query("update cue.executions set attempt_due_at = now() - interval '90 seconds' where attempt_due_at is not null")
   const found = await scrape()
-  t.match(found, {
+  exactly(t, found, {
     'pgcue_queue_depth{queue="pending_worker"}': 3,
     'pgcue_queue_depth{queue="pending"}': 1,
     'pgcue_queue_depth{queue="retrying"}': 0,
@@ -136,7 +138,7 @@ t.test('without a database the metrics say so', async t => {
   const { pool, scrape } = await scraped(t)
   const query = pool.query.bind(pool)
   Object.assign(pool, { query: () => Promise.reject(Object.assign(new Error('gone'), { code: 'ECONNREFUSED' })) })
-  t.match(await scrape(), { pgcue_database_up: 0, 'pgcue_pool_connections{pool="api",state="waiting"}': 0 })
+  exactly(t, await scrape(), { pgcue_database_up: 0, 'pgcue_pool_connections{pool="api",state="waiting"}': 0 })
   Object.assign(pool, { query })
 })
 
@@ -219,37 +221,37 @@ t.test('who comes from far needs the token', async t => {
     const answer = await app.inject({ url: '/metrics', remoteAddress, headers })
     return { status: answer.statusCode, headers: answer.headers, body: answer.statusCode === 200 ? answer.body : answer.json() }
   }
-  t.match(await ask('10.0.0.1'), { status: 200 })
-  t.match(await ask('8.8.8.8'), { ...error('not_authenticated', 401), headers: { 'www-authenticate': 'Bearer' } })
-  t.match(await ask('8.8.8.8', { authorization: 'Bearer a-token' }), { status: 200, body: /pgcue_attempts_total/ })
-  t.match(await ask('8.8.8.8', { authorization: 'Bearer b-token' }), { status: 401 })
-  t.match(await ask('10.0.0.1', { 'x-forwarded-for': '8.8.8.8' }), { status: 401 })
-  t.match(await ask('10.0.0.1', { 'x-forwarded-for': '10.0.0.9, 8.8.8.8' }), { status: 401 })
-  t.match(await ask('10.0.0.1', { 'x-forwarded-for': '10.0.0.2' }), { status: 200 })
-  t.match(await ask('10.0.0.1', { 'x-forwarded-for': '8.8.8.8', authorization: 'Bearer a-token' }), { status: 200 })
+  exactly(t, await ask('10.0.0.1'), { status: 200 })
+  exactly(t, await ask('8.8.8.8'), { ...error('not_authenticated', 401), headers: { 'www-authenticate': 'Bearer' } })
+  exactly(t, await ask('8.8.8.8', { authorization: 'Bearer a-token' }), { status: 200, body: /pgcue_attempts_total/ })
+  exactly(t, await ask('8.8.8.8', { authorization: 'Bearer b-token' }), { status: 401 })
+  exactly(t, await ask('10.0.0.1', { 'x-forwarded-for': '8.8.8.8' }), { status: 401 })
+  exactly(t, await ask('10.0.0.1', { 'x-forwarded-for': '10.0.0.9, 8.8.8.8' }), { status: 401 })
+  exactly(t, await ask('10.0.0.1', { 'x-forwarded-for': '10.0.0.2' }), { status: 200 })
+  exactly(t, await ask('10.0.0.1', { 'x-forwarded-for': '8.8.8.8', authorization: 'Bearer a-token' }), { status: 200 })
 })
 
 t.test('behind a proxy that nobody trusts the token is needed, and without one nobody is let in', async t => {
   const { as } = await build(t)
   const { call } = as(null)
-  t.match(await call('GET', '/metrics'), { status: 200 })
+  exactly(t, await call('GET', '/metrics'), { status: 200 })
   for (const headers of [
     { 'x-forwarded-for': '10.0.0.1' },
     { forwarded: 'for=10.0.0.1' },
     { 'x-forwarded-for': '', authorization: 'Bearer ' }
   ]) {
-    t.match(await call('GET', '/metrics', undefined, headers as never), error('not_authenticated', 401), JSON.stringify(headers))
+    exactly(t, await call('GET', '/metrics', undefined, headers as never), error('not_authenticated', 401), JSON.stringify(headers))
   }
 })
 
 t.test('an API key is no token', async t => {
   const { call } = await build(t, undefined, { env: { METRICS_TOKEN: 'a-token' } })
-  t.match(await call('GET', '/metrics', undefined, { 'x-forwarded-for': '8.8.8.8' }), error('not_authenticated', 401))
+  exactly(t, await call('GET', '/metrics', undefined, { 'x-forwarded-for': '8.8.8.8' }), error('not_authenticated', 401))
 })
 
 t.test('a replica that only fires and delivers has metrics, too', async t => {
   const { call } = await build(t, undefined, { env: { ROLES: 'engine' } })
-  t.match(await call('GET', '/metrics'), { status: 200, body: /pgcue_lateness_seconds/ })
+  exactly(t, await call('GET', '/metrics'), { status: 200, body: /pgcue_lateness_seconds/ })
 })
 
 // Browsers ----------------------------------------------------------------------------------------------------------------------------
@@ -258,7 +260,8 @@ t.test('answers may not be framed, sniffed or run, whatever they are', async t =
   const { call } = await build(t)
   for (const path of ['/v1/auth/me', '/nothing', '/health', '/v1/blog/rss', '/openapi.json']) {
     const { headers } = await call('GET', path)
-    t.match(
+    exactly(
+      t,
       headers,
       {
         'content-security-policy': /^default-src 'none';.*frame-ancestors 'none'/,
@@ -277,7 +280,7 @@ t.test('answers may not be framed, sniffed or run, whatever they are', async t =
 
 t.test('a service that is reached over TLS asks to be reached so', async t => {
   const { call } = await build(t, undefined, { env: { BASE_URL: 'https://cue.example.com' } })
-  t.match((await call('GET', '/health')).headers, { 'strict-transport-security': 'max-age=31536000' })
+  exactly(t, (await call('GET', '/health')).headers, { 'strict-transport-security': 'max-age=31536000' })
 })
 
 t.test('the page of the reference keeps its own policy, over a real connection', async t => {

@@ -4,6 +4,7 @@ import t from 'tap'
 import { createFiring } from '../src/firing/fire-others.ts'
 import { createAhead } from '../src/firing/look-ahead.ts'
 import { createWindowSweep } from '../src/firing/missed-windows.ts'
+import { exactly } from './exactly.ts'
 import { scaled, spelled } from './scale.ts'
 import { serviceAt } from './service.ts'
 
@@ -57,7 +58,7 @@ t.test('firing opens a window of N slots, and one that passes without a success 
   t.equal(await sweepAt('2030-01-17T09:00:14.999Z'), 0)
   t.equal(await sweepAt('2030-01-17T09:00:15Z'), 1)
   const [alert] = await alerts()
-  t.match(alert, {
+  exactly(t, alert, {
     cue_id,
     execution_id: null,
     severity: 'high',
@@ -67,7 +68,7 @@ t.test('firing opens a window of N slots, and one that passes without a success 
   })
   t.equal(await dueAt(cue_id), '2030-01-19T09:00:15.000Z')
   t.equal(await sweepAt('2030-01-19T09:00:15Z'), 0, 'one is open')
-  t.match(await alerts(), [{ id: alert.id, metadata: { window_ended_at: '2030-01-19T09:00:15.000Z' } }])
+  exactly(t, await alerts(), [{ id: alert.id, metadata: { window_ended_at: '2030-01-19T09:00:15.000Z' } }])
   t.equal((await alerts()).length, 1)
 })
 
@@ -78,7 +79,7 @@ t.test('after acknowledgement the next window without a success raises a new ale
   await sweepAt('2030-01-17T09:00:15Z')
   await call('POST', `/v1/alerts/${(await alerts())[0].id}/acknowledge`)
   t.equal(await sweepAt('2030-01-19T09:00:15Z'), 1)
-  t.match(await alerts(), [{ metadata: { previous_acknowledged_at: '2030-01-17T09:00:15.000Z' } }, {}])
+  exactly(t, await alerts(), [{ metadata: { previous_acknowledged_at: '2030-01-17T09:00:15.000Z' } }, {}])
 })
 
 t.test('a success moves the window to the N-th slot after it, when it has passed', async t => {
@@ -204,7 +205,7 @@ t.test('a success long ago is found behind failures, and looking for one has an 
   }
   await read()
   t.ok((await read()) < 1500, `${await read()} buffers for 4000 failures`)
-  t.match(await fn.passedWindows({}), [], 'none has passed yet')
+  exactly(t, await fn.passedWindows({}), [], 'none has passed yet')
 })
 
 t.test(`${spelled(200_000)} healthy cues add nothing to what the sweeps read`, { timeout: 300_000 }, async t => {

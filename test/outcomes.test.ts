@@ -1,6 +1,7 @@
 /** What handlers report, the evidence for it, and who believes it. */
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
+import { exactly } from './exactly.ts'
 import { addWaiting, serviceAt } from './service.ts'
 import { error } from './setup.ts'
 
@@ -61,7 +62,7 @@ t.test('mode, success and evidence make the outcome state, in whatever order evi
   for (const mode of modes) {
     for (const success of [true, false]) {
       const ids = await claimed(pairs.length, { verification: { mode } })
-      t.match(await attach(ids[0]!, proofs.external_id), error('no_outcome', 409))
+      exactly(t, await attach(ids[0]!, proofs.external_id), error('no_outcome', 409))
       const states: object[] = []
       const wanted: object[] = []
       for (const [n, [early, late]] of pairs.entries()) {
@@ -71,7 +72,7 @@ t.test('mode, success and evidence make the outcome state, in whatever order evi
         wanted.push({ early, late, states: [expected(mode, success, [early]), expected(mode, success, [early, late])] })
       }
       t.strictSame(states, wanted, `${mode}: a ${success ? 'success' : 'failure'}`)
-      t.match(await get(`/v1/executions/${ids[0]}`), {
+      exactly(t, await get(`/v1/executions/${ids[0]}`), {
         outcome_success: success,
         status: success ? 'success' : 'failed',
         outcome: { success }
@@ -108,9 +109,9 @@ t.test('of twenty reports at once one is taken', async t => {
     const answers = await Promise.all(Array.from({ length: 20 }, (_, n) => report(id, { success: n % 2 === 0, result: `report ${n}` })))
     const taken = answers.filter(answer => answer.status === 200)
     t.equal(taken.length, 1)
-    for (const answer of answers) if (answer !== taken[0]) t.match(answer, error('outcome_already_reported', 409))
+    for (const answer of answers) if (answer !== taken[0]) exactly(t, answer, error('outcome_already_reported', 409))
     const { outcome, status, attempt_log } = await get(`/v1/executions/${id}`)
-    t.match(outcome, taken[0]!.body.outcome)
+    exactly(t, outcome, taken[0]!.body.outcome)
     t.equal(status, outcome.success ? 'success' : 'failed')
     t.equal(attempt_log.length, 1)
   }
@@ -140,17 +141,17 @@ t.test('evidence is added to, and never taken away', async t => {
   t.strictSame((await added({ external_id: '', result_url: '', artifacts: [], metadata: {} }))[0], false)
   const blank = { external_id: ' ', result_url: ' ', result_ref: '', result_type: '', summary: '\n' }
   t.strictSame((await added({ ...blank, metadata: { a: null } }))[0], false)
-  t.match(await added({ external_id: 'y' }), [true, { external_id: 'y' }])
+  exactly(t, await added({ external_id: 'y' }), [true, { external_id: 'y' }])
 })
 
 t.test('a failure stays one, whatever is added', async t => {
   const { claimedWith, report, attach, verify, doubt, execution } = await serve()
   const id = await claimedWith('require_external_id')
   await report(id, { success: false, error: 'broken', external_id: 'x' })
-  t.match((await attach(id, { external_id: 'y', artifacts: [1] })).body, { outcome_state: 'reported_failure', evidence_updated: true })
-  t.match(await verify(id), error('invalid_state', 409))
-  t.match(await doubt(id), error('invalid_state', 409))
-  t.match(await execution(id), { outcome_state: 'reported_failure', outcome_success: false, status: 'failed', error_message: 'broken' })
+  exactly(t, (await attach(id, { external_id: 'y', artifacts: [1] })).body, { outcome_state: 'reported_failure', evidence_updated: true })
+  exactly(t, await verify(id), error('invalid_state', 409))
+  exactly(t, await doubt(id), error('invalid_state', 409))
+  exactly(t, await execution(id), { outcome_state: 'reported_failure', outcome_success: false, status: 'failed', error_message: 'broken' })
 })
 
 t.test('a person verifies or rejects a success, and a rejection stands', async t => {
@@ -158,36 +159,36 @@ t.test('a person verifies or rejects a success, and a rejection stands', async t
   const answer = (id: string, outcome_state: string) => ({ status: 200, body: { execution_id: id, status: 'success', outcome_state } })
 
   const verified = await claimedWith('none')
-  t.match(await verify(verified), error('no_outcome', 409))
-  t.match(await doubt(verified), error('no_outcome', 409))
+  exactly(t, await verify(verified), error('no_outcome', 409))
+  exactly(t, await doubt(verified), error('no_outcome', 409))
   await report(verified, { success: true })
-  t.match(await verify(verified), answer(verified, 'verified_success'))
+  exactly(t, await verify(verified), answer(verified, 'verified_success'))
   for (const again of [() => verify(verified), () => verify(verified, { valid: false }), () => doubt(verified)]) {
-    t.match(await again(), error('invalid_state', 409))
+    exactly(t, await again(), error('invalid_state', 409))
   }
 
   const doubted = await claimedWith('none')
   await report(doubted, { success: true })
-  t.match(await doubt(doubted), answer(doubted, 'verification_pending'))
-  t.match(await doubt(doubted), error('invalid_state', 409))
-  t.match(await attach(doubted, { external_id: 'x' }), { body: { outcome_state: 'verification_pending' } })
-  t.match(await verify(doubted, { valid: true, reason: 'seen' }), answer(doubted, 'verified_success'))
-  t.match((await get(`/v1/executions/${doubted}`)).outcome, { verification_reason: 'seen', rejected_at: undefined })
+  exactly(t, await doubt(doubted), answer(doubted, 'verification_pending'))
+  exactly(t, await doubt(doubted), error('invalid_state', 409))
+  exactly(t, await attach(doubted, { external_id: 'x' }), { body: { outcome_state: 'verification_pending' } })
+  exactly(t, await verify(doubted, { valid: true, reason: 'seen' }), answer(doubted, 'verified_success'))
+  exactly(t, (await get(`/v1/executions/${doubted}`)).outcome, { verification_reason: 'seen', rejected_at: undefined })
 
   const lacking = await claimedWith('require_external_id')
   await report(lacking, { success: true })
-  t.match(await verify(lacking), error('invalid_state', 409), 'nothing to judge without evidence')
-  t.match(await attach(lacking, { external_id: 'x' }), { body: { outcome_state: 'verified_success' } }, 'a lack of evidence is lifted')
+  exactly(t, await verify(lacking), error('invalid_state', 409), 'nothing to judge without evidence')
+  exactly(t, await attach(lacking, { external_id: 'x' }), { body: { outcome_state: 'verified_success' } }, 'a lack of evidence is lifted')
 
   const rejected = await claimedWith('manual')
   await report(rejected, { success: true })
-  t.match(await verify(rejected, { valid: false, reason: 'wrong file' }), answer(rejected, 'verification_failed'))
-  t.match(await attach(rejected, { external_id: 'x', result_url: 'u', artifacts: [1] }), {
+  exactly(t, await verify(rejected, { valid: false, reason: 'wrong file' }), answer(rejected, 'verification_failed'))
+  exactly(t, await attach(rejected, { external_id: 'x', result_url: 'u', artifacts: [1] }), {
     body: { outcome_state: 'verification_failed', evidence_updated: true }
   })
-  t.match(await verify(rejected), error('invalid_state', 409))
+  exactly(t, await verify(rejected), error('invalid_state', 409))
   const { outcome } = await get(`/v1/executions/${rejected}`)
-  t.match(outcome, { verification_reason: 'wrong file', rejected_at: clock.now().toISOString() })
+  exactly(t, outcome, { verification_reason: 'wrong file', rejected_at: clock.now().toISOString() })
 })
 
 t.test('a rejection stands when the cue asks for evidence later on', async t => {
@@ -196,7 +197,7 @@ t.test('a rejection stands when the cue asks for evidence later on', async t => 
   await report(id!, { success: true })
   await verify(id!, { valid: false })
   await patch(`/v1/cues/${(await execution(id!)).cue_id}`, { verification: { mode: 'require_external_id' } })
-  t.match(await attach(id!, { external_id: 'x' }), { body: { outcome_state: 'verification_failed' } })
+  exactly(t, await attach(id!, { external_id: 'x' }), { body: { outcome_state: 'verification_failed' } })
 })
 
 t.test('what is no report is refused', async t => {
@@ -224,7 +225,8 @@ t.test('what is no report is refused', async t => {
   ]
   for (const [name, value] of reports) {
     const answer = await report(id!, { success: true, [name]: value })
-    t.match(
+    exactly(
+      t,
       answer,
       { status: 422, body: { error: { code: 'validation_error' }, detail: [{ loc: ['body', name] }] } },
       `${name}: ${String(value).slice(0, 20)}`
@@ -233,14 +235,15 @@ t.test('what is no report is refused', async t => {
   t.strictSame(await execution(id!), before)
   const lengths = { external_id: 255, result_url: 2048, result_ref: 255, result_type: 50, summary: 500, result: 2000, error: 2000 }
   const longest = Object.fromEntries(Object.entries(lengths).map(([name, length]) => [name, 'ä'.repeat(length)]))
-  t.match(await report(id!, { success: true, ...longest, artifacts: null, metadata: null }), { status: 200 })
+  exactly(t, await report(id!, { success: true, ...longest, artifacts: null, metadata: null }), { status: 200 })
   const evidence: [string, unknown][] = [['success', true], ['result', 'x'], ...both]
   for (const [name, value] of evidence) {
-    t.match(await attach(id!, { [name]: value }), { status: 422, body: { detail: [{ loc: ['body', name] }] } }, `${name} as evidence`)
+    exactly(t, await attach(id!, { [name]: value }), { status: 422, body: { detail: [{ loc: ['body', name] }] } }, `${name} as evidence`)
   }
-  t.match(await attach(id!, { summary: `${'🙂'.repeat(499)}abc` }), { status: 200 })
+  exactly(t, await attach(id!, { summary: `${'🙂'.repeat(499)}abc` }), { status: 200 })
   t.equal((await execution(id!)).summary, `${'🙂'.repeat(499)}a`, 'a summary is cut, between characters')
-  for (const body of [{ valid: 'no' }, { reason: 'x'.repeat(2001) }, { unknown: 1 }, []]) t.match(await verify(id!, body), { status: 422 })
+  for (const body of [{ valid: 'no' }, { reason: 'x'.repeat(2001) }, { unknown: 1 }, []])
+    exactly(t, await verify(id!, body), { status: 422 })
 })
 
 t.test('metadata has 10 KB at most, as it is sent', async t => {
@@ -248,46 +251,47 @@ t.test('metadata has 10 KB at most, as it is sent', async t => {
   const [first, second, third] = await claimed(3)
   const of = (bytes: number, name = 'a') => ({ [name]: 'x'.repeat(bytes - 7 - name.length) })
   t.equal(JSON.stringify(of(10_240)).length, 10_240)
-  t.match(await report(first!, { success: true, metadata: of(10_241) }), error('metadata_too_large', 400))
-  t.match(await execution(first!), { outcome_recorded_at: null })
+  exactly(t, await report(first!, { success: true, metadata: of(10_241) }), error('metadata_too_large', 400))
+  exactly(t, await execution(first!), { outcome_recorded_at: null })
   const blank = `{"success": true, "metadata": ${' '.repeat(500)}${JSON.stringify(of(10_240))}}`
-  t.match(await report(first!, blank), { status: 200 })
-  t.match(await attach(first!, { metadata: of(10_241) }), error('metadata_too_large', 400))
-  t.match(await attach(first!, { metadata: { b: 1 } }), error('metadata_too_large', 400), 'not together either')
-  t.match(await attach(first!, { metadata: of(10_240) }), { body: { evidence_updated: false } })
-  t.match(await attach(first!, { external_id: 'x' }), { status: 200 }, 'other evidence is free to come')
+  exactly(t, await report(first!, blank), { status: 200 })
+  exactly(t, await attach(first!, { metadata: of(10_241) }), error('metadata_too_large', 400))
+  exactly(t, await attach(first!, { metadata: { b: 1 } }), error('metadata_too_large', 400), 'not together either')
+  exactly(t, await attach(first!, { metadata: of(10_240) }), { body: { evidence_updated: false } })
+  exactly(t, await attach(first!, { external_id: 'x' }), { status: 200 }, 'other evidence is free to come')
   // Many small members: the database's own text of them has blanks that nobody sent.
   const many = (name: string, count: number) =>
     Object.fromEntries(Array.from({ length: count }, (_, n) => [`${name}${1000 + n}`, [1, ' ', '"']]))
   await report(second!, { success: true, metadata: many('a', 240) })
-  t.match(await attach(second!, { metadata: many('b', 240) }), { status: 200 })
+  exactly(t, await attach(second!, { metadata: many('b', 240) }), { status: 200 })
   t.ok(JSON.stringify({ ...many('a', 240), ...many('b', 240) }).length <= 10_240)
-  t.match(await attach(second!, { metadata: many('c', 60) }), error('metadata_too_large', 400))
-  t.match(
+  exactly(t, await attach(second!, { metadata: many('c', 60) }), error('metadata_too_large', 400))
+  exactly(
+    t,
     await report(third!, { success: true, metadata: { a: 'ä'.repeat(5117) } }),
     error('metadata_too_large', 400),
     'bytes, not characters'
   )
-  t.match(await report(third!, { success: true, metadata: { a: 'ä'.repeat(5116) } }), { status: 200 })
+  exactly(t, await report(third!, { success: true, metadata: { a: 'ä'.repeat(5116) } }), { status: 200 })
 })
 
 t.test('artifacts have 64 KB at most, with what is there', async t => {
   const { claimed, report, attach, execution, get } = await serve()
   const [first, second, third] = await claimed(3)
   const of = (bytes: number, letter = 'x') => [letter.repeat(bytes - 4)]
-  t.match(await report(first!, { success: true, artifacts: of(65_537) }), error('artifacts_too_large', 400))
-  t.match(await report(first!, `{"success": true, "artifacts": [${Array(300).fill('1e300')}]}`), error('artifacts_too_large', 400))
-  t.match(await execution(first!), { outcome_recorded_at: null })
-  t.match(await report(first!, { success: true, artifacts: of(65_536) }), { status: 200 })
-  t.match(await attach(first!, { artifacts: ['y'] }), error('artifacts_too_large', 400), 'not together either')
-  t.match(await attach(first!, { artifacts: of(65_536) }), { body: { evidence_updated: false } }, 'the same again adds nothing')
-  t.match(await attach(first!, { summary: 's' }), { body: { evidence_updated: true } }, 'other evidence is free to come')
+  exactly(t, await report(first!, { success: true, artifacts: of(65_537) }), error('artifacts_too_large', 400))
+  exactly(t, await report(first!, `{"success": true, "artifacts": [${Array(300).fill('1e300')}]}`), error('artifacts_too_large', 400))
+  exactly(t, await execution(first!), { outcome_recorded_at: null })
+  exactly(t, await report(first!, { success: true, artifacts: of(65_536) }), { status: 200 })
+  exactly(t, await attach(first!, { artifacts: ['y'] }), error('artifacts_too_large', 400), 'not together either')
+  exactly(t, await attach(first!, { artifacts: of(65_536) }), { body: { evidence_updated: false } }, 'the same again adds nothing')
+  exactly(t, await attach(first!, { summary: 's' }), { body: { evidence_updated: true } }, 'other evidence is free to come')
   await report(second!, { success: true })
-  t.match(await attach(second!, { artifacts: of(65_537) }), error('artifacts_too_large', 400))
-  t.match(await attach(second!, { artifacts: of(40_000, 'a') }), { status: 200 })
-  t.match(await attach(second!, { artifacts: of(40_000, 'b') }), error('artifacts_too_large', 400))
+  exactly(t, await attach(second!, { artifacts: of(65_537) }), error('artifacts_too_large', 400))
+  exactly(t, await attach(second!, { artifacts: of(40_000, 'a') }), { status: 200 })
+  exactly(t, await attach(second!, { artifacts: of(40_000, 'b') }), error('artifacts_too_large', 400))
   t.strictSame((await get(`/v1/executions/${second}`)).outcome.artifacts, of(40_000, 'a'), 'what is there stays')
-  t.match(await report(third!, { success: true, artifacts: Array.from({ length: 10_000 }, (_, n) => n) }), { status: 200 })
+  exactly(t, await report(third!, { success: true, artifacts: Array.from({ length: 10_000 }, (_, n) => n) }), { status: 200 })
 })
 
 t.test('what is not yours is unknown', async t => {
@@ -295,10 +299,10 @@ t.test('what is not yours is unknown', async t => {
   const [id] = await claimed(1)
   const { calls } = await other()
   for (const which of [id, randomUUID(), 'x']) {
-    t.match(await calls.call('POST', `/v1/executions/${which}/outcome`, { success: true }), error('execution_not_found', 404))
-    t.match(await calls.call('PATCH', `/v1/executions/${which}/evidence`, {}), error('execution_not_found', 404))
-    t.match(await calls.call('POST', `/v1/executions/${which}/verify`), error('execution_not_found', 404))
-    t.match(await calls.call('POST', `/v1/executions/${which}/verification-pending`), error('execution_not_found', 404))
+    exactly(t, await calls.call('POST', `/v1/executions/${which}/outcome`, { success: true }), error('execution_not_found', 404))
+    exactly(t, await calls.call('PATCH', `/v1/executions/${which}/evidence`, {}), error('execution_not_found', 404))
+    exactly(t, await calls.call('POST', `/v1/executions/${which}/verify`), error('execution_not_found', 404))
+    exactly(t, await calls.call('POST', `/v1/executions/${which}/verification-pending`), error('execution_not_found', 404))
   }
 })
 

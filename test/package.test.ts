@@ -4,6 +4,7 @@ import { delimiter, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { version } from '../src/config.ts'
+import { exactly } from './exactly.ts'
 import { build } from './setup.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
@@ -32,16 +33,16 @@ t.test('what npm packs is the client and the command line, and nothing of the se
   }
   symlinkSync(join(root, 'node_modules'), join(copy, 'node_modules'))
   const { scripts, dependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
-  t.match(scripts, { prepack: /node scripts\/pack\.ts$/, postpack: 'node scripts/pack.ts --restore' })
+  exactly(t, scripts, { prepack: /node scripts\/pack\.ts$/, postpack: 'node scripts/pack.ts --restore' })
   const npm = (args: string[], cwd: string) => run('npm', [...args, '--ignore-scripts', '--no-audit', '--no-fund', '--offline'], cwd)
 
-  t.match(await run(process.execPath, ['scripts/pack.ts'], copy), { code: 0 })
-  t.match(await npm(['pack', copy, join(root, 'node_modules/yaml')], project), { code: 0 })
-  t.match(await run(process.execPath, ['scripts/pack.ts', '--restore'], copy), { code: 0 })
+  exactly(t, await run(process.execPath, ['scripts/pack.ts'], copy), { code: 0 })
+  exactly(t, await npm(['pack', copy, join(root, 'node_modules/yaml')], project), { code: 0 })
+  exactly(t, await run(process.execPath, ['scripts/pack.ts', '--restore'], copy), { code: 0 })
   t.equal(readFileSync(join(copy, 'package.json'), 'utf8'), readFileSync(join(root, 'package.json'), 'utf8'), 'package.json is back')
 
   const tarballs = readdirSync(project).filter(name => name.endsWith('.tgz'))
-  t.match(await npm(['install', ...tarballs.map(name => `./${name}`)], project), { code: 0 })
+  exactly(t, await npm(['install', ...tarballs.map(name => `./${name}`)], project), { code: 0 })
   const installed = readdirSync(join(project, 'node_modules')).filter(name => !name.startsWith('.'))
   t.same(installed, ['pgcue', 'yaml'])
   const manifest = JSON.parse(readFileSync(join(project, 'node_modules/pgcue/package.json'), 'utf8'))
@@ -55,13 +56,13 @@ t.test('what npm packs is the client and the command line, and nothing of the se
     const env = { PGCUE_BASE_URL: baseUrl, PGCUE_API_KEY: account.api_key, XDG_CONFIG_HOME: dir, XDG_STATE_HOME: dir }
     const pgcue = (...args: string[]) => run(join(project, 'node_modules/.bin/pgcue'), args, project, env)
     t.same(await pgcue('--version'), { code: 0, stdout: `${version}\n`, stderr: '' })
-    t.match(await pgcue('cues', 'list'), { code: 0, stdout: new RegExp(`${id} +report +active`) })
-    t.match(await pgcue('cues', 'get', 'cue_000000000000'), { code: 3, stderr: /no such cue/ })
-    t.match(await pgcue('worker', '--config', 'none.yaml'), { code: 2, stderr: /none\.yaml/ })
+    exactly(t, await pgcue('cues', 'list'), { code: 0, stdout: new RegExp(`${id} +report +active`) })
+    exactly(t, await pgcue('cues', 'get', 'cue_000000000000'), { code: 3, stderr: /no such cue/ })
+    exactly(t, await pgcue('worker', '--config', 'none.yaml'), { code: 2, stderr: /none\.yaml/ })
     const script = `import { createClient, verifyWebhook } from 'pgcue/client'
       const client = createClient({ baseUrl: process.env.PGCUE_BASE_URL, apiKey: process.env.PGCUE_API_KEY })
       console.log((await client.cues.list()).cues[0].id, typeof verifyWebhook)`
-    t.match(await run('node', ['--input-type=module', '-e', script], project, env), { code: 0, stdout: `${id} function\n` })
+    exactly(t, await run('node', ['--input-type=module', '-e', script], project, env), { code: 0, stdout: `${id} function\n` })
   })
 
   await t.test('its types are those of the schemas', async t => {
@@ -89,7 +90,7 @@ t.test('what npm packs is the client and the command line, and nothing of the se
       return run(process.execPath, [join(root, 'node_modules/.bin/tsc'), ...args], project)
     }
     t.ok(names.length > 30)
-    t.match(await compile('check.ts', '--allowImportingTsExtensions', '--skipLibCheck'), { code: 0, stdout: '' })
-    t.match(await compile('use.ts'), { code: 0, stdout: '' }, 'and whole by themselves')
+    exactly(t, await compile('check.ts', '--allowImportingTsExtensions', '--skipLibCheck'), { code: 0, stdout: '' })
+    exactly(t, await compile('use.ts'), { code: 0, stdout: '' }, 'and whole by themselves')
   })
 })

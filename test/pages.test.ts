@@ -4,6 +4,7 @@ import type { Page } from 'playwright-core'
 import t, { type Test } from 'tap'
 import { freePort } from '../src/embedded-postgres/embedded-postgres.ts'
 import { inspect, noBrowser, startBrowser } from './browser.ts'
+import { exactly } from './exactly.ts'
 import { buildWithMail, newDeviceCode } from './sign-in.ts'
 
 // Many services of their own, on machines that are busy: alone under node a file would have 30 seconds.
@@ -76,7 +77,7 @@ test('a person lets a device in, with nothing but pages, a keyboard and no scrip
   await page.keyboard.press('Tab')
   await page.keyboard.press('Enter')
   await page.getByRole('heading', { name: 'Your device is signed in' }).waitFor()
-  t.match(await poll(device_code), { status: 'approved', email: 'grace@example.com' })
+  exactly(t, await poll(device_code), { status: 'approved', email: 'grace@example.com' })
   t.same(page.complaints, [])
 })
 
@@ -131,7 +132,7 @@ test('the owner of an account keeps it with one button', async t => {
   await page.getByRole('button', { name: 'Keep my account' }).click()
   await page.getByRole('heading', { name: 'Your account stays' }).waitFor()
   await snap(t, page, 'cancel-done')
-  t.match(await get('/v1/auth/audit'), { events: [{ event: 'account.deletion_cancelled' }, { event: 'account.deletion_requested' }] })
+  exactly(t, await get('/v1/auth/audit'), { events: [{ event: 'account.deletion_cancelled' }, { event: 'account.deletion_requested' }] })
   await look(t, link, 'cancel-again')
 })
 
@@ -143,7 +144,7 @@ test('whoever did not register ends the account with one button', async t => {
   await page.getByRole('button', { name: 'Delete this account' }).click()
   await page.getByRole('heading', { name: 'The account is deleted' }).waitFor()
   await snap(t, page, 'not-me-deleted')
-  t.match(await as({ id: '', email: '', api_key }).call('GET', '/v1/auth/me'), { status: 401 })
+  exactly(t, await as({ id: '', email: '', api_key }).call('GET', '/v1/auth/me'), { status: 401 })
   await look(t, link, 'not-me-gone')
 
   const used = await nobody.post('/v1/auth/register', { email: 'ada@example.org' })

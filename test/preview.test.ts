@@ -1,4 +1,5 @@
 import t from 'tap'
+import { exactly } from './exactly.ts'
 import { build } from './setup.ts'
 
 const start = '2030-01-07T08:30:00Z'
@@ -87,6 +88,6 @@ t.test('what a cue would be refused for, a preview is', async t => {
     [{ schedule: { cron: '@daily' }, from: '9999-12-31T23:59:59-01:00' }, 400, 'invalid_schedule']
   ]
   for (const [body, status, code] of cases) {
-    t.match(await call('POST', preview, body), { status, body: { error: { code } } }, JSON.stringify(body))
+    exactly(t, await call('POST', preview, body), { status, body: { error: { code } } }, JSON.stringify(body))
   }
 })

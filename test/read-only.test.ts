@@ -2,6 +2,7 @@
 import t from 'tap'
 import { createPool } from '../src/database/pool.ts'
 import { startEngine } from './engine.ts'
+import { exactly } from './exactly.ts'
 import { build, error, eventually, receiver } from './setup.ts'
 
 t.test('a read-only database is an outage: requests get 503, and a due cue fires as soon as it can', async t => {
@@ -20,9 +21,9 @@ t.test('a read-only database is an outage: requests get 503, and a due cue fires
   await switchTo('on')
   await eventually(async () => (await pool.query('show transaction_read_only')).rows[0].transaction_read_only === 'on')
 
-  t.match(await call('POST', '/v1/cues', { name: 'other', cron: '@daily', callback: { url } }), error('unavailable', 503))
+  exactly(t, await call('POST', '/v1/cues', { name: 'other', cron: '@daily', callback: { url } }), error('unavailable', 503))
   await eventually(async () => (await call('GET', '/status')).status === 503)
-  t.match((await call('GET', '/health')).body, { status: 'down', reason: 'the database cannot be reached, or is read-only' })
+  exactly(t, (await call('GET', '/health')).body, { status: 'down', reason: 'the database cannot be reached, or is read-only' })
   await eventually(() => Date.now() > at.getTime() + 1000)
   t.equal(requests.length, 0)
 

@@ -1,5 +1,6 @@
 // Attempts that wait, and attempts whose holder fell silent: begin_waiting, flights, and the sweeps.
 import t from 'tap'
+import { exactly } from './exactly.ts'
 import { once, refused, stage } from './stage.ts'
 
 t.test('begin_waiting begins what is due, oldest first, and takes its jobs away', async t => {
@@ -10,7 +11,7 @@ t.test('begin_waiting begins what is due, oldest first, and takes its jobs away'
   await settle(second, refused)
   clock.advance('1 hour')
   const [one] = await fn.beginWaiting({ limit: 1 })
-  t.match(one, {
+  exactly(t, one, {
     execution_id: first[0]!.execution_id,
     attempt: 2,
     plain: true,
@@ -22,7 +23,7 @@ t.test('begin_waiting begins what is due, oldest first, and takes its jobs away'
     (await jobs()).map(job => job.id),
     [second[0]!.execution_id]
   )
-  t.match(await execution(one!.execution_id), {
+  exactly(t, await execution(one!.execution_id), {
     status: 'delivering',
     attempts: 2,
     attempt_due_at: null,
@@ -30,10 +31,10 @@ t.test('begin_waiting begins what is due, oldest first, and takes its jobs away'
     last_attempt_at: clock.now(),
     started_at: new Date('2030-01-15T09:00:00Z')
   })
-  t.match(await rows('select * from cue.flights where id = $1', [one!.flight_id]), [
+  exactly(t, await rows('select * from cue.flights where id = $1', [one!.flight_id]), [
     { execution_ids: [one!.execution_id], lease_expires_at: new Date(clock.now().getTime() + 4000) }
   ])
-  t.match(await fn.beginWaiting({ limit: 10 }), [{ payload: '{"which": "second"}', attempt: 2 }])
+  exactly(t, await fn.beginWaiting({ limit: 10 }), [{ payload: '{"which": "second"}', attempt: 2 }])
   t.same(await fn.beginWaiting({ limit: 10 }), [])
 })
 
@@ -48,7 +49,7 @@ t.test('begin_waiting leaves alone what waits without a job, and requeue_attempt
   t.equal(await fn.requeueAttempts({}), 1)
   t.same(await jobs(), before)
   t.equal(await fn.requeueAttempts({}), 0)
-  t.match(await fn.beginWaiting({ limit: 10 }), [{ execution_id: attempt.execution_id }])
+  exactly(t, await fn.beginWaiting({ limit: 10 }), [{ execution_id: attempt.execution_id }])
 })
 
 t.test('a job that pg-boss counts as over is made anew', async t => {
@@ -59,7 +60,7 @@ t.test('a job that pg-boss counts as over is made anew', async t => {
   clock.advance('1 hour')
   t.same(await fn.beginWaiting({ limit: 10 }), [])
   t.equal(await fn.requeueAttempts({}), 1)
-  t.match(await jobs(), [{ state: 'created' }])
+  exactly(t, await jobs(), [{ state: 'created' }])
   t.equal((await fn.beginWaiting({ limit: 10 })).length, 1)
 })
 
@@ -69,8 +70,8 @@ t.test('begin_waiting skips accounts that it is told to', async t => {
   const attempts = [...(await take([await cue()])), ...(await take([await cue({}, { account_id: other })]))]
   await settle(attempts, refused)
   clock.advance('1 hour')
-  t.match(await fn.beginWaiting({ limit: 10, skip_accounts: [other] }), [{ execution_id: attempts[0]!.execution_id }])
-  t.match(await fn.beginWaiting({ limit: 10 }), [{ account_id: other }])
+  exactly(t, await fn.beginWaiting({ limit: 10, skip_accounts: [other] }), [{ execution_id: attempts[0]!.execution_id }])
+  exactly(t, await fn.beginWaiting({ limit: 10 }), [{ account_id: other }])
 })
 
 t.test('nothing of a deleted cue is begun', async t => {
@@ -90,7 +91,7 @@ t.test('a deferred fire is not begun before its time', async t => {
   clock.set('2030-01-15T09:59:59.999Z')
   t.same(await fn.beginWaiting({ limit: 10 }), [])
   clock.set(send_at)
-  t.match(await fn.beginWaiting({ limit: 10 }), [{ execution_id: id, attempt: 1, scheduled_for: send_at }])
+  exactly(t, await fn.beginWaiting({ limit: 10 }), [{ execution_id: id, attempt: 1, scheduled_for: send_at }])
 })
 
 t.test('two beginners share what waits and begin nothing twice', async t => {
@@ -126,7 +127,7 @@ t.test('what one cancels while another begins is either cancelled or begun', asy
   t.same(await b.fn.beginWaiting({ limit: 10 }), [], 'held by the one that cancels')
   await a.client.query('commit')
   t.same(await b.fn.beginWaiting({ limit: 10 }), [])
-  t.match(await execution(execution_id), { status: 'failed', error_message: 'cancelled' })
+  exactly(t, await execution(execution_id), { status: 'failed', error_message: 'cancelled' })
   t.same(await jobs(), [])
 })
 
@@ -150,7 +151,7 @@ t.test('a lapsed flight gives its executions back as retry_ready, due now, with 
   const attempt = await begun()
   clock.advance('5 seconds')
   t.equal(await fn.recoverFlights({}), 1)
-  t.match(await execution(attempt.execution_id), {
+  exactly(t, await execution(attempt.execution_id), {
     status: 'retry_ready',
     attempts: 1,
     lost_attempts: 1,
@@ -158,8 +159,8 @@ t.test('a lapsed flight gives its executions back as retry_ready, due now, with 
     attempt_due_at: clock.now(),
     ended_at: null
   })
-  t.match(await attempts(attempt.execution_id), [{ attempt: 1, result: 'lost', duration_ms: 5000, http_status: null }])
-  t.match(await jobs(), [{ id: attempt.execution_id, start_after: clock.now() }])
+  exactly(t, await attempts(attempt.execution_id), [{ attempt: 1, result: 'lost', duration_ms: 5000, http_status: null }])
+  exactly(t, await jobs(), [{ id: attempt.execution_id, start_after: clock.now() }])
   t.same(await rows('select * from cue.flights'), [])
   t.equal(await fn.recoverFlights({}), 0)
 })
@@ -193,13 +194,13 @@ t.test('a lost send does not use up max_attempts', async t => {
   const [second] = await fn.beginWaiting({ limit: 1 })
   await settle([second!], refused)
   const e = await execution(attempt.execution_id)
-  t.match(e, { status: 'retrying', attempts: 2, lost_attempts: 1 })
+  exactly(t, e, { status: 'retrying', attempts: 2, lost_attempts: 1 })
   t.ok(e.attempt_due_at - clock.now().getTime() <= 66_000, 'the first element of the backoff')
   clock.advance('2 minutes')
   const [third] = await fn.beginWaiting({ limit: 1 })
   t.equal(third!.attempt, 3)
   await settle([third!], refused)
-  t.match(await execution(attempt.execution_id), { status: 'failed', attempts: 3 })
+  exactly(t, await execution(attempt.execution_id), { status: 'failed', attempts: 3 })
 })
 
 t.test('the fifth loss is the last', async t => {
@@ -215,7 +216,7 @@ t.test('after five lost sends an execution is missed, with what follows from tha
     t.equal(await fn.recoverFlights({}), 1)
     t.equal((await fn.beginWaiting({ limit: 1 })).length, lost < 5 ? 1 : 0)
   }
-  t.match(await execution(attempt.execution_id), {
+  exactly(t, await execution(attempt.execution_id), {
     status: 'missed',
     attempts: 5,
     lost_attempts: 5,
@@ -226,7 +227,7 @@ t.test('after five lost sends an execution is missed, with what follows from tha
     (await attempts(attempt.execution_id)).map(row => row.result),
     Array(5).fill('lost')
   )
-  t.match(await run(attempt.cue_id), { status: 'paused', failed_deliveries: 1 })
+  exactly(t, await run(attempt.cue_id), { status: 'paused', failed_deliveries: 1 })
   t.equal((await jobs('mails')).length, 1)
 })
 
@@ -236,7 +237,7 @@ t.test('a one-time cue that is missed fails', async t => {
   await rows('update cue.executions set attempts = 5, lost_attempts = 4')
   clock.advance('5 seconds')
   await fn.recoverFlights({})
-  t.match(await run(attempt.cue_id), { status: 'failed' })
+  exactly(t, await run(attempt.cue_id), { status: 'failed' })
 })
 
 t.test('a lapsed flight cannot seize a later attempt', async t => {
@@ -255,7 +256,7 @@ t.test('a lapsed flight cannot seize a later attempt', async t => {
   t.equal(await fn.recoverFlights({}), 0)
   t.equal(await fn.loseAttempts({ flight_id: flight.id, execution_ids: flight.execution_ids, error: 'stopped' }), 0)
   t.equal(await fn.releaseFlight({ flight_id: flight.id, execution_ids: flight.execution_ids }), 0)
-  t.match(await execution(attempt.execution_id), { status: 'delivering', attempts: 2, flight_id: second!.flight_id, lost_attempts: 1 })
+  exactly(t, await execution(attempt.execution_id), { status: 'delivering', attempts: 2, flight_id: second!.flight_id, lost_attempts: 1 })
 })
 
 t.test('a result that comes while its flight is being taken over waits, and is dropped', async t => {
@@ -269,7 +270,7 @@ t.test('a result that comes while its flight is being taken over waits, and is d
   await b.blocked()
   await a.client.query('commit')
   t.equal(await late, 0)
-  t.match(await execution(attempt.execution_id), { status: 'retry_ready' })
+  exactly(t, await execution(attempt.execution_id), { status: 'retry_ready' })
 })
 
 t.test('a flight that is held by another is no reason to wait for who ends it', async t => {
@@ -290,7 +291,7 @@ t.test('what was begun and not sent is given back as if it had not begun', async
   const attempt = await begun()
   const { flight_id, execution_id } = attempt
   t.equal(await fn.releaseFlight({ flight_id, execution_ids: [execution_id] }), 1)
-  t.match(await execution(execution_id), {
+  exactly(t, await execution(execution_id), {
     status: 'retry_ready',
     attempts: 0,
     lost_attempts: 0,
@@ -299,15 +300,15 @@ t.test('what was begun and not sent is given back as if it had not begun', async
   })
   t.same(await attempts(execution_id), [])
   t.equal((await jobs()).length, 1)
-  t.match(await fn.beginWaiting({ limit: 1 }), [{ execution_id, attempt: 1 }])
+  exactly(t, await fn.beginWaiting({ limit: 1 }), [{ execution_id, attempt: 1 }])
 })
 
 t.test('what was open when an engine stopped is lost and tried again', async t => {
   const { begun, fn, execution, attempts } = await stage(t)
   const { flight_id, execution_id } = await begun()
   t.equal(await fn.loseAttempts({ flight_id, execution_ids: [execution_id], error: 'the replica was stopped' }), 1)
-  t.match(await execution(execution_id), { status: 'retry_ready', error_message: 'the replica was stopped', lost_attempts: 1 })
-  t.match(await attempts(execution_id), [{ result: 'lost', error: 'the replica was stopped' }])
+  exactly(t, await execution(execution_id), { status: 'retry_ready', error_message: 'the replica was stopped', lost_attempts: 1 })
+  exactly(t, await attempts(execution_id), [{ result: 'lost', error: 'the replica was stopped' }])
 })
 
 // Stuck in delivering: past its own timeout by a minute, and five minutes old, although its holder lives.
@@ -324,8 +325,8 @@ for (const [timeout_seconds, seconds, stuck] of [
     await fn.extendFlights({ flight_ids: [attempt.flight_id] })
     t.equal(await fn.recoverStuck({}), stuck ? 1 : 0)
     const after = await execution(attempt.execution_id)
-    t.match(after, stuck ? { status: 'retrying', attempt_due_at: clock.now(), flight_id: null } : { status: 'delivering' })
-    t.match(await attempts(attempt.execution_id), stuck ? [{ result: 'failed', http_status: null }] : [])
+    exactly(t, after, stuck ? { status: 'retrying', attempt_due_at: clock.now(), flight_id: null } : { status: 'delivering' })
+    exactly(t, await attempts(attempt.execution_id), stuck ? [{ result: 'failed', http_status: null }] : [])
   })
 }
 
@@ -335,6 +336,6 @@ t.test('a stuck attempt that was the last is missed', async t => {
   clock.advance('301 seconds')
   await fn.extendFlights({ flight_ids: [attempt.flight_id] })
   t.equal(await fn.recoverStuck({}), 1)
-  t.match(await execution(attempt.execution_id), { status: 'missed', ended_at: clock.now() })
-  t.match(await run(attempt.cue_id), { status: 'failed', failed_deliveries: 1 })
+  exactly(t, await execution(attempt.execution_id), { status: 'missed', ended_at: clock.now() })
+  exactly(t, await run(attempt.cue_id), { status: 'failed', failed_deliveries: 1 })
 })

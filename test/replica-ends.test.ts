@@ -3,6 +3,7 @@ import type { Pool } from 'pg'
 import t from 'tap'
 import { createDatabase } from './database.ts'
 import { eventually } from './eventually.ts'
+import { exactly } from './exactly.ts'
 import { patienceMs, startFaultyReplica } from './faulty-replica.ts'
 import { startReplica } from './replica.ts'
 
@@ -12,7 +13,7 @@ t.test('the replica ends when its engine does, and logs why', async t => {
   const { call, signal, ended, lines } = await startFaultyReplica(t)
   signal('SIGUSR2')
   t.equal((await ended).code, 1)
-  t.match(lines().at(-1), { level: 60, msg: 'an error was not handled: the replica ends', err: { message: 'a fault of the engine' } })
+  exactly(t, lines().at(-1), { level: 60, msg: 'an error was not handled: the replica ends', err: { message: 'a fault of the engine' } })
   await t.rejects(call('/status'), { cause: { code: 'ECONNREFUSED' } })
 })
 
@@ -28,7 +29,7 @@ t.test('a stop is in order although a request holds up the API', async t => {
       .map(({ msg }) => msg),
     ['stopping', 'the API did not stop in time', 'stopped']
   )
-  t.match(lines().at(-1), { attempts_given_back: 0, ms: Number })
+  exactly(t, lines().at(-1), { attempts_given_back: 0, ms: Number })
 })
 
 t.test('a stop that comes while the engine starts is in order', async t => {

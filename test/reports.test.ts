@@ -3,6 +3,7 @@ import t from 'tap'
 import type { BegunAttempt } from '../src/database/functions.ts'
 import { testConfig } from './database.ts'
 import { startEngine } from './engine.ts'
+import { exactly } from './exactly.ts'
 import { serviceAt } from './service.ts'
 import { build, error, eventually, receiver } from './setup.ts'
 import { type Result, refused, resultsOf } from './stage.ts'
@@ -89,14 +90,15 @@ t.test('a report is taken in every status but pending, and ends what waits for i
       const answer = await report(id, success)
       const after = await execution(id)
       if (name.startsWith('pending,')) {
-        t.match(answer, error('invalid_state', 409), name)
+        exactly(t, answer, error('invalid_state', 409), name)
         t.strictSame(after, before, `${name}: nothing changed`)
         continue
       }
       const ended =
         name === 'pending_outcome' ? 'success' : name === 'delivering, to a worker' ? (success ? 'success' : 'failed') : before.status
-      t.match(answer, { status: 200, body: { outcome_state: success ? 'reported_success' : 'reported_failure' } }, name)
-      t.match(
+      exactly(t, answer, { status: 200, body: { outcome_state: success ? 'reported_success' : 'reported_failure' } }, name)
+      exactly(
+        t,
         after,
         {
           status: ended,
@@ -110,7 +112,7 @@ t.test('a report is taken in every status but pending, and ends what waits for i
         },
         `${name}: ${success}`
       )
-      t.match(await report(id, !success), error('outcome_already_reported', 409), `${name}, again`)
+      exactly(t, await report(id, !success), error('outcome_already_reported', 409), `${name}, again`)
       t.strictSame(await execution(id), after)
     }
   }
@@ -122,37 +124,42 @@ t.test('a report that comes before the answer makes the 2xx a success at once, a
   await report(early.id, false)
   clock.advance('1 second')
   await settle(early.attempt, { reported: true, reported_result: 'the answer says so, too late' })
-  t.match(await execution(early.id), { status: 'success', outcome_deadline_at: null, outcome_success: false, result: null })
+  exactly(t, await execution(early.id), { status: 'success', outcome_deadline_at: null, outcome_success: false, result: null })
 
   const retried = await begun(awaiting)
   await settle(retried.attempt, refused)
   await report(retried.id)
-  t.match(await execution(retried.id), { status: 'retrying', attempt_due_at: Date })
+  exactly(t, await execution(retried.id), { status: 'retrying', attempt_due_at: Date })
   clock.advance('2 minutes')
   await settle(await begin(retried.id))
-  t.match(await execution(retried.id), { status: 'success', attempts: 2, outcome_success: true })
-  t.match(await attempts(retried.id), [{ result: 'failed' }, { result: 'success' }])
+  exactly(t, await execution(retried.id), { status: 'success', attempts: 2, outcome_success: true })
+  exactly(t, await attempts(retried.id), [{ result: 'failed' }, { result: 'success' }])
 })
 
 t.test('without a report in time an execution times out, and a late one sets the outcome only', async t => {
   const { settled, report, execution, fn, clock, get, rows } = await serve()
   const id = await settled(awaiting)
-  t.match(await execution(id), { status: 'pending_outcome', outcome_deadline_at: new Date('2030-01-15T09:01:00Z'), ended_at: null })
+  exactly(t, await execution(id), { status: 'pending_outcome', outcome_deadline_at: new Date('2030-01-15T09:01:00Z'), ended_at: null })
   clock.set('2030-01-15T09:00:59.999Z')
   t.equal(await fn.expireOutcomes({}), 0)
   clock.set('2030-01-15T09:01:00Z')
   t.equal(await fn.expireOutcomes({}), 1)
-  t.match(await get(`/v1/executions/${id}`), { status: 'outcome_timeout', outcome_state: 'unknown', outcome_success: null, outcome: null })
-  t.match(await rows('select alert_type, execution_id from cue.alerts'), [{ alert_type: 'outcome_timeout', execution_id: id }])
+  exactly(t, await get(`/v1/executions/${id}`), {
+    status: 'outcome_timeout',
+    outcome_state: 'unknown',
+    outcome_success: null,
+    outcome: null
+  })
+  exactly(t, await rows('select alert_type, execution_id from cue.alerts'), [{ alert_type: 'outcome_timeout', execution_id: id }])
   clock.advance('1 hour')
-  t.match(await report(id), { status: 200 })
-  t.match(await get(`/v1/executions/${id}`), {
+  exactly(t, await report(id), { status: 200 })
+  exactly(t, await get(`/v1/executions/${id}`), {
     status: 'outcome_timeout',
     outcome_state: 'reported_success',
     outcome_success: true,
     outcome: { success: true, recorded_at: '2030-01-15T10:01:00.000Z' }
   })
-  t.match(await report(id), error('outcome_already_reported', 409))
+  exactly(t, await report(id), error('outcome_already_reported', 409))
 })
 
 t.test('a deadline that passes and a report that comes together make one of both, not half of each', async t => {
@@ -266,13 +273,16 @@ t.test('an engine waits for the report, takes it from the answer, and gives up i
       const execution = await get(`/v1/executions/${id}`)
       return execution.status === status && execution
     }, 20_000)
-  t.match(await reaches(says, 'success'), { outcome_state: 'reported_failure', outcome: { success: false, error: 'no disk' } })
-  t.match(await reaches(text, 'pending_outcome'), { http_status: 200, outcome: null })
+  exactly(t, await reaches(says, 'success'), { outcome_state: 'reported_failure', outcome: { success: false, error: 'no disk' } })
+  exactly(t, await reaches(text, 'pending_outcome'), { http_status: 200, outcome: null })
   const request = hook.requests.find(({ path }) => path === '/text')!
   const bearer = { authorization: String(request.headers.authorization) }
-  t.match(await post(`/v1/executions/${text}/outcome`, { success: true, result: 'read' }, bearer), { outcome_recorded: true })
-  t.match(await patch(`/v1/executions/${text}/evidence`, { external_id: 'x' }, bearer), { evidence_updated: true })
-  t.match(await get(`/v1/executions/${text}`, bearer), { status: 'success', outcome: { success: true, result: 'read', external_id: 'x' } })
-  t.match(await reaches(silent, 'outcome_timeout'), { outcome_state: 'unknown' })
-  t.match(await get('/v1/alerts'), { alerts: [{ alert_type: 'outcome_timeout', severity: 'warning', execution_id: silent }], total: 1 })
+  exactly(t, await post(`/v1/executions/${text}/outcome`, { success: true, result: 'read' }, bearer), { outcome_recorded: true })
+  exactly(t, await patch(`/v1/executions/${text}/evidence`, { external_id: 'x' }, bearer), { evidence_updated: true })
+  exactly(t, await get(`/v1/executions/${text}`, bearer), {
+    status: 'success',
+    outcome: { success: true, result: 'read', external_id: 'x' }
+  })
+  exactly(t, await reaches(silent, 'outcome_timeout'), { outcome_state: 'unknown' })
+  exactly(t, await get('/v1/alerts'), { alerts: [{ alert_type: 'outcome_timeout', severity: 'warning', execution_id: silent }], total: 1 })
 })

@@ -11,6 +11,7 @@ import { startEmbedded } from '../src/embedded-postgres/embedded-postgres.ts'
 import { migrate } from '../src/migrate/migrate.ts'
 import { createDatabase, testConfig } from './database.ts'
 import { startEngine } from './engine.ts'
+import { exactly } from './exactly.ts'
 import { build, eventually, receiver } from './setup.ts'
 import { connectAdmin } from './template.ts'
 
@@ -82,7 +83,7 @@ t.test('the service needs no more than cue_service', async t => {
     return answer.body && answer.json()
   }
   key = (await ask(201, 'POST', '/v1/auth/register', { email: 'someone@example.com' })).api_key
-  t.match(await ask(200, 'GET', '/v1/auth/me'), { active_cue_limit: 11 })
+  exactly(t, await ask(200, 'GET', '/v1/auth/me'), { active_cue_limit: 11 })
   await ask(200, 'PATCH', '/v1/auth/me', { alert_webhook_url: `${target.url}alert`, memory_block_enabled: true })
   const { id: key_id } = await ask(201, 'POST', '/v1/auth/keys', { label: 'second' })
   await ask(200, 'DELETE', `/v1/auth/keys/${key_id}`)
@@ -101,7 +102,7 @@ t.test('the service needs no more than cue_service', async t => {
   await eventually(async () => (await paths()).length >= 5)
   t.strictSame(await paths(), ['/alert', '/failed', '/once', '/refuse', '/refuse'])
   await eventually(async () => (await ask(200, 'GET', `/v1/cues/${once.id}`)).status === 'completed')
-  t.match(await ask(200, 'GET', `/v1/cues/${refused.id}`), { status: 'failed', executions: [{ attempts: 2 }] })
+  exactly(t, await ask(200, 'GET', `/v1/cues/${refused.id}`), { status: 'failed', executions: [{ attempts: 2 }] })
 
   const { id: cue_id } = await ask(201, 'POST', '/v1/cues', { name: 'w', cron: '@hourly', worker: true })
   await ask(200, 'POST', '/v1/worker/heartbeat', { worker_id: 'w1', handlers: ['go'] })
@@ -115,7 +116,7 @@ t.test('the service needs no more than cue_service', async t => {
   await ask(200, 'POST', `/v1/executions/${replay.id}/cancel`)
   for (const path of ['executions', 'alerts', 'workers', 'usage', 'auth/keys', 'auth/audit', 'memory-block'])
     await ask(200, 'GET', `/v1/${path}`)
-  t.match(await ask(200, 'GET', '/health'), { status: 'healthy', replicas: 1 })
+  exactly(t, await ask(200, 'GET', '/health'), { status: 'healthy', replicas: 1 })
 
   await ask(204, 'DELETE', `/v1/cues/${cue_id}`)
   await eventually(async () => (await owner.query('select from cue.cues where id = $1', [cue_id])).rowCount === 0)
@@ -197,7 +198,7 @@ t.test('cue_operator fires, replays and cancels in psql, and an engine wakes', a
   const [{ id }] = await rows('select id from cue.fire_cue($1, $2)', [account_id, cue_id])
   await target.received(1)
   await eventually(async () => (await rows('select status from cue.execution_view where id = $1', [id]))[0].status === 'success')
-  t.match(await rows('select status, replayed_from from cue.replay_execution($1, $2)', [account_id, id]), [
+  exactly(t, await rows('select status, replayed_from from cue.replay_execution($1, $2)', [account_id, id]), [
     { status: 'pending', replayed_from: id }
   ])
   await target.received(2)
@@ -206,7 +207,7 @@ t.test('cue_operator fires, replays and cancels in psql, and an engine wakes', a
     { status: 'failed', error_message: 'cancelled' }
   ])
   for (const sweep of ['requeue_attempts', 'recover_flights', 'recover_leases', 'recover_stuck', 'expire_outcomes', 'miss_unclaimed'])
-    t.match(await rows(`select cue.${sweep}() as moved`), [{ moved: 0 }])
+    exactly(t, await rows(`select cue.${sweep}() as moved`), [{ moved: 0 }])
   for (const table of await relations(pool, 'rp')) await refused(`select * from ${table}`)
   await refused('select cue.webhook_secret($1)', [account_id])
   t.strictSame(await callable(), [
@@ -240,7 +241,7 @@ t.test('a database is migrated by its owner, who may make no roles; those that e
   const reader = await connectAs(t, 'cue_reader', url)
   t.strictSame(await reader.rows('select * from cue.due_cues'), [])
   const service = await connectAs(t, 'cue_service', url)
-  t.match(await service.rows('select * from cue.next_wakes()'), [{ waiting_at: null }])
+  exactly(t, await service.rows('select * from cue.next_wakes()'), [{ waiting_at: null }])
 })
 
 t.test('roles that are made after the first migration get their grants by the next', async t => {
@@ -263,14 +264,14 @@ t.test('roles that are made after the first migration get their grants by the ne
     await migrate({ connectionString: urlOf('owner'), log: line => lines.push(line) })
     return lines.filter(line => !line.startsWith('Applied'))
   }
-  t.match(await run(), [
+  exactly(t, await run(), [
     ...['cue_service', 'cue_reader', 'cue_operator'].map(
       role => new RegExp(`${role} is missing, .*: as one .*, create role ${role} nologin;`)
     ),
     /^Loaded/
   ])
   await superuser.query('create role cue_service; create role cue_reader; create role cue_operator; grant cue_operator to analyst')
-  t.match(await run(), [/^cue_operator cannot read, .*, grant cue_reader to cue_operator$/, /^Loaded/])
+  exactly(t, await run(), [/^cue_operator cannot read, .*, grant cue_reader to cue_operator$/, /^Loaded/])
   await superuser.query('grant cue_reader to cue_operator')
   t.same(await run(), [])
 
@@ -278,5 +279,5 @@ t.test('roles that are made after the first migration get their grants by the ne
   await analyst.connect()
   t.teardown(() => analyst.end())
   t.same((await analyst.query('select * from cue.due_cues')).rows, [])
-  t.match((await analyst.query('select cue.recover_leases() as moved')).rows, [{ moved: 0 }])
+  exactly(t, (await analyst.query('select cue.recover_leases() as moved')).rows, [{ moved: 0 }])
 })

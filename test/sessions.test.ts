@@ -3,6 +3,7 @@ import t from 'tap'
 import { isKey } from '../src/accounts/keys.ts'
 import { build as buildApp } from '../src/app.ts'
 import { createPool } from '../src/database/pool.ts'
+import { exactly } from './exactly.ts'
 import { error } from './setup.ts'
 import { buildWithMail } from './sign-in.ts'
 
@@ -20,24 +21,24 @@ t.test('a one-time token becomes a session of a year, that does all a key does',
   t.equal(body.email, account.email)
   t.same(decodeProtectedHeader(body.session_token), { alg: 'HS256', typ: 'JWT' })
   const claims = decodeJwt(body.session_token)
-  t.match(claims, { iss: 'pgcue', sub: account.id, jti: /^[0-9a-f-]{36}$/ })
+  exactly(t, claims, { iss: 'pgcue', sub: account.id, jti: /^[0-9a-f-]{36}$/ })
   t.same([claims.iat, claims.exp], [Date.parse(noon) / 1000, Date.parse('2031-01-15T12:00:00Z') / 1000])
 
   const { get, post, del } = withSession(body.session_token)
-  t.match(await get('/v1/auth/me'), { id: account.id, scopes: ['read', 'write', 'worker', 'account'] })
+  exactly(t, await get('/v1/auth/me'), { id: account.id, scopes: ['read', 'write', 'worker', 'account'] })
   const { id } = await post('/v1/cues', { name: 'a cue', cron: '0 9 * * *', worker: true })
   t.match(id, /^cue_/)
   t.equal(await del(`/v1/cues/${id}`), '')
   t.ok(isKey((await post('/v1/auth/keys', { label: 'made by a session' })).api_key))
-  t.match(await get('/v1/auth/audit'), { events: [{ event: 'key.created', actor: `session:${claims.jti}` }] })
+  exactly(t, await get('/v1/auth/audit'), { events: [{ event: 'key.created', actor: `session:${claims.jti}` }] })
 })
 
 t.test('a session shows the default key, also where all others are revoked', async t => {
   const { openSession, withSession, account, call } = await buildWithMail(t)
   const session = withSession(await openSession(account.email))
   t.same(await session.get('/v1/auth/key'), { api_key: account.api_key, key_prefix: account.api_key.slice(0, 12) })
-  t.match(await call('GET', '/v1/auth/key'), error('not_authenticated', 401), 'the key itself is not shown itself')
-  t.match(await session.get('/v1/auth/audit'), { events: [{ event: 'key.revealed', actor: /^session:/ }] })
+  exactly(t, await call('GET', '/v1/auth/key'), error('not_authenticated', 401), 'the key itself is not shown itself')
+  exactly(t, await session.get('/v1/auth/audit'), { events: [{ event: 'key.revealed', actor: /^session:/ }] })
 })
 
 t.test('a one-time token is good once, for a quarter of an hour', async t => {
@@ -45,27 +46,27 @@ t.test('a one-time token is good once, for a quarter of an hour', async t => {
   const { session_token: token } = await signIn(account.email)
   const all = await Promise.all(Array.from({ length: 6 }, () => nobody.call('POST', '/v1/auth/session', { token })))
   t.same(all.map(({ status }) => status).sort(), [200, 401, 401, 401, 401, 401])
-  t.match(all.find(({ status }) => status === 401)!, error('not_authenticated', 401))
+  exactly(t, all.find(({ status }) => status === 401)!, error('not_authenticated', 401))
 
   const { session_token: late } = await signIn(account.email)
   clock.advance('15 minutes')
-  t.match(await nobody.call('POST', '/v1/auth/session', { token: late }), error('not_authenticated', 401))
+  exactly(t, await nobody.call('POST', '/v1/auth/session', { token: late }), error('not_authenticated', 401))
   for (const token of ['', 'x', 'x'.repeat(43)]) {
-    t.match(await nobody.call('POST', '/v1/auth/session', { token }), error('not_authenticated', 401))
+    exactly(t, await nobody.call('POST', '/v1/auth/session', { token }), error('not_authenticated', 401))
   }
-  t.match(await nobody.call('POST', '/v1/auth/session', {}), { status: 422 })
+  exactly(t, await nobody.call('POST', '/v1/auth/session', {}), { status: 422 })
 })
 
 t.test('a session is one text: no other spelling of it is accepted', async t => {
   const { openSession, withSession, account } = await buildWithMail(t, noon)
   const jwt = await openSession(account.email)
   const [head, body, signature] = jwt.split('.') as [string, string, string]
-  t.match(await withSession(jwt).call('GET', '/v1/auth/me'), { status: 200 })
+  exactly(t, await withSession(jwt).call('GET', '/v1/auth/me'), { status: 200 })
   // The last letter of 43 stands for four bits and two that say nothing.
   const letters = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
   const sameBytes = `${signature.slice(0, -1)}${letters[letters.indexOf(signature.at(-1)!) + 1]}`
   for (const other of [`${jwt}=`, `${head}=.${body}.${signature}`, `${head}.${body}=.${signature}`, `${head}.${body}.${sameBytes}`]) {
-    t.match(await withSession(other).call('GET', '/v1/auth/me'), error('not_authenticated', 401), other.slice(-20))
+    exactly(t, await withSession(other).call('GET', '/v1/auth/me'), error('not_authenticated', 401), other.slice(-20))
   }
 })
 
@@ -73,10 +74,10 @@ t.test('a session ends after a year', async t => {
   const { openSession, withSession, clock, account } = await buildWithMail(t, noon)
   const { call } = withSession(await openSession(account.email))
   clock.set('2031-01-15T11:59:59Z')
-  t.match(await call('GET', '/v1/auth/me'), { status: 200 })
+  exactly(t, await call('GET', '/v1/auth/me'), { status: 200 })
   clock.set('2031-01-15T12:00:00Z')
-  t.match(await call('GET', '/v1/auth/me'), error('not_authenticated', 401))
-  t.match(await call('POST', '/v1/auth/session/refresh'), error('not_authenticated', 401))
+  exactly(t, await call('GET', '/v1/auth/me'), error('not_authenticated', 401))
+  exactly(t, await call('POST', '/v1/auth/session/refresh'), error('not_authenticated', 401))
 })
 
 t.test('a session is refreshed for another year, and the former one ends a day later', async t => {
@@ -89,13 +90,13 @@ t.test('a session is refreshed for another year, and the former one ends a day l
   t.not(session_token, jwt)
   t.equal(decodeJwt(session_token).exp, Date.parse('2031-12-31T00:00:00Z') / 1000)
   const next = withSession(session_token)
-  t.match(await former.call('GET', '/v1/auth/me'), { status: 200 }, 'an answer that got lost locks nobody out')
+  exactly(t, await former.call('GET', '/v1/auth/me'), { status: 200 }, 'an answer that got lost locks nobody out')
   clock.advance('24 hours')
-  t.match(await former.call('GET', '/v1/auth/me'), error('not_authenticated', 401))
-  t.match(await next.call('GET', '/v1/auth/me'), { status: 200 })
-  t.match(await call('POST', '/v1/auth/session/refresh'), error('not_authenticated', 401), 'a key is no session')
+  exactly(t, await former.call('GET', '/v1/auth/me'), error('not_authenticated', 401))
+  exactly(t, await next.call('GET', '/v1/auth/me'), { status: 200 })
+  exactly(t, await call('POST', '/v1/auth/session/refresh'), error('not_authenticated', 401), 'a key is no session')
   await maintain()
-  t.match((await pool.query('select count(*) from cue.sessions')).rows, [{ count: 1 }], 'what has ended is swept away')
+  exactly(t, (await pool.query('select count(*) from cue.sessions')).rows, [{ count: 1 }], 'what has ended is swept away')
 })
 
 t.test('who signs out is out at once, on every replica', async t => {
@@ -112,11 +113,11 @@ t.test('who signs out is out at once, on every replica', async t => {
   t.same(await Promise.all(jwts.map(there)), [200, 200, 200])
   t.same(await withSession(jwts[0]).del('/v1/auth/session'), { revoked: 1 })
   t.same(await Promise.all(jwts.map(there)), [401, 200, 200])
-  t.match(await withSession(jwts[0]).call('DELETE', '/v1/auth/session'), error('not_authenticated', 401))
-  t.match(await call('DELETE', '/v1/auth/session'), error('not_authenticated', 401), 'a key has no session of its own')
+  exactly(t, await withSession(jwts[0]).call('DELETE', '/v1/auth/session'), error('not_authenticated', 401))
+  exactly(t, await call('DELETE', '/v1/auth/session'), error('not_authenticated', 401), 'a key has no session of its own')
   t.same(await withSession(jwts[1]).del('/v1/auth/session?all=true'), { revoked: 2 })
   t.same(await Promise.all(jwts.map(there)), [401, 401, 401])
-  t.match(await call('GET', '/v1/auth/me'), { status: 200 }, 'keys are not sessions')
+  exactly(t, await call('GET', '/v1/auth/me'), { status: 200 }, 'keys are not sessions')
 })
 
 t.test('a revoked key fails on every replica at once', async t => {
@@ -145,7 +146,7 @@ t.test('the sessions of an account are limited together', async t => {
   const statuses = []
   for (const { call } of [one, two, one, two]) statuses.push((await call('GET', '/v1/auth/me')).status)
   t.same(statuses, [200, 200, 200, 429])
-  t.match(await nobody.call('GET', '/v1/auth/me'), { status: 401 })
+  exactly(t, await nobody.call('GET', '/v1/auth/me'), { status: 401 })
 })
 
 t.test('an approved client exchanges a one-time token for a key that reads, writes and works', async t => {
@@ -153,30 +154,30 @@ t.test('an approved client exchanges a one-time token for a key that reads, writ
   clock.advance('1 second')
   const exchange = (body: object) => nobody.call('POST', '/v1/auth/mcp-exchange', body)
   const { session_token } = await signIn(account.email)
-  t.match(await exchange({ session_token, client_id: 'stranger' }), error('client_not_approved', 403))
+  exactly(t, await exchange({ session_token, client_id: 'stranger' }), error('client_not_approved', 403))
   const { status, body } = await exchange({ session_token, client_id: 'desk', label: 'my desk' })
   t.equal(status, 200)
   t.same(Object.keys(body).sort(), ['api_key', 'expires_at', 'key_id', 'scopes', 'user_id'])
-  t.match(body, { user_id: account.id, scopes: ['read', 'write', 'worker'], expires_at: null })
+  exactly(t, body, { user_id: account.id, scopes: ['read', 'write', 'worker'], expires_at: null })
   t.ok(isKey(body.api_key))
-  t.match(await exchange({ session_token, client_id: 'desk' }), error('not_authenticated', 401), 'the token is used up')
+  exactly(t, await exchange({ session_token, client_id: 'desk' }), error('not_authenticated', 401), 'the token is used up')
 
   const client = as({ ...account, api_key: body.api_key })
-  t.match(await client.call('POST', '/v1/cues', { name: 'a cue', cron: '0 9 * * *', worker: true }), { status: 201 })
-  t.match(await client.call('GET', '/v1/auth/keys'), error('insufficient_scope', 403))
-  t.match(await get('/v1/auth/keys'), { keys: [{ id: body.key_id, label: 'my desk', created_by: 'mcp-exchange', is_default: false }] })
-  t.match(await get('/v1/auth/audit'), { events: [{ event: 'key.created', actor: 'client:desk', detail: { client_id: 'desk' } }] })
+  exactly(t, await client.call('POST', '/v1/cues', { name: 'a cue', cron: '0 9 * * *', worker: true }), { status: 201 })
+  exactly(t, await client.call('GET', '/v1/auth/keys'), error('insufficient_scope', 403))
+  exactly(t, await get('/v1/auth/keys'), { keys: [{ id: body.key_id, label: 'my desk', created_by: 'mcp-exchange', is_default: false }] })
+  exactly(t, await get('/v1/auth/audit'), { events: [{ event: 'key.created', actor: 'client:desk', detail: { client_id: 'desk' } }] })
 
   clock.advance('1 second')
   const again = await signIn(account.email)
   await exchange({ session_token: again.session_token, client_id: 'phone' })
-  t.match(await get('/v1/auth/keys'), { keys: [{ label: 'MCP: phone' }] })
+  exactly(t, await get('/v1/auth/keys'), { keys: [{ label: 'MCP: phone' }] })
 })
 
 t.test('without MCP_CLIENT_IDS no client is approved', async t => {
   const { nobody } = await buildWithMail(t)
-  t.match(await nobody.call('POST', '/v1/auth/mcp-exchange', { session_token: 'x', client_id: '' }), error('client_not_approved', 403))
-  t.match(await nobody.call('POST', '/v1/auth/mcp-exchange', { session_token: 'x' }), { status: 422 })
+  exactly(t, await nobody.call('POST', '/v1/auth/mcp-exchange', { session_token: 'x', client_id: '' }), error('client_not_approved', 403))
+  exactly(t, await nobody.call('POST', '/v1/auth/mcp-exchange', { session_token: 'x' }), { status: 422 })
 })
 
 t.test('an exchange beyond ten keys an hour leaves the token as it was', async t => {
@@ -185,9 +186,9 @@ t.test('an exchange beyond ten keys an hour leaves the token as it was', async t
   clock.advance('50 minutes')
   const { session_token } = await signIn(account.email)
   const exchange = () => nobody.call('POST', '/v1/auth/mcp-exchange', { session_token, client_id: 'desk' })
-  t.match(await exchange(), { ...error('rate_limit_exceeded', 429), headers: { 'retry-after': '600' } })
+  exactly(t, await exchange(), { ...error('rate_limit_exceeded', 429), headers: { 'retry-after': '600' } })
   clock.advance('10 minutes')
-  t.match(await exchange(), { status: 200 })
+  exactly(t, await exchange(), { status: 200 })
 })
 
 t.test('a key that was revoked is forgotten after 30 days, by the hourly sweep', async t => {
@@ -196,8 +197,8 @@ t.test('a key that was revoked is forgotten after 30 days, by the hourly sweep',
   await del(`/v1/auth/keys/${id}`)
   clock.advance('30 days')
   await maintain()
-  t.match(await get('/v1/auth/keys'), { keys: { length: 2 } })
+  exactly(t, await get('/v1/auth/keys'), { keys: { length: 2 } })
   clock.advance('1 second')
   await maintain()
-  t.match(await get('/v1/auth/keys'), { keys: [{ label: 'default' }] })
+  exactly(t, await get('/v1/auth/keys'), { keys: [{ label: 'default' }] })
 })

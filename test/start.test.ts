@@ -8,13 +8,14 @@ import { ConfigError } from '../src/config.ts'
 import { refuseToListen } from '../src/startup/port.ts'
 import { createDatabase } from './database.ts'
 import { eventually } from './eventually.ts'
+import { exactly } from './exactly.ts'
 import { startReplica } from './replica.ts'
 
 /** Fails unless the start ends at once, with this one line. */
 const refused = async (t: Test, env: Record<string, string>, line: RegExp) => {
   const { code, err } = await startReplica(t, env).ended
   t.equal(code, 1)
-  t.match(err, line)
+  exactly(t, err, line)
   t.equal(err.split('\n').length, 2, err)
 }
 
@@ -82,7 +83,7 @@ t.test('a signal and the stop that it brings are in the log', async t => {
     replica.signal('SIGTERM')
     t.equal((await replica.ended).code, 0)
     const [stopping, stopped] = replica.lines().slice(-2)
-    t.match(stopping, { msg: 'stopping', signal: 'SIGTERM' })
-    t.match(stopped, { msg: 'stopped', ms: Number, ...(ROLES !== 'api' && { attempts_given_back: 0 }) })
+    exactly(t, stopping, { msg: 'stopping', signal: 'SIGTERM' })
+    exactly(t, stopped, { msg: 'stopped', ms: Number, ...(ROLES !== 'api' && { attempts_given_back: 0 }) })
   }
 })

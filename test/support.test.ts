@@ -5,6 +5,7 @@ import fc from 'fast-check'
 import t, { type Test } from 'tap'
 import { issueOf, marker, withoutSecrets } from '../src/support/issue.ts'
 import { startEngine } from './engine.ts'
+import { exactly } from './exactly.ts'
 import { build, error, eventually } from './setup.ts'
 
 const noon = '2030-01-15T12:00:00Z'
@@ -22,7 +23,7 @@ const entitled = async (t: Test, env: Record<string, string> = {}) => {
 t.test('a ticket is received, listed and shown', async t => {
   const { call, get, clock } = await entitled(t)
   const made = await call('POST', '/v1/support', { ...ticket, severity: 'high', type: 'feature-request' })
-  t.match(made, { status: 200, body: { status: 'received', ticket_id: Number, ticket_status: 'open', message: /\w/ } })
+  exactly(t, made, { status: 200, body: { status: 'received', ticket_id: Number, ticket_status: 'open', message: /\w/ } })
   const { ticket_id } = made.body
   const at = clock.now().toISOString()
   const shown = {
@@ -41,7 +42,7 @@ t.test('a ticket is received, listed and shown', async t => {
 t.test('severity and type may be left out', async t => {
   const { post, get } = await entitled(t)
   const { ticket_id } = await post('/v1/support', ticket)
-  t.match(await get(`/v1/support/${ticket_id}`), { severity: 'medium', type: 'bug' })
+  exactly(t, await get(`/v1/support/${ticket_id}`), { severity: 'medium', type: 'bug' })
 })
 
 t.test('tickets come newest first, page by page', async t => {
@@ -49,7 +50,7 @@ t.test('tickets come newest first, page by page', async t => {
   const ids: number[] = []
   for (let n = 0; n < 5; n++) ids.push((await post('/v1/support', { ...ticket, subject: `The report is late, ${n}` })).ticket_id)
   const page = await get('/v1/support?limit=2&offset=1')
-  t.match(page, { total: 5, limit: 2, offset: 1 })
+  exactly(t, page, { total: 5, limit: 2, offset: 1 })
   t.same(
     page.tickets.map((one: { ticket_id: number }) => one.ticket_id),
     [ids[3], ids[2]]
@@ -72,7 +73,8 @@ t.test('what is too short, too long, unknown or missing is refused', async t => 
     ['message', { message: null }]
   ] as const) {
     const answer = await call('POST', '/v1/support', { ...ticket, ...change })
-    t.match(
+    exactly(
+      t,
       answer,
       { status: 422, body: { error: { code: 'validation_error' }, detail: [{ loc: ['body', name] }] } },
       JSON.stringify(change).slice(0, 40)
@@ -82,7 +84,7 @@ t.test('what is too short, too long, unknown or missing is refused', async t => 
     ['x'.repeat(10), 'x'.repeat(30)],
     ['💥'.repeat(200), '💥'.repeat(5000)]
   ]) {
-    t.match(await call('POST', '/v1/support', { subject, message }), { status: 200 })
+    exactly(t, await call('POST', '/v1/support', { subject, message }), { status: 200 })
   }
 })
 
@@ -90,14 +92,14 @@ t.test('support is for accounts older than an hour, with an active cue', async t
   const { call, clock, post, patch, cue_id } = await entitled(t)
   clock.set(noon)
   clock.advance('59 minutes')
-  t.match(await call('POST', '/v1/support', ticket), error('account_too_new', 403))
+  exactly(t, await call('POST', '/v1/support', ticket), error('account_too_new', 403))
   clock.advance('1 minute')
   await patch(`/v1/cues/${cue_id}`, { status: 'paused' })
-  t.match(await call('POST', '/v1/support', ticket), error('no_active_cue', 403))
+  exactly(t, await call('POST', '/v1/support', ticket), error('no_active_cue', 403))
   await patch('/v1/auth/me', { memory_block_enabled: true })
-  t.match(await call('POST', '/v1/support', ticket), error('no_active_cue', 403), 'the memory block’s own cue is none of the user’s')
+  exactly(t, await call('POST', '/v1/support', ticket), error('no_active_cue', 403), 'the memory block’s own cue is none of the user’s')
   await post('/v1/cues', worker)
-  t.match(await call('POST', '/v1/support', ticket), { status: 200 })
+  exactly(t, await call('POST', '/v1/support', ticket), { status: 200 })
 })
 
 t.test('five tickets an hour can be opened, however many are tried at once', async t => {
@@ -105,14 +107,14 @@ t.test('five tickets an hour can be opened, however many are tried at once', asy
   const many = await Promise.all(Array.from({ length: 12 }, () => call('POST', '/v1/support', ticket)))
   t.equal(many.filter(({ status }) => status === 200).length, 5)
   for (const answer of many.filter(({ status }) => status !== 200)) {
-    t.match(answer, { ...error('rate_limit_exceeded', 429), headers: { 'retry-after': /^\d+$/ } })
+    exactly(t, answer, { ...error('rate_limit_exceeded', 429), headers: { 'retry-after': /^\d+$/ } })
   }
   clock.advance('59 minutes')
-  t.match(await call('POST', '/v1/support', ticket), { status: 429, headers: { 'retry-after': '60' } })
+  exactly(t, await call('POST', '/v1/support', ticket), { status: 429, headers: { 'retry-after': '60' } })
   clock.advance('61 seconds')
-  t.match(await call('POST', '/v1/support', ticket), { status: 200 })
+  exactly(t, await call('POST', '/v1/support', ticket), { status: 200 })
   const other = as(await register())
-  t.match(await other.call('POST', '/v1/support', ticket), error('account_too_new', 403), 'each account by itself')
+  exactly(t, await other.call('POST', '/v1/support', ticket), error('account_too_new', 403), 'each account by itself')
 })
 
 t.test('tickets of others, of nobody and of no number are the same: not there', async t => {
@@ -135,7 +137,7 @@ t.test('tickets of others, of nobody and of no number are the same: not there', 
     "1' or '1'='1",
     encodeURIComponent('../1')
   ]) {
-    t.match(await other.call('GET', `/v1/support/${id}`), error('ticket_not_found', 404), String(id))
+    exactly(t, await other.call('GET', `/v1/support/${id}`), error('ticket_not_found', 404), String(id))
   }
   t.equal((await other.get('/v1/support')).total, 1)
   t.equal((await get(`/v1/support/${theirs}`)).error.code, 'ticket_not_found')
@@ -145,10 +147,10 @@ t.test('support needs the scope account', async t => {
   const { post, as, account } = await entitled(t)
   const { api_key } = await post('/v1/auth/keys', { label: 'agent', scopes: ['read', 'write', 'worker'] })
   const { call } = as({ ...account, api_key })
-  t.match(await call('POST', '/v1/support', ticket), error('insufficient_scope', 403))
-  t.match(await call('GET', '/v1/support'), error('insufficient_scope', 403))
-  t.match(await call('GET', '/v1/support/1'), error('insufficient_scope', 403))
-  t.match(await as(null).call('POST', '/v1/support', ticket), { status: 401 })
+  exactly(t, await call('POST', '/v1/support', ticket), error('insufficient_scope', 403))
+  exactly(t, await call('GET', '/v1/support'), error('insufficient_scope', 403))
+  exactly(t, await call('GET', '/v1/support/1'), error('insufficient_scope', 403))
+  exactly(t, await as(null).call('POST', '/v1/support', ticket), { status: 401 })
 })
 
 t.test('a person at psql moves a ticket', async t => {
@@ -156,7 +158,7 @@ t.test('a person at psql moves a ticket', async t => {
   const { ticket_id } = await post('/v1/support', ticket)
   clock.advance('1 day')
   await pool.query("select cue.set_ticket_status($1, 'in_progress', $2)", [ticket_id, clock.now()])
-  t.match(await get(`/v1/support/${ticket_id}`), { status: 'in_progress', updated_at: clock.now().toISOString() })
+  exactly(t, await get(`/v1/support/${ticket_id}`), { status: 'in_progress', updated_at: clock.now().toISOString() })
   await t.rejects(pool.query("select cue.set_ticket_status(0, 'closed')"), { code: 'QU006' })
 })
 
@@ -217,7 +219,7 @@ t.test('a ticket becomes an issue that says no more than it must', async t => {
   const { ticket_id } = await post('/v1/support', { ...ticket, severity: 'high' })
   await eventually(() => urlOf(ticket_id))
   t.equal(await urlOf(ticket_id), 'https://tracker.example.com/1')
-  t.match(asked, [
+  exactly(t, asked, [
     {
       method: 'POST',
       url: '/repos/acme/support/issues',
@@ -227,7 +229,7 @@ t.test('a ticket becomes an issue that says no more than it must', async t => {
   ])
   const { body } = asked[0]!.body
   t.match(body, `Ticket ${ticket_id} of account \`${account.id}\` (free)`)
-  t.match(body, ticket.message)
+  exactly(t, body, ticket.message)
   t.notMatch(body, account.email)
   t.notMatch(body, account.api_key)
 })

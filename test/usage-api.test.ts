@@ -1,6 +1,7 @@
 /** GET /v1/usage: the plan, what is used of it, and what it comes to by the end of the month. */
 import t from 'tap'
 import { billingPeriod, projected, share } from '../src/usage/period.ts'
+import { exactly } from './exactly.ts'
 import { build, receiver } from './setup.ts'
 import { buildWithMail } from './sign-in.ts'
 
@@ -31,24 +32,24 @@ t.test('active and paused cues are used, ended and deleted ones are not, nor are
   const { id } = await post(`/v1/cues/${once.id}/fire`)
   await fn.cancelExecution({ account_id: account.id, execution_id: id })
   await as(await register()).post('/v1/cues', worker)
-  t.match((await get('/v1/usage')).cues, { used: 3, active: 2, limit: 10, remaining: 7, percent_used: 30 })
+  exactly(t, (await get('/v1/usage')).cues, { used: 3, active: 2, limit: 10, remaining: 7, percent_used: 30 })
 })
 
 t.test('executions count by UTC month, with a projection that may exceed the limit', async t => {
   const { get, post, clock, pool, account } = await build(t, '2030-01-31T23:59:00Z')
   const { id } = await post('/v1/cues', worker)
   await post(`/v1/cues/${id}/fire`)
-  t.match((await get('/v1/usage')).executions, { used: 1, projected_month_end: 1, will_exceed_limit: false })
+  exactly(t, (await get('/v1/usage')).executions, { used: 1, projected_month_end: 1, will_exceed_limit: false })
   clock.set('2030-02-01T00:00:00Z')
-  t.match(await get('/v1/usage'), {
+  exactly(t, await get('/v1/usage'), {
     billing_period: { start: '2030-02-01', end: '2030-02-28', days_remaining: 27 },
     executions: { used: 0, remaining: 300 }
   })
   clock.set('2030-02-07T08:00:00Z')
   await pool.query("insert into cue.usage_counters (account_id, month, slot, executions) values ($1, '2030-02-01', 7, 76)", [account.id])
-  t.match((await get('/v1/usage')).executions, { used: 76, percent_used: 25, projected_month_end: 304, will_exceed_limit: true })
+  exactly(t, (await get('/v1/usage')).executions, { used: 76, percent_used: 25, projected_month_end: 304, will_exceed_limit: true })
   await pool.query('update cue.usage_counters set executions = 400 where slot = 7')
-  t.match((await get('/v1/usage')).executions, { used: 400, limit: 300, remaining: 0, percent_used: 100 })
+  exactly(t, (await get('/v1/usage')).executions, { used: 400, limit: 300, remaining: 0, percent_used: 100 })
 })
 
 t.test('outcomes count what was reported, and failures of delivery besides', async t => {
@@ -149,7 +150,7 @@ t.test('a limit whose window counts several hits in one entry is counted right',
 t.test('another plan’s limits are shown at once', async t => {
   const { get, pool, account } = await build(t, '2030-02-10T12:00:00Z')
   await pool.query("select cue.set_plan($1, 'pro')", [account.id])
-  t.match(await get('/v1/usage'), {
+  exactly(t, await get('/v1/usage'), {
     plan: 'pro',
     cues: { limit: 100 },
     executions: { limit: 5000 },
@@ -160,8 +161,8 @@ t.test('another plan’s limits are shown at once', async t => {
 t.test('usage needs the scope read', async t => {
   const { post, as, account } = await build(t)
   const { api_key } = await post('/v1/auth/keys', { label: 'worker', scopes: ['worker'] })
-  t.match(await as({ ...account, api_key }).call('GET', '/v1/usage'), { status: 403, body: { error: { code: 'insufficient_scope' } } })
-  t.match(await as(null).call('GET', '/v1/usage'), { status: 401 })
+  exactly(t, await as({ ...account, api_key }).call('GET', '/v1/usage'), { status: 403, body: { error: { code: 'insufficient_scope' } } })
+  exactly(t, await as(null).call('GET', '/v1/usage'), { status: 401 })
 })
 
 t.test('months and shares', async t => {
@@ -169,15 +170,15 @@ t.test('months and shares', async t => {
   t.same(billingPeriod(new Date('2030-12-01T00:00:00Z')), { start: '2030-12-01', end: '2030-12-31', days_remaining: 30 })
   t.equal(projected(10, new Date('2030-12-01T00:00:01Z')), 310)
   t.equal(projected(10, new Date('2030-12-31T23:00:00Z')), 10)
-  t.match(share(299, 300), { percent_used: 99, remaining: 1 }, '100 means that the limit is reached')
-  t.match(share(0, 0), { percent_used: 100, remaining: 0 })
+  exactly(t, share(299, 300), { percent_used: 99, remaining: 1 }, '100 means that the limit is reached')
+  exactly(t, share(0, 0), { percent_used: 100, remaining: 0 })
 })
 
 t.test('a plan may allow as much as an integer holds', async t => {
   const { call, fn, config } = await build(t, undefined, { env: { RATE_LIMIT: 'on' } })
   const most = 2 ** 31 - 1
   await fn.setPlans({ plans: { ...config.plans, free: { requests_per_minute: most, cues: most, executions_per_month: most } } })
-  t.match(await call('GET', '/v1/usage'), {
+  exactly(t, await call('GET', '/v1/usage'), {
     status: 200,
     body: { cues: { limit: most, percent_used: 0 }, executions: { limit: most, will_exceed_limit: false } }
   })

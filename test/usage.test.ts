@@ -1,5 +1,6 @@
 // Counting executions against the plan: who counts, who sums up, and what happens at the limit.
 import t, { type Test } from 'tap'
+import { exactly } from './exactly.ts'
 import { refused, stage } from './stage.ts'
 
 const limit = 5
@@ -69,7 +70,7 @@ t.test('past the limit a day of grace begins, with one mail', async t => {
   await fire()
   const reached = clock.now()
   t.same(await reachedAt(), reached)
-  t.match(await jobs('mails'), [{ data: { kind: 'limit_reached', account_id } }])
+  exactly(t, await jobs('mails'), [{ data: { kind: 'limit_reached', account_id } }])
   clock.advance('23 hours')
   await fire()
   t.equal(await used(), limit + 2)
@@ -252,7 +253,7 @@ t.test('what a taker counts at that moment waits for the next fold, and nobody w
   await a.client.query('commit')
   t.equal(await used(), 2)
   await fn.foldUsage({})
-  t.match(await rows('select slot, executions from cue.usage_counters'), [{ slot: 0, executions: 2 }])
+  exactly(t, await rows('select slot, executions from cue.usage_counters'), [{ slot: 0, executions: 2 }])
 })
 
 t.test('a taker counts into another row while somebody holds its own, and loses nothing', async t => {

@@ -1,5 +1,6 @@
 // The views that people read at psql. They tell the time by now(), and so the tests lie in the past.
 import t, { type Test } from 'tap'
+import { exactly } from './exactly.ts'
 import { awaiting, refused, stage } from './stage.ts'
 
 const hours = (count: number) => new Date(Date.now() - count * 3_600_000)
@@ -70,7 +71,7 @@ t.test('stuck_executions shows what no engine has moved, and why', async t => {
     { name: 'retrying', why: 'a waiting attempt is overdue', late: true }
   ])
   await rows("select cue.delete_cues(account_id, array_agg(id)) from cue.cues where name <> 'pending' group by account_id")
-  t.match(await stuck(), [{ name: 'pending' }], 'what was deleted waits for nothing')
+  exactly(t, await stuck(), [{ name: 'pending' }], 'what was deleted waits for nothing')
 })
 
 t.test('stuck_executions is empty while everything is in time', async t => {
@@ -100,11 +101,12 @@ t.test('cue_health and recent_failures look at the last day', async t => {
   const reported = await run()
   await finish([reported])
   await fn.reportOutcome({ account_id, execution_id: reported.execution_id, success: false, error: 'the disk is full' })
-  t.match(
+  exactly(
+    t,
     await rows('select id, runs_24h::int, failures_24h::int, failed_deliveries, failed_outcomes, open_alerts::int from cue.cue_health'),
     [{ id, runs_24h: 3, failures_24h: 2, failed_deliveries: 0, failed_outcomes: 1, open_alerts: 0 }]
   )
-  t.match(await rows('select * from cue.recent_failures'), [
+  exactly(t, await rows('select * from cue.recent_failures'), [
     {
       id: reported.execution_id,
       cue_name: 'a cue',
@@ -122,7 +124,7 @@ t.test('account_usage shows what is left of the plan', async t => {
   const id = await cue({}, { account_id })
   await cue({ status: 'paused' }, { account_id, next_run: null })
   await take([id])
-  t.match(await rows('select * from cue.account_usage where account_id = $1', [account_id]), [
+  exactly(t, await rows('select * from cue.account_usage where account_id = $1', [account_id]), [
     { account_id, plan: 'free', executions_used: 1, executions_per_month: 300, cues_used: 2, cues: 10, limit_reached_at: null }
   ])
 })

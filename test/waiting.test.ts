@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { pino } from 'pino'
 import t from 'tap'
 import { createWaiting } from '../src/workers/long-poll.ts'
+import { exactly } from './exactly.ts'
 import { serviceAt } from './service.ts'
 import { build, error, eventually } from './setup.ts'
 
@@ -37,8 +38,8 @@ t.test('a request that waits is answered when something becomes claimable, and o
   const listing = get('/v1/executions/claimable?wait=30&task=go')
   const other = post('/v1/executions/claim', { task: 'other', wait: 1 })
   const id = await fire()
-  t.match(await claiming, { claimed: true, execution_id: id, cue_id })
-  t.match(await other, { error: { code: 'nothing_claimable' } })
+  exactly(t, await claiming, { claimed: true, execution_id: id, cue_id })
+  exactly(t, await other, { error: { code: 'nothing_claimable' } })
   const again = await fire()
   const { executions } = await listing
   t.ok([id, again].includes(executions[0].id), 'a list is shown what is there when it looks')
@@ -51,7 +52,7 @@ t.test('a deferred execution is claimable when its time comes, for whoever waits
   const ids = await Promise.all([1, 2].map(() => fire({ send_at: new Date(sendAt).toISOString() }))) // one to claim, one to list
   const second = get('/v1/executions/claimable?wait=30')
   t.same((await get('/v1/executions/claimable')).executions, [])
-  t.match(await call('POST', `/v1/executions/${ids[0]}/claim`), error('already_claimed', 409))
+  exactly(t, await call('POST', `/v1/executions/${ids[0]}/claim`), error('already_claimed', 409))
   const { execution_id } = await first
   t.ok(ids.includes(execution_id))
   t.ok(Date.now() >= sendAt, 'not before')
@@ -67,7 +68,7 @@ t.test('a client that goes away while it waits holds no claim', async t => {
   t.equal(await left, 'AbortError')
   const staying = fetchClaim({ worker_id: 'stayed', wait: 30 })
   const id = await fire()
-  t.match(await staying, { execution_id: id })
+  exactly(t, await staying, { execution_id: id })
 })
 
 t.test('a claim that is made for a client that has gone meanwhile is given back', async t => {
@@ -85,17 +86,18 @@ t.test('a claim that is made for a client that has gone meanwhile is given back'
   await blocker.query('commit')
   blocker.release()
   await eventually(async () => (await execution(id)).lost_attempts === 1)
-  t.match(await execution(id), { status: 'pending', attempts: 1, claim_token: null })
+  exactly(t, await execution(id), { status: 'pending', attempts: 1, claim_token: null })
 })
 
 t.test('more may wait than there are connections', async t => {
   const { config, get, post, fire } = await serve()
   const count = 2 * config.pgPoolMax
   const waiting = Array.from({ length: count }, (_, n) => post('/v1/executions/claim', { worker_id: `w${n}`, wait: 3 }))
-  t.match(await get('/v1/executions/claimable'), { executions: [] })
+  exactly(t, await get('/v1/executions/claimable'), { executions: [] })
   const id = await fire()
   const answers = await Promise.all(waiting)
-  t.match(
+  exactly(
+    t,
     answers.filter(answer => answer.claimed),
     [{ execution_id: id }]
   )
@@ -109,7 +111,7 @@ t.test('whoever waits is answered when the service stops', async t => {
   const listening = "select from pg_stat_activity where datname = current_database() and application_name = 'pgcue listener'"
   await eventually(async () => (await pool.query(listening)).rowCount)
   const closed = app.close()
-  t.match(await waiting, { error: { code: 'nothing_claimable' } })
+  exactly(t, await waiting, { error: { code: 'nothing_claimable' } })
   t.ok(Date.now() < until, 'before its time is over')
   await closed
 })

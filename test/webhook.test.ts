@@ -7,6 +7,7 @@ import t, { type Test } from 'tap'
 import { type AddressOptions, createAddressRules } from '../src/deliveries/address.ts'
 import { createWebhookClient, reportIn, type WebhookOptions, type WebhookRequest, type WebhookResult } from '../src/deliveries/webhook.ts'
 import { eventually } from './eventually.ts'
+import { exactly } from './exactly.ts'
 
 const OK = 'HTTP/1.1 200 OK\r\n'
 
@@ -97,7 +98,7 @@ t.test('a request arrives as it was given', async t => {
     headers: { 'X-Service-Cue-Id': 'cue_1', 'X-Custom': 'a, b' },
     body: '{"a": "\\u00fc"}'
   })
-  t.match(hook.requests, [
+  exactly(t, hook.requests, [
     {
       method: 'POST',
       url: '/hook/%C3%BC?b=2&a=%20',
@@ -113,7 +114,7 @@ t.test('a request arrives as it was given', async t => {
     }
   ])
   t.equal(hook.requests[0]!.headers['transfer-encoding'], undefined)
-  t.match(result, { ok: true, http_status: 200, error: null, body: 'ok', answer: 'ok', retry_after_ms: null, gone: false })
+  exactly(t, result, { ok: true, http_status: 200, error: null, body: 'ok', answer: 'ok', retry_after_ms: null, gone: false })
   t.ok(result.started_at <= result.finished_at)
   t.ok(Number.isInteger(result.duration_ms) && result.duration_ms >= 0)
 })
@@ -122,7 +123,7 @@ t.test('PUT and PATCH carry the body, GET carries none', async t => {
   const hook = await receiver(t)
   const post = client(t)
   for (const method of ['PUT', 'PATCH', 'GET'] as const) t.ok((await post(hook.url, { method })).ok)
-  t.match(hook.requests, [
+  exactly(t, hook.requests, [
     { method: 'PUT', body: '{"a": 1}' },
     { method: 'PATCH', body: '{"a": 1}' },
     { method: 'GET', body: '', headers: { 'content-type': undefined, 'content-length': undefined } }
@@ -145,7 +146,8 @@ t.test('2xx is success and everything else is not', async t => {
     [599, 'answered 599']
   ]
   for (const [status, error] of results)
-    t.match(
+    exactly(
+      t,
       await post(`http://127.0.0.1:${hook.port}/${status}`),
       { ok: error === null, http_status: status, error, gone: status === 410 },
       `${status}`
@@ -157,7 +159,7 @@ t.test('a redirect is a failure and is not followed', async t => {
   const hook = await receiver(t, (response, { url }) => response.writeHead(Number(url.slice(1)), { location: target.url }).end())
   const post = client(t)
   for (const status of [301, 302, 303, 307, 308])
-    t.match(await post(`http://127.0.0.1:${hook.port}/${status}`), {
+    exactly(t, await post(`http://127.0.0.1:${hook.port}/${status}`), {
       ok: false,
       http_status: status,
       error: `redirects are not followed (${status})`
@@ -173,12 +175,12 @@ t.test('an answer that comes in pieces, after interim ones, is read whole', asyn
     for (const piece of ['{"succ', 'ess": ', 'true}']) await new Promise<void>(written => response.write(piece, () => written()))
     response.end()
   })
-  t.match(await client(t)(hook.url), { ok: true, http_status: 202, body: '{"success": true}' })
+  exactly(t, await client(t)(hook.url), { ok: true, http_status: 202, body: '{"success": true}' })
 })
 
 t.test('the deadline ends a request that is not answered, and its connection', async t => {
   const hook = await receiver(t, () => {})
-  t.match(await client(t)(hook.url, { timeoutMs: 100 }), {
+  exactly(t, await client(t)(hook.url, { timeoutMs: 100 }), {
     ok: false,
     http_status: null,
     error: 'timed out after 0.1 s: no answer',
@@ -194,7 +196,7 @@ t.test('the deadline ends headers that come slowly', async t => {
     const timer = setInterval(() => socket.write('X-More: 1\r\n'), 10)
     socket.on('close', () => clearInterval(timer))
   })
-  t.match(await client(t)(hook.url, { timeoutMs: 100 }), { ok: false, http_status: null, error: 'timed out after 0.1 s: no answer' })
+  exactly(t, await client(t)(hook.url, { timeoutMs: 100 }), { ok: false, http_status: null, error: 'timed out after 0.1 s: no answer' })
   await eventually(() => hook.open === 0)
 })
 
@@ -206,13 +208,13 @@ t.test('the deadline ends a body that comes slowly, and the status alone decides
     response.on('close', () => clearInterval(timer))
   })
   const post = client(t)
-  t.match(await post(`http://127.0.0.1:${hook.port}/200`, { timeoutMs: 100 }), {
+  exactly(t, await post(`http://127.0.0.1:${hook.port}/200`, { timeoutMs: 100 }), {
     ok: true,
     http_status: 200,
     error: null,
     body: /^some\.*$/
   })
-  t.match(await post(`http://127.0.0.1:${hook.port}/503`, { timeoutMs: 100 }), {
+  exactly(t, await post(`http://127.0.0.1:${hook.port}/503`, { timeoutMs: 100 }), {
     ok: false,
     http_status: 503,
     error: 'answered 503 Service Unavailable'
@@ -222,12 +224,12 @@ t.test('the deadline ends a body that comes slowly, and the status alone decides
 
 t.test('the deadline ends a name server that does not answer', async t => {
   const post = client(t, { resolve: () => new Promise(() => {}) })
-  t.match(await post('http://example.com/', { timeoutMs: 50 }), { ok: false, error: 'timed out after 0.05 s: no connection' })
+  exactly(t, await post('http://example.com/', { timeoutMs: 50 }), { ok: false, error: 'timed out after 0.05 s: no connection' })
 })
 
 t.test('the deadline ends a TLS handshake that stalls, and its connection', async t => {
   const hook = await rawReceiver(t, socket => socket.resume())
-  t.match(await client(t)(`https://127.0.0.1:${hook.port}/`, { timeoutMs: 50 }), {
+  exactly(t, await client(t)(`https://127.0.0.1:${hook.port}/`, { timeoutMs: 50 }), {
     ok: false,
     error: 'timed out after 0.05 s: no connection'
   })
@@ -238,11 +240,11 @@ t.test('nothing is sent when the connection comes about after the deadline', asy
   const hook = await receiver(t)
   const { promise, resolve } = Promise.withResolvers<string[]>()
   const post = client(t, { resolve: () => promise })
-  t.match(await post(`http://example.com:${hook.port}/late`, { timeoutMs: 50 }), { ok: false })
+  exactly(t, await post(`http://example.com:${hook.port}/late`, { timeoutMs: 50 }), { ok: false })
   resolve(['127.0.0.1'])
   await eventually(() => hook.connections > 0)
-  t.match(await post(`http://example.com:${hook.port}/next`, { timeoutMs: 5000 }), { ok: true })
-  t.match(hook.requests, [{ url: '/next' }])
+  exactly(t, await post(`http://example.com:${hook.port}/next`, { timeoutMs: 5000 }), { ok: true })
+  exactly(t, hook.requests, [{ url: '/next' }])
   t.equal(hook.requests.length, 1)
 })
 
@@ -255,7 +257,7 @@ t.test('at most 64 KB of an answer are read', async t => {
     more()
   })
   const result = await client(t)(hook.url)
-  t.match(result, { ok: true, http_status: 200, error: null })
+  exactly(t, result, { ok: true, http_status: 200, error: null })
   t.equal(result.answer!.length, 64 * 1024)
   t.equal(result.body!.length, 2000)
   await eventually(() => hook.open === 0)
@@ -298,7 +300,7 @@ t.test('what goes wrong is said in words, without addresses', async t => {
   const { port } = closed.address() as AddressInfo
   closed.close()
   await once(closed, 'close')
-  t.match(await post(`http://127.0.0.1:${port}/`), { ok: false, http_status: null, error: 'connection refused', body: null })
+  exactly(t, await post(`http://127.0.0.1:${port}/`), { ok: false, http_status: null, error: 'connection refused', body: null })
 
   const failures: [string, (socket: Socket) => unknown][] = [
     ['connection closed before an answer', socket => socket.once('data', () => socket.end())],
@@ -317,7 +319,7 @@ t.test('what goes wrong is said in words, without addresses', async t => {
   ]
   for (const [error, speak] of failures) {
     const hook = await rawReceiver(t, speak)
-    t.match(await post(hook.url), { ok: false, http_status: null, error }, error)
+    exactly(t, await post(hook.url), { ok: false, http_status: null, error }, error)
   }
 })
 
@@ -325,13 +327,13 @@ t.test('an upgrade that nobody asked for is a failure', async t => {
   const hook = await rawReceiver(t, socket => {
     socket.once('data', () => socket.write('HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: upgrade\r\n\r\n'))
   })
-  t.match(await client(t)(hook.url), { ok: false, error: 'connection closed before an answer' })
+  exactly(t, await client(t)(hook.url), { ok: false, error: 'connection closed before an answer' })
 })
 
 t.test('names that do not resolve are said in words', async t => {
   const failing = (code: string) => client(t, { resolve: () => Promise.reject(Object.assign(new Error(code), { code })) })
-  t.match(await failing('ENOTFOUND')('http://example.com/'), { ok: false, error: 'DNS: example.com was not found' })
-  t.match(await failing('EAI_AGAIN')('http://example.com/'), { ok: false, error: 'DNS: no answer about example.com' })
+  exactly(t, await failing('ENOTFOUND')('http://example.com/'), { ok: false, error: 'DNS: example.com was not found' })
+  exactly(t, await failing('EAI_AGAIN')('http://example.com/'), { ok: false, error: 'DNS: no answer about example.com' })
 })
 
 t.test('a certificate is checked, and what is wrong with it is said', async t => {
@@ -339,22 +341,22 @@ t.test('a certificate is checked, and what is wrong with it is said', async t =>
     t,
     createTlsServer({ key: KEY, cert: CERTIFICATE }, (_, response) => response.end('ok'))
   )
-  t.match(await client(t)(`https://localhost:${port}/`), { ok: false, http_status: null, error: 'TLS: the certificate is self-signed' })
+  exactly(t, await client(t)(`https://localhost:${port}/`), { ok: false, http_status: null, error: 'TLS: the certificate is self-signed' })
   const trusting = client(t, {}, { ca: CERTIFICATE })
-  t.match(await trusting(`https://127.0.0.1:${port}/`), { ok: false, error: 'TLS: the certificate is for another host' })
-  t.match(await trusting(`https://localhost:${port}/`), { ok: true, http_status: 200 })
+  exactly(t, await trusting(`https://127.0.0.1:${port}/`), { ok: false, error: 'TLS: the certificate is for another host' })
+  exactly(t, await trusting(`https://localhost:${port}/`), { ok: true, http_status: 200 })
 })
 
 t.test('TLS to a receiver that does not speak it fails', async t => {
   const { port } = await receiver(t)
-  t.match(await client(t)(`https://127.0.0.1:${port}/`), { ok: false, error: 'TLS: handshake failed' })
+  exactly(t, await client(t)(`https://127.0.0.1:${port}/`), { ok: false, error: 'TLS: handshake failed' })
 })
 
 t.test('an address that is not allowed is not dialled, whether literal, named or mapped', async t => {
   const hook = await receiver(t)
   const post = client(t, { allowCidrs: [], resolve: async () => ['127.0.0.1'] })
   for (const host of ['127.0.0.1', '2130706433', '[::1]', '[::ffff:127.0.0.1]', 'localhost', 'rebinds.example.com'])
-    t.match(await post(`http://${host}:${hook.port}/`), { ok: false, http_status: null, error: /^blocked address: / }, host)
+    exactly(t, await post(`http://${host}:${hook.port}/`), { ok: false, http_status: null, error: /^blocked address: / }, host)
   t.equal(hook.connections, 0)
 })
 
@@ -365,8 +367,8 @@ t.test('a name that changes its address after its URL was checked is not dialled
   const { post, close } = createWebhookClient({ rules })
   t.teardown(close)
   const url = `http://rebinds.example.com:${hook.port}/`
-  t.match(await rules.checkUrl(url), { ok: true, unresolved: null })
-  t.match(await post({ url, method: 'POST', headers: {}, body: '{}', timeoutMs: 5000 }), {
+  exactly(t, await rules.checkUrl(url), { ok: true, unresolved: null })
+  exactly(t, await post({ url, method: 'POST', headers: {}, body: '{}', timeoutMs: 5000 }), {
     ok: false,
     error: 'blocked address: rebinds.example.com has an address that is not public'
   })
@@ -383,20 +385,20 @@ t.test('a name goes to the address that was judged, under its own Host', async t
       return ['127.0.0.1']
     }
   })
-  t.match(await post(`http://Hooks.Example.com:${hook.port}/`), { ok: true })
-  t.match(hook.requests, [{ headers: { host: `hooks.example.com:${hook.port}` } }])
+  exactly(t, await post(`http://Hooks.Example.com:${hook.port}/`), { ok: true })
+  exactly(t, hook.requests, [{ headers: { host: `hooks.example.com:${hook.port}` } }])
   t.same(asked, ['hooks.example.com'])
 })
 
 t.test('the next address of a name is tried when one refuses', async t => {
   const hook = await receiver(t)
-  t.match(await client(t, { resolve: async () => ['::1', '127.0.0.1'] })(`http://example.com:${hook.port}/`), { ok: true })
+  exactly(t, await client(t, { resolve: async () => ['::1', '127.0.0.1'] })(`http://example.com:${hook.port}/`), { ok: true })
 })
 
 t.test('a stored URL that the rules no longer allow is not sent to', async t => {
   const hook = await receiver(t)
-  t.match(await client(t, { allowHttp: false })(hook.url), { ok: false, error: 'blocked address: it must start with https://' })
-  t.match(await client(t)('http://127.0.0.1:6379/'), { ok: false, error: 'blocked address: port 6379 is not allowed' })
+  exactly(t, await client(t, { allowHttp: false })(hook.url), { ok: false, error: 'blocked address: it must start with https://' })
+  exactly(t, await client(t)('http://127.0.0.1:6379/'), { ok: false, error: 'blocked address: port 6379 is not allowed' })
   t.equal(hook.connections, 0)
 })
 
@@ -414,7 +416,8 @@ t.test('a header cannot smuggle another one, or a second request', async t => {
     { 'Content-Length': '3, 4' }
   ]
   for (const header of headers)
-    t.match(
+    exactly(
+      t,
       await post(hook.url, { headers: header }),
       { ok: false, http_status: null, error: 'a header cannot be sent as it is' },
       JSON.stringify(header)
@@ -461,8 +464,8 @@ t.test('a request that was lost on a reused connection is not sent twice', async
   const hook = await receiver(t, (response, { url }) => (url === '/lost' ? response.destroy() : response.end('ok')))
   const post = client(t)
   await post(hook.url)
-  t.match(await post(`http://127.0.0.1:${hook.port}/lost`), { ok: false, error: 'connection closed before an answer' })
-  t.match(await post(hook.url), { ok: true })
+  exactly(t, await post(`http://127.0.0.1:${hook.port}/lost`), { ok: false, error: 'connection closed before an answer' })
+  exactly(t, await post(hook.url), { ok: true })
   t.same(
     hook.requests.map(({ url }) => url),
     ['/hook', '/lost', '/hook']
@@ -487,9 +490,9 @@ t.test('closing waits for requests that are under way, and leaves no connection'
   const result = post(request)
   await eventually(() => waiting.length === 1)
   const closing = close()
-  t.match(await post(request), { ok: false, error: 'the service is stopping' })
+  exactly(t, await post(request), { ok: false, error: 'the service is stopping' })
   waiting[0]!.end('done')
-  t.match(await result, { ok: true, body: 'done' })
+  exactly(t, await result, { ok: true, body: 'done' })
   await closing
   await eventually(() => hook.open === 0)
 })

@@ -2,6 +2,7 @@ import { rmSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
 import t from 'tap'
 import { openState } from '../src/cli/worker/state.ts'
+import { exactly } from './exactly.ts'
 import { eventually } from './setup.ts'
 import { directory, isAlive, workerStage } from './worker-stage.ts'
 
@@ -29,13 +30,13 @@ t.test('a worker that lost its claim kills the handler and reports nothing', asy
     await fn.recoverLeases({}) // unless a heartbeat came between
     return (await client.executions.claimNext({ worker_id: 'w2' }))[0]
   })
-  t.match(other, { execution_id: id, attempt: 2 })
+  exactly(t, other, { execution_id: id, attempt: 2 })
   await worker.event('claim lost')
   await eventually(() => !isAlive(pid as number))
   await client.executions.reportOutcome(id, { success: true, result: 'the other' }, { claimToken: other.claim_token })
   worker.stop()
   await worker.done
-  t.match(await client.executions.get(id), { status: 'success', outcome: { result: 'the other' } })
+  exactly(t, await client.executions.get(id), { status: 'success', outcome: { result: 'the other' } })
   t.notOk(worker.events.some(({ event }) => event === 'reported'))
 })
 
@@ -46,8 +47,8 @@ t.test('a handler that reports by itself has the last word', async t => {
     method: 'POST', body: JSON.stringify({ success: true, result: 'by itself' }),
     headers: { authorization: 'Bearer ' + process.env.SERVICE_API_KEY, 'content-type': 'application/json' } })`
   const worker = run({ handler: [`job="${process.execPath}" -e "${report}"; exit 1`] })
-  t.match(await worker.event('not reported'), { code: 'outcome_already_reported' })
-  t.match(await client.executions.get(id), { status: 'success', outcome: { result: 'by itself' } })
+  exactly(t, await worker.event('not reported'), { code: 'outcome_already_reported' })
+  exactly(t, await client.executions.get(id), { status: 'success', outcome: { result: 'by itself' } })
 })
 
 t.test('as many handlers run at once as allowed, and no more', async t => {
@@ -59,7 +60,7 @@ t.test('as many handlers run at once as allowed, and no more', async t => {
   t.equal((await client.executions.claimable()).length, 3)
   dir.write('go', '')
   await worker.event('reported', 5)
-  for (const id of ids) t.match(await client.executions.get(id), { status: 'success', attempts: 1 })
+  for (const id of ids) exactly(t, await client.executions.get(id), { status: 'success', attempts: 1 })
 })
 
 t.test('the handler * takes what no other does, also what has no task', async t => {
@@ -75,7 +76,7 @@ t.test('without * other tasks are left to other workers', async t => {
   const other = await execution({ payload: { task: 'odd' } })
   await execution()
   await run({ handler: ['job=true'] }).event('reported')
-  t.match(await client.executions.get(other), { status: 'pending' })
+  exactly(t, await client.executions.get(other), { status: 'pending' })
 })
 
 t.test('a claim whose answer was lost comes back by itself', async t => {
@@ -90,7 +91,7 @@ t.test('a claim whose answer was lost comes back by itself', async t => {
   }
   const worker = run({ handler: ['job=true'], 'worker-id': 'w1' }, { fetch: lossy })
   await worker.event('reported')
-  t.match(await client.executions.get(id), { status: 'success', attempts: 2, attempt_log: [{ result: 'lost' }, { result: 'success' }] })
+  exactly(t, await client.executions.get(id), { status: 'success', attempts: 2, attempt_log: [{ result: 'lost' }, { result: 'success' }] })
 })
 
 t.test('a claim whose answer was lost comes back though handlers overlap', async t => {
@@ -112,7 +113,7 @@ t.test('a claim whose answer was lost comes back though handlers overlap', async
   await delay(1500) // longer than its pause: c would run beside a, and go on after it
   dir.write('a', '')
   await worker.event('reported', 2)
-  t.match(await client.executions.get(id), { status: 'success', attempts: 2 })
+  exactly(t, await client.executions.get(id), { status: 'success', attempts: 2 })
   dir.write('c', '')
   await worker.event('reported', 3)
 })
@@ -130,7 +131,7 @@ t.test('refusals for their rate and answers of proxies are waited out', async t 
     return fetch(input, init)
   }
   await run({ handler: ['job=true'] }, { fetch: busy }).event('reported')
-  t.match(await client.executions.get(id), { status: 'success' })
+  exactly(t, await client.executions.get(id), { status: 'success' })
   t.equal(trouble.outcome, 3)
   t.ok(trouble.claim! >= 3)
 })
@@ -145,7 +146,7 @@ t.test('a claim that a killed worker had reported on already is not given back',
   left.close()
   const worker = run({ handler: ['job=true'], 'worker-id': 'w1' })
   await worker.event('reported')
-  t.match(await client.executions.get(id), { status: 'success', outcome: { result: 'from the disk' }, attempts: 1 })
+  exactly(t, await client.executions.get(id), { status: 'success', outcome: { result: 'from the disk' }, attempts: 1 })
   t.same(worker.state.claims.all(), [])
 })
 
@@ -156,8 +157,8 @@ t.test('a worker that cannot write to its disk gives back what it took, and ends
   rmSync(dir.path('state'), { recursive: true })
   const id = await execution()
   await t.rejects(worker.done, { code: 'ENOENT' })
-  t.match(worker.events.map(({ event }) => event).slice(1), ['claimed', 'cannot run', 'given back', 'stopping', 'stopped'])
-  t.match(await client.executions.get(id), { status: 'pending' })
+  exactly(t, worker.events.map(({ event }) => event).slice(1), ['claimed', 'cannot run', 'given back', 'stopping', 'stopped'])
+  exactly(t, await client.executions.get(id), { status: 'pending' })
 })
 
 t.test('a worker shows that it lives', async t => {
@@ -180,7 +181,7 @@ t.test('what workers that are no more left on the disk is taken over by the next
   const other = openState(dir.path('state'), 'http://127.0.0.1:9090', 'w2')
   t.same([other.reports.all(), other.claims.all()], [[], []], 'another service has nothing to do with it')
   const next = openState(dir.path('state'), url, 'w2')
-  t.match([next.reports.all(), next.claims.all()], [[{ held }], [{ execution_id: 'e2' }]])
+  exactly(t, [next.reports.all(), next.claims.all()], [[{ held }], [{ execution_id: 'e2' }]])
   const third = openState(dir.path('state'), url, 'x'.repeat(255))
   t.same(third.reports.all(), [], 'nor is a running one robbed')
 })

@@ -2,6 +2,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import t from 'tap'
 import { readOutcomeFile, reportOf } from '../src/cli/worker/outcome.ts'
 import { readSettings } from '../src/cli/worker/settings.ts'
+import { exactly } from './exactly.ts'
 import { eventually } from './setup.ts'
 import { directory, isAlive, workerStage } from './worker-stage.ts'
 
@@ -22,7 +23,7 @@ t.test('what a handler leaves in its outcome file is the evidence', async t => {
   const worker = run({ handler: [`job=echo written; echo '${JSON.stringify({ ...said, result_ref: 'r1' })}' > $SERVICE_OUTCOME_FILE`] })
   await worker.event('reported')
   await eventually(() => worker.state.reports.all().length === 0)
-  t.match(await client.executions.get(id), { outcome_state: 'verified_success', outcome: { success: true, ...said, result_ref: 'r1' } })
+  exactly(t, await client.executions.get(id), { outcome_state: 'verified_success', outcome: { success: true, ...said, result_ref: 'r1' } })
 })
 
 t.test('an outcome file that is broken is a failure with a reason, and is kept', async t => {
@@ -30,7 +31,7 @@ t.test('an outcome file that is broken is a failure with a reason, and is kept',
   const id = await execution()
   await run({ handler: [`job=echo '{"external_id": ' > $SERVICE_OUTCOME_FILE`] }).event('reported')
   const { status, outcome } = await client.executions.get(id)
-  t.match({ status, outcome }, { status: 'failed', outcome: { success: false, error: /^the outcome file is broken: it is no JSON/ } })
+  exactly(t, { status, outcome }, { status: 'failed', outcome: { success: false, error: /^the outcome file is broken: it is no JSON/ } })
   t.equal(readFileSync(/kept as (\S+)/.exec(outcome!.error!)![1]!, 'utf8'), '{"external_id": \n')
 })
 
@@ -40,7 +41,11 @@ t.test('an exit code other than 0 is a failure, with the end of what was written
   const script = 'job=echo out; i=0; while [ $i -lt 3000 ]; do echo "line $i é" >&2; i=$((i+1)); done; exit 3'
   await run({ handler: [script] }).event('reported')
   const { status, outcome } = await client.executions.get(id)
-  t.match({ status, outcome }, { status: 'failed', outcome: { success: false, result: 'out', error: /^exit code 3\n[\s\S]*line 2999 é$/ } })
+  exactly(
+    t,
+    { status, outcome },
+    { status: 'failed', outcome: { success: false, result: 'out', error: /^exit code 3\n[\s\S]*line 2999 é$/ } }
+  )
   t.equal(outcome!.error!.length, 2000)
 })
 
@@ -55,7 +60,7 @@ t.test('a handler that takes too long is ended with everything it started', asyn
     return pids.length === 2 ? pids : undefined
   })
   await worker.event('reported')
-  t.match(await client.executions.get(id), { status: 'failed', outcome: { error: 'timed out after 1 s' } })
+  exactly(t, await client.executions.get(id), { status: 'failed', outcome: { error: 'timed out after 1 s' } })
   for (const one of [pid as number, ...grandchildren]) t.notOk(isAlive(one))
 })
 
@@ -63,21 +68,23 @@ t.test('what a handler leaves in the background ends with it', async t => {
   const { client, dir, execution, run } = await workerStage(t)
   const id = await execution()
   await run({ handler: [`job=sleep 300 & echo $! > ${dir.path('pid')}; echo done`] }).event('reported')
-  t.match(await client.executions.get(id), { status: 'success', outcome: { result: 'done' } })
+  exactly(t, await client.executions.get(id), { status: 'success', outcome: { result: 'done' } })
   t.notOk(isAlive(Number(dir.read('pid'))))
 })
 
 t.test('a payload of any size and with long numbers arrives as it is', async t => {
   const { client, dir, execution, run } = await workerStage(t)
   const members = `"task": "job", "n": 12345678901234567890123, "text": "${'x'.repeat(200_000)}"`
-  const id = await execution({ payload: JSON.parse(`{${members}}`, (_, value, context?: { source: string }) => exactly(value, context)) })
+  const id = await execution({
+    payload: JSON.parse(`{${members}}`, (_, value, context?: { source: string }) => numberAsWritten(value, context))
+  })
   const script = `job=cat > ${dir.path('stdin')}; cp $SERVICE_PAYLOAD_FILE ${dir.path('file')}; echo "[$SERVICE_PAYLOAD]"`
   await run({ handler: [script] }).event('reported')
-  t.match(await client.executions.get(id), { outcome: { result: '[]' } }, 'but not in the environment, which has no room for it')
+  exactly(t, await client.executions.get(id), { outcome: { result: '[]' } }, 'but not in the environment, which has no room for it')
   t.equal(dir.read('stdin'), `{"n":12345678901234567890123,"task":"job","text":"${'x'.repeat(200_000)}"}`)
   t.equal(dir.read('file'), dir.read('stdin'))
 })
-const exactly = (value: unknown, context?: { source: string }) =>
+const numberAsWritten = (value: unknown, context?: { source: string }) =>
   typeof value === 'number' ? (JSON as unknown as { rawJSON: (text: string) => unknown }).rawJSON(context!.source) : value
 
 t.test('a command that cannot be started is a failure that says so', async t => {
@@ -85,8 +92,8 @@ t.test('a command that cannot be started is a failure that says so', async t => 
   const [one, two] = [await execution(), await execution({ payload: { task: 'other' } })]
   const config = dir.write('worker.yaml', 'handlers: {job: {command: [no-such-program]}, other: {command: "true", cwd: nowhere}}')
   await run({ config }).event('reported', 2)
-  t.match(await client.executions.get(one), { outcome: { error: /could not be started: spawn no-such-program ENOENT/ } })
-  t.match(await client.executions.get(two), { outcome: { error: /could not be started: there is no \S+nowhere$/ } })
+  exactly(t, await client.executions.get(one), { outcome: { error: /could not be started: spawn no-such-program ENOENT/ } })
+  exactly(t, await client.executions.get(two), { outcome: { error: /could not be started: there is no \S+nowhere$/ } })
 })
 
 t.test('a report that the service refuses becomes a failure with the reason, and what was said is kept', async t => {
@@ -95,8 +102,8 @@ t.test('a report that the service refuses becomes a failure with the reason, and
   const worker = run({ handler: [`job=echo '{"metadata": {"a": "\\\\ud800"}}' > $SERVICE_OUTCOME_FILE`] })
   await worker.event('report refused')
   await worker.event('reported')
-  t.match(await client.executions.get(id), { outcome: { success: false, error: /^the report was refused/ } })
-  t.match(worker.state.refused.all(), [{ held: { execution_id: id }, report: { success: true } }])
+  exactly(t, await client.executions.get(id), { outcome: { success: false, error: /^the report was refused/ } })
+  exactly(t, worker.state.refused.all(), [{ held: { execution_id: id }, report: { success: true } }])
   t.same(worker.state.reports.all(), [])
 })
 
@@ -118,10 +125,10 @@ t.test('an outcome file is read strictly, but for members that nobody knows', as
     [' '.repeat(1_048_577), /1 MB/]
   ] as const) {
     writeFileSync(file, text)
-    t.match(readOutcomeFile(file), { said: {}, broken }, `${text.slice(0, 40)} is broken`)
+    exactly(t, readOutcomeFile(file), { said: {}, broken }, `${text.slice(0, 40)} is broken`)
   }
   writeFileSync(file, Buffer.from([0x22, 0xff, 0x22]))
-  t.match(readOutcomeFile(file), { broken: /\w/ }, 'what is no UTF-8 is broken')
+  exactly(t, readOutcomeFile(file), { broken: /\w/ }, 'what is no UTF-8 is broken')
   writeFileSync(file, '{"external_id": "x", "result": null, "externalid": 1}')
   t.same(readOutcomeFile(file), { said: { external_id: 'x' }, broken: null, ignored: ['externalid'] })
 })
@@ -141,7 +148,7 @@ t.test('exit code, file and output make the report', async t => {
   t.same(report({ stdout: 'a\0b' }, { summary: 'x'.repeat(600) }), { success: true, result: 'a\ufffdb', summary: 'x'.repeat(500) })
   const cut = report({ stdout: `😀${'x'.repeat(1999)}` }).result!
   t.ok(cut.isWellFormed() && cut.length === 2000, 'no half of a pair is left')
-  t.match(reportOf(ending, 1500, nothing, 'f').report, { success: false, error: 'timed out after 1.5 s' })
+  exactly(t, reportOf(ending, 1500, nothing, 'f').report, { success: false, error: 'timed out after 1.5 s' })
   t.same(reportOf(ending, null, { ...nothing, said: { result_ref: 'r' } }, 'f').evidence, { result_ref: 'r' })
 })
 
@@ -155,9 +162,9 @@ handlers:
   mail: {command: [node, mail.js], timeout: 1.5, cwd: sub, env: {A: 1}}`
   const config = dir.write('worker.yaml', file)
   const settings = readSettings({ config, concurrency: '2', handler: ['report=echo a=b'] }, { XDG_STATE_HOME: '/state' })
-  t.match(settings, { workerId: 'w1', concurrency: 2, drainMs: 25_000, stateDir: '/state/pgcue/workers' })
+  exactly(t, settings, { workerId: 'w1', concurrency: 2, drainMs: 25_000, stateDir: '/state/pgcue/workers' })
   t.same(settings.handlers.get('mail'), { command: ['node', 'mail.js'], timeoutMs: 1500, cwd: dir.path('sub'), env: { A: '1' } })
-  t.match(settings.handlers.get('report'), { command: 'echo a=b', timeoutMs: 600_000, cwd: process.cwd() })
+  exactly(t, settings.handlers.get('report'), { command: 'echo a=b', timeoutMs: 600_000, cwd: process.cwd() })
   t.notOk(existsSync('/state'), 'and nothing is made yet')
 })
 

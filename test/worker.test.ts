@@ -1,5 +1,6 @@
 import t from 'tap'
 import { build as buildApp } from '../src/app.ts'
+import { exactly } from './exactly.ts'
 import { eventually } from './setup.ts'
 import { isAlive, workerStage } from './worker-stage.ts'
 
@@ -13,14 +14,14 @@ t.test('a worker runs the command of the task and reports what it wrote', async 
   const worker = start(['--handler', `job=${script}`, '--worker-id', 'w1'])
   await worker.event('reported')
   const shown = await client.executions.get(id)
-  t.match(shown, { status: 'success', outcome_success: true, outcome: { result: 'done' }, claimed_by_worker: 'w1', attempts: 1 })
+  exactly(t, shown, { status: 'success', outcome_success: true, outcome: { result: 'done' }, claimed_by_worker: 'w1', attempts: 1 })
   const env = Object.fromEntries(
     dir
       .read('env')
       .split('\n')
       .map(line => /^(\w+)=(.*)$/.exec(line)?.slice(1) ?? ['', ''])
   )
-  t.match(env, {
+  exactly(t, env, {
     SERVICE_EXECUTION_ID: id,
     SERVICE_CUE_ID: shown.cue_id,
     SERVICE_CUE_NAME: 'a job',
@@ -36,10 +37,10 @@ t.test('a worker runs the command of the task and reports what it wrote', async 
   for (const text of [dir.read('stdin'), dir.read('file'), env.SERVICE_PAYLOAD!]) {
     t.same(JSON.parse(text), { task: 'job', n: '12345678901234567890' })
   }
-  t.match(await client.workers.list(), { workers: [{ worker_id: 'w1', handlers: ['job'], heartbeat_status: 'active' }] })
+  exactly(t, await client.workers.list(), { workers: [{ worker_id: 'w1', handlers: ['job'], heartbeat_status: 'active' }] })
   worker.kill('SIGTERM')
-  t.match(await worker.exited, { code: 0 })
-  t.match(await client.workers.list(), { total: 0 }, 'and it signs off')
+  exactly(t, await worker.exited, { code: 0 })
+  exactly(t, await client.workers.list(), { total: 0 }, 'and it signs off')
 })
 
 t.test('a killed worker leads to a second claim and one accepted outcome', async t => {
@@ -62,7 +63,7 @@ t.test('a killed worker leads to a second claim and one accepted outcome', async
   await second.event('reported')
   await t.rejects(client.executions.reportOutcome(id, { success: false }, { claimToken: claim.claim_token }), { code: 'claim_lost' })
   await t.rejects(client.executions.reportOutcome(id, { success: false }), { code: 'outcome_already_reported' })
-  t.match(await client.executions.get(id), {
+  exactly(t, await client.executions.get(id), {
     status: 'success',
     outcome: { success: true },
     claimed_by_worker: 'w2',
@@ -83,12 +84,12 @@ t.test('a worker that is started again after a kill ends the handler that was le
   await first.exited
   t.ok(isAlive(orphan), 'a kill does not reach the handler')
   const again = start(['--handler', patient(dir), '--worker-id', 'w1'])
-  t.match(await again.event('gave back what was left'), { execution_id: id, answer: 'released', handler_killed: true })
+  exactly(t, await again.event('gave back what was left'), { execution_id: id, answer: 'released', handler_killed: true })
   t.notOk(isAlive(orphan))
   await again.event('claimed')
   dir.write('go', '')
   await again.event('reported')
-  t.match(await client.executions.get(id), { status: 'success', attempts: 2, attempt_log: [{ result: 'lost' }, { result: 'success' }] })
+  exactly(t, await client.executions.get(id), { status: 'success', attempts: 2, attempt_log: [{ result: 'lost' }, { result: 'success' }] })
 })
 
 t.test('a report that cannot be delivered survives the worker, and arrives when both are back', async t => {
@@ -100,16 +101,16 @@ t.test('a report that cannot be delivered survives the worker, and arrives when 
   dir.write('go', '')
   await worker.event('report waits')
   worker.kill('SIGTERM')
-  t.match(await worker.event('stopped'), { unreported: 1 })
-  t.match(await worker.exited, { code: 0 })
+  exactly(t, await worker.event('stopped'), { unreported: 1 })
+  exactly(t, await worker.exited, { code: 0 })
 
   const again = start(['--handler', patient(dir), '--worker-id', 'w1'])
   await again.event('cannot register')
   const back = await buildApp({ config, pool })
   t.teardown(() => back.close())
   await back.listen({ host: '127.0.0.1', port: Number(new URL(baseUrl).port) })
-  t.match(await again.event('reported'), { execution_id: id, success: true })
-  t.match(await client.executions.get(id), { status: 'success', outcome: { result: 'done' }, attempts: 1 })
+  exactly(t, await again.event('reported'), { execution_id: id, success: true })
+  exactly(t, await client.executions.get(id), { status: 'success', outcome: { result: 'done' }, attempts: 1 })
 })
 
 t.test('SIGTERM: nothing more is claimed, and what runs may end', async t => {
@@ -121,9 +122,9 @@ t.test('SIGTERM: nothing more is claimed, and what runs may end', async t => {
   await worker.event('stopping')
   const later = await execution()
   dir.write('go', '')
-  t.match(await worker.exited, { code: 0 })
-  t.match(await client.executions.get(id), { status: 'success' })
-  t.match(await client.executions.get(later), { status: 'pending' })
+  exactly(t, await worker.exited, { code: 0 })
+  exactly(t, await client.executions.get(id), { status: 'success' })
+  exactly(t, await client.executions.get(later), { status: 'pending' })
   t.equal(worker.events.filter(({ event }) => event === 'claimed').length, 1)
 })
 
@@ -133,20 +134,20 @@ t.test('SIGTERM: what does not end in time is ended, given back, and costs no at
   const worker = start(['--handler', patient(dir), '--drain', '0'])
   const handler = (await worker.event('started')).pid as number
   worker.kill('SIGTERM')
-  t.match(await worker.event('given back'), { execution_id: id, answer: 'released' })
-  t.match(await worker.exited, { code: 0 })
+  exactly(t, await worker.event('given back'), { execution_id: id, answer: 'released' })
+  exactly(t, await worker.exited, { code: 0 })
   t.notOk(isAlive(handler))
-  t.match(await client.executions.get(id), { status: 'pending', outcome: null })
-  t.match((await pool.query('select lost_attempts, attempts from cue.executions')).rows, [{ attempts: 1, lost_attempts: 1 }])
+  exactly(t, await client.executions.get(id), { status: 'pending', outcome: null })
+  exactly(t, (await pool.query('select lost_attempts, attempts from cue.executions')).rows, [{ attempts: 1, lost_attempts: 1 }])
 })
 
 t.test('a key that is bad, or may not do this, ends the worker with code 2', async t => {
   const { client, start } = await workerStage(t)
   const bad = start(['--handler', 'job=true'], { PGCUE_API_KEY: 'svc_sk_wrong' })
-  t.match(await bad.exited, { code: 2, stderr: /invalid_api_key/ })
+  exactly(t, await bad.exited, { code: 2, stderr: /invalid_api_key/ })
   const { api_key } = await client.keys.create({ label: 'reads', scopes: ['read'] })
-  t.match(await start(['--handler', 'job=true'], { PGCUE_API_KEY: api_key }).exited, { code: 2, stderr: /insufficient_scope/ })
-  t.match(await start(['--handler', 'job=true'], { PGCUE_API_KEY: '' }).exited, { code: 2, stderr: /no_key/ })
+  exactly(t, await start(['--handler', 'job=true'], { PGCUE_API_KEY: api_key }).exited, { code: 2, stderr: /insufficient_scope/ })
+  exactly(t, await start(['--handler', 'job=true'], { PGCUE_API_KEY: '' }).exited, { code: 2, stderr: /no_key/ })
 })
 
 t.test('a key that is revoked ends the worker, but not what it runs', async t => {
@@ -159,7 +160,7 @@ t.test('a key that is revoked ends the worker, but not what it runs', async t =>
   await execution() // ends the wait where that began before, and the next request, for the third slot, is refused
   await worker.event('stopping')
   dir.write('go', '')
-  t.match(await worker.exited, { code: 2 })
+  exactly(t, await worker.exited, { code: 2 })
   await eventually(async () => (await client.executions.get(id)).status === 'success')
 })
 
@@ -167,7 +168,7 @@ t.test('a second worker of the same name is refused, and without a name takes th
   const { start } = await workerStage(t)
   const first = start(['--handler', 'job=true', '--worker-id', 'w1'])
   await first.event('ready')
-  t.match(await start(['--handler', 'job=true', '--worker-id', 'w1']).exited, { code: 2, stderr: /w1 runs on this machine/ })
+  exactly(t, await start(['--handler', 'job=true', '--worker-id', 'w1']).exited, { code: 2, stderr: /w1 runs on this machine/ })
   const [one, two] = [start(['--handler', 'job=true']), start(['--handler', 'job=true'])]
   t.not((await one.event('ready')).worker_id, (await two.event('ready')).worker_id)
 })
@@ -176,6 +177,6 @@ t.test('a worker whose state cannot be kept ends, and says so', { skip: process.
   const { start } = await workerStage(t)
   const worker = start(['--handler', 'job=true', '--state-dir', '/proc/x/workers'])
   const timer = setTimeout(() => worker.kill('SIGKILL'), 10_000)
-  t.match(await worker.exited, { code: 1, stderr: /nowhere to keep its state: ENOENT.*\/proc\/x/ })
+  exactly(t, await worker.exited, { code: 1, stderr: /nowhere to keep its state: ENOENT.*\/proc\/x/ })
   clearTimeout(timer)
 })

@@ -1,6 +1,7 @@
 /** Claims as workers see them: what may be claimed, by whom it is held and for how long, and how it comes free again. */
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
+import { exactly } from './exactly.ts'
 import { serviceAt } from './service.ts'
 import { error } from './setup.ts'
 
@@ -23,14 +24,14 @@ t.test('a worker lists, claims, beats and reports', async t => {
   t.strictSame(await get('/v1/executions/claimable'), { executions: [{ id, ...item }], has_more: false })
   const { claim_token, execution_token, ...claim } = await post(`/v1/executions/${id}/claim`, { worker_id: 'w1' })
   t.strictSame(claim, { claimed: true, ...item, lease_seconds: 900, lease_expires_at: '2030-01-15T09:15:00.000Z' })
-  t.match([claim_token, execution_token], [/^[0-9a-f-]{36}$/, /^svc_sk_x_/])
+  exactly(t, [claim_token, execution_token], [/^[0-9a-f-]{36}$/, /^svc_sk_x_/])
   t.strictSame(await get('/v1/executions/claimable'), { executions: [], has_more: false })
   t.strictSame(await post(`/v1/executions/${id}/heartbeat`, undefined, { 'x-worker-id': 'w1' }), {
     acknowledged: true,
     lease_extended_until: '2030-01-15T09:15:00.000Z'
   })
-  t.match(await post(`/v1/executions/${id}/outcome`, { success: true, result: 'done' }), { outcome_recorded: true })
-  t.match(await get(`/v1/executions/${id}`), {
+  exactly(t, await post(`/v1/executions/${id}/outcome`, { success: true, result: 'done' }), { outcome_recorded: true })
+  exactly(t, await get(`/v1/executions/${id}`), {
     status: 'success',
     attempts: 1,
     claimed_by_worker: 'w1',
@@ -45,13 +46,13 @@ t.test('a payload whose task is too long for a name reaches workers that ask for
   const cue_id = await cue({ payload: { task } })
   await fire(cue_id)
   await fire(await cue(), { payload_override: { task } })
-  t.match(await get('/v1/executions/claimable'), {
+  exactly(t, await get('/v1/executions/claimable'), {
     executions: [
       { task: null, payload: { task } },
       { task: null, payload: { task } }
     ]
   })
-  t.match(await post('/v1/executions/claim', { worker_id: 'w' }), { task: null, payload: { task } })
+  exactly(t, await post('/v1/executions/claim', { worker_id: 'w' }), { task: null, payload: { task } })
 })
 
 t.test('what cannot be claimed was claimed already, whatever it is', async t => {
@@ -80,21 +81,21 @@ t.test('what cannot be claimed was claimed already, whatever it is', async t => 
     "a callback's": await fire(await cue({ callback }))
   }
   for (const [what, id] of Object.entries(unclaimable)) {
-    t.match(await call('POST', `/v1/executions/${id}/claim`, { worker_id: 'w2' }), error('already_claimed', 409), what)
+    exactly(t, await call('POST', `/v1/executions/${id}/claim`, { worker_id: 'w2' }), error('already_claimed', 409), what)
   }
   clock.advance('1 millisecond')
-  t.match(await call('POST', `/v1/executions/${unclaimable.deferred}/claim`), { status: 200 }, 'the deferred one when it is time')
+  exactly(t, await call('POST', `/v1/executions/${unclaimable.deferred}/claim`), { status: 200 }, 'the deferred one when it is time')
   const late = await fire(await cue())
   clock.advance('15 minutes')
   await fn.missUnclaimed({})
-  t.match(await call('POST', `/v1/executions/${late}/claim`), error('already_claimed', 409), 'a missed one')
+  exactly(t, await call('POST', `/v1/executions/${late}/claim`), error('already_claimed', 409), 'a missed one')
 })
 
 t.test('a claim needs no body, and takes an id in any case', async t => {
   const { call, cue, fire, execution } = await serve()
   const id = await fire(await cue())
-  t.match(await call('POST', `/v1/executions/${id.toUpperCase()}/claim`), { status: 200, body: { execution_id: id } })
-  t.match(await execution(id), { claimed_by_worker: 'anonymous-worker' })
+  exactly(t, await call('POST', `/v1/executions/${id.toUpperCase()}/claim`), { status: 200, body: { execution_id: id } })
+  exactly(t, await execution(id), { claimed_by_worker: 'anonymous-worker' })
 })
 
 t.test('an execution that is claimed has one holder, whose lease lasts 15 minutes from its last sign of life', async t => {
@@ -102,10 +103,13 @@ t.test('an execution that is claimed has one holder, whose lease lasts 15 minute
   const id = await fire(await cue())
   await claim(id)
   clock.advance('10 minutes')
-  t.match(await post(`/v1/executions/${id}/heartbeat`, undefined, { 'x-worker-id': 'w1' }), {
+  exactly(t, await post(`/v1/executions/${id}/heartbeat`, undefined, { 'x-worker-id': 'w1' }), {
     lease_extended_until: '2030-01-15T09:25:00.000Z'
   })
-  t.match(await execution(id), { lease_expires_at: new Date('2030-01-15T09:25:00Z'), last_heartbeat_at: new Date('2030-01-15T09:10:00Z') })
+  exactly(t, await execution(id), {
+    lease_expires_at: new Date('2030-01-15T09:25:00Z'),
+    last_heartbeat_at: new Date('2030-01-15T09:10:00Z')
+  })
   clock.set('2030-01-15T09:24:59.999Z')
   t.equal(await fn.recoverLeases({}), 0)
   clock.set('2030-01-15T09:25:00Z')
@@ -119,12 +123,12 @@ t.test('a lease that is over lasts while its worker is heard of', async t => {
   clock.advance('16 minutes')
   await post('/v1/worker/heartbeat', { worker_id: 'w1', handlers: ['go'] })
   t.equal(await fn.recoverLeases({}), 0)
-  t.match(await execution(id), { lease_expires_at: new Date('2030-01-15T09:19:00Z') }, 'it is looked at again then')
+  exactly(t, await execution(id), { lease_expires_at: new Date('2030-01-15T09:19:00Z') }, 'it is looked at again then')
   clock.set('2030-01-15T09:18:59.999Z')
   t.equal(await fn.recoverLeases({}), 0)
   clock.set('2030-01-15T09:19:00Z')
   t.equal(await fn.recoverLeases({}), 1)
-  t.match(await execution(id), { status: 'pending' })
+  exactly(t, await execution(id), { status: 'pending' })
 })
 
 t.test('what a silent worker held waits again, and tells of it', async t => {
@@ -133,7 +137,7 @@ t.test('what a silent worker held waits again, and tells of it', async t => {
   await claim(id)
   clock.advance('15 minutes')
   await fn.recoverLeases({})
-  t.match(await get(`/v1/executions/${id}`), {
+  exactly(t, await get(`/v1/executions/${id}`), {
     status: 'pending',
     attempts: 1,
     claimed_by_worker: null,
@@ -153,8 +157,8 @@ t.test('what a silent worker held waits again, and tells of it', async t => {
       }
     ]
   })
-  t.match(await get('/v1/executions/claimable'), { executions: [{ id, attempt: 2 }] })
-  t.match(await claim(id, 'w2'), { claimed: true, attempt: 2 })
+  exactly(t, await get('/v1/executions/claimable'), { executions: [{ id, attempt: 2 }] })
+  exactly(t, await claim(id, 'w2'), { claimed: true, attempt: 2 })
 })
 
 t.test('after as many claims as the cue has attempts, it is missed', async t => {
@@ -166,15 +170,15 @@ t.test('after as many claims as the cue has attempts, it is missed', async t => 
     clock.advance('15 minutes')
     t.equal(await fn.recoverLeases({}), 1)
   }
-  t.match(await get(`/v1/executions/${id}`), {
+  exactly(t, await get(`/v1/executions/${id}`), {
     status: 'missed',
     attempts: 2,
     claimed_by_worker: 'w2',
     error_message: 'given up after 2 claims that nobody reported on',
     attempt_log: [{ result: 'lost' }, { result: 'lost' }]
   })
-  t.match(await run(cue_id), { failed_deliveries: 1 })
-  t.match(await jobs('mails'), [{ data: { kind: 'registered' } }, { data: { kind: 'cue_failed', execution_id: id } }])
+  exactly(t, await run(cue_id), { failed_deliveries: 1 })
+  exactly(t, await jobs('mails'), [{ data: { kind: 'registered' } }, { data: { kind: 'cue_failed', execution_id: id } }])
 })
 
 t.test('a worker that lost its lease cannot beat, report or add over the new holder', async t => {
@@ -184,21 +188,21 @@ t.test('a worker that lost its lease cannot beat, report or add over the new hol
   clock.advance('15 minutes')
   await fn.recoverLeases({})
   const stale = { 'x-claim-token': first.claim_token }
-  t.match(await call('POST', `/v1/executions/${id}/heartbeat`, undefined, stale), error('claim_lost', 409), 'not while it waits either')
+  exactly(t, await call('POST', `/v1/executions/${id}/heartbeat`, undefined, stale), error('claim_lost', 409), 'not while it waits either')
   const second = await claim(id, 'w')
   const before = await execution(id)
   const path = `/v1/executions/${id}`
   for (const headers of [stale, { 'x-claim-token': 'no token' }]) {
-    t.match(await call('POST', `${path}/heartbeat`, undefined, { ...headers, 'x-worker-id': 'w' }), error('claim_lost', 409))
-    t.match(await call('POST', `${path}/release`, undefined, headers), error('claim_lost', 409))
-    t.match(await call('POST', `${path}/outcome`, { success: true }, headers), error('claim_lost', 409))
-    t.match(await call('PATCH', `${path}/evidence`, { external_id: 'x' }, headers), error('claim_lost', 409))
+    exactly(t, await call('POST', `${path}/heartbeat`, undefined, { ...headers, 'x-worker-id': 'w' }), error('claim_lost', 409))
+    exactly(t, await call('POST', `${path}/release`, undefined, headers), error('claim_lost', 409))
+    exactly(t, await call('POST', `${path}/outcome`, { success: true }, headers), error('claim_lost', 409))
+    exactly(t, await call('PATCH', `${path}/evidence`, { external_id: 'x' }, headers), error('claim_lost', 409))
   }
   t.strictSame(await execution(id), before)
   const current = { 'x-claim-token': second.claim_token }
-  t.match(await call('POST', `${path}/outcome`, { success: true }, current), { status: 200 })
-  t.match(await call('PATCH', `${path}/evidence`, { external_id: 'x' }, stale), error('claim_lost', 409))
-  t.match(await call('PATCH', `${path}/evidence`, { external_id: 'x' }, current), { body: { evidence_updated: true } })
+  exactly(t, await call('POST', `${path}/outcome`, { success: true }, current), { status: 200 })
+  exactly(t, await call('PATCH', `${path}/evidence`, { external_id: 'x' }, stale), error('claim_lost', 409))
+  exactly(t, await call('PATCH', `${path}/evidence`, { external_id: 'x' }, current), { body: { evidence_updated: true } })
 })
 
 t.test('a heartbeat says who beats', async t => {
@@ -206,24 +210,24 @@ t.test('a heartbeat says who beats', async t => {
   const id = await fire(await cue())
   const beat = (headers = {}, path = id, by: { call: typeof call } = { call }) =>
     by.call('POST', `/v1/executions/${path}/heartbeat`, undefined, headers)
-  t.match(await beat({ 'x-worker-id': 'w1' }), error('execution_not_claiming', 409), 'nobody has claimed it')
+  exactly(t, await beat({ 'x-worker-id': 'w1' }), error('execution_not_claiming', 409), 'nobody has claimed it')
   const { claim_token, execution_token } = await claim(id)
   const token = as({ id: '', email: '', api_key: execution_token })
-  t.match(await beat(), { status: 422, body: { detail: [{ type: 'missing', loc: ['header', 'X-Worker-Id'] }] } })
-  t.match(await beat({ 'x-worker-id': 'w2' }), error('not_execution_owner', 403))
-  t.match(await beat({ 'x-worker-id': 'w2', 'x-claim-token': claim_token }), error('not_execution_owner', 403))
-  t.match(await beat({ 'x-worker-id': 'w2' }, id, token), error('not_execution_owner', 403))
-  t.match(await beat({ 'x-worker-id': 'w1' }), { status: 200 })
-  t.match(await beat({ 'x-claim-token': claim_token }), { status: 200 })
-  t.match(await beat({}, id, token), { status: 200 })
-  t.match(await beat({ 'x-worker-id': 'w1' }, id, (await other()).calls), error('execution_not_found', 404))
-  for (const unknown of [randomUUID(), 'x']) t.match(await beat({ 'x-worker-id': 'w1' }, unknown), error('execution_not_found', 404))
+  exactly(t, await beat(), { status: 422, body: { detail: [{ type: 'missing', loc: ['header', 'X-Worker-Id'] }] } })
+  exactly(t, await beat({ 'x-worker-id': 'w2' }), error('not_execution_owner', 403))
+  exactly(t, await beat({ 'x-worker-id': 'w2', 'x-claim-token': claim_token }), error('not_execution_owner', 403))
+  exactly(t, await beat({ 'x-worker-id': 'w2' }, id, token), error('not_execution_owner', 403))
+  exactly(t, await beat({ 'x-worker-id': 'w1' }), { status: 200 })
+  exactly(t, await beat({ 'x-claim-token': claim_token }), { status: 200 })
+  exactly(t, await beat({}, id, token), { status: 200 })
+  exactly(t, await beat({ 'x-worker-id': 'w1' }, id, (await other()).calls), error('execution_not_found', 404))
+  for (const unknown of [randomUUID(), 'x']) exactly(t, await beat({ 'x-worker-id': 'w1' }, unknown), error('execution_not_found', 404))
   const ofCallback = await fire(await cue({ callback }))
   for (const headers of [{ 'x-worker-id': 'w1' }, { 'x-claim-token': claim_token }]) {
-    t.match(await beat(headers, ofCallback), error('execution_not_claiming', 409))
+    exactly(t, await beat(headers, ofCallback), error('execution_not_claiming', 409))
   }
   await call('POST', `/v1/executions/${id}/outcome`, { success: true })
-  t.match(await beat({ 'x-worker-id': 'w1' }), error('execution_not_claiming', 409))
+  exactly(t, await beat({ 'x-worker-id': 'w1' }), error('execution_not_claiming', 409))
 })
 
 t.test('a release without its token is refused, and shows no other header', async t => {
@@ -244,10 +248,10 @@ t.test('a worker may be named in any letters, in a header as UTF-8 or latin-1', 
     const path = `/v1/executions/${await fire(await cue())}`
     await call('POST', `${path}/claim`, { worker_id })
     for (const header of headers) {
-      t.match(await call('POST', `${path}/heartbeat`, undefined, { 'x-worker-id': header }), { status: 200 }, header)
+      exactly(t, await call('POST', `${path}/heartbeat`, undefined, { 'x-worker-id': header }), { status: 200 }, header)
     }
     for (const other of ['B\xfcrx', utf8('大阪')]) {
-      t.match(await call('POST', `${path}/heartbeat`, undefined, { 'x-worker-id': other }), error('not_execution_owner', 403))
+      exactly(t, await call('POST', `${path}/heartbeat`, undefined, { 'x-worker-id': other }), error('not_execution_owner', 403))
     }
   }
 })
@@ -258,7 +262,7 @@ t.test('a heartbeat on an execution is a sign of life of its worker', async t =>
   const id = await fire(await cue())
   await claim(id)
   clock.advance('3 minutes')
-  t.match(await get('/v1/workers'), { workers: [{ heartbeat_status: 'stale' }] })
+  exactly(t, await get('/v1/workers'), { workers: [{ heartbeat_status: 'stale' }] })
   await post(`/v1/executions/${id}/heartbeat`, undefined, { 'x-worker-id': 'w1' })
-  t.match(await get('/v1/workers'), { workers: [{ heartbeat_status: 'active', seconds_since_heartbeat: 0 }] })
+  exactly(t, await get('/v1/workers'), { workers: [{ heartbeat_status: 'active', seconds_since_heartbeat: 0 }] })
 })

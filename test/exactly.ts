@@ -1,0 +1,62 @@
+/**
+ * Compares what a test names, exactly: strings and numbers are equal, lists have the same length, objects the named members (others may be
+ * there). tap's own `match` lets extra items and substrings pass. A RegExp, or a type such as String, stands for what the test cannot know.
+ */
+import { isDeepStrictEqual } from 'node:util'
+import type { Test } from 'tap'
+
+/** Passes if `actual` is as `expected` says. */
+export const exactly = (
+  t: Pick<Test, 'pass' | 'fail'>,
+  actual: unknown,
+  expected: unknown,
+  message = 'is exactly as expected'
+): boolean => {
+  const differences = differencesOf(actual, expected, '')
+  if (differences.length === 0) return t.pass(message)
+  return t.fail(message, { differences: differences.slice(0, 10), where: callSite() })
+}
+
+const types = new Map<unknown, (value: unknown) => boolean>([
+  [String, value => typeof value === 'string'],
+  [Number, value => typeof value === 'number'],
+  [Boolean, value => typeof value === 'boolean']
+])
+
+const differencesOf = (actual: unknown, expected: unknown, path: string): string[] => {
+  const differs = (wanted: string) => [`${path || 'value'}: ${show(actual)} instead of ${wanted}`]
+  if (expected instanceof RegExp) return typeof actual === 'string' && expected.test(actual) ? [] : differs(String(expected))
+  if (typeof expected === 'function') {
+    const isOfType = types.get(expected) ?? (value => value instanceof (expected as typeof Object))
+    return isOfType(actual) ? [] : differs(`a ${expected.name}`)
+  }
+  if (Array.isArray(expected)) {
+    if (!Array.isArray(actual)) return differs(`a list of ${expected.length}`)
+    const items = expected.flatMap((item, n) => differencesOf(actual[n], item, `${path}[${n}]`))
+    return actual.length === expected.length
+      ? items
+      : [`${path || 'value'}: ${actual.length} items instead of ${expected.length}: ${show(actual)}`, ...items]
+  }
+  if (isPlain(expected)) {
+    if (typeof actual !== 'object' || actual === null || Array.isArray(actual)) return differs(show(expected))
+    return Object.entries(expected).flatMap(([name, member]) =>
+      differencesOf((actual as Record<string, unknown>)[name], member, path ? `${path}.${name}` : name)
+    )
+  }
+  return isDeepStrictEqual(actual, expected) ? [] : differs(show(expected))
+}
+
+const isPlain = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && [Object.prototype, null].includes(Object.getPrototypeOf(value))
+
+const show = (value: unknown): string => {
+  const text = value instanceof Error ? String(value) : typeof value === 'bigint' ? `${value}n` : (JSON.stringify(value) ?? String(value))
+  return text.length > 300 ? `${text.slice(0, 300)}…` : text
+}
+
+/** The line of the test, which tap would show as this file's. */
+const callSite = () =>
+  new Error().stack
+    ?.split('\n')
+    .find(line => line.includes('.test.ts'))
+    ?.trim()
