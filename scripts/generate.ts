@@ -10,6 +10,7 @@ import { startEmbedded } from '../src/embedded-postgres/embedded-postgres.ts'
 import { migrate } from '../src/migrate/migrate.ts'
 import { releaseFile } from '../src/migrate/sql-files.ts'
 import { dumpSchema } from './dump-schema.ts'
+import { functionTypes } from './function-types.ts'
 import { openapi } from './openapi.ts'
 import { postsFile } from './posts.ts'
 
@@ -21,6 +22,7 @@ export const generate = async (databaseUrl: string): Promise<Record<string, stri
       'sql/release.json': releaseFile(),
       'sql/schema.sql': await dumpSchema(pool),
       'src/db.types.ts': await rowTypes(pool),
+      'src/functions.types.ts': await functionTypes(pool),
       'src/blog/posts.json': postsFile(),
       'src/openapi.json': `${JSON.stringify(await openapi(), null, 2)}\n`
     }

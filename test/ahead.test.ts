@@ -1,13 +1,13 @@
 /** Looking ahead: what is handed out when, and to whom of several engines. */
 import t from 'tap'
-import type { AheadCue } from '../src/database/functions.ts'
+import type { LookAheadRow } from '../src/database/functions.ts'
 import { createAhead, type Share } from '../src/firing/look-ahead.ts'
 import { exactly } from './exactly.ts'
 
 const start = Date.parse('2030-01-15T09:00:00Z')
 
 /** Engines that see the same cues, at a time that the test sets. */
-const setup = (cues: Partial<AheadCue>[], shares: Share[] = [{ engines: 1, place: 0 }]) => {
+const setup = (cues: Partial<LookAheadRow>[], shares: Share[] = [{ engines: 1, place: 0 }]) => {
   let time = start
   let looks = 0
   const rows = cues.map(cue => ({
@@ -23,7 +23,7 @@ const setup = (cues: Partial<AheadCue>[], shares: Share[] = [{ engines: 1, place
     over_limit: false,
     window_slots: null,
     ...cue
-  })) as AheadCue[]
+  })) as LookAheadRow[]
   const lookAhead = async () => {
     looks++
     return rows

@@ -77,7 +77,7 @@ t.test('limits are read for accounts that hold as many as every plan allows, and
   let engines = 1
   const isAllowed = createLimits({
     fn: {
-      openLimits: async ({ account_ids }: { account_ids: string[] }) => {
+      openLimits: async ({ account_ids }) => {
         asked.push(account_ids)
         return account_ids.filter(account_id => account_id !== 'gone').map(account_id => ({ account_id, open_deliveries: 250 }))
       }

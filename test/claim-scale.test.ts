@@ -1,6 +1,6 @@
 /** Claims under load: never two holders, and never slower for what waits behind. CLAIM_ATTEMPTS=1000000 makes it as many attempts. */
 import t from 'tap'
-import { type Claim, createFunctions } from '../src/database/functions.ts'
+import { type ClaimExecutionsRow, createFunctions } from '../src/database/functions.ts'
 import { createPool } from '../src/database/pool.ts'
 import { testConfig } from './database.ts'
 import { scaled, spelled } from './scale.ts'
@@ -19,7 +19,7 @@ t.test('fifty claimers over three replicas never get the same execution twice', 
   })
   const cue_id = await cue({ retry: { max_attempts: 10 } })
   const ids = await addWaiting(service, cue_id, Math.ceil(attempts / 10))
-  const wins = new Map<string, Claim[]>()
+  const wins = new Map<string, ClaimExecutionsRow[]>()
   let left = attempts
   let refused = 0
   // All are after the same few at a time; now and then one takes whatever comes next, or gives back what it has, and others get it.

@@ -2,8 +2,8 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import t from 'tap'
-import { arrayText } from '../src/database/calls.ts'
-import { createFunctions, signatures } from '../src/database/functions.ts'
+import { arrayText } from '../src/database/array-text.ts'
+import { createFunctions, functions } from '../src/database/functions.ts'
 import { sqlstates, statuses } from '../src/errors.ts'
 import { createDatabase } from './database.ts'
 import { exactly } from './exactly.ts'
@@ -17,7 +17,7 @@ t.test('each typed function is one in the catalog, with the same parameters', as
             string_agg(array_to_string(array(select substr(p, 3) from unnest(proargnames[:pronargs]) as p), ' '), ' | ') as parameters
        from pg_proc where pronamespace = 'cue'::regnamespace group by proname`
   )
-  for (const [name, parameters] of Object.entries(signatures)) {
+  for (const [name, [, parameters]] of Object.entries(functions)) {
     const row = found.find(row => row.name === name)
     t.strictSame(row && [row.overloads, row.parameters ?? ''], [1, parameters], name)
   }
@@ -32,22 +32,11 @@ t.test('each typed function has one member that calls it, and the one that has a
     return { rows: [] } as never
   }
   for (const call of Object.values(createFunctions({ query }, () => now))) await (call as (args: object) => Promise<unknown>)({})
-  const expected = Object.entries(signatures).map(([name, list]) => {
+  const expected = Object.entries(functions).map(([name, [, list]]) => {
     const timed = list.split(' ').includes('now')
     return `${name} ${timed} ${timed}`
   })
   t.strictSame(called.sort(), expected.sort())
-})
-
-t.test('each typed function has a caller in the service', async t => {
-  const dir = new URL('../src/', import.meta.url)
-  const sources = readdirSync(dir, { recursive: true, encoding: 'utf8' }).filter(name => name.endsWith('.ts') && name !== 'functions.ts')
-  const text = sources.map(name => readFileSync(new URL(name, dir), 'utf8')).join('\n')
-  t.strictSame(
-    Object.keys(createFunctions(pool)).filter(name => !new RegExp(`\\b${name}\\b`).test(text)),
-    ['beginWaiting'],
-    'but for one that engines of the release before call, people, and tests'
-  )
 })
 
 t.test('arrays are read by PostgreSQL as they were, and come back so', async t => {
@@ -99,7 +88,7 @@ t.test('sql/README.md lists each SQLSTATE that sql/ raises, and each function th
     [...raised].sort().map(state => [state, sqlstates[state]])
   )
   t.strictSame(
-    Object.keys(signatures).filter(name => !readme.includes(`\`${name}\``)),
+    Object.keys(functions).filter(name => !readme.includes(`\`${name}\``)),
     []
   )
   const listed = [

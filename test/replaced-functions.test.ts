@@ -1,7 +1,7 @@
 /** Calls of functions that another release replaces meanwhile. */
 import type { QueryConfig, QueryResult } from 'pg'
 import t, { type Test } from 'tap'
-import { createCalls } from '../src/database/calls.ts'
+import { bindFunctions } from '../src/database/functions.ts'
 import { createPool } from '../src/database/pool.ts'
 import { createDatabase } from './database.ts'
 
@@ -13,8 +13,8 @@ const setUp = async (t: Test, pgPoolMax = 1) => {
   const replace = (result: string, body: string) =>
     admin.query(`begin; drop function if exists cue.probe(int);
       create function cue.probe(p_n int) returns ${result} language plpgsql as $$ begin ${body}; end $$; commit`)
-  const { value } = createCalls({ probe: 'n' }, pool)
-  return { admin, pool, replace, probe: value<{ n: number }, unknown>('probe') }
+  const { probe } = bindFunctions({ probe: ['value', 'n'] }, pool) as { probe: (args: { n: number }) => Promise<unknown> }
+  return { admin, pool, replace, probe }
 }
 
 t.test('a function whose result has changed is called again, prepared afresh', async t => {
@@ -50,7 +50,7 @@ const failing = (...errors: { code: string; message?: string }[]) => {
     if (error) throw Object.assign(new Error(error.message), error)
     return { rows: [{ probe: 'done' }] } as unknown as QueryResult
   }
-  const probe = createCalls({ probe: '' }, { query }).value<object, string>('probe')
+  const { probe } = bindFunctions({ probe: ['value', ''] }, { query }) as { probe: (args: object) => Promise<string> }
   return { names, probe }
 }
 

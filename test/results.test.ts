@@ -31,9 +31,9 @@ const setUp = () => {
     extendFlights: async ({ flight_ids }) => flight_ids,
     endFlights: async ({ flight_ids }) => void removed.push(...flight_ids)
   })
-  const finishAttempts: Functions['finishAttempts'] = ({ execution_ids, ended_flights = [] }) =>
+  const finishAttempts: Functions['finishAttempts'] = ({ execution_ids, ended_flights }) =>
     new Promise((resolve, reject) => {
-      statements.push({ execution_ids, ended_flights, done: () => resolve(execution_ids.length), fail: reject })
+      statements.push({ execution_ids, ended_flights: ended_flights ?? [], done: () => resolve(execution_ids.length), fail: reject })
     })
   const results = createResults({
     fn: { finishAttempts, settleAttempts: () => Promise.reject(new Error('nothing is refused here')), heldAttempts: async () => held },

@@ -271,8 +271,8 @@ const given = {
   account_id: '01900000-0000-7000-8000-000000000001',
   plan: 'free' as const,
   ...ticket,
-  severity: 'low',
-  type: 'bug',
+  severity: 'low' as const,
+  type: 'bug' as const,
   created_at: new Date(noon),
   tried: false
 }

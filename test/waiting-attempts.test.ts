@@ -14,12 +14,12 @@ const setup = (given: Row[]) => {
   const rows = given.map((row, n) => ({ execution_id: idOf(n), account_id: row.account_id, due_at: row.at }))
   const waiting = createWaiting({
     fn: {
-      lookWaiting: async ({ after, after_id, limit = 1000 }: { after: number; after_id: string; limit?: number }) => {
+      lookWaiting: async ({ after, after_id, limit }) => {
         pages++
         const all = rows
           .filter(row => row.due_at > after || (row.due_at === after && row.execution_id > after_id))
           .sort((a, b) => a.due_at - b.due_at || (a.execution_id < b.execution_id ? -1 : 1))
-        const due = all.filter(row => row.due_at <= time * 1000).slice(0, limit)
+        const due = all.filter(row => row.due_at <= time * 1000).slice(0, limit ?? 1000)
         const next = all.filter(row => row.due_at > time * 1000).slice(0, 1)
         return [...due.map(row => ({ ...row, is_due: true })), ...next.map(row => ({ ...row, is_due: false }))]
       }

@@ -2,10 +2,11 @@
 import type { FastifyBaseLogger } from 'fastify'
 import type { Stripe } from 'stripe'
 import type { Config } from '../config.ts'
-import type { Functions, SubscriptionEvent } from '../database/functions.ts'
+import type { Functions } from '../database/functions.ts'
 import { unavailable } from '../errors.ts'
 import { isMissing, notConfigured, type StripeClient } from './stripe.ts'
 
+type SubscriptionEvent = Parameters<Functions['applySubscription']>[0]
 type Paid = SubscriptionEvent['plan']
 type State = { plan: Paid; status: string }
 type Options = {

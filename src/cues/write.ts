@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Caller } from '../accounts/admission.ts'
 import type { Plan } from '../config.ts'
-import type { MovedExecution } from '../database/functions.ts'
+import type { ExecutionsRow } from '../database/functions.ts'
 import { ApiError, invalid, unavailable } from '../errors.ts'
 import { Json } from '../json/canonical-json.ts'
 import { columnsText } from './batched.ts'
@@ -49,7 +49,7 @@ export const updateCue = async (app: FastifyInstance, asking: Asking, cue_id: st
 }
 
 /** Fires by hand. An override that is merged is merged with the payload of the very version that then runs. */
-export const fireCue = async (app: FastifyInstance, caller: Caller, cue_id: string, given: FireRequest): Promise<MovedExecution> => {
+export const fireCue = async (app: FastifyInstance, caller: Caller, cue_id: string, given: FireRequest): Promise<ExecutionsRow> => {
   const { payload_override, merge_strategy = 'merge', idempotency_key } = given
   const override = payload_override && payload_override.text !== 'null' ? payload_override : undefined
   const send_at = given.send_at == null ? undefined : new Date(given.send_at)

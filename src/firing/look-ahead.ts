@@ -4,7 +4,7 @@
  * where the database still agrees.
  */
 
-import type { AheadCue, Functions } from '../database/functions.ts'
+import type { Functions, LookAheadRow } from '../database/functions.ts'
 import { type Cron, parseCron } from '../schedule/cron.ts'
 import { nextRun, nthRun } from '../schedule/next-run.ts'
 import { createTurnQueue } from './turn-queue.ts'
@@ -13,7 +13,7 @@ import { createTurnQueue } from './turn-queue.ts'
  * A cue with the instant at which it is to be taken here, in epoch milliseconds, the slot after it, and the window for a success that firing
  * it opens. `isOwn`: it is for this engine to take it first.
  */
-export type DueCue = AheadCue & { due: number; isOwn: boolean; next: Date | null; successDue: Date | null }
+export type DueCue = LookAheadRow & { due: number; isOwn: boolean; next: Date | null; successDue: Date | null }
 
 /** How many engines live, and the place of this one among them. */
 export type Share = { engines: number; place: number }
@@ -63,7 +63,7 @@ export const createAhead = ({ fn, now, pollIntervalMs, skipAccounts, share = () 
   // Cue → until when it is left alone.
   const passedOver = new Map<string, number>()
 
-  const laneOf = (cue: AheadCue) => (cue.transport === 'webhook' && !cue.outage_until && !cue.over_limit ? lanes.send : lanes.other)
+  const laneOf = (cue: LookAheadRow) => (cue.transport === 'webhook' && !cue.outage_until && !cue.over_limit ? lanes.send : lanes.other)
 
   // A page is worked off before the next look: looking costs, and what is there comes first.
   const isCrowded = () => lanes.send.size >= crowd
@@ -217,7 +217,7 @@ const createLane = () => {
   }
 }
 
-const prepare = (cue: AheadCue, share: Share): DueCue => {
+const prepare = (cue: LookAheadRow, share: Share): DueCue => {
   const cron = cue.cron && !cue.outage_until ? parseCron(cue.cron) : undefined
   const isOwn = engineOf(cue.cue_id, share.engines) === share.place
   const instant = cue.next_run.getTime()

@@ -2,7 +2,7 @@
  * Windows for a success. When one has passed, the last success since decides: it moves the window on, or there was none and an alert tells of
  * it. A success itself writes nothing, so healthy cues cost one look per window.
  */
-import type { Functions, PassedWindow } from '../database/functions.ts'
+import type { Functions, PassedWindowsRow } from '../database/functions.ts'
 import { parseCron } from '../schedule/cron.ts'
 import { windowEnd } from './look-ahead.ts'
 
@@ -31,7 +31,7 @@ export const createWindowSweep =
   }
 
 /** Where a window that has passed goes: N slots after the last success, or, when that has passed too, N slots on from now with an alert. */
-export const move = ({ cron, timezone, slots, last_success_at }: PassedWindow, now: Date): { next: Date | null; missed: boolean } => {
+export const move = ({ cron, timezone, slots, last_success_at }: PassedWindowsRow, now: Date): { next: Date | null; missed: boolean } => {
   const parsed = parseCron(cron)
   const earned = last_success_at && windowEnd(parsed, timezone, last_success_at, slots)
   if (earned && earned > now) return { next: earned, missed: false }

@@ -1,5 +1,5 @@
 /** How the service fares, as one look at the database tells. */
-import type { ServiceHealth } from '../database/functions.ts'
+import type { ServiceHealthRow } from '../database/functions.ts'
 
 type State = 'healthy' | 'degraded' | 'down'
 
@@ -13,7 +13,7 @@ const seconds = (from: Date | null | undefined, now: Date) =>
   from ? Math.max(0, Math.round((now.getTime() - from.getTime()) / 1000)) : null
 
 /** @param found null while the database cannot be asked, or is read-only */
-export const judge = (found: ServiceHealth | null, now: Date) => {
+export const judge = (found: ServiceHealthRow | null, now: Date) => {
   const seenAgo = seconds(found?.last_seen_at, now)
   const oldest = seconds(found?.oldest_pending_at, now)
   const behind = Math.max(oldest ?? 0, (found?.lateness_ms ?? 0) / 1000)

@@ -10,7 +10,7 @@ import {
   type MetricValue,
   Registry
 } from 'prom-client'
-import type { ServiceHealth } from '../database/functions.ts'
+import type { ServiceHealthRow } from '../database/functions.ts'
 
 export type Metrics = ReturnType<typeof createMetrics>
 
@@ -115,7 +115,7 @@ export const createMetrics = ({ thread = 'engine', askEngine }: Options = {}) =>
     watchPool: (name: string, pool: pg.Pool): void => void pools.set(name, pool),
 
     /** All of it, in Prometheus' text format. `found` is what the database said of the service, null if nothing. */
-    text: async (found: ServiceHealth | null, now: Date): Promise<string> => {
+    text: async (found: ServiceHealthRow | null, now: Date): Promise<string> => {
       up.set(found ? 1 : 0)
       if (found) {
         for (const queue of ['pending', 'retrying', 'delivering', 'pending_worker'] as const) depth.set({ queue }, found[queue])

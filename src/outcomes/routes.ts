@@ -1,5 +1,6 @@
 /** Outcomes: what handlers report, the evidence for it, and whether it is believed. */
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import type { ExecutionsRow } from '../database/functions.ts'
 import { ApiError } from '../errors.ts'
 import type { Json } from '../json/canonical-json.ts'
 import { ErrorBody } from '../schemas.ts'
@@ -68,12 +69,12 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       return {
         execution_id: e.id,
         outcome: {
-          success: e.outcome_success,
+          success: e.outcome_success!,
           result: e.result,
           metadata: request.body.metadata ?? null,
-          recorded_at: e.outcome_recorded_at
+          recorded_at: e.outcome_recorded_at!
         },
-        outcome_state: e.outcome_state,
+        outcome_state: e.outcome_state!,
         outcome_recorded: true
       }
     }
@@ -115,8 +116,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     async request => {
       const { valid = true, reason } = request.body ?? {}
       const state = valid ? 'verified_success' : 'verification_failed'
-      const { id, ...moved } = await app.fn.verifyOutcome({ state, reason, ...request.params, ...request.caller })
-      return { execution_id: id, ...moved }
+      return verified(await app.fn.verifyOutcome({ state, reason, ...request.params, ...request.caller }))
     }
   )
 
@@ -127,10 +127,11 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       schema: { tags, summary: 'Ask for a person to look at a success', params, response: { 200: schemas.Verified, '4xx': ErrorBody } }
     },
     async request => {
-      const { id, ...moved } = await app.fn.verifyOutcome({ state: 'verification_pending', ...request.params, ...request.caller })
-      return { execution_id: id, ...moved }
+      return verified(await app.fn.verifyOutcome({ state: 'verification_pending', ...request.params, ...request.caller }))
     }
   )
 }
+
+const verified = ({ id, status, outcome_state }: ExecutionsRow) => ({ execution_id: id, status, outcome_state: outcome_state! })
 
 export default routes

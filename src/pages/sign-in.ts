@@ -1,5 +1,5 @@
 /** The pages on which a person lets a device in: name an address, open the mail, compare the code, confirm. */
-import type { DeviceLink } from '../database/functions.ts'
+import type { DeviceLinkRow } from '../database/functions.ts'
 import { html } from './html.ts'
 import { counted, type Page, spoken } from './page.ts'
 
@@ -44,7 +44,7 @@ export const confirmSignIn = ({
   action: string
   token: string
   device_code: string
-  link: Omit<DeviceLink, 'status'>
+  link: Omit<DeviceLinkRow, 'status'>
 }): Page => ({
   title: 'Is this your device?',
   body: html`<p>Confirm only if you began this yourself, and the device that asks shows this code:</p>

@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import { type Config, ConfigError } from '../config.ts'
-import { signatures } from '../database/functions.ts'
+import { functions } from '../database/functions.ts'
 
 /**
  * Compares the functions that this release calls with those that the database has, by names and arguments: after a migration by another
@@ -14,7 +14,7 @@ export const requireFunctions = async (db: pg.Pool, { migrate }: Pick<Config, 'm
                    where mode is null or mode in ('i', 'b', 'v') order by place) as arguments
        from pg_proc where pronamespace = to_regnamespace('cue')`
   )
-  const isCallable = ([name, signature]: [string, string]) => {
+  const isCallable = ([name, [, signature]]: [string, readonly [string, string]]) => {
     const given = signature
       .split(' ')
       .filter(Boolean)
@@ -26,7 +26,7 @@ export const requireFunctions = async (db: pg.Pool, { migrate }: Pick<Config, 'm
         found.arguments.slice(0, found.required).every(parameter => given.includes(parameter))
     )
   }
-  const missing = Object.entries(signatures).filter(entry => !isCallable(entry))
+  const missing = Object.entries(functions).filter(entry => !isCallable(entry))
   if (missing.length === 0) return
   if (!migrate) throw new ConfigError('MIGRATE is off, and the database is not what this release needs: run `npm run migrate`')
   const names = missing

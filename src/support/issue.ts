@@ -1,14 +1,14 @@
 /** A ticket as an issue in the tracker, which more people may read than the account's owner thinks of. Pure. */
-import type { Ticket } from '../database/functions.ts'
+import type { BeginIssueRow } from '../database/functions.ts'
 
 /** What the body of a ticket's issue ends with, and nothing that a user writes can: their text ends with the fence around it. */
 export const marker = (ticket_id: number): string => `<!-- pgcue-ticket-${ticket_id} -->`
 
 /** Title, body and labels. What the user wrote stays text: it makes no markup, mentions nobody and closes nothing. */
-export const issueOf = (ticket: Ticket) => ({
+export const issueOf = (ticket: BeginIssueRow) => ({
   title: `[${ticket.severity}] ${titled(withoutSecrets(ticket.subject))}`,
   body: [
-    `Ticket ${ticket.ticket_id} of account \`${ticket.account_id}\` (${ticket.plan}), ${ticket.created_at.toISOString()}`,
+    `BeginIssueRow ${ticket.ticket_id} of account \`${ticket.account_id}\` (${ticket.plan}), ${ticket.created_at.toISOString()}`,
     quoted(withoutSecrets(ticket.message)),
     marker(ticket.ticket_id)
   ].join('\n\n'),

@@ -4,7 +4,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { sql } from 'kysely'
 import { type Static, Type } from 'typebox'
-import type { Claim } from '../database/functions.ts'
+import type { ClaimExecutionsRow } from '../database/functions.ts'
 import { deriveKey, executionToken } from '../deliveries/signature.ts'
 import { ApiError, invalid } from '../errors.ts'
 import { Json } from '../json/canonical-json.ts'
@@ -26,7 +26,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
   const claimNext = createClaiming(app.shared, app.turns)
   const tokenKey = deriveKey(app.config.sessionSecret, 'execution-token')
 
-  const shown = ({ payload, ...claim }: Claim) => ({
+  const shown = ({ payload, ...claim }: ClaimExecutionsRow) => ({
     claimed: true,
     ...claim,
     payload: new Json(payload),
@@ -61,7 +61,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       config: { scope: 'worker', errors: ['already_claimed'] },
       schema: {
         tags,
-        summary: 'Claim one execution for a worker',
+        summary: 'ClaimExecutionsRow one execution for a worker',
         params: schemas.ClaimParams,
         body: schemas.ClaimRequest,
         response: { 200: schemas.Claim, '4xx': ErrorBody }
@@ -83,7 +83,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       config: { scope: 'worker', errors: ['nothing_claimable'] },
       schema: {
         tags,
-        summary: 'Claim the next execution, or several',
+        summary: 'ClaimExecutionsRow the next execution, or several',
         body: schemas.ClaimNextRequest,
         response: { 200: schemas.Claims, '4xx': ErrorBody }
       }
@@ -105,7 +105,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
   )
 
   /** Claims whose response cannot be sent are given back. @throws ApiError unavailable */
-  const makeRoom = async (request: FastifyRequest, reply: FastifyReply, claims: Claim[]) => {
+  const makeRoom = async (request: FastifyRequest, reply: FastifyReply, claims: ClaimExecutionsRow[]) => {
     const bytes = claims.reduce((sum, { payload }) => sum + payload.length + claimBytes, 0)
     try {
       app.inFlight.add(request, reply, bytes)
@@ -116,7 +116,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
   }
 
   /** Nobody heard of these claims: they need not wait for their lease. */
-  const giveBack = async (account_id: string, claims: Claim[]) => {
+  const giveBack = async (account_id: string, claims: ClaimExecutionsRow[]) => {
     const releases = claims.map(({ execution_id, claim_token }) => app.fn.releaseExecution({ account_id, execution_id, claim_token }))
     for (const release of await Promise.allSettled(releases)) {
       if (release.status === 'rejected') app.log.warn({ err: release.reason }, 'a claim that nobody heard of waits for its lease')

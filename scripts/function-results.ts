@@ -1,0 +1,81 @@
+/**
+ * What the catalog cannot say of the functions' results. Everything else about their types is read from it, and a name in here that no function
+ * has fails `npm run generate`.
+ */
+
+/** Functions that the service does not call: engines of the previous release and people in psql do, and tests. */
+export const uncalled = new Set(['begin_waiting'])
+
+/** Functions that return exactly one row, or raise. */
+export const single = new Set(
+  `allow apply_subscription attach_evidence beat_engine cancel_execution deletion_status exchange_session_token fire_cue next_wakes
+   open_session poll_device read_memory refresh_session register replay_execution report_outcome reveal_key service_health verify_outcome`.split(
+    /\s+/
+  )
+)
+
+/** Columns that may be null. `row`: the function returns one row or none. `value`: its value may be null. */
+export const nullable: Record<string, string> = {
+  admit: 'error account_id actor scopes plan retry_after',
+  admit_and_read_cues: 'error account_id actor scopes plan retry_after cue',
+  alert_notice: 'row execution_id',
+  allow: 'retry_after',
+  apply_subscription: 'version',
+  begin_issue: 'row',
+  billing_account: 'row customer_id subscription_id',
+  create_cues: 'id account_id description',
+  deletion_status: 'due_at',
+  device_link: 'row ip account_created_at',
+  disown_account: 'value',
+  disownable_account: 'row',
+  failure_notice: 'row last_http_status last_error',
+  claimable_page: 'task',
+  look_ahead: 'cron outage_until window_slots',
+  mail_cue_failed: 'row http_status error_message',
+  mail_deletion_requested: 'row',
+  mail_downgrade: 'row',
+  mail_limit_reached: 'row',
+  mail_magic_link: 'row ip',
+  mail_payment_failed: 'row',
+  mail_registered: 'row ip',
+  memory_notice: 'row',
+  next_claimable: 'value',
+  next_wakes: 'waiting_at deadline_at',
+  passed_windows: 'last_success_at',
+  poll_device: 'email key_ciphertext',
+  read_echo: 'row',
+  read_memory: 'key_prefix',
+  read_usage: 'row',
+  regenerate_key: 'value',
+  'cue.begun_attempt': 'api_key',
+  service_health: 'last_seen_at lateness_ms oldest_pending_at last_heartbeat'
+}
+
+/** Arguments without a default that may be null. Of an array, its elements. */
+export const nullableArguments: Record<string, string> = {
+  admit: 'key_hashes session_ids execution_ids scopes',
+  admit_and_read_cues: 'key_hashes session_ids execution_ids scopes cue_ids',
+  apply_subscription: 'account_id',
+  create_cue: 'next_run',
+  create_cues: 'next_runs',
+  end_memory_notice: 'version',
+  finish_attempts: 'http_status bodies',
+  move_windows: 'next',
+  refuse_due_cues: 'next',
+  settle_attempts: 'http_status bodies errors retry_after_ms reported reported_results reported_errors',
+  take_due_cues: 'next success_due'
+}
+
+/** What a JSON value holds, and which texts there are, by column, or by function and column. */
+export const shapes: Record<string, string> = {
+  callback_headers: 'Record<string, string>',
+  changelog: '{ version: number; changes: string[]; updated_at: string }[]',
+  'read_echo.headers': 'Record<string, string>',
+  'alert_notice.metadata': 'object',
+  'admit_and_read_cues.cue': 'object',
+  device_code_status: "DeviceCodeStatus | 'expired'",
+  'device_link.status': "DeviceCodeStatus | 'expired'",
+  'poll_device.status': "DeviceCodeStatus | 'expired'",
+  'deletion_status.status': "'pending' | 'cancelled' | 'completed'",
+  'exchange_session_token.scopes': 'KeyScope[]'
+}

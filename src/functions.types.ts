@@ -1,0 +1,754 @@
+/** The SQL functions, as the catalog has them. Made by `npm run generate`; do not edit. */
+import type { AlertSeverity, AlertType, CallbackMethod, CatchUp, CueStatus, DeviceCodeStatus, ExecutionStatus, KeyScope, OutcomeState, Plan, ScheduleType, TicketSeverity, TicketType, Transport, TriggerKind, WebhookAuthorization } from './db.types.ts'
+
+/** How each function gives its result, and its parameters without their p_. */
+export const functions = {
+  acknowledge_alert: ['value', 'account_id alert_id now'],
+  add_job: ['value', 'queue data id start_after singleton_key'],
+  admit: ['rows', 'key_hashes session_ids execution_ids addresses scopes limited now'],
+  admit_and_read_cues: ['rows', 'key_hashes session_ids execution_ids addresses scopes cue_ids limited now'],
+  alert_notice: ['row', 'alert_id now'],
+  alert_webhook_secret: ['value', 'account_id actor ip now'],
+  allow: ['row', 'subject limit window now'],
+  apply_subscription: ['row', 'event_id type subscription_id customer_id account_id plan status at first version now'],
+  approve_device: ['value', 'code_hash link_id key_hash prefix ciphertext ip now'],
+  attach_evidence: ['row', 'account_id execution_id external_id result_url result_ref result_type summary artifacts metadata claim_token now'],
+  beat_engine: ['row', 'engine_id version lateness_ms open_deliveries missed_after now'],
+  begin_attempts: ['rows', 'execution_ids lease now'],
+  begin_issue: ['row', 'ticket_id now'],
+  begin_waiting: ['rows', 'limit skip_accounts lease now'],
+  billing_account: ['row', 'account_id'],
+  cancel_deletion: ['value', 'deletion_id ip now'],
+  cancel_execution: ['row', 'account_id execution_id now'],
+  catch_up_cues: ['value', 'cues now'],
+  check_secrets: ['values', 'encryption_key_ids session_secret changed now'],
+  claim_executions: ['rows', 'account_id worker_id execution_id tasks limit lease now'],
+  claim_next: ['rows', 'claims lease now'],
+  claimable_page: ['rows', 'account_id task limit bytes now'],
+  confirm_email: ['value', 'account_id now'],
+  create_cue: ['value', 'account_id cue next_run now'],
+  create_cues: ['rows', 'account_ids cues next_runs now'],
+  create_device_code: ['value', 'code_hash address ip now'],
+  create_key: ['value', 'account_id label key_hash prefix scopes actor ip now'],
+  create_ticket: ['value', 'account_id subject message severity type tracked now'],
+  delete_cue: ['value', 'account_id cue_id now'],
+  delete_cues: ['values', 'account_id cue_ids now'],
+  delete_due_accounts: ['value', 'batch now'],
+  delete_old_executions: ['value', 'before batch'],
+  delete_worker: ['value', 'account_id worker_id now'],
+  deletion_status: ['row', 'deletion_id now'],
+  device_code_status: ['value', 'code_hash now'],
+  device_link: ['row', 'code_hash link_id now'],
+  disown_account: ['value', 'account_id ip now'],
+  disownable_account: ['row', 'account_id now'],
+  disowned_until: ['value', 'account_id'],
+  drop_old_executions: ['values', 'before now'],
+  end_flights: ['value', 'flight_ids'],
+  end_issue: ['value', 'ticket_id url'],
+  end_memory_notice: ['value', 'subscription_id version url'],
+  exchange_session_token: ['row', 'token_hash client_id label key_hash prefix ip now'],
+  executions_used: ['value', 'account_id now'],
+  expire_outcomes: ['value', 'limit now'],
+  extend_flights: ['values', 'flight_ids lease now'],
+  failure_notice: ['row', 'execution_id now'],
+  finish_attempts: ['value', 'execution_ids attempts cue_ids started_at duration_ms http_status bodies ended_flights now'],
+  fire_cue: ['row', 'account_id cue_id payload task version send_at idempotency_key request_hash now'],
+  fold_usage: ['value', 'now'],
+  gone_attempts: ['values', 'execution_ids attempts'],
+  has_live_worker: ['value', 'account_id now'],
+  heartbeat_execution: ['value', 'account_id execution_id worker_id claim_token lease now'],
+  heartbeat_worker: ['value', 'account_id worker_id handlers now'],
+  held_attempts: ['values', 'execution_ids cue_ids'],
+  is_email_confirmed: ['value', 'account_id'],
+  look_ahead: ['rows', 'until limit skip_accounts now'],
+  look_waiting: ['rows', 'after after_id limit now'],
+  lose_attempts: ['value', 'execution_ids flight_id error now'],
+  mail_cue_failed: ['row', 'account_id execution_id counted now'],
+  mail_deletion_requested: ['row', 'deletion_id'],
+  mail_downgrade: ['row', 'account_id cue_ids'],
+  mail_limit_reached: ['row', 'account_id now'],
+  mail_magic_link: ['row', 'link_id now'],
+  mail_payment_failed: ['row', 'account_id'],
+  mail_registered: ['row', 'account_id key_id'],
+  maintain_partitions: ['value', 'months now'],
+  memory_notice: ['row', 'subscription_id release now'],
+  miss_unclaimed: ['value', 'limit now'],
+  move_windows: ['value', 'cue_ids versions expected next missed now'],
+  next_claimable: ['value', 'account_id now'],
+  next_wakes: ['row', ''],
+  note_failed_payment: ['value', 'event_id type customer_id subscription_id next_attempt_at now'],
+  note_memory_release: ['value', 'release'],
+  open_limits: ['rows', 'account_ids'],
+  open_session: ['row', 'token_hash ip now'],
+  passed_windows: ['rows', 'limit now'],
+  poll_device: ['row', 'code_hash token_hash limited now'],
+  prune: ['value', 'now'],
+  prune_payloads: ['value', 'before batch now'],
+  purge_cue: ['value', 'cue_id batch'],
+  read_cues: ['rows', 'account_ids cue_ids'],
+  read_echo: ['row', 'token now'],
+  read_execution_details: ['rows', 'account_ids execution_ids'],
+  read_memory: ['row', 'account_id release reader now'],
+  read_usage: ['row', 'account_id actor now'],
+  recover_flights: ['value', 'limit asked_at now'],
+  recover_leases: ['value', 'limit now'],
+  recover_stuck: ['value', 'now'],
+  refresh_session: ['row', 'account_id actor ip now'],
+  refuse_due_cues: ['value', 'cue_ids versions expected next now'],
+  regenerate_alert_webhook_secret: ['value', 'account_id overlap_seconds actor ip now'],
+  regenerate_key: ['value', 'account_id key_hash prefix ciphertext actor ip now'],
+  regenerate_webhook_secret: ['value', 'account_id overlap_seconds actor ip now'],
+  register: ['row', 'email key_hash prefix ciphertext address ip now'],
+  release_execution: ['value', 'account_id execution_id claim_token now'],
+  release_flight: ['value', 'flight_id execution_ids now'],
+  rename_key: ['value', 'account_id key_id label actor ip now'],
+  replay_execution: ['row', 'account_id execution_id now'],
+  report_outcome: ['row', 'account_id execution_id success result error metadata external_id result_url result_type summary artifacts claim_token now result_ref'],
+  request_deletion: ['value', 'account_id actor ip now'],
+  requeue_attempts: ['value', 'limit now'],
+  requeue_purges: ['value', 'now'],
+  reveal_key: ['row', 'account_id encryption_key_ids actor ip now'],
+  revoke_key: ['value', 'account_id key_id actor ip now'],
+  revoke_sessions: ['value', 'account_id all actor ip now'],
+  send_device_link: ['value', 'code_hash email code_ciphertext now'],
+  service_health: ['row', 'now'],
+  set_customer: ['value', 'account_id customer_id now'],
+  set_plans: ['value', 'plans'],
+  settle_attempts: ['value', 'execution_ids attempts cue_ids started_at duration_ms http_status bodies errors retry_after_ms gone reported reported_results reported_errors ended_flights now'],
+  stop_engine: ['value', 'engine_id now'],
+  store_echo: ['value', 'token payload headers address now'],
+  store_payloads: ['value', 'batch now'],
+  subscribe_memory: ['value', 'account_id agent_id callback_url release now'],
+  take_due_cues: ['rows', 'cue_ids versions expected next success_due missed_after lease now'],
+  update_account: ['value', 'account_id changes actor ip now'],
+  update_cue: ['value', 'account_id cue_id version changes next_run now'],
+  verify_outcome: ['row', 'account_id execution_id state reason now'],
+  webhook_secret: ['value', 'account_id']
+} as const
+
+export type AdmitRow = {
+  error: string | null
+  account_id: string | null
+  actor: string | null
+  scopes: string[] | null
+  plan: Plan | null
+  usage_warning: boolean
+  rate_limit: number
+  rate_remaining: number
+  rate_reset: number
+  retry_after: number | null
+}
+
+export type AdmitAndReadCuesRow = {
+  error: string | null
+  account_id: string | null
+  actor: string | null
+  scopes: string[] | null
+  plan: Plan | null
+  usage_warning: boolean
+  rate_limit: number
+  rate_remaining: number
+  rate_reset: number
+  retry_after: number | null
+  cue: object | null
+}
+
+export type AlertNoticeRow = {
+  url: string
+  secrets: string[]
+  alert_id: string
+  alert_type: AlertType
+  severity: AlertSeverity
+  message: string
+  cue_id: string
+  execution_id: string | null
+  created_at: Date
+  metadata: object
+}
+
+export type AllowRow = {
+  allowed: boolean
+  remaining: number
+  reset_at: Date
+  retry_after: number | null
+}
+
+export type ApplySubscriptionRow = {
+  result: string
+  version: number | null
+}
+
+export type AttachEvidenceRow = {
+  execution_id: string
+  outcome_state: OutcomeState
+  evidence_updated: boolean
+}
+
+export type BeatEngineRow = {
+  database_now: Date
+  outage_recorded: boolean
+  engines: number
+  place: number
+}
+
+export type BegunAttempt = {
+  execution_id: string
+  flight_id: number
+  attempt: number
+  account_id: string
+  cue_id: string
+  scheduled_for: Date
+  callback_url: string
+  callback_method: CallbackMethod
+  callback_headers: Record<string, string>
+  payload: string
+  timeout_seconds: number
+  secrets: string[]
+  api_key: string | null
+  plain: boolean
+}
+
+export type BeginIssueRow = {
+  ticket_id: number
+  account_id: string
+  plan: Plan
+  subject: string
+  message: string
+  severity: TicketSeverity
+  type: TicketType
+  created_at: Date
+  tried: boolean
+}
+
+export type BillingAccountRow = {
+  email: string
+  customer_id: string | null
+  subscription_id: string | null
+}
+
+export type ExecutionsRow = {
+  id: string
+  account_id: string
+  cue_id: string
+  transport: Transport
+  status: ExecutionStatus
+  triggered_by: TriggerKind
+  replayed_from: string | null
+  scheduled_for: Date
+  payload: string | null
+  task: string | null
+  attempts: number
+  lost_attempts: number
+  started_at: Date | null
+  last_attempt_at: Date | null
+  delivered_at: Date | null
+  ended_at: Date | null
+  attempt_due_at: Date | null
+  claimable_at: Date | null
+  flight_id: number | null
+  http_status: number | null
+  error_message: string | null
+  response_body: string | null
+  claimed_by_worker: string | null
+  claimed_at: Date | null
+  claim_token: string | null
+  last_heartbeat_at: Date | null
+  lease_expires_at: Date | null
+  outcome_deadline_at: Date | null
+  outcome_state: OutcomeState | null
+  outcome_success: boolean | null
+  outcome_recorded_at: Date | null
+  result: string | null
+  error: string | null
+  metadata: unknown | null
+  external_id: string | null
+  result_url: string | null
+  result_ref: string | null
+  result_type: string | null
+  summary: string | null
+  artifacts: unknown | null
+  created_at: Date
+  updated_at: Date
+  claim_deadline_at: Date | null
+  rejected_at: Date | null
+  verification_reason: string | null
+  payload_id: number | null
+}
+
+export type ClaimExecutionsRow = {
+  execution_id: string
+  cue_id: string
+  cue_name: string
+  task: string
+  scheduled_for: Date
+  lease_expires_at: Date
+  claim_token: string
+  attempt: number
+  payload: string
+}
+
+export type ClaimNextRow = {
+  claim: number
+  execution_id: string
+  cue_id: string
+  cue_name: string
+  task: string
+  scheduled_for: Date
+  lease_expires_at: Date
+  claim_token: string
+  attempt: number
+  payload: string
+}
+
+export type ClaimablePageRow = {
+  id: string
+  execution_id: string
+  cue_id: string
+  cue_name: string
+  task: string | null
+  scheduled_for: Date
+  attempt: number
+  payload: string
+  has_more: boolean
+}
+
+export type CreateCuesRow = {
+  id: string | null
+  account_id: string | null
+  name: string
+  description: string | null
+  status: CueStatus
+  transport: Transport
+  schedule: unknown
+  callback: unknown
+  payload: string
+  retry: unknown
+  on_failure: unknown
+  delivery: unknown
+  alerts: unknown
+  catch_up: CatchUp
+  verification: unknown
+  next_run: Date
+  last_run: Date
+  run_count: number
+  fired_count: number
+  created_at: Date
+  updated_at: Date
+  version: number
+  last_slot: Date
+  await_outcome_set: boolean
+}
+
+export type DeletionStatusRow = {
+  status: 'pending' | 'cancelled' | 'completed'
+  due_at: Date | null
+}
+
+export type DeviceLinkRow = {
+  status: DeviceCodeStatus | 'expired'
+  email: string
+  ip: string | null
+  created_at: Date
+  account_created_at: Date | null
+  active_keys: number
+}
+
+export type DisownableAccountRow = {
+  email: string
+  created_at: Date
+  untouched: boolean
+}
+
+export type ExchangeSessionTokenRow = {
+  account_id: string
+  key_id: string
+  scopes: KeyScope[]
+}
+
+export type FailureNoticeRow = {
+  cue_id: string
+  cue_name: string
+  execution_id: string
+  attempts: number
+  last_http_status: number | null
+  last_error: string | null
+  secrets: string[]
+}
+
+export type LookAheadRow = {
+  cue_id: string
+  account_id: string
+  version: number
+  next_run: Date
+  transport: Transport
+  schedule_type: ScheduleType
+  cron: string | null
+  timezone: string
+  catch_up: CatchUp
+  outage_until: Date | null
+  over_limit: boolean
+  window_slots: number | null
+}
+
+export type LookWaitingRow = {
+  execution_id: string
+  account_id: string
+  due_at: number
+  is_due: boolean
+}
+
+export type MailCueFailedRow = {
+  email: string
+  cue_id: string
+  cue_name: string
+  cue_status: CueStatus
+  execution_id: string
+  status: ExecutionStatus
+  scheduled_for: Date
+  ended_at: Date
+  attempts: number
+  http_status: number | null
+  error_message: string | null
+  quiet: boolean
+}
+
+export type MailDeletionRequestedRow = {
+  email: string
+  due_at: Date
+}
+
+export type MailDowngradeRow = {
+  email: string
+  plan: Plan
+  cues: number
+  paused: string[]
+}
+
+export type MailLimitReachedRow = {
+  email: string
+  plan: Plan
+  executions_per_month: number
+  grace_ends_at: Date
+}
+
+export type MailMagicLinkRow = {
+  email: string
+  code_ciphertext: string
+  ip: string | null
+  expires_at: Date
+}
+
+export type MailPaymentFailedRow = {
+  email: string
+  plan: Plan
+}
+
+export type MailRegisteredRow = {
+  email: string
+  key_prefix: string
+  ip: string | null
+  created_at: Date
+}
+
+export type MemoryNoticeRow = {
+  url: string
+  secrets: string[]
+  version: number
+  changelog: { version: number; changes: string[]; updated_at: string }[]
+  updated_at: Date
+}
+
+export type NextWakesRow = {
+  waiting_at: Date | null
+  deadline_at: Date | null
+}
+
+export type OpenLimitsRow = {
+  account_id: string
+  open_deliveries: number
+}
+
+export type OpenSessionRow = {
+  session_id: string
+  account_id: string
+  email: string
+  expires_at: Date
+}
+
+export type PassedWindowsRow = {
+  cue_id: string
+  version: number
+  success_due_at: Date
+  cron: string
+  timezone: string
+  slots: number
+  last_success_at: Date | null
+}
+
+export type PollDeviceRow = {
+  status: DeviceCodeStatus | 'expired'
+  email: string | null
+  key_ciphertext: string | null
+}
+
+export type ReadCuesRow = {
+  id: string
+  account_id: string
+  name: string
+  description: string
+  status: CueStatus
+  transport: Transport
+  schedule: unknown
+  callback: unknown
+  payload: string
+  retry: unknown
+  on_failure: unknown
+  delivery: unknown
+  alerts: unknown
+  catch_up: CatchUp
+  verification: unknown
+  next_run: Date
+  last_run: Date
+  run_count: number
+  fired_count: number
+  created_at: Date
+  updated_at: Date
+  version: number
+  last_slot: Date
+  await_outcome_set: boolean
+}
+
+export type ReadEchoRow = {
+  payload: string
+  headers: Record<string, string>
+  received_at: Date
+}
+
+export type ReadExecutionDetailsRow = {
+  id: string
+  account_id: string
+  cue_id: string
+  cue_name: string
+  transport: Transport
+  task: string
+  scheduled_for: Date
+  status: ExecutionStatus
+  outcome_state: OutcomeState
+  outcome_success: boolean
+  triggered_by: TriggerKind
+  replayed_from: string
+  attempts: number
+  http_status: number
+  error_message: string
+  started_at: Date
+  last_attempt_at: Date
+  delivered_at: Date
+  next_retry: Date
+  claimed_by_worker: string
+  claimed_at: Date
+  last_heartbeat_at: Date
+  lease_expires_at: Date
+  ended_at: Date
+  created_at: Date
+  updated_at: Date
+  outcome: unknown
+  result_type: string
+  has_evidence: boolean
+  payload: string
+  response_body: string
+  metadata: string
+  artifacts: string
+  attempt_log: unknown
+}
+
+export type ReadMemoryRow = {
+  version: number
+  plan: Plan
+  cues: string[]
+  key_prefix: string | null
+  changelog: { version: number; changes: string[]; updated_at: string }[]
+  updated_at: Date
+}
+
+export type ReadUsageRow = {
+  plan: Plan
+  cues_used: number
+  cues_active: number
+  cue_limit: number
+  executions_used: number
+  execution_limit: number
+  reported: number
+  succeeded: number
+  failed: number
+  requests_used: number
+  requests_per_minute: number
+}
+
+export type RefreshSessionRow = {
+  session_id: string
+  account_id: string
+  email: string
+  expires_at: Date
+}
+
+export type AccountsRow = {
+  id: string
+  email: string
+  plan: Plan
+  webhook_secret: string
+  previous_webhook_secret: string | null
+  previous_webhook_secret_until: Date | null
+  webhook_authorization: WebhookAuthorization
+  memory_block_enabled: boolean
+  alert_webhook_url: string | null
+  alert_webhook_secret: string | null
+  previous_alert_webhook_secret: string | null
+  previous_alert_webhook_secret_until: Date | null
+  limit_reached_at: Date | null
+  created_at: Date
+  updated_at: Date
+  stripe_customer_id: string | null
+  email_confirmed_at: Date | null
+}
+
+export type RevealKeyRow = {
+  key_prefix: string
+  ciphertext: string
+}
+
+export type ServiceHealthRow = {
+  last_seen_at: Date | null
+  lateness_ms: number | null
+  replicas: number
+  pending: number
+  retrying: number
+  delivering: number
+  pending_worker: number
+  oldest_pending_at: Date | null
+  active_workers: number
+  last_heartbeat: Date | null
+}
+
+export type Functions = {
+  acknowledgeAlert: (args: { account_id: string; alert_id: string }) => Promise<void>
+  addJob: (args: { queue: string; data?: object | string | null; id?: string | null; start_after?: Date | null; singleton_key?: string | null }) => Promise<void>
+  admit: (args: { key_hashes: (Buffer | null)[]; session_ids: (string | null)[]; execution_ids: (string | null)[]; addresses: string[]; scopes: (string | null)[]; limited?: boolean | null }) => Promise<AdmitRow[]>
+  admitAndReadCues: (args: { key_hashes: (Buffer | null)[]; session_ids: (string | null)[]; execution_ids: (string | null)[]; addresses: string[]; scopes: (string | null)[]; cue_ids: (string | null)[]; limited?: boolean | null }) => Promise<AdmitAndReadCuesRow[]>
+  alertNotice: (args: { alert_id: string }) => Promise<AlertNoticeRow | undefined>
+  alertWebhookSecret: (args: { account_id: string; actor?: string | null; ip?: string | null }) => Promise<string>
+  allow: (args: { subject: string; limit: number; window?: string | null }) => Promise<AllowRow>
+  applySubscription: (args: { event_id: string; type: string; subscription_id: string; customer_id: string; account_id: string | null; plan: Plan; status: string; at: Date; first?: boolean | null; version?: number | null }) => Promise<ApplySubscriptionRow>
+  approveDevice: (args: { code_hash: Buffer; link_id: string; key_hash: Buffer; prefix: string; ciphertext: string; ip?: string | null }) => Promise<boolean>
+  attachEvidence: (args: { account_id: string; execution_id: string; external_id?: string | null; result_url?: string | null; result_ref?: string | null; result_type?: string | null; summary?: string | null; artifacts?: object | string | null; metadata?: object | string | null; claim_token?: string | null }) => Promise<AttachEvidenceRow>
+  beatEngine: (args: { engine_id: string; version: string; lateness_ms?: number | null; open_deliveries?: number | null; missed_after?: string | null }) => Promise<BeatEngineRow>
+  beginAttempts: (args: { execution_ids: string[]; lease?: string | null }) => Promise<BegunAttempt[]>
+  beginIssue: (args: { ticket_id: number }) => Promise<BeginIssueRow | undefined>
+  beginWaiting: (args: { limit: number; skip_accounts?: string[] | null; lease?: string | null }) => Promise<BegunAttempt[]>
+  billingAccount: (args: { account_id: string }) => Promise<BillingAccountRow | undefined>
+  cancelDeletion: (args: { deletion_id: string; ip?: string | null }) => Promise<void>
+  cancelExecution: (args: { account_id: string; execution_id: string }) => Promise<ExecutionsRow>
+  catchUpCues: (args: { cues: object | string }) => Promise<number>
+  checkSecrets: (args: { encryption_key_ids: string[]; session_secret: string; changed?: boolean | null }) => Promise<string[]>
+  claimExecutions: (args: { account_id: string; worker_id: string; execution_id?: string | null; tasks?: string[] | null; limit?: number | null; lease?: string | null }) => Promise<ClaimExecutionsRow[]>
+  claimNext: (args: { claims: object | string; lease?: string | null }) => Promise<ClaimNextRow[]>
+  claimablePage: (args: { account_id: string; task?: string | null; limit?: number | null; bytes?: number | null }) => Promise<ClaimablePageRow[]>
+  confirmEmail: (args: { account_id: string }) => Promise<void>
+  createCue: (args: { account_id: string; cue: object | string; next_run: Date | null }) => Promise<string>
+  createCues: (args: { account_ids: string[]; cues: object | string; next_runs: (Date | null)[] }) => Promise<CreateCuesRow[]>
+  createDeviceCode: (args: { code_hash: Buffer; address?: string | null; ip?: string | null }) => Promise<void>
+  createKey: (args: { account_id: string; label: string; key_hash: Buffer; prefix: string; scopes?: KeyScope[] | null; actor?: string | null; ip?: string | null }) => Promise<string>
+  createTicket: (args: { account_id: string; subject: string; message: string; severity?: TicketSeverity | null; type?: TicketType | null; tracked?: boolean | null }) => Promise<number>
+  deleteCue: (args: { account_id: string; cue_id: string }) => Promise<void>
+  deleteCues: (args: { account_id: string; cue_ids: string[] }) => Promise<string[]>
+  deleteDueAccounts: (args: { batch?: number | null }) => Promise<number>
+  deleteOldExecutions: (args: { before: Date; batch?: number | null }) => Promise<number>
+  deleteWorker: (args: { account_id: string; worker_id: string }) => Promise<void>
+  deletionStatus: (args: { deletion_id: string }) => Promise<DeletionStatusRow>
+  deviceCodeStatus: (args: { code_hash: Buffer }) => Promise<DeviceCodeStatus | 'expired'>
+  deviceLink: (args: { code_hash: Buffer; link_id: string }) => Promise<DeviceLinkRow | undefined>
+  disownAccount: (args: { account_id: string; ip?: string | null }) => Promise<Date | null>
+  disownableAccount: (args: { account_id: string }) => Promise<DisownableAccountRow | undefined>
+  disownedUntil: (args: { account_id: string }) => Promise<Date>
+  dropOldExecutions: (args: { before: Date }) => Promise<string[]>
+  endFlights: (args: { flight_ids: number[] }) => Promise<void>
+  endIssue: (args: { ticket_id: number; url: string }) => Promise<void>
+  endMemoryNotice: (args: { subscription_id: string; version: number | null; url?: string | null }) => Promise<void>
+  exchangeSessionToken: (args: { token_hash: Buffer; client_id: string; label: string; key_hash: Buffer; prefix: string; ip?: string | null }) => Promise<ExchangeSessionTokenRow>
+  executionsUsed: (args: { account_id: string }) => Promise<number>
+  expireOutcomes: (args: { limit?: number | null }) => Promise<number>
+  extendFlights: (args: { flight_ids: number[]; lease?: string | null }) => Promise<number[]>
+  failureNotice: (args: { execution_id: string }) => Promise<FailureNoticeRow | undefined>
+  finishAttempts: (args: { execution_ids: string[]; attempts: number[]; cue_ids: string[]; started_at: Date[]; duration_ms: number[]; http_status: (number | null)[]; bodies: (string | null)[]; ended_flights?: number[] | null }) => Promise<number>
+  fireCue: (args: { account_id: string; cue_id: string; payload?: string | null; task?: string | null; version?: number | null; send_at?: Date | null; idempotency_key?: string | null; request_hash?: string | null }) => Promise<ExecutionsRow>
+  foldUsage: (args: object) => Promise<number>
+  goneAttempts: (args: { execution_ids: string[]; attempts: number[] }) => Promise<string[]>
+  hasLiveWorker: (args: { account_id: string }) => Promise<boolean>
+  heartbeatExecution: (args: { account_id: string; execution_id: string; worker_id?: string | null; claim_token?: string | null; lease?: string | null }) => Promise<Date>
+  heartbeatWorker: (args: { account_id: string; worker_id: string; handlers: string[] }) => Promise<void>
+  heldAttempts: (args: { execution_ids: string[]; cue_ids: string[] }) => Promise<string[]>
+  isEmailConfirmed: (args: { account_id: string }) => Promise<boolean>
+  lookAhead: (args: { until: Date; limit?: number | null; skip_accounts?: string[] | null }) => Promise<LookAheadRow[]>
+  lookWaiting: (args: { after: number; after_id: string; limit?: number | null }) => Promise<LookWaitingRow[]>
+  loseAttempts: (args: { execution_ids: string[]; flight_id: number; error: string }) => Promise<number>
+  mailCueFailed: (args: { account_id: string; execution_id: string; counted?: boolean | null }) => Promise<MailCueFailedRow | undefined>
+  mailDeletionRequested: (args: { deletion_id: string }) => Promise<MailDeletionRequestedRow | undefined>
+  mailDowngrade: (args: { account_id: string; cue_ids: string[] }) => Promise<MailDowngradeRow | undefined>
+  mailLimitReached: (args: { account_id: string }) => Promise<MailLimitReachedRow | undefined>
+  mailMagicLink: (args: { link_id: string }) => Promise<MailMagicLinkRow | undefined>
+  mailPaymentFailed: (args: { account_id: string }) => Promise<MailPaymentFailedRow | undefined>
+  mailRegistered: (args: { account_id: string; key_id: string }) => Promise<MailRegisteredRow | undefined>
+  maintainPartitions: (args: { months?: number | null }) => Promise<number>
+  memoryNotice: (args: { subscription_id: string; release: string }) => Promise<MemoryNoticeRow | undefined>
+  missUnclaimed: (args: { limit?: number | null }) => Promise<number>
+  moveWindows: (args: { cue_ids: string[]; versions: number[]; expected: Date[]; next: (Date | null)[]; missed: boolean[] }) => Promise<number>
+  nextClaimable: (args: { account_id: string }) => Promise<Date | null>
+  nextWakes: (args: object) => Promise<NextWakesRow>
+  noteFailedPayment: (args: { event_id: string; type: string; customer_id: string; subscription_id?: string | null; next_attempt_at?: Date | null }) => Promise<boolean>
+  noteMemoryRelease: (args: { release: string }) => Promise<number>
+  openLimits: (args: { account_ids: string[] }) => Promise<OpenLimitsRow[]>
+  openSession: (args: { token_hash: Buffer; ip?: string | null }) => Promise<OpenSessionRow>
+  passedWindows: (args: { limit?: number | null }) => Promise<PassedWindowsRow[]>
+  pollDevice: (args: { code_hash: Buffer; token_hash: Buffer; limited?: boolean | null }) => Promise<PollDeviceRow>
+  prune: (args: object) => Promise<void>
+  prunePayloads: (args: { before: Date; batch?: number | null }) => Promise<number>
+  purgeCue: (args: { cue_id: string; batch?: number | null }) => Promise<number>
+  readCues: (args: { account_ids: string[]; cue_ids: string[] }) => Promise<ReadCuesRow[]>
+  readEcho: (args: { token: string }) => Promise<ReadEchoRow | undefined>
+  readExecutionDetails: (args: { account_ids: string[]; execution_ids: string[] }) => Promise<ReadExecutionDetailsRow[]>
+  readMemory: (args: { account_id: string; release: string; reader?: string | null }) => Promise<ReadMemoryRow>
+  readUsage: (args: { account_id: string; actor: string }) => Promise<ReadUsageRow | undefined>
+  recoverFlights: (args: { limit?: number | null; asked_at?: Date | null }) => Promise<number>
+  recoverLeases: (args: { limit?: number | null }) => Promise<number>
+  recoverStuck: (args: object) => Promise<number>
+  refreshSession: (args: { account_id: string; actor: string; ip?: string | null }) => Promise<RefreshSessionRow>
+  refuseDueCues: (args: { cue_ids: string[]; versions: number[]; expected: Date[]; next: (Date | null)[] }) => Promise<number>
+  regenerateAlertWebhookSecret: (args: { account_id: string; overlap_seconds?: number | null; actor?: string | null; ip?: string | null }) => Promise<string>
+  regenerateKey: (args: { account_id: string; key_hash: Buffer; prefix: string; ciphertext: string; actor?: string | null; ip?: string | null }) => Promise<string | null>
+  regenerateWebhookSecret: (args: { account_id: string; overlap_seconds?: number | null; actor?: string | null; ip?: string | null }) => Promise<string>
+  register: (args: { email: string; key_hash: Buffer; prefix: string; ciphertext: string; address?: string | null; ip?: string | null }) => Promise<AccountsRow>
+  releaseExecution: (args: { account_id: string; execution_id: string; claim_token: string }) => Promise<void>
+  releaseFlight: (args: { flight_id: number; execution_ids: string[] }) => Promise<number>
+  renameKey: (args: { account_id: string; key_id: string; label: string; actor?: string | null; ip?: string | null }) => Promise<void>
+  replayExecution: (args: { account_id: string; execution_id: string }) => Promise<ExecutionsRow>
+  reportOutcome: (args: { account_id: string; execution_id: string; success: boolean; result?: string | null; error?: string | null; metadata?: object | string | null; external_id?: string | null; result_url?: string | null; result_type?: string | null; summary?: string | null; artifacts?: object | string | null; claim_token?: string | null; result_ref?: string | null }) => Promise<ExecutionsRow>
+  requestDeletion: (args: { account_id: string; actor?: string | null; ip?: string | null }) => Promise<Date>
+  requeueAttempts: (args: { limit?: number | null }) => Promise<number>
+  requeuePurges: (args: object) => Promise<number>
+  revealKey: (args: { account_id: string; encryption_key_ids: string[]; actor?: string | null; ip?: string | null }) => Promise<RevealKeyRow>
+  revokeKey: (args: { account_id: string; key_id: string; actor?: string | null; ip?: string | null }) => Promise<Date>
+  revokeSessions: (args: { account_id: string; all: boolean; actor?: string | null; ip?: string | null }) => Promise<number>
+  sendDeviceLink: (args: { code_hash: Buffer; email: string; code_ciphertext: string }) => Promise<void>
+  serviceHealth: (args: object) => Promise<ServiceHealthRow>
+  setCustomer: (args: { account_id: string; customer_id: string }) => Promise<string>
+  setPlans: (args: { plans: object | string }) => Promise<void>
+  settleAttempts: (args: { execution_ids: string[]; attempts: number[]; cue_ids: string[]; started_at: Date[]; duration_ms: number[]; http_status: (number | null)[]; bodies: (string | null)[]; errors: (string | null)[]; retry_after_ms: (number | null)[]; gone: boolean[]; reported: (boolean | null)[]; reported_results: (string | null)[]; reported_errors: (string | null)[]; ended_flights?: number[] | null }) => Promise<number>
+  stopEngine: (args: { engine_id: string }) => Promise<void>
+  storeEcho: (args: { token: string; payload: string; headers: object | string; address?: string | null }) => Promise<void>
+  storePayloads: (args: { batch?: number | null }) => Promise<number>
+  subscribeMemory: (args: { account_id: string; agent_id: string; callback_url: string; release: string }) => Promise<void>
+  takeDueCues: (args: { cue_ids: string[]; versions: number[]; expected: Date[]; next: (Date | null)[]; success_due?: (Date | null)[] | null; missed_after?: string | null; lease?: string | null }) => Promise<BegunAttempt[]>
+  updateAccount: (args: { account_id: string; changes: object | string; actor?: string | null; ip?: string | null }) => Promise<void>
+  updateCue: (args: { account_id: string; cue_id: string; version: number; changes: object | string; next_run?: Date | null }) => Promise<void>
+  verifyOutcome: (args: { account_id: string; execution_id: string; state: OutcomeState; reason?: string | null }) => Promise<ExecutionsRow>
+  webhookSecret: (args: { account_id: string }) => Promise<string>
+}
