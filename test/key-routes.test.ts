@@ -171,11 +171,8 @@ t.test('the last key cannot be revoked, not even by two calls at once', async t 
     ])
     // Who comes second is refused, as an ended key or for the last one.
     t.equal([a, b].filter(({ status }) => status === 200).length, 1)
-    exactly(
-      t,
-      [a, b].find(({ status }) => status !== 200),
-      { status: /^(401|409)$/ }
-    )
+    const { status, body } = [a, b].find(({ status }) => status !== 200)!
+    t.match(`${status} ${body.error.code}`, /^(401 invalid_api_key|409 last_key_protected)$/)
     if (a.status === 200) return
   }
 })
@@ -279,7 +276,7 @@ t.test('a key goes 30 days after it was revoked', async t => {
   await del(`/v1/auth/keys/${id}`)
   clock.advance('30 days')
   await fn.prune({})
-  exactly(t, (await get('/v1/auth/keys')).keys, { length: 2 })
+  exactly(t, (await get('/v1/auth/keys')).keys, [{ label: 'default' }, { id, label: 'x' }])
   clock.advance('1 second')
   await fn.prune({})
   exactly(t, (await get('/v1/auth/keys')).keys, [{ label: 'default' }])

@@ -230,19 +230,20 @@ t.test(`${spelled(200_000)} healthy cues add nothing to what the sweeps read`, {
   const before = await reads()
   const client = await pool.connect()
   await client.query("set statement_timeout = 0; set session_replication_role = 'replica'") // which spares the foreign keys' checks
-  await client.query(
-    `with made as (
-       insert into cue.cues (id, account_id, name, transport, schedule_type, cron, payload)
-       select 'cue_' || lpad(g::text, 12, '0'), $1, 'healthy', 'worker', 'recurring', '0 9 * * *', '{}' from generate_series(1, ${scaled(200_000)}) g
-       returning id, account_id),
-     runs as (
-       insert into cue.cue_runs (cue_id, account_id, transport, next_run, last_slot, success_due_at)
-       select id, account_id, 'worker', $2::timestamptz + interval '1 day', $2, $2::timestamptz + interval '1 day' + random() * interval '1 day' from made)
-     insert into cue.executions (id, account_id, cue_id, transport, status, triggered_by, scheduled_for, payload, started_at, ended_at, outcome_state,
-                                 outcome_success, outcome_recorded_at, created_at, updated_at)
-     select cue.uuid_v7($2), account_id, id, 'worker', 'success', 'schedule', $2, '{}', $2, $2, 'reported_success', true, $2, $2, $2 from made`,
-    [account.id, clock.now()]
-  )
+  const batch = 20_000 // which is inserted before the pool's query_timeout, however busy the machine is
+  const insert = `
+    with made as (
+      insert into cue.cues (id, account_id, name, transport, schedule_type, cron, payload)
+      select 'cue_' || lpad(g::text, 12, '0'), $1, 'healthy', 'worker', 'recurring', '0 9 * * *', '{}'
+        from generate_series($3::int + 1, $3::int + ${batch}) g
+      returning id, account_id),
+    runs as (
+      insert into cue.cue_runs (cue_id, account_id, transport, next_run, last_slot, success_due_at)
+      select id, account_id, 'worker', $2::timestamptz + interval '1 day', $2, $2::timestamptz + interval '1 day' + random() * interval '1 day' from made)
+    insert into cue.executions (id, account_id, cue_id, transport, status, triggered_by, scheduled_for, payload, started_at, ended_at, outcome_state,
+                                outcome_success, outcome_recorded_at, created_at, updated_at)
+    select cue.uuid_v7($2), account_id, id, 'worker', 'success', 'schedule', $2, '{}', $2, $2, 'reported_success', true, $2, $2, $2 from made`
+  for (let made = 0; made < scaled(200_000); made += batch) await client.query(insert, [account.id, clock.now(), made])
   client.release(true)
   await pool.query('vacuum analyze cue.cue_runs, cue.executions, cue.cues')
   const after = await reads()

@@ -46,13 +46,13 @@ for (const [signal, to] of [
     })
     let said = ''
     for (const stream of [npm.stdout, npm.stderr]) stream.on('data', data => (said += data))
-    const address = await eventually(() => /serves at (\S+)/.exec(said)?.[1], 30_000).catch(error =>
+    const address = await eventually(() => /serves at (\S+)/.exec(said)?.[1], 60_000).catch(error =>
       Promise.reject(new Error(said || error))
     )
     if (process.platform === 'linux') t.notMatch(commandOf(npm.pid!), 'server.ts', 'npm stands above the service')
 
     process.kill(to === 'npm' ? npm.pid! : -npm.pid!, signal)
-    await eventually(async () => !(await fetch(`${address}/status`).catch(() => null)), 15_000)
+    await eventually(async () => !(await fetch(`${address}/status`).catch(() => null)), 30_000)
     await eventually(async () => {
       const { rows } = await pool.query(
         "select from pg_stat_activity where datname = current_database() and application_name like 'pgcue %'"
