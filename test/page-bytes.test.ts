@@ -3,8 +3,6 @@ import t, { type Test } from 'tap'
 import { pageQuery } from '../src/executions/queries.ts'
 import { build } from './setup.ts'
 
-t.setTimeout(110_000)
-
 const start = '2030-01-15T09:00:00.000Z'
 const MiB = 1024 * 1024
 const page = 4 * MiB

@@ -1,10 +1,10 @@
 import { setImmediate as tick } from 'node:timers/promises'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import type { BegunAttempt } from '../src/database/functions.ts'
 import { createPump } from '../src/deliveries/pump.ts'
 
 /** A pump over cues that are all due. What it takes comes when the test says so, and what it sends is answered then. */
-const setup = ({ due = 5000, concurrency = 100, spoiled = '' } = {}) => {
+const setup = (t: Test, { due = 5000, concurrency = 100, spoiled = '' } = {}) => {
   const taken: number[] = []
   const arriving: (() => void)[] = []
   const sent: (() => void)[] = []
@@ -44,7 +44,7 @@ const setup = ({ due = 5000, concurrency = 100, spoiled = '' } = {}) => {
     now: Date.now,
     concurrency,
     leastOpen: 50,
-    slowAfterMs: 4000,
+    slowAfterMs: 3_600_000, // never
     missedAfter: '60 seconds',
     onChange: () => pump.turn(),
     onError: (error: unknown) => spoiled || t.error(error as Error),
@@ -61,11 +61,14 @@ const setup = ({ due = 5000, concurrency = 100, spoiled = '' } = {}) => {
     for (const one of sent.splice(0, count)) one()
     await tick()
   }
+  t.teardown(async () => {
+    while (sent.length > 0) await end(sent.length)
+  })
   return { pump, taken, sent, passedOver, flights, arrive, end }
 }
 
 t.test('little is taken until the senders have something to do, and then much at once', async t => {
-  const { pump, taken, sent, arrive } = setup()
+  const { pump, taken, sent, arrive } = setup(t)
   pump.turn()
   t.strictSame(taken, [50, 50])
   await arrive()
@@ -77,7 +80,7 @@ t.test('little is taken until the senders have something to do, and then much at
 })
 
 t.test('nothing is taken while enough is on hand, and no more is sent than there are slots', async t => {
-  const { pump, taken, sent, arrive, end } = setup()
+  const { pump, taken, sent, arrive, end } = setup(t)
   pump.turn()
   for (let n = 0; n < 5; n++) await arrive()
   t.strictSame(taken, [50, 50, 50, 300, 300])
@@ -90,7 +93,7 @@ t.test('nothing is taken while enough is on hand, and no more is sent than there
 })
 
 t.test('what is taken last is what is there', async t => {
-  const { pump, taken, arrive } = setup({ due: 120 })
+  const { pump, taken, arrive } = setup(t, { due: 120 })
   pump.turn()
   await arrive()
   await arrive()
@@ -98,7 +101,7 @@ t.test('what is taken last is what is there', async t => {
 })
 
 t.test('a cue that the database refuses is passed over, and the others of its batch are sent, each half in its flight', async t => {
-  const { pump, sent, passedOver, flights, arrive } = setup({ due: 8, spoiled: '5' })
+  const { pump, sent, passedOver, flights, arrive } = setup(t, { due: 8, spoiled: '5' })
   pump.turn()
   for (let n = 0; n < 6 && sent.length < 7; n++) {
     await tick()

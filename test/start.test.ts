@@ -79,7 +79,7 @@ t.test('a signal and the stop that it brings are in the log', async t => {
   const { url } = await createDatabase(t)
   for (const ROLES of ['api,engine', 'api']) {
     const replica = startReplica(t, { DATABASE_URL: url, ROLES })
-    await eventually(() => replica.told().includes('serves at'))
+    await eventually(() => replica.told().includes('serves at'), 60_000)
     replica.signal('SIGTERM')
     t.equal((await replica.ended).code, 0)
     const [stopping, stopped] = replica.lines().slice(-2)
