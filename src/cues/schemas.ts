@@ -122,7 +122,11 @@ const cue = {
   last_run: Nullable(Timestamp),
   run_count: Type.Integer({ description: 'Executions of any trigger.' }),
   fired_count: Type.Integer({ description: 'Scheduled executions.' }),
-  warning: Nullable(Type.String({ description: 'Set on creation only, when something is missing for the cue to run.' })),
+  warning: Nullable(
+    Type.String({
+      description: 'Set on creation only: lists unknown fields, which were ignored, and says when no live worker can run the cue.'
+    })
+  ),
   created_at: Timestamp,
   updated_at: Timestamp
 }

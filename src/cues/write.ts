@@ -5,6 +5,7 @@ import type { Caller } from '../accounts/admission.ts'
 import type { Plan } from '../config.ts'
 import type { ExecutionsRow } from '../database/functions.ts'
 import { ApiError, invalid, unavailable } from '../errors.ts'
+import { ignoredMembers } from '../http/validation.ts'
 import { Json } from '../json/canonical-json.ts'
 import { columnsText } from './batched.ts'
 import { changesOf, newCue } from './changes.ts'
@@ -32,7 +33,8 @@ export const createCue = async (app: FastifyInstance, asking: Asking, given: Cre
     ...caller
   })
   const isUnattended = cue.transport === 'worker' && !(await app.shared.hasLiveWorker(caller))
-  return { ...cue, warning: isUnattended ? unattended : null }
+  const warnings = [ignoredWarning(ignoredMembers(given)), isUnattended ? unattended : null]
+  return { ...cue, warning: warnings.filter(warning => warning !== null).join(' ') || null }
 }
 
 export const updateCue = async (app: FastifyInstance, asking: Asking, cue_id: string, given: UpdateCue): Promise<StoredCue> => {
@@ -145,3 +147,14 @@ export const checkTimeout = (app: FastifyInstance, plan: Plan, { delivery }: Pic
 
 const unattended =
   'No worker of this account has sent a heartbeat in the last 3 minutes. Executions wait until one claims them, and are missed if none does.'
+
+/** How many names a warning lists, and how many characters of each. */
+const MAX_NAMES = 10
+const MAX_NAME = 64
+
+const ignoredWarning = (paths: readonly string[]): string | null => {
+  if (paths.length === 0) return null
+  const names = paths.slice(0, MAX_NAMES).map(path => (path.length > MAX_NAME ? `${path.slice(0, MAX_NAME).toWellFormed()}…` : path))
+  const more = paths.length > MAX_NAMES ? ` and ${paths.length - MAX_NAMES} more` : ''
+  return `Unknown fields were ignored: ${names.join(', ')}${more}. Check their spelling.`
+}

@@ -28,30 +28,44 @@ export const validatorCompiler: FastifySchemaCompiler<TSchema> = ({ schema, http
       return { error: invalid([{ type: 'missing', loc: ['body'], msg: 'Field required: send a JSON body', input: null }]) }
     }
     // Headers are the request's own, and others read them.
-    if (httpPart !== 'headers') prepare(root, value, httpPart !== 'body')
+    const unknown: string[] = []
+    if (httpPart !== 'headers') prepare(root, value, httpPart !== 'body', unknown)
+    if (unknown.length > 0) ignored.set(value as object, unknown)
     const wrong = httpPart === 'body' ? wrongJson(root, value) : []
     if (!wrong.length && validator.Check(value)) return { value }
     return { error: explain(root, validator.Errors(value), place, value, wrong) }
   }
 }
 
+/** The paths of members that were dropped, by the value they were dropped from. */
+const ignored = new WeakMap<object, string[]>()
+
+/** The members of a validated body that its schema does not name, such as `retry.max_attemps`. They were dropped. */
+export const ignoredMembers = (body: object): readonly string[] => ignored.get(body) ?? []
+
 const isObject = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null && !Array.isArray(value)
 
 const accepts = ({ type, anyOf }: Schema, name: string): boolean =>
   type === name || (Array.isArray(type) && type.includes(name)) || (anyOf?.some(branch => accepts(branch, name)) ?? false)
 
-/** Fills, drops and reads in place; see above. Does not look into unions. */
-const prepare = (schema: Schema, value: unknown, textual: boolean): void => {
-  if (Array.isArray(value) && schema.items) for (const item of value) prepare(schema.items, item, textual)
+/** Fills, drops and reads in place; see above. Adds the paths of dropped members to `unknown`. Does not look into unions. */
+const prepare = (schema: Schema, value: unknown, textual: boolean, unknown: string[], path = ''): void => {
+  if (Array.isArray(value) && schema.items) {
+    for (const [i, item] of value.entries()) prepare(schema.items, item, textual, unknown, `${path}${i}.`)
+  }
   if (!isObject(value) || value instanceof Json || !schema.properties) return
   if (schema.additionalProperties === undefined) {
-    for (const name of Object.keys(value)) if (!Object.hasOwn(schema.properties, name)) delete value[name]
+    for (const name of Object.keys(value)) {
+      if (Object.hasOwn(schema.properties, name)) continue
+      unknown.push(path + name)
+      delete value[name]
+    }
   }
   for (const [name, member] of Object.entries(schema.properties)) {
     if (value[name] === undefined) {
       if (member.default !== undefined) value[name] = structuredClone(member.default)
     } else if (textual) value[name] = read(member, value[name])
-    else prepare(member, value[name], false)
+    else prepare(member, value[name], false, unknown, `${path}${name}.`)
   }
 }
 
