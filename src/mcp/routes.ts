@@ -8,7 +8,7 @@ import { version } from '../config.ts'
 import { unite } from '../json/canonical-json.ts'
 import { splice } from '../json/splice.ts'
 import { AnyJson, ErrorBody } from '../schemas.ts'
-import { shorten } from './shorten.ts'
+import { omitLarge } from './omit-large.ts'
 import { freeAnswers, freeArguments } from './tools.ts'
 
 /** Messages in one request; each is answered, some with all tools. */
@@ -43,7 +43,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         baseUrl: 'http://pgcue.internal',
         apiKey: request.headers.authorization?.replace(/^Bearer +/i, '').trim(),
         fetch: within(app, request.ip),
-        parse: async text => unite(await app.largeJson.split(shorten(text), { names: freeAnswers, depth: 3, asWritten: true }, Infinity)),
+        parse: async text => omitLarge(unite(await app.largeJson.split(text, { names: freeAnswers, depth: 3, asWritten: true }, Infinity))),
         stringify: splice,
         retries: 0
       })
