@@ -56,11 +56,11 @@ const scalars: Record<string, string> = {
 const camel = (name: string) => name.replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase())
 const pascal = (name: string) => camel(`_${name}`)
 
-/** Every member and string that src/ names: a function that is not among them is called only by other functions. */
+/** Every word of src/: a function that is not among them is called only by other functions. */
 const wordsOfSources = (): Set<string> => {
   const src = fileURLToPath(new URL('../src', import.meta.url))
   const names = readdirSync(src, { recursive: true, encoding: 'utf8' }).filter(name => name.endsWith('.ts') && !name.endsWith('.types.ts'))
-  return new Set(names.flatMap(name => readFileSync(join(src, name), 'utf8').match(/(?<=[.'])\w+/g) ?? []))
+  return new Set(names.flatMap(name => readFileSync(join(src, name), 'utf8').match(/\w+/g) ?? []))
 }
 
 /** How a call gives its result: all rows, the only one, a value, or a set of values. */

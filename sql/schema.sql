@@ -4735,6 +4735,29 @@ end $function$;
 comment on function cue.next_claimable(uuid,timestamp with time zone) is 'When the next deferred execution of an account becomes claimable.';
 grant execute on function cue.next_claimable(uuid,timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.next_jobs(p_past interval DEFAULT '00:00:00'::interval, p_limit integer DEFAULT 1000)
+ RETURNS TABLE(queue text, wait_ms double precision)
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+begin
+  return query
+  select q.name::text, (extract(epoch from next.start_after - clock_timestamp()) * 1000)::float8
+    from pgboss.queue q
+   cross join lateral (
+     select min(w.start_after) as start_after from (
+       select j.start_after from pgboss.job j
+        where j.name = q.name and j.state < 'active' and not j.blocked
+        order by j.priority desc, j.created_on limit p_limit) w
+      where w.start_after > now() - p_past) next
+   where q.name <> 'attempts' and next.start_after is not null;
+end $function$;
+comment on function cue.next_jobs(interval,integer) is 'Of each queue the milliseconds until its next waiting job may start; negative for one that became due within p_past.';
+grant execute on function cue.next_jobs(interval,integer) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.next_wakes()
  RETURNS TABLE(waiting_at timestamp with time zone, deadline_at timestamp with time zone)
  LANGUAGE plpgsql

@@ -75,6 +75,7 @@ export const functions = {
   miss_unclaimed: ['value', 'limit now'],
   move_windows: ['value', 'cue_ids versions expected next missed now'],
   next_claimable: ['value', 'account_id now'],
+  next_jobs: ['rows', 'past limit'],
   next_wakes: ['row', ''],
   note_failed_payment: ['value', 'event_id type customer_id subscription_id next_attempt_at now'],
   note_memory_release: ['value', 'release'],
@@ -458,6 +459,11 @@ export type MemoryNoticeRow = {
   updated_at: Date
 }
 
+export type NextJobsRow = {
+  queue: string
+  wait_ms: number
+}
+
 export type NextWakesRow = {
   waiting_at: Date | null
   deadline_at: Date | null
@@ -702,6 +708,7 @@ export type Functions = {
   missUnclaimed: (args: { limit?: number | null }) => Promise<number>
   moveWindows: (args: { cue_ids: string[]; versions: number[]; expected: Date[]; next: (Date | null)[]; missed: boolean[] }) => Promise<number>
   nextClaimable: (args: { account_id: string }) => Promise<Date | null>
+  nextJobs: (args: { past?: string | null; limit?: number | null }) => Promise<NextJobsRow[]>
   nextWakes: (args: object) => Promise<NextWakesRow>
   noteFailedPayment: (args: { event_id: string; type: string; customer_id: string; subscription_id?: string | null; next_attempt_at?: Date | null }) => Promise<boolean>
   noteMemoryRelease: (args: { release: string }) => Promise<number>

@@ -165,6 +165,7 @@ root.test('what things cost, on small tables and on large ones', async t => {
     requeue_attempts: on => on.requeueAttempts({}),
     begin_waiting: on => on.beginWaiting({ limit: 100 }),
     next_wakes: on => on.nextWakes({}),
+    next_jobs: on => on.nextJobs({ past: '5 seconds' }),
     recover_leases: on => on.recoverLeases({}),
     miss_unclaimed: on => on.missUnclaimed({}),
     passed_windows: on => on.passedWindows({}),

@@ -148,6 +148,26 @@ begin
 end $$;
 comment on function cue.requeue_attempts is 'Gives a job to what waits for an attempt and has none. Returns how many.';
 
+-- pg-boss has no index that leads to the next start, so this reads waiting jobs in the order of the index it fetches by, and stops after
+-- p_limit of a queue. Executions have next_wakes.
+create or replace function cue.next_jobs(p_past interval default '0 seconds', p_limit int default 1000)
+returns table (queue text, wait_ms float8)
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off
+  set plan_cache_mode = force_generic_plan as $$
+begin
+  return query
+  select q.name::text, (extract(epoch from next.start_after - clock_timestamp()) * 1000)::float8
+    from pgboss.queue q
+   cross join lateral (
+     select min(w.start_after) as start_after from (
+       select j.start_after from pgboss.job j
+        where j.name = q.name and j.state < 'active' and not j.blocked
+        order by j.priority desc, j.created_on limit p_limit) w
+      where w.start_after > now() - p_past) next
+   where q.name <> 'attempts' and next.start_after is not null;
+end $$;
+comment on function cue.next_jobs is 'Of each queue the milliseconds until its next waiting job may start; negative for one that became due within p_past.';
+
 -- Jobs done and given up are kept for days, too. Whatever adds a job for an account names it in the job's account_id.
 create or replace function cue.drop_account_jobs(p_account_id uuid) returns void
 language sql security definer set search_path = pg_catalog, pg_temp as $$

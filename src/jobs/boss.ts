@@ -2,14 +2,13 @@
 import type { FastifyBaseLogger } from 'fastify'
 import type pg from 'pg'
 import { PgBoss, type Queue } from 'pg-boss'
+import { createFunctions } from '../database/functions.ts'
 import { type Away, createAway } from '../database/outage-log.ts'
+import { createJobTimers } from './job-timers.ts'
 import { workSideBySide } from './side-by-side.ts'
 
-/**
- * `patient` queues are looked at less often: nobody waits for them. Jobs of the others are done one by one in a replica, but those with
- * `perAccount` side by side, so many of one account.
- */
-type QueueSettings = { name: string; patient?: true; perAccount?: number; options: Omit<Queue, 'name'> }
+/** Jobs of a queue are done one by one in a replica, but those with `perAccount` side by side, so many of one account. */
+type QueueSettings = { name: string; perAccount?: number; options: Omit<Queue, 'name'> }
 
 const day = 86_400
 
@@ -31,40 +30,35 @@ export const queues: QueueSettings[] = [
   // Webhooks that tell of a new memory block: one waits for each subscriber, and one after the other, so that none is told twice.
   {
     name: 'memory_updates',
-    patient: true,
     perAccount: 1,
     options: { policy: 'short', retryLimit: 4, retryDelay: 10, expireInSeconds: 120 }
   },
   // Tickets that become issues in the tracker.
   {
     name: 'tickets',
-    patient: true,
     options: { retryLimit: 20, retryDelay: 30, retryBackoff: true, retryDelayMax: 3600, expireInSeconds: 120 }
   },
   // Customers at Stripe whose account is gone.
   {
     name: 'customers',
-    patient: true,
     options: { retryLimit: 20, retryDelay: 30, retryBackoff: true, retryDelayMax: 3600, expireInSeconds: 120 }
   },
   // Histories of deleted cues, removed in batches.
   {
     name: 'purges',
-    patient: true,
     // Whoever creates and deletes cues all day would leave a week of finished jobs otherwise.
     options: { policy: 'short', retryLimit: 10, retryDelay: 30, retryBackoff: true, expireInSeconds: 3600, deleteAfterSeconds: 3600 }
   },
   // Accounts whose day of grace is over, removed in batches.
-  { name: 'deletions', patient: true, options: { retryLimit: 10, retryDelay: 30, retryBackoff: true, expireInSeconds: 3600 } },
+  { name: 'deletions', options: { retryLimit: 10, retryDelay: 30, retryBackoff: true, expireInSeconds: 3600 } },
   // Partitions, retention, usage, pruning: by schedule, once per cluster.
   { name: 'housekeeping', options: { retryLimit: 3, retryDelay: 10, retryBackoff: true, expireInSeconds: 900 } }
 ]
 
 export type Jobs = Awaited<ReturnType<typeof startJobs>>
 
-/** Jobs are announced on the channel cue_jobs; this is how often they are looked for besides, those that are tried again above all. */
-const pollSeconds = 30
-const patientPollSeconds = 60
+/** New jobs are announced on the channel cue_jobs, and timers wake waiting ones; this is how often jobs are looked for besides. */
+const pollSeconds = 60
 const stopMs = 3000
 
 /** pg-boss on a pool of ours. Its schema and queues were made by migrate. */
@@ -87,22 +81,30 @@ export const startJobs = async (pool: pg.Pool, log: Pick<FastifyBaseLogger, 'war
   await boss.start()
   const workers = new Map<string, (() => void)[]>()
   const crews: ReturnType<typeof workSideBySide>[] = []
+  const { nextJobs } = createFunctions(pool)
+  const timers = createJobTimers({
+    read: past => nextJobs({ past }),
+    wake,
+    onError: error => warn(error, 'reading when jobs are due failed')
+  })
 
   return {
     /** Works off a queue. A handler that rejects lets its job wait for another try; `tries` is how many there were before. */
     work: async <T extends object>(queue: string, handle: (data: T, id: string, tries: number) => Promise<void>): Promise<void> => {
-      const { patient, perAccount } = queues.find(({ name }) => name === queue)!
-      const pollingIntervalSeconds = patient ? patientPollSeconds : pollSeconds
+      const { perAccount } = queues.find(({ name }) => name === queue)!
       if (perAccount) {
-        const crew = workSideBySide({ boss, queue, perAccount, pollSeconds: pollingIntervalSeconds, handle, warn })
+        const crew = workSideBySide({ boss, queue, perAccount, pollSeconds, handle, warn })
         crews.push(crew)
         workers.set(queue, [...(workers.get(queue) ?? []), crew.look])
         return
       }
-      const worker = await boss.work<T>(queue, { pollingIntervalSeconds, includeMetadata: true }, async jobs => {
-        for (const job of jobs) await handle(job.data, job.id, job.retryCount)
-        // There may be more: pg-boss would wait for its next poll.
-        wake(queue)
+      const worker = await boss.work<T>(queue, { pollingIntervalSeconds: pollSeconds, includeMetadata: true }, async jobs => {
+        try {
+          for (const job of jobs) await handle(job.data, job.id, job.retryCount)
+        } finally {
+          // There may be more, also behind one that fails: pg-boss would wait for its next poll.
+          wake(queue)
+        }
       })
       workers.set(queue, [...(workers.get(queue) ?? []), () => boss.notifyWorker(worker)])
     },
@@ -111,6 +113,7 @@ export const startJobs = async (pool: pg.Pool, log: Pick<FastifyBaseLogger, 'war
     /** A job was added to this queue. */
     wake: (queue: string) => wake(queue),
     stop: async () => {
+      timers.stop()
       await Promise.all(crews.map(crew => crew.stop(stopMs)))
       await boss.stop({ graceful: true, timeout: stopMs })
     }

@@ -16,7 +16,7 @@ export type MigrateOptions = {
   queues?: Queues
 }
 
-const lockAttempts = 10
+const lockTries = 10
 
 /**
  * Brings a database to what this code needs: migrations that it lacks, then pg-boss's schema and queues, then functions,
@@ -162,7 +162,7 @@ const retryLocked = async (work: () => Promise<unknown>, log: (line: string) => 
     try {
       return await work()
     } catch (error) {
-      if (!/^(55P03|40P01)$/.test((error as pg.DatabaseError).code ?? '') || attempt === lockAttempts) throw error
+      if (!/^(55P03|40P01)$/.test((error as pg.DatabaseError).code ?? '') || attempt === lockTries) throw error
       log(`${(error as Error).message}; trying again`)
       await delay(1000)
     }

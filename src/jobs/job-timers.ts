@@ -1,0 +1,58 @@
+/** Wakes the queues of pg-boss when their waiting jobs are due: pg-boss itself only finds those at its next poll. */
+
+type Options = {
+  /** The next waiting job of each queue, those included that became due within `past`. */
+  read: (past: string) => Promise<{ queue: string; wait_ms: number }[]>
+  wake: (queue: string) => void
+  onError: (error: unknown) => void
+}
+
+/** How often the database is asked. A job that is put off for less may start late by this much. */
+const readEveryMs = 5000
+/** After a queue was woken: its next job may follow soon. */
+const soonMs = 1000
+/** A timer may fire a little early. */
+const slackMs = 20
+
+export const createJobTimers = ({ read, wake, onError }: Options): { stop: () => void } => {
+  let stopped = false
+  let readAt = performance.now() - readEveryMs
+  let nextRead: NodeJS.Timeout | undefined
+  let timers: NodeJS.Timeout[] = []
+
+  const readIn = (ms: number) => {
+    clearTimeout(nextRead)
+    if (!stopped) nextRead = setTimeout(look, ms)
+  }
+
+  const look = async () => {
+    const askedAt = performance.now()
+    try {
+      const found = await read(`${Math.ceil(askedAt - readAt)} milliseconds`)
+      readAt = askedAt
+      if (stopped) return
+      // Timers that have not fired yet are for jobs that were found again.
+      for (const timer of timers) clearTimeout(timer)
+      timers = found
+        .filter(({ wait_ms }) => wait_ms <= 2 * readEveryMs)
+        .map(({ queue, wait_ms }) => setTimeout(due, wait_ms + slackMs, queue))
+    } catch (error) {
+      onError(error)
+    } finally {
+      readIn(readEveryMs)
+    }
+  }
+
+  const due = (queue: string) => {
+    wake(queue)
+    readIn(soonMs)
+  }
+
+  void look()
+  return {
+    stop: () => {
+      stopped = true
+      for (const timer of [nextRead, ...timers]) clearTimeout(timer)
+    }
+  }
+}
