@@ -1,6 +1,9 @@
+import { execFile } from 'node:child_process'
+import { promisify } from 'node:util'
 import t from 'tap'
-import { firstScreen } from '../src/startup/first-screen.ts'
+import { firstScreen, tour } from '../src/startup/first-screen.ts'
 import { testConfig } from './database.ts'
+import { startEngine } from './engine.ts'
 import { build } from './setup.ts'
 
 /** The paths that a first screen shows above its tour. */
@@ -21,3 +24,21 @@ t.test('an engine alone has no tour: its account would be made nowhere', t => {
   t.notMatch(firstScreen(testConfig(url, { ROLES: 'engine' })), '/v1/')
   t.end()
 })
+
+for (const shell of ['sh', 'bash']) {
+  t.test(`the tour, pasted into ${shell}, ends with the delivery`, async t => {
+    const { app, config } = await build(t)
+    const url = await app.listen({ host: '127.0.0.1', port: 0 })
+    await startEngine(t, config)
+    const lines = tour(url).split('\n')
+    t.equal(lines.length, 3)
+    const { stdout, stderr } = await promisify(execFile)(shell, ['-c', lines.join('\n')])
+    t.equal(stderr, '')
+    const [key, cue, delivery, ...rest] = stdout.split('\n')
+    t.match(key, /^svc_sk_\w{38}$/)
+    t.match(cue, /^cue_\w{12}$/)
+    const { status, payload, headers } = JSON.parse(delivery!)
+    t.same([status, payload, headers['x-service-cue-id']], ['delivered', { task: 'hello' }, cue])
+    t.same(rest, [''], 'and nothing after it')
+  })
+}
