@@ -3934,6 +3934,25 @@ AS $function$ select to_char(p_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.M
 comment on function cue.iso(timestamp with time zone) is 'An instant as ISO 8601 in UTC, with milliseconds.';
 grant execute on function cue.iso(timestamp with time zone) to cue_reader, cue_service;
 
+CREATE OR REPLACE FUNCTION cue.job_counts(p_limit integer DEFAULT 10000)
+ RETURNS TABLE(queue text, waiting integer)
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+begin
+  return query
+  select q.name::text, counted.waiting
+    from pgboss.queue q
+   cross join lateral (
+     select count(*)::int as waiting from (
+       select from pgboss.job j where j.name = q.name and j.state < 'active' and not j.blocked limit p_limit) w) counted;
+end $function$;
+comment on function cue.job_counts(integer) is 'Of each queue how many jobs wait, counted to p_limit; finished jobs are not read.';
+grant execute on function cue.job_counts(integer) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.json_bytes(p_json jsonb)
  RETURNS integer
  LANGUAGE sql

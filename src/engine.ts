@@ -206,7 +206,7 @@ export const startEngine = async (options: Options): Promise<Engine> => {
   }
 
   await beat()
-  const jobs = await startJobs(pool, log, away)
+  const jobs = await startJobs(pool, log, away, metrics.jobFailed)
   const listener = await createListener(config, {
     channels: ['cue_due', 'cue_waiting', 'cue_deadline', 'cue_jobs'],
     onNotification: (channel, payload) => {

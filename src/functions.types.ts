@@ -60,6 +60,7 @@ export const functions = {
   heartbeat_worker: ['value', 'account_id worker_id handlers now'],
   held_attempts: ['values', 'execution_ids cue_ids'],
   is_email_confirmed: ['value', 'account_id'],
+  job_counts: ['rows', 'limit'],
   look_ahead: ['rows', 'until limit skip_accounts now'],
   look_waiting: ['rows', 'after after_id limit now'],
   lose_attempts: ['value', 'execution_ids flight_id error now'],
@@ -374,6 +375,11 @@ export type FailureNoticeRow = {
   last_http_status: number | null
   last_error: string | null
   secrets: string[]
+}
+
+export type JobCountsRow = {
+  queue: string
+  waiting: number
 }
 
 export type LookAheadRow = {
@@ -693,6 +699,7 @@ export type Functions = {
   heartbeatWorker: (args: { account_id: string; worker_id: string; handlers: string[] }) => Promise<void>
   heldAttempts: (args: { execution_ids: string[]; cue_ids: string[] }) => Promise<string[]>
   isEmailConfirmed: (args: { account_id: string }) => Promise<boolean>
+  jobCounts: (args: { limit?: number | null }) => Promise<JobCountsRow[]>
   lookAhead: (args: { until: Date; limit?: number | null; skip_accounts?: string[] | null }) => Promise<LookAheadRow[]>
   lookWaiting: (args: { after: number; after_id: string; limit?: number | null }) => Promise<LookWaitingRow[]>
   loseAttempts: (args: { execution_ids: string[]; flight_id: number; error: string }) => Promise<number>

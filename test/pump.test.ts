@@ -48,7 +48,7 @@ const setup = (t: Test, { due = 5000, concurrency = 100, spoiled = '' } = {}) =>
     missedAfter: '60 seconds',
     onChange: () => pump.turn(),
     onError: (error: unknown) => spoiled || t.error(error as Error),
-    metrics: { taken: none, attemptEnded: none },
+    metrics: { taken: none, attemptEnded: none, attemptTook: none },
     log: { debug: none, info: none }
   } as unknown as Parameters<typeof createPump>[0])
   /** Lets what was taken first arrive. */

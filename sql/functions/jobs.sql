@@ -168,6 +168,19 @@ begin
 end $$;
 comment on function cue.next_jobs is 'Of each queue the milliseconds until its next waiting job may start; negative for one that became due within p_past.';
 
+create or replace function cue.job_counts(p_limit int default 10000) returns table (queue text, waiting int)
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off
+  set plan_cache_mode = force_generic_plan as $$
+begin
+  return query
+  select q.name::text, counted.waiting
+    from pgboss.queue q
+   cross join lateral (
+     select count(*)::int as waiting from (
+       select from pgboss.job j where j.name = q.name and j.state < 'active' and not j.blocked limit p_limit) w) counted;
+end $$;
+comment on function cue.job_counts is 'Of each queue how many jobs wait, counted to p_limit; finished jobs are not read.';
+
 -- Jobs done and given up are kept for days, too. Whatever adds a job for an account names it in the job's account_id.
 create or replace function cue.drop_account_jobs(p_account_id uuid) returns void
 language sql security definer set search_path = pg_catalog, pg_temp as $$

@@ -42,7 +42,7 @@ type Options = {
   /** Something changed that may allow or call for more: the engine takes another turn. */
   onChange: () => void
   onError: (error: unknown, doing: string) => void
-  metrics: Pick<Metrics, 'taken' | 'attemptEnded'>
+  metrics: Pick<Metrics, 'taken' | 'attemptEnded' | 'attemptTook'>
   log: Pick<FastifyBaseLogger, 'debug' | 'info'>
 }
 
@@ -198,6 +198,7 @@ export const createPump = (options: Options) => {
     close(account_id)
     results.add(attempt, resultOf(attempt, result, startedAt))
     metrics.attemptEnded(result.ok ? 'success' : 'failed')
+    metrics.attemptTook(result.ok ? 'success' : 'failed', result.duration_ms)
     const level = result.ok ? 'debug' : 'info'
     log[level](
       { execution_id: attempt.execution_id, attempt: attempt.attempt, http_status: result.http_status, ms: result.duration_ms },

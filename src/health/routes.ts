@@ -6,7 +6,7 @@ import { judge } from './check.ts'
 import { Health, Status } from './schemas.ts'
 
 const health: FastifyPluginAsyncTypebox = async app => {
-  const look = createLook(app)
+  const look = createLook(app, () => app.fn.serviceHealth({}))
 
   app.get(
     '/health',

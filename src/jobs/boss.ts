@@ -62,7 +62,12 @@ const pollSeconds = 60
 const stopMs = 3000
 
 /** pg-boss on a pool of ours. Its schema and queues were made by migrate. */
-export const startJobs = async (pool: pg.Pool, log: Pick<FastifyBaseLogger, 'warn'>, away: Pick<Away, 'lost'> = createAway(log)) => {
+export const startJobs = async (
+  pool: pg.Pool,
+  log: Pick<FastifyBaseLogger, 'warn'>,
+  away: Pick<Away, 'lost'> = createAway(log),
+  onFailed: (queue: string) => void = () => {}
+) => {
   const warn = (error: unknown, what: string, fields: object = {}) => {
     if (!away.lost(error, what)) log.warn({ err: error, ...fields }, what)
   }
@@ -90,7 +95,15 @@ export const startJobs = async (pool: pg.Pool, log: Pick<FastifyBaseLogger, 'war
 
   return {
     /** Works off a queue. A handler that rejects lets its job wait for another try; `tries` is how many there were before. */
-    work: async <T extends object>(queue: string, handle: (data: T, id: string, tries: number) => Promise<void>): Promise<void> => {
+    work: async <T extends object>(queue: string, run: (data: T, id: string, tries: number) => Promise<void>): Promise<void> => {
+      const handle = async (data: T, id: string, tries: number) => {
+        try {
+          await run(data, id, tries)
+        } catch (error) {
+          onFailed(queue)
+          throw error
+        }
+      }
       const { perAccount } = queues.find(({ name }) => name === queue)!
       if (perAccount) {
         const crew = workSideBySide({ boss, queue, perAccount, pollSeconds, handle, warn })

@@ -10,12 +10,16 @@ import {
   type MetricValue,
   Registry
 } from 'prom-client'
+import { version } from '../config.ts'
 import type { ServiceHealthRow } from '../database/functions.ts'
 
 export type Metrics = ReturnType<typeof createMetrics>
 
 /** What a pump says of itself. */
 type Deliveries = { readonly open: number; readonly openLimit: number; readonly held: number }
+
+/** What the database says of the whole service. */
+type Found = ServiceHealthRow & { jobs: { queue: string; waiting: number }[] }
 
 /** As they go from one thread to another. */
 export type MetricValues = MetricObjectWithValues<MetricValue<string>>[]
@@ -44,6 +48,25 @@ export const createMetrics = ({ thread = 'engine', askEngine }: Options = {}) =>
     labelNames: ['result'] as const,
     registers
   })
+  const attemptDuration = new Histogram({
+    name: 'pgcue_attempt_duration_seconds',
+    help: 'How long webhook attempts of this replica took, from the request to the end of the response.',
+    labelNames: ['result'] as const,
+    buckets: [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300],
+    registers
+  })
+  const outcomes = new Counter({
+    name: 'pgcue_outcomes_total',
+    help: 'Outcomes that handlers reported to this replica: a success or a failure, by transport.',
+    labelNames: ['transport', 'result'] as const,
+    registers
+  })
+  const jobFailures = new Counter({
+    name: 'pgcue_job_failures_total',
+    help: 'Background jobs that failed in this replica, by queue. Failed jobs are retried, and each try counts.',
+    labelNames: ['queue'] as const,
+    registers
+  })
   const claimsLost = new Counter({
     name: 'pgcue_claims_lost_total',
     help: "Workers' claims that this replica freed because the worker went silent.",
@@ -57,10 +80,24 @@ export const createMetrics = ({ thread = 'engine', askEngine }: Options = {}) =>
     registers
   })
   for (const result of ['success', 'failed', 'aborted', 'lost']) attempts.inc({ result }, 0)
+  for (const transport of ['webhook', 'worker']) for (const result of ['success', 'failure']) outcomes.inc({ transport, result }, 0)
+  new Gauge({
+    name: 'pgcue_build_info',
+    help: 'The release of pgcue and of Node that this replica runs; always 1.',
+    labelNames: ['version', 'node_version'] as const,
+    aggregator: 'max',
+    registers
+  }).set({ version, node_version: process.version }, 1)
 
   const depth = new Gauge({
     name: 'pgcue_queue_depth',
     help: 'What waits in the whole service, counted to 10,000.',
+    labelNames: ['queue'] as const,
+    registers
+  })
+  const jobsWaiting = new Gauge({
+    name: 'pgcue_jobs_waiting',
+    help: 'Background jobs of the whole service that wait to run, by queue, counted to 10,000.',
     labelNames: ['queue'] as const,
     registers
   })
@@ -105,6 +142,11 @@ export const createMetrics = ({ thread = 'engine', askEngine }: Options = {}) =>
     /** A scheduled webhook was taken, so many milliseconds after its instant. */
     taken: (lateMs: number): void => lateness.observe(Math.max(lateMs, 0) / 1000),
     attemptEnded: (result: 'success' | 'failed' | 'aborted' | 'lost', count = 1): void => attempts.inc({ result }, count),
+    attemptTook: (result: 'success' | 'failed', ms: number): void => attemptDuration.observe({ result }, ms / 1000),
+    /** A handler reported an outcome. */
+    outcomeReported: (transport: 'webhook' | 'worker', success: boolean): void =>
+      outcomes.inc({ transport, result: success ? 'success' : 'failure' }),
+    jobFailed: (queue: string): void => jobFailures.inc({ queue }),
     claimsLost: (count: number): void => claimsLost.inc(count),
     /** @param route its pattern, never the path, which may hold a token */
     requestEnded: (method: string, route: string, status: number, ms: number): void =>
@@ -115,12 +157,13 @@ export const createMetrics = ({ thread = 'engine', askEngine }: Options = {}) =>
     watchPool: (name: string, pool: pg.Pool): void => void pools.set(name, pool),
 
     /** All of it, in Prometheus' text format. `found` is what the database said of the service, null if nothing. */
-    text: async (found: ServiceHealthRow | null, now: Date): Promise<string> => {
+    text: async (found: Found | null, now: Date): Promise<string> => {
       up.set(found ? 1 : 0)
       if (found) {
         for (const queue of ['pending', 'retrying', 'delivering', 'pending_worker'] as const) depth.set({ queue }, found[queue])
         oldest.set(found.oldest_pending_at ? Math.max(0, (now.getTime() - found.oldest_pending_at.getTime()) / 1000) : 0)
         engines.set(found.replicas)
+        for (const { queue, waiting } of found.jobs) jobsWaiting.set({ queue }, waiting)
       }
       if (!askEngine) return registry.metrics()
       return AggregatorRegistry.aggregate(await Promise.all([registry.getMetricsAsJSON(), askEngine()])).metrics()

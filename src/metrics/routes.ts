@@ -14,7 +14,10 @@ export default fp(
       metrics.requestEnded(method, routeOptions.url ?? 'none', statusCode, elapsedTime)
     )
 
-    const look = createLook(app)
+    const look = createLook(app, async () => {
+      const [health, jobs] = await Promise.all([app.fn.serviceHealth({}), app.fn.jobCounts({})])
+      return { ...health, jobs }
+    })
     app.get(
       '/metrics',
       {

@@ -66,6 +66,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     async request => {
       const claim_token = claimTokenOf(request.headers)
       const e = await app.fn.reportOutcome({ ...evidenceOf(request.body), claim_token, ...request.params, ...request.caller })
+      app.metrics.outcomeReported(e.transport, e.outcome_success!)
       return {
         execution_id: e.id,
         outcome: {
