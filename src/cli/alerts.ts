@@ -14,6 +14,7 @@ export const alertsList = command({
     limit: { type: 'string', value: 'N', help: 'how many, 1 to 100' },
     offset: { type: 'string', value: 'N', help: 'how many to pass over' }
   },
+  names: { alert_type: '--type', cue_id: '--cue' },
   run: async context => {
     none(context)
     const { options: o, out } = context

@@ -30,6 +30,8 @@ export type Command<O extends Options = Options> = {
   /** More for help, below the options. */
   notes?: string
   options?: O
+  /** What members of the API's requests are called on the command line: `callback.url` is `--url`. */
+  names?: Readonly<Record<string, string>>
   /** Ends in its own time when it is told to stop; others end at once. */
   longRunning?: true
   /** Returns an exit code, or nothing for 0. */

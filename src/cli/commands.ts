@@ -2,16 +2,20 @@
 import { keysCreate, keysList, keysRevoke, logout, usage, whoami } from './account.ts'
 import { alertsAck, alertsList } from './alerts.ts'
 import type { Command } from './command.ts'
+import { completion } from './completion.ts'
 import { cuesCreate, cuesDelete, cuesFire, cuesGet, cuesList, cuesPause, cuesResume, cuesUpdate } from './cues.ts'
 import { executionsCancel, executionsGet, executionsList, executionsReplay, executionsVerify } from './executions.ts'
 import { listen } from './listen.ts'
 import { login } from './login.ts'
 import { mcp } from './mcp.ts'
 import { preview } from './preview.ts'
+import { register } from './register.ts'
+import { executionsTail } from './tail.ts'
 import { worker } from './worker/command.ts'
 import { workersDelete, workersList } from './workers.ts'
 
 export const commands: Readonly<Record<string, Command>> = {
+  register,
   login,
   logout,
   whoami,
@@ -25,6 +29,7 @@ export const commands: Readonly<Record<string, Command>> = {
   'cues delete': cuesDelete,
   preview,
   'executions list': executionsList,
+  'executions tail': executionsTail,
   'executions get': executionsGet,
   'executions replay': executionsReplay,
   'executions cancel': executionsCancel,
@@ -39,5 +44,6 @@ export const commands: Readonly<Record<string, Command>> = {
   'workers list': workersList,
   'workers delete': workersDelete,
   listen,
-  mcp
+  mcp,
+  completion: completion(() => commands)
 }

@@ -58,6 +58,9 @@ export const apiKeyOf = (env: Env, baseUrl: string): string => {
 export const storeKey = (env: Env, baseUrl: string, stored: Stored): string =>
   write(env, { base_url: baseUrl, services: { ...read(env)?.services, [baseUrl]: stored } })
 
+/** The address of the account whose key is stored, if one is. */
+export const storedEmail = (env: Env, baseUrl: string): string | undefined => read(env)?.services[baseUrl]?.email
+
 /** Whether there was one. */
 export const forgetKey = (env: Env, baseUrl: string): boolean => {
   const file = read(env)

@@ -14,6 +14,19 @@ const members = {
   description: { type: 'string', value: 'TEXT', help: 'for people' },
   data: { type: 'string', value: 'JSON', help: 'further members of the request, as the API has them: JSON, @FILE or -' }
 } as const
+const names = {
+  cron: '--cron',
+  'schedule.cron': '--cron',
+  at: '--at',
+  'schedule.at': '--at',
+  timezone: '--timezone',
+  'schedule.timezone': '--timezone',
+  schedule: '--cron or --at',
+  'callback.url': '--url',
+  payload: '--payload',
+  description: '--description',
+  data: '--data'
+} as const
 const page = {
   limit: { type: 'string', value: 'N', help: 'how many, 1 to 100' },
   offset: { type: 'string', value: 'N', help: 'how many to pass over' }
@@ -70,6 +83,7 @@ export const cuesCreate = command({
     worker: { type: 'boolean', help: 'no webhook: a worker claims the executions' },
     task: { type: 'string', value: 'TASK', help: 'the payload member "task", by which workers choose' }
   },
+  names: { ...names, name: 'NAME', transport: '--worker' },
   notes: `Examples
   pgcue cues create report --cron '0 9 * * MON-FRI' --timezone Europe/London --url https://example.com/hook
   pgcue cues create backup --cron @daily --worker --task backup --payload '{"keep": 7}'
@@ -92,6 +106,7 @@ export const cuesCreate = command({
 export const cuesList = command({
   summary: 'List cues, newest first',
   options: { status: { type: 'string', value: 'STATUS', help: 'active, paused, completed or failed' }, ...page },
+  names: { status: '--status' },
   run: async context => {
     none(context)
     const { options, out } = context
@@ -137,6 +152,7 @@ export const cuesUpdate = command({
   args: 'ID [options]',
   summary: 'Change a cue',
   options: { name: { type: 'string', value: 'NAME', help: 'its name' }, ...members },
+  names: { ...names, name: '--name', cue_id: 'ID' },
   run: async context => {
     const id = only(context, 'ID')
     const body = await bodyOf(context)
@@ -170,6 +186,7 @@ export const cuesFire = command({
     at: { type: 'string', value: 'TIME', help: 'not now but then, within a year' },
     'idempotency-key': { type: 'string', value: 'KEY', help: 'the same key within 24 hours fires once' }
   },
+  names: { payload_override: '--payload', send_at: '--at', idempotency_key: '--idempotency-key' },
   run: async context => {
     const { options, out, io } = context
     const id = only(context, 'ID')

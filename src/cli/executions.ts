@@ -19,9 +19,21 @@ const filters = {
   offset: { type: 'string', value: 'N', help: 'how many to pass over' }
 } as const
 
+const names = {
+  cue_id: '--cue',
+  status: '--status',
+  outcome_state: '--outcome',
+  result_type: '--result-type',
+  triggered_by: '--trigger',
+  worker_id: '--worker',
+  since: '--since',
+  until: '--until'
+} as const
+
 export const executionsList = command({
   summary: 'List executions, newest first',
   options: filters,
+  names,
   run: async context => {
     none(context)
     const { options: o, out } = context

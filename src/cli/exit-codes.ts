@@ -41,16 +41,30 @@ export const exitCodeOf = (error: unknown): number => {
   return ['unreachable', 'timeout', 'unavailable'].includes(error.code) ? exitCodes.unreachable : exitCodes.refused
 }
 
-/** What went wrong and what to do about it, in lines. */
-export const explain = (error: unknown): string => {
+/** What members of the API's requests are called on the command line. */
+export type Names = Readonly<Record<string, string>>
+
+/** What went wrong and what to do about it, in lines. Members of the request are called as `names` has them. */
+export const explain = (error: unknown, names: Names = {}): string => {
   if (!(error instanceof PgcueError)) return (error as Error).message
-  const lines = [error.message, ...(error.detail ?? []).map(({ loc, msg }) => `  ${loc.slice(1).join('.') || loc[0]}: ${msg}`)]
+  // The message of an error with details repeats the first of them.
+  const lines = error.detail?.length
+    ? error.detail.map(({ loc, msg }) => `${nameOf(loc.slice(1).join('.') || String(loc[0]), names)}: ${msg}`)
+    : [error.message.replace(/^[a-z_]+(\.[a-z_]+)*(?=: )/, member => nameOf(member, names))]
   if (['invalid_api_key', 'not_authenticated', 'unsendable'].includes(error.code))
     lines.push('Set PGCUE_API_KEY to a key that is valid, or run: pgcue login')
   if (error.code === 'unreachable') lines.push('Is it running there? PGCUE_BASE_URL or --base-url says where it is.')
   if (error.retryAfter !== null && error.status === 429) lines.push(`It may be tried again in ${Math.ceil(error.retryAfter)} s.`)
   if (error.status >= 500 && error.requestId) lines.push(`The service's log calls this request ${error.requestId}.`)
   return lines.join('\n')
+}
+
+/** Members without an option of their own come from --data, where a command has that. */
+const nameOf = (member: string, names: Names): string => {
+  for (let path = member; path; path = path.slice(0, Math.max(path.lastIndexOf('.'), 0))) {
+    if (Object.hasOwn(names, path)) return names[path]! + member.slice(path.length)
+  }
+  return names.data ? `${member} (in ${names.data})` : member
 }
 
 /** The same for programs, in the form of the service's own errors. */

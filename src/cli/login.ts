@@ -19,6 +19,7 @@ export const login = command({
     email: { type: 'string', value: 'ADDRESS', help: 'send the link there; otherwise a page asks for the address' },
     'with-key': { type: 'boolean', help: 'read a key that exists from standard input, and store that' }
   },
+  names: { email: '--email' },
   notes: `The key is stored for the service it belongs to, readable by you alone. PGCUE_API_KEY goes before it.`,
   run: async context => {
     none(context)

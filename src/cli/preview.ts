@@ -11,6 +11,7 @@ export const preview = command({
     count: { type: 'string', value: 'N', help: 'how many runs, 1 to 50; 5 by default' },
     from: { type: 'string', value: 'TIME', help: 'the runs after then; after now by default' }
   },
+  names: { 'schedule.cron': 'CRON', 'schedule.at': 'TIME', 'schedule.timezone': '--timezone', from: '--from' },
   notes: `Example
   pgcue preview '30 1 * * *' --timezone America/New_York --from 2030-11-02T00:00:00Z`,
   run: async context => {

@@ -14,16 +14,22 @@ import { userAgent, version } from './version.ts'
 export const run = async (argv: string[], io: Io): Promise<number> => {
   const { words, values } = wordsOf(argv)
   const json = values.json === true
+  const named = find(words.map(({ word }) => word))
   try {
-    return await dispatch(argv, words, values.version === true, io)
+    return await dispatch(argv, words, named, values.version === true, io)
   } catch (error) {
-    io.stderr.write(json ? `${JSON.stringify(errorBody(error))}\n` : `pgcue: ${explain(error)}\n`)
+    io.stderr.write(json ? `${JSON.stringify(errorBody(error))}\n` : `pgcue: ${explain(error, named?.command.names)}\n`)
     return exitCodeOf(error)
   }
 }
 
-const dispatch = async (argv: string[], words: { word: string; index: number }[], wantsVersion: boolean, io: Io): Promise<number> => {
-  const named = find(words.map(({ word }) => word))
+const dispatch = async (
+  argv: string[],
+  words: { word: string; index: number }[],
+  named: ReturnType<typeof find>,
+  wantsVersion: boolean,
+  io: Io
+): Promise<number> => {
   if (!named) {
     if (wantsVersion) return print(io, argv.includes('--json') ? JSON.stringify({ version }) : version)
     const [first, second] = words

@@ -1,0 +1,27 @@
+/** `pgcue register` */
+import { createClient } from '../client/index.ts'
+import { command, only } from './command.ts'
+import { storedEmail, storeKey } from './credentials.ts'
+import { CliError } from './exit-codes.ts'
+import { userAgent } from './version.ts'
+
+export const register = command({
+  args: 'EMAIL',
+  summary: 'Create an account, and store its key',
+  names: { email: 'EMAIL' },
+  notes: `The key is stored for the service it belongs to, readable by you alone; with --json it is printed, too.
+To get a key for an account that exists: pgcue login`,
+  run: async context => {
+    const { out, io } = context
+    const given = only(context, 'EMAIL')
+    const base_url = await context.baseUrl()
+    const stored = storedEmail(io.env, base_url)
+    // Its key would be lost.
+    if (stored !== undefined) throw new CliError(`The key of ${stored} is stored for ${base_url}. To forget it, run: pgcue logout`)
+    const { email, api_key, plan } = await createClient({ baseUrl: base_url, userAgent }).register(given)
+    const stored_in = storeKey(io.env, base_url, { api_key, email })
+    out.show({ email, plan, base_url, api_key, stored_in }, () =>
+      out.line(`Registered ${email} at ${base_url}, plan ${plan}; the key is in ${stored_in}`)
+    )
+  }
+})

@@ -1,0 +1,41 @@
+/** What the command line says of refused requests. */
+import t from 'tap'
+import { cliStage } from './cli-stage.ts'
+
+t.test('an error is printed once, under the name of its option', async t => {
+  const { cli } = await cliStage(t)
+  const cases: [args: string[], err: string][] = [
+    [
+      ['cues', 'create', 'x', '--at', 'tomorrow', '--url', 'http://127.0.0.1:9/'],
+      'pgcue: --at: Input should be a valid datetime in ISO 8601, with Z or an offset\n'
+    ],
+    [['cues', 'create', 'x'.repeat(256), '--cron', '@daily', '--worker'], 'pgcue: NAME: String should have at most 255 characters\n'],
+    [['cues', 'create', 'x', '--cron', '@daily'], 'pgcue: --url: Field required\n'],
+    [
+      ['cues', 'create', 'x', '--cron', '@daily', '--worker', '--data', '{"retry": {"max_attempts": 99}}'],
+      'pgcue: retry.max_attempts (in --data): Input should be less than or equal to 10\n'
+    ]
+  ]
+  for (const [args, err] of cases) t.same(await cli(args), { code: 1, out: '', err })
+})
+
+t.test('several errors are a line each', async t => {
+  const { cli } = await cliStage(t)
+  const { err } = await cli(['executions', 'list', '--trigger', 'magic', '--since', 'now'])
+  t.same(
+    err.split('\n').map(line => line.split(': Input')[0]),
+    ['pgcue: --trigger', '--since', '']
+  )
+})
+
+t.test('a message that begins with a member of the API names the option instead', async t => {
+  const { cli } = await cliStage(t)
+  const { err } = await cli(['cues', 'create', 'x', '--cron', '@daily', '--url', 'http://10.0.0.1/'])
+  t.match(err, /^pgcue: --url: [^\n]+\n$/)
+})
+
+t.test('as JSON an error is what the API returned', async t => {
+  const { cli } = await cliStage(t)
+  const { err } = await cli(['cues', 'create', 'x', '--cron', '@daily', '--json'])
+  t.same(JSON.parse(err).detail, [{ type: 'missing', loc: ['body', 'callback', 'url'], msg: 'Field required', input: null }])
+})
