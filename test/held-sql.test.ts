@@ -1,5 +1,6 @@
 // What the SQL functions do that serve several accounts, while somebody's transaction holds rows of one.
 import t, { type Test } from 'tap'
+import type { Functions } from '../src/database/functions.ts'
 import { awaiting, cueDefaults, once, type Row, refused, stage } from './stage.ts'
 
 /** The stage with a second account, and a transaction that holds what a query finds. */
@@ -57,21 +58,22 @@ t.test('a refused cue says why in its place, beside those that were created', as
   )
 })
 
+const ask = (fn: Functions, addresses: string[]) =>
+  fn.admit({
+    key_hashes: addresses.map(() => null),
+    session_ids: addresses.map(() => null),
+    execution_ids: addresses.map(() => null),
+    addresses,
+    scopes: addresses.map(() => null)
+  })
+
 t.test('a window that is held makes its caller unavailable, and counts the others', async t => {
   const { fn, hold, rows } = await holding(t)
-  const ask = (addresses: string[]) =>
-    fn.admit({
-      key_hashes: addresses.map(() => null),
-      session_ids: addresses.map(() => null),
-      execution_ids: addresses.map(() => null),
-      addresses,
-      scopes: addresses.map(() => null)
-    })
   await rows("delete from cue.rate_windows where subject like 'address:192.0.2.%'")
-  await ask(['192.0.2.1', '192.0.2.2'])
+  await ask(fn, ['192.0.2.1', '192.0.2.2'])
   await hold("select from cue.rate_windows where subject = 'address:192.0.2.1'")
   t.same(
-    (await ask(['192.0.2.1', '192.0.2.2', '192.0.2.3'])).map(({ error, rate_remaining }) => [error, rate_remaining]),
+    (await ask(fn, ['192.0.2.1', '192.0.2.2', '192.0.2.3'])).map(({ error, rate_remaining }) => [error, rate_remaining]),
     [
       ['unavailable', 60],
       [null, 58],
@@ -79,6 +81,22 @@ t.test('a window that is held makes its caller unavailable, and counts the other
     ]
   )
   await t.rejects(fn.allow({ subject: 'address:192.0.2.1', limit: 1 }), { code: '55P03' })
+})
+
+t.test('a window that another transaction is making makes its caller unavailable, and counts the others', async t => {
+  const { fn, connect, rows } = await holding(t)
+  await rows("delete from cue.rate_windows where subject like 'address:192.0.2.%'")
+  const { client, fn: theirs } = await connect()
+  await client.query('begin')
+  await theirs.allow({ subject: 'address:192.0.2.1', limit: 60 })
+  t.same(
+    (await ask(fn, ['192.0.2.1', '192.0.2.2'])).map(({ error, rate_remaining }) => [error, rate_remaining]),
+    [
+      ['unavailable', 60],
+      [null, 59]
+    ]
+  )
+  await client.query('rollback')
 })
 
 t.test('cues of all accounts fire while the account of one is held', async t => {

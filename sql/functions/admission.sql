@@ -17,20 +17,21 @@ declare
   v_used int;
 begin
   select * into w from cue.rate_windows where subject = p_subject for update skip locked;
-  if not found and not p_wait and exists (select from cue.rate_windows where subject = p_subject) then
+  if not found then
     begin
       select * into w from cue.rate_windows where subject = p_subject for update;
+      if not found then
+        insert into cue.rate_windows values (p_subject, p_now, '{}', 0, v_weight, p_now)
+        on conflict (subject) do update set subject = excluded.subject -- somebody else is making it: wait, and lock that
+        returning * into w;
+      end if;
     exception when lock_not_available then
+      if p_wait then raise; end if;
       remaining := p_limit;
       reset_at := p_now;
       return next;
       return;
     end;
-  end if;
-  if w.subject is null then
-    insert into cue.rate_windows values (p_subject, p_now, '{}', 0, v_weight, p_now)
-    on conflict (subject) do update set subject = excluded.subject -- somebody else just made it: wait, and lock that
-    returning * into w;
   end if;
   if w.weight <> v_weight then
     w.hits := '{}';

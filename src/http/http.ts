@@ -95,7 +95,7 @@ export default fp(
 
     app.setErrorHandler((thrown, request, reply) => {
       const error =
-        (thrown as FastifyError).code === 'FST_ERR_CTP_BODY_TOO_LARGE'
+        (thrown as FastifyError | null)?.code === 'FST_ERR_CTP_BODY_TOO_LARGE'
           ? tooLarge(request.routeOptions.bodyLimit, thrown)
           : toApiError(thrown)
       // Fastify would close at once, and a client that still sends would lose the answer: the rest of the body is read and dropped instead.
