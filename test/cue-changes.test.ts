@@ -1,15 +1,16 @@
+import { inspect } from 'node:util'
 import t from 'tap'
 import { changesOf, newCue } from '../src/cues/changes.ts'
 import { payloadColumns } from '../src/cues/payload.ts'
 import type { StoredCue } from '../src/cues/read.ts'
 import type { CreateCue, UpdateCue } from '../src/cues/schemas.ts'
 import { ApiError } from '../src/errors.ts'
-import { canonicalJson, Json } from '../src/json/canonical-json.ts'
+import { type Json, readJson } from '../src/json/canonical-json.ts'
 import { exactly } from './exactly.ts'
 
 const now = new Date('2030-01-07T08:30:00Z')
 const url = 'https://example.com/hook'
-const json = (value: unknown) => new Json(canonicalJson(JSON.stringify(value)))
+const json = (value: unknown) => (readJson(JSON.stringify({ value }), ['value']) as { value: Json }).value
 
 const stored = (over: Partial<StoredCue> = {}): StoredCue => ({
   id: 'cue_000000000000',
@@ -166,7 +167,7 @@ t.test('a change names only what the request says something of', async t => {
     [{ alerts: null }, { alert_consecutive_failures: null, alert_missed_window_multiplier: null }]
   ]
   for (const [given, expected] of cases) {
-    t.strictSame(changesOf(given, stored(), now), { columns: expected, next_run: stored().next_run }, JSON.stringify(given))
+    t.strictSame(changesOf(given, stored(), now), { columns: expected, next_run: stored().next_run }, inspect(given))
   }
 })
 
