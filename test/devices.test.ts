@@ -54,7 +54,7 @@ t.test('the mail has the link, the code to compare and where it was asked for, i
     body: { status: 'email_sent' }
   })
   const [mail] = await mails()
-  exactly(t, mail, { recipients: ['grace@example.com'], subject: 'Your link to sign in', links: { length: 1 } })
+  exactly(t, mail, { recipients: ['grace@example.com'], subject: 'Your link to sign in', links: [String] })
   for (const text of [mail!.text, mail!.html]) {
     for (const part of [device_code, '15 January 2030, 12:15 UTC', '127.0.0.1']) t.ok(text.includes(part), part)
   }
