@@ -229,7 +229,7 @@ t.test('a value that a filter cannot take is refused', async t => {
   ]) {
     const { status, body } = await call('GET', `/v1/executions?${query}`)
     t.equal(status, 422, query)
-    exactly(t, body, { error: { code: 'validation_error' }, detail: [{ loc: ['query'] }] }, query)
+    exactly(t, body, { error: { code: 'validation_error' }, detail: [{ loc: ['query', query.split('=')[0]] }] }, query)
   }
 })
 
@@ -373,7 +373,7 @@ t.test("a key needs the scope of the call; an execution's token reads that execu
     return Promise.all(calls.map(async ([method, path]) => (await call(method!, path!)).status))
   }
   const key = async (scope: string): Promise<string> => (await post('/v1/auth/keys', { label: scope, scopes: [scope] })).api_key
-  t.same(await statuses(await key('read'), id), [200, 403, 403, 403])
+  t.same(await statuses(await key('read'), id), [200, 200, 403, 403])
   t.same(await statuses(await key('worker'), id), [403, 200, 403, 403])
   t.same(await statuses(await key('write'), id), [403, 403, 200, 409])
   const token = executionToken(deriveKey(config.sessionSecret, 'execution-token'), id)

@@ -65,15 +65,21 @@ export const addWaiting = async (
   count: number,
   task: string | null = 'go'
 ): Promise<string[]> => {
-  const { rows } = await pool.query(
-    `insert into cue.executions (id, account_id, cue_id, transport, status, triggered_by, scheduled_for, payload, task, claimable_at,
+  const at = clock.now()
+  const ids: string[] = []
+  // A statement of a few seconds at a time, however busy the machine is.
+  for (let first = 1; first <= count; first += 10_000) {
+    const { rows } = await pool.query(
+      `insert into cue.executions (id, account_id, cue_id, transport, status, triggered_by, scheduled_for, payload, task, claimable_at,
                                  claim_deadline_at, created_at, updated_at)
      select cue.uuid_v7(w.at), c.account_id, c.id, 'worker', 'pending', 'schedule', w.at, c.payload, $3, w.at, $4::timestamptz + interval '7 days', $4, $4
-       from cue.cues c cross join generate_series(1, $2) as g (n)
+       from cue.cues c cross join generate_series($5::int, least($5 + 9999, $2)) as g (n)
       cross join lateral (select $4::timestamptz - ($2 - g.n) * interval '1 millisecond' as at) w
       where c.id = $1
      returning id`,
-    [cue_id, count, task, clock.now()]
-  )
-  return rows.map(row => row.id).sort()
+      [cue_id, count, task, at, first]
+    )
+    for (const { id } of rows) ids.push(id)
+  }
+  return ids.sort()
 }
