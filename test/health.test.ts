@@ -151,7 +151,8 @@ t.test('workers that went silent cost nothing to pass over', async t => {
 
 t.test('the plan is not compiled, however costly it seems', async t => {
   const { row } = await stage(t)
-  exactly(t, await row("select proconfig from pg_proc where oid = 'cue.service_health'::regproc"), { proconfig: /jit=off/ })
+  const { proconfig } = await row("select proconfig from pg_proc where oid = 'cue.service_health'::regproc")
+  t.equal(proconfig.includes('jit=off'), true)
 })
 
 t.test('counting stops at 10,000', async t => {
