@@ -479,7 +479,7 @@ t.test('a smaller plan pauses the newest cues over its limit, deletes none, and 
   t.same(await mails('downgrade'), [{ kind: 'downgrade', account_id: account.id, cue_ids: [ids[5], ids[4]] }])
   const server = await mailServer(t)
   await sendMails(service, { smtpUrl: server.url })
-  t.match(server.mails.find(({ subject }) => subject === 'Your plan is free now')?.text, '- “cue 5”\n- “cue 4”\n')
+  t.ok(server.mails.find(({ subject }) => subject === 'Your plan is free now')?.text.includes('- “cue 5”\n- “cue 4”\n'))
 })
 
 t.test('a cue paused for a smaller plan resumes only when another makes room, or the plan grows', async t => {

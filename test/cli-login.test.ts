@@ -17,8 +17,8 @@ t.test('a key from standard input is checked, stored for its owner alone, and us
   t.notOk(existsSync(file), 'a bad key is not kept')
   const { code, out } = await cli(['login', '--with-key'], { stdin: `${account.api_key}\n` })
   t.equal(code, 0)
-  t.match(out, `Logged in to ${baseUrl} as ${account.email}; the key is in ${file}`)
-  t.notMatch(out, account.api_key)
+  t.ok(out.includes(`Logged in to ${baseUrl} as ${account.email}; the key is in ${file}`), out)
+  t.notOk(out.includes(account.api_key))
   t.equal(statSync(file).mode & 0o777, 0o600)
   t.equal(statSync(join(file, '..')).mode & 0o777, 0o700)
   exactly(t, await cli(['whoami'], noKey), { code: 0, out: new RegExp(account.email) })
@@ -84,7 +84,7 @@ t.test('whoever confirms the mail is logged in, with a new account or with one t
     ['session.revoked', 'key.created', 'session.created', 'account.registered'],
     'and no session is left'
   )
-  t.notMatch(readFileSync(stored_in, 'utf8'), account.api_key)
+  t.notOk(readFileSync(stored_in, 'utf8').includes(account.api_key))
   exactly(t, await nobody.get('/v1/auth/me'), { error: { code: 'not_authenticated' } })
 })
 

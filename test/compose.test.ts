@@ -125,7 +125,7 @@ t.test('the image has what it starts, on the Node that the project is made for',
   t.equal(program, 'node')
   t.ok(manifest.scripts.start.includes(['node', ...rest, script].join(' ')), 'as npm start runs it')
   t.ok(existsSync(new URL(script, root)) && copied.some(path => script.startsWith(`${path}/`)), script)
-  t.match(dockerfile('FROM')[0], `node:${Number.parseInt(manifest.devDependencies.node, 10)}`)
+  t.ok(dockerfile('FROM')[0]!.includes(`node:${Number.parseInt(manifest.devDependencies.node, 10)}`))
 })
 
 t.test('what the image runs imports only packages that it has', async t => {

@@ -158,7 +158,7 @@ t.test('a value that cannot be used refuses the start in one line that names the
     for (const value of values) {
       const message = refusal({ ...server, [name]: value })
       t.match(message, new RegExp(`^${name} [^\\n]+$`), `${name}=${value}`)
-      t.notMatch(message, 'secretword')
+      t.notOk(message!.includes('secretword'))
     }
   }
 })

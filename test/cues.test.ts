@@ -106,7 +106,7 @@ t.test('a payload reads back to the last digit', async t => {
     const { status, body } = await call('POST', '/v1/cues', `{"name":"p","cron":"@daily","worker":true,"payload":${given}}`)
     t.equal(status, 201, given)
     for (const path of ['/v1/cues?limit=1', `/v1/cues/${body.id}`]) {
-      t.match((await app.inject({ url: path, headers })).body, `"payload":${expected},"retry"`, `${given} at ${path}`)
+      t.ok((await app.inject({ url: path, headers })).body.includes(`"payload":${expected},"retry"`), `${given} at ${path}`)
     }
     await call('DELETE', `/v1/cues/${body.id}`)
   }

@@ -57,7 +57,7 @@ t.test('numbers come back to the last digit', async t => {
   const { app, post, account } = await build(t)
   await post(path, '{"big": 12345678901234567890, "whole": 1.0, "twice": 1, "twice": 2}')
   const { body } = await app.inject({ url: path, headers: { authorization: `Bearer ${account.api_key}` } })
-  t.match(body, '"payload":{"big": 12345678901234567890, "twice": 2, "whole": 1.0}')
+  t.ok(body.includes('"payload":{"big": 12345678901234567890, "twice": 2, "whole": 1.0}'), body)
 })
 
 t.test('a body that is no JSON is kept as a string', async t => {

@@ -119,9 +119,9 @@ t.test('payloads, metadata and artifacts come back to the last digit, with their
   )
   for (const path of [`/v1/executions/${id}`, '/v1/executions']) {
     const answer = await app.inject({ url: path, headers: { authorization: `Bearer ${account.api_key}` } })
-    t.match(answer.body, '123456789012345678901234567890')
-    t.match(answer.body, '[{"id": 98765432109876543210, "url": null}]')
-    t.match(answer.body, '"none": null')
+    t.ok(answer.body.includes('123456789012345678901234567890'), answer.body)
+    t.ok(answer.body.includes('[{"id": 98765432109876543210, "url": null}]'), answer.body)
+    t.ok(answer.body.includes('"none": null'), answer.body)
   }
   exactly(t, (await call('GET', `/v1/executions/${id}`)).body.outcome, { success: true, result: 'done', recorded_at: start })
 })

@@ -20,8 +20,8 @@ for (const ROLES of ['api,engine', 'engine']) {
 
 t.test('an engine alone has no tour: its account would be made nowhere', t => {
   const url = 'postgres://cue@db/cue'
-  t.match(firstScreen(testConfig(url)), '/v1/auth/register')
-  t.notMatch(firstScreen(testConfig(url, { ROLES: 'engine' })), '/v1/')
+  t.ok(firstScreen(testConfig(url)).includes('/v1/auth/register'))
+  t.notOk(firstScreen(testConfig(url, { ROLES: 'engine' })).includes('/v1/'))
   t.end()
 })
 

@@ -181,8 +181,8 @@ t.test('a smaller plan is told with the cues that were paused', async t => {
   await service.addMail({ kind: 'downgrade', account_id: service.account.id, cue_ids: [one.id, two.id, 'cue_ofsomebody'] })
   await sendMails(service)
   const mail = server.mails.find(({ subject }) => subject === 'Your plan is free now')!
-  t.match(mail.text, '- “second”\n- “first & <i>foremost</i>”\n')
-  t.match(mail.html, '<li>“second”</li><li>“first &amp; &lt;i&gt;foremost&lt;/i&gt;”</li>')
+  t.ok(mail.text.includes('- “second”\n- “first & <i>foremost</i>”\n'), mail.text)
+  t.ok(mail.html.includes('<li>“second”</li><li>“first &amp; &lt;i&gt;foremost&lt;/i&gt;”</li>'), mail.html)
 })
 
 t.test('nothing is sent about what is gone', async t => {

@@ -118,7 +118,7 @@ t.test('payloads, metadata and artifacts keep every digit, on the way in and out
   await ask('update_cue', `{"cue_id": "${cue_id}", "payload": [${digits}]}`)
   t.equal(await stored(), `[${digits}]`)
   const shown = await ask('get_cue', `{"cue_id": "${cue_id}"}`)
-  t.match(shown.replace(/(?<=[:,]) /g, ''), '"payload":[{"float":1.0,"long":-12345678901234567890}]')
+  t.ok(shown.replace(/(?<=[:,]) /g, '').includes('"payload":[{"float":1.0,"long":-12345678901234567890}]'))
   const { id } = JSON.parse(await ask('fire_cue', `{"cue_id": "${cue_id}", "payload_override": ${digits}}`))
   const execution = async () => (await pool.query('select payload, metadata::text, artifacts::text from cue.executions')).rows[0]
   exactly(t, await execution(), { payload: digits })

@@ -50,7 +50,7 @@ t.test('the block tells plan, cues, instructions and a shortened key, also as te
   ]) {
     t.ok(shown.block.includes(piece), piece)
   }
-  t.notMatch(JSON.stringify(shown), account.api_key)
+  t.notOk(JSON.stringify(shown).includes(account.api_key))
 })
 
 t.test('without a key the block shows none', async t => {
@@ -235,7 +235,7 @@ t.test('it runs when and as it does, whatever else is changed of it', async t =>
   ]) {
     const refused = await call('PATCH', `/v1/cues/${id}`, change)
     exactly(t, refused, error('invalid_state', 409), JSON.stringify(change))
-    t.match(refused.body.error.message, '{"memory_block_enabled": false}')
+    t.ok(refused.body.error.message.includes('{"memory_block_enabled": false}'), refused.body.error.message)
   }
   exactly(t, (await get('/v1/cues')).cues, [
     { id, schedule, payload, name: 'Memory block update check', next_run: '2030-01-21T09:00:00.000Z' }

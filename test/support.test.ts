@@ -228,10 +228,10 @@ t.test('a ticket becomes an issue that says no more than it must', async t => {
     }
   ])
   const { body } = asked[0]!.body
-  t.match(body, `Ticket ${ticket_id} of account \`${account.id}\` (free)`)
+  t.ok(body.includes(`Ticket ${ticket_id} of account \`${account.id}\` (free)`), body)
   exactly(t, body, ticket.message)
-  t.notMatch(body, account.email)
-  t.notMatch(body, account.api_key)
+  t.notOk(body.includes(account.email))
+  t.notOk(body.includes(account.api_key))
 })
 
 t.test('a tracker that refuses is asked again, also by a process that starts later', async t => {
@@ -327,12 +327,12 @@ t.test('keys and secrets do not reach the tracker', async t => {
       `key_${secret}`,
       `Authorization=Bearer%20${secret}`
     ]) {
-      t.notMatch(withoutSecrets(text), secret.slice(12), text)
+      t.notOk(withoutSecrets(text).includes(secret.slice(12)), text)
     }
   }
   t.equal(withoutSecrets('Basic dXNlcjpwYXNzd29yZA== and the rest'), 'Basic *** and the rest')
   for (const text of ['Bearer%20', 'bearer%2520', 'Basic+', '\\nBearer ', '%0ABearer%20', 'Bearer\\t']) {
-    t.notMatch(withoutSecrets(`${text}ghp_0123456789`), 'ghp_', text)
+    t.notOk(withoutSecrets(`${text}ghp_0123456789`).includes('ghp_'), text)
   }
   t.equal(withoutSecrets('nothing to hide here'), 'nothing to hide here')
 })
