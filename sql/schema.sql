@@ -265,7 +265,7 @@ create table cue.cue_runs (
   success_due_at timestamp with time zone,
   constraint cue_runs_pkey PRIMARY KEY (cue_id),
   constraint cue_runs_check CHECK (next_run > last_slot),
-  constraint next_run_in_milliseconds CHECK ((date_part('microseconds'::text, next_run)::bigint % 1000::bigint) = 0) NOT VALID,
+  constraint next_run_in_milliseconds CHECK ((date_part('microseconds'::text, next_run)::bigint % 1000::bigint) = 0),
   constraint cue_runs_cue_id_fkey FOREIGN KEY (cue_id) REFERENCES cue.cues(id) ON DELETE CASCADE
 ) with (fillfactor=50);
 CREATE INDEX cue_runs_due ON cue.cue_runs USING btree (next_run, account_id, cue_id) WHERE (next_run IS NOT NULL);
@@ -338,7 +338,7 @@ create table cue.cues (
   constraint cues_retry_backoff_minutes_check CHECK (cardinality(retry_backoff_minutes) >= 1 AND cardinality(retry_backoff_minutes) <= 10),
   constraint cues_retry_max_attempts_check CHECK (retry_max_attempts >= 1 AND retry_max_attempts <= 10),
   constraint cues_timeout_seconds_check CHECK (timeout_seconds >= 1 AND timeout_seconds <= 3600),
-  constraint one_payload CHECK ((payload IS NULL) = (payload_id IS NOT NULL)) NOT VALID,
+  constraint one_payload CHECK ((payload IS NULL) = (payload_id IS NOT NULL)),
   constraint task_is_a_name CHECK (length(task) <= 255),
   constraint cues_account_id_fkey FOREIGN KEY (account_id) REFERENCES cue.accounts(id) ON DELETE CASCADE
 );
@@ -533,7 +533,7 @@ create table cue.executions (
   constraint judged CHECK ((outcome_success IS FALSE) = (NOT outcome_state IS DISTINCT FROM 'reported_failure'::cue.outcome_state) AND (outcome_success IS NULL) = (COALESCE(outcome_state, 'unknown'::cue.outcome_state) = 'unknown'::cue.outcome_state)) NOT VALID,
   constraint leased CHECK ((lease_expires_at IS NOT NULL) = (status = 'delivering'::cue.execution_status AND transport = 'worker'::cue.transport)),
   constraint lost_among_attempts CHECK (lost_attempts >= 0 AND lost_attempts <= attempts),
-  constraint one_payload CHECK ((payload IS NULL) = (payload_id IS NOT NULL)) NOT VALID,
+  constraint one_payload CHECK ((payload IS NULL) = (payload_id IS NOT NULL)),
   constraint rejected CHECK (rejected_at IS NULL OR outcome_state = 'verification_failed'::cue.outcome_state) NOT VALID,
   constraint reported CHECK ((outcome_recorded_at IS NULL) = (outcome_success IS NULL)),
   constraint started CHECK ((status = ANY (ARRAY['pending'::cue.execution_status, 'failed'::cue.execution_status, 'missed'::cue.execution_status])) OR started_at IS NOT NULL),
@@ -714,6 +714,7 @@ create table cue.missed_slots (
   constraint missed_slots_cue_id_fkey FOREIGN KEY (cue_id) REFERENCES cue.cues(id) ON DELETE CASCADE
 );
 CREATE INDEX missed_slots_cue ON cue.missed_slots USING btree (cue_id, id);
+CREATE INDEX missed_slots_recorded_at ON cue.missed_slots USING btree (recorded_at);
 comment on table cue.missed_slots is 'Slots that did not run, and why. Kept for 90 days.';
 comment on column cue.missed_slots.id is 'The order in which they were recorded.';
 comment on column cue.missed_slots.cue_id is 'Whose slots they were.';
@@ -937,6 +938,8 @@ create table cue.usage_counters (
   failed bigint not null default 0,
   constraint usage_counters_pkey PRIMARY KEY (account_id, month, slot)
 ) with (fillfactor=50);
+CREATE INDEX usage_counters_month ON cue.usage_counters USING btree (month) WHERE (slot = 0);
+CREATE INDEX usage_counters_unfolded ON cue.usage_counters USING btree (account_id) WHERE (slot <> 0);
 comment on table cue.usage_counters is 'Executions created per account and UTC month: the sum over slots. A slot is a database backend, so that no two writers wait for one row; housekeeping folds them into slot 0.';
 comment on column cue.usage_counters.account_id is 'Whose use is counted.';
 comment on column cue.usage_counters.month is 'The first day of the UTC month.';

@@ -75,7 +75,7 @@ const templateName = () => {
   const sql = readdirSync(join(root, 'sql'), { recursive: true, encoding: 'utf8' }).filter(
     name => name.endsWith('.sql') && name !== 'schema.sql'
   )
-  const scripts = ['migrate.ts', 'reload.ts', 'sql-files.ts'].map(name => join('src/migrate', name))
+  const scripts = ['migrate.ts', 'concurrently.ts', 'reload.ts', 'sql-files.ts'].map(name => join('src/migrate', name))
   const files = [...sql.sort().map(name => join('sql', name)), ...scripts, 'src/jobs/boss.ts', 'node_modules/pg-boss/package.json']
   return `template_${hash(files.map(name => `${name} ${readFileSync(join(root, name), 'utf8')}`).join()).slice(0, 12)}`
 }

@@ -37,7 +37,7 @@ export const addCues = async (pool: pg.Pool, { accounts, count, callbackUrl, bod
      insert into cue.cue_runs (cue_id, account_id, transport) select id, account_id, transport from made returning cue_id`,
     [accounts.map(({ id }) => id), callbackUrl, body, count]
   )
-  while ((await createFunctions(pool).storePayloads({})) > 0);
+  if (body.length > 2048) while ((await createFunctions(pool).storePayloads({})) > 0);
   return rows.map(row => row.cue_id)
 }
 

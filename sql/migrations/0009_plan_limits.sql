@@ -1,4 +1,5 @@
--- 0009_plan_limits.sql: what an account may hold open, and optional limits that operators set. Quick on any size.
+-- 0009_plan_limits.sql: what an account may hold open, and optional limits that operators set. Locks plans, which has a row per plan, for
+-- milliseconds.
 alter table cue.plans
   add column open_deliveries int not null default 1000 check (open_deliveries > 0),
   add column max_timeout_seconds int check (max_timeout_seconds between 1 and 3600),

@@ -1,4 +1,4 @@
--- 0017_known_secrets.sql: by what a replica's secrets are recognised, so that one with others is refused. Quick on any size; locks nothing.
+-- 0017_known_secrets.sql: by what a replica's secrets are recognised, so that one with others is refused. A new table: locks nothing.
 create table cue.known_secrets (
   name text not null,
   value text not null,

@@ -4,6 +4,7 @@ import { PgBoss } from 'pg-boss'
 import { ConfigError, loadMigrateUrl } from '../config.ts'
 import { assertDirect } from '../database/listener.ts'
 import { queues as ourQueues } from '../jobs/boss.ts'
+import { isOutsideTransaction, runOutsideTransaction } from './concurrently.ts'
 import { loadSources, run } from './reload.ts'
 import { type File, hash, type Queues, type Release, readSources } from './sql-files.ts'
 
@@ -16,17 +17,17 @@ export type MigrateOptions = {
   queues?: Queues
 }
 
-const lockTries = 10
+const lockTries = 60
 
 /**
  * Brings a database to what this code needs: migrations that it lacks, then pg-boss's schema and queues, then functions,
  * comments, views and roles if any of them changed. Any number may run at once, one works and the others find nothing to do.
  * A database that a newer release has migrated, or loaded its functions into, is left as it is.
  * @throws {ConfigError} when the server cannot be reached or is of another version
- * @throws {Error} naming the file at fault; each file is applied whole or not at all
+ * @throws {Error} naming the file at fault; it is applied whole or not at all, or goes on with the next run where it says `-- no-transaction`
  */
 export const migrate = async (options: MigrateOptions) => {
-  const { connectionString, log = () => {}, sqlDir, lockTimeout = '5s', queues = ourQueues } = options
+  const { connectionString, log = () => {}, sqlDir, lockTimeout = '800ms', queues = ourQueues } = options
   const { migrations, sources, release } = readSources(sqlDir, queues)
   await reach(connectionString)
   const client = new pg.Client({ connectionString, application_name: 'pgcue migrate' })
@@ -38,7 +39,7 @@ export const migrate = async (options: MigrateOptions) => {
   try {
     await requireVersion(client)
     await client.query(`set search_path = pg_catalog, pg_temp; set statement_timeout = 0; set idle_in_transaction_session_timeout = 0`)
-    await client.query("select pg_advisory_lock(hashtext('pgcue migrate'))")
+    await takeTurn(client)
     await client.query("select set_config('lock_timeout', $1, false)", [lockTimeout])
     const applied = await readLedger(client)
 
@@ -65,6 +66,15 @@ export const migrate = async (options: MigrateOptions) => {
     if (rows[0].there) await client.query('select cue.maintain_partitions()')
   } finally {
     await client.end()
+  }
+}
+
+/** Asked for again and again: waiting within a statement would hold a snapshot, and building an index concurrently waits for those. */
+const takeTurn = async (client: pg.Client) => {
+  for (;;) {
+    const { rows } = await client.query("select pg_try_advisory_lock(hashtext('pgcue migrate')) as is_ours")
+    if (rows[0].is_ours) return
+    await delay(100)
   }
 }
 
@@ -142,11 +152,17 @@ const inTransaction = async (client: pg.Client, work: () => Promise<unknown>) =>
 }
 
 const applyMigration = async (client: pg.Client, file: File, log: (line: string) => void) => {
-  const work = async () => {
-    await run(client, file, { text: file.text, line: 1 })
+  const retry = (work: () => Promise<unknown>) => retryLocked(work, log)
+  if (isOutsideTransaction(file)) {
+    await runOutsideTransaction(client, file, retry, log)
     await record(client, file.id, file.name, file.checksum)
+  } else {
+    const work = async () => {
+      await run(client, file, { text: file.text, line: 1 })
+      await record(client, file.id, file.name, file.checksum)
+    }
+    await retry(() => inTransaction(client, work))
   }
-  await retryLocked(() => inTransaction(client, work), log)
   log(`Applied ${file.name}`)
 }
 
@@ -156,7 +172,10 @@ const reload = (client: pg.Client, sources: File[], release: Release) =>
     await record(client, 0, 'functions, comments, views, roles, queues', await stampOf(client, sources, release))
   })
 
-/** A statement that would wait for a lock keeps others waiting behind it: it gives up early, and tries again. */
+/**
+ * A statement that would wait for a lock keeps others waiting behind it: it gives up early, and tries again. Earlier than PostgreSQL looks for
+ * deadlocks, so that a writer is never the one that has to go.
+ */
 const retryLocked = async (work: () => Promise<unknown>, log: (line: string) => void) => {
   for (let attempt = 1; ; attempt++) {
     try {
