@@ -342,11 +342,11 @@ create table cue.cues (
   constraint task_is_a_name CHECK (length(task) <= 255),
   constraint cues_account_id_fkey FOREIGN KEY (account_id) REFERENCES cue.accounts(id) ON DELETE CASCADE
 );
-CREATE INDEX cues_account ON cue.cues USING btree (account_id, created_at DESC, id DESC) WHERE (deleted_at IS NULL);
 CREATE INDEX cues_counted ON cue.cues USING btree (account_id) WHERE ((deleted_at IS NULL) AND (status = ANY (ARRAY['active'::cue.cue_status, 'paused'::cue.cue_status])));
 CREATE INDEX cues_deleted ON cue.cues USING btree (account_id) WHERE (deleted_at IS NOT NULL);
 CREATE INDEX cues_large_payload ON cue.cues USING btree (id) WHERE (octet_length(payload) > 2048);
 CREATE UNIQUE INDEX cues_memory_check ON cue.cues USING btree (account_id) WHERE (memory_check AND (deleted_at IS NULL));
+CREATE INDEX cues_of_account ON cue.cues USING btree (account_id, created_at DESC, id DESC);
 comment on table cue.cues is 'What users registered. What moves with every run is in cue_runs, so that firing never writes these wide rows.';
 comment on column cue.cues.id is 'cue_ and twelve random characters.';
 comment on column cue.cues.account_id is 'Whose cue it is.';
@@ -3126,8 +3126,9 @@ CREATE OR REPLACE FUNCTION cue.drop_account_jobs(p_account_id uuid)
  LANGUAGE sql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
 AS $function$
-  delete from pgboss.job where data ->> 'account_id' = p_account_id::text
+  delete from pgboss.job where group_id = p_account_id::text
 $function$;
 comment on function cue.drop_account_jobs(uuid) is 'Removes all jobs that belong to an account.';
 grant execute on function cue.drop_account_jobs(uuid) to cue_service;
@@ -3299,17 +3300,19 @@ CREATE OR REPLACE FUNCTION cue.erase_account(p_account_id uuid)
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
 AS $function$
 declare
   a cue.accounts;
-  v_subjects text[] := array(select 'key:' || id from cue.api_keys where account_id = p_account_id);
+  -- Those that allow counts by, as far as an account has them.
+  v_subjects text[] := array(select 'key:' || id from cue.api_keys where account_id = p_account_id)
+    || array(select s.name || p_account_id from unnest('{sessions:,keys:,failures:,unconfirmed:,support:}'::text[]) as s (name));
 begin
   perform cue.end_customer(p_account_id);
   delete from cue.accounts where id = p_account_id returning * into a;
   delete from cue.usage_counters where account_id = p_account_id;
   delete from cue.device_codes where lower(email) = lower(a.email);
-  delete from cue.rate_windows
-   where subject = any (v_subjects || cue.email_window(a.email)) or subject like '%:' || p_account_id;
+  delete from cue.rate_windows where subject = any (v_subjects || cue.email_window(a.email));
   perform cue.drop_account_jobs(p_account_id);
 end $function$;
 comment on function cue.erase_account(uuid) is 'Deletes an account that has no cues, with all that tells of it.';
@@ -3572,6 +3575,9 @@ CREATE OR REPLACE FUNCTION cue.fold_usage(p_now timestamp with time zone DEFAULT
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
 AS $function$
 declare
   a cue.accounts;
@@ -5016,6 +5022,7 @@ CREATE OR REPLACE FUNCTION cue.prune(p_now timestamp with time zone DEFAULT now(
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
 AS $function$
 begin
   delete from cue.fires where fired_at < p_now - interval '24 hours';
@@ -5025,7 +5032,7 @@ begin
   delete from cue.missed_slots where recorded_at < p_now - interval '90 days';
   delete from cue.stripe_events where received_at < p_now - interval '90 days';
   delete from cue.payload_counters where day < (p_now at time zone 'utc')::date - 1;
-  delete from cue.usage_counters where month < cue.usage_month(p_now - interval '400 days');
+  delete from cue.usage_counters where slot = 0 and month < cue.usage_month(p_now - interval '400 days');
   perform cue.forget_engines(p_now);
   perform cue.forget_workers(p_now);
   perform cue.prune_accounts(p_now);
@@ -5825,6 +5832,9 @@ CREATE OR REPLACE FUNCTION cue.requeue_attempts(p_limit integer DEFAULT 1000, p_
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
@@ -5833,14 +5843,14 @@ declare
 begin
   select array_agg(w.id), array_agg(w.attempt_due_at) into v_ids, v_due from (
     select e.id, e.attempt_due_at from cue.executions e
-     where e.attempt_due_at is not null
+     where e.attempt_due_at <= p_now + interval '2 minutes'
        and not exists (select from pgboss.job j where j.name = 'attempts' and j.id = e.id and j.state < 'active')
      order by e.attempt_due_at limit p_limit for update of e skip locked) w;
   if v_ids is null then return 0; end if;
   perform cue.enqueue_attempts(v_ids, v_due);
   return cardinality(v_ids);
 end $function$;
-comment on function cue.requeue_attempts(integer,timestamp with time zone) is 'Gives a job to what waits for an attempt and has none. Returns how many.';
+comment on function cue.requeue_attempts(integer,timestamp with time zone) is 'Gives a job to what is soon due for an attempt and has none. Returns how many.';
 grant execute on function cue.requeue_attempts(integer,timestamp with time zone) to cue_operator, cue_service;
 
 CREATE OR REPLACE FUNCTION cue.requeue_purges(p_now timestamp with time zone DEFAULT now())
@@ -5848,6 +5858,7 @@ CREATE OR REPLACE FUNCTION cue.requeue_purges(p_now timestamp with time zone DEF
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
 AS $function$
 declare
   v_count int;

@@ -151,17 +151,22 @@ t.test('a reload that meets a reader of a changed view gives way, and comes agai
   t.same(await rows('select * from cue.thing_view'), [{ name: 'one', id: 1 }])
 })
 
-// The last commit that changed sql/ before the present files, as a clone has it.
+// The last commit with other functions or views than the present files, and the same migrations as far as it has them: those that are not
+// released yet may still be edited.
 const formerRelease = (): string | undefined => {
+  const git = (...args: string[]) =>
+    execFileSync('git', args, { cwd: fileURLToPath(new URL('..', import.meta.url)), encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] })
+      .trim()
+      .split('\n')
   try {
-    const git = (...args: string[]) =>
-      execFileSync('git', args, {
-        cwd: fileURLToPath(new URL('..', import.meta.url)),
-        encoding: 'utf8',
-        stdio: ['ignore', 'pipe', 'ignore']
-      })
-    const [first, second] = git('log', '-2', '--format=%H', '--', 'sql/functions', 'sql/views.sql', 'sql/migrations').split('\n')
-    return git('status', '--porcelain', 'sql') ? first : second || undefined
+    const commits = git('log', '-100', '--format=%H', '--', 'sql/functions', 'sql/views.sql', 'sql/migrations')
+    const isClean = git('status', '--porcelain', 'sql')[0] === ''
+    const { migrations } = readSources()
+    const isKept = ([name, text]: [string, string]) => migrations.some(file => file.name === name && file.text === text)
+    return commits.slice(isClean ? 1 : 0).find(commit => {
+      const names = git('ls-tree', '--name-only', commit, 'sql/migrations/')
+      return names.every(path => isKept([path.replace(/.*\//, ''), `${git('show', `${commit}:${path}`).join('\n')}\n`]))
+    })
   } catch {}
 }
 

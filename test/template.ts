@@ -76,7 +76,13 @@ const templateName = () => {
     name => name.endsWith('.sql') && name !== 'schema.sql'
   )
   const scripts = ['migrate.ts', 'concurrently.ts', 'reload.ts', 'sql-files.ts'].map(name => join('src/migrate', name))
-  const files = [...sql.sort().map(name => join('sql', name)), ...scripts, 'src/jobs/boss.ts', 'node_modules/pg-boss/package.json']
+  const files = [
+    ...sql.sort().map(name => join('sql', name)),
+    'sql/release.json',
+    ...scripts,
+    'src/jobs/boss.ts',
+    'node_modules/pg-boss/package.json'
+  ]
   return `template_${hash(files.map(name => `${name} ${readFileSync(join(root, name), 'utf8')}`).join()).slice(0, 12)}`
 }
 

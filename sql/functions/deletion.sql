@@ -165,17 +165,18 @@ comment on function cue.delete_due_accounts is 'Deletes a batch of what accounts
 
 -- Deletes an account without cues, and all that tells of it: what refers to it goes by cascade, the rest by name.
 create or replace function cue.erase_account(p_account_id uuid) returns void
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
 declare
   a cue.accounts;
-  v_subjects text[] := array(select 'key:' || id from cue.api_keys where account_id = p_account_id);
+  -- Those that allow counts by, as far as an account has them.
+  v_subjects text[] := array(select 'key:' || id from cue.api_keys where account_id = p_account_id)
+    || array(select s.name || p_account_id from unnest('{sessions:,keys:,failures:,unconfirmed:,support:}'::text[]) as s (name));
 begin
   perform cue.end_customer(p_account_id);
   delete from cue.accounts where id = p_account_id returning * into a;
   delete from cue.usage_counters where account_id = p_account_id;
   delete from cue.device_codes where lower(email) = lower(a.email);
-  delete from cue.rate_windows
-   where subject = any (v_subjects || cue.email_window(a.email)) or subject like '%:' || p_account_id;
+  delete from cue.rate_windows where subject = any (v_subjects || cue.email_window(a.email));
   perform cue.drop_account_jobs(p_account_id);
 end $$;
 comment on function cue.erase_account is 'Deletes an account that has no cues, with all that tells of it.';

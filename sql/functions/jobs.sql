@@ -130,23 +130,25 @@ begin
 end $$;
 comment on function cue.begin_waiting is 'Begins the attempts that have waited longest, and returns what to send.';
 
--- What waits without a job gets one again: the process died between two statements of a hand-made repair, or the job expired.
+-- What waits without a job gets one again, before it is due: the process died between two statements of a hand-made repair, or the job
+-- expired. Run every minute, and looks two minutes ahead: what waits for longer is not read each time.
 create or replace function cue.requeue_attempts(p_limit int default 1000, p_now timestamptz default now()) returns int
-language plpgsql security definer set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_hashjoin = off
+  set enable_mergejoin = off set plan_cache_mode = force_generic_plan as $$
 declare
   v_ids uuid[];
   v_due timestamptz[];
 begin
   select array_agg(w.id), array_agg(w.attempt_due_at) into v_ids, v_due from (
     select e.id, e.attempt_due_at from cue.executions e
-     where e.attempt_due_at is not null
+     where e.attempt_due_at <= p_now + interval '2 minutes'
        and not exists (select from pgboss.job j where j.name = 'attempts' and j.id = e.id and j.state < 'active')
      order by e.attempt_due_at limit p_limit for update of e skip locked) w;
   if v_ids is null then return 0; end if;
   perform cue.enqueue_attempts(v_ids, v_due);
   return cardinality(v_ids);
 end $$;
-comment on function cue.requeue_attempts is 'Gives a job to what waits for an attempt and has none. Returns how many.';
+comment on function cue.requeue_attempts is 'Gives a job to what is soon due for an attempt and has none. Returns how many.';
 
 -- pg-boss has no index that leads to the next start, so this reads waiting jobs in the order of the index it fetches by, and stops after
 -- p_limit of a queue. Executions have next_wakes.
@@ -181,9 +183,9 @@ begin
 end $$;
 comment on function cue.job_counts is 'Of each queue how many jobs wait, counted to p_limit; finished jobs are not read.';
 
--- Jobs done and given up are kept for days, too. Whatever adds a job for an account names it in the job's account_id.
+-- Jobs done and given up are kept for days, too. add_job makes the account that a job is for its group.
 create or replace function cue.drop_account_jobs(p_account_id uuid) returns void
-language sql security definer set search_path = pg_catalog, pg_temp as $$
-  delete from pgboss.job where data ->> 'account_id' = p_account_id::text
+language sql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+  delete from pgboss.job where group_id = p_account_id::text
 $$;
 comment on function cue.drop_account_jobs is 'Removes all jobs that belong to an account.';

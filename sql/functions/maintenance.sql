@@ -128,7 +128,7 @@ comment on function cue.purge_cue is 'Deletes a batch of a deleted cue''s histor
 
 -- Cues whose deletion lost its job get one again.
 create or replace function cue.requeue_purges(p_now timestamptz default now()) returns int
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
 declare
   v_count int;
 begin
@@ -142,7 +142,7 @@ comment on function cue.requeue_purges is 'Lets deletions that stopped midway go
 -- Removes what is kept for a while only: fires after a day, echoes and rate windows when they expire, outages, drops and the ids of Stripe's
 -- events after 90 days, workers after 7 days of silence, and of accounts what prune_accounts says.
 create or replace function cue.prune(p_now timestamptz default now()) returns void
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
 begin
   delete from cue.fires where fired_at < p_now - interval '24 hours';
   delete from cue.echoes where expires_at < p_now;
@@ -151,7 +151,7 @@ begin
   delete from cue.missed_slots where recorded_at < p_now - interval '90 days';
   delete from cue.stripe_events where received_at < p_now - interval '90 days';
   delete from cue.payload_counters where day < (p_now at time zone 'utc')::date - 1;
-  delete from cue.usage_counters where month < cue.usage_month(p_now - interval '400 days');
+  delete from cue.usage_counters where slot = 0 and month < cue.usage_month(p_now - interval '400 days');
   perform cue.forget_engines(p_now);
   perform cue.forget_workers(p_now);
   perform cue.prune_accounts(p_now);

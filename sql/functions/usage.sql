@@ -90,9 +90,10 @@ comment on function cue.start_grace is 'Begins the day of grace after the monthl
 
 -- Folds what takers have counted into slot 0 and starts the grace of accounts that reached their limit. This waits for nobody: rows and accounts
 -- that others hold are left to the next time. With the account locked, too, nothing is counted for one that is just being deleted. Returns the
--- accounts folded.
+-- accounts folded. Reads the index usage_counters_unfolded: the counters of idle accounts are all in slot 0.
 create or replace function cue.fold_usage(p_now timestamptz default now()) returns int
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_hashjoin = off
+  set enable_mergejoin = off as $$
 declare
   a cue.accounts;
   v_reached uuid[];

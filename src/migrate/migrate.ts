@@ -28,7 +28,7 @@ const lockTries = 60
  */
 export const migrate = async (options: MigrateOptions) => {
   const { connectionString, log = () => {}, sqlDir, lockTimeout = '800ms', queues = ourQueues } = options
-  const { migrations, sources, release } = readSources(sqlDir, queues)
+  const { migrations, forQueues, sources, release } = readSources(sqlDir, queues)
   await reach(connectionString)
   const client = new pg.Client({ connectionString, application_name: 'pgcue migrate' })
   client.on('error', () => {}) // the statement under way fails with it
@@ -59,6 +59,7 @@ export const migrate = async (options: MigrateOptions) => {
       return log(`Release ${numberOf(loaded)} has loaded its functions, and this is release ${release.number}: they are left as they are`)
     if (loaded !== (await stampOf(client, sources, release))) {
       await prepareQueues(client, queues)
+      for (const file of forQueues) await runOutsideTransaction(client, file, work => retryLocked(work, log), log)
       await retryLocked(() => reload(client, sources, release), log)
       log('Loaded functions, views and roles')
     }

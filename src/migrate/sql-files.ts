@@ -29,14 +29,18 @@ const filesIn = (
     return { id: Number.parseInt(name, 10), name, text, checksum: hash(text) }
   })
 
-/** Migrations, then what is reloaded, in the order of loading; and the release. Its checksum is that of the files as they are now. */
+/** Migrations; what pg-boss's tables need; what is reloaded, in the order of loading; and the release, with the checksum of the files as they are. */
 export const readSources = (sqlDir = sqlRoot, queues: Queues = ourQueues) => {
   const migrations = filesIn(join(sqlDir, 'migrations'))
   const functions = filesIn(join(sqlDir, 'functions'))
+  const forQueues = filesIn(
+    sqlDir,
+    readdirSync(sqlDir).filter(name => name === 'queues.sql')
+  )
   const sources = [...functions, ...filesIn(sqlDir, ['comments.sql', 'views.sql', 'roles.sql'])]
-  const content = [...migrations, ...sources].map(({ name, checksum }) => [name, checksum])
+  const content = [...migrations, ...forQueues, ...sources].map(({ name, checksum }) => [name, checksum])
   const release = { number: readNumber(sqlDir), checksum: hash(JSON.stringify([pgBossSchema, queues, content])) }
-  return { migrations, sources, release }
+  return { migrations, forQueues, sources, release }
 }
 
 /** Two branches that were merged may have left both of their numbers. */
