@@ -1114,7 +1114,7 @@ create view cue.cue_health as
            FROM cue.executions e
           WHERE e.cue_id = c.id AND e.id > cue.uuid_v7_floor(now() - '24:00:00'::interval)) h
   WHERE c.deleted_at IS NULL;
-comment on view cue.cue_health is 'How each cue has fared: the executions made in the last 24 hours, failures in a row, open alerts.';
+comment on view cue.cue_health is 'How each cue has fared: the executions made in the last 24 hours, failures in a row, open alerts. Ask for an account''s: every cue is looked at.';
 grant select on cue.cue_health to cue_reader, cue_service;
 
 create view cue.cue_view as

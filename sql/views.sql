@@ -249,7 +249,8 @@ select c.id, c.account_id, c.name, c.status, r.next_run, r.last_run, r.run_count
           count(*) filter (where e.status in ('failed', 'missed', 'outcome_timeout') or not e.outcome_success) as failures_24h
      from cue.executions e where e.cue_id = c.id and e.id > cue.uuid_v7_floor(now() - interval '24 hours')) h
  where c.deleted_at is null;
-comment on view cue.cue_health is 'How each cue has fared: the executions made in the last 24 hours, failures in a row, open alerts.';
+comment on view cue.cue_health is
+  'How each cue has fared: the executions made in the last 24 hours, failures in a row, open alerts. Ask for an account''s: every cue is looked at.';
 
 create or replace view cue.account_usage as
 select a.id as account_id, a.email, a.plan, cue.executions_used(a.id) as executions_used, p.executions_per_month,
