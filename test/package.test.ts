@@ -84,6 +84,8 @@ t.test('what npm packs is the client and the command line, and nothing of the se
       // @ts-expect-error: there is no such status
       export const updated = client.cues.update('cue_1', { status: 'gone' })\n`
     )
+    const [, example] = /```ts\n([^`]*)```/.exec(readFileSync(join(root, 'README.md'), 'utf8'))!
+    writeFileSync(join(project, 'example.ts'), example!)
     const compile = (file: string, ...options: string[]) => {
       const strict = ['--noEmit', '--strict', '--module', 'nodenext', '--target', 'esnext', '--ignoreConfig', '--types', 'node']
       const args = [...strict, '--typeRoots', join(root, 'node_modules/@types'), ...options, join(project, file)]
@@ -92,5 +94,6 @@ t.test('what npm packs is the client and the command line, and nothing of the se
     t.ok(names.length > 30)
     exactly(t, await compile('check.ts', '--allowImportingTsExtensions', '--skipLibCheck'), { code: 0, stdout: '' })
     exactly(t, await compile('use.ts'), { code: 0, stdout: '' }, 'and whole by themselves')
+    t.same(await compile('example.ts'), { code: 0, stdout: '', stderr: '' }, "and so is README's example")
   })
 })
