@@ -214,7 +214,14 @@ t.test('a database of the release before holds none of our functions twice', asy
   const former =
     'create or replace function cue.end_memory_notice(p_subscription_id uuid, p_version int) returns void language sql as $$ $$;'
   cpSync(new URL('../sql', import.meta.url), sqlDir, { recursive: true, filter: name => !/memory(_notices)?\.sql$/.test(name) })
-  write(sqlDir, { 'functions/memory.sql': former, 'roles.sql': '', 'comments.sql': '', 'views.sql': '' })
+  write(sqlDir, {
+    'functions/memory.sql': former,
+    'roles.sql': '',
+    'comments.sql': '',
+    'views.sql': '',
+    'view_functions.sql': '',
+    'settings.sql': ''
+  })
   await migrate({ connectionString: url, sqlDir })
   await migrate({ connectionString: url })
   const { rows } = await pool.query(

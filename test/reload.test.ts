@@ -151,6 +151,25 @@ t.test('a reload that meets a reader of a changed view gives way, and comes agai
   t.same(await rows('select * from cue.thing_view'), [{ name: 'one', id: 1 }])
 })
 
+const fast = { 'settings.sql': 'alter function cue.number set enable_seqscan = off;' }
+
+t.test('applies settings again to a function that is replaced', async t => {
+  const { release, rows } = await setUp(t)
+  await release(2, fast)
+  await release(3, { ...fast, 'functions/things.sql': base['functions/things.sql']!.replace('select 1', 'select 2') })
+  t.same(await rows("select proconfig, prosrc from pg_proc where proname = 'number'"), [
+    { proconfig: ['enable_seqscan=off'], prosrc: ' select 2 ' }
+  ])
+})
+
+t.test('rejects settings of a function that does not exist', async t => {
+  const { release, rows } = await setUp(t)
+  await t.rejects(release(2, { 'settings.sql': 'alter function cue.gone set enable_seqscan = off;', ...numberIs(2) }), {
+    message: 'settings.sql: could not find a function named "cue.gone"'
+  })
+  t.same(await rows('select cue.number() as n'), [{ n: 1 }])
+})
+
 // The last commit with other functions or views than the present files, and the same migrations as far as it has them: those that are not
 // released yet may still be edited.
 const formerRelease = (): string | undefined => {
@@ -159,7 +178,7 @@ const formerRelease = (): string | undefined => {
       .trim()
       .split('\n')
   try {
-    const commits = git('log', '-100', '--format=%H', '--', 'sql/functions', 'sql/views.sql', 'sql/migrations')
+    const commits = git('log', '-100', '--format=%H', '--', 'sql/functions', 'sql/views.sql', 'sql/view_functions.sql', 'sql/migrations')
     const isClean = git('status', '--porcelain', 'sql')[0] === ''
     const { migrations } = readSources()
     const isKept = ([name, text]: [string, string]) => migrations.some(file => file.name === name && file.text === text)

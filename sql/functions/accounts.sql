@@ -4,7 +4,7 @@
 create or replace function cue.record_event(
   p_account_id uuid, p_event cue.audit_event, p_actor text, p_ip text, p_detail jsonb default '{}', p_now timestamptz default now()
 ) returns void
-language sql security definer set search_path = pg_catalog, pg_temp as $$
+language sql security definer as $$
   insert into cue.audit_events (id, account_id, event, actor, ip, detail, created_at)
   values (cue.uuid_v7(p_now), p_account_id, p_event, p_actor, p_ip, p_detail, p_now)
 $$;
@@ -12,7 +12,7 @@ comment on function cue.record_event is 'Writes one line of an account''s audit 
 
 -- Every change to an account, its keys and secrets begins with this, so that such changes happen one after the other.
 create or replace function cue.lock_account(p_account_id uuid) returns cue.accounts
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer as $$
 declare
   a cue.accounts;
 begin
@@ -26,13 +26,13 @@ comment on function cue.lock_account is 'Locks an account for changes to it and 
 
 -- 64 hex digits. A random UUID holds 122 bits from the system's strong source, so three are more than the 256 wanted.
 create or replace function cue.new_secret() returns text
-language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
+language sql volatile security definer as $$
   select encode(sha256(uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid())), 'hex')
 $$;
 comment on function cue.new_secret is 'A new random secret of 64 hex digits.';
 
 create or replace function cue.insert_account(p_email text, p_now timestamptz) returns cue.accounts
-language sql security definer set search_path = pg_catalog, pg_temp as $$
+language sql security definer as $$
   insert into cue.accounts (id, email, webhook_secret, created_at, updated_at)
   values (cue.uuid_v7(p_now), p_email, 'whsec_' || cue.new_secret(), p_now, p_now)
   on conflict do nothing returning *
@@ -45,7 +45,7 @@ create or replace function cue.register(
   p_email text, p_key_hash bytea, p_prefix text, p_ciphertext text, p_address text default null, p_ip text default null,
   p_now timestamptz default now()
 ) returns setof cue.accounts
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer as $$
 declare
   w record;
   a cue.accounts;
@@ -70,7 +70,7 @@ comment on function cue.register is 'Makes an account with its first key.';
 
 -- QU007 when there is no such account. The caller has checked that the id came from a link of ours.
 create or replace function cue.confirm_email(p_account_id uuid, p_now timestamptz default now()) returns void
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer as $$
 begin
   update cue.accounts set email_confirmed_at = coalesce(email_confirmed_at, p_now) where id = p_account_id;
   if not found then
@@ -81,7 +81,7 @@ comment on function cue.confirm_email is 'Records that an account''s address bel
 
 -- Every session begins with a link that was mailed, so one on record does for accounts from before confirmations were.
 create or replace function cue.is_email_confirmed(p_account_id uuid) returns boolean
-language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+language sql stable security definer as $$
   select exists (select from cue.accounts where id = p_account_id and email_confirmed_at is not null)
       or exists (select from cue.audit_events where account_id = p_account_id and event = 'session.created')
 $$;
@@ -91,7 +91,7 @@ comment on function cue.is_email_confirmed is 'Whether a link that was mailed to
 create or replace function cue.update_account(
   p_account_id uuid, p_changes jsonb, p_actor text default session_user, p_ip text default null, p_now timestamptz default now()
 ) returns void
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer as $$
 declare
   old cue.accounts := cue.lock_account(p_account_id);
   a cue.accounts := jsonb_populate_record(old, p_changes);
@@ -111,7 +111,7 @@ end $$;
 comment on function cue.update_account is 'Changes an account''s settings.';
 
 create or replace function cue.webhook_secret(p_account_id uuid) returns text
-language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+language sql stable security definer as $$
   select webhook_secret from cue.accounts where id = p_account_id
 $$;
 comment on function cue.webhook_secret is 'The secret that signs an account''s webhooks.';
@@ -121,7 +121,7 @@ create or replace function cue.regenerate_webhook_secret(
   p_account_id uuid, p_overlap_seconds int default 0, p_actor text default session_user, p_ip text default null,
   p_now timestamptz default now()
 ) returns text
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer as $$
 declare
   a cue.accounts := cue.lock_account(p_account_id);
   v_secret text := 'whsec_' || cue.new_secret();
@@ -141,7 +141,7 @@ comment on function cue.regenerate_webhook_secret is 'Replaces the secret that s
 create or replace function cue.alert_webhook_secret(
   p_account_id uuid, p_actor text default session_user, p_ip text default null, p_now timestamptz default now()
 ) returns text
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer as $$
 declare
   a cue.accounts;
 begin
@@ -161,7 +161,7 @@ create or replace function cue.regenerate_alert_webhook_secret(
   p_account_id uuid, p_overlap_seconds int default 0, p_actor text default session_user, p_ip text default null,
   p_now timestamptz default now()
 ) returns text
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer as $$
 declare
   a cue.accounts := cue.lock_account(p_account_id);
   v_overlap boolean := p_overlap_seconds > 0 and a.alert_webhook_secret is not null;
@@ -189,7 +189,7 @@ comment on function cue.alert_signing_secrets is 'The secrets that sign an accou
 -- Keys go 30 days after they were revoked, lines of the audit log after 400.
 -- Of what requests alone can repeat, beyond the newest 10,000 lines of an account. Which accounts have that many: those that added some.
 create or replace function cue.prune_audit(p_now timestamptz default now()) returns void
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer as $$
 declare
   v_account uuid;
 begin
@@ -206,7 +206,7 @@ end $$;
 comment on function cue.prune_audit is 'Removes what an account repeated too often from the audit log.';
 
 create or replace function cue.prune_accounts(p_now timestamptz default now()) returns void
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer as $$
 begin
   delete from cue.api_keys where revoked_at < p_now - interval '30 days';
   delete from cue.audit_events where created_at < p_now - interval '400 days';

@@ -8,7 +8,7 @@
 -- longer than lock_timeout and p_wait is false; otherwise that is an error.
 create or replace function cue.count_hit(p_subject text, p_limit int, p_window interval, p_wait boolean, p_now timestamptz)
 returns table (allowed boolean, remaining int, reset_at timestamptz, retry_after int)
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer as $$
 declare
   w cue.rate_windows;
   v_window bigint := date_part('epoch', p_window) * 1000;
@@ -72,7 +72,7 @@ comment on function cue.count_hit is 'Counts one hit against a sliding window, i
 
 create or replace function cue.allow(p_subject text, p_limit int, p_window interval default '1 hour', p_now timestamptz default now())
 returns table (allowed boolean, remaining int, reset_at timestamptz, retry_after int)
-language sql security definer set search_path = pg_catalog, pg_temp as $$
+language sql security definer as $$
   select * from cue.count_hit(p_subject, p_limit, p_window, true, p_now)
 $$;
 comment on function cue.allow is 'Counts one hit against a sliding window, and says whether it is within the limit.';
@@ -80,7 +80,7 @@ comment on function cue.allow is 'Counts one hit against a sliding window, and s
 -- Whose token of an execution this is: until a day after its end, and only while its cue is there.
 create or replace function cue.execution_caller(p_execution_id uuid, p_now timestamptz default now())
 returns table (actor text, account_id uuid)
-language plpgsql stable security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql stable security definer as $$
 begin
   return query
   select 'execution:' || e.id, e.account_id from cue.executions e join cue.cues c on c.id = e.cue_id
@@ -102,8 +102,7 @@ create or replace function cue.admit(
   error text, account_id uuid, actor text, scopes text[], plan cue.plan, usage_warning boolean,
   rate_limit int, rate_remaining int, rate_reset bigint, retry_after int
 )
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_memoize = off
-  set lock_timeout = '20ms' set plan_cache_mode = force_generic_plan as $$
+language plpgsql security definer as $$
 begin
   -- Nothing that is written here is worth waiting for the disk.
   perform set_config('synchronous_commit', 'off', true);
@@ -153,3 +152,24 @@ begin
     from asked a order by a.n;
 end $$;
 comment on function cue.admit is 'Checks key, scope, request limit and usage of requests, each answered in its place.';
+
+-- What admits requests, and reads the cues that some of them ask for in the same round trip, as JSON: null where there is none such, where
+-- it belongs to others, and for whom is refused.
+create or replace function cue.admit_and_read_cues(
+  p_key_hashes bytea[], p_session_ids uuid[], p_execution_ids uuid[], p_addresses text[], p_scopes text[], p_cue_ids text[],
+  p_limited boolean default true, p_now timestamptz default now()
+) returns table (
+  error text, account_id uuid, actor text, scopes text[], plan cue.plan, usage_warning boolean,
+  rate_limit int, rate_remaining int, rate_reset bigint, retry_after int, cue json
+)
+language plpgsql security definer as $$
+declare
+  v_tomorrow uuid := cue.uuid_v7_floor(p_now + interval '1 day');
+begin
+  return query
+  select a.error, a.account_id, a.actor, a.scopes, a.plan, a.usage_warning, a.rate_limit, a.rate_remaining, a.rate_reset, a.retry_after,
+         (select row_to_json(d) from cue.cue_detail(a.account_id, a.cue_id, v_tomorrow) d where a.error is null)
+    from rows from (cue.admit(p_key_hashes, p_session_ids, p_execution_ids, p_addresses, p_scopes, p_limited, p_now), unnest(p_cue_ids))
+           as a (error, account_id, actor, scopes, plan, usage_warning, rate_limit, rate_remaining, rate_reset, retry_after, cue_id);
+end $$;
+comment on function cue.admit_and_read_cues is 'Admits requests, and reads the cue that each asks for, if any.';

@@ -5,7 +5,7 @@ create or replace function cue.raise_alert(
   c cue.cues, p_type cue.alert_type, p_severity cue.alert_severity, p_message text, p_metadata jsonb, p_execution_id uuid default null,
   p_now timestamptz default now()
 ) returns uuid
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer as $$
 declare
   v_previous timestamptz;
   v_id uuid := cue.uuid_v7(p_now);
@@ -26,7 +26,7 @@ comment on function cue.raise_alert is 'Raises an alert unless one is open. Retu
 
 -- Counts a failure of a cue on one of its two sides, and raises consecutive_failure when the larger count has reached the cue's number.
 create or replace function cue.count_failure(e cue.executions, c cue.cues, p_of_outcome boolean, p_now timestamptz default now()) returns void
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer as $$
 declare
   r cue.cue_runs;
   v_count int;
@@ -48,7 +48,7 @@ comment on function cue.count_failure is 'Counts a failure, and raises an alert 
 -- What a report means for the failures in a row: a success ends those of outcomes, a failure is one more. A worker's success is a delivery,
 -- too.
 create or replace function cue.count_outcome(e cue.executions, c cue.cues, p_now timestamptz default now()) returns void
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer as $$
 begin
   perform cue.count_results(c.account_id, 1, e.outcome_success::int, (not e.outcome_success)::int, p_now);
   if e.outcome_success then
@@ -63,7 +63,7 @@ comment on function cue.count_outcome is 'Counts what a report says.';
 
 -- Acknowledging is idempotent. QU003 unknown.
 create or replace function cue.acknowledge_alert(p_account_id uuid, p_alert_id uuid, p_now timestamptz default now()) returns void
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer as $$
 begin
   update cue.alerts a set acknowledged_at = coalesce(a.acknowledged_at, p_now)
     from cue.cues c
@@ -76,8 +76,7 @@ comment on function cue.acknowledge_alert is 'Acknowledges an alert; the first t
 
 -- When an execution last succeeded, among the newest ones of a cue.
 create or replace function cue.last_success(p_cue_id text, p_among int, p_now timestamptz default now()) returns timestamptz
-language plpgsql stable security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off
-  set plan_cache_mode = force_generic_plan as $$
+language plpgsql stable security definer as $$
 declare
   v_until uuid := cue.uuid_v7_floor(p_now + interval '1 day');
 begin
@@ -94,8 +93,7 @@ comment on function cue.last_success is 'When the latest success among a cue''s 
 create or replace function cue.passed_windows(p_limit int default 200, p_now timestamptz default now()) returns table (
   cue_id text, version int, success_due_at timestamptz, cron text, timezone text, slots int, last_success_at timestamptz
 )
-language plpgsql stable security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off
-  set plan_cache_mode = force_generic_plan as $$
+language plpgsql stable security definer as $$
 begin
   return query
   select r.cue_id, r.version, r.success_due_at, c.cron, c.timezone, coalesce(c.alert_missed_window_multiplier, 2),
@@ -111,7 +109,7 @@ comment on function cue.passed_windows is 'Cues that should have had a success b
 create or replace function cue.move_windows(
   p_cue_ids text[], p_versions int[], p_expected timestamptz[], p_next timestamptz[], p_missed boolean[], p_now timestamptz default now()
 ) returns int
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+language plpgsql security definer as $$
 declare
   r record;
   c cue.cues;
@@ -141,7 +139,7 @@ create or replace function cue.alert_notice(p_alert_id uuid, p_now timestamptz d
   url text, secrets text[], alert_id uuid, alert_type cue.alert_type, severity cue.alert_severity, message text, cue_id text,
   execution_id uuid, created_at timestamptz, metadata jsonb
 )
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer as $$
 declare
   l cue.alerts;
   a cue.accounts;

@@ -3,7 +3,7 @@
 
 -- The customer that an account is at Stripe; the first one that was made stays.
 create or replace function cue.set_customer(p_account_id uuid, p_customer_id text, p_now timestamptz default now()) returns text
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer as $$
 declare
   a cue.accounts := cue.lock_account(p_account_id);
 begin
@@ -14,7 +14,7 @@ comment on function cue.set_customer is 'Remembers an account''s customer at Str
 
 -- What the account is to Stripe. subscription_id is the one that is paid now, if any.
 create or replace function cue.billing_account(p_account_id uuid) returns table (email text, customer_id text, subscription_id text)
-language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+language sql stable security definer as $$
   select a.email, a.stripe_customer_id,
          (select s.id from cue.subscriptions s where s.account_id = a.id and cue.is_paid(s.status) order by s.plan desc, s.id limit 1)
     from cue.accounts a where a.id = p_account_id
@@ -28,7 +28,7 @@ comment on function cue.is_paid is 'Whether a subscription in this state gives i
 
 -- Notes an event of Stripe; false when it was handled before.
 create or replace function cue.note_stripe_event(p_event_id text, p_type text, p_now timestamptz default now()) returns boolean
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer as $$
 begin
   insert into cue.stripe_events (id, type, received_at) values (p_event_id, p_type, p_now) on conflict do nothing;
   return found;
@@ -40,7 +40,7 @@ comment on function cue.note_stripe_event is 'Notes an event of Stripe, once.';
 create or replace function cue.find_customer(
   p_customer_id text, p_subscription_id text default null, p_account_id uuid default null, p_now timestamptz default now()
 ) returns uuid
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer as $$
 declare
   a cue.accounts;
 begin
@@ -63,7 +63,7 @@ create or replace function cue.apply_subscription(
   p_event_id text, p_type text, p_subscription_id text, p_customer_id text, p_account_id uuid, p_plan cue.plan, p_status text,
   p_at timestamptz, p_first boolean default false, p_version int default null, p_now timestamptz default now()
 ) returns table (result text, version int)
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer as $$
 declare
   a cue.accounts;
   s cue.subscriptions;
@@ -98,7 +98,7 @@ comment on function cue.apply_subscription is 'Applies an event about a subscrip
 create or replace function cue.set_plan(
   p_account_id uuid, p_plan cue.plan, p_actor text default session_user, p_ip text default null, p_now timestamptz default now()
 ) returns setof text
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer as $$
 declare
   a cue.accounts := cue.lock_account(p_account_id);
   p cue.plans;
@@ -134,7 +134,7 @@ create or replace function cue.note_failed_payment(
   p_event_id text, p_type text, p_customer_id text, p_subscription_id text default null, p_next_attempt_at timestamptz default null,
   p_now timestamptz default now()
 ) returns boolean
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer as $$
 declare
   v_account_id uuid := cue.find_customer(p_customer_id, p_subscription_id, null, p_now);
 begin
@@ -147,7 +147,7 @@ comment on function cue.note_failed_payment is 'Lets a mail tell of a payment th
 
 -- An account goes: so does its customer at Stripe, with what it subscribed to, by a job of the caller's transaction that outlives it.
 create or replace function cue.end_customer(p_account_id uuid) returns void
-language sql security definer set search_path = pg_catalog, pg_temp as $$
+language sql security definer as $$
   select cue.add_job('customers', jsonb_build_object('customer_id', stripe_customer_id))
     from cue.accounts where id = p_account_id and stripe_customer_id is not null
 $$;

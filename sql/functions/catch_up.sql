@@ -4,8 +4,7 @@
 -- instants that run, oldest first, and dropped those that do not, both by the cue's policy; next_run is the first slot after the outage.
 -- A one-time cue that must not run leaves a missed execution. What has moved meanwhile is left alone. Returns how many cues moved.
 create or replace function cue.catch_up_cues(p_cues jsonb, p_now timestamptz default now()) returns int
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off
-  set plan_cache_mode = force_generic_plan as $$
+language plpgsql security definer as $$
 declare
   d record;
   c cue.cues;
@@ -67,7 +66,7 @@ comment on function cue.catch_up_cues is 'Runs or drops, by each cue''s policy, 
 create or replace function cue.add_ended_execution(
   c cue.cues, p_status cue.execution_status, p_scheduled_for timestamptz, p_error text, p_now timestamptz
 ) returns cue.executions
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer as $$
 declare
   e cue.executions;
 begin
@@ -86,8 +85,7 @@ comment on function cue.add_ended_execution is 'Records a slot that did not run 
 create or replace function cue.refuse_due_cues(
   p_cue_ids text[], p_versions int[], p_expected timestamptz[], p_next timestamptz[], p_now timestamptz default now()
 ) returns int
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off
-  set plan_cache_mode = force_generic_plan as $$
+language plpgsql security definer as $$
 declare
   d record;
   c cue.cues;

@@ -4,8 +4,7 @@
 
 -- The tasks that have something claimable, a hundred at most, found by skipping from one to the next. '' stands for none.
 create or replace function cue.claimable_tasks(p_account_id uuid, p_now timestamptz default now()) returns text[]
-language plpgsql stable security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off
-  set enable_sort = off set plan_cache_mode = force_generic_plan as $$
+language plpgsql stable security definer as $$
 declare
   v_until uuid := cue.uuid_v7_floor(p_now + interval '1 day');
   v_tasks text[];
@@ -29,8 +28,7 @@ comment on function cue.claimable_tasks is 'Tasks with something to claim; an em
 
 -- The oldest claimable executions, of one task or of all, oldest first. Read only: what a list shows.
 create or replace function cue.oldest_claimable(p_account_id uuid, p_task text, p_limit int, p_now timestamptz default now()) returns uuid[]
-language plpgsql stable security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off
-  set enable_sort = off set plan_cache_mode = force_generic_plan as $$
+language plpgsql stable security definer as $$
 declare
   v_until uuid := cue.uuid_v7_floor(p_now + interval '1 day');
   v_ids uuid[];
@@ -56,8 +54,7 @@ comment on function cue.oldest_claimable is 'The oldest executions that may be c
 create or replace function cue.lock_claimable(
   p_account_id uuid, p_task text, p_limit int, p_except uuid[] default '{}', p_now timestamptz default now()
 ) returns uuid[]
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off
-  set enable_sort = off set plan_cache_mode = force_generic_plan as $$
+language plpgsql security definer as $$
 declare
   v_until uuid := cue.uuid_v7_floor(p_now + interval '1 day');
   v_ids uuid[];
@@ -86,8 +83,7 @@ create or replace function cue.claimable_page(
 ) returns table (
   id uuid, execution_id uuid, cue_id text, cue_name text, task text, scheduled_for timestamptz, attempt int, payload text, has_more boolean
 )
-language plpgsql stable security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off
-  set plan_cache_mode = force_generic_plan as $$
+language plpgsql stable security definer as $$
 declare
   v_ids uuid[] := cue.oldest_claimable(p_account_id, p_task, p_limit + 1, p_now);
   v_more boolean := cardinality(v_ids) > p_limit;
@@ -128,7 +124,7 @@ create or replace function cue.list_claimable(
 ) returns table (
   id uuid, execution_id uuid, cue_id text, cue_name text, task text, scheduled_for timestamptz, attempt int, payload text
 )
-language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+language sql stable security definer as $$
   select c.id, c.execution_id, c.cue_id, c.cue_name, c.task, c.scheduled_for, c.attempt, c.payload
     from cue.claimable_page(p_account_id, p_task, p_limit, p_now => p_now) c
 $$;
@@ -138,7 +134,7 @@ comment on function cue.list_claimable is 'Executions that workers may claim, wi
 create or replace function cue.lock_in_turn(
   p_account_id uuid, p_tasks text[], p_limit int, p_except uuid[] default '{}', p_now timestamptz default now()
 ) returns uuid[]
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer as $$
 declare
   v_share int := ceil(p_limit::numeric / greatest(cardinality(p_tasks), 1));
   v_ids uuid[] := '{}';
@@ -167,8 +163,7 @@ comment on function cue.in_turn is 'How many of so many claims go to the tasks i
 create or replace function cue.lock_next(
   p_account_id uuid, p_tasks text[], p_limit int, p_in_turn int, p_except uuid[] default '{}', p_now timestamptz default now()
 ) returns uuid[]
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off
-  set plan_cache_mode = force_generic_plan as $$
+language plpgsql security definer as $$
 declare
   v_until uuid := cue.uuid_v7_floor(p_now + interval '1 day');
   v_crowded boolean;
@@ -204,8 +199,7 @@ create or replace function cue.begin_claims(
   execution_id uuid, cue_id text, cue_name text, task text, scheduled_for timestamptz, lease_expires_at timestamptz, claim_token uuid,
   attempt int, payload text
 )
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off
-  set plan_cache_mode = force_generic_plan as $$
+language plpgsql security definer as $$
 declare
   v_first uuid := p_execution_ids[1];
   v_last uuid := v_first;
@@ -226,8 +220,7 @@ comment on function cue.begin_claims is 'Gives locked executions to workers.';
 
 -- Of what is to be claimed, by claim and in its order, as many as 4 MiB hold, and at least one. The others' locks go unused.
 create or replace function cue.within_bytes(p_execution_ids uuid[], p_claims int[]) returns table (execution_ids uuid[], claims int[])
-language plpgsql stable security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off
-  set plan_cache_mode = force_generic_plan as $$
+language plpgsql stable security definer as $$
 begin
   return query
   select array_agg(f.id order by f.place), array_agg(f.claim order by f.place) from (
@@ -249,8 +242,7 @@ create or replace function cue.claim_executions(
   execution_id uuid, cue_id text, cue_name text, task text, scheduled_for timestamptz, lease_expires_at timestamptz, claim_token uuid,
   attempt int, payload text
 )
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off
-  set plan_cache_mode = force_generic_plan as $$
+language plpgsql security definer as $$
 declare
   v_ids uuid[];
 begin
@@ -281,8 +273,7 @@ returns table (
   claim int, execution_id uuid, cue_id text, cue_name text, task text, scheduled_for timestamptz, lease_expires_at timestamptz,
   claim_token uuid, attempt int, payload text
 )
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off
-  set enable_sort = off set plan_cache_mode = force_generic_plan as $$
+language plpgsql security definer as $$
 declare
   r record;
   v_until uuid := cue.uuid_v7_floor(p_now + interval '1 day');
@@ -329,8 +320,7 @@ comment on function cue.claim_next is 'Gives claimable executions to many worker
 
 -- When the next deferred execution of an account becomes claimable: what a waiting request sleeps until.
 create or replace function cue.next_claimable(p_account_id uuid, p_now timestamptz default now()) returns timestamptz
-language plpgsql stable security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off
-  set enable_sort = off set plan_cache_mode = force_generic_plan as $$
+language plpgsql stable security definer as $$
 begin
   return (
     select e.claimable_at from cue.executions e

@@ -3,8 +3,7 @@
 -- Locks those of these accounts that are free to take new cues, and returns them. What another request holds is waited for as long as
 -- lock_timeout allows, and then left out.
 create or replace function cue.lock_accounts(p_account_ids uuid[]) returns uuid[]
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off
-  set plan_cache_mode = force_generic_plan as $$
+language plpgsql security definer as $$
 declare
   v_free uuid[] := array(select id from cue.accounts where id = any (p_account_ids) order by id for no key update skip locked);
 begin
@@ -31,8 +30,7 @@ comment on function cue.lock_accounts is 'Locks those of these accounts that nob
 create or replace function cue.add_cues(
   p_account_ids uuid[], p_cues jsonb, p_next_runs timestamptz[], p_now timestamptz default now()
 ) returns text[]
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off
-  set plan_cache_mode = force_generic_plan as $$
+language plpgsql security definer as $$
 declare
   v_ids text[];
   v_free uuid[] := cue.lock_accounts(p_account_ids);
@@ -108,7 +106,7 @@ end $$;
 comment on function cue.add_cues is 'Adds cues and returns their ids, or marks for those that the account''s plan or the caller''s key does not allow.';
 
 create or replace function cue.cue_limit_message(p_account_id uuid) returns text
-language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+language sql stable security definer as $$
   select format('the plan allows %s cues; delete one, or upgrade', p.cues)
     from cue.accounts a join cue.plans p using (plan) where a.id = p_account_id
 $$;
@@ -122,7 +120,7 @@ comment on function cue.has_callback is 'Whether a cue has an address that somet
 -- Under webhook_authorization api_key, whoever sets a callback is sent the account's key: only who may do all with the account may set one.
 -- QU052 else.
 create or replace function cue.require_account_scope(p_account_id uuid) returns void
-language plpgsql stable security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql stable security definer as $$
 begin
   if exists (select from cue.accounts where id = p_account_id and webhook_authorization = 'api_key') then
     raise exception 'this account has its API key sent to callbacks (webhook_authorization: api_key), so only a key with scope account may '
@@ -134,7 +132,7 @@ comment on function cue.require_account_scope is 'Refuses a lesser key''s callba
 -- QU030 where the plan allows no more, QU052 a callback of a lesser key.
 create or replace function cue.create_cue(p_account_id uuid, p_cue jsonb, p_next_run timestamptz, p_now timestamptz default now())
 returns text
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer as $$
 declare
   v_id text := (cue.add_cues(array[p_account_id], jsonb_build_array(p_cue), array[p_next_run], p_now))[1];
 begin
@@ -160,7 +158,7 @@ comment on function cue.create_cue is 'Creates a cue and returns its id.';
 create or replace function cue.update_cue(
   p_account_id uuid, p_cue_id text, p_version int, p_changes jsonb, p_next_run timestamptz default null, p_now timestamptz default now()
 ) returns void
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer as $$
 declare
   old cue.cues;
   c cue.cues;
@@ -240,7 +238,7 @@ comment on function cue.update_cue is 'Changes a cue, if it still is what the ca
 
 -- Deletes cues: from this commit on nothing of them is seen or runs. Their history goes in batches, by a job. Returns the ids that existed.
 create or replace function cue.delete_cues(p_account_id uuid, p_cue_ids text[], p_now timestamptz default now()) returns setof text
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer as $$
 declare
   v_id text;
 begin
@@ -257,7 +255,7 @@ end $$;
 comment on function cue.delete_cues is 'Deletes cues with all that belongs to them. Returns those that existed.';
 
 create or replace function cue.delete_cue(p_account_id uuid, p_cue_id text, p_now timestamptz default now()) returns void
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer as $$
 begin
   perform cue.delete_cues(p_account_id, array[p_cue_id], p_now);
   if not found then
@@ -274,8 +272,7 @@ create or replace function cue.fire_cue(
   p_send_at timestamptz default null, p_idempotency_key text default null, p_request_hash text default null,
   p_now timestamptz default now()
 ) returns setof cue.executions
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off
-  set plan_cache_mode = force_generic_plan as $$
+language plpgsql security definer as $$
 declare
   c cue.cues;
   f cue.fires;

@@ -5,7 +5,7 @@
 create or replace function cue.request_deletion(
   p_account_id uuid, p_actor text default session_user, p_ip text default null, p_now timestamptz default now()
 ) returns timestamptz
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer as $$
 declare
   a cue.accounts := cue.lock_account(p_account_id);
 begin
@@ -19,7 +19,7 @@ end $$;
 comment on function cue.request_deletion is 'Lets an account be deleted in 24 hours, and a mail tell how to cancel that.';
 
 create or replace function cue.insert_deletion(p_account_id uuid, p_now timestamptz) returns timestamptz
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer as $$
 declare
   v_id uuid := gen_random_uuid();
   v_due_at timestamptz := p_now + interval '24 hours';
@@ -34,7 +34,7 @@ comment on function cue.insert_deletion is 'Settles the deletion of an account t
 
 -- How a deletion stands: 'pending', 'cancelled' or 'completed', which is also one without a row, its account being gone.
 create or replace function cue.deletion_status(p_deletion_id uuid, p_now timestamptz default now()) returns table (status text, due_at timestamptz)
-language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+language sql stable security definer as $$
   select case when d.cancelled_at is not null then 'cancelled' when d.due_at > p_now then 'pending' else 'completed' end, d.due_at
     from (select) one left join cue.deletions d on d.id = p_deletion_id
 $$;
@@ -42,7 +42,7 @@ comment on function cue.deletion_status is 'How a deletion stands.';
 
 -- The caller has checked that the id came from a link of ours. QU044 cancelled before, QU045 carried out, or too late for it.
 create or replace function cue.cancel_deletion(p_deletion_id uuid, p_ip text default null, p_now timestamptz default now()) returns void
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer as $$
 declare
   v_account uuid;
   v_status text;
@@ -65,7 +65,7 @@ comment on function cue.cancel_deletion is 'Lets an account live on.';
 -- after the day of grace, in case the link was followed by mistake; returned is when. QU007 when there is no such account, or the link is too
 -- old.
 create or replace function cue.disown_account(p_account_id uuid, p_ip text default null, p_now timestamptz default now()) returns timestamptz
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer as $$
 declare
   a cue.accounts;
   v_ids text[];
@@ -94,14 +94,14 @@ comment on function cue.disown_account is 'Ends an account that somebody made wi
 -- What the page of that link shows: no row where disown_account would raise.
 create or replace function cue.disownable_account(p_account_id uuid, p_now timestamptz default now())
 returns table (email text, created_at timestamptz, untouched boolean)
-language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+language sql stable security definer as $$
   select a.email, a.created_at, cue.is_untouched(a) from cue.accounts a where a.id = p_account_id and a.created_at > p_now - interval '30 days'
 $$;
 comment on function cue.disownable_account is 'The account that the link of a registration mail can still end.';
 
 -- A link of a registration mail can be used again only when the deletion has been cancelled.
 create or replace function cue.disowned_until(p_account_id uuid) returns timestamptz
-language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+language sql stable security definer as $$
   select d.due_at from cue.deletions d
    where d.account_id = p_account_id and d.cancelled_at is null
      and exists (select from cue.audit_events v
@@ -111,7 +111,7 @@ $$;
 comment on function cue.disowned_until is 'When an account goes that was disowned; null for any other.';
 
 create or replace function cue.is_untouched(a cue.accounts) returns boolean
-language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+language sql stable security definer as $$
   select a.plan = 'free' and not exists (select from cue.cues where account_id = a.id)
      and not exists (select from cue.usage_counters where account_id = a.id)
 $$;
@@ -119,7 +119,7 @@ comment on function cue.is_untouched is 'Whether an account never had a cue or r
 
 -- Revoked, not deleted: the list of keys goes on to tell what there was.
 create or replace function cue.drop_credentials(p_account_id uuid, p_now timestamptz) returns void
-language sql security definer set search_path = pg_catalog, pg_temp as $$
+language sql security definer as $$
   update cue.api_keys set revoked_at = p_now, ciphertext = null where account_id = p_account_id and revoked_at is null;
   delete from cue.session_tokens where account_id = p_account_id;
   delete from cue.sessions where account_id = p_account_id;
@@ -130,7 +130,7 @@ comment on function cue.drop_credentials is 'Revokes all keys and ends all sessi
 -- Carries out what is due, a batch at a time: first nothing of the account can be used or runs any more, then its history goes, then the rest.
 -- Returns 0 when there is nothing left to do, or what is left is held by somebody.
 create or replace function cue.delete_due_accounts(p_batch int default 1000, p_now timestamptz default now()) returns int
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+language plpgsql security definer as $$
 declare
   v_account uuid;
   v_cues text[];
@@ -165,7 +165,7 @@ comment on function cue.delete_due_accounts is 'Deletes a batch of what accounts
 
 -- Deletes an account without cues, and all that tells of it: what refers to it goes by cascade, the rest by name.
 create or replace function cue.erase_account(p_account_id uuid) returns void
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+language plpgsql security definer as $$
 declare
   a cue.accounts;
   -- Those that allow counts by, as far as an account has them.

@@ -44,7 +44,7 @@ comment on function cue.allowed_timeout is 'A cue''s timeout, or what its accoun
 
 -- What an engine shares out among accounts. Its own share of it is its business.
 create or replace function cue.open_limits(p_account_ids uuid[]) returns table (account_id uuid, open_deliveries int)
-language sql stable security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+language sql stable security definer as $$
   select a.id, p.open_deliveries from cue.accounts a join cue.plans p on p.plan = a.plan where a.id = any (p_account_ids)
 $$;
 comment on function cue.open_limits is 'How many deliveries accounts may hold open, by their plans.';
@@ -52,8 +52,7 @@ comment on function cue.open_limits is 'How many deliveries accounts may hold op
 -- Attempts that are under way no more: ended by something other than their result, such as a cancellation or the deletion of their cue or
 -- account, or taken over. An engine asks every second about what it is sending.
 create or replace function cue.gone_attempts(p_execution_ids uuid[], p_attempts int[]) returns setof uuid
-language plpgsql stable security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off
-  set plan_cache_mode = force_generic_plan as $$
+language plpgsql stable security definer as $$
 declare
   v_first uuid := (select min(id::text)::uuid from unnest(p_execution_ids) as u (id));
   v_last uuid := (select max(id::text)::uuid from unnest(p_execution_ids) as u (id));
@@ -70,7 +69,7 @@ end $$;
 comment on function cue.gone_attempts is 'Of attempts under way, those whose results nobody wants any more.';
 
 create or replace function cue.has_used_grace(p_account_id uuid, p_plan cue.plan, p_now timestamptz) returns boolean
-language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+language sql stable security definer as $$
   select cue.executions_used(p_account_id, p_now) >= 2 * p.executions_per_month::bigint from cue.plans p where p.plan = p_plan
 $$;
 comment on function cue.has_used_grace is 'Whether an account has used twice its plan''s executions of the month.';
@@ -93,8 +92,7 @@ create or replace function cue.look_ahead(
   cue_id text, account_id uuid, version int, next_run timestamptz, transport cue.transport, schedule_type cue.schedule_type, cron text,
   timezone text, catch_up cue.catch_up, outage_until timestamptz, over_limit boolean, window_slots int
 )
-language plpgsql stable security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off
-  set plan_cache_mode = force_generic_plan as $$
+language plpgsql stable security definer as $$
 declare
   v_ids text[];
   v_capped boolean := cue.caps_payloads();
@@ -145,8 +143,7 @@ create or replace function cue.take_due_cues(
   p_cue_ids text[], p_versions int[], p_expected timestamptz[], p_next timestamptz[], p_success_due timestamptz[] default '{}',
   p_missed_after interval default '60 seconds', p_lease interval default '4 seconds', p_now timestamptz default now()
 ) returns setof cue.begun_attempt
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off
-  set plan_cache_mode = force_generic_plan as $$
+language plpgsql security definer as $$
 declare
   v_flight bigint;
   v_rows tid[];
@@ -213,7 +210,7 @@ comment on function cue.take_due_cues is 'Fires due cues in one statement and re
 
 -- What may change cues takes their locks first, in the order of locks.
 create or replace function cue.lock_cues(p_cue_ids text[]) returns void
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+language plpgsql security definer as $$
 begin
   perform from cue.cues where id = any (p_cue_ids) order by id for no key update;
   perform from cue.cue_runs where cue_id = any (p_cue_ids) order by cue_id for update;
@@ -223,8 +220,7 @@ comment on function cue.lock_cues is 'Locks cues, then their moving parts, each 
 -- Locks those of these cues that nobody else holds, with all that the end of an execution may write, and returns them: sweeps serve many
 -- accounts and wait for none. Held are the moving parts, the alerts that are open, and the account, which a new alert refers to.
 create or replace function cue.lock_free_cues(p_cue_ids text[]) returns text[]
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off
-  set plan_cache_mode = force_generic_plan as $$
+language plpgsql security definer as $$
 declare
   v_ids text[] := array(select id from cue.cues where id = any (p_cue_ids) order by id for no key update skip locked);
 begin
@@ -242,8 +238,7 @@ comment on function cue.lock_free_cues is 'Locks those of these cues that nobody
 -- Of attempts that ended, those whose results cannot be written now, because somebody holds a row that this would write. What is missing here
 -- can be written at once, unless a whole table is held.
 create or replace function cue.held_attempts(p_execution_ids uuid[], p_cue_ids text[]) returns setof uuid
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off
-  set plan_cache_mode = force_generic_plan as $$
+language plpgsql security definer as $$
 declare
   v_first uuid := (select min(id::text)::uuid from unnest(p_execution_ids) as u (id));
   v_last uuid := (select max(id::text)::uuid from unnest(p_execution_ids) as u (id));
@@ -260,7 +255,7 @@ comment on function cue.held_attempts is 'Attempts whose results somebody''s loc
 
 -- Removes flights that hold nothing any more. One that is locked is being taken over or extended: it goes when it lapses.
 create or replace function cue.end_flights(p_flight_ids bigint[]) returns void
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+language plpgsql security definer as $$
 begin
   if cardinality(p_flight_ids) = 0 then return; end if;
   delete from cue.flights
@@ -274,8 +269,7 @@ create or replace function cue.finish_attempts(
   p_execution_ids uuid[], p_attempts int[], p_cue_ids text[], p_started_at timestamptz[], p_duration_ms int[], p_http_status int[],
   p_bodies text[], p_ended_flights bigint[] default '{}', p_now timestamptz default now()
 ) returns int
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off
-  set lock_timeout = '50ms' set plan_cache_mode = force_generic_plan as $$
+language plpgsql security definer as $$
 declare
   v_first uuid := (select min(id::text)::uuid from unnest(p_execution_ids) as u (id));
   v_last uuid := (select max(id::text)::uuid from unnest(p_execution_ids) as u (id));
@@ -321,8 +315,7 @@ create or replace function cue.settle_attempts(
   p_bodies text[], p_errors text[], p_retry_after_ms int[], p_gone boolean[], p_reported boolean[], p_reported_results text[],
   p_reported_errors text[], p_ended_flights bigint[] default '{}', p_now timestamptz default now()
 ) returns int
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off
-  set lock_timeout = '50ms' set plan_cache_mode = force_generic_plan as $$
+language plpgsql security definer as $$
 declare
   v_first uuid := (select min(id::text)::uuid from unnest(p_execution_ids) as u (id));
   v_last uuid := (select max(id::text)::uuid from unnest(p_execution_ids) as u (id));

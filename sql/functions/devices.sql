@@ -7,7 +7,7 @@
 create or replace function cue.create_device_code(
   p_code_hash bytea, p_address text default null, p_ip text default null, p_now timestamptz default now()
 ) returns void
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer as $$
 declare
   w record;
 begin
@@ -27,7 +27,7 @@ end $$;
 comment on function cue.create_device_code is 'Begins a sign-in under a code that the device made.';
 
 create or replace function cue.device_code_status(p_code_hash bytea, p_now timestamptz default now()) returns text
-language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+language sql stable security definer as $$
   select coalesce((select status::text from cue.device_codes where code_hash = p_code_hash and expires_at > p_now), 'expired')
 $$;
 comment on function cue.device_code_status is 'How far a sign-in is: pending, email_sent, approved, claimed, or expired, also where there is none.';
@@ -37,7 +37,7 @@ comment on function cue.device_code_status is 'How far a sign-in is: pending, em
 create or replace function cue.send_device_link(
   p_code_hash bytea, p_email text, p_code_ciphertext text, p_now timestamptz default now()
 ) returns void
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer as $$
 declare
   d cue.device_codes;
   w record;
@@ -63,7 +63,7 @@ comment on function cue.send_device_link is 'Sends the link that confirms a sign
 
 -- The subject that mails to an address count by. Of the address only a hash is kept there.
 create or replace function cue.email_window(p_email text) returns text
-language sql immutable security definer set search_path = pg_catalog, pg_temp as $$
+language sql immutable security definer as $$
   select 'mail:' || encode(sha256(convert_to(lower(p_email), 'UTF8')), 'hex')
 $$;
 comment on function cue.email_window is 'The rate window of mails to an address.';
@@ -71,7 +71,7 @@ comment on function cue.email_window is 'The rate window of mails to an address.
 -- What the page shows to whoever holds the link: no row for a link that is not this code's.
 create or replace function cue.device_link(p_code_hash bytea, p_link_id uuid, p_now timestamptz default now())
 returns table (status text, email text, ip text, created_at timestamptz, account_created_at timestamptz, active_keys int)
-language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+language sql stable security definer as $$
   select case when d.expires_at > p_now then d.status::text else 'expired' end, d.email, d.ip, d.created_at, a.created_at,
          (select count(*) from cue.api_keys k where k.account_id = a.id and k.revoked_at is null)::int
     from cue.device_codes d left join cue.accounts a on lower(a.email) = lower(d.email)
@@ -85,7 +85,7 @@ create or replace function cue.approve_device(
   p_code_hash bytea, p_link_id uuid, p_key_hash bytea, p_prefix text, p_ciphertext text, p_ip text default null,
   p_now timestamptz default now()
 ) returns boolean
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer as $$
 declare
   d cue.device_codes;
   a cue.accounts;
@@ -123,7 +123,7 @@ comment on function cue.approve_device is 'Confirms a sign-in, and makes the acc
 create or replace function cue.poll_device(
   p_code_hash bytea, p_token_hash bytea, p_limited boolean default true, p_now timestamptz default now()
 ) returns table (status text, email text, key_ciphertext text)
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer as $$
 #variable_conflict use_column
 declare
   d cue.device_codes;

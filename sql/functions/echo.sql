@@ -5,7 +5,7 @@
 create or replace function cue.store_echo(
   p_token text, p_payload text, p_headers jsonb, p_address text default null, p_now timestamptz default now()
 ) returns void
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer as $$
 declare
   w record;
 begin
@@ -29,7 +29,7 @@ comment on function cue.store_echo is 'Keeps what was posted to an echo token fo
 
 create or replace function cue.read_echo(p_token text, p_now timestamptz default now())
 returns table (payload text, headers jsonb, received_at timestamptz)
-language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+language sql stable security definer as $$
   select payload, headers, received_at from cue.echoes where token = p_token and expires_at > p_now
 $$;
 comment on function cue.read_echo is 'What was posted to an echo token, or no row.';

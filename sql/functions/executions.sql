@@ -6,7 +6,7 @@ create or replace function cue.queue_execution(
   c cue.cues, p_triggered_by cue.trigger_kind, p_scheduled_for timestamptz, p_payload text, p_task text, p_replayed_from uuid default null,
   p_id_at timestamptz default now(), p_now timestamptz default now()
 ) returns cue.executions
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer as $$
 declare
   e cue.executions;
   v_due_at timestamptz := greatest(p_scheduled_for, p_now);
@@ -34,7 +34,7 @@ comment on function cue.wake_workers is 'NOTIFY that something becomes claimable
 -- Counts an execution that a person asked for against the plan: exact, the account's row being locked. Reaching the limit starts a grace of
 -- a day, or until twice the limit is used; after it QU032.
 create or replace function cue.admit_execution(p_account_id uuid, p_now timestamptz default now()) returns void
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer as $$
 declare
   a cue.accounts;
   v_limit int;
@@ -56,8 +56,7 @@ comment on function cue.admit_execution is 'Counts one execution against the mon
 -- A new execution with the cue and the payload of one that has ended. QU002 unknown, QU012 not ended.
 create or replace function cue.replay_execution(p_account_id uuid, p_execution_id uuid, p_now timestamptz default now())
 returns setof cue.executions
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off
-  set plan_cache_mode = force_generic_plan as $$
+language plpgsql security definer as $$
 declare
   e cue.executions;
   c cue.cues;
@@ -88,8 +87,7 @@ comment on function cue.replay_execution is 'Runs an ended execution again, as a
 -- Ends an execution that nobody has begun or that waits for a retry. QU002 unknown, QU011 in any other state.
 create or replace function cue.cancel_execution(p_account_id uuid, p_execution_id uuid, p_now timestamptz default now())
 returns setof cue.executions
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off
-  set plan_cache_mode = force_generic_plan as $$
+language plpgsql security definer as $$
 declare
   e cue.executions;
   c cue.cues;
@@ -118,7 +116,7 @@ comment on function cue.cancel_execution is 'Ends an execution that waits, witho
 -- The same for all that waits or is being sent, of an account whose cues the caller has locked: the engine aborts the requests within a
 -- second. What workers have claimed goes on. Returns how many.
 create or replace function cue.cancel_waiting(p_account_id uuid, p_now timestamptz default now()) returns int
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+language plpgsql security definer as $$
 declare
   v_ids uuid[] := array(
     select id from cue.executions where attempt_due_at is not null and account_id = p_account_id
@@ -167,7 +165,7 @@ comment on function cue.judge_outcome is 'The outcome state that a report leads 
 
 -- The first execution of a one-time cue that ends decides the cue; its slot then runs no more. The caller holds the cue's lock.
 create or replace function cue.end_one_time_cue(c cue.cues, p_status cue.cue_status, p_now timestamptz default now()) returns void
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer as $$
 begin
   if c.schedule_type = 'once' and c.status in ('active', 'paused') and c.deleted_at is null then
     update cue.cues set status = p_status, updated_at = p_now where id = c.id;
@@ -186,7 +184,7 @@ comment on function cue.is_deferred_fire is 'Whether an execution was fired by h
 -- What follows from the end of an execution, whatever ended it. The caller holds the locks of its cue. Exhaustion and a miss run on_failure;
 -- a report counts as an outcome, and so does waiting for one in vain.
 create or replace function cue.after_end(e cue.executions, c cue.cues, p_now timestamptz default now()) returns void
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer as $$
 begin
   if c.id is null or c.deleted_at is not null then return; end if;
   -- Not when it begins: whoever begins it has locked the execution, and cue_runs come before.
@@ -213,7 +211,7 @@ comment on function cue.after_end is 'The consequences of an execution''s end fo
 
 -- The cue's on_failure: a mail, a webhook, a pause. Mail and webhook are jobs of this transaction.
 create or replace function cue.run_on_failure(e cue.executions, c cue.cues, p_now timestamptz default now()) returns void
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer as $$
 begin
   if c.on_failure_email then
     perform cue.add_job('mails', jsonb_build_object('kind', 'cue_failed', 'account_id', c.account_id, 'execution_id', e.id));
@@ -233,7 +231,7 @@ comment on function cue.run_on_failure is 'Does what a cue''s on_failure asks fo
 create or replace function cue.failure_notice(p_execution_id uuid, p_now timestamptz default now()) returns table (
   cue_id text, cue_name text, execution_id uuid, attempts int, last_http_status int, last_error text, secrets text[]
 )
-language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+language sql stable security definer as $$
   select c.id, c.name, e.id, e.attempts, e.http_status, e.error_message, cue.signing_secrets(a, p_now)
     from cue.executions e join cue.cues c on c.id = e.cue_id join cue.accounts a on a.id = e.account_id
    where e.id = p_execution_id and c.deleted_at is null

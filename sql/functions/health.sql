@@ -2,7 +2,7 @@
 -- the plan, which all months of executions make seem costly, would take hundreds of times as long as running it.
 
 create or replace function cue.require_writable() returns void
-language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+language plpgsql stable as $$
 begin
   if current_setting('transaction_read_only')::boolean then
     raise read_only_sql_transaction using message = 'the database is read-only';
@@ -15,8 +15,7 @@ returns table (
   last_seen_at timestamptz, lateness_ms int, replicas int, pending int, retrying int, delivering int, pending_worker int,
   oldest_pending_at timestamptz, active_workers int, last_heartbeat timestamptz
 )
-language sql stable security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off
-  set jit = off as $$
+language sql stable security definer as $$
   with due as materialized (select next_run from cue.cue_runs where next_run <= p_now order by next_run limit 10000),
   waiting as materialized (
     select attempt_due_at, attempts from cue.executions where attempt_due_at is not null order by attempt_due_at limit 10000),

@@ -6,7 +6,7 @@ create or replace function cue.add_job(
   p_queue text, p_data jsonb default null, p_id uuid default gen_random_uuid(), p_start_after timestamptz default now(),
   p_singleton_key text default null
 ) returns void
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer as $$
 begin
   insert into pgboss.job (id, name, data, start_after, created_on, singleton_key, expire_seconds, deletion_seconds, keep_until, retry_limit,
                           retry_delay, retry_backoff, retry_delay_max, policy, dead_letter, heartbeat_seconds, group_id)
@@ -21,7 +21,7 @@ comment on function cue.add_job is 'Adds a pg-boss job with its queue''s setting
 
 -- One job per execution, at its attempt_due_at. Wakes an engine for the first of them, if that is near.
 create or replace function cue.enqueue_attempts(p_execution_ids uuid[], p_due_at timestamptz[]) returns void
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer as $$
 begin
   insert into pgboss.job (id, name, start_after, created_on, expire_seconds, deletion_seconds, keep_until, retry_limit, retry_delay,
                           retry_backoff, retry_delay_max, policy, dead_letter, heartbeat_seconds)
@@ -35,7 +35,7 @@ end $$;
 comment on function cue.enqueue_attempts is 'Lets executions wait for an attempt: one job each, its id the execution''s.';
 
 create or replace function cue.drop_attempt_jobs(p_execution_ids uuid[]) returns void
-language sql security definer set search_path = pg_catalog, pg_temp as $$
+language sql security definer as $$
   delete from pgboss.job where name = 'attempts' and id = any(p_execution_ids)
 $$;
 comment on function cue.drop_attempt_jobs is 'Removes the jobs of executions that wait no more.';
@@ -45,8 +45,7 @@ comment on function cue.drop_attempt_jobs is 'Removes the jobs of executions tha
 create or replace function cue.look_waiting(
   p_after bigint, p_after_id uuid, p_limit int default 1000, p_now timestamptz default now()
 ) returns table (execution_id uuid, account_id uuid, due_at bigint, is_due boolean)
-language plpgsql stable security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off
-  set plan_cache_mode = force_generic_plan as $$
+language plpgsql stable security definer as $$
 declare
   v_after constant timestamptz := 'epoch'::timestamptz + p_after * interval '1 microsecond';
 begin
@@ -67,8 +66,7 @@ comment on function cue.look_waiting is 'A page of the executions whose attempts
 create or replace function cue.begin_attempts(
   p_execution_ids uuid[], p_lease interval default '4 seconds', p_now timestamptz default now()
 ) returns setof cue.begun_attempt
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off
-  set plan_cache_mode = force_generic_plan as $$
+language plpgsql security definer as $$
 declare
   v_flight bigint;
   v_ids uuid[];
@@ -115,8 +113,7 @@ comment on function cue.begin_attempts is 'Begins attempts that waited and are d
 create or replace function cue.begin_waiting(
   p_limit int, p_skip_accounts uuid[] default '{}', p_lease interval default '4 seconds', p_now timestamptz default now()
 ) returns setof cue.begun_attempt
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off
-  set plan_cache_mode = force_generic_plan as $$
+language plpgsql security definer as $$
 declare
   v_ids uuid[];
 begin
@@ -133,8 +130,7 @@ comment on function cue.begin_waiting is 'Begins the attempts that have waited l
 -- What waits without a job gets one again, before it is due: the process died between two statements of a hand-made repair, or the job
 -- expired. Run every minute, and looks two minutes ahead: what waits for longer is not read each time.
 create or replace function cue.requeue_attempts(p_limit int default 1000, p_now timestamptz default now()) returns int
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_hashjoin = off
-  set enable_mergejoin = off set plan_cache_mode = force_generic_plan as $$
+language plpgsql security definer as $$
 declare
   v_ids uuid[];
   v_due timestamptz[];
@@ -185,7 +181,7 @@ comment on function cue.job_counts is 'Of each queue how many jobs wait, counted
 
 -- Jobs done and given up are kept for days, too. add_job makes the account that a job is for its group.
 create or replace function cue.drop_account_jobs(p_account_id uuid) returns void
-language sql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+language sql security definer as $$
   delete from pgboss.job where group_id = p_account_id::text
 $$;
 comment on function cue.drop_account_jobs is 'Removes all jobs that belong to an account.';

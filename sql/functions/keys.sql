@@ -6,7 +6,7 @@ create or replace function cue.insert_key(
   p_account_id uuid, p_label text, p_key_hash bytea, p_prefix text, p_scopes cue.key_scope[], p_created_by cue.key_origin,
   p_ciphertext text, p_now timestamptz
 ) returns cue.api_keys
-language sql security definer set search_path = pg_catalog, pg_temp as $$
+language sql security definer as $$
   insert into cue.api_keys (id, account_id, key_hash, prefix, label, scopes, created_by, is_default, ciphertext, created_at)
   values (cue.uuid_v7(p_now), p_account_id, p_key_hash, p_prefix, p_label,
           array(select distinct s from unnest(coalesce(p_scopes, enum_range(null::cue.key_scope))) as s order by s),
@@ -17,7 +17,7 @@ comment on function cue.insert_key is 'Adds an API key to an account that the ca
 
 -- QU031 over ten keys an hour (detail: seconds to wait).
 create or replace function cue.allow_key(p_account_id uuid, p_now timestamptz) returns void
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer as $$
 declare
   w record;
 begin
@@ -33,7 +33,7 @@ create or replace function cue.create_key(
   p_account_id uuid, p_label text, p_key_hash bytea, p_prefix text, p_scopes cue.key_scope[] default null,
   p_actor text default session_user, p_ip text default null, p_now timestamptz default now()
 ) returns uuid
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer as $$
 declare
   a cue.accounts := cue.lock_account(p_account_id);
   k cue.api_keys;
@@ -51,7 +51,7 @@ create or replace function cue.rename_key(
   p_account_id uuid, p_key_id uuid, p_label text, p_actor text default session_user, p_ip text default null,
   p_now timestamptz default now()
 ) returns void
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer as $$
 declare
   a cue.accounts := cue.lock_account(p_account_id);
   k cue.api_keys;
@@ -69,7 +69,7 @@ comment on function cue.rename_key is 'Changes the label of an API key.';
 create or replace function cue.revoke_key(
   p_account_id uuid, p_key_id uuid, p_actor text default session_user, p_ip text default null, p_now timestamptz default now()
 ) returns timestamptz
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer as $$
 declare
   a cue.accounts := cue.lock_account(p_account_id);
   k cue.api_keys;
@@ -95,7 +95,7 @@ create or replace function cue.regenerate_key(
   p_account_id uuid, p_key_hash bytea, p_prefix text, p_ciphertext text, p_actor text default session_user, p_ip text default null,
   p_now timestamptz default now()
 ) returns uuid
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer as $$
 declare
   a cue.accounts := cue.lock_account(p_account_id);
   old cue.api_keys;
@@ -121,7 +121,7 @@ create or replace function cue.reveal_key(
   p_account_id uuid, p_encryption_key_ids text[], p_actor text default session_user, p_ip text default null,
   p_now timestamptz default now()
 ) returns table (key_prefix text, ciphertext text)
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer as $$
 declare
   a cue.accounts := cue.lock_account(p_account_id);
   k cue.api_keys;

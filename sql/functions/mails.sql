@@ -3,7 +3,7 @@
 
 create or replace function cue.mail_registered(p_account_id uuid, p_key_id uuid)
 returns table (email text, key_prefix text, ip text, created_at timestamptz)
-language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+language sql stable security definer as $$
   select a.email, k.prefix,
          (select v.ip from cue.audit_events v where v.account_id = a.id and v.event = 'account.registered' order by v.seq limit 1), a.created_at
     from cue.accounts a join cue.api_keys k on k.account_id = a.id
@@ -19,8 +19,7 @@ create or replace function cue.mail_cue_failed(
   email text, cue_id text, cue_name text, cue_status cue.cue_status, execution_id uuid, status cue.execution_status,
   scheduled_for timestamptz, ended_at timestamptz, attempts int, http_status int, error_message text, quiet boolean
 )
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off
-  set plan_cache_mode = force_generic_plan as $$
+language plpgsql security definer as $$
 declare
   w record;
 begin
@@ -43,7 +42,7 @@ comment on function cue.mail_cue_failed is 'What the mail about a failed cue tel
 
 create or replace function cue.mail_limit_reached(p_account_id uuid, p_now timestamptz default now())
 returns table (email text, plan cue.plan, executions_per_month int, grace_ends_at timestamptz)
-language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+language sql stable security definer as $$
   select a.email, a.plan, p.executions_per_month, a.limit_reached_at + interval '24 hours'
     from cue.accounts a join cue.plans p using (plan)
    where a.id = p_account_id and cue.usage_month(a.limit_reached_at) = cue.usage_month(p_now)
@@ -52,7 +51,7 @@ comment on function cue.mail_limit_reached is 'What the mail about the monthly l
 
 create or replace function cue.mail_magic_link(p_link_id uuid, p_now timestamptz default now())
 returns table (email text, code_ciphertext text, ip text, expires_at timestamptz)
-language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+language sql stable security definer as $$
   select email, code_ciphertext, ip, expires_at from cue.device_codes
    where link_id = p_link_id and status = 'email_sent' and expires_at > p_now
 $$;
@@ -60,14 +59,14 @@ comment on function cue.mail_magic_link is 'What the mail with a sign-in link te
 
 create or replace function cue.mail_deletion_requested(p_deletion_id uuid)
 returns table (email text, due_at timestamptz)
-language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+language sql stable security definer as $$
   select a.email, d.due_at from cue.deletions d join cue.accounts a on a.id = d.account_id where d.id = p_deletion_id and d.cancelled_at is null
 $$;
 comment on function cue.mail_deletion_requested is 'What the mail about a deletion tells.';
 
 create or replace function cue.mail_downgrade(p_account_id uuid, p_cue_ids text[])
 returns table (email text, plan cue.plan, cues int, paused text[])
-language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+language sql stable security definer as $$
   select a.email, a.plan, p.cues,
          array(select c.name from cue.cues c where c.id = any (p_cue_ids) and c.account_id = a.id and c.deleted_at is null
                 order by c.created_at desc, c.id desc)
@@ -77,7 +76,7 @@ $$;
 comment on function cue.mail_downgrade is 'What the mail about a smaller plan tells: which cues it paused.';
 
 create or replace function cue.mail_payment_failed(p_account_id uuid) returns table (email text, plan cue.plan)
-language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+language sql stable security definer as $$
   select email, plan from cue.accounts where id = p_account_id and plan <> 'free'
 $$;
 comment on function cue.mail_payment_failed is 'What the mail about a failed payment tells; nothing once the plan is lost.';

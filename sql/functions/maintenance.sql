@@ -3,7 +3,7 @@
 -- Makes the monthly partitions of executions and attempts, from this month to p_months ahead. No default partition: it would have to be
 -- scanned whenever another is added. Attaching, other than creating in place, waits for no reader or writer.
 create or replace function cue.maintain_partitions(p_months int default 12, p_now timestamptz default now()) returns int
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer as $$
 declare
   v_month timestamp;
   v_parent text;
@@ -52,7 +52,7 @@ comment on function cue.months_before is 'Which months of executions lie wholly 
 -- ended since. Nothing younger than the shortest retention goes, whatever is asked for: QU011. What has not ended is found by what it waits for. Returns the months dropped. Raises lock_not_available when somebody uses
 -- one, for the caller to try again: everybody waits behind this, so it gives up long before another could take it for a deadlock.
 create or replace function cue.drop_old_executions(p_before timestamptz, p_now timestamptz default now()) returns setof text
-language plpgsql security definer set search_path = pg_catalog, pg_temp set lock_timeout = '300ms' as $$
+language plpgsql security definer as $$
 declare
   v_month text;
   v_kept boolean;
@@ -79,7 +79,7 @@ comment on function cue.drop_old_executions is 'Drops the months that lie wholly
 
 -- What a kept month holds of executions that ended before p_before, a batch at a time. Returns how many went; 0: nothing is left.
 create or replace function cue.delete_old_executions(p_before timestamptz, p_batch int default 5000) returns int
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+language plpgsql security definer as $$
 declare
   v_month text;
   v_gone int;
@@ -101,7 +101,7 @@ comment on function cue.delete_old_executions is 'Deletes a batch of old executi
 -- Deletes a batch of a deleted cue's history, then of its payloads, and with the last one the cue itself. Returns how many rows went; 0: it is
 -- done.
 create or replace function cue.purge_cue(p_cue_id text, p_batch int default 1000) returns int
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+language plpgsql security definer as $$
 declare
   v_ids uuid[];
   v_first uuid;
@@ -128,7 +128,7 @@ comment on function cue.purge_cue is 'Deletes a batch of a deleted cue''s histor
 
 -- Cues whose deletion lost its job get one again.
 create or replace function cue.requeue_purges(p_now timestamptz default now()) returns int
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+language plpgsql security definer as $$
 declare
   v_count int;
 begin
@@ -142,7 +142,7 @@ comment on function cue.requeue_purges is 'Lets deletions that stopped midway go
 -- Removes what is kept for a while only: fires after a day, echoes and rate windows when they expire, outages, drops and the ids of Stripe's
 -- events after 90 days, workers after 7 days of silence, and of accounts what prune_accounts says.
 create or replace function cue.prune(p_now timestamptz default now()) returns void
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+language plpgsql security definer as $$
 begin
   delete from cue.fires where fired_at < p_now - interval '24 hours';
   delete from cue.echoes where expires_at < p_now;

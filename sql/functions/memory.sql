@@ -3,7 +3,7 @@
 
 -- Switched on: the weekly cue that reminds an agent to look. Whoever runs no worker gets neither mails nor an alert about it for ten weeks.
 create or replace function cue.start_memory(p_account_id uuid, p_now timestamptz default now()) returns void
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer as $$
 declare
   v_monday timestamptz := date_trunc('week', p_now, 'UTC') + interval '9 hours';
 begin
@@ -22,7 +22,7 @@ comment on function cue.start_memory is 'Registers the weekly look for a new mem
 
 -- Switched off: the cue goes, and nobody is told any more. Versions stay, so that one number never means two things.
 create or replace function cue.stop_memory(p_account_id uuid, p_now timestamptz default now()) returns void
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer as $$
 begin
   delete from cue.memory_subscriptions where account_id = p_account_id;
   perform cue.delete_cues(p_account_id, array(
@@ -33,7 +33,7 @@ comment on function cue.stop_memory is 'Removes the weekly look for a new memory
 -- Something that the block shows has changed, or may have: one job for each subscriber, but p_except, which finds out. One that waits already
 -- will do.
 create or replace function cue.note_memory(p_account_id uuid, p_except uuid default null) returns void
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer as $$
 begin
   -- Nearly nobody subscribes, and each new cue asks: in plpgsql the plan is kept.
   perform cue.add_job('memory_updates', jsonb_build_object('subscription_id', s.id, 'account_id', s.account_id), p_singleton_key => s.id::text)
@@ -43,7 +43,7 @@ comment on function cue.note_memory is 'Lets subscribers be told of what changed
 
 -- What a version is made of, now. The weekly cue itself is left out.
 create or replace function cue.memory_content(p_account_id uuid, p_release text) returns jsonb
-language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+language sql stable security definer as $$
   select jsonb_build_object('plan', a.plan, 'release', p_release, 'cues', (
       select coalesce(jsonb_agg(jsonb_build_object('id', c.id, 'name', c.name) order by c.created_at desc, c.id desc), '[]') from (
         select q.id, q.name, q.created_at from cue.cues q
@@ -55,7 +55,7 @@ comment on function cue.memory_content is 'What the memory block shows of an acc
 
 -- How one content differs from another, a sentence for each difference, at most twenty.
 create or replace function cue.memory_changes(p_old jsonb, p_new jsonb) returns text[]
-language plpgsql immutable set search_path = pg_catalog, pg_temp as $$
+language plpgsql immutable as $$
 declare
   v_changes text[];
 begin
@@ -91,7 +91,7 @@ create or replace function cue.read_memory(
 ) returns table (
   version int, plan cue.plan, cues text[], key_prefix text, changelog jsonb, updated_at timestamptz
 )
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer as $$
 declare
   m cue.memory_versions;
   v_content jsonb;
@@ -128,7 +128,7 @@ comment on function cue.read_memory is 'An account''s memory block: its version,
 create or replace function cue.subscribe_memory(
   p_account_id uuid, p_agent_id text, p_callback_url text, p_release text, p_now timestamptz default now()
 ) returns void
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer as $$
 declare
   v_version int;
 begin
@@ -149,7 +149,7 @@ comment on function cue.subscribe_memory is 'Tells an agent of every new version
 create or replace function cue.memory_notice(p_subscription_id uuid, p_release text, p_now timestamptz default now()) returns table (
   url text, secrets text[], version int, changelog jsonb, updated_at timestamptz
 )
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer as $$
 declare
   s cue.memory_subscriptions;
 begin
@@ -168,7 +168,7 @@ comment on function cue.memory_notice is 'What a subscriber to the memory block 
 -- p_version null: the subscriber wants to hear no more. One that has moved from p_url, where it was told, is told again where it is now; without
 -- p_url it counts as unmoved.
 create or replace function cue.end_memory_notice(p_subscription_id uuid, p_version int, p_url text default null) returns void
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer as $$
 declare
   s cue.memory_subscriptions;
 begin
@@ -185,7 +185,7 @@ comment on function cue.end_memory_notice is 'Records which version of the memor
 
 -- After a release with other instructions every subscriber's block is another one.
 create or replace function cue.note_memory_release(p_release text) returns int
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer as $$
 declare
   v_count int;
 begin

@@ -3,7 +3,7 @@
 
 -- Lists show artifacts whole. Measured as they will be shown: 1e300 is sent in five bytes.
 create or replace function cue.check_artifacts(p_artifacts jsonb) returns void
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer as $$
 begin
   if cue.json_bytes(p_artifacts) > 65536 then
     raise exception 'artifacts may have 64 KB of JSON at most, with what is there' using errcode = 'QU023';
@@ -19,8 +19,7 @@ create or replace function cue.report_outcome(
   p_summary text default null, p_artifacts jsonb default null, p_claim_token uuid default null, p_now timestamptz default now(),
   p_result_ref text default null
 ) returns setof cue.executions
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off
-  set plan_cache_mode = force_generic_plan as $$
+language plpgsql security definer as $$
 declare
   c cue.cues;
   e cue.executions;
@@ -92,8 +91,7 @@ create or replace function cue.attach_evidence(
   p_result_type text default null, p_summary text default null, p_artifacts jsonb default null, p_metadata jsonb default null,
   p_claim_token uuid default null, p_now timestamptz default now()
 ) returns table (execution_id uuid, outcome_state cue.outcome_state, evidence_updated boolean)
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off
-  set plan_cache_mode = force_generic_plan as $$
+language plpgsql security definer as $$
 declare
   c cue.cues;
   old cue.executions;
@@ -148,8 +146,7 @@ comment on function cue.attach_evidence is 'Adds evidence to a reported outcome.
 create or replace function cue.verify_outcome(
   p_account_id uuid, p_execution_id uuid, p_state cue.outcome_state, p_reason text default null, p_now timestamptz default now()
 ) returns setof cue.executions
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off
-  set plan_cache_mode = force_generic_plan as $$
+language plpgsql security definer as $$
 declare
   e cue.executions;
 begin

@@ -11,7 +11,7 @@ comment on function cue.is_large is 'Whether a payload is stored once and refere
 create or replace function cue.store_payload(
   p_account_id uuid, p_cue_id text, p_body text, p_since_run bigint, p_last_used_at timestamptz, p_now timestamptz default now()
 ) returns bigint
-language sql security definer set search_path = pg_catalog, pg_temp as $$
+language sql security definer as $$
   insert into cue.payloads as p (id, account_id, cue_id, hash, body, since_run, last_used_at, created_at)
   values (nextval('cue.payload_ids'), p_account_id, p_cue_id, sha256(convert_to(p_body, 'UTF8')), p_body, p_since_run, p_last_used_at, p_now)
   on conflict (cue_id, hash) do update
@@ -23,7 +23,7 @@ comment on function cue.store_payload is 'Stores a large payload of a cue, unles
 
 -- Locks it, so that no prune removes it before the caller's reference is there.
 create or replace function cue.reuse_payload(p_payload_id bigint, p_now timestamptz default now()) returns boolean
-language sql security definer set search_path = pg_catalog, pg_temp as $$
+language sql security definer as $$
   update cue.payloads set last_used_at = case when last_used_at is not null then greatest(last_used_at, p_now) end
    where id = p_payload_id returning true
 $$;
@@ -31,7 +31,7 @@ comment on function cue.reuse_payload is 'Notes that a payload is carried once m
 
 -- What no execution has carried goes at once: only the number of runs says so, which every execution made counts up.
 create or replace function cue.retire_payload(p_payload_id bigint, p_run_count bigint, p_now timestamptz default now()) returns void
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer as $$
 begin
   delete from cue.payloads where id = p_payload_id and since_run = p_run_count;
   if not found then
@@ -43,7 +43,7 @@ comment on function cue.retire_payload is 'Lets go of the payload that was a cue
 -- A payload last used in a month wholly before p_before is looked for among the executions that retention has left of that time: few. One that is
 -- still referenced, as by an execution that has not ended, is looked for again when it is as old once more. Returns how many were looked at.
 create or replace function cue.prune_payloads(p_before timestamptz, p_batch int default 500, p_now timestamptz default now()) returns int
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+language plpgsql security definer as $$
 declare
   v_ids bigint[] := array(
     select id from cue.payloads where last_used_at < date_trunc('month', p_before, 'UTC')
@@ -64,7 +64,7 @@ comment on function cue.prune_payloads is 'Removes a batch of payloads that no e
 
 -- Cues from before large payloads were stored apart, and any that were inserted by hand. Whoever holds one is not waited for.
 create or replace function cue.store_payloads(p_batch int default 100, p_now timestamptz default now()) returns int
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+language plpgsql security definer as $$
 declare
   c cue.cues;
   v_count int := 0;
@@ -83,25 +83,25 @@ comment on function cue.store_payloads is 'Moves large payloads of cues out of t
 -- What each execution carries counts when it is made, also where it is stored once. Counters are per backend: takers wait for nobody.
 
 create or replace function cue.payload_bytes(p_payload text, p_payload_id bigint) returns bigint
-language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+language sql stable security definer as $$
   select octet_length(coalesce(p_payload, (select body from cue.payloads where id = p_payload_id)))
 $$;
 comment on function cue.payload_bytes is 'The bytes of a payload, wherever it is stored.';
 
 create or replace function cue.payload_bytes_used(p_account_id uuid, p_now timestamptz default now()) returns bigint
-language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+language sql stable security definer as $$
   select coalesce(sum(bytes), 0)::bigint from cue.payload_counters where account_id = p_account_id and day = (p_now at time zone 'utc')::date
 $$;
 comment on function cue.payload_bytes_used is 'Payload bytes that executions of an account carry that were made in the current UTC day.';
 
 create or replace function cue.caps_payloads() returns boolean
-language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+language sql stable security definer as $$
   select exists (select from cue.plans where payload_bytes_per_day is not null)
 $$;
 comment on function cue.caps_payloads is 'Whether any plan has a cap on payload bytes per day.';
 
 create or replace function cue.exceeds_payload_cap(p_cue_id text, p_now timestamptz default now()) returns boolean
-language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+language sql stable security definer as $$
   select exists (
     select from cue.cues c join cue.accounts a on a.id = c.account_id join cue.plans p on p.plan = a.plan
      where c.id = p_cue_id
@@ -111,7 +111,7 @@ comment on function cue.exceeds_payload_cap is 'Whether one more slot of a cue w
 
 -- p_counts[n] executions of p_cue_ids[n] were made.
 create or replace function cue.count_payloads(p_cue_ids text[], p_counts int[], p_now timestamptz default now()) returns void
-language sql security definer set search_path = pg_catalog, pg_temp as $$
+language sql security definer as $$
   insert into cue.payload_counters as u (account_id, day, slot, bytes)
   select a.id, (p_now at time zone 'utc')::date, pg_backend_pid(), sum(n.count * cue.payload_bytes(c.payload, c.payload_id))
     from unnest(p_cue_ids, p_counts) as n (cue_id, count)
@@ -124,7 +124,7 @@ comment on function cue.count_payloads is 'Counts the payload bytes of scheduled
 
 -- For what a person asked for: exact, the account's row being locked.
 create or replace function cue.admit_payload(p_account_id uuid, p_bytes bigint, p_now timestamptz default now()) returns void
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer as $$
 declare
   v_cap bigint;
 begin

@@ -6,7 +6,7 @@ create or replace function cue.beat_engine(
   p_engine_id uuid, p_version text, p_lateness_ms int default null, p_open_deliveries int default 0,
   p_missed_after interval default '60 seconds', p_now timestamptz default now()
 ) returns table (database_now timestamptz, outage_recorded boolean, engines int, place int)
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer as $$
 declare
   v_last timestamptz := (select max(last_seen_at) from cue.engines);
   v_outage boolean := false;
@@ -34,14 +34,14 @@ comment on function cue.beat_engine is
 
 -- An engine that takes nothing more: the others take its share from their next sign of life on.
 create or replace function cue.stop_engine(p_engine_id uuid, p_now timestamptz default now()) returns void
-language sql security definer set search_path = pg_catalog, pg_temp as $$
+language sql security definer as $$
   update cue.engines set stopped_at = greatest(started_at, p_now) where id = p_engine_id
 $$;
 comment on function cue.stop_engine is 'Notes that an engine was stopped in order.';
 
 -- A dead engine counts as replica no more; its last sign of life stays.
 create or replace function cue.forget_engines(p_now timestamptz default now()) returns int
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer as $$
 declare
   v_gone int;
 begin
@@ -56,7 +56,7 @@ comment on function cue.forget_engines is 'Removes engines not seen for an hour,
 create or replace function cue.extend_flights(
   p_flight_ids bigint[], p_lease interval default '4 seconds', p_now timestamptz default now()
 ) returns setof bigint
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer as $$
 begin
   update cue.flights set lease_expires_at = p_now + p_lease
    where id = any (array(select id from cue.flights where id = any (p_flight_ids) order by id for update skip locked));
@@ -67,8 +67,7 @@ comment on function cue.extend_flights is 'Extends the leases of flights that an
 
 -- Lets go of attempts that were begun and never sent: as if they had not begun. For an engine that stops in order.
 create or replace function cue.release_flight(p_flight_id bigint, p_execution_ids uuid[], p_now timestamptz default now()) returns int
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off
-  set plan_cache_mode = force_generic_plan as $$
+language plpgsql security definer as $$
 declare
   v_ids uuid[];
 begin
@@ -92,8 +91,7 @@ comment on function cue.release_flight is 'Gives begun, unsent attempts back at 
 create or replace function cue.recover_flights(
   p_limit int default 20, p_asked_at timestamptz default null, p_now timestamptz default now()
 ) returns int
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off
-  set plan_cache_mode = force_generic_plan as $$
+language plpgsql security definer as $$
 declare
   f record;
   v_flights bigint[];
@@ -132,7 +130,7 @@ comment on function cue.is_last_loss is 'Whether an execution that has lost so m
 -- The locks that losing attempts takes, in the order of locks: the cues of what a further loss ends, and then the executions. Only what a
 -- flight still holds counts, so that taking the same locks again takes no other.
 create or replace function cue.lock_attempts(p_execution_ids uuid[], p_flight_ids bigint[]) returns void
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+language plpgsql security definer as $$
 begin
   perform cue.lock_cues(array(
     select cue_id from cue.executions where id = any (p_execution_ids) and flight_id = any (p_flight_ids) and cue.is_last_loss(lost_attempts)));
@@ -144,8 +142,7 @@ comment on function cue.lock_attempts is 'Locks executions whose attempts are lo
 create or replace function cue.lose_attempts(
   p_execution_ids uuid[], p_flight_id bigint, p_error text, p_now timestamptz default now()
 ) returns int
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off
-  set plan_cache_mode = force_generic_plan as $$
+language plpgsql security definer as $$
 declare
   v_again uuid[];
   v_missed uuid[];
@@ -186,8 +183,7 @@ comment on function cue.milliseconds is 'An interval in whole milliseconds, at l
 -- An attempt that its living holder never ended: past its deadline by a minute, and at least five minutes old. The holder has a bug, yet
 -- the execution must not stay for ever: it counts as a failed send, and then goes on or is missed.
 create or replace function cue.recover_stuck(p_now timestamptz default now()) returns int
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off
-  set plan_cache_mode = force_generic_plan as $$
+language plpgsql security definer as $$
 declare
   v_ids uuid[];
   v_cues text[];
@@ -231,8 +227,7 @@ comment on function cue.recover_stuck is 'Ends attempts that a living engine has
 
 -- Deliveries whose outcome was not reported in time. Those of cues that are locked are left to the next time.
 create or replace function cue.expire_outcomes(p_limit int default 500, p_now timestamptz default now()) returns int
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off
-  set plan_cache_mode = force_generic_plan as $$
+language plpgsql security definer as $$
 declare
   v_ids uuid[];
   v_cues text[];
@@ -262,8 +257,7 @@ comment on function cue.expire_outcomes is 'Ends executions whose outcome deadli
 
 -- When the next waiting attempt is due, and the next deadline that a sweep of this file must meet. Flights are looked at regularly.
 create or replace function cue.next_wakes() returns table (waiting_at timestamptz, deadline_at timestamptz)
-language plpgsql stable security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off
-  set plan_cache_mode = force_generic_plan as $$
+language plpgsql stable security definer as $$
 begin
   return query
   select (select min(e.attempt_due_at) from cue.executions e where e.attempt_due_at is not null),

@@ -1,7 +1,7 @@
 create or replace function cue.check_secrets(
   p_encryption_key_ids text[], p_session_secret text, p_changed boolean default false, p_now timestamptz default now()
 ) returns setof text
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+language plpgsql security definer as $$
 declare
   v_other text[];
 begin

@@ -3,14 +3,14 @@
 
 -- Good once, within 15 minutes.
 create or replace function cue.insert_session_token(p_account_id uuid, p_token_hash bytea, p_now timestamptz) returns void
-language sql security definer set search_path = pg_catalog, pg_temp as $$
+language sql security definer as $$
   insert into cue.session_tokens (token_hash, account_id, expires_at) values (p_token_hash, p_account_id, p_now + interval '15 minutes')
 $$;
 comment on function cue.insert_session_token is 'Adds a one-time session token to an account that the caller has locked.';
 
 -- Uses a one-time token up and returns its account, locked. QU050 when it is unknown, expired, or somebody else's use came first.
 create or replace function cue.take_session_token(p_token_hash bytea, p_now timestamptz default now()) returns cue.accounts
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer as $$
 declare
   a cue.accounts;
 begin
@@ -26,7 +26,7 @@ comment on function cue.take_session_token is 'Uses up a one-time session token 
 
 -- A thousand of an account at most: the oldest goes.
 create or replace function cue.insert_session(p_account_id uuid, p_now timestamptz) returns cue.sessions
-language sql security definer set search_path = pg_catalog, pg_temp as $$
+language sql security definer as $$
   delete from cue.sessions where id = any (array(
     select id from cue.sessions where account_id = p_account_id order by created_at desc, id offset 999));
   insert into cue.sessions (id, account_id, created_at, expires_at) values (gen_random_uuid(), p_account_id, p_now, p_now + interval '1 year')
@@ -37,7 +37,7 @@ comment on function cue.insert_session is 'Adds a session of a year to an accoun
 -- Gives a session for a one-time token; QU050 as take_session_token.
 create or replace function cue.open_session(p_token_hash bytea, p_ip text default null, p_now timestamptz default now())
 returns table (session_id uuid, account_id uuid, email text, expires_at timestamptz)
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer as $$
 declare
   a cue.accounts := cue.take_session_token(p_token_hash, p_now);
   s cue.sessions := cue.insert_session(a.id, p_now);
@@ -51,7 +51,7 @@ comment on function cue.open_session is 'Opens a session with a one-time token.'
 -- session, locks nobody out. QU050 when a key asks, or the session has ended.
 create or replace function cue.refresh_session(p_account_id uuid, p_actor text, p_ip text default null, p_now timestamptz default now())
 returns table (session_id uuid, account_id uuid, email text, expires_at timestamptz)
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer as $$
 #variable_conflict use_column
 declare
   a cue.accounts := cue.lock_account(p_account_id);
@@ -72,7 +72,7 @@ comment on function cue.refresh_session is 'Opens a new session in place of the 
 create or replace function cue.revoke_sessions(
   p_account_id uuid, p_all boolean, p_actor text default session_user, p_ip text default null, p_now timestamptz default now()
 ) returns int
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer as $$
 declare
   a cue.accounts := cue.lock_account(p_account_id);
   v_count int;
@@ -96,7 +96,7 @@ create or replace function cue.exchange_session_token(
   p_token_hash bytea, p_client_id text, p_label text, p_key_hash bytea, p_prefix text, p_ip text default null,
   p_now timestamptz default now()
 ) returns table (account_id uuid, key_id uuid, scopes text[])
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer as $$
 declare
   a cue.accounts := cue.take_session_token(p_token_hash, p_now);
   k cue.api_keys;
@@ -110,7 +110,7 @@ end $$;
 comment on function cue.exchange_session_token is 'Creates a key for an approved client with a one-time token.';
 
 create or replace function cue.prune_sign_ins(p_now timestamptz default now()) returns void
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer as $$
 begin
   delete from cue.sessions where expires_at <= p_now;
   delete from cue.session_tokens where expires_at <= p_now;

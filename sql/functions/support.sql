@@ -6,7 +6,7 @@ create or replace function cue.create_ticket(
   p_account_id uuid, p_subject text, p_message text, p_severity cue.ticket_severity default 'medium', p_type cue.ticket_type default 'bug',
   p_tracked boolean default false, p_now timestamptz default now()
 ) returns int
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer as $$
 declare
   a cue.accounts := cue.lock_account(p_account_id);
   w record;
@@ -31,7 +31,7 @@ comment on function cue.create_ticket is 'Opens a support ticket and returns its
 
 -- By hand: where a ticket stands. QU006 unknown.
 create or replace function cue.set_ticket_status(p_ticket_id int, p_status cue.ticket_status, p_now timestamptz default now()) returns void
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer as $$
 begin
   update cue.tickets set status = p_status, updated_at = p_now where id = p_ticket_id;
   if not found then
@@ -45,7 +45,7 @@ create or replace function cue.begin_issue(p_ticket_id int, p_now timestamptz de
   ticket_id int, account_id uuid, plan cue.plan, subject text, message text, severity cue.ticket_severity, type cue.ticket_type,
   created_at timestamptz, tried boolean
 )
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer as $$
 declare
   k cue.tickets;
 begin
@@ -59,7 +59,7 @@ end $$;
 comment on function cue.begin_issue is 'What an issue in the tracker is made of.';
 
 create or replace function cue.end_issue(p_ticket_id int, p_url text) returns void
-language sql security definer set search_path = pg_catalog, pg_temp as $$
+language sql security definer as $$
   update cue.tickets set issue_url = p_url where id = p_ticket_id
 $$;
 comment on function cue.end_issue is 'Records the issue that was made of a ticket.';

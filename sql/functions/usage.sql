@@ -1,7 +1,7 @@
 -- Plans, the monthly counts of executions and of what came of them, and what they say of a plan's use.
 
 create or replace function cue.executions_used(p_account_id uuid, p_now timestamptz default now()) returns bigint
-language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+language sql stable security definer as $$
   select coalesce(sum(executions), 0)::bigint from cue.usage_counters where account_id = p_account_id and month = cue.usage_month(p_now)
 $$;
 comment on function cue.executions_used is 'Executions that an account has created in the current UTC month.';
@@ -9,8 +9,7 @@ comment on function cue.executions_used is 'Executions that an account has creat
 -- Counts new executions of these accounts, one for each mention, on the counters of this backend. Where somebody holds one of those, all are
 -- counted on others: fold_usage sums up whatever there is.
 create or replace function cue.count_executions(p_account_ids uuid[], p_now timestamptz default now()) returns void
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set lock_timeout = '20ms'
-  set plan_cache_mode = force_generic_plan as $$
+language plpgsql security definer as $$
 begin
   insert into cue.usage_counters as u (account_id, month, slot, executions)
   select n.id, cue.usage_month(p_now), pg_backend_pid(), count(*) from unnest(p_account_ids) as n (id) group by n.id
@@ -31,7 +30,7 @@ comment on function cue.spare_slot is 'A slot for counting where that of the bac
 create or replace function cue.count_results(
   p_account_id uuid, p_reported int, p_succeeded int, p_failed int, p_now timestamptz default now()
 ) returns void
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+language plpgsql security definer as $$
 declare
   v_month date := cue.usage_month(p_now);
   v_slot int := pg_backend_pid();
@@ -50,7 +49,7 @@ comment on function cue.count_results is 'Counts outcomes and failures of the cu
 -- What the sliding window of requests holds now. An entry stands for several hits where the limit is above 500.
 create or replace function cue.requests_used(p_subject text, p_window interval default '1 minute', p_now timestamptz default now())
 returns int
-language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+language sql stable security definer as $$
   select coalesce((
     select case when h.count = 0 then 0 else (h.count - 1) * w.weight + w.newest end
       from cue.rate_windows w, lateral (
@@ -64,7 +63,7 @@ create or replace function cue.read_usage(p_account_id uuid, p_actor text, p_now
   plan cue.plan, cues_used int, cues_active int, cue_limit int, executions_used bigint, execution_limit int, reported bigint, succeeded bigint,
   failed bigint, requests_used int, requests_per_minute int
 )
-language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+language sql stable security definer as $$
   select a.plan, c.used, c.active, p.cues, u.executions, p.executions_per_month, u.reported, u.succeeded, u.failed,
          cue.requests_used(case when p_actor like 'session:%' then 'sessions:' || a.id else p_actor end, '1 minute', p_now), p.requests_per_minute
     from cue.accounts a join cue.plans p using (plan),
@@ -79,7 +78,7 @@ comment on function cue.read_usage is 'What an account uses of its plan.';
 
 -- The first time in a month that the limit is reached: a day of grace begins, with a mail.
 create or replace function cue.start_grace(a cue.accounts, p_now timestamptz default now()) returns void
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer as $$
 begin
   if a.limit_reached_at is null or cue.usage_month(a.limit_reached_at) < cue.usage_month(p_now) then
     update cue.accounts set limit_reached_at = p_now, updated_at = p_now where id = a.id;
@@ -92,8 +91,7 @@ comment on function cue.start_grace is 'Begins the day of grace after the monthl
 -- that others hold are left to the next time. With the account locked, too, nothing is counted for one that is just being deleted. Returns the
 -- accounts folded. Reads the index usage_counters_unfolded: the counters of idle accounts are all in slot 0.
 create or replace function cue.fold_usage(p_now timestamptz default now()) returns int
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_hashjoin = off
-  set enable_mergejoin = off as $$
+language plpgsql security definer as $$
 declare
   a cue.accounts;
   v_reached uuid[];
@@ -133,7 +131,7 @@ end $$;
 comment on function cue.fold_usage is 'Sums up usage counters, and starts the grace of accounts at their limit.';
 
 create or replace function cue.set_plans(p_plans jsonb) returns void
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer as $$
 begin
   -- A replica of the previous release names fewer limits: those it omits stay as they are.
   update cue.plans p

@@ -3,7 +3,7 @@
 -- An account has a thousand workers at most: another one takes the place of the one that has been silent longest.
 create or replace function cue.heartbeat_worker(p_account_id uuid, p_worker_id text, p_handlers text[], p_now timestamptz default now())
 returns void
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer as $$
 declare
   v_is_new boolean;
 begin
@@ -23,7 +23,7 @@ comment on function cue.heartbeat_worker is 'A worker''s sign of life, with the 
 -- Forgets a worker; what it holds may be claimed again, as if it had been given back. Found among all that workers hold now, which is never
 -- much, so that no claim keeps an index for this. QU005 unknown.
 create or replace function cue.delete_worker(p_account_id uuid, p_worker_id text, p_now timestamptz default now()) returns void
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+language plpgsql security definer as $$
 declare
   r record;
   c cue.cues;
@@ -48,7 +48,7 @@ comment on function cue.delete_worker is 'Removes a worker from the registry and
 
 -- Hosts with random names come and go. One that holds a claim stays: what it is heard of by may be that claim.
 create or replace function cue.forget_workers(p_now timestamptz default now()) returns int
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer as $$
 declare
   v_gone int;
 begin
@@ -65,7 +65,7 @@ comment on function cue.forget_workers is 'Removes workers that were silent for 
 
 -- Whether any of an account's workers showed a sign of life in the last three minutes.
 create or replace function cue.has_live_worker(p_account_id uuid, p_now timestamptz default now()) returns boolean
-language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+language sql stable security definer as $$
   select exists (select from cue.workers where account_id = p_account_id and last_heartbeat > p_now - interval '180 seconds')
 $$;
 comment on function cue.has_live_worker is 'Whether an account has a live worker.';
@@ -75,8 +75,7 @@ create or replace function cue.heartbeat_execution(
   p_account_id uuid, p_execution_id uuid, p_worker_id text default null, p_claim_token uuid default null,
   p_lease interval default '900 seconds', p_now timestamptz default now()
 ) returns timestamptz
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off
-  set plan_cache_mode = force_generic_plan as $$
+language plpgsql security definer as $$
 declare
   e cue.executions;
 begin
@@ -104,8 +103,7 @@ comment on function cue.heartbeat_execution is 'Extends the lease of a claimed e
 create or replace function cue.release_execution(
   p_account_id uuid, p_execution_id uuid, p_claim_token uuid, p_now timestamptz default now()
 ) returns void
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off
-  set plan_cache_mode = force_generic_plan as $$
+language plpgsql security definer as $$
 declare
   c cue.cues;
   e cue.executions;
@@ -129,7 +127,7 @@ end $$;
 comment on function cue.release_execution is 'Gives a claim back.';
 
 create or replace function cue.lock_cue(p_cue_id text) returns cue.cues
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer as $$
 declare
   c cue.cues;
 begin
@@ -144,7 +142,7 @@ comment on function cue.lock_cue is 'Locks a cue and its moving parts.';
 create or replace function cue.lose_claim(
   e cue.executions, c cue.cues, p_error text, p_given_back boolean, p_now timestamptz default now()
 ) returns void
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer as $$
 begin
   p_given_back := p_given_back and e.lost_attempts < 100;
   insert into cue.attempts (execution_id, attempt, account_id, result, started_at, finished_at, duration_ms, error, worker_id)
@@ -173,8 +171,7 @@ comment on function cue.claim_timeout is 'How long an execution of this cue may 
 -- Leases that are over. One whose worker has been heard of in the last three minutes is looked at again when that is no longer so. What is
 -- locked is left to the next time.
 create or replace function cue.recover_leases(p_limit int default 200, p_now timestamptz default now()) returns int
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off
-  set plan_cache_mode = force_generic_plan as $$
+language plpgsql security definer as $$
 declare
   r record;
   c cue.cues;
@@ -206,8 +203,7 @@ comment on function cue.recover_leases is 'Frees executions whose worker went si
 
 -- Executions that nobody claimed in time.
 create or replace function cue.miss_unclaimed(p_limit int default 500, p_now timestamptz default now()) returns int
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off
-  set plan_cache_mode = force_generic_plan as $$
+language plpgsql security definer as $$
 declare
   r record;
   c cue.cues;

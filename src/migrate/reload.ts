@@ -19,7 +19,7 @@ export const loadSources = async (client: pg.Client, sources: File[], release: R
   const dropped = new Set<string>()
   // Functions may name each other in any order: bodies are checked when all of them are there.
   await client.query('set local check_function_bodies = off')
-  for (const source of sources.filter(isNotRoles)) {
+  for (const source of sources.filter(definesSomething)) {
     for (const statement of statementsOf(source)) await load(client, source, statement, before, dropped)
   }
   await client.query('set local check_function_bodies = on')
@@ -32,7 +32,7 @@ export const loadSources = async (client: pg.Client, sources: File[], release: R
     [left]
   )
   await dropFormer(client, loaded, left, release)
-  for (const source of sources.filter(source => !isNotRoles(source))) await runFile(client, source)
+  for (const source of sources.filter(source => !definesSomething(source))) await runFile(client, source)
   const present = new Set([...loaded.values()].map(({ name }) => name))
   for (const { kind, name, grantee, privilege, grantable } of grants) {
     if (!dropped.has(name) || !present.has(name) || ourRoles.includes(grantee)) continue
@@ -42,7 +42,8 @@ export const loadSources = async (client: pg.Client, sources: File[], release: R
   }
 }
 
-const isNotRoles = ({ name }: File) => name !== 'roles.sql'
+/** Settings and grants come last: they apply to functions and views as they are once all are loaded. */
+const definesSomething = ({ name }: File) => name !== 'settings.sql' && name !== 'roles.sql'
 
 type Definition = { kind: Kind; name: string; signature: string; version: string; former: number | null }
 

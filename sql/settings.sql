@@ -1,0 +1,74 @@
+-- Settings of functions, applied after everything else is loaded: `create or replace` removes those of the function it replaces. A name that
+-- is not a function of ours fails the load. search_path is set for every security definer function, so that no caller's schema can put an
+-- object in the way; the lists below name the rest, each with its reason.
+do $$
+declare
+  s record;
+  v_function text;
+begin
+  for v_function in
+    select proname from pg_proc
+     where pronamespace = 'cue'::regnamespace and prosecdef
+       and not exists (select from pg_depend d where d.classid = 'pg_proc'::regclass and d.objid = pg_proc.oid and d.deptype = 'e')
+  loop
+    execute format('alter function cue.%I set search_path = pg_catalog, pg_temp', v_function);
+  end loop;
+
+  for s in select * from (values
+    -- Not security definers, but they call none of the caller's functions either.
+    (1, 'search_path = pg_catalog, pg_temp', '{memory_changes, require_writable}'::text[]),
+
+    -- Every row these functions read has an index. Statistics lag behind tables that grow from empty to millions of rows, and a plan made
+    -- for a small table must not scan it once it is big.
+    (2, 'enable_seqscan = off', '{
+      add_cues, admit, admit_and_read_cues, attach_evidence, begin_attempts, begin_claims, begin_waiting, cancel_execution, cancel_waiting,
+      catch_up_cues, check_secrets, claim_executions, claim_next, claimable_page, claimable_tasks, count_executions, count_results,
+      create_cues, delete_due_accounts, delete_old_executions, delete_worker, drop_account_jobs, end_flights, erase_account, expire_outcomes,
+      finish_attempts, fire_cue, fold_usage, gone_attempts, heartbeat_execution, held_attempts, last_success, lock_accounts, lock_attempts, lock_claimable, lock_cues,
+      lock_free_cues, lock_next, look_ahead, look_waiting, lose_attempts, mail_cue_failed, miss_unclaimed, move_windows, next_claimable,
+      next_wakes, oldest_claimable, open_limits, passed_windows, prune, prune_payloads, purge_cue, read_cues, read_execution_details,
+      recover_flights, recover_leases, recover_stuck, refuse_due_cues, release_execution, release_flight, replay_execution,
+      report_outcome, requeue_attempts, requeue_purges, service_health, settle_attempts, store_payloads, take_due_cues, verify_outcome, within_bytes}'),
+
+    -- They read few rows in the order of an index, by id or by age. A bitmap scan loses that order, and reads everything that matches before
+    -- the first row comes out.
+    (3, 'enable_bitmapscan = off', '{
+      begin_attempts, begin_claims, begin_waiting, claim_next, claimable_tasks, finish_attempts, gone_attempts, held_attempts,
+      last_success, lock_claimable, lock_next, look_waiting, next_claimable, oldest_claimable, settle_attempts}'),
+
+    -- The oldest claimable execution is the first entry of an index. To sort means to read an account's whole backlog for it.
+    (4, 'enable_sort = off', '{claim_next, claimable_tasks, lock_claimable, next_claimable, oldest_claimable}'),
+
+    -- A batch of requests rarely looks up the same key twice; remembering the rows cost 5% of admitting.
+    (5, 'enable_memoize = off', '{admit}'),
+
+    -- They go through a short list and look each entry up in a big table: joined by a hash or a merge, that table would be read whole.
+    (11, 'enable_hashjoin = off', '{fold_usage, requeue_attempts}'),
+    (12, 'enable_mergejoin = off', '{fold_usage, requeue_attempts}'),
+
+    -- They serve several accounts in one call: a row that somebody holds delays the others no longer than this. The caller then handles
+    -- each account on its own.
+    (6, 'lock_timeout = ''20ms''', '{admit, count_executions, create_cues}'),
+    (7, 'lock_timeout = ''50ms''', '{finish_attempts, settle_attempts}'),
+
+    -- Every reader and writer of the table queues behind its lock: it must give up well before anyone takes that for a deadlock.
+    (8, 'lock_timeout = ''300ms''', '{drop_old_executions}'),
+
+    -- Planning for all partitions costs up to thirty times the execution: once per session is enough. The plans suit arrays of any size.
+    (9, 'plan_cache_mode = force_generic_plan', '{
+      add_cues, admit, admit_and_read_cues, attach_evidence, begin_attempts, begin_claims, begin_waiting, cancel_execution, catch_up_cues,
+      claim_executions, claim_next, claimable_page, claimable_tasks, count_executions, create_cues, expire_outcomes, finish_attempts,
+      fire_cue, gone_attempts, heartbeat_execution, held_attempts, last_success, lock_accounts, lock_claimable, lock_free_cues, lock_next,
+      look_ahead, look_waiting, lose_attempts, mail_cue_failed, miss_unclaimed, next_claimable, next_wakes, oldest_claimable,
+      passed_windows, read_cues, read_execution_details, recover_flights, recover_leases, recover_stuck, refuse_due_cues,
+      release_execution, release_flight, replay_execution, report_outcome, requeue_attempts, settle_attempts, take_due_cues,
+      verify_outcome, within_bytes}'),
+
+    -- A cost estimate over all partitions triggers compilation, which takes longer than the query.
+    (10, 'jit = off', '{service_health}')
+  ) as settings (place, setting, functions) order by place loop
+    foreach v_function in array s.functions loop
+      execute format('alter function cue.%I set %s', v_function, s.setting);
+    end loop;
+  end loop;
+end $$;
