@@ -1415,7 +1415,7 @@ create view cue.stuck_executions as
             executions.status,
             executions.attempts,
             executions.attempt_due_at AS since,
-            'a waiting attempt is overdue'::text AS why
+            'attempt overdue'::text AS why
            FROM cue.executions
           WHERE executions.attempt_due_at < (now() - '00:01:00'::interval)
         UNION ALL
@@ -1425,7 +1425,7 @@ create view cue.stuck_executions as
             executions.status,
             executions.attempts,
             executions.claim_deadline_at,
-            'nobody claimed it in time'::text
+            'claim overdue'::text
            FROM cue.executions
           WHERE executions.claim_deadline_at < (now() - '00:01:00'::interval)
         UNION ALL
@@ -1435,7 +1435,7 @@ create view cue.stuck_executions as
             executions.status,
             executions.attempts,
             executions.lease_expires_at,
-            'its lease has lapsed'::text
+            'lease expired'::text
            FROM cue.executions
           WHERE executions.lease_expires_at < (now() - '00:01:00'::interval)
         UNION ALL
@@ -1445,7 +1445,7 @@ create view cue.stuck_executions as
             executions.status,
             executions.attempts,
             executions.outcome_deadline_at,
-            'its outcome deadline has passed'::text
+            'outcome overdue'::text
            FROM cue.executions
           WHERE executions.outcome_deadline_at < (now() - '00:01:00'::interval)
         UNION ALL
@@ -1455,7 +1455,7 @@ create view cue.stuck_executions as
             e.status,
             e.attempts,
             f.lease_expires_at,
-            'its flight has lapsed'::text
+            'flight lease expired'::text
            FROM cue.flights f
              JOIN cue.executions e ON (e.id = ANY (f.execution_ids)) AND e.flight_id = f.id
           WHERE f.lease_expires_at < (now() - '00:00:15'::interval)) s
@@ -1502,10 +1502,10 @@ begin
     from cue.cues c
    where a.id = p_alert_id and a.account_id = p_account_id and c.id = a.cue_id and c.deleted_at is null;
   if not found then
-    raise exception 'there is no alert %', p_alert_id using errcode = 'QU003';
+    raise exception 'alert % not found', p_alert_id using errcode = 'QU003';
   end if;
 end $function$;
-comment on function cue.acknowledge_alert(uuid,uuid,timestamp with time zone) is 'Acknowledges an alert; the first time counts.';
+comment on function cue.acknowledge_alert(uuid,uuid,timestamp with time zone) is 'Acknowledges an alert, keeping the time of the first acknowledgement; QU003 if not found.';
 grant execute on function cue.acknowledge_alert(uuid,uuid,timestamp with time zone) to cue_operator, cue_service;
 
 CREATE OR REPLACE FUNCTION cue.add_cues(p_account_ids uuid[], p_cues jsonb, p_next_runs timestamp with time zone[], p_now timestamp with time zone DEFAULT now())
@@ -1520,8 +1520,8 @@ declare
   v_ids text[];
   v_free uuid[] := cue.lock_accounts(p_account_ids);
 begin
-  -- Another statement: the one that waited for the locks would know plans and numbers from before. Each column by its type, in one scan:
-  -- records of the table's own type would bring its constraints along, with each row.
+  -- A new statement: the one that waited for the locks has an older snapshot. Columns are listed with their types, in one scan:
+  -- records of the table's own type would have its constraints checked for each row.
   with given as materialized (
     select g.*, g.account_id = any (v_free) as is_free
       from rows from (unnest(p_account_ids), unnest(p_next_runs), jsonb_to_recordset(p_cues) as (
@@ -1583,12 +1583,12 @@ begin
       from given g join fitting f using (ordinality) where f.id not in ('', '-'))
   select array_agg(f.id order by g.ordinality) into v_ids from given g left join fitting f using (ordinality);
   perform cue.wake('cue_due', (select min(n.at) from unnest(p_next_runs, v_ids) as n (at, id) where n.id not in ('', '-')));
-  -- Nearly nobody subscribes.
+  -- Few accounts subscribe: skip the rest at once.
   perform cue.note_memory(s.account_id) from (
     select distinct m.account_id from cue.memory_subscriptions m where m.account_id = any (v_free)) s;
   return v_ids;
 end $function$;
-comment on function cue.add_cues(uuid[],jsonb,timestamp with time zone[],timestamp with time zone) is 'Adds cues and returns their ids, or marks for those that the account''s plan or the caller''s key does not allow.';
+comment on function cue.add_cues(uuid[],jsonb,timestamp with time zone[],timestamp with time zone) is 'Adds cues and returns their ids in order: '''' if the plan allows no more, ''-'' if the key may not set a callback, null if the account is locked.';
 grant execute on function cue.add_cues(uuid[],jsonb,timestamp with time zone[],timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.add_ended_execution(c cue.cues, p_status cue.execution_status, p_scheduled_for timestamp with time zone, p_error text, p_now timestamp with time zone)
@@ -1608,7 +1608,7 @@ begin
   update cue.cue_runs set run_count = run_count + 1, fired_count = fired_count + 1 where cue_id = c.id;
   return e;
 end $function$;
-comment on function cue.add_ended_execution(cue.cues,cue.execution_status,timestamp with time zone,text,timestamp with time zone) is 'Records a slot that did not run as an execution of its own.';
+comment on function cue.add_ended_execution(cue.cues,cue.execution_status,timestamp with time zone,text,timestamp with time zone) is 'Records a slot that did not run as an ended execution.';
 grant execute on function cue.add_ended_execution(cue.cues,cue.execution_status,timestamp with time zone,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.add_job(p_queue text, p_data jsonb DEFAULT NULL::jsonb, p_id uuid DEFAULT gen_random_uuid(), p_start_after timestamp with time zone DEFAULT now(), p_singleton_key text DEFAULT NULL::text)
@@ -1627,7 +1627,7 @@ begin
   on conflict do nothing;
   if found and p_start_after <= now() then perform pg_notify('cue_jobs', p_queue); end if;
 end $function$;
-comment on function cue.add_job(text,jsonb,uuid,timestamp with time zone,text) is 'Adds a pg-boss job with its queue''s settings, in the caller''s transaction. Its group is the account.';
+comment on function cue.add_job(text,jsonb,uuid,timestamp with time zone,text) is 'Adds a pg-boss job with its queue''s settings, in the caller''s transaction; does nothing if it exists.';
 grant execute on function cue.add_job(text,jsonb,uuid,timestamp with time zone,text) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.admit(p_key_hashes bytea[], p_session_ids uuid[], p_execution_ids uuid[], p_addresses text[], p_scopes text[], p_limited boolean DEFAULT true, p_now timestamp with time zone DEFAULT now())
@@ -1641,7 +1641,7 @@ CREATE OR REPLACE FUNCTION cue.admit(p_key_hashes bytea[], p_session_ids uuid[],
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 begin
-  -- Nothing that is written here is worth waiting for the disk.
+  -- Counts may be lost in a crash; waiting for the disk would slow every request.
   perform set_config('synchronous_commit', 'off', true);
   return query
   with callers as (
@@ -1672,7 +1672,7 @@ begin
         where p_limited
        union all
        select true, c.requests, p_now, null where not p_limited) w),
-  -- Once a minute for each key, without waiting for another request.
+  -- At most once a minute per key, skipping keys that another request is updating.
   used as (
     update cue.api_keys set last_used_at = p_now
      where id = any (array(select k.id from cue.api_keys k
@@ -1688,7 +1688,7 @@ begin
          a.retry_after
     from asked a order by a.n;
 end $function$;
-comment on function cue.admit(bytea[],uuid[],uuid[],text[],text[],boolean,timestamp with time zone) is 'Checks key, scope, request limit and usage of requests, each answered in its place.';
+comment on function cue.admit(bytea[],uuid[],uuid[],text[],text[],boolean,timestamp with time zone) is 'Checks credentials, scope, rate limit and usage for a batch of requests; returns one row per request, in order.';
 grant execute on function cue.admit(bytea[],uuid[],uuid[],text[],text[],boolean,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.admit_and_read_cues(p_key_hashes bytea[], p_session_ids uuid[], p_execution_ids uuid[], p_addresses text[], p_scopes text[], p_cue_ids text[], p_limited boolean DEFAULT true, p_now timestamp with time zone DEFAULT now())
@@ -1708,7 +1708,7 @@ begin
     from rows from (cue.admit(p_key_hashes, p_session_ids, p_execution_ids, p_addresses, p_scopes, p_limited, p_now), unnest(p_cue_ids))
            as a (error, account_id, actor, scopes, plan, usage_warning, rate_limit, rate_remaining, rate_reset, retry_after, cue_id);
 end $function$;
-comment on function cue.admit_and_read_cues(bytea[],uuid[],uuid[],text[],text[],text[],boolean,timestamp with time zone) is 'Admits requests, and reads the cue that each asks for, if any.';
+comment on function cue.admit_and_read_cues(bytea[],uuid[],uuid[],text[],text[],text[],boolean,timestamp with time zone) is 'Admits requests like cue.admit and returns the cue that each asks for as JSON, or null if refused or not found.';
 grant execute on function cue.admit_and_read_cues(bytea[],uuid[],uuid[],text[],text[],text[],boolean,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.admit_execution(p_account_id uuid, p_now timestamp with time zone DEFAULT now())
@@ -1727,13 +1727,13 @@ begin
   v_used := cue.executions_used(a.id, p_now);
   if v_used >= v_limit then
     if v_used >= 2 * v_limit::bigint or cue.is_over_limit(a, p_now) then
-      raise exception 'the plan''s % executions of this month are used up; upgrade, or wait for the next month', v_limit using errcode = 'QU032';
+      raise exception 'Execution limit reached: the plan allows % executions per month. Upgrade, or wait until next month.', v_limit using errcode = 'QU032';
     end if;
     perform cue.start_grace(a, p_now);
   end if;
   perform cue.count_executions(array[a.id], p_now);
 end $function$;
-comment on function cue.admit_execution(uuid,timestamp with time zone) is 'Counts one execution against the monthly limit, or raises QU032.';
+comment on function cue.admit_execution(uuid,timestamp with time zone) is 'Counts one requested execution against the monthly limit; QU032 above it.';
 grant execute on function cue.admit_execution(uuid,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.admit_payload(p_account_id uuid, p_bytes bigint, p_now timestamp with time zone DEFAULT now())
@@ -1748,14 +1748,14 @@ begin
   select p.payload_bytes_per_day into v_cap from cue.accounts a join cue.plans p on p.plan = a.plan where a.id = p_account_id;
   if v_cap is null then return; end if;
   if cue.payload_bytes_used(p_account_id, p_now) + p_bytes > v_cap then
-    raise exception 'the plan allows % payload bytes per UTC day, and this payload of % bytes would exceed that; upgrade, or wait for the next day',
+    raise exception 'Payload limit reached: the plan allows % bytes per UTC day, and this payload has % bytes. Upgrade, or wait until the next day.',
       v_cap, p_bytes using errcode = 'QU032';
   end if;
   insert into cue.payload_counters as u (account_id, day, slot, bytes)
   values (p_account_id, (p_now at time zone 'utc')::date, pg_backend_pid(), p_bytes)
   on conflict (account_id, day, slot) do update set bytes = u.bytes + excluded.bytes;
 end $function$;
-comment on function cue.admit_payload(uuid,bigint,timestamp with time zone) is 'Counts an execution''s payload against the daily cap, or raises QU032.';
+comment on function cue.admit_payload(uuid,bigint,timestamp with time zone) is 'Counts the payload of a requested execution against the daily limit; QU032 above it.';
 grant execute on function cue.admit_payload(uuid,bigint,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.after_end(e cue.executions, c cue.cues, p_now timestamp with time zone DEFAULT now())
@@ -1766,7 +1766,7 @@ CREATE OR REPLACE FUNCTION cue.after_end(e cue.executions, c cue.cues, p_now tim
 AS $function$
 begin
   if c.id is null or c.deleted_at is not null then return; end if;
-  -- Not when it begins: whoever begins it has locked the execution, and cue_runs come before.
+  -- Not at its start: begin_attempts has locked the execution by then, and cue_runs come first in the lock order.
   if e.started_at is not null and cue.is_deferred_fire(e.triggered_by, e.scheduled_for, e.created_at) then
     update cue.cue_runs set last_run = greatest(last_run, e.started_at) where cue_id = c.id;
   end if;
@@ -1786,7 +1786,7 @@ begin
     perform cue.run_on_failure(e, c, p_now);
   end if;
 end $function$;
-comment on function cue.after_end(cue.executions,cue.cues,timestamp with time zone) is 'The consequences of an execution''s end for its cue.';
+comment on function cue.after_end(cue.executions,cue.cues,timestamp with time zone) is 'Applies the consequences of an execution''s end to its cue: status, failure counts, alerts and on_failure.';
 grant execute on function cue.after_end(cue.executions,cue.cues,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.alert_notice(p_alert_id uuid, p_now timestamp with time zone DEFAULT now())
@@ -1806,7 +1806,7 @@ begin
   return query select a.alert_webhook_url, cue.alert_signing_secrets(a, p_now), l.id, l.alert_type, l.severity, l.message, l.cue_id,
                       l.execution_id, l.created_at, l.metadata;
 end $function$;
-comment on function cue.alert_notice(uuid,timestamp with time zone) is 'What an alert''s webhook tells.';
+comment on function cue.alert_notice(uuid,timestamp with time zone) is 'Returns the body and signing secrets of an alert webhook, or no row if the alert, its cue or the address is gone.';
 grant execute on function cue.alert_notice(uuid,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.alert_signing_secrets(a cue.accounts, p_now timestamp with time zone)
@@ -1817,7 +1817,7 @@ AS $function$
   select case when a.previous_alert_webhook_secret_until > p_now then array[a.alert_webhook_secret, a.previous_alert_webhook_secret]
               else array[a.alert_webhook_secret] end
 $function$;
-comment on function cue.alert_signing_secrets(cue.accounts,timestamp with time zone) is 'The secrets that sign an account''s alerts now, the current one first.';
+comment on function cue.alert_signing_secrets(cue.accounts,timestamp with time zone) is 'Returns the secrets that sign an account''s alert webhooks now, current one first.';
 grant execute on function cue.alert_signing_secrets(cue.accounts,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.alert_webhook_secret(p_account_id uuid, p_actor text DEFAULT SESSION_USER, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
@@ -1839,7 +1839,7 @@ begin
   end if;
   return a.alert_webhook_secret;
 end $function$;
-comment on function cue.alert_webhook_secret(uuid,text,text,timestamp with time zone) is 'The secret that signs an account''s alert webhooks; made by the first call.';
+comment on function cue.alert_webhook_secret(uuid,text,text,timestamp with time zone) is 'Returns the secret that signs an account''s alert webhooks, creating it on first use.';
 grant execute on function cue.alert_webhook_secret(uuid,text,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.allow(p_subject text, p_limit integer, p_window interval DEFAULT '01:00:00'::interval, p_now timestamp with time zone DEFAULT now())
@@ -1850,7 +1850,7 @@ CREATE OR REPLACE FUNCTION cue.allow(p_subject text, p_limit integer, p_window i
 AS $function$
   select * from cue.count_hit(p_subject, p_limit, p_window, true, p_now)
 $function$;
-comment on function cue.allow(text,integer,interval,timestamp with time zone) is 'Counts one hit against a sliding window, and says whether it is within the limit.';
+comment on function cue.allow(text,integer,interval,timestamp with time zone) is 'Counts one hit against a sliding window and returns whether it is within the limit.';
 grant execute on function cue.allow(text,integer,interval,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.allow_key(p_account_id uuid, p_now timestamp with time zone)
@@ -1864,10 +1864,10 @@ declare
 begin
   select * into w from cue.allow('keys:' || p_account_id, 10, '1 hour', p_now);
   if not w.allowed then
-    raise exception 'ten keys an hour can be created' using errcode = 'QU031', detail = w.retry_after;
+    raise exception 'Key limit reached: 10 new keys per hour.' using errcode = 'QU031', detail = w.retry_after;
   end if;
 end $function$;
-comment on function cue.allow_key(uuid,timestamp with time zone) is 'Counts a key against an account''s limit of ten an hour.';
+comment on function cue.allow_key(uuid,timestamp with time zone) is 'Counts a new key against the limit of ten per hour; QU031 above it.';
 grant execute on function cue.allow_key(uuid,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.allowed_timeout(p_account_id uuid, p_timeout_seconds integer)
@@ -1878,7 +1878,7 @@ AS $function$
   select least(coalesce(p_timeout_seconds, 30), (
     select p.max_timeout_seconds from cue.accounts a join cue.plans p on p.plan = a.plan where a.id = p_account_id))
 $function$;
-comment on function cue.allowed_timeout(uuid,integer) is 'A cue''s timeout, or what its account''s plan allows if that is less.';
+comment on function cue.allowed_timeout(uuid,integer) is 'Returns a cue''s timeout, reduced to its plan''s maximum.';
 grant execute on function cue.allowed_timeout(uuid,integer) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.apply_subscription(p_event_id text, p_type text, p_subscription_id text, p_customer_id text, p_account_id uuid, p_plan cue.plan, p_status text, p_at timestamp with time zone, p_first boolean DEFAULT false, p_version integer DEFAULT NULL::integer, p_now timestamp with time zone DEFAULT now())
@@ -1914,7 +1914,7 @@ begin
     (select max(x.plan) from cue.subscriptions x where x.account_id = a.id and cue.is_paid(x.status)), 'free'), 'stripe', null, p_now);
   return query select 'applied', null::int;
 end $function$;
-comment on function cue.apply_subscription(text,text,text,text,uuid,cue.plan,text,timestamp with time zone,boolean,integer,timestamp with time zone) is 'Applies an event about a subscription, and the plan that follows.';
+comment on function cue.apply_subscription(text,text,text,text,uuid,cue.plan,text,timestamp with time zone,boolean,integer,timestamp with time zone) is 'Applies a subscription event and sets the resulting plan; returns applied, replayed, stale, unknown or unclear.';
 grant execute on function cue.apply_subscription(text,text,text,text,uuid,cue.plan,text,timestamp with time zone,boolean,integer,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.approve_device(p_code_hash bytea, p_link_id uuid, p_key_hash bytea, p_prefix text, p_ciphertext text, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
@@ -1930,9 +1930,9 @@ declare
 begin
   select * into d from cue.device_codes where code_hash = p_code_hash and link_id = p_link_id;
   if not found then
-    raise exception 'there is no such link; begin again on the device' using errcode = 'QU070';
+    raise exception 'Invalid link. Start again on the device.' using errcode = 'QU070';
   end if;
-  -- An account that is being deleted is waited for, and then is none.
+  -- Waits for an account that is being deleted; the loop then creates a new one.
   loop
     select * into a from cue.accounts where lower(email) = lower(d.email) for no key update;
     exit when found;
@@ -1945,15 +1945,15 @@ begin
   end loop;
   select * into d from cue.device_codes where code_hash = p_code_hash and link_id = p_link_id for update;
   if not found or d.expires_at <= p_now then
-    raise exception 'this link has expired; begin again on the device' using errcode = 'QU071';
+    raise exception 'This link has expired. Start again on the device.' using errcode = 'QU071';
   elsif d.status <> 'email_sent' then
-    raise exception 'this link was used already' using errcode = 'QU073';
+    raise exception 'This link was already used.' using errcode = 'QU073';
   end if;
   perform cue.confirm_email(a.id, p_now);
   update cue.device_codes set status = 'approved', account_id = a.id, key_id = k.id where code_hash = d.code_hash;
   return k.id is not null;
 end $function$;
-comment on function cue.approve_device(bytea,uuid,bytea,text,text,text,timestamp with time zone) is 'Confirms a sign-in, and makes the account if the address has none.';
+comment on function cue.approve_device(bytea,uuid,bytea,text,text,text,timestamp with time zone) is 'Confirms a sign-in, and creates an account if the address has none; returns whether it did.';
 grant execute on function cue.approve_device(bytea,uuid,bytea,text,text,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.attach_evidence(p_account_id uuid, p_execution_id uuid, p_external_id text DEFAULT NULL::text, p_result_url text DEFAULT NULL::text, p_result_ref text DEFAULT NULL::text, p_result_type text DEFAULT NULL::text, p_summary text DEFAULT NULL::text, p_artifacts jsonb DEFAULT NULL::jsonb, p_metadata jsonb DEFAULT NULL::jsonb, p_claim_token uuid DEFAULT NULL::uuid, p_now timestamp with time zone DEFAULT now())
@@ -1973,13 +1973,13 @@ begin
    where x.id = p_execution_id and x.account_id = p_account_id
      and exists (select from cue.cues q where q.id = x.cue_id and q.deleted_at is null) for update;
   if not found then
-    raise exception 'there is no execution %', p_execution_id using errcode = 'QU002';
+    raise exception 'execution % not found', p_execution_id using errcode = 'QU002';
   end if;
   if p_claim_token is not null and old.claim_token is distinct from p_claim_token then
-    raise exception 'this claim was lost: another may have taken execution % over; its evidence is not taken', old.id using errcode = 'QU016';
+    raise exception 'Claim lost: execution % may have been claimed by another worker. The evidence was not recorded.', old.id using errcode = 'QU016';
   end if;
   if old.outcome_recorded_at is null then
-    raise exception 'execution % has no outcome yet; report one first', old.id using errcode = 'QU021';
+    raise exception 'Execution % has no outcome yet. Report it first.', old.id using errcode = 'QU021';
   end if;
   e := old;
   e.external_id := coalesce(p_external_id, e.external_id);
@@ -1987,15 +1987,15 @@ begin
   e.result_ref := coalesce(p_result_ref, e.result_ref);
   e.result_type := coalesce(p_result_type, e.result_type);
   e.summary := coalesce(p_summary, e.summary);
-  -- A null takes nothing away.
+  -- A null member does not remove a stored value.
   e.metadata := case when p_metadata is null then e.metadata else coalesce(e.metadata, '{}') || coalesce((
     select jsonb_object_agg(g.key, g.value) from jsonb_each(p_metadata) g where g.value <> 'null' or e.metadata -> g.key is null), '{}') end;
-  -- What is there already is not added twice, so that a repeated request changes nothing.
+  -- Stored artifacts are not added again, so that a repeated request changes nothing.
   e.artifacts := case when p_artifacts is null then e.artifacts else coalesce(e.artifacts, '[]') || coalesce((
     select jsonb_agg(a.value order by a.place) from jsonb_array_elements(p_artifacts) with ordinality as a (value, place)
      where not exists (select from jsonb_array_elements(e.artifacts) as k (value) where k.value = a.value)), '[]') end;
   if p_metadata is not null and old.metadata is not null and cue.json_bytes(e.metadata) > 10240 then
-    raise exception 'metadata would be over 10 KB with what is there' using errcode = 'QU022';
+    raise exception 'metadata exceeds 10 KB of JSON, including members already stored.' using errcode = 'QU022';
   end if;
   if e.artifacts is distinct from old.artifacts then perform cue.check_artifacts(e.artifacts); end if;
   select * into c from cue.cues where id = e.cue_id;
@@ -2011,7 +2011,7 @@ begin
   end if;
   return query select e.id, e.outcome_state, e is distinct from old;
 end $function$;
-comment on function cue.attach_evidence(uuid,uuid,text,text,text,text,text,jsonb,jsonb,uuid,timestamp with time zone) is 'Adds evidence to a reported outcome.';
+comment on function cue.attach_evidence(uuid,uuid,text,text,text,text,text,jsonb,jsonb,uuid,timestamp with time zone) is 'Adds evidence to a reported outcome and returns its state and whether anything was added.';
 grant execute on function cue.attach_evidence(uuid,uuid,text,text,text,text,text,jsonb,jsonb,uuid,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.beat_engine(p_engine_id uuid, p_version text, p_lateness_ms integer DEFAULT NULL::integer, p_open_deliveries integer DEFAULT 0, p_missed_after interval DEFAULT '00:01:00'::interval, p_now timestamp with time zone DEFAULT now())
@@ -2025,7 +2025,7 @@ declare
   v_outage boolean := false;
 begin
   if v_last < p_now - p_missed_after then
-    -- One engine records it; the others wait here, and then see the first one's sign of life.
+    -- One engine records the outage; the others wait here, and then see its heartbeat.
     perform pg_advisory_xact_lock(hashtext('cue.outages'));
     v_last := (select max(last_seen_at) from cue.engines);
     if v_last < p_now - p_missed_after then
@@ -2042,7 +2042,7 @@ begin
   select case when p_now = now() then clock_timestamp() else p_now end, v_outage, count(*)::int, (count(*) filter (where n.id < p_engine_id))::int
     from cue.engines n where n.last_seen_at > p_now - interval '12 seconds' and n.stopped_at is null or n.id = p_engine_id;
 end $function$;
-comment on function cue.beat_engine(uuid,text,integer,integer,interval,timestamp with time zone) is 'An engine''s sign of life. Records an outage when none had shown one for too long, and tells how many engines live and its place among them.';
+comment on function cue.beat_engine(uuid,text,integer,integer,interval,timestamp with time zone) is 'Records an engine''s heartbeat, and an outage if no engine had one for p_missed_after; returns the number of live engines and its place among them.';
 grant execute on function cue.beat_engine(uuid,text,integer,integer,interval,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.begin_attempts(p_execution_ids uuid[], p_lease interval DEFAULT '00:00:04'::interval, p_now timestamp with time zone DEFAULT now())
@@ -2061,7 +2061,7 @@ declare
   v_last uuid := (select max(id::text)::uuid from unnest(p_execution_ids) as u (id));
   v_limited boolean := cue.limits_timeouts();
 begin
-  -- Scalar subqueries look up one row each; as joins they might read all jobs.
+  -- Scalar subqueries look up one row each; a join might read all jobs.
   select array_agg(due.id) into v_ids from (
     select e.id from cue.executions e
      where e.id = any (p_execution_ids) and e.id between v_first and v_last and e.attempt_due_at <= p_now
@@ -2087,14 +2087,14 @@ begin
   select b.id, v_flight, b.attempts, b.account_id, b.cue_id, b.scheduled_for, c.callback_url, c.callback_method, c.callback_headers,
          coalesce(b.payload, (select p.body from cue.payloads p where p.id = b.payload_id)),
          case when v_limited then cue.allowed_timeout(b.account_id, c.timeout_seconds) else coalesce(c.timeout_seconds, 30) end, a.secrets, a.api_key,
-         -- The end of a deferred fire says when its cue ran last.
+         -- A deferred fire is not plain: its end sets the cue's last_run.
          c.schedule_type = 'recurring' and not coalesce(c.await_outcome, false)
            and not cue.is_deferred_fire(b.triggered_by, b.scheduled_for, b.created_at)
     from begun b
    cross join lateral (select * from cue.cues where id = b.cue_id limit 1) c
    cross join lateral cue.signing_account(b.account_id, p_now) a;
 end $function$;
-comment on function cue.begin_attempts(uuid[],interval,timestamp with time zone) is 'Begins attempts that waited and are due, and returns what to send.';
+comment on function cue.begin_attempts(uuid[],interval,timestamp with time zone) is 'Begins the due attempts among these executions that are not locked, and returns the requests to send.';
 grant execute on function cue.begin_attempts(uuid[],interval,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.begin_claims(p_execution_ids uuid[], p_worker_ids text[], p_lease interval DEFAULT '00:15:00'::interval, p_now timestamp with time zone DEFAULT now())
@@ -2122,7 +2122,7 @@ begin
   returning e.id, e.cue_id, (select q.name from cue.cues q where q.id = e.cue_id), e.task, e.scheduled_for, e.lease_expires_at,
             e.claim_token, e.attempts, coalesce(e.payload, (select p.body from cue.payloads p where p.id = e.payload_id));
 end $function$;
-comment on function cue.begin_claims(uuid[],text[],interval,timestamp with time zone) is 'Gives locked executions to workers.';
+comment on function cue.begin_claims(uuid[],text[],interval,timestamp with time zone) is 'Assigns locked executions to workers and returns the claims.';
 grant execute on function cue.begin_claims(uuid[],text[],interval,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.begin_issue(p_ticket_id integer, p_now timestamp with time zone DEFAULT now())
@@ -2141,7 +2141,7 @@ begin
   select k.id, a.id, a.plan, k.subject, k.message, k.severity, k.type, k.created_at, k.issue_tried_at is not null
     from cue.accounts a where a.id = k.account_id;
 end $function$;
-comment on function cue.begin_issue(integer,timestamp with time zone) is 'What an issue in the tracker is made of.';
+comment on function cue.begin_issue(integer,timestamp with time zone) is 'Returns the content of a tracker issue for a ticket that has none, or no row.';
 grant execute on function cue.begin_issue(integer,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.begin_waiting(p_limit integer, p_skip_accounts uuid[] DEFAULT '{}'::uuid[], p_lease interval DEFAULT '00:00:04'::interval, p_now timestamp with time zone DEFAULT now())
@@ -2164,7 +2164,7 @@ begin
      order by e.attempt_due_at limit p_limit for update of e skip locked) due;
   if v_ids is not null then return query select * from cue.begin_attempts(v_ids, p_lease, p_now); end if;
 end $function$;
-comment on function cue.begin_waiting(integer,uuid[],interval,timestamp with time zone) is 'Begins the attempts that have waited longest, and returns what to send.';
+comment on function cue.begin_waiting(integer,uuid[],interval,timestamp with time zone) is 'Begins the attempts that have waited longest, and returns the requests to send.';
 grant execute on function cue.begin_waiting(integer,uuid[],interval,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.billing_account(p_account_id uuid)
@@ -2177,7 +2177,7 @@ AS $function$
          (select s.id from cue.subscriptions s where s.account_id = a.id and cue.is_paid(s.status) order by s.plan desc, s.id limit 1)
     from cue.accounts a where a.id = p_account_id
 $function$;
-comment on function cue.billing_account(uuid) is 'An account''s customer and subscription at Stripe.';
+comment on function cue.billing_account(uuid) is 'Returns an account''s Stripe customer and its paid subscription, if any.';
 grant execute on function cue.billing_account(uuid) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.cancel_deletion(p_deletion_id uuid, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
@@ -2194,14 +2194,14 @@ begin
    where d.id = p_deletion_id for no key update of a;
   select status into v_status from cue.deletion_status(p_deletion_id, p_now);
   if v_status = 'cancelled' then
-    raise exception 'this deletion was cancelled already' using errcode = 'QU044';
+    raise exception 'This deletion was already cancelled.' using errcode = 'QU044';
   elsif v_status = 'completed' then
-    raise exception 'the account has been deleted' using errcode = 'QU045';
+    raise exception 'The account has been deleted.' using errcode = 'QU045';
   end if;
   update cue.deletions set cancelled_at = p_now where id = p_deletion_id;
   perform cue.record_event(v_account, 'account.deletion_cancelled', 'anonymous', p_ip, '{}', p_now);
 end $function$;
-comment on function cue.cancel_deletion(uuid,text,timestamp with time zone) is 'Lets an account live on.';
+comment on function cue.cancel_deletion(uuid,text,timestamp with time zone) is 'Cancels a pending deletion; QU044 if already cancelled, QU045 if the account is deleted or the grace is over.';
 grant execute on function cue.cancel_deletion(uuid,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.cancel_execution(p_account_id uuid, p_execution_id uuid, p_now timestamp with time zone DEFAULT now())
@@ -2221,12 +2221,12 @@ begin
     select * into c from cue.cues where id = e.cue_id and deleted_at is null for no key update;
   end if;
   if c.id is null then
-    raise exception 'there is no execution %', p_execution_id using errcode = 'QU002';
+    raise exception 'execution % not found', p_execution_id using errcode = 'QU002';
   end if;
   perform from cue.cue_runs where cue_id = c.id for update;
   select * into e from cue.executions where id = p_execution_id for update;
   if e.status not in ('pending', 'retrying', 'retry_ready') then
-    raise exception 'execution % is %; only one that waits can be cancelled', e.id, e.status using errcode = 'QU011';
+    raise exception 'Only a waiting execution can be cancelled; execution % is %.', e.id, e.status using errcode = 'QU011';
   end if;
   update cue.executions
      set status = 'failed', error_message = 'cancelled', attempt_due_at = null, claimable_at = null, claim_deadline_at = null, ended_at = p_now, updated_at = p_now
@@ -2235,7 +2235,7 @@ begin
   perform cue.end_one_time_cue(c, 'failed', p_now);
   return next e;
 end $function$;
-comment on function cue.cancel_execution(uuid,uuid,timestamp with time zone) is 'Ends an execution that waits, without on_failure or alert.';
+comment on function cue.cancel_execution(uuid,uuid,timestamp with time zone) is 'Cancels a waiting execution, without on_failure or alert; QU002 not found, QU011 not waiting.';
 grant execute on function cue.cancel_execution(uuid,uuid,timestamp with time zone) to cue_operator, cue_service;
 
 CREATE OR REPLACE FUNCTION cue.cancel_waiting(p_account_id uuid, p_now timestamp with time zone DEFAULT now())
@@ -2256,7 +2256,7 @@ declare
   v_cues text[];
 begin
   perform from cue.executions where id = any (v_ids) order by id for update;
-  -- Another statement: some may have begun before this had their locks.
+  -- A new statement: some may have begun while this waited for their locks.
   insert into cue.attempts (execution_id, attempt, account_id, result, started_at, finished_at, duration_ms, error)
   select id, attempts, account_id, 'failed', last_attempt_at, p_now, cue.milliseconds(p_now - last_attempt_at), 'cancelled'
     from cue.executions where id = any (v_ids) and flight_id is not null
@@ -2271,7 +2271,7 @@ begin
   perform cue.end_one_time_cue(c, 'failed', p_now) from cue.cues c where c.id = any (v_cues) and c.schedule_type = 'once';
   return coalesce(cardinality(v_ids), 0);
 end $function$;
-comment on function cue.cancel_waiting(uuid,timestamp with time zone) is 'Ends all executions of an account that wait or are being sent, without on_failure or alert.';
+comment on function cue.cancel_waiting(uuid,timestamp with time zone) is 'Cancels all executions of an account that are waiting or being sent, without on_failure or alert; returns how many.';
 grant execute on function cue.cancel_waiting(uuid,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.caps_payloads()
@@ -2282,7 +2282,7 @@ CREATE OR REPLACE FUNCTION cue.caps_payloads()
 AS $function$
   select exists (select from cue.plans where payload_bytes_per_day is not null)
 $function$;
-comment on function cue.caps_payloads() is 'Whether any plan has a cap on payload bytes per day.';
+comment on function cue.caps_payloads() is 'Returns whether any plan limits payload bytes per day.';
 grant execute on function cue.caps_payloads() to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.catch_up_cues(p_cues jsonb, p_now timestamp with time zone DEFAULT now())
@@ -2324,7 +2324,7 @@ begin
               c.catch_up, coalesce((d.dropped ->> 'reason')::cue.missed_reason, 'service_away'), p_now);
     end if;
     if v_made > 0 then
-      -- A millisecond apart, so that the oldest comes first wherever they wait or are shown.
+      -- A millisecond apart, so that queues and lists keep the order of the slots.
       with made as (
         insert into cue.executions (id, account_id, cue_id, transport, status, triggered_by, scheduled_for, payload, payload_id, task,
                                     attempt_due_at, claimable_at, claim_deadline_at, created_at, updated_at)
@@ -2341,14 +2341,14 @@ begin
       perform cue.count_executions(array_fill(c.account_id, array[v_made]), p_now);
       perform cue.count_payloads(array[c.id], array[v_made], p_now);
     elsif c.schedule_type = 'once' then
-      e := cue.add_ended_execution(c, 'missed', d.expected, 'came due while the service was away, and catch_up is skip_missed', p_now);
+      e := cue.add_ended_execution(c, 'missed', d.expected, 'came due during an outage, and catch_up is skip_missed', p_now);
       perform cue.after_end(e, c, p_now);
     end if;
     v_count := v_count + 1;
   end loop;
   return v_count;
 end $function$;
-comment on function cue.catch_up_cues(jsonb,timestamp with time zone) is 'Runs or drops, by each cue''s policy, the slots that came due while the service was away.';
+comment on function cue.catch_up_cues(jsonb,timestamp with time zone) is 'Applies each cue''s catch_up policy to slots that came due during an outage; returns the number of cues moved.';
 grant execute on function cue.catch_up_cues(jsonb,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.check_artifacts(p_artifacts jsonb)
@@ -2359,10 +2359,10 @@ CREATE OR REPLACE FUNCTION cue.check_artifacts(p_artifacts jsonb)
 AS $function$
 begin
   if cue.json_bytes(p_artifacts) > 65536 then
-    raise exception 'artifacts may have 64 KB of JSON at most, with what is there' using errcode = 'QU023';
+    raise exception 'artifacts exceed 64 KB of JSON, including those already stored.' using errcode = 'QU023';
   end if;
 end $function$;
-comment on function cue.check_artifacts(jsonb) is 'Refuses artifacts over 64 KB; QU023.';
+comment on function cue.check_artifacts(jsonb) is 'Raises QU023 if artifacts exceed 64 KB.';
 grant execute on function cue.check_artifacts(jsonb) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.check_secrets(p_encryption_key_ids text[], p_session_secret text, p_changed boolean DEFAULT false, p_now timestamp with time zone DEFAULT now())
@@ -2386,7 +2386,7 @@ begin
   end if;
   return query select unnest(v_other);
 end $function$;
-comment on function cue.check_secrets(text[],text,boolean,timestamp with time zone) is 'Names of the settings that are not those of the replicas before: no longer has an encryption key that was the first, or another session secret. Remembers them if all is well; what was known is forgotten first if they were changed on purpose.';
+comment on function cue.check_secrets(text[],text,boolean,timestamp with time zone) is 'Returns the settings whose secrets differ from those of earlier replicas, and stores them if none do; p_changed forgets the stored ones first.';
 grant execute on function cue.check_secrets(text[],text,boolean,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.claim_executions(p_account_id uuid, p_worker_id text, p_execution_id uuid DEFAULT NULL::uuid, p_tasks text[] DEFAULT NULL::text[], p_limit integer DEFAULT 1, p_lease interval DEFAULT '00:15:00'::interval, p_now timestamp with time zone DEFAULT now())
@@ -2401,7 +2401,7 @@ declare
   v_ids uuid[];
 begin
   if p_execution_id is not null then
-    -- Not skipped: whoever holds it may be refused what he wants of it, and then it can be claimed.
+    -- Waits instead of skipping: the holder of the lock may fail, and then the execution can be claimed.
     v_ids := array(
       select e.id from cue.executions e
        where e.id = p_execution_id and e.account_id = p_account_id and e.claimable_at <= p_now
@@ -2418,7 +2418,7 @@ begin
   select * from cue.begin_claims(v_ids, array_fill(p_worker_id, array[cardinality(v_ids)]), p_lease, p_now) c
    order by array_position(v_ids, c.execution_id);
 end $function$;
-comment on function cue.claim_executions(uuid,text,uuid,text[],integer,interval,timestamp with time zone) is 'Gives claimable executions to one worker.';
+comment on function cue.claim_executions(uuid,text,uuid,text[],integer,interval,timestamp with time zone) is 'Claims one execution by id, or the next p_limit of some tasks, for one worker; each goes to exactly one caller.';
 grant execute on function cue.claim_executions(uuid,text,uuid,text[],integer,interval,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.claim_next(p_claims jsonb, p_lease interval DEFAULT '00:15:00'::interval, p_now timestamp with time zone DEFAULT now())
@@ -2473,7 +2473,7 @@ begin
     from cue.begin_claims(v_ids, array(select p_claims -> n - 1 ->> 'worker_id' from unnest(v_claims) as u (n)), p_lease, p_now) c
    order by array_position(v_ids, c.execution_id);
 end $function$;
-comment on function cue.claim_next(jsonb,interval,timestamp with time zone) is 'Gives claimable executions to many workers at once.';
+comment on function cue.claim_next(jsonb,interval,timestamp with time zone) is 'Claims executions for many workers in one call; claim is the position of the request in p_claims, from 1.';
 grant execute on function cue.claim_next(jsonb,interval,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.claim_timeout(c cue.cues)
@@ -2481,7 +2481,7 @@ CREATE OR REPLACE FUNCTION cue.claim_timeout(c cue.cues)
  LANGUAGE sql
  IMMUTABLE
 AS $function$ select coalesce(c.claim_timeout_seconds, 900) * interval '1 second' $function$;
-comment on function cue.claim_timeout(cue.cues) is 'How long an execution of this cue may wait for a claim.';
+comment on function cue.claim_timeout(cue.cues) is 'Returns how long an execution of a cue may wait for a claim.';
 grant execute on function cue.claim_timeout(cue.cues) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.claimable_page(p_account_id uuid, p_task text DEFAULT NULL::text, p_limit integer DEFAULT 50, p_bytes integer DEFAULT 4194304, p_now timestamp with time zone DEFAULT now())
@@ -2524,7 +2524,7 @@ begin
    where f.place = 1 or f.bytes <= p_bytes
    order by f.claimable_at, f.id;
 end $function$;
-comment on function cue.claimable_page(uuid,text,integer,integer,timestamp with time zone) is 'Executions that workers may claim, oldest first.';
+comment on function cue.claimable_page(uuid,text,integer,integer,timestamp with time zone) is 'Returns a page of claimable executions, oldest first.';
 grant execute on function cue.claimable_page(uuid,text,integer,integer,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.claimable_tasks(p_account_id uuid, p_now timestamp with time zone DEFAULT now())
@@ -2556,7 +2556,7 @@ begin
            order by e.claimable_at limit 1);
   return coalesce(v_tasks, '{}');
 end $function$;
-comment on function cue.claimable_tasks(uuid,timestamp with time zone) is 'Tasks with something to claim; an empty one for what has no task.';
+comment on function cue.claimable_tasks(uuid,timestamp with time zone) is 'Returns up to 100 tasks that have claimable executions; '''' stands for no task.';
 grant execute on function cue.claimable_tasks(uuid,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.confirm_email(p_account_id uuid, p_now timestamp with time zone DEFAULT now())
@@ -2568,10 +2568,10 @@ AS $function$
 begin
   update cue.accounts set email_confirmed_at = coalesce(email_confirmed_at, p_now) where id = p_account_id;
   if not found then
-    raise exception 'the account is gone' using errcode = 'QU007';
+    raise exception 'This account no longer exists.' using errcode = 'QU007';
   end if;
 end $function$;
-comment on function cue.confirm_email(uuid,timestamp with time zone) is 'Records that an account''s address belongs to somebody who wants its mails.';
+comment on function cue.confirm_email(uuid,timestamp with time zone) is 'Records that an account''s email address is confirmed; QU007 if the account no longer exists.';
 grant execute on function cue.confirm_email(uuid,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.count_executions(p_account_ids uuid[], p_now timestamp with time zone DEFAULT now())
@@ -2592,7 +2592,7 @@ exception when lock_not_available then
   select n.id, cue.usage_month(p_now), cue.spare_slot(), count(*) from unnest(p_account_ids) as n (id) group by n.id
   on conflict (account_id, month, slot) do update set executions = u.executions + excluded.executions;
 end $function$;
-comment on function cue.count_executions(uuid[],timestamp with time zone) is 'Counts executions of the current UTC month.';
+comment on function cue.count_executions(uuid[],timestamp with time zone) is 'Counts new executions in the current UTC month, one per element of p_account_ids.';
 grant execute on function cue.count_executions(uuid[],timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.count_failure(e cue.executions, c cue.cues, p_of_outcome boolean, p_now timestamp with time zone DEFAULT now())
@@ -2617,7 +2617,7 @@ begin
         case when r.failed_deliveries = v_count then r.deliveries_failing_since else r.outcomes_failing_since end)), e.id, p_now);
   end if;
 end $function$;
-comment on function cue.count_failure(cue.executions,cue.cues,boolean,timestamp with time zone) is 'Counts a failure, and raises an alert after enough of them in a row.';
+comment on function cue.count_failure(cue.executions,cue.cues,boolean,timestamp with time zone) is 'Counts a failed delivery or outcome, and raises a consecutive_failure alert at the cue''s threshold.';
 grant execute on function cue.count_failure(cue.executions,cue.cues,boolean,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.count_hit(p_subject text, p_limit integer, p_window interval, p_wait boolean, p_now timestamp with time zone)
@@ -2655,12 +2655,12 @@ begin
   end if;
   v_at := date_part('epoch', p_now - w.started_at) * 1000;
   if v_at not between coalesce(w.hits[cardinality(w.hits)], 0) - v_window and 1000000000 then
-    -- Days have passed, or the clock was set back: count from another start what still lies within the window.
+    -- Days have passed, or the clock was set back: rebase the hits still within the window on a new start.
     w.hits := array(select h - v_at + v_window from unnest(w.hits) as h where h > v_at - v_window and h <= v_at order by h);
     w.started_at := p_now - p_window;
     v_at := v_window;
   end if;
-  -- Who waited for the lock asked earlier than those before him.
+  -- A caller that waited for the lock has an earlier p_now than the hits recorded meanwhile.
   v_at := greatest(v_at, w.hits[cardinality(w.hits)]);
   w.hits := w.hits[width_bucket((v_at - v_window)::int, w.hits) + 1:];
   v_used := case when cardinality(w.hits) = 0 then 0 else (cardinality(w.hits) - 1) * v_weight + w.newest end;
@@ -2680,12 +2680,12 @@ begin
   end if;
   remaining := greatest(p_limit - v_used, 0);
   reset_at := w.started_at + (w.hits[greatest(v_used - p_limit, 0) / v_weight + 1] + v_window) * interval '1 millisecond';
-  -- Whoever waited for the row asks as of before, and is told no more than the window.
+  -- A caller that waited for the row has an earlier p_now: never return more than the window.
   retry_after := case when not allowed then
     least(greatest(ceil(date_part('epoch', reset_at - p_now)), 1), ceil(date_part('epoch', p_window))) end;
   return next;
 end $function$;
-comment on function cue.count_hit(text,integer,interval,boolean,timestamp with time zone) is 'Counts one hit against a sliding window, if nobody else holds it.';
+comment on function cue.count_hit(text,integer,interval,boolean,timestamp with time zone) is 'Counts one hit of a subject against a sliding window unless the window is full; allowed is null if another transaction holds the window.';
 grant execute on function cue.count_hit(text,integer,interval,boolean,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.count_outcome(e cue.executions, c cue.cues, p_now timestamp with time zone DEFAULT now())
@@ -2704,7 +2704,7 @@ begin
     perform cue.count_failure(e, c, true, p_now);
   end if;
 end $function$;
-comment on function cue.count_outcome(cue.executions,cue.cues,timestamp with time zone) is 'Counts what a report says.';
+comment on function cue.count_outcome(cue.executions,cue.cues,timestamp with time zone) is 'Counts a reported outcome: a success resets failed outcomes (for workers, deliveries too), a failure adds one.';
 grant execute on function cue.count_outcome(cue.executions,cue.cues,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.count_payloads(p_cue_ids text[], p_counts integer[], p_now timestamp with time zone DEFAULT now())
@@ -2721,7 +2721,7 @@ AS $function$
    group by a.id
   on conflict (account_id, day, slot) do update set bytes = u.bytes + excluded.bytes
 $function$;
-comment on function cue.count_payloads(text[],integer[],timestamp with time zone) is 'Counts the payload bytes of scheduled executions, for plans that cap them.';
+comment on function cue.count_payloads(text[],integer[],timestamp with time zone) is 'Counts the payload bytes of p_counts[n] scheduled executions of p_cue_ids[n], for plans that limit them.';
 grant execute on function cue.count_payloads(text[],integer[],timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.count_results(p_account_id uuid, p_reported integer, p_succeeded integer, p_failed integer, p_now timestamp with time zone DEFAULT now())
@@ -2744,7 +2744,7 @@ begin
   on conflict (account_id, month, slot) do update
      set reported = u.reported + excluded.reported, succeeded = u.succeeded + excluded.succeeded, failed = u.failed + excluded.failed;
 end $function$;
-comment on function cue.count_results(uuid,integer,integer,integer,timestamp with time zone) is 'Counts outcomes and failures of the current UTC month.';
+comment on function cue.count_results(uuid,integer,integer,integer,timestamp with time zone) is 'Counts outcomes and failures in the current UTC month.';
 grant execute on function cue.count_results(uuid,integer,integer,integer,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.create_cue(p_account_id uuid, p_cue jsonb, p_next_run timestamp with time zone, p_now timestamp with time zone DEFAULT now())
@@ -2757,18 +2757,18 @@ declare
   v_id text := (cue.add_cues(array[p_account_id], jsonb_build_array(p_cue), array[p_next_run], p_now))[1];
 begin
   if v_id is null then
-    raise lock_not_available using message = format('account %s is held by somebody else', p_account_id);
+    raise lock_not_available using message = format('account %s is locked by another transaction', p_account_id);
   end if;
   if v_id = '-' then
     perform cue.require_account_scope(p_account_id);
-    raise exception 'the account was changed meanwhile; try again' using errcode = 'QU014';
+    raise exception 'The account was changed at the same time. Try again.' using errcode = 'QU014';
   end if;
   if v_id = '' then
     raise exception '%', cue.cue_limit_message(p_account_id) using errcode = 'QU030';
   end if;
   return v_id;
 end $function$;
-comment on function cue.create_cue(uuid,jsonb,timestamp with time zone,timestamp with time zone) is 'Creates a cue and returns its id.';
+comment on function cue.create_cue(uuid,jsonb,timestamp with time zone,timestamp with time zone) is 'Creates a cue and returns its id; QU030 above the plan''s limit, QU052 for a callback that the key may not set.';
 grant execute on function cue.create_cue(uuid,jsonb,timestamp with time zone,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.create_cues(p_account_ids uuid[], p_cues jsonb, p_next_runs timestamp with time zone[], p_now timestamp with time zone DEFAULT now())
@@ -2793,7 +2793,7 @@ begin
         where u.cue_id in ('', '-')) c on true
    order by u.place;
 end $function$;
-comment on function cue.create_cues(uuid[],jsonb,timestamp with time zone[],timestamp with time zone) is 'Creates cues of accounts, and returns them as the API shows them.';
+comment on function cue.create_cues(uuid[],jsonb,timestamp with time zone[],timestamp with time zone) is 'Creates cues and returns them in order; id is null for cues that were not created.';
 grant execute on function cue.create_cues(uuid[],jsonb,timestamp with time zone[],timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.create_device_code(p_code_hash bytea, p_address text DEFAULT NULL::text, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
@@ -2808,17 +2808,17 @@ begin
   if p_address is not null then
     select * into w from cue.allow('device:' || p_address, 5, '1 hour', p_now);
     if not w.allowed then
-      raise exception 'five device codes an hour can be created from one address' using errcode = 'QU031', detail = w.retry_after;
+      raise exception 'Device code limit reached: 5 per hour from one address.' using errcode = 'QU031', detail = w.retry_after;
     end if;
   end if;
   delete from cue.device_codes where code_hash = p_code_hash and expires_at <= p_now;
   insert into cue.device_codes (code_hash, ip, created_at, expires_at) values (p_code_hash, p_ip, p_now, p_now + interval '15 minutes')
   on conflict do nothing;
   if not found then
-    raise exception 'this device code is in use; make a new one' using errcode = 'QU072';
+    raise exception 'This device code is already in use. Generate a new one.' using errcode = 'QU072';
   end if;
 end $function$;
-comment on function cue.create_device_code(bytea,text,text,timestamp with time zone) is 'Begins a sign-in under a code that the device made.';
+comment on function cue.create_device_code(bytea,text,text,timestamp with time zone) is 'Starts a sign-in with a code that the device generated, valid for 15 minutes; QU031 above five per hour and p_address, QU072 if in use.';
 grant execute on function cue.create_device_code(bytea,text,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.create_key(p_account_id uuid, p_label text, p_key_hash bytea, p_prefix text, p_scopes cue.key_scope[] DEFAULT NULL::cue.key_scope[], p_actor text DEFAULT SESSION_USER, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
@@ -2837,7 +2837,7 @@ begin
     jsonb_build_object('key_id', k.id, 'prefix', k.prefix, 'label', k.label, 'scopes', k.scopes), p_now);
   return k.id;
 end $function$;
-comment on function cue.create_key(uuid,text,bytea,text,cue.key_scope[],text,text,timestamp with time zone) is 'Creates an API key and returns its id.';
+comment on function cue.create_key(uuid,text,bytea,text,cue.key_scope[],text,text,timestamp with time zone) is 'Creates an API key and returns its id; QU031 above ten per hour.';
 grant execute on function cue.create_key(uuid,text,bytea,text,cue.key_scope[],text,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.create_ticket(p_account_id uuid, p_subject text, p_message text, p_severity cue.ticket_severity DEFAULT 'medium'::cue.ticket_severity, p_type cue.ticket_type DEFAULT 'bug'::cue.ticket_type, p_tracked boolean DEFAULT false, p_now timestamp with time zone DEFAULT now())
@@ -2852,21 +2852,21 @@ declare
   v_id int;
 begin
   if a.created_at > p_now - interval '1 hour' then
-    raise exception 'support is open to accounts older than an hour; try again later' using errcode = 'QU060';
+    raise exception 'Accounts can open tickets one hour after registration. Try again later.' using errcode = 'QU060';
   end if;
   if not exists (select from cue.cues where account_id = a.id and status = 'active' and deleted_at is null and not memory_check) then
-    raise exception 'support is open to accounts with an active cue; create or resume one first' using errcode = 'QU061';
+    raise exception 'A ticket requires an active cue. Create or resume one first.' using errcode = 'QU061';
   end if;
   select * into w from cue.allow('support:' || a.id, 5, '1 hour', p_now);
   if not w.allowed then
-    raise exception 'five tickets an hour can be opened' using errcode = 'QU031', detail = w.retry_after;
+    raise exception 'Ticket limit reached: 5 per hour.' using errcode = 'QU031', detail = w.retry_after;
   end if;
   insert into cue.tickets (account_id, subject, message, severity, type, created_at, updated_at)
   values (a.id, p_subject, p_message, p_severity, p_type, p_now, p_now) returning id into v_id;
   if p_tracked then perform cue.add_job('tickets', jsonb_build_object('ticket_id', v_id, 'account_id', a.id)); end if;
   return v_id;
 end $function$;
-comment on function cue.create_ticket(uuid,text,text,cue.ticket_severity,cue.ticket_type,boolean,timestamp with time zone) is 'Opens a support ticket and returns its number.';
+comment on function cue.create_ticket(uuid,text,text,cue.ticket_severity,cue.ticket_type,boolean,timestamp with time zone) is 'Opens a support ticket and returns its number; QU060 in an account''s first hour, QU061 without an active cue, QU031 above five per hour.';
 grant execute on function cue.create_ticket(uuid,text,text,cue.ticket_severity,cue.ticket_type,boolean,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.cue_detail(p_account_id uuid, p_cue_id text, p_before uuid)
@@ -2878,7 +2878,7 @@ AS $function$
     from cue.cue_view c cross join lateral cue.latest_executions(c.id, p_before) e cross join lateral cue.latest_missed(c.id) m
    where c.id = p_cue_id and c.account_id = p_account_id limit 1
 $function$;
-comment on function cue.cue_detail(uuid,text,uuid) is 'One cue of an account, with its latest executions and missed slots.';
+comment on function cue.cue_detail(uuid,text,uuid) is 'Returns a cue of an account with its latest executions and missed slots.';
 grant execute on function cue.cue_detail(uuid,text,uuid) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.cue_limit_message(p_account_id uuid)
@@ -2887,10 +2887,10 @@ CREATE OR REPLACE FUNCTION cue.cue_limit_message(p_account_id uuid)
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
-  select format('the plan allows %s cues; delete one, or upgrade', p.cues)
+  select format('Cue limit reached: the plan allows %s cues. Delete one or upgrade.', p.cues)
     from cue.accounts a join cue.plans p using (plan) where a.id = p_account_id
 $function$;
-comment on function cue.cue_limit_message(uuid) is 'Why an account may have no more cues.';
+comment on function cue.cue_limit_message(uuid) is 'Returns the message for an account that has reached its cue limit.';
 grant execute on function cue.cue_limit_message(uuid) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.delete_cue(p_account_id uuid, p_cue_id text, p_now timestamp with time zone DEFAULT now())
@@ -2902,10 +2902,10 @@ AS $function$
 begin
   perform cue.delete_cues(p_account_id, array[p_cue_id], p_now);
   if not found then
-    raise exception 'there is no cue %', p_cue_id using errcode = 'QU001';
+    raise exception 'cue % not found', p_cue_id using errcode = 'QU001';
   end if;
 end $function$;
-comment on function cue.delete_cue(uuid,text,timestamp with time zone) is 'Deletes one cue; QU001 when there is none.';
+comment on function cue.delete_cue(uuid,text,timestamp with time zone) is 'Deletes one cue; QU001 if not found.';
 grant execute on function cue.delete_cue(uuid,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.delete_cues(p_account_id uuid, p_cue_ids text[], p_now timestamp with time zone DEFAULT now())
@@ -2927,7 +2927,7 @@ begin
   end loop;
   if found then perform cue.note_memory(p_account_id); end if;
 end $function$;
-comment on function cue.delete_cues(uuid,text[],timestamp with time zone) is 'Deletes cues with all that belongs to them. Returns those that existed.';
+comment on function cue.delete_cues(uuid,text[],timestamp with time zone) is 'Deletes cues at once and returns the ids that existed; their history is purged by a job, in batches.';
 grant execute on function cue.delete_cues(uuid,text[],timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.delete_due_accounts(p_batch integer DEFAULT 1000, p_now timestamp with time zone DEFAULT now())
@@ -2943,18 +2943,18 @@ declare
   v_cue text;
   v_gone int := 0;
 begin
-  -- A lock that lets others refer to the account: an engine may be counting its use, and holds what is wanted next.
+  -- No stronger lock: an engine that references the account to count usage may hold rows that are locked next.
   select a.id into v_account from cue.deletions d join cue.accounts a on a.id = d.account_id
    where d.cancelled_at is null and d.due_at <= p_now order by d.due_at limit 1 for no key update of a skip locked;
   if not found then return 0; end if;
-  -- It may have been cancelled before this had the lock.
+  -- It may have been cancelled while this waited for the lock.
   if not exists (select from cue.deletions where account_id = v_account and cancelled_at is null) then return 1; end if;
   perform cue.drop_credentials(v_account, p_now);
-  -- All at once, so that nothing of the account runs any more, unless there are very many.
+  -- All cues at once, so that nothing runs any more; in batches only if there are very many.
   v_cues := array(select id from cue.cues where account_id = v_account and deleted_at is null limit p_batch * 10);
   perform cue.delete_cues(v_account, v_cues, p_now);
   if cardinality(v_cues) = p_batch * 10 then return cardinality(v_cues); end if;
-  -- Both conditions are those of an index; in the order of their ids all cues of all accounts would be read.
+  -- No order by id: both conditions match an index, and ordering would read the cues of all accounts by primary key.
   v_cues := array(select id from cue.cues where account_id = v_account and deleted_at is not null limit p_batch);
   if v_cues = '{}' then
     perform cue.erase_account(v_account);
@@ -2967,7 +2967,7 @@ begin
   end loop;
   return v_gone + cardinality(v_cues) - (select count(*) from cue.cues where id = any (v_cues));
 end $function$;
-comment on function cue.delete_due_accounts(integer,timestamp with time zone) is 'Deletes a batch of what accounts have whose grace is over, and with the last one the account.';
+comment on function cue.delete_due_accounts(integer,timestamp with time zone) is 'Deletes one batch of data of an account whose grace is over; returns 0 when nothing is left or the rest is locked.';
 grant execute on function cue.delete_due_accounts(integer,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.delete_old_executions(p_before timestamp with time zone, p_batch integer DEFAULT 5000)
@@ -2993,7 +2993,7 @@ begin
   end loop;
   return 0;
 end $function$;
-comment on function cue.delete_old_executions(timestamp with time zone,integer) is 'Deletes a batch of old executions from months that could not be dropped.';
+comment on function cue.delete_old_executions(timestamp with time zone,integer) is 'Deletes a batch of executions that ended before p_before from months that could not be dropped; returns how many.';
 grant execute on function cue.delete_old_executions(timestamp with time zone,integer) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.delete_worker(p_account_id uuid, p_worker_id text, p_now timestamp with time zone DEFAULT now())
@@ -3015,15 +3015,15 @@ begin
     c := cue.lock_cue(r.cue_id);
     select * into e from cue.executions where id = r.id for update;
     if e.lease_expires_at is not null and e.claimed_by_worker = p_worker_id then
-      perform cue.lose_claim(e, c, 'its worker was removed', true, p_now);
+      perform cue.lose_claim(e, c, 'worker removed', true, p_now);
     end if;
   end loop;
   delete from cue.workers where account_id = p_account_id and worker_id = p_worker_id;
   if not found then
-    raise exception 'there is no worker %', p_worker_id using errcode = 'QU005';
+    raise exception 'worker % not found', p_worker_id using errcode = 'QU005';
   end if;
 end $function$;
-comment on function cue.delete_worker(uuid,text,timestamp with time zone) is 'Removes a worker from the registry and frees its claims.';
+comment on function cue.delete_worker(uuid,text,timestamp with time zone) is 'Removes a worker and releases its claims; QU005 if not found.';
 grant execute on function cue.delete_worker(uuid,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.deletion_status(p_deletion_id uuid, p_now timestamp with time zone DEFAULT now())
@@ -3035,7 +3035,7 @@ AS $function$
   select case when d.cancelled_at is not null then 'cancelled' when d.due_at > p_now then 'pending' else 'completed' end, d.due_at
     from (select) one left join cue.deletions d on d.id = p_deletion_id
 $function$;
-comment on function cue.deletion_status(uuid,timestamp with time zone) is 'How a deletion stands.';
+comment on function cue.deletion_status(uuid,timestamp with time zone) is 'Returns a deletion''s status: pending, cancelled or completed.';
 grant execute on function cue.deletion_status(uuid,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.device_code_status(p_code_hash bytea, p_now timestamp with time zone DEFAULT now())
@@ -3046,7 +3046,7 @@ CREATE OR REPLACE FUNCTION cue.device_code_status(p_code_hash bytea, p_now times
 AS $function$
   select coalesce((select status::text from cue.device_codes where code_hash = p_code_hash and expires_at > p_now), 'expired')
 $function$;
-comment on function cue.device_code_status(bytea,timestamp with time zone) is 'How far a sign-in is: pending, email_sent, approved, claimed, or expired, also where there is none.';
+comment on function cue.device_code_status(bytea,timestamp with time zone) is 'Returns a sign-in''s status: pending, email_sent, approved, claimed or expired; expired also if unknown.';
 grant execute on function cue.device_code_status(bytea,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.device_link(p_code_hash bytea, p_link_id uuid, p_now timestamp with time zone DEFAULT now())
@@ -3060,7 +3060,7 @@ AS $function$
     from cue.device_codes d left join cue.accounts a on lower(a.email) = lower(d.email)
    where d.code_hash = p_code_hash and d.link_id = p_link_id
 $function$;
-comment on function cue.device_link(bytea,uuid,timestamp with time zone) is 'What a sign-in''s link shows before it is confirmed.';
+comment on function cue.device_link(bytea,uuid,timestamp with time zone) is 'Returns the details that a sign-in link shows before confirmation, or no row if the link does not match the code.';
 grant execute on function cue.device_link(bytea,uuid,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.disown_account(p_account_id uuid, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
@@ -3076,7 +3076,7 @@ declare
 begin
   select * into a from cue.accounts where id = p_account_id and created_at > p_now - interval '30 days' for no key update;
   if not found then
-    raise exception 'the account is gone, or this link is older than 30 days' using errcode = 'QU007';
+    raise exception 'The account no longer exists, or this link is older than 30 days.' using errcode = 'QU007';
   end if;
   if cue.is_untouched(a) then
     perform cue.erase_account(a.id);
@@ -3092,7 +3092,7 @@ begin
   select due_at into v_due_at from cue.deletions where account_id = a.id and cancelled_at is null;
   return coalesce(v_due_at, cue.insert_deletion(a.id, p_now));
 end $function$;
-comment on function cue.disown_account(uuid,text,timestamp with time zone) is 'Ends an account that somebody made with another''s address.';
+comment on function cue.disown_account(uuid,text,timestamp with time zone) is 'Ends an account that someone else registered with this email address; returns when it will be deleted, or null if it already is.';
 grant execute on function cue.disown_account(uuid,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.disownable_account(p_account_id uuid, p_now timestamp with time zone DEFAULT now())
@@ -3103,7 +3103,7 @@ CREATE OR REPLACE FUNCTION cue.disownable_account(p_account_id uuid, p_now times
 AS $function$
   select a.email, a.created_at, cue.is_untouched(a) from cue.accounts a where a.id = p_account_id and a.created_at > p_now - interval '30 days'
 $function$;
-comment on function cue.disownable_account(uuid,timestamp with time zone) is 'The account that the link of a registration mail can still end.';
+comment on function cue.disownable_account(uuid,timestamp with time zone) is 'Returns the account that a registration mail''s link can still end, or no row.';
 grant execute on function cue.disownable_account(uuid,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.disowned_until(p_account_id uuid)
@@ -3118,7 +3118,7 @@ AS $function$
                   where v.account_id = p_account_id and v.event = 'account.disowned'
                     and v.created_at > coalesce((select max(c.cancelled_at) from cue.deletions c where c.account_id = p_account_id), '-infinity'))
 $function$;
-comment on function cue.disowned_until(uuid) is 'When an account goes that was disowned; null for any other.';
+comment on function cue.disowned_until(uuid) is 'Returns when a disowned account will be deleted; null for any other account.';
 grant execute on function cue.disowned_until(uuid) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.drop_account_jobs(p_account_id uuid)
@@ -3130,7 +3130,7 @@ CREATE OR REPLACE FUNCTION cue.drop_account_jobs(p_account_id uuid)
 AS $function$
   delete from pgboss.job where group_id = p_account_id::text
 $function$;
-comment on function cue.drop_account_jobs(uuid) is 'Removes all jobs that belong to an account.';
+comment on function cue.drop_account_jobs(uuid) is 'Removes all jobs of an account, including completed and failed ones.';
 grant execute on function cue.drop_account_jobs(uuid) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.drop_attempt_jobs(p_execution_ids uuid[])
@@ -3141,7 +3141,7 @@ CREATE OR REPLACE FUNCTION cue.drop_attempt_jobs(p_execution_ids uuid[])
 AS $function$
   delete from pgboss.job where name = 'attempts' and id = any(p_execution_ids)
 $function$;
-comment on function cue.drop_attempt_jobs(uuid[]) is 'Removes the jobs of executions that wait no more.';
+comment on function cue.drop_attempt_jobs(uuid[]) is 'Removes the attempt jobs of executions.';
 grant execute on function cue.drop_attempt_jobs(uuid[]) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.drop_credentials(p_account_id uuid, p_now timestamp with time zone)
@@ -3170,7 +3170,7 @@ declare
   v_kept boolean;
 begin
   if p_before > p_now - interval '35 days' then
-    raise exception 'executions are kept for at least 35 days; % is later than that', p_before using errcode = 'QU011';
+    raise exception 'Executions are kept for at least 35 days; % is more recent.', p_before using errcode = 'QU011';
   end if;
   for v_month in select cue.months_before(p_before) loop
     execute format(
@@ -3187,7 +3187,7 @@ begin
     return next v_month;
   end loop;
 end $function$;
-comment on function cue.drop_old_executions(timestamp with time zone,timestamp with time zone) is 'Drops the months that lie wholly before an instant.';
+comment on function cue.drop_old_executions(timestamp with time zone,timestamp with time zone) is 'Drops the months that end before p_before and returns them; QU011 if p_before is within 35 days.';
 grant execute on function cue.drop_old_executions(timestamp with time zone,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.email_window(p_email text)
@@ -3198,7 +3198,7 @@ CREATE OR REPLACE FUNCTION cue.email_window(p_email text)
 AS $function$
   select 'mail:' || encode(sha256(convert_to(lower(p_email), 'UTF8')), 'hex')
 $function$;
-comment on function cue.email_window(text) is 'The rate window of mails to an address.';
+comment on function cue.email_window(text) is 'Returns the rate window''s subject for mails to an address.';
 grant execute on function cue.email_window(text) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.end_customer(p_account_id uuid)
@@ -3210,7 +3210,7 @@ AS $function$
   select cue.add_job('customers', jsonb_build_object('customer_id', stripe_customer_id))
     from cue.accounts where id = p_account_id and stripe_customer_id is not null
 $function$;
-comment on function cue.end_customer(uuid) is 'Deletes an account''s customer at Stripe, which cancels its subscriptions.';
+comment on function cue.end_customer(uuid) is 'Queues the deletion of an account''s Stripe customer, which cancels its subscriptions.';
 grant execute on function cue.end_customer(uuid) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.end_flights(p_flight_ids bigint[])
@@ -3225,7 +3225,7 @@ begin
   delete from cue.flights
    where id = any (array(select id from cue.flights where id = any (p_flight_ids) order by id for update skip locked));
 end $function$;
-comment on function cue.end_flights(bigint[]) is 'Removes flights that hold nothing any more.';
+comment on function cue.end_flights(bigint[]) is 'Removes flights whose attempts have all ended.';
 grant execute on function cue.end_flights(bigint[]) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.end_issue(p_ticket_id integer, p_url text)
@@ -3236,7 +3236,7 @@ CREATE OR REPLACE FUNCTION cue.end_issue(p_ticket_id integer, p_url text)
 AS $function$
   update cue.tickets set issue_url = p_url where id = p_ticket_id
 $function$;
-comment on function cue.end_issue(integer,text) is 'Records the issue that was made of a ticket.';
+comment on function cue.end_issue(integer,text) is 'Records the tracker issue of a ticket.';
 grant execute on function cue.end_issue(integer,text) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.end_memory_notice(p_subscription_id uuid, p_version integer, p_url text DEFAULT NULL::text)
@@ -3257,7 +3257,7 @@ begin
     update cue.memory_subscriptions set sent_version = p_version where id = s.id and sent_version < p_version;
   end if;
 end $function$;
-comment on function cue.end_memory_notice(uuid,integer,text) is 'Records which version of the memory block a subscriber was told of.';
+comment on function cue.end_memory_notice(uuid,integer,text) is 'Records the version a subscriber was notified of, or removes the subscription if p_version is null.';
 grant execute on function cue.end_memory_notice(uuid,integer,text) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.end_one_time_cue(c cue.cues, p_status cue.cue_status, p_now timestamp with time zone DEFAULT now())
@@ -3273,7 +3273,7 @@ begin
     perform cue.note_memory(c.account_id);
   end if;
 end $function$;
-comment on function cue.end_one_time_cue(cue.cues,cue.cue_status,timestamp with time zone) is 'Completes or fails a one-time cue.';
+comment on function cue.end_one_time_cue(cue.cues,cue.cue_status,timestamp with time zone) is 'Completes or fails a one-time cue when its first execution ends.';
 grant execute on function cue.end_one_time_cue(cue.cues,cue.cue_status,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.enqueue_attempts(p_execution_ids uuid[], p_due_at timestamp with time zone[])
@@ -3292,7 +3292,7 @@ begin
   on conflict (name, id) do update set start_after = excluded.start_after, keep_until = excluded.keep_until, state = 'created';
   perform cue.wake('cue_waiting', (select min(due_at) from unnest(p_due_at) as d (due_at)));
 end $function$;
-comment on function cue.enqueue_attempts(uuid[],timestamp with time zone[]) is 'Lets executions wait for an attempt: one job each, its id the execution''s.';
+comment on function cue.enqueue_attempts(uuid[],timestamp with time zone[]) is 'Adds one attempt job per execution, due at its instant, and wakes an engine for the first.';
 grant execute on function cue.enqueue_attempts(uuid[],timestamp with time zone[]) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.erase_account(p_account_id uuid)
@@ -3315,7 +3315,7 @@ begin
   delete from cue.rate_windows where subject = any (v_subjects || cue.email_window(a.email));
   perform cue.drop_account_jobs(p_account_id);
 end $function$;
-comment on function cue.erase_account(uuid) is 'Deletes an account that has no cues, with all that tells of it.';
+comment on function cue.erase_account(uuid) is 'Deletes an account that has no cues left, with everything that names it.';
 grant execute on function cue.erase_account(uuid) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.exceeds_payload_cap(p_cue_id text, p_now timestamp with time zone DEFAULT now())
@@ -3329,7 +3329,7 @@ AS $function$
      where c.id = p_cue_id
        and p.payload_bytes_per_day < cue.payload_bytes_used(a.id, p_now) + cue.payload_bytes(c.payload, c.payload_id))
 $function$;
-comment on function cue.exceeds_payload_cap(text,timestamp with time zone) is 'Whether one more slot of a cue would carry more payload bytes than the plan allows in a day.';
+comment on function cue.exceeds_payload_cap(text,timestamp with time zone) is 'Returns whether another execution of a cue would exceed its plan''s daily payload bytes.';
 grant execute on function cue.exceeds_payload_cap(text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.exchange_session_token(p_token_hash bytea, p_client_id text, p_label text, p_key_hash bytea, p_prefix text, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
@@ -3348,7 +3348,7 @@ begin
     jsonb_build_object('key_id', k.id, 'prefix', k.prefix, 'label', k.label, 'scopes', k.scopes, 'client_id', p_client_id), p_now);
   return query select a.id, k.id, k.scopes::text[];
 end $function$;
-comment on function cue.exchange_session_token(bytea,text,text,bytea,text,text,timestamp with time zone) is 'Creates a key for an approved client with a one-time token.';
+comment on function cue.exchange_session_token(bytea,text,text,bytea,text,text,timestamp with time zone) is 'Creates a key for an approved client in exchange for a one-time token; QU050 as take_session_token, QU031 above ten keys per hour.';
 grant execute on function cue.exchange_session_token(bytea,text,text,bytea,text,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.execution_caller(p_execution_id uuid, p_now timestamp with time zone DEFAULT now())
@@ -3362,7 +3362,7 @@ begin
   select 'execution:' || e.id, e.account_id from cue.executions e join cue.cues c on c.id = e.cue_id
    where e.id = p_execution_id and c.deleted_at is null and (e.ended_at is null or e.ended_at > p_now - interval '24 hours');
 end $function$;
-comment on function cue.execution_caller(uuid,timestamp with time zone) is 'Who may act with the token of an execution, while it is good.';
+comment on function cue.execution_caller(uuid,timestamp with time zone) is 'Returns the caller for an execution''s token, which is valid until a day after the execution ends.';
 grant execute on function cue.execution_caller(uuid,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.executions_used(p_account_id uuid, p_now timestamp with time zone DEFAULT now())
@@ -3373,7 +3373,7 @@ CREATE OR REPLACE FUNCTION cue.executions_used(p_account_id uuid, p_now timestam
 AS $function$
   select coalesce(sum(executions), 0)::bigint from cue.usage_counters where account_id = p_account_id and month = cue.usage_month(p_now)
 $function$;
-comment on function cue.executions_used(uuid,timestamp with time zone) is 'Executions that an account has created in the current UTC month.';
+comment on function cue.executions_used(uuid,timestamp with time zone) is 'Returns the number of executions an account has created in the current UTC month.';
 grant execute on function cue.executions_used(uuid,timestamp with time zone) to cue_reader, cue_service;
 
 CREATE OR REPLACE FUNCTION cue.expire_outcomes(p_limit integer DEFAULT 500, p_now timestamp with time zone DEFAULT now())
@@ -3409,7 +3409,7 @@ begin
   end loop;
   return v_count;
 end $function$;
-comment on function cue.expire_outcomes(integer,timestamp with time zone) is 'Ends executions whose outcome deadline has passed. Returns how many.';
+comment on function cue.expire_outcomes(integer,timestamp with time zone) is 'Ends executions whose outcome deadline has passed; returns how many.';
 grant execute on function cue.expire_outcomes(integer,timestamp with time zone) to cue_operator, cue_service;
 
 CREATE OR REPLACE FUNCTION cue.extend_flights(p_flight_ids bigint[], p_lease interval DEFAULT '00:00:04'::interval, p_now timestamp with time zone DEFAULT now())
@@ -3421,10 +3421,10 @@ AS $function$
 begin
   update cue.flights set lease_expires_at = p_now + p_lease
    where id = any (array(select id from cue.flights where id = any (p_flight_ids) order by id for update skip locked));
-  -- One that somebody holds stands, too: as long as it is held nobody can take it over.
+  -- Locked flights are still held: while the row is locked, no engine can take it over.
   return query select id from cue.flights where id = any (p_flight_ids);
 end $function$;
-comment on function cue.extend_flights(bigint[],interval,timestamp with time zone) is 'Extends the leases of flights that an engine holds.';
+comment on function cue.extend_flights(bigint[],interval,timestamp with time zone) is 'Extends the leases of an engine''s flights and returns those it still holds; the others were taken over.';
 grant execute on function cue.extend_flights(bigint[],interval,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.failure_notice(p_execution_id uuid, p_now timestamp with time zone DEFAULT now())
@@ -3437,7 +3437,7 @@ AS $function$
     from cue.executions e join cue.cues c on c.id = e.cue_id join cue.accounts a on a.id = e.account_id
    where e.id = p_execution_id and c.deleted_at is null
 $function$;
-comment on function cue.failure_notice(uuid,timestamp with time zone) is 'What an on_failure webhook tells.';
+comment on function cue.failure_notice(uuid,timestamp with time zone) is 'Returns the body and signing secrets of an on_failure webhook, or no row if the cue is gone.';
 grant execute on function cue.failure_notice(uuid,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.find_customer(p_customer_id text, p_subscription_id text DEFAULT NULL::text, p_account_id uuid DEFAULT NULL::uuid, p_now timestamp with time zone DEFAULT now())
@@ -3457,7 +3457,7 @@ begin
   end if;
   return a.id;
 end $function$;
-comment on function cue.find_customer(text,text,uuid,timestamp with time zone) is 'The account that a customer or a subscription at Stripe belongs to.';
+comment on function cue.find_customer(text,text,uuid,timestamp with time zone) is 'Returns the account of a Stripe customer, subscription or checkout, and stores the customer if the account has none.';
 grant execute on function cue.find_customer(text,text,uuid,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.finish_attempts(p_execution_ids uuid[], p_attempts integer[], p_cue_ids text[], p_started_at timestamp with time zone[], p_duration_ms integer[], p_http_status integer[], p_bodies text[], p_ended_flights bigint[] DEFAULT '{}'::bigint[], p_now timestamp with time zone DEFAULT now())
@@ -3476,17 +3476,17 @@ declare
   v_failing text[];
   v_moved int;
 begin
-  -- Rarely any: first, since cue_runs come before executions in the order of locks.
+  -- Usually none. Comes first, because cue_runs precede executions in the lock order.
   select array_agg(l.cue_id) into v_failing from (
     select cue_id from cue.cue_runs where cue_id = any (p_cue_ids) and failed_deliveries > 0 order by cue_id for update) l;
   if v_failing is not null then
     update cue.cue_runs set failed_deliveries = 0 where cue_id = any (v_failing);
   end if;
-  -- Before PostgreSQL 17 the update below may go by another index, and would lock in its order.
+  -- Before PostgreSQL 17, the update below may use another index and lock in that order.
   if current_setting('server_version_num')::int < 170000 then
     perform from cue.executions where id = any (p_execution_ids) and id between v_first and v_last order by id for update;
   end if;
-  -- "= any" finds the rows, and the bounds spare the other partitions. Whichever side of the join leads, it is by id: the order of locks.
+  -- "= any" finds the rows, and the bounds exclude other partitions. Both sides of the join are ordered by id, the lock order.
   with r as materialized (
     select * from unnest(p_execution_ids, p_attempts, p_started_at, p_duration_ms, p_http_status, p_bodies)
       as r (id, attempt, started_at, duration_ms, http_status, body) order by id),
@@ -3506,7 +3506,7 @@ begin
   perform cue.end_flights(p_ended_flights);
   return v_moved;
 end $function$;
-comment on function cue.finish_attempts(uuid[],integer[],text[],timestamp with time zone[],integer[],integer[],text[],bigint[],timestamp with time zone) is 'Records successful deliveries of recurring cues that await no outcome.';
+comment on function cue.finish_attempts(uuid[],integer[],text[],timestamp with time zone[],integer[],integer[],text[],bigint[],timestamp with time zone) is 'Records 2xx responses of recurring cues that await no outcome; returns the number of executions moved.';
 grant execute on function cue.finish_attempts(uuid[],integer[],text[],timestamp with time zone[],integer[],integer[],text[],bigint[],timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.fire_cue(p_account_id uuid, p_cue_id text, p_payload text DEFAULT NULL::text, p_task text DEFAULT NULL::text, p_version integer DEFAULT NULL::integer, p_send_at timestamp with time zone DEFAULT NULL::timestamp with time zone, p_idempotency_key text DEFAULT NULL::text, p_request_hash text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
@@ -3527,30 +3527,30 @@ begin
   perform from cue.accounts where id = p_account_id for no key update;
   select * into c from cue.cues where id = p_cue_id and account_id = p_account_id and deleted_at is null for no key update;
   if not found then
-    raise exception 'there is no cue %', p_cue_id using errcode = 'QU001';
+    raise exception 'cue % not found', p_cue_id using errcode = 'QU001';
   end if;
   if p_idempotency_key is not null then
     select * into f from cue.fires
      where cue_id = p_cue_id and idempotency_key = p_idempotency_key and fired_at > p_now - interval '24 hours';
     if found then
       if f.request_hash is distinct from p_request_hash then
-        raise exception 'this idempotency_key was used for another request; choose a new one' using errcode = 'QU013';
+        raise exception 'This idempotency_key was already used for a different request. Use a new key.' using errcode = 'QU013';
       end if;
       return query select * from cue.executions where id = f.execution_id;
       return;
     end if;
   end if;
   if c.status not in ('active', 'paused') then
-    raise exception 'cue % is %; only an active or paused one can be fired', p_cue_id, c.status using errcode = 'QU011';
+    raise exception 'Only an active or paused cue can be fired; cue % is %.', p_cue_id, c.status using errcode = 'QU011';
   end if;
   select version into v_version from cue.cue_runs where cue_id = p_cue_id for update;
   if v_version <> p_version then
-    raise exception 'cue % was changed by somebody else meanwhile; try again', p_cue_id using errcode = 'QU014';
+    raise exception 'Cue % was changed at the same time. Try again.', p_cue_id using errcode = 'QU014';
   end if;
   select t.fired_at into v_oldest from cue.fires t
    where t.cue_id = p_cue_id and t.fired_at > p_now - interval '1 hour' order by t.fired_at desc offset 9 limit 1;
   if found then
-    raise exception 'a cue can be fired ten times an hour' using errcode = 'QU031',
+    raise exception 'Fire limit reached: 10 per cue per hour.' using errcode = 'QU031',
       detail = ceil(extract(epoch from v_oldest + interval '1 hour' - p_now))::text;
   end if;
   perform cue.admit_execution(p_account_id, p_now);
@@ -3567,7 +3567,7 @@ begin
   values (cue.uuid_v7(p_now), p_cue_id, p_account_id, p_now, p_idempotency_key, p_request_hash, e.id);
   return next e;
 end $function$;
-comment on function cue.fire_cue(uuid,text,text,text,integer,timestamp with time zone,text,text,timestamp with time zone) is 'Runs a cue by hand, now or later.';
+comment on function cue.fire_cue(uuid,text,text,text,integer,timestamp with time zone,text,text,timestamp with time zone) is 'Fires a cue now or at p_send_at and returns the execution, or the existing one for a repeated idempotency key.';
 grant execute on function cue.fire_cue(uuid,text,text,text,integer,timestamp with time zone,text,text,timestamp with time zone) to cue_operator, cue_service;
 
 CREATE OR REPLACE FUNCTION cue.fold_usage(p_now timestamp with time zone DEFAULT now())
@@ -3594,7 +3594,7 @@ begin
     perform cue.start_grace(a, p_now);
     v_reached := array_remove(v_reached, a.id);
   end loop;
-  -- Those whose grace could not be started keep their rows, so that they are looked at again.
+  -- Accounts whose grace could not be started keep their rows, so that the next sweep checks them again.
   with held as (
     select u.account_id, u.month, u.slot from cue.usage_counters u join cue.accounts c on c.id = u.account_id
      where u.slot <> 0 and u.account_id <> all (v_reached)
@@ -3615,7 +3615,7 @@ begin
   select count(distinct account_id) into v_count from gone;
   return v_count;
 end $function$;
-comment on function cue.fold_usage(timestamp with time zone) is 'Sums up usage counters, and starts the grace of accounts at their limit.';
+comment on function cue.fold_usage(timestamp with time zone) is 'Sums up usage counters into slot 0 and starts the grace period of accounts at their limit; returns the number of accounts.';
 grant execute on function cue.fold_usage(timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.forget_engines(p_now timestamp with time zone DEFAULT now())
@@ -3632,7 +3632,7 @@ begin
   get diagnostics v_gone = row_count;
   return v_gone;
 end $function$;
-comment on function cue.forget_engines(timestamp with time zone) is 'Removes engines not seen for an hour, but never the one seen last.';
+comment on function cue.forget_engines(timestamp with time zone) is 'Removes engines not seen for an hour, except the one seen last; returns how many.';
 grant execute on function cue.forget_engines(timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.forget_workers(p_now timestamp with time zone DEFAULT now())
@@ -3653,7 +3653,7 @@ begin
   get diagnostics v_gone = row_count;
   return v_gone;
 end $function$;
-comment on function cue.forget_workers(timestamp with time zone) is 'Removes workers that were silent for a week and hold nothing. Returns how many.';
+comment on function cue.forget_workers(timestamp with time zone) is 'Removes workers that were silent for a week and hold no claim; returns how many.';
 grant execute on function cue.forget_workers(timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.gone_attempts(p_execution_ids uuid[], p_attempts integer[])
@@ -3678,7 +3678,7 @@ begin
        limit 1) x on true
    where x.stands is null;
 end $function$;
-comment on function cue.gone_attempts(uuid[],integer[]) is 'Of attempts under way, those whose results nobody wants any more.';
+comment on function cue.gone_attempts(uuid[],integer[]) is 'Returns the executions whose running attempt was cancelled, deleted or taken over.';
 grant execute on function cue.gone_attempts(uuid[],integer[]) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.has_callback(p_callback_url text, p_on_failure_webhook text)
@@ -3686,7 +3686,7 @@ CREATE OR REPLACE FUNCTION cue.has_callback(p_callback_url text, p_on_failure_we
  LANGUAGE sql
  IMMUTABLE
 AS $function$ select p_callback_url is not null or p_on_failure_webhook is not null $function$;
-comment on function cue.has_callback(text,text) is 'Whether a cue has an address that something is sent to.';
+comment on function cue.has_callback(text,text) is 'Returns whether a cue sends anything to an address of the user.';
 grant execute on function cue.has_callback(text,text) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.has_live_worker(p_account_id uuid, p_now timestamp with time zone DEFAULT now())
@@ -3697,7 +3697,7 @@ CREATE OR REPLACE FUNCTION cue.has_live_worker(p_account_id uuid, p_now timestam
 AS $function$
   select exists (select from cue.workers where account_id = p_account_id and last_heartbeat > p_now - interval '180 seconds')
 $function$;
-comment on function cue.has_live_worker(uuid,timestamp with time zone) is 'Whether an account has a live worker.';
+comment on function cue.has_live_worker(uuid,timestamp with time zone) is 'Returns whether any worker of an account had a heartbeat in the last three minutes.';
 grant execute on function cue.has_live_worker(uuid,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.has_used_grace(p_account_id uuid, p_plan cue.plan, p_now timestamp with time zone)
@@ -3708,7 +3708,7 @@ CREATE OR REPLACE FUNCTION cue.has_used_grace(p_account_id uuid, p_plan cue.plan
 AS $function$
   select cue.executions_used(p_account_id, p_now) >= 2 * p.executions_per_month::bigint from cue.plans p where p.plan = p_plan
 $function$;
-comment on function cue.has_used_grace(uuid,cue.plan,timestamp with time zone) is 'Whether an account has used twice its plan''s executions of the month.';
+comment on function cue.has_used_grace(uuid,cue.plan,timestamp with time zone) is 'Returns whether an account has used twice its plan''s monthly executions.';
 grant execute on function cue.has_used_grace(uuid,cue.plan,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.heartbeat_execution(p_account_id uuid, p_execution_id uuid, p_worker_id text DEFAULT NULL::text, p_claim_token uuid DEFAULT NULL::uuid, p_lease interval DEFAULT '00:15:00'::interval, p_now timestamp with time zone DEFAULT now())
@@ -3724,23 +3724,23 @@ declare
 begin
   select * into e from cue.executions where id = p_execution_id and account_id = p_account_id for update;
   if not found or not exists (select from cue.cues where id = e.cue_id and deleted_at is null) then
-    raise exception 'there is no execution %', p_execution_id using errcode = 'QU002';
+    raise exception 'execution % not found', p_execution_id using errcode = 'QU002';
   end if;
   if p_claim_token is not null and e.transport = 'worker' and e.claim_token is distinct from p_claim_token then
-    raise exception 'this claim was lost: another may have taken execution % over; stop working on it', e.id using errcode = 'QU016';
+    raise exception 'Claim lost: execution % may have been claimed by another worker. Stop working on it.', e.id using errcode = 'QU016';
   end if;
   if e.lease_expires_at is null then
-    raise exception 'execution % is %; heartbeats belong to one that a worker has claimed', e.id, e.status using errcode = 'QU018';
+    raise exception 'Only a claimed execution can be extended; execution % is %.', e.id, e.status using errcode = 'QU018';
   end if;
   if p_worker_id is not null and e.claimed_by_worker <> p_worker_id then
-    raise exception 'execution % is claimed by another worker', e.id using errcode = 'QU017';
+    raise exception 'Execution % is claimed by another worker.', e.id using errcode = 'QU017';
   end if;
   update cue.executions set last_heartbeat_at = p_now, lease_expires_at = p_now + p_lease, updated_at = p_now where id = e.id;
   update cue.workers set last_heartbeat = p_now
    where account_id = p_account_id and worker_id = e.claimed_by_worker and last_heartbeat < p_now - interval '10 seconds';
   return p_now + p_lease;
 end $function$;
-comment on function cue.heartbeat_execution(uuid,uuid,text,uuid,interval,timestamp with time zone) is 'Extends the lease of a claimed execution, and returns its end.';
+comment on function cue.heartbeat_execution(uuid,uuid,text,uuid,interval,timestamp with time zone) is 'Extends the lease of a claimed execution and returns its new end.';
 grant execute on function cue.heartbeat_execution(uuid,uuid,text,uuid,interval,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.heartbeat_worker(p_account_id uuid, p_worker_id text, p_handlers text[], p_now timestamp with time zone DEFAULT now())
@@ -3763,7 +3763,7 @@ begin
       offset 1000 for update skip locked));
   end if;
 end $function$;
-comment on function cue.heartbeat_worker(uuid,text,text[],timestamp with time zone) is 'A worker''s sign of life, with the tasks it handles.';
+comment on function cue.heartbeat_worker(uuid,text,text[],timestamp with time zone) is 'Records a worker''s heartbeat and the tasks it handles.';
 grant execute on function cue.heartbeat_worker(uuid,text,text[],timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.held_attempts(p_execution_ids uuid[], p_cue_ids text[])
@@ -3787,14 +3787,14 @@ begin
    where u.id <> all (v_executions) and exists (select from cue.executions x where x.id = u.id)
       or u.cue_id <> all (v_cues) and exists (select from cue.cues c where c.id = u.cue_id);
 end $function$;
-comment on function cue.held_attempts(uuid[],text[]) is 'Attempts whose results somebody''s lock keeps from being written.';
+comment on function cue.held_attempts(uuid[],text[]) is 'Returns the attempts whose results cannot be written now, because another transaction holds a row they need.';
 grant execute on function cue.held_attempts(uuid[],text[]) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.in_turn(p_limit integer)
  RETURNS integer
  LANGUAGE sql
 AS $function$ select case when p_limit > 1 then p_limit / 2 else (random() < 0.0625)::int end $function$;
-comment on function cue.in_turn(integer) is 'How many of so many claims go to the tasks in turn.';
+comment on function cue.in_turn(integer) is 'Returns how many of p_limit claims are taken from all tasks in turn instead of by age: half, or one in 16 single claims.';
 grant execute on function cue.in_turn(integer) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.insert_account(p_email text, p_now timestamp with time zone)
@@ -3807,7 +3807,7 @@ AS $function$
   values (cue.uuid_v7(p_now), p_email, 'whsec_' || cue.new_secret(), p_now, p_now)
   on conflict do nothing returning *
 $function$;
-comment on function cue.insert_account(text,timestamp with time zone) is 'Adds an account without a key; null when its e-mail address, in whatever case, is taken.';
+comment on function cue.insert_account(text,timestamp with time zone) is 'Adds an account without a key; returns null if its email address is taken, ignoring case.';
 grant execute on function cue.insert_account(text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.insert_deletion(p_account_id uuid, p_now timestamp with time zone)
@@ -3822,11 +3822,11 @@ declare
 begin
   insert into cue.deletions (id, account_id, requested_at, due_at) values (v_id, p_account_id, p_now, v_due_at);
   perform cue.add_job('mails', jsonb_build_object('kind', 'deletion_requested', 'account_id', p_account_id, 'deletion_id', v_id));
-  -- It names nobody, since it outlives the account.
+  -- No account_id: the job must outlive the account.
   perform cue.add_job('deletions', '{}', p_start_after => v_due_at);
   return v_due_at;
 end $function$;
-comment on function cue.insert_deletion(uuid,timestamp with time zone) is 'Settles the deletion of an account that the caller has locked.';
+comment on function cue.insert_deletion(uuid,timestamp with time zone) is 'Schedules the deletion of an account that the caller has locked.';
 grant execute on function cue.insert_deletion(uuid,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.insert_key(p_account_id uuid, p_label text, p_key_hash bytea, p_prefix text, p_scopes cue.key_scope[], p_created_by cue.key_origin, p_ciphertext text, p_now timestamp with time zone)
@@ -3841,7 +3841,7 @@ AS $function$
           p_created_by, p_ciphertext is not null, p_ciphertext, p_now)
   returning *
 $function$;
-comment on function cue.insert_key(uuid,text,bytea,text,cue.key_scope[],cue.key_origin,text,timestamp with time zone) is 'Adds an API key to an account that the caller has locked.';
+comment on function cue.insert_key(uuid,text,bytea,text,cue.key_scope[],cue.key_origin,text,timestamp with time zone) is 'Adds an API key to an account that the caller has locked; null p_scopes means all scopes.';
 grant execute on function cue.insert_key(uuid,text,bytea,text,cue.key_scope[],cue.key_origin,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.insert_session(p_account_id uuid, p_now timestamp with time zone)
@@ -3855,7 +3855,7 @@ AS $function$
   insert into cue.sessions (id, account_id, created_at, expires_at) values (gen_random_uuid(), p_account_id, p_now, p_now + interval '1 year')
   returning *
 $function$;
-comment on function cue.insert_session(uuid,timestamp with time zone) is 'Adds a session of a year to an account that the caller has locked.';
+comment on function cue.insert_session(uuid,timestamp with time zone) is 'Adds a session of one year to an account that the caller has locked.';
 grant execute on function cue.insert_session(uuid,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.insert_session_token(p_account_id uuid, p_token_hash bytea, p_now timestamp with time zone)
@@ -3866,7 +3866,7 @@ CREATE OR REPLACE FUNCTION cue.insert_session_token(p_account_id uuid, p_token_h
 AS $function$
   insert into cue.session_tokens (token_hash, account_id, expires_at) values (p_token_hash, p_account_id, p_now + interval '15 minutes')
 $function$;
-comment on function cue.insert_session_token(uuid,bytea,timestamp with time zone) is 'Adds a one-time session token to an account that the caller has locked.';
+comment on function cue.insert_session_token(uuid,bytea,timestamp with time zone) is 'Adds a one-time session token, valid for 15 minutes, to an account that the caller has locked.';
 grant execute on function cue.insert_session_token(uuid,bytea,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.is_deferred_fire(p_triggered_by cue.trigger_kind, p_scheduled_for timestamp with time zone, p_created_at timestamp with time zone)
@@ -3874,7 +3874,7 @@ CREATE OR REPLACE FUNCTION cue.is_deferred_fire(p_triggered_by cue.trigger_kind,
  LANGUAGE sql
  IMMUTABLE
 AS $function$ select p_triggered_by = 'manual_fire' and p_scheduled_for > p_created_at $function$;
-comment on function cue.is_deferred_fire(cue.trigger_kind,timestamp with time zone,timestamp with time zone) is 'Whether an execution was fired by hand for a later instant.';
+comment on function cue.is_deferred_fire(cue.trigger_kind,timestamp with time zone,timestamp with time zone) is 'Returns whether an execution was fired by hand for a later instant.';
 grant execute on function cue.is_deferred_fire(cue.trigger_kind,timestamp with time zone,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.is_email_confirmed(p_account_id uuid)
@@ -3886,7 +3886,7 @@ AS $function$
   select exists (select from cue.accounts where id = p_account_id and email_confirmed_at is not null)
       or exists (select from cue.audit_events where account_id = p_account_id and event = 'session.created')
 $function$;
-comment on function cue.is_email_confirmed(uuid) is 'Whether a link that was mailed to an account''s address has been confirmed.';
+comment on function cue.is_email_confirmed(uuid) is 'Returns whether an account''s email address is confirmed.';
 grant execute on function cue.is_email_confirmed(uuid) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.is_large(p_payload text)
@@ -3894,7 +3894,7 @@ CREATE OR REPLACE FUNCTION cue.is_large(p_payload text)
  LANGUAGE sql
  IMMUTABLE
 AS $function$ select octet_length(p_payload) > 2048 $function$;
-comment on function cue.is_large(text) is 'Whether a payload is stored once and referenced.';
+comment on function cue.is_large(text) is 'Returns whether a payload is stored separately: over 2 KB.';
 grant execute on function cue.is_large(text) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.is_last_loss(p_lost_attempts integer)
@@ -3902,7 +3902,7 @@ CREATE OR REPLACE FUNCTION cue.is_last_loss(p_lost_attempts integer)
  LANGUAGE sql
  IMMUTABLE
 AS $function$ select p_lost_attempts >= 4 $function$;
-comment on function cue.is_last_loss(integer) is 'Whether an execution that has lost so many sends is given up when it loses another.';
+comment on function cue.is_last_loss(integer) is 'Returns whether the next lost attempt ends an execution: the fifth.';
 grant execute on function cue.is_last_loss(integer) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.is_over_limit(a cue.accounts, p_now timestamp with time zone)
@@ -3913,7 +3913,7 @@ AS $function$
   select a.limit_reached_at is not null and cue.usage_month(a.limit_reached_at) = cue.usage_month(p_now)
      and (a.limit_reached_at + interval '24 hours' <= p_now or cue.has_used_grace(a.id, a.plan, p_now))
 $function$;
-comment on function cue.is_over_limit(cue.accounts,timestamp with time zone) is 'Whether executions of this account are refused now.';
+comment on function cue.is_over_limit(cue.accounts,timestamp with time zone) is 'Returns whether an account''s executions are refused: limit reached this month, and grace over (24 hours, or twice the limit).';
 grant execute on function cue.is_over_limit(cue.accounts,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.is_paid(p_status text)
@@ -3921,7 +3921,7 @@ CREATE OR REPLACE FUNCTION cue.is_paid(p_status text)
  LANGUAGE sql
  IMMUTABLE
 AS $function$ select p_status in ('active', 'trialing', 'past_due') $function$;
-comment on function cue.is_paid(text) is 'Whether a subscription in this state gives its plan.';
+comment on function cue.is_paid(text) is 'Returns whether a subscription with this status pays for its plan.';
 grant execute on function cue.is_paid(text) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.is_untouched(a cue.accounts)
@@ -3933,7 +3933,7 @@ AS $function$
   select a.plan = 'free' and not exists (select from cue.cues where account_id = a.id)
      and not exists (select from cue.usage_counters where account_id = a.id)
 $function$;
-comment on function cue.is_untouched(cue.accounts) is 'Whether an account never had a cue or ran anything.';
+comment on function cue.is_untouched(cue.accounts) is 'Returns whether an account never had a cue or an execution.';
 grant execute on function cue.is_untouched(cue.accounts) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.iso(p_at timestamp with time zone)
@@ -3941,7 +3941,7 @@ CREATE OR REPLACE FUNCTION cue.iso(p_at timestamp with time zone)
  LANGUAGE sql
  IMMUTABLE PARALLEL SAFE
 AS $function$ select to_char(p_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') $function$;
-comment on function cue.iso(timestamp with time zone) is 'An instant as ISO 8601 in UTC, with milliseconds.';
+comment on function cue.iso(timestamp with time zone) is 'Formats an instant as the API does: ISO 8601 in UTC with milliseconds.';
 grant execute on function cue.iso(timestamp with time zone) to cue_reader, cue_service;
 
 CREATE OR REPLACE FUNCTION cue.job_counts(p_limit integer DEFAULT 10000)
@@ -3960,7 +3960,7 @@ begin
      select count(*)::int as waiting from (
        select from pgboss.job j where j.name = q.name and j.state < 'active' and not j.blocked limit p_limit) w) counted;
 end $function$;
-comment on function cue.job_counts(integer) is 'Of each queue how many jobs wait, counted to p_limit; finished jobs are not read.';
+comment on function cue.job_counts(integer) is 'Returns the number of waiting jobs per queue, counted up to p_limit; finished jobs are not read.';
 grant execute on function cue.job_counts(integer) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.json_bytes(p_json jsonb)
@@ -3970,7 +3970,7 @@ CREATE OR REPLACE FUNCTION cue.json_bytes(p_json jsonb)
 AS $function$
   select octet_length(p_json::text) - regexp_count(regexp_replace(p_json::text, '"(\\.|[^"\\])*"', '', 'g'), ' ')
 $function$;
-comment on function cue.json_bytes(jsonb) is 'The size of JSON as it is sent.';
+comment on function cue.json_bytes(jsonb) is 'Returns the size of JSON as sent, without blanks outside strings.';
 grant execute on function cue.json_bytes(jsonb) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.judge_outcome(p_mode cue.verification_mode, p_success boolean, p_external_id text, p_result_url text, p_artifacts jsonb)
@@ -3989,7 +3989,7 @@ AS $function$
     end
   end::cue.outcome_state
 $function$;
-comment on function cue.judge_outcome(cue.verification_mode,boolean,text,text,jsonb) is 'The outcome state that a report leads to.';
+comment on function cue.judge_outcome(cue.verification_mode,boolean,text,text,jsonb) is 'Returns the outcome state that a report leads to, by verification mode.';
 grant execute on function cue.judge_outcome(cue.verification_mode,boolean,text,text,jsonb) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.last_success(p_cue_id text, p_among integer, p_now timestamp with time zone DEFAULT now())
@@ -4010,7 +4010,7 @@ begin
        where e.cue_id = p_cue_id and e.id < v_until order by e.id desc limit p_among) n
      where n.status = 'success' and n.outcome_success is distinct from false);
 end $function$;
-comment on function cue.last_success(text,integer,timestamp with time zone) is 'When the latest success among a cue''s newest executions was.';
+comment on function cue.last_success(text,integer,timestamp with time zone) is 'Returns the time of the latest success among a cue''s newest executions.';
 grant execute on function cue.last_success(text,integer,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.latest_executions(p_cue_id text, p_before uuid)
@@ -4034,7 +4034,7 @@ AS $function$
                 cue.iso(v.updated_at) as updated_at
            from cue.execution_view v where v.id = newest.id limit 1) e) x
 $function$;
-comment on function cue.latest_executions(text,uuid) is 'A cue''s latest executions, and how many there are, up to 10,000.';
+comment on function cue.latest_executions(text,uuid) is 'Returns a cue''s latest ten executions as JSON, and their number, counted up to 10,000.';
 grant execute on function cue.latest_executions(text,uuid) to cue_reader, cue_service;
 
 CREATE OR REPLACE FUNCTION cue.latest_missed(p_cue_id text)
@@ -4046,7 +4046,7 @@ AS $function$
     select m.id, cue.iso(m.first) as first, cue.iso(m.last) as last, m.count, m.policy, m.reason, cue.iso(m.recorded_at) as recorded_at
       from cue.missed_view m where m.cue_id = p_cue_id order by m.id desc limit 10) m
 $function$;
-comment on function cue.latest_missed(text) is 'The slots of a cue that did not run, the latest ones.';
+comment on function cue.latest_missed(text) is 'Returns a cue''s latest ten missed slots as JSON.';
 grant execute on function cue.latest_missed(text) to cue_reader, cue_service;
 
 CREATE OR REPLACE FUNCTION cue.limits_timeouts()
@@ -4054,7 +4054,7 @@ CREATE OR REPLACE FUNCTION cue.limits_timeouts()
  LANGUAGE sql
  STABLE
 AS $function$ select exists (select from cue.plans where max_timeout_seconds is not null) $function$;
-comment on function cue.limits_timeouts() is 'Whether a plan sets a maximum timeout.';
+comment on function cue.limits_timeouts() is 'Returns whether any plan limits timeouts.';
 grant execute on function cue.limits_timeouts() to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.list_claimable(p_account_id uuid, p_task text DEFAULT NULL::text, p_limit integer DEFAULT 50, p_now timestamp with time zone DEFAULT now())
@@ -4066,7 +4066,7 @@ AS $function$
   select c.id, c.execution_id, c.cue_id, c.cue_name, c.task, c.scheduled_for, c.attempt, c.payload
     from cue.claimable_page(p_account_id, p_task, p_limit, p_now => p_now) c
 $function$;
-comment on function cue.list_claimable(uuid,text,integer,timestamp with time zone) is 'Executions that workers may claim, without saying whether there are more.';
+comment on function cue.list_claimable(uuid,text,integer,timestamp with time zone) is 'Returns claimable executions without has_more, for replicas of the previous release.';
 grant execute on function cue.list_claimable(uuid,text,integer,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.lock_account(p_account_id uuid)
@@ -4080,11 +4080,11 @@ declare
 begin
   select * into a from cue.accounts where id = p_account_id for no key update;
   if not found then
-    raise exception 'this account does not exist any more' using errcode = 'QU051';
+    raise exception 'This account no longer exists.' using errcode = 'QU051';
   end if;
   return a;
 end $function$;
-comment on function cue.lock_account(uuid) is 'Locks an account for changes to it and to what is its own; QU051 when it is gone.';
+comment on function cue.lock_account(uuid) is 'Locks and returns an account; QU051 if it no longer exists.';
 grant execute on function cue.lock_account(uuid) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.lock_accounts(p_account_ids uuid[])
@@ -4106,13 +4106,13 @@ begin
       null;
     end;
   end if;
-  -- What comes next writes these rows.
+  -- add_cues writes these rows next.
   return array(
     select u.id from unnest(v_free) as u (id)
      where not exists (select from cue.cue_rooms k where k.account_id = u.id)
         or (select true from cue.cue_rooms k where k.account_id = u.id for update skip locked));
 end $function$;
-comment on function cue.lock_accounts(uuid[]) is 'Locks those of these accounts that nobody else holds.';
+comment on function cue.lock_accounts(uuid[]) is 'Locks accounts for adding cues and returns those it could lock.';
 grant execute on function cue.lock_accounts(uuid[]) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.lock_attempts(p_execution_ids uuid[], p_flight_ids bigint[])
@@ -4127,7 +4127,7 @@ begin
     select cue_id from cue.executions where id = any (p_execution_ids) and flight_id = any (p_flight_ids) and cue.is_last_loss(lost_attempts)));
   perform from cue.executions where id = any (p_execution_ids) and flight_id = any (p_flight_ids) order by id for update;
 end $function$;
-comment on function cue.lock_attempts(uuid[],bigint[]) is 'Locks executions whose attempts are lost, and cues that this may change.';
+comment on function cue.lock_attempts(uuid[],bigint[]) is 'Locks the executions that lose attempts, and first the cues that this may change.';
 grant execute on function cue.lock_attempts(uuid[],bigint[]) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.lock_claimable(p_account_id uuid, p_task text, p_limit integer, p_except uuid[] DEFAULT '{}'::uuid[], p_now timestamp with time zone DEFAULT now())
@@ -4159,7 +4159,7 @@ begin
   end if;
   return v_ids;
 end $function$;
-comment on function cue.lock_claimable(uuid,text,integer,uuid[],timestamp with time zone) is 'Locks the oldest claimable executions, passing over what others hold.';
+comment on function cue.lock_claimable(uuid,text,integer,uuid[],timestamp with time zone) is 'Locks and returns the oldest claimable executions, skipping locked ones and those in p_except.';
 grant execute on function cue.lock_claimable(uuid,text,integer,uuid[],timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.lock_cue(p_cue_id text)
@@ -4175,7 +4175,7 @@ begin
   perform from cue.cue_runs where cue_id = p_cue_id for update;
   return c;
 end $function$;
-comment on function cue.lock_cue(text) is 'Locks a cue and its moving parts.';
+comment on function cue.lock_cue(text) is 'Locks and returns a cue, and locks its cue_runs.';
 grant execute on function cue.lock_cue(text) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.lock_cues(p_cue_ids text[])
@@ -4189,7 +4189,7 @@ begin
   perform from cue.cues where id = any (p_cue_ids) order by id for no key update;
   perform from cue.cue_runs where cue_id = any (p_cue_ids) order by cue_id for update;
 end $function$;
-comment on function cue.lock_cues(text[]) is 'Locks cues, then their moving parts, each by id.';
+comment on function cue.lock_cues(text[]) is 'Locks cues and then their cue_runs, each by id.';
 grant execute on function cue.lock_cues(text[]) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.lock_free_cues(p_cue_ids text[])
@@ -4203,7 +4203,7 @@ AS $function$
 declare
   v_ids text[] := array(select id from cue.cues where id = any (p_cue_ids) order by id for no key update skip locked);
 begin
-  -- Another statement: it sees the rows as they are now that the cues are locked.
+  -- A new statement sees the rows as they are now that the cues are locked.
   return array(
     select u.id from unnest(v_ids) as u (id)
      where (not exists (select from cue.cue_runs r where r.cue_id = u.id)
@@ -4212,7 +4212,7 @@ begin
        and (select count(*) from cue.alerts l where l.cue_id = u.id and l.acknowledged_at is null)
            = (select count(*) from (select from cue.alerts l where l.cue_id = u.id and l.acknowledged_at is null for update skip locked) o));
 end $function$;
-comment on function cue.lock_free_cues(text[]) is 'Locks those of these cues that nobody else holds, and all that belongs to them.';
+comment on function cue.lock_free_cues(text[]) is 'Locks and returns the cues that are free, with the rows that the end of an execution may write.';
 grant execute on function cue.lock_free_cues(text[]) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.lock_in_turn(p_account_id uuid, p_tasks text[], p_limit integer, p_except uuid[] DEFAULT '{}'::uuid[], p_now timestamp with time zone DEFAULT now())
@@ -4226,7 +4226,7 @@ declare
   v_ids uuid[] := '{}';
   v_task text;
 begin
-  -- A share for each; what some have no use for is left to whoever comes first.
+  -- First round: an equal share per task. Second round: the rest goes to the first tasks that have more.
   for v_round in 1 .. case when v_share < p_limit then 2 else 1 end loop
     foreach v_task in array p_tasks loop
       exit when cardinality(v_ids) >= p_limit;
@@ -4237,7 +4237,7 @@ begin
   end loop;
   return v_ids;
 end $function$;
-comment on function cue.lock_in_turn(uuid,text[],integer,uuid[],timestamp with time zone) is 'Locks claimable executions of several tasks, a share of each.';
+comment on function cue.lock_in_turn(uuid,text[],integer,uuid[],timestamp with time zone) is 'Locks claimable executions of several tasks, in the order given, an equal share of each.';
 grant execute on function cue.lock_in_turn(uuid,text[],integer,uuid[],timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.lock_next(p_account_id uuid, p_tasks text[], p_limit integer, p_in_turn integer, p_except uuid[] DEFAULT '{}'::uuid[], p_now timestamp with time zone DEFAULT now())
@@ -4275,7 +4275,7 @@ begin
   end if;
   return v_ids || cue.lock_claimable(p_account_id, null, p_limit - cardinality(v_ids), p_except || v_ids, p_now);
 end $function$;
-comment on function cue.lock_next(uuid,text[],integer,integer,uuid[],timestamp with time zone) is 'Locks the executions that a worker is to get next.';
+comment on function cue.lock_next(uuid,text[],integer,integer,uuid[],timestamp with time zone) is 'Locks and returns the next executions for a worker.';
 grant execute on function cue.lock_next(uuid,text[],integer,integer,uuid[],timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.look_ahead(p_until timestamp with time zone, p_limit integer DEFAULT 2000, p_skip_accounts uuid[] DEFAULT '{}'::uuid[], p_now timestamp with time zone DEFAULT now())
@@ -4324,7 +4324,7 @@ begin
    where r.next_run is not null
    order by r.next_run;
 end $function$;
-comment on function cue.look_ahead(timestamp with time zone,integer,uuid[],timestamp with time zone) is 'The cues that come due soon, with what computing their next slot takes. Reads without locks.';
+comment on function cue.look_ahead(timestamp with time zone,integer,uuid[],timestamp with time zone) is 'Returns the cues due until p_until and the first one after, with the input for computing their next slots; takes no locks.';
 grant execute on function cue.look_ahead(timestamp with time zone,integer,uuid[],timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.look_waiting(p_after bigint, p_after_id uuid, p_limit integer DEFAULT 1000, p_now timestamp with time zone DEFAULT now())
@@ -4349,7 +4349,7 @@ begin
       where e.attempt_due_at > p_now order by e.attempt_due_at limit 1)) w
    order by w.attempt_due_at, w.id;
 end $function$;
-comment on function cue.look_waiting(bigint,uuid,integer,timestamp with time zone) is 'A page of the executions whose attempts are due, and the next one. Reads without locks.';
+comment on function cue.look_waiting(bigint,uuid,integer,timestamp with time zone) is 'Returns a page of executions whose attempts are due, after a position, and the next one after that; takes no locks.';
 grant execute on function cue.look_waiting(bigint,uuid,integer,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.lose_attempts(p_execution_ids uuid[], p_flight_id bigint, p_error text, p_now timestamp with time zone DEFAULT now())
@@ -4373,7 +4373,7 @@ begin
        set status = case when cue.is_last_loss(x.lost_attempts) then 'missed' else 'retry_ready' end::cue.execution_status, flight_id = null,
            attempt_due_at = case when not cue.is_last_loss(x.lost_attempts) then p_now end,
            ended_at = case when cue.is_last_loss(x.lost_attempts) then p_now end,
-           error_message = case when cue.is_last_loss(x.lost_attempts) then 'given up after five sends whose end nobody saw' else p_error end,
+           error_message = case when cue.is_last_loss(x.lost_attempts) then 'gave up after five lost attempts' else p_error end,
            lost_attempts = x.lost_attempts + 1, updated_at = p_now
      where x.id = any (p_execution_ids) and x.status = 'delivering' and x.flight_id = p_flight_id
     returning x.id, x.account_id, x.status, x.attempts, x.last_attempt_at),
@@ -4391,7 +4391,7 @@ begin
   end loop;
   return v_count;
 end $function$;
-comment on function cue.lose_attempts(uuid[],bigint,text,timestamp with time zone) is 'Logs attempts as lost and lets their executions wait for the next, or ends them as missed.';
+comment on function cue.lose_attempts(uuid[],bigint,text,timestamp with time zone) is 'Logs a flight''s attempts as lost; their executions become retry_ready, or missed after the fifth loss.';
 grant execute on function cue.lose_attempts(uuid[],bigint,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.lose_claim(e cue.executions, c cue.cues, p_error text, p_given_back boolean, p_now timestamp with time zone DEFAULT now())
@@ -4414,12 +4414,12 @@ begin
   else
     update cue.executions
        set status = 'missed', lease_expires_at = null, claim_token = null, ended_at = p_now, updated_at = p_now,
-           error_message = format('given up after %s claims that nobody reported on', e.attempts - e.lost_attempts)
+           error_message = format('gave up after %s claims without an outcome', e.attempts - e.lost_attempts)
      where id = e.id returning * into e;
     perform cue.after_end(e, c, p_now);
   end if;
 end $function$;
-comment on function cue.lose_claim(cue.executions,cue.cues,text,boolean,timestamp with time zone) is 'Ends a claim that has no report.';
+comment on function cue.lose_claim(cue.executions,cue.cues,text,boolean,timestamp with time zone) is 'Ends a claim without an outcome: the attempt is logged as lost, and the execution becomes claimable again, or missed when no claim is left.';
 grant execute on function cue.lose_claim(cue.executions,cue.cues,text,boolean,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.mail_cue_failed(p_account_id uuid, p_execution_id uuid, p_counted boolean DEFAULT true, p_now timestamp with time zone DEFAULT now())
@@ -4448,7 +4448,7 @@ begin
     from cue.executions e join cue.cues c on c.id = e.cue_id join cue.accounts a on a.id = e.account_id
    where e.id = p_execution_id and e.account_id = p_account_id and c.deleted_at is null;
 end $function$;
-comment on function cue.mail_cue_failed(uuid,uuid,boolean,timestamp with time zone) is 'What the mail about a failed cue tells; nothing beyond ten an hour, or three a day to an unconfirmed address.';
+comment on function cue.mail_cue_failed(uuid,uuid,boolean,timestamp with time zone) is 'Returns the content of the mail about a failed cue, or no row above the account''s mail limit.';
 grant execute on function cue.mail_cue_failed(uuid,uuid,boolean,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.mail_deletion_requested(p_deletion_id uuid)
@@ -4459,7 +4459,7 @@ CREATE OR REPLACE FUNCTION cue.mail_deletion_requested(p_deletion_id uuid)
 AS $function$
   select a.email, d.due_at from cue.deletions d join cue.accounts a on a.id = d.account_id where d.id = p_deletion_id and d.cancelled_at is null
 $function$;
-comment on function cue.mail_deletion_requested(uuid) is 'What the mail about a deletion tells.';
+comment on function cue.mail_deletion_requested(uuid) is 'Returns the content of the mail about a pending account deletion.';
 grant execute on function cue.mail_deletion_requested(uuid) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.mail_downgrade(p_account_id uuid, p_cue_ids text[])
@@ -4474,7 +4474,7 @@ AS $function$
     from cue.accounts a join cue.plans p using (plan)
    where a.id = p_account_id
 $function$;
-comment on function cue.mail_downgrade(uuid,text[]) is 'What the mail about a smaller plan tells: which cues it paused.';
+comment on function cue.mail_downgrade(uuid,text[]) is 'Returns the content of the mail about a downgrade, with the cues it paused.';
 grant execute on function cue.mail_downgrade(uuid,text[]) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.mail_limit_reached(p_account_id uuid, p_now timestamp with time zone DEFAULT now())
@@ -4487,7 +4487,7 @@ AS $function$
     from cue.accounts a join cue.plans p using (plan)
    where a.id = p_account_id and cue.usage_month(a.limit_reached_at) = cue.usage_month(p_now)
 $function$;
-comment on function cue.mail_limit_reached(uuid,timestamp with time zone) is 'What the mail about the monthly limit tells.';
+comment on function cue.mail_limit_reached(uuid,timestamp with time zone) is 'Returns the content of the mail about the monthly limit.';
 grant execute on function cue.mail_limit_reached(uuid,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.mail_magic_link(p_link_id uuid, p_now timestamp with time zone DEFAULT now())
@@ -4499,7 +4499,7 @@ AS $function$
   select email, code_ciphertext, ip, expires_at from cue.device_codes
    where link_id = p_link_id and status = 'email_sent' and expires_at > p_now
 $function$;
-comment on function cue.mail_magic_link(uuid,timestamp with time zone) is 'What the mail with a sign-in link tells.';
+comment on function cue.mail_magic_link(uuid,timestamp with time zone) is 'Returns the content of the mail with a sign-in link.';
 grant execute on function cue.mail_magic_link(uuid,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.mail_payment_failed(p_account_id uuid)
@@ -4510,7 +4510,7 @@ CREATE OR REPLACE FUNCTION cue.mail_payment_failed(p_account_id uuid)
 AS $function$
   select email, plan from cue.accounts where id = p_account_id and plan <> 'free'
 $function$;
-comment on function cue.mail_payment_failed(uuid) is 'What the mail about a failed payment tells; nothing once the plan is lost.';
+comment on function cue.mail_payment_failed(uuid) is 'Returns the content of the mail about a failed payment, or no row once the plan has ended.';
 grant execute on function cue.mail_payment_failed(uuid) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.mail_registered(p_account_id uuid, p_key_id uuid)
@@ -4524,7 +4524,7 @@ AS $function$
     from cue.accounts a join cue.api_keys k on k.account_id = a.id
    where a.id = p_account_id and k.id = p_key_id
 $function$;
-comment on function cue.mail_registered(uuid,uuid) is 'What the mail about a new account tells.';
+comment on function cue.mail_registered(uuid,uuid) is 'Returns the content of the registration mail.';
 grant execute on function cue.mail_registered(uuid,uuid) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.maintain_partitions(p_months integer DEFAULT 12, p_now timestamp with time zone DEFAULT now())
@@ -4547,7 +4547,7 @@ begin
     foreach v_parent in array array['executions', 'attempts'] loop
       v_name := v_parent || to_char(v_month, '_YYYY_MM');
       continue when to_regclass(format('cue.%I', v_name)) is not null;
-      -- Each execution is updated once or more: its second version must fit beside the first for a HOT update.
+      -- Each execution is updated at least once: half of every page stays free, so that updates are HOT.
       execute format('create table cue.%I (like cue.%I including defaults including constraints) '
                      'with (fillfactor = %s, autovacuum_vacuum_scale_factor = 0.05, autovacuum_analyze_scale_factor = 0.02)',
         v_name, v_parent, case v_parent when 'executions' then 50 else 100 end);
@@ -4558,7 +4558,7 @@ begin
   end loop;
   return v_made;
 end $function$;
-comment on function cue.maintain_partitions(integer,timestamp with time zone) is 'Makes monthly partitions ahead of time. Returns how many.';
+comment on function cue.maintain_partitions(integer,timestamp with time zone) is 'Creates the monthly partitions of executions and attempts up to p_months ahead; returns how many.';
 grant execute on function cue.maintain_partitions(integer,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.memory_changes(p_old jsonb, p_new jsonb)
@@ -4576,24 +4576,24 @@ begin
   n as (
     select * from rows from (jsonb_to_recordset(p_new -> 'cues') as (id text, name text)) with ordinality as n (id, name, place)),
   c as (
-    select 1 as kind, 0 as place, format('The plan is %s now, not %s.', p_new ->> 'plan', p_old ->> 'plan') as change
+    select 1 as kind, 0 as place, format('Plan changed from %s to %s.', p_old ->> 'plan', p_new ->> 'plan') as change
      where p_new ->> 'plan' <> p_old ->> 'plan'
     union all
-    select 2, 0, format('There are new instructions, release %s.', p_new ->> 'release') where p_new ->> 'release' <> p_old ->> 'release'
+    select 2, 0, format('New instructions: release %s.', p_new ->> 'release') where p_new ->> 'release' <> p_old ->> 'release'
     union all
-    select 3, n.place, format('The cue %s was added.', to_json(n.name)) from n where not exists (select from o where o.id = n.id)
+    select 3, n.place, format('Cue %s was added.', to_json(n.name)) from n where not exists (select from o where o.id = n.id)
     union all
-    select 4, n.place, format('The cue %s is called %s now.', to_json(o.name), to_json(n.name)) from n join o using (id)
+    select 4, n.place, format('Cue %s was renamed to %s.', to_json(o.name), to_json(n.name)) from n join o using (id)
      where n.name <> o.name
     union all
-    select 5, o.place, format('The cue %s is gone or has ended.', to_json(o.name)) from o where not exists (select from n where n.id = o.id))
+    select 5, o.place, format('Cue %s was deleted or has ended.', to_json(o.name)) from o where not exists (select from n where n.id = o.id))
   select array_agg(c.change order by c.kind, c.place) into v_changes from c;
   if cardinality(v_changes) > 20 then
     return v_changes[:19] || format('%s more cues changed.', cardinality(v_changes) - 19);
   end if;
   return v_changes;
 end $function$;
-comment on function cue.memory_changes(jsonb,jsonb) is 'The differences between two contents of the memory block, in words.';
+comment on function cue.memory_changes(jsonb,jsonb) is 'Returns the differences between two contents of the memory block as sentences, at most twenty.';
 grant execute on function cue.memory_changes(jsonb,jsonb) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.memory_content(p_account_id uuid, p_release text)
@@ -4609,7 +4609,7 @@ AS $function$
          order by q.created_at desc, q.id desc limit 500) c))
     from cue.accounts a where a.id = p_account_id
 $function$;
-comment on function cue.memory_content(uuid,text) is 'What the memory block shows of an account: plan, release of the instructions, the newest 500 cues.';
+comment on function cue.memory_content(uuid,text) is 'Returns the content of the memory block: plan, release of the instructions and the newest 500 cues.';
 grant execute on function cue.memory_content(uuid,text) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.memory_notice(p_subscription_id uuid, p_release text, p_now timestamp with time zone DEFAULT now())
@@ -4631,7 +4631,7 @@ begin
     from cue.read_memory(s.account_id, p_release, s.id, p_now) m join cue.accounts a on a.id = s.account_id
    where m.version > s.sent_version;
 end $function$;
-comment on function cue.memory_notice(uuid,text,timestamp with time zone) is 'What a subscriber to the memory block is told next.';
+comment on function cue.memory_notice(uuid,text,timestamp with time zone) is 'Returns the next memory block notification of a subscriber with its signing secrets, or no row if there is none.';
 grant execute on function cue.memory_notice(uuid,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.milliseconds(p_interval interval)
@@ -4639,7 +4639,7 @@ CREATE OR REPLACE FUNCTION cue.milliseconds(p_interval interval)
  LANGUAGE sql
  IMMUTABLE
 AS $function$ select least(greatest(extract(epoch from p_interval) * 1000, 0), 2147483647)::int $function$;
-comment on function cue.milliseconds(interval) is 'An interval in whole milliseconds, at least 0.';
+comment on function cue.milliseconds(interval) is 'Returns an interval in whole milliseconds, at least 0.';
 grant execute on function cue.milliseconds(interval) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.miss_unclaimed(p_limit integer DEFAULT 500, p_now timestamp with time zone DEFAULT now())
@@ -4667,7 +4667,7 @@ begin
     continue when not found;
     update cue.executions
        set status = 'missed', claimable_at = null, claim_deadline_at = null, ended_at = p_now, updated_at = p_now,
-           error_message = 'no worker claimed it in time'
+           error_message = 'not claimed in time'
      where id = r.id and claim_deadline_at <= p_now
     returning * into e;
     continue when not found;
@@ -4676,7 +4676,7 @@ begin
   end loop;
   return v_count;
 end $function$;
-comment on function cue.miss_unclaimed(integer,timestamp with time zone) is 'Ends executions that nobody claimed in time. Returns how many.';
+comment on function cue.miss_unclaimed(integer,timestamp with time zone) is 'Ends executions that were not claimed in time as missed; returns how many.';
 grant execute on function cue.miss_unclaimed(integer,timestamp with time zone) to cue_operator, cue_service;
 
 CREATE OR REPLACE FUNCTION cue.months_before(p_before timestamp with time zone)
@@ -4690,7 +4690,7 @@ AS $function$
    where i.inhparent = 'cue.executions'::regclass and (m.month + interval '1 month') at time zone 'utc' <= p_before
    order by m.month
 $function$;
-comment on function cue.months_before(timestamp with time zone) is 'Which months of executions lie wholly before an instant, as YYYY_MM.';
+comment on function cue.months_before(timestamp with time zone) is 'Returns the months of executions that end before an instant, oldest first, as YYYY_MM.';
 grant execute on function cue.months_before(timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.move_windows(p_cue_ids text[], p_versions integer[], p_expected timestamp with time zone[], p_next timestamp with time zone[], p_missed boolean[], p_now timestamp with time zone DEFAULT now())
@@ -4714,14 +4714,14 @@ begin
     update cue.cue_runs set success_due_at = r.next_due
      where cue_id = r.cue_id and version = r.version and success_due_at = r.expected;
     continue when not found or not r.missed or c.status <> 'active';
-    if cue.raise_alert(c, 'missed_window', 'high', format('%s has had no success in its expected window', c.name),
+    if cue.raise_alert(c, 'missed_window', 'high', format('%s had no success in its expected window', c.name),
          jsonb_build_object('window_ended_at', cue.iso(r.expected)), null, p_now) is not null then
       v_raised := v_raised + 1;
     end if;
   end loop;
   return v_raised;
 end $function$;
-comment on function cue.move_windows(text[],integer[],timestamp with time zone[],timestamp with time zone[],boolean[],timestamp with time zone) is 'Moves the windows for successes on, and raises alerts for silence.';
+comment on function cue.move_windows(text[],integer[],timestamp with time zone[],timestamp with time zone[],boolean[],timestamp with time zone) is 'Moves success windows forward and raises missed_window alerts; returns the number of alerts raised.';
 grant execute on function cue.move_windows(text[],integer[],timestamp with time zone[],timestamp with time zone[],boolean[],timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.new_cue_id()
@@ -4731,7 +4731,7 @@ CREATE OR REPLACE FUNCTION cue.new_cue_id()
 AS $function$
   select 'cue_' || left(translate(encode(uuid_send(gen_random_uuid()), 'base64'), '+/=', ''), 12)
 $function$;
-comment on function cue.new_cue_id() is 'cue_ and twelve random characters of 0-9A-Za-z.';
+comment on function cue.new_cue_id() is 'Returns a cue id: cue_ and twelve random characters of 0-9A-Za-z.';
 grant execute on function cue.new_cue_id() to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.new_secret()
@@ -4742,7 +4742,7 @@ CREATE OR REPLACE FUNCTION cue.new_secret()
 AS $function$
   select encode(sha256(uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid())), 'hex')
 $function$;
-comment on function cue.new_secret() is 'A new random secret of 64 hex digits.';
+comment on function cue.new_secret() is 'Returns a random secret of 64 hex digits.';
 grant execute on function cue.new_secret() to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.next_claimable(p_account_id uuid, p_now timestamp with time zone DEFAULT now())
@@ -4761,7 +4761,7 @@ begin
      where e.account_id = p_account_id and e.claimable_at > p_now and e.id < cue.uuid_v7_floor(p_now + interval '1 day')
      order by e.claimable_at limit 1);
 end $function$;
-comment on function cue.next_claimable(uuid,timestamp with time zone) is 'When the next deferred execution of an account becomes claimable.';
+comment on function cue.next_claimable(uuid,timestamp with time zone) is 'Returns when the next deferred execution of an account becomes claimable.';
 grant execute on function cue.next_claimable(uuid,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.next_jobs(p_past interval DEFAULT '00:00:00'::interval, p_limit integer DEFAULT 1000)
@@ -4784,7 +4784,7 @@ begin
       where w.start_after > now() - p_past) next
    where q.name <> 'attempts' and next.start_after is not null;
 end $function$;
-comment on function cue.next_jobs(interval,integer) is 'Of each queue the milliseconds until its next waiting job may start; negative for one that became due within p_past.';
+comment on function cue.next_jobs(interval,integer) is 'Returns the milliseconds until each queue''s next waiting job may start; negative if it became due within p_past.';
 grant execute on function cue.next_jobs(interval,integer) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.next_wakes()
@@ -4802,7 +4802,7 @@ begin
                (select min(e.claim_deadline_at) from cue.executions e where e.claim_deadline_at is not null),
                (select min(e.lease_expires_at) from cue.executions e where e.lease_expires_at is not null));
 end $function$;
-comment on function cue.next_wakes() is 'When the next waiting attempt is due, and the next deadline of an outcome, a claim or a lease.';
+comment on function cue.next_wakes() is 'Returns when the next waiting attempt is due, and the next deadline of an outcome, a claim or a lease.';
 grant execute on function cue.next_wakes() to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.note_failed_payment(p_event_id text, p_type text, p_customer_id text, p_subscription_id text DEFAULT NULL::text, p_next_attempt_at timestamp with time zone DEFAULT NULL::timestamp with time zone, p_now timestamp with time zone DEFAULT now())
@@ -4819,7 +4819,7 @@ begin
     jsonb_build_object('kind', 'payment_failed', 'account_id', v_account_id, 'next_attempt_at', cue.iso(p_next_attempt_at)));
   return true;
 end $function$;
-comment on function cue.note_failed_payment(text,text,text,text,timestamp with time zone,timestamp with time zone) is 'Lets a mail tell of a payment that failed.';
+comment on function cue.note_failed_payment(text,text,text,text,timestamp with time zone,timestamp with time zone) is 'Queues a mail about a failed payment; false if the event was handled before or the customer is unknown.';
 grant execute on function cue.note_failed_payment(text,text,text,text,timestamp with time zone,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.note_memory(p_account_id uuid, p_except uuid DEFAULT NULL::uuid)
@@ -4829,11 +4829,11 @@ CREATE OR REPLACE FUNCTION cue.note_memory(p_account_id uuid, p_except uuid DEFA
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
 begin
-  -- Nearly nobody subscribes, and each new cue asks: in plpgsql the plan is kept.
+  -- Runs for each new cue, and few accounts subscribe: plpgsql keeps the plan.
   perform cue.add_job('memory_updates', jsonb_build_object('subscription_id', s.id, 'account_id', s.account_id), p_singleton_key => s.id::text)
      from cue.memory_subscriptions s where s.account_id = p_account_id and s.id is distinct from p_except;
 end $function$;
-comment on function cue.note_memory(uuid,uuid) is 'Lets subscribers be told of what changed in the memory block.';
+comment on function cue.note_memory(uuid,uuid) is 'Queues a notification to each subscriber of the memory block, except p_except, that it may have changed.';
 grant execute on function cue.note_memory(uuid,uuid) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.note_memory_release(p_release text)
@@ -4852,7 +4852,7 @@ begin
   get diagnostics v_count = row_count;
   return v_count;
 end $function$;
-comment on function cue.note_memory_release(text) is 'Lets subscribers be told of new instructions. Returns how many accounts.';
+comment on function cue.note_memory_release(text) is 'Queues notifications of new instructions; returns the number of accounts.';
 grant execute on function cue.note_memory_release(text) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.note_stripe_event(p_event_id text, p_type text, p_now timestamp with time zone DEFAULT now())
@@ -4865,7 +4865,7 @@ begin
   insert into cue.stripe_events (id, type, received_at) values (p_event_id, p_type, p_now) on conflict do nothing;
   return found;
 end $function$;
-comment on function cue.note_stripe_event(text,text,timestamp with time zone) is 'Notes an event of Stripe, once.';
+comment on function cue.note_stripe_event(text,text,timestamp with time zone) is 'Records a Stripe event; false if it was handled before.';
 grant execute on function cue.note_stripe_event(text,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.oldest_claimable(p_account_id uuid, p_task text, p_limit integer, p_now timestamp with time zone DEFAULT now())
@@ -4897,7 +4897,7 @@ begin
   end if;
   return v_ids;
 end $function$;
-comment on function cue.oldest_claimable(uuid,text,integer,timestamp with time zone) is 'The oldest executions that may be claimed, of one task or of any.';
+comment on function cue.oldest_claimable(uuid,text,integer,timestamp with time zone) is 'Returns the oldest claimable executions of one task, or of all tasks, without locking them.';
 grant execute on function cue.oldest_claimable(uuid,text,integer,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.open_limits(p_account_ids uuid[])
@@ -4909,7 +4909,7 @@ CREATE OR REPLACE FUNCTION cue.open_limits(p_account_ids uuid[])
 AS $function$
   select a.id, p.open_deliveries from cue.accounts a join cue.plans p on p.plan = a.plan where a.id = any (p_account_ids)
 $function$;
-comment on function cue.open_limits(uuid[]) is 'How many deliveries accounts may hold open, by their plans.';
+comment on function cue.open_limits(uuid[]) is 'Returns how many deliveries each account may have open, by plan.';
 grant execute on function cue.open_limits(uuid[]) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.open_session(p_token_hash bytea, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
@@ -4925,7 +4925,7 @@ begin
   perform cue.record_event(a.id, 'session.created', 'session:' || s.id, p_ip, jsonb_build_object('session_id', s.id), p_now);
   return query select s.id, a.id, a.email, s.expires_at;
 end $function$;
-comment on function cue.open_session(bytea,text,timestamp with time zone) is 'Opens a session with a one-time token.';
+comment on function cue.open_session(bytea,text,timestamp with time zone) is 'Opens a session with a one-time token; QU050 as take_session_token.';
 grant execute on function cue.open_session(bytea,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.partition_bound(p_month timestamp without time zone)
@@ -4935,7 +4935,7 @@ CREATE OR REPLACE FUNCTION cue.partition_bound(p_month timestamp without time zo
 AS $function$
   select (lpad(to_hex(floor(extract(epoch from p_month at time zone 'utc') * 1000)::bigint), 12, '0') || '00000000000000000000')::uuid
 $function$;
-comment on function cue.partition_bound(timestamp without time zone) is 'The id that a month''s partitions begin with.';
+comment on function cue.partition_bound(timestamp without time zone) is 'Returns the smallest id of a month''s partitions.';
 grant execute on function cue.partition_bound(timestamp without time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.passed_windows(p_limit integer DEFAULT 200, p_now timestamp with time zone DEFAULT now())
@@ -4954,7 +4954,7 @@ begin
    where r.success_due_at <= p_now and c.schedule_type = 'recurring'
    order by r.success_due_at limit p_limit;
 end $function$;
-comment on function cue.passed_windows(integer,timestamp with time zone) is 'Cues that should have had a success by now.';
+comment on function cue.passed_windows(integer,timestamp with time zone) is 'Returns cues whose window for a success has passed, with the input for computing the next window.';
 grant execute on function cue.passed_windows(integer,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.payload_bytes(p_payload text, p_payload_id bigint)
@@ -4965,7 +4965,7 @@ CREATE OR REPLACE FUNCTION cue.payload_bytes(p_payload text, p_payload_id bigint
 AS $function$
   select octet_length(coalesce(p_payload, (select body from cue.payloads where id = p_payload_id)))
 $function$;
-comment on function cue.payload_bytes(text,bigint) is 'The bytes of a payload, wherever it is stored.';
+comment on function cue.payload_bytes(text,bigint) is 'Returns the size of a payload in bytes, wherever it is stored.';
 grant execute on function cue.payload_bytes(text,bigint) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.payload_bytes_used(p_account_id uuid, p_now timestamp with time zone DEFAULT now())
@@ -4976,7 +4976,7 @@ CREATE OR REPLACE FUNCTION cue.payload_bytes_used(p_account_id uuid, p_now times
 AS $function$
   select coalesce(sum(bytes), 0)::bigint from cue.payload_counters where account_id = p_account_id and day = (p_now at time zone 'utc')::date
 $function$;
-comment on function cue.payload_bytes_used(uuid,timestamp with time zone) is 'Payload bytes that executions of an account carry that were made in the current UTC day.';
+comment on function cue.payload_bytes_used(uuid,timestamp with time zone) is 'Returns the payload bytes of an account''s executions created in the current UTC day.';
 grant execute on function cue.payload_bytes_used(uuid,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.poll_device(p_code_hash bytea, p_token_hash bytea, p_limited boolean DEFAULT true, p_now timestamp with time zone DEFAULT now())
@@ -5003,7 +5003,7 @@ begin
   if p_limited then
     select * into w from cue.allow('poll:' || encode(p_code_hash, 'hex'), 30, '1 minute', p_now);
     if not w.allowed then
-      raise exception 'a device code can be polled thirty times a minute' using errcode = 'QU031', detail = w.retry_after;
+      raise exception 'Poll limit reached: 30 per device code per minute.' using errcode = 'QU031', detail = w.retry_after;
     end if;
   end if;
   if d.status is distinct from 'approved' then
@@ -5014,7 +5014,7 @@ begin
   perform cue.insert_session_token(a.id, p_token_hash, p_now);
   return query select 'approved', a.email, (select ciphertext from cue.api_keys where id = d.key_id and revoked_at is null);
 end $function$;
-comment on function cue.poll_device(bytea,bytea,boolean,timestamp with time zone) is 'Tells a device how far its sign-in is, and once it is approved, gives it a session token.';
+comment on function cue.poll_device(bytea,bytea,boolean,timestamp with time zone) is 'Returns a sign-in''s status to the device; the first poll after approval stores a one-time session token.';
 grant execute on function cue.poll_device(bytea,bytea,boolean,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.prune(p_now timestamp with time zone DEFAULT now())
@@ -5037,7 +5037,7 @@ begin
   perform cue.forget_workers(p_now);
   perform cue.prune_accounts(p_now);
 end $function$;
-comment on function cue.prune(timestamp with time zone) is 'Removes what is kept for a while only.';
+comment on function cue.prune(timestamp with time zone) is 'Removes expired data: fires, echoes, rate windows, outages, missed slots, Stripe events, counters, engines, workers, keys and audit entries.';
 grant execute on function cue.prune(timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.prune_accounts(p_now timestamp with time zone DEFAULT now())
@@ -5052,7 +5052,7 @@ begin
   perform cue.prune_audit(p_now);
   perform cue.prune_sign_ins(p_now);
 end $function$;
-comment on function cue.prune_accounts(timestamp with time zone) is 'Removes keys long revoked, and old lines of the audit log.';
+comment on function cue.prune_accounts(timestamp with time zone) is 'Removes keys 30 days after they were revoked, and audit log entries after 400 days.';
 grant execute on function cue.prune_accounts(timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.prune_audit(p_now timestamp with time zone DEFAULT now())
@@ -5074,7 +5074,7 @@ begin
                      'session.refreshed', 'session.revoked');
   end loop;
 end $function$;
-comment on function cue.prune_audit(timestamp with time zone) is 'Removes what an account repeated too often from the audit log.';
+comment on function cue.prune_audit(timestamp with time zone) is 'Removes repeatable events beyond the newest 10,000 entries of an account''s audit log.';
 grant execute on function cue.prune_audit(timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.prune_payloads(p_before timestamp with time zone, p_batch integer DEFAULT 500, p_now timestamp with time zone DEFAULT now())
@@ -5089,7 +5089,7 @@ declare
     select id from cue.payloads where last_used_at < date_trunc('month', p_before, 'UTC')
      order by last_used_at limit p_batch for update skip locked);
 begin
-  -- Another statement: whoever referred to one before it was locked is seen now.
+  -- A new statement sees references that were committed before the payload was locked.
   with referenced as materialized (
     select p.id, (
              select true from cue.executions e
@@ -5100,7 +5100,7 @@ begin
   delete from cue.payloads p using referenced r where p.id = r.id and r.is_used is null;
   return cardinality(v_ids);
 end $function$;
-comment on function cue.prune_payloads(timestamp with time zone,integer,timestamp with time zone) is 'Removes a batch of payloads that no execution refers to any more. Returns how many were looked at.';
+comment on function cue.prune_payloads(timestamp with time zone,integer,timestamp with time zone) is 'Removes a batch of payloads that no execution references; returns how many were checked.';
 grant execute on function cue.prune_payloads(timestamp with time zone,integer,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.prune_sign_ins(p_now timestamp with time zone DEFAULT now())
@@ -5114,7 +5114,7 @@ begin
   delete from cue.session_tokens where expires_at <= p_now;
   delete from cue.device_codes where expires_at <= p_now;
 end $function$;
-comment on function cue.prune_sign_ins(timestamp with time zone) is 'Removes sessions, tokens and device codes that have expired.';
+comment on function cue.prune_sign_ins(timestamp with time zone) is 'Removes expired sessions, tokens and device codes.';
 grant execute on function cue.prune_sign_ins(timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.purge_cue(p_cue_id text, p_batch integer DEFAULT 1000)
@@ -5146,7 +5146,7 @@ begin
   perform cue.drop_attempt_jobs(v_ids);
   return cardinality(v_ids);
 end $function$;
-comment on function cue.purge_cue(text,integer) is 'Deletes a batch of a deleted cue''s history.';
+comment on function cue.purge_cue(text,integer) is 'Deletes a batch of a deleted cue''s history, then its payloads, and finally the cue; returns the number of rows, 0 when done.';
 grant execute on function cue.purge_cue(text,integer) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.queue_execution(c cue.cues, p_triggered_by cue.trigger_kind, p_scheduled_for timestamp with time zone, p_payload text, p_task text, p_replayed_from uuid DEFAULT NULL::uuid, p_id_at timestamp with time zone DEFAULT now(), p_now timestamp with time zone DEFAULT now())
@@ -5172,7 +5172,7 @@ begin
   end if;
   return e;
 end $function$;
-comment on function cue.queue_execution(cue.cues,cue.trigger_kind,timestamp with time zone,text,text,uuid,timestamp with time zone,timestamp with time zone) is 'Makes an execution that waits for an attempt or for a worker.';
+comment on function cue.queue_execution(cue.cues,cue.trigger_kind,timestamp with time zone,text,text,uuid,timestamp with time zone,timestamp with time zone) is 'Creates a pending execution: with an attempt job for a webhook, claimable for a worker.';
 grant execute on function cue.queue_execution(cue.cues,cue.trigger_kind,timestamp with time zone,text,text,uuid,timestamp with time zone,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.raise_alert(c cue.cues, p_type cue.alert_type, p_severity cue.alert_severity, p_message text, p_metadata jsonb, p_execution_id uuid DEFAULT NULL::uuid, p_now timestamp with time zone DEFAULT now())
@@ -5197,7 +5197,7 @@ begin
      from cue.accounts where id = c.account_id and alert_webhook_url is not null;
   return v_id;
 end $function$;
-comment on function cue.raise_alert(cue.cues,cue.alert_type,cue.alert_severity,text,jsonb,uuid,timestamp with time zone) is 'Raises an alert unless one is open. Returns the id of a new one.';
+comment on function cue.raise_alert(cue.cues,cue.alert_type,cue.alert_severity,text,jsonb,uuid,timestamp with time zone) is 'Raises an alert and returns its id, or updates the open one and returns null.';
 grant execute on function cue.raise_alert(cue.cues,cue.alert_type,cue.alert_severity,text,jsonb,uuid,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.read_cues(p_account_ids uuid[], p_cue_ids text[])
@@ -5213,7 +5213,7 @@ begin
   select c.* from unnest(p_account_ids, p_cue_ids) as u (account_id, cue_id)
    cross join lateral (select * from cue.cue_view v where v.id = u.cue_id and v.account_id = u.account_id limit 1) c;
 end $function$;
-comment on function cue.read_cues(uuid[],text[]) is 'Cues of accounts, as the API shows them. Unknown ones are missing.';
+comment on function cue.read_cues(uuid[],text[]) is 'Returns cues by account and id; rows not found are left out.';
 grant execute on function cue.read_cues(uuid[],text[]) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.read_echo(p_token text, p_now timestamp with time zone DEFAULT now())
@@ -5224,7 +5224,7 @@ CREATE OR REPLACE FUNCTION cue.read_echo(p_token text, p_now timestamp with time
 AS $function$
   select payload, headers, received_at from cue.echoes where token = p_token and expires_at > p_now
 $function$;
-comment on function cue.read_echo(text,timestamp with time zone) is 'What was posted to an echo token, or no row.';
+comment on function cue.read_echo(text,timestamp with time zone) is 'Returns the latest request posted to an echo token, or no row.';
 grant execute on function cue.read_echo(text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.read_execution_details(p_account_ids uuid[], p_execution_ids uuid[])
@@ -5240,7 +5240,7 @@ begin
   select e.* from unnest(p_account_ids, p_execution_ids) as u (account_id, execution_id)
    cross join lateral (select * from cue.execution_detail_view v where v.id = u.execution_id and v.account_id = u.account_id limit 1) e;
 end $function$;
-comment on function cue.read_execution_details(uuid[],uuid[]) is 'Executions of accounts with their attempts. Unknown ones are missing.';
+comment on function cue.read_execution_details(uuid[],uuid[]) is 'Returns executions with their attempts, by account and id; rows not found are left out.';
 grant execute on function cue.read_execution_details(uuid[],uuid[]) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.read_memory(p_account_id uuid, p_release text, p_reader uuid DEFAULT NULL::uuid, p_now timestamp with time zone DEFAULT now())
@@ -5254,7 +5254,7 @@ declare
   v_content jsonb;
 begin
   if not exists (select from cue.accounts a where a.id = p_account_id and a.memory_block_enabled) then
-    raise exception 'the memory block is off; switch it on with PATCH /v1/auth/me {"memory_block_enabled": true}' using errcode = 'QU062';
+    raise exception 'The memory block is off. Turn it on with PATCH /v1/auth/me {"memory_block_enabled": true}.' using errcode = 'QU062';
   end if;
   v_content := cue.memory_content(p_account_id, p_release);
   select * into m from cue.memory_versions v where v.account_id = p_account_id order by v.version desc limit 1;
@@ -5279,7 +5279,7 @@ begin
             from (select * from cue.memory_versions v where v.account_id = p_account_id order by v.version desc limit 10) l),
          m.created_at;
 end $function$;
-comment on function cue.read_memory(uuid,text,uuid,timestamp with time zone) is 'An account''s memory block: its version, what it is made of, and the latest ten changes.';
+comment on function cue.read_memory(uuid,text,uuid,timestamp with time zone) is 'Returns an account''s memory block with its latest ten changes, creating a new version if it has changed; QU062 if turned off.';
 grant execute on function cue.read_memory(uuid,text,uuid,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.read_usage(p_account_id uuid, p_actor text, p_now timestamp with time zone DEFAULT now())
@@ -5298,7 +5298,7 @@ AS $function$
                     from cue.usage_counters x where x.account_id = a.id and x.month = cue.usage_month(p_now)) u
    where a.id = p_account_id
 $function$;
-comment on function cue.read_usage(uuid,text,timestamp with time zone) is 'What an account uses of its plan.';
+comment on function cue.read_usage(uuid,text,timestamp with time zone) is 'Returns an account''s use of its plan, and of the calling credential''s rate limit.';
 grant execute on function cue.read_usage(uuid,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.record_event(p_account_id uuid, p_event cue.audit_event, p_actor text, p_ip text, p_detail jsonb DEFAULT '{}'::jsonb, p_now timestamp with time zone DEFAULT now())
@@ -5310,7 +5310,7 @@ AS $function$
   insert into cue.audit_events (id, account_id, event, actor, ip, detail, created_at)
   values (cue.uuid_v7(p_now), p_account_id, p_event, p_actor, p_ip, p_detail, p_now)
 $function$;
-comment on function cue.record_event(uuid,cue.audit_event,text,text,jsonb,timestamp with time zone) is 'Writes one line of an account''s audit log.';
+comment on function cue.record_event(uuid,cue.audit_event,text,text,jsonb,timestamp with time zone) is 'Adds an entry to an account''s audit log.';
 grant execute on function cue.record_event(uuid,cue.audit_event,text,text,jsonb,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.recover_flights(p_limit integer DEFAULT 20, p_asked_at timestamp with time zone DEFAULT NULL::timestamp with time zone, p_now timestamp with time zone DEFAULT now())
@@ -5341,15 +5341,15 @@ begin
      order by id for update skip locked);
   for f in select id, execution_ids from cue.flights where id = any (v_flights) loop
     v_count := v_count + cue.lose_attempts(
-      array(select u.id from unnest(f.execution_ids) as u (id) where u.id = any (v_ids)), f.id, 'the replica that sent this went silent', p_now);
+      array(select u.id from unnest(f.execution_ids) as u (id) where u.id = any (v_ids)), f.id, 'the replica sending it stopped responding', p_now);
   end loop;
-  -- A flight that still holds something stays: somebody else holds that, and it is freed the next time.
+  -- A flight whose executions are locked by someone else stays until the next sweep.
   delete from cue.flights n
    where n.id = any (v_flights)
      and not exists (select from cue.executions x where x.id = any (n.execution_ids) and x.flight_id = n.id);
   return v_count;
 end $function$;
-comment on function cue.recover_flights(integer,timestamp with time zone,timestamp with time zone) is 'Frees what lapsed flights hold. Returns how many executions.';
+comment on function cue.recover_flights(integer,timestamp with time zone,timestamp with time zone) is 'Recovers executions from flights whose lease has expired; returns how many.';
 grant execute on function cue.recover_flights(integer,timestamp with time zone,timestamp with time zone) to cue_operator, cue_service;
 
 CREATE OR REPLACE FUNCTION cue.recover_leases(p_limit integer DEFAULT 200, p_now timestamp with time zone DEFAULT now())
@@ -5381,13 +5381,13 @@ begin
     if v_heard_at > p_now - interval '180 seconds' then
       update cue.executions set lease_expires_at = v_heard_at + interval '180 seconds' where id = e.id;
     else
-      perform cue.lose_claim(e, c, 'its worker went silent', false, p_now);
+      perform cue.lose_claim(e, c, 'worker stopped sending heartbeats', false, p_now);
       v_count := v_count + 1;
     end if;
   end loop;
   return v_count;
 end $function$;
-comment on function cue.recover_leases(integer,timestamp with time zone) is 'Frees executions whose worker went silent. Returns how many.';
+comment on function cue.recover_leases(integer,timestamp with time zone) is 'Releases executions whose lease has expired and whose worker is silent; returns how many.';
 grant execute on function cue.recover_leases(integer,timestamp with time zone) to cue_operator, cue_service;
 
 CREATE OR REPLACE FUNCTION cue.recover_stuck(p_now timestamp with time zone DEFAULT now())
@@ -5404,7 +5404,7 @@ declare
   c cue.cues;
   e cue.executions;
   v_count int := 0;
-  v_error constant text := 'no answer was recorded in time';
+  v_error constant text := 'no response was recorded in time';
 begin
   select array_agg(x.id) into v_ids from cue.flights f
     join cue.executions x on x.id = any (f.execution_ids) and x.flight_id = f.id
@@ -5437,7 +5437,7 @@ begin
   end loop;
   return v_count;
 end $function$;
-comment on function cue.recover_stuck(timestamp with time zone) is 'Ends attempts that a living engine has held far beyond their deadline.';
+comment on function cue.recover_stuck(timestamp with time zone) is 'Ends attempts that a live engine has held far beyond their timeout; returns how many.';
 grant execute on function cue.recover_stuck(timestamp with time zone) to cue_operator, cue_service;
 
 CREATE OR REPLACE FUNCTION cue.refresh_session(p_account_id uuid, p_actor text, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
@@ -5454,13 +5454,13 @@ begin
   update cue.sessions set expires_at = least(expires_at, p_now + interval '24 hours')
    where account_id = a.id and 'session:' || id = p_actor and expires_at > p_now;
   if not found then
-    raise exception 'only a session can be refreshed; sign in to get one' using errcode = 'QU050';
+    raise exception 'Only an active session can be refreshed. Sign in again.' using errcode = 'QU050';
   end if;
   s := cue.insert_session(a.id, p_now);
   perform cue.record_event(a.id, 'session.refreshed', p_actor, p_ip, jsonb_build_object('session_id', s.id), p_now);
   return query select s.id, a.id, a.email, s.expires_at;
 end $function$;
-comment on function cue.refresh_session(uuid,text,text,timestamp with time zone) is 'Opens a new session in place of the one that asks.';
+comment on function cue.refresh_session(uuid,text,text,timestamp with time zone) is 'Opens a new session in place of the calling one; QU050 if the caller is a key or its session has ended.';
 grant execute on function cue.refresh_session(uuid,text,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.refuse_due_cues(p_cue_ids text[], p_versions integer[], p_expected timestamp with time zone[], p_next timestamp with time zone[], p_now timestamp with time zone DEFAULT now())
@@ -5486,8 +5486,8 @@ begin
     continue when not found;
     select cue.is_over_limit(a, p_now) into v_over from cue.accounts a where a.id = c.account_id;
     continue when not v_over and not (cue.caps_payloads() and cue.exceeds_payload_cap(c.id, p_now));
-    v_error := case when v_over then 'execution_limit_exceeded: the plan''s executions of this month are used up'
-                    else 'execution_limit_exceeded: the plan''s payload bytes of this day are used up' end;
+    v_error := case when v_over then 'execution_limit_exceeded: monthly execution limit of the plan reached'
+                    else 'execution_limit_exceeded: daily payload limit of the plan reached' end;
     update cue.cue_runs r set next_run = d.next_run, last_slot = d.expected
      where r.cue_id = d.cue_id and r.version = d.version and r.next_run = d.expected and r.next_run <= p_now;
     continue when not found;
@@ -5498,7 +5498,7 @@ begin
          and e.error_message = v_error)
     then
       update cue.missed_slots m set last = d.expected, count = least(m.count + 1, 10000), recorded_at = p_now
-       -- Another is begun where somebody holds the latest.
+       -- If the latest row is locked, a new one is inserted below.
        where m.id = (select o.id from cue.missed_slots o
                       where o.id = (select id from cue.missed_slots where cue_id = c.id order by id desc limit 1) for update skip locked)
          and m.reason = 'execution_limit' and m.last < d.expected and m.first > p_now - interval '1 day';
@@ -5512,7 +5512,7 @@ begin
   end loop;
   return v_count;
 end $function$;
-comment on function cue.refuse_due_cues(text[],integer[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone) is 'Lets slots pass that come due over the plan''s limit.';
+comment on function cue.refuse_due_cues(text[],integer[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone) is 'Skips slots of accounts above their execution limit or daily payload limit; returns the number of cues moved.';
 grant execute on function cue.refuse_due_cues(text[],integer[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.regenerate_alert_webhook_secret(p_account_id uuid, p_overlap_seconds integer DEFAULT 0, p_actor text DEFAULT SESSION_USER, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
@@ -5535,7 +5535,7 @@ begin
     jsonb_build_object('overlap_seconds', p_overlap_seconds), p_now);
   return v_secret;
 end $function$;
-comment on function cue.regenerate_alert_webhook_secret(uuid,integer,text,text,timestamp with time zone) is 'Replaces the secret that signs an account''s alert webhooks, and returns the new one.';
+comment on function cue.regenerate_alert_webhook_secret(uuid,integer,text,text,timestamp with time zone) is 'Replaces the secret that signs an account''s alert webhooks and returns the new one.';
 grant execute on function cue.regenerate_alert_webhook_secret(uuid,integer,text,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.regenerate_key(p_account_id uuid, p_key_hash bytea, p_prefix text, p_ciphertext text, p_actor text DEFAULT SESSION_USER, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
@@ -5550,7 +5550,7 @@ declare
   k cue.api_keys;
 begin
   if (select count(*) from cue.api_keys where account_id = a.id and revoked_at is null) > 1 then
-    raise exception 'the account has several keys; create one with POST /v1/auth/keys and revoke others with DELETE /v1/auth/keys/{key_id}'
+    raise exception 'The account has more than one active key. Create keys with POST /v1/auth/keys and revoke them with DELETE /v1/auth/keys/{key_id}.'
       using errcode = 'QU042';
   end if;
   perform cue.allow_key(a.id, p_now);
@@ -5561,7 +5561,7 @@ begin
     jsonb_build_object('key_id', k.id, 'prefix', k.prefix, 'replaced_key_id', old.id), p_now);
   return old.id;
 end $function$;
-comment on function cue.regenerate_key(uuid,bytea,text,text,text,text,timestamp with time zone) is 'Replaces an account''s only API key.';
+comment on function cue.regenerate_key(uuid,bytea,text,text,text,text,timestamp with time zone) is 'Replaces an account''s only key with a new default key of the same label and scopes, and returns the old key''s id; QU042 if there are several.';
 grant execute on function cue.regenerate_key(uuid,bytea,text,text,text,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.regenerate_webhook_secret(p_account_id uuid, p_overlap_seconds integer DEFAULT 0, p_actor text DEFAULT SESSION_USER, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
@@ -5583,7 +5583,7 @@ begin
     jsonb_build_object('overlap_seconds', p_overlap_seconds), p_now);
   return v_secret;
 end $function$;
-comment on function cue.regenerate_webhook_secret(uuid,integer,text,text,timestamp with time zone) is 'Replaces the secret that signs an account''s webhooks, and returns the new one.';
+comment on function cue.regenerate_webhook_secret(uuid,integer,text,text,timestamp with time zone) is 'Replaces the secret that signs an account''s webhooks and returns the new one; the old one also signs for p_overlap_seconds.';
 grant execute on function cue.regenerate_webhook_secret(uuid,integer,text,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.register(p_email text, p_key_hash bytea, p_prefix text, p_ciphertext text, p_address text DEFAULT NULL::text, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
@@ -5600,19 +5600,19 @@ begin
   if p_address is not null then
     select * into w from cue.allow('register:' || p_address, 5, '1 hour', p_now);
     if not w.allowed then
-      raise exception 'five accounts an hour can be registered from one address' using errcode = 'QU031', detail = w.retry_after;
+      raise exception 'Registration limit reached: 5 accounts per hour from one address.' using errcode = 'QU031', detail = w.retry_after;
     end if;
   end if;
   a := cue.insert_account(p_email, p_now);
   if a.id is null then
-    raise exception 'there is an account with this e-mail address; sign in to it' using errcode = 'QU040';
+    raise exception 'An account with this email address already exists. Sign in instead.' using errcode = 'QU040';
   end if;
   k := cue.insert_key(a.id, 'default', p_key_hash, p_prefix, null, 'register', p_ciphertext, p_now);
   perform cue.record_event(a.id, 'account.registered', 'anonymous', p_ip, jsonb_build_object('key_id', k.id, 'prefix', k.prefix), p_now);
   perform cue.add_job('mails', jsonb_build_object('kind', 'registered', 'account_id', a.id, 'key_id', k.id));
   return next a;
 end $function$;
-comment on function cue.register(text,bytea,text,text,text,text,timestamp with time zone) is 'Makes an account with its first key.';
+comment on function cue.register(text,bytea,text,text,text,text,timestamp with time zone) is 'Creates an account with its default key and queues the welcome mail; QU031 above five per hour and p_address, QU040 if the email address is taken.';
 grant execute on function cue.register(text,bytea,text,text,text,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.release_execution(p_account_id uuid, p_execution_id uuid, p_claim_token uuid, p_now timestamp with time zone DEFAULT now())
@@ -5632,18 +5632,18 @@ begin
     c := cue.lock_cue(e.cue_id);
   end if;
   if c.id is null or c.deleted_at is not null then
-    raise exception 'there is no execution %', p_execution_id using errcode = 'QU002';
+    raise exception 'execution % not found', p_execution_id using errcode = 'QU002';
   end if;
   select * into e from cue.executions where id = p_execution_id for update;
   if e.lease_expires_at is null then
-    raise exception 'execution % is %, and not claimed', e.id, e.status using errcode = 'QU018';
+    raise exception 'Only a claimed execution can be released; execution % is %.', e.id, e.status using errcode = 'QU018';
   end if;
   if e.claim_token <> p_claim_token then
-    raise exception 'this claim was lost: another may have taken execution % over', e.id using errcode = 'QU016';
+    raise exception 'Claim lost: execution % may have been claimed by another worker.', e.id using errcode = 'QU016';
   end if;
-  perform cue.lose_claim(e, c, 'released by its worker', true, p_now);
+  perform cue.lose_claim(e, c, 'released by worker', true, p_now);
 end $function$;
-comment on function cue.release_execution(uuid,uuid,uuid,timestamp with time zone) is 'Gives a claim back.';
+comment on function cue.release_execution(uuid,uuid,uuid,timestamp with time zone) is 'Releases a claim, so that the execution can be claimed again at once; QU002 not found, QU016 outdated claim token, QU018 not claimed.';
 grant execute on function cue.release_execution(uuid,uuid,uuid,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.release_flight(p_flight_id bigint, p_execution_ids uuid[], p_now timestamp with time zone DEFAULT now())
@@ -5669,7 +5669,7 @@ begin
   end if;
   return cardinality(v_ids);
 end $function$;
-comment on function cue.release_flight(bigint,uuid[],timestamp with time zone) is 'Gives begun, unsent attempts back at once.';
+comment on function cue.release_flight(bigint,uuid[],timestamp with time zone) is 'Returns begun but unsent attempts of a flight, which can then begin again at once; for an engine''s shutdown.';
 grant execute on function cue.release_flight(bigint,uuid[],timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.rename_key(p_account_id uuid, p_key_id uuid, p_label text, p_actor text DEFAULT SESSION_USER, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
@@ -5684,11 +5684,11 @@ declare
 begin
   update cue.api_keys set label = p_label where id = p_key_id and account_id = a.id returning * into k;
   if not found then
-    raise exception 'there is no key %', p_key_id using errcode = 'QU004';
+    raise exception 'key % not found', p_key_id using errcode = 'QU004';
   end if;
   perform cue.record_event(a.id, 'key.renamed', p_actor, p_ip, jsonb_build_object('key_id', k.id, 'label', k.label), p_now);
 end $function$;
-comment on function cue.rename_key(uuid,uuid,text,text,text,timestamp with time zone) is 'Changes the label of an API key.';
+comment on function cue.rename_key(uuid,uuid,text,text,text,timestamp with time zone) is 'Changes the label of an API key; QU004 if not found.';
 grant execute on function cue.rename_key(uuid,uuid,text,text,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.replay_execution(p_account_id uuid, p_execution_id uuid, p_now timestamp with time zone DEFAULT now())
@@ -5709,22 +5709,22 @@ begin
     select * into c from cue.cues where id = e.cue_id and deleted_at is null for no key update;
   end if;
   if c.id is null then
-    raise exception 'there is no execution %', p_execution_id using errcode = 'QU002';
+    raise exception 'execution % not found', p_execution_id using errcode = 'QU002';
   end if;
   if e.ended_at is null then
-    raise exception 'execution % is %; only one that has ended can be replayed', e.id, e.status using errcode = 'QU012';
+    raise exception 'Only an ended execution can be replayed; execution % is %.', e.id, e.status using errcode = 'QU012';
   end if;
   perform cue.admit_execution(p_account_id, p_now);
   perform cue.admit_payload(p_account_id, cue.payload_bytes(e.payload, e.payload_id), p_now);
   update cue.cue_runs set run_count = run_count + 1, last_run = p_now where cue_id = c.id;
   if e.payload_id is not null and cue.reuse_payload(e.payload_id, p_now) is null then
-    -- Retention removed both after the execution was read.
-    raise exception 'there is no execution %', p_execution_id using errcode = 'QU002';
+    -- Retention removed the execution and its payload after it was read.
+    raise exception 'execution % not found', p_execution_id using errcode = 'QU002';
   end if;
   c.payload_id := e.payload_id;
   return next cue.queue_execution(c, 'replay', p_now, e.payload, e.task, e.id, p_now, p_now);
 end $function$;
-comment on function cue.replay_execution(uuid,uuid,timestamp with time zone) is 'Runs an ended execution again, as a new one.';
+comment on function cue.replay_execution(uuid,uuid,timestamp with time zone) is 'Runs an ended execution again as a new one, with its payload; QU002 not found, QU012 not ended.';
 grant execute on function cue.replay_execution(uuid,uuid,timestamp with time zone) to cue_operator, cue_service;
 
 CREATE OR REPLACE FUNCTION cue.report_outcome(p_account_id uuid, p_execution_id uuid, p_success boolean, p_result text DEFAULT NULL::text, p_error text DEFAULT NULL::text, p_metadata jsonb DEFAULT NULL::jsonb, p_external_id text DEFAULT NULL::text, p_result_url text DEFAULT NULL::text, p_result_type text DEFAULT NULL::text, p_summary text DEFAULT NULL::text, p_artifacts jsonb DEFAULT NULL::jsonb, p_claim_token uuid DEFAULT NULL::uuid, p_now timestamp with time zone DEFAULT now(), p_result_ref text DEFAULT NULL::text)
@@ -5746,18 +5746,18 @@ begin
     select * into c from cue.cues where id = e.cue_id and deleted_at is null for no key update;
   end if;
   if c.id is null then
-    raise exception 'there is no execution %', p_execution_id using errcode = 'QU002';
+    raise exception 'execution % not found', p_execution_id using errcode = 'QU002';
   end if;
   perform from cue.cue_runs where cue_id = c.id for update;
   select * into e from cue.executions where id = p_execution_id for update;
   if p_claim_token is not null and e.claim_token is distinct from p_claim_token then
-    raise exception 'this claim was lost: another may have taken execution % over; its report is not taken', e.id using errcode = 'QU016';
+    raise exception 'Claim lost: execution % may have been claimed by another worker. The report was not recorded.', e.id using errcode = 'QU016';
   end if;
   if e.outcome_recorded_at is not null then
-    raise exception 'the outcome of execution % was reported already; add to it with PATCH /evidence', e.id using errcode = 'QU020';
+    raise exception 'The outcome of execution % was already reported. Add evidence with PATCH /evidence.', e.id using errcode = 'QU020';
   end if;
   if e.status = 'pending' then
-    raise exception 'execution % is pending; claim it before reporting its outcome', e.id using errcode = 'QU011';
+    raise exception 'Execution % is pending. Claim it before reporting its outcome.', e.id using errcode = 'QU011';
   end if;
   perform cue.check_artifacts(p_artifacts);
   v_status := case when e.status = 'pending_outcome' or e.status = 'delivering' and e.transport = 'worker' and p_success then 'success'
@@ -5769,7 +5769,7 @@ begin
             cue.milliseconds(p_now - e.claimed_at), p_error, e.claimed_by_worker)
     on conflict do nothing;
   end if;
-  -- One update for the report and what it ends: each costs a look at all constraints.
+  -- One update for the report and the end of the execution: each update checks all constraints.
   update cue.executions
      set outcome_success = p_success, outcome_recorded_at = p_now, result = p_result, error = p_error, metadata = p_metadata,
          external_id = p_external_id, result_url = p_result_url, result_ref = p_result_ref, result_type = p_result_type, summary = p_summary,
@@ -5790,7 +5790,7 @@ begin
   end if;
   return next e;
 end $function$;
-comment on function cue.report_outcome(uuid,uuid,boolean,text,text,jsonb,text,text,text,text,jsonb,uuid,timestamp with time zone,text) is 'Records a handler''s report, once.';
+comment on function cue.report_outcome(uuid,uuid,boolean,text,text,jsonb,text,text,text,text,jsonb,uuid,timestamp with time zone,text) is 'Records a handler''s outcome, once; ends a worker''s execution or one that awaits its outcome.';
 grant execute on function cue.report_outcome(uuid,uuid,boolean,text,text,jsonb,text,text,text,text,jsonb,uuid,timestamp with time zone,text) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.request_deletion(p_account_id uuid, p_actor text DEFAULT SESSION_USER, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
@@ -5803,13 +5803,13 @@ declare
   a cue.accounts := cue.lock_account(p_account_id);
 begin
   if exists (select from cue.deletions where account_id = a.id and cancelled_at is null) then
-    raise exception 'the deletion of this account was requested already; the mail about it has a link that cancels it'
+    raise exception 'Deletion of this account is already pending. To cancel it, follow the link in the email.'
       using errcode = 'QU043';
   end if;
   perform cue.record_event(a.id, 'account.deletion_requested', p_actor, p_ip, '{}', p_now);
   return cue.insert_deletion(a.id, p_now);
 end $function$;
-comment on function cue.request_deletion(uuid,text,text,timestamp with time zone) is 'Lets an account be deleted in 24 hours, and a mail tell how to cancel that.';
+comment on function cue.request_deletion(uuid,text,text,timestamp with time zone) is 'Schedules the deletion of an account in 24 hours, queues a mail with a link to cancel it, and returns the time; QU043 if already pending.';
 grant execute on function cue.request_deletion(uuid,text,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.requests_used(p_subject text, p_window interval DEFAULT '00:01:00'::interval, p_now timestamp with time zone DEFAULT now())
@@ -5824,7 +5824,7 @@ AS $function$
         select count(*)::int as count from unnest(w.hits) as u (hit) where u.hit > extract(epoch from p_now - p_window - w.started_at) * 1000) h
      where w.subject = p_subject), 0)
 $function$;
-comment on function cue.requests_used(text,interval,timestamp with time zone) is 'Requests in the current window of a key or an address.';
+comment on function cue.requests_used(text,interval,timestamp with time zone) is 'Returns the number of requests in a credential''s or address''s current rate window.';
 grant execute on function cue.requests_used(text,interval,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.requeue_attempts(p_limit integer DEFAULT 1000, p_now timestamp with time zone DEFAULT now())
@@ -5850,7 +5850,7 @@ begin
   perform cue.enqueue_attempts(v_ids, v_due);
   return cardinality(v_ids);
 end $function$;
-comment on function cue.requeue_attempts(integer,timestamp with time zone) is 'Gives a job to what is soon due for an attempt and has none. Returns how many.';
+comment on function cue.requeue_attempts(integer,timestamp with time zone) is 'Adds the missing jobs of executions that are soon due for an attempt; returns how many.';
 grant execute on function cue.requeue_attempts(integer,timestamp with time zone) to cue_operator, cue_service;
 
 CREATE OR REPLACE FUNCTION cue.requeue_purges(p_now timestamp with time zone DEFAULT now())
@@ -5868,7 +5868,7 @@ begin
   get diagnostics v_count = row_count;
   return v_count;
 end $function$;
-comment on function cue.requeue_purges(timestamp with time zone) is 'Lets deletions that stopped midway go on.';
+comment on function cue.requeue_purges(timestamp with time zone) is 'Adds the missing jobs of cue deletions; returns how many.';
 grant execute on function cue.requeue_purges(timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.require_account_scope(p_account_id uuid)
@@ -5879,11 +5879,11 @@ CREATE OR REPLACE FUNCTION cue.require_account_scope(p_account_id uuid)
 AS $function$
 begin
   if exists (select from cue.accounts where id = p_account_id and webhook_authorization = 'api_key') then
-    raise exception 'this account has its API key sent to callbacks (webhook_authorization: api_key), so only a key with scope account may '
-      'set or change callback or on_failure.webhook' using errcode = 'QU052';
+    raise exception 'Only a key with scope account may set or change callback or on_failure.webhook while the account''s API key '
+      'is sent to callbacks (webhook_authorization: api_key).' using errcode = 'QU052';
   end if;
 end $function$;
-comment on function cue.require_account_scope(uuid) is 'Refuses a lesser key''s callback where the account''s own key is sent to callbacks; QU052.';
+comment on function cue.require_account_scope(uuid) is 'Raises QU052 if the account''s own key is sent to callbacks; for keys without scope account.';
 grant execute on function cue.require_account_scope(uuid) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.require_writable()
@@ -5897,7 +5897,7 @@ begin
     raise read_only_sql_transaction using message = 'the database is read-only';
   end if;
 end $function$;
-comment on function cue.require_writable() is 'Fails where nothing can be written, as in the first seconds after a failover.';
+comment on function cue.require_writable() is 'Raises an error if the database is read-only, as in the first seconds after a failover.';
 grant execute on function cue.require_writable() to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.retire_payload(p_payload_id bigint, p_run_count bigint, p_now timestamp with time zone DEFAULT now())
@@ -5912,7 +5912,7 @@ begin
     update cue.payloads set since_run = null, last_used_at = p_now where id = p_payload_id;
   end if;
 end $function$;
-comment on function cue.retire_payload(bigint,bigint,timestamp with time zone) is 'Lets go of the payload that was a cue''s own until now.';
+comment on function cue.retire_payload(bigint,bigint,timestamp with time zone) is 'Releases a cue''s former payload, and deletes it if no execution has used it.';
 grant execute on function cue.retire_payload(bigint,bigint,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.reuse_payload(p_payload_id bigint, p_now timestamp with time zone DEFAULT now())
@@ -5924,7 +5924,7 @@ AS $function$
   update cue.payloads set last_used_at = case when last_used_at is not null then greatest(last_used_at, p_now) end
    where id = p_payload_id returning true
 $function$;
-comment on function cue.reuse_payload(bigint,timestamp with time zone) is 'Notes that a payload is carried once more; null when it is gone.';
+comment on function cue.reuse_payload(bigint,timestamp with time zone) is 'Records another use of a payload; null if it no longer exists.';
 grant execute on function cue.reuse_payload(bigint,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.reveal_key(p_account_id uuid, p_encryption_key_ids text[], p_actor text DEFAULT SESSION_USER, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
@@ -5939,15 +5939,15 @@ declare
 begin
   select * into k from cue.api_keys where account_id = a.id and is_default and revoked_at is null;
   if 'key:' || k.id = p_actor then
-    raise exception 'the default key does not reveal itself; use a session or another key' using errcode = 'QU050';
+    raise exception 'The default key cannot reveal itself. Use a session or another key.' using errcode = 'QU050';
   end if;
   if k.ciphertext is null or split_part(k.ciphertext, '.', 1) <> all (p_encryption_key_ids) then
-    raise exception 'the default key''s text cannot be shown any more; create or regenerate a key' using errcode = 'QU053';
+    raise exception 'The default key can no longer be shown. Create or regenerate a key.' using errcode = 'QU053';
   end if;
   perform cue.record_event(a.id, 'key.revealed', p_actor, p_ip, jsonb_build_object('key_id', k.id, 'prefix', k.prefix), p_now);
   return query select k.prefix, k.ciphertext;
 end $function$;
-comment on function cue.reveal_key(uuid,text[],text,text,timestamp with time zone) is 'The default key with its encrypted text.';
+comment on function cue.reveal_key(uuid,text[],text,text,timestamp with time zone) is 'Returns the default key with its encrypted text; QU050 if the key asks for itself, QU053 if it cannot be decrypted.';
 grant execute on function cue.reveal_key(uuid,text[],text,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.revoke_key(p_account_id uuid, p_key_id uuid, p_actor text DEFAULT SESSION_USER, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
@@ -5962,18 +5962,18 @@ declare
 begin
   select * into k from cue.api_keys where id = p_key_id and account_id = a.id for no key update;
   if not found then
-    raise exception 'there is no key %', p_key_id using errcode = 'QU004';
+    raise exception 'key % not found', p_key_id using errcode = 'QU004';
   end if;
   if k.revoked_at is null then
     if not exists (select from cue.api_keys where account_id = a.id and id <> k.id and revoked_at is null) then
-      raise exception 'the last key cannot be revoked; create another one first' using errcode = 'QU041';
+      raise exception 'The last active key cannot be revoked. Create another key first.' using errcode = 'QU041';
     end if;
     update cue.api_keys set revoked_at = p_now, ciphertext = null where id = k.id returning * into k;
     perform cue.record_event(a.id, 'key.revoked', p_actor, p_ip, jsonb_build_object('key_id', k.id, 'prefix', k.prefix), p_now);
   end if;
   return k.revoked_at;
 end $function$;
-comment on function cue.revoke_key(uuid,uuid,text,text,timestamp with time zone) is 'Revokes an API key, unless it is the last one.';
+comment on function cue.revoke_key(uuid,uuid,text,text,timestamp with time zone) is 'Revokes an API key at once and returns when it was revoked; QU004 if not found, QU041 if it is the last one.';
 grant execute on function cue.revoke_key(uuid,uuid,text,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.revoke_sessions(p_account_id uuid, p_all boolean, p_actor text DEFAULT SESSION_USER, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
@@ -5987,7 +5987,7 @@ declare
   v_count int;
 begin
   if not p_all and p_actor not like 'session:%' then
-    raise exception 'an API key is no session; add ?all=true to end all sessions of the account' using errcode = 'QU050';
+    raise exception 'An API key is not a session. Add ?all=true to end all sessions of the account.' using errcode = 'QU050';
   end if;
   delete from cue.sessions where account_id = a.id and (p_all or 'session:' || id = p_actor);
   get diagnostics v_count = row_count;
@@ -5997,7 +5997,7 @@ begin
   perform cue.record_event(a.id, 'session.revoked', p_actor, p_ip, jsonb_build_object('all', p_all, 'count', v_count), p_now);
   return v_count;
 end $function$;
-comment on function cue.revoke_sessions(uuid,boolean,text,text,timestamp with time zone) is 'Ends a session, or all of an account.';
+comment on function cue.revoke_sessions(uuid,boolean,text,text,timestamp with time zone) is 'Ends the calling session, or with p_all all sessions of the account, and returns how many; QU050 if a key asks without p_all.';
 grant execute on function cue.revoke_sessions(uuid,boolean,text,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.run_on_failure(e cue.executions, c cue.cues, p_now timestamp with time zone DEFAULT now())
@@ -6019,7 +6019,7 @@ begin
     update cue.cue_runs set next_run = null, success_due_at = null, version = version + 1 where cue_id = c.id;
   end if;
 end $function$;
-comment on function cue.run_on_failure(cue.executions,cue.cues,timestamp with time zone) is 'Does what a cue''s on_failure asks for.';
+comment on function cue.run_on_failure(cue.executions,cue.cues,timestamp with time zone) is 'Runs a cue''s on_failure: queues the mail and the webhook, and pauses the cue.';
 grant execute on function cue.run_on_failure(cue.executions,cue.cues,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.send_device_link(p_code_hash bytea, p_email text, p_code_ciphertext text, p_now timestamp with time zone DEFAULT now())
@@ -6034,22 +6034,22 @@ declare
 begin
   select * into d from cue.device_codes where code_hash = p_code_hash for update;
   if not found then
-    raise exception 'there is no such device code; begin again on the device' using errcode = 'QU070';
+    raise exception 'Unknown device code. Start again on the device.' using errcode = 'QU070';
   elsif d.expires_at <= p_now then
-    raise exception 'this device code has expired; begin again on the device' using errcode = 'QU071';
+    raise exception 'This device code has expired. Start again on the device.' using errcode = 'QU071';
   elsif d.status <> 'pending' then
-    raise exception 'a mail was sent for this device code already' using errcode = 'QU073';
+    raise exception 'The sign-in email for this device code was already sent.' using errcode = 'QU073';
   end if;
   select * into w from cue.allow(cue.email_window(p_email), 3, '1 hour', p_now);
   if not w.allowed then
-    raise exception 'three mails an hour are sent to one address' using errcode = 'QU031', detail = w.retry_after;
+    raise exception 'Email limit reached: 3 per hour to one address.' using errcode = 'QU031', detail = w.retry_after;
   end if;
   update cue.device_codes
      set status = 'email_sent', email = p_email, code_ciphertext = p_code_ciphertext, link_id = gen_random_uuid()
    where code_hash = d.code_hash returning * into d;
   perform cue.add_job('magic_links', jsonb_build_object('kind', 'magic_link', 'link_id', d.link_id));
 end $function$;
-comment on function cue.send_device_link(bytea,text,text,timestamp with time zone) is 'Sends the link that confirms a sign-in.';
+comment on function cue.send_device_link(bytea,text,text,timestamp with time zone) is 'Queues the mail with the link that confirms a sign-in; QU070 unknown, QU071 expired, QU073 already sent, QU031 above three mails per hour and address.';
 grant execute on function cue.send_device_link(bytea,text,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.service_health(p_now timestamp with time zone DEFAULT now())
@@ -6079,7 +6079,7 @@ AS $function$
          (select count(*) from active)::int, (select max(w.last_heartbeat) from cue.workers w)
     from engines n cross join cue.require_writable()
 $function$;
-comment on function cue.service_health(timestamp with time zone) is 'Engines seen in the last 15 seconds and not stopped, workers in the last three minutes, and what waits, counted to 10,000. delivering counts flights as they were begun, and claims.';
+comment on function cue.service_health(timestamp with time zone) is 'Returns live engines (seen in the last 15 seconds), live workers (three minutes), and queue lengths, counted up to 10,000; delivering counts whole flights and claims.';
 grant execute on function cue.service_health(timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.set_customer(p_account_id uuid, p_customer_id text, p_now timestamp with time zone DEFAULT now())
@@ -6094,7 +6094,7 @@ begin
   update cue.accounts set stripe_customer_id = coalesce(stripe_customer_id, p_customer_id), updated_at = p_now where id = a.id returning * into a;
   return a.stripe_customer_id;
 end $function$;
-comment on function cue.set_customer(uuid,text,timestamp with time zone) is 'Remembers an account''s customer at Stripe, and returns the one that counts.';
+comment on function cue.set_customer(uuid,text,timestamp with time zone) is 'Sets an account''s Stripe customer unless it has one, and returns the one stored.';
 grant execute on function cue.set_customer(uuid,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.set_plan(p_account_id uuid, p_plan cue.plan, p_actor text DEFAULT SESSION_USER, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
@@ -6131,7 +6131,7 @@ begin
   perform cue.note_memory(a.id);
   return query select unnest(v_ids);
 end $function$;
-comment on function cue.set_plan(uuid,cue.plan,text,text,timestamp with time zone) is 'Puts an account on a plan, and returns the cues paused for it.';
+comment on function cue.set_plan(uuid,cue.plan,text,text,timestamp with time zone) is 'Sets an account''s plan and returns the cues paused because the new limit is lower.';
 grant execute on function cue.set_plan(uuid,cue.plan,text,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.set_plans(p_plans jsonb)
@@ -6141,7 +6141,7 @@ CREATE OR REPLACE FUNCTION cue.set_plans(p_plans jsonb)
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
 begin
-  -- A replica of the previous release names fewer limits: those it omits stay as they are.
+  -- A replica of the previous release may omit limits: those stay unchanged.
   update cue.plans p
      set requests_per_minute = n.requests_per_minute, cues = n.cues, executions_per_month = n.executions_per_month,
          open_deliveries = n.open_deliveries, max_timeout_seconds = n.max_timeout_seconds, min_interval_seconds = n.min_interval_seconds,
@@ -6155,7 +6155,7 @@ begin
       from cue.plans p where p.plan = a.plan and a.limit_reached_at is not null and cue.executions_used(a.id) < p.executions_per_month;
   end if;
 end $function$;
-comment on function cue.set_plans(jsonb) is 'Sets the limits of the plans from the service''s PLANS setting, at start.';
+comment on function cue.set_plans(jsonb) is 'Sets the limits of the plans from the PLANS setting at start.';
 grant execute on function cue.set_plans(jsonb) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.set_ticket_status(p_ticket_id integer, p_status cue.ticket_status, p_now timestamp with time zone DEFAULT now())
@@ -6167,10 +6167,10 @@ AS $function$
 begin
   update cue.tickets set status = p_status, updated_at = p_now where id = p_ticket_id;
   if not found then
-    raise exception 'there is no ticket %', p_ticket_id using errcode = 'QU006';
+    raise exception 'ticket % not found', p_ticket_id using errcode = 'QU006';
   end if;
 end $function$;
-comment on function cue.set_ticket_status(integer,cue.ticket_status,timestamp with time zone) is 'Moves a ticket.';
+comment on function cue.set_ticket_status(integer,cue.ticket_status,timestamp with time zone) is 'Sets a ticket''s status, by hand; QU006 if not found.';
 grant execute on function cue.set_ticket_status(integer,cue.ticket_status,timestamp with time zone) to cue_operator, cue_service;
 
 CREATE OR REPLACE FUNCTION cue.settle_attempts(p_execution_ids uuid[], p_attempts integer[], p_cue_ids text[], p_started_at timestamp with time zone[], p_duration_ms integer[], p_http_status integer[], p_bodies text[], p_errors text[], p_retry_after_ms integer[], p_gone boolean[], p_reported boolean[], p_reported_results text[], p_reported_errors text[], p_ended_flights bigint[] DEFAULT '{}'::bigint[], p_now timestamp with time zone DEFAULT now())
@@ -6196,12 +6196,12 @@ declare
   e cue.executions;
 begin
   select coalesce(array_agg(u.id), '{}') into v_again
-    -- By the attempt that ended: the row is not locked yet, and may only now come to it again, having been given back.
+    -- Compare with the attempt that ended rather than the row's: the row is not locked yet, and may have been released and begun again.
     from unnest(p_execution_ids, p_attempts, p_cue_ids, p_errors, p_gone) as u (id, attempt, cue_id, error, gone)
    cross join lateral (select u.attempt - x.lost_attempts as sent from cue.executions x where x.id = u.id limit 1) x
    cross join lateral (select q.retry_max_attempts from cue.cues q where q.id = u.cue_id and q.deleted_at is null limit 1) q
    where u.error is not null and not u.gone and x.sent < q.retry_max_attempts;
-  -- What is tried again changes no cue.
+  -- A retry changes no cue.
   perform cue.lock_cues(array(select u.cue_id from unnest(p_execution_ids, p_cue_ids) as u (id, cue_id) where u.id <> all (v_again)));
   perform from cue.executions where id = any (p_execution_ids) and id between v_first and v_last order by id for update;
 
@@ -6222,7 +6222,7 @@ begin
   moved as (
     update cue.executions x
        set status = r.status, flight_id = null, http_status = r.http_status, response_body = r.body, error_message = r.error,
-           -- Whole milliseconds: engines count in those, and would come a moment early.
+           -- Whole milliseconds, as engines use: otherwise they would look a moment too early.
            attempt_due_at = case r.status when 'retrying' then date_trunc('milliseconds', p_now + greatest(
              r.backoff[least(x.attempts - x.lost_attempts, cardinality(r.backoff))] * (1 + random() / 10) * interval '1 minute',
              coalesce(r.retry_after_ms, 0) * interval '1 millisecond')) end,
@@ -6261,7 +6261,7 @@ begin
   perform cue.end_flights(p_ended_flights);
   return v_moved;
 end $function$;
-comment on function cue.settle_attempts(uuid[],integer[],text[],timestamp with time zone[],integer[],integer[],text[],text[],integer[],boolean[],boolean[],text[],text[],bigint[],timestamp with time zone) is 'Records refused deliveries, and those whose success has further consequences.';
+comment on function cue.settle_attempts(uuid[],integer[],text[],timestamp with time zone[],integer[],integer[],text[],text[],integer[],boolean[],boolean[],text[],text[],bigint[],timestamp with time zone) is 'Records all other results: failures with their retries, awaited or reported outcomes, and one-time cues.';
 grant execute on function cue.settle_attempts(uuid[],integer[],text[],timestamp with time zone[],integer[],integer[],text[],text[],integer[],boolean[],boolean[],text[],text[],bigint[],timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.signing_account(p_account_id uuid, p_now timestamp with time zone)
@@ -6274,7 +6274,7 @@ AS $function$
            where k.account_id = a.id and k.is_default and k.revoked_at is null and a.webhook_authorization = 'api_key')
     from cue.accounts a where a.id = p_account_id limit 1
 $function$;
-comment on function cue.signing_account(uuid,timestamp with time zone) is 'The secrets that sign for an account, the current one first, and its encrypted key where it wants that sent.';
+comment on function cue.signing_account(uuid,timestamp with time zone) is 'Returns an account''s signing secrets, current one first, and its encrypted key if callbacks carry it.';
 grant execute on function cue.signing_account(uuid,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.signing_secrets(a cue.accounts, p_now timestamp with time zone)
@@ -6285,14 +6285,14 @@ AS $function$
   select case when a.previous_webhook_secret_until > p_now then array[a.webhook_secret, a.previous_webhook_secret]
               else array[a.webhook_secret] end
 $function$;
-comment on function cue.signing_secrets(cue.accounts,timestamp with time zone) is 'The secrets that sign for an account now, the current one first.';
+comment on function cue.signing_secrets(cue.accounts,timestamp with time zone) is 'Returns the secrets that sign an account''s webhooks now, current one first.';
 grant execute on function cue.signing_secrets(cue.accounts,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.spare_slot()
  RETURNS integer
  LANGUAGE sql
 AS $function$ select -1 - floor(random() * 2147483647)::int $function$;
-comment on function cue.spare_slot() is 'A slot for counting where that of the backend is held by somebody.';
+comment on function cue.spare_slot() is 'Returns a random counter slot for when the backend''s own is locked.';
 grant execute on function cue.spare_slot() to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.start_grace(a cue.accounts, p_now timestamp with time zone DEFAULT now())
@@ -6307,7 +6307,7 @@ begin
     perform cue.add_job('mails', jsonb_build_object('kind', 'limit_reached', 'account_id', a.id, 'grace_ends_at', p_now + interval '24 hours'));
   end if;
 end $function$;
-comment on function cue.start_grace(cue.accounts,timestamp with time zone) is 'Begins the day of grace after the monthly limit.';
+comment on function cue.start_grace(cue.accounts,timestamp with time zone) is 'Starts the 24-hour grace period when the monthly limit is first reached, and queues a mail.';
 grant execute on function cue.start_grace(cue.accounts,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.start_memory(p_account_id uuid, p_now timestamp with time zone DEFAULT now())
@@ -6330,7 +6330,7 @@ begin
       'alert_consecutive_failures', 10, 'alert_missed_window_multiplier', 10, 'catch_up', 'run_once_if_missed'),
     case when v_monday > p_now then v_monday else v_monday + interval '7 days' end, p_now);
 end $function$;
-comment on function cue.start_memory(uuid,timestamp with time zone) is 'Registers the weekly look for a new memory block.';
+comment on function cue.start_memory(uuid,timestamp with time zone) is 'Creates the weekly cue that reminds an agent to read the memory block.';
 grant execute on function cue.start_memory(uuid,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.stop_engine(p_engine_id uuid, p_now timestamp with time zone DEFAULT now())
@@ -6341,7 +6341,7 @@ CREATE OR REPLACE FUNCTION cue.stop_engine(p_engine_id uuid, p_now timestamp wit
 AS $function$
   update cue.engines set stopped_at = greatest(started_at, p_now) where id = p_engine_id
 $function$;
-comment on function cue.stop_engine(uuid,timestamp with time zone) is 'Notes that an engine was stopped in order.';
+comment on function cue.stop_engine(uuid,timestamp with time zone) is 'Records that an engine has shut down; the others take its share at their next heartbeat.';
 grant execute on function cue.stop_engine(uuid,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.stop_memory(p_account_id uuid, p_now timestamp with time zone DEFAULT now())
@@ -6355,7 +6355,7 @@ begin
   perform cue.delete_cues(p_account_id, array(
     select id from cue.cues where account_id = p_account_id and memory_check and deleted_at is null), p_now);
 end $function$;
-comment on function cue.stop_memory(uuid,timestamp with time zone) is 'Removes the weekly look for a new memory block, and its subscribers.';
+comment on function cue.stop_memory(uuid,timestamp with time zone) is 'Removes the weekly memory block cue and all subscriptions.';
 grant execute on function cue.stop_memory(uuid,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.store_echo(p_token text, p_payload text, p_headers jsonb, p_address text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
@@ -6370,20 +6370,20 @@ begin
   if p_address is not null then
     select * into w from cue.allow('echo:' || p_address, 10, '1 hour', p_now);
     if not w.allowed then
-      raise exception 'ten echoes an hour can be stored from one address' using errcode = 'QU031', detail = w.retry_after;
+      raise exception 'Echo limit reached: 10 per hour from one address.' using errcode = 'QU031', detail = w.retry_after;
     end if;
   end if;
   delete from cue.echoes where token = any (array(
     select token from cue.echoes where expires_at <= p_now order by expires_at limit 10 for update skip locked));
   if (select count(*) from (select from cue.echoes limit 1000) e) >= 1000 and not exists (select from cue.echoes where token = p_token) then
-    raise exception 'the echo buffer is full; try again in five minutes' using errcode = 'QU031', detail = '300';
+    raise exception 'The echo buffer is full. Try again in five minutes.' using errcode = 'QU031', detail = '300';
   end if;
   insert into cue.echoes (token, payload, headers, received_at, expires_at)
   values (p_token, p_payload, p_headers, p_now, p_now + interval '5 minutes')
   on conflict (token) do update
      set payload = excluded.payload, headers = excluded.headers, received_at = excluded.received_at, expires_at = excluded.expires_at;
 end $function$;
-comment on function cue.store_echo(text,text,jsonb,text,timestamp with time zone) is 'Keeps what was posted to an echo token for five minutes.';
+comment on function cue.store_echo(text,text,jsonb,text,timestamp with time zone) is 'Stores a request posted to an echo token for five minutes; QU031 above ten per hour and p_address, or if 1,000 are stored.';
 grant execute on function cue.store_echo(text,text,jsonb,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.store_payload(p_account_id uuid, p_cue_id text, p_body text, p_since_run bigint, p_last_used_at timestamp with time zone, p_now timestamp with time zone DEFAULT now())
@@ -6399,7 +6399,7 @@ AS $function$
                              then greatest(p.last_used_at, excluded.last_used_at) end
   returning id
 $function$;
-comment on function cue.store_payload(uuid,text,text,bigint,timestamp with time zone,timestamp with time zone) is 'Stores a large payload of a cue, unless it is stored, and returns its id.';
+comment on function cue.store_payload(uuid,text,text,bigint,timestamp with time zone,timestamp with time zone) is 'Stores a cue''s large payload unless it exists, and returns its id.';
 grant execute on function cue.store_payload(uuid,text,text,bigint,timestamp with time zone,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.store_payloads(p_batch integer DEFAULT 100, p_now timestamp with time zone DEFAULT now())
@@ -6421,7 +6421,7 @@ begin
   end loop;
   return v_count;
 end $function$;
-comment on function cue.store_payloads(integer,timestamp with time zone) is 'Moves large payloads of cues out of their rows. Returns how many.';
+comment on function cue.store_payloads(integer,timestamp with time zone) is 'Moves large payloads out of cue rows, skipping locked ones; returns how many.';
 grant execute on function cue.store_payloads(integer,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.subscribe_memory(p_account_id uuid, p_agent_id text, p_callback_url text, p_release text, p_now timestamp with time zone DEFAULT now())
@@ -6438,13 +6438,13 @@ begin
   update cue.memory_subscriptions set callback_url = p_callback_url where account_id = p_account_id and agent_id = p_agent_id;
   if found then return; end if;
   if (select count(*) from cue.memory_subscriptions where account_id = p_account_id) >= 20 then
-    raise exception 'twenty agents have subscribed, which is the most; switching the memory block off and on forgets them'
+    raise exception 'Subscription limit reached: 20 agents. Turning the memory block off and on again removes all subscriptions.'
       using errcode = 'QU011';
   end if;
   insert into cue.memory_subscriptions (id, account_id, agent_id, callback_url, sent_version, created_at)
   values (cue.uuid_v7(p_now), p_account_id, p_agent_id, p_callback_url, v_version, p_now);
 end $function$;
-comment on function cue.subscribe_memory(uuid,text,text,text,timestamp with time zone) is 'Tells an agent of every new version of the memory block.';
+comment on function cue.subscribe_memory(uuid,text,text,text,timestamp with time zone) is 'Subscribes an agent to new versions of the memory block, or changes its address; QU062 if turned off, QU011 above 20 agents.';
 grant execute on function cue.subscribe_memory(uuid,text,text,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.take_due_cues(p_cue_ids text[], p_versions integer[], p_expected timestamp with time zone[], p_next timestamp with time zone[], p_success_due timestamp with time zone[] DEFAULT '{}'::timestamp with time zone[], p_missed_after interval DEFAULT '00:01:00'::interval, p_lease interval DEFAULT '00:00:04'::interval, p_now timestamp with time zone DEFAULT now())
@@ -6467,7 +6467,8 @@ declare
   v_limited boolean := cue.limits_timeouts();
 begin
   if not exists (select from cue.engines where last_seen_at > p_now - p_missed_after) then return; end if;
-  -- Locked in a statement of its own: the next one sees each row where it now is, and needs no index to find it again.
+  -- Locked in a separate statement, so that the next one sees each row's current version. Locked rows don't move, so it finds
+  -- them by ctid, without another index lookup per row.
   select array_agg(held.place), array_agg(held.account_id), array_agg(d.cue_id), array_agg(d.expected), array_agg(d.next_run), array_agg(d.success_due)
     into v_rows, v_accounts, v_cue_ids, v_expected, v_next, v_success_due
     from unnest(p_cue_ids, p_versions, p_expected, p_next, p_success_due) as d (cue_id, version, expected, next_run, success_due)
@@ -6515,9 +6516,10 @@ begin
     select cue.wake_workers(w.account_id, p_now) from (select distinct f.account_id from fired f where f.transport = 'worker') w)
   select f.id, v_flight, 1, f.account_id, f.cue_id, f.scheduled_for, f.callback_url, f.callback_method, f.callback_headers,
          coalesce(f.payload, (select p.body from cue.payloads p where p.id = f.payload_id)), f.timeout_seconds, f.secrets, f.api_key, f.plain
+    -- Always true: a CTE that only selects runs only if it is read.
     from fired f where f.transport = 'webhook' and (select count(*) from woken) >= 0;
 end $function$;
-comment on function cue.take_due_cues(text[],integer[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],interval,interval,timestamp with time zone) is 'Fires due cues in one statement and returns the webhook attempts to send.';
+comment on function cue.take_due_cues(text[],integer[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],interval,interval,timestamp with time zone) is 'Fires due cues and returns the webhook attempts to send; worker executions become claimable.';
 grant execute on function cue.take_due_cues(text[],integer[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],interval,interval,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.take_session_token(p_token_hash bytea, p_now timestamp with time zone DEFAULT now())
@@ -6533,11 +6535,11 @@ begin
    where t.token_hash = p_token_hash and t.expires_at > p_now for no key update of a1;
   delete from cue.session_tokens where token_hash = p_token_hash and expires_at > p_now;
   if not found then
-    raise exception 'this session token is unknown, used or expired; sign in again' using errcode = 'QU050';
+    raise exception 'This session token is invalid, used or expired. Sign in again.' using errcode = 'QU050';
   end if;
   return a;
 end $function$;
-comment on function cue.take_session_token(bytea,timestamp with time zone) is 'Uses up a one-time session token and returns its account, locked.';
+comment on function cue.take_session_token(bytea,timestamp with time zone) is 'Uses up a one-time session token and returns its account, locked; QU050 if unknown, expired or already used.';
 grant execute on function cue.take_session_token(bytea,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.update_account(p_account_id uuid, p_changes jsonb, p_actor text DEFAULT SESSION_USER, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
@@ -6562,7 +6564,7 @@ begin
     perform cue.stop_memory(old.id, p_now);
   end if;
 end $function$;
-comment on function cue.update_account(uuid,jsonb,text,text,timestamp with time zone) is 'Changes an account''s settings.';
+comment on function cue.update_account(uuid,jsonb,text,text,timestamp with time zone) is 'Changes the settings of an account that p_changes names; an empty alert_webhook_url removes it.';
 grant execute on function cue.update_account(uuid,jsonb,text,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.update_cue(p_account_id uuid, p_cue_id text, p_version integer, p_changes jsonb, p_next_run timestamp with time zone DEFAULT NULL::timestamp with time zone, p_now timestamp with time zone DEFAULT now())
@@ -6580,7 +6582,7 @@ declare
   v_lesser boolean := (p_changes ->> 'callback_allowed')::boolean is false
     and p_changes ?| '{callback_url,callback_method,callback_headers,on_failure_webhook}';
 begin
-  -- The setting that decides stays as it is meanwhile.
+  -- Keeps webhook_authorization unchanged until commit.
   if v_lesser then perform from cue.accounts where id = p_account_id for share; end if;
   if p_changes ->> 'status' = 'active' then
     perform from cue.accounts where id = p_account_id for no key update;
@@ -6588,30 +6590,30 @@ begin
   end if;
   select * into old from cue.cues where id = p_cue_id and account_id = p_account_id and deleted_at is null for no key update;
   if not found then
-    raise exception 'there is no cue %', p_cue_id using errcode = 'QU001';
+    raise exception 'cue % not found', p_cue_id using errcode = 'QU001';
   end if;
   select * into r from cue.cue_runs where cue_id = p_cue_id for update;
   if r.version <> p_version then
-    raise exception 'cue % was changed by somebody else meanwhile; try again', p_cue_id using errcode = 'QU014';
+    raise exception 'Cue % was changed at the same time. Try again.', p_cue_id using errcode = 'QU014';
   end if;
   if p_changes ? 'status' and old.status in ('completed', 'failed') then
-    raise exception 'cue % is %, which is final; create a new one', p_cue_id, old.status using errcode = 'QU011';
+    raise exception 'Cue % is %, which is final. Create a new cue.', p_cue_id, old.status using errcode = 'QU011';
   end if;
   if v_limit is not null and old.status = 'paused' and not old.memory_check and v_limit <= (
        select count(*) from cue.cues where account_id = p_account_id and deleted_at is null and status = 'active' and not memory_check) then
-    raise exception 'the plan allows % cues, and as many are active; pause or delete one, or upgrade', v_limit using errcode = 'QU030';
+    raise exception 'Cue limit reached: the plan allows % active cues. Pause or delete one, or upgrade.', v_limit using errcode = 'QU030';
   end if;
   c := jsonb_populate_record(old, p_changes);
   if old.memory_check and (c.schedule_type, c.cron, c.at, c.timezone, c.payload, c.task, c.callback_url, c.callback_method, c.callback_headers)
        is distinct from (old.schedule_type, old.cron, old.at, old.timezone, old.payload, old.task, old.callback_url, old.callback_method,
                          old.callback_headers) then
-    raise exception 'cue % is the service''s own, and runs when and as it does; pause or delete it, or switch it off with '
-      'PATCH /v1/auth/me {"memory_block_enabled": false}', p_cue_id using errcode = 'QU011';
+    raise exception 'Cue % belongs to the memory block, and its schedule and payload cannot be changed. Pause or delete it, or turn the memory '
+      'block off with PATCH /v1/auth/me {"memory_block_enabled": false}.', p_cue_id using errcode = 'QU011';
   end if;
   v_reschedule := (c.schedule_type, c.cron, c.at, c.timezone) is distinct from (old.schedule_type, old.cron, old.at, old.timezone)
     or c.status = 'active' and old.status = 'paused';
   if v_reschedule and c.status = 'active' and p_next_run <= r.last_slot then
-    raise exception 'cue % ran meanwhile; try again', p_cue_id using errcode = 'QU014';
+    raise exception 'Cue % ran at the same time. Try again.', p_cue_id using errcode = 'QU014';
   end if;
   if p_changes ? 'callback_headers' then
     select coalesce(jsonb_object_agg(n.key, coalesce(case when n.value = '"********"' then o.value end, n.value)), '{}') into c.callback_headers
@@ -6639,14 +6641,14 @@ begin
   update cue.cue_runs
      set version = version + 1,
          next_run = case when c.status <> 'active' then null when v_reschedule then date_trunc('milliseconds', p_next_run) else next_run end,
-         -- The next run opens a new window; so does another number of slots.
+         -- Rescheduling or a new number of slots resets the window; the next run opens another.
          success_due_at = case when c.status = 'active' and not v_reschedule
            and c.alert_missed_window_multiplier is not distinct from old.alert_missed_window_multiplier then success_due_at end
    where cue_id = p_cue_id;
   if c.status = 'active' and v_reschedule then perform cue.wake('cue_due', p_next_run); end if;
   if c.name <> old.name then perform cue.note_memory(p_account_id); end if;
 end $function$;
-comment on function cue.update_cue(uuid,text,integer,jsonb,timestamp with time zone,timestamp with time zone) is 'Changes a cue, if it still is what the caller saw.';
+comment on function cue.update_cue(uuid,text,integer,jsonb,timestamp with time zone,timestamp with time zone) is 'Changes the columns of a cue that p_changes names, if it still has p_version.';
 grant execute on function cue.update_cue(uuid,text,integer,jsonb,timestamp with time zone,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.usage_month(p_now timestamp with time zone)
@@ -6654,7 +6656,7 @@ CREATE OR REPLACE FUNCTION cue.usage_month(p_now timestamp with time zone)
  LANGUAGE sql
  IMMUTABLE PARALLEL SAFE
 AS $function$ select date_trunc('month', p_now at time zone 'utc')::date $function$;
-comment on function cue.usage_month(timestamp with time zone) is 'The UTC month that usage of an instant counts in.';
+comment on function cue.usage_month(timestamp with time zone) is 'Returns the UTC month that usage at an instant counts towards.';
 grant execute on function cue.usage_month(timestamp with time zone) to cue_reader, cue_service;
 
 CREATE OR REPLACE FUNCTION cue.uuid_v7(p_now timestamp with time zone DEFAULT now())
@@ -6666,7 +6668,7 @@ AS $function$
     overlay(uuid_send(gen_random_uuid()) placing substring(int8send(floor(extract(epoch from p_now) * 1000)::bigint) from 3) from 1 for 6),
     52, 1), 53, 1), 'hex')::uuid
 $function$;
-comment on function cue.uuid_v7(timestamp with time zone) is 'A UUIDv7 of an instant.';
+comment on function cue.uuid_v7(timestamp with time zone) is 'Returns a UUIDv7 for an instant.';
 grant execute on function cue.uuid_v7(timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.uuid_v7_floor(p_at timestamp with time zone)
@@ -6676,7 +6678,7 @@ CREATE OR REPLACE FUNCTION cue.uuid_v7_floor(p_at timestamp with time zone)
 AS $function$
   select (lpad(to_hex(floor(extract(epoch from p_at) * 1000)::bigint), 12, '0') || '70008000000000000000')::uuid
 $function$;
-comment on function cue.uuid_v7_floor(timestamp with time zone) is 'The smallest UUIDv7 of an instant''s millisecond.';
+comment on function cue.uuid_v7_floor(timestamp with time zone) is 'Returns the smallest UUIDv7 of an instant''s millisecond: a bound for partitions and for "created since".';
 grant execute on function cue.uuid_v7_floor(timestamp with time zone) to cue_reader, cue_service;
 
 CREATE OR REPLACE FUNCTION cue.verify_outcome(p_account_id uuid, p_execution_id uuid, p_state cue.outcome_state, p_reason text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
@@ -6694,13 +6696,13 @@ begin
    where x.id = p_execution_id and x.account_id = p_account_id
      and exists (select from cue.cues q where q.id = x.cue_id and q.deleted_at is null) for update;
   if not found then
-    raise exception 'there is no execution %', p_execution_id using errcode = 'QU002';
+    raise exception 'execution % not found', p_execution_id using errcode = 'QU002';
   end if;
   if e.outcome_recorded_at is null then
-    raise exception 'execution % has no outcome yet; report one first', e.id using errcode = 'QU021';
+    raise exception 'Execution % has no outcome yet. Report it first.', e.id using errcode = 'QU021';
   end if;
   if e.outcome_state <> 'reported_success' and (e.outcome_state <> 'verification_pending' or p_state = 'verification_pending') then
-    raise exception 'the outcome of execution % is %, which this cannot change', e.id, e.outcome_state using errcode = 'QU011';
+    raise exception 'The outcome of execution % is %, which cannot be changed this way.', e.id, e.outcome_state using errcode = 'QU011';
   end if;
   return query
   update cue.executions
@@ -6708,7 +6710,7 @@ begin
          verification_reason = p_reason, updated_at = p_now
    where id = e.id returning *;
 end $function$;
-comment on function cue.verify_outcome(uuid,uuid,cue.outcome_state,text,timestamp with time zone) is 'Sets the verification of a reported success.';
+comment on function cue.verify_outcome(uuid,uuid,cue.outcome_state,text,timestamp with time zone) is 'Sets the verification of a reported success: verified, rejected (final) or pending; QU002 not found, QU021 no outcome yet, QU011 invalid state.';
 grant execute on function cue.verify_outcome(uuid,uuid,cue.outcome_state,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.wake(p_channel text, p_at timestamp with time zone)
@@ -6720,14 +6722,14 @@ begin
     perform pg_notify(p_channel, floor(extract(epoch from p_at) * 1000)::bigint::text);
   end if;
 end $function$;
-comment on function cue.wake(text,timestamp with time zone) is 'NOTIFY with an instant in epoch milliseconds, if it is within a minute.';
+comment on function cue.wake(text,timestamp with time zone) is 'Notifies engines of an instant within the next minute, in epoch milliseconds.';
 grant execute on function cue.wake(text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.wake_workers(p_account_id uuid, p_at timestamp with time zone)
  RETURNS void
  LANGUAGE sql
 AS $function$ select pg_notify('cue_claimable', p_account_id || ' ' || floor(extract(epoch from p_at) * 1000)::bigint) $function$;
-comment on function cue.wake_workers(uuid,timestamp with time zone) is 'NOTIFY that something becomes claimable for an account''s workers.';
+comment on function cue.wake_workers(uuid,timestamp with time zone) is 'Notifies waiting requests of an account that something becomes claimable at an instant.';
 grant execute on function cue.wake_workers(uuid,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.webhook_secret(p_account_id uuid)
@@ -6738,7 +6740,7 @@ CREATE OR REPLACE FUNCTION cue.webhook_secret(p_account_id uuid)
 AS $function$
   select webhook_secret from cue.accounts where id = p_account_id
 $function$;
-comment on function cue.webhook_secret(uuid) is 'The secret that signs an account''s webhooks.';
+comment on function cue.webhook_secret(uuid) is 'Returns the secret that signs an account''s webhooks.';
 grant execute on function cue.webhook_secret(uuid) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.within_bytes(p_execution_ids uuid[], p_claims integer[])
@@ -6760,5 +6762,5 @@ begin
     window w as (partition by u.claim order by u.place)) f
    where f.nth = 1 or f.bytes <= 4194304;
 end $function$;
-comment on function cue.within_bytes(uuid[],integer[]) is 'Leaves as many executions to each claim as its response has room for.';
+comment on function cue.within_bytes(uuid[],integer[]) is 'Returns, for each claim, as many executions as fit into 4 MiB, but at least one.';
 grant execute on function cue.within_bytes(uuid[],integer[]) to cue_service;

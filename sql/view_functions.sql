@@ -6,9 +6,9 @@ language sql stable as $$
     from cue.cue_view c cross join lateral cue.latest_executions(c.id, p_before) e cross join lateral cue.latest_missed(c.id) m
    where c.id = p_cue_id and c.account_id = p_account_id limit 1
 $$;
-comment on function cue.cue_detail is 'One cue of an account, with its latest executions and missed slots.';
+comment on function cue.cue_detail is 'Returns a cue of an account with its latest executions and missed slots.';
 
--- Single cues, for as many requests at once. A plan over so many partitions costs thirty times what it reads: made once, not for each question.
+-- One generic plan for single reads of many requests: planning over all partitions costs thirty times the read.
 create or replace function cue.read_cues(p_account_ids uuid[], p_cue_ids text[]) returns setof cue.cue_view
 language plpgsql stable security definer as $$
 begin
@@ -16,7 +16,7 @@ begin
   select c.* from unnest(p_account_ids, p_cue_ids) as u (account_id, cue_id)
    cross join lateral (select * from cue.cue_view v where v.id = u.cue_id and v.account_id = u.account_id limit 1) c;
 end $$;
-comment on function cue.read_cues is 'Cues of accounts, as the API shows them. Unknown ones are missing.';
+comment on function cue.read_cues is 'Returns cues by account and id; rows not found are left out.';
 
 create or replace function cue.read_execution_details(p_account_ids uuid[], p_execution_ids uuid[]) returns setof cue.execution_detail_view
 language plpgsql stable security definer as $$
@@ -25,11 +25,10 @@ begin
   select e.* from unnest(p_account_ids, p_execution_ids) as u (account_id, execution_id)
    cross join lateral (select * from cue.execution_detail_view v where v.id = u.execution_id and v.account_id = u.account_id limit 1) e;
 end $$;
-comment on function cue.read_execution_details is 'Executions of accounts with their attempts. Unknown ones are missing.';
+comment on function cue.read_execution_details is 'Returns executions with their attempts, by account and id; rows not found are left out.';
 
--- Rows in the order of the cues. The id is null where the account's plan allows no more, and then description says so, beside the account_id,
--- and where the caller's key does not allow the callback, without a description: create_cue says why;
--- of a row without either, somebody holds the account, for longer than a request of its own does: ask again.
+-- Then description holds the message if the plan allows no more. With account_id only, the key may not set this callback: create_cue raises
+-- the error. Without either, the account is locked: try it on its own, with a longer lock_timeout.
 create or replace function cue.create_cues(
   p_account_ids uuid[], p_cues jsonb, p_next_runs timestamptz[], p_now timestamptz default now()
 ) returns setof cue.cue_view
@@ -47,4 +46,4 @@ begin
         where u.cue_id in ('', '-')) c on true
    order by u.place;
 end $$;
-comment on function cue.create_cues is 'Creates cues of accounts, and returns them as the API shows them.';
+comment on function cue.create_cues is 'Creates cues and returns them in order; id is null for cues that were not created.';

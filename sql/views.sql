@@ -77,8 +77,8 @@ select e.id, e.account_id, e.cue_id, e.status, cue.iso(e.scheduled_for) as sched
   from cue.executions e;
 comment on view cue.execution_brief_view is 'Executions in brief, without a look at their cue.';
 
--- Of those made before p_before, so that the months to come need not be looked into. Few are counted by showing them. metadata and artifacts
--- are text beside the outcome: of a parsed number digits may be lost.
+-- p_before excludes the partitions made ahead of time. metadata and artifacts are text beside the outcome, because parsing a number may
+-- lose digits.
 create or replace function cue.latest_executions(p_cue_id text, p_before uuid) returns table (executions jsonb, execution_total bigint)
 language sql stable as $$
   select x.latest, case when jsonb_array_length(x.latest) < 10 then jsonb_array_length(x.latest)
@@ -97,7 +97,7 @@ language sql stable as $$
                 cue.iso(v.updated_at) as updated_at
            from cue.execution_view v where v.id = newest.id limit 1) e) x
 $$;
-comment on function cue.latest_executions is 'A cue''s latest executions, and how many there are, up to 10,000.';
+comment on function cue.latest_executions is 'Returns a cue''s latest ten executions as JSON, and their number, counted up to 10,000.';
 
 create or replace function cue.latest_missed(p_cue_id text) returns table (missed jsonb)
 language sql stable as $$
@@ -105,7 +105,7 @@ language sql stable as $$
     select m.id, cue.iso(m.first) as first, cue.iso(m.last) as last, m.count, m.policy, m.reason, cue.iso(m.recorded_at) as recorded_at
       from cue.missed_view m where m.cue_id = p_cue_id order by m.id desc limit 10) m
 $$;
-comment on function cue.latest_missed is 'The slots of a cue that did not run, the latest ones.';
+comment on function cue.latest_missed is 'Returns a cue''s latest ten missed slots as JSON.';
 
 create or replace view cue.cue_detail_view as
 select c.*, e.executions, e.execution_total, m.missed
@@ -125,19 +125,19 @@ comment on view cue.due_cues is 'Cues whose slot has come and has not been fired
 create or replace view cue.stuck_executions as
 select s.id, s.account_id, s.cue_id, s.status, s.attempts, s.since, now() - s.since as stuck_for, s.why
   from (
-    select id, account_id, cue_id, status, attempts, attempt_due_at as since, 'a waiting attempt is overdue' as why
+    select id, account_id, cue_id, status, attempts, attempt_due_at as since, 'attempt overdue' as why
       from cue.executions where attempt_due_at < now() - interval '1 minute'
     union all
-    select id, account_id, cue_id, status, attempts, claim_deadline_at, 'nobody claimed it in time'
+    select id, account_id, cue_id, status, attempts, claim_deadline_at, 'claim overdue'
       from cue.executions where claim_deadline_at < now() - interval '1 minute'
     union all
-    select id, account_id, cue_id, status, attempts, lease_expires_at, 'its lease has lapsed'
+    select id, account_id, cue_id, status, attempts, lease_expires_at, 'lease expired'
       from cue.executions where lease_expires_at < now() - interval '1 minute'
     union all
-    select id, account_id, cue_id, status, attempts, outcome_deadline_at, 'its outcome deadline has passed'
+    select id, account_id, cue_id, status, attempts, outcome_deadline_at, 'outcome overdue'
       from cue.executions where outcome_deadline_at < now() - interval '1 minute'
     union all
-    select e.id, e.account_id, e.cue_id, e.status, e.attempts, f.lease_expires_at, 'its flight has lapsed'
+    select e.id, e.account_id, e.cue_id, e.status, e.attempts, f.lease_expires_at, 'flight lease expired'
       from cue.flights f join cue.executions e on e.id = any (f.execution_ids) and e.flight_id = f.id
      where f.lease_expires_at < now() - interval '15 seconds') s
   join cue.cues c on c.id = s.cue_id

@@ -174,7 +174,7 @@ t.test('a claim that is given back waits again at once, and was none', async t =
   }
   exactly(t, await get(`/v1/executions/${id}`), {
     status: 'pending',
-    attempt_log: Array(3).fill({ result: 'lost', error: 'released by its worker' })
+    attempt_log: Array(3).fill({ result: 'lost', error: 'released by worker' })
   })
 })
 
@@ -199,7 +199,7 @@ t.test('what nobody claims in time is missed', async t => {
   t.strictSame(await missAt('2030-01-15T09:01:00Z'), ['soon'])
   await call('POST', `/v1/executions/${ids.held}/release`, undefined, { 'x-claim-token': claim_token })
   t.strictSame(await missAt('2030-01-15T09:15:00Z'), ['soon', 'usual'])
-  exactly(t, await get(`/v1/executions/${ids.usual}`), { error_message: 'no worker claimed it in time', attempts: 0, started_at: null })
+  exactly(t, await get(`/v1/executions/${ids.usual}`), { error_message: 'not claimed in time', attempts: 0, started_at: null })
   t.strictSame(await missAt('2030-01-15T09:16:00Z'), ['soon', 'usual', 'held'], 'a minute from when it was given back')
   t.strictSame(await missAt('2030-01-15T10:14:59.999Z'), ['soon', 'usual', 'held'])
   t.strictSame(await missAt('2030-01-15T10:15:00Z'), ['soon', 'usual', 'deferred', 'held'])
@@ -297,8 +297,7 @@ t.test('a worker that is removed holds nothing any more', async t => {
   await claim(foreign, name, calls)
   exactly(t, await call('DELETE', path), { status: 204, body: '' })
   exactly(t, await call('DELETE', path), error('worker_not_found', 404))
-  for (const id of mine)
-    exactly(t, await get(`/v1/executions/${id}`), { status: 'pending', attempt_log: [{ error: 'its worker was removed' }] })
+  for (const id of mine) exactly(t, await get(`/v1/executions/${id}`), { status: 'pending', attempt_log: [{ error: 'worker removed' }] })
   exactly(t, await get(`/v1/executions/${kept}`), { status: 'delivering' })
   exactly(t, await calls.get(`/v1/executions/${foreign}`), { status: 'delivering' })
   exactly(t, await claim(mine[0]!, 'other'), { claimed: true, attempt: 2 }, 'it may be claimed though its cue has one attempt')

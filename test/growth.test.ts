@@ -86,7 +86,7 @@ t.test('a thousand echoes are stored at most; a token that is there can be repla
   )
   await t.rejects(store('one-token-too-many'), {
     code: 'QU031',
-    message: 'the echo buffer is full; try again in five minutes',
+    message: 'The echo buffer is full. Try again in five minutes.',
     detail: '300'
   })
   await store('a-token-of-a-test-1')

@@ -52,7 +52,7 @@ t.test('a refused cue says why in its place, beside those that were created', as
   t.same(
     made.map(cue => [cue.id === null, cue.account_id, cue.description]),
     [
-      [true, other, 'the plan allows 0 cues; delete one, or upgrade'],
+      [true, other, 'Cue limit reached: the plan allows 0 cues. Delete one or upgrade.'],
       [false, account_id, null]
     ]
   )

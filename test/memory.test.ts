@@ -94,12 +94,12 @@ t.test('a version is new when a cue comes, is renamed, goes or ends, and with th
   t.equal(await version(), 6, 'deleted')
   await pool.query("select cue.set_plan($1, 'scale')", [account.id])
   t.same((await block()).changelog, [
-    { version: 7, changes: ['The plan is scale now, not free.'], updated_at: noon },
-    { version: 6, changes: ['The cue "other work" is gone or has ended.'], updated_at: noon },
-    { version: 5, changes: ['The cue "once" is gone or has ended.'], updated_at: noon },
-    { version: 4, changes: ['The cue "once" was added.'], updated_at: noon },
-    { version: 3, changes: ['The cue "work" is called "other work" now.'], updated_at: noon },
-    { version: 2, changes: ['The cue "work" was added.'], updated_at: noon },
+    { version: 7, changes: ['Plan changed from free to scale.'], updated_at: noon },
+    { version: 6, changes: ['Cue "other work" was deleted or has ended.'], updated_at: noon },
+    { version: 5, changes: ['Cue "once" was deleted or has ended.'], updated_at: noon },
+    { version: 4, changes: ['Cue "once" was added.'], updated_at: noon },
+    { version: 3, changes: ['Cue "work" was renamed to "other work".'], updated_at: noon },
+    { version: 2, changes: ['Cue "work" was added.'], updated_at: noon },
     { version: 1, changes: ['The memory block was enabled.'], updated_at: noon }
   ])
 })
@@ -135,7 +135,7 @@ t.test('a new release of the instructions is a new version', async t => {
   const { fn, account, version, block } = await enabled(t)
   await version()
   await fn.readMemory({ account_id: account.id, release: 'next' })
-  exactly(t, (await block()).changelog[1], { version: 2, changes: ['There are new instructions, release next.'] })
+  exactly(t, (await block()).changelog[1], { version: 2, changes: ['New instructions: release next.'] })
 })
 
 t.test('the block is the account’s own, and needs the scope account', async t => {
@@ -323,7 +323,7 @@ t.test('a subscriber is told of a change, signed like a callback', async t => {
   exactly(t, told, {
     event: 'memory_block.updated',
     version: 2,
-    changelog: [{ version: 2, changes: ['The cue "news" was added.'] }],
+    changelog: [{ version: 2, changes: ['Cue "news" was added.'] }],
     updated_at: /^\d{4}-.*Z$/
   })
   t.equal(told.changelog.length, 1)
@@ -345,7 +345,7 @@ t.test('what changes while nobody sends is told at once, and nothing twice', asy
   const requests = await hook.received(2)
   const told = requests.map(({ body }) => JSON.parse(body))
   t.equal(told[0].changelog[0].changes.length, 5)
-  exactly(t, told[1], { version: told[0].version + 1, changelog: [{ changes: ['The cue "the last" was added.'] }] })
+  exactly(t, told[1], { version: told[0].version + 1, changelog: [{ changes: ['Cue "the last" was added.'] }] })
   await get('/v1/memory-block')
   await eventually(async () => (await jobs()).length === 0)
   t.equal(hook.requests.length, 2)
@@ -366,7 +366,7 @@ t.test('a subscriber that refuses is told later, of what is so by then', async t
   await startEngine(t, config)
   const requests = await hook.received(2)
   exactly(t, JSON.parse(requests[1]!.body), {
-    changelog: [{ changes: ['The cue "two" was added.'] }, { changes: ['The cue "one" was added.'] }]
+    changelog: [{ changes: ['Cue "two" was added.'] }, { changes: ['Cue "one" was added.'] }]
   })
 })
 
@@ -389,7 +389,7 @@ for (const status of [410, 200]) {
     await post('/v1/memory-block/subscribe', { callback_url: moved.url, agent_id: 'agent' })
     release()
     const [request] = await moved.received()
-    exactly(t, JSON.parse(request!.body), { version: 2, changelog: [{ changes: ['The cue "news" was added.'] }] })
+    exactly(t, JSON.parse(request!.body), { version: 2, changelog: [{ changes: ['Cue "news" was added.'] }] })
     t.equal(hook.requests.length, 1)
   })
 }
@@ -412,7 +412,7 @@ t.test('other accounts’ changes are nobody’s business', async t => {
   await other.get('/v1/memory-block')
   await post('/v1/cues', { ...worker, name: 'mine' })
   const requests = await hook.received(1)
-  exactly(t, JSON.parse(requests[0]!.body).changelog, [{ changes: ['The cue "mine" was added.'] }])
+  exactly(t, JSON.parse(requests[0]!.body).changelog, [{ changes: ['Cue "mine" was added.'] }])
 })
 
 t.test('a release with new instructions is told to all who have the old ones', async t => {

@@ -62,7 +62,7 @@ t.test('firing opens a window of N slots, and one that passes without a success 
     cue_id,
     execution_id: null,
     severity: 'high',
-    message: 'backup has had no success in its expected window',
+    message: 'backup had no success in its expected window',
     metadata: { window_ended_at: '2030-01-17T09:00:15.000Z' },
     created_at: '2030-01-17T09:00:15.000Z'
   })

@@ -47,7 +47,7 @@ t.test('refuses the fire and the replay that would exceed the cap, and nothing s
   const { id: execution_id } = await fire(id)
   await rows(`update cue.executions set status = 'failed', ended_at = now(), attempt_due_at = null where id = $1`, [execution_id])
   const message =
-    'the plan allows 10000 payload bytes per UTC day, and this payload of 6000 bytes would exceed that; upgrade, or wait for the next day'
+    'Payload limit reached: the plan allows 10000 bytes per UTC day, and this payload has 6000 bytes. Upgrade, or wait until the next day.'
   await t.rejects(fire(id), { code: 'QU032', message })
   await t.rejects(fn.replayExecution({ account_id, execution_id }), { code: 'QU032', message })
   t.equal(await bytesUsed(), 6000)
@@ -90,7 +90,7 @@ t.test('a slot that would exceed the cap is refused: one failed execution an hou
   clock.advance('10 minutes')
   t.equal(await refuse(), 1)
   t.same(await rows(`select cue_id, status, error_message from cue.executions where status = 'failed'`), [
-    { cue_id: large, status: 'failed', error_message: "execution_limit_exceeded: the plan's payload bytes of this day are used up" }
+    { cue_id: large, status: 'failed', error_message: 'execution_limit_exceeded: daily payload limit of the plan reached' }
   ])
   t.same(await rows('select cue_id, count, reason from cue.missed_slots'), [{ cue_id: large, count: 1, reason: 'execution_limit' }])
   t.equal(await used(), 2)

@@ -33,7 +33,11 @@ t.test('creating over the limit is refused within the statement that creates for
     answers.map(({ status }) => status),
     [403, 403, 403, 201, 403, 403]
   )
-  t.same(answers[0]!.body.error, { code: 'cue_limit_exceeded', message: 'the plan allows 2 cues; delete one, or upgrade', status: 403 })
+  t.same(answers[0]!.body.error, {
+    code: 'cue_limit_exceeded',
+    message: 'Cue limit reached: the plan allows 2 cues. Delete one or upgrade.',
+    status: 403
+  })
   t.ok(statements.filter(name => name === 'create_cues').length <= 3, 'a lone one and the others together')
   t.same(
     statements.filter(name => name === 'create_cue'),

@@ -46,7 +46,7 @@ const refusal = {
   error: {
     code: 'insufficient_scope',
     message:
-      'this account has its API key sent to callbacks (webhook_authorization: api_key), so only a key with scope account may set or change callback or on_failure.webhook',
+      "Only a key with scope account may set or change callback or on_failure.webhook while the account's API key is sent to callbacks (webhook_authorization: api_key).",
     status: 403
   }
 }

@@ -63,12 +63,12 @@ t.test('stuck_executions shows what no engine has moved, and why', async t => {
       "select c.name, s.why, s.stuck_for > '1 minute' as late from cue.stuck_executions s join cue.cues c on c.id = s.cue_id order by 1, 2"
     )
   t.strictSame(await stuck(), [
-    { name: 'claimed', why: 'its lease has lapsed', late: true },
-    { name: 'delivering', why: 'its flight has lapsed', late: true },
-    { name: 'pending', why: 'a waiting attempt is overdue', late: true },
-    { name: 'pending_outcome', why: 'its outcome deadline has passed', late: true },
-    { name: 'pending_worker', why: 'nobody claimed it in time', late: true },
-    { name: 'retrying', why: 'a waiting attempt is overdue', late: true }
+    { name: 'claimed', why: 'lease expired', late: true },
+    { name: 'delivering', why: 'flight lease expired', late: true },
+    { name: 'pending', why: 'attempt overdue', late: true },
+    { name: 'pending_outcome', why: 'outcome overdue', late: true },
+    { name: 'pending_worker', why: 'claim overdue', late: true },
+    { name: 'retrying', why: 'attempt overdue', late: true }
   ])
   await rows("select cue.delete_cues(account_id, array_agg(id)) from cue.cues where name <> 'pending' group by account_id")
   exactly(t, await stuck(), [{ name: 'pending' }], 'what was deleted waits for nothing')

@@ -144,7 +144,7 @@ t.test('what a silent worker held waits again, and tells of it', async t => {
     claimed_at: null,
     lease_expires_at: null,
     last_heartbeat_at: null,
-    error_message: 'its worker went silent',
+    error_message: 'worker stopped sending heartbeats',
     attempt_log: [
       {
         attempt: 1,
@@ -153,7 +153,7 @@ t.test('what a silent worker held waits again, and tells of it', async t => {
         started_at: '2030-01-15T09:00:00.000Z',
         finished_at: '2030-01-15T09:15:00.000Z',
         duration_ms: 900_000,
-        error: 'its worker went silent'
+        error: 'worker stopped sending heartbeats'
       }
     ]
   })
@@ -174,7 +174,7 @@ t.test('after as many claims as the cue has attempts, it is missed', async t => 
     status: 'missed',
     attempts: 2,
     claimed_by_worker: 'w2',
-    error_message: 'given up after 2 claims that nobody reported on',
+    error_message: 'gave up after 2 claims without an outcome',
     attempt_log: [{ result: 'lost' }, { result: 'lost' }]
   })
   exactly(t, await run(cue_id), { failed_deliveries: 1 })

@@ -1,5 +1,5 @@
--- Accounts, their secrets, and the log of what was done to them. Locks: the account first, then its keys, then a rate window.
--- p_actor is who asks ('key:ID', 'session:ID'); at psql it is the database user.
+-- Accounts, their secrets and the audit log. Locks: the account first, then its keys, then a rate window.
+-- p_actor is the caller ('key:ID', 'session:ID'); in psql it is the database user.
 
 create or replace function cue.record_event(
   p_account_id uuid, p_event cue.audit_event, p_actor text, p_ip text, p_detail jsonb default '{}', p_now timestamptz default now()
@@ -8,9 +8,9 @@ language sql security definer as $$
   insert into cue.audit_events (id, account_id, event, actor, ip, detail, created_at)
   values (cue.uuid_v7(p_now), p_account_id, p_event, p_actor, p_ip, p_detail, p_now)
 $$;
-comment on function cue.record_event is 'Writes one line of an account''s audit log.';
+comment on function cue.record_event is 'Adds an entry to an account''s audit log.';
 
--- Every change to an account, its keys and secrets begins with this, so that such changes happen one after the other.
+-- Every change to an account, its keys or its secrets starts here, so that such changes run one after the other.
 create or replace function cue.lock_account(p_account_id uuid) returns cue.accounts
 language plpgsql security definer as $$
 declare
@@ -18,18 +18,18 @@ declare
 begin
   select * into a from cue.accounts where id = p_account_id for no key update;
   if not found then
-    raise exception 'this account does not exist any more' using errcode = 'QU051';
+    raise exception 'This account no longer exists.' using errcode = 'QU051';
   end if;
   return a;
 end $$;
-comment on function cue.lock_account is 'Locks an account for changes to it and to what is its own; QU051 when it is gone.';
+comment on function cue.lock_account is 'Locks and returns an account; QU051 if it no longer exists.';
 
--- 64 hex digits. A random UUID holds 122 bits from the system's strong source, so three are more than the 256 wanted.
+-- A random UUID has 122 random bits, so three of them exceed the 256 bits of the result.
 create or replace function cue.new_secret() returns text
 language sql volatile security definer as $$
   select encode(sha256(uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid())), 'hex')
 $$;
-comment on function cue.new_secret is 'A new random secret of 64 hex digits.';
+comment on function cue.new_secret is 'Returns a random secret of 64 hex digits.';
 
 create or replace function cue.insert_account(p_email text, p_now timestamptz) returns cue.accounts
 language sql security definer as $$
@@ -37,10 +37,9 @@ language sql security definer as $$
   values (cue.uuid_v7(p_now), p_email, 'whsec_' || cue.new_secret(), p_now, p_now)
   on conflict do nothing returning *
 $$;
-comment on function cue.insert_account is 'Adds an account without a key; null when its e-mail address, in whatever case, is taken.';
+comment on function cue.insert_account is 'Adds an account without a key; returns null if its email address is taken, ignoring case.';
 
--- Makes an account with its default key, and lets a mail tell the address. p_address is what the limit of five an hour counts by; null: no
--- limit. QU031 over it (detail: seconds to wait), QU040 when the e-mail, in whatever case, is taken; only accounts made count.
+-- Only accounts that are created count towards the limit. A null p_address means no limit.
 create or replace function cue.register(
   p_email text, p_key_hash bytea, p_prefix text, p_ciphertext text, p_address text default null, p_ip text default null,
   p_now timestamptz default now()
@@ -54,40 +53,42 @@ begin
   if p_address is not null then
     select * into w from cue.allow('register:' || p_address, 5, '1 hour', p_now);
     if not w.allowed then
-      raise exception 'five accounts an hour can be registered from one address' using errcode = 'QU031', detail = w.retry_after;
+      raise exception 'Registration limit reached: 5 accounts per hour from one address.' using errcode = 'QU031', detail = w.retry_after;
     end if;
   end if;
   a := cue.insert_account(p_email, p_now);
   if a.id is null then
-    raise exception 'there is an account with this e-mail address; sign in to it' using errcode = 'QU040';
+    raise exception 'An account with this email address already exists. Sign in instead.' using errcode = 'QU040';
   end if;
   k := cue.insert_key(a.id, 'default', p_key_hash, p_prefix, null, 'register', p_ciphertext, p_now);
   perform cue.record_event(a.id, 'account.registered', 'anonymous', p_ip, jsonb_build_object('key_id', k.id, 'prefix', k.prefix), p_now);
   perform cue.add_job('mails', jsonb_build_object('kind', 'registered', 'account_id', a.id, 'key_id', k.id));
   return next a;
 end $$;
-comment on function cue.register is 'Makes an account with its first key.';
+comment on function cue.register is
+  'Creates an account with its default key and queues the welcome mail; QU031 above five per hour and p_address, QU040 if the email '
+  'address is taken.';
 
--- QU007 when there is no such account. The caller has checked that the id came from a link of ours.
+-- The caller has verified the signed link that contains the id.
 create or replace function cue.confirm_email(p_account_id uuid, p_now timestamptz default now()) returns void
 language plpgsql security definer as $$
 begin
   update cue.accounts set email_confirmed_at = coalesce(email_confirmed_at, p_now) where id = p_account_id;
   if not found then
-    raise exception 'the account is gone' using errcode = 'QU007';
+    raise exception 'This account no longer exists.' using errcode = 'QU007';
   end if;
 end $$;
-comment on function cue.confirm_email is 'Records that an account''s address belongs to somebody who wants its mails.';
+comment on function cue.confirm_email is 'Records that an account''s email address is confirmed; QU007 if the account no longer exists.';
 
--- Every session begins with a link that was mailed, so one on record does for accounts from before confirmations were.
+-- Every session starts with a mailed link, so a session also confirms accounts that are older than email_confirmed_at.
 create or replace function cue.is_email_confirmed(p_account_id uuid) returns boolean
 language sql stable security definer as $$
   select exists (select from cue.accounts where id = p_account_id and email_confirmed_at is not null)
       or exists (select from cue.audit_events where account_id = p_account_id and event = 'session.created')
 $$;
-comment on function cue.is_email_confirmed is 'Whether a link that was mailed to an account''s address has been confirmed.';
+comment on function cue.is_email_confirmed is 'Returns whether an account''s email address is confirmed.';
 
--- Changes the settings that p_changes names; an empty alert_webhook_url clears it. memory_block_enabled brings its weekly cue, or removes it.
+-- Turning memory_block_enabled on creates the weekly cue, and turning it off removes it.
 create or replace function cue.update_account(
   p_account_id uuid, p_changes jsonb, p_actor text default session_user, p_ip text default null, p_now timestamptz default now()
 ) returns void
@@ -108,15 +109,15 @@ begin
     perform cue.stop_memory(old.id, p_now);
   end if;
 end $$;
-comment on function cue.update_account is 'Changes an account''s settings.';
+comment on function cue.update_account is 'Changes the settings of an account that p_changes names; an empty alert_webhook_url removes it.';
 
 create or replace function cue.webhook_secret(p_account_id uuid) returns text
 language sql stable security definer as $$
   select webhook_secret from cue.accounts where id = p_account_id
 $$;
-comment on function cue.webhook_secret is 'The secret that signs an account''s webhooks.';
+comment on function cue.webhook_secret is 'Returns the secret that signs an account''s webhooks.';
 
--- A new secret signs from now on. The old one signs beside it for p_overlap_seconds; one older than that never does.
+-- Secrets before the old one never sign again.
 create or replace function cue.regenerate_webhook_secret(
   p_account_id uuid, p_overlap_seconds int default 0, p_actor text default session_user, p_ip text default null,
   p_now timestamptz default now()
@@ -135,9 +136,9 @@ begin
     jsonb_build_object('overlap_seconds', p_overlap_seconds), p_now);
   return v_secret;
 end $$;
-comment on function cue.regenerate_webhook_secret is 'Replaces the secret that signs an account''s webhooks, and returns the new one.';
+comment on function cue.regenerate_webhook_secret is
+  'Replaces the secret that signs an account''s webhooks and returns the new one; the old one also signs for p_overlap_seconds.';
 
--- The secret that signs alert webhooks, made when it is first asked for, by its owner or by the first alert.
 create or replace function cue.alert_webhook_secret(
   p_account_id uuid, p_actor text default session_user, p_ip text default null, p_now timestamptz default now()
 ) returns text
@@ -155,7 +156,7 @@ begin
   end if;
   return a.alert_webhook_secret;
 end $$;
-comment on function cue.alert_webhook_secret is 'The secret that signs an account''s alert webhooks; made by the first call.';
+comment on function cue.alert_webhook_secret is 'Returns the secret that signs an account''s alert webhooks, creating it on first use.';
 
 create or replace function cue.regenerate_alert_webhook_secret(
   p_account_id uuid, p_overlap_seconds int default 0, p_actor text default session_user, p_ip text default null,
@@ -176,18 +177,18 @@ begin
     jsonb_build_object('overlap_seconds', p_overlap_seconds), p_now);
   return v_secret;
 end $$;
-comment on function cue.regenerate_alert_webhook_secret is 'Replaces the secret that signs an account''s alert webhooks, and returns the new one.';
+comment on function cue.regenerate_alert_webhook_secret is
+  'Replaces the secret that signs an account''s alert webhooks and returns the new one.';
 
--- Called when an alert is sent, after cue.alert_webhook_secret has made sure that there is one.
+-- Call cue.alert_webhook_secret first: it creates the secret if there is none.
 create or replace function cue.alert_signing_secrets(a cue.accounts, p_now timestamptz) returns text[]
 language sql immutable as $$
   select case when a.previous_alert_webhook_secret_until > p_now then array[a.alert_webhook_secret, a.previous_alert_webhook_secret]
               else array[a.alert_webhook_secret] end
 $$;
-comment on function cue.alert_signing_secrets is 'The secrets that sign an account''s alerts now, the current one first.';
+comment on function cue.alert_signing_secrets is 'Returns the secrets that sign an account''s alert webhooks now, current one first.';
 
--- Keys go 30 days after they were revoked, lines of the audit log after 400.
--- Of what requests alone can repeat, beyond the newest 10,000 lines of an account. Which accounts have that many: those that added some.
+-- Only accounts that added more than 20 entries in two hours are checked: reading every account's log would cost too much.
 create or replace function cue.prune_audit(p_now timestamptz default now()) returns void
 language plpgsql security definer as $$
 declare
@@ -203,7 +204,7 @@ begin
                      'session.refreshed', 'session.revoked');
   end loop;
 end $$;
-comment on function cue.prune_audit is 'Removes what an account repeated too often from the audit log.';
+comment on function cue.prune_audit is 'Removes repeatable events beyond the newest 10,000 entries of an account''s audit log.';
 
 create or replace function cue.prune_accounts(p_now timestamptz default now()) returns void
 language plpgsql security definer as $$
@@ -213,4 +214,4 @@ begin
   perform cue.prune_audit(p_now);
   perform cue.prune_sign_ins(p_now);
 end $$;
-comment on function cue.prune_accounts is 'Removes keys long revoked, and old lines of the audit log.';
+comment on function cue.prune_accounts is 'Removes keys 30 days after they were revoked, and audit log entries after 400 days.';

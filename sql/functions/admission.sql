@@ -1,11 +1,12 @@
--- Who may come in, and how often. Nothing here raises to refuse: that would take back what was counted. Locks: rate windows
--- by subject, then API keys, but only those that nobody holds. What serves several callers waits for none of them for long.
+-- Authentication and rate limits. Nothing here raises an error to refuse: that would roll back the count. Locks: rate windows by subject,
+-- then API
+-- keys, but only unlocked ones. Functions that serve several callers never wait long for one of them.
 
--- Counts one hit of a subject against a sliding window, unless that is full. Exact, however many ask at once: never more than p_limit in
--- any p_window (at most ten days). Limits above 500 are kept in entries of several hits that leave together with their latest: too strict
--- by up to a five-hundredth, never too lenient. reset_at is when the next hit leaves; retry_after is in seconds, null when allowed. The
--- window stays locked until the caller's transaction ends. allowed is null, and nothing is counted, where somebody else holds the window for
--- longer than lock_timeout and p_wait is false; otherwise that is an error.
+-- Exact under concurrency: never more than p_limit in any p_window (at most ten days). Limits above 500 store several hits per entry, and
+-- an entry expires with its latest hit: up to 1/500 too strict, never too lenient.
+-- reset_at is the time the next hit expires; retry_after is in seconds, and null when allowed. The window stays locked until the caller's
+-- transaction ends. With p_wait false, a window locked for longer than lock_timeout returns allowed = null and counts nothing; otherwise it
+-- raises an error.
 create or replace function cue.count_hit(p_subject text, p_limit int, p_window interval, p_wait boolean, p_now timestamptz)
 returns table (allowed boolean, remaining int, reset_at timestamptz, retry_after int)
 language plpgsql security definer as $$
@@ -38,12 +39,12 @@ begin
   end if;
   v_at := date_part('epoch', p_now - w.started_at) * 1000;
   if v_at not between coalesce(w.hits[cardinality(w.hits)], 0) - v_window and 1000000000 then
-    -- Days have passed, or the clock was set back: count from another start what still lies within the window.
+    -- Days have passed, or the clock was set back: rebase the hits still within the window on a new start.
     w.hits := array(select h - v_at + v_window from unnest(w.hits) as h where h > v_at - v_window and h <= v_at order by h);
     w.started_at := p_now - p_window;
     v_at := v_window;
   end if;
-  -- Who waited for the lock asked earlier than those before him.
+  -- A caller that waited for the lock has an earlier p_now than the hits recorded meanwhile.
   v_at := greatest(v_at, w.hits[cardinality(w.hits)]);
   w.hits := w.hits[width_bucket((v_at - v_window)::int, w.hits) + 1:];
   v_used := case when cardinality(w.hits) = 0 then 0 else (cardinality(w.hits) - 1) * v_weight + w.newest end;
@@ -63,21 +64,22 @@ begin
   end if;
   remaining := greatest(p_limit - v_used, 0);
   reset_at := w.started_at + (w.hits[greatest(v_used - p_limit, 0) / v_weight + 1] + v_window) * interval '1 millisecond';
-  -- Whoever waited for the row asks as of before, and is told no more than the window.
+  -- A caller that waited for the row has an earlier p_now: never return more than the window.
   retry_after := case when not allowed then
     least(greatest(ceil(date_part('epoch', reset_at - p_now)), 1), ceil(date_part('epoch', p_window))) end;
   return next;
 end $$;
-comment on function cue.count_hit is 'Counts one hit against a sliding window, if nobody else holds it.';
+comment on function cue.count_hit is
+  'Counts one hit of a subject against a sliding window unless the window is full; allowed is null if another transaction holds the '
+  'window.';
 
 create or replace function cue.allow(p_subject text, p_limit int, p_window interval default '1 hour', p_now timestamptz default now())
 returns table (allowed boolean, remaining int, reset_at timestamptz, retry_after int)
 language sql security definer as $$
   select * from cue.count_hit(p_subject, p_limit, p_window, true, p_now)
 $$;
-comment on function cue.allow is 'Counts one hit against a sliding window, and says whether it is within the limit.';
+comment on function cue.allow is 'Counts one hit against a sliding window and returns whether it is within the limit.';
 
--- Whose token of an execution this is: until a day after its end, and only while its cue is there.
 create or replace function cue.execution_caller(p_execution_id uuid, p_now timestamptz default now())
 returns table (actor text, account_id uuid)
 language plpgsql stable security definer as $$
@@ -86,15 +88,15 @@ begin
   select 'execution:' || e.id, e.account_id from cue.executions e join cue.cues c on c.id = e.cue_id
    where e.id = p_execution_id and c.deleted_at is null and (e.ended_at is null or e.ended_at > p_now - interval '24 hours');
 end $$;
-comment on function cue.execution_caller is 'Who may act with the token of an execution, while it is good.';
+comment on function cue.execution_caller is
+  'Returns the caller for an execution''s token, which is valid until a day after the execution ends.';
 
--- The one round trip before every request, for all that come at the same time: who asks (an API key by its hash, or the session or execution
--- whose token was verified), whether that may do what scope names ('any': whatever it may do; null: nobody need ask), whether the window has
--- room, and whether the month's executions run out. Keys and tokens have a window each, by the account's plan, and the sessions of an account
--- one together, since each can make others; all else counts by address, unknown keys too, or they would fill the table. error is null,
--- rate_limit_exceeded (retry_after: seconds), not_authenticated, invalid_api_key, insufficient_scope, or unavailable: somebody holds the
--- window, for longer than a request of its own does; ask again. Without p_limited nothing is counted. Answers in the order of the questions;
--- windows are locked in their own.
+-- One round trip for all requests that arrive together. A request has an API key (by hash), or the session or execution of a verified
+-- token. p_scopes: the scope required; 'any' accepts every credential, and null requires none. Keys and execution tokens have a window
+-- each; all sessions of an account share one, since a session can create others. Everything else counts by address, unknown keys included:
+-- a window per unknown key could fill the table.
+-- error is null, rate_limit_exceeded, not_authenticated, invalid_api_key, insufficient_scope, or unavailable (the window is locked: try
+-- that request on its own). With p_limited false nothing is counted. Windows are locked in their own order.
 create or replace function cue.admit(
   p_key_hashes bytea[], p_session_ids uuid[], p_execution_ids uuid[], p_addresses text[], p_scopes text[], p_limited boolean default true,
   p_now timestamptz default now()
@@ -104,7 +106,7 @@ create or replace function cue.admit(
 )
 language plpgsql security definer as $$
 begin
-  -- Nothing that is written here is worth waiting for the disk.
+  -- Counts may be lost in a crash; waiting for the disk would slow every request.
   perform set_config('synchronous_commit', 'off', true);
   return query
   with callers as (
@@ -135,7 +137,7 @@ begin
         where p_limited
        union all
        select true, c.requests, p_now, null where not p_limited) w),
-  -- Once a minute for each key, without waiting for another request.
+  -- At most once a minute per key, skipping keys that another request is updating.
   used as (
     update cue.api_keys set last_used_at = p_now
      where id = any (array(select k.id from cue.api_keys k
@@ -151,10 +153,10 @@ begin
          a.retry_after
     from asked a order by a.n;
 end $$;
-comment on function cue.admit is 'Checks key, scope, request limit and usage of requests, each answered in its place.';
+comment on function cue.admit is
+  'Checks credentials, scope, rate limit and usage for a batch of requests; returns one row per request, in order.';
 
--- What admits requests, and reads the cues that some of them ask for in the same round trip, as JSON: null where there is none such, where
--- it belongs to others, and for whom is refused.
+-- One round trip for both.
 create or replace function cue.admit_and_read_cues(
   p_key_hashes bytea[], p_session_ids uuid[], p_execution_ids uuid[], p_addresses text[], p_scopes text[], p_cue_ids text[],
   p_limited boolean default true, p_now timestamptz default now()
@@ -172,4 +174,5 @@ begin
     from rows from (cue.admit(p_key_hashes, p_session_ids, p_execution_ids, p_addresses, p_scopes, p_limited, p_now), unnest(p_cue_ids))
            as a (error, account_id, actor, scopes, plan, usage_warning, rate_limit, rate_remaining, rate_reset, retry_after, cue_id);
 end $$;
-comment on function cue.admit_and_read_cues is 'Admits requests, and reads the cue that each asks for, if any.';
+comment on function cue.admit_and_read_cues is
+  'Admits requests like cue.admit and returns the cue that each asks for as JSON, or null if refused or not found.';

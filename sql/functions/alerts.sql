@@ -1,6 +1,6 @@
--- Alerts: failures in a row, outcomes that never came, and silence. At most one of a type is open per cue. The caller holds the cue's lock.
+-- Alerts: repeated failures, missing outcomes and missing successes. At most one alert of a type is open per cue. The caller holds the
+-- cue's lock.
 
--- Raises an alert, or lets the open one grow. A new one goes out by mail's and webhook's own jobs.
 create or replace function cue.raise_alert(
   c cue.cues, p_type cue.alert_type, p_severity cue.alert_severity, p_message text, p_metadata jsonb, p_execution_id uuid default null,
   p_now timestamptz default now()
@@ -22,9 +22,9 @@ begin
      from cue.accounts where id = c.account_id and alert_webhook_url is not null;
   return v_id;
 end $$;
-comment on function cue.raise_alert is 'Raises an alert unless one is open. Returns the id of a new one.';
+comment on function cue.raise_alert is 'Raises an alert and returns its id, or updates the open one and returns null.';
 
--- Counts a failure of a cue on one of its two sides, and raises consecutive_failure when the larger count has reached the cue's number.
+-- The alert compares the larger of the two counts, since either side alone can fail repeatedly.
 create or replace function cue.count_failure(e cue.executions, c cue.cues, p_of_outcome boolean, p_now timestamptz default now()) returns void
 language plpgsql security definer as $$
 declare
@@ -43,10 +43,9 @@ begin
         case when r.failed_deliveries = v_count then r.deliveries_failing_since else r.outcomes_failing_since end)), e.id, p_now);
   end if;
 end $$;
-comment on function cue.count_failure is 'Counts a failure, and raises an alert after enough of them in a row.';
+comment on function cue.count_failure is
+  'Counts a failed delivery or outcome, and raises a consecutive_failure alert at the cue''s threshold.';
 
--- What a report means for the failures in a row: a success ends those of outcomes, a failure is one more. A worker's success is a delivery,
--- too.
 create or replace function cue.count_outcome(e cue.executions, c cue.cues, p_now timestamptz default now()) returns void
 language plpgsql security definer as $$
 begin
@@ -59,9 +58,9 @@ begin
     perform cue.count_failure(e, c, true, p_now);
   end if;
 end $$;
-comment on function cue.count_outcome is 'Counts what a report says.';
+comment on function cue.count_outcome is
+  'Counts a reported outcome: a success resets failed outcomes (for workers, deliveries too), a failure adds one.';
 
--- Acknowledging is idempotent. QU003 unknown.
 create or replace function cue.acknowledge_alert(p_account_id uuid, p_alert_id uuid, p_now timestamptz default now()) returns void
 language plpgsql security definer as $$
 begin
@@ -69,12 +68,11 @@ begin
     from cue.cues c
    where a.id = p_alert_id and a.account_id = p_account_id and c.id = a.cue_id and c.deleted_at is null;
   if not found then
-    raise exception 'there is no alert %', p_alert_id using errcode = 'QU003';
+    raise exception 'alert % not found', p_alert_id using errcode = 'QU003';
   end if;
 end $$;
-comment on function cue.acknowledge_alert is 'Acknowledges an alert; the first time counts.';
+comment on function cue.acknowledge_alert is 'Acknowledges an alert, keeping the time of the first acknowledgement; QU003 if not found.';
 
--- When an execution last succeeded, among the newest ones of a cue.
 create or replace function cue.last_success(p_cue_id text, p_among int, p_now timestamptz default now()) returns timestamptz
 language plpgsql stable security definer as $$
 declare
@@ -86,10 +84,10 @@ begin
        where e.cue_id = p_cue_id and e.id < v_until order by e.id desc limit p_among) n
      where n.status = 'success' and n.outcome_success is distinct from false);
 end $$;
-comment on function cue.last_success is 'When the latest success among a cue''s newest executions was.';
+comment on function cue.last_success is 'Returns the time of the latest success among a cue''s newest executions.';
 
--- Cues whose window for a success has passed, with what computing the next one takes, and the last success, looked for among as many
--- executions as a window may hold. A window is N slots and 15 seconds; the slots are the schedule's own, so a day of 25 hours is no miss.
+-- A window is N slots plus 15 seconds. It uses the schedule's own slots, so a 25-hour day is not a miss. The last success is first looked
+-- for among 20 executions, since 1,000 are rarely needed.
 create or replace function cue.passed_windows(p_limit int default 200, p_now timestamptz default now()) returns table (
   cue_id text, version int, success_due_at timestamptz, cron text, timezone text, slots int, last_success_at timestamptz
 )
@@ -102,10 +100,10 @@ begin
    where r.success_due_at <= p_now and c.schedule_type = 'recurring'
    order by r.success_due_at limit p_limit;
 end $$;
-comment on function cue.passed_windows is 'Cues that should have had a success by now.';
+comment on function cue.passed_windows is
+  'Returns cues whose window for a success has passed, with the input for computing the next window.';
 
--- Moves windows on, and raises missed_window for those that had no success. Each is given with what it was computed from; what has moved
--- since is left alone. Returns how many alerts were raised.
+-- A row is skipped if its version or window has changed since the caller read it.
 create or replace function cue.move_windows(
   p_cue_ids text[], p_versions int[], p_expected timestamptz[], p_next timestamptz[], p_missed boolean[], p_now timestamptz default now()
 ) returns int
@@ -124,17 +122,17 @@ begin
     update cue.cue_runs set success_due_at = r.next_due
      where cue_id = r.cue_id and version = r.version and success_due_at = r.expected;
     continue when not found or not r.missed or c.status <> 'active';
-    if cue.raise_alert(c, 'missed_window', 'high', format('%s has had no success in its expected window', c.name),
+    if cue.raise_alert(c, 'missed_window', 'high', format('%s had no success in its expected window', c.name),
          jsonb_build_object('window_ended_at', cue.iso(r.expected)), null, p_now) is not null then
       v_raised := v_raised + 1;
     end if;
   end loop;
   return v_raised;
 end $$;
-comment on function cue.move_windows is 'Moves the windows for successes on, and raises alerts for silence.';
+comment on function cue.move_windows is
+  'Moves success windows forward and raises missed_window alerts; returns the number of alerts raised.';
 
--- What an alert's webhook sends, and the secrets that sign it: the first alert makes one. Nothing when the alert, its cue or the address is
--- gone.
+-- Creates the secret if the account has none.
 create or replace function cue.alert_notice(p_alert_id uuid, p_now timestamptz default now()) returns table (
   url text, secrets text[], alert_id uuid, alert_type cue.alert_type, severity cue.alert_severity, message text, cue_id text,
   execution_id uuid, created_at timestamptz, metadata jsonb
@@ -151,4 +149,5 @@ begin
   return query select a.alert_webhook_url, cue.alert_signing_secrets(a, p_now), l.id, l.alert_type, l.severity, l.message, l.cue_id,
                       l.execution_id, l.created_at, l.metadata;
 end $$;
-comment on function cue.alert_notice is 'What an alert''s webhook tells.';
+comment on function cue.alert_notice is
+  'Returns the body and signing secrets of an alert webhook, or no row if the alert, its cue or the address is gone.';

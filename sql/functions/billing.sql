@@ -1,7 +1,6 @@
--- What an account pays for: Stripe's subscriptions as its events tell them, and the plan that follows. Events come twice, late and in any
--- order: each counts once, an older one changes nothing, and a cancelled subscription stays so. Locks: the account, its subscriptions, cues.
+-- Stripe subscriptions and the plan that follows from them. Events arrive twice, late and in any order: each is applied once, older ones
+-- change nothing, and a cancelled subscription stays cancelled. Locks: the account, its subscriptions, cues.
 
--- The customer that an account is at Stripe; the first one that was made stays.
 create or replace function cue.set_customer(p_account_id uuid, p_customer_id text, p_now timestamptz default now()) returns text
 language plpgsql security definer as $$
 declare
@@ -10,33 +9,29 @@ begin
   update cue.accounts set stripe_customer_id = coalesce(stripe_customer_id, p_customer_id), updated_at = p_now where id = a.id returning * into a;
   return a.stripe_customer_id;
 end $$;
-comment on function cue.set_customer is 'Remembers an account''s customer at Stripe, and returns the one that counts.';
+comment on function cue.set_customer is 'Sets an account''s Stripe customer unless it has one, and returns the one stored.';
 
--- What the account is to Stripe. subscription_id is the one that is paid now, if any.
 create or replace function cue.billing_account(p_account_id uuid) returns table (email text, customer_id text, subscription_id text)
 language sql stable security definer as $$
   select a.email, a.stripe_customer_id,
          (select s.id from cue.subscriptions s where s.account_id = a.id and cue.is_paid(s.status) order by s.plan desc, s.id limit 1)
     from cue.accounts a where a.id = p_account_id
 $$;
-comment on function cue.billing_account is 'An account''s customer and subscription at Stripe.';
+comment on function cue.billing_account is 'Returns an account''s Stripe customer and its paid subscription, if any.';
 
--- While a payment is being tried again the plan stays: Stripe cancels the subscription when it gives up.
+-- past_due counts: Stripe retries the payment, and cancels the subscription when it gives up.
 create or replace function cue.is_paid(p_status text) returns boolean
 language sql immutable as $$ select p_status in ('active', 'trialing', 'past_due') $$;
-comment on function cue.is_paid is 'Whether a subscription in this state gives its plan.';
+comment on function cue.is_paid is 'Returns whether a subscription with this status pays for its plan.';
 
--- Notes an event of Stripe; false when it was handled before.
 create or replace function cue.note_stripe_event(p_event_id text, p_type text, p_now timestamptz default now()) returns boolean
 language plpgsql security definer as $$
 begin
   insert into cue.stripe_events (id, type, received_at) values (p_event_id, p_type, p_now) on conflict do nothing;
   return found;
 end $$;
-comment on function cue.note_stripe_event is 'Notes an event of Stripe, once.';
+comment on function cue.note_stripe_event is 'Records a Stripe event; false if it was handled before.';
 
--- Whose event it is: the customer's account, else the subscription's, else the one that our own checkout named. Its customer from now on,
--- where it had none.
 create or replace function cue.find_customer(
   p_customer_id text, p_subscription_id text default null, p_account_id uuid default null, p_now timestamptz default now()
 ) returns uuid
@@ -52,13 +47,14 @@ begin
   end if;
   return a.id;
 end $$;
-comment on function cue.find_customer is 'The account that a customer or a subscription at Stripe belongs to.';
+comment on function cue.find_customer is
+  'Returns the account of a Stripe customer, subscription or checkout, and stores the customer if the account has none.';
 
--- Applies an event about a subscription. p_account_id is what our own checkout wrote into it. p_first: only if nothing is known of the
--- subscription, as its checkout tells less than its own events. p_version: this is not the event's state but what Stripe said when asked,
--- and holds if nothing was applied since that version. Answers:
--- applied; replayed: handled before; stale: a later one was; unknown: nobody's here; unclear: another event of the same second says
--- something else, and Stripe must be asked which holds, with version. Of the last nothing is noted.
+-- p_account_id comes from our checkout. p_first applies the event only if the subscription is new, because a checkout event has less detail
+-- than the subscription's own events. p_version marks a state fetched from Stripe: it applies unless another event was applied since that
+-- version.
+-- replayed: handled before. stale: a later event was applied. unknown: no such account. unclear: another event of the same second
+-- contradicts this one. The caller then fetches the subscription and calls again with version; nothing is recorded.
 create or replace function cue.apply_subscription(
   p_event_id text, p_type text, p_subscription_id text, p_customer_id text, p_account_id uuid, p_plan cue.plan, p_status text,
   p_at timestamptz, p_first boolean default false, p_version int default null, p_now timestamptz default now()
@@ -91,10 +87,10 @@ begin
     (select max(x.plan) from cue.subscriptions x where x.account_id = a.id and cue.is_paid(x.status)), 'free'), 'stripe', null, p_now);
   return query select 'applied', null::int;
 end $$;
-comment on function cue.apply_subscription is 'Applies an event about a subscription, and the plan that follows.';
+comment on function cue.apply_subscription is
+  'Applies a subscription event and sets the resulting plan; returns applied, replayed, stale, unknown or unclear.';
 
--- Puts an account on a plan: its limits hold from this commit on. Under a smaller one the newest active cues over its limit are paused, and
--- a mail tells which. Nothing is deleted, and nothing resumed under a larger one. Returns the cues paused.
+-- The newest cues above the limit are paused, and a mail lists them. Nothing is deleted, and a larger plan resumes nothing.
 create or replace function cue.set_plan(
   p_account_id uuid, p_plan cue.plan, p_actor text default session_user, p_ip text default null, p_now timestamptz default now()
 ) returns setof text
@@ -127,9 +123,8 @@ begin
   perform cue.note_memory(a.id);
   return query select unnest(v_ids);
 end $$;
-comment on function cue.set_plan is 'Puts an account on a plan, and returns the cues paused for it.';
+comment on function cue.set_plan is 'Sets an account''s plan and returns the cues paused because the new limit is lower.';
 
--- A payment failed: a mail, once for each event. False when the event was handled before, or the customer is nobody here.
 create or replace function cue.note_failed_payment(
   p_event_id text, p_type text, p_customer_id text, p_subscription_id text default null, p_next_attempt_at timestamptz default null,
   p_now timestamptz default now()
@@ -143,12 +138,13 @@ begin
     jsonb_build_object('kind', 'payment_failed', 'account_id', v_account_id, 'next_attempt_at', cue.iso(p_next_attempt_at)));
   return true;
 end $$;
-comment on function cue.note_failed_payment is 'Lets a mail tell of a payment that failed.';
+comment on function cue.note_failed_payment is
+  'Queues a mail about a failed payment; false if the event was handled before or the customer is unknown.';
 
--- An account goes: so does its customer at Stripe, with what it subscribed to, by a job of the caller's transaction that outlives it.
+-- The job belongs to the caller's transaction and outlives the account.
 create or replace function cue.end_customer(p_account_id uuid) returns void
 language sql security definer as $$
   select cue.add_job('customers', jsonb_build_object('customer_id', stripe_customer_id))
     from cue.accounts where id = p_account_id and stripe_customer_id is not null
 $$;
-comment on function cue.end_customer is 'Deletes an account''s customer at Stripe, which cancels its subscriptions.';
+comment on function cue.end_customer is 'Queues the deletion of an account''s Stripe customer, which cancels its subscriptions.';

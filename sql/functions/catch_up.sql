@@ -1,8 +1,8 @@
--- Slots that do not simply fire: what came due while the service was away, and what comes due over the plan's limit. Cue by cue.
+-- Slots that don't fire normally: those that came due during an outage or above the plan's limit. Handled cue by cue.
 
--- Handles missed cues: a JSON array of {cue_id, version, expected, next_run, slots, dropped: {first, last, count, reason} | null}. slots are the
--- instants that run, oldest first, and dropped those that do not, both by the cue's policy; next_run is the first slot after the outage.
--- A one-time cue that must not run leaves a missed execution. What has moved meanwhile is left alone. Returns how many cues moved.
+-- p_cues: a JSON array of {cue_id, version, expected, next_run, slots, dropped: {first, last, count, reason} | null}. slots are to run,
+-- oldest first; dropped ones are recorded; next_run is the first slot after the outage. A one-time cue whose slot is dropped gets a missed
+-- execution. A cue that changed since the caller read it is skipped.
 create or replace function cue.catch_up_cues(p_cues jsonb, p_now timestamptz default now()) returns int
 language plpgsql security definer as $$
 declare
@@ -36,7 +36,7 @@ begin
               c.catch_up, coalesce((d.dropped ->> 'reason')::cue.missed_reason, 'service_away'), p_now);
     end if;
     if v_made > 0 then
-      -- A millisecond apart, so that the oldest comes first wherever they wait or are shown.
+      -- A millisecond apart, so that queues and lists keep the order of the slots.
       with made as (
         insert into cue.executions (id, account_id, cue_id, transport, status, triggered_by, scheduled_for, payload, payload_id, task,
                                     attempt_due_at, claimable_at, claim_deadline_at, created_at, updated_at)
@@ -53,16 +53,16 @@ begin
       perform cue.count_executions(array_fill(c.account_id, array[v_made]), p_now);
       perform cue.count_payloads(array[c.id], array[v_made], p_now);
     elsif c.schedule_type = 'once' then
-      e := cue.add_ended_execution(c, 'missed', d.expected, 'came due while the service was away, and catch_up is skip_missed', p_now);
+      e := cue.add_ended_execution(c, 'missed', d.expected, 'came due during an outage, and catch_up is skip_missed', p_now);
       perform cue.after_end(e, c, p_now);
     end if;
     v_count := v_count + 1;
   end loop;
   return v_count;
 end $$;
-comment on function cue.catch_up_cues is 'Runs or drops, by each cue''s policy, the slots that came due while the service was away.';
+comment on function cue.catch_up_cues is
+  'Applies each cue''s catch_up policy to slots that came due during an outage; returns the number of cues moved.';
 
--- An execution that never began: written as ended, so that the history tells what happened to its slot.
 create or replace function cue.add_ended_execution(
   c cue.cues, p_status cue.execution_status, p_scheduled_for timestamptz, p_error text, p_now timestamptz
 ) returns cue.executions
@@ -78,10 +78,10 @@ begin
   update cue.cue_runs set run_count = run_count + 1, fired_count = fired_count + 1 where cue_id = c.id;
   return e;
 end $$;
-comment on function cue.add_ended_execution is 'Records a slot that did not run as an execution of its own.';
+comment on function cue.add_ended_execution is 'Records a slot that did not run as an ended execution.';
 
--- Due cues of accounts whose limit and grace are used up, or whose payload exceeds the daily cap: one failed execution per cue and hour says so, the other slots are recorded as
--- dropped. Not counted as usage, and no on_failure: the account's owner has had the mail. Returns how many cues moved.
+-- One failed execution per cue and hour records the reason, and the other slots go to missed_slots. No usage is counted and on_failure does
+-- not run: the owner was notified by mail when the limit was reached.
 create or replace function cue.refuse_due_cues(
   p_cue_ids text[], p_versions int[], p_expected timestamptz[], p_next timestamptz[], p_now timestamptz default now()
 ) returns int
@@ -101,8 +101,8 @@ begin
     continue when not found;
     select cue.is_over_limit(a, p_now) into v_over from cue.accounts a where a.id = c.account_id;
     continue when not v_over and not (cue.caps_payloads() and cue.exceeds_payload_cap(c.id, p_now));
-    v_error := case when v_over then 'execution_limit_exceeded: the plan''s executions of this month are used up'
-                    else 'execution_limit_exceeded: the plan''s payload bytes of this day are used up' end;
+    v_error := case when v_over then 'execution_limit_exceeded: monthly execution limit of the plan reached'
+                    else 'execution_limit_exceeded: daily payload limit of the plan reached' end;
     update cue.cue_runs r set next_run = d.next_run, last_slot = d.expected
      where r.cue_id = d.cue_id and r.version = d.version and r.next_run = d.expected and r.next_run <= p_now;
     continue when not found;
@@ -113,7 +113,7 @@ begin
          and e.error_message = v_error)
     then
       update cue.missed_slots m set last = d.expected, count = least(m.count + 1, 10000), recorded_at = p_now
-       -- Another is begun where somebody holds the latest.
+       -- If the latest row is locked, a new one is inserted below.
        where m.id = (select o.id from cue.missed_slots o
                       where o.id = (select id from cue.missed_slots where cue_id = c.id order by id desc limit 1) for update skip locked)
          and m.reason = 'execution_limit' and m.last < d.expected and m.first > p_now - interval '1 day';
@@ -127,4 +127,5 @@ begin
   end loop;
   return v_count;
 end $$;
-comment on function cue.refuse_due_cues is 'Lets slots pass that come due over the plan''s limit.';
+comment on function cue.refuse_due_cues is
+  'Skips slots of accounts above their execution limit or daily payload limit; returns the number of cues moved.';

@@ -1,8 +1,8 @@
--- What workers may claim, and claims. The next one is taken with skip locked, and so waits for nobody. Looking goes in the order of an index,
--- and stops: a backlog costs nothing. Plans are made once, since planning over all months takes longer than a claim, and what is claimable was
--- made before tomorrow, which spares the months made ahead.
+-- Claims by workers. Rows are locked with skip locked, so a claim waits for nobody. Every lookup follows an index and stops early, so a
+-- backlog costs nothing. Plans are generic, because planning over all partitions takes longer than a claim. Ids below v_until (tomorrow)
+-- exclude the partitions made ahead of time.
 
--- The tasks that have something claimable, a hundred at most, found by skipping from one to the next. '' stands for none.
+-- A recursive query skips from one task to the next: select distinct would read the whole backlog.
 create or replace function cue.claimable_tasks(p_account_id uuid, p_now timestamptz default now()) returns text[]
 language plpgsql stable security definer as $$
 declare
@@ -24,9 +24,8 @@ begin
            order by e.claimable_at limit 1);
   return coalesce(v_tasks, '{}');
 end $$;
-comment on function cue.claimable_tasks is 'Tasks with something to claim; an empty one for what has no task.';
+comment on function cue.claimable_tasks is 'Returns up to 100 tasks that have claimable executions; '''' stands for no task.';
 
--- The oldest claimable executions, of one task or of all, oldest first. Read only: what a list shows.
 create or replace function cue.oldest_claimable(p_account_id uuid, p_task text, p_limit int, p_now timestamptz default now()) returns uuid[]
 language plpgsql stable security definer as $$
 declare
@@ -48,9 +47,8 @@ begin
   end if;
   return v_ids;
 end $$;
-comment on function cue.oldest_claimable is 'The oldest executions that may be claimed, of one task or of any.';
+comment on function cue.oldest_claimable is 'Returns the oldest claimable executions of one task, or of all tasks, without locking them.';
 
--- The same, but locked, without those that others are claiming and those in p_except.
 create or replace function cue.lock_claimable(
   p_account_id uuid, p_task text, p_limit int, p_except uuid[] default '{}', p_now timestamptz default now()
 ) returns uuid[]
@@ -74,10 +72,10 @@ begin
   end if;
   return v_ids;
 end $$;
-comment on function cue.lock_claimable is 'Locks the oldest claimable executions, passing over what others hold.';
+comment on function cue.lock_claimable is 'Locks and returns the oldest claimable executions, skipping locked ones and those in p_except.';
 
--- When there is more than a page of it, half the page is shared among the tasks, so that a backlog of one hides no other. A page ends early at
--- p_bytes, with at least one, and then each task has its turn. What a payload takes is known without reading it.
+-- If there is more than one page, half of it is shared among the tasks, so that a backlog of one task hides no other. A page holds at most
+-- p_bytes, but at least one execution; it is then filled task by task.
 create or replace function cue.claimable_page(
   p_account_id uuid, p_task text default null, p_limit int default 50, p_bytes int default 4194304, p_now timestamptz default now()
 ) returns table (
@@ -116,9 +114,8 @@ begin
    where f.place = 1 or f.bytes <= p_bytes
    order by f.claimable_at, f.id;
 end $$;
-comment on function cue.claimable_page is 'Executions that workers may claim, oldest first.';
+comment on function cue.claimable_page is 'Returns a page of claimable executions, oldest first.';
 
--- For replicas of the previous release.
 create or replace function cue.list_claimable(
   p_account_id uuid, p_task text default null, p_limit int default 50, p_now timestamptz default now()
 ) returns table (
@@ -128,9 +125,8 @@ language sql stable security definer as $$
   select c.id, c.execution_id, c.cue_id, c.cue_name, c.task, c.scheduled_for, c.attempt, c.payload
     from cue.claimable_page(p_account_id, p_task, p_limit, p_now => p_now) c
 $$;
-comment on function cue.list_claimable is 'Executions that workers may claim, without saying whether there are more.';
+comment on function cue.list_claimable is 'Returns claimable executions without has_more, for replicas of the previous release.';
 
--- The same for several tasks, given in the order in which they have their turn.
 create or replace function cue.lock_in_turn(
   p_account_id uuid, p_tasks text[], p_limit int, p_except uuid[] default '{}', p_now timestamptz default now()
 ) returns uuid[]
@@ -140,7 +136,7 @@ declare
   v_ids uuid[] := '{}';
   v_task text;
 begin
-  -- A share for each; what some have no use for is left to whoever comes first.
+  -- First round: an equal share per task. Second round: the rest goes to the first tasks that have more.
   for v_round in 1 .. case when v_share < p_limit then 2 else 1 end loop
     foreach v_task in array p_tasks loop
       exit when cardinality(v_ids) >= p_limit;
@@ -151,15 +147,15 @@ begin
   end loop;
   return v_ids;
 end $$;
-comment on function cue.lock_in_turn is 'Locks claimable executions of several tasks, a share of each.';
+comment on function cue.lock_in_turn is 'Locks claimable executions of several tasks, in the order given, an equal share of each.';
 
--- How many of so many claims go to the tasks in turn where more than fifty wait: one in 16, and of several at once half.
 create or replace function cue.in_turn(p_limit int) returns int
 language sql volatile as $$ select case when p_limit > 1 then p_limit / 2 else (random() < 0.0625)::int end $$;
-comment on function cue.in_turn is 'How many of so many claims go to the tasks in turn.';
+comment on function cue.in_turn is
+  'Returns how many of p_limit claims are taken from all tasks in turn instead of by age: half, or one in 16 single claims.';
 
--- Locks what a worker is to get next. Oldest first; but where more than fifty wait, some go to the tasks in turn, in random order, so that a
--- backlog of one does not keep the others waiting. No tasks: any.
+-- Oldest first. If more than 50 are claimable, some are taken from the tasks in random order, so that a backlog of one task does not block
+-- the others.
 create or replace function cue.lock_next(
   p_account_id uuid, p_tasks text[], p_limit int, p_in_turn int, p_except uuid[] default '{}', p_now timestamptz default now()
 ) returns uuid[]
@@ -190,9 +186,9 @@ begin
   end if;
   return v_ids || cue.lock_claimable(p_account_id, null, p_limit - cardinality(v_ids), p_except || v_ids, p_now);
 end $$;
-comment on function cue.lock_next is 'Locks the executions that a worker is to get next.';
+comment on function cue.lock_next is 'Locks and returns the next executions for a worker.';
 
--- Makes locked executions claims of these workers. A new token fences each: whoever shows an older one has lost it.
+-- A new claim_token fences each claim: an earlier token is refused.
 create or replace function cue.begin_claims(
   p_execution_ids uuid[], p_worker_ids text[], p_lease interval default '900 seconds', p_now timestamptz default now()
 ) returns table (
@@ -216,9 +212,9 @@ begin
   returning e.id, e.cue_id, (select q.name from cue.cues q where q.id = e.cue_id), e.task, e.scheduled_for, e.lease_expires_at,
             e.claim_token, e.attempts, coalesce(e.payload, (select p.body from cue.payloads p where p.id = e.payload_id));
 end $$;
-comment on function cue.begin_claims is 'Gives locked executions to workers.';
+comment on function cue.begin_claims is 'Assigns locked executions to workers and returns the claims.';
 
--- Of what is to be claimed, by claim and in its order, as many as 4 MiB hold, and at least one. The others' locks go unused.
+-- The other executions stay claimable; their locks end with the transaction.
 create or replace function cue.within_bytes(p_execution_ids uuid[], p_claims int[]) returns table (execution_ids uuid[], claims int[])
 language plpgsql stable security definer as $$
 begin
@@ -232,9 +228,8 @@ begin
     window w as (partition by u.claim order by u.place)) f
    where f.nth = 1 or f.bytes <= 4194304;
 end $$;
-comment on function cue.within_bytes is 'Leaves as many executions to each claim as its response has room for.';
+comment on function cue.within_bytes is 'Returns, for each claim, as many executions as fit into 4 MiB, but at least one.';
 
--- Claims executions for one worker: of one id, or the next of some tasks (of all for null), at most p_limit. Exactly one caller gets each.
 create or replace function cue.claim_executions(
   p_account_id uuid, p_worker_id text, p_execution_id uuid default null, p_tasks text[] default null, p_limit int default 1,
   p_lease interval default '900 seconds', p_now timestamptz default now()
@@ -247,7 +242,7 @@ declare
   v_ids uuid[];
 begin
   if p_execution_id is not null then
-    -- Not skipped: whoever holds it may be refused what he wants of it, and then it can be claimed.
+    -- Waits instead of skipping: the holder of the lock may fail, and then the execution can be claimed.
     v_ids := array(
       select e.id from cue.executions e
        where e.id = p_execution_id and e.account_id = p_account_id and e.claimable_at <= p_now
@@ -264,10 +259,11 @@ begin
   select * from cue.begin_claims(v_ids, array_fill(p_worker_id, array[cardinality(v_ids)]), p_lease, p_now) c
    order by array_position(v_ids, c.execution_id);
 end $$;
-comment on function cue.claim_executions is 'Gives claimable executions to one worker.';
+comment on function cue.claim_executions is
+  'Claims one execution by id, or the next p_limit of some tasks, for one worker; each goes to exactly one caller.';
 
--- The same for many workers at once, who ask for whatever is next: {account_id, worker_id, tasks, "limit"} each. Those who ask for the same are
--- served one after the other, and those who want one of any task in one statement. claim tells which of them got it, from 1.
+-- p_claims: an array of {account_id, worker_id, tasks, "limit"}. Single claims for any task are served by one statement; the others are
+-- grouped by account and tasks.
 create or replace function cue.claim_next(p_claims jsonb, p_lease interval default '900 seconds', p_now timestamptz default now())
 returns table (
   claim int, execution_id uuid, cue_id text, cue_name text, task text, scheduled_for timestamptz, lease_expires_at timestamptz,
@@ -316,9 +312,9 @@ begin
     from cue.begin_claims(v_ids, array(select p_claims -> n - 1 ->> 'worker_id' from unnest(v_claims) as u (n)), p_lease, p_now) c
    order by array_position(v_ids, c.execution_id);
 end $$;
-comment on function cue.claim_next is 'Gives claimable executions to many workers at once.';
+comment on function cue.claim_next is
+  'Claims executions for many workers in one call; claim is the position of the request in p_claims, from 1.';
 
--- When the next deferred execution of an account becomes claimable: what a waiting request sleeps until.
 create or replace function cue.next_claimable(p_account_id uuid, p_now timestamptz default now()) returns timestamptz
 language plpgsql stable security definer as $$
 begin
@@ -327,4 +323,4 @@ begin
      where e.account_id = p_account_id and e.claimable_at > p_now and e.id < cue.uuid_v7_floor(p_now + interval '1 day')
      order by e.claimable_at limit 1);
 end $$;
-comment on function cue.next_claimable is 'When the next deferred execution of an account becomes claimable.';
+comment on function cue.next_claimable is 'Returns when the next deferred execution of an account becomes claimable.';

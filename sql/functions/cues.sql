@@ -1,7 +1,7 @@
--- What users do with cues. Cron arithmetic is done by the caller, who passes the next run with the version it was computed from.
+-- Create, change, delete and fire cues. The caller computes cron slots and passes the next run with the version it was computed from.
 
--- Locks those of these accounts that are free to take new cues, and returns them. What another request holds is waited for as long as
--- lock_timeout allows, and then left out.
+-- Waits up to lock_timeout for accounts that another transaction holds, and then leaves them out. cue_rooms are locked too, since adding
+-- cues writes them.
 create or replace function cue.lock_accounts(p_account_ids uuid[]) returns uuid[]
 language plpgsql security definer as $$
 declare
@@ -15,18 +15,16 @@ begin
       null;
     end;
   end if;
-  -- What comes next writes these rows.
+  -- add_cues writes these rows next.
   return array(
     select u.id from unnest(v_free) as u (id)
      where not exists (select from cue.cue_rooms k where k.account_id = u.id)
         or (select true from cue.cue_rooms k where k.account_id = u.id for update skip locked));
 end $$;
-comment on function cue.lock_accounts is 'Locks those of these accounts that nobody else holds.';
+comment on function cue.lock_accounts is 'Locks accounts for adding cues and returns those it could lock.';
 
--- Adds cues to accounts, each from its columns as an object of the JSON array p_cues, and returns their ids in the same order: empty where the
--- plan allows no more, which is exact, the accounts' rows being locked; null where somebody else holds the account. A memory_check cue is not
--- counted. A callback_allowed of false says that the caller's key lacks the scope account: where the account's own key is sent to callbacks,
--- the id of a cue with one is '-'.
+-- Exact, because the accounts are locked. memory_check cues are not counted. callback_allowed false means the key lacks scope account: such
+-- a cue with a callback gets '-' where the account's key is sent to callbacks.
 create or replace function cue.add_cues(
   p_account_ids uuid[], p_cues jsonb, p_next_runs timestamptz[], p_now timestamptz default now()
 ) returns text[]
@@ -35,8 +33,8 @@ declare
   v_ids text[];
   v_free uuid[] := cue.lock_accounts(p_account_ids);
 begin
-  -- Another statement: the one that waited for the locks would know plans and numbers from before. Each column by its type, in one scan:
-  -- records of the table's own type would bring its constraints along, with each row.
+  -- A new statement: the one that waited for the locks has an older snapshot. Columns are listed with their types, in one scan:
+  -- records of the table's own type would have its constraints checked for each row.
   with given as materialized (
     select g.*, g.account_id = any (v_free) as is_free
       from rows from (unnest(p_account_ids), unnest(p_next_runs), jsonb_to_recordset(p_cues) as (
@@ -98,38 +96,39 @@ begin
       from given g join fitting f using (ordinality) where f.id not in ('', '-'))
   select array_agg(f.id order by g.ordinality) into v_ids from given g left join fitting f using (ordinality);
   perform cue.wake('cue_due', (select min(n.at) from unnest(p_next_runs, v_ids) as n (at, id) where n.id not in ('', '-')));
-  -- Nearly nobody subscribes.
+  -- Few accounts subscribe: skip the rest at once.
   perform cue.note_memory(s.account_id) from (
     select distinct m.account_id from cue.memory_subscriptions m where m.account_id = any (v_free)) s;
   return v_ids;
 end $$;
-comment on function cue.add_cues is 'Adds cues and returns their ids, or marks for those that the account''s plan or the caller''s key does not allow.';
+comment on function cue.add_cues is
+  'Adds cues and returns their ids in order: '''' if the plan allows no more, ''-'' if the key may not set a callback, null if the '
+  'account is locked.';
 
 create or replace function cue.cue_limit_message(p_account_id uuid) returns text
 language sql stable security definer as $$
-  select format('the plan allows %s cues; delete one, or upgrade', p.cues)
+  select format('Cue limit reached: the plan allows %s cues. Delete one or upgrade.', p.cues)
     from cue.accounts a join cue.plans p using (plan) where a.id = p_account_id
 $$;
-comment on function cue.cue_limit_message is 'Why an account may have no more cues.';
+comment on function cue.cue_limit_message is 'Returns the message for an account that has reached its cue limit.';
 
--- Whether a cue names an address of the user's.
 create or replace function cue.has_callback(p_callback_url text, p_on_failure_webhook text) returns boolean
 language sql immutable as $$ select p_callback_url is not null or p_on_failure_webhook is not null $$;
-comment on function cue.has_callback is 'Whether a cue has an address that something is sent to.';
+comment on function cue.has_callback is 'Returns whether a cue sends anything to an address of the user.';
 
--- Under webhook_authorization api_key, whoever sets a callback is sent the account's key: only who may do all with the account may set one.
--- QU052 else.
+-- With webhook_authorization api_key, the receiver of a callback gets the account's key: only a key with full rights may choose the
+-- receiver.
 create or replace function cue.require_account_scope(p_account_id uuid) returns void
 language plpgsql stable security definer as $$
 begin
   if exists (select from cue.accounts where id = p_account_id and webhook_authorization = 'api_key') then
-    raise exception 'this account has its API key sent to callbacks (webhook_authorization: api_key), so only a key with scope account may '
-      'set or change callback or on_failure.webhook' using errcode = 'QU052';
+    raise exception 'Only a key with scope account may set or change callback or on_failure.webhook while the account''s API key '
+      'is sent to callbacks (webhook_authorization: api_key).' using errcode = 'QU052';
   end if;
 end $$;
-comment on function cue.require_account_scope is 'Refuses a lesser key''s callback where the account''s own key is sent to callbacks; QU052.';
+comment on function cue.require_account_scope is
+  'Raises QU052 if the account''s own key is sent to callbacks; for keys without scope account.';
 
--- QU030 where the plan allows no more, QU052 a callback of a lesser key.
 create or replace function cue.create_cue(p_account_id uuid, p_cue jsonb, p_next_run timestamptz, p_now timestamptz default now())
 returns text
 language plpgsql security definer as $$
@@ -137,24 +136,24 @@ declare
   v_id text := (cue.add_cues(array[p_account_id], jsonb_build_array(p_cue), array[p_next_run], p_now))[1];
 begin
   if v_id is null then
-    raise lock_not_available using message = format('account %s is held by somebody else', p_account_id);
+    raise lock_not_available using message = format('account %s is locked by another transaction', p_account_id);
   end if;
   if v_id = '-' then
     perform cue.require_account_scope(p_account_id);
-    raise exception 'the account was changed meanwhile; try again' using errcode = 'QU014';
+    raise exception 'The account was changed at the same time. Try again.' using errcode = 'QU014';
   end if;
   if v_id = '' then
     raise exception '%', cue.cue_limit_message(p_account_id) using errcode = 'QU030';
   end if;
   return v_id;
 end $$;
-comment on function cue.create_cue is 'Creates a cue and returns its id.';
+comment on function cue.create_cue is
+  'Creates a cue and returns its id; QU030 above the plan''s limit, QU052 for a callback that the key may not set.';
 
--- Changes the columns that p_changes names. p_next_run is taken where the schedule changed or the cue is resumed, and counts from now.
--- A header whose value is the mask keeps the stored value. QU001 unknown, QU014 when the cue has moved past p_version, or has fired
--- p_next_run meanwhile, QU011 for the status of one that has ended, and for what the weekly look for a new memory block is: a cue that
--- is not counted must not become another. QU052 when callback_allowed is false and a callback changes, see require_account_scope. QU030 when resuming it would make more active ones than the plan allows, as after a smaller one was
--- chosen.
+-- p_next_run applies if the schedule changes or the cue is resumed. A header whose value is the mask keeps the stored value.
+-- QU001 not found. QU014 p_version is outdated, or p_next_run has fired. QU011 the status of an ended cue, or the schedule and payload of a
+-- memory_check cue: it isn't counted, so it must not become an ordinary cue. QU030 resuming would exceed the plan's limit, as after a
+-- downgrade. QU052 see require_account_scope.
 create or replace function cue.update_cue(
   p_account_id uuid, p_cue_id text, p_version int, p_changes jsonb, p_next_run timestamptz default null, p_now timestamptz default now()
 ) returns void
@@ -168,7 +167,7 @@ declare
   v_lesser boolean := (p_changes ->> 'callback_allowed')::boolean is false
     and p_changes ?| '{callback_url,callback_method,callback_headers,on_failure_webhook}';
 begin
-  -- The setting that decides stays as it is meanwhile.
+  -- Keeps webhook_authorization unchanged until commit.
   if v_lesser then perform from cue.accounts where id = p_account_id for share; end if;
   if p_changes ->> 'status' = 'active' then
     perform from cue.accounts where id = p_account_id for no key update;
@@ -176,30 +175,30 @@ begin
   end if;
   select * into old from cue.cues where id = p_cue_id and account_id = p_account_id and deleted_at is null for no key update;
   if not found then
-    raise exception 'there is no cue %', p_cue_id using errcode = 'QU001';
+    raise exception 'cue % not found', p_cue_id using errcode = 'QU001';
   end if;
   select * into r from cue.cue_runs where cue_id = p_cue_id for update;
   if r.version <> p_version then
-    raise exception 'cue % was changed by somebody else meanwhile; try again', p_cue_id using errcode = 'QU014';
+    raise exception 'Cue % was changed at the same time. Try again.', p_cue_id using errcode = 'QU014';
   end if;
   if p_changes ? 'status' and old.status in ('completed', 'failed') then
-    raise exception 'cue % is %, which is final; create a new one', p_cue_id, old.status using errcode = 'QU011';
+    raise exception 'Cue % is %, which is final. Create a new cue.', p_cue_id, old.status using errcode = 'QU011';
   end if;
   if v_limit is not null and old.status = 'paused' and not old.memory_check and v_limit <= (
        select count(*) from cue.cues where account_id = p_account_id and deleted_at is null and status = 'active' and not memory_check) then
-    raise exception 'the plan allows % cues, and as many are active; pause or delete one, or upgrade', v_limit using errcode = 'QU030';
+    raise exception 'Cue limit reached: the plan allows % active cues. Pause or delete one, or upgrade.', v_limit using errcode = 'QU030';
   end if;
   c := jsonb_populate_record(old, p_changes);
   if old.memory_check and (c.schedule_type, c.cron, c.at, c.timezone, c.payload, c.task, c.callback_url, c.callback_method, c.callback_headers)
        is distinct from (old.schedule_type, old.cron, old.at, old.timezone, old.payload, old.task, old.callback_url, old.callback_method,
                          old.callback_headers) then
-    raise exception 'cue % is the service''s own, and runs when and as it does; pause or delete it, or switch it off with '
-      'PATCH /v1/auth/me {"memory_block_enabled": false}', p_cue_id using errcode = 'QU011';
+    raise exception 'Cue % belongs to the memory block, and its schedule and payload cannot be changed. Pause or delete it, or turn the memory '
+      'block off with PATCH /v1/auth/me {"memory_block_enabled": false}.', p_cue_id using errcode = 'QU011';
   end if;
   v_reschedule := (c.schedule_type, c.cron, c.at, c.timezone) is distinct from (old.schedule_type, old.cron, old.at, old.timezone)
     or c.status = 'active' and old.status = 'paused';
   if v_reschedule and c.status = 'active' and p_next_run <= r.last_slot then
-    raise exception 'cue % ran meanwhile; try again', p_cue_id using errcode = 'QU014';
+    raise exception 'Cue % ran at the same time. Try again.', p_cue_id using errcode = 'QU014';
   end if;
   if p_changes ? 'callback_headers' then
     select coalesce(jsonb_object_agg(n.key, coalesce(case when n.value = '"********"' then o.value end, n.value)), '{}') into c.callback_headers
@@ -227,16 +226,15 @@ begin
   update cue.cue_runs
      set version = version + 1,
          next_run = case when c.status <> 'active' then null when v_reschedule then date_trunc('milliseconds', p_next_run) else next_run end,
-         -- The next run opens a new window; so does another number of slots.
+         -- Rescheduling or a new number of slots resets the window; the next run opens another.
          success_due_at = case when c.status = 'active' and not v_reschedule
            and c.alert_missed_window_multiplier is not distinct from old.alert_missed_window_multiplier then success_due_at end
    where cue_id = p_cue_id;
   if c.status = 'active' and v_reschedule then perform cue.wake('cue_due', p_next_run); end if;
   if c.name <> old.name then perform cue.note_memory(p_account_id); end if;
 end $$;
-comment on function cue.update_cue is 'Changes a cue, if it still is what the caller saw.';
+comment on function cue.update_cue is 'Changes the columns of a cue that p_changes names, if it still has p_version.';
 
--- Deletes cues: from this commit on nothing of them is seen or runs. Their history goes in batches, by a job. Returns the ids that existed.
 create or replace function cue.delete_cues(p_account_id uuid, p_cue_ids text[], p_now timestamptz default now()) returns setof text
 language plpgsql security definer as $$
 declare
@@ -252,21 +250,22 @@ begin
   end loop;
   if found then perform cue.note_memory(p_account_id); end if;
 end $$;
-comment on function cue.delete_cues is 'Deletes cues with all that belongs to them. Returns those that existed.';
+comment on function cue.delete_cues is
+  'Deletes cues at once and returns the ids that existed; their history is purged by a job, in batches.';
 
 create or replace function cue.delete_cue(p_account_id uuid, p_cue_id text, p_now timestamptz default now()) returns void
 language plpgsql security definer as $$
 begin
   perform cue.delete_cues(p_account_id, array[p_cue_id], p_now);
   if not found then
-    raise exception 'there is no cue %', p_cue_id using errcode = 'QU001';
+    raise exception 'cue % not found', p_cue_id using errcode = 'QU001';
   end if;
 end $$;
-comment on function cue.delete_cue is 'Deletes one cue; QU001 when there is none.';
+comment on function cue.delete_cue is 'Deletes one cue; QU001 if not found.';
 
--- Runs a cue now, or at p_send_at. p_payload, with its task, replaces the cue's; the caller merged it from the cue at p_version. The same
--- idempotency key with the same p_request_hash within 24 h answers with the execution it made first. QU001 unknown cue, QU011 an ended one,
--- QU013 another request under this key, QU014 edited meanwhile, QU031 over ten an hour (detail: seconds to wait), QU032 over the plan.
+-- p_payload and p_task replace the cue's; the caller merged them from the cue at p_version. Idempotency keys last 24 hours.
+-- QU001 not found, QU011 ended, QU013 idempotency key reused for another request, QU014 changed at the same time, QU031 above ten per hour,
+-- QU032 above the plan's limit.
 create or replace function cue.fire_cue(
   p_account_id uuid, p_cue_id text, p_payload text default null, p_task text default null, p_version int default null,
   p_send_at timestamptz default null, p_idempotency_key text default null, p_request_hash text default null,
@@ -283,30 +282,30 @@ begin
   perform from cue.accounts where id = p_account_id for no key update;
   select * into c from cue.cues where id = p_cue_id and account_id = p_account_id and deleted_at is null for no key update;
   if not found then
-    raise exception 'there is no cue %', p_cue_id using errcode = 'QU001';
+    raise exception 'cue % not found', p_cue_id using errcode = 'QU001';
   end if;
   if p_idempotency_key is not null then
     select * into f from cue.fires
      where cue_id = p_cue_id and idempotency_key = p_idempotency_key and fired_at > p_now - interval '24 hours';
     if found then
       if f.request_hash is distinct from p_request_hash then
-        raise exception 'this idempotency_key was used for another request; choose a new one' using errcode = 'QU013';
+        raise exception 'This idempotency_key was already used for a different request. Use a new key.' using errcode = 'QU013';
       end if;
       return query select * from cue.executions where id = f.execution_id;
       return;
     end if;
   end if;
   if c.status not in ('active', 'paused') then
-    raise exception 'cue % is %; only an active or paused one can be fired', p_cue_id, c.status using errcode = 'QU011';
+    raise exception 'Only an active or paused cue can be fired; cue % is %.', p_cue_id, c.status using errcode = 'QU011';
   end if;
   select version into v_version from cue.cue_runs where cue_id = p_cue_id for update;
   if v_version <> p_version then
-    raise exception 'cue % was changed by somebody else meanwhile; try again', p_cue_id using errcode = 'QU014';
+    raise exception 'Cue % was changed at the same time. Try again.', p_cue_id using errcode = 'QU014';
   end if;
   select t.fired_at into v_oldest from cue.fires t
    where t.cue_id = p_cue_id and t.fired_at > p_now - interval '1 hour' order by t.fired_at desc offset 9 limit 1;
   if found then
-    raise exception 'a cue can be fired ten times an hour' using errcode = 'QU031',
+    raise exception 'Fire limit reached: 10 per cue per hour.' using errcode = 'QU031',
       detail = ceil(extract(epoch from v_oldest + interval '1 hour' - p_now))::text;
   end if;
   perform cue.admit_execution(p_account_id, p_now);
@@ -323,4 +322,5 @@ begin
   values (cue.uuid_v7(p_now), p_cue_id, p_account_id, p_now, p_idempotency_key, p_request_hash, e.id);
   return next e;
 end $$;
-comment on function cue.fire_cue is 'Runs a cue by hand, now or later.';
+comment on function cue.fire_cue is
+  'Fires a cue now or at p_send_at and returns the execution, or the existing one for a repeated idempotency key.';

@@ -1,7 +1,6 @@
--- The end of an account: a day of grace, in which everything works, then nothing of it is left. Locks: the account first, then its cues by
--- id, as everywhere.
+-- Account deletion: 24 hours of grace, in which everything works, and then everything is removed. Locks: the account first, then its cues
+-- by id.
 
--- Returns when the account will go. QU043 when that is settled already.
 create or replace function cue.request_deletion(
   p_account_id uuid, p_actor text default session_user, p_ip text default null, p_now timestamptz default now()
 ) returns timestamptz
@@ -10,13 +9,15 @@ declare
   a cue.accounts := cue.lock_account(p_account_id);
 begin
   if exists (select from cue.deletions where account_id = a.id and cancelled_at is null) then
-    raise exception 'the deletion of this account was requested already; the mail about it has a link that cancels it'
+    raise exception 'Deletion of this account is already pending. To cancel it, follow the link in the email.'
       using errcode = 'QU043';
   end if;
   perform cue.record_event(a.id, 'account.deletion_requested', p_actor, p_ip, '{}', p_now);
   return cue.insert_deletion(a.id, p_now);
 end $$;
-comment on function cue.request_deletion is 'Lets an account be deleted in 24 hours, and a mail tell how to cancel that.';
+comment on function cue.request_deletion is
+  'Schedules the deletion of an account in 24 hours, queues a mail with a link to cancel it, and returns the time; QU043 if already '
+  'pending.';
 
 create or replace function cue.insert_deletion(p_account_id uuid, p_now timestamptz) returns timestamptz
 language plpgsql security definer as $$
@@ -26,21 +27,21 @@ declare
 begin
   insert into cue.deletions (id, account_id, requested_at, due_at) values (v_id, p_account_id, p_now, v_due_at);
   perform cue.add_job('mails', jsonb_build_object('kind', 'deletion_requested', 'account_id', p_account_id, 'deletion_id', v_id));
-  -- It names nobody, since it outlives the account.
+  -- No account_id: the job must outlive the account.
   perform cue.add_job('deletions', '{}', p_start_after => v_due_at);
   return v_due_at;
 end $$;
-comment on function cue.insert_deletion is 'Settles the deletion of an account that the caller has locked.';
+comment on function cue.insert_deletion is 'Schedules the deletion of an account that the caller has locked.';
 
--- How a deletion stands: 'pending', 'cancelled' or 'completed', which is also one without a row, its account being gone.
+-- completed includes a missing row: it was deleted with its account.
 create or replace function cue.deletion_status(p_deletion_id uuid, p_now timestamptz default now()) returns table (status text, due_at timestamptz)
 language sql stable security definer as $$
   select case when d.cancelled_at is not null then 'cancelled' when d.due_at > p_now then 'pending' else 'completed' end, d.due_at
     from (select) one left join cue.deletions d on d.id = p_deletion_id
 $$;
-comment on function cue.deletion_status is 'How a deletion stands.';
+comment on function cue.deletion_status is 'Returns a deletion''s status: pending, cancelled or completed.';
 
--- The caller has checked that the id came from a link of ours. QU044 cancelled before, QU045 carried out, or too late for it.
+-- The caller has verified the signed link that contains the id.
 create or replace function cue.cancel_deletion(p_deletion_id uuid, p_ip text default null, p_now timestamptz default now()) returns void
 language plpgsql security definer as $$
 declare
@@ -51,19 +52,19 @@ begin
    where d.id = p_deletion_id for no key update of a;
   select status into v_status from cue.deletion_status(p_deletion_id, p_now);
   if v_status = 'cancelled' then
-    raise exception 'this deletion was cancelled already' using errcode = 'QU044';
+    raise exception 'This deletion was already cancelled.' using errcode = 'QU044';
   elsif v_status = 'completed' then
-    raise exception 'the account has been deleted' using errcode = 'QU045';
+    raise exception 'The account has been deleted.' using errcode = 'QU045';
   end if;
   update cue.deletions set cancelled_at = p_now where id = p_deletion_id;
   perform cue.record_event(v_account, 'account.deletion_cancelled', 'anonymous', p_ip, '{}', p_now);
 end $$;
-comment on function cue.cancel_deletion is 'Lets an account live on.';
+comment on function cue.cancel_deletion is
+  'Cancels a pending deletion; QU044 if already cancelled, QU045 if the account is deleted or the grace is over.';
 
--- What the link of the registration mail does for thirty days: somebody else made this account. Its keys and sessions end at once. An account
--- that never did anything goes at once, too, and null is returned; of any other the cues are paused, what waits is cancelled, and it goes
--- after the day of grace, in case the link was followed by mistake; returned is when. QU007 when there is no such account, or the link is too
--- old.
+-- For the link in the registration mail, valid for 30 days. Keys and sessions end at once. An unused account is deleted at once; otherwise
+-- its cues are paused, waiting executions are cancelled, and the account is deleted after 24 hours, in case the link was followed by
+-- mistake. QU007 if not found or the link is too old.
 create or replace function cue.disown_account(p_account_id uuid, p_ip text default null, p_now timestamptz default now()) returns timestamptz
 language plpgsql security definer as $$
 declare
@@ -73,7 +74,7 @@ declare
 begin
   select * into a from cue.accounts where id = p_account_id and created_at > p_now - interval '30 days' for no key update;
   if not found then
-    raise exception 'the account is gone, or this link is older than 30 days' using errcode = 'QU007';
+    raise exception 'The account no longer exists, or this link is older than 30 days.' using errcode = 'QU007';
   end if;
   if cue.is_untouched(a) then
     perform cue.erase_account(a.id);
@@ -89,17 +90,17 @@ begin
   select due_at into v_due_at from cue.deletions where account_id = a.id and cancelled_at is null;
   return coalesce(v_due_at, cue.insert_deletion(a.id, p_now));
 end $$;
-comment on function cue.disown_account is 'Ends an account that somebody made with another''s address.';
+comment on function cue.disown_account is
+  'Ends an account that someone else registered with this email address; returns when it will be deleted, or null if it already is.';
 
--- What the page of that link shows: no row where disown_account would raise.
 create or replace function cue.disownable_account(p_account_id uuid, p_now timestamptz default now())
 returns table (email text, created_at timestamptz, untouched boolean)
 language sql stable security definer as $$
   select a.email, a.created_at, cue.is_untouched(a) from cue.accounts a where a.id = p_account_id and a.created_at > p_now - interval '30 days'
 $$;
-comment on function cue.disownable_account is 'The account that the link of a registration mail can still end.';
+comment on function cue.disownable_account is 'Returns the account that a registration mail''s link can still end, or no row.';
 
--- A link of a registration mail can be used again only when the deletion has been cancelled.
+-- A registration mail's link works again only after the deletion was cancelled.
 create or replace function cue.disowned_until(p_account_id uuid) returns timestamptz
 language sql stable security definer as $$
   select d.due_at from cue.deletions d
@@ -108,16 +109,16 @@ language sql stable security definer as $$
                   where v.account_id = p_account_id and v.event = 'account.disowned'
                     and v.created_at > coalesce((select max(c.cancelled_at) from cue.deletions c where c.account_id = p_account_id), '-infinity'))
 $$;
-comment on function cue.disowned_until is 'When an account goes that was disowned; null for any other.';
+comment on function cue.disowned_until is 'Returns when a disowned account will be deleted; null for any other account.';
 
 create or replace function cue.is_untouched(a cue.accounts) returns boolean
 language sql stable security definer as $$
   select a.plan = 'free' and not exists (select from cue.cues where account_id = a.id)
      and not exists (select from cue.usage_counters where account_id = a.id)
 $$;
-comment on function cue.is_untouched is 'Whether an account never had a cue or ran anything.';
+comment on function cue.is_untouched is 'Returns whether an account never had a cue or an execution.';
 
--- Revoked, not deleted: the list of keys goes on to tell what there was.
+-- Keys are revoked rather than deleted, so that they still appear in the list of keys.
 create or replace function cue.drop_credentials(p_account_id uuid, p_now timestamptz) returns void
 language sql security definer as $$
   update cue.api_keys set revoked_at = p_now, ciphertext = null where account_id = p_account_id and revoked_at is null;
@@ -127,8 +128,7 @@ language sql security definer as $$
 $$;
 comment on function cue.drop_credentials is 'Revokes all keys and ends all sessions of an account that the caller has locked.';
 
--- Carries out what is due, a batch at a time: first nothing of the account can be used or runs any more, then its history goes, then the rest.
--- Returns 0 when there is nothing left to do, or what is left is held by somebody.
+-- First all access and all cues end, then the history is deleted, then the account.
 create or replace function cue.delete_due_accounts(p_batch int default 1000, p_now timestamptz default now()) returns int
 language plpgsql security definer as $$
 declare
@@ -137,18 +137,18 @@ declare
   v_cue text;
   v_gone int := 0;
 begin
-  -- A lock that lets others refer to the account: an engine may be counting its use, and holds what is wanted next.
+  -- No stronger lock: an engine that references the account to count usage may hold rows that are locked next.
   select a.id into v_account from cue.deletions d join cue.accounts a on a.id = d.account_id
    where d.cancelled_at is null and d.due_at <= p_now order by d.due_at limit 1 for no key update of a skip locked;
   if not found then return 0; end if;
-  -- It may have been cancelled before this had the lock.
+  -- It may have been cancelled while this waited for the lock.
   if not exists (select from cue.deletions where account_id = v_account and cancelled_at is null) then return 1; end if;
   perform cue.drop_credentials(v_account, p_now);
-  -- All at once, so that nothing of the account runs any more, unless there are very many.
+  -- All cues at once, so that nothing runs any more; in batches only if there are very many.
   v_cues := array(select id from cue.cues where account_id = v_account and deleted_at is null limit p_batch * 10);
   perform cue.delete_cues(v_account, v_cues, p_now);
   if cardinality(v_cues) = p_batch * 10 then return cardinality(v_cues); end if;
-  -- Both conditions are those of an index; in the order of their ids all cues of all accounts would be read.
+  -- No order by id: both conditions match an index, and ordering would read the cues of all accounts by primary key.
   v_cues := array(select id from cue.cues where account_id = v_account and deleted_at is not null limit p_batch);
   if v_cues = '{}' then
     perform cue.erase_account(v_account);
@@ -161,9 +161,10 @@ begin
   end loop;
   return v_gone + cardinality(v_cues) - (select count(*) from cue.cues where id = any (v_cues));
 end $$;
-comment on function cue.delete_due_accounts is 'Deletes a batch of what accounts have whose grace is over, and with the last one the account.';
+comment on function cue.delete_due_accounts is
+  'Deletes one batch of data of an account whose grace is over; returns 0 when nothing is left or the rest is locked.';
 
--- Deletes an account without cues, and all that tells of it: what refers to it goes by cascade, the rest by name.
+-- Most of it goes by foreign key; the rest is deleted by name.
 create or replace function cue.erase_account(p_account_id uuid) returns void
 language plpgsql security definer as $$
 declare
@@ -179,4 +180,4 @@ begin
   delete from cue.rate_windows where subject = any (v_subjects || cue.email_window(a.email));
   perform cue.drop_account_jobs(p_account_id);
 end $$;
-comment on function cue.erase_account is 'Deletes an account that has no cues, with all that tells of it.';
+comment on function cue.erase_account is 'Deletes an account that has no cues left, with everything that names it.';

@@ -1,7 +1,7 @@
--- Firing and delivering: design "take". The due index is the queue of first attempts; a delivery is made when a slot is free for it.
--- Locks, here and everywhere: accounts, cues, cue_runs, executions, jobs; within a table by id, and cue by cue.
+-- Firing and delivering. The index on next_run is the queue of first attempts: a slot is taken when there is capacity to send it. Locks,
+-- here and everywhere: accounts, cues, cue_runs, executions, jobs; within a table by id.
 
--- Tells listening engines of an instant that is near. Farther ones they find when they look.
+-- Engines find later instants when they next look.
 create or replace function cue.wake(p_channel text, p_at timestamptz) returns void
 language plpgsql as $$
 begin
@@ -9,16 +9,16 @@ begin
     perform pg_notify(p_channel, floor(extract(epoch from p_at) * 1000)::bigint::text);
   end if;
 end $$;
-comment on function cue.wake is 'NOTIFY with an instant in epoch milliseconds, if it is within a minute.';
+comment on function cue.wake is 'Notifies engines of an instant within the next minute, in epoch milliseconds.';
 
 create or replace function cue.signing_secrets(a cue.accounts, p_now timestamptz) returns text[]
 language sql immutable as $$
   select case when a.previous_webhook_secret_until > p_now then array[a.webhook_secret, a.previous_webhook_secret]
               else array[a.webhook_secret] end
 $$;
-comment on function cue.signing_secrets is 'The secrets that sign for an account now, the current one first.';
+comment on function cue.signing_secrets is 'Returns the secrets that sign an account''s webhooks now, current one first.';
 
--- What signs an account's requests. The limit keeps the planner from joining what is to be looked up.
+-- The limit keeps the planner from turning the lookup into a join.
 create or replace function cue.signing_account(p_account_id uuid, p_now timestamptz) returns table (secrets text[], api_key text)
 language sql stable as $$
   select cue.signing_secrets(a, p_now),
@@ -27,30 +27,28 @@ language sql stable as $$
     from cue.accounts a where a.id = p_account_id limit 1
 $$;
 comment on function cue.signing_account is
-  'The secrets that sign for an account, the current one first, and its encrypted key where it wants that sent.';
+  'Returns an account''s signing secrets, current one first, and its encrypted key if callbacks carry it.';
 
--- Whether any plan limits timeouts: while none does, none is looked up.
+-- Saves the lookup per cue while none does.
 create or replace function cue.limits_timeouts() returns boolean
 language sql stable as $$ select exists (select from cue.plans where max_timeout_seconds is not null) $$;
-comment on function cue.limits_timeouts is 'Whether a plan sets a maximum timeout.';
+comment on function cue.limits_timeouts is 'Returns whether any plan limits timeouts.';
 
--- A plan's maximum holds for cues that were created before it, too.
+-- The maximum also applies to cues created before it was set.
 create or replace function cue.allowed_timeout(p_account_id uuid, p_timeout_seconds int) returns int
 language sql stable as $$
   select least(coalesce(p_timeout_seconds, 30), (
     select p.max_timeout_seconds from cue.accounts a join cue.plans p on p.plan = a.plan where a.id = p_account_id))
 $$;
-comment on function cue.allowed_timeout is 'A cue''s timeout, or what its account''s plan allows if that is less.';
+comment on function cue.allowed_timeout is 'Returns a cue''s timeout, reduced to its plan''s maximum.';
 
--- What an engine shares out among accounts. Its own share of it is its business.
 create or replace function cue.open_limits(p_account_ids uuid[]) returns table (account_id uuid, open_deliveries int)
 language sql stable security definer as $$
   select a.id, p.open_deliveries from cue.accounts a join cue.plans p on p.plan = a.plan where a.id = any (p_account_ids)
 $$;
-comment on function cue.open_limits is 'How many deliveries accounts may hold open, by their plans.';
+comment on function cue.open_limits is 'Returns how many deliveries each account may have open, by plan.';
 
--- Attempts that are under way no more: ended by something other than their result, such as a cancellation or the deletion of their cue or
--- account, or taken over. An engine asks every second about what it is sending.
+-- Engines ask once a second about the requests they have open, and abort these.
 create or replace function cue.gone_attempts(p_execution_ids uuid[], p_attempts int[]) returns setof uuid
 language plpgsql stable security definer as $$
 declare
@@ -66,26 +64,25 @@ begin
        limit 1) x on true
    where x.stands is null;
 end $$;
-comment on function cue.gone_attempts is 'Of attempts under way, those whose results nobody wants any more.';
+comment on function cue.gone_attempts is 'Returns the executions whose running attempt was cancelled, deleted or taken over.';
 
 create or replace function cue.has_used_grace(p_account_id uuid, p_plan cue.plan, p_now timestamptz) returns boolean
 language sql stable security definer as $$
   select cue.executions_used(p_account_id, p_now) >= 2 * p.executions_per_month::bigint from cue.plans p where p.plan = p_plan
 $$;
-comment on function cue.has_used_grace is 'Whether an account has used twice its plan''s executions of the month.';
+comment on function cue.has_used_grace is 'Returns whether an account has used twice its plan''s monthly executions.';
 
--- Whether the account's executions are refused: the limit was reached this month, and the grace is over, after a day or at twice the limit.
--- Stable, as its body is: only then does the planner inline it.
+-- Stable like its body: otherwise the planner doesn't inline it.
 create or replace function cue.is_over_limit(a cue.accounts, p_now timestamptz) returns boolean
 language sql stable as $$
   select a.limit_reached_at is not null and cue.usage_month(a.limit_reached_at) = cue.usage_month(p_now)
      and (a.limit_reached_at + interval '24 hours' <= p_now or cue.has_used_grace(a.id, a.plan, p_now))
 $$;
-comment on function cue.is_over_limit is 'Whether executions of this account are refused now.';
+comment on function cue.is_over_limit is
+  'Returns whether an account''s executions are refused: limit reached this month, and grace over (24 hours, or twice the limit).';
 
--- The cues due until p_until, and the first one beyond. A full page is read again account by account and instant by instant, so that one
--- account's herd does not hide the others behind it. Accounts are skipped by a hashed subquery: a list would be compared with each cue
--- one by one. outage_until is set for a slot that came due while the service was away.
+-- A full page is read again by instant and account, so that one account's burst doesn't hide the others. Accounts are skipped with a hashed
+-- subquery: a list would be compared with every cue. outage_until is set for a slot that came due during an outage.
 create or replace function cue.look_ahead(
   p_until timestamptz, p_limit int default 2000, p_skip_accounts uuid[] default '{}', p_now timestamptz default now()
 ) returns table (
@@ -131,14 +128,14 @@ begin
    where r.next_run is not null
    order by r.next_run;
 end $$;
-comment on function cue.look_ahead is 'The cues that come due soon, with what computing their next slot takes. Reads without locks.';
+comment on function cue.look_ahead is
+  'Returns the cues due until p_until and the first one after, with the input for computing their next slots; takes no locks.';
 
--- Fires due cues, each given with the version and next_run that its following slot was computed from: whatever has moved since is left
--- alone. Webhook executions start out delivering, with a flight, and are returned to be sent; worker executions wait to be claimed.
--- Nothing is fired that came due while the service was away, nor over the limit: those go through catch_up_cues and refuse_due_cues.
--- Here and below: a plan made while the tables were small is kept when they have grown. So rows are looked up one by one in lateral
--- subqueries with a limit, which the planner leaves as they are, and what is updated is named by "= any" beside its join. Then one plan does
--- for all calls, and is not made anew for each, which with so many partitions would cost as much as the work.
+-- A cue is skipped if its version or next_run has changed since the following slot was computed. Slots that came due during an outage or
+-- above the plan's limit are left to catch_up_cues and refuse_due_cues.
+-- Here and below, plans are generic, and one made on small tables is kept when they grow. So rows are looked up one by one in lateral
+-- subqueries with a limit, which the planner doesn't reorder, and updates name their rows by "= any" beside the join. Planning for each
+-- call would cost as much as the work, with so many partitions.
 create or replace function cue.take_due_cues(
   p_cue_ids text[], p_versions int[], p_expected timestamptz[], p_next timestamptz[], p_success_due timestamptz[] default '{}',
   p_missed_after interval default '60 seconds', p_lease interval default '4 seconds', p_now timestamptz default now()
@@ -156,7 +153,8 @@ declare
   v_limited boolean := cue.limits_timeouts();
 begin
   if not exists (select from cue.engines where last_seen_at > p_now - p_missed_after) then return; end if;
-  -- Locked in a statement of its own: the next one sees each row where it now is, and needs no index to find it again.
+  -- Locked in a separate statement, so that the next one sees each row's current version. Locked rows don't move, so it finds
+  -- them by ctid, without another index lookup per row.
   select array_agg(held.place), array_agg(held.account_id), array_agg(d.cue_id), array_agg(d.expected), array_agg(d.next_run), array_agg(d.success_due)
     into v_rows, v_accounts, v_cue_ids, v_expected, v_next, v_success_due
     from unnest(p_cue_ids, p_versions, p_expected, p_next, p_success_due) as d (cue_id, version, expected, next_run, success_due)
@@ -204,27 +202,26 @@ begin
     select cue.wake_workers(w.account_id, p_now) from (select distinct f.account_id from fired f where f.transport = 'worker') w)
   select f.id, v_flight, 1, f.account_id, f.cue_id, f.scheduled_for, f.callback_url, f.callback_method, f.callback_headers,
          coalesce(f.payload, (select p.body from cue.payloads p where p.id = f.payload_id)), f.timeout_seconds, f.secrets, f.api_key, f.plain
+    -- Always true: a CTE that only selects runs only if it is read.
     from fired f where f.transport = 'webhook' and (select count(*) from woken) >= 0;
 end $$;
-comment on function cue.take_due_cues is 'Fires due cues in one statement and returns the webhook attempts to send.';
+comment on function cue.take_due_cues is 'Fires due cues and returns the webhook attempts to send; worker executions become claimable.';
 
--- What may change cues takes their locks first, in the order of locks.
 create or replace function cue.lock_cues(p_cue_ids text[]) returns void
 language plpgsql security definer as $$
 begin
   perform from cue.cues where id = any (p_cue_ids) order by id for no key update;
   perform from cue.cue_runs where cue_id = any (p_cue_ids) order by cue_id for update;
 end $$;
-comment on function cue.lock_cues is 'Locks cues, then their moving parts, each by id.';
+comment on function cue.lock_cues is 'Locks cues and then their cue_runs, each by id.';
 
--- Locks those of these cues that nobody else holds, with all that the end of an execution may write, and returns them: sweeps serve many
--- accounts and wait for none. Held are the moving parts, the alerts that are open, and the account, which a new alert refers to.
+-- Sweeps serve many accounts and wait for none. Also locked: cue_runs, open alerts, and the account, which a new alert references.
 create or replace function cue.lock_free_cues(p_cue_ids text[]) returns text[]
 language plpgsql security definer as $$
 declare
   v_ids text[] := array(select id from cue.cues where id = any (p_cue_ids) order by id for no key update skip locked);
 begin
-  -- Another statement: it sees the rows as they are now that the cues are locked.
+  -- A new statement sees the rows as they are now that the cues are locked.
   return array(
     select u.id from unnest(v_ids) as u (id)
      where (not exists (select from cue.cue_runs r where r.cue_id = u.id)
@@ -233,10 +230,9 @@ begin
        and (select count(*) from cue.alerts l where l.cue_id = u.id and l.acknowledged_at is null)
            = (select count(*) from (select from cue.alerts l where l.cue_id = u.id and l.acknowledged_at is null for update skip locked) o));
 end $$;
-comment on function cue.lock_free_cues is 'Locks those of these cues that nobody else holds, and all that belongs to them.';
+comment on function cue.lock_free_cues is 'Locks and returns the cues that are free, with the rows that the end of an execution may write.';
 
--- Of attempts that ended, those whose results cannot be written now, because somebody holds a row that this would write. What is missing here
--- can be written at once, unless a whole table is held.
+-- Unless a whole table is locked, the results of all others can be written at once.
 create or replace function cue.held_attempts(p_execution_ids uuid[], p_cue_ids text[]) returns setof uuid
 language plpgsql security definer as $$
 declare
@@ -251,9 +247,10 @@ begin
    where u.id <> all (v_executions) and exists (select from cue.executions x where x.id = u.id)
       or u.cue_id <> all (v_cues) and exists (select from cue.cues c where c.id = u.cue_id);
 end $$;
-comment on function cue.held_attempts is 'Attempts whose results somebody''s lock keeps from being written.';
+comment on function cue.held_attempts is
+  'Returns the attempts whose results cannot be written now, because another transaction holds a row they need.';
 
--- Removes flights that hold nothing any more. One that is locked is being taken over or extended: it goes when it lapses.
+-- A locked flight is being extended or taken over: it is removed when its lease expires.
 create or replace function cue.end_flights(p_flight_ids bigint[]) returns void
 language plpgsql security definer as $$
 begin
@@ -261,10 +258,9 @@ begin
   delete from cue.flights
    where id = any (array(select id from cue.flights where id = any (p_flight_ids) order by id for update skip locked));
 end $$;
-comment on function cue.end_flights is 'Removes flights that hold nothing any more.';
+comment on function cue.end_flights is 'Removes flights whose attempts have all ended.';
 
--- Records deliveries that were answered 2xx, of executions that ask for nothing more: the hot path, one update and one insert. Moves
--- nothing where the attempt was taken over meanwhile. p_ended_flights are the flights that hold nothing any more. Returns what moved.
+-- The hot path: one update and one insert. An attempt that was taken over is skipped. p_ended_flights: flights to remove.
 create or replace function cue.finish_attempts(
   p_execution_ids uuid[], p_attempts int[], p_cue_ids text[], p_started_at timestamptz[], p_duration_ms int[], p_http_status int[],
   p_bodies text[], p_ended_flights bigint[] default '{}', p_now timestamptz default now()
@@ -276,17 +272,17 @@ declare
   v_failing text[];
   v_moved int;
 begin
-  -- Rarely any: first, since cue_runs come before executions in the order of locks.
+  -- Usually none. Comes first, because cue_runs precede executions in the lock order.
   select array_agg(l.cue_id) into v_failing from (
     select cue_id from cue.cue_runs where cue_id = any (p_cue_ids) and failed_deliveries > 0 order by cue_id for update) l;
   if v_failing is not null then
     update cue.cue_runs set failed_deliveries = 0 where cue_id = any (v_failing);
   end if;
-  -- Before PostgreSQL 17 the update below may go by another index, and would lock in its order.
+  -- Before PostgreSQL 17, the update below may use another index and lock in that order.
   if current_setting('server_version_num')::int < 170000 then
     perform from cue.executions where id = any (p_execution_ids) and id between v_first and v_last order by id for update;
   end if;
-  -- "= any" finds the rows, and the bounds spare the other partitions. Whichever side of the join leads, it is by id: the order of locks.
+  -- "= any" finds the rows, and the bounds exclude other partitions. Both sides of the join are ordered by id, the lock order.
   with r as materialized (
     select * from unnest(p_execution_ids, p_attempts, p_started_at, p_duration_ms, p_http_status, p_bodies)
       as r (id, attempt, started_at, duration_ms, http_status, body) order by id),
@@ -306,10 +302,10 @@ begin
   perform cue.end_flights(p_ended_flights);
   return v_moved;
 end $$;
-comment on function cue.finish_attempts is 'Records successful deliveries of recurring cues that await no outcome.';
+comment on function cue.finish_attempts is
+  'Records 2xx responses of recurring cues that await no outcome; returns the number of executions moved.';
 
--- Records every other result: refusals with what follows from them, deliveries whose outcome is awaited or came with the answer, and
--- one-time cues. A retry waits as the cue says, plus up to a tenth, and never less than Retry-After asks.
+-- A retry is delayed by the cue's backoff plus up to 10%, and at least by Retry-After.
 create or replace function cue.settle_attempts(
   p_execution_ids uuid[], p_attempts int[], p_cue_ids text[], p_started_at timestamptz[], p_duration_ms int[], p_http_status int[],
   p_bodies text[], p_errors text[], p_retry_after_ms int[], p_gone boolean[], p_reported boolean[], p_reported_results text[],
@@ -329,12 +325,12 @@ declare
   e cue.executions;
 begin
   select coalesce(array_agg(u.id), '{}') into v_again
-    -- By the attempt that ended: the row is not locked yet, and may only now come to it again, having been given back.
+    -- Compare with the attempt that ended rather than the row's: the row is not locked yet, and may have been released and begun again.
     from unnest(p_execution_ids, p_attempts, p_cue_ids, p_errors, p_gone) as u (id, attempt, cue_id, error, gone)
    cross join lateral (select u.attempt - x.lost_attempts as sent from cue.executions x where x.id = u.id limit 1) x
    cross join lateral (select q.retry_max_attempts from cue.cues q where q.id = u.cue_id and q.deleted_at is null limit 1) q
    where u.error is not null and not u.gone and x.sent < q.retry_max_attempts;
-  -- What is tried again changes no cue.
+  -- A retry changes no cue.
   perform cue.lock_cues(array(select u.cue_id from unnest(p_execution_ids, p_cue_ids) as u (id, cue_id) where u.id <> all (v_again)));
   perform from cue.executions where id = any (p_execution_ids) and id between v_first and v_last order by id for update;
 
@@ -355,7 +351,7 @@ begin
   moved as (
     update cue.executions x
        set status = r.status, flight_id = null, http_status = r.http_status, response_body = r.body, error_message = r.error,
-           -- Whole milliseconds: engines count in those, and would come a moment early.
+           -- Whole milliseconds, as engines use: otherwise they would look a moment too early.
            attempt_due_at = case r.status when 'retrying' then date_trunc('milliseconds', p_now + greatest(
              r.backoff[least(x.attempts - x.lost_attempts, cardinality(r.backoff))] * (1 + random() / 10) * interval '1 minute',
              coalesce(r.retry_after_ms, 0) * interval '1 millisecond')) end,
@@ -394,4 +390,5 @@ begin
   perform cue.end_flights(p_ended_flights);
   return v_moved;
 end $$;
-comment on function cue.settle_attempts is 'Records refused deliveries, and those whose success has further consequences.';
+comment on function cue.settle_attempts is
+  'Records all other results: failures with their retries, awaited or reported outcomes, and one-time cues.';

@@ -1,9 +1,8 @@
--- Signing in on one device by a link that is read on another. The device makes a code and polls; a person opens the page that belongs to it,
--- names an e-mail address, and confirms by the link that is sent there. Codes come as SHA-256, never as text. A code that is unknown costs one
--- look at an index and writes nothing. Locks: the account first, then the code, then a rate window.
+-- Sign-in on one device with a link opened on another. The device generates a code and polls; a person opens the code's page, enters an
+-- email address, and confirms with the link mailed to it. Codes are stored as SHA-256 only. An unknown code costs one index lookup and
+-- writes nothing. Locks: the account first, then the code, then a rate window.
 
--- Good for 15 minutes. p_address is what the limit of five an hour counts by; null: no limit. QU031 over it (detail: seconds to wait),
--- QU072 when the code is in use; only codes made count.
+-- Only codes that are created count towards the limit. A null p_address means no limit.
 create or replace function cue.create_device_code(
   p_code_hash bytea, p_address text default null, p_ip text default null, p_now timestamptz default now()
 ) returns void
@@ -14,26 +13,28 @@ begin
   if p_address is not null then
     select * into w from cue.allow('device:' || p_address, 5, '1 hour', p_now);
     if not w.allowed then
-      raise exception 'five device codes an hour can be created from one address' using errcode = 'QU031', detail = w.retry_after;
+      raise exception 'Device code limit reached: 5 per hour from one address.' using errcode = 'QU031', detail = w.retry_after;
     end if;
   end if;
   delete from cue.device_codes where code_hash = p_code_hash and expires_at <= p_now;
   insert into cue.device_codes (code_hash, ip, created_at, expires_at) values (p_code_hash, p_ip, p_now, p_now + interval '15 minutes')
   on conflict do nothing;
   if not found then
-    raise exception 'this device code is in use; make a new one' using errcode = 'QU072';
+    raise exception 'This device code is already in use. Generate a new one.' using errcode = 'QU072';
   end if;
 end $$;
-comment on function cue.create_device_code is 'Begins a sign-in under a code that the device made.';
+comment on function cue.create_device_code is
+  'Starts a sign-in with a code that the device generated, valid for 15 minutes; QU031 above five per hour and p_address, QU072 if in '
+  'use.';
 
 create or replace function cue.device_code_status(p_code_hash bytea, p_now timestamptz default now()) returns text
 language sql stable security definer as $$
   select coalesce((select status::text from cue.device_codes where code_hash = p_code_hash and expires_at > p_now), 'expired')
 $$;
-comment on function cue.device_code_status is 'How far a sign-in is: pending, email_sent, approved, claimed, or expired, also where there is none.';
+comment on function cue.device_code_status is
+  'Returns a sign-in''s status: pending, email_sent, approved, claimed or expired; expired also if unknown.';
 
--- Sends the link to an address. QU070 unknown code, QU071 expired, QU073 when a link was sent already, QU031 over three mails to an address
--- and hour (detail: seconds to wait). The answer is the same whether the address has an account or not.
+-- Behaves the same whether or not the address has an account.
 create or replace function cue.send_device_link(
   p_code_hash bytea, p_email text, p_code_ciphertext text, p_now timestamptz default now()
 ) returns void
@@ -44,31 +45,32 @@ declare
 begin
   select * into d from cue.device_codes where code_hash = p_code_hash for update;
   if not found then
-    raise exception 'there is no such device code; begin again on the device' using errcode = 'QU070';
+    raise exception 'Unknown device code. Start again on the device.' using errcode = 'QU070';
   elsif d.expires_at <= p_now then
-    raise exception 'this device code has expired; begin again on the device' using errcode = 'QU071';
+    raise exception 'This device code has expired. Start again on the device.' using errcode = 'QU071';
   elsif d.status <> 'pending' then
-    raise exception 'a mail was sent for this device code already' using errcode = 'QU073';
+    raise exception 'The sign-in email for this device code was already sent.' using errcode = 'QU073';
   end if;
   select * into w from cue.allow(cue.email_window(p_email), 3, '1 hour', p_now);
   if not w.allowed then
-    raise exception 'three mails an hour are sent to one address' using errcode = 'QU031', detail = w.retry_after;
+    raise exception 'Email limit reached: 3 per hour to one address.' using errcode = 'QU031', detail = w.retry_after;
   end if;
   update cue.device_codes
      set status = 'email_sent', email = p_email, code_ciphertext = p_code_ciphertext, link_id = gen_random_uuid()
    where code_hash = d.code_hash returning * into d;
   perform cue.add_job('magic_links', jsonb_build_object('kind', 'magic_link', 'link_id', d.link_id));
 end $$;
-comment on function cue.send_device_link is 'Sends the link that confirms a sign-in.';
+comment on function cue.send_device_link is
+  'Queues the mail with the link that confirms a sign-in; QU070 unknown, QU071 expired, QU073 already sent, QU031 above three mails per '
+  'hour and address.';
 
--- The subject that mails to an address count by. Of the address only a hash is kept there.
+-- It contains a hash rather than the address.
 create or replace function cue.email_window(p_email text) returns text
 language sql immutable security definer as $$
   select 'mail:' || encode(sha256(convert_to(lower(p_email), 'UTF8')), 'hex')
 $$;
-comment on function cue.email_window is 'The rate window of mails to an address.';
+comment on function cue.email_window is 'Returns the rate window''s subject for mails to an address.';
 
--- What the page shows to whoever holds the link: no row for a link that is not this code's.
 create or replace function cue.device_link(p_code_hash bytea, p_link_id uuid, p_now timestamptz default now())
 returns table (status text, email text, ip text, created_at timestamptz, account_created_at timestamptz, active_keys int)
 language sql stable security definer as $$
@@ -77,10 +79,10 @@ language sql stable security definer as $$
     from cue.device_codes d left join cue.accounts a on lower(a.email) = lower(d.email)
    where d.code_hash = p_code_hash and d.link_id = p_link_id
 $$;
-comment on function cue.device_link is 'What a sign-in''s link shows before it is confirmed.';
+comment on function cue.device_link is
+  'Returns the details that a sign-in link shows before confirmation, or no row if the link does not match the code.';
 
--- The person who holds the link lets the device in. An address without an account gets one, with the key that is given. Returns whether it
--- did. QU070 for a link that is not this code's, QU071 expired, QU073 when it was used already: nothing changes then.
+-- QU070 the link does not match the code, QU071 expired, QU073 already used.
 create or replace function cue.approve_device(
   p_code_hash bytea, p_link_id uuid, p_key_hash bytea, p_prefix text, p_ciphertext text, p_ip text default null,
   p_now timestamptz default now()
@@ -93,9 +95,9 @@ declare
 begin
   select * into d from cue.device_codes where code_hash = p_code_hash and link_id = p_link_id;
   if not found then
-    raise exception 'there is no such link; begin again on the device' using errcode = 'QU070';
+    raise exception 'Invalid link. Start again on the device.' using errcode = 'QU070';
   end if;
-  -- An account that is being deleted is waited for, and then is none.
+  -- Waits for an account that is being deleted; the loop then creates a new one.
   loop
     select * into a from cue.accounts where lower(email) = lower(d.email) for no key update;
     exit when found;
@@ -108,18 +110,18 @@ begin
   end loop;
   select * into d from cue.device_codes where code_hash = p_code_hash and link_id = p_link_id for update;
   if not found or d.expires_at <= p_now then
-    raise exception 'this link has expired; begin again on the device' using errcode = 'QU071';
+    raise exception 'This link has expired. Start again on the device.' using errcode = 'QU071';
   elsif d.status <> 'email_sent' then
-    raise exception 'this link was used already' using errcode = 'QU073';
+    raise exception 'This link was already used.' using errcode = 'QU073';
   end if;
   perform cue.confirm_email(a.id, p_now);
   update cue.device_codes set status = 'approved', account_id = a.id, key_id = k.id where code_hash = d.code_hash;
   return k.id is not null;
 end $$;
-comment on function cue.approve_device is 'Confirms a sign-in, and makes the account if the address has none.';
+comment on function cue.approve_device is 'Confirms a sign-in, and creates an account if the address has none; returns whether it did.';
 
--- What the device is told. The first poll after approval takes the sign-in: p_token_hash becomes a one-time session token, and where the
--- sign-in made an account, its key comes too, encrypted. p_limited: thirty polls a minute for each code that exists, else QU031.
+-- p_token_hash is the token's hash. If the sign-in created the account, its encrypted key is returned too. p_limited: at most 30 polls per
+-- code and minute, else QU031.
 create or replace function cue.poll_device(
   p_code_hash bytea, p_token_hash bytea, p_limited boolean default true, p_now timestamptz default now()
 ) returns table (status text, email text, key_ciphertext text)
@@ -142,7 +144,7 @@ begin
   if p_limited then
     select * into w from cue.allow('poll:' || encode(p_code_hash, 'hex'), 30, '1 minute', p_now);
     if not w.allowed then
-      raise exception 'a device code can be polled thirty times a minute' using errcode = 'QU031', detail = w.retry_after;
+      raise exception 'Poll limit reached: 30 per device code per minute.' using errcode = 'QU031', detail = w.retry_after;
     end if;
   end if;
   if d.status is distinct from 'approved' then
@@ -153,4 +155,5 @@ begin
   perform cue.insert_session_token(a.id, p_token_hash, p_now);
   return query select 'approved', a.email, (select ciphertext from cue.api_keys where id = d.key_id and revoked_at is null);
 end $$;
-comment on function cue.poll_device is 'Tells a device how far its sign-in is, and once it is approved, gives it a session token.';
+comment on function cue.poll_device is
+  'Returns a sign-in''s status to the device; the first poll after approval stores a one-time session token.';

@@ -1,7 +1,6 @@
--- The echo buffer: what was posted to a token, for five minutes.
+-- The echo buffer: the latest request posted to each token, for five minutes.
 
--- Stores what came last for a token. Ten stores an hour per p_address; null: no limit. QU031 over it (detail: seconds to wait), and where a
--- thousand are stored already: each may have a megabyte, and addresses are cheap.
+-- The second limit bounds the table's size: each echo may take a megabyte, and addresses are cheap. A null p_address means no limit.
 create or replace function cue.store_echo(
   p_token text, p_payload text, p_headers jsonb, p_address text default null, p_now timestamptz default now()
 ) returns void
@@ -12,24 +11,25 @@ begin
   if p_address is not null then
     select * into w from cue.allow('echo:' || p_address, 10, '1 hour', p_now);
     if not w.allowed then
-      raise exception 'ten echoes an hour can be stored from one address' using errcode = 'QU031', detail = w.retry_after;
+      raise exception 'Echo limit reached: 10 per hour from one address.' using errcode = 'QU031', detail = w.retry_after;
     end if;
   end if;
   delete from cue.echoes where token = any (array(
     select token from cue.echoes where expires_at <= p_now order by expires_at limit 10 for update skip locked));
   if (select count(*) from (select from cue.echoes limit 1000) e) >= 1000 and not exists (select from cue.echoes where token = p_token) then
-    raise exception 'the echo buffer is full; try again in five minutes' using errcode = 'QU031', detail = '300';
+    raise exception 'The echo buffer is full. Try again in five minutes.' using errcode = 'QU031', detail = '300';
   end if;
   insert into cue.echoes (token, payload, headers, received_at, expires_at)
   values (p_token, p_payload, p_headers, p_now, p_now + interval '5 minutes')
   on conflict (token) do update
      set payload = excluded.payload, headers = excluded.headers, received_at = excluded.received_at, expires_at = excluded.expires_at;
 end $$;
-comment on function cue.store_echo is 'Keeps what was posted to an echo token for five minutes.';
+comment on function cue.store_echo is
+  'Stores a request posted to an echo token for five minutes; QU031 above ten per hour and p_address, or if 1,000 are stored.';
 
 create or replace function cue.read_echo(p_token text, p_now timestamptz default now())
 returns table (payload text, headers jsonb, received_at timestamptz)
 language sql stable security definer as $$
   select payload, headers, received_at from cue.echoes where token = p_token and expires_at > p_now
 $$;
-comment on function cue.read_echo is 'What was posted to an echo token, or no row.';
+comment on function cue.read_echo is 'Returns the latest request posted to an echo token, or no row.';

@@ -1,7 +1,6 @@
--- Executions made by hand, and what follows from the end of one. Locks: account, cue, cue_runs, execution, job.
+-- Executions requested by a person, and the consequences of an execution's end. Locks: account, cue, cue_runs, execution, job.
 
--- Makes an execution that waits: for an attempt, with a job, or for a worker. The caller has locked the cue and counted the usage. Without
--- p_payload it refers to the payload that c does.
+-- The caller has locked the cue and counted the usage. With a null p_payload the execution references the cue's stored payload.
 create or replace function cue.queue_execution(
   c cue.cues, p_triggered_by cue.trigger_kind, p_scheduled_for timestamptz, p_payload text, p_task text, p_replayed_from uuid default null,
   p_id_at timestamptz default now(), p_now timestamptz default now()
@@ -24,15 +23,13 @@ begin
   end if;
   return e;
 end $$;
-comment on function cue.queue_execution is 'Makes an execution that waits for an attempt or for a worker.';
+comment on function cue.queue_execution is 'Creates a pending execution: with an attempt job for a webhook, claimable for a worker.';
 
--- Tells requests that wait for something claimable. What becomes claimable later they find when it is due.
 create or replace function cue.wake_workers(p_account_id uuid, p_at timestamptz) returns void
 language sql as $$ select pg_notify('cue_claimable', p_account_id || ' ' || floor(extract(epoch from p_at) * 1000)::bigint) $$;
-comment on function cue.wake_workers is 'NOTIFY that something becomes claimable for an account''s workers.';
+comment on function cue.wake_workers is 'Notifies waiting requests of an account that something becomes claimable at an instant.';
 
--- Counts an execution that a person asked for against the plan: exact, the account's row being locked. Reaching the limit starts a grace of
--- a day, or until twice the limit is used; after it QU032.
+-- Exact, because the account is locked. Reaching the limit starts a grace period of 24 hours, or until twice the limit.
 create or replace function cue.admit_execution(p_account_id uuid, p_now timestamptz default now()) returns void
 language plpgsql security definer as $$
 declare
@@ -45,15 +42,14 @@ begin
   v_used := cue.executions_used(a.id, p_now);
   if v_used >= v_limit then
     if v_used >= 2 * v_limit::bigint or cue.is_over_limit(a, p_now) then
-      raise exception 'the plan''s % executions of this month are used up; upgrade, or wait for the next month', v_limit using errcode = 'QU032';
+      raise exception 'Execution limit reached: the plan allows % executions per month. Upgrade, or wait until next month.', v_limit using errcode = 'QU032';
     end if;
     perform cue.start_grace(a, p_now);
   end if;
   perform cue.count_executions(array[a.id], p_now);
 end $$;
-comment on function cue.admit_execution is 'Counts one execution against the monthly limit, or raises QU032.';
+comment on function cue.admit_execution is 'Counts one requested execution against the monthly limit; QU032 above it.';
 
--- A new execution with the cue and the payload of one that has ended. QU002 unknown, QU012 not ended.
 create or replace function cue.replay_execution(p_account_id uuid, p_execution_id uuid, p_now timestamptz default now())
 returns setof cue.executions
 language plpgsql security definer as $$
@@ -67,24 +63,24 @@ begin
     select * into c from cue.cues where id = e.cue_id and deleted_at is null for no key update;
   end if;
   if c.id is null then
-    raise exception 'there is no execution %', p_execution_id using errcode = 'QU002';
+    raise exception 'execution % not found', p_execution_id using errcode = 'QU002';
   end if;
   if e.ended_at is null then
-    raise exception 'execution % is %; only one that has ended can be replayed', e.id, e.status using errcode = 'QU012';
+    raise exception 'Only an ended execution can be replayed; execution % is %.', e.id, e.status using errcode = 'QU012';
   end if;
   perform cue.admit_execution(p_account_id, p_now);
   perform cue.admit_payload(p_account_id, cue.payload_bytes(e.payload, e.payload_id), p_now);
   update cue.cue_runs set run_count = run_count + 1, last_run = p_now where cue_id = c.id;
   if e.payload_id is not null and cue.reuse_payload(e.payload_id, p_now) is null then
-    -- Retention removed both after the execution was read.
-    raise exception 'there is no execution %', p_execution_id using errcode = 'QU002';
+    -- Retention removed the execution and its payload after it was read.
+    raise exception 'execution % not found', p_execution_id using errcode = 'QU002';
   end if;
   c.payload_id := e.payload_id;
   return next cue.queue_execution(c, 'replay', p_now, e.payload, e.task, e.id, p_now, p_now);
 end $$;
-comment on function cue.replay_execution is 'Runs an ended execution again, as a new one.';
+comment on function cue.replay_execution is
+  'Runs an ended execution again as a new one, with its payload; QU002 not found, QU012 not ended.';
 
--- Ends an execution that nobody has begun or that waits for a retry. QU002 unknown, QU011 in any other state.
 create or replace function cue.cancel_execution(p_account_id uuid, p_execution_id uuid, p_now timestamptz default now())
 returns setof cue.executions
 language plpgsql security definer as $$
@@ -97,12 +93,12 @@ begin
     select * into c from cue.cues where id = e.cue_id and deleted_at is null for no key update;
   end if;
   if c.id is null then
-    raise exception 'there is no execution %', p_execution_id using errcode = 'QU002';
+    raise exception 'execution % not found', p_execution_id using errcode = 'QU002';
   end if;
   perform from cue.cue_runs where cue_id = c.id for update;
   select * into e from cue.executions where id = p_execution_id for update;
   if e.status not in ('pending', 'retrying', 'retry_ready') then
-    raise exception 'execution % is %; only one that waits can be cancelled', e.id, e.status using errcode = 'QU011';
+    raise exception 'Only a waiting execution can be cancelled; execution % is %.', e.id, e.status using errcode = 'QU011';
   end if;
   update cue.executions
      set status = 'failed', error_message = 'cancelled', attempt_due_at = null, claimable_at = null, claim_deadline_at = null, ended_at = p_now, updated_at = p_now
@@ -111,10 +107,9 @@ begin
   perform cue.end_one_time_cue(c, 'failed', p_now);
   return next e;
 end $$;
-comment on function cue.cancel_execution is 'Ends an execution that waits, without on_failure or alert.';
+comment on function cue.cancel_execution is 'Cancels a waiting execution, without on_failure or alert; QU002 not found, QU011 not waiting.';
 
--- The same for all that waits or is being sent, of an account whose cues the caller has locked: the engine aborts the requests within a
--- second. What workers have claimed goes on. Returns how many.
+-- The caller has locked the account's cues. Engines abort the open requests within a second. Executions claimed by workers continue.
 create or replace function cue.cancel_waiting(p_account_id uuid, p_now timestamptz default now()) returns int
 language plpgsql security definer as $$
 declare
@@ -128,7 +123,7 @@ declare
   v_cues text[];
 begin
   perform from cue.executions where id = any (v_ids) order by id for update;
-  -- Another statement: some may have begun before this had their locks.
+  -- A new statement: some may have begun while this waited for their locks.
   insert into cue.attempts (execution_id, attempt, account_id, result, started_at, finished_at, duration_ms, error)
   select id, attempts, account_id, 'failed', last_attempt_at, p_now, cue.milliseconds(p_now - last_attempt_at), 'cancelled'
     from cue.executions where id = any (v_ids) and flight_id is not null
@@ -143,9 +138,9 @@ begin
   perform cue.end_one_time_cue(c, 'failed', p_now) from cue.cues c where c.id = any (v_cues) and c.schedule_type = 'once';
   return coalesce(cardinality(v_ids), 0);
 end $$;
-comment on function cue.cancel_waiting is 'Ends all executions of an account that wait or are being sent, without on_failure or alert.';
+comment on function cue.cancel_waiting is
+  'Cancels all executions of an account that are waiting or being sent, without on_failure or alert; returns how many.';
 
--- What an outcome's report makes of outcome_state, by the cue's verification mode.
 create or replace function cue.judge_outcome(
   p_mode cue.verification_mode, p_success boolean, p_external_id text, p_result_url text, p_artifacts jsonb
 ) returns cue.outcome_state
@@ -161,9 +156,9 @@ language sql immutable as $$
     end
   end::cue.outcome_state
 $$;
-comment on function cue.judge_outcome is 'The outcome state that a report leads to.';
+comment on function cue.judge_outcome is 'Returns the outcome state that a report leads to, by verification mode.';
 
--- The first execution of a one-time cue that ends decides the cue; its slot then runs no more. The caller holds the cue's lock.
+-- The caller holds the cue's lock.
 create or replace function cue.end_one_time_cue(c cue.cues, p_status cue.cue_status, p_now timestamptz default now()) returns void
 language plpgsql security definer as $$
 begin
@@ -173,21 +168,21 @@ begin
     perform cue.note_memory(c.account_id);
   end if;
 end $$;
-comment on function cue.end_one_time_cue is 'Completes or fails a one-time cue.';
+comment on function cue.end_one_time_cue is 'Completes or fails a one-time cue when its first execution ends.';
 
--- fire_cue leaves last_run of these to their start.
+-- fire_cue leaves last_run unchanged for these; it is set from their start once they end.
 create or replace function cue.is_deferred_fire(p_triggered_by cue.trigger_kind, p_scheduled_for timestamptz, p_created_at timestamptz)
 returns boolean
 language sql immutable as $$ select p_triggered_by = 'manual_fire' and p_scheduled_for > p_created_at $$;
-comment on function cue.is_deferred_fire is 'Whether an execution was fired by hand for a later instant.';
+comment on function cue.is_deferred_fire is 'Returns whether an execution was fired by hand for a later instant.';
 
--- What follows from the end of an execution, whatever ended it. The caller holds the locks of its cue. Exhaustion and a miss run on_failure;
--- a report counts as an outcome, and so does waiting for one in vain.
+-- The caller holds the cue's locks. Exhausted retries and misses run on_failure. A reported outcome counts as an outcome, and so does an
+-- outcome timeout.
 create or replace function cue.after_end(e cue.executions, c cue.cues, p_now timestamptz default now()) returns void
 language plpgsql security definer as $$
 begin
   if c.id is null or c.deleted_at is not null then return; end if;
-  -- Not when it begins: whoever begins it has locked the execution, and cue_runs come before.
+  -- Not at its start: begin_attempts has locked the execution by then, and cue_runs come first in the lock order.
   if e.started_at is not null and cue.is_deferred_fire(e.triggered_by, e.scheduled_for, e.created_at) then
     update cue.cue_runs set last_run = greatest(last_run, e.started_at) where cue_id = c.id;
   end if;
@@ -207,9 +202,9 @@ begin
     perform cue.run_on_failure(e, c, p_now);
   end if;
 end $$;
-comment on function cue.after_end is 'The consequences of an execution''s end for its cue.';
+comment on function cue.after_end is
+  'Applies the consequences of an execution''s end to its cue: status, failure counts, alerts and on_failure.';
 
--- The cue's on_failure: a mail, a webhook, a pause. Mail and webhook are jobs of this transaction.
 create or replace function cue.run_on_failure(e cue.executions, c cue.cues, p_now timestamptz default now()) returns void
 language plpgsql security definer as $$
 begin
@@ -225,9 +220,8 @@ begin
     update cue.cue_runs set next_run = null, success_due_at = null, version = version + 1 where cue_id = c.id;
   end if;
 end $$;
-comment on function cue.run_on_failure is 'Does what a cue''s on_failure asks for.';
+comment on function cue.run_on_failure is 'Runs a cue''s on_failure: queues the mail and the webhook, and pauses the cue.';
 
--- What an on_failure webhook tells, and the secrets that sign it. Nothing when the cue is gone.
 create or replace function cue.failure_notice(p_execution_id uuid, p_now timestamptz default now()) returns table (
   cue_id text, cue_name text, execution_id uuid, attempts int, last_http_status int, last_error text, secrets text[]
 )
@@ -236,4 +230,4 @@ language sql stable security definer as $$
     from cue.executions e join cue.cues c on c.id = e.cue_id join cue.accounts a on a.id = e.account_id
    where e.id = p_execution_id and c.deleted_at is null
 $$;
-comment on function cue.failure_notice is 'What an on_failure webhook tells.';
+comment on function cue.failure_notice is 'Returns the body and signing secrets of an on_failure webhook, or no row if the cue is gone.';

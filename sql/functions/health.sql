@@ -1,5 +1,4 @@
--- How the service fares: a few reads of indexes, each of 10,000 entries at most, so that asking stays cheap whatever waits. Compiling
--- the plan, which all months of executions make seem costly, would take hundreds of times as long as running it.
+-- Service health: a few index reads of at most 10,000 entries each, so that the cost stays low whatever the backlog.
 
 create or replace function cue.require_writable() returns void
 language plpgsql stable as $$
@@ -8,7 +7,7 @@ begin
     raise read_only_sql_transaction using message = 'the database is read-only';
   end if;
 end $$;
-comment on function cue.require_writable is 'Fails where nothing can be written, as in the first seconds after a failover.';
+comment on function cue.require_writable is 'Raises an error if the database is read-only, as in the first seconds after a failover.';
 
 create or replace function cue.service_health(p_now timestamptz default now())
 returns table (
@@ -36,5 +35,5 @@ language sql stable security definer as $$
     from engines n cross join cue.require_writable()
 $$;
 comment on function cue.service_health is
-  'Engines seen in the last 15 seconds and not stopped, workers in the last three minutes, and what waits, counted to 10,000. delivering counts '
-  'flights as they were begun, and claims.';
+  'Returns live engines (seen in the last 15 seconds), live workers (three minutes), and queue lengths, counted up to 10,000; delivering '
+  'counts whole flights and claims.';

@@ -1,7 +1,7 @@
--- All that names pg-boss's tables. A job in the queue "attempts" has its execution's id and only says that this one waits for an
--- attempt, not before start_after; what is so, the execution's row says. Locks: executions first, then their jobs.
+-- The only file that names pg-boss's tables. An "attempts" job has its execution's id; it only marks that the execution waits for an
+-- attempt, and the state is in the execution's row. Locks: executions first, then their jobs.
 
--- Adds a job as pg-boss would: its settings come from its queue. Adding one that is there already does nothing.
+-- A plain insert would get the table's defaults. The job's group is the account.
 create or replace function cue.add_job(
   p_queue text, p_data jsonb default null, p_id uuid default gen_random_uuid(), p_start_after timestamptz default now(),
   p_singleton_key text default null
@@ -17,9 +17,9 @@ begin
   on conflict do nothing;
   if found and p_start_after <= now() then perform pg_notify('cue_jobs', p_queue); end if;
 end $$;
-comment on function cue.add_job is 'Adds a pg-boss job with its queue''s settings, in the caller''s transaction. Its group is the account.';
+comment on function cue.add_job is
+  'Adds a pg-boss job with its queue''s settings, in the caller''s transaction; does nothing if it exists.';
 
--- One job per execution, at its attempt_due_at. Wakes an engine for the first of them, if that is near.
 create or replace function cue.enqueue_attempts(p_execution_ids uuid[], p_due_at timestamptz[]) returns void
 language plpgsql security definer as $$
 begin
@@ -32,16 +32,15 @@ begin
   on conflict (name, id) do update set start_after = excluded.start_after, keep_until = excluded.keep_until, state = 'created';
   perform cue.wake('cue_waiting', (select min(due_at) from unnest(p_due_at) as d (due_at)));
 end $$;
-comment on function cue.enqueue_attempts is 'Lets executions wait for an attempt: one job each, its id the execution''s.';
+comment on function cue.enqueue_attempts is 'Adds one attempt job per execution, due at its instant, and wakes an engine for the first.';
 
 create or replace function cue.drop_attempt_jobs(p_execution_ids uuid[]) returns void
 language sql security definer as $$
   delete from pgboss.job where name = 'attempts' and id = any(p_execution_ids)
 $$;
-comment on function cue.drop_attempt_jobs is 'Removes the jobs of executions that wait no more.';
+comment on function cue.drop_attempt_jobs is 'Removes the attempt jobs of executions.';
 
--- A page of what waits and is due, behind a place in the order of instants and ids, and the first that is due later. Instants are in epoch
--- microseconds: a caller that counts in milliseconds would come to the same place again and again.
+-- A position is an instant in epoch microseconds and an id: with milliseconds, the caller would read the same rows again and again.
 create or replace function cue.look_waiting(
   p_after bigint, p_after_id uuid, p_limit int default 1000, p_now timestamptz default now()
 ) returns table (execution_id uuid, account_id uuid, due_at bigint, is_due boolean)
@@ -59,10 +58,10 @@ begin
       where e.attempt_due_at > p_now order by e.attempt_due_at limit 1)) w
    order by w.attempt_due_at, w.id;
 end $$;
-comment on function cue.look_waiting is 'A page of the executions whose attempts are due, and the next one. Reads without locks.';
+comment on function cue.look_waiting is
+  'Returns a page of executions whose attempts are due, after a position, and the next one after that; takes no locks.';
 
--- Begins the attempts of those of these executions that are due and not held by others: their jobs go, a flight comes, in one call. One
--- without a job is left to requeue_attempts.
+-- Jobs are removed and a flight is added in the same call. An execution without a job is left to requeue_attempts.
 create or replace function cue.begin_attempts(
   p_execution_ids uuid[], p_lease interval default '4 seconds', p_now timestamptz default now()
 ) returns setof cue.begun_attempt
@@ -74,7 +73,7 @@ declare
   v_last uuid := (select max(id::text)::uuid from unnest(p_execution_ids) as u (id));
   v_limited boolean := cue.limits_timeouts();
 begin
-  -- Scalar subqueries look up one row each; as joins they might read all jobs.
+  -- Scalar subqueries look up one row each; a join might read all jobs.
   select array_agg(due.id) into v_ids from (
     select e.id from cue.executions e
      where e.id = any (p_execution_ids) and e.id between v_first and v_last and e.attempt_due_at <= p_now
@@ -100,16 +99,17 @@ begin
   select b.id, v_flight, b.attempts, b.account_id, b.cue_id, b.scheduled_for, c.callback_url, c.callback_method, c.callback_headers,
          coalesce(b.payload, (select p.body from cue.payloads p where p.id = b.payload_id)),
          case when v_limited then cue.allowed_timeout(b.account_id, c.timeout_seconds) else coalesce(c.timeout_seconds, 30) end, a.secrets, a.api_key,
-         -- The end of a deferred fire says when its cue ran last.
+         -- A deferred fire is not plain: its end sets the cue's last_run.
          c.schedule_type = 'recurring' and not coalesce(c.await_outcome, false)
            and not cue.is_deferred_fire(b.triggered_by, b.scheduled_for, b.created_at)
     from begun b
    cross join lateral (select * from cue.cues where id = b.cue_id limit 1) c
    cross join lateral cue.signing_account(b.account_id, p_now) a;
 end $$;
-comment on function cue.begin_attempts is 'Begins attempts that waited and are due, and returns what to send.';
+comment on function cue.begin_attempts is
+  'Begins the due attempts among these executions that are not locked, and returns the requests to send.';
 
--- For engines of the release before begin_attempts, and for people. It reads past every due attempt of the accounts to skip.
+-- For engines of releases before begin_attempts, and for use by hand. It reads past every due attempt of the skipped accounts.
 create or replace function cue.begin_waiting(
   p_limit int, p_skip_accounts uuid[] default '{}', p_lease interval default '4 seconds', p_now timestamptz default now()
 ) returns setof cue.begun_attempt
@@ -125,10 +125,10 @@ begin
      order by e.attempt_due_at limit p_limit for update of e skip locked) due;
   if v_ids is not null then return query select * from cue.begin_attempts(v_ids, p_lease, p_now); end if;
 end $$;
-comment on function cue.begin_waiting is 'Begins the attempts that have waited longest, and returns what to send.';
+comment on function cue.begin_waiting is 'Begins the attempts that have waited longest, and returns the requests to send.';
 
--- What waits without a job gets one again, before it is due: the process died between two statements of a hand-made repair, or the job
--- expired. Run every minute, and looks two minutes ahead: what waits for longer is not read each time.
+-- A job can be missing after a repair by hand, or because it expired. Runs every minute and looks two minutes ahead: executions that wait for
+-- longer are not read each time.
 create or replace function cue.requeue_attempts(p_limit int default 1000, p_now timestamptz default now()) returns int
 language plpgsql security definer as $$
 declare
@@ -144,14 +144,13 @@ begin
   perform cue.enqueue_attempts(v_ids, v_due);
   return cardinality(v_ids);
 end $$;
-comment on function cue.requeue_attempts is 'Gives a job to what is soon due for an attempt and has none. Returns how many.';
+comment on function cue.requeue_attempts is 'Adds the missing jobs of executions that are soon due for an attempt; returns how many.';
 
--- pg-boss has no index that leads to the next start, so this reads waiting jobs in the order of the index it fetches by, and stops after
--- p_limit of a queue. Executions have next_wakes.
+-- pg-boss has no index on start_after, so this reads waiting jobs in the order of its fetch index, up to p_limit per queue. For executions
+-- see next_wakes.
 create or replace function cue.next_jobs(p_past interval default '0 seconds', p_limit int default 1000)
 returns table (queue text, wait_ms float8)
-language plpgsql stable security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off
-  set plan_cache_mode = force_generic_plan as $$
+language plpgsql stable security definer as $$
 begin
   return query
   select q.name::text, (extract(epoch from next.start_after - clock_timestamp()) * 1000)::float8
@@ -164,11 +163,10 @@ begin
       where w.start_after > now() - p_past) next
    where q.name <> 'attempts' and next.start_after is not null;
 end $$;
-comment on function cue.next_jobs is 'Of each queue the milliseconds until its next waiting job may start; negative for one that became due within p_past.';
+comment on function cue.next_jobs is 'Returns the milliseconds until each queue''s next waiting job may start; negative if it became due within p_past.';
 
 create or replace function cue.job_counts(p_limit int default 10000) returns table (queue text, waiting int)
-language plpgsql stable security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off
-  set plan_cache_mode = force_generic_plan as $$
+language plpgsql stable security definer as $$
 begin
   return query
   select q.name::text, counted.waiting
@@ -177,11 +175,11 @@ begin
      select count(*)::int as waiting from (
        select from pgboss.job j where j.name = q.name and j.state < 'active' and not j.blocked limit p_limit) w) counted;
 end $$;
-comment on function cue.job_counts is 'Of each queue how many jobs wait, counted to p_limit; finished jobs are not read.';
+comment on function cue.job_counts is 'Returns the number of waiting jobs per queue, counted up to p_limit; finished jobs are not read.';
 
--- Jobs done and given up are kept for days, too. add_job makes the account that a job is for its group.
+-- add_job makes the account of a job its group.
 create or replace function cue.drop_account_jobs(p_account_id uuid) returns void
 language sql security definer as $$
   delete from pgboss.job where group_id = p_account_id::text
 $$;
-comment on function cue.drop_account_jobs is 'Removes all jobs that belong to an account.';
+comment on function cue.drop_account_jobs is 'Removes all jobs of an account, including completed and failed ones.';

@@ -1,7 +1,7 @@
--- API keys. Their text is made, hashed and encrypted by the caller and never gets here. Locks: the account first, so that an account's keys
--- change one after the other, then the key, then a rate window.
+-- API keys. The caller generates, hashes and encrypts a key's text, which never gets here. Locks: the account first, so that an account's
+-- keys change one after the other, then the key, then a rate window.
 
--- Adds a key; p_scopes null: all. With p_ciphertext it is the account's default key, whose text can be shown again.
+-- With p_ciphertext it is the account's default key, which can be revealed.
 create or replace function cue.insert_key(
   p_account_id uuid, p_label text, p_key_hash bytea, p_prefix text, p_scopes cue.key_scope[], p_created_by cue.key_origin,
   p_ciphertext text, p_now timestamptz
@@ -13,9 +13,8 @@ language sql security definer as $$
           p_created_by, p_ciphertext is not null, p_ciphertext, p_now)
   returning *
 $$;
-comment on function cue.insert_key is 'Adds an API key to an account that the caller has locked.';
+comment on function cue.insert_key is 'Adds an API key to an account that the caller has locked; null p_scopes means all scopes.';
 
--- QU031 over ten keys an hour (detail: seconds to wait).
 create or replace function cue.allow_key(p_account_id uuid, p_now timestamptz) returns void
 language plpgsql security definer as $$
 declare
@@ -23,12 +22,11 @@ declare
 begin
   select * into w from cue.allow('keys:' || p_account_id, 10, '1 hour', p_now);
   if not w.allowed then
-    raise exception 'ten keys an hour can be created' using errcode = 'QU031', detail = w.retry_after;
+    raise exception 'Key limit reached: 10 new keys per hour.' using errcode = 'QU031', detail = w.retry_after;
   end if;
 end $$;
-comment on function cue.allow_key is 'Counts a key against an account''s limit of ten an hour.';
+comment on function cue.allow_key is 'Counts a new key against the limit of ten per hour; QU031 above it.';
 
--- Returns the key's id. QU031 over ten an hour.
 create or replace function cue.create_key(
   p_account_id uuid, p_label text, p_key_hash bytea, p_prefix text, p_scopes cue.key_scope[] default null,
   p_actor text default session_user, p_ip text default null, p_now timestamptz default now()
@@ -44,9 +42,9 @@ begin
     jsonb_build_object('key_id', k.id, 'prefix', k.prefix, 'label', k.label, 'scopes', k.scopes), p_now);
   return k.id;
 end $$;
-comment on function cue.create_key is 'Creates an API key and returns its id.';
+comment on function cue.create_key is 'Creates an API key and returns its id; QU031 above ten per hour.';
 
--- QU004 when the account has no such key. A revoked one may be renamed too: its label is how people know it.
+-- Revoked keys too: people recognise them by their label.
 create or replace function cue.rename_key(
   p_account_id uuid, p_key_id uuid, p_label text, p_actor text default session_user, p_ip text default null,
   p_now timestamptz default now()
@@ -58,14 +56,13 @@ declare
 begin
   update cue.api_keys set label = p_label where id = p_key_id and account_id = a.id returning * into k;
   if not found then
-    raise exception 'there is no key %', p_key_id using errcode = 'QU004';
+    raise exception 'key % not found', p_key_id using errcode = 'QU004';
   end if;
   perform cue.record_event(a.id, 'key.renamed', p_actor, p_ip, jsonb_build_object('key_id', k.id, 'label', k.label), p_now);
 end $$;
-comment on function cue.rename_key is 'Changes the label of an API key.';
+comment on function cue.rename_key is 'Changes the label of an API key; QU004 if not found.';
 
--- The key is good for nothing from the commit on, wherever it is used. Returns when it was revoked; revoking it again changes nothing. QU004
--- when the account has no such key, QU041 when it is the last one.
+-- Revoking a key again changes nothing.
 create or replace function cue.revoke_key(
   p_account_id uuid, p_key_id uuid, p_actor text default session_user, p_ip text default null, p_now timestamptz default now()
 ) returns timestamptz
@@ -76,21 +73,21 @@ declare
 begin
   select * into k from cue.api_keys where id = p_key_id and account_id = a.id for no key update;
   if not found then
-    raise exception 'there is no key %', p_key_id using errcode = 'QU004';
+    raise exception 'key % not found', p_key_id using errcode = 'QU004';
   end if;
   if k.revoked_at is null then
     if not exists (select from cue.api_keys where account_id = a.id and id <> k.id and revoked_at is null) then
-      raise exception 'the last key cannot be revoked; create another one first' using errcode = 'QU041';
+      raise exception 'The last active key cannot be revoked. Create another key first.' using errcode = 'QU041';
     end if;
     update cue.api_keys set revoked_at = p_now, ciphertext = null where id = k.id returning * into k;
     perform cue.record_event(a.id, 'key.revoked', p_actor, p_ip, jsonb_build_object('key_id', k.id, 'prefix', k.prefix), p_now);
   end if;
   return k.revoked_at;
 end $$;
-comment on function cue.revoke_key is 'Revokes an API key, unless it is the last one.';
+comment on function cue.revoke_key is
+  'Revokes an API key at once and returns when it was revoked; QU004 if not found, QU041 if it is the last one.';
 
--- Replaces the account's only key by a new default key with the same label and scopes; QU042 when there are several. Where all were revoked,
--- which a session can see, the account gets one again. Returns the id of the key that was replaced, null without one.
+-- If all keys were revoked, as a session can see, the account gets a new one; the result is then null.
 create or replace function cue.regenerate_key(
   p_account_id uuid, p_key_hash bytea, p_prefix text, p_ciphertext text, p_actor text default session_user, p_ip text default null,
   p_now timestamptz default now()
@@ -102,7 +99,7 @@ declare
   k cue.api_keys;
 begin
   if (select count(*) from cue.api_keys where account_id = a.id and revoked_at is null) > 1 then
-    raise exception 'the account has several keys; create one with POST /v1/auth/keys and revoke others with DELETE /v1/auth/keys/{key_id}'
+    raise exception 'The account has more than one active key. Create keys with POST /v1/auth/keys and revoke them with DELETE /v1/auth/keys/{key_id}.'
       using errcode = 'QU042';
   end if;
   perform cue.allow_key(a.id, p_now);
@@ -113,10 +110,10 @@ begin
     jsonb_build_object('key_id', k.id, 'prefix', k.prefix, 'replaced_key_id', old.id), p_now);
   return old.id;
 end $$;
-comment on function cue.regenerate_key is 'Replaces an account''s only API key.';
+comment on function cue.regenerate_key is
+  'Replaces an account''s only key with a new default key of the same label and scopes, and returns the old key''s id; QU042 if there are '
+  'several.';
 
--- The default key, encrypted, for a caller who does not hold it yet. QU050 for the key itself, QU053 when none is kept or it was encrypted
--- under a key that is not among p_encryption_key_ids.
 create or replace function cue.reveal_key(
   p_account_id uuid, p_encryption_key_ids text[], p_actor text default session_user, p_ip text default null,
   p_now timestamptz default now()
@@ -128,12 +125,13 @@ declare
 begin
   select * into k from cue.api_keys where account_id = a.id and is_default and revoked_at is null;
   if 'key:' || k.id = p_actor then
-    raise exception 'the default key does not reveal itself; use a session or another key' using errcode = 'QU050';
+    raise exception 'The default key cannot reveal itself. Use a session or another key.' using errcode = 'QU050';
   end if;
   if k.ciphertext is null or split_part(k.ciphertext, '.', 1) <> all (p_encryption_key_ids) then
-    raise exception 'the default key''s text cannot be shown any more; create or regenerate a key' using errcode = 'QU053';
+    raise exception 'The default key can no longer be shown. Create or regenerate a key.' using errcode = 'QU053';
   end if;
   perform cue.record_event(a.id, 'key.revealed', p_actor, p_ip, jsonb_build_object('key_id', k.id, 'prefix', k.prefix), p_now);
   return query select k.prefix, k.ciphertext;
 end $$;
-comment on function cue.reveal_key is 'The default key with its encrypted text.';
+comment on function cue.reveal_key is
+  'Returns the default key with its encrypted text; QU050 if the key asks for itself, QU053 if it cannot be decrypted.';

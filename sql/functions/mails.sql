@@ -1,5 +1,5 @@
--- What mails tell. A job names ids only; these look up the rest when the mail is sent, one row, or none when there is nobody left to tell or
--- nothing left to say. The kind of a job names its function: mail_ and the kind.
+-- The content of mails. A job has ids only; these functions look up the rest when the mail is sent, and return no row if it is no longer
+-- needed. A job's kind names its function: mail_KIND.
 
 create or replace function cue.mail_registered(p_account_id uuid, p_key_id uuid)
 returns table (email text, key_prefix text, ip text, created_at timestamptz)
@@ -9,10 +9,10 @@ language sql stable security definer as $$
     from cue.accounts a join cue.api_keys k on k.account_id = a.id
    where a.id = p_account_id and k.id = p_key_id
 $$;
-comment on function cue.mail_registered is 'What the mail about a new account tells.';
+comment on function cue.mail_registered is 'Returns the content of the registration mail.';
 
--- Ten an hour for each account, three in 24 hours until its address is confirmed. The first try of each mail counts (p_counted), so that a mail server that is away uses nothing up; of what is
--- beyond there is no row. quiet says that this was the last one for now.
+-- Ten per hour and account; three per day until the address is confirmed. Only a mail's first try counts (p_counted), so that retries
+-- during a mail server outage don't use up the limit. quiet marks the last mail within the limit.
 create or replace function cue.mail_cue_failed(
   p_account_id uuid, p_execution_id uuid, p_counted boolean default true, p_now timestamptz default now()
 ) returns table (
@@ -38,7 +38,7 @@ begin
     from cue.executions e join cue.cues c on c.id = e.cue_id join cue.accounts a on a.id = e.account_id
    where e.id = p_execution_id and e.account_id = p_account_id and c.deleted_at is null;
 end $$;
-comment on function cue.mail_cue_failed is 'What the mail about a failed cue tells; nothing beyond ten an hour, or three a day to an unconfirmed address.';
+comment on function cue.mail_cue_failed is 'Returns the content of the mail about a failed cue, or no row above the account''s mail limit.';
 
 create or replace function cue.mail_limit_reached(p_account_id uuid, p_now timestamptz default now())
 returns table (email text, plan cue.plan, executions_per_month int, grace_ends_at timestamptz)
@@ -47,7 +47,7 @@ language sql stable security definer as $$
     from cue.accounts a join cue.plans p using (plan)
    where a.id = p_account_id and cue.usage_month(a.limit_reached_at) = cue.usage_month(p_now)
 $$;
-comment on function cue.mail_limit_reached is 'What the mail about the monthly limit tells.';
+comment on function cue.mail_limit_reached is 'Returns the content of the mail about the monthly limit.';
 
 create or replace function cue.mail_magic_link(p_link_id uuid, p_now timestamptz default now())
 returns table (email text, code_ciphertext text, ip text, expires_at timestamptz)
@@ -55,14 +55,14 @@ language sql stable security definer as $$
   select email, code_ciphertext, ip, expires_at from cue.device_codes
    where link_id = p_link_id and status = 'email_sent' and expires_at > p_now
 $$;
-comment on function cue.mail_magic_link is 'What the mail with a sign-in link tells.';
+comment on function cue.mail_magic_link is 'Returns the content of the mail with a sign-in link.';
 
 create or replace function cue.mail_deletion_requested(p_deletion_id uuid)
 returns table (email text, due_at timestamptz)
 language sql stable security definer as $$
   select a.email, d.due_at from cue.deletions d join cue.accounts a on a.id = d.account_id where d.id = p_deletion_id and d.cancelled_at is null
 $$;
-comment on function cue.mail_deletion_requested is 'What the mail about a deletion tells.';
+comment on function cue.mail_deletion_requested is 'Returns the content of the mail about a pending account deletion.';
 
 create or replace function cue.mail_downgrade(p_account_id uuid, p_cue_ids text[])
 returns table (email text, plan cue.plan, cues int, paused text[])
@@ -73,10 +73,10 @@ language sql stable security definer as $$
     from cue.accounts a join cue.plans p using (plan)
    where a.id = p_account_id
 $$;
-comment on function cue.mail_downgrade is 'What the mail about a smaller plan tells: which cues it paused.';
+comment on function cue.mail_downgrade is 'Returns the content of the mail about a downgrade, with the cues it paused.';
 
 create or replace function cue.mail_payment_failed(p_account_id uuid) returns table (email text, plan cue.plan)
 language sql stable security definer as $$
   select email, plan from cue.accounts where id = p_account_id and plan <> 'free'
 $$;
-comment on function cue.mail_payment_failed is 'What the mail about a failed payment tells; nothing once the plan is lost.';
+comment on function cue.mail_payment_failed is 'Returns the content of the mail about a failed payment, or no row once the plan has ended.';

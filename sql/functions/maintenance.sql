@@ -1,7 +1,7 @@
--- Housekeeping: partitions, retention, and what is kept for a while only. Run by pg-boss's schedules, once per cluster.
+-- Housekeeping: partitions, retention and pruning. Run by pg-boss schedules, once per cluster.
 
--- Makes the monthly partitions of executions and attempts, from this month to p_months ahead. No default partition: it would have to be
--- scanned whenever another is added. Attaching, other than creating in place, waits for no reader or writer.
+-- No default partition: adding a partition would scan it. Attaching a table, unlike creating a partition in place, blocks no reader or
+-- writer.
 create or replace function cue.maintain_partitions(p_months int default 12, p_now timestamptz default now()) returns int
 language plpgsql security definer as $$
 declare
@@ -18,7 +18,7 @@ begin
     foreach v_parent in array array['executions', 'attempts'] loop
       v_name := v_parent || to_char(v_month, '_YYYY_MM');
       continue when to_regclass(format('cue.%I', v_name)) is not null;
-      -- Each execution is updated once or more: its second version must fit beside the first for a HOT update.
+      -- Each execution is updated at least once: half of every page stays free, so that updates are HOT.
       execute format('create table cue.%I (like cue.%I including defaults including constraints) '
                      'with (fillfactor = %s, autovacuum_vacuum_scale_factor = 0.05, autovacuum_analyze_scale_factor = 0.02)',
         v_name, v_parent, case v_parent when 'executions' then 50 else 100 end);
@@ -29,15 +29,15 @@ begin
   end loop;
   return v_made;
 end $$;
-comment on function cue.maintain_partitions is 'Makes monthly partitions ahead of time. Returns how many.';
+comment on function cue.maintain_partitions is
+  'Creates the monthly partitions of executions and attempts up to p_months ahead; returns how many.';
 
 create or replace function cue.partition_bound(p_month timestamp) returns uuid
 language sql immutable as $$
   select (lpad(to_hex(floor(extract(epoch from p_month at time zone 'utc') * 1000)::bigint), 12, '0') || '00000000000000000000')::uuid
 $$;
-comment on function cue.partition_bound is 'The id that a month''s partitions begin with.';
+comment on function cue.partition_bound is 'Returns the smallest id of a month''s partitions.';
 
--- The months of executions that lie wholly before an instant, oldest first.
 create or replace function cue.months_before(p_before timestamptz) returns setof text
 language sql stable as $$
   select to_char(m.month, 'YYYY_MM')
@@ -46,11 +46,11 @@ language sql stable as $$
    where i.inhparent = 'cue.executions'::regclass and (m.month + interval '1 month') at time zone 'utc' <= p_before
    order by m.month
 $$;
-comment on function cue.months_before is 'Which months of executions lie wholly before an instant, as YYYY_MM.';
+comment on function cue.months_before is 'Returns the months of executions that end before an instant, oldest first, as YYYY_MM.';
 
--- Drops the months that lie wholly before p_before, except those with executions that have not ended, or that a first look shows to have
--- ended since. Nothing younger than the shortest retention goes, whatever is asked for: QU011. What has not ended is found by what it waits for. Returns the months dropped. Raises lock_not_available when somebody uses
--- one, for the caller to try again: everybody waits behind this, so it gives up long before another could take it for a deadlock.
+-- Kept: months with executions that have not ended, found by their waiting columns, and months whose first 10,000 rows include one that
+-- ended since p_before. Raises lock_not_available if a partition is in use, for the caller to try again: other statements queue behind this
+-- lock, so lock_timeout is short.
 create or replace function cue.drop_old_executions(p_before timestamptz, p_now timestamptz default now()) returns setof text
 language plpgsql security definer as $$
 declare
@@ -58,7 +58,7 @@ declare
   v_kept boolean;
 begin
   if p_before > p_now - interval '35 days' then
-    raise exception 'executions are kept for at least 35 days; % is later than that', p_before using errcode = 'QU011';
+    raise exception 'Executions are kept for at least 35 days; % is more recent.', p_before using errcode = 'QU011';
   end if;
   for v_month in select cue.months_before(p_before) loop
     execute format(
@@ -75,9 +75,9 @@ begin
     return next v_month;
   end loop;
 end $$;
-comment on function cue.drop_old_executions is 'Drops the months that lie wholly before an instant.';
+comment on function cue.drop_old_executions is
+  'Drops the months that end before p_before and returns them; QU011 if p_before is within 35 days.';
 
--- What a kept month holds of executions that ended before p_before, a batch at a time. Returns how many went; 0: nothing is left.
 create or replace function cue.delete_old_executions(p_before timestamptz, p_batch int default 5000) returns int
 language plpgsql security definer as $$
 declare
@@ -96,10 +96,9 @@ begin
   end loop;
   return 0;
 end $$;
-comment on function cue.delete_old_executions is 'Deletes a batch of old executions from months that could not be dropped.';
+comment on function cue.delete_old_executions is
+  'Deletes a batch of executions that ended before p_before from months that could not be dropped; returns how many.';
 
--- Deletes a batch of a deleted cue's history, then of its payloads, and with the last one the cue itself. Returns how many rows went; 0: it is
--- done.
 create or replace function cue.purge_cue(p_cue_id text, p_batch int default 1000) returns int
 language plpgsql security definer as $$
 declare
@@ -124,9 +123,9 @@ begin
   perform cue.drop_attempt_jobs(v_ids);
   return cardinality(v_ids);
 end $$;
-comment on function cue.purge_cue is 'Deletes a batch of a deleted cue''s history.';
+comment on function cue.purge_cue is
+  'Deletes a batch of a deleted cue''s history, then its payloads, and finally the cue; returns the number of rows, 0 when done.';
 
--- Cues whose deletion lost its job get one again.
 create or replace function cue.requeue_purges(p_now timestamptz default now()) returns int
 language plpgsql security definer as $$
 declare
@@ -137,10 +136,8 @@ begin
   get diagnostics v_count = row_count;
   return v_count;
 end $$;
-comment on function cue.requeue_purges is 'Lets deletions that stopped midway go on.';
+comment on function cue.requeue_purges is 'Adds the missing jobs of cue deletions; returns how many.';
 
--- Removes what is kept for a while only: fires after a day, echoes and rate windows when they expire, outages, drops and the ids of Stripe's
--- events after 90 days, workers after 7 days of silence, and of accounts what prune_accounts says.
 create or replace function cue.prune(p_now timestamptz default now()) returns void
 language plpgsql security definer as $$
 begin
@@ -156,4 +153,6 @@ begin
   perform cue.forget_workers(p_now);
   perform cue.prune_accounts(p_now);
 end $$;
-comment on function cue.prune is 'Removes what is kept for a while only.';
+comment on function cue.prune is
+  'Removes expired data: fires, echoes, rate windows, outages, missed slots, Stripe events, counters, engines, workers, keys and audit '
+  'entries.';

@@ -1,7 +1,7 @@
--- The memory block: what an agent keeps about its account, in versions. A version is made when somebody looks and finds that the content has
+-- The memory block: a versioned summary of an account for its agents. A new version is created when someone reads it and its content has
 -- changed: the plan, the names of active and paused cues, or the release of the instructions. Locks: the account.
 
--- Switched on: the weekly cue that reminds an agent to look. Whoever runs no worker gets neither mails nor an alert about it for ten weeks.
+-- An account without a worker gets no mail about it, and no alert for ten weeks.
 create or replace function cue.start_memory(p_account_id uuid, p_now timestamptz default now()) returns void
 language plpgsql security definer as $$
 declare
@@ -18,9 +18,9 @@ begin
       'alert_consecutive_failures', 10, 'alert_missed_window_multiplier', 10, 'catch_up', 'run_once_if_missed'),
     case when v_monday > p_now then v_monday else v_monday + interval '7 days' end, p_now);
 end $$;
-comment on function cue.start_memory is 'Registers the weekly look for a new memory block.';
+comment on function cue.start_memory is 'Creates the weekly cue that reminds an agent to read the memory block.';
 
--- Switched off: the cue goes, and nobody is told any more. Versions stay, so that one number never means two things.
+-- Versions are kept, so that a version number is never reused.
 create or replace function cue.stop_memory(p_account_id uuid, p_now timestamptz default now()) returns void
 language plpgsql security definer as $$
 begin
@@ -28,20 +28,20 @@ begin
   perform cue.delete_cues(p_account_id, array(
     select id from cue.cues where account_id = p_account_id and memory_check and deleted_at is null), p_now);
 end $$;
-comment on function cue.stop_memory is 'Removes the weekly look for a new memory block, and its subscribers.';
+comment on function cue.stop_memory is 'Removes the weekly memory block cue and all subscriptions.';
 
--- Something that the block shows has changed, or may have: one job for each subscriber, but p_except, which finds out. One that waits already
--- will do.
+-- A waiting job is enough: it is not added twice.
 create or replace function cue.note_memory(p_account_id uuid, p_except uuid default null) returns void
 language plpgsql security definer as $$
 begin
-  -- Nearly nobody subscribes, and each new cue asks: in plpgsql the plan is kept.
+  -- Runs for each new cue, and few accounts subscribe: plpgsql keeps the plan.
   perform cue.add_job('memory_updates', jsonb_build_object('subscription_id', s.id, 'account_id', s.account_id), p_singleton_key => s.id::text)
      from cue.memory_subscriptions s where s.account_id = p_account_id and s.id is distinct from p_except;
 end $$;
-comment on function cue.note_memory is 'Lets subscribers be told of what changed in the memory block.';
+comment on function cue.note_memory is
+  'Queues a notification to each subscriber of the memory block, except p_except, that it may have changed.';
 
--- What a version is made of, now. The weekly cue itself is left out.
+-- The weekly cue itself is not listed.
 create or replace function cue.memory_content(p_account_id uuid, p_release text) returns jsonb
 language sql stable security definer as $$
   select jsonb_build_object('plan', a.plan, 'release', p_release, 'cues', (
@@ -51,9 +51,9 @@ language sql stable security definer as $$
          order by q.created_at desc, q.id desc limit 500) c))
     from cue.accounts a where a.id = p_account_id
 $$;
-comment on function cue.memory_content is 'What the memory block shows of an account: plan, release of the instructions, the newest 500 cues.';
+comment on function cue.memory_content is
+  'Returns the content of the memory block: plan, release of the instructions and the newest 500 cues.';
 
--- How one content differs from another, a sentence for each difference, at most twenty.
 create or replace function cue.memory_changes(p_old jsonb, p_new jsonb) returns text[]
 language plpgsql immutable as $$
 declare
@@ -65,27 +65,26 @@ begin
   n as (
     select * from rows from (jsonb_to_recordset(p_new -> 'cues') as (id text, name text)) with ordinality as n (id, name, place)),
   c as (
-    select 1 as kind, 0 as place, format('The plan is %s now, not %s.', p_new ->> 'plan', p_old ->> 'plan') as change
+    select 1 as kind, 0 as place, format('Plan changed from %s to %s.', p_old ->> 'plan', p_new ->> 'plan') as change
      where p_new ->> 'plan' <> p_old ->> 'plan'
     union all
-    select 2, 0, format('There are new instructions, release %s.', p_new ->> 'release') where p_new ->> 'release' <> p_old ->> 'release'
+    select 2, 0, format('New instructions: release %s.', p_new ->> 'release') where p_new ->> 'release' <> p_old ->> 'release'
     union all
-    select 3, n.place, format('The cue %s was added.', to_json(n.name)) from n where not exists (select from o where o.id = n.id)
+    select 3, n.place, format('Cue %s was added.', to_json(n.name)) from n where not exists (select from o where o.id = n.id)
     union all
-    select 4, n.place, format('The cue %s is called %s now.', to_json(o.name), to_json(n.name)) from n join o using (id)
+    select 4, n.place, format('Cue %s was renamed to %s.', to_json(o.name), to_json(n.name)) from n join o using (id)
      where n.name <> o.name
     union all
-    select 5, o.place, format('The cue %s is gone or has ended.', to_json(o.name)) from o where not exists (select from n where n.id = o.id))
+    select 5, o.place, format('Cue %s was deleted or has ended.', to_json(o.name)) from o where not exists (select from n where n.id = o.id))
   select array_agg(c.change order by c.kind, c.place) into v_changes from c;
   if cardinality(v_changes) > 20 then
     return v_changes[:19] || format('%s more cues changed.', cardinality(v_changes) - 19);
   end if;
   return v_changes;
 end $$;
-comment on function cue.memory_changes is 'The differences between two contents of the memory block, in words.';
+comment on function cue.memory_changes is 'Returns the differences between two contents of the memory block as sentences, at most twenty.';
 
--- The memory block as it is now, under a new version where it has changed: subscribers are told, but p_reader, who asks. QU062 unless the
--- account has it enabled.
+-- Subscribers other than p_reader are notified of a new version.
 create or replace function cue.read_memory(
   p_account_id uuid, p_release text, p_reader uuid default null, p_now timestamptz default now()
 ) returns table (
@@ -97,7 +96,7 @@ declare
   v_content jsonb;
 begin
   if not exists (select from cue.accounts a where a.id = p_account_id and a.memory_block_enabled) then
-    raise exception 'the memory block is off; switch it on with PATCH /v1/auth/me {"memory_block_enabled": true}' using errcode = 'QU062';
+    raise exception 'The memory block is off. Turn it on with PATCH /v1/auth/me {"memory_block_enabled": true}.' using errcode = 'QU062';
   end if;
   v_content := cue.memory_content(p_account_id, p_release);
   select * into m from cue.memory_versions v where v.account_id = p_account_id order by v.version desc limit 1;
@@ -122,9 +121,9 @@ begin
             from (select * from cue.memory_versions v where v.account_id = p_account_id order by v.version desc limit 10) l),
          m.created_at;
 end $$;
-comment on function cue.read_memory is 'An account''s memory block: its version, what it is made of, and the latest ten changes.';
+comment on function cue.read_memory is
+  'Returns an account''s memory block with its latest ten changes, creating a new version if it has changed; QU062 if turned off.';
 
--- An agent wants to be told, from the present version on; again with another address: there. QU062 when it is off, QU011 over 20 agents.
 create or replace function cue.subscribe_memory(
   p_account_id uuid, p_agent_id text, p_callback_url text, p_release text, p_now timestamptz default now()
 ) returns void
@@ -137,15 +136,15 @@ begin
   update cue.memory_subscriptions set callback_url = p_callback_url where account_id = p_account_id and agent_id = p_agent_id;
   if found then return; end if;
   if (select count(*) from cue.memory_subscriptions where account_id = p_account_id) >= 20 then
-    raise exception 'twenty agents have subscribed, which is the most; switching the memory block off and on forgets them'
+    raise exception 'Subscription limit reached: 20 agents. Turning the memory block off and on again removes all subscriptions.'
       using errcode = 'QU011';
   end if;
   insert into cue.memory_subscriptions (id, account_id, agent_id, callback_url, sent_version, created_at)
   values (cue.uuid_v7(p_now), p_account_id, p_agent_id, p_callback_url, v_version, p_now);
 end $$;
-comment on function cue.subscribe_memory is 'Tells an agent of every new version of the memory block.';
+comment on function cue.subscribe_memory is
+  'Subscribes an agent to new versions of the memory block, or changes its address; QU062 if turned off, QU011 above 20 agents.';
 
--- What a subscriber is told, and the secrets that sign it. Nothing when the subscription is gone, or it knows the present version.
 create or replace function cue.memory_notice(p_subscription_id uuid, p_release text, p_now timestamptz default now()) returns table (
   url text, secrets text[], version int, changelog jsonb, updated_at timestamptz
 )
@@ -163,10 +162,10 @@ begin
     from cue.read_memory(s.account_id, p_release, s.id, p_now) m join cue.accounts a on a.id = s.account_id
    where m.version > s.sent_version;
 end $$;
-comment on function cue.memory_notice is 'What a subscriber to the memory block is told next.';
+comment on function cue.memory_notice is
+  'Returns the next memory block notification of a subscriber with its signing secrets, or no row if there is none.';
 
--- p_version null: the subscriber wants to hear no more. One that has moved from p_url, where it was told, is told again where it is now; without
--- p_url it counts as unmoved.
+-- If the subscriber's address has changed from p_url, it is notified again at the new one. Without p_url the address counts as unchanged.
 create or replace function cue.end_memory_notice(p_subscription_id uuid, p_version int, p_url text default null) returns void
 language plpgsql security definer as $$
 declare
@@ -181,9 +180,9 @@ begin
     update cue.memory_subscriptions set sent_version = p_version where id = s.id and sent_version < p_version;
   end if;
 end $$;
-comment on function cue.end_memory_notice is 'Records which version of the memory block a subscriber was told of.';
+comment on function cue.end_memory_notice is
+  'Records the version a subscriber was notified of, or removes the subscription if p_version is null.';
 
--- After a release with other instructions every subscriber's block is another one.
 create or replace function cue.note_memory_release(p_release text) returns int
 language plpgsql security definer as $$
 declare
@@ -196,4 +195,4 @@ begin
   get diagnostics v_count = row_count;
   return v_count;
 end $$;
-comment on function cue.note_memory_release is 'Lets subscribers be told of new instructions. Returns how many accounts.';
+comment on function cue.note_memory_release is 'Queues notifications of new instructions; returns the number of accounts.';

@@ -1,18 +1,17 @@
--- What handlers report, the evidence for it, and its verification. Write-once, merge-only, upgrades only: by the guards here and by the
--- constraints of the table. Locks: cue, cue_runs, execution.
+-- Reported outcomes, their evidence and their verification. Outcomes are written once, evidence only grows, and verification only moves up:
+-- guarded here and by the table's constraints. Locks: cue, cue_runs, execution.
 
--- Lists show artifacts whole. Measured as they will be shown: 1e300 is sent in five bytes.
+-- Lists return artifacts whole. The size is measured as sent: 1e300 takes five bytes.
 create or replace function cue.check_artifacts(p_artifacts jsonb) returns void
 language plpgsql security definer as $$
 begin
   if cue.json_bytes(p_artifacts) > 65536 then
-    raise exception 'artifacts may have 64 KB of JSON at most, with what is there' using errcode = 'QU023';
+    raise exception 'artifacts exceed 64 KB of JSON, including those already stored.' using errcode = 'QU023';
   end if;
 end $$;
-comment on function cue.check_artifacts is 'Refuses artifacts over 64 KB; QU023.';
+comment on function cue.check_artifacts is 'Raises QU023 if artifacts exceed 64 KB.';
 
--- A handler's report. Ends a worker's execution and one whose outcome is awaited; elsewhere it says what came of a delivery. QU002 unknown,
--- QU016 an old token, QU011 not begun yet, QU020 reported already, QU023 artifacts over 64 KB.
+-- QU002 not found, QU011 not begun yet, QU016 outdated claim token, QU020 already reported, QU023 artifacts over 64 KB.
 create or replace function cue.report_outcome(
   p_account_id uuid, p_execution_id uuid, p_success boolean, p_result text default null, p_error text default null,
   p_metadata jsonb default null, p_external_id text default null, p_result_url text default null, p_result_type text default null,
@@ -31,18 +30,18 @@ begin
     select * into c from cue.cues where id = e.cue_id and deleted_at is null for no key update;
   end if;
   if c.id is null then
-    raise exception 'there is no execution %', p_execution_id using errcode = 'QU002';
+    raise exception 'execution % not found', p_execution_id using errcode = 'QU002';
   end if;
   perform from cue.cue_runs where cue_id = c.id for update;
   select * into e from cue.executions where id = p_execution_id for update;
   if p_claim_token is not null and e.claim_token is distinct from p_claim_token then
-    raise exception 'this claim was lost: another may have taken execution % over; its report is not taken', e.id using errcode = 'QU016';
+    raise exception 'Claim lost: execution % may have been claimed by another worker. The report was not recorded.', e.id using errcode = 'QU016';
   end if;
   if e.outcome_recorded_at is not null then
-    raise exception 'the outcome of execution % was reported already; add to it with PATCH /evidence', e.id using errcode = 'QU020';
+    raise exception 'The outcome of execution % was already reported. Add evidence with PATCH /evidence.', e.id using errcode = 'QU020';
   end if;
   if e.status = 'pending' then
-    raise exception 'execution % is pending; claim it before reporting its outcome', e.id using errcode = 'QU011';
+    raise exception 'Execution % is pending. Claim it before reporting its outcome.', e.id using errcode = 'QU011';
   end if;
   perform cue.check_artifacts(p_artifacts);
   v_status := case when e.status = 'pending_outcome' or e.status = 'delivering' and e.transport = 'worker' and p_success then 'success'
@@ -54,7 +53,7 @@ begin
             cue.milliseconds(p_now - e.claimed_at), p_error, e.claimed_by_worker)
     on conflict do nothing;
   end if;
-  -- One update for the report and what it ends: each costs a look at all constraints.
+  -- One update for the report and the end of the execution: each update checks all constraints.
   update cue.executions
      set outcome_success = p_success, outcome_recorded_at = p_now, result = p_result, error = p_error, metadata = p_metadata,
          external_id = p_external_id, result_url = p_result_url, result_ref = p_result_ref, result_type = p_result_type, summary = p_summary,
@@ -75,17 +74,16 @@ begin
   end if;
   return next e;
 end $$;
-comment on function cue.report_outcome is 'Records a handler''s report, once.';
+comment on function cue.report_outcome is 'Records a handler''s outcome, once; ends a worker''s execution or one that awaits its outcome.';
 
--- Blanks outside of strings are not counted: a client sends none.
 create or replace function cue.json_bytes(p_json jsonb) returns int
 language sql immutable as $$
   select octet_length(p_json::text) - regexp_count(regexp_replace(p_json::text, '"(\\.|[^"\\])*"', '', 'g'), ' ')
 $$;
-comment on function cue.json_bytes is 'The size of JSON as it is sent.';
+comment on function cue.json_bytes is 'Returns the size of JSON as sent, without blanks outside strings.';
 
--- Adds evidence to a report: what is null stays, metadata and artifacts grow. Judges again, upwards only. QU002, QU016, QU021 no report yet,
--- QU022 metadata over 10 KB, QU023 artifacts over 64 KB. Returns the state, and whether anything was added.
+-- Null arguments change nothing; metadata and artifacts are merged. The verification state can only improve. QU002 not found, QU016
+-- outdated claim token, QU021 no outcome yet, QU022 metadata over 10 KB, QU023 artifacts over 64 KB.
 create or replace function cue.attach_evidence(
   p_account_id uuid, p_execution_id uuid, p_external_id text default null, p_result_url text default null, p_result_ref text default null,
   p_result_type text default null, p_summary text default null, p_artifacts jsonb default null, p_metadata jsonb default null,
@@ -101,13 +99,13 @@ begin
    where x.id = p_execution_id and x.account_id = p_account_id
      and exists (select from cue.cues q where q.id = x.cue_id and q.deleted_at is null) for update;
   if not found then
-    raise exception 'there is no execution %', p_execution_id using errcode = 'QU002';
+    raise exception 'execution % not found', p_execution_id using errcode = 'QU002';
   end if;
   if p_claim_token is not null and old.claim_token is distinct from p_claim_token then
-    raise exception 'this claim was lost: another may have taken execution % over; its evidence is not taken', old.id using errcode = 'QU016';
+    raise exception 'Claim lost: execution % may have been claimed by another worker. The evidence was not recorded.', old.id using errcode = 'QU016';
   end if;
   if old.outcome_recorded_at is null then
-    raise exception 'execution % has no outcome yet; report one first', old.id using errcode = 'QU021';
+    raise exception 'Execution % has no outcome yet. Report it first.', old.id using errcode = 'QU021';
   end if;
   e := old;
   e.external_id := coalesce(p_external_id, e.external_id);
@@ -115,15 +113,15 @@ begin
   e.result_ref := coalesce(p_result_ref, e.result_ref);
   e.result_type := coalesce(p_result_type, e.result_type);
   e.summary := coalesce(p_summary, e.summary);
-  -- A null takes nothing away.
+  -- A null member does not remove a stored value.
   e.metadata := case when p_metadata is null then e.metadata else coalesce(e.metadata, '{}') || coalesce((
     select jsonb_object_agg(g.key, g.value) from jsonb_each(p_metadata) g where g.value <> 'null' or e.metadata -> g.key is null), '{}') end;
-  -- What is there already is not added twice, so that a repeated request changes nothing.
+  -- Stored artifacts are not added again, so that a repeated request changes nothing.
   e.artifacts := case when p_artifacts is null then e.artifacts else coalesce(e.artifacts, '[]') || coalesce((
     select jsonb_agg(a.value order by a.place) from jsonb_array_elements(p_artifacts) with ordinality as a (value, place)
      where not exists (select from jsonb_array_elements(e.artifacts) as k (value) where k.value = a.value)), '[]') end;
   if p_metadata is not null and old.metadata is not null and cue.json_bytes(e.metadata) > 10240 then
-    raise exception 'metadata would be over 10 KB with what is there' using errcode = 'QU022';
+    raise exception 'metadata exceeds 10 KB of JSON, including members already stored.' using errcode = 'QU022';
   end if;
   if e.artifacts is distinct from old.artifacts then perform cue.check_artifacts(e.artifacts); end if;
   select * into c from cue.cues where id = e.cue_id;
@@ -139,10 +137,8 @@ begin
   end if;
   return query select e.id, e.outcome_state, e is distinct from old;
 end $$;
-comment on function cue.attach_evidence is 'Adds evidence to a reported outcome.';
+comment on function cue.attach_evidence is 'Adds evidence to a reported outcome and returns its state and whether anything was added.';
 
--- A person's or a program's judgement of a success: verified, rejected (for good), or to be looked at. QU002, QU021 no report yet, QU011 a
--- state that this does not start from.
 create or replace function cue.verify_outcome(
   p_account_id uuid, p_execution_id uuid, p_state cue.outcome_state, p_reason text default null, p_now timestamptz default now()
 ) returns setof cue.executions
@@ -154,13 +150,13 @@ begin
    where x.id = p_execution_id and x.account_id = p_account_id
      and exists (select from cue.cues q where q.id = x.cue_id and q.deleted_at is null) for update;
   if not found then
-    raise exception 'there is no execution %', p_execution_id using errcode = 'QU002';
+    raise exception 'execution % not found', p_execution_id using errcode = 'QU002';
   end if;
   if e.outcome_recorded_at is null then
-    raise exception 'execution % has no outcome yet; report one first', e.id using errcode = 'QU021';
+    raise exception 'Execution % has no outcome yet. Report it first.', e.id using errcode = 'QU021';
   end if;
   if e.outcome_state <> 'reported_success' and (e.outcome_state <> 'verification_pending' or p_state = 'verification_pending') then
-    raise exception 'the outcome of execution % is %, which this cannot change', e.id, e.outcome_state using errcode = 'QU011';
+    raise exception 'The outcome of execution % is %, which cannot be changed this way.', e.id, e.outcome_state using errcode = 'QU011';
   end if;
   return query
   update cue.executions
@@ -168,4 +164,6 @@ begin
          verification_reason = p_reason, updated_at = p_now
    where id = e.id returning *;
 end $$;
-comment on function cue.verify_outcome is 'Sets the verification of a reported success.';
+comment on function cue.verify_outcome is
+  'Sets the verification of a reported success: verified, rejected (final) or pending; QU002 not found, QU021 no outcome yet, QU011 '
+  'invalid state.';

@@ -1,13 +1,13 @@
--- Payloads of more than 2 KB: stored once per cue, and referenced by the cue and by each execution that carries them. Smaller ones are kept in
--- the row itself. last_used_at is null while a payload is its cue's own; from then on it says when it was last carried, or could have been.
--- Whoever makes a reference has locked the cue, or its cue_runs; payloads come after both in the order of locks.
+-- Payloads over 2 KB: stored once per cue and referenced by the cue and its executions. Smaller ones are stored in the rows. last_used_at
+-- is null while a payload is the cue's current one; after that it is the latest time an execution may have been created with it. To add a
+-- reference, first lock the cue or its cue_runs; payloads come after both in the lock order.
 
--- A constant, also in the index cues_large_payload.
+-- The index cues_large_payload repeats this constant.
 create or replace function cue.is_large(p_payload text) returns boolean
 language sql immutable as $$ select octet_length(p_payload) > 2048 $$;
-comment on function cue.is_large is 'Whether a payload is stored once and referenced.';
+comment on function cue.is_large is 'Returns whether a payload is stored separately: over 2 KB.';
 
--- p_last_used_at null: it is the cue's own from now on, and nothing has carried it since run p_since_run.
+-- With a null p_last_used_at it becomes the cue's current payload, unused since run p_since_run.
 create or replace function cue.store_payload(
   p_account_id uuid, p_cue_id text, p_body text, p_since_run bigint, p_last_used_at timestamptz, p_now timestamptz default now()
 ) returns bigint
@@ -19,17 +19,17 @@ language sql security definer as $$
                              then greatest(p.last_used_at, excluded.last_used_at) end
   returning id
 $$;
-comment on function cue.store_payload is 'Stores a large payload of a cue, unless it is stored, and returns its id.';
+comment on function cue.store_payload is 'Stores a cue''s large payload unless it exists, and returns its id.';
 
--- Locks it, so that no prune removes it before the caller's reference is there.
+-- The lock keeps prune_payloads from removing it before the caller has added the reference.
 create or replace function cue.reuse_payload(p_payload_id bigint, p_now timestamptz default now()) returns boolean
 language sql security definer as $$
   update cue.payloads set last_used_at = case when last_used_at is not null then greatest(last_used_at, p_now) end
    where id = p_payload_id returning true
 $$;
-comment on function cue.reuse_payload is 'Notes that a payload is carried once more; null when it is gone.';
+comment on function cue.reuse_payload is 'Records another use of a payload; null if it no longer exists.';
 
--- What no execution has carried goes at once: only the number of runs says so, which every execution made counts up.
+-- run_count is the proof: every execution created increments it.
 create or replace function cue.retire_payload(p_payload_id bigint, p_run_count bigint, p_now timestamptz default now()) returns void
 language plpgsql security definer as $$
 begin
@@ -38,10 +38,10 @@ begin
     update cue.payloads set since_run = null, last_used_at = p_now where id = p_payload_id;
   end if;
 end $$;
-comment on function cue.retire_payload is 'Lets go of the payload that was a cue''s own until now.';
+comment on function cue.retire_payload is 'Releases a cue''s former payload, and deletes it if no execution has used it.';
 
--- A payload last used in a month wholly before p_before is looked for among the executions that retention has left of that time: few. One that is
--- still referenced, as by an execution that has not ended, is looked for again when it is as old once more. Returns how many were looked at.
+-- Checks payloads last used in a month before p_before, against the few executions that retention has left from that time. One still
+-- referenced, as by an execution that has not ended, is checked again after as long.
 create or replace function cue.prune_payloads(p_before timestamptz, p_batch int default 500, p_now timestamptz default now()) returns int
 language plpgsql security definer as $$
 declare
@@ -49,7 +49,7 @@ declare
     select id from cue.payloads where last_used_at < date_trunc('month', p_before, 'UTC')
      order by last_used_at limit p_batch for update skip locked);
 begin
-  -- Another statement: whoever referred to one before it was locked is seen now.
+  -- A new statement sees references that were committed before the payload was locked.
   with referenced as materialized (
     select p.id, (
              select true from cue.executions e
@@ -60,9 +60,9 @@ begin
   delete from cue.payloads p using referenced r where p.id = r.id and r.is_used is null;
   return cardinality(v_ids);
 end $$;
-comment on function cue.prune_payloads is 'Removes a batch of payloads that no execution refers to any more. Returns how many were looked at.';
+comment on function cue.prune_payloads is 'Removes a batch of payloads that no execution references; returns how many were checked.';
 
--- Cues from before large payloads were stored apart, and any that were inserted by hand. Whoever holds one is not waited for.
+-- Needed for cues from before payloads were stored separately, and for rows inserted by hand.
 create or replace function cue.store_payloads(p_batch int default 100, p_now timestamptz default now()) returns int
 language plpgsql security definer as $$
 declare
@@ -77,7 +77,7 @@ begin
   end loop;
   return v_count;
 end $$;
-comment on function cue.store_payloads is 'Moves large payloads of cues out of their rows. Returns how many.';
+comment on function cue.store_payloads is 'Moves large payloads out of cue rows, skipping locked ones; returns how many.';
 
 -- The cap on payload bytes per day -----------------------------------------------------------------------------------------------------
 -- What each execution carries counts when it is made, also where it is stored once. Counters are per backend: takers wait for nobody.
@@ -86,19 +86,19 @@ create or replace function cue.payload_bytes(p_payload text, p_payload_id bigint
 language sql stable security definer as $$
   select octet_length(coalesce(p_payload, (select body from cue.payloads where id = p_payload_id)))
 $$;
-comment on function cue.payload_bytes is 'The bytes of a payload, wherever it is stored.';
+comment on function cue.payload_bytes is 'Returns the size of a payload in bytes, wherever it is stored.';
 
 create or replace function cue.payload_bytes_used(p_account_id uuid, p_now timestamptz default now()) returns bigint
 language sql stable security definer as $$
   select coalesce(sum(bytes), 0)::bigint from cue.payload_counters where account_id = p_account_id and day = (p_now at time zone 'utc')::date
 $$;
-comment on function cue.payload_bytes_used is 'Payload bytes that executions of an account carry that were made in the current UTC day.';
+comment on function cue.payload_bytes_used is 'Returns the payload bytes of an account''s executions created in the current UTC day.';
 
 create or replace function cue.caps_payloads() returns boolean
 language sql stable security definer as $$
   select exists (select from cue.plans where payload_bytes_per_day is not null)
 $$;
-comment on function cue.caps_payloads is 'Whether any plan has a cap on payload bytes per day.';
+comment on function cue.caps_payloads is 'Returns whether any plan limits payload bytes per day.';
 
 create or replace function cue.exceeds_payload_cap(p_cue_id text, p_now timestamptz default now()) returns boolean
 language sql stable security definer as $$
@@ -107,9 +107,8 @@ language sql stable security definer as $$
      where c.id = p_cue_id
        and p.payload_bytes_per_day < cue.payload_bytes_used(a.id, p_now) + cue.payload_bytes(c.payload, c.payload_id))
 $$;
-comment on function cue.exceeds_payload_cap is 'Whether one more slot of a cue would carry more payload bytes than the plan allows in a day.';
+comment on function cue.exceeds_payload_cap is 'Returns whether another execution of a cue would exceed its plan''s daily payload bytes.';
 
--- p_counts[n] executions of p_cue_ids[n] were made.
 create or replace function cue.count_payloads(p_cue_ids text[], p_counts int[], p_now timestamptz default now()) returns void
 language sql security definer as $$
   insert into cue.payload_counters as u (account_id, day, slot, bytes)
@@ -120,9 +119,10 @@ language sql security definer as $$
    group by a.id
   on conflict (account_id, day, slot) do update set bytes = u.bytes + excluded.bytes
 $$;
-comment on function cue.count_payloads is 'Counts the payload bytes of scheduled executions, for plans that cap them.';
+comment on function cue.count_payloads is
+  'Counts the payload bytes of p_counts[n] scheduled executions of p_cue_ids[n], for plans that limit them.';
 
--- For what a person asked for: exact, the account's row being locked.
+-- Exact, because the account is locked.
 create or replace function cue.admit_payload(p_account_id uuid, p_bytes bigint, p_now timestamptz default now()) returns void
 language plpgsql security definer as $$
 declare
@@ -131,11 +131,11 @@ begin
   select p.payload_bytes_per_day into v_cap from cue.accounts a join cue.plans p on p.plan = a.plan where a.id = p_account_id;
   if v_cap is null then return; end if;
   if cue.payload_bytes_used(p_account_id, p_now) + p_bytes > v_cap then
-    raise exception 'the plan allows % payload bytes per UTC day, and this payload of % bytes would exceed that; upgrade, or wait for the next day',
+    raise exception 'Payload limit reached: the plan allows % bytes per UTC day, and this payload has % bytes. Upgrade, or wait until the next day.',
       v_cap, p_bytes using errcode = 'QU032';
   end if;
   insert into cue.payload_counters as u (account_id, day, slot, bytes)
   values (p_account_id, (p_now at time zone 'utc')::date, pg_backend_pid(), p_bytes)
   on conflict (account_id, day, slot) do update set bytes = u.bytes + excluded.bytes;
 end $$;
-comment on function cue.admit_payload is 'Counts an execution''s payload against the daily cap, or raises QU032.';
+comment on function cue.admit_payload is 'Counts the payload of a requested execution against the daily limit; QU032 above it.';

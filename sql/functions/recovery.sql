@@ -1,7 +1,6 @@
--- Signs of life, and what becomes of work whose holder fell silent. Every sweep reads a partial index and skips what others hold.
+-- Heartbeats of engines, and recovery of work whose holder stopped responding. Every sweep reads a partial index and skips locked rows.
 
--- An engine's sign of life, every few seconds. One that comes after no engine gave any for p_missed_after records the outage between;
--- it is given before an engine first takes anything. Returns the offset of the database's clock and whether an outage was recorded.
+-- Called every few seconds, and before an engine first takes anything. database_now gives the offset of the database's clock.
 create or replace function cue.beat_engine(
   p_engine_id uuid, p_version text, p_lateness_ms int default null, p_open_deliveries int default 0,
   p_missed_after interval default '60 seconds', p_now timestamptz default now()
@@ -12,7 +11,7 @@ declare
   v_outage boolean := false;
 begin
   if v_last < p_now - p_missed_after then
-    -- One engine records it; the others wait here, and then see the first one's sign of life.
+    -- One engine records the outage; the others wait here, and then see its heartbeat.
     perform pg_advisory_xact_lock(hashtext('cue.outages'));
     v_last := (select max(last_seen_at) from cue.engines);
     if v_last < p_now - p_missed_after then
@@ -30,16 +29,15 @@ begin
     from cue.engines n where n.last_seen_at > p_now - interval '12 seconds' and n.stopped_at is null or n.id = p_engine_id;
 end $$;
 comment on function cue.beat_engine is
-  'An engine''s sign of life. Records an outage when none had shown one for too long, and tells how many engines live and its place among them.';
+  'Records an engine''s heartbeat, and an outage if no engine had one for p_missed_after; returns the number of live engines and its '
+  'place among them.';
 
--- An engine that takes nothing more: the others take its share from their next sign of life on.
 create or replace function cue.stop_engine(p_engine_id uuid, p_now timestamptz default now()) returns void
 language sql security definer as $$
   update cue.engines set stopped_at = greatest(started_at, p_now) where id = p_engine_id
 $$;
-comment on function cue.stop_engine is 'Notes that an engine was stopped in order.';
+comment on function cue.stop_engine is 'Records that an engine has shut down; the others take its share at their next heartbeat.';
 
--- A dead engine counts as replica no more; its last sign of life stays.
 create or replace function cue.forget_engines(p_now timestamptz default now()) returns int
 language plpgsql security definer as $$
 declare
@@ -50,9 +48,9 @@ begin
   get diagnostics v_gone = row_count;
   return v_gone;
 end $$;
-comment on function cue.forget_engines is 'Removes engines not seen for an hour, but never the one seen last.';
+comment on function cue.forget_engines is 'Removes engines not seen for an hour, except the one seen last; returns how many.';
 
--- The holder's extension, every second. Returns the flights that still stand: what is missing was taken over.
+-- Called every second.
 create or replace function cue.extend_flights(
   p_flight_ids bigint[], p_lease interval default '4 seconds', p_now timestamptz default now()
 ) returns setof bigint
@@ -60,12 +58,12 @@ language plpgsql security definer as $$
 begin
   update cue.flights set lease_expires_at = p_now + p_lease
    where id = any (array(select id from cue.flights where id = any (p_flight_ids) order by id for update skip locked));
-  -- One that somebody holds stands, too: as long as it is held nobody can take it over.
+  -- Locked flights are still held: while the row is locked, no engine can take it over.
   return query select id from cue.flights where id = any (p_flight_ids);
 end $$;
-comment on function cue.extend_flights is 'Extends the leases of flights that an engine holds.';
+comment on function cue.extend_flights is
+  'Extends the leases of an engine''s flights and returns those it still holds; the others were taken over.';
 
--- Lets go of attempts that were begun and never sent: as if they had not begun. For an engine that stops in order.
 create or replace function cue.release_flight(p_flight_id bigint, p_execution_ids uuid[], p_now timestamptz default now()) returns int
 language plpgsql security definer as $$
 declare
@@ -83,11 +81,11 @@ begin
   end if;
   return cardinality(v_ids);
 end $$;
-comment on function cue.release_flight is 'Gives begun, unsent attempts back at once.';
+comment on function cue.release_flight is
+  'Returns begun but unsent attempts of a flight, which can then begin again at once; for an engine''s shutdown.';
 
--- Takes over flights whose lease has lapsed: what they hold becomes retry_ready, with a job due now, and the attempt is logged as lost;
--- after five lost sends it is missed. A statement that was held up on its way, and with it every holder's extension, must not take over
--- what lapsed meanwhile: whoever asks says when.
+-- Their attempts are logged as lost, and the executions become retry_ready, or missed after five lost attempts. p_asked_at is when the
+-- caller sent the statement: if it was delayed, so were the holders' extensions, and leases that expired since then must not count.
 create or replace function cue.recover_flights(
   p_limit int default 20, p_asked_at timestamptz default null, p_now timestamptz default now()
 ) returns int
@@ -112,23 +110,22 @@ begin
      order by id for update skip locked);
   for f in select id, execution_ids from cue.flights where id = any (v_flights) loop
     v_count := v_count + cue.lose_attempts(
-      array(select u.id from unnest(f.execution_ids) as u (id) where u.id = any (v_ids)), f.id, 'the replica that sent this went silent', p_now);
+      array(select u.id from unnest(f.execution_ids) as u (id) where u.id = any (v_ids)), f.id, 'the replica sending it stopped responding', p_now);
   end loop;
-  -- A flight that still holds something stays: somebody else holds that, and it is freed the next time.
+  -- A flight whose executions are locked by someone else stays until the next sweep.
   delete from cue.flights n
    where n.id = any (v_flights)
      and not exists (select from cue.executions x where x.id = any (n.execution_ids) and x.flight_id = n.id);
   return v_count;
 end $$;
-comment on function cue.recover_flights is 'Frees what lapsed flights hold. Returns how many executions.';
+comment on function cue.recover_flights is 'Recovers executions from flights whose lease has expired; returns how many.';
 
--- Five: what takes down whoever sends it is not sent for ever.
+-- A request that crashes its sender must not be sent forever.
 create or replace function cue.is_last_loss(p_lost_attempts int) returns boolean
 language sql immutable as $$ select p_lost_attempts >= 4 $$;
-comment on function cue.is_last_loss is 'Whether an execution that has lost so many sends is given up when it loses another.';
+comment on function cue.is_last_loss is 'Returns whether the next lost attempt ends an execution: the fifth.';
 
--- The locks that losing attempts takes, in the order of locks: the cues of what a further loss ends, and then the executions. Only what a
--- flight still holds counts, so that taking the same locks again takes no other.
+-- Only executions still in the flight count, so that locking again takes no further locks.
 create or replace function cue.lock_attempts(p_execution_ids uuid[], p_flight_ids bigint[]) returns void
 language plpgsql security definer as $$
 begin
@@ -136,9 +133,8 @@ begin
     select cue_id from cue.executions where id = any (p_execution_ids) and flight_id = any (p_flight_ids) and cue.is_last_loss(lost_attempts)));
   perform from cue.executions where id = any (p_execution_ids) and flight_id = any (p_flight_ids) order by id for update;
 end $$;
-comment on function cue.lock_attempts is 'Locks executions whose attempts are lost, and cues that this may change.';
+comment on function cue.lock_attempts is 'Locks the executions that lose attempts, and first the cues that this may change.';
 
--- Attempts of a flight whose end nobody will report.
 create or replace function cue.lose_attempts(
   p_execution_ids uuid[], p_flight_id bigint, p_error text, p_now timestamptz default now()
 ) returns int
@@ -156,7 +152,7 @@ begin
        set status = case when cue.is_last_loss(x.lost_attempts) then 'missed' else 'retry_ready' end::cue.execution_status, flight_id = null,
            attempt_due_at = case when not cue.is_last_loss(x.lost_attempts) then p_now end,
            ended_at = case when cue.is_last_loss(x.lost_attempts) then p_now end,
-           error_message = case when cue.is_last_loss(x.lost_attempts) then 'given up after five sends whose end nobody saw' else p_error end,
+           error_message = case when cue.is_last_loss(x.lost_attempts) then 'gave up after five lost attempts' else p_error end,
            lost_attempts = x.lost_attempts + 1, updated_at = p_now
      where x.id = any (p_execution_ids) and x.status = 'delivering' and x.flight_id = p_flight_id
     returning x.id, x.account_id, x.status, x.attempts, x.last_attempt_at),
@@ -174,14 +170,15 @@ begin
   end loop;
   return v_count;
 end $$;
-comment on function cue.lose_attempts is 'Logs attempts as lost and lets their executions wait for the next, or ends them as missed.';
+comment on function cue.lose_attempts is
+  'Logs a flight''s attempts as lost; their executions become retry_ready, or missed after the fifth loss.';
 
 create or replace function cue.milliseconds(p_interval interval) returns int
 language sql immutable as $$ select least(greatest(extract(epoch from p_interval) * 1000, 0), 2147483647)::int $$;
-comment on function cue.milliseconds is 'An interval in whole milliseconds, at least 0.';
+comment on function cue.milliseconds is 'Returns an interval in whole milliseconds, at least 0.';
 
--- An attempt that its living holder never ended: past its deadline by a minute, and at least five minutes old. The holder has a bug, yet
--- the execution must not stay for ever: it counts as a failed send, and then goes on or is missed.
+-- A minute past the timeout and at least five minutes old: a bug in the engine. It counts as a failed send, and is retried or ends as
+-- missed.
 create or replace function cue.recover_stuck(p_now timestamptz default now()) returns int
 language plpgsql security definer as $$
 declare
@@ -190,7 +187,7 @@ declare
   c cue.cues;
   e cue.executions;
   v_count int := 0;
-  v_error constant text := 'no answer was recorded in time';
+  v_error constant text := 'no response was recorded in time';
 begin
   select array_agg(x.id) into v_ids from cue.flights f
     join cue.executions x on x.id = any (f.execution_ids) and x.flight_id = f.id
@@ -223,9 +220,9 @@ begin
   end loop;
   return v_count;
 end $$;
-comment on function cue.recover_stuck is 'Ends attempts that a living engine has held far beyond their deadline.';
+comment on function cue.recover_stuck is 'Ends attempts that a live engine has held far beyond their timeout; returns how many.';
 
--- Deliveries whose outcome was not reported in time. Those of cues that are locked are left to the next time.
+-- Executions of locked cues are left to the next sweep.
 create or replace function cue.expire_outcomes(p_limit int default 500, p_now timestamptz default now()) returns int
 language plpgsql security definer as $$
 declare
@@ -253,9 +250,9 @@ begin
   end loop;
   return v_count;
 end $$;
-comment on function cue.expire_outcomes is 'Ends executions whose outcome deadline has passed. Returns how many.';
+comment on function cue.expire_outcomes is 'Ends executions whose outcome deadline has passed; returns how many.';
 
--- When the next waiting attempt is due, and the next deadline that a sweep of this file must meet. Flights are looked at regularly.
+-- Flights are not included: engines check them regularly.
 create or replace function cue.next_wakes() returns table (waiting_at timestamptz, deadline_at timestamptz)
 language plpgsql stable security definer as $$
 begin
@@ -265,4 +262,5 @@ begin
                (select min(e.claim_deadline_at) from cue.executions e where e.claim_deadline_at is not null),
                (select min(e.lease_expires_at) from cue.executions e where e.lease_expires_at is not null));
 end $$;
-comment on function cue.next_wakes is 'When the next waiting attempt is due, and the next deadline of an outcome, a claim or a lease.';
+comment on function cue.next_wakes is
+  'Returns when the next waiting attempt is due, and the next deadline of an outcome, a claim or a lease.';

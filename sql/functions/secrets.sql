@@ -1,3 +1,4 @@
+-- ENCRYPTION_KEYS differs if it no longer contains a key that was once the first; SESSION_SECRET if its hash is another.
 create or replace function cue.check_secrets(
   p_encryption_key_ids text[], p_session_secret text, p_changed boolean default false, p_now timestamptz default now()
 ) returns setof text
@@ -17,5 +18,5 @@ begin
   return query select unnest(v_other);
 end $$;
 comment on function cue.check_secrets is
-  'Names of the settings that are not those of the replicas before: no longer has an encryption key that was the first, or another session '
-  'secret. Remembers them if all is well; what was known is forgotten first if they were changed on purpose.';
+  'Returns the settings whose secrets differ from those of earlier replicas, and stores them if none do; p_changed forgets the stored '
+  'ones first.';

@@ -1,14 +1,13 @@
--- Sessions, and the one-time tokens that they are opened with. Tokens come as SHA-256, never as text. Locks: the account first, then its
--- tokens and sessions. p_actor is who asks: 'session:ID' or 'key:ID'.
+-- Sessions, and the one-time tokens that open them. Tokens are stored as SHA-256 only. Locks: the account first, then its tokens and
+-- sessions. p_actor is the caller: 'session:ID' or 'key:ID'.
 
--- Good once, within 15 minutes.
 create or replace function cue.insert_session_token(p_account_id uuid, p_token_hash bytea, p_now timestamptz) returns void
 language sql security definer as $$
   insert into cue.session_tokens (token_hash, account_id, expires_at) values (p_token_hash, p_account_id, p_now + interval '15 minutes')
 $$;
-comment on function cue.insert_session_token is 'Adds a one-time session token to an account that the caller has locked.';
+comment on function cue.insert_session_token is
+  'Adds a one-time session token, valid for 15 minutes, to an account that the caller has locked.';
 
--- Uses a one-time token up and returns its account, locked. QU050 when it is unknown, expired, or somebody else's use came first.
 create or replace function cue.take_session_token(p_token_hash bytea, p_now timestamptz default now()) returns cue.accounts
 language plpgsql security definer as $$
 declare
@@ -18,13 +17,14 @@ begin
    where t.token_hash = p_token_hash and t.expires_at > p_now for no key update of a1;
   delete from cue.session_tokens where token_hash = p_token_hash and expires_at > p_now;
   if not found then
-    raise exception 'this session token is unknown, used or expired; sign in again' using errcode = 'QU050';
+    raise exception 'This session token is invalid, used or expired. Sign in again.' using errcode = 'QU050';
   end if;
   return a;
 end $$;
-comment on function cue.take_session_token is 'Uses up a one-time session token and returns its account, locked.';
+comment on function cue.take_session_token is
+  'Uses up a one-time session token and returns its account, locked; QU050 if unknown, expired or already used.';
 
--- A thousand of an account at most: the oldest goes.
+-- At most 1,000 per account: the oldest is removed.
 create or replace function cue.insert_session(p_account_id uuid, p_now timestamptz) returns cue.sessions
 language sql security definer as $$
   delete from cue.sessions where id = any (array(
@@ -32,9 +32,8 @@ language sql security definer as $$
   insert into cue.sessions (id, account_id, created_at, expires_at) values (gen_random_uuid(), p_account_id, p_now, p_now + interval '1 year')
   returning *
 $$;
-comment on function cue.insert_session is 'Adds a session of a year to an account that the caller has locked.';
+comment on function cue.insert_session is 'Adds a session of one year to an account that the caller has locked.';
 
--- Gives a session for a one-time token; QU050 as take_session_token.
 create or replace function cue.open_session(p_token_hash bytea, p_ip text default null, p_now timestamptz default now())
 returns table (session_id uuid, account_id uuid, email text, expires_at timestamptz)
 language plpgsql security definer as $$
@@ -45,10 +44,9 @@ begin
   perform cue.record_event(a.id, 'session.created', 'session:' || s.id, p_ip, jsonb_build_object('session_id', s.id), p_now);
   return query select s.id, a.id, a.email, s.expires_at;
 end $$;
-comment on function cue.open_session is 'Opens a session with a one-time token.';
+comment on function cue.open_session is 'Opens a session with a one-time token; QU050 as take_session_token.';
 
--- Another session of a year for the one that asks, which ends a day later: an answer that got lost, or a second program with the same
--- session, locks nobody out. QU050 when a key asks, or the session has ended.
+-- The old session stays valid for 24 hours: a lost response, or a second program that uses it, must not sign anyone out.
 create or replace function cue.refresh_session(p_account_id uuid, p_actor text, p_ip text default null, p_now timestamptz default now())
 returns table (session_id uuid, account_id uuid, email text, expires_at timestamptz)
 language plpgsql security definer as $$
@@ -60,15 +58,15 @@ begin
   update cue.sessions set expires_at = least(expires_at, p_now + interval '24 hours')
    where account_id = a.id and 'session:' || id = p_actor and expires_at > p_now;
   if not found then
-    raise exception 'only a session can be refreshed; sign in to get one' using errcode = 'QU050';
+    raise exception 'Only an active session can be refreshed. Sign in again.' using errcode = 'QU050';
   end if;
   s := cue.insert_session(a.id, p_now);
   perform cue.record_event(a.id, 'session.refreshed', p_actor, p_ip, jsonb_build_object('session_id', s.id), p_now);
   return query select s.id, a.id, a.email, s.expires_at;
 end $$;
-comment on function cue.refresh_session is 'Opens a new session in place of the one that asks.';
+comment on function cue.refresh_session is
+  'Opens a new session in place of the calling one; QU050 if the caller is a key or its session has ended.';
 
--- Ends the session that asks, or with p_all all of the account, at once and everywhere. Returns how many. QU050 when a key asks for its own.
 create or replace function cue.revoke_sessions(
   p_account_id uuid, p_all boolean, p_actor text default session_user, p_ip text default null, p_now timestamptz default now()
 ) returns int
@@ -78,7 +76,7 @@ declare
   v_count int;
 begin
   if not p_all and p_actor not like 'session:%' then
-    raise exception 'an API key is no session; add ?all=true to end all sessions of the account' using errcode = 'QU050';
+    raise exception 'An API key is not a session. Add ?all=true to end all sessions of the account.' using errcode = 'QU050';
   end if;
   delete from cue.sessions where account_id = a.id and (p_all or 'session:' || id = p_actor);
   get diagnostics v_count = row_count;
@@ -88,10 +86,10 @@ begin
   perform cue.record_event(a.id, 'session.revoked', p_actor, p_ip, jsonb_build_object('all', p_all, 'count', v_count), p_now);
   return v_count;
 end $$;
-comment on function cue.revoke_sessions is 'Ends a session, or all of an account.';
+comment on function cue.revoke_sessions is
+  'Ends the calling session, or with p_all all sessions of the account, and returns how many; QU050 if a key asks without p_all.';
 
--- A key for an approved client in exchange for a one-time token: it reads, writes and works, but not on the account itself. QU050 as
--- take_session_token, QU031 over ten keys an hour (detail: seconds to wait; the token is kept).
+-- The key has the scopes read, write and worker, but not account. The token is not used up on QU031.
 create or replace function cue.exchange_session_token(
   p_token_hash bytea, p_client_id text, p_label text, p_key_hash bytea, p_prefix text, p_ip text default null,
   p_now timestamptz default now()
@@ -107,7 +105,8 @@ begin
     jsonb_build_object('key_id', k.id, 'prefix', k.prefix, 'label', k.label, 'scopes', k.scopes, 'client_id', p_client_id), p_now);
   return query select a.id, k.id, k.scopes::text[];
 end $$;
-comment on function cue.exchange_session_token is 'Creates a key for an approved client with a one-time token.';
+comment on function cue.exchange_session_token is
+  'Creates a key for an approved client in exchange for a one-time token; QU050 as take_session_token, QU031 above ten keys per hour.';
 
 create or replace function cue.prune_sign_ins(p_now timestamptz default now()) returns void
 language plpgsql security definer as $$
@@ -116,4 +115,4 @@ begin
   delete from cue.session_tokens where expires_at <= p_now;
   delete from cue.device_codes where expires_at <= p_now;
 end $$;
-comment on function cue.prune_sign_ins is 'Removes sessions, tokens and device codes that have expired.';
+comment on function cue.prune_sign_ins is 'Removes expired sessions, tokens and device codes.';

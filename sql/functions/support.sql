@@ -1,7 +1,6 @@
 -- Support tickets. Locks: the account, then a rate window.
 
--- QU060 for an account younger than an hour, QU061 without an active cue, QU031 over five an hour (detail: seconds to wait). p_tracked lets a
--- job make an issue of it.
+-- p_tracked queues a job that creates an issue in the tracker.
 create or replace function cue.create_ticket(
   p_account_id uuid, p_subject text, p_message text, p_severity cue.ticket_severity default 'medium', p_type cue.ticket_type default 'bug',
   p_tracked boolean default false, p_now timestamptz default now()
@@ -13,34 +12,35 @@ declare
   v_id int;
 begin
   if a.created_at > p_now - interval '1 hour' then
-    raise exception 'support is open to accounts older than an hour; try again later' using errcode = 'QU060';
+    raise exception 'Accounts can open tickets one hour after registration. Try again later.' using errcode = 'QU060';
   end if;
   if not exists (select from cue.cues where account_id = a.id and status = 'active' and deleted_at is null and not memory_check) then
-    raise exception 'support is open to accounts with an active cue; create or resume one first' using errcode = 'QU061';
+    raise exception 'A ticket requires an active cue. Create or resume one first.' using errcode = 'QU061';
   end if;
   select * into w from cue.allow('support:' || a.id, 5, '1 hour', p_now);
   if not w.allowed then
-    raise exception 'five tickets an hour can be opened' using errcode = 'QU031', detail = w.retry_after;
+    raise exception 'Ticket limit reached: 5 per hour.' using errcode = 'QU031', detail = w.retry_after;
   end if;
   insert into cue.tickets (account_id, subject, message, severity, type, created_at, updated_at)
   values (a.id, p_subject, p_message, p_severity, p_type, p_now, p_now) returning id into v_id;
   if p_tracked then perform cue.add_job('tickets', jsonb_build_object('ticket_id', v_id, 'account_id', a.id)); end if;
   return v_id;
 end $$;
-comment on function cue.create_ticket is 'Opens a support ticket and returns its number.';
+comment on function cue.create_ticket is
+  'Opens a support ticket and returns its number; QU060 in an account''s first hour, QU061 without an active cue, QU031 above five per '
+  'hour.';
 
--- By hand: where a ticket stands. QU006 unknown.
 create or replace function cue.set_ticket_status(p_ticket_id int, p_status cue.ticket_status, p_now timestamptz default now()) returns void
 language plpgsql security definer as $$
 begin
   update cue.tickets set status = p_status, updated_at = p_now where id = p_ticket_id;
   if not found then
-    raise exception 'there is no ticket %', p_ticket_id using errcode = 'QU006';
+    raise exception 'ticket % not found', p_ticket_id using errcode = 'QU006';
   end if;
 end $$;
-comment on function cue.set_ticket_status is 'Moves a ticket.';
+comment on function cue.set_ticket_status is 'Sets a ticket''s status, by hand; QU006 if not found.';
 
--- What an issue is made of, for a ticket that has none. tried: one may have been made, whose address was never recorded.
+-- tried: an issue may already exist whose address was not recorded.
 create or replace function cue.begin_issue(p_ticket_id int, p_now timestamptz default now()) returns table (
   ticket_id int, account_id uuid, plan cue.plan, subject text, message text, severity cue.ticket_severity, type cue.ticket_type,
   created_at timestamptz, tried boolean
@@ -56,10 +56,10 @@ begin
   select k.id, a.id, a.plan, k.subject, k.message, k.severity, k.type, k.created_at, k.issue_tried_at is not null
     from cue.accounts a where a.id = k.account_id;
 end $$;
-comment on function cue.begin_issue is 'What an issue in the tracker is made of.';
+comment on function cue.begin_issue is 'Returns the content of a tracker issue for a ticket that has none, or no row.';
 
 create or replace function cue.end_issue(p_ticket_id int, p_url text) returns void
 language sql security definer as $$
   update cue.tickets set issue_url = p_url where id = p_ticket_id
 $$;
-comment on function cue.end_issue is 'Records the issue that was made of a ticket.';
+comment on function cue.end_issue is 'Records the tracker issue of a ticket.';

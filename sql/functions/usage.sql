@@ -1,13 +1,12 @@
--- Plans, the monthly counts of executions and of what came of them, and what they say of a plan's use.
+-- Plans, and monthly counts of executions and their results.
 
 create or replace function cue.executions_used(p_account_id uuid, p_now timestamptz default now()) returns bigint
 language sql stable security definer as $$
   select coalesce(sum(executions), 0)::bigint from cue.usage_counters where account_id = p_account_id and month = cue.usage_month(p_now)
 $$;
-comment on function cue.executions_used is 'Executions that an account has created in the current UTC month.';
+comment on function cue.executions_used is 'Returns the number of executions an account has created in the current UTC month.';
 
--- Counts new executions of these accounts, one for each mention, on the counters of this backend. Where somebody holds one of those, all are
--- counted on others: fold_usage sums up whatever there is.
+-- Each backend has its own counter rows. If another transaction holds one, all are counted on spare rows: fold_usage sums up every row.
 create or replace function cue.count_executions(p_account_ids uuid[], p_now timestamptz default now()) returns void
 language plpgsql security definer as $$
 begin
@@ -19,14 +18,14 @@ exception when lock_not_available then
   select n.id, cue.usage_month(p_now), cue.spare_slot(), count(*) from unnest(p_account_ids) as n (id) group by n.id
   on conflict (account_id, month, slot) do update set executions = u.executions + excluded.executions;
 end $$;
-comment on function cue.count_executions is 'Counts executions of the current UTC month.';
+comment on function cue.count_executions is 'Counts new executions in the current UTC month, one per element of p_account_ids.';
 
--- A counter's slot that nobody uses: process ids are positive.
+-- Negative: process ids are positive.
 create or replace function cue.spare_slot() returns int
 language sql volatile as $$ select -1 - floor(random() * 2147483647)::int $$;
-comment on function cue.spare_slot is 'A slot for counting where that of the backend is held by somebody.';
+comment on function cue.spare_slot is 'Returns a random counter slot for when the backend''s own is locked.';
 
--- Counts what came of executions, on the counter of this backend, or on another where somebody holds that.
+-- On a spare row if the backend's own is locked.
 create or replace function cue.count_results(
   p_account_id uuid, p_reported int, p_succeeded int, p_failed int, p_now timestamptz default now()
 ) returns void
@@ -44,9 +43,9 @@ begin
   on conflict (account_id, month, slot) do update
      set reported = u.reported + excluded.reported, succeeded = u.succeeded + excluded.succeeded, failed = u.failed + excluded.failed;
 end $$;
-comment on function cue.count_results is 'Counts outcomes and failures of the current UTC month.';
+comment on function cue.count_results is 'Counts outcomes and failures in the current UTC month.';
 
--- What the sliding window of requests holds now. An entry stands for several hits where the limit is above 500.
+-- An entry stands for several hits if the limit is above 500.
 create or replace function cue.requests_used(p_subject text, p_window interval default '1 minute', p_now timestamptz default now())
 returns int
 language sql stable security definer as $$
@@ -56,9 +55,9 @@ language sql stable security definer as $$
         select count(*)::int as count from unnest(w.hits) as u (hit) where u.hit > extract(epoch from p_now - p_window - w.started_at) * 1000) h
      where w.subject = p_subject), 0)
 $$;
-comment on function cue.requests_used is 'Requests in the current window of a key or an address.';
+comment on function cue.requests_used is 'Returns the number of requests in a credential''s or address''s current rate window.';
 
--- An account's use of its plan, with the requests of the credential that asks: those of all its sessions where that is one, as admit counts.
+-- All sessions of an account share a limit, as in admit.
 create or replace function cue.read_usage(p_account_id uuid, p_actor text, p_now timestamptz default now()) returns table (
   plan cue.plan, cues_used int, cues_active int, cue_limit int, executions_used bigint, execution_limit int, reported bigint, succeeded bigint,
   failed bigint, requests_used int, requests_per_minute int
@@ -74,9 +73,8 @@ language sql stable security definer as $$
                     from cue.usage_counters x where x.account_id = a.id and x.month = cue.usage_month(p_now)) u
    where a.id = p_account_id
 $$;
-comment on function cue.read_usage is 'What an account uses of its plan.';
+comment on function cue.read_usage is 'Returns an account''s use of its plan, and of the calling credential''s rate limit.';
 
--- The first time in a month that the limit is reached: a day of grace begins, with a mail.
 create or replace function cue.start_grace(a cue.accounts, p_now timestamptz default now()) returns void
 language plpgsql security definer as $$
 begin
@@ -85,11 +83,10 @@ begin
     perform cue.add_job('mails', jsonb_build_object('kind', 'limit_reached', 'account_id', a.id, 'grace_ends_at', p_now + interval '24 hours'));
   end if;
 end $$;
-comment on function cue.start_grace is 'Begins the day of grace after the monthly limit.';
+comment on function cue.start_grace is 'Starts the 24-hour grace period when the monthly limit is first reached, and queues a mail.';
 
--- Folds what takers have counted into slot 0 and starts the grace of accounts that reached their limit. This waits for nobody: rows and accounts
--- that others hold are left to the next time. With the account locked, too, nothing is counted for one that is just being deleted. Returns the
--- accounts folded. Reads the index usage_counters_unfolded: the counters of idle accounts are all in slot 0.
+-- Waits for nobody: locked rows and accounts are left to the next sweep. The account is locked too, so that nothing is counted for one that
+-- is being deleted. Reads the index usage_counters_unfolded: the counters of idle accounts are all in slot 0.
 create or replace function cue.fold_usage(p_now timestamptz default now()) returns int
 language plpgsql security definer as $$
 declare
@@ -107,7 +104,7 @@ begin
     perform cue.start_grace(a, p_now);
     v_reached := array_remove(v_reached, a.id);
   end loop;
-  -- Those whose grace could not be started keep their rows, so that they are looked at again.
+  -- Accounts whose grace could not be started keep their rows, so that the next sweep checks them again.
   with held as (
     select u.account_id, u.month, u.slot from cue.usage_counters u join cue.accounts c on c.id = u.account_id
      where u.slot <> 0 and u.account_id <> all (v_reached)
@@ -128,12 +125,13 @@ begin
   select count(distinct account_id) into v_count from gone;
   return v_count;
 end $$;
-comment on function cue.fold_usage is 'Sums up usage counters, and starts the grace of accounts at their limit.';
+comment on function cue.fold_usage is
+  'Sums up usage counters into slot 0 and starts the grace period of accounts at their limit; returns the number of accounts.';
 
 create or replace function cue.set_plans(p_plans jsonb) returns void
 language plpgsql security definer as $$
 begin
-  -- A replica of the previous release names fewer limits: those it omits stay as they are.
+  -- A replica of the previous release may omit limits: those stay unchanged.
   update cue.plans p
      set requests_per_minute = n.requests_per_minute, cues = n.cues, executions_per_month = n.executions_per_month,
          open_deliveries = n.open_deliveries, max_timeout_seconds = n.max_timeout_seconds, min_interval_seconds = n.min_interval_seconds,
@@ -147,4 +145,4 @@ begin
       from cue.plans p where p.plan = a.plan and a.limit_reached_at is not null and cue.executions_used(a.id) < p.executions_per_month;
   end if;
 end $$;
-comment on function cue.set_plans is 'Sets the limits of the plans from the service''s PLANS setting, at start.';
+comment on function cue.set_plans is 'Sets the limits of the plans from the PLANS setting at start.';

@@ -1,6 +1,6 @@
--- Workers: the registry, claims and their leases. Whatever ends a claim locks cue, cue_runs and execution in that order; workers come last.
+-- Workers: the registry, claims and their leases. Ending a claim locks cue, cue_runs and execution in that order; workers come last.
 
--- An account has a thousand workers at most: another one takes the place of the one that has been silent longest.
+-- At most 1,000 workers per account: the one silent longest is removed.
 create or replace function cue.heartbeat_worker(p_account_id uuid, p_worker_id text, p_handlers text[], p_now timestamptz default now())
 returns void
 language plpgsql security definer as $$
@@ -18,10 +18,9 @@ begin
       offset 1000 for update skip locked));
   end if;
 end $$;
-comment on function cue.heartbeat_worker is 'A worker''s sign of life, with the tasks it handles.';
+comment on function cue.heartbeat_worker is 'Records a worker''s heartbeat and the tasks it handles.';
 
--- Forgets a worker; what it holds may be claimed again, as if it had been given back. Found among all that workers hold now, which is never
--- much, so that no claim keeps an index for this. QU005 unknown.
+-- Its claims are found among all current leases of the account, which are few, so that claiming maintains no index for this.
 create or replace function cue.delete_worker(p_account_id uuid, p_worker_id text, p_now timestamptz default now()) returns void
 language plpgsql security definer as $$
 declare
@@ -36,17 +35,17 @@ begin
     c := cue.lock_cue(r.cue_id);
     select * into e from cue.executions where id = r.id for update;
     if e.lease_expires_at is not null and e.claimed_by_worker = p_worker_id then
-      perform cue.lose_claim(e, c, 'its worker was removed', true, p_now);
+      perform cue.lose_claim(e, c, 'worker removed', true, p_now);
     end if;
   end loop;
   delete from cue.workers where account_id = p_account_id and worker_id = p_worker_id;
   if not found then
-    raise exception 'there is no worker %', p_worker_id using errcode = 'QU005';
+    raise exception 'worker % not found', p_worker_id using errcode = 'QU005';
   end if;
 end $$;
-comment on function cue.delete_worker is 'Removes a worker from the registry and frees its claims.';
+comment on function cue.delete_worker is 'Removes a worker and releases its claims; QU005 if not found.';
 
--- Hosts with random names come and go. One that holds a claim stays: what it is heard of by may be that claim.
+-- A worker that holds a claim may be sending heartbeats for that claim only.
 create or replace function cue.forget_workers(p_now timestamptz default now()) returns int
 language plpgsql security definer as $$
 declare
@@ -61,16 +60,16 @@ begin
   get diagnostics v_gone = row_count;
   return v_gone;
 end $$;
-comment on function cue.forget_workers is 'Removes workers that were silent for a week and hold nothing. Returns how many.';
+comment on function cue.forget_workers is 'Removes workers that were silent for a week and hold no claim; returns how many.';
 
--- Whether any of an account's workers showed a sign of life in the last three minutes.
 create or replace function cue.has_live_worker(p_account_id uuid, p_now timestamptz default now()) returns boolean
 language sql stable security definer as $$
   select exists (select from cue.workers where account_id = p_account_id and last_heartbeat > p_now - interval '180 seconds')
 $$;
-comment on function cue.has_live_worker is 'Whether an account has a live worker.';
+comment on function cue.has_live_worker is 'Returns whether any worker of an account had a heartbeat in the last three minutes.';
 
--- Extends a claim. p_claim_token proves it without the worker's name. QU002, QU018 not being worked on, QU016 an old token, QU017 another's.
+-- p_claim_token proves the claim without a worker id. QU002 not found, QU016 outdated claim token, QU017 claimed by another worker, QU018
+-- not claimed.
 create or replace function cue.heartbeat_execution(
   p_account_id uuid, p_execution_id uuid, p_worker_id text default null, p_claim_token uuid default null,
   p_lease interval default '900 seconds', p_now timestamptz default now()
@@ -81,25 +80,24 @@ declare
 begin
   select * into e from cue.executions where id = p_execution_id and account_id = p_account_id for update;
   if not found or not exists (select from cue.cues where id = e.cue_id and deleted_at is null) then
-    raise exception 'there is no execution %', p_execution_id using errcode = 'QU002';
+    raise exception 'execution % not found', p_execution_id using errcode = 'QU002';
   end if;
   if p_claim_token is not null and e.transport = 'worker' and e.claim_token is distinct from p_claim_token then
-    raise exception 'this claim was lost: another may have taken execution % over; stop working on it', e.id using errcode = 'QU016';
+    raise exception 'Claim lost: execution % may have been claimed by another worker. Stop working on it.', e.id using errcode = 'QU016';
   end if;
   if e.lease_expires_at is null then
-    raise exception 'execution % is %; heartbeats belong to one that a worker has claimed', e.id, e.status using errcode = 'QU018';
+    raise exception 'Only a claimed execution can be extended; execution % is %.', e.id, e.status using errcode = 'QU018';
   end if;
   if p_worker_id is not null and e.claimed_by_worker <> p_worker_id then
-    raise exception 'execution % is claimed by another worker', e.id using errcode = 'QU017';
+    raise exception 'Execution % is claimed by another worker.', e.id using errcode = 'QU017';
   end if;
   update cue.executions set last_heartbeat_at = p_now, lease_expires_at = p_now + p_lease, updated_at = p_now where id = e.id;
   update cue.workers set last_heartbeat = p_now
    where account_id = p_account_id and worker_id = e.claimed_by_worker and last_heartbeat < p_now - interval '10 seconds';
   return p_now + p_lease;
 end $$;
-comment on function cue.heartbeat_execution is 'Extends the lease of a claimed execution, and returns its end.';
+comment on function cue.heartbeat_execution is 'Extends the lease of a claimed execution and returns its new end.';
 
--- A worker gives a claim back: it may be claimed at once. QU002, QU018 not claimed, QU016 an old token.
 create or replace function cue.release_execution(
   p_account_id uuid, p_execution_id uuid, p_claim_token uuid, p_now timestamptz default now()
 ) returns void
@@ -113,18 +111,19 @@ begin
     c := cue.lock_cue(e.cue_id);
   end if;
   if c.id is null or c.deleted_at is not null then
-    raise exception 'there is no execution %', p_execution_id using errcode = 'QU002';
+    raise exception 'execution % not found', p_execution_id using errcode = 'QU002';
   end if;
   select * into e from cue.executions where id = p_execution_id for update;
   if e.lease_expires_at is null then
-    raise exception 'execution % is %, and not claimed', e.id, e.status using errcode = 'QU018';
+    raise exception 'Only a claimed execution can be released; execution % is %.', e.id, e.status using errcode = 'QU018';
   end if;
   if e.claim_token <> p_claim_token then
-    raise exception 'this claim was lost: another may have taken execution % over', e.id using errcode = 'QU016';
+    raise exception 'Claim lost: execution % may have been claimed by another worker.', e.id using errcode = 'QU016';
   end if;
-  perform cue.lose_claim(e, c, 'released by its worker', true, p_now);
+  perform cue.lose_claim(e, c, 'released by worker', true, p_now);
 end $$;
-comment on function cue.release_execution is 'Gives a claim back.';
+comment on function cue.release_execution is
+  'Releases a claim, so that the execution can be claimed again at once; QU002 not found, QU016 outdated claim token, QU018 not claimed.';
 
 create or replace function cue.lock_cue(p_cue_id text) returns cue.cues
 language plpgsql security definer as $$
@@ -135,10 +134,10 @@ begin
   perform from cue.cue_runs where cue_id = p_cue_id for update;
   return c;
 end $$;
-comment on function cue.lock_cue is 'Locks a cue and its moving parts.';
+comment on function cue.lock_cue is 'Locks and returns a cue, and locks its cue_runs.';
 
--- A claim ends without a report: the attempt is logged as lost, and the execution waits to be claimed again, or is missed when its claims
--- are used up. One that was given back uses none up, a hundred times: its attempts must not grow without bound. The caller has locked both.
+-- A released claim uses none up, but only a hundred times: the attempt log must not grow without bound. The caller has locked the cue and
+-- the execution.
 create or replace function cue.lose_claim(
   e cue.executions, c cue.cues, p_error text, p_given_back boolean, p_now timestamptz default now()
 ) returns void
@@ -157,19 +156,21 @@ begin
   else
     update cue.executions
        set status = 'missed', lease_expires_at = null, claim_token = null, ended_at = p_now, updated_at = p_now,
-           error_message = format('given up after %s claims that nobody reported on', e.attempts - e.lost_attempts)
+           error_message = format('gave up after %s claims without an outcome', e.attempts - e.lost_attempts)
      where id = e.id returning * into e;
     perform cue.after_end(e, c, p_now);
   end if;
 end $$;
-comment on function cue.lose_claim is 'Ends a claim that has no report.';
+comment on function cue.lose_claim is
+  'Ends a claim without an outcome: the attempt is logged as lost, and the execution becomes claimable again, or missed when no claim is '
+  'left.';
 
 create or replace function cue.claim_timeout(c cue.cues) returns interval
 language sql immutable as $$ select coalesce(c.claim_timeout_seconds, 900) * interval '1 second' $$;
-comment on function cue.claim_timeout is 'How long an execution of this cue may wait for a claim.';
+comment on function cue.claim_timeout is 'Returns how long an execution of a cue may wait for a claim.';
 
--- Leases that are over. One whose worker has been heard of in the last three minutes is looked at again when that is no longer so. What is
--- locked is left to the next time.
+-- If the worker had a heartbeat in the last three minutes, the lease is extended until those are over. Locked rows are left to the next
+-- sweep.
 create or replace function cue.recover_leases(p_limit int default 200, p_now timestamptz default now()) returns int
 language plpgsql security definer as $$
 declare
@@ -193,15 +194,14 @@ begin
     if v_heard_at > p_now - interval '180 seconds' then
       update cue.executions set lease_expires_at = v_heard_at + interval '180 seconds' where id = e.id;
     else
-      perform cue.lose_claim(e, c, 'its worker went silent', false, p_now);
+      perform cue.lose_claim(e, c, 'worker stopped sending heartbeats', false, p_now);
       v_count := v_count + 1;
     end if;
   end loop;
   return v_count;
 end $$;
-comment on function cue.recover_leases is 'Frees executions whose worker went silent. Returns how many.';
+comment on function cue.recover_leases is 'Releases executions whose lease has expired and whose worker is silent; returns how many.';
 
--- Executions that nobody claimed in time.
 create or replace function cue.miss_unclaimed(p_limit int default 500, p_now timestamptz default now()) returns int
 language plpgsql security definer as $$
 declare
@@ -221,7 +221,7 @@ begin
     continue when not found;
     update cue.executions
        set status = 'missed', claimable_at = null, claim_deadline_at = null, ended_at = p_now, updated_at = p_now,
-           error_message = 'no worker claimed it in time'
+           error_message = 'not claimed in time'
      where id = r.id and claim_deadline_at <= p_now
     returning * into e;
     continue when not found;
@@ -230,4 +230,4 @@ begin
   end loop;
   return v_count;
 end $$;
-comment on function cue.miss_unclaimed is 'Ends executions that nobody claimed in time. Returns how many.';
+comment on function cue.miss_unclaimed is 'Ends executions that were not claimed in time as missed; returns how many.';
