@@ -9,49 +9,49 @@ grant usage on schema cue to cue_reader, cue_service;
 -- Types
 
 create type cue.alert_severity as enum ('info', 'warning', 'high', 'critical');
-comment on type cue.alert_severity is 'How urgent an alert is, least first.';
+comment on type cue.alert_severity is 'Urgency of an alert, lowest first.';
 create type cue.alert_type as enum ('consecutive_failure', 'missed_window', 'outcome_timeout');
-comment on type cue.alert_type is 'Failures in a row, no success in time, an outcome awaited in vain.';
+comment on type cue.alert_type is 'Repeated failures, no success in time, or an outcome not reported in time.';
 create type cue.attempt_result as enum ('success', 'failed', 'lost');
-comment on type cue.attempt_result is 'How an attempt ended. lost: nobody saw its end.';
+comment on type cue.attempt_result is 'Result of an attempt. lost: its engine or worker stopped responding.';
 create type cue.audit_event as enum ('account.registered', 'account.updated', 'key.created', 'key.renamed', 'key.revoked', 'key.regenerated', 'key.revealed', 'webhook_secret.regenerated', 'alert_webhook_secret.created', 'alert_webhook_secret.regenerated', 'session.created', 'session.refreshed', 'session.revoked', 'account.deletion_requested', 'account.deletion_cancelled', 'account.disowned', 'plan.changed');
-comment on type cue.audit_event is 'What is written into the audit log.';
+comment on type cue.audit_event is 'Type of an audit log entry.';
 create type cue.callback_method as enum ('POST', 'PUT', 'PATCH', 'GET');
 comment on type cue.callback_method is 'The HTTP method of a webhook. GET carries no body.';
 create type cue.catch_up as enum ('skip_missed', 'run_once_if_missed', 'replay_all_missed');
-comment on type cue.catch_up is 'What becomes of slots that came due while the service was away: none runs, the latest, or each, up to 100.';
+comment on type cue.catch_up is 'Policy for slots that came due during an outage: run none, the latest, or each, up to 100.';
 create type cue.cue_status as enum ('active', 'paused', 'completed', 'failed');
 comment on type cue.cue_status is 'active fires, paused does not; completed and failed are how one-time cues end, and final.';
 create type cue.device_code_status as enum ('pending', 'email_sent', 'approved', 'claimed');
-comment on type cue.device_code_status is 'How far a sign-in is. It expires at every stage.';
+comment on type cue.device_code_status is 'Status of a sign-in. It can expire in every status.';
 create type cue.execution_status as enum ('pending', 'delivering', 'success', 'failed', 'retrying', 'retry_ready', 'missed', 'pending_outcome', 'outcome_timeout');
-comment on type cue.execution_status is 'Where delivery stands. sql/README.md has the diagram; the table''s constraints hold each state to its instants.';
+comment on type cue.execution_status is 'Delivery status. sql/README.md has the diagram; constraints of the table tie each state to its columns.';
 create type cue.key_origin as enum ('user', 'register', 'migration', 'mcp-exchange');
-comment on type cue.key_origin is 'How an API key came to be.';
+comment on type cue.key_origin is 'Origin of an API key.';
 create type cue.key_scope as enum ('read', 'write', 'worker', 'account');
-comment on type cue.key_scope is 'What an API key may be used for.';
+comment on type cue.key_scope is 'Permission of an API key.';
 create type cue.missed_reason as enum ('service_away', 'execution_limit');
 comment on type cue.missed_reason is 'Why slots did not run: no engine was alive, or the month''s executions were used up.';
 create type cue.outcome_state as enum ('reported_success', 'reported_failure', 'verified_success', 'verification_pending', 'verification_failed', 'unknown');
-comment on type cue.outcome_state is 'What the handler reported, and what verification made of it. unknown: it was awaited in vain.';
+comment on type cue.outcome_state is 'The handler''s report and its verification. unknown: not reported in time.';
 create type cue.plan as enum ('free', 'pro', 'scale');
-comment on type cue.plan is 'What an account pays for; what each allows is in plans.';
+comment on type cue.plan is 'An account''s plan; the table plans has the limits.';
 create type cue.schedule_type as enum ('recurring', 'once');
 comment on type cue.schedule_type is 'recurring has cron, once has at.';
 create type cue.ticket_severity as enum ('low', 'medium', 'high');
-comment on type cue.ticket_severity is 'How bad it is for who asks.';
+comment on type cue.ticket_severity is 'Severity of a ticket, as its author sees it.';
 create type cue.ticket_status as enum ('open', 'in_progress', 'resolved', 'closed');
-comment on type cue.ticket_status is 'Where a ticket stands. Moved by hand, with set_ticket_status.';
+comment on type cue.ticket_status is 'Status of a ticket, changed by hand with set_ticket_status.';
 create type cue.ticket_type as enum ('bug', 'feature-request');
-comment on type cue.ticket_type is 'What a ticket asks for.';
+comment on type cue.ticket_type is 'Kind of a ticket.';
 create type cue.transport as enum ('webhook', 'worker');
 comment on type cue.transport is 'How a run reaches its handler: posted to a callback, or claimed by a worker.';
 create type cue.trigger_kind as enum ('schedule', 'manual_fire', 'replay');
-comment on type cue.trigger_kind is 'Why there is an execution.';
+comment on type cue.trigger_kind is 'What triggered an execution.';
 create type cue.verification_mode as enum ('none', 'require_external_id', 'require_result_url', 'require_artifacts', 'manual');
-comment on type cue.verification_mode is 'What a reported success needs to count as verified.';
+comment on type cue.verification_mode is 'Requirement for a reported success to count as verified.';
 create type cue.webhook_authorization as enum ('execution_token', 'api_key');
-comment on type cue.webhook_authorization is 'Which bearer a webhook carries: a token for its execution only, or the account''s default key.';
+comment on type cue.webhook_authorization is 'Bearer token of a webhook: a token for its execution only, or the account''s default key.';
 
 -- Composite types
 
@@ -94,24 +94,24 @@ create table cue.accounts (
 );
 CREATE UNIQUE INDEX accounts_email ON cue.accounts USING btree (lower(email));
 CREATE UNIQUE INDEX accounts_stripe_customer_id ON cue.accounts USING btree (stripe_customer_id) WHERE (stripe_customer_id IS NOT NULL);
-comment on table cue.accounts is 'Who owns cues. Every tenant table carries account_id.';
+comment on table cue.accounts is 'Owners of cues. Every tenant table has account_id.';
 comment on column cue.accounts.id is 'UUIDv7 of the registration.';
-comment on column cue.accounts.email is 'As it was registered. Unique whatever its case.';
-comment on column cue.accounts.plan is 'Whose limits hold.';
+comment on column cue.accounts.email is 'As registered. Unique, ignoring case.';
+comment on column cue.accounts.plan is 'Plan whose limits apply.';
 comment on column cue.accounts.webhook_secret is 'Signs callbacks: whsec_ and 64 hex digits, and the whole text is the key.';
-comment on column cue.accounts.previous_webhook_secret is 'Still signs beside the current one until previous_webhook_secret_until.';
-comment on column cue.accounts.previous_webhook_secret_until is 'The end of the overlap that the last regeneration asked for.';
-comment on column cue.accounts.webhook_authorization is 'Which bearer callbacks carry.';
-comment on column cue.accounts.memory_block_enabled is 'Consent to the memory block. Off until the owner switches it on.';
-comment on column cue.accounts.alert_webhook_url is 'Where alerts are posted; null: nowhere.';
-comment on column cue.accounts.alert_webhook_secret is 'Signs alert webhooks: 64 hex digits, made when it is first asked for.';
-comment on column cue.accounts.previous_alert_webhook_secret is 'Still signs beside the current one until previous_alert_webhook_secret_until.';
-comment on column cue.accounts.previous_alert_webhook_secret_until is 'The end of the overlap that the last regeneration asked for.';
+comment on column cue.accounts.previous_webhook_secret is 'Also signs until previous_webhook_secret_until.';
+comment on column cue.accounts.previous_webhook_secret_until is 'End of the overlap requested by the last regeneration.';
+comment on column cue.accounts.webhook_authorization is 'Bearer token of callbacks.';
+comment on column cue.accounts.memory_block_enabled is 'Consent to the memory block, off by default.';
+comment on column cue.accounts.alert_webhook_url is 'URL that alerts are posted to; null: none.';
+comment on column cue.accounts.alert_webhook_secret is 'Signs alert webhooks: 64 hex digits, created on first use.';
+comment on column cue.accounts.previous_alert_webhook_secret is 'Also signs until previous_alert_webhook_secret_until.';
+comment on column cue.accounts.previous_alert_webhook_secret_until is 'End of the overlap requested by the last regeneration.';
 comment on column cue.accounts.limit_reached_at is 'When the monthly execution limit was reached. In that month, executions are refused from 24 h later on.';
 comment on column cue.accounts.created_at is 'When it was registered.';
 comment on column cue.accounts.updated_at is 'When a setting, a secret or the plan last changed.';
 comment on column cue.accounts.stripe_customer_id is 'The account''s customer at Stripe; null until it first goes to checkout.';
-comment on column cue.accounts.email_confirmed_at is 'When a link that was mailed to the address was first confirmed; null: never, or, where it has signed in, before this was recorded.';
+comment on column cue.accounts.email_confirmed_at is 'When a link mailed to the address was first confirmed; null: never, or before this was recorded.';
 grant select on cue.accounts to cue_service;
 
 create table cue.alerts (
@@ -132,16 +132,16 @@ create table cue.alerts (
 CREATE INDEX alerts_account ON cue.alerts USING btree (account_id, id);
 CREATE INDEX alerts_cue ON cue.alerts USING btree (cue_id, alert_type, acknowledged_at);
 CREATE UNIQUE INDEX alerts_open ON cue.alerts USING btree (cue_id, alert_type) WHERE (acknowledged_at IS NULL);
-comment on table cue.alerts is 'What people were told about. At most one of a type is open per cue.';
+comment on table cue.alerts is 'Alerts. At most one of a type is open per cue.';
 comment on column cue.alerts.id is 'UUIDv7.';
 comment on column cue.alerts.account_id is 'The cue''s account.';
-comment on column cue.alerts.cue_id is 'What it is about.';
+comment on column cue.alerts.cue_id is 'The cue.';
 comment on column cue.alerts.execution_id is 'The execution that raised it, if it was one.';
 comment on column cue.alerts.alert_type is 'Why it was raised.';
 comment on column cue.alerts.severity is 'How urgent it is.';
 comment on column cue.alerts.message is 'The same for people, as it was when the alert last grew.';
 comment on column cue.alerts.metadata is 'By type: failure_count and first_failure_at, which grow while it is open, previous_acknowledged_at, and so on.';
-comment on column cue.alerts.acknowledged_at is 'When somebody took note. Null: open.';
+comment on column cue.alerts.acknowledged_at is 'When it was acknowledged. Null: open.';
 comment on column cue.alerts.created_at is 'When it was raised.';
 grant select on cue.alerts to cue_service;
 
@@ -168,19 +168,19 @@ create table cue.api_keys (
 CREATE INDEX api_keys_account ON cue.api_keys USING btree (account_id, created_at DESC);
 CREATE UNIQUE INDEX api_keys_default ON cue.api_keys USING btree (account_id) WHERE (is_default AND (revoked_at IS NULL));
 CREATE INDEX api_keys_revoked_at ON cue.api_keys USING btree (revoked_at) WHERE (revoked_at IS NOT NULL);
-comment on table cue.api_keys is 'API keys by SHA-256 hash. The default key''s text is kept encrypted besides, so that it can be shown again.';
-comment on column cue.api_keys.id is 'UUIDv7, by which the owner names the key.';
-comment on column cue.api_keys.account_id is 'Whose key it is.';
+comment on table cue.api_keys is 'API keys by SHA-256 hash. The default key''s text is also stored encrypted, so that it can be revealed.';
+comment on column cue.api_keys.id is 'UUIDv7.';
+comment on column cue.api_keys.account_id is 'The key''s account.';
 comment on column cue.api_keys.key_hash is 'SHA-256 of the key''s text.';
 comment on column cue.api_keys.prefix is 'The first 12 characters, to recognise it by.';
-comment on column cue.api_keys.label is 'What its owner calls it.';
-comment on column cue.api_keys.scopes is 'What it may be used for.';
-comment on column cue.api_keys.created_by is 'How it came to be.';
+comment on column cue.api_keys.label is 'Name given by its owner.';
+comment on column cue.api_keys.scopes is 'Permissions.';
+comment on column cue.api_keys.created_by is 'Origin.';
 comment on column cue.api_keys.is_default is 'The key that can be shown again. At most one per account is not revoked.';
 comment on column cue.api_keys.ciphertext is 'The default key''s text in AES-256-GCM: encryption key id, nonce, text and tag in base64, joined by dots. Null once revoked.';
 comment on column cue.api_keys.created_at is 'When it was made.';
-comment on column cue.api_keys.last_used_at is 'When it last let a request in, to the minute; null: never.';
-comment on column cue.api_keys.revoked_at is 'Good for nothing since then; the row goes 30 days later. Null: active.';
+comment on column cue.api_keys.last_used_at is 'When it last authenticated a request, to the minute; null: never.';
+comment on column cue.api_keys.revoked_at is 'When it was revoked; the row is removed 30 days later. Null: active.';
 grant select on cue.api_keys to cue_service;
 
 create table cue.attempts (
@@ -204,7 +204,7 @@ comment on column cue.attempts.result is 'How it ended.';
 comment on column cue.attempts.started_at is 'When the request was sent, or the execution claimed.';
 comment on column cue.attempts.finished_at is 'When it ended or was given up.';
 comment on column cue.attempts.duration_ms is 'Milliseconds between the two.';
-comment on column cue.attempts.http_status is 'Of the answer; null where none came.';
+comment on column cue.attempts.http_status is 'HTTP status of the response; null without one.';
 comment on column cue.attempts.error is 'Why it failed, as a sentence.';
 comment on column cue.attempts.worker_id is 'The worker that held the claim.';
 grant select on cue.attempts to cue_service;
@@ -223,15 +223,15 @@ create table cue.audit_events (
 );
 CREATE INDEX audit_events_account ON cue.audit_events USING btree (account_id, seq);
 CREATE INDEX audit_events_created_at ON cue.audit_events USING btree (created_at);
-comment on table cue.audit_events is 'What was done to an account, its keys and its secrets, and by whom. Never holds a key or secret.';
+comment on table cue.audit_events is 'Changes to an account, its keys and its secrets, with their authors. Never contains a key or secret.';
 comment on column cue.audit_events.id is 'UUIDv7.';
-comment on column cue.audit_events.seq is 'The order of what happened within one millisecond, too.';
-comment on column cue.audit_events.account_id is 'To whom it was done.';
-comment on column cue.audit_events.event is 'What was done.';
+comment on column cue.audit_events.seq is 'Order of events, also within one millisecond.';
+comment on column cue.audit_events.account_id is 'The account concerned.';
+comment on column cue.audit_events.event is 'Type of change.';
 comment on column cue.audit_events.actor is 'key:ID, anonymous, or the database user who acted by hand.';
 comment on column cue.audit_events.ip is 'The address of the request; null at psql.';
-comment on column cue.audit_events.detail is 'What else tells of it, by event: the key''s id and prefix, the names of changed settings.';
-comment on column cue.audit_events.created_at is 'When. Lines go after 400 days.';
+comment on column cue.audit_events.detail is 'Details by event: the key''s id and prefix, the names of changed settings.';
+comment on column cue.audit_events.created_at is 'When it happened. Entries are removed after 400 days.';
 grant select on cue.audit_events to cue_service;
 
 create unlogged table cue.cue_rooms (
@@ -242,10 +242,10 @@ create unlogged table cue.cue_rooms (
   constraint cue_rooms_room_check CHECK (room >= 0),
   constraint cue_rooms_account_id_fkey FOREIGN KEY (account_id) REFERENCES cue.accounts(id) ON DELETE CASCADE
 ) with (fillfactor=50);
-comment on table cue.cue_rooms is 'How many more cues an account may surely create, so that creating one does not count them all. Only creating cues makes them more, and takes from it here; when it does not suffice, they are counted again.';
+comment on table cue.cue_rooms is 'Lower bound of the cues an account may still create, so that creating one does not count them all. Creating cues reduces it; when it is too low, the cues are counted again.';
 comment on column cue.cue_rooms.account_id is 'The account.';
-comment on column cue.cue_rooms.plan_cues is 'What the plan allowed when they were counted. Another number makes the row worthless.';
-comment on column cue.cue_rooms.room is 'So many more, at least.';
+comment on column cue.cue_rooms.plan_cues is 'The plan''s limit when they were counted. If the limit has changed, the row is ignored.';
+comment on column cue.cue_rooms.room is 'Cues that can be created, at least.';
 grant select on cue.cue_rooms to cue_service;
 
 create table cue.cue_runs (
@@ -347,13 +347,13 @@ CREATE INDEX cues_deleted ON cue.cues USING btree (account_id) WHERE (deleted_at
 CREATE INDEX cues_large_payload ON cue.cues USING btree (id) WHERE (octet_length(payload) > 2048);
 CREATE UNIQUE INDEX cues_memory_check ON cue.cues USING btree (account_id) WHERE (memory_check AND (deleted_at IS NULL));
 CREATE INDEX cues_of_account ON cue.cues USING btree (account_id, created_at DESC, id DESC);
-comment on table cue.cues is 'What users registered. What moves with every run is in cue_runs, so that firing never writes these wide rows.';
+comment on table cue.cues is 'Cues as configured by users. Columns that change with every run are in cue_runs, so that firing never writes these wide rows.';
 comment on column cue.cues.id is 'cue_ and twelve random characters.';
-comment on column cue.cues.account_id is 'Whose cue it is.';
-comment on column cue.cues.name is 'What its owner calls it. Need not be unique.';
+comment on column cue.cues.account_id is 'The cue''s account.';
+comment on column cue.cues.name is 'Name, not necessarily unique.';
 comment on column cue.cues.description is 'More about it, for people.';
 comment on column cue.cues.status is 'Whether it fires. Read together with deleted_at.';
-comment on column cue.cues.transport is 'How its runs reach their handler. Never changes.';
+comment on column cue.cues.transport is 'Webhook or worker. Never changes.';
 comment on column cue.cues.schedule_type is 'Whether cron or at holds the schedule.';
 comment on column cue.cues.cron is 'Five fields, or six with seconds in front, in local time of timezone.';
 comment on column cue.cues.at is 'The only slot of a one-time cue.';
@@ -366,7 +366,7 @@ comment on column cue.cues.task is 'The payload''s member task, if it is a strin
 comment on column cue.cues.retry_max_attempts is 'Attempts of one execution, the first one counted; of a worker''s cue, claims.';
 comment on column cue.cues.retry_backoff_minutes is 'Waits before the second attempt, the third, and so on; the last one repeats.';
 comment on column cue.cues.on_failure_email is 'A mail when an execution is exhausted or missed.';
-comment on column cue.cues.on_failure_webhook is 'Where an exhausted or missed execution is posted; null: nowhere.';
+comment on column cue.cues.on_failure_webhook is 'URL that an exhausted or missed execution is posted to; null: none.';
 comment on column cue.cues.on_failure_pause is 'An exhausted or missed execution pauses a recurring cue.';
 comment on column cue.cues.timeout_seconds is 'How long a callback may take to answer; null means 30. Null, with the three columns after it, where the user never set delivery.';
 comment on column cue.cues.outcome_deadline_seconds is 'How long an awaited outcome may take after the delivery; null means 300.';
@@ -374,12 +374,12 @@ comment on column cue.cues.claim_timeout_seconds is 'How long a worker''s execut
 comment on column cue.cues.await_outcome is 'A 2xx ends nothing: the handler''s report does. Null, which means false, until the user sets it or an outcome deadline.';
 comment on column cue.cues.alert_consecutive_failures is 'Failures in a row that raise an alert. Null, which means 3, where the user never set alerts.';
 comment on column cue.cues.alert_missed_window_multiplier is 'Slots that may pass without a success. Null, which means 2, where the user never set alerts.';
-comment on column cue.cues.catch_up is 'What becomes of slots that came due while the service was away.';
-comment on column cue.cues.verification_mode is 'What a reported success needs. Null, which means none, where the user never set it.';
+comment on column cue.cues.catch_up is 'Policy for slots that came due during an outage.';
+comment on column cue.cues.verification_mode is 'Requirement for a verified success. Null means none: the user never set it.';
 comment on column cue.cues.created_at is 'When it was created.';
 comment on column cue.cues.updated_at is 'When it was last edited, or its status moved.';
-comment on column cue.cues.deleted_at is 'Gone for everyone since then; the row goes when its history is purged.';
-comment on column cue.cues.memory_check is 'The weekly look for a new memory block. Not counted against the plan''s limit.';
+comment on column cue.cues.deleted_at is 'When it was deleted; the row is removed once its history is purged.';
+comment on column cue.cues.memory_check is 'Marks the weekly memory block cue, which is not counted against the plan''s limit.';
 comment on column cue.cues.payload_id is 'The row of payloads that holds one of more than 2 KB.';
 grant select on cue.cues to cue_service;
 
@@ -397,10 +397,10 @@ CREATE INDEX deletions_due_at ON cue.deletions USING btree (due_at) WHERE (cance
 CREATE UNIQUE INDEX deletions_pending ON cue.deletions USING btree (account_id) WHERE (cancelled_at IS NULL);
 comment on table cue.deletions is 'Accounts that asked to be deleted. The link in the mail carries the id, signed: a genuine one without a row was carried out.';
 comment on column cue.deletions.id is 'Known to the link only.';
-comment on column cue.deletions.account_id is 'The account that will go.';
+comment on column cue.deletions.account_id is 'The account to delete.';
 comment on column cue.deletions.requested_at is 'When its owner asked.';
-comment on column cue.deletions.due_at is 'A day later: the account goes then.';
-comment on column cue.deletions.cancelled_at is 'Set when the account was kept after all.';
+comment on column cue.deletions.due_at is 'When the account is deleted: 24 hours later.';
+comment on column cue.deletions.cancelled_at is 'When the deletion was cancelled; null: not.';
 grant select on cue.deletions to cue_service;
 
 create unlogged table cue.device_codes (
@@ -426,10 +426,10 @@ CREATE INDEX device_codes_email ON cue.device_codes USING btree (lower(email)) W
 CREATE INDEX device_codes_expires_at ON cue.device_codes USING btree (expires_at);
 comment on table cue.device_codes is 'Sign-ins under way, by the SHA-256 of the code that the device made. Unlogged: after a crash people sign in again.';
 comment on column cue.device_codes.code_hash is 'SHA-256 of the code.';
-comment on column cue.device_codes.status is 'How far the sign-in is, unless it has expired.';
+comment on column cue.device_codes.status is 'Status, unless the sign-in has expired.';
 comment on column cue.device_codes.ip is 'Where the device is, for the person who is asked to let it in.';
-comment on column cue.device_codes.email is 'The address that a person named.';
-comment on column cue.device_codes.link_id is 'What the link in the mail proves to know: the link carries it, signed.';
+comment on column cue.device_codes.email is 'Address entered by the person.';
+comment on column cue.device_codes.link_id is 'Id in the mailed link, signed.';
 comment on column cue.device_codes.code_ciphertext is 'The code, encrypted like the default key, for the mail that repeats it.';
 comment on column cue.device_codes.account_id is 'The account that the device was let in to.';
 comment on column cue.device_codes.key_id is 'The key of an account that this sign-in made. Whoever polls is given it, once.';
@@ -449,10 +449,10 @@ create unlogged table cue.echoes (
 CREATE INDEX echoes_expires_at ON cue.echoes USING btree (expires_at);
 comment on table cue.echoes is 'What was posted to an echo address, for five minutes. Unlogged: a crash may forget it.';
 comment on column cue.echoes.token is 'The address, chosen by who posts; the latest post counts.';
-comment on column cue.echoes.payload is 'The body as JSON text; one that is no JSON, as a string.';
+comment on column cue.echoes.payload is 'The body as JSON text; a body that is not JSON as a string.';
 comment on column cue.echoes.headers is 'The headers that are shown, under lower-case names.';
 comment on column cue.echoes.received_at is 'When it was posted.';
-comment on column cue.echoes.expires_at is 'Not shown any more from then on.';
+comment on column cue.echoes.expires_at is 'When it expires.';
 grant select on cue.echoes to cue_service;
 
 create table cue.engines (
@@ -466,14 +466,14 @@ create table cue.engines (
   constraint engines_pkey PRIMARY KEY (id),
   constraint engines_check CHECK (stopped_at >= started_at)
 ) with (fillfactor=50);
-comment on table cue.engines is 'Replicas that fire and deliver. The latest last_seen_at is the service''s sign of life.';
+comment on table cue.engines is 'Replicas that fire and deliver. The latest last_seen_at is the service''s heartbeat.';
 comment on column cue.engines.id is 'A replica''s own, new with each start.';
 comment on column cue.engines.version is 'The release that it runs.';
-comment on column cue.engines.started_at is 'Its first sign of life.';
-comment on column cue.engines.last_seen_at is 'Its latest one.';
+comment on column cue.engines.started_at is 'First heartbeat.';
+comment on column cue.engines.last_seen_at is 'Latest heartbeat.';
 comment on column cue.engines.lateness_ms is 'How many milliseconds after its slot the engine''s latest scheduled delivery was taken.';
-comment on column cue.engines.open_deliveries is 'Requests that it has under way.';
-comment on column cue.engines.stopped_at is 'When it was stopped in order.';
+comment on column cue.engines.open_deliveries is 'Open requests.';
+comment on column cue.engines.stopped_at is 'When it was shut down.';
 grant select on cue.engines to cue_service;
 
 create table cue.executions (
@@ -552,32 +552,32 @@ comment on column cue.executions.id is 'UUIDv7 of the creation. Receivers use it
 comment on column cue.executions.account_id is 'The cue''s account.';
 comment on column cue.executions.cue_id is 'The cue. No foreign key: history outlives a deleted cue until it is purged.';
 comment on column cue.executions.transport is 'The cue''s transport.';
-comment on column cue.executions.status is 'Where delivery stands.';
-comment on column cue.executions.triggered_by is 'Why there is this execution.';
+comment on column cue.executions.status is 'Delivery status.';
+comment on column cue.executions.triggered_by is 'What triggered it.';
 comment on column cue.executions.replayed_from is 'The execution that a replay repeats.';
 comment on column cue.executions.scheduled_for is 'The slot, or the instant that a fire asked for.';
 comment on column cue.executions.payload is 'What is or was sent: the cue''s payload at that time, or the override of a fire; null where payload_id says which.';
 comment on column cue.executions.task is 'The payload''s member task, if it is a string: what workers filter by.';
 comment on column cue.executions.attempts is 'Sends or claims begun. Numbers them, and fences results of an attempt that was taken over.';
-comment on column cue.executions.lost_attempts is 'Sends whose end nobody saw, and claims given back. They do not use up retry_max_attempts.';
+comment on column cue.executions.lost_attempts is 'Lost sends and released claims. They do not count towards retry_max_attempts.';
 comment on column cue.executions.started_at is 'When the first attempt began.';
 comment on column cue.executions.last_attempt_at is 'When the latest attempt began.';
 comment on column cue.executions.delivered_at is 'When the callback answered 2xx, or the worker reported.';
-comment on column cue.executions.ended_at is 'When all was over. Set exactly in success, failed, missed and outcome_timeout.';
-comment on column cue.executions.attempt_due_at is 'A webhook attempt waits, and is due then. Set exactly while one waits.';
-comment on column cue.executions.claimable_at is 'Waits for a worker, and may be claimed from then on. Set exactly while it waits.';
+comment on column cue.executions.ended_at is 'When it ended. Set exactly in success, failed, missed and outcome_timeout.';
+comment on column cue.executions.attempt_due_at is 'When the waiting webhook attempt is due. Set exactly while one is waiting.';
+comment on column cue.executions.claimable_at is 'When workers may claim it. Set exactly while it can be claimed.';
 comment on column cue.executions.flight_id is 'The flight that holds the attempt now under way.';
-comment on column cue.executions.http_status is 'Of the latest answer; null where none came.';
+comment on column cue.executions.http_status is 'HTTP status of the latest response; null without one.';
 comment on column cue.executions.error_message is 'Why the latest attempt failed or the execution ended, as a sentence.';
-comment on column cue.executions.response_body is 'The beginning of the latest answer, 2,000 characters at most.';
-comment on column cue.executions.claimed_by_worker is 'Who holds or held the claim. Null again when it is given back or lost.';
-comment on column cue.executions.claimed_at is 'Since when.';
-comment on column cue.executions.claim_token is 'Proves the claim: whoever shows another one has lost it.';
+comment on column cue.executions.response_body is 'Start of the latest response body, up to 2,000 characters.';
+comment on column cue.executions.claimed_by_worker is 'Worker that holds or held the claim. Null again once released or lost.';
+comment on column cue.executions.claimed_at is 'When it was claimed.';
+comment on column cue.executions.claim_token is 'Token of the current claim: any other token is refused.';
 comment on column cue.executions.last_heartbeat_at is 'When the claim was taken or last extended.';
-comment on column cue.executions.lease_expires_at is 'The claim holds until then, and longer while its worker is heard of. Set exactly while claimed.';
-comment on column cue.executions.outcome_deadline_at is 'Delivered, and the handler''s report is awaited until then.';
-comment on column cue.executions.outcome_state is 'What was reported, and what verification made of it; null before any report.';
-comment on column cue.executions.outcome_success is 'What was reported; never changes.';
+comment on column cue.executions.lease_expires_at is 'End of the claim, extended while its worker sends heartbeats. Set exactly while claimed.';
+comment on column cue.executions.outcome_deadline_at is 'Deadline of the awaited outcome. Set exactly while it is awaited.';
+comment on column cue.executions.outcome_state is 'The report and its verification; null before any report.';
+comment on column cue.executions.outcome_success is 'The reported result; never changes.';
 comment on column cue.executions.outcome_recorded_at is 'When it was reported.';
 comment on column cue.executions.result is 'The report: what came out, in words.';
 comment on column cue.executions.error is 'The report: what went wrong, in words.';
@@ -590,7 +590,7 @@ comment on column cue.executions.summary is 'Evidence: the result in 500 charact
 comment on column cue.executions.artifacts is 'Evidence: a list of what was made, 64 KB at most.';
 comment on column cue.executions.created_at is 'When it was made.';
 comment on column cue.executions.updated_at is 'When it last changed.';
-comment on column cue.executions.claim_deadline_at is 'Unclaimed until then, it is missed.';
+comment on column cue.executions.claim_deadline_at is 'Missed if not claimed by then.';
 comment on column cue.executions.rejected_at is 'When a person rejected the outcome: later evidence does not lift that.';
 comment on column cue.executions.verification_reason is 'Why a person verified or rejected the outcome.';
 comment on column cue.executions.payload_id is 'The row of payloads that holds one of more than 2 KB. It is there as long as the execution is.';
@@ -615,9 +615,9 @@ comment on column cue.fires.id is 'UUIDv7.';
 comment on column cue.fires.cue_id is 'The cue that was fired.';
 comment on column cue.fires.account_id is 'The cue''s account.';
 comment on column cue.fires.fired_at is 'When it was asked for. The row goes a day later.';
-comment on column cue.fires.idempotency_key is 'What the caller named the request, to get the same execution when it is repeated.';
-comment on column cue.fires.request_hash is 'Of the request under that key: another one with the same key is refused.';
-comment on column cue.fires.execution_id is 'What it made.';
+comment on column cue.fires.idempotency_key is 'The caller''s key for the request: repeating it returns the same execution.';
+comment on column cue.fires.request_hash is 'Hash of the request with that key: a different request with the same key is refused.';
+comment on column cue.fires.execution_id is 'The execution it created.';
 grant select on cue.fires to cue_service;
 
 create table cue.flights (
@@ -640,9 +640,9 @@ create table cue.known_secrets (
   known_at timestamp with time zone not null default now(),
   constraint known_secrets_pkey PRIMARY KEY (name, value)
 );
-comment on table cue.known_secrets is 'By what the secrets of replicas are recognised. Nothing can be decrypted or signed with it.';
+comment on table cue.known_secrets is 'Fingerprints of the replicas'' secrets. They cannot decrypt or sign anything.';
 comment on column cue.known_secrets.name is 'ENCRYPTION_KEYS or SESSION_SECRET.';
-comment on column cue.known_secrets.value is 'The ID of a key that encrypts, or has; a slow hash of the session secret.';
+comment on column cue.known_secrets.value is 'Id of a current or former encryption key; a slow hash of the session secret.';
 comment on column cue.known_secrets.known_at is 'When a replica first started with it.';
 grant select on cue.known_secrets to cue_service;
 
@@ -658,12 +658,12 @@ create table cue.memory_subscriptions (
   constraint memory_subscriptions_agent_id_check CHECK (length(agent_id) >= 1 AND length(agent_id) <= 255),
   constraint memory_subscriptions_account_id_fkey FOREIGN KEY (account_id) REFERENCES cue.accounts(id) ON DELETE CASCADE
 );
-comment on table cue.memory_subscriptions is 'Agents that are told when the memory block changes.';
+comment on table cue.memory_subscriptions is 'Agents notified when the memory block changes.';
 comment on column cue.memory_subscriptions.id is 'UUIDv7.';
-comment on column cue.memory_subscriptions.account_id is 'Whose block it is.';
-comment on column cue.memory_subscriptions.agent_id is 'What the agent calls itself.';
-comment on column cue.memory_subscriptions.callback_url is 'Where it is told.';
-comment on column cue.memory_subscriptions.sent_version is 'The latest version that the agent knows of.';
+comment on column cue.memory_subscriptions.account_id is 'The account.';
+comment on column cue.memory_subscriptions.agent_id is 'Id chosen by the agent.';
+comment on column cue.memory_subscriptions.callback_url is 'URL that notifications are posted to.';
+comment on column cue.memory_subscriptions.sent_version is 'Latest version the agent was notified of.';
 comment on column cue.memory_subscriptions.created_at is 'When it subscribed.';
 grant select on cue.memory_subscriptions to cue_service;
 
@@ -677,7 +677,7 @@ create table cue.memory_versions (
   constraint memory_versions_account_id_fkey FOREIGN KEY (account_id) REFERENCES cue.accounts(id) ON DELETE CASCADE
 );
 comment on table cue.memory_versions is 'Each account''s memory block, version by version: the newest fifty.';
-comment on column cue.memory_versions.account_id is 'Whose block it is.';
+comment on column cue.memory_versions.account_id is 'The account.';
 comment on column cue.memory_versions.version is 'From 1, for each account.';
 comment on column cue.memory_versions.content is '{plan, release, cues: [{id, name}]}: what a version is made of.';
 comment on column cue.memory_versions.changes is 'How it differs from the version before, a sentence for each difference.';
@@ -717,7 +717,7 @@ CREATE INDEX missed_slots_cue ON cue.missed_slots USING btree (cue_id, id);
 CREATE INDEX missed_slots_recorded_at ON cue.missed_slots USING btree (recorded_at);
 comment on table cue.missed_slots is 'Slots that did not run, and why. Kept for 90 days.';
 comment on column cue.missed_slots.id is 'The order in which they were recorded.';
-comment on column cue.missed_slots.cue_id is 'Whose slots they were.';
+comment on column cue.missed_slots.cue_id is 'The cue.';
 comment on column cue.missed_slots.account_id is 'The cue''s account.';
 comment on column cue.missed_slots.first is 'The first slot that was dropped.';
 comment on column cue.missed_slots.last is 'The last one.';
@@ -733,9 +733,9 @@ create table cue.outages (
   constraint outages_pkey PRIMARY KEY (from_at),
   constraint outages_check CHECK (from_at < until_at)
 );
-comment on table cue.outages is 'Spans in which no engine showed a sign of life. Slots that came due in one go by their cue''s catch_up.';
-comment on column cue.outages.from_at is 'The last sign of life before it.';
-comment on column cue.outages.until_at is 'The first one after it.';
+comment on table cue.outages is 'Periods without a heartbeat of any engine. Slots that came due in one are handled by their cue''s catch_up.';
+comment on column cue.outages.from_at is 'Last heartbeat before it.';
+comment on column cue.outages.until_at is 'First heartbeat after it.';
 grant select on cue.outages to cue_service;
 
 create table cue.payload_counters (
@@ -797,15 +797,15 @@ create table cue.plans (
   constraint plans_payload_bytes_per_day_check CHECK (payload_bytes_per_day > 0),
   constraint plans_requests_per_minute_check CHECK (requests_per_minute > 0)
 );
-comment on table cue.plans is 'What each plan allows. The service writes it at start from its PLANS setting.';
+comment on table cue.plans is 'Limits of each plan. The service writes them at start from its PLANS setting.';
 comment on column cue.plans.plan is 'The plan.';
-comment on column cue.plans.requests_per_minute is 'Requests of one API key in any 60 seconds.';
+comment on column cue.plans.requests_per_minute is 'Requests per API key in any 60 seconds.';
 comment on column cue.plans.cues is 'Active and paused cues together.';
 comment on column cue.plans.executions_per_month is 'Executions created in a UTC month; then a grace of a day, or until twice as many.';
 comment on column cue.plans.open_deliveries is 'Webhook requests that an account may have open at once; replicas share it evenly.';
-comment on column cue.plans.max_timeout_seconds is 'Longest delivery.timeout_seconds that a cue may ask for; null: 3600.';
-comment on column cue.plans.min_interval_seconds is 'Shortest distance between two slots of a schedule; null: any.';
-comment on column cue.plans.payload_bytes_per_day is 'Payload bytes that executions of an account may carry in a UTC day, each counted when it is made, also where its payload is stored once; null: any number.';
+comment on column cue.plans.max_timeout_seconds is 'Maximum of delivery.timeout_seconds; null: 3600.';
+comment on column cue.plans.min_interval_seconds is 'Minimum interval between two slots of a schedule; null: any.';
+comment on column cue.plans.payload_bytes_per_day is 'Payload bytes of an account''s executions per UTC day, counted for each execution even if the payload is stored once; null: unlimited.';
 grant select on cue.plans to cue_service;
 
 create unlogged table cue.rate_windows (
@@ -823,7 +823,7 @@ comment on column cue.rate_windows.started_at is 'What hits are counted from.';
 comment on column cue.rate_windows.hits is 'When, in milliseconds after started_at, ascending. Kept in the row, not beside it, and at most 500: a higher limit counts several hits as one entry.';
 comment on column cue.rate_windows.newest is 'How many the newest entry stands for so far.';
 comment on column cue.rate_windows.weight is 'How many hits an entry stands for: 1 for limits up to 500.';
-comment on column cue.rate_windows.expires_at is 'When the last hit has left; the row may go.';
+comment on column cue.rate_windows.expires_at is 'When the last hit expires, and the row may be removed.';
 grant select on cue.rate_windows to cue_service;
 
 create unlogged table cue.session_tokens (
@@ -853,7 +853,7 @@ CREATE INDEX sessions_account ON cue.sessions USING btree (account_id);
 CREATE INDEX sessions_expires_at ON cue.sessions USING btree (expires_at);
 comment on table cue.sessions is 'Sessions by the jti of their JWT. One is good until it expires or its row goes.';
 comment on column cue.sessions.id is 'The jti.';
-comment on column cue.sessions.account_id is 'Whose session it is.';
+comment on column cue.sessions.account_id is 'The session''s account.';
 comment on column cue.sessions.created_at is 'When it was opened.';
 comment on column cue.sessions.expires_at is 'A year later; a day after it was refreshed.';
 grant select on cue.sessions to cue_service;
@@ -865,9 +865,9 @@ create table cue.stripe_events (
   constraint stripe_events_pkey PRIMARY KEY (id)
 );
 CREATE INDEX stripe_events_received_at ON cue.stripe_events USING btree (received_at);
-comment on table cue.stripe_events is 'Stripe''s events that were handled, so that none is twice. Kept for 90 days, longer than Stripe repeats them.';
+comment on table cue.stripe_events is 'Handled Stripe events, so that none is applied twice. Kept for 90 days, longer than Stripe repeats them.';
 comment on column cue.stripe_events.id is 'Stripe''s.';
-comment on column cue.stripe_events.type is 'What it told of, in Stripe''s words.';
+comment on column cue.stripe_events.type is 'Stripe''s event type.';
 comment on column cue.stripe_events.received_at is 'When it was handled.';
 grant select on cue.stripe_events to cue_service;
 
@@ -885,14 +885,14 @@ create table cue.subscriptions (
   constraint subscriptions_account_id_fkey FOREIGN KEY (account_id) REFERENCES cue.accounts(id) ON DELETE CASCADE
 );
 CREATE INDEX subscriptions_account ON cue.subscriptions USING btree (account_id);
-comment on table cue.subscriptions is 'Stripe''s subscriptions, as its events tell. An account''s plan is the largest of those that are paid.';
+comment on table cue.subscriptions is 'Stripe subscriptions, according to its events. An account''s plan is the largest of those that are paid.';
 comment on column cue.subscriptions.id is 'Stripe''s.';
 comment on column cue.subscriptions.account_id is 'Who subscribed.';
 comment on column cue.subscriptions.plan is 'The plan that it pays for.';
 comment on column cue.subscriptions.status is 'As Stripe has it; canceled is final.';
-comment on column cue.subscriptions.state_at is 'When the event that told this state was made. Older events change nothing.';
+comment on column cue.subscriptions.state_at is 'When the event with this state was created. Older events change nothing.';
 comment on column cue.subscriptions.version is 'Grows with every event applied.';
-comment on column cue.subscriptions.created_at is 'When it was first heard of.';
+comment on column cue.subscriptions.created_at is 'When it was first seen.';
 comment on column cue.subscriptions.updated_at is 'When an event last changed it.';
 grant select on cue.subscriptions to cue_service;
 
@@ -914,14 +914,14 @@ create table cue.tickets (
   constraint tickets_account_id_fkey FOREIGN KEY (account_id) REFERENCES cue.accounts(id) ON DELETE CASCADE
 );
 CREATE INDEX tickets_account ON cue.tickets USING btree (account_id, id);
-comment on table cue.tickets is 'What users asked of support.';
-comment on column cue.tickets.id is 'Its number, which users are given.';
-comment on column cue.tickets.account_id is 'Who asked.';
-comment on column cue.tickets.subject is 'In a line.';
-comment on column cue.tickets.message is 'In full, as it was written.';
-comment on column cue.tickets.severity is 'How bad it is for who asked.';
-comment on column cue.tickets.type is 'What it asks for.';
-comment on column cue.tickets.status is 'Where it stands.';
+comment on table cue.tickets is 'Support tickets.';
+comment on column cue.tickets.id is 'Ticket number shown to users.';
+comment on column cue.tickets.account_id is 'The author''s account.';
+comment on column cue.tickets.subject is 'Subject line.';
+comment on column cue.tickets.message is 'Full text.';
+comment on column cue.tickets.severity is 'Severity, as its author sees it.';
+comment on column cue.tickets.type is 'Kind of ticket.';
+comment on column cue.tickets.status is 'Status.';
 comment on column cue.tickets.issue_url is 'The issue made for it in the tracker; null: none, or not yet.';
 comment on column cue.tickets.issue_tried_at is 'An issue may have been made since then: look for it before making another.';
 comment on column cue.tickets.created_at is 'When it was opened.';
@@ -941,11 +941,11 @@ create table cue.usage_counters (
 CREATE INDEX usage_counters_month ON cue.usage_counters USING btree (month) WHERE (slot = 0);
 CREATE INDEX usage_counters_unfolded ON cue.usage_counters USING btree (account_id) WHERE (slot <> 0);
 comment on table cue.usage_counters is 'Executions created per account and UTC month: the sum over slots. A slot is a database backend, so that no two writers wait for one row; housekeeping folds them into slot 0.';
-comment on column cue.usage_counters.account_id is 'Whose use is counted.';
+comment on column cue.usage_counters.account_id is 'The account.';
 comment on column cue.usage_counters.month is 'The first day of the UTC month.';
 comment on column cue.usage_counters.slot is 'The process id of the backend that counts here; 0 holds what was folded.';
 comment on column cue.usage_counters.executions is 'Executions created, however they were triggered.';
-comment on column cue.usage_counters.reported is 'Outcomes that handlers reported, whatever they said.';
+comment on column cue.usage_counters.reported is 'Outcomes reported, successes and failures.';
 comment on column cue.usage_counters.succeeded is 'Outcomes that were reported as a success.';
 comment on column cue.usage_counters.failed is 'Reported failures, and executions that failed or were missed on the delivery side.';
 grant select on cue.usage_counters to cue_service;
@@ -963,10 +963,10 @@ create table cue.workers (
 CREATE INDEX workers_last_heartbeat ON cue.workers USING btree (last_heartbeat);
 comment on table cue.workers is 'Worker processes as they report themselves, with the tasks they handle.';
 comment on column cue.workers.account_id is 'Whose worker it is.';
-comment on column cue.workers.worker_id is 'What it calls itself, such as a host''s name.';
+comment on column cue.workers.worker_id is 'Id chosen by the worker, such as a host name.';
 comment on column cue.workers.handlers is 'The tasks that it handles.';
-comment on column cue.workers.last_heartbeat is 'When it was last heard of: by a heartbeat of its own, or of a claim.';
-comment on column cue.workers.registered_since is 'When it was first heard of.';
+comment on column cue.workers.last_heartbeat is 'Latest heartbeat, of the worker or of one of its claims.';
+comment on column cue.workers.registered_since is 'When it was first seen.';
 grant select on cue.workers to cue_service;
 
 -- Views

@@ -80,11 +80,11 @@ export type WebhookAuthorization = "api_key" | "execution_token";
 
 export interface Accounts {
   /**
-   * Signs alert webhooks: 64 hex digits, made when it is first asked for.
+   * Signs alert webhooks: 64 hex digits, created on first use.
    */
   alert_webhook_secret: string | null;
   /**
-   * Where alerts are posted; null: nowhere.
+   * URL that alerts are posted to; null: none.
    */
   alert_webhook_url: string | null;
   /**
@@ -92,11 +92,11 @@ export interface Accounts {
    */
   created_at: Generated<Timestamp>;
   /**
-   * As it was registered. Unique whatever its case.
+   * As registered. Unique, ignoring case.
    */
   email: string;
   /**
-   * When a link that was mailed to the address was first confirmed; null: never, or, where it has signed in, before this was recorded.
+   * When a link mailed to the address was first confirmed; null: never, or before this was recorded.
    */
   email_confirmed_at: Timestamp | null;
   /**
@@ -108,27 +108,27 @@ export interface Accounts {
    */
   limit_reached_at: Timestamp | null;
   /**
-   * Consent to the memory block. Off until the owner switches it on.
+   * Consent to the memory block, off by default.
    */
   memory_block_enabled: Generated<boolean>;
   /**
-   * Whose limits hold.
+   * Plan whose limits apply.
    */
   plan: Generated<Plan>;
   /**
-   * Still signs beside the current one until previous_alert_webhook_secret_until.
+   * Also signs until previous_alert_webhook_secret_until.
    */
   previous_alert_webhook_secret: string | null;
   /**
-   * The end of the overlap that the last regeneration asked for.
+   * End of the overlap requested by the last regeneration.
    */
   previous_alert_webhook_secret_until: Timestamp | null;
   /**
-   * Still signs beside the current one until previous_webhook_secret_until.
+   * Also signs until previous_webhook_secret_until.
    */
   previous_webhook_secret: string | null;
   /**
-   * The end of the overlap that the last regeneration asked for.
+   * End of the overlap requested by the last regeneration.
    */
   previous_webhook_secret_until: Timestamp | null;
   /**
@@ -140,7 +140,7 @@ export interface Accounts {
    */
   updated_at: Generated<Timestamp>;
   /**
-   * Which bearer callbacks carry.
+   * Bearer token of callbacks.
    */
   webhook_authorization: Generated<WebhookAuthorization>;
   /**
@@ -182,7 +182,7 @@ export interface Alerts {
    */
   account_id: string;
   /**
-   * When somebody took note. Null: open.
+   * When it was acknowledged. Null: open.
    */
   acknowledged_at: Timestamp | null;
   /**
@@ -194,7 +194,7 @@ export interface Alerts {
    */
   created_at: Timestamp;
   /**
-   * What it is about.
+   * The cue.
    */
   cue_id: string;
   /**
@@ -235,7 +235,7 @@ export interface AlertView {
 
 export interface ApiKeys {
   /**
-   * Whose key it is.
+   * The key's account.
    */
   account_id: string;
   /**
@@ -247,11 +247,11 @@ export interface ApiKeys {
    */
   created_at: Generated<Timestamp>;
   /**
-   * How it came to be.
+   * Origin.
    */
   created_by: KeyOrigin;
   /**
-   * UUIDv7, by which the owner names the key.
+   * UUIDv7.
    */
   id: string;
   /**
@@ -263,11 +263,11 @@ export interface ApiKeys {
    */
   key_hash: Buffer;
   /**
-   * What its owner calls it.
+   * Name given by its owner.
    */
   label: string;
   /**
-   * When it last let a request in, to the minute; null: never.
+   * When it last authenticated a request, to the minute; null: never.
    */
   last_used_at: Timestamp | null;
   /**
@@ -275,11 +275,11 @@ export interface ApiKeys {
    */
   prefix: string;
   /**
-   * Good for nothing since then; the row goes 30 days later. Null: active.
+   * When it was revoked; the row is removed 30 days later. Null: active.
    */
   revoked_at: Timestamp | null;
   /**
-   * What it may be used for.
+   * Permissions.
    */
   scopes: Generated<ArrayType<KeyScope>>;
 }
@@ -310,7 +310,7 @@ export interface Attempts {
    */
   finished_at: Timestamp;
   /**
-   * Of the answer; null where none came.
+   * HTTP status of the response; null without one.
    */
   http_status: number | null;
   /**
@@ -342,7 +342,7 @@ export interface AttemptView {
 
 export interface AuditEvents {
   /**
-   * To whom it was done.
+   * The account concerned.
    */
   account_id: string;
   /**
@@ -350,15 +350,15 @@ export interface AuditEvents {
    */
   actor: string;
   /**
-   * When. Lines go after 400 days.
+   * When it happened. Entries are removed after 400 days.
    */
   created_at: Timestamp;
   /**
-   * What else tells of it, by event: the key's id and prefix, the names of changed settings.
+   * Details by event: the key's id and prefix, the names of changed settings.
    */
   detail: Generated<Json>;
   /**
-   * What was done.
+   * Type of change.
    */
   event: AuditEvent;
   /**
@@ -370,7 +370,7 @@ export interface AuditEvents {
    */
   ip: string | null;
   /**
-   * The order of what happened within one millisecond, too.
+   * Order of events, also within one millisecond.
    */
   seq: Generated<number>;
 }
@@ -437,11 +437,11 @@ export interface CueRooms {
    */
   account_id: string;
   /**
-   * What the plan allowed when they were counted. Another number makes the row worthless.
+   * The plan's limit when they were counted. If the limit has changed, the row is ignored.
    */
   plan_cues: number;
   /**
-   * So many more, at least.
+   * Cues that can be created, at least.
    */
   room: number;
 }
@@ -507,7 +507,7 @@ export interface CueRuns {
 
 export interface Cues {
   /**
-   * Whose cue it is.
+   * The cue's account.
    */
   account_id: string;
   /**
@@ -539,7 +539,7 @@ export interface Cues {
    */
   callback_url: string | null;
   /**
-   * What becomes of slots that came due while the service was away.
+   * Policy for slots that came due during an outage.
    */
   catch_up: Generated<CatchUp>;
   /**
@@ -555,7 +555,7 @@ export interface Cues {
    */
   cron: string | null;
   /**
-   * Gone for everyone since then; the row goes when its history is purged.
+   * When it was deleted; the row is removed once its history is purged.
    */
   deleted_at: Timestamp | null;
   /**
@@ -567,11 +567,11 @@ export interface Cues {
    */
   id: string;
   /**
-   * The weekly look for a new memory block. Not counted against the plan's limit.
+   * Marks the weekly memory block cue, which is not counted against the plan's limit.
    */
   memory_check: Generated<boolean>;
   /**
-   * What its owner calls it. Need not be unique.
+   * Name, not necessarily unique.
    */
   name: string;
   /**
@@ -583,7 +583,7 @@ export interface Cues {
    */
   on_failure_pause: Generated<boolean>;
   /**
-   * Where an exhausted or missed execution is posted; null: nowhere.
+   * URL that an exhausted or missed execution is posted to; null: none.
    */
   on_failure_webhook: string | null;
   /**
@@ -627,7 +627,7 @@ export interface Cues {
    */
   timezone: Generated<string>;
   /**
-   * How its runs reach their handler. Never changes.
+   * Webhook or worker. Never changes.
    */
   transport: Transport;
   /**
@@ -635,7 +635,7 @@ export interface Cues {
    */
   updated_at: Generated<Timestamp>;
   /**
-   * What a reported success needs. Null, which means none, where the user never set it.
+   * Requirement for a verified success. Null means none: the user never set it.
    */
   verification_mode: VerificationMode | null;
 }
@@ -669,15 +669,15 @@ export interface CueView {
 
 export interface Deletions {
   /**
-   * The account that will go.
+   * The account to delete.
    */
   account_id: string;
   /**
-   * Set when the account was kept after all.
+   * When the deletion was cancelled; null: not.
    */
   cancelled_at: Timestamp | null;
   /**
-   * A day later: the account goes then.
+   * When the account is deleted: 24 hours later.
    */
   due_at: Timestamp;
   /**
@@ -708,7 +708,7 @@ export interface DeviceCodes {
    */
   created_at: Timestamp;
   /**
-   * The address that a person named.
+   * Address entered by the person.
    */
   email: string | null;
   /**
@@ -724,11 +724,11 @@ export interface DeviceCodes {
    */
   key_id: string | null;
   /**
-   * What the link in the mail proves to know: the link carries it, signed.
+   * Id in the mailed link, signed.
    */
   link_id: string | null;
   /**
-   * How far the sign-in is, unless it has expired.
+   * Status, unless the sign-in has expired.
    */
   status: Generated<DeviceCodeStatus>;
 }
@@ -744,7 +744,7 @@ export interface DueCues {
 
 export interface Echoes {
   /**
-   * Not shown any more from then on.
+   * When it expires.
    */
   expires_at: Timestamp;
   /**
@@ -752,7 +752,7 @@ export interface Echoes {
    */
   headers: Json;
   /**
-   * The body as JSON text; one that is no JSON, as a string.
+   * The body as JSON text; a body that is not JSON as a string.
    */
   payload: string;
   /**
@@ -771,7 +771,7 @@ export interface Engines {
    */
   id: string;
   /**
-   * Its latest one.
+   * Latest heartbeat.
    */
   last_seen_at: Timestamp;
   /**
@@ -779,15 +779,15 @@ export interface Engines {
    */
   lateness_ms: number | null;
   /**
-   * Requests that it has under way.
+   * Open requests.
    */
   open_deliveries: Generated<number>;
   /**
-   * Its first sign of life.
+   * First heartbeat.
    */
   started_at: Timestamp;
   /**
-   * When it was stopped in order.
+   * When it was shut down.
    */
   stopped_at: Timestamp | null;
   /**
@@ -856,7 +856,7 @@ export interface Executions {
    */
   artifacts: Json | null;
   /**
-   * A webhook attempt waits, and is due then. Set exactly while one waits.
+   * When the waiting webhook attempt is due. Set exactly while one is waiting.
    */
   attempt_due_at: Timestamp | null;
   /**
@@ -864,23 +864,23 @@ export interface Executions {
    */
   attempts: Generated<number>;
   /**
-   * Unclaimed until then, it is missed.
+   * Missed if not claimed by then.
    */
   claim_deadline_at: Timestamp | null;
   /**
-   * Proves the claim: whoever shows another one has lost it.
+   * Token of the current claim: any other token is refused.
    */
   claim_token: string | null;
   /**
-   * Waits for a worker, and may be claimed from then on. Set exactly while it waits.
+   * When workers may claim it. Set exactly while it can be claimed.
    */
   claimable_at: Timestamp | null;
   /**
-   * Since when.
+   * When it was claimed.
    */
   claimed_at: Timestamp | null;
   /**
-   * Who holds or held the claim. Null again when it is given back or lost.
+   * Worker that holds or held the claim. Null again once released or lost.
    */
   claimed_by_worker: string | null;
   /**
@@ -896,7 +896,7 @@ export interface Executions {
    */
   delivered_at: Timestamp | null;
   /**
-   * When all was over. Set exactly in success, failed, missed and outcome_timeout.
+   * When it ended. Set exactly in success, failed, missed and outcome_timeout.
    */
   ended_at: Timestamp | null;
   /**
@@ -916,7 +916,7 @@ export interface Executions {
    */
   flight_id: number | null;
   /**
-   * Of the latest answer; null where none came.
+   * HTTP status of the latest response; null without one.
    */
   http_status: number | null;
   /**
@@ -932,11 +932,11 @@ export interface Executions {
    */
   last_heartbeat_at: Timestamp | null;
   /**
-   * The claim holds until then, and longer while its worker is heard of. Set exactly while claimed.
+   * End of the claim, extended while its worker sends heartbeats. Set exactly while claimed.
    */
   lease_expires_at: Timestamp | null;
   /**
-   * Sends whose end nobody saw, and claims given back. They do not use up retry_max_attempts.
+   * Lost sends and released claims. They do not count towards retry_max_attempts.
    */
   lost_attempts: Generated<number>;
   /**
@@ -944,7 +944,7 @@ export interface Executions {
    */
   metadata: Json | null;
   /**
-   * Delivered, and the handler's report is awaited until then.
+   * Deadline of the awaited outcome. Set exactly while it is awaited.
    */
   outcome_deadline_at: Timestamp | null;
   /**
@@ -952,11 +952,11 @@ export interface Executions {
    */
   outcome_recorded_at: Timestamp | null;
   /**
-   * What was reported, and what verification made of it; null before any report.
+   * The report and its verification; null before any report.
    */
   outcome_state: OutcomeState | null;
   /**
-   * What was reported; never changes.
+   * The reported result; never changes.
    */
   outcome_success: boolean | null;
   /**
@@ -976,7 +976,7 @@ export interface Executions {
    */
   replayed_from: string | null;
   /**
-   * The beginning of the latest answer, 2,000 characters at most.
+   * Start of the latest response body, up to 2,000 characters.
    */
   response_body: string | null;
   /**
@@ -1004,7 +1004,7 @@ export interface Executions {
    */
   started_at: Timestamp | null;
   /**
-   * Where delivery stands.
+   * Delivery status.
    */
   status: ExecutionStatus;
   /**
@@ -1020,7 +1020,7 @@ export interface Executions {
    */
   transport: Transport;
   /**
-   * Why there is this execution.
+   * What triggered it.
    */
   triggered_by: TriggerKind;
   /**
@@ -1077,7 +1077,7 @@ export interface Fires {
    */
   cue_id: string;
   /**
-   * What it made.
+   * The execution it created.
    */
   execution_id: string;
   /**
@@ -1089,11 +1089,11 @@ export interface Fires {
    */
   id: string;
   /**
-   * What the caller named the request, to get the same execution when it is repeated.
+   * The caller's key for the request: repeating it returns the same execution.
    */
   idempotency_key: string | null;
   /**
-   * Of the request under that key: another one with the same key is refused.
+   * Hash of the request with that key: a different request with the same key is refused.
    */
   request_hash: string | null;
 }
@@ -1140,22 +1140,22 @@ export interface KnownSecrets {
    */
   name: string;
   /**
-   * The ID of a key that encrypts, or has; a slow hash of the session secret.
+   * Id of a current or former encryption key; a slow hash of the session secret.
    */
   value: string;
 }
 
 export interface MemorySubscriptions {
   /**
-   * Whose block it is.
+   * The account.
    */
   account_id: string;
   /**
-   * What the agent calls itself.
+   * Id chosen by the agent.
    */
   agent_id: string;
   /**
-   * Where it is told.
+   * URL that notifications are posted to.
    */
   callback_url: string;
   /**
@@ -1167,14 +1167,14 @@ export interface MemorySubscriptions {
    */
   id: string;
   /**
-   * The latest version that the agent knows of.
+   * Latest version the agent was notified of.
    */
   sent_version: number;
 }
 
 export interface MemoryVersions {
   /**
-   * Whose block it is.
+   * The account.
    */
   account_id: string;
   /**
@@ -1224,7 +1224,7 @@ export interface MissedSlots {
    */
   count: number;
   /**
-   * Whose slots they were.
+   * The cue.
    */
   cue_id: string;
   /**
@@ -1267,11 +1267,11 @@ export interface MissedView {
 
 export interface Outages {
   /**
-   * The last sign of life before it.
+   * Last heartbeat before it.
    */
   from_at: Timestamp;
   /**
-   * The first one after it.
+   * First heartbeat after it.
    */
   until_at: Timestamp;
 }
@@ -1340,11 +1340,11 @@ export interface Plans {
    */
   executions_per_month: number;
   /**
-   * Longest delivery.timeout_seconds that a cue may ask for; null: 3600.
+   * Maximum of delivery.timeout_seconds; null: 3600.
    */
   max_timeout_seconds: number | null;
   /**
-   * Shortest distance between two slots of a schedule; null: any.
+   * Minimum interval between two slots of a schedule; null: any.
    */
   min_interval_seconds: number | null;
   /**
@@ -1352,7 +1352,7 @@ export interface Plans {
    */
   open_deliveries: Generated<number>;
   /**
-   * Payload bytes that executions of an account may carry in a UTC day, each counted when it is made, also where its payload is stored once; null: any number.
+   * Payload bytes of an account's executions per UTC day, counted for each execution even if the payload is stored once; null: unlimited.
    */
   payload_bytes_per_day: number | null;
   /**
@@ -1360,7 +1360,7 @@ export interface Plans {
    */
   plan: Plan;
   /**
-   * Requests of one API key in any 60 seconds.
+   * Requests per API key in any 60 seconds.
    */
   requests_per_minute: number;
 }
@@ -1373,7 +1373,7 @@ export interface QueueDepth {
 
 export interface RateWindows {
   /**
-   * When the last hit has left; the row may go.
+   * When the last hit expires, and the row may be removed.
    */
   expires_at: Timestamp;
   /**
@@ -1414,7 +1414,7 @@ export interface RecentFailures {
 
 export interface Sessions {
   /**
-   * Whose session it is.
+   * The session's account.
    */
   account_id: string;
   /**
@@ -1456,7 +1456,7 @@ export interface StripeEvents {
    */
   received_at: Timestamp;
   /**
-   * What it told of, in Stripe's words.
+   * Stripe's event type.
    */
   type: string;
 }
@@ -1478,7 +1478,7 @@ export interface Subscriptions {
    */
   account_id: string;
   /**
-   * When it was first heard of.
+   * When it was first seen.
    */
   created_at: Timestamp;
   /**
@@ -1490,7 +1490,7 @@ export interface Subscriptions {
    */
   plan: Plan;
   /**
-   * When the event that told this state was made. Older events change nothing.
+   * When the event with this state was created. Older events change nothing.
    */
   state_at: Timestamp;
   /**
@@ -1509,7 +1509,7 @@ export interface Subscriptions {
 
 export interface Tickets {
   /**
-   * Who asked.
+   * The author's account.
    */
   account_id: string;
   /**
@@ -1517,7 +1517,7 @@ export interface Tickets {
    */
   created_at: Timestamp;
   /**
-   * Its number, which users are given.
+   * Ticket number shown to users.
    */
   id: Generated<number>;
   /**
@@ -1529,23 +1529,23 @@ export interface Tickets {
    */
   issue_url: string | null;
   /**
-   * In full, as it was written.
+   * Full text.
    */
   message: string;
   /**
-   * How bad it is for who asked.
+   * Severity, as its author sees it.
    */
   severity: TicketSeverity;
   /**
-   * Where it stands.
+   * Status.
    */
   status: Generated<TicketStatus>;
   /**
-   * In a line.
+   * Subject line.
    */
   subject: string;
   /**
-   * What it asks for.
+   * Kind of ticket.
    */
   type: TicketType;
   /**
@@ -1569,7 +1569,7 @@ export interface TicketView {
 
 export interface UsageCounters {
   /**
-   * Whose use is counted.
+   * The account.
    */
   account_id: string;
   /**
@@ -1585,7 +1585,7 @@ export interface UsageCounters {
    */
   month: string;
   /**
-   * Outcomes that handlers reported, whatever they said.
+   * Outcomes reported, successes and failures.
    */
   reported: Generated<number>;
   /**
@@ -1608,15 +1608,15 @@ export interface Workers {
    */
   handlers: string[];
   /**
-   * When it was last heard of: by a heartbeat of its own, or of a claim.
+   * Latest heartbeat, of the worker or of one of its claims.
    */
   last_heartbeat: Timestamp;
   /**
-   * When it was first heard of.
+   * When it was first seen.
    */
   registered_since: Timestamp;
   /**
-   * What it calls itself, such as a host's name.
+   * Id chosen by the worker, such as a host name.
    */
   worker_id: string;
 }
