@@ -442,7 +442,7 @@ const attacks: Attack[] = [
     },
     expected: {
       body: {
-        recipients: { length: 1 },
+        recipients: [String],
         bcc: undefined,
         type: /^multipart\/alternative/,
         subject: 'An execution was missed',
