@@ -4,6 +4,7 @@ import pg from 'pg'
 import t from 'tap'
 import { type BegunAttempt, createFunctions, type Functions } from '../src/database/functions.ts'
 import { catchUp } from '../src/firing/fire-others.ts'
+import { letFunctionsWait } from './patient.ts'
 import { awaiting, cueDefaults, dueCues, once, type Row, refused, resultsOf, stage } from './stage.ts'
 
 const connections = 8
@@ -39,11 +40,7 @@ t.test('whatever runs at the same time, nothing deadlocks and nothing fails', as
   const { pool, url, rows, account, account_id, row } = await stage(t, new Date().toISOString())
   const accounts = [account_id, await account()]
   await rows('update cue.plans set executions_per_month = 1000000, cues = 1000000')
-  // Some functions wait for locks so briefly that a deadlock would not be noticed. Here they wait until it is.
-  const brief = await rows(`select oid::regprocedure::text as name from pg_proc
-    where pronamespace = 'cue'::regnamespace and proconfig::text like '%lock_timeout%'`)
-  t.ok(brief.length > 0)
-  for (const { name } of brief) await rows(`alter function ${name} set lock_timeout = '10s'`)
+  await letFunctionsWait(rows)
   const attempts: BegunAttempt[] = []
   const claims: { execution_id: string; claim_token: string; account_id: string; worker_id: string }[] = []
   const done = new Map<string, number>()

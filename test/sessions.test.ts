@@ -30,7 +30,14 @@ t.test('a one-time token becomes a session of a year, that does all a key does',
   t.match(id, /^cue_/)
   t.equal(await del(`/v1/cues/${id}`), '')
   t.ok(isKey((await post('/v1/auth/keys', { label: 'made by a session' })).api_key))
-  exactly(t, await get('/v1/auth/audit'), { events: [{ event: 'key.created', actor: `session:${claims.jti}` }] })
+  exactly(t, await get('/v1/auth/audit'), {
+    events: [
+      { event: 'key.created', actor: `session:${claims.jti}` },
+      { event: 'session.created', actor: `session:${claims.jti}` },
+      { event: 'account.registered' }
+    ],
+    total: 3
+  })
 })
 
 t.test('a session shows the default key, also where all others are revoked', async t => {
@@ -38,7 +45,10 @@ t.test('a session shows the default key, also where all others are revoked', asy
   const session = withSession(await openSession(account.email))
   t.same(await session.get('/v1/auth/key'), { api_key: account.api_key, key_prefix: account.api_key.slice(0, 12) })
   exactly(t, await call('GET', '/v1/auth/key'), error('not_authenticated', 401), 'the key itself is not shown itself')
-  exactly(t, await session.get('/v1/auth/audit'), { events: [{ event: 'key.revealed', actor: /^session:/ }] })
+  exactly(t, await session.get('/v1/auth/audit'), {
+    events: [{ event: 'key.revealed', actor: /^session:/ }, { event: 'session.created' }, { event: 'account.registered' }],
+    total: 3
+  })
 })
 
 t.test('a one-time token is good once, for a quarter of an hour', async t => {
@@ -165,13 +175,17 @@ t.test('an approved client exchanges a one-time token for a key that reads, writ
   const client = as({ ...account, api_key: body.api_key })
   exactly(t, await client.call('POST', '/v1/cues', { name: 'a cue', cron: '0 9 * * *', worker: true }), { status: 201 })
   exactly(t, await client.call('GET', '/v1/auth/keys'), error('insufficient_scope', 403))
-  exactly(t, await get('/v1/auth/keys'), { keys: [{ id: body.key_id, label: 'my desk', created_by: 'mcp-exchange', is_default: false }] })
-  exactly(t, await get('/v1/auth/audit'), { events: [{ event: 'key.created', actor: 'client:desk', detail: { client_id: 'desk' } }] })
+  const desk = { id: body.key_id, label: 'my desk', created_by: 'mcp-exchange', is_default: false }
+  exactly(t, await get('/v1/auth/keys'), { keys: [desk, { label: 'default' }] })
+  exactly(t, await get('/v1/auth/audit'), {
+    events: [{ event: 'key.created', actor: 'client:desk', detail: { client_id: 'desk' } }, { event: 'account.registered' }],
+    total: 2
+  })
 
   clock.advance('1 second')
   const again = await signIn(account.email)
   await exchange({ session_token: again.session_token, client_id: 'phone' })
-  exactly(t, await get('/v1/auth/keys'), { keys: [{ label: 'MCP: phone' }] })
+  exactly(t, await get('/v1/auth/keys'), { keys: [{ label: 'MCP: phone' }, desk, { label: 'default' }] })
 })
 
 t.test('without MCP_CLIENT_IDS no client is approved', async t => {

@@ -5,6 +5,7 @@
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import type { BegunAttempt, Functions } from '../src/database/functions.ts'
+import { letFunctionsWait } from './patient.ts'
 import { awaiting, type Result, refused, resultsOf, stage } from './stage.ts'
 import { type Cue, createDriver, type Step } from './state-driver.ts'
 import { move, type Operation, type State } from './state-model.ts'
@@ -25,6 +26,7 @@ t.setTimeout(0) // a long walk takes its time
 t.test(`${steps} random steps from seed ${seed}`, { timeout: 0 }, async t => {
   const { fn, pool, url, clock, account_id, cue: addCue, rows } = await stage(t)
   await fn.setPlans({ plans: { scale: { requests_per_minute: 500, cues: 1_000_000, executions_per_month: 1_000_000_000 } } })
+  await letFunctionsWait(rows)
   const driver = await createDriver(pool, url, clock, 4)
   t.teardown(driver.close)
   const { states, cueOf, deleted } = driver
