@@ -229,7 +229,7 @@ t.test('a ticket becomes an issue that says no more than it must', async t => {
   ])
   const { body } = asked[0]!.body
   t.ok(body.includes(`Ticket ${ticket_id} of account \`${account.id}\` (free)`), body)
-  exactly(t, body, ticket.message)
+  t.ok(body.includes(ticket.message), body)
   t.notOk(body.includes(account.email))
   t.notOk(body.includes(account.api_key))
 })

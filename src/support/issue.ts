@@ -8,7 +8,7 @@ export const marker = (ticket_id: number): string => `<!-- pgcue-ticket-${ticket
 export const issueOf = (ticket: BeginIssueRow) => ({
   title: `[${ticket.severity}] ${titled(withoutSecrets(ticket.subject))}`,
   body: [
-    `BeginIssueRow ${ticket.ticket_id} of account \`${ticket.account_id}\` (${ticket.plan}), ${ticket.created_at.toISOString()}`,
+    `Ticket ${ticket.ticket_id} of account \`${ticket.account_id}\` (${ticket.plan}), ${ticket.created_at.toISOString()}`,
     quoted(withoutSecrets(ticket.message)),
     marker(ticket.ticket_id)
   ].join('\n\n'),
