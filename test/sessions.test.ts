@@ -12,6 +12,10 @@ t.setTimeout(110_000)
 
 const noon = '2030-01-15T12:00:00.000Z'
 
+/** In the order of their names: what happens within a millisecond is listed in any. */
+const eventsOf = async (get: (path: string) => Promise<{ events: { event: string; actor: string }[] }>) =>
+  (await get('/v1/auth/audit')).events.map(({ event, actor }) => `${event} by ${actor}`).sort()
+
 t.test('a one-time token becomes a session of a year, that does all a key does', async t => {
   const { signIn, nobody, withSession, account } = await buildWithMail(t, noon)
   const { session_token: token } = await signIn(account.email)
@@ -30,14 +34,8 @@ t.test('a one-time token becomes a session of a year, that does all a key does',
   t.match(id, /^cue_/)
   t.equal(await del(`/v1/cues/${id}`), '')
   t.ok(isKey((await post('/v1/auth/keys', { label: 'made by a session' })).api_key))
-  exactly(t, await get('/v1/auth/audit'), {
-    events: [
-      { event: 'key.created', actor: `session:${claims.jti}` },
-      { event: 'session.created', actor: `session:${claims.jti}` },
-      { event: 'account.registered' }
-    ],
-    total: 3
-  })
+  const by = `session:${claims.jti}`
+  t.same(await eventsOf(get), ['account.registered by anonymous', `key.created by ${by}`, `session.created by ${by}`])
 })
 
 t.test('a session shows the default key, also where all others are revoked', async t => {
@@ -45,10 +43,10 @@ t.test('a session shows the default key, also where all others are revoked', asy
   const session = withSession(await openSession(account.email))
   t.same(await session.get('/v1/auth/key'), { api_key: account.api_key, key_prefix: account.api_key.slice(0, 12) })
   exactly(t, await call('GET', '/v1/auth/key'), error('not_authenticated', 401), 'the key itself is not shown itself')
-  exactly(t, await session.get('/v1/auth/audit'), {
-    events: [{ event: 'key.revealed', actor: /^session:/ }, { event: 'session.created' }, { event: 'account.registered' }],
-    total: 3
-  })
+  t.same(
+    (await eventsOf(session.get)).map(event => event.replace(/ by .*/, '')),
+    ['account.registered', 'key.revealed', 'session.created']
+  )
 })
 
 t.test('a one-time token is good once, for a quarter of an hour', async t => {
@@ -211,7 +209,8 @@ t.test('a key that was revoked is forgotten after 30 days, by the hourly sweep',
   await del(`/v1/auth/keys/${id}`)
   clock.advance('30 days')
   await maintain()
-  exactly(t, await get('/v1/auth/keys'), { keys: [{ label: 'default' }, { id, label: 'to be revoked' }] })
+  const { keys } = await get('/v1/auth/keys')
+  t.same(keys.map(({ label }: { label: string }) => label).sort(), ['default', 'to be revoked'])
   clock.advance('1 second')
   await maintain()
   exactly(t, await get('/v1/auth/keys'), { keys: [{ label: 'default' }] })
