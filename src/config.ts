@@ -115,19 +115,19 @@ export const loadConfig = (env: Env) => {
   const dataDir = resolve(raw('DATA_DIR') ?? '.data')
   const secret = (name: string) => {
     if (raw(name) !== null) return raw(name) as string
-    return embedded ? keepSecret(dataDir, name) : refuse(name, 'is required with DATABASE_URL; make one with: openssl rand -base64 32')
+    return embedded ? keepSecret(dataDir, name) : refuse(name, 'is required with DATABASE_URL; generate one with: openssl rand -base64 32')
   }
   const encryptionKeys = secret('ENCRYPTION_KEYS').split(',').map(base64Key)
   const sessionSecret = secret('SESSION_SECRET')
   if (sessionSecret.length < 16) refuse('SESSION_SECRET', 'must have at least 16 characters')
 
-  const roles = read('ROLES', { api: true, engine: true }, 'must be api, engine or both, separated by a comma', parseRoles)
+  const roles = read('ROLES', { api: true, engine: true }, 'must be api, engine, or both separated by a comma', parseRoles)
   const port = integer('PORT', 8080, 0, 65_535)
   const baseUrl = webUrl('BASE_URL', `http://localhost:${port}`)
 
   return Object.freeze({
     embedded,
-    host: read('HOST', embedded ? '127.0.0.1' : '0.0.0.0', 'must be an address or a host name', v =>
+    host: read('HOST', embedded ? '127.0.0.1' : '0.0.0.0', 'must be an IP address or a host name', v =>
       /^[\w.:-]+$/.test(v) ? v : undefined
     ),
     port,
@@ -158,12 +158,12 @@ export const loadConfig = (env: Env) => {
     plans: read(
       'PLANS',
       defaultPlans,
-      `must be JSON such as {"free": {"cues": 25}}; limits of a plan: ${limitNames}; whole numbers, at least 1 (cues, executions_per_month: 0)`,
+      `must be JSON such as {"free": {"cues": 25}}; the limits of a plan are ${limitNames}, whole numbers of at least 1 (cues, executions_per_month: 0)`,
       plans
     ),
     rateLimit: flag('RATE_LIMIT', true),
     smtpUrl: url('SMTP_URL', null, ['smtp:', 'smtps:']),
-    emailFrom: read('EMAIL_FROM', `pgcue <no-reply@${new URL(baseUrl).hostname}>`, 'must be a mail address', v =>
+    emailFrom: read('EMAIL_FROM', `pgcue <no-reply@${new URL(baseUrl).hostname}>`, 'must be an email address', v =>
       /^[^@\r\n]+@[^@\s]+$/.test(v) ? v : undefined
     ),
     stripeSecretKey: text('STRIPE_SECRET_KEY'),
@@ -224,7 +224,7 @@ const plans = (value: string): Record<Plan, Limits> | undefined => {
   if (!isObject(given)) return undefined
   const merged = structuredClone(defaultPlans)
   for (const [plan, limits] of Object.entries(given)) {
-    if (!Object.hasOwn(merged, plan)) throw new ConfigError(`PLANS names an unknown plan; the plans are ${Object.keys(merged).join(', ')}`)
+    if (!Object.hasOwn(merged, plan)) throw new ConfigError(`PLANS has an unknown plan; the plans are ${Object.keys(merged).join(', ')}`)
     if (!isObject(limits)) return undefined
     for (const [name, limit] of Object.entries(limits)) {
       if (!Object.hasOwn(limitBounds, name)) return undefined

@@ -142,7 +142,7 @@ export const invalid = (detail: Detail[]): ApiError => {
 }
 
 export const unavailable = (cause?: unknown): ApiError =>
-  new ApiError('unavailable', 'The service cannot answer right now. Nothing was changed; try again shortly.', {
+  new ApiError('unavailable', 'The service is temporarily unavailable. Nothing was changed; retry after the time in Retry-After.', {
     headers: { 'retry-after': '2' },
     cause
   })
@@ -153,7 +153,7 @@ export const notJson = (cause?: unknown): ApiError =>
 
 /** A body beyond what its route takes, of which no more is read. */
 export const tooLarge = (bytes: number, cause?: unknown): ApiError =>
-  new ApiError('payload_too_large', `The request body is too large; at most ${sizeText(bytes)} are allowed here.`, { cause })
+  new ApiError('payload_too_large', `Request body too large: the maximum here is ${sizeText(bytes)}.`, { cause })
 
 const sizeText = (bytes: number) => (bytes % 1024 ** 2 === 0 ? `${bytes / 1024 ** 2} MB` : `${bytes / 1024} KB`)
 
@@ -171,13 +171,13 @@ export const toApiError = (error: unknown): ApiError => {
     return new ApiError(known, message ?? known, { headers, cause: error })
   }
   // What the HTTP framework refuses: too large, no JSON, a length that is none.
-  if (statusCode === 413) return new ApiError('payload_too_large', 'The request body is too large.', { cause: error })
+  if (statusCode === 413) return new ApiError('payload_too_large', 'Request body too large.', { cause: error })
   if (statusCode === 415) return notJson(error)
   if (statusCode !== undefined && statusCode >= 400 && statusCode < 500) {
-    return new ApiError('validation_error', message ?? 'The request cannot be read.', { status: statusCode, cause: error })
+    return new ApiError('validation_error', message ?? 'Malformed request.', { status: statusCode, cause: error })
   }
   if (isAway(error)) return unavailable(error)
-  return new ApiError('internal_error', 'Something went wrong on our side. It has been logged.', { cause: error })
+  return new ApiError('internal_error', 'Internal error. It has been logged under the X-Request-Id of this response.', { cause: error })
 }
 
 /** Whether somebody held what was asked about, for longer than is waited. */

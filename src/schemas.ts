@@ -34,7 +34,7 @@ export const orElse = <T extends TSchema>(code: ErrorCode, message: string, sche
   ({ ...schema, 'x-error': { code, message } }) as T
 
 /** An id in a path. One that is no UUID is as unknown as any other. */
-export const Uuid = (code: ErrorCode, message = 'There is no such thing, or it is not yours.') =>
+export const Uuid = (code: ErrorCode, message = 'Not found in this account.') =>
   orElse(code, message, Type.String({ format: 'uuid', pattern: '^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$' }))
 
 const cueId = '^cue_[0-9A-Za-z]{12}$'
@@ -45,13 +45,13 @@ export const isCueId = (text: string) => cueIdPattern.test(text)
 /** The header that what cannot be undone asks for. */
 export const Confirmation = orElse(
   'confirmation_required',
-  'This cannot be undone: send the header X-Confirm-Destructive: true.',
+  'This cannot be undone. To confirm, send the header X-Confirm-Destructive: true.',
   Type.Object({ 'x-confirm-destructive': Type.String({ pattern: '^true$' }) })
 )
 
 /** Bytes of stored text after which a list ends, unless it has one item only. The same in `claimable_page` and `within_bytes`. */
 export const PAGE_BYTES = 4 * 1024 * 1024
-export const endsEarly = 'Ends early at 4 MiB, with at least one item.'
+export const endsEarly = 'A page ends early at 4 MiB, but has at least one item.'
 
 /** `limit` and `offset` of a list. What has a default is never undefined. */
 export const Page = (limit = 20) => ({
@@ -70,9 +70,9 @@ export const ErrorBody = Type.Object(
           msg: Type.String(),
           input: Type.Unknown()
         }),
-        { description: 'Only with 422: what is wrong with which field.' }
+        { description: 'With 422 only: the invalid fields, and what is wrong with each.' }
       )
     )
   },
-  { $id: 'Error', description: 'An error. `code` is for programs, `message` says what to do.' }
+  { $id: 'Error', description: 'An error. Match on `code`; `message` is for people and may change.' }
 )

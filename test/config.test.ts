@@ -172,10 +172,10 @@ t.test('PG_POOL_MAX is at least what the roles take', async t => {
 })
 
 t.test('a refusal of PLANS tells what may be in it', async t => {
-  t.equal(refusal({ ...server, PLANS: '{"gold": {}}' }), 'PLANS names an unknown plan; the plans are free, pro, scale')
+  t.equal(refusal({ ...server, PLANS: '{"gold": {}}' }), 'PLANS has an unknown plan; the plans are free, pro, scale')
   t.match(
     refusal({ ...server, PLANS: '{"free": {"requests_per_minute": 0}}' }),
-    /whole numbers, at least 1 \(cues, executions_per_month: 0\)$/
+    /whole numbers of at least 1 \(cues, executions_per_month: 0\)$/
   )
   t.match(
     refusal({ ...server, PLANS: '{"free": {"cuse": 1}}' }),

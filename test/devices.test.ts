@@ -236,7 +236,7 @@ t.test('whoever writes to the API with a form gets pages, and with JSON gets JSO
   const submit = (fields: Record<string, string>) => nobody.call('POST', `${base}/submit-email`, form(fields), formHeaders)
   exactly(t, await submit({ device_code, email: 'no address' }), {
     status: 422,
-    body: /value="no address" aria-invalid="true".*?not an e-mail address/s
+    body: /value="no address" aria-invalid="true".*?Enter a valid email address/s
   })
   exactly(t, await submit({ device_code: newDeviceCode(), email: 'a@example.org' }), { status: 404, body: /leads nowhere/ })
   exactly(t, await submit({ device_code, email: 'grace@example.com' }), { status: 200, body: /on its way to grace@example.com/ })

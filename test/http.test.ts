@@ -84,7 +84,7 @@ for (const [name, headers] of [
     const agent = new Agent({ keepAlive: true, maxSockets: 1 })
     t.teardown(() => agent.destroy())
     const to = { method: 'POST', path: '/size', agent, headers }
-    const message = 'The request body is too large; at most 16 KB are allowed here.'
+    const message = 'Request body too large: the maximum here is 16 KB.'
     const { status, body } = await ask(port, to, textOf(limit + 1))
     t.same([status, body], [413, { error: { code: 'payload_too_large', message, status: 413 } }])
     exactly(t, await ask(port, to, textOf(limit)), { status: 200, body: { length: limit - 11 }, reused: true })

@@ -418,7 +418,7 @@ t.test('other accounts’ changes are nobody’s business', async t => {
 t.test('a release with new instructions is told to all who have the old ones', async t => {
   const { fn, jobs, engine } = await subscribed(t)
   await engine.stop()
-  t.equal(await fn.noteMemoryRelease({ release: '1' }), 0)
+  t.equal(await fn.noteMemoryRelease({ release: '2' }), 0)
   t.equal(await fn.noteMemoryRelease({ release: 'next' }), 1)
   t.equal((await jobs()).length, 1)
 })

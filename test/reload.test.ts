@@ -232,7 +232,7 @@ t.test('a release that cannot call the functions of a newer one says so in one l
   await t.rejects(requireFunctions(pool, { migrate: true }), {
     name: 'ConfigError',
     message:
-      'A newer release has migrated the database, and this one cannot call its functions (stop_engine, read_echo): start the newer release'
+      'The database was migrated by a newer release, whose functions this one cannot call (stop_engine, read_echo): start the newer release'
   })
 })
 

@@ -32,7 +32,7 @@ const sizeText = (bytes: number) => (bytes < 1024 * KB ? `${bytes / KB} KB` : `$
 const refusal = (bytes: number) => ({
   error: {
     code: 'payload_too_large',
-    message: `The request body is too large; at most ${sizeText(bytes)} are allowed here.`,
+    message: `Request body too large: the maximum here is ${sizeText(bytes)}.`,
     status: 413
   }
 })
@@ -101,7 +101,7 @@ t.test('what is not free JSON may have 64 KB of a large body', async t => {
     JSON.stringify({ name: 'a', cron: '@daily', worker: true, x: 'x'.repeat(bytes), payload: 'y'.repeat(500_000) })
   t.equal((await call('POST', '/v1/cues', text(65_000))).status, 201)
   const { status, body } = await call('POST', '/v1/cues', text(66_000))
-  const message = 'The request body is too large; at most 64 KB are allowed besides payload.'
+  const message = 'Request body too large: the maximum is 64 KB, not counting payload.'
   t.same([status, body], [413, { error: { code: 'payload_too_large', message, status: 413 } }])
 })
 

@@ -21,7 +21,7 @@ const setUp = async (t: Test) => {
 
 const refused = (names: string) => ({
   name: 'ConfigError',
-  message: `${names} must be what the database knows from earlier starts; to change it on purpose, start once with SECRETS_CHANGED=on`
+  message: `${names} must match the values of earlier starts; to change them on purpose, start once with SECRETS_CHANGED=on`
 })
 
 t.test('the same secrets start again, others are refused', async t => {
@@ -54,5 +54,5 @@ t.test('a replica with another secret ends in one line', async t => {
   const { url } = await setUp(t)
   const { code, err } = await startReplica(t, { DATABASE_URL: url, SESSION_SECRET: 'the secret of somebody else' }).ended
   t.equal(code, 1)
-  t.match(err, /^pgcue: SESSION_SECRET must be what the database knows .* SECRETS_CHANGED=on\n$/)
+  t.match(err, /^pgcue: SESSION_SECRET must match the values of earlier starts; .* SECRETS_CHANGED=on\n$/)
 })

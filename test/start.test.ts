@@ -25,18 +25,19 @@ t.test('a port that is taken is told in one line, and no engine was there', asyn
   t.teardown(() => other.close())
   await once(other, 'listening')
   const { port } = other.address() as AddressInfo
-  await refused(t, { DATABASE_URL: url, PORT: String(port) }, /^pgcue: PORT is taken: .* set another PORT\n$/)
+  await refused(t, { DATABASE_URL: url, PORT: String(port) }, /^pgcue: PORT \d+ is already in use; .* set another PORT\n$/)
   t.same((await pool.query('select from cue.engines')).rows, [])
 })
 
 t.test('a host of somewhere else is told in one line', async t => {
   const { url } = await createDatabase(t)
-  for (const HOST of ['192.0.2.1', 'nowhere.invalid']) await refused(t, { DATABASE_URL: url, HOST }, /^pgcue: HOST is no address of this/)
+  for (const HOST of ['192.0.2.1', 'nowhere.invalid'])
+    await refused(t, { DATABASE_URL: url, HOST }, /^pgcue: HOST is not an address of this/)
 })
 
 t.test('a port of the system is told, and what is no fault of HOST and PORT stays what it is', async t => {
   const refuse = (code: string) => () => refuseToListen(Object.assign(new Error(code), { code }), { port: 80 })
-  t.throws(refuse('EACCES'), new ConfigError('PORT is not for this user: 80 is reserved; set another PORT, such as 8080'))
+  t.throws(refuse('EACCES'), new ConfigError('PORT 80 is reserved for privileged users; set another PORT, such as 8080'))
   t.throws(refuse('EMFILE'), { name: 'Error', message: 'EMFILE' })
 })
 

@@ -85,7 +85,7 @@ t.test('each thing that can be wrong with a body has its type, place, message an
     [{ mixed: 1 }, 'body.mixed greater_than_equal: Input should be greater than or equal to 5 (1)'],
     [{ mixed: 'x' }, 'body.mixed string_too_short: String should have at least 5 characters ("x")'],
     [{ mixed: true }, 'body.mixed union_type: Input should be a valid integer or string (true)'],
-    [{ at: 'today' }, 'body.at datetime_from_date_parsing: Input should be a valid datetime in ISO 8601, with Z or an offset ("today")'],
+    [{ at: 'today' }, 'body.at datetime_from_date_parsing: Input should be a valid ISO 8601 datetime with Z or an offset ("today")'],
     [{ code: 'y' }, `body.code string_pattern_mismatch: String should match pattern '^x+$' ("y")`],
     [{ list: 'x' }, 'body.list list_type: Input should be a valid list ("x")'],
     [{ list: [] }, 'body.list too_short: List should have at least 1 items ([])'],

@@ -60,10 +60,10 @@ export type Admitted = {
 }
 
 export const refusals = {
-  rate_limit_exceeded: 'Too many requests. Wait for as many seconds as Retry-After says.',
-  not_authenticated: 'Send the header Authorization: Bearer <API key>, or sign in again if your session has ended.',
-  invalid_api_key: 'This API key is mistyped, unknown or revoked.',
-  insufficient_scope: 'This key may not do that. Use or create one with the scope that the call needs.'
+  rate_limit_exceeded: 'Rate limit exceeded. Retry after the number of seconds in Retry-After.',
+  not_authenticated: 'Not authenticated. Send the header Authorization: Bearer <API key>, or sign in again if your session has expired.',
+  invalid_api_key: 'Invalid API key: mistyped, unknown or revoked.',
+  insufficient_scope: 'This key lacks the required scope. Use a key that has it; the API reference shows the scope of each call.'
 } as const satisfies Partial<Record<ErrorCode, string>>
 export type Refusal = keyof typeof refusals
 
@@ -120,7 +120,7 @@ export const createAdmission = ({ fn, config, log, now = () => new Date(), turns
       // A server that is there and yet fails: without the limits, which are all that is written, the question is a plain read.
       if (!(error instanceof pg.DatabaseError) || /^(08|57P)/.test(error.code ?? '') || !config.rateLimit) throw error
       const answer = await ask(false)
-      log.error({ err: error }, 'request limits skipped')
+      log.error({ err: error }, 'rate limits skipped')
       return answer
     }
   }

@@ -53,9 +53,10 @@ export default fp(
 
     app.addHook('onRoute', ({ method, url, config = {} }) => {
       const said = [config.scope, config.public, config.exempt].filter(Boolean).length
-      if (said !== 1) throw new Error(`${method} ${url} must say who may call it: one of scope, public, exempt`)
-      if (config.withCue && !url.includes(':cue_id')) throw new Error(`${method} ${url} has no cue to read`)
-      if (config.executionToken && !url.includes(':execution_id')) throw new Error(`${method} ${url} has no execution to take a token for`)
+      if (said !== 1) throw new Error(`${method} ${url} must set exactly one of scope, public, exempt`)
+      if (config.withCue && !url.includes(':cue_id')) throw new Error(`${method} ${url} has withCue but no :cue_id`)
+      if (config.executionToken && !url.includes(':execution_id'))
+        throw new Error(`${method} ${url} has executionToken but no :execution_id`)
     })
 
     app.addHook('onRequest', async (request, reply) => {

@@ -22,7 +22,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       config: { scope: 'account', errors: ['deletion_already_pending'] },
       schema: {
         tags,
-        summary: 'Delete the account in 24 hours; a mail has a link that cancels it',
+        summary: 'Delete the account in 24 hours; a link in a mail cancels this',
         headers: Confirmation,
         response: { 202: schemas.DeletionRequested }
       }
@@ -31,7 +31,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       reply.code(202).send({
         can_cancel_until: await fn.requestDeletion(request.caller),
         grace_period_hours: 24,
-        message: 'The account will be deleted in 24 hours, with everything in it. The mail that is on its way has a link that cancels this.'
+        message: 'The account and all its data will be deleted in 24 hours. To cancel, open the link in the mail we sent you.'
       })
   )
 
@@ -41,7 +41,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     async (request, reply) => {
       const { token } = request.query
       const { status, due_at } = await fn.deletionStatus({ deletion_id: idIn('cancel-deletion', token) })
-      if (status === 'cancelled') throw new ApiError('already_cancelled', 'This deletion was cancelled already.')
+      if (status === 'cancelled') throw new ApiError('already_cancelled', 'This deletion is already cancelled.')
       if (status === 'completed' || !due_at) throw new ApiError('deletion_already_completed', 'The account has been deleted.')
       return sendPage(reply, 200, pages.confirmCancel({ action: `${root}/v1/auth/me/cancel-deletion`, token, due_at }))
     }
@@ -93,7 +93,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       const account_id = idIn('not-me', token)
       const [account, due_at] = await Promise.all([fn.disownableAccount({ account_id }), fn.disownedUntil({ account_id })])
       if (due_at) return sendPage(reply, 200, pages.disownedBefore(due_at))
-      if (!account) throw new ApiError('not_found', 'The account is gone, or this link is older than 30 days.')
+      if (!account) throw new ApiError('not_found', 'The account no longer exists, or this link is older than 30 days.')
       return sendPage(reply, 200, pages.confirmDisown({ action: `${root}/auth/not-me`, token, account }))
     }
   )
@@ -109,7 +109,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
 
   function idIn(kind: LinkKind, token: string): string {
     const id = links.read(kind, token)
-    if (!id) throw new ApiError('not_found', 'This is no token of ours. Take all of it from the link in the mail.')
+    if (!id) throw new ApiError('not_found', 'Invalid token. Copy the complete token from the link in the mail.')
     return id
   }
 }

@@ -25,7 +25,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       config: { public: true, errors: ['device_code_exists'] },
       schema: {
         tags,
-        summary: 'Begin to sign a device in',
+        summary: 'Start the sign-in of a device',
         body: schemas.CreateDeviceCode,
         response: { 201: schemas.CreatedDeviceCode }
       }
@@ -46,7 +46,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     `${path}/poll`,
     {
       config: { public: true },
-      schema: { tags, summary: 'Ask how far the sign-in is', body: schemas.PollDeviceCode, response: { 200: schemas.Polled } }
+      schema: { tags, summary: 'Poll the status of a device sign-in', body: schemas.PollDeviceCode, response: { 200: schemas.Polled } }
     },
     async request => {
       const session_token = createToken()
@@ -67,7 +67,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       config: { exempt: true },
       schema: {
         tags,
-        summary: 'The page on which a person names an e-mail address',
+        summary: 'The page that asks a person for an email address',
         querystring: schemas.DevicePage,
         response: { 200: schemas.HtmlPage }
       },
@@ -76,7 +76,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     async (request, reply) => {
       const { code: device_code } = request.query
       const status = await fn.deviceCodeStatus({ code_hash: hashKey(device_code) })
-      if (status === 'expired') throw new ApiError('device_code_expired', 'This device code is unknown or has expired.')
+      if (status === 'expired') throw new ApiError('device_code_expired', 'Device code unknown or expired. Start the sign-in again.')
       if (status === 'email_sent') return sendPage(reply, 200, pages.mailSent())
       if (status !== 'pending') return sendPage(reply, 200, pages.signedIn)
       return sendPage(reply, 200, pages.askEmail({ action: `${root}${path}/submit-email`, device_code }))
@@ -89,7 +89,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       config: { public: true, errors: ['device_code_not_found', 'device_code_expired', 'invalid_status'] },
       schema: {
         tags,
-        summary: 'Have the link sent that confirms the sign-in',
+        summary: 'Send the link that confirms the sign-in',
         consumes: jsonOrForm,
         body: schemas.SubmitEmail,
         response: { 200: schemas.EmailSent }
@@ -116,7 +116,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       config: { exempt: true },
       schema: {
         tags,
-        summary: 'The page behind the link: it shows who asks, and a button that confirms. Nothing happens before that',
+        summary: 'The page behind the link: shows the request and a button that confirms it. Opening it changes nothing',
         querystring: schemas.VerifyLink,
         response: { 200: schemas.HtmlPage }
       },
@@ -126,8 +126,8 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       const { token, device_code } = request.query
       const link = await fn.deviceLink({ code_hash: hashKey(device_code), link_id: linkId(token) })
       if (!link) throw unknownLink()
-      if (link.status === 'expired') throw new ApiError('device_code_expired', 'This link has expired.')
-      if (link.status !== 'email_sent') throw new ApiError('invalid_status', 'This link was used already.')
+      if (link.status === 'expired') throw new ApiError('device_code_expired', 'This link has expired. Start the sign-in again.')
+      if (link.status !== 'email_sent') throw new ApiError('invalid_status', 'This link was already used. Start the sign-in again.')
       return sendPage(reply, 200, pages.confirmSignIn({ action: `${root}/v1/auth/verify`, token, device_code, link }))
     }
   )
@@ -159,7 +159,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
 
 export default routes
 
-const unknownLink = () => new ApiError('device_code_not_found', 'There is no such link; begin again on the device.')
+const unknownLink = () => new ApiError('device_code_not_found', 'Link not found. Start the sign-in again on the device.')
 
 const problem = ({ code }: ApiError) =>
   code === 'device_code_not_found'
@@ -172,6 +172,6 @@ const problem = ({ code }: ApiError) =>
 
 /** Refusals after which the form is shown again. */
 const askAgain: Partial<Record<ApiError['code'], string>> = {
-  validation_error: 'This is not an e-mail address that a mail can get to.',
-  rate_limit_exceeded: 'Too many mails were asked for. Please wait, then try again.'
+  validation_error: 'Enter a valid email address.',
+  rate_limit_exceeded: 'Too many sign-in mails. Please wait, then try again.'
 }

@@ -15,7 +15,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
 
   app.get(
     '/v1/auth/keys',
-    { config, schema: { tags, summary: 'List all keys, revoked ones too, newest first', response: { 200: schemas.Keys } } },
+    { config, schema: { tags, summary: 'List all keys, including revoked ones, newest first', response: { 200: schemas.Keys } } },
     async request => ({
       keys: await keysOf(app, request.caller.account_id).orderBy('created_at', 'desc').orderBy('id', 'desc').execute()
     })
@@ -47,7 +47,10 @@ const routes: FastifyPluginAsyncTypebox = async app => {
 
   app.delete(
     '/v1/auth/keys/:key_id',
-    { config, schema: { tags, summary: 'Revoke a key, at once and everywhere', params, response: { 200: schemas.RevokedKey } } },
+    {
+      config,
+      schema: { tags, summary: 'Revoke a key, effective immediately on every replica', params, response: { 200: schemas.RevokedKey } }
+    },
     async request => ({
       id: request.params.key_id.toLowerCase(),
       revoked_at: await app.fn.revokeKey({ ...request.params, ...request.caller })
@@ -71,13 +74,16 @@ const routes: FastifyPluginAsyncTypebox = async app => {
 
   app.get(
     '/v1/auth/key',
-    { config, schema: { tags, summary: 'Show the default key to another key', response: { 200: schemas.RevealedKey } } },
+    { config, schema: { tags, summary: 'Get the plaintext of the default key', response: { 200: schemas.RevealedKey } } },
     async request => {
       const encryption_key_ids = encryptionKeys.map(encryptionKeyId)
       const { key_prefix, ciphertext } = await app.fn.revealKey({ encryption_key_ids, ...request.caller })
       const api_key = decryptKey(encryptionKeys, ciphertext)
       if (!api_key)
-        throw new ApiError('plaintext_unavailable', "The default key's text cannot be read any more. Create or regenerate a key.")
+        throw new ApiError(
+          'plaintext_unavailable',
+          'The plaintext of the default key can no longer be decrypted. Create or regenerate a key.'
+        )
       return { api_key, key_prefix }
     }
   )

@@ -20,7 +20,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     '/v1/auth/register',
     {
       config: { public: true },
-      schema: { tags, summary: 'Make an account, and its first key', body: schemas.Register, response: { 201: schemas.Registered } }
+      schema: { tags, summary: 'Create an account and its first key', body: schemas.Register, response: { 201: schemas.Registered } }
     },
     async (request, reply) => {
       const api_key = createKey()
@@ -38,7 +38,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
 
   app.get(
     '/v1/auth/me',
-    { config: { scope: 'any' }, schema: { tags, summary: 'Show the account and what it has used', response: { 200: schemas.Me } } },
+    { config: { scope: 'any' }, schema: { tags, summary: 'Get the account and its usage', response: { 200: schemas.Me } } },
     async request => ({ ...(await showAccount(app, request.caller.account_id)), scopes: [...request.scopes] })
   )
 
@@ -46,7 +46,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     '/v1/auth/me',
     {
       config: { scope: 'account' },
-      schema: { tags, summary: 'Change settings', body: schemas.UpdateMe, response: { 200: schemas.Me } }
+      schema: { tags, summary: 'Update account settings', body: schemas.UpdateMe, response: { 200: schemas.Me } }
     },
     async request => {
       const { alert_webhook_url: url } = request.body
@@ -63,7 +63,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       config: { scope: 'account' },
       schema: {
         tags,
-        summary: 'List what was done to the account, its keys and secrets, newest first',
+        summary: 'List the audit log of the account, newest first',
         querystring: schemas.ListEvents,
         response: { 200: schemas.Events }
       }

@@ -6,13 +6,12 @@ import { scopes } from './admission.ts'
 const plans = ['free', 'pro', 'scale'] as const
 const authorizations = ['execution_token', 'api_key'] as const
 const origins = ['user', 'register', 'migration', 'mcp-exchange'] as const
-const Label = Type.String({ minLength: 1, maxLength: 100, description: 'How you know the key.' })
+const Label = Type.String({ minLength: 1, maxLength: 100, description: 'A name for the key.' })
 const Scopes = Type.Array(Type.Enum([...scopes]), {
   minItems: 1,
-  description:
-    'What the key may do: `read`, `write` (change cues and executions), `worker` (claim and report), `account` (keys, secrets, plan).'
+  description: '`read`, `write` (change cues and executions), `worker` (claim and report), `account` (keys, secrets, plan).'
 })
-const NewKey = Type.String({ description: 'The key itself. It is shown only now.' })
+const NewKey = Type.String({ description: 'The key itself. Shown only in this response.' })
 
 export const Register = Strict({
   // The format allows what no mail gets to: quoted names, bare hosts and address literals.
@@ -27,31 +26,31 @@ export const Me = Type.Object({
   has_webhook_secret: Type.Boolean(),
   active_cues: Type.Integer({ description: 'Active and paused cues.' }),
   active_cue_limit: Type.Integer(),
-  monthly_executions: Type.Integer({ description: 'The same as executions_this_month.' }),
-  executions_this_month: Type.Integer({ description: 'Since the first of the month, UTC.' }),
+  monthly_executions: Type.Integer({ description: 'Same as `executions_this_month`.' }),
+  executions_this_month: Type.Integer({ description: 'Since the first of the month in UTC.' }),
   monthly_execution_limit: Type.Integer(),
   rate_limit_per_minute: Type.Integer(),
   api_key_prefix: Nullable(Type.String()),
   memory_block_enabled: Type.Boolean(),
   alert_webhook_url: Nullable(Type.String()),
   webhook_authorization: Type.Enum([...authorizations]),
-  scopes: Type.Array(Type.String(), { description: 'What the credential of this request may do.' }),
+  scopes: Type.Array(Type.String(), { description: 'Scopes of the credential of this request.' }),
   created_at: Timestamp
 })
 export const UpdateMe = Strict(
   {
     memory_block_enabled: Type.Optional(Type.Boolean()),
-    alert_webhook_url: Type.Optional(Type.String({ description: 'Where alerts are sent; an empty string clears it.' })),
+    alert_webhook_url: Type.Optional(Type.String({ description: 'Where alerts are sent; an empty string removes it.' })),
     webhook_authorization: Type.Optional(
       Type.Enum([...authorizations], {
-        description: 'What webhooks carry as bearer: a token for that execution, or the default key itself.'
+        description: 'The bearer token of webhooks: one valid for that execution only, or the default key itself.'
       })
     )
   },
   { minProperties: 1 }
 )
 
-export const KeyParams = Type.Object({ key_id: Uuid('key_not_found', 'There is no such key.') })
+export const KeyParams = Type.Object({ key_id: Uuid('key_not_found', 'Key not found in this account.') })
 export const CreateKey = Strict({ label: Label, scopes: Type.Optional(Scopes) })
 export const RenameKey = Strict({ label: Label })
 const key = {
@@ -65,7 +64,7 @@ export const CreatedKey = Type.Object({ ...key, api_key: NewKey })
 export const Key = Type.Object({
   ...key,
   created_by: Type.Enum([...origins]),
-  is_default: Type.Boolean({ description: 'The key that GET /v1/auth/key shows.' }),
+  is_default: Type.Boolean({ description: 'Whether GET /v1/auth/key returns this key.' }),
   last_used_at: Nullable(Timestamp),
   revoked_at: Nullable(Timestamp)
 })
@@ -73,7 +72,7 @@ export const Keys = Type.Object({ keys: Type.Array(Key) })
 export const RevokedKey = Type.Object({ id: Type.String(), revoked_at: Timestamp })
 export const RegeneratedKey = Type.Object({
   api_key: NewKey,
-  previous_key_revoked: Type.Boolean({ description: 'False when no key was left.' })
+  previous_key_revoked: Type.Boolean({ description: 'False if the account has no active key left.' })
 })
 export const RevealedKey = Type.Object({ api_key: Type.String(), key_prefix: Type.String() })
 
@@ -82,13 +81,13 @@ export const Overlap = Type.Object({
     minimum: 0,
     maximum: 86_400,
     default: 0,
-    description: 'How long the old secret signs beside the new one, so that receivers can be changed in between.'
+    description: 'How long both secrets sign, so that receivers can switch to the new one.'
   })
 })
 const WebhookSecretText = Type.String({ description: 'whsec_ and 64 hex digits.' })
 const AlertSecretText = Type.String({ description: '64 hex digits.' })
 const regenerated = {
-  previous_secret_revoked: Type.Boolean({ description: 'False when an overlap was asked for: the old one still signs.' })
+  previous_secret_revoked: Type.Boolean({ description: 'False while the old secret still signs, during the requested overlap.' })
 }
 export const WebhookSecret = Type.Object({ webhook_secret: WebhookSecretText })
 export const NewWebhookSecret = Type.Object({ webhook_secret: WebhookSecretText, ...regenerated })
@@ -98,8 +97,8 @@ export const NewAlertWebhookSecret = Type.Object({ alert_webhook_secret: AlertSe
 export const ListEvents = Type.Object(Page())
 const Event = Type.Object({
   id: Type.String(),
-  event: Type.String({ description: 'Such as key.created.' }),
-  actor: Type.String({ description: 'Who did it: key:ID, or anonymous.' }),
+  event: Type.String({ description: 'For example `key.created`.' }),
+  actor: Type.String({ description: 'Who did it: `key:ID`, `session:ID` or `anonymous`.' }),
   ip: Nullable(Type.String()),
   detail: Type.Unsafe<object>({ type: 'object', additionalProperties: true }),
   created_at: Timestamp

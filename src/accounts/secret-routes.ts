@@ -10,7 +10,7 @@ const querystring = schemas.Overlap
 const routes: FastifyPluginAsyncTypebox = async app => {
   app.get(
     '/v1/auth/webhook-secret',
-    { config, schema: { tags, summary: 'Show the secret that signs webhooks', response: { 200: schemas.WebhookSecret } } },
+    { config, schema: { tags, summary: 'Get the secret that signs webhooks', response: { 200: schemas.WebhookSecret } } },
     async request => ({ webhook_secret: await app.fn.webhookSecret(request.caller) })
   )
 
@@ -32,7 +32,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       config,
       schema: {
         tags,
-        summary: 'Show the secret that signs alert webhooks; the first call makes it',
+        summary: 'Get the secret that signs alert webhooks, created by the first call',
         response: { 200: schemas.AlertWebhookSecret }
       }
     },

@@ -27,7 +27,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     '/v1/auth/session/refresh',
     {
       config: { scope: 'any' },
-      schema: { tags, summary: 'Get a session of another year; the one that asks ends within a day', response: { 200: schemas.Session } }
+      schema: { tags, summary: 'Renew a session for a year; the current one ends a day later', response: { 200: schemas.Session } }
     },
     async request => {
       const session = await app.fn.refreshSession(request.caller)
@@ -41,7 +41,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       config: { scope: 'account' },
       schema: {
         tags,
-        summary: 'Sign out, at once and everywhere',
+        summary: 'End the session, or all sessions, immediately on every replica',
         querystring: schemas.EndSession,
         response: { 200: schemas.EndedSessions }
       }
@@ -58,7 +58,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     async request => {
       const { session_token, client_id, label = `MCP: ${client_id}`.slice(0, 100) } = request.body
       if (!approved.includes(client_id)) {
-        throw new ApiError('client_not_approved', 'This client_id is not approved. Whoever runs the service can add it to MCP_CLIENT_IDS.')
+        throw new ApiError('client_not_approved', 'client_id not approved. Ask the operator of this service to add it to MCP_CLIENT_IDS.')
       }
       const api_key = createKey()
       const { account_id, key_id, scopes } = await app.fn.exchangeSessionToken({

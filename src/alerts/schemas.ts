@@ -23,4 +23,4 @@ export const Alert = Type.Object({
   created_at: Timestamp
 })
 export const Alerts = Type.Object({ alerts: Type.Array(Alert), total: Type.Integer(), limit: Type.Integer(), offset: Type.Integer() })
-export const AlertParams = Type.Object({ alert_id: Uuid('alert_not_found', 'There is no such alert, or it is not yours.') })
+export const AlertParams = Type.Object({ alert_id: Uuid('alert_not_found', 'Alert not found in this account.') })

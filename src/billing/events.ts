@@ -30,8 +30,8 @@ export const createEvents = ({ config, fn, stripe, log }: Options) => {
   /** Stripe sends the event again for three days, by when the setting may be right. */
   const unpriced = ({ id, items }: Stripe.Subscription): never => {
     const price = items?.data[0]?.price.id
-    log.error({ subscription_id: id, price }, 'STRIPE_PRICES lacks a price')
-    throw notConfigured(`STRIPE_PRICES names no plan for the price ${price ?? 'of a subscription without items'}.`)
+    log.error({ subscription_id: id, price }, 'price missing from STRIPE_PRICES')
+    throw notConfigured(`STRIPE_PRICES has no plan for price ${price ?? '(the subscription has no items)'}.`)
   }
 
   /** What Stripe says of a subscription now; undefined when it knows none. */

@@ -63,12 +63,12 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     '/v1/billing/portal',
     {
       config: { scope: 'account', errors: ['billing_not_configured', 'no_stripe_customer', 'stripe_error'] },
-      schema: { tags, summary: 'Manage payment, invoices and the subscription', response: { 200: schemas.PortalUrl } }
+      schema: { tags, summary: 'Get a link for managing payment, invoices and the subscription', response: { 200: schemas.PortalUrl } }
     },
     async request => {
       if (!config.stripeSecretKey) throw notConfigured()
       const { customer_id: customer } = await accountOf(app, request.caller)
-      if (!customer) throw new ApiError('no_stripe_customer', 'The account has bought nothing yet: start with POST /v1/billing/checkout.')
+      if (!customer) throw new ApiError('no_stripe_customer', 'The account has no purchases yet. Start with POST /v1/billing/checkout.')
       const { url } = await stripe.ask(({ billingPortal }) => billingPortal.sessions.create({ customer, return_url: back }))
       return { portal_url: url }
     }
@@ -85,7 +85,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       {
         config: { exempt: true, errors: ['validation_error', 'billing_not_configured', 'stripe_error'] },
         bodyLimit: 256 * 1024, // events repeat whole objects
-        schema: { tags, summary: "Take an event of Stripe's, signed by it", response: { 200: schemas.Received } }
+        schema: { tags, summary: 'Receive a signed Stripe event', response: { 200: schemas.Received } }
       },
       async request => {
         const body = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0)

@@ -7,9 +7,9 @@ export const Checkout = Strict({
   interval: orElse('invalid_interval', 'interval must be monthly or annual.', Type.Enum(['monthly', 'annual']))
 })
 export const CheckoutUrl = Type.Object({
-  checkout_url: Type.String({ description: 'Where to pay; with a subscription already: where to change it.' })
+  checkout_url: Type.String({ description: 'Where to pay or, with an existing subscription, where to change it.' })
 })
 export const PortalUrl = Type.Object({
-  portal_url: Type.String({ description: 'Where cards, invoices and the subscription are managed.' })
+  portal_url: Type.String({ description: 'Where to manage cards, invoices and the subscription.' })
 })
 export const Received = Type.Object({ received: Type.Boolean() })

@@ -45,8 +45,8 @@ export const createStripe = (config: Config) => {
         return await question(stripe)
       } catch (error) {
         throw isMissing(error, 'customer')
-          ? new ApiError('no_stripe_customer', 'The account has no billing customer any more; ask support.', { cause: error })
-          : new ApiError('stripe_error', 'The payment provider did not answer as it should. Nothing was changed; try again later.', {
+          ? new ApiError('no_stripe_customer', 'The billing customer of this account was deleted. Contact support.', { cause: error })
+          : new ApiError('stripe_error', 'The payment provider failed to respond correctly. Nothing was changed; try again later.', {
               cause: error
             })
       }
@@ -63,16 +63,16 @@ export const createStripe = (config: Config) => {
         const event = stripe.webhooks.constructEvent(body, signature, config.stripeWebhookSecret!, undefined, undefined, now)
         // Not loaded with this module: the engine deletes customers and reads no events.
         const { isEvent } = await import('./event-schemas.ts')
-        if (!isEvent(event)) throw new Error('signed, and yet no event')
+        if (!isEvent(event)) throw new Error('signed body is not an event')
         return event
       } catch (error) {
-        throw new ApiError('validation_error', 'The signature is missing, wrong or too old, or the body is no event.', { cause: error })
+        throw new ApiError('validation_error', 'The signature is missing, wrong or too old, or the body is not an event.', { cause: error })
       }
     }
   }
 }
 
-export const notConfigured = (message = 'Plans cannot be bought from this service; whoever runs it has not set up billing.') =>
+export const notConfigured = (message = 'Billing is not configured on this service. Ask its operator.') =>
   new ApiError('billing_not_configured', message)
 
 /** Whether Stripe knows no such thing; `param` names the parameter it was asked by. */

@@ -28,6 +28,6 @@ export const postList = (posts: readonly Post[], { urlOf, feedUrl }: { urlOf: (p
 })
 
 export const noPost = ({ listUrl }: { listUrl: string }): Page => ({
-  title: 'There is no such post',
+  title: 'Post not found',
   body: html`<p><a href="${listUrl}">All posts</a></p>`
 })

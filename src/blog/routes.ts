@@ -50,7 +50,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       config: { ...config, errors: ['post_not_found'] },
       schema: {
         tags,
-        summary: 'Show a post',
+        summary: 'Get a post',
         description: 'A page for browsers.',
         params: schemas.PostParams,
         response: { 200: schemas.Post }
@@ -59,7 +59,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     async (request, reply) => {
       const post = posts.find(({ slug }) => slug === request.params.slug)
       if (asksForPage(request)) return post ? sendPage(reply, 200, postPage(post, { listUrl })) : sendPage(reply, 404, noPost({ listUrl }))
-      if (!post) throw new ApiError('post_not_found', 'There is no such post; GET /v1/blog/posts lists them.')
+      if (!post) throw new ApiError('post_not_found', 'Post not found. GET /v1/blog/posts lists all posts.')
       return shown(post)
     }
   )

@@ -23,5 +23,5 @@ export const PostParams = Type.Object({ slug: Type.String() })
 export const Post = Type.Object({
   ...post,
   content: Type.String({ description: 'Markdown.' }),
-  html: Type.String({ description: 'The same, sanitised.' })
+  html: Type.String({ description: '`content` as sanitised HTML.' })
 })

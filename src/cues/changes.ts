@@ -34,7 +34,8 @@ export const newCue = (given: CreateCue, now: Date, minInterval: number | null =
   const schedule = readSchedule(scheduleOf(given))
   checkInterval(schedule, minInterval)
   const { callback_url } = given
-  if (callback_url != null && given.callback?.url != null) throw invalid([fault(['callback_url'], 'callback.url is given, too')])
+  if (callback_url != null && given.callback?.url != null)
+    throw invalid([fault(['callback_url'], 'give callback_url or callback.url, not both')])
   const callback = callback_url == null ? given.callback : { ...given.callback, url: callback_url }
   return {
     columns: {
@@ -110,7 +111,7 @@ const missing = (...loc: string[]): Detail => ({ type: 'missing', loc: ['body', 
 
 const transportOf = ({ transport, worker }: CreateCue) => {
   if (worker != null && transport != null && worker !== (transport === 'worker')) {
-    throw invalid([fault(['worker'], `transport is ${transport}`)])
+    throw invalid([fault(['worker'], `contradicts transport ${transport}; leave one of them out`)])
   }
   return transport ?? (worker ? 'worker' : 'webhook')
 }
@@ -121,7 +122,7 @@ const scheduleOf = ({ schedule, cron, at, timezone }: CreateCue) => {
     return { cron, at, timezone }
   }
   if (cron != null || at != null || timezone != null) {
-    throw new ApiError('invalid_schedule', 'cron, at and timezone go either into schedule or beside it, not both')
+    throw new ApiError('invalid_schedule', 'Give cron, at and timezone either inside schedule or beside it, not both.')
   }
   return schedule
 }

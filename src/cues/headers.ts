@@ -29,24 +29,25 @@ export const headerFaults = (headers: Record<string, string>, stored: readonly s
     input: null
   })
   const entries = Object.entries(headers)
-  if (entries.length > MAX_HEADERS) return [fault(undefined, `there may be at most ${MAX_HEADERS} headers`)]
+  if (entries.length > MAX_HEADERS) return [fault(undefined, `at most ${MAX_HEADERS} headers are allowed`)]
   const seen = new Set<string>()
   const known = new Set(stored.map(name => name.toLowerCase()))
   const faults = entries.flatMap(([name, value]) => {
     const folded = name.toLowerCase()
     const twice = seen.has(folded)
     seen.add(folded)
-    if (!token.test(name)) return [fault(name, 'this is not a header name')]
-    if (reserved.test(name)) return [fault(name, 'this header is set by the service and cannot be changed')]
-    if (twice) return [fault(name, 'this header is there twice; names do not depend on case')]
+    if (!token.test(name)) return [fault(name, 'not a valid header name')]
+    if (reserved.test(name)) return [fault(name, 'reserved: the service sets this header')]
+    if (twice) return [fault(name, 'duplicate header; names are case-insensitive')]
     if (!text.test(value))
-      return [fault(name, 'a header value takes no line breaks, other control characters or characters beyond Latin-1')]
+      return [fault(name, 'header values may contain only Latin-1 characters, without line breaks or other control characters')]
     if (folded === 'content-type' && value !== MASK && !json.test(value))
-      return [fault(name, 'the body is JSON: application/json, or …+json')]
-    if (value === MASK && !known.has(folded)) return [fault(name, 'this is the mask of a stored value, but none is stored under this name')]
+      return [fault(name, 'must be application/json or application/…+json: the body is JSON')]
+    if (value === MASK && !known.has(folded))
+      return [fault(name, 'this is the mask of a stored value, but no value is stored under this name; send the value itself')]
     return []
   })
   const bytes = entries.reduce((sum, [name, value]) => sum + name.length + value.length, 0)
-  if (faults.length === 0 && bytes > MAX_BYTES) return [fault(undefined, 'names and values may have at most 8 KB together')]
+  if (faults.length === 0 && bytes > MAX_BYTES) return [fault(undefined, 'names and values must not exceed 8 KB in total')]
   return faults
 }

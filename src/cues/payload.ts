@@ -15,7 +15,10 @@ export const MAX_TASK = 255
  */
 export const payloadColumns = (payload: Json): { payload: string; task: string | null } => {
   if (payload.bytes > MAX_PAYLOAD) {
-    throw new ApiError('invalid_payload_size', `The payload has more than ${MAX_PAYLOAD} bytes. Store it elsewhere and send its address.`)
+    throw new ApiError(
+      'invalid_payload_size',
+      `Payload too large: the maximum is ${MAX_PAYLOAD} bytes. Store the data elsewhere and send its URL.`
+    )
   }
   if (payload.text === 'null') return { payload: '{}', task: null }
   const { text, task } = payload

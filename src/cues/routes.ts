@@ -45,7 +45,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     '/v1/cues/:cue_id',
     {
       config: { scope: 'read', withCue: true },
-      schema: { tags, summary: 'Show one cue and its latest executions', params, response: { 200: schemas.CueDetail, '4xx': ErrorBody } }
+      schema: { tags, summary: 'Get a cue and its latest executions', params, response: { 200: schemas.CueDetail, '4xx': ErrorBody } }
     },
     async request => detail(request.cue)
   )
@@ -59,7 +59,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       },
       schema: {
         tags,
-        summary: 'Change, pause or resume a cue',
+        summary: 'Update, pause or resume a cue',
         params,
         body: schemas.UpdateCue,
         response: { 200: schemas.Cue, '4xx': ErrorBody }
@@ -75,7 +75,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     '/v1/cues/:cue_id',
     {
       config: { scope: 'write' },
-      schema: { tags, summary: 'Delete a cue and its history', params, response: { 204: Type.Null(), '4xx': ErrorBody } }
+      schema: { tags, summary: 'Delete a cue with its history', params, response: { 204: Type.Null(), '4xx': ErrorBody } }
     },
     async (request, reply) => {
       await app.fn.deleteCue({ ...request.params, ...request.caller })
@@ -89,7 +89,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       config: { scope: 'write' },
       schema: {
         tags,
-        summary: 'Delete up to 100 cues',
+        summary: 'Delete up to 100 cues with their history',
         headers: schemas.Confirmation,
         body: schemas.BulkDelete,
         response: { 200: schemas.BulkDeleted, '4xx': ErrorBody }
@@ -104,7 +104,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       config: { scope: 'write', errors: ['invalid_state', 'idempotency_key_conflict', 'execution_limit_exceeded', 'invalid_payload_size'] },
       schema: {
         tags,
-        summary: 'Run a cue now, or at send_at',
+        summary: 'Fire a cue now, or at `send_at`',
         params,
         body: schemas.FireRequest,
         response: { 200: schemas.FiredExecution, '4xx': ErrorBody }

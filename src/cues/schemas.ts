@@ -10,11 +10,11 @@ const methods = ['POST', 'PUT', 'PATCH', 'GET'] as const
 const policies = ['skip_missed', 'run_once_if_missed', 'replay_all_missed'] as const
 const modes = ['none', 'require_external_id', 'require_result_url', 'require_artifacts', 'manual'] as const
 
-const MaxAttempts = Type.Integer({ minimum: 1, maximum: 10, description: 'Counts the first attempt; 3 by default.' })
+const MaxAttempts = Type.Integer({ minimum: 1, maximum: 10, description: 'Total attempts, including the first. Default: 3.' })
 const BackoffMinutes = Type.Array(Type.Number({ minimum: 0, maximum: 1440 }), {
   minItems: 1,
   maxItems: 10,
-  description: 'Minutes to wait after the first failure, the second and so on; [1, 2, 4] by default.'
+  description: 'Minutes to wait after the first failure, the second, and so on. Default: [1, 2, 4].'
 })
 
 const callback = {
@@ -24,8 +24,8 @@ const callback = {
     Nullable(
       Type.Record(Type.String(), Type.String(), {
         description:
-          'At most 20, 8 KB together. They read back masked; a masked value changes nothing. Authorization and User-Agent replace ours: the ' +
-          'token of the execution is then sent as X-Service-Execution-Token. Content-Type may be JSON.'
+          'At most 20 headers, 8 KB in total. Values are masked in responses; sending a mask back keeps the stored value. Authorization and ' +
+          'User-Agent replace the defaults; the execution token is then sent as X-Service-Execution-Token. Content-Type must be a JSON type.'
       })
     )
   )
@@ -45,7 +45,11 @@ const delivery = {
   timeout_seconds: Type.Optional(Type.Integer({ minimum: 1, maximum: 3600 })),
   outcome_deadline_seconds: Type.Optional(Type.Integer({ minimum: 1, maximum: 3600 })),
   claim_timeout_seconds: Type.Optional(Type.Integer({ minimum: 60, maximum: 604_800 })),
-  await_outcome: Type.Optional(Type.Boolean({ description: 'True once outcome_deadline_seconds was given, unless set.' }))
+  await_outcome: Type.Optional(
+    Type.Boolean({
+      description: 'Whether to wait for a reported outcome after a 2xx. Defaults to true if outcome_deadline_seconds is given.'
+    })
+  )
 }
 const alerts = {
   consecutive_failures: Type.Optional(Type.Integer({ minimum: 1, maximum: 100 })),
@@ -56,7 +60,7 @@ const verification = { mode: Type.Optional(Type.Enum([...modes])) }
 /** The members of both bodies, their objects made by one of two makers: a new cue drops what it does not know, a change refuses it. */
 const settings = (object: typeof Strict) => ({
   callback: Type.Optional(Nullable(object(callback))),
-  payload: Type.Optional(AnyJson({ description: 'Any JSON, delivered with each execution; {} if left out. At most 1 MiB.' })),
+  payload: Type.Optional(AnyJson({ description: 'Any JSON up to 1 MiB, delivered with each execution. Default: {}.' })),
   description: Type.Optional(Nullable(Type.String({ maxLength: 2000 }))),
   retry: Type.Optional(Nullable(object(retry))),
   on_failure: Type.Optional(Nullable(object(onFailure))),
@@ -74,18 +78,18 @@ export const CreateCue = Type.Object(
     schedule: Type.Optional(Nullable(GivenSchedule)),
     transport: Type.Optional(Nullable(Type.Enum([...transports]))),
     ...settings(Lenient),
-    cron: Type.Optional(Nullable(Type.String({ description: 'Shorthand for schedule.cron.' }))),
+    cron: Type.Optional(Nullable(Type.String({ description: 'Short for `schedule.cron`.' }))),
     at: Type.Optional(Nullable(Instant)),
-    timezone: Type.Optional(Nullable(Type.String({ description: 'Shorthand for schedule.timezone.' }))),
-    callback_url: Type.Optional(Nullable(Type.String({ description: 'Shorthand for callback.url.' }))),
-    worker: Type.Optional(Nullable(Type.Boolean({ description: 'Shorthand for transport: worker.' })))
+    timezone: Type.Optional(Nullable(Type.String({ description: 'Short for `schedule.timezone`.' }))),
+    callback_url: Type.Optional(Nullable(Type.String({ description: 'Short for `callback.url`.' }))),
+    worker: Type.Optional(Nullable(Type.Boolean({ description: 'Short for `transport: "worker"`.' })))
   },
-  { description: 'A schedule, and what to do then: a callback URL for webhook cues, nothing more for worker cues.' }
+  { description: 'A schedule and, for webhook cues, a callback URL.' }
 )
 export type CreateCue = Static<typeof CreateCue>
 
 export const UpdateCue = Strict({
-  status: Type.Optional(orElse('invalid_status', 'status can be set to active or paused only', Type.Enum(['active', 'paused']))),
+  status: Type.Optional(orElse('invalid_status', 'status must be active or paused.', Type.Enum(['active', 'paused']))),
   name: Type.Optional(Name),
   schedule: Type.Optional(StrictSchedule),
   ...settings(Strict)
@@ -120,8 +124,8 @@ const cue = {
   verification: Nullable(Type.Object({ mode: Type.Enum([...modes]) })),
   next_run: Nullable(Timestamp),
   last_run: Nullable(Timestamp),
-  run_count: Type.Integer({ description: 'Executions of any trigger.' }),
-  fired_count: Type.Integer({ description: 'Scheduled executions.' }),
+  run_count: Type.Integer({ description: 'Number of executions, whatever triggered them.' }),
+  fired_count: Type.Integer({ description: 'Number of scheduled executions.' }),
   warning: Nullable(
     Type.String({
       description: 'Set on creation only: lists unknown fields, which were ignored, and says when no live worker can run the cue.'
@@ -140,7 +144,7 @@ const RecentExecution = Type.Object({
 const Missed = Type.Object({
   first: Timestamp,
   last: Timestamp,
-  count: Type.Integer({ description: 'Exact to 10,000.' }),
+  count: Type.Integer({ description: 'Counted up to 10,000.' }),
   policy: Type.Enum([...policies]),
   reason: Type.Enum(['service_away', 'execution_limit']),
   recorded_at: Timestamp
@@ -148,9 +152,9 @@ const Missed = Type.Object({
 
 export const CueDetail = Type.Object({
   ...cue,
-  executions: Type.Array(RecentExecution, { description: 'The last 10.' }),
-  execution_total: Type.Integer({ description: 'Exact to 10,000.' }),
-  missed: Type.Array(Missed, { description: 'Slots that did not run, the newest 10.' })
+  executions: Type.Array(RecentExecution, { description: 'The latest 10.' }),
+  execution_total: Type.Integer({ description: 'Counted up to 10,000.' }),
+  missed: Type.Array(Missed, { description: 'Ranges of slots that did not run; the latest 10.' })
 })
 
 export const ListCues = Type.Object({ status: Type.Optional(Type.Enum([...statuses])), ...Page(20) })
@@ -159,17 +163,17 @@ export const Cues = Type.Object({
   total: Type.Integer(),
   limit: Type.Integer(),
   offset: Type.Integer(),
-  has_more: Type.Boolean({ description: 'More cues from `offset` plus the number of these.' })
+  has_more: Type.Boolean({ description: 'Whether there are more cues. The next page starts at `offset` plus the number of cues returned.' })
 })
 
-export const noSuchCue = 'There is no such cue, or it is not yours.'
+export const noSuchCue = 'Cue not found in this account.'
 export const CueParams = Type.Object({
   cue_id: orElse('cue_not_found', noSuchCue, CueId)
 })
 
 export const FireRequest = Strict({
-  payload_override: Type.Optional(AnyJson({ description: "Goes in place of the cue's payload, or over it." })),
-  merge_strategy: Type.Optional(Type.Enum(['merge', 'replace'], { description: '`merge` by default, one level deep.' })),
+  payload_override: Type.Optional(AnyJson({ description: "Merged into the cue's payload, or replaces it; see `merge_strategy`." })),
+  merge_strategy: Type.Optional(Type.Enum(['merge', 'replace'], { description: '`merge` merges the top level only. Default: `merge`.' })),
   send_at: Type.Optional(Nullable(Instant)),
   idempotency_key: Type.Optional(Nullable(Type.String({ minLength: 1, maxLength: 255 })))
 })
@@ -185,11 +189,11 @@ export const FiredExecution = Type.Object({
 
 export const Confirmation = orElse(
   'confirmation_required',
-  'This cannot be undone: send the header X-Confirm-Destructive: true.',
+  'This cannot be undone. To confirm, send the header X-Confirm-Destructive: true.',
   Type.Object({ 'x-confirm-destructive': Type.String({ pattern: '^true$' }) })
 )
 export const BulkDelete = Strict({ ids: Type.Array(Type.String(), { minItems: 1, maxItems: 100 }) })
 export const BulkDeleted = Type.Object({
   deleted: Type.Array(Type.String()),
-  skipped: Type.Array(Type.String(), { description: 'No such cue, or not yours.' })
+  skipped: Type.Array(Type.String(), { description: 'Ids of cues not found in this account.' })
 })

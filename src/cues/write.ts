@@ -57,7 +57,7 @@ export const fireCue = async (app: FastifyInstance, caller: Caller, cue_id: stri
   const send_at = given.send_at == null ? undefined : new Date(given.send_at)
   if (send_at && +send_at > +app.now() + YEAR_MS) {
     throw invalid([
-      { type: 'value_error', loc: ['body', 'send_at'], msg: 'Value error, it lies more than a year ahead', input: given.send_at }
+      { type: 'value_error', loc: ['body', 'send_at'], msg: 'Value error, must be at most a year ahead', input: given.send_at }
     ])
   }
   const request = {
@@ -146,7 +146,7 @@ export const checkTimeout = (app: FastifyInstance, plan: Plan, { delivery }: Pic
 }
 
 const unattended =
-  'No worker of this account has sent a heartbeat in the last 3 minutes. Executions wait until one claims them, and are missed if none does.'
+  'No worker of this account has sent a heartbeat in the last 3 minutes. Start one: executions that no worker claims in time end as missed.'
 
 /** How many names a warning lists, and how many characters of each. */
 const MAX_NAMES = 10

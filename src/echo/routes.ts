@@ -36,7 +36,7 @@ const echo: FastifyPluginAsyncTypebox = async app => {
       bodyLimit: 1024 * 1024,
       schema: {
         tags: ['service'],
-        summary: 'Keep a body for five minutes, to see what a callback sends',
+        summary: 'Keep a request body for five minutes, to see what a callback sends',
         params: EchoParams,
         response: { 200: Stored }
       },

@@ -4,7 +4,7 @@ import { AnyJson, orElse, Timestamp } from '../schemas.ts'
 export const EchoParams = Type.Object({
   token: orElse(
     'invalid_token',
-    'An echo token has 16 to 255 characters; make up one that nobody guesses.',
+    'Echo tokens have 16 to 255 characters. Choose one that cannot be guessed.',
     Type.String({ minLength: 16, maxLength: 255 })
   )
 })
@@ -16,9 +16,9 @@ export const Stored = Type.Object({ stored: Type.Boolean() })
 
 export const Echo = Type.Object({
   status: Type.Enum(['waiting', 'delivered']),
-  payload: Type.Optional(AnyJson({ description: 'The body as it came; a string where that was no JSON.' })),
+  payload: Type.Optional(AnyJson({ description: 'The body as received; a string if it was not JSON.' })),
   headers: Type.Optional(
-    Type.Record(Type.String(), Type.String(), { description: 'X-Service-*, Content-Type and User-Agent, names in lower case.' })
+    Type.Record(Type.String(), Type.String(), { description: 'X-Service-*, Content-Type and User-Agent, with names in lower case.' })
   ),
   received_at: Type.Optional(Timestamp)
 })

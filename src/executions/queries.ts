@@ -169,7 +169,7 @@ export const createShow = ({ readExecutionDetails }: Pick<Functions, 'readExecut
   const read = createReader((account_ids, execution_ids) => readExecutionDetails({ account_ids, execution_ids }), turns)
   return async (account_id: string, id: string): Promise<Static<typeof ExecutionDetail>> => {
     const row = await read({ account_id, id: id.toLowerCase() })
-    if (!row) throw new ApiError('execution_not_found', 'There is no such execution, or it is not yours.')
+    if (!row) throw new ApiError('execution_not_found', 'Execution not found in this account.')
     const { payload, response_body, attempt_log, ...rest } = row as Owned & DetailRow
     return { ...summary(rest), payload: new Json(payload), response_body, attempt_log }
   }

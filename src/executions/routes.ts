@@ -29,7 +29,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     '/v1/executions/:execution_id',
     {
       config: { scope: ['read', 'worker'], executionToken: true },
-      schema: { tags, summary: 'Show one execution and its attempts', params, response: { 200: schemas.ExecutionDetail, '4xx': ErrorBody } }
+      schema: { tags, summary: 'Get an execution and its attempts', params, response: { 200: schemas.ExecutionDetail, '4xx': ErrorBody } }
     },
     async request => show(request.caller.account_id, request.params.execution_id)
   )
@@ -38,7 +38,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     '/v1/executions/:execution_id/replay',
     {
       config: { scope: 'write', errors: ['execution_in_flight', 'execution_limit_exceeded'] },
-      schema: { tags, summary: 'Run an ended execution again, as a new one', params, response: { 200: schemas.Replayed, '4xx': ErrorBody } }
+      schema: { tags, summary: 'Replay an ended execution as a new one', params, response: { 200: schemas.Replayed, '4xx': ErrorBody } }
     },
     async request => {
       const replayed = await app.fn.replayExecution({ ...request.params, ...request.caller })
@@ -50,7 +50,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     '/v1/executions/:execution_id/cancel',
     {
       config: { scope: 'write', errors: ['invalid_state'] },
-      schema: { tags, summary: 'End an execution that waits', params, response: { 200: schemas.Cancelled, '4xx': ErrorBody } }
+      schema: { tags, summary: 'Cancel a waiting execution', params, response: { 200: schemas.Cancelled, '4xx': ErrorBody } }
     },
     async request => (await app.fn.cancelExecution({ ...request.params, ...request.caller })) as Static<typeof schemas.Cancelled>
   )

@@ -37,9 +37,9 @@ export const Outcome = Type.Object({
   summary: Type.Optional(Type.String()),
   artifacts: Type.Optional(AnyJson()),
   recorded_at: Type.String({ format: 'date-time' }),
-  verification_reason: Type.Optional(Type.String({ description: 'Why a person verified or rejected it.' })),
+  verification_reason: Type.Optional(Type.String({ description: 'The reason given when it was verified or rejected.' })),
   rejected_at: Type.Optional(
-    Type.String({ format: 'date-time', description: 'When a person rejected it: later evidence does not lift that.' })
+    Type.String({ format: 'date-time', description: 'When it was rejected by hand. Later evidence does not change that.' })
   )
 })
 
@@ -52,9 +52,9 @@ const execution = {
   outcome_state: Nullable(Type.Enum([...outcomeStates])),
   outcome_success: Nullable(Type.Boolean()),
   triggered_by: Type.Enum([...triggers]),
-  replayed_from: Nullable(Type.String({ format: 'uuid', description: 'The execution that this one replays.' })),
-  attempts: Type.Integer({ description: 'Sends, or claims.' }),
-  http_status: Nullable(Type.Integer({ description: 'What the callback answered last.' })),
+  replayed_from: Nullable(Type.String({ format: 'uuid', description: 'The replayed execution.' })),
+  attempts: Type.Integer({ description: 'Number of sends or claims so far.' }),
+  http_status: Nullable(Type.Integer({ description: 'The status of the latest response.' })),
   error_message: Nullable(Type.String()),
   started_at: Nullable(Timestamp),
   last_attempt_at: Nullable(Timestamp),
@@ -74,7 +74,9 @@ const Attempt = Type.Object({
   attempt: Type.Integer(),
   started_at: Timestamp,
   finished_at: Timestamp,
-  result: Type.Enum(['success', 'failed', 'lost'], { description: '`lost`: nobody saw how it ended.' }),
+  result: Type.Enum(['success', 'failed', 'lost'], {
+    description: '`lost`: the result is unknown, because the replica or worker disappeared.'
+  }),
   http_status: Nullable(Type.Integer()),
   error: Nullable(Type.String()),
   duration_ms: Type.Integer(),
@@ -83,8 +85,8 @@ const Attempt = Type.Object({
 
 export const ExecutionDetail = Type.Object({
   ...execution,
-  payload: AnyJson({ description: 'What is or was sent.' }),
-  response_body: Nullable(Type.String({ description: "The beginning of the callback's last answer." })),
+  payload: AnyJson({ description: 'The delivered payload.' }),
+  response_body: Nullable(Type.String({ description: 'The beginning of the latest response body.' })),
   attempt_log: Type.Array(Attempt)
 })
 
@@ -93,32 +95,32 @@ export const ListExecutions = Type.Object({
   status: Type.Optional(Type.Enum([...statuses])),
   outcome_state: Type.Optional(Type.Enum([...outcomeStates])),
   result_type: Type.Optional(Type.String()),
-  has_evidence: Type.Optional(
-    Type.Boolean({ description: 'Whether an external_id, a result_url, a result_ref or artifacts were reported.' })
-  ),
+  has_evidence: Type.Optional(Type.Boolean({ description: 'Whether any external_id, result_url, result_ref or artifacts were reported.' })),
   triggered_by: Type.Optional(Type.Enum([...triggers])),
-  worker_id: Type.Optional(Type.String({ description: 'The worker that claimed it last.' })),
-  since: Type.Optional({ ...Instant, description: 'Created at this instant or later.' }),
+  worker_id: Type.Optional(Type.String({ description: 'The worker of the latest claim.' })),
+  since: Type.Optional({ ...Instant, description: 'Created at or after this instant.' }),
   until: Type.Optional({ ...Instant, description: 'Created before this instant.' }),
   ...Page(20)
 })
 
 export const Executions = Type.Object({
   executions: Type.Array(Execution, { description: endsEarly }),
-  total: Type.Integer({ description: 'Exact to 10,000.' }),
-  total_exact: Type.Boolean({ description: 'False when there are more than `total`.' }),
+  total: Type.Integer({ description: 'Counted up to 10,000.' }),
+  total_exact: Type.Boolean({ description: 'False if there are more than `total`.' }),
   limit: Type.Integer(),
   offset: Type.Integer(),
-  has_more: Type.Boolean({ description: 'More executions from `offset` plus the number of these.' })
+  has_more: Type.Boolean({
+    description: 'Whether there are more executions. The next page starts at `offset` plus the number of executions returned.'
+  })
 })
 
 export const ExecutionParams = Type.Object({
-  execution_id: Uuid('execution_not_found', 'There is no such execution, or it is not yours.')
+  execution_id: Uuid('execution_not_found', 'Execution not found in this account.')
 })
 
 export const Replayed = Type.Object({
   id: Type.String({ format: 'uuid' }),
-  execution_id: Type.String({ format: 'uuid', description: 'The same as `id`.' }),
+  execution_id: Type.String({ format: 'uuid', description: 'Same as `id`.' }),
   cue_id: Type.String(),
   scheduled_for: Timestamp,
   status: Type.Enum(['pending']),

@@ -62,12 +62,12 @@ const parser =
       return unite(parts)
     } catch (error) {
       if (!(error instanceof JsonError)) throw error
-      throw new ApiError('validation_error', `The body is not acceptable JSON: ${error.message}.`, { cause: error })
+      throw new ApiError('validation_error', `Invalid JSON in the request body: ${error.message}.`, { cause: error })
     }
   }
 
 const restTooLarge = ({ names }: Free) =>
-  new ApiError('payload_too_large', `The request body is too large; at most 64 KB are allowed besides ${names.join(', ')}.`)
+  new ApiError('payload_too_large', `Request body too large: the maximum is 64 KB, not counting ${names.join(', ')}.`)
 
 type Route = { schema?: FastifySchema; config?: { free?: Free } }
 

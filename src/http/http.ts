@@ -117,7 +117,7 @@ export default fp(
       const path = request.url.replace(/[?#].*/, '')
       const methods = [...paths.values()].filter(({ pattern }) => pattern.test(path)).flatMap(({ methods }) => [...methods])
       const allow = [...new Set([...methods, 'OPTIONS'])].join(', ')
-      if (!methods.length) return refuse(new ApiError('not_found', `There is nothing at ${path.slice(0, 200)}; see /docs.`), reply)
+      if (!methods.length) return refuse(new ApiError('not_found', `Path ${path.slice(0, 200)} not found. See /docs.`), reply)
       reply.header('allow', allow)
       if (request.method === 'OPTIONS') {
         if (reply.hasHeader('access-control-allow-origin')) {
@@ -126,7 +126,7 @@ export default fp(
         }
         return reply.code(204).send()
       }
-      return refuse(new ApiError('method_not_allowed', `${request.method} is not possible here; use one of: ${allow}.`), reply)
+      return refuse(new ApiError('method_not_allowed', `Method ${request.method} not allowed. Allowed here: ${allow}.`), reply)
     })
     app.setNotFoundHandler(app.refuseUnknown)
   },
@@ -156,7 +156,7 @@ const bytesOf = (payload: unknown): number =>
 /** What cannot be read as HTTP, or comes too late, never becomes a request: the socket is answered by itself. */
 function refuseSocket(error: NodeJS.ErrnoException, socket: Socket & { _httpMessage?: { headersSent: boolean } }) {
   if (error.code === 'ECONNRESET' || socket.destroyed) return
-  const [status, code, message] = socketErrors[error.code ?? ''] ?? [400, 'validation_error', 'This is no HTTP request.']
+  const [status, code, message] = socketErrors[error.code ?? ''] ?? [400, 'validation_error', 'Malformed HTTP request.']
   if (socket.writable && !socket._httpMessage?.headersSent) {
     const body = JSON.stringify({ error: { code, message, status } })
     const head = [
@@ -173,7 +173,7 @@ function refuseSocket(error: NodeJS.ErrnoException, socket: Socket & { _httpMess
 }
 
 const socketErrors: Record<string, [number, ErrorCode, string]> = {
-  ERR_HTTP_REQUEST_TIMEOUT: [408, 'validation_error', 'The request took too long to arrive.'],
-  HPE_HEADER_OVERFLOW: [431, 'validation_error', 'The request line and headers are too long; 16 KB are allowed.'],
-  HPE_CHUNK_EXTENSIONS_OVERFLOW: [413, 'payload_too_large', 'The chunk extensions are too long.']
+  ERR_HTTP_REQUEST_TIMEOUT: [408, 'validation_error', 'The request was not received in time. Send it again.'],
+  HPE_HEADER_OVERFLOW: [431, 'validation_error', 'Request line and headers too long: the maximum is 16 KB.'],
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: [413, 'payload_too_large', 'Chunk extensions too long.']
 }

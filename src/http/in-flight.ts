@@ -53,6 +53,6 @@ export const createInFlight = (limits: ResponseLimits = responseLimits) => {
 export type InFlight = ReturnType<typeof createInFlight>
 
 const tooMuch = (whose: string) =>
-  new ApiError('unavailable', `Too many large responses ${whose} are still being sent. Read those, or try again shortly.`, {
+  new ApiError('unavailable', `Too many unread large responses ${whose}. Read those first, or retry after the time in Retry-After.`, {
     headers: { 'retry-after': '2' }
   })

@@ -161,7 +161,7 @@ const complaint = (error: TLocalizedValidationError, textual: boolean, input: un
 }
 
 const formats: Record<string, Pick<Detail, 'type' | 'msg'>> = {
-  'date-time': { type: 'datetime_from_date_parsing', msg: 'Input should be a valid datetime in ISO 8601, with Z or an offset' },
+  'date-time': { type: 'datetime_from_date_parsing', msg: 'Input should be a valid ISO 8601 datetime with Z or an offset' },
   uuid: { type: 'uuid_parsing', msg: 'Input should be a valid UUID' },
   uri: { type: 'url_parsing', msg: 'Input should be a valid URL' },
   email: { type: 'value_error', msg: 'Value is not a valid email address' }

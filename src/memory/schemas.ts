@@ -3,7 +3,7 @@ import { Type } from 'typebox'
 import { Nullable, Strict } from '../schemas.ts'
 
 const version = Type.Integer({
-  description: "Grows when a cue is created, renamed, deleted or ends, and with the plan and the service's instructions."
+  description: "Increases when a cue is created, renamed, deleted or ends, and when the plan or the service's instructions change."
 })
 const changelog = Type.Array(
   Type.Object({ version: Type.Integer(), changes: Type.Array(Type.String()), updated_at: Type.String({ format: 'date-time' }) }),
@@ -11,7 +11,7 @@ const changelog = Type.Array(
 )
 
 export const MemoryBlock = Type.Object({
-  block: Type.String({ description: 'The text to keep: all of the rest in words.' }),
+  block: Type.String({ description: 'Everything below as one text for the agent.' }),
   version,
   changelog,
   key: Nullable(Type.String({ description: 'The first 12 characters of the default key, and ***; null when all keys are revoked.' })),
@@ -21,7 +21,7 @@ export const MemoryBlock = Type.Object({
 })
 
 export const Subscribe = Strict({
-  callback_url: Type.String({ description: 'Gets a POST, signed like a callback, when the block changes. An answer of 410 ends that.' }),
-  agent_id: Type.String({ minLength: 1, maxLength: 255, description: 'Subscribing again under the same name changes the address.' })
+  callback_url: Type.String({ description: 'Receives a signed POST when the block changes. A 410 response ends the subscription.' }),
+  agent_id: Type.String({ minLength: 1, maxLength: 255, description: 'Subscribing again with the same id replaces the URL.' })
 })
 export const Subscribed = Type.Object({ subscribed: Type.Boolean(), agent_id: Type.String(), callback_url: Type.String() })

@@ -33,10 +33,10 @@ export const startMemoryUpdates = async ({ jobs, fn, client, now, log }: Options
     const signature = signHeaders({ secrets, executionId: id, timestamp: Math.floor(now() / 1000), body })
     const headers = { 'User-Agent': userAgent, 'X-Service-Event': event, ...signature }
     const result = await client.post({ url, method: 'POST', headers, body, timeoutMs })
-    log.info({ subscription_id, version, http_status: result.http_status, ms: result.duration_ms }, 'memory block update ended')
+    log.info({ subscription_id, version, http_status: result.http_status, ms: result.duration_ms }, 'memory block update sent')
     if (result.ok || result.gone) return fn.endMemoryNotice({ subscription_id, version: result.gone ? null : version, url })
     const wait = waits[tries]
-    if (wait === undefined) return log.warn({ subscription_id, error: result.error }, 'a memory block update was given up')
+    if (wait === undefined) return log.warn({ subscription_id, error: result.error }, 'memory block update failed for good')
     await fn.addJob({
       queue,
       data: { subscription_id, account_id, tries: tries + 1 },

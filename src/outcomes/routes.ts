@@ -28,9 +28,10 @@ const filled = (text: Text) => (text?.trim() ? text : null)
 
 /** Evidence as SQL takes it: JSON as text, and what is empty or blank is not there, so that it takes nothing away. */
 const evidenceOf = <T extends Given>({ artifacts, metadata, ...given }: T) => {
-  if (metadata && metadata.bytes > metadataBytes) throw new ApiError('metadata_too_large', 'metadata may have 10 KB of JSON at most.')
+  if (metadata && metadata.bytes > metadataBytes)
+    throw new ApiError('metadata_too_large', 'metadata too large: the maximum is 10 KB of JSON.')
   if (artifacts && artifacts.bytes > artifactsBytes) {
-    throw new ApiError('artifacts_too_large', 'artifacts may have 64 KB of JSON at most.')
+    throw new ApiError('artifacts_too_large', 'artifacts too large: the maximum is 64 KB of JSON.')
   }
   const { external_id, result_url, result_ref, result_type, summary } = given
   return {
@@ -108,7 +109,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       config: { scope: 'write', errors: ['invalid_state', 'no_outcome'] },
       schema: {
         tags,
-        summary: 'Verify a reported success, or reject it',
+        summary: 'Verify or reject a reported success',
         params,
         body: schemas.Verify,
         response: { 200: schemas.Verified, '4xx': ErrorBody }
@@ -125,7 +126,12 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     '/v1/executions/:execution_id/verification-pending',
     {
       config: { scope: 'write', errors: ['invalid_state', 'no_outcome'] },
-      schema: { tags, summary: 'Ask for a person to look at a success', params, response: { 200: schemas.Verified, '4xx': ErrorBody } }
+      schema: {
+        tags,
+        summary: 'Mark a reported success for manual verification',
+        params,
+        response: { 200: schemas.Verified, '4xx': ErrorBody }
+      }
     },
     async request => {
       return verified(await app.fn.verifyOutcome({ state: 'verification_pending', ...request.params, ...request.caller }))

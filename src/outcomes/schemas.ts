@@ -18,7 +18,7 @@ const evidence = {
 export const Report = Strict({ success: Type.Boolean(), result: text(2000), error: text(2000), ...evidence, summary: text(500) })
 export const Evidence = Strict({
   ...evidence,
-  summary: Type.Optional(Nullable(Type.String({ description: 'Cut at 500 characters.' })))
+  summary: Type.Optional(Nullable(Type.String({ description: 'Truncated to 500 characters.' })))
 })
 export const TokenHeaders = Type.Object({ 'x-claim-token': Type.Optional(ClaimToken) })
 

@@ -6,7 +6,7 @@ export const firstScreen = (config: Config): string => {
   const health = `  health         ${url}/health    status   ${url}/status`
   if (!config.roles.api) {
     return `
-pgcue ${version} fires and delivers; only its health is served, at ${url}
+pgcue ${version} fires and delivers. It serves health checks only, at ${url}
 ${health}
 `
   }

@@ -28,12 +28,12 @@ export const requireFunctions = async (db: pg.Pool, { migrate }: Pick<Config, 'm
   }
   const missing = Object.entries(functions).filter(entry => !isCallable(entry))
   if (missing.length === 0) return
-  if (!migrate) throw new ConfigError('MIGRATE is off, and the database is not what this release needs: run `npm run migrate`')
+  if (!migrate) throw new ConfigError('MIGRATE is off, and the database does not match this release: run `npm run migrate`')
   const names = missing
     .slice(0, 3)
     .map(([name]) => name)
     .join(', ')
   throw new ConfigError(
-    `A newer release has migrated the database, and this one cannot call its functions (${names}): start the newer release`
+    `The database was migrated by a newer release, whose functions this one cannot call (${names}): start the newer release`
   )
 }

@@ -21,7 +21,5 @@ export const requireSecrets = async (
   })
   if (different.length === 0) return
   const names = different.sort().join(' and ')
-  throw new ConfigError(
-    `${names} must be what the database knows from earlier starts; to change it on purpose, start once with SECRETS_CHANGED=on`
-  )
+  throw new ConfigError(`${names} must match the values of earlier starts; to change them on purpose, start once with SECRETS_CHANGED=on`)
 }

@@ -18,7 +18,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     {
       config: { ...config, errors: ['account_too_new', 'no_active_cue'] },
       bodyLimit: 32 * 1024, // the longest message, where each character is escaped
-      schema: { tags, summary: 'Open a ticket', body: schemas.CreateTicket, response: { 200: schemas.Received } }
+      schema: { tags, summary: 'Open a support ticket', body: schemas.CreateTicket, response: { 200: schemas.Received } }
     },
     async request => {
       const ticket_id = await app.fn.createTicket({ ...request.body, tracked, ...request.caller })
@@ -26,7 +26,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         status: 'received' as const,
         ticket_id,
         ticket_status: 'open' as const,
-        message: `We have your ticket. GET /v1/support/${ticket_id} tells where it stands.`
+        message: `Ticket received. GET /v1/support/${ticket_id} shows its status.`
       }
     }
   )
@@ -35,7 +35,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     '/v1/support',
     {
       config,
-      schema: { tags, summary: 'List tickets, newest first', querystring: schemas.ListTickets, response: { 200: schemas.Tickets } }
+      schema: { tags, summary: 'List support tickets, newest first', querystring: schemas.ListTickets, response: { 200: schemas.Tickets } }
     },
     async request => {
       const { limit, offset } = request.query
@@ -50,7 +50,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
 
   app.get(
     '/v1/support/:ticket_id',
-    { config, schema: { tags, summary: 'Show a ticket', params: schemas.TicketParams, response: { 200: schemas.Ticket } } },
+    { config, schema: { tags, summary: 'Get a support ticket', params: schemas.TicketParams, response: { 200: schemas.Ticket } } },
     async request => {
       const ticket = await app.db
         .selectFrom('ticket_view')
@@ -59,7 +59,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         .where('account_id', '=', request.caller.account_id)
         .$castTo<Ticket>()
         .executeTakeFirst()
-      if (!ticket) throw new ApiError('ticket_not_found', 'There is no such ticket, or it is not yours.')
+      if (!ticket) throw new ApiError('ticket_not_found', 'Ticket not found in this account.')
       return ticket
     }
   )

@@ -20,7 +20,7 @@ export const Received = Type.Object({
 })
 
 export const TicketParams = Type.Object({
-  ticket_id: orElse('ticket_not_found', 'There is no such ticket, or it is not yours.', Type.Integer({ minimum: 1, maximum: 2 ** 31 - 1 }))
+  ticket_id: orElse('ticket_not_found', 'Ticket not found in this account.', Type.Integer({ minimum: 1, maximum: 2 ** 31 - 1 }))
 })
 export const Ticket = Type.Object({
   ticket_id: Type.Integer(),

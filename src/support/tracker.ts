@@ -31,7 +31,7 @@ export const startTracker = async ({ jobs, fn, config, log }: Options): Promise<
     })
     if (!response.ok) {
       await response.body?.cancel()
-      throw new Error(`the tracker answered ${response.status}`)
+      throw new Error(`issue tracker returned ${response.status}`)
     }
     return (await response.json()) as T
   }
@@ -44,20 +44,20 @@ export const startTracker = async ({ jobs, fn, config, log }: Options): Promise<
   }
 
   const track = async (ticket_id: number): Promise<void> => {
-    if (!hasTracker(config)) throw new Error('no tracker is configured here')
+    if (!hasTracker(config)) throw new Error('no issue tracker is configured on this replica')
     const ticket = await fn.beginIssue({ ticket_id })
     if (!ticket) return
     const found = ticket.tried ? await find(ticket_id, ticket.created_at) : undefined
     const { html_url } = found ?? (await ask<Issue>('POST', '', issueOf(ticket)))
     await fn.endIssue({ ticket_id, url: html_url })
-    log.info({ ticket_id }, 'ticket is in the tracker')
+    log.info({ ticket_id }, 'issue created for ticket')
   }
 
   await jobs.work<{ ticket_id: number }>('tickets', async ({ ticket_id }) => {
     try {
       await track(ticket_id)
     } catch (error) {
-      log.warn({ err: error, ticket_id }, 'the ticket is not in the tracker yet')
+      log.warn({ err: error, ticket_id }, 'issue not created yet; the job is retried')
       throw error
     }
   })

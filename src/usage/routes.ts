@@ -9,7 +9,10 @@ import { Usage } from './schemas.ts'
 const routes: FastifyPluginAsyncTypebox = async app => {
   app.get(
     '/v1/usage',
-    { config: { scope: 'read' }, schema: { tags: ['billing'], summary: 'Show what is used of the plan', response: { 200: Usage } } },
+    {
+      config: { scope: 'read' },
+      schema: { tags: ['billing'], summary: 'Get usage against the limits of the plan', response: { 200: Usage } }
+    },
     async request => {
       const now = app.now()
       const usage = await app.fn.readUsage(request.caller)

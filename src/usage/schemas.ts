@@ -6,31 +6,31 @@ const share = {
   used: Count,
   limit: Count,
   remaining: Count,
-  percent_used: Type.Integer({ minimum: 0, maximum: 100, description: '100 only when the limit is reached.' })
+  percent_used: Type.Integer({ minimum: 0, maximum: 100, description: '100 only if the limit is reached.' })
 }
 
 export const Usage = Type.Object({
   plan: Type.Enum(['free', 'pro', 'scale']),
   billing_period: Type.Object({
     start: Type.String({ format: 'date' }),
-    end: Type.String({ format: 'date', description: 'The last day. A month is a UTC month.' }),
+    end: Type.String({ format: 'date', description: 'The last day of the UTC month.' }),
     days_remaining: Type.Integer({ description: 'Days after today.' })
   }),
-  cues: Type.Object({ ...share, active: Type.Integer({ description: 'Without the paused ones, which count too.' }) }),
+  cues: Type.Object({ ...share, active: Type.Integer({ description: 'Active cues; `used` counts paused ones as well.' }) }),
   executions: Type.Object({
     ...share,
-    projected_month_end: Type.Integer({ description: 'If the rest of the month is like the days so far.' }),
+    projected_month_end: Type.Integer({ description: 'Projected from the days so far.' }),
     will_exceed_limit: Type.Boolean()
   }),
   outcomes: Type.Object(
     { reported: Count, succeeded: Count, failed: Count },
-    { description: 'Of this billing period. failed includes executions that failed or were missed without a report.' }
+    { description: 'In this billing period. `failed` includes executions that failed or were missed without a report.' }
   ),
   rate_limit: Type.Object({
     requests_per_minute: Count,
-    limit: Type.Integer({ description: 'The same.' }),
+    limit: Type.Integer({ description: 'Same as `requests_per_minute`.' }),
     current_usage: Type.Integer({
-      description: 'Requests of this key, or of all sessions, in the last 60 seconds; 0 where the service does not limit.'
+      description: 'Requests of this key, or of all sessions, in the last 60 seconds; 0 if rate limits are off.'
     })
   }),
   upgrade_url: Type.String()

@@ -39,7 +39,7 @@ type Sleeper = { wake: () => void }
 const tooMany = (most: number) =>
   new ApiError(
     'rate_limit_exceeded',
-    `An account may have ${most} requests waiting with \`wait\`. Wait for one of them, or ask without \`wait\`.`,
+    `Too many long polls: an account may have ${most} open. Wait until one ends, or send the request without \`wait\`.`,
     {
       headers: { 'retry-after': '5' }
     }
@@ -70,7 +70,7 @@ export const createWaiting = ({ config, fn, now, log, closing, pollMs = 5000, ma
       },
       onConnected: wakeAll
     }).catch(error => {
-      log.warn({ err: error }, 'no notifications for waiting requests')
+      log.warn({ err: error }, 'long polls get no notifications: listener failed')
       listener = undefined
       return undefined
     })

@@ -40,7 +40,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       config: { scope: 'worker' },
       schema: {
         tags,
-        summary: 'List what workers may claim, oldest first',
+        summary: 'List claimable executions, oldest first',
         querystring: schemas.ClaimableQuery,
         response: { 200: schemas.Claimable, '4xx': ErrorBody }
       }
@@ -70,8 +70,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     async (request, reply) => {
       const worker_id = request.body?.worker_id ?? anonymous
       const claims = await app.fn.claimExecutions({ worker_id, ...request.params, ...request.caller })
-      if (claims.length === 0)
-        throw new ApiError('already_claimed', 'This execution cannot be claimed: it was, or is not pending. Ask for the next one.')
+      if (claims.length === 0) throw new ApiError('already_claimed', 'This execution is already claimed or not pending. Claim another one.')
       await makeRoom(request, reply, claims)
       return shown(claims[0]!)
     }
@@ -83,14 +82,15 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       config: { scope: 'worker', errors: ['nothing_claimable'] },
       schema: {
         tags,
-        summary: 'ClaimExecutionsRow the next execution, or several',
+        summary: 'Claim the next execution, or several at once',
         body: schemas.ClaimNextRequest,
         response: { 200: schemas.Claims, '4xx': ErrorBody }
       }
     },
     async (request, reply) => {
       const { worker_id = anonymous, task, tasks, wait = 0, limit } = request.body ?? {}
-      if (task && tasks) throw invalid([{ type: 'value_error', loc: ['body', 'tasks'], msg: 'Give task or tasks, not both', input: tasks }])
+      if (task && tasks)
+        throw invalid([{ type: 'value_error', loc: ['body', 'tasks'], msg: 'Give either task or tasks, not both', input: tasks }])
       const { account_id } = request.caller
       const wanted = tasks ?? (task ? [task] : undefined)
       const ask = () => claimNext({ account_id, worker_id, tasks: wanted, limit: limit ?? 1 })
@@ -98,7 +98,8 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       const claims = await waiting.until({ account_id, waitMs: wait * 1000, gone, ask })
       if (gone.aborted) await giveBack(account_id, claims)
       else gone.addEventListener('abort', () => giveBack(account_id, claims))
-      if (claims.length === 0) throw new ApiError('nothing_claimable', 'Nothing is claimable now. Wait for it with wait, up to 30 seconds.')
+      if (claims.length === 0)
+        throw new ApiError('nothing_claimable', 'No execution is claimable now. Long-poll: wait up to `wait` seconds (max 30) for work.')
       await makeRoom(request, reply, claims)
       return limit === undefined ? shown(claims[0]!) : { executions: claims.map(shown) }
     }
@@ -119,7 +120,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
   const giveBack = async (account_id: string, claims: ClaimExecutionsRow[]) => {
     const releases = claims.map(({ execution_id, claim_token }) => app.fn.releaseExecution({ account_id, execution_id, claim_token }))
     for (const release of await Promise.allSettled(releases)) {
-      if (release.status === 'rejected') app.log.warn({ err: release.reason }, 'a claim that nobody heard of waits for its lease')
+      if (release.status === 'rejected') app.log.warn({ err: release.reason }, 'undelivered claim not released; its lease must expire')
     }
   }
 
@@ -129,7 +130,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       config: { scope: 'worker', executionToken: true, errors: ['claim_lost', 'execution_not_claiming', 'not_execution_owner'] },
       schema: {
         tags,
-        summary: 'Extend a claim',
+        summary: 'Extend the lease of a claim',
         params: schemas.ExecutionParams,
         headers: schemas.HeartbeatHeaders,
         response: { 200: schemas.Extended, '4xx': ErrorBody }
@@ -157,7 +158,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       config: { scope: 'worker', errors: ['claim_lost', 'execution_not_claiming'] },
       schema: {
         tags,
-        summary: 'Give a claim back',
+        summary: 'Release a claim',
         params: schemas.ExecutionParams,
         headers: schemas.ReleaseHeaders,
         response: { 200: schemas.Released, '4xx': ErrorBody }
@@ -175,7 +176,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       config: { scope: 'worker' },
       schema: {
         tags,
-        summary: 'Register a worker, and show that it lives',
+        summary: 'Register a worker, or send its heartbeat',
         body: schemas.Heartbeat,
         response: { 200: schemas.Acknowledged, '4xx': ErrorBody }
       }
@@ -192,7 +193,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       config: { scope: ['read', 'worker'] },
       schema: {
         tags,
-        summary: 'List workers, the one last heard of first',
+        summary: 'List workers, most recent heartbeat first',
         querystring: schemas.ListWorkers,
         response: { 200: schemas.Workers, '4xx': ErrorBody }
       }

@@ -9,7 +9,7 @@ const Wait = Type.Number({
   minimum: 0,
   maximum: 30,
   default: 0,
-  description: 'Seconds to hold the request until something is claimable. An account may have 500 such requests open.'
+  description: 'Long poll: seconds to wait for claimable work. An account may have 500 such requests open.'
 })
 
 export const ClaimableQuery = Type.Object({
@@ -24,16 +24,16 @@ const claimable = {
   cue_name: Type.String(),
   task: Nullable(Type.String()),
   scheduled_for: Timestamp,
-  attempt: Type.Integer({ description: 'The number that claiming it now gets.' }),
+  attempt: Type.Integer({ description: 'Attempt number if claimed now.' }),
   payload: AnyJson()
 }
 export const Claimable = Type.Object({
   executions: Type.Array(Type.Object({ id: Type.String(), ...claimable }), { description: endsEarly }),
-  has_more: Type.Boolean({ description: 'Claimable executions that this page has no room for; claim some of these first.' })
+  has_more: Type.Boolean({ description: 'Whether more executions are claimable than this page shows.' })
 })
 
 export const ClaimParams = Type.Object({
-  execution_id: orElse('already_claimed', 'This execution cannot be claimed.', Uuid('already_claimed'))
+  execution_id: orElse('already_claimed', 'Execution not claimable: not found in this account.', Uuid('already_claimed'))
 })
 export const ClaimRequest = Type.Optional(Strict({ worker_id: Type.Optional(WorkerId) }))
 
@@ -53,19 +53,19 @@ const claim = {
   attempt: Type.Integer(),
   lease_seconds: Type.Integer(),
   lease_expires_at: Timestamp,
-  claim_token: Type.String({ description: 'Proves this claim: send it as X-Claim-Token.' }),
-  execution_token: Type.String({ description: 'A bearer for this execution only.' })
+  claim_token: Type.String({ description: 'Identifies this claim. Send it as X-Claim-Token.' }),
+  execution_token: Type.String({ description: 'A bearer token valid for this execution only.' })
 }
 export const Claim = Type.Object(claim)
 export const Claims = Type.Object({
-  executions: Type.Optional(Type.Array(Claim, { description: 'Fewer than `limit` where their payloads exceed 4 MiB, but at least one.' })),
+  executions: Type.Optional(Type.Array(Claim, { description: 'At least one; fewer than `limit` if their payloads exceed 4 MiB.' })),
   ...Type.Partial(Type.Object(claim)).properties
 })
 
-export const ExecutionParams = Type.Object({ execution_id: Uuid('execution_not_found', 'There is no such execution, or it is not yours.') })
+export const ExecutionParams = Type.Object({ execution_id: Uuid('execution_not_found', 'Execution not found in this account.') })
 
 /** A token that is none proves as little as an old one. */
-export const ClaimToken = Type.String({ description: 'The claim_token of the claim.' })
+export const ClaimToken = Type.String({ description: 'The `claim_token` of the claim.' })
 export const HeartbeatHeaders = Type.Object({
   'x-worker-id': Type.Optional(Type.String({ description: 'The worker that claimed it.' })),
   'x-claim-token': Type.Optional(ClaimToken)
