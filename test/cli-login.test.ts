@@ -24,14 +24,14 @@ t.test('a key from standard input is checked, stored for its owner alone, and us
   exactly(t, await cli(['whoami'], noKey), { code: 0, out: new RegExp(account.email) })
   exactly(t, await cli(['whoami'], { env: { PGCUE_API_KEY: '', PGCUE_BASE_URL: '' } }), { code: 0 }, 'its service is the default now')
   exactly(t, await cli(['whoami'], { env: { PGCUE_API_KEY: 'svc_sk_wrong' } }), { code: 2 }, 'the environment goes before it')
-  exactly(t, await cli(['login', '--with-key', '--email', 'a@b.cd']), { code: 2, err: /exclude/ })
+  exactly(t, await cli(['login', '--with-key', '--email', 'a@b.cd']), { code: 2, err: /not both/ })
 })
 
 t.test('a stored key goes to the service that it was stored for, and to no other', async t => {
   const { cli, noKey, account } = await stage(t)
   await cli(['login', '--with-key'], { stdin: account.api_key })
   const { url, requests } = await receiver(t)
-  exactly(t, await cli(['whoami', '--base-url', url], noKey), { code: 2, err: /There is no key for/ })
+  exactly(t, await cli(['whoami', '--base-url', url], noKey), { code: 2, err: /No key for/ })
   t.equal(requests.length, 0)
 })
 
@@ -41,10 +41,10 @@ t.test('logging out forgets the key of one service', async t => {
   const other = { base_url: 'http://other', services: { 'http://other': { api_key: 'svc_sk_x', email: 'a' } } }
   const { services } = JSON.parse(readFileSync(file, 'utf8'))
   writeFileSync(file, JSON.stringify({ ...other, services: { ...services, ...other.services } }))
-  exactly(t, await cli(['logout']), { out: `The key for ${baseUrl} is forgotten\n` })
+  exactly(t, await cli(['logout']), { out: `Removed the stored key for ${baseUrl}\n` })
   t.same(JSON.parse(readFileSync(file, 'utf8')), other)
   exactly(t, await cli(['whoami'], noKey), { code: 2 })
-  exactly(t, await cli(['logout']), { code: 0, out: /no stored key/ })
+  exactly(t, await cli(['logout']), { code: 0, out: /No stored key/ })
   exactly(t, await cli(['logout', '--base-url', 'http://other']), { code: 0 })
   t.notOk(existsSync(file))
 })
@@ -103,8 +103,8 @@ t.test('without an address a page asks for it, and shows the code to compare', a
 t.test('a login that nobody confirms, or that was taken, says so', async t => {
   const { cli, noKey } = await stage(t)
   for (const [status, message] of [
-    ['expired', /Nobody confirmed in time/],
-    ['claimed', /taken already/]
+    ['expired', /Login not confirmed in time/],
+    ['claimed', /already used/]
   ] as const) {
     const { url } = await receiver(t, ({ path }) =>
       path.endsWith('/poll') ? { body: { status } } : { body: { verification_url: 'http://localhost/auth/device', expires_in: 900 } }
@@ -116,5 +116,5 @@ t.test('a login that nobody confirms, or that was taken, says so', async t => {
 t.test('a service without logins by mail says what else there is', async t => {
   const { cli, noKey } = await stage(t)
   const { url } = await receiver(t, () => ({ status: 404, body: { error: { code: 'not_found', message: 'nothing here', status: 404 } } }))
-  exactly(t, await cli(['login', '--base-url', url], noKey), { code: 1, err: /has no login by mail.*--with-key/ })
+  exactly(t, await cli(['login', '--base-url', url], noKey), { code: 1, err: /does not support login by email.*--with-key/ })
 })

@@ -14,7 +14,7 @@ t.test('help names every command, option and exit code', async t => {
   const { code, out } = await pgcue(['help'])
   t.equal(code, 0)
   for (const name of Object.keys(commands)) t.ok(out.includes(`  ${name}`), name)
-  for (const exit of ['0  done', '1  refused', '2  no key', '3  not found', '4  the service cannot be reached'])
+  for (const exit of ['0  done', '1  refused', '2  invalid arguments', '3  not found', '4  the service is unreachable'])
     t.ok(out.includes(exit), exit)
   t.same(await pgcue([]), { code: 0, out, err: '' }, 'as do no arguments at all')
   exactly(t, await pgcue(['help', 'cues', 'create']), { code: 0, out: /--cron CRON[\s\S]*Examples/ })
@@ -27,25 +27,25 @@ t.test('help names every command, option and exit code', async t => {
 
 t.test('what makes no sense is refused with code 2, and says where to look', async t => {
   for (const [args, message] of [
-    [['cus', 'list'], /no command cus; pgcue help/],
-    [['cues'], /takes one of: create, list/],
-    [['cues', 'liist'], /has no liist; it takes one of: create, list/],
-    [['help', 'nothing'], /no command nothing/],
+    [['cus', 'list'], /unknown command cus; pgcue help/],
+    [['cues'], /needs a command: create, list/],
+    [['cues', 'liist'], /has no command liist; it has: create, list/],
+    [['help', 'nothing'], /unknown command nothing/],
     [['cues', 'list', '--stauts', 'x'], /--stauts[\s\S]*See: pgcue help cues list/],
-    [['cues', 'list', '--limit', '500'], /--limit is a whole number from 1 to 100/],
-    [['cues', 'list', 'extra'], /extra has no meaning here/],
-    [['cues', 'get'], /ID is missing/],
-    [['cues', 'get', 'a', 'b'], /one ID only/],
-    [['cues', 'create', 'x', '--payload', '{'], /--payload is no JSON/],
+    [['cues', 'list', '--limit', '500'], /--limit must be a whole number from 1 to 100/],
+    [['cues', 'list', 'extra'], /unexpected argument extra/],
+    [['cues', 'get'], /missing argument ID/],
+    [['cues', 'get', 'a', 'b'], /expected one ID, got several/],
+    [['cues', 'create', 'x', '--payload', '{'], /--payload is not valid JSON/],
     [['cues', 'create', 'x', '--payload', '@none.json'], /none\.json/],
-    [['cues', 'create', 'x', '--data', '[]'], /--data is a JSON object/],
-    [['cues', 'create', 'x', '--task', 't', '--payload', '1'], /--task needs a payload that is an object/],
-    [['cues', 'update', 'x'], /nothing to change/],
-    [['cues', 'fire', 'x', '--replace'], /--replace goes with --payload/],
-    [['executions', 'list', '--evidence', '--no-evidence'], /exclude each other/],
-    [['listen'], /--forward-to is missing/],
+    [['cues', 'create', 'x', '--data', '[]'], /--data must be a JSON object/],
+    [['cues', 'create', 'x', '--task', 't', '--payload', '1'], /--task requires a payload that is a JSON object/],
+    [['cues', 'update', 'x'], /nothing to update/],
+    [['cues', 'fire', 'x', '--replace'], /--replace requires --payload/],
+    [['executions', 'list', '--evidence', '--no-evidence'], /give either --evidence or --no-evidence, not both/],
+    [['listen'], /--forward-to is required/],
     [['worker'], /no handlers/],
-    [['whoami', '--base-url', 'localhost'], /starts with http/]
+    [['whoami', '--base-url', 'localhost'], /must start with http/]
   ] as const) {
     exactly(t, await pgcue([...args]), { code: 2, out: '', err: message }, args.join(' '))
   }
@@ -63,11 +63,11 @@ t.test('a cue is made, seen, changed, fired, paused and deleted', async t => {
   const { id: execution } = await json(['cues', 'fire', id, '--payload', '{"m": 2}', '--idempotency-key', 'k'])
   exactly(t, await json(['executions', 'get', execution]), { payload: { n: 1, m: 2 } })
   exactly(t, await cli(['cues', 'fire', id, '--at', '2100-01-01T00:00:00Z']), { code: 1, err: /^pgcue: --at: / })
-  exactly(t, await cli(['cues', 'get', id]), { out: new RegExp(`latest of 1 executions\\nID +STATUS[\\s\\S]*${execution} +pending`) })
+  exactly(t, await cli(['cues', 'get', id]), { out: new RegExp(`Latest of 1 executions\\nID +STATUS[\\s\\S]*${execution} +pending`) })
   exactly(t, await cli(['cues', 'pause', id]), { out: `${id} is paused\n` })
   exactly(t, await cli(['cues', 'resume', id]), { out: new RegExp(`^${id} is active; the next run is at \\d{4}`) })
-  exactly(t, await cli(['cues', 'delete', id]), { code: 0, out: `${id} is deleted\n` })
-  exactly(t, await cli(['cues', 'list']), { out: 'There are no cues. pgcue cues create makes one.\n' })
+  exactly(t, await cli(['cues', 'delete', id]), { code: 0, out: `Deleted ${id}\n` })
+  exactly(t, await cli(['cues', 'list']), { out: 'No cues. Create one with: pgcue cues create\n' })
 })
 
 t.test('what has no option goes through --data, with the options over it', async t => {
@@ -105,14 +105,14 @@ t.test('executions are listed, shown, replayed, cancelled and verified', async t
   exactly(t, await cli(['executions', 'list', '--cue', cue.id, '--outcome', 'verification_pending', '--evidence', '--worker', 'w1']), {
     out: new RegExp(`${id} +job +success +verification_pending`)
   })
-  exactly(t, await cli(['executions', 'list', '--no-evidence']), { out: 'There are no such executions.\n' })
+  exactly(t, await cli(['executions', 'list', '--no-evidence']), { out: 'No matching executions.\n' })
   exactly(t, await cli(['executions', 'get', id]), { out: /result +done\nexternal id +x1\n[\s\S]*ATTEMPT +RESULT[\s\S]*1 +success .* w1 / })
   exactly(t, await cli(['executions', 'verify', id, '--reject', '--reason', 'wrong']), { out: /is verification_failed/ })
   exactly(t, await cli(['executions', 'verify', id]), { code: 1, err: /^pgcue: / })
   const replayed = await json(['executions', 'replay', id])
   exactly(t, replayed, { replayed_from: id, status: 'pending' })
-  exactly(t, await cli(['executions', 'cancel', replayed.id]), { out: /is cancelled/ })
-  exactly(t, await cli(['executions', 'list', '--limit', '1']), { out: /1–1 of 2; go on with --offset 1\n$/ })
+  exactly(t, await cli(['executions', 'cancel', replayed.id]), { out: /^Cancelled execution/ })
+  exactly(t, await cli(['executions', 'list', '--limit', '1']), { out: /1–1 of 2; next page: --offset 1\n$/ })
 })
 
 t.test('alerts are listed and acknowledged', async t => {
@@ -125,8 +125,8 @@ t.test('alerts are listed and acknowledged', async t => {
   )
   const { alerts } = await json(['alerts', 'list', '--open'])
   exactly(t, await cli(['alerts', 'list', '--cue', cue.id]), { out: /high +missed_window .* nothing came\n$/ })
-  exactly(t, await cli(['alerts', 'ack', alerts[0].id]), { out: /was acknowledged at 20/ })
-  exactly(t, await cli(['alerts', 'list', '--open']), { out: 'There are no such alerts.\n' })
+  exactly(t, await cli(['alerts', 'ack', alerts[0].id]), { out: / acknowledged at 20/ })
+  exactly(t, await cli(['alerts', 'list', '--open']), { out: 'No matching alerts.\n' })
 })
 
 t.test('account, usage, keys, workers and schedules are shown', async t => {
@@ -140,10 +140,10 @@ t.test('account, usage, keys, workers and schedules are shown', async t => {
     code: 2,
     err: /scope/
   })
-  exactly(t, await cli(['keys', 'revoke', id]), { out: /was revoked at/ })
+  exactly(t, await cli(['keys', 'revoke', id]), { out: / revoked at/ })
   await post('/v1/worker/heartbeat', { worker_id: 'w1', handlers: ['a', 'b'] })
   exactly(t, await cli(['workers', 'list']), { out: /w1 +active .* a, b\n$/ })
-  exactly(t, await cli(['workers', 'delete', 'w1']), { out: 'w1 is removed\n' })
+  exactly(t, await cli(['workers', 'delete', 'w1']), { out: 'Removed w1\n' })
   const preview = ['preview', '30 1 * * *', '--timezone', 'America/New_York', '--from', '2030-11-02T06:00:00Z', '--count', '1']
   exactly(t, await cli(preview), { out: /At 01:30[\s\S]*2030-11-03T05:30:00Z +2030-11-03T01:30:00-04:00 +01:30 comes twice/ })
   exactly(t, await json(['preview', '2100-01-01T00:00:00Z']), { schedule: { type: 'once' }, next: [{ at: '2100-01-01T00:00:00.000Z' }] })
@@ -160,14 +160,14 @@ t.test('the exit code tells what kind of failure it was, and --json the failure 
       err: /^pgcue: The API key has [^…]*PGCUE_API_KEY/
     })
   }
-  exactly(t, await cli(['whoami'], { env: { PGCUE_API_KEY: '' } }), { code: 2, err: /There is no key for .*pgcue login/ })
+  exactly(t, await cli(['whoami'], { env: { PGCUE_API_KEY: '' } }), { code: 2, err: /No key for .*pgcue login/ })
   exactly(t, await cli(['cues', 'get', 'cue_000000000000']), { code: 3 })
   exactly(t, await cli(['alerts', 'ack', 'x']), { code: 3 })
   const url = `http://127.0.0.1:${await freePort()}`
-  exactly(t, await cli(['whoami', '--base-url', url]), { code: 4, err: /cannot be reached: ECONNREFUSED\nIs it running there\?/ })
+  exactly(t, await cli(['whoami', '--base-url', url]), { code: 4, err: /is unreachable: ECONNREFUSED\nCheck that it is running/ })
   for (const body of ['{}', 'null', '[]']) {
     const other = await receiver(t, () => ({ body }))
-    exactly(t, await cli(['usage', '--base-url', other.url]), { code: 1, err: /127\.0\.0\.1:\d+ does not answer as the service does/ })
+    exactly(t, await cli(['usage', '--base-url', other.url]), { code: 1, err: /127\.0\.0\.1:\d+ did not respond like pgcue/ })
   }
   const { err } = await cli(['--json', 'cues', 'get', 'cue_000000000000'])
   exactly(t, JSON.parse(err), { error: { code: 'cue_not_found', status: 404, message: /\w/ } })

@@ -108,7 +108,7 @@ t.test('a claim whose answer was lost comes back though handlers overlap', async
   const worker = run({ handler: [`a=${until('a')}`, 'b=true', `c=${until('c')}`], concurrency: '2' }, { fetch: lossy })
   await worker.event('started')
   const id = await execution({ payload: { task: 'b' } })
-  await worker.event('cannot claim')
+  await worker.event('claim failed')
   await execution({ payload: { task: 'c' } })
   await delay(1500) // longer than its pause: c would run beside a, and go on after it
   dir.write('a', '')
@@ -157,7 +157,7 @@ t.test('a worker that cannot write to its disk gives back what it took, and ends
   rmSync(dir.path('state'), { recursive: true })
   const id = await execution()
   await t.rejects(worker.done, { code: 'ENOENT' })
-  exactly(t, worker.events.map(({ event }) => event).slice(1), ['claimed', 'cannot run', 'given back', 'stopping', 'stopped'])
+  exactly(t, worker.events.map(({ event }) => event).slice(1), ['claimed', 'run failed', 'released', 'stopping', 'stopped'])
   exactly(t, await client.executions.get(id), { status: 'pending' })
 })
 

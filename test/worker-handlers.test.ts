@@ -31,7 +31,7 @@ t.test('an outcome file that is broken is a failure with a reason, and is kept',
   const id = await execution()
   await run({ handler: [`job=echo '{"external_id": ' > $SERVICE_OUTCOME_FILE`] }).event('reported')
   const { status, outcome } = await client.executions.get(id)
-  exactly(t, { status, outcome }, { status: 'failed', outcome: { success: false, error: /^the outcome file is broken: it is no JSON/ } })
+  exactly(t, { status, outcome }, { status: 'failed', outcome: { success: false, error: /^invalid outcome file: it is not valid JSON/ } })
   t.equal(readFileSync(/kept as (\S+)/.exec(outcome!.error!)![1]!, 'utf8'), '{"external_id": \n')
 })
 
@@ -100,9 +100,9 @@ t.test('a report that the service refuses becomes a failure with the reason, and
   const { client, execution, run } = await workerStage(t)
   const id = await execution()
   const worker = run({ handler: [`job=echo '{"metadata": {"a": "\\\\ud800"}}' > $SERVICE_OUTCOME_FILE`] })
-  await worker.event('report refused')
+  await worker.event('report rejected')
   await worker.event('reported')
-  exactly(t, await client.executions.get(id), { outcome: { success: false, error: /^the report was refused/ } })
+  exactly(t, await client.executions.get(id), { outcome: { success: false, error: /^report rejected/ } })
   exactly(t, worker.state.refused.all(), [{ held: { execution_id: id }, report: { success: true } }])
   t.same(worker.state.reports.all(), [])
 })
@@ -112,15 +112,15 @@ t.test('an outcome file is read strictly, but for members that nobody knows', as
   const file = dir.path('outcome.json')
   t.same(readOutcomeFile(file), nothing, 'there need not be one')
   for (const [text, broken] of [
-    ['', /no JSON/],
-    ['[1]', /no JSON object/],
-    ['null', /no JSON object/],
-    ['{"external_id": 1}', /external_id is no text/],
+    ['', /not valid JSON/],
+    ['[1]', /not a JSON object/],
+    ['null', /not a JSON object/],
+    ['{"external_id": 1}', /external_id is not a string/],
     [`{"external_id": "${'x'.repeat(256)}"}`, /external_id has more than 255/],
     [`{"result_type": "${'x'.repeat(51)}"}`, /result_type has more than 50/],
     ['{"success": "yes"}', /success is neither/],
-    ['{"artifacts": {}}', /artifacts is no list/],
-    ['{"metadata": []}', /metadata is no object/],
+    ['{"artifacts": {}}', /artifacts is not a list/],
+    ['{"metadata": []}', /metadata is not an object/],
     [`{"metadata": {"a": "${'x'.repeat(10_240)}"}}`, /metadata has more than 10 KB/],
     [' '.repeat(1_048_577), /1 MB/]
   ] as const) {
@@ -143,7 +143,7 @@ t.test('exit code, file and output make the report', async t => {
   t.same(report({ code: 1, stdout: 'out', stderr: 'err' }), { success: false, result: 'out', error: 'exit code 1\nerr' })
   t.same(report({ code: null, signal: 'SIGSEGV' }), { success: false, error: 'ended by SIGSEGV' })
   t.same(report({ code: 1 }, { success: true, error: 'said' }), { success: false, error: 'exit code 1\nsaid' }, 'the code counts')
-  t.same(report({}, { success: false }), { success: false, error: 'the outcome file says that it failed' })
+  t.same(report({}, { success: false }), { success: false, error: 'the outcome file reports a failure' })
   t.same(report({}, { success: false, error: 'said' }), { success: false, error: 'said' })
   t.same(report({ stdout: 'a\0b' }, { summary: 'x'.repeat(600) }), { success: true, result: 'a\ufffdb', summary: 'x'.repeat(500) })
   const cut = report({ stdout: `😀${'x'.repeat(1999)}` }).result!
@@ -172,12 +172,12 @@ t.test('a setting that cannot be used is refused by its name', async t => {
   const dir = directory(t)
   for (const [text, message] of [
     ['handlers: {a: b', /cannot be read/],
-    ['[]', /no mapping/],
-    ['handler: {a: b}', /handler is no setting/],
-    ['handlers: {a: {cmd: b}}', /handlers.a: cmd is no setting/],
+    ['[]', /not a mapping/],
+    ['handler: {a: b}', /unknown setting handler/],
+    ['handlers: {a: {cmd: b}}', /handlers.a: unknown setting cmd/],
     ['handlers: {a: {timeout: 5}}', /handlers.a needs a command/],
     ['handlers: {a: []}', /handlers.a needs a command/],
-    ['handlers: {a: {command: b, timeout: soon}}', /handlers.a.timeout is a number of seconds/],
+    ['handlers: {a: {command: b, timeout: soon}}', /handlers.a.timeout must be a number of seconds/],
     ['handlers: {a: {command: b, env: {X: []}}}', /handlers.a.env.X/],
     ['concurrency: 0\nhandlers: {a: b}', /concurrency/],
     ['timeout: 100000\nhandlers: {a: b}', /timeout/],

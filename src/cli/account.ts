@@ -4,7 +4,7 @@ import { command, none, only } from './command.ts'
 import { forgetKey } from './credentials.ts'
 
 export const whoami = command({
-  summary: 'Show whose key this is',
+  summary: 'Show the account and key in use',
   run: async context => {
     none(context)
     const { out } = context
@@ -23,14 +23,14 @@ export const whoami = command({
 })
 
 export const usage = command({
-  summary: "Show what is used of the plan's limits",
+  summary: "Show usage against the plan's limits",
   run: async context => {
     none(context)
     const { out } = context
     const client = await context.connect()
     const answer = await client.usage()
     if (!answer?.billing_period) {
-      const message = `${client.baseUrl} does not answer as the service does; is it its address?`
+      const message = `${client.baseUrl} did not respond like pgcue. Check the address of the service.`
       throw new PgcueError({ code: 'unexpected_answer', message })
     }
     const { plan, billing_period: period, cues, executions, outcomes, rate_limit } = answer
@@ -52,7 +52,7 @@ export const usage = command({
       )
       out.line('')
       out.fields({
-        'projected executions': `${executions.projected_month_end}${executions.will_exceed_limit ? `: over the limit; ${answer.upgrade_url}` : ''}`,
+        'projected executions': `${executions.projected_month_end}${executions.will_exceed_limit ? `, over the limit: ${answer.upgrade_url}` : ''}`,
         outcomes: `${outcomes.reported} reported, ${outcomes.succeeded} succeeded, ${outcomes.failed} failed`,
         requests: `${rate_limit.current_usage} of ${rate_limit.requests_per_minute} in this minute`
       })
@@ -61,7 +61,7 @@ export const usage = command({
 })
 
 export const keysList = command({
-  summary: 'List keys, revoked ones too, newest first',
+  summary: 'List keys, including revoked ones, newest first',
   run: async context => {
     none(context)
     const { out } = context
@@ -78,15 +78,15 @@ export const keysList = command({
         ['last used', key => key.last_used_at],
         ['revoked', key => key.revoked_at]
       ],
-      'There are no keys.'
+      'No keys.'
     )
   }
 })
 
 export const keysCreate = command({
   args: 'LABEL [--scopes SCOPES]',
-  summary: 'Create a key; it is shown only now',
-  options: { scopes: { type: 'string', value: 'SCOPES', help: 'of read, write, worker, account, separated by commas; all by default' } },
+  summary: 'Create a key; it is shown only once',
+  options: { scopes: { type: 'string', value: 'SCOPES', help: 'comma-separated: read, write, worker, account (default: all)' } },
   run: async context => {
     const { options, out } = context
     const label = only(context, 'LABEL')
@@ -98,24 +98,24 @@ export const keysCreate = command({
 
 export const keysRevoke = command({
   args: 'ID',
-  summary: 'Revoke a key, at once and everywhere',
+  summary: 'Revoke a key, effective immediately',
   run: async context => {
     const { out } = context
     const id = only(context, 'ID')
     const revoked = await (await context.connect()).keys.revoke(id)
-    out.show(revoked, () => out.line(`Key ${revoked.id} was revoked at ${revoked.revoked_at}`))
+    out.show(revoked, () => out.line(`Key ${revoked.id} revoked at ${revoked.revoked_at}`))
   }
 })
 
 export const logout = command({
-  summary: 'Forget the stored key of this service; it stays valid until it is revoked',
+  summary: 'Remove the stored key of this service (does not revoke it)',
   run: async context => {
     none(context)
     const { out } = context
     const base_url = await context.baseUrl()
     const forgotten = forgetKey(context.io.env, base_url)
     out.show({ base_url, forgotten }, () =>
-      out.line(forgotten ? `The key for ${base_url} is forgotten` : `There is no stored key for ${base_url}`)
+      out.line(forgotten ? `Removed the stored key for ${base_url}` : `No stored key for ${base_url}`)
     )
   }
 })

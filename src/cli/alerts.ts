@@ -8,17 +8,17 @@ export const alertsList = command({
   summary: 'List alerts, newest first',
   options: {
     type: { type: 'string', value: 'TYPE', help: 'consecutive_failure, missed_window or outcome_timeout' },
-    cue: { type: 'string', value: 'ID', help: 'of this cue' },
-    open: { type: 'boolean', help: 'not acknowledged yet' },
-    acknowledged: { type: 'boolean', help: 'acknowledged already' },
-    limit: { type: 'string', value: 'N', help: 'how many, 1 to 100' },
-    offset: { type: 'string', value: 'N', help: 'how many to pass over' }
+    cue: { type: 'string', value: 'ID', help: 'only for this cue' },
+    open: { type: 'boolean', help: 'only unacknowledged alerts' },
+    acknowledged: { type: 'boolean', help: 'only acknowledged alerts' },
+    limit: { type: 'string', value: 'N', help: 'maximum number of results, 1 to 100' },
+    offset: { type: 'string', value: 'N', help: 'number of results to skip' }
   },
   names: { alert_type: '--type', cue_id: '--cue' },
   run: async context => {
     none(context)
     const { options: o, out } = context
-    if (o.open && o.acknowledged) throw new UsageError('--open and --acknowledged exclude each other')
+    if (o.open && o.acknowledged) throw new UsageError('give either --open or --acknowledged, not both')
     const filter = {
       alert_type: o.type,
       cue_id: o.cue,
@@ -36,17 +36,17 @@ export const alertsList = command({
       ['acknowledged', alert => alert.acknowledged_at],
       ['message', alert => alert.message]
     ]
-    out.list(answer, answer.alerts, columns, 'There are no such alerts.')
+    out.list(answer, answer.alerts, columns, 'No matching alerts.')
   }
 })
 
 export const alertsAck = command({
   args: 'ID',
-  summary: 'Acknowledge an alert; only then may a further failure raise a new one',
+  summary: 'Acknowledge an alert, so that another failure raises a new one',
   run: async context => {
     const { out } = context
     const id = only(context, 'ID')
     const alert = await (await context.connect()).alerts.acknowledge(id)
-    out.show(alert, () => out.line(`Alert ${alert.id} was acknowledged at ${alert.acknowledged_at}`))
+    out.show(alert, () => out.line(`Alert ${alert.id} acknowledged at ${alert.acknowledged_at}`))
   }
 })

@@ -43,10 +43,10 @@ export type Command<O extends Options = Options> = {
 export const command = <const O extends Options>(definition: Command<O>): Command => definition as unknown as Command
 
 export const globalOptions = {
-  json: { type: 'boolean', help: 'JSON in place of text, errors too' },
-  'base-url': { type: 'string', value: 'URL', help: 'where the service is, in place of PGCUE_BASE_URL' },
-  help: { type: 'boolean', help: 'how to use this command' },
-  version: { type: 'boolean', help: 'the version' }
+  json: { type: 'boolean', help: 'print JSON instead of text, including errors' },
+  'base-url': { type: 'string', value: 'URL', help: 'address of the service; overrides PGCUE_BASE_URL' },
+  help: { type: 'boolean', help: 'show help for this command' },
+  version: { type: 'boolean', help: 'show the version' }
 } as const satisfies Options
 
 export type Globals = Given<typeof globalOptions>
@@ -75,18 +75,18 @@ export const parse = (argv: string[], options: Options) => {
 
 /** The one argument of most commands. */
 export const only = ({ args }: Pick<Context, 'args'>, name: string): string => {
-  if (args.length !== 1 || !args[0]) throw new UsageError(args.length > 1 ? `one ${name} only` : `${name} is missing`)
+  if (args.length !== 1 || !args[0]) throw new UsageError(args.length > 1 ? `expected one ${name}, got several` : `missing argument ${name}`)
   return args[0]
 }
 
 export const none = ({ args }: Pick<Context, 'args'>) => {
-  if (args.length) throw new UsageError(`${args[0]} has no meaning here`)
+  if (args.length) throw new UsageError(`unexpected argument ${args[0]}`)
 }
 
 /** A whole number within bounds, or undefined where none was given. */
 export const integer = (value: string | undefined, name: string, min: number, max: number): number | undefined => {
   if (value === undefined) return undefined
   if (!/^\d+$/.test(value) || Number(value) < min || Number(value) > max)
-    throw new UsageError(`--${name} is a whole number from ${min} to ${max}`)
+    throw new UsageError(`--${name} must be a whole number from ${min} to ${max}`)
   return Number(value)
 }

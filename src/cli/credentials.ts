@@ -17,7 +17,7 @@ const read = (env: Env): File | undefined => {
   const file = fileOf(env)
   try {
     if (process.platform !== 'win32' && statSync(file).mode & 0o077) {
-      throw new CliError(`${file} holds keys and can be read by others. Run: chmod 600 ${file}`, exitCodes.usage, 'exposed_credentials')
+      throw new CliError(`${file} contains keys and is readable by other users. Run: chmod 600 ${file}`, exitCodes.usage, 'exposed_credentials')
     }
     return JSON.parse(readFileSync(file, 'utf8'))
   } catch (error) {
@@ -43,7 +43,7 @@ const write = (env: Env, content: File): string => {
 
 export const baseUrlOf = (env: Env, flag?: string): string => {
   const url = (flag || env.PGCUE_BASE_URL || read(env)?.base_url || defaultUrl).replace(/\/+$/, '')
-  if (!/^https?:\/\/[^/]/.test(url)) throw new UsageError(`${url} is no address of a service; it starts with http:// or https://`)
+  if (!/^https?:\/\/[^/]/.test(url)) throw new UsageError(`${url} is not a valid address: it must start with http:// or https://`)
   return url
 }
 
@@ -51,7 +51,7 @@ export const baseUrlOf = (env: Env, flag?: string): string => {
 export const apiKeyOf = (env: Env, baseUrl: string): string => {
   const key = env.PGCUE_API_KEY || read(env)?.services[baseUrl]?.api_key
   if (key) return key
-  throw new CliError(`There is no key for ${baseUrl}. Set PGCUE_API_KEY, or run: pgcue login`, exitCodes.usage, 'no_key')
+  throw new CliError(`No key for ${baseUrl}. Set PGCUE_API_KEY, or run: pgcue login`, exitCodes.usage, 'no_key')
 }
 
 /** Keeps a key; its service becomes the default. Returns the file. */

@@ -6,13 +6,13 @@ import { isObject, readJson } from './json.ts'
 
 /** What a cue is made of, on the command line. Everything else goes through --data. */
 const members = {
-  cron: { type: 'string', value: 'CRON', help: 'when, as five fields, six with seconds, or a macro such as @daily' },
-  at: { type: 'string', value: 'TIME', help: 'when, once: ISO 8601 with its zone' },
-  timezone: { type: 'string', value: 'ZONE', help: 'an IANA name such as Europe/London; UTC by default' },
-  url: { type: 'string', value: 'URL', help: 'where the webhook goes' },
-  payload: { type: 'string', value: 'JSON', help: 'what is delivered: JSON, @FILE or - for standard input' },
-  description: { type: 'string', value: 'TEXT', help: 'for people' },
-  data: { type: 'string', value: 'JSON', help: 'further members of the request, as the API has them: JSON, @FILE or -' }
+  cron: { type: 'string', value: 'CRON', help: 'cron expression: five fields, six with seconds, or a macro such as @daily' },
+  at: { type: 'string', value: 'TIME', help: 'run once at this time: ISO 8601 with Z or an offset' },
+  timezone: { type: 'string', value: 'ZONE', help: 'IANA time zone such as Europe/London (default: UTC)' },
+  url: { type: 'string', value: 'URL', help: 'webhook URL' },
+  payload: { type: 'string', value: 'JSON', help: 'payload to deliver: JSON, @FILE, or - for standard input' },
+  description: { type: 'string', value: 'TEXT', help: 'description of the cue' },
+  data: { type: 'string', value: 'JSON', help: 'other fields of the API request, as a JSON object, @FILE or -' }
 } as const
 const names = {
   cron: '--cron',
@@ -28,15 +28,15 @@ const names = {
   data: '--data'
 } as const
 const page = {
-  limit: { type: 'string', value: 'N', help: 'how many, 1 to 100' },
-  offset: { type: 'string', value: 'N', help: 'how many to pass over' }
+  limit: { type: 'string', value: 'N', help: 'maximum number of results, 1 to 100' },
+  offset: { type: 'string', value: 'N', help: 'number of results to skip' }
 } as const
 
 /** The request's body: --data, and the options over it. */
 const bodyOf = async ({ options, io }: Pick<Context<typeof members>, 'options' | 'io'>): Promise<Record<string, unknown>> => {
-  if (options.data === '-' && options.payload === '-') throw new UsageError('standard input can be --data or --payload, not both')
+  if (options.data === '-' && options.payload === '-') throw new UsageError('only one of --data and --payload can read standard input')
   const data = options.data === undefined ? {} : await readJson(options.data, 'data', io)
-  if (!isObject(data)) throw new UsageError('--data is a JSON object')
+  if (!isObject(data)) throw new UsageError('--data must be a JSON object')
   const { cron, at, timezone, url, description } = options
   const schedule = defined({ cron, at, timezone })
   return defined({
@@ -80,8 +80,8 @@ export const cuesCreate = command({
   summary: 'Create a cue',
   options: {
     ...members,
-    worker: { type: 'boolean', help: 'no webhook: a worker claims the executions' },
-    task: { type: 'string', value: 'TASK', help: 'the payload member "task", by which workers choose' }
+    worker: { type: 'boolean', help: 'no webhook: workers claim the executions' },
+    task: { type: 'string', value: 'TASK', help: 'sets "task" in the payload, which selects the handler' }
   },
   names: { ...names, name: 'NAME', transport: '--worker' },
   notes: `Examples
@@ -95,7 +95,7 @@ export const cuesCreate = command({
     if (options.worker) body.transport = 'worker'
     if (options.task !== undefined) {
       const { payload = {} } = body
-      if (!isObject(payload)) throw new UsageError('--task needs a payload that is an object')
+      if (!isObject(payload)) throw new UsageError('--task requires a payload that is a JSON object')
       body.payload = { ...payload, task: options.task }
     }
     const client = await connect()
@@ -121,7 +121,7 @@ export const cuesList = command({
       ['next run', cue => cue.next_run],
       ['runs', cue => cue.run_count]
     ]
-    out.list(answer, answer.cues, columns, 'There are no cues. pgcue cues create makes one.')
+    out.list(answer, answer.cues, columns, 'No cues. Create one with: pgcue cues create')
   }
 })
 
@@ -136,7 +136,7 @@ export const cuesGet = command({
     const cue: CueDetail = await (await context.connect()).cues.get(id)
     showCue(context, cue)
     if (out.json || cue.executions.length === 0) return
-    out.line(`\nThe latest of ${cue.execution_total} executions`)
+    out.line(`\nLatest of ${cue.execution_total} executions`)
     out.table(cue.executions, [
       ['id', execution => execution.id],
       ['status', execution => execution.status],
@@ -150,14 +150,14 @@ export const cuesGet = command({
 
 export const cuesUpdate = command({
   args: 'ID [options]',
-  summary: 'Change a cue',
-  options: { name: { type: 'string', value: 'NAME', help: 'its name' }, ...members },
+  summary: 'Update a cue',
+  options: { name: { type: 'string', value: 'NAME', help: 'new name' }, ...members },
   names: { ...names, name: '--name', cue_id: 'ID' },
   run: async context => {
     const id = only(context, 'ID')
     const body = await bodyOf(context)
     if (context.options.name !== undefined) body.name = context.options.name
-    if (Object.keys(body).length === 0) throw new UsageError('nothing to change; give an option')
+    if (Object.keys(body).length === 0) throw new UsageError('nothing to update: give at least one option')
     const client = await context.connect()
     showCue(context, await client.cues.update(id, body as CueChanges))
   }
@@ -174,23 +174,23 @@ const setStatus = (verb: 'pause' | 'resume', summary: string) =>
       out.show(cue, () => out.line(`${cue.id} is ${cue.status}${cue.next_run ? `; the next run is at ${cue.next_run}` : ''}`))
     }
   })
-export const cuesPause = setStatus('pause', 'Pause a cue; executions that exist go on')
+export const cuesPause = setStatus('pause', 'Pause a cue; existing executions continue')
 export const cuesResume = setStatus('resume', 'Resume a paused cue')
 
 export const cuesFire = command({
   args: 'ID [options]',
-  summary: 'Run a cue now, whatever its schedule says',
+  summary: 'Fire a cue now, regardless of its schedule',
   options: {
-    payload: { type: 'string', value: 'JSON', help: "laid over the cue's payload: JSON, @FILE or -" },
-    replace: { type: 'boolean', help: "--payload goes in place of the cue's" },
-    at: { type: 'string', value: 'TIME', help: 'not now but then, within a year' },
-    'idempotency-key': { type: 'string', value: 'KEY', help: 'the same key within 24 hours fires once' }
+    payload: { type: 'string', value: 'JSON', help: "merged into the cue's payload: JSON, @FILE or -" },
+    replace: { type: 'boolean', help: "--payload replaces the cue's payload instead" },
+    at: { type: 'string', value: 'TIME', help: 'fire at this time instead, at most a year ahead' },
+    'idempotency-key': { type: 'string', value: 'KEY', help: 'idempotency key: fires once per key in 24 hours' }
   },
   names: { payload_override: '--payload', send_at: '--at', idempotency_key: '--idempotency-key' },
   run: async context => {
     const { options, out, io } = context
     const id = only(context, 'ID')
-    if (options.replace && options.payload === undefined) throw new UsageError('--replace goes with --payload')
+    if (options.replace && options.payload === undefined) throw new UsageError('--replace requires --payload')
     const body = defined({
       payload_override: options.payload === undefined ? undefined : await readJson(options.payload, 'payload', io),
       merge_strategy: options.replace ? ('replace' as const) : undefined,
@@ -198,17 +198,17 @@ export const cuesFire = command({
       idempotency_key: options['idempotency-key']
     })
     const fired: FiredExecution = await (await context.connect()).cues.fire(id, body)
-    out.show(fired, () => out.line(`Execution ${fired.id} is ${fired.status}, for ${fired.scheduled_for}`))
+    out.show(fired, () => out.line(`Execution ${fired.id} is ${fired.status}, scheduled for ${fired.scheduled_for}`))
   }
 })
 
 export const cuesDelete = command({
   args: 'ID',
-  summary: 'Delete a cue and its history',
+  summary: 'Delete a cue with its history',
   run: async context => {
     const { out } = context
     const id = only(context, 'ID')
     await (await context.connect()).cues.delete(id)
-    out.show({ id, deleted: true }, () => out.line(`${id} is deleted`))
+    out.show({ id, deleted: true }, () => out.line(`Deleted ${id}`))
   }
 })

@@ -5,18 +5,18 @@ import { offsetOf } from './cues.ts'
 import { UsageError } from './exit-codes.ts'
 
 const filters = {
-  cue: { type: 'string', value: 'ID', help: 'of this cue' },
-  status: { type: 'string', value: 'STATUS', help: 'such as pending, delivering, success, failed, retrying, missed' },
-  outcome: { type: 'string', value: 'STATE', help: 'such as reported_success, reported_failure, verification_pending' },
-  'result-type': { type: 'string', value: 'TYPE', help: 'with this result_type' },
-  evidence: { type: 'boolean', help: 'with evidence only' },
-  'no-evidence': { type: 'boolean', help: 'without evidence only' },
+  cue: { type: 'string', value: 'ID', help: 'only for this cue' },
+  status: { type: 'string', value: 'STATUS', help: 'for example pending, delivering, success, failed, retrying or missed' },
+  outcome: { type: 'string', value: 'STATE', help: 'for example reported_success, reported_failure or verification_pending' },
+  'result-type': { type: 'string', value: 'TYPE', help: 'only with this result_type' },
+  evidence: { type: 'boolean', help: 'only with evidence' },
+  'no-evidence': { type: 'boolean', help: 'only without evidence' },
   trigger: { type: 'string', value: 'TRIGGER', help: 'schedule, manual_fire or replay' },
-  worker: { type: 'string', value: 'ID', help: 'claimed last by this worker' },
-  since: { type: 'string', value: 'TIME', help: 'created then or later' },
-  until: { type: 'string', value: 'TIME', help: 'created before' },
-  limit: { type: 'string', value: 'N', help: 'how many, 1 to 100' },
-  offset: { type: 'string', value: 'N', help: 'how many to pass over' }
+  worker: { type: 'string', value: 'ID', help: 'only those last claimed by this worker' },
+  since: { type: 'string', value: 'TIME', help: 'created at or after this time' },
+  until: { type: 'string', value: 'TIME', help: 'created before this time' },
+  limit: { type: 'string', value: 'N', help: 'maximum number of results, 1 to 100' },
+  offset: { type: 'string', value: 'N', help: 'number of results to skip' }
 } as const
 
 const names = {
@@ -37,7 +37,7 @@ export const executionsList = command({
   run: async context => {
     none(context)
     const { options: o, out } = context
-    if (o.evidence && o['no-evidence']) throw new UsageError('--evidence and --no-evidence exclude each other')
+    if (o.evidence && o['no-evidence']) throw new UsageError('give either --evidence or --no-evidence, not both')
     const filter = {
       cue_id: o.cue,
       status: o.status,
@@ -61,7 +61,7 @@ export const executionsList = command({
       ['attempts', one => one.attempts],
       ['trigger', one => one.triggered_by]
     ]
-    out.list(answer, answer.executions, columns, 'There are no such executions.')
+    out.list(answer, answer.executions, columns, 'No matching executions.')
   }
 })
 
@@ -113,7 +113,7 @@ export const executionsGet = command({
 
 export const executionsReplay = command({
   args: 'ID',
-  summary: 'Run an ended execution again, as a new one',
+  summary: 'Replay an ended execution as a new one',
   run: async context => {
     const { out } = context
     const id = only(context, 'ID')
@@ -124,20 +124,20 @@ export const executionsReplay = command({
 
 export const executionsCancel = command({
   args: 'ID',
-  summary: 'End an execution that waits',
+  summary: 'Cancel a waiting execution',
   run: async context => {
     const { out } = context
     const id = only(context, 'ID')
     const cancelled = await (await context.connect()).executions.cancel(id)
-    out.show(cancelled, () => out.line(`Execution ${cancelled.id} is cancelled`))
+    out.show(cancelled, () => out.line(`Cancelled execution ${cancelled.id}`))
   }
 })
 
 export const executionsVerify = command({
   args: 'ID [--reject] [--reason TEXT]',
-  summary: 'Verify a reported success, or reject it',
+  summary: 'Verify or reject a reported success',
   options: {
-    reject: { type: 'boolean', help: 'the success is none' },
+    reject: { type: 'boolean', help: 'reject it instead' },
     reason: { type: 'string', value: 'TEXT', help: 'why' }
   },
   run: async context => {

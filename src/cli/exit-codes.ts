@@ -5,10 +5,10 @@ export const exitCodes = { ok: 0, refused: 1, usage: 2, not_found: 3, unreachabl
 
 export const exitCodeHelp = `Exit codes
   0  done
-  1  refused by the service, or it failed
-  2  no key, a bad key or one that may not do this; or arguments that make no sense
+  1  refused by the service, or failed
+  2  invalid arguments, or a missing, invalid or insufficient key
   3  not found
-  4  the service cannot be reached, or cannot answer now`
+  4  the service is unreachable or unavailable`
 
 /** Ends the command with a message for people that says what to do. */
 export class CliError extends Error {
@@ -52,10 +52,10 @@ export const explain = (error: unknown, names: Names = {}): string => {
     ? error.detail.map(({ loc, msg }) => `${nameOf(loc.slice(1).join('.') || String(loc[0]), names)}: ${msg}`)
     : [error.message.replace(/^[a-z_]+(\.[a-z_]+)*(?=: )/, member => nameOf(member, names))]
   if (['invalid_api_key', 'not_authenticated', 'unsendable'].includes(error.code))
-    lines.push('Set PGCUE_API_KEY to a key that is valid, or run: pgcue login')
-  if (error.code === 'unreachable') lines.push('Is it running there? PGCUE_BASE_URL or --base-url says where it is.')
-  if (error.retryAfter !== null && error.status === 429) lines.push(`It may be tried again in ${Math.ceil(error.retryAfter)} s.`)
-  if (error.status >= 500 && error.requestId) lines.push(`The service's log calls this request ${error.requestId}.`)
+    lines.push('Set PGCUE_API_KEY to a valid key, or run: pgcue login')
+  if (error.code === 'unreachable') lines.push('Check that it is running. Set its address with PGCUE_BASE_URL or --base-url.')
+  if (error.retryAfter !== null && error.status === 429) lines.push(`Retry in ${Math.ceil(error.retryAfter)} s.`)
+  if (error.status >= 500 && error.requestId) lines.push(`Request id in the service's log: ${error.requestId}.`)
   return lines.join('\n')
 }
 

@@ -3,10 +3,10 @@ import { type Command, globalOptions, type Option } from './command.ts'
 import { exitCodeHelp } from './exit-codes.ts'
 
 const environment = `Environment
-  PGCUE_API_KEY    the key; without it the one that pgcue login stored
-  PGCUE_BASE_URL   where the service is; http://localhost:8080 unless a login says otherwise
-  NO_COLOR         no colours on a terminal; elsewhere there are none
-  XDG_CONFIG_HOME  keys are stored in pgcue/credentials.json there, or in ~/.config; only you can read it`
+  PGCUE_API_KEY    API key (default: the key stored by pgcue login)
+  PGCUE_BASE_URL   address of the service (default: that of the last login, else http://localhost:8080)
+  NO_COLOR         disable colours on a terminal
+  XDG_CONFIG_HOME  directory of pgcue/credentials.json, which stores keys and only you can read (default: ~/.config)`
 
 /** All commands, or those of one noun. */
 export const overview = (commands: [string, Command][]): string => {
@@ -20,14 +20,14 @@ export const overview = (commands: [string, Command][]): string => {
 
 ${lines.join('\n')}
 
-Options of every command
+Global options
 ${optionLines(globalOptions)}
 
 ${exitCodeHelp}
 
 ${environment}
 
-pgcue help COMMAND tells more.`
+Run pgcue help COMMAND for details.`
 }
 
 export const helpOf = (name: string, { args = '', summary, notes, options = {} }: Command): string =>
@@ -35,7 +35,7 @@ export const helpOf = (name: string, { args = '', summary, notes, options = {} }
     `Usage: ${`pgcue ${name} ${args}`.trim()}\n\n${summary}.`,
     Object.keys(options).length ? `Options\n${optionLines(options)}` : '',
     notes,
-    `Of every command: ${Object.keys(globalOptions)
+    `Global options: ${Object.keys(globalOptions)
       .map(option => `--${option}`)
       .join(', ')}; see pgcue help.`
   ]
@@ -46,6 +46,6 @@ const optionLines = (options: Record<string, Option>): string => {
   const names = Object.entries(options).map(([name, { value }]) => `--${name}${value ? ` ${value}` : ''}`)
   const width = Math.max(...names.map(name => name.length))
   return Object.values(options)
-    .map(({ help, multiple }, i) => `  ${names[i]!.padEnd(width)}  ${help}${multiple ? '; may be repeated' : ''}`)
+    .map(({ help, multiple }, i) => `  ${names[i]!.padEnd(width)}  ${help}${multiple ? '; repeatable' : ''}`)
     .join('\n')
 }

@@ -18,7 +18,7 @@ export const readJson = async (value: string, name: string, { stdin }: Pick<Io, 
   try {
     return parseExactly(text)
   } catch (error) {
-    throw new UsageError(`--${name} is no JSON: ${(error as Error).message}`)
+    throw new UsageError(`--${name} is not valid JSON: ${(error as Error).message}`)
   }
 }
 

@@ -24,23 +24,23 @@ const patienceMs = 5000
 
 export const listen = command({
   args: '--forward-to URL [options]',
-  summary: 'Claim executions and send them, signed, to a local address',
+  summary: 'Claim executions and forward them, signed, to a local URL',
   longRunning: true,
   options: {
-    'forward-to': { type: 'string', value: 'URL', help: 'where to, such as http://localhost:3000/hook' },
+    'forward-to': { type: 'string', value: 'URL', help: 'target, such as http://localhost:3000/hook' },
     cue: { type: 'string', value: 'ID', help: 'only executions of this cue' },
-    task: { type: 'string', value: 'TASK', multiple: true, help: 'only executions whose payload has this task' },
-    secret: { type: 'string', value: 'SECRET', help: "what signs, in place of PGCUE_WEBHOOK_SECRET and the account's own" },
-    timeout: { type: 'string', value: 'SECONDS', help: 'for an answer, 1 to 600; 30 by default' },
-    'worker-id': { type: 'string', value: 'ID', help: 'how it is called in GET /v1/workers' }
+    task: { type: 'string', value: 'TASK', multiple: true, help: 'only executions with this task in the payload' },
+    secret: { type: 'string', value: 'SECRET', help: "signing secret; overrides PGCUE_WEBHOOK_SECRET and the account's own" },
+    timeout: { type: 'string', value: 'SECONDS', help: 'seconds to wait for a response, 1 to 600 (default: 30)' },
+    'worker-id': { type: 'string', value: 'ID', help: 'name of this worker in GET /v1/workers' }
   },
-  notes: `Serves cues with worker transport (pgcue cues create … --worker). A 2xx is a success, anything else a failure, and a JSON answer with a
-boolean "success" says it itself. Ctrl-C ends it; what was under way is given back.`,
+  notes: `For cues with worker transport (pgcue cues create … --worker). A 2xx response is a success, any other a failure; a JSON response with a
+boolean "success" decides by itself. Ctrl-C stops it and releases open claims.`,
   run: async context => {
     none(context)
     const { options, io, out } = context
     const url = targetOf(options['forward-to'])
-    if (options.cue && options.task) throw new UsageError('--cue and --task exclude each other')
+    if (options.cue && options.task) throw new UsageError('give either --cue or --task, not both')
     const client = await context.connect()
     const secret = options.secret || io.env.PGCUE_WEBHOOK_SECRET || (await secretOf(client))
     const timeoutMs = (integer(options.timeout, 'timeout', 1, 600) ?? 30) * 1000
@@ -49,7 +49,7 @@ boolean "success" says it itself. Ctrl-C ends it; what was under way is given ba
     const beat = () => client.workers.heartbeat({ worker_id, handlers: options.task ?? ['*'] })
     await beat()
     const beating = setInterval(() => beat().catch(() => {}), beatMs)
-    if (!out.json) out.line(`Forwarding to ${url}. Ctrl-C ends.`)
+    if (!out.json) out.line(`Forwarding to ${url}. Stop with Ctrl-C.`)
     try {
       for await (const claim of claims(client, { worker_id, cue: options.cue, tasks: options.task }, stopping)) {
         await handle(client, claim, { url, secret, timeoutMs, stopping }, out)
@@ -63,12 +63,12 @@ boolean "success" says it itself. Ctrl-C ends it; what was under way is given ba
 
 /** Where to forward. What `fetch` would refuse would fail every execution for good. */
 const targetOf = (given: string | undefined): string => {
-  if (!given || !/^https?:\/\/./i.test(given)) throw new UsageError('--forward-to is missing: a URL that starts with http:// or https://')
-  if (!URL.canParse(given)) throw new UsageError('--forward-to is no URL that anything can be sent to')
+  if (!given || !/^https?:\/\/./i.test(given)) throw new UsageError('--forward-to is required: a URL that starts with http:// or https://')
+  if (!URL.canParse(given)) throw new UsageError('--forward-to is not a valid URL')
   const url = new URL(given)
-  if (url.username || url.password) throw new UsageError('--forward-to takes no user name and no password')
+  if (url.username || url.password) throw new UsageError('--forward-to must not contain a user name or password')
   if (badPorts.has(url.port))
-    throw new UsageError(`--forward-to: nothing can be sent to port ${url.port}, which is kept for other protocols`)
+    throw new UsageError(`--forward-to: port ${url.port} is reserved for another protocol; use a different port`)
   return given
 }
 
@@ -77,7 +77,7 @@ const secretOf = async (client: Client): Promise<string> => {
     return (await client.secrets.webhook()).webhook_secret
   } catch (error) {
     if (!(error instanceof PgcueError && error.code === 'insufficient_scope')) throw error
-    throw new CliError('This key may not read the signing secret. Give it: --secret, or PGCUE_WEBHOOK_SECRET', 2, error.code)
+    throw new CliError('This key lacks the scope to read the signing secret. Set --secret or PGCUE_WEBHOOK_SECRET.', 2, error.code)
   }
 }
 
@@ -186,7 +186,7 @@ const patience = (stopping: AbortSignal) => {
   const over = new AbortController()
   let timer: NodeJS.Timeout | undefined
   const begin = () => {
-    timer = setTimeout(() => over.abort(new CliError('The service did not answer in time', exitCodes.unreachable)), patienceMs)
+    timer = setTimeout(() => over.abort(new CliError('The service did not respond in time', exitCodes.unreachable)), patienceMs)
   }
   if (stopping.aborted) begin()
   else stopping.addEventListener('abort', begin, { once: true })
@@ -222,9 +222,9 @@ const forward = async (claim: Claim, { url, secret, timeoutMs, stopping }: Forwa
     if (stopping.aborted) return null
     const { cause } = error as { cause?: { code?: string; message?: string } }
     if (!limit.signal.aborted && (cause === undefined || cause.message === 'bad port'))
-      throw new CliError(`Nothing can be sent to ${url}: ${cause?.message ?? (error as Error).message}`, exitCodes.usage, 'usage')
+      throw new CliError(`Cannot send requests to ${url}: ${cause?.message ?? (error as Error).message}`, exitCodes.usage, 'usage')
     const why = limit.signal.aborted
-      ? `no answer within ${timeoutMs / 1000} s`
+      ? `no response within ${timeoutMs / 1000} s`
       : (cause?.code ?? cause?.message ?? (error as Error).message)
     return { status: null, report: { success: false, error: `${url}: ${why}` }, ms: took() }
   } finally {

@@ -14,21 +14,21 @@ const pollMs = 2500
 
 export const login = command({
   args: '[--email ADDRESS | --with-key]',
-  summary: 'Get a key for this machine through a link in a mail, and store it',
+  summary: 'Get a key for this machine by email link, and store it',
   options: {
-    email: { type: 'string', value: 'ADDRESS', help: 'send the link there; otherwise a page asks for the address' },
-    'with-key': { type: 'boolean', help: 'read a key that exists from standard input, and store that' }
+    email: { type: 'string', value: 'ADDRESS', help: 'send the link to this address (default: a web page asks for it)' },
+    'with-key': { type: 'boolean', help: 'store an existing key, read from standard input' }
   },
   names: { email: '--email' },
-  notes: `The key is stored for the service it belongs to, readable by you alone. PGCUE_API_KEY goes before it.`,
+  notes: `The key is stored for this service only, readable by you alone. PGCUE_API_KEY overrides it.`,
   run: async context => {
     none(context)
     const { options, out, io } = context
-    if (options.email && options['with-key']) throw new UsageError('--email and --with-key exclude each other')
+    if (options.email && options['with-key']) throw new UsageError('give either --email or --with-key, not both')
     const baseUrl = await context.baseUrl()
     const clientWith = (apiKey?: string) => createClient({ baseUrl, apiKey, userAgent })
     const api_key = options['with-key'] ? (await readAll(io.stdin)).trim() : await keyByMail(context, clientWith)
-    if (!api_key) throw new UsageError('there is no key on standard input')
+    if (!api_key) throw new UsageError('no key on standard input')
     const { email } = await clientWith(api_key).me()
     const file = storeKey(io.env, baseUrl, { api_key, email })
     out.show({ email, base_url: baseUrl, stored_in: file }, () => out.line(`Logged in to ${baseUrl} as ${email}; the key is in ${file}`))
@@ -45,11 +45,11 @@ const keyByMail = async (
   const tell = (text: string) => io.stderr.write(out.json ? '' : `${text}\n`)
   if (options.email) {
     await client.auth.submitEmail(device_code, options.email)
-    tell(`A mail with a link is on its way to ${options.email}.`)
+    tell(`We sent a link to ${options.email}.`)
   } else {
     io.stderr.write(`Open ${created.verification_url}\n`)
   }
-  tell(`The page must show this code: ${device_code}\nWaiting for you to confirm …`)
+  tell(`Check that the page shows this code: ${device_code}\nWaiting for you to confirm …`)
   const approved = await waitForApproval(client, created)
   if (approved.api_key) return approved.api_key
   return keyOfSession(clientWith, approved.session_token ?? '')
@@ -60,7 +60,7 @@ const start = async (client: Client, device_code: string): Promise<CreatedDevice
     return await client.auth.createDeviceCode(device_code)
   } catch (error) {
     if (!(error instanceof PgcueError && error.code === 'not_found')) throw error
-    throw new CliError(`${client.baseUrl} has no login by mail. Set PGCUE_API_KEY, or store a key that exists: pgcue login --with-key`)
+    throw new CliError(`${client.baseUrl} does not support login by email. Set PGCUE_API_KEY, or store an existing key: pgcue login --with-key`)
   }
 }
 
@@ -68,10 +68,10 @@ const waitForApproval = async (client: Client, { device_code, expires_in }: Crea
   for (const end = Date.now() + expires_in * 1000; Date.now() < end; await pause(pollMs)) {
     const answer = await client.auth.pollDeviceCode(device_code)
     if (answer.status === 'approved') return answer
-    if (answer.status === 'claimed') throw new CliError('This login was taken already. Run pgcue login again.')
+    if (answer.status === 'claimed') throw new CliError('This login was already used. Run pgcue login again.')
     if (answer.status === 'expired') break
   }
-  throw new CliError('Nobody confirmed in time. Run pgcue login again.')
+  throw new CliError('Login not confirmed in time. Run pgcue login again.')
 }
 
 /** A key of this machine's own, which can be revoked by itself; the session has no further use. */

@@ -16,7 +16,7 @@ const parseError = -32700
 export const mcp = command({
   summary: 'Serve the Model Context Protocol on standard input and output',
   notes: `For an agent's configuration: {"command": "pgcue", "args": ["mcp"], "env": {"PGCUE_API_KEY": "…", "PGCUE_BASE_URL": "…"}}.
-What speaks HTTP needs no process: the same is at /mcp of the service, with the key as bearer.`,
+Clients that support HTTP can use /mcp of the service directly, with the key as bearer token.`,
   longRunning: true,
   run: async context => {
     none(context)
@@ -42,9 +42,9 @@ const forward = async (client: Client, line: string): Promise<string | undefined
   try {
     message = parseExactly(line) as Message
   } catch {
-    return failure(null, parseError, 'this is no JSON')
+    return failure(null, parseError, 'not valid JSON')
   }
-  if (!isObject(message) && !Array.isArray(message)) return failure(null, invalidRequest, 'this is no message')
+  if (!isObject(message) && !Array.isArray(message)) return failure(null, invalidRequest, 'not a JSON-RPC message')
   try {
     const answer = await client.call<unknown>('POST', '/mcp', { body: message }, { headers, retries: 0 })
     return answer == null || answer === '' ? undefined : JSON.stringify(answer)

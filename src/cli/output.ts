@@ -57,7 +57,7 @@ export const createOutput = (stdout: Sink, { json, colours }: { json: boolean; c
       const { total, total_exact = true, offset = 0 } = page as { total?: number; total_exact?: boolean; offset?: number }
       const end = offset + rows.length
       if (total !== undefined && end < total)
-        line(`\n${offset + 1}–${end} of ${total}${total_exact ? '' : ' and more'}; go on with --offset ${end}`)
+        line(`\n${offset + 1}–${end} of ${total}${total_exact ? '' : ' and more'}; next page: --offset ${end}`)
     }
   }
 }

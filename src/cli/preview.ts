@@ -5,11 +5,11 @@ const isInstant = /^\d{4}-\d\d-\d\d/
 
 export const preview = command({
   args: 'CRON|TIME [options]',
-  summary: 'Say when a schedule runs, without making anything',
+  summary: 'Show when a schedule would run, without creating a cue',
   options: {
-    timezone: { type: 'string', value: 'ZONE', help: 'an IANA name such as Europe/London; UTC by default' },
-    count: { type: 'string', value: 'N', help: 'how many runs, 1 to 50; 5 by default' },
-    from: { type: 'string', value: 'TIME', help: 'the runs after then; after now by default' }
+    timezone: { type: 'string', value: 'ZONE', help: 'IANA time zone such as Europe/London (default: UTC)' },
+    count: { type: 'string', value: 'N', help: 'number of runs, 1 to 50 (default: 5)' },
+    from: { type: 'string', value: 'TIME', help: 'show runs after this time (default: now)' }
   },
   names: { 'schedule.cron': 'CRON', 'schedule.at': 'TIME', 'schedule.timezone': '--timezone', from: '--from' },
   notes: `Example
@@ -26,7 +26,7 @@ export const preview = command({
     const answer = await client.cues.preview({ schedule, ...(count && { count }), ...(options.from && { from: options.from }) })
     out.show(answer, () => {
       out.line(answer.description)
-      if (answer.next.length === 0) return out.line('It does not run any more.')
+      if (answer.next.length === 0) return out.line('No further runs.')
       out.line('')
       out.table(answer.next, [
         ['at', run => run.at],

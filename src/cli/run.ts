@@ -36,9 +36,9 @@ const dispatch = async (
     if (!first || first.word === 'help') return help(words.slice(1), io)
     const group = Object.keys(commands).filter(name => name.startsWith(`${first.word} `))
     if (argv.includes('--help') && group.length) return help(words, io)
-    if (group.length === 0) throw new UsageError(`there is no command ${first.word}; pgcue help lists what there is`)
+    if (group.length === 0) throw new UsageError(`unknown command ${first.word}; pgcue help lists all commands`)
     const choices = group.map(name => name.split(' ')[1]).join(', ')
-    throw new UsageError(`pgcue ${first.word} ${second ? `has no ${second.word}; it takes` : 'takes'} one of: ${choices}`)
+    throw new UsageError(`pgcue ${first.word} ${second ? `has no command ${second.word}; it has` : 'needs a command'}: ${choices}`)
   }
 
   const { name, command, length } = named
@@ -81,7 +81,7 @@ const help = (words: { word: string }[], io: Io): number => {
   const named = find(asked)
   if (named) return print(io, helpOf(named.name, named.command))
   const group = Object.entries(commands).filter(([name]) => asked.length === 0 || name.split(' ')[0] === asked[0])
-  if (group.length === 0) throw new UsageError(`there is no command ${asked.join(' ')}; pgcue help lists what there is`)
+  if (group.length === 0) throw new UsageError(`unknown command ${asked.join(' ')}; pgcue help lists all commands`)
   return print(io, overview(group))
 }
 

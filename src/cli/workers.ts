@@ -3,10 +3,10 @@ import { command, integer, none, only } from './command.ts'
 import { offsetOf } from './cues.ts'
 
 export const workersList = command({
-  summary: 'List workers as they report themselves',
+  summary: 'List registered workers',
   options: {
-    limit: { type: 'string', value: 'N', help: 'how many, 1 to 100' },
-    offset: { type: 'string', value: 'N', help: 'how many to pass over' }
+    limit: { type: 'string', value: 'N', help: 'maximum number of results, 1 to 100' },
+    offset: { type: 'string', value: 'N', help: 'number of results to skip' }
   },
   run: async context => {
     none(context)
@@ -22,18 +22,18 @@ export const workersList = command({
         ['last heartbeat', worker => worker.last_heartbeat],
         ['handlers', worker => worker.handlers.join(', ')]
       ],
-      'There are no workers. pgcue worker starts one.'
+      'No workers. Start one with: pgcue worker'
     )
   }
 })
 
 export const workersDelete = command({
   args: 'ID',
-  summary: 'Remove a worker; what it holds may be claimed again',
+  summary: 'Remove a worker and release its claims',
   run: async context => {
     const { out } = context
     const id = only(context, 'ID')
     await (await context.connect()).workers.delete(id)
-    out.show({ worker_id: id, deleted: true }, () => out.line(`${id} is removed`))
+    out.show({ worker_id: id, deleted: true }, () => out.line(`Removed ${id}`))
   }
 })

@@ -8,22 +8,22 @@ import { runWorker } from './worker.ts'
 
 export const worker = command({
   args: '(--config FILE | --handler TASK=COMMAND …) [options]',
-  summary: 'Claim executions, run the command of their task, report the outcome',
+  summary: 'Claim executions, run the handler of each task, report outcomes',
   longRunning: true,
   options: {
-    config: { type: 'string', value: 'FILE', help: 'a YAML file; see below' },
-    handler: { type: 'string', value: 'TASK=COMMAND', multiple: true, help: 'what the shell runs for a task; * stands for any other' },
-    concurrency: { type: 'string', value: 'N', help: 'how many run at once; 1 by default' },
-    timeout: { type: 'string', value: 'SECONDS', help: 'after which a handler is killed, with all it started; 3600 by default' },
+    config: { type: 'string', value: 'FILE', help: 'YAML file, described below' },
+    handler: { type: 'string', value: 'TASK=COMMAND', multiple: true, help: 'shell command for a task; * matches any other task' },
+    concurrency: { type: 'string', value: 'N', help: 'maximum handlers at once (default: 1)' },
+    timeout: { type: 'string', value: 'SECONDS', help: 'kill a handler and its processes after this time (default: 3600)' },
     drain: {
       type: 'string',
       value: 'SECONDS',
-      help: 'how long handlers may go on after SIGTERM before they are given back; 25 by default'
+      help: 'time for handlers to finish after SIGTERM before their claims are released (default: 25)'
     },
-    'worker-id': { type: 'string', value: 'ID', help: "its name; by default the host's" },
-    'state-dir': { type: 'string', value: 'DIR', help: 'where claims and reports are kept; ~/.local/state/pgcue/workers by default' }
+    'worker-id': { type: 'string', value: 'ID', help: 'name of this worker (default: the host name)' },
+    'state-dir': { type: 'string', value: 'DIR', help: 'directory for claims and reports (default: ~/.local/state/pgcue/workers)' }
   },
-  notes: `The file
+  notes: `Configuration file
   concurrency: 4
   timeout: 600
   handlers:
@@ -34,20 +34,20 @@ export const worker = command({
       cwd: /srv/mail
       env: { MAIL_FROM: ops@example.com }
     "*": ./anything-else.sh
-  Also worker_id, drain and state_dir; flags go before it.
+  It may also set worker_id, drain and state_dir. Flags override the file.
 
-A handler gets the payload on standard input and in SERVICE_PAYLOAD_FILE (up to 100 KB also in SERVICE_PAYLOAD), besides
+A handler gets the payload on standard input and in SERVICE_PAYLOAD_FILE (up to 100 KB also in SERVICE_PAYLOAD), and
 SERVICE_EXECUTION_ID, SERVICE_CUE_ID, SERVICE_CUE_NAME, SERVICE_WORKER_ID, SERVICE_SCHEDULED_FOR, SERVICE_ATTEMPT, SERVICE_BASE_URL,
-SERVICE_API_KEY (good for this execution only) and SERVICE_OUTCOME_FILE. Exit code 0 is a success; the end of its output is the result, or
-the error. In the outcome file it may leave a JSON object with result, error, success, external_id, result_url, result_ref, result_type,
-summary, artifacts and metadata. It may run twice: SERVICE_EXECUTION_ID tells.
+SERVICE_API_KEY (valid for this execution only) and SERVICE_OUTCOME_FILE. Exit code 0 is a success; the end of its output becomes the
+result, or the error. To the outcome file it may write a JSON object with result, error, success, external_id, result_url, result_ref,
+result_type, summary, artifacts and metadata. A handler may run twice: deduplicate by SERVICE_EXECUTION_ID.
 
-SIGTERM: nothing more is claimed, handlers go on until --drain, then they are ended and given back; a second one ends them at once.
-A report that cannot be delivered waits on disk, also for the next start. Exit codes: 0 stopped, 2 bad key.`,
+On SIGTERM the worker stops claiming; handlers still running after --drain seconds are killed and their claims released. A second SIGTERM
+kills them at once. Undelivered reports are kept on disk and sent later, also after a restart. Exit codes: 0 stopped, 2 invalid key.`,
   run: async context => {
     none(context)
     const { options, io, out } = context
-    if (process.platform === 'win32') throw new CliError('pgcue worker needs process groups, which Windows has not; WSL has')
+    if (process.platform === 'win32') throw new CliError('pgcue worker does not run on Windows, which has no process groups. Use WSL.')
     const settings = readSettings(options, io.env)
     const client = await context.connect()
     const state = openState(settings.stateDir, client.baseUrl, settings.workerId)

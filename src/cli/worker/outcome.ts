@@ -16,7 +16,7 @@ type Check = (value: unknown) => string | null
 const text =
   (most: number): Check =>
   value =>
-    typeof value !== 'string' ? 'is no text' : [...value].length > most ? `has more than ${most} characters` : null
+    typeof value !== 'string' ? 'is not a string' : [...value].length > most ? `has more than ${most} characters` : null
 const anyText = text(Number.POSITIVE_INFINITY)
 
 const checks: Record<string, Check> = {
@@ -28,9 +28,9 @@ const checks: Record<string, Check> = {
   result_url: text(2048),
   result_ref: text(255),
   result_type: text(50),
-  artifacts: value => (Array.isArray(value) ? null : 'is no list'),
+  artifacts: value => (Array.isArray(value) ? null : 'is not a list'),
   metadata: value =>
-    !isObject(value) ? 'is no object' : Buffer.byteLength(JSON.stringify(value)) > mostMetadata ? 'has more than 10 KB' : null
+    !isObject(value) ? 'is not an object' : Buffer.byteLength(JSON.stringify(value)) > mostMetadata ? 'has more than 10 KB' : null
 }
 
 /** Reads the file. There need not be one; members that are null are not there, unknown ones are ignored. */
@@ -43,9 +43,9 @@ export const readOutcomeFile = (file: string): OutcomeFile => {
     content = parseExactly(new TextDecoder('utf-8', { fatal: true }).decode(bytes))
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return { ...none, broken: null }
-    return { ...none, broken: error instanceof SyntaxError ? `it is no JSON: ${error.message}` : (error as Error).message }
+    return { ...none, broken: error instanceof SyntaxError ? `it is not valid JSON: ${error.message}` : (error as Error).message }
   }
-  if (!isObject(content)) return { ...none, broken: 'it is no JSON object' }
+  if (!isObject(content)) return { ...none, broken: 'it is not a JSON object' }
   const given = Object.entries(content).filter(([, value]) => value !== null)
   for (const [name, value] of given) {
     const wrong = Object.hasOwn(checks, name) ? checks[name]!(value) : null
@@ -61,14 +61,14 @@ export const readOutcomeFile = (file: string): OutcomeFile => {
  */
 export const reportOf = (ending: Ending, timedOutAfterMs: number | null, { said, broken }: OutcomeFile, file: string) => {
   const { success: claimed, result, error, summary, result_ref, ...rest } = said
-  const reason = broken === null ? failureOf(ending, timedOutAfterMs) : `the outcome file is broken: ${broken}; it is kept as ${file}`
+  const reason = broken === null ? failureOf(ending, timedOutAfterMs) : `invalid outcome file: ${broken}; kept as ${file}`
   const success = reason === null && claimed !== false
   const written = ending.stdout || ending.stderr
   const report: Report = { success, ...rest }
   const shown = success ? (result ?? written) : (result ?? (ending.stderr ? ending.stdout : ''))
   if (shown) report.result = cutStart(shown)
   if (!success)
-    report.error = failureText(reason ?? (error ? null : 'the outcome file says that it failed'), error ?? (ending.stderr || ending.stdout))
+    report.error = failureText(reason ?? (error ? null : 'the outcome file reports a failure'), error ?? (ending.stderr || ending.stdout))
   if (summary) report.summary = cutEnd(summary, 500)
   const evidence: Evidence | undefined = result_ref ? { result_ref: cutEnd(result_ref, 255) } : undefined
   return { report, ...(evidence && { evidence }) }

@@ -34,7 +34,7 @@ export const createReporter = (client: Client, state: State, log: Log) => {
           apiKey = undefined // the token's time is over; the worker's own key may still report
           continue
         }
-        if (failures === 0) log('report waits', { execution_id, code, message })
+        if (failures === 0) log('report delayed', { execution_id, code, message })
         await pause(pauseBefore(++failures, error), stopped.signal)
       }
     }
@@ -49,7 +49,7 @@ export const createReporter = (client: Client, state: State, log: Log) => {
     else log('reported', { execution_id, success: report.success })
     if (evidence) {
       const missing = await untilAnswered(spooled, proof => client.executions.attachEvidence(execution_id, evidence, proof))
-      if (missing) log('evidence not taken', { execution_id, code: missing.code, message: missing.message })
+      if (missing) log('evidence rejected', { execution_id, code: missing.code, message: missing.message })
     }
     state.reports.remove(held)
   }
@@ -57,10 +57,10 @@ export const createReporter = (client: Client, state: State, log: Log) => {
   /** What the service cannot take becomes a failure with its reason; what the handler said is kept. */
   const refused = async (spooled: Spooled, message: string): Promise<void> => {
     const { held } = spooled
-    log('report refused', { execution_id: held.execution_id, message })
+    log('report rejected', { execution_id: held.execution_id, message })
     state.refused.put(held, spooled)
     if (spooled.second) return state.reports.remove(held)
-    const instead = { held, report: { success: false, error: `the report was refused: ${message}`.slice(0, 2000) }, second: true }
+    const instead = { held, report: { success: false, error: `report rejected: ${message}`.slice(0, 2000) }, second: true }
     state.reports.put(held, instead)
     await deliver(instead)
   }
@@ -69,7 +69,7 @@ export const createReporter = (client: Client, state: State, log: Log) => {
     add: (spooled: Spooled) => {
       const { execution_id } = spooled.held
       const done = deliver(spooled)
-        .catch(error => stopped.signal.aborted || log('report stays on disk', { execution_id, message: error.message }))
+        .catch(error => stopped.signal.aborted || log('report kept on disk', { execution_id, message: error.message }))
         .finally(() => waiting.delete(done))
       waiting.add(done)
     },

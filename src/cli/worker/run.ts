@@ -20,7 +20,7 @@ export const runClaim = (options: WorkerOptions, reporter: Reporter, claim: Clai
   const { client, state, log, env, leaseMs = (claim.lease_seconds * 1000) / 3 } = options
   const { execution_id, claim_token, execution_token, attempt, task } = claim
   const held: Held = { execution_id, claim_token, execution_token, attempt }
-  let cut: 'given back' | 'lost' | 'timed out' | undefined
+  let cut: 'released' | 'lost' | 'timed out' | undefined
   let process: ReturnType<typeof startHandler> | undefined
   const end = (why: NonNullable<typeof cut>) => {
     if (!process || process.stop()) cut ??= why
@@ -49,8 +49,8 @@ export const runClaim = (options: WorkerOptions, reporter: Reporter, claim: Clai
     const ending = await process.ended
     clearTimeout(timer)
     lease.end()
-    if (cut === 'lost' || cut === 'given back') {
-      if (cut === 'given back') await giveBack()
+    if (cut === 'lost' || cut === 'released') {
+      if (cut === 'released') await giveBack()
       else state.claims.remove(held)
       return state.removeRun(held)
     }
@@ -69,17 +69,17 @@ export const runClaim = (options: WorkerOptions, reporter: Reporter, claim: Clai
 
   const giveBack = async () => {
     const answer = await releaseClaim(client, held, { retries: 1, timeoutMs: 3000 })
-    log('given back', { execution_id, answer })
+    log('released', { execution_id, answer })
     if (answer !== null) state.claims.remove(held)
   }
 
   const done = work().catch(async error => {
-    log('cannot run', { execution_id, message: error.message })
+    log('run failed', { execution_id, message: error.message })
     process?.stop(true)
     await giveBack()
     throw error
   })
-  return { done, giveBack: () => end('given back'), kill: () => process?.stop(true) }
+  return { done, giveBack: () => end('released'), kill: () => process?.stop(true) }
 }
 
 /** Gives a claim back. The answer, or null when there was none: then the next start does it. */

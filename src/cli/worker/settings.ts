@@ -55,17 +55,17 @@ export const readSettings = (flags: Flags, env: Record<string, string | undefine
   }
   for (const given of flags.handler ?? []) {
     const [, task, command] = /^([^=]+)=(.+)$/s.exec(given) ?? []
-    if (!task || !command) throw new UsageError(`--handler ${given}: write it as TASK=COMMAND`)
+    if (!task || !command) throw new UsageError(`--handler ${given}: must be TASK=COMMAND`)
     handlers.set(task, handlerOf(task, { command }, process.cwd(), timeout))
   }
-  if (handlers.size === 0) throw new UsageError('no handlers: give --handler TASK=COMMAND, or a file with --config')
+  if (handlers.size === 0) throw new UsageError('no handlers: give --handler TASK=COMMAND, or --config FILE')
   if (handlers.size > mostHandlers) throw new UsageError(`a worker has at most ${mostHandlers} handlers`)
   const tooLong = [...handlers.keys()].find(task => task.length > 255)
   if (tooLong) throw new UsageError(`the task ${tooLong.slice(0, 40)}… has more than 255 characters`)
 
   const workerId = flags['worker-id'] ?? file.worker_id
   if (workerId !== undefined && (typeof workerId !== 'string' || !/^[^\0-\x1f]{1,255}$/.test(workerId))) {
-    throw new UsageError('worker-id is a text of 1 to 255 characters')
+    throw new UsageError('worker-id must have 1 to 255 characters')
   }
   return {
     workerId,
@@ -94,10 +94,10 @@ const handlerOf = (task: string, given: Raw, base: string, timeout: number): Han
   known(given, handlerNames, name)
   const { command } = given
   const good = typeof command === 'string' ? command.trim() !== '' : Array.isArray(command) && command.length > 0 && command.every(isText)
-  if (!good) throw new UsageError(`${name} needs a command: text for the shell, or a list of a program and its arguments`)
+  if (!good) throw new UsageError(`${name} needs a command: a shell command, or a list of a program and its arguments`)
   const env = Object.entries(objectOf(given.env ?? {}, `${name}.env`))
   const odd = env.find(([, value]) => typeof value === 'object')
-  if (odd) throw new UsageError(`${name}.env.${odd[0]} is no text`)
+  if (odd) throw new UsageError(`${name}.env.${odd[0]} is not a string`)
   return {
     command: command as string | string[],
     timeoutMs: given.timeout === undefined ? timeout : seconds(given.timeout, `${name}.timeout`, 1),
@@ -110,30 +110,30 @@ const isText = (value: unknown): value is string => typeof value === 'string'
 
 const text = (value: unknown, name: string): string | undefined => {
   if (value === undefined || isText(value)) return value
-  throw new UsageError(`${name} is no text`)
+  throw new UsageError(`${name} is not a string`)
 }
 
 const objectOf = (value: unknown, name: string): Record<string, unknown> => {
   if (isObject(value)) return value
-  throw new UsageError(`${name} is no mapping of names to values`)
+  throw new UsageError(`${name} is not a mapping`)
 }
 
 /** A misspelt setting must not be passed over. */
 const known = <T extends object>(object: T, names: string[], where: string): T => {
   const unknown = Object.keys(object).find(name => !names.includes(name))
-  if (unknown !== undefined) throw new UsageError(`${where}: ${unknown} is no setting; there is ${names.join(', ')}`)
+  if (unknown !== undefined) throw new UsageError(`${where}: unknown setting ${unknown}; valid settings: ${names.join(', ')}`)
   return object
 }
 
 const whole = (value: unknown, name: string, min: number, max: number): number => {
   const number = isText(value) && /^\d+$/.test(value) ? Number(value) : value
   if (Number.isInteger(number) && (number as number) >= min && (number as number) <= max) return number as number
-  throw new UsageError(`${name} is a whole number from ${min} to ${max}`)
+  throw new UsageError(`${name} must be a whole number from ${min} to ${max}`)
 }
 
 /** Milliseconds, from seconds with or without a fraction. */
 const seconds = (value: unknown, name: string, min: number): number => {
   const number = isText(value) && /^\d+(\.\d+)?$/.test(value) ? Number(value) : value
   if (typeof number === 'number' && number >= min && number <= longest) return number * 1000
-  throw new UsageError(`${name} is a number of seconds from ${min} to ${longest}`)
+  throw new UsageError(`${name} must be a number of seconds from ${min} to ${longest}`)
 }

@@ -84,7 +84,7 @@ export const runWorker = async (options: WorkerOptions): Promise<void> => {
         if (stopping.aborted) return
         if (!(error instanceof PgcueError) || badKey.includes(error.code)) throw error
         doubtful ||= error.sent && (error.status === 0 || error.status >= 500)
-        if (failures === 0) log('cannot claim', { code: error.code, message: error.message })
+        if (failures === 0) log('claim failed', { code: error.code, message: error.message })
         await pause(pauseBefore(++failures, error), stopping).catch(() => {})
       }
     }
@@ -125,7 +125,7 @@ const firstBeat = async (beat: () => Promise<unknown>, log: Log, stopping: Abort
       return await beat()
     } catch (error) {
       if (!(error instanceof PgcueError) || (error.status >= 400 && error.status < 500 && error.status !== 429)) throw error
-      if (failures === 0) log('cannot register', { code: error.code, message: error.message })
+      if (failures === 0) log('registration failed', { code: error.code, message: error.message })
       await pause(pauseBefore(++failures, error), stopping).catch(() => {})
     }
   }
@@ -139,7 +139,7 @@ const giveBackLeftover = async (client: Client, state: State, held: Held, log: L
   if (state.reports.has(held)) return state.claims.remove(held)
   const killed = await endLeftover(held.process)
   const answer = await releaseClaim(client, held)
-  log('gave back what was left', { execution_id: held.execution_id, answer, handler_killed: killed })
+  log('released leftover claims', { execution_id: held.execution_id, answer, handler_killed: killed })
   state.removeRun(held)
   if (answer !== null) state.claims.remove(held)
 }
