@@ -179,7 +179,7 @@ t.test('a refusal of PLANS tells what may be in it', async t => {
   )
   t.match(
     refusal({ ...server, PLANS: '{"free": {"cuse": 1}}' }),
-    /limits of a plan: requests_per_minute, cues, executions_per_month, open_deliveries/
+    /limits of a plan are requests_per_minute, cues, executions_per_month, open_deliveries/
   )
   for (const limit of ['"open_deliveries": 0', '"open_deliveries": null', '"max_timeout_seconds": 3601', '"min_interval_seconds": 0.5']) {
     t.match(refusal({ ...server, PLANS: `{"free": {${limit}}}` }), /^PLANS must be JSON/, limit)

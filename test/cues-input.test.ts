@@ -48,8 +48,8 @@ const forBoth: Case[] = [
   schedule({ cron: '@reboot' }),
   schedule({ cron: `${'0,'.repeat(60)}0 * * * *` }, /100 characters/),
   schedule({ cron: '@daily', at: '2031-01-01T00:00:00Z' }, /not both/),
-  schedule({ type: 'once', cron: '@daily' }, /needs at/),
-  schedule({ type: 'recurring', at: '2031-01-01T00:00:00Z' }, /needs cron/),
+  schedule({ type: 'once', cron: '@daily' }, /schedule\.at is required/),
+  schedule({ type: 'recurring', at: '2031-01-01T00:00:00Z' }, /schedule\.cron is required/),
   schedule({ at: '2030-01-07T08:29:59Z' }, /past/),
   schedule({ at: '2030-01-07T08:30:00Z' }, /past/),
   schedule({ at: '0000-01-01T00:00:00Z' }, /past/),
@@ -144,8 +144,8 @@ const forNew: Case[] = [
   [{ schedule: null, at: '2031-01-01T00:00:00' }, 422, 'validation_error', 'at'],
   [{ schedule: null, cron: '@daily', timezone: 'Nowhere' }, 422, 'invalid_timezone'],
   schedule({}),
-  schedule({ type: 'recurring' }, /needs cron/),
-  schedule({ type: 'once' }, /needs at/),
+  schedule({ type: 'recurring' }, /schedule\.cron is required/),
+  schedule({ type: 'once' }, /schedule\.at is required/),
   schedule({ cron: null, at: null })
 ]
 

@@ -52,7 +52,7 @@ export const refusalOf = (response: Response, body: unknown): PgcueError => {
   const { status } = response
   const from = { status, requestId: response.headers.get('x-request-id'), retryAfter: retryAfterOf(response) }
   if (typeof error?.code === 'string') return new PgcueError({ code: error.code, message: error.message ?? error.code, detail, ...from })
-  return new PgcueError({ code: 'unexpected_answer', message: `HTTP ${status} that does not come from the service itself`, ...from })
+  return new PgcueError({ code: 'unexpected_answer', message: `HTTP ${status}, not sent by the service itself`, ...from })
 }
 
 /** `Retry-After` in seconds; it may also be a date. */
@@ -73,7 +73,7 @@ export const unreachable = (error: unknown, url: string): PgcueError => {
   const why = codes.find(Boolean) ?? cause?.message ?? (error as Error).message
   return new PgcueError({
     code: 'unreachable',
-    message: `${url} cannot be reached: ${why}`,
+    message: `${url} is unreachable: ${why}`,
     sent: !codes.some(code => code !== undefined && neverSent.includes(code)),
     cause: error
   })

@@ -76,7 +76,7 @@ export const createTransport = (defaults: ClientOptions) => {
     } catch (error) {
       if (error instanceof PgcueError) throw error
       options.signal?.throwIfAborted()
-      if (limit.signal.aborted) throw new PgcueError({ code: 'timeout', message: `${base} did not answer in time`, cause: error })
+      if (limit.signal.aborted) throw new PgcueError({ code: 'timeout', message: `${base} did not respond in time`, cause: error })
       throw unreachable(error, base)
     } finally {
       limit.end()
@@ -90,7 +90,7 @@ export const createTransport = (defaults: ClientOptions) => {
       body = await parse(text)
     } catch {
       if (!response.ok) throw refusalOf(response, undefined)
-      const message = `${base} answered something other than JSON; is it the address of the service?`
+      const message = `${base} did not respond with JSON. Check the address of the service.`
       throw new PgcueError({ code: 'unexpected_answer', message, status: response.status })
     }
     if (!response.ok) throw refusalOf(response, body)
@@ -125,8 +125,8 @@ const checkHeaders = (headers: Record<string, string | undefined>) => {
   for (const [name, value = ''] of Object.entries(headers)) {
     if (/^[\t\x20-\x7e\x80-\xff]*$/.test(String(value).replace(/^[\t\r\n ]+|[\t\r\n ]+$/g, ''))) continue
     const what = name === 'authorization' ? 'The API key' : `The value of the header ${name}`
-    const rest = name === 'x-worker-id' ? '; prove the claim with its claimToken instead' : ''
-    throw new PgcueError({ code: 'unsendable', message: `${what} has a character that no header can have${rest}`, sent: false })
+    const rest = name === 'x-worker-id' ? '; identify the claim by its claimToken instead' : ''
+    throw new PgcueError({ code: 'unsendable', message: `${what} contains a character that is not allowed in headers${rest}`, sent: false })
   }
 }
 

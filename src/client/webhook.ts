@@ -49,7 +49,7 @@ export const verifyWebhook = async (
   { now = Date.now() / 1000, tolerance = 300 }: Options = {}
 ): Promise<VerifiedWebhook> => {
   const known = [secrets].flat()
-  if (known.length === 0 || known.includes('')) throw new TypeError('verifyWebhook needs the secret that the service signs with')
+  if (known.length === 0 || known.includes('')) throw new TypeError('verifyWebhook needs the signing secret')
   const header = readerOf(headers)
   const body = typeof rawBody === 'string' ? new TextEncoder().encode(rawBody) : rawBody
   const seconds = now instanceof Date ? now.getTime() / 1000 : now
@@ -58,7 +58,7 @@ export const verifyWebhook = async (
     { given: header('x-service-signature'), timestamp: header('x-service-timestamp'), ...own },
     { given: header('webhook-signature'), timestamp: header('webhook-timestamp'), ...standard(id) }
   ].filter(({ given }) => given !== '')
-  if (schemes.length === 0) throw new WebhookError('no_signature', 'There is neither X-Service-Signature nor webhook-signature.')
+  if (schemes.length === 0) throw new WebhookError('no_signature', 'X-Service-Signature and webhook-signature are both missing.')
   for (const { given, timestamp, name, split, prefix, decode, keyOf } of schemes) {
     if (!/^\d{1,12}$/.test(timestamp) || Math.abs(seconds - Number(timestamp)) > tolerance) {
       throw new WebhookError('stale_timestamp', `The timestamp of ${name} is not within ${tolerance} seconds of now.`)
@@ -66,7 +66,7 @@ export const verifyWebhook = async (
     const signed = join(prefix(timestamp), body)
     const values = given.split(split).flatMap(value => decode(value.trim()) ?? [])
     if (!(await anyMatches(known.map(keyOf), values, signed))) {
-      throw new WebhookError('wrong_signature', `${name} was not made with this secret, or the body is not as it was sent.`)
+      throw new WebhookError('wrong_signature', `${name} does not match: another secret, or a changed body.`)
     }
   }
   const executionId = header('x-service-execution-id')
@@ -134,6 +134,6 @@ const parse = (body: Uint8Array): unknown => {
   try {
     return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(body))
   } catch {
-    throw new WebhookError('not_json', 'The body is signed, but no JSON.')
+    throw new WebhookError('not_json', 'The body is signed but not valid JSON.')
   }
 }

@@ -23,7 +23,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       schema: {
         tags: ['mcp'],
         summary: 'Model Context Protocol, Streamable HTTP',
-        description: "Tools for cues, executions, alerts and usage, as the key's scopes allow. JSON-RPC in, JSON out; no sessions.",
+        description: "Tools for cues, executions, alerts and usage, limited to the key's scopes. JSON-RPC in, JSON out; no sessions.",
         body: AnyJson(),
         response: { 200: Type.Unknown(), '4xx': ErrorBody }
       },

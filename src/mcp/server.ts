@@ -8,8 +8,8 @@ import { splice } from '../json/splice.ts'
 import { type Tool, tools } from './tools.ts'
 
 const instructions =
-  'pgcue schedules tasks: a cue is a schedule with what to do, an execution is one run of it. Preview a schedule before creating a cue; after ' +
-  'a failure look at get_execution for its attempts and at list_alerts.'
+  'pgcue schedules tasks: a cue is a schedule with an action, an execution is one run of it. Preview a schedule before creating a cue. After ' +
+  'a failure, check get_execution for the attempts, and list_alerts.'
 
 /** Without what it needs it is refused by its handler: the SDK would call that an internal error. */
 const CallTool = CallToolRequestSchema.extend({ params: CallToolRequestSchema.shape.params.optional().catch(undefined) })
@@ -29,9 +29,9 @@ export const createMcpServer = (client: Client, scopes: readonly string[], versi
   }))
 
   server.setRequestHandler(CallTool, async ({ params }) => {
-    if (!params) throw new McpError(ErrorCode.InvalidParams, 'tools/call needs params with the name of a tool.')
+    if (!params) throw new McpError(ErrorCode.InvalidParams, 'tools/call requires params with the name of a tool.')
     const tool = shown.find(({ name }) => name === params.name)
-    if (!tool) return failed(`There is no tool ${params.name} for this key. Its scopes are ${scopes.join(', ') || 'none'}.`)
+    if (!tool) return failed(`Tool ${params.name} not found for this key. Scopes of the key: ${scopes.join(', ') || 'none'}.`)
     return call(client, tool, params.arguments ?? {})
   })
   return server
@@ -41,7 +41,7 @@ const call = async (client: Client, tool: Tool, input: object) => {
   const checked = Object.fromEntries(Object.entries(input).filter(([, value]) => !(value instanceof Json)))
   if (!Value.Check(tool.input, checked)) {
     const faults = Value.Errors(tool.input, checked).map(({ instancePath, message }) => `${instancePath.slice(1) || 'input'} ${message}`)
-    return failed(`The input of ${tool.name} is not as described: ${faults.slice(0, 5).join('; ')}.`)
+    return failed(`Invalid input for ${tool.name}: ${faults.slice(0, 5).join('; ')}.`)
   }
   try {
     return { content: [{ type: 'text' as const, text: splice(await tool.run(client, input as never)) }] }

@@ -22,16 +22,16 @@ const tool = <S extends TSchema>(
 ): Tool => definition as unknown as Tool
 
 const Id = (what: string) => Type.String({ description: `The ${what}'s id.` })
-const Payload = Type.Unknown({ description: 'Any JSON; its member task names the handler for workers.' })
+const Payload = Type.Unknown({ description: 'Any JSON. For worker cues, its member `task` selects the handler.' })
 const Cue = Type.Object({ cue_id: Id('cue') })
 const Execution = Type.Object({ execution_id: Id('execution') })
-const limit = Type.Optional(Type.Integer({ minimum: 1, maximum: 50, description: 'How many; 10 by default.' }))
+const limit = Type.Optional(Type.Integer({ minimum: 1, maximum: 50, description: 'Maximum number of results. Default: 10.' }))
 const offset = Type.Optional(Type.Integer({ minimum: 0 }))
 
 const schedule = {
   cron: Type.Optional(Type.String({ description: 'Five fields, or six with seconds first; or @hourly, @daily …' })),
-  at: Type.Optional(Type.String({ description: 'One time, in place of cron: ISO 8601 with a zone.' })),
-  timezone: Type.Optional(Type.String({ description: 'An IANA name; UTC by default.' }))
+  at: Type.Optional(Type.String({ description: 'Run once at this time instead of cron: ISO 8601 with Z or an offset.' })),
+  timezone: Type.Optional(Type.String({ description: 'IANA time zone. Default: UTC.' }))
 }
 const scheduleOf = ({ cron, at, timezone }: { cron?: string; at?: string; timezone?: string }) => ({
   ...(cron !== undefined && { cron }),
@@ -65,13 +65,13 @@ export const tools: readonly Tool[] = [
   }),
   tool({
     name: 'create_cue',
-    description: 'Schedule a task. With callback_url a signed webhook is sent each time; without, workers claim it.',
+    description: 'Schedule a task. With callback_url, each run sends a signed webhook; without, workers claim the runs.',
     scope: 'write',
     readOnly: false,
     input: Type.Object({
       name: Type.String({ minLength: 1, maxLength: 255 }),
       ...schedule,
-      callback_url: Type.Optional(Type.String({ description: 'Where the webhook goes.' })),
+      callback_url: Type.Optional(Type.String({ description: 'The webhook URL.' })),
       payload: Type.Optional(Payload),
       description: Type.Optional(Type.String())
     }),
@@ -83,12 +83,12 @@ export const tools: readonly Tool[] = [
         ...(payload !== undefined && { payload }),
         ...(description !== undefined && { description })
       })
-      return { ...cueLine(cue), warning: cue.warning, next_step: 'fire_cue runs it now; list_executions shows what became of its runs' }
+      return { ...cueLine(cue), warning: cue.warning, next_step: 'fire_cue runs it now; list_executions shows its runs' }
     }
   }),
   tool({
     name: 'list_cues',
-    description: 'The cues, newest first.',
+    description: 'List cues, newest first.',
     scope: 'read',
     readOnly: true,
     input: Type.Object({ status: Type.Optional(Type.Enum(['active', 'paused', 'completed', 'failed'])), limit, offset }),
@@ -97,13 +97,13 @@ export const tools: readonly Tool[] = [
       return {
         cues: cues.map(cueLine),
         total,
-        next_step: total > cues.length ? 'more with offset' : 'get_cue shows one with its latest runs'
+        next_step: total > cues.length ? 'use offset for more' : 'get_cue shows one with its latest runs'
       }
     }
   }),
   tool({
     name: 'get_cue',
-    description: 'One cue with its settings, payload and latest runs.',
+    description: 'Get one cue with its settings, payload and latest runs.',
     scope: 'read',
     readOnly: true,
     input: Cue,
@@ -120,7 +120,7 @@ export const tools: readonly Tool[] = [
   }),
   tool({
     name: 'update_cue',
-    description: 'Change a cue: name, schedule, callback URL, payload. What is left out stays.',
+    description: "Change a cue's name, schedule, callback URL or payload. Omitted fields keep their values.",
     scope: 'write',
     readOnly: false,
     input: Type.Object({
@@ -143,15 +143,15 @@ export const tools: readonly Tool[] = [
   }),
   tool({
     name: 'pause_cue',
-    description: 'Stop future runs of a cue. Runs that exist go on.',
+    description: 'Stop future runs of a cue. Existing runs continue.',
     scope: 'write',
     readOnly: false,
     input: Cue,
-    run: async (client, { cue_id }) => ({ ...cueLine(await client.cues.pause(cue_id)), next_step: 'resume_cue lets it run again' })
+    run: async (client, { cue_id }) => ({ ...cueLine(await client.cues.pause(cue_id)), next_step: 'resume_cue starts it again' })
   }),
   tool({
     name: 'resume_cue',
-    description: 'Let a paused cue run again, counting from now.',
+    description: 'Resume a paused cue from now on.',
     scope: 'write',
     readOnly: false,
     input: Cue,
@@ -159,18 +159,18 @@ export const tools: readonly Tool[] = [
   }),
   tool({
     name: 'fire_cue',
-    description: 'Run a cue now, or at send_at. Ten times an hour at most.',
+    description: 'Run a cue now, or at send_at. At most 10 times per hour.',
     scope: 'write',
     readOnly: false,
     input: Type.Object({
       cue_id: Id('cue'),
       payload_override: Type.Optional(Type.Unknown({ description: "Merged into the cue's payload for this run." })),
-      send_at: Type.Optional(Type.String({ description: 'ISO 8601 with a zone, at most a year ahead.' })),
-      idempotency_key: Type.Optional(Type.String({ description: 'The same key does not run it twice within 24 hours.' }))
+      send_at: Type.Optional(Type.String({ description: 'ISO 8601 with Z or an offset, at most a year ahead.' })),
+      idempotency_key: Type.Optional(Type.String({ description: 'Runs the cue only once per key in 24 hours.' }))
     }),
     run: async (client, { cue_id, ...body }) => ({
       ...(await client.cues.fire(cue_id, body as never)),
-      next_step: 'get_execution with this id shows what became of it'
+      next_step: 'get_execution with this id shows the result'
     })
   }),
   tool({
@@ -186,7 +186,7 @@ export const tools: readonly Tool[] = [
   }),
   tool({
     name: 'list_executions',
-    description: 'Runs, newest first, of all cues or one; by status, such as failed.',
+    description: 'List runs, newest first, optionally of one cue or with one status such as failed.',
     scope: 'read',
     readOnly: true,
     input: Type.Object({ cue_id: Type.Optional(Id('cue')), status: Type.Optional(Type.String()), limit, offset }),
@@ -195,13 +195,13 @@ export const tools: readonly Tool[] = [
       return {
         executions: executions.map(executionLine),
         total,
-        next_step: has_more ? 'more with offset' : 'get_execution shows one with its attempts'
+        next_step: has_more ? 'use offset for more' : 'get_execution shows one with its attempts'
       }
     }
   }),
   tool({
     name: 'get_execution',
-    description: 'One run with its payload, attempts and outcome.',
+    description: 'Get one run with its payload, attempts and outcome.',
     scope: ['read', 'worker'],
     readOnly: true,
     input: Execution,
@@ -209,18 +209,18 @@ export const tools: readonly Tool[] = [
   }),
   tool({
     name: 'replay_execution',
-    description: 'Run again what has ended, as a new execution with the same payload.',
+    description: 'Replay an ended run as a new execution with the same payload.',
     scope: 'write',
     readOnly: false,
     input: Execution,
     run: async (client, { execution_id }) => ({
       ...(await client.executions.replay(execution_id)),
-      next_step: 'get_execution with the new id shows what became of it'
+      next_step: 'get_execution with the new id shows the result'
     })
   }),
   tool({
     name: 'report_outcome',
-    description: 'Report whether a run succeeded, once, with what proves it.',
+    description: 'Report, once, whether a run succeeded, with evidence.',
     scope: 'worker',
     readOnly: false,
     input: Type.Object({
@@ -232,12 +232,12 @@ export const tools: readonly Tool[] = [
     }),
     run: async (client, { execution_id, ...report }) => ({
       ...(await client.executions.reportOutcome(execution_id, report as never)),
-      next_step: 'attach_evidence adds to it; the report itself cannot be changed'
+      next_step: 'attach_evidence adds evidence; the report itself cannot be changed'
     })
   }),
   tool({
     name: 'attach_evidence',
-    description: 'Add evidence to a reported outcome. What is there stays.',
+    description: 'Add evidence to a reported outcome. Existing evidence is kept.',
     scope: 'worker',
     readOnly: false,
     input: Type.Object({ execution_id: Id('execution'), ...evidence }),
@@ -245,7 +245,7 @@ export const tools: readonly Tool[] = [
   }),
   tool({
     name: 'verify_execution',
-    description: 'Say that a reported success is true, or with valid: false that it is not.',
+    description: 'Verify a reported success, or reject it with valid: false.',
     scope: 'write',
     readOnly: false,
     input: Type.Object({ execution_id: Id('execution'), valid: Type.Optional(Type.Boolean()), reason: Type.Optional(Type.String()) }),
@@ -253,13 +253,13 @@ export const tools: readonly Tool[] = [
   }),
   tool({
     name: 'list_alerts',
-    description: 'What failed in a row, went silent or was never reported; open ones unless asked otherwise.',
+    description: 'List alerts: repeated failures, missed runs, missing outcomes. Unacknowledged ones by default.',
     scope: 'read',
     readOnly: true,
     input: Type.Object({ acknowledged: Type.Optional(Type.Boolean()), cue_id: Type.Optional(Id('cue')), limit, offset }),
     run: async (client, { acknowledged = false, limit = 10, ...filter }) => {
       const { alerts, total } = await client.alerts.list({ acknowledged, limit, ...filter })
-      return { alerts: alerts.map(alertLine), total, next_step: 'acknowledge_alert closes one' }
+      return { alerts: alerts.map(alertLine), total, next_step: 'acknowledge_alert acknowledges one' }
     }
   }),
   tool({
@@ -272,7 +272,7 @@ export const tools: readonly Tool[] = [
   }),
   tool({
     name: 'get_usage',
-    description: 'What the account has used of its plan. Look before creating many cues.',
+    description: 'Usage against the limits of the plan. Check it before creating many cues.',
     scope: 'read',
     readOnly: true,
     input: Type.Object({}),

@@ -17,32 +17,33 @@ declare module 'fastify' {
 }
 
 const tags = {
-  cues: 'Scheduled tasks: what runs when, and where it is delivered.',
-  schedules: 'When a cue would run, without making one.',
-  executions: 'Single runs: what became of each.',
-  outcomes: 'What handlers report, the evidence for it, and its verification.',
-  workers: 'Taking runs instead of being called.',
-  alerts: 'What went wrong more than once.',
+  cues: 'Scheduled tasks: what runs, when, and where it is delivered.',
+  schedules: 'Preview when a cue would run.',
+  executions: 'Single runs and their results.',
+  outcomes: 'Reported outcomes, evidence and verification.',
+  workers: 'Workers that claim executions instead of receiving webhooks.',
+  alerts: 'Repeated failures, missed runs and missing outcomes.',
   auth: 'Accounts, keys, secrets and sessions.',
   billing: 'Plans, payment and usage.',
   support: 'Tickets.',
   content: 'The blog and the memory block.',
-  mcp: 'The same for agents, over the Model Context Protocol.',
-  service: 'Health, the echo buffer and this description.'
+  mcp: 'The API for agents, over the Model Context Protocol.',
+  service: 'Health checks, the echo buffer and this description.'
 }
 
 const description = `A scheduling service for automated agents. Delivery is at least once: deduplicate by X-Service-Execution-Id.
 
-Every answer carries X-Request-Id (yours, if it has 8 to 64 of A-Z, a-z, 0-9, _ . : -), X-RateLimit-Limit and X-RateLimit-Remaining, and
-X-RateLimit-Reset, in epoch seconds, if it was counted. Refusals have one form; \`code\` is for programs, and 429 and 503 carry Retry-After.
+Every response has an X-Request-Id (yours, if it has 8 to 64 characters of A-Z, a-z, 0-9, _ . : -). Responses to rate-limited requests have
+X-RateLimit-Limit, X-RateLimit-Remaining and X-RateLimit-Reset (epoch seconds). All errors have the same shape: match on \`code\`, not on
+\`message\`. 429 and 503 have Retry-After.
 
-Lists end early at 4 MiB, with at least one item; \`has_more\` or \`total\` shows it, and the next page begins at \`offset\` plus the number of items.
-Responses that their clients have not read yet may hold 16 MiB per account (without a key, per address) and 64 MiB in all; beyond that, and for large
-responses only, the service returns 503. It closes a connection that accepts no data for 30 seconds, and reads at most 16 pipelined requests ahead.`
+A list page ends early at 4 MiB, but has at least one item; \`has_more\` or \`total\` shows this, and the next page starts at \`offset\` plus the number of
+items returned. Unread responses may take up 16 MiB per account (without a key: per address) and 64 MiB in total; beyond that, large responses are
+refused with 503. A connection that accepts no data for 30 seconds is closed. At most 16 pipelined requests per connection are read ahead.`
 
 const error = { $ref: 'Error#' }
 const anyObject = Type.Object({}, { additionalProperties: true })
-const others: Record<string, string> = { '4xx': 'Any other refusal.', '5xx': 'The service cannot answer. Nothing was changed.' }
+const others: Record<string, string> = { '4xx': 'Any other error.', '5xx': 'Temporarily unavailable. Nothing was changed; retry after the time in Retry-After.' }
 
 export default fp(
   async (app: FastifyInstance) => {
@@ -60,7 +61,7 @@ export default fp(
         },
         servers: [{ url: '/' }],
         tags: Object.entries(tags).map(([name, description]) => ({ name, description })),
-        components: { securitySchemes: { bearer: { type: 'http', scheme: 'bearer', description: 'An API key, svc_sk_…, or a session.' } } }
+        components: { securitySchemes: { bearer: { type: 'http', scheme: 'bearer', description: 'An API key (`svc_sk_…`) or a session JWT.' } } }
       },
       refResolver: { buildLocalReference: ({ $id }, _uri, _fragment, i) => (typeof $id === 'string' ? $id : `def-${i}`) },
       transform: ({ schema, url, route }) => ({ url, schema: describe(schema, route) as never })
@@ -70,7 +71,7 @@ export default fp(
       '/openapi.json',
       {
         config: { public: true },
-        schema: { tags: ['service'], summary: 'This description, as OpenAPI 3.1', response: { 200: anyObject } }
+        schema: { tags: ['service'], summary: 'This description as OpenAPI 3.1', response: { 200: anyObject } }
       },
       async (request, reply) => {
         document ??= fixed(JSON.stringify(app.swagger()))

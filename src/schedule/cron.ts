@@ -49,7 +49,7 @@ const maxLength = 100
 const cronsKept = 5000
 
 const refuse = (field: Field, item: string, reason: string): never => {
-  throw new CronError(`the ${field.name} field has "${item}": ${reason}`, field.name)
+  throw new CronError(`invalid ${field.name} field "${item}": ${reason}`, field.name)
 }
 
 const expand = (field: Field, item: string) => {
@@ -64,18 +64,18 @@ const itemShape = /^(\*|(?:\d+|[a-z]{3})(?:-(?:\d+|[a-z]{3}))?)(?:\/(\d+))?$/i
 const parseItem = (field: Field, item: string): Set<number> => {
   const shape =
     itemShape.exec(item) ??
-    refuse(field, item, `it takes *, ${field.takes}, ranges, steps such as */5, and lists of these; L, W, #, H and R are not supported`)
+    refuse(field, item, `use *, ${field.takes}, ranges, steps such as */5, or lists of these; L, W, #, H and R are not supported`)
   const [, range, step] = shape
-  if (step !== undefined && Number(step) === 0) refuse(field, item, 'a step is at least 1')
+  if (step !== undefined && Number(step) === 0) refuse(field, item, 'a step must be at least 1')
   try {
     const values = expand(field, item)
     if (step === undefined) return values
     const stepped = range === '*' || range!.includes('-') ? range! : `${range}-${field.max}`
     if (Number(step) <= expand(field, stepped).size) return values
   } catch {
-    refuse(field, item, `it takes ${field.takes}, and a range goes from the smaller to the larger`)
+    refuse(field, item, `use ${field.takes}; a range must go from the smaller to the larger`)
   }
-  return refuse(field, item, 'the step is larger than the range')
+  return refuse(field, item, 'the step must not be larger than the range')
 }
 
 // Item by item, because cron-parser refuses lists whose items overlap ("0,7", "*/15,*/20"), which are odd but clear.
@@ -86,7 +86,7 @@ const split = (expression: string) => {
   const trimmed = expression.trim()
   if (trimmed === '') throw new CronError('the cron expression is empty')
   const text = trimmed.startsWith('@') ? macros.get(trimmed.toLowerCase()) : trimmed
-  if (text === undefined) throw new CronError(`"${trimmed}" is not supported; there are ${[...macros.keys()].join(' ')}`)
+  if (text === undefined) throw new CronError(`"${trimmed}" is not supported; use one of ${[...macros.keys()].join(' ')}`)
   const parts = text.split(/\s+/)
   if (parts.length !== 5 && parts.length !== 6) {
     throw new CronError(
@@ -107,7 +107,7 @@ const parse = (expression: string): Cron => {
   const calendar = makeCalendar(values, !starred(3) && !starred(5))
   if (nextSlot(calendar, 0) === Infinity) {
     throw new CronError(
-      `it would never run: the day-of-month field "${parts[3]}" has no day that the month field "${parts[4]}" has`,
+      `it would never run: the day-of-month field "${parts[3]}" has no day in the months of "${parts[4]}"`,
       'day-of-month'
     )
   }

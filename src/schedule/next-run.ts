@@ -125,7 +125,7 @@ export const nextRuns = (cron: Cron, timeZone: string, after: Date, count: numbe
 
 /** The n-th run strictly after an instant; `n` 1 is `nextRun`. Takes time in proportion to n. */
 export const nthRun = (cron: Cron, timeZone: string, after: Date, n: number): Date | undefined => {
-  if (!Number.isInteger(n) || n < 1) throw new RangeError('n is a whole number from 1')
+  if (!Number.isInteger(n) || n < 1) throw new RangeError('n must be a whole number of at least 1')
   const zone = zoneOf(timeZone)
   let second = Math.floor(millisecondsOf(after) / 1000)
   for (let i = 0; i < n && second !== Infinity; i++) second = nextSecond(cron, zone, second)

@@ -18,19 +18,19 @@ const lastInstant = Date.UTC(10_000, 0) - 1
 export const readSchedule = (given: GivenSchedule, stored?: Schedule): Schedule => {
   const cron = given.cron ?? undefined
   const at = given.at ?? undefined
-  if (cron !== undefined && at !== undefined) throw refused('schedule takes either cron or at, not both')
+  if (cron !== undefined && at !== undefined) throw refused('schedule: give either cron or at, not both')
   const type = given.type ?? (cron !== undefined ? 'recurring' : at !== undefined ? 'once' : stored?.type)
   const timezone = readTimeZone(given.timezone ?? stored?.timezone ?? 'UTC')
-  if (type === undefined) throw refused('schedule needs cron, for a cue that repeats, or at, for one that runs once')
+  if (type === undefined) throw refused('schedule: give cron for a recurring cue, or at for one that runs once')
   if (type === 'recurring') {
     const expression = cron ?? (stored?.type === 'recurring' && at === undefined ? stored.cron : undefined)
-    if (expression === undefined) throw refused('a recurring schedule needs cron')
+    if (expression === undefined) throw refused('schedule.cron is required for type recurring')
     return { type, cron: readCron(expression), timezone }
   }
   const instant = at ?? (stored?.type === 'once' && cron === undefined ? stored.at : undefined)
-  if (instant === undefined) throw refused('a schedule of type once needs at')
+  if (instant === undefined) throw refused('schedule.at is required for type once')
   const date = new Date(instant)
-  if (date.getTime() > lastInstant) throw refused('schedule.at lies after the year 9999')
+  if (date.getTime() > lastInstant) throw refused('schedule.at must not be after the year 9999')
   return { type, at: date, timezone }
 }
 
@@ -78,6 +78,6 @@ const readCron = (expression: string): string => {
 
 const readTimeZone = (name: string): string => {
   const zone = canonicalTimeZone(name)
-  if (zone === undefined) throw new ApiError('invalid_timezone', 'schedule.timezone is no time zone name, such as Europe/London or UTC')
+  if (zone === undefined) throw new ApiError('invalid_timezone', 'schedule.timezone is not a valid time zone name; use one such as Europe/London or UTC')
   return zone
 }

@@ -11,7 +11,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       config: { scope: 'read' },
       schema: {
         tags: ['schedules'],
-        summary: 'Say when a schedule runs next, in words and as instants',
+        summary: 'Preview the next runs of a schedule, in words and as instants',
         body: PreviewRequest,
         response: { 200: Preview, '4xx': ErrorBody }
       }

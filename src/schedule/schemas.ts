@@ -13,15 +13,15 @@ export const Instant = Type.String({
 
 /** What a client may say of a schedule. A null is the same as leaving it out. */
 const members = {
-  type: Type.Optional(Type.Enum(['recurring', 'once'], { description: 'Follows from `cron` or `at`.' })),
+  type: Type.Optional(Type.Enum(['recurring', 'once'], { description: 'Optional: implied by `cron` or `at`.' })),
   cron: Type.Optional(
     Nullable(
-      Type.String({ description: 'Five fields, or six with the second first, or a macro such as `@daily`.', examples: ['0 9 * * MON-FRI'] })
+      Type.String({ description: 'Five fields, six with seconds first, or a macro such as `@daily`.', examples: ['0 9 * * MON-FRI'] })
     )
   ),
   at: Type.Optional(Nullable(Instant)),
   timezone: Type.Optional(
-    Nullable(Type.String({ description: 'A name of the IANA time zone database; `UTC` if left out.', examples: ['Europe/London'] }))
+    Nullable(Type.String({ description: 'IANA time zone name. Default: `UTC`.', examples: ['Europe/London'] }))
   )
 }
 
@@ -51,8 +51,8 @@ export const Preview = Type.Object({
   next: Type.Array(
     Type.Object({
       at: Type.String({ format: 'date-time' }),
-      local: Type.String({ description: "The same instant on the clock of the schedule's time zone." }),
-      note: Nullable(Type.String({ description: 'What a change of the clocks does to this run.' }))
+      local: Type.String({ description: "The same instant as local time in the schedule's time zone." }),
+      note: Nullable(Type.String({ description: 'The effect of a clock change on this run.' }))
     })
   )
 })
