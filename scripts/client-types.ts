@@ -25,7 +25,7 @@ export const clientTypes = async (): Promise<string> => {
   const types = source.slice(source.indexOf('\nexport type ')).trim()
   const written = types.replace(/\b(Answer|Given|Filter)<typeof (\w+)\.(\w+)>/g, (_, kind: string, module: string, name: string) => {
     const schema = modules.get(module)?.[name]
-    if (!schema) throw new Error(`there is no schema ${module}.${name}`)
+    if (!schema) throw new Error(`schema ${module}.${name} not found`)
     return kind === 'Filter' ? `Partial<${typeOf(schema)}>` : typeOf(schema)
   })
   return `/** Made from the schemas of the service. */\n${written}\n`
@@ -52,7 +52,7 @@ const typeOf = (schema: Schema, indent = ''): string => {
     object: 'object'
   }
   if (type === undefined) return 'unknown'
-  if (!plain[type]) throw new Error(`a schema of type ${type} has no TypeScript`)
+  if (!plain[type]) throw new Error(`no TypeScript type for schema type ${type}`)
   return plain[type]
 }
 

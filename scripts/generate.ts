@@ -61,7 +61,7 @@ if (import.meta.main) {
     const file = fileURLToPath(new URL(`../${name}`, import.meta.url))
     if (existsSync(file) && readFileSync(file, 'utf8') === content) continue
     if (check) {
-      console.error(`${name} is not what \`npm run generate\` makes of the sources`)
+      console.error(`${name} is out of date: run \`npm run generate\``)
       process.exitCode = 1
     } else {
       writeFileSync(file, content)

@@ -77,7 +77,7 @@ if (!upToDate()) {
   if (!existsSync(node) || !matches()) install()
   const run = args => spawnSync(node, args, { cwd: root, encoding: 'utf8' })
   if (!run(['-v']).stdout?.startsWith('v24.'))
-    fail('The package "node" has no Node 24 here: its install script did not run, or knows no binary for this machine')
+    fail('The package "node" did not install Node 24: its install script did not run, or has no binary for this machine')
   // tap puts its plugins together, as .taprc names them; the first run of the tests would do it too, and fail.
   const { status, stderr } = run([join(modules, 'tap', 'dist', 'esm', 'run.mjs'), 'build'])
   if (status !== 0) fail(`tap build failed: ${stderr}`)

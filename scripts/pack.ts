@@ -63,5 +63,5 @@ if (!process.argv.includes('--restore')) {
   mkdirSync(dirname(kept), { recursive: true })
   renameSync(manifest, kept)
   writeFileSync(manifest, packed)
-  console.error(`${relative(root, dist)} is made; postpack brings package.json back`)
+  console.error(`Created ${relative(root, dist)}; postpack restores package.json`)
 }

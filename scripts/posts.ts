@@ -29,12 +29,13 @@ export const readPosts = (dir = postsDir): Post[] =>
 
 /** One post: front matter in YAML between two lines of `---`, then Markdown. */
 export const readPost = (slug: string, text: string): Post => {
-  if (!/^[a-z0-9]+(-[a-z0-9]+)*$/.test(slug)) throw new Error('the name must be of small letters and digits, with hyphens between')
+  if (!/^[a-z0-9]+(-[a-z0-9]+)*$/.test(slug))
+    throw new Error('the name must consist of lower-case letters and digits, separated by hyphens')
   const [, head, content] = /^---\r?\n(.*?)\r?\n---\r?\n(.*)$/s.exec(text) ?? []
-  if (head === undefined || content === undefined) throw new Error('there is no front matter between two lines of ---')
+  if (head === undefined || content === undefined) throw new Error('front matter between two --- lines is missing')
   const { title, description, author, tags, published_at, ...others } = parse(head) as Record<string, unknown>
   const unknown = Object.keys(others)
-  if (unknown.length) throw new Error(`${unknown.join(', ')}: no such member of the front matter`)
+  if (unknown.length) throw new Error(`unknown front matter: ${unknown.join(', ')}`)
   const date = new Date(String(published_at))
   if (!/^\d{4}-\d\d-\d\d/.test(String(published_at)) || Number.isNaN(date.getTime())) throw new Error('published_at must be a date')
   if (!Array.isArray(tags)) throw new Error('tags must be a list')

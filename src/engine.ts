@@ -59,7 +59,7 @@ type Options = {
 export const startEngine = async (options: Options): Promise<Engine> => {
   const { config, rules, clock, decryptKey, metrics = createMetrics(), log, away = createAway(log) } = options
   const id = randomUUID()
-  const onConnectionLost = (error: Error) => onError(error, 'keeping a connection')
+  const onConnectionLost = (error: Error) => onError(error, 'idle connection')
   const pool = createPool(config, { max: connections, name: 'pgcue engine', onError: onConnectionLost })
   const leasePool = createPool(config, { max: 1, name: 'pgcue leases', onError: onConnectionLost, answerMs: leaseAnswerMs })
   metrics.watchPool('engine', pool)
@@ -75,11 +75,11 @@ export const startEngine = async (options: Options): Promise<Engine> => {
   let wakesAt = 0
   const now = () => clock.now().getTime()
 
-  const onError = (error: unknown, doing: string) => {
+  const onError = (error: unknown, task: string) => {
     if (stopped) return
     // What it was at is not done: what waits, and when, is read again.
     wakesAt = 0
-    if (!away.lost(error, doing)) log.error({ err: error, doing }, 'the engine failed at something')
+    if (!away.lost(error, task)) log.error({ err: error, task }, 'engine task failed')
   }
 
   const flights = createFlights(createFunctions(leasePool))
@@ -121,9 +121,9 @@ export const startEngine = async (options: Options): Promise<Engine> => {
     asked = false
     if (stopped) return
     pump.turn()
-    if (ahead.isLookDue()) void doing('looking ahead', ahead.look)
-    if (ahead.firstDue('other') <= now()) void doing('firing', fireOthers)
-    if (deadlineAt <= now()) void doing('meeting deadlines', meetDeadlines)
+    if (ahead.isLookDue()) void runTask('look ahead', ahead.look)
+    if (ahead.firstDue('other') <= now()) void runTask('fire cues', fireOthers)
+    if (deadlineAt <= now()) void runTask('meet deadlines', meetDeadlines)
     clearTimeout(timer)
     const next = Math.min(
       pump.hasRoom ? ahead.wakeAt : Number.POSITIVE_INFINITY,
@@ -136,7 +136,7 @@ export const startEngine = async (options: Options): Promise<Engine> => {
 
   // Each of these runs once at a time, and is asked for again by the next turn.
   const busy = new Set<string>()
-  const doing = async (what: string, work: () => Promise<unknown>) => {
+  const runTask = async (what: string, work: () => Promise<unknown>) => {
     if (busy.has(what)) return
     busy.add(what)
     try {
@@ -180,7 +180,7 @@ export const startEngine = async (options: Options): Promise<Engine> => {
     away.back()
     share = living
     if (outage_recorded) {
-      log.warn("the service was away: what came due meanwhile goes by each cue's catch_up")
+      log.warn('no engine was running: catch_up of each cue decides about the slots that came due')
       ahead.reset()
     }
   }
@@ -188,20 +188,20 @@ export const startEngine = async (options: Options): Promise<Engine> => {
   const beatEveryMs = Math.min(beatMs, (config.missedAfterSeconds * 1000) / 4)
   const keep = () => {
     const time = performance.now()
-    void doing('extending leases', leases.extend)
-    void doing('looking for attempts to abort', pump.abortGone)
-    if (leases.isRecoveryDue()) void doing('recovering flights', leases.recover)
+    void runTask('extend leases', leases.extend)
+    void runTask('abort unwanted attempts', pump.abortGone)
+    if (leases.isRecoveryDue()) void runTask('recover flights', leases.recover)
     if (time - beatAt >= beatEveryMs) {
       beatAt = time
-      void doing('showing a sign of life', beat)
+      void runTask('heartbeat', beat)
     }
     if (time - wakesAt >= config.pollIntervalMs) {
       wakesAt = time
-      void doing('reading what waits', readWakes)
+      void runTask('read wake times', readWakes)
     }
     if (time - windowsAt >= windowsMs) {
       windowsAt = time
-      void doing('looking for silence', sweepWindows)
+      void runTask('check missed windows', sweepWindows)
     }
   }
 
@@ -245,7 +245,7 @@ export const startEngine = async (options: Options): Promise<Engine> => {
           flights.end(new Map([[flight, ids.length]]))
           givenBack += ids.length
         },
-        error => onError(error, 'giving attempts back')
+        error => onError(error, 'return attempts')
       )
     }
   }
@@ -255,11 +255,11 @@ export const startEngine = async (options: Options): Promise<Engine> => {
     stop: async () => {
       const patience = AbortSignal.timeout(stopMs)
       const unsent = await pump.stop(patience)
-      await fn.stopEngine({ engine_id: id }).catch(error => onError(error, 'telling of the stop'))
+      await fn.stopEngine({ engine_id: id }).catch(error => onError(error, 'report stop'))
       await giveBack(unsent, (flight_id, execution_ids) => fn.releaseFlight({ flight_id, execution_ids }))
       const open = await pump.ended(patience)
       await giveBack(open, (flight_id, execution_ids) =>
-        fn.loseAttempts({ flight_id, execution_ids, error: 'the replica that sent this was stopped before the answer came' })
+        fn.loseAttempts({ flight_id, execution_ids, error: 'the sending replica stopped before the response arrived' })
       )
       await results.stop(AbortSignal.timeout(5000))
       stopped = true

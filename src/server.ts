@@ -103,7 +103,7 @@ process.on('SIGTERM', signal => stop(0, signal))
 process.on('SIGINT', signal => stop(0, signal))
 whenNpmEnds(() => stop(0, 'SIGTERM'))
 // The engine runs in this thread: without it the API must not go on. Node ends the process, and others attempt again what is under way here.
-process.on('uncaughtExceptionMonitor', error => log?.fatal({ err: error }, 'an error was not handled: the replica ends'))
+process.on('uncaughtExceptionMonitor', error => log?.fatal({ err: error }, 'unhandled error: replica exits'))
 
 start().catch(thrown => {
   if (stopping) return

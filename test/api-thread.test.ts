@@ -54,7 +54,7 @@ for (const [how, message] of [
     await eventually(() => replica.errors().length > before, patienceMs)
     await received(2)
     await eventually(() => replica.call('/status'), patienceMs)
-    exactly(t, replica.errors().slice(before), [{ level: 50, msg: 'the API ended unexpectedly; it is started again', err: { message } }])
+    exactly(t, replica.errors().slice(before), [{ level: 50, msg: 'API thread ended unexpectedly; restarting it', err: { message } }])
     t.equal(replica.errors().length, before + 1)
   })
 }

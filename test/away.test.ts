@@ -11,10 +11,7 @@ const gone = Object.assign(new Error('gone'), { code: 'ECONNREFUSED' })
 const setUp = () => {
   let time = 0
   const lines: string[] = []
-  const away = createAway(
-    { warn: ({ doing, ms }: { doing?: string; ms?: number }, text) => lines.push(`${text} ${doing ?? ms}`) },
-    () => time
-  )
+  const away = createAway({ warn: ({ task, ms }: { task?: string; ms?: number }, text) => lines.push(`${text} ${task ?? ms}`) }, () => time)
   return { ...away, lines, pass: (ms: number) => (time += ms) }
 }
 
@@ -27,7 +24,7 @@ t.test('a lost database is told once, and when it is back', async t => {
   pass(500)
   back()
   back()
-  t.same(lines, ['the database is away firing', 'the database is back 1000'])
+  t.same(lines, ['database unavailable firing', 'database available again 1000'])
 })
 
 t.test('while it is away, and however often it comes and goes, it is told once a minute', async t => {
@@ -36,7 +33,7 @@ t.test('while it is away, and however often it comes and goes, it is told once a
     lost(gone, 'firing')
     pass(1000)
   }
-  t.same(lines, ['the database is away firing', 'the database is away firing'])
+  t.same(lines, ['database unavailable firing', 'database unavailable firing'])
   for (let i = 0; i < 20; i++) {
     back()
     lost(gone, 'firing')
@@ -82,10 +79,10 @@ t.test('an outage is two lines in the log of an idle replica, without a stack', 
   wire.cut()
   await new Promise(resolve => setTimeout(resolve, 3000)) // long enough for all that asks to have failed
   wire.mend()
-  await eventually(() => replica.lines().some(line => line.msg === 'the database is back'))
+  await eventually(() => replica.lines().some(line => line.msg === 'database available again'))
   t.same(
     replica.lines().map(line => line.msg),
-    ['the database is away', 'the database is back']
+    ['database unavailable', 'database available again']
   )
   t.equal(replica.lines()[0].err.stack, '')
 })

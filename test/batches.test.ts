@@ -149,7 +149,7 @@ t.test('when several fail together each is asked alone, and only who is at fault
   exactly(t, answers, [{ value: 1 }, { value: 2 }, { reason: { message: 'three is no question' } }, { value: 4 }])
 })
 
-t.test('when the database is away all are told so, and it goes on with the next', async t => {
+t.test('when database unavailable all are told so, and it goes on with the next', async t => {
   const { asked, ask, answer, pending } = setup({ atOnce: 1 })
   const answers = Promise.allSettled([ask(1), ask(2), ask(3)])
   await answer()

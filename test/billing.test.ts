@@ -440,9 +440,9 @@ t.test('a failed payment is told by mail, once, and the plan stays while it is t
   const server = await mailServer(t)
   await sendMails(service, { smtpUrl: server.url })
   const mail = server.mails.find(
-    ({ recipients, subject }) => recipients[0] === account.email && subject === 'The payment for your plan pro failed'
+    ({ recipients, subject }) => recipients[0] === account.email && subject === 'Payment for your pro plan failed'
   )
-  t.match(mail?.text, /It is tried again on 16 January 2030, 12:00 UTC/)
+  t.match(mail?.text, /retry it on 16 January 2030, 12:00 UTC/)
   t.same(mail?.links, ['https://cue.example.com/dashboard#billing'])
   await send(eventOf('invoice.payment_failed', { ...invoice, next_payment_attempt: null }, seconds + 30))
   await send(about('deleted', 'canceled', 'price_pro_m', { created: seconds + 40 }))
@@ -479,7 +479,7 @@ t.test('a smaller plan pauses the newest cues over its limit, deletes none, and 
   t.same(await mails('downgrade'), [{ kind: 'downgrade', account_id: account.id, cue_ids: [ids[5], ids[4]] }])
   const server = await mailServer(t)
   await sendMails(service, { smtpUrl: server.url })
-  t.ok(server.mails.find(({ subject }) => subject === 'Your plan is free now')?.text.includes('- “cue 5”\n- “cue 4”\n'))
+  t.ok(server.mails.find(({ subject }) => subject === 'Your plan is now free')?.text.includes('- “cue 5”\n- “cue 4”\n'))
 })
 
 t.test('a cue paused for a smaller plan resumes only when another makes room, or the plan grows', async t => {

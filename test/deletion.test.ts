@@ -32,9 +32,7 @@ t.test('an account is deleted a day after that was confirmed, and works until th
   t.same(Object.keys(body).sort(), ['can_cancel_until', 'grace_period_hours', 'message'])
   exactly(t, body, { grace_period_hours: 24, can_cancel_until: '2030-01-16T12:00:00.000Z' })
   exactly(t, await request(), error('deletion_already_pending', 409))
-  exactly(t, await mails(), [
-    { recipients: [account.email], subject: 'Your account is about to be deleted', text: /16 January 2030, 12:00 UTC/ }
-  ])
+  exactly(t, await mails(), [{ recipients: [account.email], subject: 'Your account will be deleted', text: /16 January 2030, 12:00 UTC/ }])
 
   clock.set('2030-01-16T11:59:59Z')
   await maintain()
@@ -187,9 +185,9 @@ t.test('the link in the mail leads to a page whose button keeps the account', as
   t.match(await nobody.get(pathname + search), /16 January 2030, 12:00 UTC.*action="\/v1\/auth\/me\/cancel-deletion"/s)
 
   const post = () => nobody.call('POST', '/v1/auth/me/cancel-deletion', form({ token: tokenIn(link) }), formHeaders)
-  exactly(t, await post(), { status: 200, headers: { 'content-type': 'text/html; charset=utf-8' }, body: /Your account stays/ })
-  exactly(t, await post(), { status: 410, body: /cancelled before/ })
-  exactly(t, await nobody.call('GET', pathname + search), { status: 410, body: /cancelled before/ })
+  exactly(t, await post(), { status: 200, headers: { 'content-type': 'text/html; charset=utf-8' }, body: /Your account is kept/ })
+  exactly(t, await post(), { status: 410, body: /already cancelled/ })
+  exactly(t, await nobody.call('GET', pathname + search), { status: 410, body: /already cancelled/ })
   clock.advance('25 hours')
   await maintain()
   exactly(t, await call('GET', '/v1/auth/me'), { status: 200 })
@@ -250,7 +248,7 @@ t.test('whoever did not register deletes the unused account at once', async t =>
   const [mail] = await mails()
   exactly(t, mail, {
     recipients: ['grace@example.com'],
-    subject: 'An account was made with your address',
+    subject: 'An account was created with your address',
     links: [/not-me/, /confirm-email/]
   })
   t.ok(mail!.text.includes(api_key.slice(0, 12)))
@@ -263,7 +261,7 @@ t.test('whoever did not register deletes the unused account at once', async t =>
   exactly(t, await post(), { status: 200, body: /The account is deleted/ })
   exactly(t, await as({ id: '', email: '', api_key }).call('GET', '/v1/auth/me'), error('invalid_api_key', 401))
   for (const text of Object.values(await everything(service))) for (const trace of [id, 'grace@example.com']) t.notOk(text.includes(trace))
-  exactly(t, await post(), { status: 404, body: /not good any more/ })
+  exactly(t, await post(), { status: 404, body: /no longer valid/ })
   exactly(t, await nobody.call('GET', pathname + search), { status: 404 })
 })
 
@@ -348,7 +346,7 @@ t.test('the link of the registration mail is good for 30 days', async t => {
   await nobody.post('/v1/auth/register', { email: 'grace@example.com' })
   const { pathname, search, searchParams } = new URL((await mails())[0]!.links[0]!)
   clock.advance('30 days')
-  exactly(t, await nobody.call('GET', pathname + search), { status: 404, body: /not good any more/ })
+  exactly(t, await nobody.call('GET', pathname + search), { status: 404, body: /no longer valid/ })
   exactly(t, await nobody.call('POST', pathname, form({ token: searchParams.get('token')! }), formHeaders), { status: 404 })
   exactly(t, await call('GET', '/v1/auth/me'), { status: 200 })
 })

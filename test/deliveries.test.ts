@@ -260,7 +260,7 @@ t.test('what a silent replica held is attempted again by another', async t => {
   ])
 })
 
-t.test('results are held while the database is away, and nothing is sent twice', async t => {
+t.test('results are held while database unavailable, and nothing is sent twice', async t => {
   const { cue, ended, engineConfig, pool } = await serve(t)
   let answer: (() => void) | undefined
   const hook = await receiver(t, () => new Promise(resolve => (answer = () => resolve({}))))

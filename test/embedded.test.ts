@@ -182,7 +182,7 @@ t.test('a server that cannot start is told in one line', async t => {
   const dataDir = emptyDir(t)
   await t.rejects(startEmbedded({ dataDir, durable: false, settings: { shared_buffers: 'plenty' } }), {
     name: 'ConfigError',
-    message: /^DATA_DIR \S+ has a PostgreSQL that does not start: [^\n]*shared_buffers[^\n]*$/
+    message: /^PostgreSQL in DATA_DIR \S+ failed to start: [^\n]*shared_buffers[^\n]*$/
   })
 })
 

@@ -209,7 +209,7 @@ const astray = async (t: Test, databaseUrl: string) => {
 
 const lost = {
   status: 'down',
-  reason: 'the database cannot be reached, or is read-only',
+  reason: 'the database is unreachable or read-only',
   services: { postgres: 'down', poller: 'down', delivery: 'down' },
   poller: { last_run: null, seconds_ago: null, lateness_ms: null },
   workers: { active_count: null, last_heartbeat: null },

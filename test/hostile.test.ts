@@ -290,7 +290,7 @@ const attacks: Attack[] = [
       const mixed = { token: token!, device_code: own.device_code }
       return [await world.submit('/v1/auth/verify', mixed), await world.show(`/v1/auth/verify?${new URLSearchParams(mixed)}`)]
     },
-    expected: { status: 404, body: /leads nowhere/ }
+    expected: { status: 404, body: /is not valid/ }
   },
   {
     name: 'tokens of links, guessed, cut off, or made for something else',
@@ -310,7 +310,7 @@ const attacks: Attack[] = [
       ]
       return Promise.all(wrong.map(token => world.submit('/v1/auth/verify', { token, device_code })))
     },
-    expected: { status: 404, body: /leads nowhere/ }
+    expected: { status: 404, body: /is not valid/ }
   },
   {
     name: 'a link, replayed after it was used',
@@ -320,7 +320,7 @@ const attacks: Attack[] = [
       await world.poll(device_code)
       return [await world.submit('/v1/auth/verify', fields), await world.show(path)]
     },
-    expected: { status: 400, body: /used already/ },
+    expected: { status: 400, body: /already used/ },
     harmless: async ({ pool }, t) => exactly(t, (await pool.query('select count(*) from cue.session_tokens')).rows, [{ count: 1 }])
   },
   {
@@ -362,7 +362,7 @@ const attacks: Attack[] = [
         await world.submit('/v1/auth/me/cancel-deletion', { token: rows[0].id })
       ]
     },
-    expected: { status: 404, body: /not good any more/ },
+    expected: { status: 404, body: /no longer valid/ },
     harmless: async ({ call }, t) => exactly(t, await call('GET', '/v1/auth/me'), { status: 200 })
   },
   {

@@ -85,10 +85,10 @@ t.test('a pooler in transaction mode is refused in one line that names LISTEN_UR
   const options = { channels: ['cue_test'], onNotification: () => {} }
   await t.rejects(createListener({ databaseUrl: url, listenUrl: url }, options), {
     name: 'ConfigError',
-    message: 'LISTEN_URL must connect directly to PostgreSQL: DATABASE_URL leads through a pooler in transaction mode'
+    message: 'LISTEN_URL must connect directly to PostgreSQL: DATABASE_URL is a pooler in transaction mode'
   })
   await t.rejects(createListener({ databaseUrl: config.databaseUrl, listenUrl: url }, options), {
-    message: 'LISTEN_URL must connect directly to PostgreSQL: it leads through a pooler in transaction mode'
+    message: 'LISTEN_URL must connect directly to PostgreSQL: it is a pooler in transaction mode'
   })
 })
 

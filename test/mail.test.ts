@@ -38,7 +38,7 @@ t.test('a mail goes over SMTP, once, as text and as HTML', async t => {
   const service = await setup(t, { SMTP_URL: server.url })
   exactly(t, await sendMails(service), { errors: [], sent: 1, log: [{ msg: 'mail sent', kind: 'registered', ms: Number }] })
   exactly(t, server.mails, [
-    { from: 'cue@pgcue.example', recipients: [service.account.email], subject: 'An account was made with your address' }
+    { from: 'cue@pgcue.example', recipients: [service.account.email], subject: 'An account was created with your address' }
   ])
   const { headers, text, html, links } = server.mails[0]!
   exactly(t, headers, {
@@ -62,8 +62,8 @@ t.test('neither the log nor the job knows a link, an address or a key that went 
   const server = await mailServer(t, { judge: address => ({ code: 451, text: `try ${address} later` }) })
   const service = await setup(t, { SMTP_URL: server.url })
   const { log, errors } = await sendMails(service)
-  exactly(t, log, [{ level: 40, msg: 'mail not sent yet', code: 'EENVELOPE', response_code: 451 }])
-  exactly(t, errors, [{ message: 'the mail server did not take the mail: EENVELOPE 451' }])
+  exactly(t, log, [{ level: 40, msg: 'mail not sent, will retry', code: 'EENVELOPE', response_code: 451 }])
+  exactly(t, errors, [{ message: 'the mail server rejected the mail: EENVELOPE 451' }])
   server.judge(() => undefined)
   const { log: second } = await sendMails(service)
   for (const line of [...log, ...second]) t.notMatch(JSON.stringify(line), /@|token=|svc_sk_/)
@@ -74,7 +74,7 @@ t.test('a mail server that is away, or busy, is tried again until it takes the m
   const server = await mailServer(t)
   const smtpUrl = server.url
   exactly(t, await sendMails(service, { smtpUrl: 'smtp://127.0.0.1:1' }), {
-    errors: [{ message: /did not take the mail: ESOCKET|ECONNECTION/ }]
+    errors: [{ message: /rejected the mail: ESOCKET|ECONNECTION/ }]
   })
   server.judge(() => ({ code: 450, text: 'mailbox busy' }))
   exactly(t, await sendMails(service, { smtpUrl }), { errors: [{ message: /450/ }] })
@@ -89,7 +89,7 @@ t.test('a mail server that is away, or busy, is tried again until it takes the m
 t.test('a mail that is refused for good is not tried again', async t => {
   const server = await mailServer(t, { judge: () => ({ code: 550, text: 'no such user' }) })
   const service = await setup(t, { SMTP_URL: server.url })
-  exactly(t, await sendMails(service), { errors: [], log: [{ level: 40, msg: 'mail refused for good', response_code: 550 }] })
+  exactly(t, await sendMails(service), { errors: [], log: [{ level: 40, msg: 'mail permanently rejected', response_code: 550 }] })
   t.same(await service.waiting(), [])
 })
 
@@ -112,7 +112,7 @@ t.test('without a mail server mails become files that only their owner reads, an
   t.equal(statSync(file).mode & 0o777, 0o600)
   t.equal(statSync(dir).mode & 0o777, 0o700)
   const mail = readMail(readFileSync(file, 'utf8'))
-  exactly(t, mail, { subject: 'An account was made with your address', headers: { to: service.account.email } })
+  exactly(t, mail, { subject: 'An account was created with your address', headers: { to: service.account.email } })
   exactly(t, log, [{ msg: /mail written/, kind: 'registered', file, links: mail.links }])
 })
 
@@ -140,7 +140,7 @@ t.test('ten mails an hour tell of failures, the tenth says so, and a mail server
   for (let i = 0; i < 12; i++) await service.addMail(job)
   const away = await sendMails(service, { smtpUrl: 'smtp://127.0.0.1:1' })
   t.equal(away.errors.length, 10)
-  exactly(t, away.log.at(-1), { msg: 'mail not needed any more', kind: 'cue_failed' })
+  exactly(t, away.log.at(-1), { msg: 'mail no longer needed', kind: 'cue_failed' })
   await sendMails(service, { smtpUrl: server.url })
   t.equal(server.mails.length, 10)
   service.clock.advance('1 hour')
@@ -165,7 +165,7 @@ t.test('the monthly limit is told with the end of the grace, and not once the mo
   await sendMails(service)
   const mails = server.mails.filter(({ subject }) => subject === 'You have used your executions for this month')
   t.equal(mails.length, 1)
-  t.match(mails[0]!.text, /The plan free has 2 executions a month.*until 16 January 2030, 12:00 UTC/s)
+  t.match(mails[0]!.text, /Your plan, free, includes 2 executions per month.*until 16 January 2030, 12:00 UTC/s)
   await service.addMail({ kind: 'limit_reached', account_id: service.account.id })
   service.clock.advance('3 weeks')
   await sendMails(service)
@@ -180,7 +180,7 @@ t.test('a smaller plan is told with the cues that were paused', async t => {
   const two = await service.post('/v1/cues', { name: 'second', cron: '0 9 * * *', worker: true })
   await service.addMail({ kind: 'downgrade', account_id: service.account.id, cue_ids: [one.id, two.id, 'cue_ofsomebody'] })
   await sendMails(service)
-  const mail = server.mails.find(({ subject }) => subject === 'Your plan is free now')!
+  const mail = server.mails.find(({ subject }) => subject === 'Your plan is now free')!
   t.ok(mail.text.includes('- “second”\n- “first & <i>foremost</i>”\n'), mail.text)
   t.ok(mail.html.includes('<li>“second”</li><li>“first &amp; &lt;i&gt;foremost&lt;/i&gt;”</li>'), mail.html)
 })
@@ -209,7 +209,7 @@ t.test('an engine sends mails as soon as they are wanted, again and again', asyn
   await server.received(1)
   await service.as(null).post('/v1/auth/device-code', { device_code: 'a-device-code' })
   await service.as(null).post('/v1/auth/device-code/submit-email', { device_code: 'a-device-code', email: 'grace@example.com' })
-  exactly(t, await server.received(2), { recipients: ['grace@example.com'], subject: 'Your link to sign in' })
+  exactly(t, await server.received(2), { recipients: ['grace@example.com'], subject: 'Your sign-in link' })
   await service.as(null).post('/v1/auth/register', { email: 'ada@example.org' })
   exactly(t, await server.received(3), { recipients: ['ada@example.org'] })
 })
@@ -237,7 +237,7 @@ t.test('an address that nobody has confirmed gets three mails about failures a d
   }
   t.equal(await add(5), 3)
   t.same(
-    server.mails.map(({ text }) => text.includes('This was the third such mail within 24 hours.')),
+    server.mails.map(({ text }) => text.includes('This is the third such mail within 24 hours.')),
     [false, false, true]
   )
   clock.advance('23 hours')
@@ -273,7 +273,7 @@ t.test('what users wrote is quoted, in no subject, and no mail client finds a li
   const mails = server.mails.filter(({ text }) => text.includes('Pay at'))
   t.same(
     mails.map(({ subject }) => subject),
-    ['An execution failed', 'Your plan is free now']
+    ['An execution failed', 'Your plan is now free']
   )
   for (const { text, html } of mails) {
     for (const part of [text, html]) {

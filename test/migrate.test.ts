@@ -145,13 +145,13 @@ t.test('a migration that meets a lock gives way, and comes again', async t => {
     lockTimeout: '50ms',
     log: line => {
       lines.push(line)
-      if (/lock timeout; trying again/.test(line)) client.query('commit')
+      if (/lock timeout; retrying/.test(line)) client.query('commit')
     }
   })
   await running
   client.release()
   t.same(await ids(), [0, 1, 2])
-  t.ok(lines.some(line => /0002_column\.sql: canceling statement due to lock timeout; trying again/.test(line)))
+  t.ok(lines.some(line => /0002_column\.sql: canceling statement due to lock timeout; retrying/.test(line)))
 })
 
 t.test('queues are made, and changed when their options are', async t => {
@@ -176,13 +176,13 @@ t.test('a server of another version is refused in one line', async t => {
       return Reflect.apply(query, this, [text])
     }
   })
-  await t.rejects(migrate(options), { message: 'DATABASE_URL must name a PostgreSQL of version 15 to 18, not 14.9' })
+  await t.rejects(migrate(options), { message: 'DATABASE_URL must point to PostgreSQL 15 to 18, not 14.9' })
 })
 
 t.test('a server that cannot be reached is told in one line that names the variable', async t => {
   await t.rejects(migrate({ connectionString: 'postgres://nobody:secretword@localhost:1/none' }), {
     name: 'ConfigError',
-    message: /^DATABASE_URL, or LISTEN_URL, names a server that cannot be used: .*ECONNREFUSED[^\n]*$/
+    message: /^Cannot connect to the server of DATABASE_URL or LISTEN_URL: .*ECONNREFUSED[^\n]*$/
   })
 })
 

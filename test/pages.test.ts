@@ -87,7 +87,7 @@ test('an address that is none is told at the field, and can be mended there', as
   const device_code = newDeviceCode()
   const { verification_url } = await nobody.post('/v1/auth/device-code', { device_code })
   await page.goto(verification_url)
-  const field = page.getByLabel('Your e-mail address')
+  const field = page.getByLabel('Your email address')
   await field.fill('grace')
   await page.getByRole('button').click()
   t.equal(await page.locator('input:invalid').count(), 1, 'the browser holds it back')
@@ -130,7 +130,7 @@ test('the owner of an account keeps it with one button', async t => {
   const link = (await mails())[0]!.links[0]!
   const page = await look(t, link, 'cancel')
   await page.getByRole('button', { name: 'Keep my account' }).click()
-  await page.getByRole('heading', { name: 'Your account stays' }).waitFor()
+  await page.getByRole('heading', { name: 'Your account is kept' }).waitFor()
   await snap(t, page, 'cancel-done')
   exactly(t, await get('/v1/auth/audit'), { events: [{ event: 'account.deletion_cancelled' }, { event: 'account.deletion_requested' }] })
   await look(t, link, 'cancel-again')

@@ -23,7 +23,7 @@ t.test('a read-only database is an outage: requests get 503, and a due cue fires
 
   exactly(t, await call('POST', '/v1/cues', { name: 'other', cron: '@daily', callback: { url } }), error('unavailable', 503))
   await eventually(async () => (await call('GET', '/status')).status === 503)
-  exactly(t, (await call('GET', '/health')).body, { status: 'down', reason: 'the database cannot be reached, or is read-only' })
+  exactly(t, (await call('GET', '/health')).body, { status: 'down', reason: 'the database is unreachable or read-only' })
   await eventually(() => Date.now() > at.getTime() + 1000)
   t.equal(requests.length, 0)
 

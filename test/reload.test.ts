@@ -49,7 +49,7 @@ t.test('an older release with the same migrations leaves the functions of a newe
   const { release, rows, lines } = await setUp(t)
   await release(2, numberIs(2))
   await release(1)
-  t.same(lines, ['Release 2 has loaded its functions, and this is release 1: they are left as they are'])
+  t.same(lines, ['Functions of release 2 are loaded; this release, 1, is older and keeps them'])
   t.same(await rows('select cue.number() as n'), [{ n: 2 }])
   await release(2, numberIs(2))
   t.same(lines, [])
@@ -134,7 +134,7 @@ t.test('what an operator built on a changed view is named, and nothing is change
   const { release, rows } = await setUp(t)
   await rows('create view public.report as select * from cue.thing_view')
   await t.rejects(release(2, insertedColumn), {
-    message: 'cue.thing_view has changed, and view public.report depends on it: drop that, migrate, and create it again'
+    message: 'cue.thing_view has changed, but view public.report depends on it: drop that, migrate, and create it again'
   })
   t.same(await rows('select * from public.report'), [{ id: 1 }])
 })
@@ -144,7 +144,7 @@ t.test('a reload that meets a reader of a changed view gives way, and comes agai
   const client = await pool.connect()
   await client.query('begin; select * from cue.thing_view')
   const reloading = release(2, insertedColumn, '50ms')
-  while (!lines.some(line => /lock timeout; trying again$/.test(line))) await new Promise(resolve => setTimeout(resolve, 10))
+  while (!lines.some(line => /lock timeout; retrying$/.test(line))) await new Promise(resolve => setTimeout(resolve, 10))
   await client.query('commit')
   client.release()
   await reloading

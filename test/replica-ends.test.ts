@@ -13,7 +13,7 @@ t.test('the replica ends when its engine does, and logs why', async t => {
   const { call, signal, ended, lines } = await startFaultyReplica(t)
   signal('SIGUSR2')
   t.equal((await ended).code, 1)
-  exactly(t, lines().at(-1), { level: 60, msg: 'an error was not handled: the replica ends', err: { message: 'a fault of the engine' } })
+  exactly(t, lines().at(-1), { level: 60, msg: 'unhandled error: replica exits', err: { message: 'a fault of the engine' } })
   await t.rejects(call('/status'), { cause: { code: 'ECONNREFUSED' } })
 })
 
@@ -27,7 +27,7 @@ t.test('a stop is in order although a request holds up the API', async t => {
     lines()
       .slice(-3)
       .map(({ msg }) => msg),
-    ['stopping', 'the API did not stop in time', 'stopped']
+    ['stopping', 'API did not stop in time', 'stopped']
   )
   exactly(t, lines().at(-1), { attempts_given_back: 0, ms: Number })
 })

@@ -105,7 +105,7 @@ t.test('an end that cannot be written lets its flight lapse, and costs no other'
   await eventually(() => !flights.has(1))
   await flights.extend()
   t.same(removed, [])
-  t.same(logged, ['a result could not be written'])
+  t.same(logged, ['result not recorded'])
 })
 
 t.test('what is held when the engine stops is left to recovery, and is no fault', async t => {

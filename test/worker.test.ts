@@ -168,7 +168,10 @@ t.test('a second worker of the same name is refused, and without a name takes th
   const { start } = await workerStage(t)
   const first = start(['--handler', 'job=true', '--worker-id', 'w1'])
   await first.event('ready')
-  exactly(t, await start(['--handler', 'job=true', '--worker-id', 'w1']).exited, { code: 2, stderr: /w1 is already running on this machine/ })
+  exactly(t, await start(['--handler', 'job=true', '--worker-id', 'w1']).exited, {
+    code: 2,
+    stderr: /w1 is already running on this machine/
+  })
   const [one, two] = [start(['--handler', 'job=true']), start(['--handler', 'job=true'])]
   t.not((await one.event('ready')).worker_id, (await two.event('ready')).worker_id)
 })

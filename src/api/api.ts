@@ -12,7 +12,7 @@ type ApiOptions = Pick<Options, 'metrics' | 'logger' | 'logStream'> & { config: 
 
 export const createApi = async ({ config, away, ...options }: ApiOptions): Promise<Api> => {
   const max = config.pgPoolMax - (config.roles.engine ? engineConnections : 0)
-  const onError = (error: Error) => away.lost(error, 'keeping a connection') || app.log.warn({ err: error }, 'an idle connection was lost')
+  const onError = (error: Error) => away.lost(error, 'idle connection') || app.log.warn({ err: error }, 'idle database connection lost')
   const pool = createPool(config, { max, onError })
   const app = await build({ ...options, config, away, pool })
   return {

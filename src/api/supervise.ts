@@ -12,7 +12,7 @@ import type { Api } from './api.ts'
 export type FromThread =
   | { kind: 'listening' }
   | { kind: 'log'; lines: string }
-  | { kind: 'lost'; error: object; doing: string }
+  | { kind: 'lost'; error: object; task: string }
   | { kind: 'back' }
   | { kind: 'metrics'; answer: MessagePort }
 export type ToThread = 'listen' | 'stop'
@@ -47,7 +47,7 @@ export const superviseApi = (options: Options): Api => {
       const error = await thread.ended
       if (stopping) return
       if (performance.now() - startedAt > steadyMs) waitMs = restartMs
-      log.error({ err: error, restart_ms: waitMs }, 'the API ended unexpectedly; it is started again')
+      log.error({ err: error, restart_ms: waitMs }, 'API thread ended unexpectedly; restarting it')
       await delay(waitMs)
       if (stopping) return
       waitMs = Math.min(waitMs * 2, restartMsAtMost)
@@ -75,13 +75,13 @@ const openThread = ({ config, metrics, away, log, write }: Options) => {
 
   const ended = new Promise<Error>(resolve => {
     worker.once('error', resolve)
-    worker.once('exit', code => resolve(new Error(`the API's thread exited with code ${code}`)))
+    worker.once('exit', code => resolve(new Error(`API thread exited with code ${code}`)))
   })
   const listening = new Promise<void>((resolve, reject) => {
     void ended.then(reject)
     worker.on('message', (message: FromThread) => {
       if (message.kind === 'log') write(message.lines)
-      else if (message.kind === 'lost') away.lost(message.error, message.doing)
+      else if (message.kind === 'lost') away.lost(message.error, message.task)
       else if (message.kind === 'back') away.back()
       else if (message.kind === 'metrics') void metrics.values().then(values => message.answer.postMessage(values))
       else {
@@ -103,7 +103,7 @@ const openThread = ({ config, metrics, away, log, write }: Options) => {
       if (!isListening) return void (await end())
       send('stop')
       const timer = setTimeout(() => {
-        log.warn('the API did not stop in time')
+        log.warn('API did not stop in time')
         void end()
       }, stopMs)
       await ended

@@ -14,10 +14,10 @@ const engineAnswerMs = 5000
 const send = (message: FromThread, ports: MessagePort[] = []) => parentPort!.postMessage(message, ports)
 
 const away: Away = {
-  lost: (error, doing) => {
+  lost: (error, task) => {
     if (!isAway(error)) return false
     const { name, message, code } = error as Error & { code?: string }
-    send({ kind: 'lost', error: { name, message, code }, doing })
+    send({ kind: 'lost', error: { name, message, code }, task })
     return true
   },
   back: () => send({ kind: 'back' })

@@ -18,7 +18,7 @@ export const plansPage = ({ plans, baseUrl, isSold }: { plans: Record<Plan, Limi
   title: 'Plans and billing',
   isText: true,
   body: html`<table id="billing">
-<thead><tr><th scope="col">Plan</th><th scope="col">Cues</th><th scope="col">Executions a month</th><th scope="col">Requests a minute</th></tr></thead>
+<thead><tr><th scope="col">Plan</th><th scope="col">Cues</th><th scope="col">Executions per month</th><th scope="col">Requests per minute</th></tr></thead>
 <tbody>
 ${Object.entries(plans).map(
   ([name, { cues, executions_per_month, requests_per_minute }]) =>
@@ -26,7 +26,7 @@ ${Object.entries(plans).map(
 `
 )}</tbody>
 </table>
-<p>What your account has, and has used of it: <code>pgcue usage</code>, or <code>GET /v1/usage</code>.</p>
+<p>To see your usage: <code>pgcue usage</code>, or <code>GET /v1/usage</code>.</p>
 ${
   isSold
     ? html`<h2>Get a plan</h2>

@@ -75,7 +75,8 @@ export const parse = (argv: string[], options: Options) => {
 
 /** The one argument of most commands. */
 export const only = ({ args }: Pick<Context, 'args'>, name: string): string => {
-  if (args.length !== 1 || !args[0]) throw new UsageError(args.length > 1 ? `expected one ${name}, got several` : `missing argument ${name}`)
+  if (args.length !== 1 || !args[0])
+    throw new UsageError(args.length > 1 ? `expected one ${name}, got several` : `missing argument ${name}`)
   return args[0]
 }
 

@@ -17,7 +17,11 @@ const read = (env: Env): File | undefined => {
   const file = fileOf(env)
   try {
     if (process.platform !== 'win32' && statSync(file).mode & 0o077) {
-      throw new CliError(`${file} contains keys and is readable by other users. Run: chmod 600 ${file}`, exitCodes.usage, 'exposed_credentials')
+      throw new CliError(
+        `${file} contains keys and is readable by other users. Run: chmod 600 ${file}`,
+        exitCodes.usage,
+        'exposed_credentials'
+      )
     }
     return JSON.parse(readFileSync(file, 'utf8'))
   } catch (error) {

@@ -67,8 +67,7 @@ const targetOf = (given: string | undefined): string => {
   if (!URL.canParse(given)) throw new UsageError('--forward-to is not a valid URL')
   const url = new URL(given)
   if (url.username || url.password) throw new UsageError('--forward-to must not contain a user name or password')
-  if (badPorts.has(url.port))
-    throw new UsageError(`--forward-to: port ${url.port} is reserved for another protocol; use a different port`)
+  if (badPorts.has(url.port)) throw new UsageError(`--forward-to: port ${url.port} is reserved for another protocol; use a different port`)
   return given
 }
 

@@ -60,7 +60,9 @@ const start = async (client: Client, device_code: string): Promise<CreatedDevice
     return await client.auth.createDeviceCode(device_code)
   } catch (error) {
     if (!(error instanceof PgcueError && error.code === 'not_found')) throw error
-    throw new CliError(`${client.baseUrl} does not support login by email. Set PGCUE_API_KEY, or store an existing key: pgcue login --with-key`)
+    throw new CliError(
+      `${client.baseUrl} does not support login by email. Set PGCUE_API_KEY, or store an existing key: pgcue login --with-key`
+    )
   }
 }
 

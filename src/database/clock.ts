@@ -40,7 +40,7 @@ export const followDatabase = (app: FastifyInstance): void => {
       app.clock.learn(now, askedAt)
       app.away.back()
     } catch (error) {
-      app.away.lost(error, 'asking the time')
+      app.away.lost(error, 'read clock')
       next = askAgainMs
     }
     if (!closed) timer = setTimeout(ask, next).unref()

@@ -107,7 +107,7 @@ export const assertDirect = async (config: Pick<Config, 'databaseUrl' | 'listenU
   const processOf = async (client: pg.Client): Promise<number> => (await client.query('select pg_backend_pid() as pid')).rows[0].pid
   const refuse = () => {
     const through = config.listenUrl === config.databaseUrl ? 'DATABASE_URL' : 'it'
-    throw new ConfigError(`LISTEN_URL must connect directly to PostgreSQL: ${through} leads through a pooler in transaction mode`)
+    throw new ConfigError(`LISTEN_URL must connect directly to PostgreSQL: ${through} is a pooler in transaction mode`)
   }
   try {
     const ours = await open()

@@ -12,21 +12,21 @@ export const createAway = (log: { warn: (fields: object, message: string) => voi
 
   return {
     /** Whether this error means that the database is away. Told at most once a minute, however often it comes and goes. */
-    lost: (error: unknown, doing: string): boolean => {
+    lost: (error: unknown, task: string): boolean => {
       if (!isAway(error)) return false
       const time = now()
       lostAt ??= time
       if (time - toldAt >= quietMs) {
         toldAt = time
         told = true
-        log.warn({ err: error, doing }, 'the database is away')
+        log.warn({ err: error, task }, 'database unavailable')
       }
       return true
     },
 
     /** The database has answered. */
     back: (): void => {
-      if (told && lostAt !== undefined) log.warn({ ms: Math.round(now() - lostAt) }, 'the database is back')
+      if (told && lostAt !== undefined) log.warn({ ms: Math.round(now() - lostAt) }, 'database available again')
       lostAt = undefined
       told = false
     }

@@ -77,7 +77,7 @@ export const createAddressRules = ({ allowCidrs, allowHttp, resolve }: AddressOp
 
   const parseUrl = (text: string): URL => {
     const url = wellFormed(text)
-    if (url.protocol === 'http:' && !allowHttp) throw blocked('it must start with https://')
+    if (url.protocol === 'http:' && !allowHttp) throw blocked('must start with https://')
     if (BLOCKED_PORTS.has(url.port)) throw blocked(`port ${url.port} is not allowed`)
     const host = hostOf(url)
     if (isIP(host)) {
@@ -95,7 +95,7 @@ export const createAddressRules = ({ allowCidrs, allowHttp, resolve }: AddressOp
     })
     if (addresses.length === 0) throw unresolved(host, { code: 'ENOTFOUND' })
     // No address in the message: it would tell what the names of the network around us stand for.
-    if (!addresses.every(isLocal(host) ? isExempt : allows)) throw blocked(`${host} has an address that is not public`)
+    if (!addresses.every(isLocal(host) ? isExempt : allows)) throw blocked(`${host} resolves to an address that is not public`)
     return addresses
   }
 
@@ -134,19 +134,19 @@ const blocked = (message: string): AddressError => new AddressError('EBLOCKED', 
 const unresolved = (host: string, { code }: { code?: string }): AddressError =>
   code === 'ENOTFOUND'
     ? new AddressError('ENOTFOUND', `DNS: ${host} was not found`)
-    : new AddressError('EAI_AGAIN', `DNS: no answer about ${host}`)
+    : new AddressError('EAI_AGAIN', `DNS: lookup of ${host} failed`)
 
 /** The text as a URL, when every reader of it would agree on what it means. */
 const wellFormed = (text: string): URL => {
-  if (text.length > MAX_URL_LENGTH) throw blocked(`it must not be longer than ${MAX_URL_LENGTH} characters`)
+  if (text.length > MAX_URL_LENGTH) throw blocked(`must not be longer than ${MAX_URL_LENGTH} characters`)
   // The parser drops tabs and line ends, trims, and takes `\` for `/`.
-  if (/[\0- \\\x7f-\xa0]/.test(text)) throw blocked('it must not contain blanks, control characters or backslashes')
+  if (/[\0- \\\x7f-\xa0]/.test(text)) throw blocked('must not contain spaces, control characters or backslashes')
   const authority = /^https?:\/\/([^/?#]+)/i.exec(text)?.[1]
-  if (authority === undefined) throw blocked('it must start with https:// and name a host')
-  if (authority.includes('@')) throw blocked('it must not contain a user name or password')
+  if (authority === undefined) throw blocked('must start with https:// and include a host')
+  if (authority.includes('@')) throw blocked('must not contain a user name or password')
   const url = URL.parse(text)
   const labels = url && hostOf(url).replace(/\.$/, '').split('.')
-  if (!labels?.every(label => label.length > 0 && label.length <= 63) || labels.join('.').length > 253) throw blocked('it is not a URL')
+  if (!labels?.every(label => label.length > 0 && label.length <= 63) || labels.join('.').length > 253) throw blocked('not a valid URL')
   return url!
 }
 

@@ -61,7 +61,7 @@ export const createLeases = ({ fn, flights, now, connectedAt, metrics, log }: Op
         const freed = await inTouch(() => fn.recoverFlights({ asked_at: new Date(now()) }))
         if (freed === 0) return
         metrics.attemptEnded('lost', freed)
-        log.warn({ freed }, 'attempts of a silent replica were freed')
+        log.warn({ freed }, 'recovered attempts of a silent replica')
       }
     }
   }

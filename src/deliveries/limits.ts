@@ -12,7 +12,7 @@ type Options = {
   engines: () => number
   /** Limits were read. */
   onChange: () => void
-  onError: (error: unknown, doing: string) => void
+  onError: (error: unknown, task: string) => void
 }
 
 /** An upgrade takes effect within this time. */
@@ -33,7 +33,7 @@ export const createLimits = ({ fn, least, engines, onChange, onError }: Options)
       const readAt = performance.now()
       for (const id of account_ids) known.set(id, { limit: limits.get(id) ?? least, readAt })
     } catch (error) {
-      onError(error, 'reading how much accounts may hold open')
+      onError(error, 'read delivery limits')
     } finally {
       reading = false
       onChange()

@@ -41,7 +41,7 @@ export const startNotifications = async ({ jobs, fn, client, baseUrl, now, log }
   const retry = async <T extends object>(queue: keyof typeof waits, data: Tried<T>, error: string) => {
     const tries = (data.tries ?? 0) + 1
     const wait = waits[queue][tries - 1]
-    if (wait === undefined) return log.warn({ queue, error, tries }, 'a webhook was given up')
+    if (wait === undefined) return log.warn({ queue, error, tries }, 'webhook failed for good')
     await fn.addJob({ queue, data: { ...data, tries }, start_after: new Date(now() + wait) })
   }
 

@@ -19,7 +19,7 @@ export const capacityFor = (concurrency: number, log: Pick<FastifyBaseLogger, 'w
   if (total >= needed) return usual
   log.warn(
     { open_files: openFiles, open_deliveries: total },
-    `the limit of open files is low: fewer deliveries may be open at once; allow ${needed + otherFiles} (ulimit -n)`
+    `open file limit too low for DELIVERY_CONCURRENCY: fewer deliveries run at once; raise it to ${needed + otherFiles} (ulimit -n)`
   )
   const reserve = Math.ceil(total * reservePart)
   return { shared: total - reserve, reserve }

@@ -41,7 +41,7 @@ type Options = {
   missedAfter: string
   /** Something changed that may allow or call for more: the engine takes another turn. */
   onChange: () => void
-  onError: (error: unknown, doing: string) => void
+  onError: (error: unknown, task: string) => void
   metrics: Pick<Metrics, 'taken' | 'attemptEnded' | 'attemptTook'>
   log: Pick<FastifyBaseLogger, 'debug' | 'info'>
 }
@@ -119,7 +119,7 @@ export const createPump = (options: Options) => {
       // What was committed without our knowing lapses with its flight.
       pausedUntil = performance.now() + pauseMs
       setTimeout(onChange, pauseMs)
-      onError(error, 'taking attempts')
+      onError(error, 'take attempts')
     } finally {
       takers--
       for (const { account_id } of counted) {
@@ -143,7 +143,7 @@ export const createPump = (options: Options) => {
 
   const takeCues = async (cues: DueCue[]) => {
     const attempts = await inHalves(cues, fire, (cue, error) => {
-      onError(error, `firing cue ${cue.cue_id}, which is passed over`)
+      onError(error, `fire cue ${cue.cue_id}`)
       ahead.passOver(cue)
     })
     const time = now()

@@ -81,7 +81,7 @@ export const createResults = ({ fn, flights, onWritten, log }: Options) => {
           return free.length > 0 ? keepWriting(free, statement) : undefined
         }
         if (isAway(error)) {
-          if (!held) log.warn({ err: error, attempts: batch.length }, 'results are held until the database is back')
+          if (!held) log.warn({ err: error, attempts: batch.length }, 'results held in memory until the database is back')
           held = true
           await delay(retryMs)
         } else if (batch.length > 1) {
@@ -90,7 +90,7 @@ export const createResults = ({ fn, flights, onWritten, log }: Options) => {
           return keepWriting(batch.slice(half), statement)
         } else {
           const { flight_id, execution_id } = batch[0]!.attempt
-          log.error({ err: error, execution_id }, 'a result could not be written')
+          log.error({ err: error, execution_id }, 'result not recorded')
           return flights.giveUp(flight_id)
         }
       }

@@ -14,7 +14,7 @@ type Options = {
   share: () => Share
   /** Something was read. */
   onChange: () => void
-  onError: (error: unknown, doing: string) => void
+  onError: (error: unknown, task: string) => void
 }
 
 /** What is held: its account, and whether it could not be begun before. */
@@ -109,7 +109,7 @@ export const createWaiting = ({ fn, now, share, onChange, onError }: Options) =>
     } catch (error) {
       readAgainFrom(front)
       frontDueAt = now() + againMs
-      onError(error, 'reading what waits')
+      onError(error, 'read waiting attempts')
     } finally {
       looking = false
       hasMore ||= held.size > 0

@@ -207,7 +207,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   constructor(timeoutMs: number, resolve: (result: WebhookResult) => void) {
     this.#resolve = resolve
     this.#timer = setTimeout(() => {
-      this.fail(`timed out after ${timeoutMs / 1000} s: no ${this.#controller ? 'answer' : 'connection'}`)
+      this.fail(`timed out after ${timeoutMs / 1000} s: no ${this.#controller ? 'response' : 'connection'}`)
     }, timeoutMs)
   }
 
@@ -233,11 +233,11 @@ class Exchange implements Dispatcher.DispatchHandler {
     this.#size += chunk.length
     // An answer that drips in single bytes would cost a few hundred bytes for each.
     if (this.#chunks.length === 64) this.#chunks = [Buffer.concat(this.#chunks)]
-    if (chunk.length > room) this.fail('the answer is too long')
+    if (chunk.length > room) this.fail('response too long')
   }
 
   onResponseEnd(): void {
-    this.#settle('no answer')
+    this.#settle('no response')
   }
 
   onResponseError(_controller: unknown, error: Error): void {
@@ -314,26 +314,26 @@ const ENDED = new Error('ended')
 
 const SENTENCES: Record<string, string> = {
   ECONNREFUSED: 'connection refused',
-  ECONNRESET: 'connection closed before an answer',
-  EPIPE: 'connection closed before an answer',
-  UND_ERR_SOCKET: 'connection closed before an answer',
-  ETIMEDOUT: 'the host does not answer',
-  UND_ERR_CONNECT_TIMEOUT: 'the host does not answer',
+  ECONNRESET: 'connection closed before a response',
+  EPIPE: 'connection closed before a response',
+  UND_ERR_SOCKET: 'connection closed before a response',
+  ETIMEDOUT: 'host not responding',
+  UND_ERR_CONNECT_TIMEOUT: 'host not responding',
   EHOSTUNREACH: 'host unreachable',
   ENETUNREACH: 'network unreachable',
   EPROTO: 'TLS: handshake failed',
-  CERT_HAS_EXPIRED: 'TLS: the certificate has expired',
-  CERT_NOT_YET_VALID: 'TLS: the certificate is not valid yet',
-  DEPTH_ZERO_SELF_SIGNED_CERT: 'TLS: the certificate is self-signed',
-  SELF_SIGNED_CERT_IN_CHAIN: 'TLS: the certificate is self-signed',
-  UNABLE_TO_VERIFY_LEAF_SIGNATURE: "TLS: the certificate's issuer is unknown",
-  UNABLE_TO_GET_ISSUER_CERT: "TLS: the certificate's issuer is unknown",
-  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: "TLS: the certificate's issuer is unknown",
-  ERR_TLS_CERT_ALTNAME_INVALID: 'TLS: the certificate is for another host',
-  UND_ERR_HEADERS_OVERFLOW: 'the headers of the answer are too long',
-  HTTPParserError: 'the answer is not HTTP/1.1',
-  UND_ERR_RES_CONTENT_LENGTH_MISMATCH: 'the answer is not HTTP/1.1',
-  UND_ERR_INVALID_ARG: 'a header cannot be sent as it is'
+  CERT_HAS_EXPIRED: 'TLS: certificate expired',
+  CERT_NOT_YET_VALID: 'TLS: certificate not valid yet',
+  DEPTH_ZERO_SELF_SIGNED_CERT: 'TLS: self-signed certificate',
+  SELF_SIGNED_CERT_IN_CHAIN: 'TLS: self-signed certificate',
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: 'TLS: unknown certificate issuer',
+  UNABLE_TO_GET_ISSUER_CERT: 'TLS: unknown certificate issuer',
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: 'TLS: unknown certificate issuer',
+  ERR_TLS_CERT_ALTNAME_INVALID: 'TLS: certificate issued for another host',
+  UND_ERR_HEADERS_OVERFLOW: 'response headers too long',
+  HTTPParserError: 'response is not HTTP/1.1',
+  UND_ERR_RES_CONTENT_LENGTH_MISMATCH: 'response is not HTTP/1.1',
+  UND_ERR_INVALID_ARG: 'invalid request header'
 }
 
 /** What went wrong, without the addresses that messages of the network carry. */
@@ -341,5 +341,5 @@ const sentence = (error: Error & { code?: string }): string => {
   if (error instanceof AddressError) return error.code === 'EBLOCKED' ? `blocked address: ${error.message}` : error.message
   const code = error.code ?? error.name
   if (/^ERR_(SSL|TLS)_/.test(code)) return SENTENCES[code] ?? 'TLS: handshake failed'
-  return SENTENCES[code] ?? SENTENCES[error.name] ?? `the connection failed (${code})`
+  return SENTENCES[code] ?? SENTENCES[error.name] ?? `connection failed (${code})`
 }

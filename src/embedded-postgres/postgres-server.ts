@@ -57,7 +57,7 @@ export const initialize = (home: Home, password: string, durable: boolean): bool
   const made = spawnSync(join(home.bin, 'initdb'), args, { ...home.account, cwd: '/', env, encoding: 'utf8' })
   rmSync(secret)
   if (made.status !== 0)
-    throw new ConfigError(`PostgreSQL cannot make a database in DATA_DIR: ${lastLine(made.stderr) ?? made.error?.message}`)
+    throw new ConfigError(`PostgreSQL cannot create a database in DATA_DIR: ${lastLine(made.stderr) ?? made.error?.message}`)
   try {
     renameSync(draft, dataOf(home))
   } catch {
@@ -104,7 +104,7 @@ export const launch = async (home: Home, port: number, durable: boolean, extra: 
   if (failure) throw failure
   const lines = readFileSync(log).subarray(start).toString().split('\n')
   const said = lines.flatMap(line => /(?:FATAL|PANIC): +(.*)|(could not .*)/.exec(line)?.slice(1) ?? []).filter(Boolean)
-  throw new Error(said.join('; ') || 'it ended at once')
+  throw new Error(said.join('; ') || 'it ended immediately')
 }
 
 /** The server that runs on this data now, whoever started it. */

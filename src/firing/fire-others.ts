@@ -32,7 +32,7 @@ export const createFiring =
           return []
         },
         (cue, err) => {
-          log.error({ err, cue_id: cue.cue_id }, 'a due cue cannot be fired, and is passed over')
+          log.error({ err, cue_id: cue.cue_id }, 'due cue skipped: it cannot be fired')
           ahead.passOver(cue)
         }
       )

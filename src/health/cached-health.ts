@@ -19,7 +19,7 @@ export const createLook = <T>({ now, away, log }: Pick<FastifyInstance, 'now' | 
       timer = setTimeout(resolve, patienceMs, null)
     })
     const found = read().catch(error => {
-      if (!away.lost(error, 'reading health')) log.warn({ err: error }, 'health could not be read')
+      if (!away.lost(error, 'health check')) log.warn({ err: error }, 'health check failed')
       return null
     })
     answer = Promise.race([found, late]).finally(() => clearTimeout(timer))

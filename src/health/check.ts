@@ -18,7 +18,7 @@ export const judge = (found: ServiceHealthRow | null, now: Date) => {
   const oldest = seconds(found?.oldest_pending_at, now)
   const behind = Math.max(oldest ?? 0, (found?.lateness_ms ?? 0) / 1000)
   const reasons: { service: 'postgres' | 'poller' | 'delivery'; state: State; reason: string }[] = []
-  if (!found) reasons.push({ service: 'postgres', state: 'down', reason: 'the database cannot be reached, or is read-only' })
+  if (!found) reasons.push({ service: 'postgres', state: 'down', reason: 'the database is unreachable or read-only' })
   else if (seenAgo === null || seenAgo > degradedAfterSeconds) {
     const state = seenAgo !== null && seenAgo <= downAfterSeconds ? 'degraded' : 'down'
     const reason = seenAgo === null ? 'no engine has run yet' : `no engine has been seen for ${seenAgo} s`

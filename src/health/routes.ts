@@ -23,7 +23,7 @@ const health: FastifyPluginAsyncTypebox = async app => {
       config: { exempt: true },
       schema: {
         tags: ['service'],
-        summary: 'Whether the service is up: 200, or 503 when it is down',
+        summary: 'Liveness for load balancers: 200 if the service is up, 503 if not',
         response: { 200: Status, 503: Status }
       }
     },

@@ -12,15 +12,15 @@ export const Health = Type.Object({
   services: Type.Object({ postgres: State, poller: State, delivery: State }),
   poller: Type.Object(
     { last_run: Nullable(Timestamp), seconds_ago: Count, lateness_ms: Count },
-    { description: 'The latest sign of life of any engine, and how late the latest scheduled delivery was taken.' }
+    { description: 'The latest heartbeat of any engine, and the lateness of the latest scheduled delivery.' }
   ),
   workers: Type.Object(
     { active_count: Count, last_heartbeat: Nullable(Timestamp) },
-    { description: 'Worker processes that sent a heartbeat in the last three minutes, and the latest of all.' }
+    { description: 'Workers with a heartbeat in the last three minutes, and the latest heartbeat.' }
   ),
   queue: Type.Object(
     { pending: Count, retrying: Count, delivering: Count, pending_worker: Count, oldest_pending_seconds: Count },
-    { description: 'Counted to 10,000, at most every 5 seconds; null while the database cannot be asked.' }
+    { description: 'Counted up to 10,000, at most every 5 seconds; null while the database is unavailable.' }
   ),
   replicas: Nullable(Type.Integer({ description: 'Engines seen in the last 15 seconds.' }))
 })

@@ -40,7 +40,7 @@ export const workSideBySide = <T extends object>({ boss, queue, perAccount, poll
         if (jobs.length > 0) isAsked = true
       }
     } catch (error) {
-      warn(error, 'jobs could not be fetched', { queue })
+      warn(error, 'fetching jobs failed', { queue })
     } finally {
       isLooking = false
     }
@@ -53,14 +53,14 @@ export const workSideBySide = <T extends object>({ boss, queue, perAccount, poll
       try {
         await handle(job.data, job.id, job.retryCount)
       } catch (error) {
-        warn(error, 'a job failed', { queue, job_id: job.id })
+        warn(error, 'job failed', { queue, job_id: job.id })
         await boss.fail(queue, attempt, { message: (error as Error).message })
         return
       }
       await boss.complete(queue, attempt)
     } catch (error) {
       // It expires, and is done again.
-      warn(error, 'the end of a job could not be written', { queue, job_id: job.id })
+      warn(error, 'job result not recorded', { queue, job_id: job.id })
     } finally {
       underWay.delete(job.id)
       void look()
@@ -80,7 +80,7 @@ export const workSideBySide = <T extends object>({ boss, queue, perAccount, poll
       const left = [...underWay.values()].map(({ id, retryCount }) => ({ id, retryCount }))
       // Else they expire.
       const given = left.length > 0 && boss.fail(queue, left, { message: 'the service stopped' })
-      await Promise.resolve(given).catch(error => warn(error, 'jobs under way could not be given back', { queue }))
+      await Promise.resolve(given).catch(error => warn(error, 'running jobs not returned to their queues', { queue }))
     }
   }
 }

@@ -111,7 +111,7 @@ export class Scanner {
   }
 
   #enter(level: number): void {
-    if (level > this.#levels) throw new JsonError('too_deep', this.#at, `the JSON nests deeper than ${this.#levels} levels`)
+    if (level > this.#levels) throw new JsonError('too_deep', this.#at, `nested deeper than ${this.#levels} levels`)
     this.#at++
     this.#skipBlanks()
   }
@@ -129,8 +129,8 @@ export class Scanner {
     const source = this.#text.slice(from, this.#at)
     if (plain) return source
     const value = this.#unescape(source, from)
-    if (value.includes('\0')) throw new JsonError('nul', from, 'the JSON has a string with the NUL character')
-    if (!value.isWellFormed()) throw new JsonError('lone_surrogate', from, 'the JSON has a string with half a surrogate pair')
+    if (value.includes('\0')) throw new JsonError('nul', from, 'a string contains the NUL character')
+    if (!value.isWellFormed()) throw new JsonError('lone_surrogate', from, 'a string contains an unpaired surrogate')
     return quote(value)
   }
 
@@ -138,7 +138,7 @@ export class Scanner {
     try {
       return JSON.parse(source) as string
     } catch {
-      throw new JsonError('malformed', from, 'the JSON is malformed: there is a wrong escape in the string')
+      throw new JsonError('malformed', from, 'invalid escape in a string')
     }
   }
 
@@ -163,7 +163,7 @@ export class Scanner {
     const literal = this.#text.slice(from, this.#at)
     if (whole) return literal === '-0' ? '0' : literal
     const value = Number(literal)
-    if (!Number.isFinite(value)) throw new JsonError('number_too_large', from, 'the JSON has a number beyond what a double holds')
+    if (!Number.isFinite(value)) throw new JsonError('number_too_large', from, 'a number is out of range for a double')
     return float(value)
   }
 
@@ -209,7 +209,7 @@ export class Scanner {
 
   #expected(what: string): never {
     const found = this.#at < this.#text.length ? `instead of ${JSON.stringify(this.#text[this.#at])}` : 'but the text ends'
-    throw new JsonError('malformed', this.#at, `the JSON is malformed: expected ${what} ${found}`)
+    throw new JsonError('malformed', this.#at, `expected ${what} ${found}`)
   }
 }
 

@@ -36,9 +36,9 @@ export const createComposer = ({ fn, links, baseUrl, decryptKey }: Options) => {
       return (
         told && {
           to: told.email,
-          subject: 'An account was made with your address',
+          subject: 'An account was created with your address',
           blocks: [
-            `With this e-mail address an account was made at ${baseUrl}, and an API key for it.`,
+            `An account and an API key were created at ${baseUrl} with this email address.`,
             {
               facts: [
                 ['When', spoken(told.created_at)],
@@ -46,13 +46,13 @@ export const createComposer = ({ fn, links, baseUrl, decryptKey }: Options) => {
                 ['Key', `${told.key_prefix}…`]
               ]
             },
-            'If that was not you, this page has a button that revokes all keys and deletes the account:',
-            { link: links.url('not-me', account_id), label: 'It was not me' },
-            'Opening the page changes nothing yet. The link is good for 30 days.',
-            'If it was you, confirm the address. Until then at most three mails a day tell of failures:',
+            'If that was not you, revoke its keys and delete the account on this page:',
+            { link: links.url('not-me', account_id), label: 'This was not me' },
+            'Opening the page changes nothing by itself. The link is valid for 30 days.',
+            'If it was you, please confirm the address. Until then you get at most three mails a day about failures:',
             { link: links.url('confirm-email', account_id), label: 'Confirm this address' }
           ],
-          why: 'This mail is sent once, to every address that an account is made with.'
+          why: 'This mail is sent once to the address of every new account.'
         }
       )
     },
@@ -71,20 +71,20 @@ export const createComposer = ({ fn, links, baseUrl, decryptKey }: Options) => {
             {
               facts: [
                 ['Cue', quote(told.cue_name)],
-                ['Cue id', told.cue_id],
+                ['Cue ID', told.cue_id],
                 ['Scheduled for', spoken(told.scheduled_for)],
                 ['Ended', spoken(told.ended_at)],
                 ['Last HTTP status', told.http_status],
                 ['Error', told.error_message === null ? null : quote(told.error_message)],
-                ['Execution id', told.execution_id]
+                ['Execution ID', told.execution_id]
               ]
             },
             ...(after[told.cue_status] ?? []),
-            `To see all of it, or to run it again: GET ${baseUrl}/v1/executions/${execution_id}, POST ${baseUrl}/v1/executions/${execution_id}/replay.`,
+            `Details: GET ${baseUrl}/v1/executions/${execution_id}. Run it again: POST ${baseUrl}/v1/executions/${execution_id}/replay.`,
             ...(told.quiet ? [isConfirmed ? lastOfHour : lastOfDay] : []),
             ...(isConfirmed ? [] : [unconfirmed, { link: links.url('confirm-email', account_id), label: 'Confirm this address' }])
           ],
-          why: `You get this because on_failure.email is on for this cue. PATCH /v1/cues/${told.cue_id} with {"on_failure": {"email": false}} turns it off.`
+          why: `You get this mail because on_failure.email is on for this cue. To turn it off: PATCH /v1/cues/${told.cue_id} with {"on_failure": {"email": false}}.`
         }
       )
     },
@@ -96,11 +96,11 @@ export const createComposer = ({ fn, links, baseUrl, decryptKey }: Options) => {
           to: told.email,
           subject: 'You have used your executions for this month',
           blocks: [
-            `The plan ${told.plan} has ${told.executions_per_month} executions a month, and all of them are used.`,
-            `Everything goes on running until ${spoken(told.grace_ends_at)}, or until you have used twice as many, whichever comes first. From then on, and until the month ends, nothing runs unless you choose a larger plan.`,
-            `What you have used: GET ${baseUrl}/v1/usage. A larger plan: POST ${baseUrl}/v1/billing/checkout.`
+            `Your plan, ${told.plan}, includes ${told.executions_per_month} executions per month. All of them are used.`,
+            `Cues keep running until ${spoken(told.grace_ends_at)}, or until you have used twice as many, whichever comes first. After that, nothing runs until the end of the month unless you choose a larger plan.`,
+            `See your usage: GET ${baseUrl}/v1/usage. Upgrade: POST ${baseUrl}/v1/billing/checkout.`
           ],
-          why: 'This mail is sent once in a month in which the limit of the plan is reached.'
+          why: 'This mail is sent at most once a month, when the limit of the plan is reached.'
         }
       )
     },
@@ -111,15 +111,15 @@ export const createComposer = ({ fn, links, baseUrl, decryptKey }: Options) => {
       if (!told || !device_code) return undefined
       return {
         to: told.email,
-        subject: 'Your link to sign in',
+        subject: 'Your sign-in link',
         blocks: [
-          'A program asks to sign in with this e-mail address. Go on only if you began that yourself and it shows this code:',
+          'A program wants to sign in with this email address. Continue only if you started this yourself and it shows this code:',
           { code: device_code },
           { link: links.url('verify', link_id, { device_code }), label: 'Sign in' },
-          `The link is good once, until ${spoken(told.expires_at)}.`,
-          `It was asked for${told.ip ? ` from ${told.ip}` : ''}. If it was not you, leave the link alone: without it nobody gets in.`
+          `The link works once, until ${spoken(told.expires_at)}.`,
+          `It was requested${told.ip ? ` from ${told.ip}` : ''}. If it was not you, do not open the link: nobody can sign in without it.`
         ],
-        why: 'This mail is sent when somebody names this address in order to sign in, three times an hour at most.'
+        why: 'This mail is sent when someone enters this address to sign in, at most three times an hour.'
       }
     },
 
@@ -128,14 +128,14 @@ export const createComposer = ({ fn, links, baseUrl, decryptKey }: Options) => {
       return (
         told && {
           to: told.email,
-          subject: 'Your account is about to be deleted',
+          subject: 'Your account will be deleted',
           blocks: [
-            `On ${spoken(told.due_at)} your account at ${baseUrl} is deleted, with all its cues, their history and its API keys. Nothing of it can be brought back.`,
-            'If you want to keep it, cancel this before then:',
+            `On ${spoken(told.due_at)} your account at ${baseUrl} will be deleted, with all its cues, their history and its API keys. This cannot be undone.`,
+            'To keep it, cancel the deletion before then:',
             { link: links.url('cancel-deletion', deletion_id), label: 'Keep my account' },
-            'If you did not ask for it yourself, somebody else has your API key or reads your mail: cancel, sign in, and revoke the keys that you do not know.'
+            'If you did not request this, someone else has your API key or reads your mail. Cancel, sign in, and revoke any keys you do not recognise.'
           ],
-          why: 'This mail is sent when the deletion of an account is asked for.'
+          why: 'This mail is sent when the deletion of an account is requested.'
         }
       )
     },
@@ -145,14 +145,14 @@ export const createComposer = ({ fn, links, baseUrl, decryptKey }: Options) => {
       return (
         told && {
           to: told.email,
-          subject: `Your plan is ${told.plan} now`,
+          subject: `Your plan is now ${told.plan}`,
           blocks: [
             told.paused.length
-              ? `It has room for ${told.cues} cues. The newest ones beyond that are paused; nothing was deleted:`
-              : `It has room for ${told.cues} cues. All of yours go on.`,
-            ...(told.paused.length ? [{ quotes: told.paused }, 'To have one of them run again, pause or delete another first.'] : [])
+              ? `It includes ${told.cues} cues. The newest cues over that limit are now paused; nothing was deleted:`
+              : `It includes ${told.cues} cues. All of yours keep running.`,
+            ...(told.paused.length ? [{ quotes: told.paused }, 'To resume one of them, pause or delete another cue first.'] : [])
           ],
-          why: 'This mail is sent when the plan of an account becomes a smaller one.'
+          why: 'This mail is sent when an account changes to a smaller plan.'
         }
       )
     },
@@ -162,16 +162,16 @@ export const createComposer = ({ fn, links, baseUrl, decryptKey }: Options) => {
       return (
         told && {
           to: told.email,
-          subject: `The payment for your plan ${told.plan} failed`,
+          subject: `Payment for your ${told.plan} plan failed`,
           blocks: [
             next_attempt_at
-              ? `It is tried again on ${spoken(new Date(next_attempt_at))}. Until the last try has failed the plan stays.`
-              : 'It is not tried again by itself.',
-            'To pay in another way, or to change the plan:',
+              ? `We will retry it on ${spoken(new Date(next_attempt_at))}. You keep the plan until the last retry fails.`
+              : 'It will not be retried automatically.',
+            'To update your payment method or change your plan:',
             { link: upgradeUrl(baseUrl), label: 'Manage billing' },
-            `The same by program: POST ${baseUrl}/v1/billing/portal.`
+            `With the API: POST ${baseUrl}/v1/billing/portal.`
           ],
-          why: 'This mail is sent when a payment for the plan of an account fails.'
+          why: 'This mail is sent when a payment for an account fails.'
         }
       )
     }
@@ -179,16 +179,16 @@ export const createComposer = ({ fn, links, baseUrl, decryptKey }: Options) => {
 
   return async (job: MailJob, isFirst: boolean): Promise<Mail | undefined> => {
     const compose = kinds[job.kind] as ((job: object, isFirst: boolean) => Promise<Mail | undefined>) | undefined
-    if (!compose) throw new Error(`there is no mail of the kind ${job.kind}`)
+    if (!compose) throw new Error(`unknown mail kind ${job.kind}`)
     return compose(job, isFirst)
   }
 }
 
-const lastOfHour = 'This was the tenth such mail within an hour. Until that has passed there are no more.'
-const lastOfDay = 'This was the third such mail within 24 hours. Until those have passed there are no more.'
-const unconfirmed = 'Nobody has confirmed this address yet, so it gets three such mails in 24 hours at most. To get more:'
+const lastOfHour = 'This is the tenth such mail within an hour. You get no more until the hour has passed.'
+const lastOfDay = 'This is the third such mail within 24 hours. You get no more until they have passed.'
+const unconfirmed = 'This address is not confirmed yet, so it gets at most three such mails in 24 hours. To get all of them:'
 
 const after: Record<string, string[]> = {
-  paused: ['The cue is paused. PATCH its status to active to have it go on.'],
-  failed: ['It was to run once, and does not run again.']
+  paused: ['The cue is paused. To resume it, PATCH its status to active.'],
+  failed: ['It was scheduled to run once, and will not run again.']
 }

@@ -62,7 +62,7 @@ const asHtml = (block: Block): Html => {
   }
   if ('link' in block) {
     return html`<p style="margin:0 0 16px"><a href="${block.link}" style="${button}">${block.label}</a></p>
-<p style="margin:0 0 16px;font-size:13px;color:#4a525c">Or copy this address: <span style="word-break:break-all">${block.link}</span></p>`
+<p style="margin:0 0 16px;font-size:13px;color:#4a525c">Or copy this link: <span style="word-break:break-all">${block.link}</span></p>`
   }
   if ('code' in block) return html`<p style="${code}">${block.code}</p>`
   return html`<ul style="margin:0 0 16px;padding-left:20px">${block.quotes.map(item => html`<li>${quoted(item, 300)}</li>`)}</ul>`

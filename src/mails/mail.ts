@@ -33,7 +33,7 @@ export const startMails = async ({ jobs, fn, config, decryptKey, now, log }: Opt
   const host = new URL(config.baseUrl).hostname
   const send = async (job: MailJob, id: string, tries: number): Promise<void> => {
     const mail = await compose(job, tries === 0)
-    if (!mail) return log.info({ kind: job.kind, job_id: id }, 'mail not needed any more')
+    if (!mail) return log.info({ kind: job.kind, job_id: id }, 'mail no longer needed')
     await deliver({ kind: job.kind, id, mail }, message({ mail, id, host, from: config.emailFrom, date: new Date(now()) }))
   }
   await jobs.work('mails', send)
@@ -71,8 +71,11 @@ const bySmtp = (url: string, log: Options['log']): Deliver => {
       // The server's own words may repeat the address: they go neither into the log nor into the job.
       const { code, responseCode = null } = error as { code?: string; responseCode?: number }
       const isRefused = (code === 'EENVELOPE' || code === 'EMESSAGE') && responseCode !== null && responseCode >= 500
-      log.warn({ kind, job_id: id, code, response_code: responseCode }, isRefused ? 'mail refused for good' : 'mail not sent yet')
-      if (!isRefused) throw new Error(`the mail server did not take the mail: ${code ?? 'unknown'} ${responseCode ?? ''}`.trim())
+      log.warn(
+        { kind, job_id: id, code, response_code: responseCode },
+        isRefused ? 'mail permanently rejected' : 'mail not sent, will retry'
+      )
+      if (!isRefused) throw new Error(`the mail server rejected the mail: ${code ?? 'unknown'} ${responseCode ?? ''}`.trim())
     }
   }
 }
@@ -88,6 +91,6 @@ const toOutbox = (dir: string, log: Options['log']): Deliver => {
     makeDirectory(dir, 0o700)
     await writeFile(draft, message as Buffer, { mode: 0o600 })
     await rename(draft, file)
-    log.info({ kind, file, links: linksOf(mail) }, 'mail written: set SMTP_URL to have mails sent')
+    log.info({ kind, file, links: linksOf(mail) }, 'mail written to the outbox; set SMTP_URL to send mails')
   }
 }

@@ -38,13 +38,13 @@ export const createMetrics = ({ thread = 'engine', askEngine }: Options = {}) =>
 
   const lateness = new Histogram({
     name: 'pgcue_lateness_seconds',
-    help: 'How long after its instant a scheduled webhook was taken to be sent.',
+    help: 'Lateness: seconds from the scheduled time of a webhook to its first attempt.',
     buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300],
     registers
   })
   const attempts = new Counter({
     name: 'pgcue_attempts_total',
-    help: 'Webhook attempts that this replica ended: success, failed, aborted since their cue or account is gone, or lost by a silent replica.',
+    help: 'Webhook attempts ended by this replica: success, failed, aborted (cue or account deleted) or lost by a silent replica.',
     labelNames: ['result'] as const,
     registers
   })
@@ -69,7 +69,7 @@ export const createMetrics = ({ thread = 'engine', askEngine }: Options = {}) =>
   })
   const claimsLost = new Counter({
     name: 'pgcue_claims_lost_total',
-    help: "Workers' claims that this replica freed because the worker went silent.",
+    help: 'Worker claims that this replica released after their lease expired.',
     registers
   })
   const requests = new Histogram({
@@ -91,7 +91,7 @@ export const createMetrics = ({ thread = 'engine', askEngine }: Options = {}) =>
 
   const depth = new Gauge({
     name: 'pgcue_queue_depth',
-    help: 'What waits in the whole service, counted to 10,000.',
+    help: 'Waiting work in the whole service, by kind, counted up to 10,000.',
     labelNames: ['queue'] as const,
     registers
   })
@@ -103,16 +103,16 @@ export const createMetrics = ({ thread = 'engine', askEngine }: Options = {}) =>
   })
   const oldest = new Gauge({
     name: 'pgcue_queue_oldest_seconds',
-    help: 'How long the oldest due cue or attempt has waited.',
+    help: 'Age of the oldest due cue or attempt.',
     registers
   })
   const engines = new Gauge({ name: 'pgcue_engines', help: 'Engines seen in the last 15 seconds.', registers })
-  const up = new Gauge({ name: 'pgcue_database_up', help: 'Whether the database answered when it was asked for these.', registers })
+  const up = new Gauge({ name: 'pgcue_database_up', help: 'Whether the database was reachable for this scrape.', registers })
 
   const pools = new Map<string, pg.Pool>()
   new Gauge({
     name: 'pgcue_pool_connections',
-    help: 'Connections to the database, and requests that wait for one.',
+    help: 'Database connections, and requests waiting for one.',
     labelNames: ['pool', 'state'] as const,
     registers,
     collect() {
@@ -134,9 +134,9 @@ export const createMetrics = ({ thread = 'engine', askEngine }: Options = {}) =>
         if (pump) this.set(read(pump))
       }
     })
-  measureDeliveries('pgcue_open_deliveries', 'Webhook deliveries that this replica holds open.', ({ open }) => open)
-  measureDeliveries('pgcue_open_deliveries_limit', 'How many it may hold open.', ({ openLimit }) => openLimit)
-  measureDeliveries('pgcue_held_deliveries', 'Due deliveries that wait here until their account has room.', ({ held }) => held)
+  measureDeliveries('pgcue_open_deliveries', 'Open webhook deliveries of this replica.', ({ open }) => open)
+  measureDeliveries('pgcue_open_deliveries_limit', 'Maximum open webhook deliveries of this replica.', ({ openLimit }) => openLimit)
+  measureDeliveries('pgcue_held_deliveries', 'Due deliveries waiting for capacity of their account.', ({ held }) => held)
 
   return {
     /** A scheduled webhook was taken, so many milliseconds after its instant. */
@@ -189,10 +189,10 @@ const measureProcess = (registers: Registry[]): void => {
       }
     })
   measure('process_start_time_seconds', 'When the process started, in epoch seconds.', 'min', () => performance.timeOrigin / 1000)
-  measure('process_resident_memory_bytes', 'Memory that the process holds.', 'max', process.memoryUsage.rss)
+  measure('process_resident_memory_bytes', 'Resident memory of the process.', 'max', process.memoryUsage.rss)
   new Counter({
     name: 'process_cpu_seconds_total',
-    help: 'CPU time used, in the system too.',
+    help: 'User and system CPU time.',
     registers,
     aggregator: 'max',
     collect() {
@@ -214,9 +214,9 @@ const measureThread = (registers: Registry[], thread: string): void => {
         this.set({ thread }, read())
       }
     })
-  measure('nodejs_heap_size_used_bytes', 'Of the memory, objects of a thread.', () => process.memoryUsage().heapUsed)
+  measure('nodejs_heap_size_used_bytes', 'Heap of a thread.', () => process.memoryUsage().heapUsed)
   let since = performance.eventLoopUtilization()
-  measure('nodejs_eventloop_utilization', "The share of time since the last look in which a thread's event loop was busy.", () => {
+  measure('nodejs_eventloop_utilization', "Fraction of time since the last scrape in which a thread's event loop was busy.", () => {
     const before = since
     since = performance.eventLoopUtilization()
     return performance.eventLoopUtilization(since, before).utilization

@@ -24,8 +24,8 @@ export default fp(
         config: { exempt: true, errors: ['not_authenticated'] },
         schema: {
           tags: ['service'],
-          summary: 'What this replica counts and measures, for Prometheus',
-          description: 'Open to this machine and private networks; to others with the bearer METRICS_TOKEN.',
+          summary: 'Metrics of this replica in Prometheus format',
+          description: 'Open to loopback and private networks; others need METRICS_TOKEN as bearer token.',
           response: { 200: { content: { 'text/plain': { schema: Type.String() } } } }
         }
       },
@@ -33,7 +33,7 @@ export default fp(
         const { authorization, forwarded, 'x-forwarded-for': forwardedFor } = request.headers
         const peer = { ips: request.ips ?? [request.ip], forwards: forwarded !== undefined || forwardedFor !== undefined }
         if (!comesFromNear(peer) && !hasToken(authorization, app.config.metricsToken)) {
-          throw new ApiError('not_authenticated', 'Ask from a private network, or send the bearer METRICS_TOKEN.')
+          throw new ApiError('not_authenticated', 'Metrics require a private network, or METRICS_TOKEN as bearer token.')
         }
         return reply.type(metrics.contentType).send(await metrics.text(await look(), app.now()))
       }

@@ -44,19 +44,19 @@ export const migrate = async (options: MigrateOptions) => {
     const applied = await readLedger(client)
 
     const newest = migrations.at(-1)?.id ?? 0
-    if ([...applied.keys()].some(id => id > newest)) return log('The database was migrated by a newer release; it is left as it is')
+    if ([...applied.keys()].some(id => id > newest)) return log('Database migrated by a newer release; not changed')
 
     for (const file of migrations) {
       const checksum = applied.get(file.id)
       if (checksum === file.checksum) continue
       if (checksum !== undefined)
-        throw new Error(`${file.name} was edited after it had been applied; undo that, and put the change into a new migration`)
+        throw new Error(`${file.name} was edited after it was applied; undo that and put the change into a new migration`)
       await applyMigration(client, file, log)
     }
 
     const loaded = applied.get(0)
     if (numberOf(loaded) > release.number)
-      return log(`Release ${numberOf(loaded)} has loaded its functions, and this is release ${release.number}: they are left as they are`)
+      return log(`Functions of release ${numberOf(loaded)} are loaded; this release, ${release.number}, is older and keeps them`)
     if (loaded !== (await stampOf(client, sources, release))) {
       await prepareQueues(client, queues)
       for (const file of forQueues) await runOutsideTransaction(client, file, work => retryLocked(work, log), log)
@@ -90,15 +90,14 @@ const reach = async (url: string) => {
 /** What a database that cannot be reached is to whoever starts something. */
 export const unusable = (error: unknown): ConfigError => {
   const { message, code } = error as Error & { code?: string } // of several addresses that refused there is only a code
-  return new ConfigError(`DATABASE_URL, or LISTEN_URL, names a server that cannot be used: ${message || code}`)
+  return new ConfigError(`Cannot connect to the server of DATABASE_URL or LISTEN_URL: ${message || code}`)
 }
 
 const requireVersion = async (client: pg.Client) => {
   const { rows } = await client.query(
     "select current_setting('server_version_num')::int / 10000 as major, current_setting('server_version') as name"
   )
-  if (rows[0].major < 15 || rows[0].major > 18)
-    throw new ConfigError(`DATABASE_URL must name a PostgreSQL of version 15 to 18, not ${rows[0].name}`)
+  if (rows[0].major < 15 || rows[0].major > 18) throw new ConfigError(`DATABASE_URL must point to PostgreSQL 15 to 18, not ${rows[0].name}`)
 }
 
 /** Compares before it is known whether another release was here: its number comes first. Before there were numbers it was a checksum only. */
@@ -183,7 +182,7 @@ const retryLocked = async (work: () => Promise<unknown>, log: (line: string) => 
       return await work()
     } catch (error) {
       if (!/^(55P03|40P01)$/.test((error as pg.DatabaseError).code ?? '') || attempt === lockTries) throw error
-      log(`${(error as Error).message}; trying again`)
+      log(`${(error as Error).message}; retrying`)
       await delay(1000)
     }
   }

@@ -130,7 +130,7 @@ const drop = async (client: pg.Client, { kind, signature, name }: Definition, dr
   )
   const foreign = rows.filter(row => !row.ours).map(row => row.description)
   if (foreign.length > 0)
-    throw new Error(`${name} has changed, and ${foreign.join(', ')} depends on it: drop that, migrate, and create it again`)
+    throw new Error(`${name} has changed, but ${foreign.join(', ')} depends on it: drop that, migrate, and create it again`)
   for (const { ours } of rows) dropped.add(ours)
   await client.query(`drop ${kind} ${signature} cascade`)
 }

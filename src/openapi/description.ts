@@ -43,7 +43,10 @@ refused with 503. A connection that accepts no data for 30 seconds is closed. At
 
 const error = { $ref: 'Error#' }
 const anyObject = Type.Object({}, { additionalProperties: true })
-const others: Record<string, string> = { '4xx': 'Any other error.', '5xx': 'Temporarily unavailable. Nothing was changed; retry after the time in Retry-After.' }
+const others: Record<string, string> = {
+  '4xx': 'Any other error.',
+  '5xx': 'Temporarily unavailable. Nothing was changed; retry after the time in Retry-After.'
+}
 
 export default fp(
   async (app: FastifyInstance) => {
@@ -61,7 +64,9 @@ export default fp(
         },
         servers: [{ url: '/' }],
         tags: Object.entries(tags).map(([name, description]) => ({ name, description })),
-        components: { securitySchemes: { bearer: { type: 'http', scheme: 'bearer', description: 'An API key (`svc_sk_…`) or a session JWT.' } } }
+        components: {
+          securitySchemes: { bearer: { type: 'http', scheme: 'bearer', description: 'An API key (`svc_sk_…`) or a session JWT.' } }
+        }
       },
       refResolver: { buildLocalReference: ({ $id }, _uri, _fragment, i) => (typeof $id === 'string' ? $id : `def-${i}`) },
       transform: ({ schema, url, route }) => ({ url, schema: describe(schema, route) as never })

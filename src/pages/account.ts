@@ -4,7 +4,7 @@ import { type Page, spoken } from './page.ts'
 
 export const confirmCancel = ({ action, token, due_at }: { action: string; token: string; due_at: Date }): Page => ({
   title: 'Keep your account?',
-  body: html`<p>It is to be deleted on ${spoken(due_at)}, with all its cues and their history.</p>
+  body: html`<p>It will be deleted on ${spoken(due_at)}, with all its cues and their history.</p>
 <form method="post" action="${action}">
 <input type="hidden" name="token" value="${token}">
 <button>Keep my account</button>
@@ -13,28 +13,28 @@ export const confirmCancel = ({ action, token, due_at }: { action: string; token
 })
 
 export const deletionCancelled: Page = {
-  title: 'Your account stays',
+  title: 'Your account is kept',
   body: html`<p>The deletion is cancelled.</p>`
 }
 
 export const alreadyCancelled: Page = {
-  title: 'Your account stays',
-  body: html`<p>This deletion was cancelled before.</p>`
+  title: 'Your account is kept',
+  body: html`<p>This deletion is already cancelled.</p>`
 }
 
 export const deletionCompleted: Page = {
-  title: 'The account is gone',
-  body: html`<p>It was deleted when the day of grace was over. You can register again with the same address.</p>`
+  title: 'The account has been deleted',
+  body: html`<p>It was deleted at the end of the 24-hour grace period. You can register again with the same address.</p>`
 }
 
 export const confirmEmail = ({ action, token }: { action: string; token: string }): Page => ({
   title: 'Confirm your address?',
-  body: html`<p>An account was made with your e-mail address. Confirm that it is yours, and it gets all mails about failures.</p>
+  body: html`<p>An account was created with your email address. Confirm the address to receive all mails about failures.</p>
 <form method="post" action="${action}">
 <input type="hidden" name="token" value="${token}">
 <button>Confirm my address</button>
 </form>
-<p class="soft">You made no account? Close this page; the mail about the account has a link that deletes it.</p>`
+<p class="soft">Not you? Close this page. The mail about the account has a link that deletes it.</p>`
 })
 
 export const emailConfirmed: Page = {
@@ -52,21 +52,21 @@ export const confirmDisown = ({
   token: string
   account: { email: string; created_at: Date; untouched: boolean }
 }): Page => ({
-  title: 'Did somebody else make this account?',
+  title: 'Did someone else create this account?',
   body: html`<dl>
 <dt>Account</dt><dd>${account.email}</dd>
-<dt>Made</dt><dd>${spoken(account.created_at)}</dd>
+<dt>Created</dt><dd>${spoken(account.created_at)}</dd>
 </dl>
 ${
   account.untouched
-    ? html`<p>It has never been used. If it was not you who made it, have it deleted: it goes at once, with its API keys.</p>`
-    : html`<p>If it was not you who made it, have it deleted: its API keys and sessions end, its cues are paused and what waits is cancelled at once, and in 24 hours all of it is gone. You get a mail with a link that cancels this.</p>`
+    ? html`<p>It has never been used. If you did not create it, delete it: it is removed immediately, with its API keys.</p>`
+    : html`<p>If you did not create it, delete it: its API keys and sessions are revoked, its cues paused and its waiting executions cancelled immediately. The account is deleted after 24 hours; a link in a mail lets you cancel that.</p>`
 }
 <form method="post" action="${action}">
 <input type="hidden" name="token" value="${token}">
 <button class="alarming">Delete this account</button>
 </form>
-<p class="soft">It was you? Close this page, and nothing happens.</p>`
+<p class="soft">If it was you, close this page. Nothing has changed.</p>`
 })
 
 /** `due_at` is null where the account is gone already. */
@@ -74,18 +74,18 @@ export const disowned = (due_at: Date | null): Page =>
   due_at
     ? {
         title: 'The account is closed',
-        body: html`<p>Its API keys and sessions are revoked, its cues are paused, and what waited is cancelled; only what was being sent may still be tried again. On ${spoken(due_at)} it is deleted.</p>`
+        body: html`<p>Its API keys and sessions are revoked, its cues are paused and its waiting executions are cancelled. Deliveries already under way may still be retried. The account will be deleted on ${spoken(due_at)}.</p>`
       }
-    : { title: 'The account is deleted', body: html`<p>Nothing of it is left.</p>` }
+    : { title: 'The account is deleted', body: html`<p>All its data has been removed.</p>` }
 
 export const disownedBefore = (due_at: Date): Page => ({
-  title: 'This link was used already',
-  body: html`<p>The account is closed: its API keys and sessions are revoked, and its cues are paused. On ${spoken(due_at)} it is deleted.</p>
-<p class="soft">The mail about its deletion has a link that cancels that.</p>`
+  title: 'This link was already used',
+  body: html`<p>The account is closed: its API keys and sessions are revoked, and its cues are paused. It will be deleted on ${spoken(due_at)}.</p>
+<p class="soft">To cancel the deletion, open the link in the mail about it.</p>`
 })
 
 export const linkDead: Page = {
-  title: 'This link is not good any more',
-  body: html`<p>The account is gone, or the link is too old or not complete.</p>
-<p class="soft">Whoever owns the address can always sign in by mail, revoke API keys and delete the account.</p>`
+  title: 'This link is no longer valid',
+  body: html`<p>The account no longer exists, or the link has expired or is incomplete.</p>
+<p class="soft">The owner of the address can always sign in by email, revoke API keys and delete the account.</p>`
 }

@@ -41,10 +41,10 @@ const common = ({ code, headers }: ApiError): Page => {
   const minutes = Math.ceil(Number(headers['retry-after'] ?? 60) / 60)
   const [title, text] = (
     {
-      rate_limit_exceeded: ['Too many tries', `Please wait ${minutes === 1 ? 'a minute' : `${minutes} minutes`}, then try again.`],
-      unavailable: ['Not right now', 'The service cannot answer at this moment. Nothing was changed; please try again shortly.'],
-      validation_error: ['This link is not complete', 'Please open it again as it was given to you, from its beginning to its end.']
+      rate_limit_exceeded: ['Too many attempts', `Please wait ${minutes === 1 ? 'a minute' : `${minutes} minutes`}, then try again.`],
+      unavailable: ['Temporarily unavailable', 'Nothing was changed. Please try again shortly.'],
+      validation_error: ['This link is incomplete', 'Please open the complete link, from beginning to end.']
     } as Record<string, [string, string]>
-  )[code] ?? ['Something went wrong', 'This did not work, and nothing was changed. It has been logged.']
+  )[code] ?? ['Something went wrong', 'Nothing was changed. The error has been logged.']
   return { title, body: html`<p>${text}</p>` }
 }

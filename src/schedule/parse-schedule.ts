@@ -78,6 +78,7 @@ const readCron = (expression: string): string => {
 
 const readTimeZone = (name: string): string => {
   const zone = canonicalTimeZone(name)
-  if (zone === undefined) throw new ApiError('invalid_timezone', 'schedule.timezone is not a valid time zone name; use one such as Europe/London or UTC')
+  if (zone === undefined)
+    throw new ApiError('invalid_timezone', 'schedule.timezone is not a valid time zone name; use one such as Europe/London or UTC')
   return zone
 }

@@ -20,9 +20,7 @@ const members = {
     )
   ),
   at: Type.Optional(Nullable(Instant)),
-  timezone: Type.Optional(
-    Nullable(Type.String({ description: 'IANA time zone name. Default: `UTC`.', examples: ['Europe/London'] }))
-  )
+  timezone: Type.Optional(Nullable(Type.String({ description: 'IANA time zone name. Default: `UTC`.', examples: ['Europe/London'] })))
 }
 
 export const GivenSchedule = Type.Object(members, { description: 'Either `cron` or `at`.' })

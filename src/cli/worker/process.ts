@@ -50,7 +50,9 @@ export const startHandler = ({ command, cwd }: Pick<Handler, 'command' | 'cwd'>,
 
   const closed = new Promise<void>(resolve => child.once('close', () => resolve()))
   const exited = new Promise<Pick<Ending, 'code' | 'signal' | 'failure'>>(resolve => {
-    child.once('error', error => resolve({ code: null, signal: null, failure: existsSync(cwd) ? error.message : `directory ${cwd} not found` }))
+    child.once('error', error =>
+      resolve({ code: null, signal: null, failure: existsSync(cwd) ? error.message : `directory ${cwd} not found` })
+    )
     child.once('exit', (code, signal) => resolve({ code, signal, failure: null }))
   })
   const ended = exited.then(async (how): Promise<Ending> => {

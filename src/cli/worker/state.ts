@@ -77,7 +77,11 @@ export const openState = (root: string, baseUrl: string, workerId: string | unde
   const workers = workerId === undefined ? Array.from({ length: 1000 }, (_, i) => (i ? `${hostname()}-${i + 1}` : hostname())) : [workerId]
   const id = workers.find(one => takeLock(dirOf(service, one)))
   if (id === undefined) {
-    throw new CliError(`A worker with the id ${workerId} is already running on this machine. Set another --worker-id.`, exitCodes.usage, 'in_use')
+    throw new CliError(
+      `A worker with the id ${workerId} is already running on this machine. Set another --worker-id.`,
+      exitCodes.usage,
+      'in_use'
+    )
   }
   const dir = dirOf(service, id)
   adopt(service, dir)
