@@ -157,7 +157,7 @@ t.test('the exit code tells what kind of failure it was, and --json the failure 
   for (const args of [['usage'], ['worker', '--handler', 'a=true']]) {
     exactly(t, await cli(args, { env: { PGCUE_API_KEY: 'svc_sk_53wic9w…' } }), {
       code: 2,
-      err: /^pgcue: The API key has [^…]*PGCUE_API_KEY/
+      err: /^pgcue: The API key contains [^…]*PGCUE_API_KEY/
     })
   }
   exactly(t, await cli(['whoami'], { env: { PGCUE_API_KEY: '' } }), { code: 2, err: /No key for .*pgcue login/ })
