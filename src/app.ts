@@ -13,7 +13,7 @@ import cues from './cues/routes.ts'
 import { createTurns, type Turns } from './database/batched.ts'
 import { type Clock, createClock, followDatabase } from './database/clock.ts'
 import { createFunctions, type Functions } from './database/functions.ts'
-import { createGate } from './database/gate.ts'
+import { createConnectionLimits } from './database/connection-limits.ts'
 import { type Away, createAway } from './database/outage-log.ts'
 import type { DB } from './db.types.ts'
 import { type AddressRules, createAddressRules } from './deliveries/address.ts'
@@ -92,7 +92,7 @@ export const build = async (options: Options) => {
   const clock = createClock(fixed)
   app.decorate('config', config)
   app.decorate('away', away ?? createAway(app.log))
-  app.decorate('fn', createFunctions(pool, fixed, createGate(pool.options.max)))
+  app.decorate('fn', createFunctions(pool, fixed, createConnectionLimits(pool.options.max)))
   app.decorate('shared', createFunctions(pool, fixed))
   app.decorate('db', new Kysely<DB>({ dialect: new PostgresDialect({ pool }) }).withSchema('cue'))
   app.decorate('turns', createTurns())

@@ -129,5 +129,5 @@ t.test('a plan’s maximum timeout is refused by the API, and holds for cues fro
   exactly(t, await call('PATCH', `/v1/cues/${id}`, { delivery: { outcome_deadline_seconds: 60 } }), { status: 200 })
   await cues(account.id, 1, { ...patient, retry_max_attempts: 2, retry_backoff_minutes: [0.001] })
   await hanging.received(2)
-  await eventually(async () => (await count("status = 'failed' and error_message = 'timed out after 1 s: no answer'")) === 1)
+  await eventually(async () => (await count("status = 'failed' and error_message = 'timed out after 1 s: no response'")) === 1)
 })

@@ -183,7 +183,7 @@ t.test('the deadline ends a request that is not answered, and its connection', a
   exactly(t, await client(t)(hook.url, { timeoutMs: 100 }), {
     ok: false,
     http_status: null,
-    error: 'timed out after 0.1 s: no answer',
+    error: 'timed out after 0.1 s: no response',
     body: null
   })
   await eventually(() => hook.open === 0)
@@ -196,7 +196,7 @@ t.test('the deadline ends headers that come slowly', async t => {
     const timer = setInterval(() => socket.write('X-More: 1\r\n'), 10)
     socket.on('close', () => clearInterval(timer))
   })
-  exactly(t, await client(t)(hook.url, { timeoutMs: 100 }), { ok: false, http_status: null, error: 'timed out after 0.1 s: no answer' })
+  exactly(t, await client(t)(hook.url, { timeoutMs: 100 }), { ok: false, http_status: null, error: 'timed out after 0.1 s: no response' })
   await eventually(() => hook.open === 0)
 })
 

@@ -1,7 +1,7 @@
 /** Questions that come while others are being answered are asked together, in one statement: under load the database is asked less often. */
 import pg from 'pg'
 import { isAway, isHeld } from '../errors.ts'
-import { createApart, type Waiting } from './apart.ts'
+import { createHeldRetry, type Waiting } from './retry-held.ts'
 
 type Options<Q, A> = {
   /** Several, or one; the answers in their order. Null: somebody holds a row that this question needs. */
@@ -68,7 +68,7 @@ export const createBatches = <Q, A>({
   let asking = 0
   let isPatient = false
 
-  const apart = createApart({ many, ownerOf, size })
+  const apart = createHeldRetry({ many, ownerOf, size })
 
   const alone = (waiting: Waiting<Q, A>, ended = () => {}): Promise<void> =>
     one(waiting.question)

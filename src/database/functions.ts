@@ -7,7 +7,7 @@ import type { QueryConfig, QueryResult } from 'pg'
 import { isOutdated } from '../errors.ts'
 import { type Functions, functions } from '../functions.types.ts'
 import { arrayText } from './array-text.ts'
-import type { Gate } from './gate.ts'
+import type { Gate } from './connection-limits.ts'
 
 export type * from '../functions.types.ts'
 export { functions } from '../functions.types.ts'

@@ -5,7 +5,7 @@ import { PgBoss, type Queue } from 'pg-boss'
 import { createFunctions } from '../database/functions.ts'
 import { type Away, createAway } from '../database/outage-log.ts'
 import { createJobTimers } from './job-timers.ts'
-import { workSideBySide } from './side-by-side.ts'
+import { workPerAccount } from './per-account-workers.ts'
 
 /** Jobs of a queue are done one by one in a replica, but those with `perAccount` side by side, so many of one account. */
 type QueueSettings = { name: string; perAccount?: number; options: Omit<Queue, 'name'> }
@@ -85,7 +85,7 @@ export const startJobs = async (
   boss.on('error', error => warn(error, 'pg-boss'))
   await boss.start()
   const workers = new Map<string, (() => void)[]>()
-  const crews: ReturnType<typeof workSideBySide>[] = []
+  const crews: ReturnType<typeof workPerAccount>[] = []
   const { nextJobs } = createFunctions(pool)
   const timers = createJobTimers({
     read: past => nextJobs({ past }),
@@ -106,7 +106,7 @@ export const startJobs = async (
       }
       const { perAccount } = queues.find(({ name }) => name === queue)!
       if (perAccount) {
-        const crew = workSideBySide({ boss, queue, perAccount, pollSeconds, handle, warn })
+        const crew = workPerAccount({ boss, queue, perAccount, pollSeconds, handle, warn })
         crews.push(crew)
         workers.set(queue, [...(workers.get(queue) ?? []), crew.look])
         return

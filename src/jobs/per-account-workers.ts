@@ -19,7 +19,7 @@ type Options<T> = {
 const atOnce = 100
 const batchSize = 20
 
-export const workSideBySide = <T extends object>({ boss, queue, perAccount, pollSeconds, handle, warn }: Options<T>) => {
+export const workPerAccount = <T extends object>({ boss, queue, perAccount, pollSeconds, handle, warn }: Options<T>) => {
   const underWay = new Map<string, JobWithMetadata<T>>()
   let isLooking = false
   let isAsked = false

@@ -11,9 +11,9 @@ const patienceWhileHeldMs = 2000
 
 type Account = { running: number; heldUntil: number; waiting: Set<() => void> }
 
-export type Gate = ReturnType<typeof createGate>
+export type Gate = ReturnType<typeof createConnectionLimits>
 
-export const createGate = (connections: number) => {
+export const createConnectionLimits = (connections: number) => {
   const most = Math.max(1, Math.floor(connections * 0.75))
   const accounts = new Map<string, Account>()
 

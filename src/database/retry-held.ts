@@ -19,7 +19,7 @@ type Options<Q, A> = {
 const patienceMs = 2000
 const pauseMs = 50
 
-export const createApart = <Q, A>({ many, ownerOf, size }: Options<Q, A>) => {
+export const createHeldRetry = <Q, A>({ many, ownerOf, size }: Options<Q, A>) => {
   // Owner → what waits, and until when; oldest first.
   const owners = new Map<string, Map<Waiting<Q, A>, number>>()
   let isAsking = false
