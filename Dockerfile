@@ -1,4 +1,4 @@
-# The service alone, for a PostgreSQL elsewhere: neither the embedded one nor what tests and tools need.
+# The service only, for an external PostgreSQL: without the embedded one, tests and tools.
 FROM node:24-slim
 ENV NODE_ENV=production DATA_DIR=/data MALLOC_ARENA_MAX=2
 WORKDIR /app

@@ -1,4 +1,4 @@
-/** Every refusal of the API in two tables, and the way from anything thrown to one of them. */
+/** Every error of the API, in two tables, and the mapping from anything thrown to one of them. */
 
 /** Code on the wire → HTTP status. */
 export const statuses = {
@@ -77,7 +77,7 @@ export const sqlstates: Readonly<Record<string, ErrorCode>> = {
   QU011: 'invalid_state',
   QU012: 'execution_in_flight',
   QU013: 'idempotency_key_conflict',
-  QU014: 'unavailable', // the cue kept changing meanwhile; its routes try again before it comes to this
+  QU014: 'unavailable', // the cue was changed concurrently; its routes retry first
   QU016: 'claim_lost',
   QU017: 'not_execution_owner',
   QU018: 'execution_not_claiming',
@@ -107,12 +107,12 @@ export const sqlstates: Readonly<Record<string, ErrorCode>> = {
   QU073: 'invalid_status'
 }
 
-/** One thing wrong with one field, in the shape that pydantic made known. */
+/** One invalid field, in pydantic's format. */
 export type Detail = { type: string; loc: (string | number)[]; msg: string; input: unknown }
 
 type Options = { status?: number; headers?: Record<string, string>; detail?: Detail[]; cause?: unknown }
 
-/** A refusal as the client sees it: `{error: {code, message, status}}`, with `detail` beside it where fields are at fault. */
+/** An error as the client sees it: `{error: {code, message, status}}`, with `detail` beside it for invalid fields. */
 export class ApiError extends Error {
   override name = 'ApiError'
   readonly code: ErrorCode
@@ -134,7 +134,7 @@ export class ApiError extends Error {
   }
 }
 
-/** A 422 about fields, such as a schema failure makes. */
+/** A 422 for invalid fields. */
 export const invalid = (detail: Detail[]): ApiError => {
   const { loc, msg } = detail[0]!
   const more = detail.length > 1 ? ` (and ${detail.length - 1} more, see detail)` : ''
@@ -147,17 +147,17 @@ export const unavailable = (cause?: unknown): ApiError =>
     cause
   })
 
-/** The body is of another type than routes take. */
+/** 415: the body is not JSON. */
 export const notJson = (cause?: unknown): ApiError =>
   new ApiError('validation_error', 'Send the body as JSON, with Content-Type: application/json.', { status: 415, cause })
 
-/** A body beyond what its route takes, of which no more is read. */
+/** 413: the body exceeds the limit of its route, in bytes. The rest is not read. */
 export const tooLarge = (bytes: number, cause?: unknown): ApiError =>
   new ApiError('payload_too_large', `Request body too large: the maximum here is ${sizeText(bytes)}.`, { cause })
 
 const sizeText = (bytes: number) => (bytes % 1024 ** 2 === 0 ? `${bytes / 1024 ** 2} MB` : `${bytes / 1024} KB`)
 
-/** What anything thrown is to the client. Errors that nobody foresaw say nothing about themselves. */
+/** Maps anything thrown to an ApiError. Unexpected errors reveal nothing to the client. */
 export const toApiError = (error: unknown): ApiError => {
   if (error instanceof ApiError) return error
   const { code, message, detail, statusCode } = (error ?? {}) as { [name in 'code' | 'message' | 'detail']?: string } & {
@@ -170,7 +170,7 @@ export const toApiError = (error: unknown): ApiError => {
       known === 'rate_limit_exceeded' ? { 'retry-after': /^\d+$/.test(detail ?? '') ? detail! : '60' } : {}
     return new ApiError(known, message ?? known, { headers, cause: error })
   }
-  // What the HTTP framework refuses: too large, no JSON, a length that is none.
+  // Refused by the HTTP framework: too large, not JSON, an invalid length.
   if (statusCode === 413) return new ApiError('payload_too_large', 'Request body too large.', { cause: error })
   if (statusCode === 415) return notJson(error)
   if (statusCode !== undefined && statusCode >= 400 && statusCode < 500) {
@@ -180,12 +180,12 @@ export const toApiError = (error: unknown): ApiError => {
   return new ApiError('internal_error', 'Internal error. It has been logged under the X-Request-Id of this response.', { cause: error })
 }
 
-/** Whether somebody held what was asked about, for longer than is waited. */
+/** Whether a row stayed locked by another session for longer than the lock timeout. */
 export const isHeld = (error: unknown): boolean => (error as { code?: string } | null)?.code === '55P03'
 
 /**
- * Whether the database was lost, refused or stopped what was asked, so that the same may succeed later: SQLSTATE classes and codes, errors
- * of sockets, and the driver's own. 25006 is a database that is read-only for now, as in a failover.
+ * Whether the database is unavailable, so that the same statement may succeed later: SQLSTATE classes and codes, socket errors,
+ * and the driver's own. 25006 is a temporarily read-only database, as in a failover.
  */
 export const isAway = (error: unknown): boolean => {
   const { code = '', message = '' } = (error ?? {}) as { code?: string; message?: string }
@@ -199,8 +199,8 @@ export const isAway = (error: unknown): boolean => {
 }
 
 /**
- * Whether a statement met functions or views that were replaced since it was planned, or just now: PostgreSQL refused it, so it had no effect.
- * Planned afresh it finds the new ones.
+ * Whether a statement failed because functions or views were replaced since it was planned. It had no effect, and succeeds when
+ * planned again.
  */
 export const isOutdated = (error: unknown): boolean => {
   const { code = '', message = '' } = (error ?? {}) as { code?: string; message?: string }

@@ -273,7 +273,10 @@ t.test('an account in use loses keys and sessions at once, its cues pause, and i
   const intruder = as({ id: '', email: '', api_key })
   const cue = await intruder.post('/v1/cues', { name: 'mischief', cron: '* * * * *', worker: true })
   const session = withSession(await openSession('grace@example.com'))
-  t.match(await nobody.get(`${pathname}?token=${token}`), /paused and its waiting executions cancelled immediately. The account is deleted after 24 hours/)
+  t.match(
+    await nobody.get(`${pathname}?token=${token}`),
+    /paused and its waiting executions cancelled immediately. The account is deleted after 24 hours/
+  )
 
   const post = () => nobody.call('POST', pathname, form({ token }), formHeaders)
   exactly(t, await post(), { status: 200, body: /16 January 2030, 12:00 UTC/ })

@@ -1,4 +1,4 @@
-// Who may come in: reads the bearer, and asks the database once about key, scope, request limit and usage.
+// Admission: reads the bearer token and checks key, scope, rate limit and usage with one database query.
 import type { FastifyBaseLogger } from 'fastify'
 import pg from 'pg'
 import type { Config, Plan } from '../config.ts'
@@ -12,10 +12,10 @@ import { createSessions } from './sessions.ts'
 
 export const scopes = ['read', 'write', 'worker', 'account'] as const
 export type Scope = (typeof scopes)[number]
-/** What a route may need of a credential. */
+/** The scope a route requires. */
 export type Needed = Scope | 'any' | readonly Scope[]
 
-/** Who asks. Spread last into the arguments of SQL functions, so it must have no member that a path or a body may have, such as key_id or scopes. */
+/** The caller. Spread last into the arguments of SQL functions, so it must have no member that a path or a body may have, such as key_id or scopes. */
 export type Caller = {
   account_id: string
   /** `key:<uuid>`, `session:<uuid>` or `execution:<uuid>`, as the audit log has it. */
@@ -23,9 +23,9 @@ export type Caller = {
   ip: string
 }
 
-/** What SQL's `admit` answers, and `admit_and_read_cues`. */
+/** A result row of SQL's `admit` or `admit_and_read_cues`. */
 export type Admission = {
-  /** `unavailable`: somebody holds the window of its requests. */
+  /** `unavailable`: its rate window is locked by another session. */
   error: Refusal | 'unavailable' | null
   account_id: string | null
   actor: string | null
@@ -45,7 +45,7 @@ export type Admitted = {
   error: Refusal | null
   /** Null when refused, and on public routes. */
   caller: Caller | null
-  /** What the credential may do; empty without one. */
+  /** Scopes of the credential; empty without one. */
   scopes: Scope[]
   /** The plan of the caller's account. */
   plan: Plan | null
@@ -71,7 +71,7 @@ type Options = {
   fn: Pick<Functions, 'admit' | 'admitAndReadCues'>
   config: Config
   log: Pick<FastifyBaseLogger, 'error'>
-  /** What session JWTs expire by. */
+  /** The clock for the expiry of session JWTs. */
   now?: () => Date
   turns?: Turns
 }
@@ -94,21 +94,21 @@ const columns = (questions: Question[]) => ({
 })
 
 type Asked = {
-  /** The header, as it came. */
+  /** The Authorization header as received. */
   authorization: string | undefined
   /** The peer's IP address. */
   address: string
-  /** What the route needs, one of several in a list: `any` for any credential, null for none, which then is not looked at. */
+  /** The required scope, or one of a list; `any` for any credential, null if the credential is ignored. */
   scope: Needed | null
   /** The execution in the path, where its own token is a credential. */
   execution_id?: string | null
-  /** A cue to be read in the same round trip. */
+  /** A cue to read in the same round trip. */
   cue_id?: string | null
-  /** It is part of a request that the window has counted. */
+  /** Part of a request that is already counted. */
   isCounted?: boolean
 }
 
-/** Makes the check that comes before every request. It rejects only when the database cannot be asked about the key. */
+/** Creates the check that precedes every request. It rejects only if the database is unavailable. */
 export const createAdmission = ({ fn, config, log, now = () => new Date(), turns }: Options) => {
   const tokenKey = deriveKey(config.sessionSecret, 'execution-token')
   const sessions = createSessions(config.sessionSecret)
@@ -117,7 +117,7 @@ export const createAdmission = ({ fn, config, log, now = () => new Date(), turns
     try {
       return await ask(config.rateLimit)
     } catch (error) {
-      // A server that is there and yet fails: without the limits, which are all that is written, the question is a plain read.
+      // The server responds but fails. Without limits, which are the only writes, the check is read-only.
       if (!(error instanceof pg.DatabaseError) || /^(08|57P)/.test(error.code ?? '') || !config.rateLimit) throw error
       const answer = await ask(false)
       log.error({ err: error }, 'rate limits skipped')

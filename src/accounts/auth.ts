@@ -1,4 +1,4 @@
-/** Who is asking: every route says what it needs, and one SQL call per request checks key, scope and limits. */
+/** Authentication: every route declares its scope, and one SQL call per request checks key, scope and limits. */
 import { randomUUID } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
@@ -7,30 +7,30 @@ import { ApiError, isAway } from '../errors.ts'
 import { isCueId } from '../schemas.ts'
 import { type Caller, createAdmission, type Needed, refusals, type Scope } from './admission.ts'
 
-/** What a route says about its callers: one of `scope`, `public` (counted by address) and `exempt` (public, and not counted). */
+/** Access of a route: one of `scope`, `public` (rate limited by address) or `exempt` (public, without a rate limit). */
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** A list: each of these scopes is enough. */
+    /** A list means any one of these scopes. */
     scope?: Needed
     public?: boolean
     exempt?: boolean
-    /** Takes the token of the execution that `:execution_id` names, too. */
+    /** Also accepts the token of the execution named by `:execution_id`. */
     executionToken?: boolean
-    /** Reads the cue that `:cue_id` names in the round trip that admits the request. */
+    /** Reads the cue named by `:cue_id` in the same round trip as admission. */
     withCue?: boolean
   }
   interface FastifyInstance {
-    /** Lets one request in that is made on behalf of one already counted, without counting it: gives headers that are good once. */
+    /** Returns headers, valid once, for a request on behalf of one already counted, which is then not counted again. */
     countedAlready: () => Record<string, string>
   }
   interface FastifyRequest {
     /** Null on public routes. Spread last into a function's arguments. */
     caller: Caller
-    /** What the caller's credential may do. */
+    /** Scopes of the caller's credential. */
     scopes: readonly Scope[]
     /** The plan of the caller's account. Null on public routes. */
     plan: Plan
-    /** The cue of a route `withCue`, as JSON of `cue_detail_view`; null where the caller has none such. */
+    /** The cue of a route `withCue`, as JSON of `cue_detail_view`; null if not found. */
     cue: object | null
   }
 }
@@ -67,14 +67,14 @@ export default fp(
       const admitted = await admit({
         authorization: request.headers.authorization,
         address: request.ip,
-        // Unknown paths are for everybody, but count as their caller's.
+        // Unknown paths need no scope, but count towards their caller's limit.
         scope: request.is404 ? 'any' : (scope ?? null),
         isCounted,
         execution_id: executionToken ? execution_id : null,
-        // What is no cue's id is refused by the route.
+        // The route rejects malformed cue ids.
         cue_id: withCue && isCueId(cue_id) ? cue_id : null
       }).catch(error => {
-        // Without a database nobody can be counted, and what needs no caller may not need the database either.
+        // Without a database nothing can be counted; public routes may not need it.
         if (scope || !isAway(error)) throw error
       })
       if (!admitted) return

@@ -1,4 +1,4 @@
-/** What is asked of single cues by many requests at the same time, asked of the database together. */
+/** Reads and creates single cues; concurrent requests share one statement. */
 import { createBatches, type Turns } from '../database/batched.ts'
 import type { Functions } from '../database/functions.ts'
 import { createReader } from '../database/reader.ts'

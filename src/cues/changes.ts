@@ -1,4 +1,4 @@
-/** From requests to columns of cue.cues. Pure: what is stored and what time it is are given. */
+/** From requests to columns of cue.cues. Pure: the stored cue and the time are arguments. */
 import { ApiError, type Detail, invalid } from '../errors.ts'
 import type { Schedule } from '../schedule/describe.ts'
 import { checkInterval, firstRun, readSchedule, sameSchedule } from '../schedule/parse-schedule.ts'
@@ -10,7 +10,7 @@ import type { CreateCue, UpdateCue } from './schemas.ts'
 /** Columns by name, as `create_cue` and `update_cue` take them. */
 export type Columns = Record<string, unknown>
 
-/** `next_run` counts where the schedule is new or begins anew. */
+/** `next_run` applies if the schedule is new or restarts. */
 export type Change = { columns: Columns; next_run: Date | null }
 
 const defaults = {

@@ -1,7 +1,7 @@
-/** Headers that a cue adds to its callbacks. Their values may be credentials, so nothing shows them again. */
+/** Headers that a cue adds to its callbacks. Their values may be credentials and are never shown again. */
 import type { Detail } from '../errors.ts'
 
-/** What stands for every stored value. Sent back, it leaves that value as it is; `cue.update_cue` puts it there. */
+/** Shown instead of every stored value. Sent back, it keeps that value; `cue.update_cue` restores it. */
 export const MASK = '********'
 
 const MAX_HEADERS = 20
@@ -17,7 +17,7 @@ const reserved =
   /^(?:(?:x-service|webhook|proxy)-.*|content-(?!type$).*|host|connection|keep-alive|te|trailers?|transfer-encoding|upgrade|http2-settings|expect)$/i
 
 /**
- * What is wrong with the headers of a request, as entries of a 422. Never repeats a value.
+ * Validates the headers of a request; returns entries of a 422, never with a value.
  *
  * @param stored names of the headers that the cue has
  */

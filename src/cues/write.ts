@@ -1,4 +1,4 @@
-/** What changes cues: reads what a request is judged by, then calls one SQL function, again where the cue moved in between. */
+/** Changes to cues: reads the cue, then calls one SQL function, and retries if the cue was changed in between. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Caller } from '../accounts/admission.ts'
@@ -50,7 +50,7 @@ export const updateCue = async (app: FastifyInstance, asking: Asking, cue_id: st
   })
 }
 
-/** Fires by hand. An override that is merged is merged with the payload of the very version that then runs. */
+/** Fires a cue. A merged override is merged with the payload of exactly the version that runs. */
 export const fireCue = async (app: FastifyInstance, caller: Caller, cue_id: string, given: FireRequest): Promise<ExecutionsRow> => {
   const { payload_override, merge_strategy = 'merge', idempotency_key } = given
   const override = payload_override && payload_override.text !== 'null' ? payload_override : undefined
@@ -90,7 +90,7 @@ export const deleteCues = async (
 
 const changing = new Map<string, Promise<unknown>>()
 
-/** Changes of one cue here come one after the other; those of another replica may still come in between. */
+/** Serialises the changes of one cue in this replica; other replicas may still change it in between. */
 const changeInTurn = async <T>(cue: string, change: () => Promise<T>): Promise<T> => {
   const before = changing.get(cue)
   const since = performance.now()
@@ -108,7 +108,7 @@ const changeInTurn = async <T>(cue: string, change: () => Promise<T>): Promise<T
   }
 }
 
-/** Does it again, after a while that grows, when the cue was changed between reading and writing. */
+/** Retries with growing delays if the cue was changed between reading and writing. */
 const untilUnmoved = async <T>(attempt: () => Promise<T>): Promise<T> => {
   for (let retries = 0; ; retries++) {
     try {

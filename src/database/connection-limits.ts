@@ -1,11 +1,11 @@
 /**
- * How many connections an account may use at once: never all of them, and only one for a while after it had to wait for a lock. What it asks
- * next would wait for the same one, with the connections that others need.
+ * Limits the connections per account: at most three quarters of the pool, and only one for 5 s after a lock timeout, since further
+ * queries would probably wait for the same lock while holding connections that others need.
  */
 import { isHeld, unavailable } from '../errors.ts'
 
 const heldForMs = 5000
-/** Whoever is not let in by then is told to come back. */
+/** After this time in the queue, a request is rejected as unavailable. */
 const patienceMs = 5000
 const patienceWhileHeldMs = 2000
 
@@ -46,7 +46,7 @@ export const createConnectionLimits = (connections: number) => {
     if (own.running === 0 && own.waiting.size === 0 && !isKnownHeld(own) && accounts.get(account_id) === own) accounts.delete(account_id)
   }
 
-  /** Does work for an account when it is its turn. @throws ApiError unavailable when that takes too long */
+  /** Runs `work` for an account once it has a free connection. @throws ApiError unavailable after waiting too long */
   return async <T>(account_id: string, work: () => Promise<T>): Promise<T> => {
     const own = accounts.get(account_id) ?? { running: 0, heldUntil: 0, waiting: new Set() }
     accounts.set(account_id, own)

@@ -1,6 +1,6 @@
 /**
- * Questions that cannot be answered yet, because somebody holds a row of whoever asks. They are asked again every so often, apart from all
- * others, so that these do not wait; nobody keeps a connection meanwhile.
+ * Retries queries whose rows are locked by another session: every 50 ms, separately from all other queries, without holding a
+ * connection in between.
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import pg from 'pg'
@@ -11,16 +11,16 @@ export type Waiting<Q, A> = { question: Q; resolve: (answer: A) => void; reject:
 type Options<Q, A> = {
   many: (questions: Q[]) => Promise<(A | null)[]>
   ownerOf: (question: Q) => string
-  /** How many in one statement. */
+  /** Maximum queries in one statement. */
   size: number
 }
 
-/** Whoever is not answered by then is told to come back. */
+/** After this time, a query is rejected as unavailable. */
 const patienceMs = 2000
 const pauseMs = 50
 
 export const createHeldRetry = <Q, A>({ many, ownerOf, size }: Options<Q, A>) => {
-  // Owner → what waits, and until when; oldest first.
+  // Owner → waiting queries with their deadlines, oldest first.
   const owners = new Map<string, Map<Waiting<Q, A>, number>>()
   let isAsking = false
 
@@ -42,7 +42,7 @@ export const createHeldRetry = <Q, A>({ many, ownerOf, size }: Options<Q, A>) =>
     }
   }
 
-  /** Some of each owner: none waits behind the many of another. */
+  /** A few per owner, so that none waits behind another's backlog. */
   const some = () => {
     const each = Math.ceil(size / owners.size)
     return [...owners.values()].flatMap(own => [...own.keys().take(each)]).slice(0, size)
@@ -57,7 +57,7 @@ export const createHeldRetry = <Q, A>({ many, ownerOf, size }: Options<Q, A>) =>
       }
     } catch (error) {
       if (isHeld(error)) return
-      // One of them may be at fault, as in batches.
+      // One query may be at fault: retry them one by one, as in batches.
       if (batch.length > 1 && error instanceof pg.DatabaseError && !isAway(error)) for (const waiting of batch) await ask([waiting])
       else for (const waiting of batch) leave(waiting).reject(error)
     }
@@ -75,10 +75,10 @@ export const createHeldRetry = <Q, A>({ many, ownerOf, size }: Options<Q, A>) =>
   }
 
   return {
-    /** Whether others of this owner wait here: then this one belongs behind them. */
+    /** Whether queries of this owner are waiting; new ones must queue behind them. */
     has: (question: Q): boolean => owners.has(ownerOf(question)),
 
-    /** Answers when the row is free, or rejects as unavailable. */
+    /** Resolves once the row is free, or rejects as unavailable. */
     add: (waiting: Waiting<Q, A>): void => {
       const owner = ownerOf(waiting.question)
       const own = owners.get(owner) ?? new Map()

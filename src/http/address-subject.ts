@@ -1,8 +1,8 @@
 import ipaddr from 'ipaddr.js'
 
 /**
- * What limits per address count by: an IPv4 address, also where it is mapped into IPv6, or the /64 that an IPv6 address lies in, since
- * everyone who has one of those has all the others too.
+ * The key of limits per address: an IPv4 address, also when mapped into IPv6, or the /64 of an IPv6 address, since one client
+ * usually has all of it.
  */
 export const subjectOf = (ip = ''): string => {
   if (!ipaddr.isValid(ip)) return ip.slice(0, 64)

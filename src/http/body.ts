@@ -6,16 +6,16 @@ import { type Free, JsonError, MAX_LEVELS, unite } from '../json/canonical-json.
 import { createLargeJson, type LargeJson } from '../json/large-json.ts'
 import type { Schema } from './schema.ts'
 
-/** Bytes of a body without free JSON, where its route says nothing else. */
+/** Maximum bytes of a body without free JSON, unless its route sets another. */
 export const MAX_BODY = 16 * 1024
-/** Bytes of a body with free JSON. */
+/** Maximum bytes of a body with free JSON. */
 export const MAX_FREE_BODY = 2 * 1024 * 1024
-/** Bytes, in canonical form, of the rest of such a body: it is what is parsed. */
+/** Maximum bytes, in canonical form, of the rest of such a body, which is parsed. */
 const MAX_REST = 64 * 1024
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** What the body has of free JSON, where its schema does not say so. */
+    /** The free JSON members of the body, if its schema does not mark them. */
     free?: Free
   }
   interface FastifyInstance {
@@ -39,7 +39,7 @@ export default fp(
     app.removeAllContentTypeParsers()
     const parse = parser(json)
     app.addContentTypeParser<Buffer>(/^application\/([\w.-]+\+)?json\s*(;|$)/, { parseAs: 'buffer' }, parse)
-    // Also for bodies of no type at all, which are taken for JSON.
+    // A body without Content-Type is read as JSON.
     app.addContentTypeParser<Buffer>('*', { parseAs: 'buffer' }, async (request: FastifyRequest, body: Buffer) => {
       if (body.length && request.headers['content-type']) throw notJson()
       return parse(request, body)

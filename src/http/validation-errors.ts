@@ -1,4 +1,4 @@
-/** Turns the compiler's errors into the `detail` of a 422: one entry per field, with type, place, message and input as pydantic has them. */
+/** Converts the compiler's errors to the `detail` of a 422: one entry per field with type, loc, msg and input, as in pydantic. */
 import type { TLocalizedValidationError } from 'typebox/error'
 import { ApiError, type Detail, invalid } from '../errors.ts'
 import { Json } from '../json/canonical-json.ts'
@@ -29,7 +29,7 @@ export const explain = (
     const { path, found } = locate(value, error.instancePath)
     if (error.keyword === 'required') {
       for (const name of error.params.requiredProperties) {
-        // Around a header stand the others, such as keys.
+        // Not the other headers, which may contain keys.
         const input = place === 'header' ? null : shown(found, path)
         add({ type: 'missing', loc: [place, ...path, name], msg: 'Field required', input })
       }
@@ -171,7 +171,7 @@ const secretName = /token|secret|key|password|authorization|cookie|headers|devic
 const secretText = /svc_sk_|whsec_|\beyJ[\w-]+\.|:\/\/[^/]*@/
 const mask = '********'
 
-/** An input as an error may repeat it: secrets masked, and cut. */
+/** An input for display in an error: truncated, with secrets masked. */
 export const shown = (value: unknown, path: (string | number)[]): unknown => {
   if (value === undefined) return null
   if (path.some(step => typeof step === 'string' && secretName.test(step))) return mask

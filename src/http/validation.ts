@@ -1,4 +1,4 @@
-/** What a request must be: TypeBox's compiler decides, and this says what is wrong the way clients of this API know it. */
+/** Request validation: TypeBox's compiler checks, and this module reports errors in the API's format. */
 import type { FastifySchemaCompiler } from 'fastify'
 import type { TSchema } from 'typebox'
 import { Compile } from 'typebox/compile'
@@ -14,8 +14,8 @@ Settings.Set({ maxErrors: 50 })
 const places: Record<string, string> = { body: 'body', querystring: 'query', params: 'path', headers: 'header' }
 
 /**
- * Validates one part of a request. Defaults are filled in, members that the schema neither names nor refuses are dropped, and in
- * queries and paths, where everything is text, numbers and booleans are read. A body is taken as it is: `"5"` is no number.
+ * Validates one part of a request. Fills in defaults, drops members that the schema neither names nor forbids, and parses numbers
+ * and booleans in queries and paths. Bodies are not coerced: `"5"` is not a number.
  */
 export const validatorCompiler: FastifySchemaCompiler<TSchema> = ({ schema, httpPart }) => {
   const validator = Compile(schema)
@@ -27,7 +27,7 @@ export const validatorCompiler: FastifySchemaCompiler<TSchema> = ({ schema, http
     if (httpPart === 'body' && value === null && !accepts(root, 'null')) {
       return { error: invalid([{ type: 'missing', loc: ['body'], msg: 'Field required: send a JSON body', input: null }]) }
     }
-    // Headers are the request's own, and others read them.
+    // Headers belong to the request and are read elsewhere, so they stay unchanged.
     const unknown: string[] = []
     if (httpPart !== 'headers') prepare(root, value, httpPart !== 'body', unknown)
     if (unknown.length > 0) ignored.set(value as object, unknown)

@@ -1,6 +1,6 @@
 /**
- * Works off a queue of jobs that wait for other people's servers: many at a time, but few of one account, in the whole cluster. So a server
- * that hangs holds up its own account's jobs, and nobody else's.
+ * Runs a queue of jobs that call external servers: many at a time, but few per account across the cluster, so that a hanging
+ * server delays only the jobs of its own account.
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import type { JobWithMetadata, PgBoss } from 'pg-boss'
@@ -8,7 +8,7 @@ import type { JobWithMetadata, PgBoss } from 'pg-boss'
 type Options<T> = {
   boss: Pick<PgBoss, 'fetch' | 'complete' | 'fail'>
   queue: string
-  /** How many jobs of one account may be under way. */
+  /** Maximum running jobs per account. */
   perAccount: number
   pollSeconds: number
   handle: (data: T, id: string, tries: number) => Promise<void>
@@ -25,7 +25,7 @@ export const workPerAccount = <T extends object>({ boss, queue, perAccount, poll
   let isAsked = false
   let stopped = false
 
-  /** One look at a time; who asks meanwhile has it look again. */
+  /** One fetch at a time; a call meanwhile makes it fetch again. */
   const look = async () => {
     isAsked = true
     if (isLooking) return
@@ -36,7 +36,7 @@ export const workPerAccount = <T extends object>({ boss, queue, perAccount, poll
         const limit = Math.min(batchSize, atOnce - underWay.size)
         const jobs = await boss.fetch<T>(queue, { batchSize: limit, includeMetadata: true, groupConcurrency: perAccount })
         for (const job of jobs) void run(job)
-        // Of one account's many only some were taken: behind them are others'.
+        // Only some jobs of a busy account were fetched; jobs of others may follow.
         if (jobs.length > 0) isAsked = true
       }
     } catch (error) {
@@ -59,7 +59,7 @@ export const workPerAccount = <T extends object>({ boss, queue, perAccount, poll
       }
       await boss.complete(queue, attempt)
     } catch (error) {
-      // It expires, and is done again.
+      // The job expires and runs again.
       warn(error, 'job result not recorded', { queue, job_id: job.id })
     } finally {
       underWay.delete(job.id)
@@ -72,7 +72,7 @@ export const workPerAccount = <T extends object>({ boss, queue, perAccount, poll
 
   return {
     look,
-    /** Takes nothing more, and waits for what is under way; gives back what takes longer. */
+    /** Stops fetching, waits for running jobs up to `timeoutMs`, and returns the others to the queue. */
     stop: async (timeoutMs: number) => {
       stopped = true
       clearInterval(poll)

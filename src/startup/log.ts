@@ -1,4 +1,4 @@
-/** What a log line may contain. */
+/** What log lines may contain. */
 import { isAway } from '../errors.ts'
 
 /** Options of every logger. Lines carry no headers, bodies or query strings, and of errors only what a developer needs. */
@@ -21,5 +21,5 @@ const serializeError = (error: Loggable): Logged => ({
   cause: error.cause instanceof Error ? serializeError(error.cause) : undefined
 })
 
-/** Lines of a tenth of a second are written together: a write for each would cost as much as the rest of a request. */
+/** Log lines are written in batches of up to 100 ms: one write per line would cost as much as the rest of a request. */
 export const together = { bytes: 8192, ms: 100 }

@@ -1,4 +1,4 @@
-/** Where a replica listens: whether HOST and PORT can be had is asked before anything is recorded that a refusal would belie. */
+/** Where a replica listens. HOST and PORT are checked before start-up records anything. */
 import { type Config, ConfigError } from '../config.ts'
 import { freePort } from '../embedded-postgres/embedded-postgres.ts'
 

@@ -3,7 +3,7 @@ import { encryptionKeyId } from '../accounts/keys.ts'
 import { type Config, ConfigError } from '../config.ts'
 import type { Functions } from '../database/functions.ts'
 
-/** Slow to compute, since whoever reads the database could otherwise guess a weak secret from it. */
+/** Slow on purpose, so that a weak secret cannot be guessed from the stored fingerprint. */
 const fingerprint = (secret: string) => scryptSync(secret, 'pgcue session secret', 16).toString('hex')
 
 /**

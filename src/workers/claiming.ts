@@ -1,10 +1,10 @@
-/** Claims of whatever is next, for workers who ask at the same time in one statement. */
+/** Claims of the next executions; concurrent requests share one statement. */
 import { createBatches, type Turns } from '../database/batched.ts'
 import type { ClaimExecutionsRow, Functions } from '../database/functions.ts'
 
 export type Wanted = { account_id: string; worker_id: string; tasks?: string[]; limit: number }
 
-/** Makes a function that claims for one worker; it gives nothing when there is nothing. */
+/** Returns a function that claims for one worker and resolves to an empty list if nothing is claimable. */
 export const createClaiming = (fn: Pick<Functions, 'claimExecutions' | 'claimNext'>, turns?: Turns) =>
   createBatches<Wanted, ClaimExecutionsRow[]>({
     one: wanted => fn.claimExecutions(wanted),

@@ -1,6 +1,6 @@
 /**
- * Requests that wait until something is claimable. They sleep without a connection; a notification wakes those of its account, and each asks
- * again. The listener starts with the first of them.
+ * Long polls: requests that wait for claimable work. They hold no connection; a notification wakes those of its account, and each
+ * queries again. The listener starts with the first of them.
  */
 import type { FastifyBaseLogger } from 'fastify'
 import type { Config } from '../config.ts'
@@ -13,9 +13,9 @@ type Options = {
   fn: Pick<Functions, 'nextClaimable'>
   now: () => Date
   log: FastifyBaseLogger
-  /** Whoever waits is answered when the service begins to stop. */
+  /** Aborted when the service begins to stop; waiting requests then get a response. */
   closing: AbortSignal
-  /** Notifications may be lost; this is how often is asked without one. */
+  /** Poll interval, because notifications may be lost. */
   pollMs?: number
   maxWaiting?: number
 }
@@ -28,10 +28,10 @@ type Ask<T> = {
   ask: () => Promise<T[]>
 }
 
-/** Nobody waits longer. */
+/** Maximum wait. */
 const longestMs = 30_000
 
-/** Requests of one account that wait at once. */
+/** Maximum waiting requests per account. */
 export const MAX_WAITING = 500
 
 type Sleeper = { wake: () => void }
@@ -97,7 +97,7 @@ export const createWaiting = ({ config, fn, now, log, closing, pollMs = 5000, ma
   }
 
   return {
-    /** Asks, and while there is nothing asks again whenever that may have changed, until the time is over or nobody waits any more. */
+    /** Calls `ask` now and whenever its result may have changed, until it returns something, `waitMs` is over or the client has gone. */
     until: async <T>({ account_id, waitMs, gone, ask }: Ask<T>): Promise<T[]> => {
       const until = performance.now() + waitMs
       const first = await ask()
@@ -110,7 +110,7 @@ export const createWaiting = ({ config, fn, now, log, closing, pollMs = 5000, ma
       gone.addEventListener('abort', wake)
       try {
         for (;;) {
-          // Asked only now that a notification would wake us: nothing can come in between unnoticed.
+          // After registering, so that no notification in between is missed.
           const found = await ask()
           const leftMs = until - performance.now()
           if (found.length > 0 || gone.aborted || closing.aborted || leftMs <= 0) return found

@@ -1,4 +1,4 @@
-/** Workers: what they may claim, claims, their leases, and the registry. */
+/** Workers: claimable executions, claims, leases and the registry. */
 import { isUtf8 } from 'node:buffer'
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyReply, FastifyRequest } from 'fastify'
@@ -105,7 +105,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     }
   )
 
-  /** Claims whose response cannot be sent are given back. @throws ApiError unavailable */
+  /** Reserves room for the response, or releases the claims. @throws ApiError unavailable */
   const makeRoom = async (request: FastifyRequest, reply: FastifyReply, claims: ClaimExecutionsRow[]) => {
     const bytes = claims.reduce((sum, { payload }) => sum + payload.length + claimBytes, 0)
     try {
@@ -116,7 +116,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     }
   }
 
-  /** Nobody heard of these claims: they need not wait for their lease. */
+  /** Releases claims that no client received, instead of waiting for their leases to expire. */
   const giveBack = async (account_id: string, claims: ClaimExecutionsRow[]) => {
     const releases = claims.map(({ execution_id, claim_token }) => app.fn.releaseExecution({ account_id, execution_id, claim_token }))
     for (const release of await Promise.allSettled(releases)) {
