@@ -447,7 +447,7 @@ t.test('a failed payment is told by mail, once, and the plan stays while it is t
   await send(eventOf('invoice.payment_failed', { ...invoice, next_payment_attempt: null }, seconds + 30))
   await send(about('deleted', 'canceled', 'price_pro_m', { created: seconds + 40 }))
   exactly(t, await sendMails(service, { smtpUrl: server.url }), { errors: [] })
-  t.equal(server.mails.filter(({ subject }) => /payment/.test(subject)).length, 1, 'nothing about a plan that is lost')
+  t.equal(server.mails.filter(({ subject }) => /^Payment/.test(subject)).length, 1, 'nothing about a plan that is lost')
 })
 
 // Smaller plans -----------------------------------------------------------------------------------------------------------------------
