@@ -6,12 +6,12 @@ import { deriveKey, executionToken } from '../src/deliveries/signature.ts'
 import { exactly } from './exactly.ts'
 import { build, error } from './setup.ts'
 
-t.test('every route must say who may call it', async t => {
+t.test('every route sets exactly one of scope, public and exempt', async t => {
   const { app } = await build(t)
   const handler = async () => ({})
-  t.throws(() => app.get('/a', handler), { message: 'GET /a must say who may call it: one of scope, public, exempt' })
+  t.throws(() => app.get('/a', handler), { message: 'GET /a must set exactly one of scope, public, exempt' })
   t.throws(() => app.get('/b', { config: { scope: 'read', public: true } }, handler))
-  t.throws(() => app.get('/c/:id', { config: { scope: 'worker', executionToken: true } }, handler), { message: /no execution/ })
+  t.throws(() => app.get('/c/:id', { config: { scope: 'worker', executionToken: true } }, handler), { message: /has executionToken but no :execution_id$/ })
 })
 
 t.test('a caller is known by key and scope', async t => {

@@ -7,7 +7,7 @@ t.test('an error is printed once, under the name of its option', async t => {
   const cases: [args: string[], err: string][] = [
     [
       ['cues', 'create', 'x', '--at', 'tomorrow', '--url', 'http://127.0.0.1:9/'],
-      'pgcue: --at: Input should be a valid datetime in ISO 8601, with Z or an offset\n'
+      'pgcue: --at: Input should be a valid ISO 8601 datetime with Z or an offset\n'
     ],
     [['cues', 'create', 'x'.repeat(256), '--cron', '@daily', '--worker'], 'pgcue: NAME: String should have at most 255 characters\n'],
     [['cues', 'create', 'x', '--cron', '@daily'], 'pgcue: --url: Field required\n'],

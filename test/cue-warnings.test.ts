@@ -5,7 +5,7 @@ import { build } from './setup.ts'
 const start = '2030-01-07T08:30:00Z'
 const hourly = { name: 'hourly', schedule: { cron: '0 * * * *' }, callback: { url: 'http://127.0.0.1:5555/hook' } }
 const unattended =
-  'No worker of this account has sent a heartbeat in the last 3 minutes. Executions wait until one claims them, and are missed if none does.'
+  'No worker of this account has sent a heartbeat in the last 3 minutes. Start one: executions that no worker claims in time end as missed.'
 
 t.test('a cue with known fields only has no warning', async t => {
   const { post } = await build(t, start)

@@ -77,7 +77,7 @@ t.test('looking at the link changes nothing, however often a scanner does, and i
 t.test('the page of the link tells how old the account is and how many keys it has', async t => {
   const { nobody, requestLink, account } = await buildWithMail(t, noon)
   const { path } = await requestLink(account.email)
-  t.match(await nobody.get(path), /made on 15 January 2030, 12:00 UTC and has one active API key/)
+  t.match(await nobody.get(path), /was created on 15 January 2030, 12:00 UTC and has one active API key\./)
 })
 
 t.test('a link works once', async t => {

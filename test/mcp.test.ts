@@ -63,13 +63,13 @@ t.test('a key sees the tools that it may use', async t => {
   t.ok(tools.length > 3)
   for (const tool of tools) t.equal(tool.annotations?.readOnlyHint, true, tool.name)
   t.ok(tools.some(({ name }) => name === 'get_execution'))
-  exactly(t, await call('create_cue', { name: 'x', cron: '@daily' }), { failed: /no tool create_cue for this key/ })
+  exactly(t, await call('create_cue', { name: 'x', cron: '@daily' }), { failed: /^Tool create_cue not found for this key\./ })
 })
 
 t.test('bad input is answered with what is wrong', async t => {
   const { connect, account } = await serve(t)
   const { call } = await connect(account.api_key)
-  exactly(t, await call('create_cue', { cron: '@daily' }), { failed: /not as described/ })
+  exactly(t, await call('create_cue', { cron: '@daily' }), { failed: /^Invalid input for create_cue: / })
   exactly(t, await call('create_cue', { name: 'x', cron: '61 * * * *' }), { failed: /^invalid_schedule/ })
 })
 

@@ -31,7 +31,7 @@ const setUp = async (t: Test) => {
   for (const name of readdirSync(join(sqlDir, 'migrations'))) if (name > `${lastReleased}_~`) rmSync(join(sqlDir, 'migrations', name))
   rmSync(join(sqlDir, 'functions'), { recursive: true })
   cpSync(join(sqlRoot, 'functions'), join(sqlDir, 'functions'), { recursive: true, filter: name => !name.endsWith('.sql') })
-  for (const name of ['comments.sql', 'views.sql', 'roles.sql']) writeFileSync(join(sqlDir, name), '')
+  for (const name of ['comments.sql', 'views.sql', 'view_functions.sql', 'settings.sql', 'roles.sql']) writeFileSync(join(sqlDir, name), '')
   await migrate({ connectionString: url, sqlDir })
   await pool.query(`do $$ begin
     for n in 0..1 loop
@@ -143,7 +143,7 @@ const alone = new Map(
   migrations
     .filter(isOutsideTransaction)
     .flatMap(file => statementsOf(file).map(({ text }) => [text, file.name] as const))
-    .filter(([text]) => !/^create (unique )?index concurrently|validate constraint/.test(text))
+    .filter(([text]) => !/^(create (unique )?|drop )index concurrently|validate constraint/.test(text))
 )
 
 const rank = (mode: string) => blocking.indexOf(mode)

@@ -57,7 +57,7 @@ t.test('what npm packs is the client and the command line, and nothing of the se
     const pgcue = (...args: string[]) => run(join(project, 'node_modules/.bin/pgcue'), args, project, env)
     t.same(await pgcue('--version'), { code: 0, stdout: `${version}\n`, stderr: '' })
     exactly(t, await pgcue('cues', 'list'), { code: 0, stdout: new RegExp(`${id} +report +active`) })
-    exactly(t, await pgcue('cues', 'get', 'cue_000000000000'), { code: 3, stderr: /no such cue/ })
+    exactly(t, await pgcue('cues', 'get', 'cue_000000000000'), { code: 3, stderr: /^pgcue: Cue not found in this account\.\n$/ })
     exactly(t, await pgcue('worker', '--config', 'none.yaml'), { code: 2, stderr: /none\.yaml/ })
     const script = `import { createClient, verifyWebhook } from 'pgcue/client'
       const client = createClient({ baseUrl: process.env.PGCUE_BASE_URL, apiKey: process.env.PGCUE_API_KEY })

@@ -232,7 +232,7 @@ t.test('a release that cannot call the functions of a newer one says so in one l
   await t.rejects(requireFunctions(pool, { migrate: true }), {
     name: 'ConfigError',
     message:
-      'The database was migrated by a newer release, whose functions this one cannot call (stop_engine, read_echo): start the newer release'
+      'The database was migrated by a newer release, whose functions this one cannot call (read_echo, stop_engine): start the newer release'
   })
 })
 

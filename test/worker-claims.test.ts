@@ -176,7 +176,7 @@ t.test('what workers that are no more left on the disk is taken over by the next
   const first = openState(dir.path('state'), url, 'w/1 ../é')
   first.reports.put(held, { held, report: { success: true } })
   first.claims.put({ ...held, execution_id: 'e2' }, { ...held, execution_id: 'e2' })
-  t.throws(() => openState(dir.path('state'), url, 'w/1 ../é'), { exitCode: 2, message: /runs on this machine/ })
+  t.throws(() => openState(dir.path('state'), url, 'w/1 ../é'), { exitCode: 2, message: /is already running on this machine/ })
   first.close()
   const other = openState(dir.path('state'), 'http://127.0.0.1:9090', 'w2')
   t.same([other.reports.all(), other.claims.all()], [[], []], 'another service has nothing to do with it')

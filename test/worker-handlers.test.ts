@@ -93,7 +93,7 @@ t.test('a command that cannot be started is a failure that says so', async t => 
   const config = dir.write('worker.yaml', 'handlers: {job: {command: [no-such-program]}, other: {command: "true", cwd: nowhere}}')
   await run({ config }).event('reported', 2)
   exactly(t, await client.executions.get(one), { outcome: { error: /could not be started: spawn no-such-program ENOENT/ } })
-  exactly(t, await client.executions.get(two), { outcome: { error: /could not be started: there is no \S+nowhere$/ } })
+  exactly(t, await client.executions.get(two), { outcome: { error: /could not be started: directory \S+nowhere not found$/ } })
 })
 
 t.test('a report that the service refuses becomes a failure with the reason, and what was said is kept', async t => {

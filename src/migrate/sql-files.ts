@@ -34,7 +34,11 @@ export const readSources = (sqlDir = sqlRoot, queues: Queues = ourQueues) => {
   const migrations = filesIn(join(sqlDir, 'migrations'))
   const functions = filesIn(join(sqlDir, 'functions'))
   // The previous release may lack a file, and a test upgrades from it.
-  const present = (...names: string[]) => filesIn(sqlDir, names.filter(name => existsSync(join(sqlDir, name))))
+  const present = (...names: string[]) =>
+    filesIn(
+      sqlDir,
+      names.filter(name => existsSync(join(sqlDir, name)))
+    )
   const forQueues = present('queues.sql')
   const sources = [...functions, ...present('comments.sql', 'views.sql', 'view_functions.sql', 'settings.sql', 'roles.sql')]
   const content = [...migrations, ...forQueues, ...sources].map(({ name, checksum }) => [name, checksum])
