@@ -132,7 +132,11 @@ test('the owner of an account keeps it with one button', async t => {
   await page.getByRole('button', { name: 'Keep my account' }).click()
   await page.getByRole('heading', { name: 'Your account is kept' }).waitFor()
   await snap(t, page, 'cancel-done')
-  exactly(t, await get('/v1/auth/audit'), { events: [{ event: 'account.deletion_cancelled' }, { event: 'account.deletion_requested' }] })
+  const { events } = await get('/v1/auth/audit')
+  t.same(
+    events.map(({ event }: { event: string }) => event),
+    ['account.deletion_cancelled', 'account.deletion_requested', 'account.registered']
+  )
   await look(t, link, 'cancel-again')
 })
 
