@@ -11,7 +11,9 @@ t.test('every route sets exactly one of scope, public and exempt', async t => {
   const handler = async () => ({})
   t.throws(() => app.get('/a', handler), { message: 'GET /a must set exactly one of scope, public, exempt' })
   t.throws(() => app.get('/b', { config: { scope: 'read', public: true } }, handler))
-  t.throws(() => app.get('/c/:id', { config: { scope: 'worker', executionToken: true } }, handler), { message: /has executionToken but no :execution_id$/ })
+  t.throws(() => app.get('/c/:id', { config: { scope: 'worker', executionToken: true } }, handler), {
+    message: /has executionToken but no :execution_id$/
+  })
 })
 
 t.test('a caller is known by key and scope', async t => {

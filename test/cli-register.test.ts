@@ -22,7 +22,10 @@ t.test('register creates an account and stores its key', async t => {
 t.test('register refuses an address that is taken, or is not one', async t => {
   const { cli, account } = await cliStage(t)
   const env = { PGCUE_API_KEY: '' }
-  exactly(t, await cli(['register', account.email], { env }), { code: 1, err: /^pgcue: An account with this email address already exists\. Sign in instead\.\n$/ })
+  exactly(t, await cli(['register', account.email], { env }), {
+    code: 1,
+    err: /^pgcue: An account with this email address already exists\. Sign in instead\.\n$/
+  })
   const { code, err } = await cli(['register', 'nobody'], { env })
   t.same([code, err.startsWith('pgcue: EMAIL: ')], [1, true])
   exactly(t, await cli(['register'], { env }), { code: 2, err: /^pgcue: missing argument EMAIL\n/ })

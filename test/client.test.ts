@@ -130,7 +130,10 @@ t.test('a key that no header can have is said to be one, and not shown', async t
     t.notMatch(`${error.message}${error.cause}`, /svc_sk/)
     t.throws(() => createClient({ baseUrl, apiKey }), { code: 'unsendable' })
   }
-  exactly(t, await thrown(client.me({ headers: { 'x-a': 'snow ☃' } })), { code: 'unsendable', message: /^The value of the header x-a contains a character that is not allowed in headers/ })
+  exactly(t, await thrown(client.me({ headers: { 'x-a': 'snow ☃' } })), {
+    code: 'unsendable',
+    message: /^The value of the header x-a contains a character that is not allowed in headers/
+  })
   exactly(t, await createClient({ baseUrl, apiKey: `${account.api_key}\n` }).me(), { email: account.email })
 })
 
@@ -228,7 +231,12 @@ t.test('what is not the service is told from it', async t => {
   const { url } = await receiver(t, () => ({ body: '<html>' }))
   exactly(t, await thrown(createClient({ baseUrl: url }).me()), { code: 'unexpected_answer', status: 200, message: /address/ })
   const nobody = createClient({ baseUrl: `http://127.0.0.1:${await freePort()}`, retries: 0 })
-  exactly(t, await thrown(nobody.me()), { code: 'unreachable', status: 0, sent: false, message: /^http:\/\/127\.0\.0\.1:\d+ is unreachable: ECONNREFUSED$/ })
+  exactly(t, await thrown(nobody.me()), {
+    code: 'unreachable',
+    status: 0,
+    sent: false,
+    message: /^http:\/\/127\.0\.0\.1:\d+ is unreachable: ECONNREFUSED$/
+  })
   t.throws(() => createClient({ baseUrl: 'localhost:8080' }), /baseUrl/)
 })
 
