@@ -35,7 +35,7 @@ export const createJobTimers = ({ read, wake, onError }: Options): { stop: () =>
       for (const timer of timers) clearTimeout(timer)
       timers = found
         .filter(({ wait_ms }) => wait_ms <= 2 * readEveryMs)
-        .map(({ queue, wait_ms }) => setTimeout(due, wait_ms + slackMs, queue))
+        .map(({ queue, wait_ms }) => setTimeout(due, Math.max(wait_ms, 0) + slackMs, queue))
     } catch (error) {
       onError(error)
     } finally {
