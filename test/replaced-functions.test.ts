@@ -4,6 +4,7 @@ import t, { type Test } from 'tap'
 import { bindFunctions } from '../src/database/functions.ts'
 import { createPool } from '../src/database/pool.ts'
 import { createDatabase } from './database.ts'
+import { eventually } from './eventually.ts'
 
 const setUp = async (t: Test, pgPoolMax = 1) => {
   const { pool: admin, url } = await createDatabase(t, { migrated: false })
@@ -31,10 +32,16 @@ t.test('under replacements no call fails, and none is done twice', async t => {
   await replace('int', `${body} 1`)
   let replacing = true
   let calls = 0
-  const callers = Array.from({ length: 4 }, async () => {
-    while (replacing) await probe({ n: calls++ })
+  const done = [0, 0, 0, 0]
+  const callers = done.map(async (_, caller) => {
+    for (; replacing; done[caller]!++) await probe({ n: calls++ })
   })
-  for (let n = 0; n < 30; n++) await replace(n % 2 ? 'int' : 'text', `${body} '1'`)
+  for (let n = 0; n < 30; n++) {
+    await replace(n % 2 ? 'int' : 'text', `${body} '1'`)
+    // A call is repeated once, so none may meet two replacements: the next waits until every caller has begun and ended one since.
+    const before = [...done]
+    await Promise.race([eventually(() => done.every((count, caller) => count >= before[caller]! + 2)), Promise.all(callers)])
+  }
   replacing = false
   await Promise.all(callers)
   const { rows } = await admin.query('select count(*), count(distinct n) as different from cue.done')
