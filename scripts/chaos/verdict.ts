@@ -4,13 +4,13 @@ import { readExecutionToken } from '../../src/deliveries/signature.ts'
 import { quantile } from '../bench/figures.ts'
 import type { Found, Held, Slot } from './herd.ts'
 import type { Send } from './receiver.ts'
-import type { Fault } from './scenarios.ts'
 
 export type Evidence = {
   slots: Slot[]
   sends: Send[]
   found: Found
-  fault?: Pick<Fault, 'since' | 'over' | 'held'> | undefined
+  /** When it came, and when things could go well again, in epoch milliseconds; what all replicas had begun when it came. */
+  fault?: { since: number; over: number; held: Held[] } | undefined
   /** They recognise what the replicas sent that were killed, stopped or cut off. Without any, nothing may be sent twice. */
   tokenKeys: KeyObject[]
   /** Rows that a stopped replica changed after all was over. */

@@ -11,7 +11,7 @@ const patienceWhileHeldMs = 2000
 
 type Account = { running: number; heldUntil: number; waiting: Set<() => void> }
 
-export type Gate = ReturnType<typeof createConnectionLimits>
+export type ConnectionLimits = ReturnType<typeof createConnectionLimits>
 
 export const createConnectionLimits = (connections: number) => {
   const most = Math.max(1, Math.floor(connections * 0.75))

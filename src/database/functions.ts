@@ -7,7 +7,7 @@ import type { QueryConfig, QueryResult } from 'pg'
 import { isOutdated } from '../errors.ts'
 import { type Functions, functions } from '../functions.types.ts'
 import { arrayText } from './array-text.ts'
-import type { Gate } from './connection-limits.ts'
+import type { ConnectionLimits } from './connection-limits.ts'
 
 export type * from '../functions.types.ts'
 export { functions } from '../functions.types.ts'
@@ -27,14 +27,19 @@ const results: Record<Kind, (rows: Row[], name: string) => unknown> = {
 }
 
 /** Binds the functions of this release: see `bindFunctions`. */
-export const createFunctions = (db: Queryable, clock?: () => Date, gate?: Gate): Functions =>
-  bindFunctions(functions, db, clock, gate) as Functions
+export const createFunctions = (db: Queryable, clock?: () => Date, limits?: ConnectionLimits): Functions =>
+  bindFunctions(functions, db, clock, limits) as Functions
 
 /**
- * Binds functions to a pool or a connection, each by its name in camel case. With a clock, which tests have, every function that has a `now` is given the clock's. Calls for an account go through the
- * gate, if there is one.
+ * Binds functions to a pool or a connection, each by its name in camel case. With a clock, which tests have, every function that has a `now` is
+ * given the clock's. Calls for an account go through the connection limits, if there are any.
  */
-export const bindFunctions = (table: Record<string, readonly [Kind, string]>, db: Queryable, clock?: () => Date, gate?: Gate): object => {
+export const bindFunctions = (
+  table: Record<string, readonly [Kind, string]>,
+  db: Queryable,
+  clock?: () => Date,
+  limits?: ConnectionLimits
+): object => {
   const bind = (name: string, kind: Kind, parameters: string[]) => async (args: Row) => {
     const values: unknown[] = []
     let list = ''
@@ -50,7 +55,7 @@ export const bindFunctions = (table: Record<string, readonly [Kind, string]>, db
       const prepared = db.query({ name: statementName(text), text, values })
       return prepared.catch(error => (isOutdated(error) ? db.query({ text, values }) : Promise.reject(error)))
     }
-    const { rows } = await (gate && typeof args.account_id === 'string' ? gate(args.account_id, call) : call())
+    const { rows } = await (limits && typeof args.account_id === 'string' ? limits(args.account_id, call) : call())
     return results[kind](rows, name)
   }
   const members = Object.entries(table).map(([name, [kind, parameters]]) => [

@@ -45,16 +45,6 @@ export const createTurnQueue = <T>(turnLength = 1) => {
       return taken
     },
 
-    /** Removes and returns all items of one account. */
-    drain: (account: string): T[] => {
-      const queue = queues.get(account)
-      if (!queue) return []
-      queues.delete(account)
-      const items = queue.items.slice(queue.head)
-      size -= items.length
-      return items
-    },
-
     /** Removes the items of all accounts but these. */
     keepOnly: (accounts: ReadonlySet<string>): void => {
       for (const [account, queue] of queues) {

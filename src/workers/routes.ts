@@ -61,7 +61,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       config: { scope: 'worker', errors: ['already_claimed'] },
       schema: {
         tags,
-        summary: 'ClaimExecutionsRow one execution for a worker',
+        summary: 'Claim one execution for a worker',
         params: schemas.ClaimParams,
         body: schemas.ClaimRequest,
         response: { 200: schemas.Claim, '4xx': ErrorBody }
