@@ -30,11 +30,11 @@ ${Object.entries(plans).map(
 ${
   isSold
     ? html`<h2>Get a plan</h2>
-<p>This answers with the address of a page on which to pay; <code>interval</code> may be <code>annual</code>, too. The key needs the scope <code>account</code>.</p>
+<p>This call returns the URL of a checkout page; <code>interval</code> may be <code>annual</code>, too. The key needs the scope <code>account</code>.</p>
 ${command(baseUrl, '/v1/billing/checkout', '{"plan": "pro", "interval": "monthly"}')}
-<p class="soft">A plan that was just paid for is yours within moments: as soon as the payment is confirmed to us.</p>
-<h2>Cards, invoices, end</h2>
-<p>This answers with the address of a page on which to manage them:</p>
+<p class="soft">A new plan is active within moments, as soon as the payment is confirmed.</p>
+<h2>Cards, invoices, cancellation</h2>
+<p>This call returns the URL of a page to manage them:</p>
 ${command(baseUrl, '/v1/billing/portal')}`
     : html`<p class="soft">Nothing is sold here: whoever runs this service sets the plans.</p>`
 }`
