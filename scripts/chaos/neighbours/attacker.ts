@@ -48,7 +48,7 @@ answers.flood = async ({ url, requests, parallel, seconds, unread, addresses = 1
         const name = over.aborted ? 'unanswered' : (error.code ?? error.name)
         damage.statuses[name] = (damage.statuses[name] ?? 0) + 1
       })
-      if (perSecond) await delay(Math.max(0, startedAt + 1000 / perSecond - Date.now()))
+      if (perSecond) await delay(Math.max(0, Math.min(startedAt + 1000 / perSecond, end) - Date.now()))
     }
   }
   await Promise.all(Array.from({ length: parallel }, work))
