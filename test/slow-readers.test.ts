@@ -193,3 +193,31 @@ t.test('counts what is sent without a key for the address', async t => {
   const known = await call('GET', '/openapi.json', undefined, { 'if-none-match': etag })
   t.same([known.status, known.body, known.headers.etag], [304, '', etag])
 })
+
+t.test('reads the bodies of refused requests a few pieces at a time, and keeps their connections', async t => {
+  const { app, open } = await listening(t)
+  let reads = 0
+  app.server.on('connection', socket => socket.on('data', () => reads++))
+  const size = 8 * MiB
+  const post = `POST /body HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: ${size}\r\n\r\n`
+  const refuse = async (): Promise<void> => {
+    const socket = open()
+    socket.write(post)
+    socket.write(Buffer.alloc(size, '['))
+    t.same(await responses(socket.pause(), 1), [413])
+  }
+  let ticks = 0
+  const timer = setInterval(() => ticks++, 10)
+  t.teardown(() => clearInterval(timer))
+  await Promise.all(Array.from({ length: 8 }, refuse))
+  const [readsThen, ticksThen] = [reads, ticks]
+  await eventually(() => ticks >= ticksThen + 20)
+  t.ok(reads > readsThen, 'their bodies are still read')
+  t.ok(reads - readsThen <= 4 * (ticks - ticksThen + 10), `${reads - readsThen} reads in ${ticks - ticksThen} ticks`)
+
+  const socket = open()
+  socket.write(post)
+  socket.write(Buffer.alloc(size, '['))
+  socket.write(get('/small'))
+  t.same(await responses(socket, 2), [413, 200])
+})
