@@ -743,8 +743,7 @@ create table cue.payload_counters (
   day date not null,
   slot integer not null,
   bytes bigint not null,
-  constraint payload_counters_pkey PRIMARY KEY (account_id, day, slot),
-  constraint payload_counters_account_id_fkey FOREIGN KEY (account_id) REFERENCES cue.accounts(id) ON DELETE CASCADE
+  constraint payload_counters_pkey PRIMARY KEY (account_id, day, slot)
 ) with (fillfactor=50);
 CREATE INDEX payload_counters_day ON cue.payload_counters USING btree (day);
 comment on table cue.payload_counters is 'Payload bytes per account and UTC day, for plans that cap them, counted by each backend on its own row.';
@@ -1630,6 +1629,27 @@ end $function$;
 comment on function cue.add_job(text,jsonb,uuid,timestamp with time zone,text) is 'Adds a pg-boss job with its queue''s settings, in the caller''s transaction; does nothing if it exists.';
 grant execute on function cue.add_job(text,jsonb,uuid,timestamp with time zone,text) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.add_payload_bytes(p_account_ids uuid[], p_bytes bigint[], p_now timestamp with time zone DEFAULT now())
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET lock_timeout TO '20ms'
+AS $function$
+declare
+  v_day date := (p_now at time zone 'utc')::date;
+begin
+  insert into cue.payload_counters as u (account_id, day, slot, bytes)
+  select n.id, v_day, pg_backend_pid(), n.bytes from unnest(p_account_ids, p_bytes) as n (id, bytes)
+  on conflict (account_id, day, slot) do update set bytes = u.bytes + excluded.bytes;
+exception when lock_not_available then
+  insert into cue.payload_counters as u (account_id, day, slot, bytes)
+  select n.id, v_day, cue.spare_slot(), n.bytes from unnest(p_account_ids, p_bytes) as n (id, bytes)
+  on conflict (account_id, day, slot) do update set bytes = u.bytes + excluded.bytes;
+end $function$;
+comment on function cue.add_payload_bytes(uuid[],bigint[],timestamp with time zone) is 'Adds p_bytes[n] to what account p_account_ids[n] has used in the current UTC day.';
+grant execute on function cue.add_payload_bytes(uuid[],bigint[],timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.admit(p_key_hashes bytea[], p_session_ids uuid[], p_execution_ids uuid[], p_addresses text[], p_scopes text[], p_limited boolean DEFAULT true, p_now timestamp with time zone DEFAULT now())
  RETURNS TABLE(error text, account_id uuid, actor text, scopes text[], plan cue.plan, usage_warning boolean, rate_limit integer, rate_remaining integer, rate_reset bigint, retry_after integer)
  LANGUAGE plpgsql
@@ -1751,9 +1771,7 @@ begin
     raise exception 'Payload limit reached: the plan allows % bytes per UTC day, and this payload has % bytes. Upgrade, or wait until the next day.',
       v_cap, p_bytes using errcode = 'QU032';
   end if;
-  insert into cue.payload_counters as u (account_id, day, slot, bytes)
-  values (p_account_id, (p_now at time zone 'utc')::date, pg_backend_pid(), p_bytes)
-  on conflict (account_id, day, slot) do update set bytes = u.bytes + excluded.bytes;
+  perform cue.add_payload_bytes(array[p_account_id], array[p_bytes], p_now);
 end $function$;
 comment on function cue.admit_payload(uuid,bigint,timestamp with time zone) is 'Counts the payload of a requested execution against the daily limit; QU032 above it.';
 grant execute on function cue.admit_payload(uuid,bigint,timestamp with time zone) to cue_service;
@@ -1997,6 +2015,7 @@ begin
   if p_metadata is not null and old.metadata is not null and cue.json_bytes(e.metadata) > 10240 then
     raise exception 'metadata exceeds 10 KB of JSON, including members already stored.' using errcode = 'QU022';
   end if;
+  if p_metadata is not null then perform cue.check_metadata(e.metadata); end if;
   if e.artifacts is distinct from old.artifacts then perform cue.check_artifacts(e.artifacts); end if;
   select * into c from cue.cues where id = e.cue_id;
   if e.rejected_at is null and e.outcome_success and e.outcome_state in ('verification_failed', 'reported_success')
@@ -2365,6 +2384,20 @@ end $function$;
 comment on function cue.check_artifacts(jsonb) is 'Raises QU023 if artifacts exceed 64 KB.';
 grant execute on function cue.check_artifacts(jsonb) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.check_metadata(p_metadata jsonb)
+ RETURNS void
+ LANGUAGE plpgsql
+ IMMUTABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+begin
+  if octet_length(p_metadata::text) > 40960 then
+    raise exception 'metadata exceeds 40 KB with all digits of its numbers. Send large numbers as strings.' using errcode = 'QU022';
+  end if;
+end $function$;
+comment on function cue.check_metadata(jsonb) is 'Raises QU022 if metadata exceeds 40 KB as stored.';
+grant execute on function cue.check_metadata(jsonb) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.check_secrets(p_encryption_key_ids text[], p_session_secret text, p_changed boolean DEFAULT false, p_now timestamp with time zone DEFAULT now())
  RETURNS SETOF text
  LANGUAGE plpgsql
@@ -2713,13 +2746,13 @@ CREATE OR REPLACE FUNCTION cue.count_payloads(p_cue_ids text[], p_counts integer
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
-  insert into cue.payload_counters as u (account_id, day, slot, bytes)
-  select a.id, (p_now at time zone 'utc')::date, pg_backend_pid(), sum(n.count * cue.payload_bytes(c.payload, c.payload_id))
-    from unnest(p_cue_ids, p_counts) as n (cue_id, count)
-    join cue.cues c on c.id = n.cue_id join cue.accounts a on a.id = c.account_id join cue.plans p on p.plan = a.plan
-   where p.payload_bytes_per_day is not null
-   group by a.id
-  on conflict (account_id, day, slot) do update set bytes = u.bytes + excluded.bytes
+  select cue.add_payload_bytes(array_agg(b.account_id), array_agg(b.bytes), p_now) from (
+    select c.account_id, sum(n.count * cue.payload_bytes(c.payload, c.payload_id))::bigint as bytes
+      from unnest(p_cue_ids, p_counts) as n (cue_id, count)
+      join cue.cues c on c.id = n.cue_id join cue.accounts a on a.id = c.account_id join cue.plans p on p.plan = a.plan
+     where p.payload_bytes_per_day is not null
+     group by c.account_id) b
+  having count(*) > 0
 $function$;
 comment on function cue.count_payloads(text[],integer[],timestamp with time zone) is 'Counts the payload bytes of p_counts[n] scheduled executions of p_cue_ids[n], for plans that limit them.';
 grant execute on function cue.count_payloads(text[],integer[],timestamp with time zone) to cue_service;
@@ -3311,6 +3344,7 @@ begin
   perform cue.end_customer(p_account_id);
   delete from cue.accounts where id = p_account_id returning * into a;
   delete from cue.usage_counters where account_id = p_account_id;
+  delete from cue.payload_counters where account_id = p_account_id;
   delete from cue.device_codes where lower(email) = lower(a.email);
   delete from cue.rate_windows where subject = any (v_subjects || cue.email_window(a.email));
   perform cue.drop_account_jobs(p_account_id);
@@ -3970,7 +4004,7 @@ CREATE OR REPLACE FUNCTION cue.json_bytes(p_json jsonb)
 AS $function$
   select octet_length(p_json::text) - regexp_count(regexp_replace(p_json::text, '"(\\.|[^"\\])*"', '', 'g'), ' ')
 $function$;
-comment on function cue.json_bytes(jsonb) is 'Returns the size of JSON as sent, without blanks outside strings.';
+comment on function cue.json_bytes(jsonb) is 'Returns the size of stored JSON, without blanks outside strings.';
 grant execute on function cue.json_bytes(jsonb) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.judge_outcome(p_mode cue.verification_mode, p_success boolean, p_external_id text, p_result_url text, p_artifacts jsonb)
@@ -5760,6 +5794,7 @@ begin
     raise exception 'Execution % is pending. Claim it before reporting its outcome.', e.id using errcode = 'QU011';
   end if;
   perform cue.check_artifacts(p_artifacts);
+  perform cue.check_metadata(p_metadata);
   v_status := case when e.status = 'pending_outcome' or e.status = 'delivering' and e.transport = 'worker' and p_success then 'success'
                    when e.status = 'delivering' and e.transport = 'worker' then 'failed' end;
   v_worked := e.status = 'delivering' and v_status is not null;

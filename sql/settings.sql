@@ -50,7 +50,7 @@ begin
 
     -- They serve several accounts in one call: a row that somebody holds delays the others no longer than this. The caller then handles
     -- each account on its own.
-    (6, 'lock_timeout = ''20ms''', '{admit, count_executions, create_cues}'),
+    (6, 'lock_timeout = ''20ms''', '{add_payload_bytes, admit, count_executions, create_cues}'),
     (7, 'lock_timeout = ''50ms''', '{finish_attempts, settle_attempts}'),
 
     -- Every reader and writer of the table queues behind its lock: it must give up well before anyone takes that for a deadlock.

@@ -273,6 +273,8 @@ t.test('metadata has 10 KB at most, as it is sent', async t => {
     error('metadata_too_large', 400),
     'bytes, not characters'
   )
+  const numbers = (count: number) => `{"success": true, "metadata": {"a": [${Array(count).fill('1e300')}]}}`
+  exactly(t, await report(third!, numbers(140)), error('metadata_too_large', 400), 'numbers have all their digits')
   exactly(t, await report(third!, { success: true, metadata: { a: 'ä'.repeat(5116) } }), { status: 200 })
 })
 

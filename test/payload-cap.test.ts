@@ -12,7 +12,8 @@ const stage = async (t: Test, bytes: number | null = cap) => {
   const idle = (bytes: number, columns: object = {}) => s.cue({ payload: json(bytes), ...columns }, { next_run: null })
   const fire = (cue_id: string, payload?: string, by = s.fn) =>
     by.fireCue({ account_id: s.account_id, cue_id, ...(payload && { payload }) })
-  return { ...s, bytesUsed, idle, fire }
+  const counters = () => s.rows('select day::text from cue.payload_counters where account_id = $1', [s.account_id])
+  return { ...s, bytesUsed, counters, idle, fire }
 }
 
 t.test('counts what each execution carries, also where it is stored once', async t => {
@@ -35,10 +36,10 @@ t.test('counts what each execution carries, also where it is stored once', async
 })
 
 t.test('counts nothing without a cap', async t => {
-  const { idle, cue, take, fire, rows } = await stage(t, null)
+  const { idle, cue, take, fire, counters } = await stage(t, null)
   await fire(await idle(3000))
   t.equal((await take([await cue({ payload: json(3000) })])).length, 1)
-  t.same(await rows('select * from cue.payload_counters'), [])
+  t.same(await counters(), [])
 })
 
 t.test('refuses the fire and the replay that would exceed the cap, and nothing smaller', async t => {
@@ -98,7 +99,7 @@ t.test('a slot that would exceed the cap is refused: one failed execution an hou
 })
 
 t.test('the next UTC day begins anew, and counters of days past are pruned', async t => {
-  const { idle, fire, fn, clock, bytesUsed, rows } = await stage(t)
+  const { idle, fire, fn, clock, bytesUsed, counters } = await stage(t)
   const id = await idle(cap)
   await fire(id)
   clock.set('2030-01-15T23:59:59.999Z')
@@ -108,5 +109,27 @@ t.test('the next UTC day begins anew, and counters of days past are pruned', asy
   t.equal(await bytesUsed(), cap)
   clock.set('2030-01-17T00:00:00Z')
   await fn.prune({})
-  t.same(await rows('select day::text from cue.payload_counters'), [{ day: '2030-01-16' }])
+  t.same(await counters(), [{ day: '2030-01-16' }])
+})
+
+t.test('taking cues waits neither for a held counter nor for a held account', async t => {
+  const { cue, take, connect, bytesUsed, counters, account_id } = await stage(t)
+  const [first, second, third] = await Promise.all([1, 2, 3].map(() => cue({ payload: json(50) })))
+  t.equal((await take([first!])).length, 1)
+  const { client } = await connect()
+  await client.query('begin')
+  await client.query('select from cue.payload_counters where account_id = $1 for update', [account_id])
+  await client.query('select from cue.accounts where id = $1 for update', [account_id])
+  t.equal((await take([second!, third!])).length, 2)
+  await client.query('rollback')
+  t.equal(await bytesUsed(), 150)
+  t.equal((await counters()).length, 2, 'on a spare row')
+})
+
+t.test('an erased account leaves no counters', async t => {
+  const { cue, take, rows, account_id, counters } = await stage(t)
+  await take([await cue({ payload: json(50) })])
+  t.equal((await counters()).length, 1)
+  await rows('select cue.erase_account($1)', [account_id])
+  t.same(await counters(), [])
 })

@@ -176,6 +176,7 @@ begin
   perform cue.end_customer(p_account_id);
   delete from cue.accounts where id = p_account_id returning * into a;
   delete from cue.usage_counters where account_id = p_account_id;
+  delete from cue.payload_counters where account_id = p_account_id;
   delete from cue.device_codes where lower(email) = lower(a.email);
   delete from cue.rate_windows where subject = any (v_subjects || cue.email_window(a.email));
   perform cue.drop_account_jobs(p_account_id);

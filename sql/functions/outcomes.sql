@@ -1,7 +1,7 @@
 -- Reported outcomes, their evidence and their verification. Outcomes are written once, evidence only grows, and verification only moves up:
 -- guarded here and by the table's constraints. Locks: cue, cue_runs, execution.
 
--- Lists return artifacts whole. The size is measured as sent: 1e300 takes five bytes.
+-- Lists return artifacts whole. Stored numbers have all their digits: 1e300 takes 301 bytes.
 create or replace function cue.check_artifacts(p_artifacts jsonb) returns void
 language plpgsql security definer as $$
 begin
@@ -11,7 +11,18 @@ begin
 end $$;
 comment on function cue.check_artifacts is 'Raises QU023 if artifacts exceed 64 KB.';
 
--- QU002 not found, QU011 not begun yet, QU016 outdated claim token, QU020 already reported, QU023 artifacts over 64 KB.
+-- The API measures metadata as sent. Stored, a number may have 60 times as many digits, and lists return metadata whole.
+create or replace function cue.check_metadata(p_metadata jsonb) returns void
+language plpgsql immutable security definer as $$
+begin
+  if octet_length(p_metadata::text) > 40960 then
+    raise exception 'metadata exceeds 40 KB with all digits of its numbers. Send large numbers as strings.' using errcode = 'QU022';
+  end if;
+end $$;
+comment on function cue.check_metadata is 'Raises QU022 if metadata exceeds 40 KB as stored.';
+
+-- QU002 not found, QU011 not begun yet, QU016 outdated claim token, QU020 already reported, QU022 metadata over 40 KB as stored, QU023
+-- artifacts over 64 KB.
 create or replace function cue.report_outcome(
   p_account_id uuid, p_execution_id uuid, p_success boolean, p_result text default null, p_error text default null,
   p_metadata jsonb default null, p_external_id text default null, p_result_url text default null, p_result_type text default null,
@@ -44,6 +55,7 @@ begin
     raise exception 'Execution % is pending. Claim it before reporting its outcome.', e.id using errcode = 'QU011';
   end if;
   perform cue.check_artifacts(p_artifacts);
+  perform cue.check_metadata(p_metadata);
   v_status := case when e.status = 'pending_outcome' or e.status = 'delivering' and e.transport = 'worker' and p_success then 'success'
                    when e.status = 'delivering' and e.transport = 'worker' then 'failed' end;
   v_worked := e.status = 'delivering' and v_status is not null;
@@ -80,7 +92,7 @@ create or replace function cue.json_bytes(p_json jsonb) returns int
 language sql immutable as $$
   select octet_length(p_json::text) - regexp_count(regexp_replace(p_json::text, '"(\\.|[^"\\])*"', '', 'g'), ' ')
 $$;
-comment on function cue.json_bytes is 'Returns the size of JSON as sent, without blanks outside strings.';
+comment on function cue.json_bytes is 'Returns the size of stored JSON, without blanks outside strings.';
 
 -- Null arguments change nothing; metadata and artifacts are merged. The verification state can only improve. QU002 not found, QU016
 -- outdated claim token, QU021 no outcome yet, QU022 metadata over 10 KB, QU023 artifacts over 64 KB.
@@ -123,6 +135,7 @@ begin
   if p_metadata is not null and old.metadata is not null and cue.json_bytes(e.metadata) > 10240 then
     raise exception 'metadata exceeds 10 KB of JSON, including members already stored.' using errcode = 'QU022';
   end if;
+  if p_metadata is not null then perform cue.check_metadata(e.metadata); end if;
   if e.artifacts is distinct from old.artifacts then perform cue.check_artifacts(e.artifacts); end if;
   select * into c from cue.cues where id = e.cue_id;
   if e.rejected_at is null and e.outcome_success and e.outcome_state in ('verification_failed', 'reported_success')

@@ -109,15 +109,31 @@ language sql stable security definer as $$
 $$;
 comment on function cue.exceeds_payload_cap is 'Returns whether another execution of a cue would exceed its plan''s daily payload bytes.';
 
+-- On spare rows if another transaction holds one of the backend's own, as in count_executions.
+create or replace function cue.add_payload_bytes(p_account_ids uuid[], p_bytes bigint[], p_now timestamptz default now()) returns void
+language plpgsql security definer as $$
+declare
+  v_day date := (p_now at time zone 'utc')::date;
+begin
+  insert into cue.payload_counters as u (account_id, day, slot, bytes)
+  select n.id, v_day, pg_backend_pid(), n.bytes from unnest(p_account_ids, p_bytes) as n (id, bytes)
+  on conflict (account_id, day, slot) do update set bytes = u.bytes + excluded.bytes;
+exception when lock_not_available then
+  insert into cue.payload_counters as u (account_id, day, slot, bytes)
+  select n.id, v_day, cue.spare_slot(), n.bytes from unnest(p_account_ids, p_bytes) as n (id, bytes)
+  on conflict (account_id, day, slot) do update set bytes = u.bytes + excluded.bytes;
+end $$;
+comment on function cue.add_payload_bytes is 'Adds p_bytes[n] to what account p_account_ids[n] has used in the current UTC day.';
+
 create or replace function cue.count_payloads(p_cue_ids text[], p_counts int[], p_now timestamptz default now()) returns void
 language sql security definer as $$
-  insert into cue.payload_counters as u (account_id, day, slot, bytes)
-  select a.id, (p_now at time zone 'utc')::date, pg_backend_pid(), sum(n.count * cue.payload_bytes(c.payload, c.payload_id))
-    from unnest(p_cue_ids, p_counts) as n (cue_id, count)
-    join cue.cues c on c.id = n.cue_id join cue.accounts a on a.id = c.account_id join cue.plans p on p.plan = a.plan
-   where p.payload_bytes_per_day is not null
-   group by a.id
-  on conflict (account_id, day, slot) do update set bytes = u.bytes + excluded.bytes
+  select cue.add_payload_bytes(array_agg(b.account_id), array_agg(b.bytes), p_now) from (
+    select c.account_id, sum(n.count * cue.payload_bytes(c.payload, c.payload_id))::bigint as bytes
+      from unnest(p_cue_ids, p_counts) as n (cue_id, count)
+      join cue.cues c on c.id = n.cue_id join cue.accounts a on a.id = c.account_id join cue.plans p on p.plan = a.plan
+     where p.payload_bytes_per_day is not null
+     group by c.account_id) b
+  having count(*) > 0
 $$;
 comment on function cue.count_payloads is
   'Counts the payload bytes of p_counts[n] scheduled executions of p_cue_ids[n], for plans that limit them.';
@@ -134,8 +150,6 @@ begin
     raise exception 'Payload limit reached: the plan allows % bytes per UTC day, and this payload has % bytes. Upgrade, or wait until the next day.',
       v_cap, p_bytes using errcode = 'QU032';
   end if;
-  insert into cue.payload_counters as u (account_id, day, slot, bytes)
-  values (p_account_id, (p_now at time zone 'utc')::date, pg_backend_pid(), p_bytes)
-  on conflict (account_id, day, slot) do update set bytes = u.bytes + excluded.bytes;
+  perform cue.add_payload_bytes(array[p_account_id], array[p_bytes], p_now);
 end $$;
 comment on function cue.admit_payload is 'Counts the payload of a requested execution against the daily limit; QU032 above it.';
