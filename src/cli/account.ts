@@ -1,4 +1,4 @@
-/** `pgcue whoami`, `usage`, `keys …`, `logout`. */
+/** `pgcue whoami`, `usage`, `keys …` and `logout`. */
 import { type NewKey, PgcueError } from '../client/index.ts'
 import { command, none, only } from './command.ts'
 import { forgetKey } from './credentials.ts'

@@ -1,4 +1,4 @@
-/** What a command is, and how its arguments are read. */
+/** Defines commands and parses their arguments. */
 import { parseArgs } from 'node:util'
 import type { Client } from '../client/index.ts'
 import { UsageError } from './exit-codes.ts'
@@ -12,34 +12,34 @@ type Given<O extends Options> = {
 }
 
 export type Context<O extends Options = Options> = {
-  /** What stands behind the command, in order. */
+  /** Arguments after the command, in order. */
   args: string[]
   options: Given<O>
-  /** A client with the key from the environment or the stored one. @throws CliError when there is neither */
+  /** Creates a client with the key from the environment or the stored one. @throws CliError if there is neither */
   connect: () => Promise<Client>
-  /** Where the service is. */
+  /** Returns the address of the service. */
   baseUrl: () => Promise<string>
   out: Output
   io: Io
 }
 
 export type Command<O extends Options = Options> = {
-  /** What stands behind the command's words, such as `ID [options]`. */
+  /** Usage text after the command's name, such as `ID [options]`. */
   args?: string
   summary: string
-  /** More for help, below the options. */
+  /** Additional help below the options. */
   notes?: string
   options?: O
-  /** What members of the API's requests are called on the command line: `callback.url` is `--url`. */
+  /** Command-line names of members of API requests: `callback.url` is `--url`. */
   names?: Readonly<Record<string, string>>
-  /** Ends in its own time when it is told to stop; others end at once. */
+  /** Handles interruption itself; other commands end immediately. */
   longRunning?: true
   /** Returns an exit code, or nothing for 0. */
   // biome-ignore lint/suspicious/noConfusingVoidType: most commands return nothing
   run: (context: Context<O>) => Promise<number | void>
 }
 
-/** Gives a command's options their types. */
+/** Types a command's options. */
 export const command = <const O extends Options>(definition: Command<O>): Command => definition as unknown as Command
 
 export const globalOptions = {
@@ -51,14 +51,14 @@ export const globalOptions = {
 
 export type Globals = Given<typeof globalOptions>
 
-/** The first words that are no options, and where they stand. */
+/** The first words that are not options, with their positions. */
 export const wordsOf = (argv: string[]) => {
   const { tokens, values } = parseArgs({ args: argv, options: globalOptions, strict: false, allowPositionals: true, tokens: true })
   const words = tokens.flatMap(token => (token.kind === 'positional' ? [{ word: token.value, index: token.index }] : []))
   return { words, values: values as Globals }
 }
 
-/** @throws UsageError that says which argument makes no sense */
+/** @throws UsageError naming the invalid argument */
 export const parse = (argv: string[], options: Options) => {
   try {
     const { values, positionals } = parseArgs({
@@ -73,7 +73,7 @@ export const parse = (argv: string[], options: Options) => {
   }
 }
 
-/** The one argument of most commands. */
+/** Returns the only argument of a command that takes one. */
 export const only = ({ args }: Pick<Context, 'args'>, name: string): string => {
   if (args.length !== 1 || !args[0])
     throw new UsageError(args.length > 1 ? `expected one ${name}, got several` : `missing argument ${name}`)
@@ -84,7 +84,7 @@ export const none = ({ args }: Pick<Context, 'args'>) => {
   if (args.length) throw new UsageError(`unexpected argument ${args[0]}`)
 }
 
-/** A whole number within bounds, or undefined where none was given. */
+/** Parses an integer within bounds; undefined if not given. */
 export const integer = (value: string | undefined, name: string, min: number, max: number): number | undefined => {
   if (value === undefined) return undefined
   if (!/^\d+$/.test(value) || Number(value) < min || Number(value) > max)

@@ -1,4 +1,4 @@
-/** Every command by its words. Help lists them in this order. */
+/** All commands by name. Help lists them in this order. */
 import { keysCreate, keysList, keysRevoke, logout, usage, whoami } from './account.ts'
 import { alertsAck, alertsList } from './alerts.ts'
 import type { Command } from './command.ts'

@@ -1,10 +1,10 @@
-/** `pgcue completion`: scripts by which shells complete commands and options, made from the commands themselves. */
+/** `pgcue completion`: shell completion scripts, generated from the commands. */
 import { type Command, command, globalOptions, only } from './command.ts'
 import { UsageError } from './exit-codes.ts'
 
 type Commands = Readonly<Record<string, Command>>
 
-/** @param commands all of them, this one included */
+/** @param commands all commands, including this one */
 export const completion = (commands: () => Commands) =>
   command({
     args: 'bash|zsh|fish',
@@ -21,7 +21,7 @@ export const completion = (commands: () => Commands) =>
     }
   })
 
-/** Each place in a command line, by the words before it, and what may follow there. */
+/** Maps the words before the cursor to the words that may follow. */
 const wordsAfter = (commands: Commands): Map<string, string[]> => {
   const names = [...Object.keys(commands), 'help']
   const places = new Map([['', [...new Set(names.map(name => name.split(' ')[0]!))]]])
@@ -35,7 +35,7 @@ const wordsAfter = (commands: Commands): Map<string, string[]> => {
 
 const optionsOf = (given?: Command) => Object.keys({ ...given?.options, ...globalOptions }).map(name => `--${name}`)
 
-/** A `case` over the first two words that are not options, for bash and zsh. */
+/** A `case` on the first two words that are not options, for bash and zsh. */
 const cases = (places: Map<string, string[]>) =>
   [...places]
     .sort(([a], [b]) => b.split(' ').length - a.split(' ').length)

@@ -1,4 +1,4 @@
-/** Where the service is and with which key: flags, environment, and the file that `pgcue login` writes. */
+/** The service's address and API key: from flags, the environment, or the file written by `pgcue login`. */
 import { chmodSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -6,7 +6,7 @@ import { CliError, exitCodes, UsageError } from './exit-codes.ts'
 
 type Env = Record<string, string | undefined>
 type Stored = { api_key: string; email: string }
-/** A key is only ever sent to the service that it was stored for. */
+/** Stored per service: a key is only sent to the service it belongs to. */
 type File = { base_url: string; services: Record<string, Stored> }
 
 const defaultUrl = 'http://localhost:8080'
@@ -51,21 +51,21 @@ export const baseUrlOf = (env: Env, flag?: string): string => {
   return url
 }
 
-/** @throws CliError when there is no key for this service */
+/** @throws CliError if there is no key for this service */
 export const apiKeyOf = (env: Env, baseUrl: string): string => {
   const key = env.PGCUE_API_KEY || read(env)?.services[baseUrl]?.api_key
   if (key) return key
   throw new CliError(`No key for ${baseUrl}. Set PGCUE_API_KEY, or run: pgcue login`, exitCodes.usage, 'no_key')
 }
 
-/** Keeps a key; its service becomes the default. Returns the file. */
+/** Stores a key, makes its service the default, and returns the file's path. */
 export const storeKey = (env: Env, baseUrl: string, stored: Stored): string =>
   write(env, { base_url: baseUrl, services: { ...read(env)?.services, [baseUrl]: stored } })
 
-/** The address of the account whose key is stored, if one is. */
+/** Returns the email address of the account whose key is stored, if any. */
 export const storedEmail = (env: Env, baseUrl: string): string | undefined => read(env)?.services[baseUrl]?.email
 
-/** Whether there was one. */
+/** Removes the stored key; returns false if there was none. */
 export const forgetKey = (env: Env, baseUrl: string): boolean => {
   const file = read(env)
   if (!file?.services[baseUrl]) return false

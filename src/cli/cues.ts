@@ -4,7 +4,7 @@ import { type Context, command, integer, none, only } from './command.ts'
 import { UsageError } from './exit-codes.ts'
 import { isObject, readJson } from './json.ts'
 
-/** What a cue is made of, on the command line. Everything else goes through --data. */
+/** Options for members of a cue. All others are set with --data. */
 const members = {
   cron: { type: 'string', value: 'CRON', help: 'cron expression: five fields, six with seconds, or a macro such as @daily' },
   at: { type: 'string', value: 'TIME', help: 'run once at this time: ISO 8601 with Z or an offset' },
@@ -32,7 +32,7 @@ const page = {
   offset: { type: 'string', value: 'N', help: 'number of results to skip' }
 } as const
 
-/** The request's body: --data, and the options over it. */
+/** Builds the request's body from --data, overridden by the other options. */
 const bodyOf = async ({ options, io }: Pick<Context<typeof members>, 'options' | 'io'>): Promise<Record<string, unknown>> => {
   if (options.data === '-' && options.payload === '-') throw new UsageError('only one of --data and --payload can read standard input')
   const data = options.data === undefined ? {} : await readJson(options.data, 'data', io)

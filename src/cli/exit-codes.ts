@@ -1,4 +1,4 @@
-/** How `pgcue` ends, for scripts. */
+/** Exit codes and error messages of `pgcue`. */
 import { PgcueError } from '../client/index.ts'
 
 export const exitCodes = { ok: 0, refused: 1, usage: 2, not_found: 3, unreachable: 4 } as const
@@ -10,7 +10,7 @@ export const exitCodeHelp = `Exit codes
   3  not found
   4  the service is unreachable or unavailable`
 
-/** Ends the command with a message for people that says what to do. */
+/** An error with a message for people that says what to do. */
 export class CliError extends Error {
   override name = 'CliError'
   readonly exitCode: number
@@ -41,13 +41,13 @@ export const exitCodeOf = (error: unknown): number => {
   return ['unreachable', 'timeout', 'unavailable'].includes(error.code) ? exitCodes.unreachable : exitCodes.refused
 }
 
-/** What members of the API's requests are called on the command line. */
+/** Command-line names of members of API requests. */
 export type Names = Readonly<Record<string, string>>
 
-/** What went wrong and what to do about it, in lines. Members of the request are called as `names` has them. */
+/** Returns an error's message, one line per invalid field, and what to do. Request members get their command-line names. */
 export const explain = (error: unknown, names: Names = {}): string => {
   if (!(error instanceof PgcueError)) return (error as Error).message
-  // The message of an error with details repeats the first of them.
+  // The message repeats the first of the details.
   const lines = error.detail?.length
     ? error.detail.map(({ loc, msg }) => `${nameOf(loc.slice(1).join('.') || String(loc[0]), names)}: ${msg}`)
     : [error.message.replace(/^[a-z_]+(\.[a-z_]+)*(?=: )/, member => nameOf(member, names))]
@@ -59,7 +59,7 @@ export const explain = (error: unknown, names: Names = {}): string => {
   return lines.join('\n')
 }
 
-/** Members without an option of their own come from --data, where a command has that. */
+/** Members without an option of their own are part of --data, if the command has it. */
 const nameOf = (member: string, names: Names): string => {
   for (let path = member; path; path = path.slice(0, Math.max(path.lastIndexOf('.'), 0))) {
     if (Object.hasOwn(names, path)) return names[path]! + member.slice(path.length)
@@ -67,7 +67,7 @@ const nameOf = (member: string, names: Names): string => {
   return names.data ? `${member} (in ${names.data})` : member
 }
 
-/** The same for programs, in the form of the service's own errors. */
+/** The error as JSON, in the same form as the service's errors. */
 export const errorBody = (error: unknown) => {
   const { message } = error as Error
   if (!(error instanceof PgcueError)) return { error: { code: error instanceof CliError ? error.code : 'failed', message, status: 0 } }

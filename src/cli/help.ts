@@ -1,4 +1,4 @@
-/** Help, made from the commands themselves. */
+/** Help texts, generated from the commands. */
 import { type Command, globalOptions, type Option } from './command.ts'
 import { exitCodeHelp } from './exit-codes.ts'
 
@@ -8,7 +8,7 @@ const environment = `Environment
   NO_COLOR         disable colours on a terminal
   XDG_CONFIG_HOME  directory of pgcue/credentials.json, which stores keys and only you can read (default: ~/.config)`
 
-/** All commands, or those of one noun. */
+/** Help for all commands, or for those of one noun. */
 export const overview = (commands: [string, Command][]): string => {
   const usages = commands.map(([name, { args = '' }]) => `${name} ${args}`.trim())
   const width = Math.min(Math.max(...usages.map(usage => usage.length)), 46)

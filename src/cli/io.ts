@@ -1,4 +1,4 @@
-/** The process as commands see it, so that tests may stand in for it. */
+/** The process as commands see it; tests replace it. */
 export type Io = {
   env: Record<string, string | undefined>
   stdin: AsyncIterable<Uint8Array | string> & { isTTY?: boolean }

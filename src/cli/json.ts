@@ -1,4 +1,4 @@
-/** JSON in and out, with every digit of numbers that JavaScript's own cannot hold. */
+/** JSON input and output that keeps all digits of numbers JavaScript cannot represent. */
 import { readFileSync } from 'node:fs'
 import { UsageError } from './exit-codes.ts'
 import type { Io } from './io.ts'
@@ -8,11 +8,11 @@ const { rawJSON } = JSON as unknown as { rawJSON?: (literal: string) => unknown 
 const keepLiteral = (_key: string, value: unknown, context?: { source: string }): unknown =>
   typeof value === 'number' && context && String(value) !== context.source ? rawJSON!(context.source) : value
 
-/** Numbers that would lose digits become what `JSON.stringify` writes back as they were; Node 20 cannot do that, and rounds. */
+/** Parses JSON so that `JSON.stringify` writes long numbers unchanged. Node 20 lacks the feature and rounds them. */
 export const parseExactly = (text: string): unknown =>
   rawJSON && /\d{16}|\.0|\de/i.test(text) ? JSON.parse(text, keepLiteral) : JSON.parse(text)
 
-/** The JSON of an option: itself, `@file`, or `-` for standard input. */
+/** Reads an option's JSON: the value itself, `@file`, or `-` for standard input. */
 export const readJson = async (value: string, name: string, { stdin }: Pick<Io, 'stdin'>): Promise<unknown> => {
   const text = value === '-' ? await readAll(stdin) : value.startsWith('@') ? readText(value.slice(1), name) : value
   try {

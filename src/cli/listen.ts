@@ -1,4 +1,4 @@
-/** `pgcue listen`: what a worker cue runs, sent to a local address as the webhook that it would be. */
+/** `pgcue listen`: claims executions and forwards each to a local URL as the webhook it would be. */
 import { hostname } from 'node:os'
 import { type CallOptions, type Claim, type Client, PgcueError, type Report } from '../client/index.ts'
 import { deadline, pause, pauseBefore } from '../client/transport.ts'
@@ -17,9 +17,9 @@ type Answer = { status: number | null; report: Report; ms: number }
 
 const beatMs = 60_000
 const waitSeconds = 25
-/** Executions in one answer, as the service allows. */
+/** The service's maximum of executions per response. */
 const mostListed = 100
-/** How long a report or a release is tried once it is told to stop. */
+/** Time for sending a last report or release when stopping. */
 const patienceMs = 5000
 
 export const listen = command({
@@ -61,7 +61,7 @@ boolean "success" decides by itself. Ctrl-C stops it and releases open claims.`,
   }
 })
 
-/** Where to forward. What `fetch` would refuse would fail every execution for good. */
+/** Validates the target. A URL that `fetch` rejects would fail every execution. */
 const targetOf = (given: string | undefined): string => {
   if (!given || !/^https?:\/\/./i.test(given)) throw new UsageError('--forward-to is required: a URL that starts with http:// or https://')
   if (!URL.canParse(given)) throw new UsageError('--forward-to is not a valid URL')
@@ -82,7 +82,7 @@ const secretOf = async (client: Client): Promise<string> => {
 
 type Wanted = { worker_id: string; cue: string | undefined; tasks: string[] | undefined }
 
-/** One claim after the other, until told to stop. @throws PgcueError when the key is bad */
+/** Claims one execution after the other until stopped. @throws PgcueError if the key is invalid */
 async function* claims(client: Client, wanted: Wanted, signal: AbortSignal): AsyncGenerator<Claim> {
   for (let failures = 0; !signal.aborted; ) {
     try {
@@ -100,11 +100,11 @@ async function* claims(client: Client, wanted: Wanted, signal: AbortSignal): Asy
 const nextOf = async (client: Client, { worker_id, tasks }: Wanted, signal: AbortSignal) => {
   const began = Date.now()
   const found = await client.executions.claimNext({ worker_id, wait: waitSeconds, ...(tasks && { tasks }) }, { signal })
-  if (found.length === 0 && Date.now() - began < 1000) await pause(1000, signal) // the service is about to stop
+  if (found.length === 0 && Date.now() - began < 1000) await pause(1000, signal) // an early empty response: the service is stopping
   return found
 }
 
-/** Other cues' executions may be claimable: then the list answers at once, and asking again has time. */
+/** Claims the next execution of one cue. The list also returns other cues' executions without waiting, so requests are spaced out. */
 const nextOfCue = async (client: Client, { worker_id, cue }: { worker_id: string; cue: string }, signal: AbortSignal): Promise<Claim[]> => {
   const claimable = await client.executions.claimable({ limit: mostListed, wait: waitSeconds }, { signal })
   const next = claimable.find(({ cue_id }) => cue_id === cue)
@@ -119,7 +119,7 @@ const nextOfCue = async (client: Client, { worker_id, cue }: { worker_id: string
   }
 }
 
-/** One that waits behind a list full of others; a key for workers alone may not look there. */
+/** Finds an execution of the cue that doesn't fit into the list; a key with only the worker scope may not search for it. */
 const beyondList = async ({ executions }: Client, cue_id: string, signal: AbortSignal): Promise<string | undefined> => {
   try {
     for (let offset = 0; ; offset += mostListed) {
@@ -155,8 +155,9 @@ const handle = async ({ executions }: Client, claim: Claim, forwarding: Forwardi
 }
 
 /**
- * Asks again as long as the answer says nothing about the claim. Gives the refusal that does: the handler may have reported by itself, with
- * the bearer that it got, or the cue be gone. @throws PgcueError when the key is bad, or there is no more time
+ * Retries until the response settles the claim. Returns the refusal, if any: the handler may have reported with its own token, or the cue
+ * may be deleted.
+ * @throws PgcueError if the key is invalid or the time is over
  */
 const untilAnswered = async (send: (options: CallOptions) => Promise<unknown>, stopping: AbortSignal): Promise<PgcueError | null> => {
   const { signal, end } = patience(stopping)
@@ -180,7 +181,7 @@ const untilAnswered = async (send: (options: CallOptions) => Promise<unknown>, s
   }
 }
 
-/** A signal that is aborted some time after another. */
+/** Returns a signal that is aborted some time after another. */
 const patience = (stopping: AbortSignal) => {
   const over = new AbortController()
   let timer: NodeJS.Timeout | undefined
@@ -198,7 +199,7 @@ const patience = (stopping: AbortSignal) => {
   }
 }
 
-/** Null when it was told to stop meanwhile. @throws CliError when it cannot be sent at all */
+/** Forwards one claim; null if stopped meanwhile. @throws CliError if the request cannot be sent at all */
 const forward = async (claim: Claim, { url, secret, timeoutMs, stopping }: Forwarding): Promise<Answer | null> => {
   const body = canonicalJson(JSON.stringify(claim.payload))
   const headers = {

@@ -1,4 +1,4 @@
-/** `pgcue login`: a key for this machine, through a link in a mail, or one that exists already. */
+/** `pgcue login`: gets a key for this machine through a link in a mail, or stores an existing one. */
 import { randomBytes } from 'node:crypto'
 import { hostname } from 'node:os'
 import { type Client, type CreatedDeviceCode, createClient, PgcueError, type PolledDeviceCode } from '../client/index.ts'
@@ -9,7 +9,7 @@ import { CliError, UsageError } from './exit-codes.ts'
 import { readAll } from './json.ts'
 import { userAgent } from './version.ts'
 
-/** 30 polls per minute are allowed. */
+/** The limit is 30 polls per minute. */
 const pollMs = 2500
 
 export const login = command({
@@ -76,7 +76,7 @@ const waitForApproval = async (client: Client, { device_code, expires_in }: Crea
   throw new CliError('Login not confirmed in time. Run pgcue login again.')
 }
 
-/** A key of this machine's own, which can be revoked by itself; the session has no further use. */
+/** Creates a separate key for this machine, which can be revoked on its own; the session is not needed any more. */
 const keyOfSession = async (clientWith: (apiKey?: string) => Client, token: string): Promise<string> => {
   const { session_token } = await clientWith().auth.openSession(token)
   const session = clientWith(session_token)

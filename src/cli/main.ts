@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-/** The `pgcue` command: the process around `run`. */
+/** The `pgcue` executable: runs `run` in a process. */
 import { run } from './run.ts'
 
 const signal = () => new AbortController()
@@ -8,7 +8,7 @@ const dying = signal()
 for (const name of ['SIGINT', 'SIGTERM'] as const) {
   process.on(name, () => (stopping.signal.aborted ? dying : stopping).abort(name))
 }
-// Whoever reads our output may stop reading: `pgcue cues list | head`.
+// The reader may close the pipe early: `pgcue cues list | head`.
 process.stdout.on('error', error => process.exit((error as NodeJS.ErrnoException).code === 'EPIPE' ? 0 : 1))
 
 const { env, stdin, stdout, stderr } = process

@@ -1,4 +1,4 @@
-/** `pgcue mcp`: the service's MCP server on standard input and output, for programs that start theirs as a process. */
+/** `pgcue mcp`: the service's MCP server on standard input and output, for clients that start servers as processes. */
 import { createInterface } from 'node:readline'
 import { Readable } from 'node:stream'
 import type { Client } from '../client/index.ts'
@@ -7,7 +7,7 @@ import { isObject, parseExactly } from './json.ts'
 
 type Message = { jsonrpc?: string; id?: string | number | null; method?: string }
 
-/** What Streamable HTTP asks of its clients, though this server always answers with JSON. */
+/** Streamable HTTP requires both types, although this server always responds with JSON. */
 const headers = { accept: 'application/json, text/event-stream' }
 const invalidRequest = -32600
 const internalError = -32603
@@ -36,7 +36,7 @@ Clients that support HTTP can use /mcp of the service directly, with the key as 
   }
 })
 
-/** The answer to one message as a line; a notification has none. */
+/** Forwards one message and returns the response as a line; undefined for a notification. */
 const forward = async (client: Client, line: string): Promise<string | undefined> => {
   let message: Message
   try {

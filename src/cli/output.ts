@@ -1,4 +1,4 @@
-/** What is printed: aligned text for people, or JSON for programs. */
+/** Output as aligned text for people or JSON for programs. */
 import type { Sink } from './io.ts'
 
 export type Output = ReturnType<typeof createOutput>
@@ -26,7 +26,7 @@ export const createOutput = (stdout: Sink, { json, colours }: { json: boolean; c
   const line = (text: string) => stdout.write(`${text}\n`)
   const painted = (cell: string) => (paintOf[cell] ? paint(cell, paintOf[cell]) : cell)
 
-  /** Columns under their titles, as wide as needed. */
+  /** Prints rows as aligned columns below their titles. */
   const table = <T>(rows: T[], columns: Column<T>[]) => {
     const cells = rows.map(row => columns.map(([, value]) => textOf(value(row))))
     const titles = columns.map(([title]) => title.toUpperCase())
@@ -36,7 +36,7 @@ export const createOutput = (stdout: Sink, { json, colours }: { json: boolean; c
     line(aligned(titles, title => paint(title, 'bold')))
     for (const row of cells) line(aligned(row, painted))
   }
-  /** Names and values; what is null is left out. */
+  /** Prints names and values, without null ones. */
   const fields = (values: Record<string, unknown>) => {
     const shown = Object.entries(values).filter(([, value]) => value !== null && value !== undefined && value !== '')
     const width = Math.max(...shown.map(([name]) => name.length))
@@ -47,9 +47,9 @@ export const createOutput = (stdout: Sink, { json, colours }: { json: boolean; c
     line: (text: string) => line(printable(text)),
     table,
     fields,
-    /** The whole answer as JSON, or what `text` prints. */
+    /** Prints the whole value as JSON, or calls `text`. */
     show: (value: unknown, text: () => void) => (json ? line(JSON.stringify(value, null, 2)) : text()),
-    /** One page of a list: JSON, a table, or what to say of an empty one. */
+    /** Prints one page of a list as JSON or as a table, or the text for an empty one. */
     list: <T>(page: object, rows: T[], columns: Column<T>[], empty: string) => {
       if (json) return line(JSON.stringify(page, null, 2))
       if (rows.length === 0) return line(empty)
@@ -62,17 +62,17 @@ export const createOutput = (stdout: Sink, { json, colours }: { json: boolean; c
   }
 }
 
-/** Instants without their milliseconds, JSON in one line. */
+/** Timestamps without milliseconds, JSON on one line. */
 const textOf = (value: unknown): string => {
   if (value === null || value === undefined) return '-'
   if (typeof value === 'object') return printable(JSON.stringify(value))
   return printable(String(value).replace(/^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)\.\d{3}Z$/, '$1Z'))
 }
 
-/** What others wrote must not drive the terminal. */
+/** Replaces control characters, so that text from others cannot control the terminal. */
 const printable = (text: string) => text.replace(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f]/g, ' ')
 
-/** Columns on a terminal: wide letters and pictures take two. */
+/** Width in terminal columns: wide characters and emoji take two. */
 const widthOf = (text: string): number => {
   let width = 0
   for (const { segment } of new Intl.Segmenter().segment(text)) width += wide.test(segment) ? 2 : 1

@@ -16,7 +16,7 @@ To get a key for an account that exists: pgcue login`,
     const given = only(context, 'EMAIL')
     const base_url = await context.baseUrl()
     const stored = storedEmail(io.env, base_url)
-    // Its key would be lost.
+    // Storing a new key would lose the old one.
     if (stored !== undefined) throw new CliError(`The key of ${stored} is stored for ${base_url}. To forget it, run: pgcue logout`)
     const { email, api_key, plan } = await createClient({ baseUrl: base_url, userAgent }).register(given)
     const stored_in = storeKey(io.env, base_url, { api_key, email })

@@ -1,4 +1,4 @@
-/** From the arguments to a command and its exit code. */
+/** Parses the arguments and runs the command. */
 import { createClient } from '../client/index.ts'
 import { type Command, parse, wordsOf } from './command.ts'
 import { commands } from './commands.ts'
@@ -10,7 +10,7 @@ import { parseExactly } from './json.ts'
 import { createOutput } from './output.ts'
 import { userAgent, version } from './version.ts'
 
-/** Runs one command, and gives its exit code. Nothing is thrown: what goes wrong is told on stderr. */
+/** Runs a command and returns its exit code. Errors are printed to stderr, never thrown. */
 export const run = async (argv: string[], io: Io): Promise<number> => {
   const { words, values } = wordsOf(argv)
   const json = values.json === true
@@ -70,7 +70,7 @@ const runCommand = async (name: string, command: Command, argv: string[], io: Io
   return (await command.run({ args, options, baseUrl, connect, out, io })) ?? 0
 }
 
-/** The command that the first words name; two words before one. */
+/** Finds the command named by the first words, preferring names of two words. */
 const find = ([first = '', second = '']: string[]) => {
   const name = [`${first} ${second}`, first].find(one => Object.hasOwn(commands, one))
   return name === undefined ? undefined : { name, command: commands[name]!, length: name.split(' ').length }

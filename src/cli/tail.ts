@@ -4,7 +4,7 @@ import { pause } from '../client/transport.ts'
 import { command, integer, none } from './command.ts'
 
 const pageSize = 100
-/** Errors that pass: the next look may succeed. */
+/** Temporary errors, after which polling continues. */
 const passing = ['unreachable', 'timeout', 'unavailable', 'rate_limit_exceeded']
 
 export const executionsTail = command({

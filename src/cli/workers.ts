@@ -1,4 +1,4 @@
-/** `pgcue workers …`: the registry. `pgcue worker` is the worker itself. */
+/** `pgcue workers …`: the registry of workers. `pgcue worker` runs one. */
 import { command, integer, none, only } from './command.ts'
 import { offsetOf } from './cues.ts'
 

@@ -1,23 +1,24 @@
-/** The service as objects and methods, one group per noun. */
+/** The typed client: one group of methods per noun. */
 import { PgcueError } from './errors.ts'
 import { type CallOptions, type ClientOptions, createTransport, type Query } from './transport.ts'
 import type * as T from './types.ts'
 
-/** How a worker proves a claim. A `workerId` goes in a header, which has no letters outside latin-1; `claimToken` serves any worker. */
+/** Proof of a claim. `workerId` is sent in a header, so it must be Latin-1; `claimToken` works for any worker. */
 export type ClaimProof = CallOptions & { claimToken?: string | undefined; workerId?: string | undefined }
 
 export type Client = ReturnType<typeof createClient>
 
 /**
- * A client of one service for one key. Calls that may be repeated are: reads, changes that set what they say, and reports that are taken once;
- * what was refused for its rate always is, when the service says it may be. Each call takes `{ signal, timeoutMs, retries, apiKey, headers }` last.
- * @throws {PgcueError} from every method; itself when no header can have the key
+ * Creates a client for one service and one key. Calls that are safe to repeat are retried: reads, updates, and reports, which the service
+ * accepts once. Rate-limited calls are always retried, when the service allows it. Every method takes `{ signal, timeoutMs, retries,
+ * apiKey, headers }` as its last argument.
+ * @throws {PgcueError} from all methods, and from this function if the key cannot be sent in a header
  */
 export const createClient = (options: ClientOptions) => {
   const { base, call } = createTransport(options)
   const get = <A>(path: string, query?: object, o?: CallOptions) => call<A>('GET', path, { query: query as Query }, o)
   const post = <A>(path: string, body?: object, o?: CallOptions) => call<A>('POST', path, { body }, o)
-  /** A POST that may be sent twice. */
+  /** A POST that is safe to repeat. */
   const repeat = <A>(path: string, body?: object, o?: CallOptions) => call<A>('POST', path, { body, repeatable: true }, o)
   const patch = <A>(path: string, body: object, o?: CallOptions) => call<A>('PATCH', path, { body }, o)
   const remove = (path: string, o?: CallOptions) => call<void>('DELETE', path, {}, o)
@@ -26,7 +27,7 @@ export const createClient = (options: ClientOptions) => {
 
   return {
     baseUrl: base,
-    /** Any call that has no method here. */
+    /** Calls any path, for routes without a method here. */
     call,
 
     cues: {
@@ -39,7 +40,7 @@ export const createClient = (options: ClientOptions) => {
       delete: (id: string, o?: CallOptions) => remove(cue(id), o),
       bulkDelete: (ids: string[], o?: CallOptions) =>
         call<T.BulkDeleted>('POST', '/v1/cues/bulk-delete', { body: { ids }, headers: confirmed }, o),
-      /** Runs a cue now, or at `send_at`. With an `idempotency_key` it is tried again when the answer is lost. */
+      /** Fires a cue now, or at `send_at`. With an `idempotency_key`, it is retried if the response is lost. */
       fire: (id: string, body: T.Fire = {}, o?: CallOptions) =>
         call<T.FiredExecution>('POST', `${cue(id)}/fire`, { body, repeatable: Boolean(body.idempotency_key) }, o),
       preview: (body: T.PreviewRequest, o?: CallOptions) => repeat<T.Preview>('/v1/schedules/preview', body, o)
@@ -53,21 +54,21 @@ export const createClient = (options: ClientOptions) => {
       /** Verifies a reported success; `{ valid: false, reason }` rejects it. */
       verify: (id: string, body: T.Verification = {}, o?: CallOptions) => post<T.Verified>(`${execution(id)}/verify`, body, o),
       verificationPending: (id: string, o?: CallOptions) => post<T.Verified>(`${execution(id)}/verification-pending`, undefined, o),
-      /** Reports an outcome, once. Tried again when the answer is lost: then `outcome_already_reported` may be this very report. */
+      /** Reports an outcome, once. Retried if the response is lost; `outcome_already_reported` may then refer to this report. */
       reportOutcome: (id: string, report: T.Report, o?: ClaimProof) =>
         call<T.Reported>('POST', `${execution(id)}/outcome`, { body: report, headers: proofOf(o), repeatable: true }, o),
       attachEvidence: (id: string, evidence: T.Evidence, o?: ClaimProof) =>
         call<T.Attached>('PATCH', `${execution(id)}/evidence`, { body: evidence, headers: proofOf(o) }, o),
-      /** Extends a claim, which `claimToken`, `workerId` or the execution's own token as `apiKey` proves. */
+      /** Extends a claim, proved by `claimToken`, `workerId`, or the execution's token as `apiKey`. */
       heartbeat: (id: string, o: ClaimProof) =>
         call<T.Extended>('POST', `${execution(id)}/heartbeat`, { headers: proofOf(o), repeatable: true }, o),
-      /** Gives a claim back at once. */
+      /** Releases a claim, so that the execution can be claimed again immediately. */
       release: (id: string, claimToken: string, o?: CallOptions) =>
         call<T.Released>('POST', `${execution(id)}/release`, { headers: proofOf({ claimToken }) }, o),
       claim: (id: string, body: { worker_id?: string } = {}, o?: CallOptions) => post<T.Claim>(`${execution(id)}/claim`, body, o),
-      /** Claims the next executions, at most `limit` (1); waits up to `wait` seconds for one. An empty list when there is none. */
+      /** Claims up to `limit` (1) executions, waiting up to `wait` seconds for the first; an empty list if there are none. */
       claimNext: async (body: T.ClaimNext = {}, o?: CallOptions): Promise<T.Claim[]> => {
-        // Without a limit the answer is one claim, and no list.
+        // Without a limit, the response is a single claim instead of a list.
         const request = { body: { ...body, limit: body.limit ?? 1 }, wait: body.wait }
         const answer = await call<{ executions: T.Claim[] }>('POST', '/v1/executions/claim', request, o).catch(error => {
           if (error instanceof PgcueError && error.code === 'nothing_claimable') return { executions: [] }
@@ -83,7 +84,7 @@ export const createClient = (options: ClientOptions) => {
 
     workers: {
       list: (filter?: T.WorkerFilter, o?: CallOptions) => get<T.Workers>('/v1/workers', filter, o),
-      /** Forgets a worker; what it holds may be claimed again. */
+      /** Removes a worker and releases its claims. */
       delete: (id: string, o?: CallOptions) => remove(`/v1/workers/${encodeURIComponent(id)}`, o),
       heartbeat: (body: T.Heartbeat, o?: CallOptions) => repeat<{ acknowledged: boolean }>('/v1/worker/heartbeat', body, o)
     },
@@ -99,7 +100,7 @@ export const createClient = (options: ClientOptions) => {
       rename: (id: string, label: string, o?: CallOptions) => patch<T.Key>(`/v1/auth/keys/${encodeURIComponent(id)}`, { label }, o),
       revoke: (id: string, o?: CallOptions) => call<T.RevokedKey>('DELETE', `/v1/auth/keys/${encodeURIComponent(id)}`, {}, o),
       regenerate: (o?: CallOptions) => post<T.RegeneratedKey>('/v1/auth/key/regenerate', undefined, o),
-      /** The default key, for a session or another key. */
+      /** Returns the default key; requires a session or another key. */
       reveal: (o?: CallOptions) => get<T.RevealedKey>('/v1/auth/key', {}, o)
     },
 
@@ -112,10 +113,10 @@ export const createClient = (options: ClientOptions) => {
         call<T.NewAlertWebhookSecret>('POST', '/v1/auth/alert-webhook-secret/regenerate', { query: body, headers: confirmed }, o)
     },
 
-    /** Signing in by device code, and sessions; `session` is good as an `apiKey`. */
+    /** Sign-in by device code, and sessions. `session` can be used as `apiKey`. */
     auth: {
       createDeviceCode: (device_code: string, o?: CallOptions) => post<T.CreatedDeviceCode>('/v1/auth/device-code', { device_code }, o),
-      /** `approved` is answered once, with what was made; so it is not tried again. */
+      /** Not retried: `approved` is returned once, together with the session token. */
       pollDeviceCode: (device_code: string, o?: CallOptions) => post<T.PolledDeviceCode>('/v1/auth/device-code/poll', { device_code }, o),
       submitEmail: (device_code: string, email: string, o?: CallOptions) =>
         post<{ status: 'email_sent' }>('/v1/auth/device-code/submit-email', { device_code, email }, o),
@@ -127,14 +128,14 @@ export const createClient = (options: ClientOptions) => {
     register: (email: string, o?: CallOptions) => post<T.Registered>('/v1/auth/register', { email }, o),
     me: (o?: CallOptions) => get<T.Me>('/v1/auth/me', {}, o),
     updateMe: (changes: T.MeChanges, o?: CallOptions) => patch<T.Me>('/v1/auth/me', changes, o),
-    /** Starts the deletion of the account; a mail says how to call it off. */
+    /** Requests deletion of the account; a mail has a link to cancel it. */
     deleteMe: (o?: CallOptions) => call<T.DeletionRequested>('DELETE', '/v1/auth/me', { headers: confirmed }, o),
     audit: (page?: { limit?: number; offset?: number }, o?: CallOptions) => get<T.AuditEvents>('/v1/auth/audit', page, o),
     usage: (o?: CallOptions) => get<T.Usage>('/v1/usage', {}, o)
   }
 }
 
-/** Seconds that the old secret signs beside the new one. */
+/** Seconds for which the old secret keeps signing. */
 type Overlap = { overlap_seconds?: number }
 
 const confirmed = { 'x-confirm-destructive': 'true' }

@@ -1,4 +1,4 @@
-/** One thing wrong with one field of a request. */
+/** An invalid field of a request. */
 export type Detail = { type: string; loc: (string | number)[]; msg: string; input: unknown }
 
 type About = {
@@ -13,24 +13,24 @@ type About = {
 }
 
 /**
- * A call that did not succeed. `code` is the service's own, such as `cue_not_found`, or one of
- * - `unreachable`: no connection, or it broke
- * - `timeout`: no answer in time
- * - `unsendable`: the key, or a header, has a character that no header can have; nothing was sent
- * - `unexpected_answer`: something else than the service answered, such as a proxy
+ * A call that failed. `code` is the service's, such as `cue_not_found`, or one of
+ * - `unreachable`: the connection failed or broke
+ * - `timeout`: no response in time
+ * - `unsendable`: the key or a header contains a character that headers cannot contain; nothing was sent
+ * - `unexpected_answer`: the response did not come from the service, but for example from a proxy
  */
 export class PgcueError extends Error {
   override name = 'PgcueError'
   readonly code: string
-  /** The HTTP status; 0 where nothing was answered. */
+  /** The HTTP status; 0 without a response. */
   readonly status: number
-  /** Only with 422: what is wrong with which field. */
+  /** With 422: the invalid fields. */
   readonly detail: Detail[] | undefined
-  /** What the service's log calls this request. */
+  /** Id of the request in the service's log. */
   readonly requestId: string | null
-  /** Seconds after which the service wants to be asked again. */
+  /** Seconds to wait before a retry, as requested by the service. */
   readonly retryAfter: number | null
-  /** False where the request cannot have reached the service. */
+  /** False if the request cannot have reached the service. */
   readonly sent: boolean
 
   constructor({ code, message, status = 0, detail, requestId, retryAfter, sent = true, cause }: About) {
@@ -46,7 +46,7 @@ export class PgcueError extends Error {
 
 type ErrorBody = { error?: { code?: string; message?: string }; detail?: Detail[] }
 
-/** What a refusal of the service, or of anything in between, says. */
+/** Creates the error for a response with an error status, from the service or a proxy. */
 export const refusalOf = (response: Response, body: unknown): PgcueError => {
   const { error, detail } = (typeof body === 'object' && body !== null ? body : {}) as ErrorBody
   const { status } = response
@@ -63,10 +63,10 @@ const retryAfterOf = ({ headers }: Response): number | null => {
   return Number.isNaN(seconds) ? null : Math.max(0, seconds)
 }
 
-/** Errors of sockets that come before anything was sent. */
+/** Socket errors that occur before anything is sent. */
 const neverSent = ['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH', 'UND_ERR_CONNECT_TIMEOUT']
 
-/** What `fetch` rejected with, where nobody aborted it. */
+/** Creates the error for a `fetch` that rejected without being aborted. */
 export const unreachable = (error: unknown, url: string): PgcueError => {
   const { cause } = error as { cause?: { code?: string; message?: string; errors?: { code?: string }[] } }
   const codes = [cause?.code, ...(cause?.errors ?? []).map(one => one.code)]

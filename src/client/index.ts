@@ -1,4 +1,4 @@
-/** `pgcue/client`: the service's API, typed, and the check of its webhooks. Needs `fetch` and WebCrypto, and no package. */
+/** `pgcue/client`: typed access to the API, and verification of webhooks. Needs `fetch` and WebCrypto, but no packages. */
 export { type ClaimProof, type Client, createClient } from './client.ts'
 export { type Detail, PgcueError } from './errors.ts'
 export type { CallOptions, ClientOptions } from './transport.ts'

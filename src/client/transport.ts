@@ -1,31 +1,31 @@
-/** One HTTP call: sent, timed, tried again where that is safe. */
+/** Sends one HTTP call, with timeouts and retries. */
 import { PgcueError, refusalOf, unreachable } from './errors.ts'
 
 export type ClientOptions = {
-  /** Where the service is, such as `http://localhost:8080`. */
+  /** Address of the service, such as `http://localhost:8080`. */
   baseUrl: string
-  /** The bearer: an API key, an execution's own token, or a session. Public calls need none. */
+  /** The bearer token: an API key, an execution's token or a session. Public calls need none. */
   apiKey?: string | undefined
-  /** In place of the global `fetch`. */
+  /** Replaces the global `fetch`. */
   fetch?: typeof fetch
-  /** Milliseconds for one try; 30,000 by default. What a call waits for is added. */
+  /** Milliseconds per try; 30,000 by default. The call's `wait` is added. */
   timeoutMs?: number
-  /** How many times more a call is tried; 3 by default. */
+  /** Maximum number of retries; 3 by default. */
   retries?: number
-  /** In place of `JSON.parse`, for instance to keep every digit of long integers. May return a promise. */
+  /** Replaces `JSON.parse`, for example to keep all digits of long integers. May return a promise. */
   parse?: (text: string) => unknown
-  /** In place of `JSON.stringify`. */
+  /** Replaces `JSON.stringify`. */
   stringify?: (value: unknown) => string
-  /** Sent as `User-Agent`, where the platform allows it. */
+  /** Sent as `User-Agent`, if the platform allows it. */
   userAgent?: string
 }
 
-/** What any call takes besides. */
+/** Options of every call. */
 export type CallOptions = {
   signal?: AbortSignal | undefined
   timeoutMs?: number
   retries?: number
-  /** For this call in place of the client's. */
+  /** Replaces the client's key for this call. */
   apiKey?: string | undefined
   headers?: Record<string, string | undefined>
 }
@@ -36,20 +36,20 @@ type Request = {
   query?: Query | undefined
   body?: unknown
   headers?: Record<string, string | undefined>
-  /** Whether asking twice does no more than asking once. GET, PATCH and DELETE always are so. */
+  /** Whether the call is safe to repeat. GET, PATCH and DELETE always are. */
   repeatable?: boolean
-  /** Seconds that the service may hold the request. */
+  /** Seconds for which the service may hold the request. */
   wait?: number | undefined
 }
 
-/** No wait for another try is longer; what asks for more is refused at once. */
+/** Maximum wait before a retry; if the service asks for more, the call fails. */
 const longestWaitMs = 60_000
-/** Answers after which the same may succeed. */
+/** Statuses after which a retry may succeed. */
 const passing = [408, 429, 502, 503, 504]
 
 export type Transport = ReturnType<typeof createTransport>
 
-/** @returns `call(method, path, request?, options?)`, which gives the parsed answer or throws a PgcueError. */
+/** @returns `call(method, path, request?, options?)`, which resolves to the parsed response and rejects with a PgcueError */
 export const createTransport = (defaults: ClientOptions) => {
   const { baseUrl, parse = JSON.parse, stringify = JSON.stringify, userAgent } = defaults
   if (!/^https?:\/\/./.test(baseUrl)) throw new TypeError(`baseUrl must be a URL that starts with http:// or https://, not ${baseUrl}`)
@@ -107,7 +107,7 @@ export const createTransport = (defaults: ClientOptions) => {
         return (await once(method, url, request, options)) as T
       } catch (error) {
         if (!(error instanceof PgcueError)) throw error
-        // The try before, whose answer was lost, did it.
+        // A previous try, whose response was lost, has deleted it.
         if (method === 'DELETE' && tries > 0 && error.status === 404) return undefined as T
         const waitMs = pauseBefore(tries + 1, error)
         if (tries >= retries || waitMs > longestWaitMs || !mayTryAgain(error, repeatable)) throw error
@@ -120,7 +120,10 @@ export const createTransport = (defaults: ClientOptions) => {
 
 const bearer = (apiKey: string | undefined) => ({ authorization: apiKey && `Bearer ${apiKey}` })
 
-/** `fetch` would say that nothing can be reached, with the value in it. White space around it is no harm. @throws PgcueError */
+/**
+ * Checks header values, since `fetch` would report an unreachable service and include the value. Surrounding white space is allowed.
+ * @throws PgcueError
+ */
 const checkHeaders = (headers: Record<string, string | undefined>) => {
   for (const [name, value = ''] of Object.entries(headers)) {
     if (/^[\t\x20-\x7e\x80-\xff]*$/.test(String(value).replace(/^[\t\r\n ]+|[\t\r\n ]+$/g, ''))) continue
@@ -130,17 +133,20 @@ const checkHeaders = (headers: Record<string, string | undefined>) => {
   }
 }
 
-/** A request that never arrived, or was refused for its rate, did nothing; others may be sent twice only if that is harmless. */
+/** A request that never arrived or was rate-limited had no effect; others are repeated only if that is safe. */
 const mayTryAgain = ({ code, status, sent }: PgcueError, repeatable: boolean): boolean =>
   !sent || status === 429 || (repeatable && (code === 'unreachable' || code === 'timeout' || passing.includes(status)))
 
-/** Milliseconds: what the service asks for, or twice as long each time; at random, so that callers do not come all at once. */
+/**
+ * Milliseconds before the next try: as requested by the service, or doubled each time, with jitter so that clients don't retry
+ * simultaneously.
+ */
 export const pauseBefore = (tries: number, error?: PgcueError): number => {
   const most = Math.min(250 * 2 ** tries, 10_000)
   return error?.retryAfter == null ? most * (0.5 + Math.random() / 2) : error.retryAfter * 1000 + Math.random() * 250
 }
 
-/** @throws what the signal was aborted with */
+/** @throws the signal's reason if aborted */
 export const pause = (ms: number, signal?: AbortSignal): Promise<void> =>
   new Promise((resolve, reject) => {
     if (signal?.aborted) return reject(signal.reason)
@@ -155,7 +161,7 @@ export const pause = (ms: number, signal?: AbortSignal): Promise<void> =>
     signal?.addEventListener('abort', stop, { once: true })
   })
 
-/** A signal that is aborted after a time, or with another. */
+/** Returns a signal that is aborted after a time, or together with another. */
 export const deadline = (ms: number, outer?: AbortSignal): { signal: AbortSignal; end: () => void } => {
   const controller = new AbortController()
   const abort = () => controller.abort(outer?.reason)

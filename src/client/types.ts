@@ -1,4 +1,4 @@
-/** Requests and answers as JSON has them, from the schemas that the service checks them with. Only types: nothing of it is left at run time. */
+/** Requests and responses as JSON, derived from the schemas the service validates with. Types only, nothing at run time. */
 import type { Static, TSchema } from 'typebox'
 import type * as accounts from '../accounts/schemas.ts'
 import type * as signIn from '../accounts/sign-in-schemas.ts'
@@ -11,7 +11,7 @@ import type * as schedules from '../schedule/schemas.ts'
 import type * as usage from '../usage/schemas.ts'
 import type * as workers from '../workers/schemas.ts'
 
-/** Instants are text, ISO 8601 in UTC; free JSON may be anything. */
+/** Timestamps are ISO 8601 strings in UTC; free JSON is unknown. */
 type Wire<T> = T extends Date
   ? string
   : T extends Json
@@ -23,7 +23,7 @@ type Wire<T> = T extends Date
         : T
 type Answer<S extends TSchema> = Wire<Static<S>>
 type Given<S extends TSchema> = Wire<NonNullable<Static<S>>>
-/** What has a default may be left out. */
+/** Members with a default are optional. */
 type Filter<S extends TSchema> = Partial<Given<S>>
 
 export type Cue = Answer<typeof cues.Cue>

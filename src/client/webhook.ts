@@ -1,6 +1,6 @@
-/** What a receiver of webhooks checks before it believes one. */
+/** Verification of received webhooks. */
 
-/** A webhook that must not be believed. `code` says why; answer it with 401. */
+/** A webhook that failed verification. `code` says why; respond with 401. */
 export class WebhookError extends Error {
   override name = 'WebhookError'
   readonly code: 'no_signature' | 'stale_timestamp' | 'wrong_signature' | 'not_json'
@@ -12,34 +12,34 @@ export class WebhookError extends Error {
 }
 
 export type VerifiedWebhook = {
-  /** The body as a value; null where it is empty. */
+  /** The parsed body; null if empty. */
   payload: unknown
-  /** What to deduplicate by. Webhooks that are no callback, such as alerts, have their own id here. */
+  /** Deduplicate by this id. Webhooks that are not callbacks, such as alerts, have their own id here. */
   executionId: string
-  /** Empty in what is no callback, as is the next. */
+  /** Empty, like `scheduledFor`, in webhooks that are not callbacks. */
   cueId: string
   /** ISO 8601 in UTC. */
   scheduledFor: string
-  /** 1 for the first; 0 in what is no callback. */
+  /** 1 for the first attempt; 0 in webhooks that are not callbacks. */
   attempt: number
   /** Epoch seconds. */
   timestamp: number
 }
 
-/** As `fetch`, `node:http` and the frameworks on them give headers. */
+/** Headers as provided by `fetch`, `node:http` and frameworks built on them. */
 export type IncomingHeaders = Headers | Record<string, string | string[] | undefined>
 
 type Options = {
-  /** A Date, or epoch seconds; the present by default. */
+  /** A Date, or epoch seconds; the current time by default. */
   now?: Date | number
-  /** How many seconds a timestamp may be off, 300 by default. */
+  /** Maximum difference between timestamp and current time in seconds; 300 by default. */
   tolerance?: number
 }
 
 /**
- * Checks a webhook and gives what it says. Of `X-Service-Signature` and `webhook-signature` every one that is there must have been made with
- * one of the secrets (several while they overlap). Takes the body as it came, not parsed and written again. Works for callbacks, alerts
- * and the other webhooks of the service, wherever WebCrypto is.
+ * Verifies a webhook and returns its content. Every signature present (`X-Service-Signature`, `webhook-signature`) must have been made with
+ * one of the secrets; there are several during an overlap. `body` must be the raw text, not parsed and serialised again. Works for
+ * callbacks, alerts and all other webhooks of the service, and on any platform with WebCrypto.
  * @throws {WebhookError}
  */
 export const verifyWebhook = async (
@@ -85,7 +85,7 @@ type Bytes = Uint8Array<ArrayBuffer>
 
 const text = (value: string): Bytes => new TextEncoder().encode(value)
 
-/** `v1=` and hex, over `timestamp.body`, keyed with the whole secret as text. */
+/** `v1=` and hex over `timestamp.body`; the key is the whole secret as text. */
 const own = {
   name: 'X-Service-Signature',
   split: ',',
@@ -95,7 +95,7 @@ const own = {
   keyOf: text
 }
 
-/** Standard Webhooks: `v1,` and base64, over `id.timestamp.body`, keyed with what the secret encodes. */
+/** Standard Webhooks: `v1,` and base64 over `id.timestamp.body`; the key is the decoded secret. */
 const standard = (id: string) => ({
   name: 'webhook-signature',
   split: ' ',
@@ -106,7 +106,7 @@ const standard = (id: string) => ({
 
 const fromBase64 = (value: string): Bytes => Uint8Array.from(atob(value), character => character.charCodeAt(0))
 
-/** WebCrypto compares in constant time. Every pair is tried, whatever the ones before gave. */
+/** WebCrypto compares in constant time. All pairs are compared, so that the time doesn't depend on which one matches. */
 const anyMatches = async (keys: Bytes[], values: Bytes[], signed: Bytes): Promise<boolean> => {
   const results = keys.flatMap(async bytes => {
     const key = await crypto.subtle.importKey('raw', bytes, { name: 'HMAC', hash: 'SHA-256' }, false, ['verify'])

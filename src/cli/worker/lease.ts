@@ -1,12 +1,12 @@
-/** Keeps a claim while its handler runs. */
+/** Extends a claim while its handler runs. */
 import { type Client, PgcueError } from '../../client/index.ts'
 import { pause, pauseBefore } from '../../client/transport.ts'
 import type { Held } from './state.ts'
 
-/** Answers that say that somebody else may have the execution, or that it is gone. */
+/** Errors which mean that another worker may have the execution, or that it is gone. */
 const lostCodes = ['claim_lost', 'not_execution_owner', 'execution_not_found']
 
-/** Extends the lease every `everyMs` until `end` is called; `onLost` is called once when that cannot be done any more. */
+/** Extends the lease every `everyMs` until `end` is called. Calls `onLost` once if the claim is lost. */
 export const keepLease = (client: Client, held: Held, everyMs: number, onLost: (code: string) => void) => {
   const ended = new AbortController()
   const { signal } = ended
@@ -22,12 +22,12 @@ export const keepLease = (client: Client, held: Held, everyMs: number, onLost: (
       } catch (error) {
         const { code } = error as PgcueError
         if (lostCodes.includes(code)) return onLost(code)
-        // Reported on already, by the handler itself: there is nothing to keep.
+        // The handler has reported the outcome itself, so there is no claim to keep.
         if (code === 'execution_not_claiming') return
         waitMs = Math.min(pauseBefore(++failures, error instanceof PgcueError ? error : undefined), everyMs)
       }
     }
   }
-  beat().catch(() => {}) // ended
+  beat().catch(() => {}) // rejects when `end` is called
   return { end: () => ended.abort() }
 }

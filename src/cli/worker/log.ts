@@ -1,4 +1,4 @@
-/** What a worker says while it works: one line per event, with ids as fields. */
+/** The worker's log: one line per event, with ids as fields. */
 import type { Sink } from '../io.ts'
 
 type Fields = Record<string, string | number | boolean | null | undefined>

@@ -3,22 +3,22 @@ import type { Log } from './log.ts'
 import type { Settings } from './settings.ts'
 import type { State } from './state.ts'
 
-/** What a worker is made of. */
+/** Everything a worker needs to run. */
 export type WorkerOptions = {
   client: Client
   settings: Settings
   state: State
   log: Log
-  /** The environment that handlers get, beside their own. */
+  /** Environment of the worker, passed on to handlers. */
   env: Record<string, string | undefined>
-  /** Aborted when it should claim nothing more, and end when its handlers have. */
+  /** When aborted, the worker claims nothing more and ends once its handlers have ended. */
   stopping: AbortSignal
-  /** Aborted when handlers have no more time either. */
+  /** When aborted, running handlers are ended too. */
   dying: AbortSignal
-  /** How often it shows that it lives. */
+  /** Interval of the worker's heartbeats. */
   beatMs?: number
-  /** How often a claim is extended; a third of its lease by default. */
+  /** Interval for extending a claim; a third of its lease by default. */
   leaseMs?: number
-  /** How long one request may wait for executions. */
+  /** Maximum wait of one long poll. */
   waitSeconds?: number
 }

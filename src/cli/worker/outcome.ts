@@ -1,10 +1,10 @@
-/** From how a handler ended, and the file it may have written, to the report. */
+/** Builds the report from a handler's exit and the outcome file it may have written. */
 import { readFileSync, statSync } from 'node:fs'
 import type { Evidence, Report } from '../../client/index.ts'
 import { isObject, parseExactly } from '../json.ts'
 import type { Ending } from './process.ts'
 
-/** What a handler may say in SERVICE_OUTCOME_FILE. */
+/** Members a handler may write to SERVICE_OUTCOME_FILE. */
 export type Said = Partial<Report> & { result_ref?: string }
 export type OutcomeFile = { said: Said; broken: string | null; ignored: string[] }
 
@@ -33,7 +33,7 @@ const checks: Record<string, Check> = {
     !isObject(value) ? 'is not an object' : Buffer.byteLength(JSON.stringify(value)) > mostMetadata ? 'has more than 10 KB' : null
 }
 
-/** Reads the file. There need not be one; members that are null are not there, unknown ones are ignored. */
+/** Reads the outcome file, which need not exist. Null and unknown members are ignored. */
 export const readOutcomeFile = (file: string): OutcomeFile => {
   const none = { said: {}, ignored: [] }
   let content: unknown
@@ -56,8 +56,9 @@ export const readOutcomeFile = (file: string): OutcomeFile => {
 }
 
 /**
- * The report on a handler that has ended. An exit code of 0 is a success unless the file says otherwise; whatever the file says, another code
- * is none. Without words of the handler's own the end of what it wrote is the result, or follows the reason of its failure.
+ * Returns the report about a handler that has ended. Exit code 0 is a success unless the file says otherwise; any other code is a failure
+ * whatever the file says. Without a result or error in the file, the end of the handler's output is used; for a failure, it follows the
+ * reason.
  */
 export const reportOf = (ending: Ending, timedOutAfterMs: number | null, { said, broken }: OutcomeFile, file: string) => {
   const { success: claimed, result, error, summary, result_ref, ...rest } = said
@@ -81,14 +82,14 @@ const failureOf = ({ code, signal, failure }: Ending, timedOutAfterMs: number | 
   return code === 0 ? null : `exit code ${code}`
 }
 
-/** The reason in full, and the end of the rest. */
+/** The complete reason, followed by as much of the rest as fits. */
 const failureText = (reason: string | null, rest: string): string => {
   const start = cutEnd(reason ?? '', mostCharacters)
   const room = mostCharacters - start.length - 1
   return [start, room > 0 ? cutStart(rest, room) : ''].filter(Boolean).join('\n')
 }
 
-/** What the service takes: no NUL, no half of a pair. */
+/** Replaces what the service rejects: NUL and lone surrogates. */
 const clean = (value: string) => value.toWellFormed().replaceAll('\0', '\ufffd')
 const cutEnd = (value: string, most: number) => clean(value.slice(0, most))
 const cutStart = (value: string, most = mostCharacters) => clean(value.slice(-most))

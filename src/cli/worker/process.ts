@@ -1,35 +1,35 @@
-/** A handler's process group: started, watched, ended with everything in it. */
+/** A handler's process group: starts it, watches it and ends all its processes. */
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Handler } from './settings.ts'
 
-/** A process that can be told from a later one with the same number; `started` is null where the system does not tell. */
+/** Identifies a process even if its number is reused later. `started` is null if the system doesn't provide it. */
 export type ProcessMark = { pid: number; started: string | null }
 
 type Env = Record<string, string | undefined>
 
 export type Ending = {
-  /** Null when a signal ended it, or it never ran. */
+  /** Null if a signal ended it or it did not start. */
   code: number | null
   signal: string | null
-  /** Why it never ran. */
+  /** Why it did not start. */
   failure: string | null
-  /** The ends of what it wrote. */
+  /** The end of its output. */
   stdout: string
   stderr: string
 }
 
-/** How long a group has after SIGTERM, and what a handler left behind has once that has ended by itself. */
+/** Time from SIGTERM to SIGKILL for a process group, also for processes that a handler left behind. */
 const graceMs = 5000
 const stragglerMs = 1000
 const pollMs = 25
-/** Bytes kept of each stream; enough for 2,000 characters of any kind. */
+/** Bytes kept of each stream: enough for 2,000 characters of any kind. */
 const keptBytes = 16_384
 
 /**
- * Runs a command in a process group of its own, which ends with it: what it leaves in the background is killed. `stop` ends it early,
- * SIGTERM first.
+ * Runs a command in its own process group. When the command ends, its background processes are killed. `stop` ends it early, with SIGTERM
+ * first.
  */
 export const startHandler = ({ command, cwd }: Pick<Handler, 'command' | 'cwd'>, env: Env, input: string) => {
   const [program, ...args] = typeof command === 'string' ? ['/bin/sh', '-c', command] : command
@@ -37,11 +37,11 @@ export const startHandler = ({ command, cwd }: Pick<Handler, 'command' | 'cwd'>,
   try {
     child = spawn(program!, args, { cwd, env, detached: true, stdio: ['pipe', 'pipe', 'pipe'] })
   } catch (error) {
-    return neverRan((error as Error).message) // such as too large an environment
+    return neverRan((error as Error).message) // for example, the environment is too large
   }
   const stdout = tailOf(child.stdout)
   const stderr = tailOf(child.stderr)
-  child.stdin.on('error', () => {}) // it need not read its input
+  child.stdin.on('error', () => {}) // a handler may ignore its input
   child.stdin.end(input)
   const { pid } = child
   let stopped = false
@@ -58,7 +58,7 @@ export const startHandler = ({ command, cwd }: Pick<Handler, 'command' | 'cwd'>,
   const ended = exited.then(async (how): Promise<Ending> => {
     hasExited = true
     if (pid !== undefined) await endGroup(pid, stopped ? graceMs : stragglerMs)
-    // One that left the group may still hold the pipes.
+    // A process that has left the group may keep the pipes open.
     await Promise.race([closed, delay(stragglerMs)])
     over = true
     for (const stream of [child.stdout, child.stderr]) stream.destroy()
@@ -67,7 +67,7 @@ export const startHandler = ({ command, cwd }: Pick<Handler, 'command' | 'cwd'>,
   return {
     mark: pid === undefined ? undefined : markOf(pid),
     ended,
-    /** At once and hard, or with some time to end by itself. False when it has ended already. */
+    /** Ends the group immediately (`hard`) or with time to exit. Returns false if it has ended already. */
     stop: (hard = false): boolean => {
       if (pid === undefined || hasExited) return false
       if (stopped && !hard) return true
@@ -84,7 +84,7 @@ const neverRan = (failure: string) => {
   return { mark: undefined, ended: Promise.resolve(ending), stop: () => false }
 }
 
-/** Whether there was a group to signal. */
+/** Returns whether there was a group to signal. */
 const signalGroup = (pid: number, signal: NodeJS.Signals | 0): boolean => {
   try {
     return process.kill(-pid, signal)
@@ -93,7 +93,7 @@ const signalGroup = (pid: number, signal: NodeJS.Signals | 0): boolean => {
   }
 }
 
-/** Waits for a group to vanish, and kills what is left of it then. */
+/** Waits for a group to end, then kills what is left of it. */
 const endGroup = async (pid: number, ms: number) => {
   for (const end = Date.now() + ms; signalGroup(pid, 0) && Date.now() < end; ) await delay(pollMs)
   signalGroup(pid, 'SIGKILL')
@@ -101,7 +101,7 @@ const endGroup = async (pid: number, ms: number) => {
 
 export const markOf = (pid: number): ProcessMark => ({ pid, started: startOf(pid) })
 
-/** Whether that very process runs. */
+/** Whether this very process is still running. */
 export const isRunning = (mark: ProcessMark | undefined): boolean => {
   if (!mark) return false
   try {
@@ -112,7 +112,7 @@ export const isRunning = (mark: ProcessMark | undefined): boolean => {
   return startOf(mark.pid) === mark.started
 }
 
-/** Ends the group of a handler whose worker is no more, if that very process still leads it. */
+/** Ends the process group of a handler whose worker is gone, if this very process still leads it. */
 export const endLeftover = async (mark: ProcessMark | undefined): Promise<boolean> => {
   if (!mark || mark.started === null || !isRunning(mark)) return false
   signalGroup(mark.pid, 'SIGTERM')
@@ -120,7 +120,7 @@ export const endLeftover = async (mark: ProcessMark | undefined): Promise<boolea
   return true
 }
 
-/** Linux: the boot, and ticks since then. */
+/** On Linux: the boot id and the ticks since boot. */
 const startOf = (pid: number): string | null => {
   try {
     const boot = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
@@ -131,7 +131,7 @@ const startOf = (pid: number): string | null => {
   }
 }
 
-/** Keeps the end of a stream; the function gives it as text. */
+/** Keeps the end of a stream; the returned function decodes it. */
 const tailOf = (stream: NodeJS.ReadableStream) => {
   let kept: Buffer = Buffer.alloc(0)
   stream.on('error', () => {})

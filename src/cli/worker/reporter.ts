@@ -1,12 +1,12 @@
-/** Sends reports until the service has taken them. They stay on disk until then, also when the worker ends before. */
+/** Sends reports until the service has accepted them. They stay on disk until then, even across restarts of the worker. */
 import { type Client, PgcueError } from '../../client/index.ts'
 import { pause, pauseBefore } from '../../client/transport.ts'
 import type { Log } from './log.ts'
 import type { Spooled, State } from './state.ts'
 
-/** Nothing is left to report: it was, or the execution is somebody else's or gone. */
+/** Errors after which there is nothing left to report: already reported, or the execution is gone or another worker's. */
 export const settledCodes = ['outcome_already_reported', 'claim_lost', 'execution_not_found', 'invalid_state', 'no_outcome']
-/** Refusals of what the report says. */
+/** Statuses that reject the report's content. */
 export const malformed = [400, 413, 422]
 const noKey = [401, 403]
 
@@ -18,7 +18,7 @@ export const createReporter = (client: Client, state: State, log: Log) => {
   const stopped = new AbortController()
   const waiting = new Set<Promise<unknown>>()
 
-  /** Asks again as long as the answer says nothing about the report. Gives the refusal that does. */
+  /** Retries until the response settles the report; returns the refusal, if any. */
   const untilAnswered = async ({ held }: Spooled, send: (proof: Proof) => Promise<unknown>): Promise<PgcueError | null> => {
     const { execution_id, claim_token, execution_token } = held
     let apiKey: string | undefined = execution_token
@@ -31,7 +31,7 @@ export const createReporter = (client: Client, state: State, log: Log) => {
         const { code, status, message } = error
         if (settledCodes.includes(code) || malformed.includes(status)) return error
         if (noKey.includes(status) && apiKey !== undefined) {
-          apiKey = undefined // the token's time is over; the worker's own key may still report
+          apiKey = undefined // the token has expired; the worker's own key may still report
           continue
         }
         if (failures === 0) log('report delayed', { execution_id, code, message })
@@ -54,7 +54,7 @@ export const createReporter = (client: Client, state: State, log: Log) => {
     state.reports.remove(held)
   }
 
-  /** What the service cannot take becomes a failure with its reason; what the handler said is kept. */
+  /** Replaces a rejected report by a failure with the reason, and keeps the original on disk. */
   const refused = async (spooled: Spooled, message: string): Promise<void> => {
     const { held } = spooled
     log('report rejected', { execution_id: held.execution_id, message })
@@ -73,13 +73,13 @@ export const createReporter = (client: Client, state: State, log: Log) => {
         .finally(() => waiting.delete(done))
       waiting.add(done)
     },
-    /** How many wait. */
+    /** Number of waiting reports. */
     size: () => waiting.size,
-    /** When none waits any more. */
+    /** Resolves when no report is waiting. */
     settled: async () => {
       while (waiting.size > 0) await Promise.all(waiting)
     },
-    /** What waits still, stays on disk. */
+    /** Stops sending. Waiting reports stay on disk. */
     stop: () => stopped.abort(new Error('stopped'))
   }
 }

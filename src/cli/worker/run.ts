@@ -1,4 +1,4 @@
-/** One claim: its handler, its lease, its report. */
+/** Runs one claim: starts its handler, extends its lease and reports its outcome. */
 import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type CallOptions, type Claim, type Client, PgcueError } from '../../client/index.ts'
@@ -12,10 +12,10 @@ import type { Held } from './state.ts'
 
 export type Run = ReturnType<typeof runClaim>
 
-/** Payloads up to this size are in the environment too; Linux takes 128 KiB in one variable. */
+/** Payloads up to this size are also passed in the environment; Linux allows 128 KiB per variable. */
 const mostInEnvironment = 100_000
 
-/** Runs the handler of a claim, and hands its outcome to the reporter. */
+/** Runs a claim's handler and passes the outcome to the reporter. */
 export const runClaim = (options: WorkerOptions, reporter: Reporter, claim: Claim, handler: Handler) => {
   const { client, state, log, env, leaseMs = (claim.lease_seconds * 1000) / 3 } = options
   const { execution_id, claim_token, execution_token, attempt, task } = claim
@@ -33,7 +33,7 @@ export const runClaim = (options: WorkerOptions, reporter: Reporter, claim: Clai
     const payload = JSON.stringify(claim.payload)
     const files = { payload: join(dir, 'payload.json'), outcome: join(dir, 'outcome.json') }
     writeFileSync(files.payload, payload, { mode: 0o600 })
-    // The account's key stays with the worker: handlers get one for their execution.
+    // Handlers get a key for their execution only, never the worker's key.
     const own = { PGCUE_API_KEY: undefined, ...handler.env, ...serviceEnv(claim, client.baseUrl, state.id, payload, files) }
     process = startHandler(handler, { ...env, ...own }, payload)
     if (cut) process.stop()
@@ -82,7 +82,7 @@ export const runClaim = (options: WorkerOptions, reporter: Reporter, claim: Clai
   return { done, giveBack: () => end('released'), kill: () => process?.stop(true) }
 }
 
-/** Gives a claim back. The answer, or null when there was none: then the next start does it. */
+/** Releases a claim. Returns null if there was no response; the worker's next start then releases it. */
 export const releaseClaim = ({ executions }: Client, { execution_id, claim_token }: Held, options: CallOptions = {}) =>
   executions.release(execution_id, claim_token, options).then(
     () => 'released',

@@ -1,4 +1,4 @@
-/** What a worker is told: which command handles which task, from flags and a YAML file. */
+/** A worker's settings, from flags and a YAML file: which command handles which task, and more. */
 import { readFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
@@ -7,7 +7,7 @@ import { UsageError } from '../exit-codes.ts'
 import { isObject } from '../json.ts'
 
 export type Handler = {
-  /** Text is for the shell; a list is a program and its arguments. */
+  /** A string is run by the shell; a list is a program and its arguments. */
   command: string | string[]
   timeoutMs: number
   cwd: string
@@ -15,14 +15,14 @@ export type Handler = {
 }
 
 export type Settings = {
-  /** Undefined: the host's name, numbered where several workers run on it. */
+  /** Undefined: the host's name, with a number if several workers run on the host. */
   workerId: string | undefined
-  /** By task; `*` handles what no other does. */
+  /** By task; `*` handles all other tasks. */
   handlers: ReadonlyMap<string, Handler>
   concurrency: number
-  /** How long running handlers may take to end once the worker is told to stop. */
+  /** Time for running handlers to end when the worker is stopped. */
   drainMs: number
-  /** Holds a directory per service, and in it one per worker. */
+  /** Contains a directory per service, with one directory per worker. */
   stateDir: string
 }
 
@@ -38,13 +38,13 @@ export type Flags = {
 
 type Raw = { command: unknown; timeout?: unknown; cwd?: unknown; env?: unknown }
 
-/** Whatever a worker may be told at the top of its file. */
+/** Top-level names allowed in the file. */
 const names = ['worker_id', 'concurrency', 'timeout', 'drain', 'state_dir', 'handlers']
 const handlerNames = ['command', 'timeout', 'cwd', 'env']
 const mostHandlers = 100
 const longest = 86_400
 
-/** @throws UsageError that names what cannot be used */
+/** @throws UsageError naming the invalid setting */
 export const readSettings = (flags: Flags, env: Record<string, string | undefined>): Settings => {
   const file = flags.config === undefined ? {} : readFile(flags.config)
   const base = flags.config === undefined ? process.cwd() : dirname(resolve(flags.config))
@@ -118,7 +118,7 @@ const objectOf = (value: unknown, name: string): Record<string, unknown> => {
   throw new UsageError(`${name} is not a mapping`)
 }
 
-/** A misspelt setting must not be passed over. */
+/** Rejects unknown names, so that a misspelt setting is not ignored. */
 const known = <T extends object>(object: T, names: string[], where: string): T => {
   const unknown = Object.keys(object).find(name => !names.includes(name))
   if (unknown !== undefined) throw new UsageError(`${where}: unknown setting ${unknown}; valid settings: ${names.join(', ')}`)
@@ -131,7 +131,7 @@ const whole = (value: unknown, name: string, min: number, max: number): number =
   throw new UsageError(`${name} must be a whole number from ${min} to ${max}`)
 }
 
-/** Milliseconds, from seconds with or without a fraction. */
+/** Parses seconds, with or without a fraction, into milliseconds. */
 const seconds = (value: unknown, name: string, min: number): number => {
   const number = isText(value) && /^\d+(\.\d+)?$/.test(value) ? Number(value) : value
   if (typeof number === 'number' && number >= min && number <= longest) return number * 1000

@@ -1,4 +1,4 @@
-/** What a worker keeps on disk, so that neither a claim nor a report is lost with the process. */
+/** The worker's state on disk, so that neither a claim nor a report is lost with the process. */
 import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { hostname } from 'node:os'
@@ -9,27 +9,27 @@ import { CliError, exitCodes } from '../exit-codes.ts'
 import { parseExactly } from '../json.ts'
 import { isRunning, markOf, type ProcessMark } from './process.ts'
 
-/** A claim, with what proves it. */
+/** A claim with its proofs. */
 export type Held = {
   execution_id: string
   claim_token: string
   execution_token: string
   attempt: number
-  /** The handler's process, once it runs. */
+  /** The handler's process, once started. */
   process?: ProcessMark
 }
-/** A report that is not accepted yet, and what is to be added to it then. */
+/** A report not yet accepted, and evidence to add afterwards. */
 export type Spooled = {
   held: Held
   report: Report
   evidence?: Evidence
-  /** In place of one that was refused. */
+  /** Replaces a report that was rejected. */
   second?: boolean
 }
 
 export type State = ReturnType<typeof openState>
 
-/** What a claim is called on disk. An execution may be claimed again while a report on it still waits. */
+/** File name of a claim. Includes the attempt, because an execution may be claimed again while an earlier report is still waiting. */
 const nameOf = ({ execution_id, attempt }: Held) => encodeURIComponent(`${execution_id}-${attempt}`)
 
 const makeDir = (dir: string) => {
@@ -40,7 +40,7 @@ const makeDir = (dir: string) => {
   }
 }
 
-/** A directory of JSON files, one per claim; each is written whole or not at all, and is on the disk when `put` returns. */
+/** A directory with one JSON file per claim. Files are written atomically and are on disk when `put` returns. */
 const createBox = <T>(dir: string) => {
   makeDir(dir)
   const fileOf = (held: Held) => join(dir, `${nameOf(held)}.json`)
@@ -60,7 +60,7 @@ const createBox = <T>(dir: string) => {
           try {
             return [parseExactly(readFileSync(join(dir, name), 'utf8')) as T]
           } catch {
-            renameSync(join(dir, name), join(dir, `${name}.broken`)) // not ours, or the disk's; kept for people to see
+            renameSync(join(dir, name), join(dir, `${name}.broken`)) // not written by a worker, or damaged; kept for inspection
             return []
           }
         })
@@ -68,9 +68,9 @@ const createBox = <T>(dir: string) => {
 }
 
 /**
- * Takes a worker's directory for this process; without an id that of the first free name: the host's, or that with a number. What workers
- * that are no more have left beside it, it takes over.
- * @throws CliError when another process has it
+ * Takes a worker's state directory for this process. Without an id, the first free name is used: the host's name, then that with a number.
+ * Also takes over the state of workers that are gone.
+ * @throws CliError if another process uses the directory
  */
 export const openState = (root: string, baseUrl: string, workerId: string | undefined) => {
   const service = join(root, new URL(baseUrl).host.replaceAll(':', '_'))
@@ -92,9 +92,9 @@ export const openState = (root: string, baseUrl: string, workerId: string | unde
     id,
     claims: createBox<Held>(join(dir, 'claims')),
     reports: createBox<Spooled>(join(dir, 'reports')),
-    /** Reports that the service will never take. */
+    /** Reports that the service will never accept. */
     refused: createBox<Spooled>(join(dir, 'refused')),
-    /** An empty directory for one run of a handler. */
+    /** Creates an empty directory for one run of a handler. */
     openRun: (held: Held): string => {
       const run = runOf(held)
       rmSync(run, { recursive: true, force: true })
@@ -108,7 +108,7 @@ export const openState = (root: string, baseUrl: string, workerId: string | unde
 
 const lock = 'lock.json'
 
-/** An id may have any letters, and be longer than a file's name. */
+/** Ids may contain any character and be longer than a file name. */
 const dirOf = (service: string, id: string): string => {
   const name = encodeURIComponent(id.toWellFormed())
   return join(service, `worker-${name.length > 200 ? createHash('sha256').update(id).digest('hex') : name}`)
@@ -138,7 +138,7 @@ const readMark = (file: string): ProcessMark | undefined => {
   }
 }
 
-/** Claims and reports name no worker, so any may see to them. */
+/** Takes over claims and reports of workers that are gone; they don't depend on the worker's id. */
 const adopt = (service: string, own: string) => {
   for (const name of readdirSync(service)) {
     const dir = join(service, name)

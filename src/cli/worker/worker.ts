@@ -1,4 +1,4 @@
-/** The worker: waits for executions of its tasks, claims as many as it may run at once, runs them, and reports. */
+/** The worker: waits for executions of its tasks, claims as many as it can run at once, runs them and reports their outcomes. */
 import { type Claim, type Client, PgcueError } from '../../client/index.ts'
 import { pause, pauseBefore } from '../../client/transport.ts'
 import type { Log } from './log.ts'
@@ -8,13 +8,13 @@ import { createReporter } from './reporter.ts'
 import { type Run, releaseClaim, runClaim } from './run.ts'
 import type { Held, State } from './state.ts'
 
-/** Claimed at once, as the service allows. */
+/** The service's maximum per claim request. */
 const mostClaims = 10
-/** How long reports are tried once the handlers have ended. */
+/** Time for sending reports after the handlers have ended. */
 const reportMs = 5000
 const badKey = ['invalid_api_key', 'not_authenticated', 'insufficient_scope']
 
-/** Works until it is told to stop. @throws PgcueError when its key is bad, and whatever keeps it from writing to its disk */
+/** Runs until stopped. @throws PgcueError if the key is invalid, and any error that prevents writing to disk */
 export const runWorker = async (options: WorkerOptions): Promise<void> => {
   const { client, settings, state, log, dying, beatMs = 60_000, waitSeconds = 30 } = options
   const { handlers, concurrency } = settings
@@ -25,7 +25,7 @@ export const runWorker = async (options: WorkerOptions): Promise<void> => {
   const stopping = stop.signal
   const stopped = when(stopping)
   when(options.stopping).then(() => stop.abort())
-  /** A claim may have been made whose answer was lost. */
+  /** A claim request got no response, so it may have claimed something. */
   let doubtful = false
   let failure: unknown
 
@@ -42,14 +42,14 @@ export const runWorker = async (options: WorkerOptions): Promise<void> => {
     running.set(done, run)
   }
 
-  /** Nothing runs, and nothing waits to be reported. */
+  /** Nothing is running, and no report is waiting. */
   const idle = async () => {
     while (running.size > 0 || reporter.size() > 0) await Promise.all([...running.keys(), reporter.settled()])
   }
 
   /**
-   * Frees what this worker holds without knowing. That is safe while it holds nothing else, so it claims nothing until then: as long as it
-   * is heard of, nobody else gets that execution.
+   * Releases claims whose response was lost, by removing the worker. That is only safe while it holds nothing else, so it claims nothing
+   * until then; as long as it sends heartbeats, no other worker gets those executions.
    */
   const settleDoubts = async () => {
     if (!doubtful) return
@@ -65,7 +65,7 @@ export const runWorker = async (options: WorkerOptions): Promise<void> => {
     const body = { worker_id: state.id, wait: waitSeconds, limit: Math.min(free, mostClaims), ...(tasks && { tasks }) }
     const claims = await client.executions.claimNext(body, { signal: stopping, retries: 0 })
     for (const one of claims) start(one)
-    // Answered at once with nothing: the service is about to stop.
+    // An empty response without waiting: the service is stopping.
     if (claims.length === 0 && waitSeconds > 0 && Date.now() - began < 500) await pause(pauseBefore(2), stopping)
   }
 
@@ -112,13 +112,13 @@ export const runWorker = async (options: WorkerOptions): Promise<void> => {
   clearInterval(beating)
   const unreported = reporter.size()
   reporter.stop()
-  // What is to be reported later is still held until then.
+  // Claims with waiting reports must be kept.
   if (unreported === 0) await client.workers.delete(state.id, { retries: 1, timeoutMs: 3000 }).catch(() => {})
   log('stopped', { unreported })
   if (failure !== undefined) throw failure
 }
 
-/** Registers, however long that takes; a bad key is refused at once. */
+/** Registers, retrying as long as necessary; fails immediately if the key is invalid. */
 const firstBeat = async (beat: () => Promise<unknown>, log: Log, stopping: AbortSignal) => {
   for (let failures = 0; !stopping.aborted; ) {
     try {
@@ -132,8 +132,8 @@ const firstBeat = async (beat: () => Promise<unknown>, log: Log, stopping: Abort
 }
 
 /**
- * A claim that a killed worker left: its handler is ended, if it still runs, and others may have the execution at once. One that is reported
- * on already is left to its report.
+ * Handles a claim left by a killed worker: ends its handler if it is still running, and releases the execution. If a report is waiting, the
+ * claim is left to that.
  */
 const giveBackLeftover = async (client: Client, state: State, held: Held, log: Log) => {
   if (state.reports.has(held)) return state.claims.remove(held)
@@ -147,7 +147,7 @@ const giveBackLeftover = async (client: Client, state: State, held: Held, log: L
 const when = (signal: AbortSignal) =>
   new Promise<void>(resolve => (signal.aborted ? resolve() : signal.addEventListener('abort', () => resolve(), { once: true })))
 
-/** Waits no longer than this, nor when the signal comes. */
+/** Waits for `work` until the time is over or the signal is aborted. */
 const within = async (ms: number, work: Promise<unknown>, signal: AbortSignal) => {
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<void>(resolve => {
