@@ -3,18 +3,21 @@ import { memoize } from '../memoize/memoize.ts'
 import type { Calendar } from './slots.ts'
 import { makeCalendar, nextSlot } from './slots.ts'
 
-/** A cron expression that was accepted. Its members are for this folder; everyone else just passes it on. */
+/** An accepted cron expression. Its members are for this folder only. */
 export type Cron = Readonly<{
-  /** As it was written, without the space around it. */
+  /** As written, without surrounding space. */
   expression: string
   /** Six fields, seconds first, without macros, '?' and leading zeros. */
   fields: readonly string[]
-  /** The minute or the hour starts with '*': runs at every real instant that matches. Otherwise *fixed*: each local slot runs once. */
+  /**
+   * Whether the minute or hour field starts with '*': then it runs at every real instant that matches. Otherwise it is *fixed*: each local
+   * slot runs once.
+   */
   wildcard: boolean
   calendar: Calendar
 }>
 
-/** An expression was refused. The message is for the person who wrote it and names the field; so does `field`, where one is to blame. */
+/** A rejected expression. The message is for its author and names the field; `field` is set if a single field is to blame. */
 export class CronError extends Error {
   override name = 'CronError'
   readonly field: string | undefined
@@ -58,7 +61,7 @@ const expand = (field: Field, item: string) => {
   return new Set(field.key === 'dayOfWeek' ? values.map(day => day % 7) : values)
 }
 
-// cron-parser also takes what the dialect refuses (L, #, H, "1jan"), so the shape is checked first.
+// cron-parser also accepts what the dialect rejects (L, #, H, "1jan"), so the form is checked first.
 const itemShape = /^(\*|(?:\d+|[a-z]{3})(?:-(?:\d+|[a-z]{3}))?)(?:\/(\d+))?$/i
 
 const parseItem = (field: Field, item: string): Set<number> => {
@@ -78,7 +81,7 @@ const parseItem = (field: Field, item: string): Set<number> => {
   return refuse(field, item, 'the step must not be larger than the range')
 }
 
-// Item by item, because cron-parser refuses lists whose items overlap ("0,7", "*/15,*/20"), which are odd but clear.
+// Parsed item by item, because cron-parser rejects lists with overlapping items ("0,7", "*/15,*/20"), which are unusual but valid.
 const parseField = (field: Field, text: string) => new Set(text.split(',').flatMap(item => [...parseItem(field, item)]))
 
 const split = (expression: string) => {
@@ -114,12 +117,12 @@ const parse = (expression: string): Cron => {
   return { expression: expression.trim(), fields: parts, wildcard: starred(1) || starred(2), calendar }
 }
 
-/** The values of one of the six fields, ascending; Sunday is 0. */
+/** Returns the values of one of the six fields, ascending; Sunday is 0. */
 export const fieldValues = (cron: Cron, i: number): number[] => [...parseField(fields[i]!, cron.fields[i]!)].sort((a, b) => a - b)
 
 /**
- * Reads a cron expression: five fields, or six with seconds first; `*`, `?`, lists, ranges, steps, names, 7 for Sunday, and the macros
- * from @hourly to @annually. Throws CronError for everything else, and for a schedule that no calendar year has.
- * Expressions in use are kept, so asking again costs nothing.
+ * Parses a cron expression: five fields, or six with seconds first; `*`, `?`, lists, ranges, steps, names, 7 for Sunday, and the macros
+ * from @hourly to @annually. Results are cached.
+ * @throws CronError for anything else, and for a schedule that never runs
  */
 export const parseCron: (expression: string) => Cron = memoize(cronsKept, parse)

@@ -5,15 +5,15 @@ import { nextRuns, previousRun } from './next-run.ts'
 import { noteOf } from './notes.ts'
 import { offsetText, zoneOf } from './zones.ts'
 
-/** A schedule as it stands in a cue: `timezone` from `canonicalTimeZone`, `at` an instant (ISO 8601 with zone, if text). */
+/** A cue's schedule: `timezone` comes from `canonicalTimeZone`; `at` is an instant (as text: ISO 8601 with zone). */
 export type Schedule = { type: 'recurring'; cron: string; timezone: string } | { type: 'once'; at: Date | string; timezone: string }
 
-/** One of the next runs: `at` in UTC, `local` the same instant on the clock of the schedule's zone, both ISO 8601. */
+/** One of the next runs: `at` in UTC, `local` the same instant in the schedule's time zone, both ISO 8601. */
 export type PreviewRun = { at: string; local: string; note: string | null }
 
 const fieldSizes = [60, 60, 24, 31, 12, 7]
 
-// 0,1,2,3,9 becomes 0-3,9
+// Shortens 0,1,2,3,9 to 0-3,9.
 const shorten = (values: readonly number[]) => {
   const runs: [number, number][] = []
   for (const value of values) {
@@ -24,8 +24,8 @@ const shorten = (values: readonly number[]) => {
   return runs.map(([from, to]) => (to - from < 2 ? [...new Set([from, to])].join(',') : `${from}-${to}`)).join(',')
 }
 
-// What cronstrue is given in place of a field. Steps are spelled out where "every 45 minutes" would promise an even beat that the
-// expression does not have, and so are lists that it stumbles over ("5,*", "1-5,10-15/2").
+// Returns the field as passed to cronstrue. Steps are expanded where "every 45 minutes" would suggest a regular interval that the
+// expression does not have, and so are lists that cronstrue cannot describe ("5,*", "1-5,10-15/2").
 const wordable = (cron: Cron, i: number) => {
   const text = cron.fields[i]!
   const values = fieldValues(cron, i)
@@ -42,7 +42,7 @@ const describeCron = (cron: Cron) => {
   const fields = cron.fields.map((_, i) => wordable(cron, i))
   const either = cron.calendar.eitherDay
   if (either && (fields[3] === '*' || fields[5] === '*')) fields[3] = fields[5] = '*'
-  // "on day 13 of the month, Monday through Friday" would read as a condition on top; a list makes it ", and on Monday", which means "or"
+  // "on day 13 of the month, Monday through Friday" would read like "and"; as a list it becomes ", and on Monday", which means "or"
   else if (either) fields[5] = fieldValues(cron, 5).join(',')
   if (fields[0] === '0') fields.shift()
   const words = cronstrue.toString(fields.join(' '), { use24HourTimeFormat: true, logicalAndDayFields: !either })
@@ -56,8 +56,9 @@ const localText = (timeZone: string, at: Date) => {
 }
 
 /**
- * A schedule in words, the time zone named: 'At 09:00, Monday through Friday, Europe/London', 'Once, at 2026-11-20T09:00:00+00:00, Europe/London'.
- * Throws CronError for a cron that is none, RangeError for a zone or an `at` that is none.
+ * Describes a schedule with its time zone: 'At 09:00, Monday through Friday, Europe/London', 'Once, at 2026-11-20T09:00:00+00:00,
+ * Europe/London'.
+ * @throws CronError for an invalid cron, RangeError for an invalid zone or `at`
  */
 export const describe = (schedule: Schedule): string =>
   schedule.type === 'once'
@@ -65,8 +66,9 @@ export const describe = (schedule: Schedule): string =>
     : `${describeCron(parseCron(schedule.cron))}, ${schedule.timezone}`
 
 /**
- * The next `count` runs strictly after `from`, with a sentence where a change of the clocks moves, doubles or shifts one; otherwise `note` is null.
- * Throws like `describe`.
+ * Returns the next `count` runs strictly after `from`. `note` is a sentence if a clock change moves, repeats or shifts the run, otherwise
+ * null.
+ * @throws like `describe`
  */
 export const previewNotes = (schedule: Schedule, from: Date, count: number): PreviewRun[] => {
   const row = (at: Date, note: string | null) => ({ at: at.toISOString(), local: localText(schedule.timezone, at), note })

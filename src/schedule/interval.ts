@@ -1,16 +1,16 @@
-/** How close together a schedule's slots come. */
+/** The minimum interval between a schedule's slots. */
 import { type Cron, fieldValues } from './cron.ts'
 import { nextSlot } from './slots.ts'
 
 const day = 86_400
-/** Seconds from one value of a field to the next: seconds, minutes, hours. */
+/** Seconds between consecutive values of the fields for seconds, minutes and hours. */
 const units = [1, 60, 3600]
-/** Every sequence of two years, by their lengths and weekdays, begins in any 28 years. Whatever is rarer repeats after 400. */
+/** Any 28 years contain every sequence of two years by their lengths and weekdays. Rarer slots repeat after 400 years. */
 const years = (count: number) => count * 366 * day
 
 /**
- * Whether two slots are less than so many seconds apart on the local clock. Exact: from the fields within a day, and from day to day by the
- * calendar. Clock changes don't count, so that no schedule is refused for what happens on one night of the year.
+ * Whether any two slots are less than `seconds` apart on the local clock. Exact: within a day from the fields, from day to day from the
+ * calendar. Clock changes are ignored, so that no schedule is rejected because of one night per year.
  */
 export const isTighterThan = (cron: Cron, seconds: number): boolean => {
   let span = 0 // from the first to the last slot of a minute, then of an hour, then of a day
@@ -21,7 +21,7 @@ export const isTighterThan = (cron: Cron, seconds: number): boolean => {
     span += (values.at(-1)! - values[0]!) * unit
   }
   if (day - span >= seconds) return false
-  // From the last slot of a day to the first of the next day that has any.
+  // From the last slot of a day to the first slot of the next day that has one.
   const start = nextSlot(cron.calendar, 0)
   const end = start + years(seconds < 365 * day ? 29 : 401)
   for (let first = start; first < end; ) {

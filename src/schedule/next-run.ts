@@ -1,6 +1,6 @@
-// When a schedule runs. The rule (README, "Clock changes"): a *wildcard* cron runs at every real instant whose local time matches.
-// A *fixed* one runs each local slot once: in a gap of under three hours at the first instant after it, in a repeated hour the first time.
-// Everything here is pure: no clock is read. Instants are whole seconds inside and Dates outside.
+// Computes when a schedule runs. The rule (README, "Clock changes"): a *wildcard* cron runs at every real instant whose local time matches.
+// A *fixed* one runs each local slot once: in a gap of under three hours at the first instant after it, in a repeated hour at its first
+// occurrence. All functions are pure and read no clock. Instants are whole seconds internally and Dates in the interface.
 
 import type { Cron } from './cron.ts'
 import { nextSlot, previousSlot } from './slots.ts'
@@ -8,17 +8,17 @@ import type { Zone } from './zones.ts'
 import { zoneOf } from './zones.ts'
 
 const day = 86_400
-/** A fixed slot that a jump of the clocks leaves out runs after it if the jump is shorter than this, in seconds; otherwise not at all. */
+/** A fixed slot inside a gap runs after it if the gap is shorter than this, in seconds; otherwise it doesn't run. */
 export const longestGapBridged = 3 * 3600
-// A cron that finds nothing in a century (02:30 on a Sunday that always loses that hour) finds nothing at all.
+// If a cron has no run in a century (such as 02:30 on a Sunday that always loses that hour), it has none at all.
 const horizon = 100 * 366 * day
 const lastInstant = Date.UTC(9999, 11, 31, 23, 59, 59) / 1000
 const firstInstant = Date.parse('0001-01-01T00:00:00Z') / 1000
 
-/** What `slotsBetween` counts up to; a count of 10,000 means that many or more. */
+/** Maximum count of `slotsBetween`; 10,000 means that many or more. */
 export const slotsCounted = 10_000
 
-// The latest local time that the clock has shown up to and including an instant: more than it shows now while an hour is repeated.
+// The latest local time that the clock has shown up to an instant. During a repeated hour, that is later than the current local time.
 const latestShown = (zone: Zone, second: number) => {
   let segment = zone(second)
   let latest = second + segment.offset
@@ -29,7 +29,7 @@ const latestShown = (zone: Zone, second: number) => {
   return latest
 }
 
-// The segment in which the clock first shows a local time or, where that is left out, first shows a later one.
+// The segment in which the clock first shows a local time or, if it skips that time, first shows a later one.
 const firstShown = (zone: Zone, local: number) => {
   let segment = zone(local - day)
   while (segment.end + segment.offset <= local) segment = zone(segment.end)
@@ -57,7 +57,7 @@ const previousWildcard = (cron: Cron, zone: Zone, before: number, limit: number)
 }
 
 const nextFixed = (cron: Cron, zone: Zone, after: number, limit: number) => {
-  // a slot beyond what the clock has shown comes after `after`, one within it has come already
+  // A slot later than anything the clock has shown comes after `after`; an earlier one has passed.
   let slot = nextSlot(cron.calendar, latestShown(zone, after) + 1)
   while (slot <= limit + day) {
     const { start, offset, before } = firstShown(zone, slot)
@@ -104,17 +104,19 @@ const millisecondsOf = (date: Date) => {
 }
 
 /**
- * The first run strictly after an instant, on a whole second. Undefined when there is none in a hundred years; the years are 1 to 9999.
- * `timeZone` is a name from `canonicalTimeZone`; RangeError for an unknown one and for an invalid date, here and below.
+ * Returns the first run strictly after an instant, on a whole second; undefined if there is none within a hundred years. Years range from 1
+ * to 9999.
+ * @param timeZone a name from `canonicalTimeZone`
+ * @throws RangeError for an unknown zone or an invalid date, also in the functions below
  */
 export const nextRun = (cron: Cron, timeZone: string, after: Date): Date | undefined =>
   dateOf(nextSecond(cron, zoneOf(timeZone), Math.floor(millisecondsOf(after) / 1000)))
 
-/** The last run strictly before an instant; the mirror of `nextRun`. */
+/** Returns the last run strictly before an instant, mirroring `nextRun`. */
 export const previousRun = (cron: Cron, timeZone: string, before: Date): Date | undefined =>
   dateOf(previousSecond(cron, zoneOf(timeZone), Math.ceil(millisecondsOf(before) / 1000)))
 
-/** The next `count` runs strictly after an instant, earliest first; fewer when the schedule ends. */
+/** Returns the next `count` runs strictly after an instant, earliest first; fewer if the schedule ends. */
 export const nextRuns = (cron: Cron, timeZone: string, after: Date, count: number): Date[] => {
   const zone = zoneOf(timeZone)
   const runs: Date[] = []
@@ -123,7 +125,7 @@ export const nextRuns = (cron: Cron, timeZone: string, after: Date, count: numbe
   return runs
 }
 
-/** The n-th run strictly after an instant; `n` 1 is `nextRun`. Takes time in proportion to n. */
+/** Returns the n-th run strictly after an instant; 1 is `nextRun`. Takes time proportional to n. */
 export const nthRun = (cron: Cron, timeZone: string, after: Date, n: number): Date | undefined => {
   if (!Number.isInteger(n) || n < 1) throw new RangeError('n must be a whole number of at least 1')
   const zone = zoneOf(timeZone)
@@ -132,13 +134,10 @@ export const nthRun = (cron: Cron, timeZone: string, after: Date, n: number): Da
   return dateOf(second)
 }
 
-/** `count` is exact up to 10,000 and stays there; `first` and `last` are exact always; `newest` runs from old to new. */
+/** `count` is exact up to 10,000; `first` and `last` are always exact; `newest` is in ascending order. */
 export type Slots = { count: number; first: Date | undefined; last: Date | undefined; newest: Date[] }
 
-/**
- * The runs in (from, to], `to` included. `keepNewest` of them are given back, the latest ones.
- * Never walks more than 10,000 slots plus those kept, however many there are.
- */
+/** Returns the runs in (from, to], including the newest `keepNewest`. Computes at most 10,000 slots plus those, however many there are. */
 export const slotsBetween = (cron: Cron, timeZone: string, from: Date, to: Date, keepNewest: number): Slots => {
   const zone = zoneOf(timeZone)
   const after = Math.floor(millisecondsOf(from) / 1000)

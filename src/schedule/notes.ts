@@ -6,7 +6,7 @@ import { offsetText, zoneOf } from './zones.ts'
 const day = 86_400
 const slotsNamed = 3
 
-// The time on a local clock; the date stands in the run itself, unless it differs from that of `beside`.
+// The time on a local clock. The date is omitted unless it differs from that of `beside`.
 const clockText = (local: number, beside = local) => {
   const [date, time] = new Date(local * 1000).toISOString().slice(0, -5).split('T') as [string, string]
   const short = time.replace(/:00$/, '')
@@ -39,8 +39,9 @@ const movedNote = (cron: Cron, shown: number, resumed: number) => {
 }
 
 /**
- * What a change of the clocks does to a run, as a sentence: moved out of a gap, one of a repeated time, or another offset than the
- * run before (undefined for the first of all); null where there is nothing to say.
+ * Describes in a sentence how a clock change affects a run: moved out of a gap, one of two at a repeated time, or at another offset than
+ * the previous run. Null if it doesn't.
+ * @param previous the previous run; undefined for the first
  */
 export const noteOf = (cron: Cron, timeZone: string, at: Date, previous: Date | undefined): string | null => {
   const zone = zoneOf(timeZone)

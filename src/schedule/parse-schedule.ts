@@ -1,4 +1,4 @@
-/** From what a client says of a schedule to one that can run, or a refusal that says why not. */
+/** Validates a client's schedule and completes it. */
 import { ApiError } from '../errors.ts'
 import { CronError, parseCron } from './cron.ts'
 import type { Schedule } from './describe.ts'
@@ -7,12 +7,11 @@ import { nextRun } from './next-run.ts'
 import type { GivenSchedule } from './schemas.ts'
 import { canonicalTimeZone } from './zones.ts'
 
-// What the calendar and timestamps on the wire can hold.
+// The last instant with a four-digit year, as calendar and timestamps require.
 const lastInstant = Date.UTC(10_000, 0) - 1
 
 /**
- * A whole schedule of what was given, over the stored one where there is one: `cron` or `at` alone changes the type with it.
- *
+ * Completes the given members with the stored schedule, if any; `cron` or `at` alone also changes the type.
  * @throws ApiError invalid_schedule, invalid_timezone
  */
 export const readSchedule = (given: GivenSchedule, stored?: Schedule): Schedule => {
@@ -35,9 +34,8 @@ export const readSchedule = (given: GivenSchedule, stored?: Schedule): Schedule 
 }
 
 /**
- * When a schedule runs first, strictly after an instant.
- *
- * @throws ApiError invalid_schedule when it does not
+ * Returns a schedule's first run strictly after an instant.
+ * @throws ApiError invalid_schedule if there is none
  */
 export const firstRun = (schedule: Schedule, after: Date): Date => {
   if (schedule.type === 'once') {
@@ -51,8 +49,7 @@ export const firstRun = (schedule: Schedule, after: Date): Date => {
 }
 
 /**
- * Checks a plan's minimum of seconds between slots.
- *
+ * Checks the plan's minimum interval between slots, in seconds.
  * @throws ApiError invalid_schedule
  */
 export const checkInterval = (schedule: Schedule, minSeconds: number | null): void => {

@@ -4,9 +4,8 @@ import { firstRun, readSchedule } from './parse-schedule.ts'
 import type { Preview, PreviewRequest } from './schemas.ts'
 
 /**
- * What a schedule means: in words, and its next runs strictly after `from`, or after now. Refuses what a cue would be refused for.
- *
- * @throws ApiError invalid_schedule, invalid_timezone
+ * Describes a schedule in words and returns its next runs strictly after `from` (default: now).
+ * @throws ApiError invalid_schedule, invalid_timezone, as for a cue
  */
 export const preview = ({ schedule: given, from, count }: Static<typeof PreviewRequest>, now: Date): Static<typeof Preview> => {
   const schedule = readSchedule(given)

@@ -1,4 +1,4 @@
-/** Schedules without a cue: what one means, before it is used. */
+/** Schedule preview, without a cue. */
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { ErrorBody } from '../schemas.ts'
 import { preview } from './preview.ts'

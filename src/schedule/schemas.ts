@@ -3,7 +3,7 @@ import { type Static, Type } from 'typebox'
 import { Nullable, Strict } from '../schemas.ts'
 import type { Schedule } from './describe.ts'
 
-/** An instant as clients send it: RFC 3339 with its zone, down to the millisecond. `new Date` reads all that passes. */
+/** An instant in requests: RFC 3339 with a zone, at most milliseconds. `new Date` accepts all that pass. */
 export const Instant = Type.String({
   format: 'date-time',
   pattern: ':[0-5]\\d(\\.\\d+)?([Zz]|[+-]\\d\\d:\\d\\d)$',
@@ -11,7 +11,7 @@ export const Instant = Type.String({
   examples: ['2030-01-15T09:00:00Z']
 })
 
-/** What a client may say of a schedule. A null is the same as leaving it out. */
+/** Members of a schedule in requests. Null is the same as absent. */
 const members = {
   type: Type.Optional(Type.Enum(['recurring', 'once'], { description: 'Optional: implied by `cron` or `at`.' })),
   cron: Type.Optional(
@@ -27,7 +27,7 @@ export const GivenSchedule = Type.Object(members, { description: 'Either `cron` 
 export const StrictSchedule = Strict(members, { description: 'Either `cron` or `at`.' })
 export type GivenSchedule = Static<typeof GivenSchedule>
 
-/** As answers have it: with `cron` or with `at`. */
+/** A schedule in responses: with `cron` or with `at`. */
 export const ScheduleBody = Type.Unsafe<Schedule>(
   Type.Object({
     type: Type.Enum(['recurring', 'once']),

@@ -1,4 +1,5 @@
-// When a cron expression matches on the local clock, without any time zone. Local times are whole seconds since 1970, counted as if UTC.
+// Computes the local times that match a cron expression, independent of time zones. Local times are whole seconds since 1970, counted as if
+// UTC.
 
 const day = 86_400
 
@@ -7,21 +8,21 @@ const modulo = (a: number, b: number) => ((a % b) + b) % b
 // For each x from 0: the smallest value >= x, or -1.
 type Steps = Int8Array
 
-// The time of day as three such tables. `mirrored` holds the same time counted from midnight backwards, 23:59:59 being 0,
-// so that "the latest before" is "the first from" on the other one.
+// The time of day as three such tables. `mirrored` has the same times counted backwards from midnight (23:59:59 is 0), so that searching
+// backwards there is searching forwards.
 type Clock = Readonly<{ hour: Steps; minute: Steps; second: Steps }>
 
 /** The matching days and times of an expression. */
 export type Calendar = Readonly<{
   clock: Clock
   mirrored: Clock
-  /** Bit 1 to 12. */
+  /** Bits 1 to 12. */
   months: number
   /** Bit 0 is the first of the month. */
   days: number
-  /** For a month whose first is a Sunday, a Monday and so on: the matching days of the week, bit 0 being the first of the month. */
+  /** For a month starting on a Sunday, a Monday and so on: its matching weekdays; bit 0 is the first of the month. */
   weekdays: readonly number[]
-  /** A day that matches either day field is enough; otherwise it must match both. */
+  /** Whether matching one of the two day fields is enough; otherwise both must match. */
   eitherDay: boolean
 }>
 
@@ -31,7 +32,7 @@ const steps = (size: number, values: Set<number>, mirrored: boolean): Steps => {
   return table
 }
 
-/** Makes the tables of an expression from the values of its fields; Sunday is 0. */
+/** Builds the tables from the values of the fields; Sunday is 0. */
 export const makeCalendar = (
   values: Readonly<Record<'second' | 'minute' | 'hour' | 'dayOfMonth' | 'month' | 'dayOfWeek', Set<number>>>,
   eitherDay: boolean
@@ -54,7 +55,7 @@ export const makeCalendar = (
   }
 }
 
-// The first matching second of the day at or after one, or -1.
+// The first matching second of the day at or after the given one, or -1.
 const timeFrom = ({ hour, minute, second }: Clock, secondOfDay: number) => {
   const wantedHour = Math.floor(secondOfDay / 3600)
   let h = hour[wantedHour]!
@@ -81,7 +82,7 @@ const timeUntil = (calendar: Calendar, secondOfDay: number) => {
   return mirror < 0 ? -1 : day - 1 - mirror
 }
 
-// The day a month starts, months being counted from year 0. Not Date.UTC, which takes the year 99 for 1999.
+// The day number on which a month starts; months are counted from year 0. Not Date.UTC, which maps the year 99 to 1999.
 const firstOf = (month: number) => new Date(0).setUTCFullYear(0, month, 1) / 86_400_000
 
 const matchingDays = (calendar: Calendar, month: number, first: number) => {
@@ -91,10 +92,10 @@ const matchingDays = (calendar: Calendar, month: number, first: number) => {
   return matching & (-1 >>> (32 - (firstOf(month + 1) - first)))
 }
 
-// A weekday falls on 29 February every 40 years at the least.
+// 29 February falls on a given weekday at least every 40 years.
 const monthsSearched = 41 * 12
 
-// The nearest matching day at or after a day, or at or before it; Infinity or -Infinity when there is none.
+// The nearest matching day at or after (or at or before) a day; Infinity or -Infinity if there is none.
 const dayFrom = (calendar: Calendar, from: number, direction: 1 | -1) => {
   const date = new Date(from * 86_400_000)
   let month = date.getUTCFullYear() * 12 + date.getUTCMonth()
@@ -110,7 +111,7 @@ const dayFrom = (calendar: Calendar, from: number, direction: 1 | -1) => {
   return first + 31 - Math.clz32(direction > 0 ? bits & -bits : bits)
 }
 
-/** The first matching local time at or after `local`, in seconds; Infinity when there is none in 40 years. */
+/** Returns the first matching local time at or after `local`, in seconds; Infinity if there is none in 40 years. */
 export const nextSlot = (calendar: Calendar, local: number): number => {
   const today = Math.floor(local / day)
   let on = dayFrom(calendar, today, 1)
@@ -122,7 +123,7 @@ export const nextSlot = (calendar: Calendar, local: number): number => {
   return on * day + timeFrom(calendar.clock, 0)
 }
 
-/** The last matching local time at or before `local`, in seconds; -Infinity when there is none in 40 years. */
+/** Returns the last matching local time at or before `local`, in seconds; -Infinity if there is none in 40 years. */
 export const previousSlot = (calendar: Calendar, local: number): number => {
   const today = Math.floor(local / day)
   let on = dayFrom(calendar, today, -1)

@@ -1,5 +1,5 @@
-// Time zones: their names, and stretches of constant offset kept in memory, since asking Intl costs a microsecond a question.
-// Instants and local times are whole seconds since 1970; a local time is counted as if it were UTC. Offsets are seconds east of UTC.
+// Time zones: canonical names, and cached stretches of constant offset, because a call of Intl takes a microsecond. Instants and local
+// times are whole seconds since 1970; local times are counted as if UTC. Offsets are seconds east of UTC.
 
 import { memoize } from '../memoize/memoize.ts'
 
@@ -16,8 +16,8 @@ const oddWords = byLowerCase(words)
 
 const spellWord = (word: string) => oddWords.get(word) ?? word.charAt(0).toUpperCase() + word.slice(1)
 
-// Intl would answer with its own choice among the links of a zone (Asia/Calcutta to someone who lives in Asia/Kolkata),
-// and it also knows names that are not the database's ("IST", "SystemV/EST5"); so the spelling is ours.
+// Intl would return its own choice among the links of a zone (Asia/Calcutta for Asia/Kolkata), and also accepts names that are not in the
+// IANA database ("IST", "SystemV/EST5"), so names are spelled here.
 const spell = (name: string) => {
   if (!/^[a-z][a-z0-9_+\-/]{1,49}$/i.test(name)) return undefined
   const lower = name.toLowerCase()
@@ -31,8 +31,8 @@ const spell = (name: string) => {
 const canonical = new Set<string>()
 
 /**
- * The name of a time zone as the IANA database spells it ('europe/london' gives 'Europe/London'); links such as 'US/Eastern' or
- * 'Asia/Kolkata' stay what they are. Undefined for anything that is no such name, offsets like '+02:00' included.
+ * Returns a time zone's name as spelled in the IANA database ('europe/london' becomes 'Europe/London'); links such as 'US/Eastern' and
+ * 'Asia/Kolkata' are kept. Undefined for anything else, including offsets such as '+02:00'.
  */
 export const canonicalTimeZone = (name: string): string | undefined => {
   const spelled = spell(name)
@@ -46,21 +46,21 @@ export const canonicalTimeZone = (name: string): string | undefined => {
   return spelled
 }
 
-/** A stretch [start, end) of instants with one offset; `before` is the offset just before `start`. Neighbours may share an offset. */
+/** A stretch [start, end) of instants with one offset; `before` is the offset just before `start`. Neighbours may have the same offset. */
 export type Segment = Readonly<{ start: number; end: number; offset: number; before: number }>
 
-/** Answers the segment that an instant lies in. */
+/** Returns the segment that contains an instant. */
 export type Zone = (second: number) => Segment
 
-// About four years; a chunk costs about half a millisecond to make.
+// About four years; computing a chunk takes about half a millisecond.
 const chunkSeconds = 2 ** 27
 const chunksKept = 64
 const zonesKept = 1000
-// Each holds some 100 KB that the garbage collector does not see.
+// Each holds about 100 KB outside the garbage collector's view.
 const readersKept = 50
-// Samples this far apart see every change: none on record was taken back sooner than after 7 days less an hour (Brazil, October 2000).
+// Sampling at this interval finds every change: on record, none was reverted in less than 7 days minus an hour (Brazil, October 2000).
 const stride = 4 * 86_400
-// Before this every zone keeps its local mean time, and Intl would answer with years of two calendars.
+// Earlier instants all have local mean time, and Intl would mix two calendars.
 const dawn = Date.UTC(1800, 0, 1) / 1000
 
 type OffsetReader = (instant: number) => number
@@ -115,7 +115,7 @@ const makeChunk = (timeZone: string, start: number, end: number): Segment[] => {
 }
 
 const makeZone = (timeZone: string): Zone => {
-  offsetReader(timeZone) // throws where there is no such zone
+  offsetReader(timeZone) // throws if the zone doesn't exist
   const chunkAt = memoize(chunksKept, (index: number) => makeChunk(timeZone, index * chunkSeconds, (index + 1) * chunkSeconds))
   return second => {
     const chunk = chunkAt(Math.floor(second / chunkSeconds))
@@ -125,10 +125,10 @@ const makeZone = (timeZone: string): Zone => {
   }
 }
 
-/** The offsets of a zone, by any name that Intl knows; throws RangeError for others. */
+/** Returns the offsets of a zone, under any name that Intl accepts. @throws RangeError for other names */
 export const zoneOf: (timeZone: string) => Zone = memoize(zonesKept, makeZone)
 
-/** '+01:00'; with seconds where a zone once had them ('-04:56:02'). */
+/** Formats an offset as '+01:00', with seconds if a zone historically had them ('-04:56:02'). */
 export const offsetText = (offset: number): string => {
   const time = new Date(Math.abs(offset) * 1000).toISOString().slice(11, 19).replace(/:00$/, '')
   return (offset < 0 ? '-' : '+') + time
