@@ -42,23 +42,23 @@ declare module 'fastify' {
   interface FastifyInstance {
     config: Config
     away: Away
-    /** Everything that changes state. What is called for an account takes only some of the connections. */
+    /** SQL functions, which make all changes. Calls for an account use only a part of the connections at a time. */
     fn: Functions
-    /** The same without that bound, for statements that serve requests of many accounts. */
+    /** The same without that limit, for statements that serve many accounts. */
     shared: Functions
-    /** Everything that is read: the views of schema `cue`. */
+    /** The views of schema `cue`, for all reads. */
     db: Kysely<DB>
     clock: Clock
-    /** The database's time; under test, the test's. */
+    /** The database's current time; in tests, the test's. */
     now: () => Date
-    /** Of statements that answer many requests at once. */
+    /** Orders the statements that serve many requests at once. */
     turns: Turns
-    /** Where callbacks may go. */
+    /** Rules for callback addresses. */
     rules: AddressRules
     metrics: Metrics
-    /** 404 or 405, for what no route is there for. */
+    /** Responds with 404, or with 405 if the path exists for other methods. */
     refuseUnknown: (request: FastifyRequest, reply: FastifyReply) => FastifyReply
-    /** Aborted when the service begins to stop. Whoever holds a request open answers it then. */
+    /** Aborted when the service begins to stop. Handlers that hold a request open then respond. */
     closing: AbortSignal
   }
 }
@@ -66,22 +66,22 @@ declare module 'fastify' {
 export type Options = {
   config: Config
   pool: pg.Pool
-  /** Made from the configuration if not given. */
+  /** Created from the configuration by default. */
   rules?: AddressRules
-  /** What the engine in the same process writes into, too. */
+  /** The registry shared with the engine of the same process. */
   metrics?: Metrics
-  /** For tests: the time that functions are given, and `app.now`. */
+  /** For tests: the time passed to SQL functions and returned by `app.now`. */
   clock?: () => Date
-  /** Of a lost database, for all that asks it in this replica. */
+  /** Logs database outages for the whole replica. */
   away?: Away
   logger?: FastifyBaseLogger
-  /** Where log lines go if no logger is given; stdout by default. */
+  /** Destination of log lines if no logger is given; stdout by default. */
   logStream?: { write: (line: string) => void }
   patience?: Patience
   responseLimits?: ResponseLimits
 }
 
-/** Builds the service. It neither listens nor needs a database until it is asked something. */
+/** Builds the service. It doesn't listen, and uses the database only when a request needs it. */
 export const build = async (options: Options) => {
   const { config, pool, rules, clock: fixed, logger, logStream, patience, responseLimits, metrics = createMetrics(), away } = options
   const log = logger ? { loggerInstance: logger } : { logger: { ...loggerOptions(config.logLevel), stream: logStream } }
@@ -112,7 +112,7 @@ export const build = async (options: Options) => {
   await app.register(docs)
   await app.register(health)
   await app.register(metricsRoutes)
-  if (!config.roles.api) return app // an engine alone answers for its health only
+  if (!config.roles.api) return app // a replica with only the engine serves just these
   await app.register(echo)
   await app.register(cues)
   await app.register(executions)
@@ -130,7 +130,7 @@ export const build = async (options: Options) => {
   return app
 }
 
-/** A number of proxies in front is a rule by hop; the first is nearest. */
+/** Fastify takes a number of proxies as a function of the hop; the nearest is hop 0. */
 const hops = (trust: Config['trustProxy']) => (typeof trust === 'number' ? (_address: string, hop: number) => hop < trust : trust)
 
 export type App = Awaited<ReturnType<typeof build>>

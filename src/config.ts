@@ -18,7 +18,7 @@ export type Limits = {
 export type Prices = { [plan in Exclude<Plan, 'free'>]?: { monthly?: string; annual?: string } }
 export type Config = ReturnType<typeof loadConfig>
 
-/** A setting that cannot be used. The message is one line that names the variable and never repeats its value. */
+/** An unusable setting. The message is one line that names the variable and never contains its value. */
 export class ConfigError extends Error {
   override name = 'ConfigError'
 }
@@ -31,7 +31,7 @@ const defaultPlans: Record<Plan, Limits> = {
   pro: { requests_per_minute: 200, cues: 100, executions_per_month: 5000, open_deliveries: 250, ...optionalLimits },
   scale: { requests_per_minute: 500, cues: 500, executions_per_month: 50_000, open_deliveries: 1000, ...optionalLimits }
 }
-/** The least and the greatest value of each limit. */
+/** Minimum and maximum of each limit. */
 const limitBounds: Record<keyof Limits, [number, number]> = {
   requests_per_minute: [1, 2 ** 31 - 1],
   cues: [0, 2 ** 31 - 1],
@@ -42,16 +42,16 @@ const limitBounds: Record<keyof Limits, [number, number]> = {
   payload_bytes_per_day: [1, Number.MAX_SAFE_INTEGER]
 }
 
-/** What the engine takes of PG_POOL_MAX. */
+/** Connections of PG_POOL_MAX that the engine uses. */
 export const engineConnections = 6
-/** Beside an engine: with one, whatever is slow would hold up all else. */
+/** Minimum for the API beside an engine: with a single connection, one slow statement would block all others. */
 const apiConnectionsAtLeast = 2
 
 const limitNames = Object.keys(limitBounds).join(', ')
 
 type Env = Record<string, string | undefined>
 
-/** How values of each kind are read. Each refuses, naming its variable, what it cannot take. */
+/** Readers for each kind of value. Each throws a ConfigError naming the variable if the value is invalid. */
 const readers = (env: Env) => {
   const refuse = (name: string, must: string): never => {
     throw new ConfigError(`${name} ${must}`)
@@ -94,8 +94,8 @@ const readers = (env: Env) => {
 }
 
 /**
- * The database to migrate, and directly: LISTEN_URL, or DATABASE_URL.
- * @throws {ConfigError} when it cannot be used, or is not given
+ * Returns the URL for migrations, which need a direct connection: LISTEN_URL, or DATABASE_URL.
+ * @throws {ConfigError} if it is missing or invalid
  */
 export const loadMigrateUrl = (env: Env): string => {
   const { postgresUrl, refuse } = readers(env)
@@ -103,9 +103,9 @@ export const loadMigrateUrl = (env: Env): string => {
 }
 
 /**
- * Reads the environment into one frozen object. Durations keep the unit their name ends with.
- * In embedded mode `databaseUrl` and `listenUrl` are empty until `startDatabase` fills them, and the secrets are made in DATA_DIR.
- * @throws {ConfigError} on the first variable whose value cannot be used
+ * Reads the environment into one frozen object. The unit of a duration is the end of its name. In embedded mode, `databaseUrl` and
+ * `listenUrl` are empty until `startDatabase` sets them, and missing secrets are generated in DATA_DIR.
+ * @throws {ConfigError} for the first invalid variable
  */
 export const loadConfig = (env: Env) => {
   const { refuse, raw, read, text, integer, flag, list, url, webUrl, postgresUrl } = readers(env)
@@ -135,7 +135,7 @@ export const loadConfig = (env: Env) => {
     baseUrlGiven: raw('BASE_URL') !== null,
     databaseUrl,
     listenUrl: postgresUrl('LISTEN_URL', databaseUrl),
-    /** DATABASE_URL leads through a pooler in transaction mode: known once it was asked. */
+    /** Whether DATABASE_URL leads through a pooler in transaction mode. Determined at start. */
     pooled: false as boolean,
     dataDir,
     migrate: flag('MIGRATE', true),
@@ -148,7 +148,7 @@ export const loadConfig = (env: Env) => {
       : refuse('ENCRYPTION_KEYS', 'must be a comma-separated list of base64 keys of 32 bytes'),
     sessionSecret,
     secretsChanged: flag('SECRETS_CHANGED', false),
-    // Unlike every other variable, an empty one is a value: no exemptions, also where loopback would be the default.
+    // Unlike for other variables, an empty value counts: no exemptions, not even the default for loopback.
     callbackAllowCidrs:
       embedded && env.CALLBACK_ALLOW_CIDRS === undefined
         ? ['127.0.0.0/8', '::1/128']
@@ -184,7 +184,7 @@ export const loadConfig = (env: Env) => {
   })
 }
 
-/** The same configuration on the port that PORT=0 turned out to be. */
+/** Returns the configuration with the port that PORT=0 resolved to. */
 export const atPort = (config: Config, port: number): Config =>
   Object.freeze({ ...config, port, baseUrl: config.baseUrlGiven ? config.baseUrl : `http://localhost:${port}` })
 
@@ -202,7 +202,7 @@ const parseRoles = (value: string) => {
   return { api: names.includes('api'), engine: names.includes('engine') }
 }
 
-// ipaddr.js alone would also take 10/8, as 0.0.0.10/8.
+// ipaddr.js alone would accept 10/8 and read it as 0.0.0.10/8.
 const isCidr = (value: string) =>
   ipaddr.isValidCIDR(value) && (ipaddr.IPv6.isValidCIDR(value) || ipaddr.IPv4.isValidCIDRFourPartDecimal(value))
 
@@ -252,7 +252,7 @@ const prices = (value: string): Prices | undefined => {
 const keepSecret = (dataDir: string, name: string) =>
   inDataDir(() => readOrMake(join(dataDir, name.toLowerCase()), () => randomBytes(32).toString('base64')))
 
-/** @throws {ConfigError} naming DATA_DIR when this does not work there */
+/** @throws {ConfigError} naming DATA_DIR if `work` fails */
 export const inDataDir = <T>(work: () => T): T => {
   try {
     return work()
@@ -262,8 +262,8 @@ export const inDataDir = <T>(work: () => T): T => {
 }
 
 /**
- * The content of a file that only its owner can read, made on first use. A hard link never replaces, so of two first
- * starts both read the same content, and whole.
+ * Returns the content of a file readable only by its owner, created on first use. Creating a hard link never replaces a file, so concurrent
+ * first starts all read the same, complete content.
  */
 export const readOrMake = (file: string, make: () => string): string => {
   if (!existsSync(file)) {

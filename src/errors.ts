@@ -1,4 +1,4 @@
-/** Every error of the API, in two tables, and the mapping from anything thrown to one of them. */
+/** All errors of the API in two tables, and the mapping from any thrown value to one of them. */
 
 /** Code on the wire → HTTP status. */
 export const statuses = {

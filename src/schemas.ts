@@ -1,4 +1,4 @@
-/** Pieces of schemas that more than one noun uses. */
+/** Schemas shared by several nouns. */
 import { type Static, type TSchema, Type } from 'typebox'
 import type { ErrorCode } from './errors.ts'
 import type { Json } from './json/canonical-json.ts'
@@ -6,7 +6,7 @@ import type { Json } from './json/canonical-json.ts'
 /** An instant: a Date in the program, ISO 8601 in UTC with milliseconds on the wire. */
 export const Timestamp = Type.Unsafe<Date>(Type.String({ format: 'date-time' }))
 
-/** The schema, or null. */
+/** Makes a schema nullable. */
 export const Nullable = <T extends TSchema>(schema: T) => {
   const { type, enum: values, 'x-json': json } = schema as { type?: string; enum?: unknown[]; 'x-json'?: string }
   if (json) return Type.Unsafe<Static<T> | null>({ ...schema, 'x-nullable': true })
@@ -14,7 +14,7 @@ export const Nullable = <T extends TSchema>(schema: T) => {
   return Type.Unsafe<Static<T> | null>(type ? { ...schema, type: [type, 'null'] } : { anyOf: [schema, { type: 'null' }] })
 }
 
-/** An object that refuses members it does not name: what bodies are made of. A plain `Type.Object` drops them instead. */
+/** An object schema that rejects unknown members, for request bodies. A plain `Type.Object` removes them. */
 export const Strict = <P extends Record<string, TSchema>>(properties: P, options = {}) =>
   Type.Object(properties, { ...options, additionalProperties: false })
 
@@ -42,18 +42,18 @@ export const CueId = Type.String({ pattern: cueId })
 const cueIdPattern = new RegExp(cueId)
 export const isCueId = (text: string) => cueIdPattern.test(text)
 
-/** The header that what cannot be undone asks for. */
+/** The header required by destructive operations. */
 export const Confirmation = orElse(
   'confirmation_required',
   'This cannot be undone. To confirm, send the header X-Confirm-Destructive: true.',
   Type.Object({ 'x-confirm-destructive': Type.String({ pattern: '^true$' }) })
 )
 
-/** Bytes of stored text after which a list ends, unless it has one item only. The same in `claimable_page` and `within_bytes`. */
+/** Bytes of stored text at which a list page ends, unless it has only one item. `claimable_page` and `within_bytes` repeat this number. */
 export const PAGE_BYTES = 4 * 1024 * 1024
 export const endsEarly = 'A page ends early at 4 MiB, but has at least one item.'
 
-/** `limit` and `offset` of a list. What has a default is never undefined. */
+/** `limit` and `offset` of a list. Both have defaults, so neither is undefined. */
 export const Page = (limit = 20) => ({
   limit: Type.Integer({ minimum: 1, maximum: 100, default: limit }),
   offset: Type.Integer({ minimum: 0, maximum: 2 ** 31 - 1, default: 0 })

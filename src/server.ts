@@ -22,20 +22,20 @@ import { findPort, refuseToListen } from './startup/port.ts'
 import { requireFunctions } from './startup/required-functions.ts'
 import { requireSecrets } from './startup/secrets.ts'
 
-/** However things stand, a stopping process ends within this. */
+/** Milliseconds after which a stopping process exits in any case. */
 const stopMs = 29_000
 
 const start = async () => {
   let config = loadConfig(process.env)
   const { roles } = config
-  // What ends the process writes what is left.
+  // The last lines are written when the process exits.
   const destination = pino.destination({ dest: 1, sync: false, minLength: together.bytes, periodicFlush: together.ms })
   const logger = pino(loggerOptions(config.logLevel), destination)
   log = logger
 
   const database = await startDatabase(config, say)
   onStop(() => database.stop())
-  // The engine tells of itself before the port is bound: a start that could not listen must not get that far.
+  // Checked before the engine starts: a replica that cannot listen must not register as an engine.
   config = atPort(database.config, await findPort(config))
   if (config.migrate) await migrate({ connectionString: config.listenUrl, log: say })
   config = Object.freeze({ ...config, pooled: await isPooled(config).catch(error => Promise.reject(unusable(error))) })
@@ -66,7 +66,7 @@ const start = async () => {
   collectGarbage()
 }
 
-/** What a start needs of its database: that it answers, this release's functions, the same secrets, and the limits of the plans. */
+/** Checks the database (reachable, has this release's functions, same secrets as other replicas) and stores the limits of the plans. */
 const prepare = async (config: Config) => {
   const pool = createPool(config, { max: 1 })
   try {
@@ -83,7 +83,7 @@ const prepare = async (config: Config) => {
 
 const say = (line: string) => console.error(line)
 
-// What was started is stopped, the latest first; also when a signal comes while the rest is still starting.
+// Stops what was started, latest first, even if a signal arrives during startup.
 const stops: (() => Promise<unknown>)[] = []
 const onStop = (stop: () => Promise<unknown>) => stops.unshift(stop)
 let stopping = false
@@ -102,7 +102,7 @@ const stop = async (code: number, signal?: NodeJS.Signals) => {
 process.on('SIGTERM', signal => stop(0, signal))
 process.on('SIGINT', signal => stop(0, signal))
 whenNpmEnds(() => stop(0, 'SIGTERM'))
-// The engine runs in this thread: without it the API must not go on. Node ends the process, and others attempt again what is under way here.
+// The engine runs in this thread, and without it the API must not continue. Node ends the process; other replicas take over its attempts.
 process.on('uncaughtExceptionMonitor', error => log?.fatal({ err: error }, 'unhandled error: replica exits'))
 
 start().catch(thrown => {

@@ -15,15 +15,18 @@ export type Scope = (typeof scopes)[number]
 /** The scope a route requires. */
 export type Needed = Scope | 'any' | readonly Scope[]
 
-/** The caller. Spread last into the arguments of SQL functions, so it must have no member that a path or a body may have, such as key_id or scopes. */
+/**
+ * The caller. Spread last into the arguments of SQL functions, so it must not share member names with paths or bodies, such as key_id or
+ * scopes.
+ */
 export type Caller = {
   account_id: string
-  /** `key:<uuid>`, `session:<uuid>` or `execution:<uuid>`, as the audit log has it. */
+  /** `key:<uuid>`, `session:<uuid>` or `execution:<uuid>`, as in the audit log. */
   actor: string
   ip: string
 }
 
-/** A result row of SQL's `admit` or `admit_and_read_cues`. */
+/** A result row of the SQL functions `admit` and `admit_and_read_cues`. */
 export type Admission = {
   /** `unavailable`: its rate window is locked by another session. */
   error: Refusal | 'unavailable' | null
@@ -53,9 +56,9 @@ export type Admitted = {
   rate: { limit: number; remaining: number; reset: number }
   /** Seconds; set with `rate_limit_exceeded`. */
   retry_after: number | null
-  /** The account has used 80 % of its executions of the month, or more. */
+  /** The account has used at least 80 % of its monthly executions. */
   usage_warning: boolean
-  /** A row of `cue_detail_view` as JSON, if it was asked for and is the caller's. */
+  /** A row of `cue_detail_view` as JSON, if requested and owned by the caller. */
   cue: object | null
 }
 
@@ -100,15 +103,15 @@ type Asked = {
   address: string
   /** The required scope, or one of a list; `any` for any credential, null if the credential is ignored. */
   scope: Needed | null
-  /** The execution in the path, where its own token is a credential. */
+  /** The execution in the path, if the route accepts its token. */
   execution_id?: string | null
   /** A cue to read in the same round trip. */
   cue_id?: string | null
-  /** Part of a request that is already counted. */
+  /** Part of a request that was counted before. */
   isCounted?: boolean
 }
 
-/** Creates the check that precedes every request. It rejects only if the database is unavailable. */
+/** Creates the check that runs before every request. It rejects only if the database is unavailable. */
 export const createAdmission = ({ fn, config, log, now = () => new Date(), turns }: Options) => {
   const tokenKey = deriveKey(config.sessionSecret, 'execution-token')
   const sessions = createSessions(config.sessionSecret)
@@ -117,7 +120,7 @@ export const createAdmission = ({ fn, config, log, now = () => new Date(), turns
     try {
       return await ask(config.rateLimit)
     } catch (error) {
-      // The server responds but fails. Without limits, which are the only writes, the check is read-only.
+      // The server responds with an error. The rate limits are the only writes, so without them the check is read-only and may succeed.
       if (!(error instanceof pg.DatabaseError) || /^(08|57P)/.test(error.code ?? '') || !config.rateLimit) throw error
       const answer = await ask(false)
       log.error({ err: error }, 'rate limits skipped')
@@ -172,5 +175,5 @@ export const createAdmission = ({ fn, config, log, now = () => new Date(), turns
   }
 }
 
-/** Whether one scope of several is enough: the database compares with a single one. */
+/** Whether any scope of a list is enough. The SQL function compares with one scope only, so the list is checked here. */
 const isOneOf = (scope: Needed | null): scope is readonly Scope[] => Array.isArray(scope)

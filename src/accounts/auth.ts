@@ -20,7 +20,7 @@ declare module 'fastify' {
     withCue?: boolean
   }
   interface FastifyInstance {
-    /** Returns headers, valid once, for a request on behalf of one already counted, which is then not counted again. */
+    /** Returns headers, valid once, for an internal request on behalf of one already counted, so that it is not counted again. */
     countedAlready: () => Record<string, string>
   }
   interface FastifyRequest {
@@ -30,7 +30,7 @@ declare module 'fastify' {
     scopes: readonly Scope[]
     /** The plan of the caller's account. Null on public routes. */
     plan: Plan
-    /** The cue of a route `withCue`, as JSON of `cue_detail_view`; null if not found. */
+    /** On routes with `withCue`: a row of `cue_detail_view` as JSON, or null if not found. */
     cue: object | null
   }
 }
@@ -67,14 +67,14 @@ export default fp(
       const admitted = await admit({
         authorization: request.headers.authorization,
         address: request.ip,
-        // Unknown paths need no scope, but count towards their caller's limit.
+        // Unknown paths need no scope, but count towards the caller's rate limit.
         scope: request.is404 ? 'any' : (scope ?? null),
         isCounted,
         execution_id: executionToken ? execution_id : null,
         // The route rejects malformed cue ids.
         cue_id: withCue && isCueId(cue_id) ? cue_id : null
       }).catch(error => {
-        // Without a database nothing can be counted; public routes may not need it.
+        // Without a database nothing can be counted, and public routes may work without it.
         if (scope || !isAway(error)) throw error
       })
       if (!admitted) return

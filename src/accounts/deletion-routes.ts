@@ -1,4 +1,4 @@
-/** The end of an account: asked for, cancelled, or demanded by somebody whose address it was made with. */
+/** Account deletion: requested by the owner, cancelled by mail, or requested by someone whose address another person registered. */
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { ApiError } from '../errors.ts'
 import * as pages from '../pages/account.ts'

@@ -1,4 +1,4 @@
-/** Signing in by device code: the device creates and polls, a person names an address and confirms by a link. */
+/** Sign-in by device code: the device creates a code and polls; a person enters an email address and confirms with a link. */
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { ApiError } from '../errors.ts'
 import { subjectOf } from '../http/address-subject.ts'
@@ -170,7 +170,7 @@ const problem = ({ code }: ApiError) =>
         ? pages.linkUsed
         : undefined
 
-/** Refusals after which the form is shown again. */
+/** Errors after which the form is shown again, with this text. */
 const askAgain: Partial<Record<ApiError['code'], string>> = {
   validation_error: 'Enter a valid email address.',
   rate_limit_exceeded: 'Too many sign-in mails. Please wait, then try again.'

@@ -1,4 +1,4 @@
-// API keys as text: made, checked, hashed, and encrypted where they must be shown again. Nothing here knows the database.
+// API keys as text: creation, check digits, hashing and encryption. Independent of the database.
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 
@@ -8,23 +8,23 @@ const CHECK_LENGTH = 6
 const DIGITS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 const FORM = new RegExp(`^${PREFIX}[0-9A-Za-z]{${RANDOM_LENGTH + CHECK_LENGTH}}$`)
 
-/** A new key: `svc_sk_`, 32 random digits of base 62, and the CRC-32 of all that as six more. */
+/** Creates a key: `svc_sk_`, 32 random base-62 digits, and the CRC-32 of all that as 6 more digits. */
 export const createKey = (): string => {
   let key = PREFIX
   while (key.length < PREFIX.length + RANDOM_LENGTH) {
-    // Of a byte's 256 values only 4 × 62 are used, or some digits would come more often than others.
+    // Values from 248 (4 × 62) are skipped; otherwise some digits would be more frequent than others.
     for (const byte of randomBytes(RANDOM_LENGTH)) if (byte < 248 && key.length < PREFIX.length + RANDOM_LENGTH) key += DIGITS[byte % 62]
   }
   return key + checkDigits(key)
 }
 
-/** Whether a text has the form of a key and its check digits are right, so that one mistyped is refused without a look-up. */
+/** Whether a text has the form of a key and correct check digits, so that mistyped keys are rejected without a lookup. */
 export const isKey = (text: string): boolean => FORM.test(text) && text.endsWith(checkDigits(text.slice(0, -CHECK_LENGTH)))
 
-/** What is stored of a key to know it again: its SHA-256. A key is random enough not to need a slow hash. */
+/** The stored form of a key: its SHA-256. Keys are random enough not to need a slow hash. */
 export const hashKey = (key: string): Buffer => createHash('sha256').update(key).digest()
 
-/** What of a key may be shown: its first 12 characters. */
+/** The part of a key that may be shown: its first 12 characters. */
 export const keyPrefix = (key: string): string => key.slice(0, 12)
 
 const checkDigits = (text: string): string => {
@@ -34,9 +34,9 @@ const checkDigits = (text: string): string => {
 }
 
 /**
- * Encrypts a key's text with AES-256-GCM under the first of the encryption keys: `id.nonce.text.tag`, the last three in base64.
- *
+ * Encrypts a key's text with AES-256-GCM and the first encryption key.
  * @param encryptionKeys 32 bytes each
+ * @returns `id.nonce.text.tag`, the last three in base64
  */
 export const encryptKey = (encryptionKeys: readonly Buffer[], key: string): string => {
   const nonce = randomBytes(12)
@@ -45,7 +45,7 @@ export const encryptKey = (encryptionKeys: readonly Buffer[], key: string): stri
   return [encryptionKeyId(encryptionKeys[0]!), ...[nonce, text, cipher.getAuthTag()].map(part => part.toString('base64'))].join('.')
 }
 
-/** The text that was encrypted under one of the encryption keys, or undefined when that one is gone or the text was tampered with. */
+/** Decrypts a key's text; undefined if its encryption key is no longer configured or the text was modified. */
 export const decryptKey = (encryptionKeys: readonly Buffer[], encrypted: string): string | undefined => {
   const [id, ...parts] = encrypted.split('.')
   const encryptionKey = encryptionKeys.find(candidate => encryptionKeyId(candidate) === id)
@@ -59,5 +59,5 @@ export const decryptKey = (encryptionKeys: readonly Buffer[], encrypted: string)
   }
 }
 
-/** Names an encryption key without telling anything about it: the beginning of its SHA-256. */
+/** An id for an encryption key that reveals nothing about it: the start of its SHA-256. */
 export const encryptionKeyId = (encryptionKey: Buffer): string => createHash('sha256').update(encryptionKey).digest('hex').slice(0, 8)

@@ -1,31 +1,31 @@
-// Links in mails. Each carries the id of what it is about, signed for one purpose, so nothing of a link is stored, and a mail that is sent
-// once more has the same link. How long it is good for, and whether it was used, is for the row with that id to tell.
+// Links in mails. Each contains a signed id, valid for one kind of link, so no link is stored, and a mail that is sent again has the same
+// link. The row with that id shows whether the link is still valid.
 import type { Config } from '../config.ts'
 import { deriveKey, readSignedId, signId } from '../deliveries/signature.ts'
 
 const paths = {
-  /** Its id is a device code's `link_id`. */
+  /** The id is a device code's `link_id`. */
   verify: '/v1/auth/verify',
-  /** Its id is a deletion's. */
+  /** The id is that of a deletion. */
   'cancel-deletion': '/auth/cancel-deletion',
-  /** Its id is an account's. */
+  /** The id is that of an account. */
   'confirm-email': '/auth/confirm-email',
-  /** Its id is an account's. */
+  /** The id is that of an account. */
   'not-me': '/auth/not-me'
 }
 export type LinkKind = keyof typeof paths
 
-/** Makes and reads links. `baseUrl` may be left out by those who only read. */
+/** Creates and reads links. `baseUrl` is needed only for creating them. */
 export const createLinks = ({ sessionSecret, baseUrl = '' }: Pick<Config, 'sessionSecret'> & { baseUrl?: string }) => {
   const keys = Object.fromEntries(Object.keys(paths).map(kind => [kind, deriveKey(sessionSecret, `link ${kind}`)] as const)) as Record<
     LinkKind,
     ReturnType<typeof deriveKey>
   >
   return {
-    /** The whole URL, with more query parameters after the token. */
+    /** Returns the complete URL; `query` follows the token. */
     url: (kind: LinkKind, id: string, query: Record<string, string> = {}): string =>
       `${baseUrl}${paths[kind]}?${new URLSearchParams({ token: signId(keys[kind], id), ...query })}`,
-    /** The id in a token of this kind, or undefined when it is none of ours. */
+    /** Returns the id in a token of this kind, or undefined if the token is invalid. */
     read: (kind: LinkKind, token: string): string | undefined => readSignedId(keys[kind], token)
   }
 }

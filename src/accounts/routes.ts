@@ -1,4 +1,4 @@
-/** Accounts: registration, settings and the audit log; keys, secrets, sessions, sign-in and deletion beside. */
+/** Accounts: registration, settings and the audit log. Registers the routes for keys, secrets, sessions, sign-in and deletion. */
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyInstance } from 'fastify'
 import type { Static } from 'typebox'

@@ -1,4 +1,4 @@
-/** Sessions, and what else a one-time session token is good for. */
+/** Sessions, and keys in exchange for a one-time session token. */
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { ApiError } from '../errors.ts'
 import { createKey, hashKey, keyPrefix } from './keys.ts'

@@ -1,4 +1,4 @@
-// Session JWTs, and the one-time tokens they are given for, as text. Which of them are good, the database knows.
+// Session JWTs and one-time tokens as text. The database knows which of them are valid.
 import { randomBytes } from 'node:crypto'
 import { jwtVerify, SignJWT } from 'jose'
 import { deriveKey } from '../deliveries/signature.ts'
@@ -6,11 +6,11 @@ import { deriveKey } from '../deliveries/signature.ts'
 const ISSUER = 'pgcue'
 const ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
-/** Signs and reads session JWTs with a key that is derived from SESSION_SECRET for them alone. */
+/** Signs and verifies session JWTs, with a key derived from SESSION_SECRET for this purpose only. */
 export const createSessions = (sessionSecret: string) => {
   const key = deriveKey(sessionSecret, 'session')
   return {
-    /** HS256, with the session's id as `jti` and the account's as `sub`. */
+    /** Signs with HS256; `jti` is the session's id and `sub` the account's. */
     sign: ({ session_id, account_id, expires_at }: { session_id: string; account_id: string; expires_at: Date }, now: Date) =>
       new SignJWT()
         .setProtectedHeader({ alg: 'HS256', typ: 'JWT' })
@@ -20,10 +20,10 @@ export const createSessions = (sessionSecret: string) => {
         .setIssuedAt(now)
         .setExpirationTime(expires_at)
         .sign(key),
-    /** The id of the session, or null for anything but an unexpired JWT of ours. Whether it was revoked is not known here. */
+    /** Returns the session's id, or null unless it is an unexpired JWT of ours. Does not check whether the session was revoked. */
     read: async (jwt: string, now: Date): Promise<string | null> => {
       const parts = jwt.split('.')
-      // Base64 has several spellings of the same bytes, of which a JWT has one.
+      // base64url has several spellings of the same bytes; accept only the canonical one.
       if (parts.length !== 3 || parts.some(part => Buffer.from(part, 'base64url').toString('base64url') !== part)) return null
       try {
         const { payload } = await jwtVerify(jwt, key, {
@@ -40,5 +40,5 @@ export const createSessions = (sessionSecret: string) => {
   }
 }
 
-/** A one-time token: 256 random bits. */
+/** Creates a one-time token of 256 random bits. */
 export const createToken = (): string => randomBytes(32).toString('base64url')

@@ -1,4 +1,4 @@
-/** Alerts: what failed in a row, went silent, or was never reported. */
+/** Alerts about consecutive failures, missed windows and outcome timeouts. */
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { sql } from 'kysely'
 import type { Static } from 'typebox'

@@ -1,4 +1,4 @@
-/** The API of a replica: the service on its connections, which listens and stops. */
+/** The API of a replica: listens and stops, with its own connection pool. */
 
 import { build, type Options } from '../app.ts'
 import { type Config, engineConnections } from '../config.ts'

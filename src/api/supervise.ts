@@ -1,6 +1,6 @@
 /**
- * The API in a thread of its own beside the engine, so that an expensive request makes no delivery late. A thread that ends, such as one whose heap
- * is full, is replaced; the engine goes on.
+ * Runs the API in its own thread beside the engine, so that an expensive request delays no delivery. If the thread ends, for example
+ * because its heap is full, a new one is started; the engine continues.
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import { type MessagePort, Worker } from 'node:worker_threads'
@@ -17,24 +17,24 @@ export type FromThread =
   | { kind: 'metrics'; answer: MessagePort }
 export type ToThread = 'listen' | 'stop'
 
-/** Before the next start after a thread ended; doubled while the new ones end, too. */
+/** Wait before restarting a thread that ended; doubled each time until one runs for `steadyMs`. */
 const restartMs = 1000
 const restartMsAtMost = 30_000
 const steadyMs = 60_000
-/** Requests under way may take so long to end; less than a stopping process has. */
+/** Time for requests in progress to end; less than a stopping process has. */
 const stopMs = 25_000
 
 type Options = {
   config: Config
-  /** The engine's, which the API's /metrics shows, too. */
+  /** The engine's metrics, which the API's /metrics includes. */
   metrics: Metrics
   away: Away
   log: { error: (fields: object, message: string) => void; warn: (message: string) => void }
-  /** Takes whole lines of the log. */
+  /** Writes whole lines to the log. */
   write: (lines: string) => void
 }
 
-/** Starts loading it. `listen` rejects with what ends the thread before it listens. */
+/** Starts loading the thread. `listen` rejects with the error that ended the thread before it listened. */
 export const superviseApi = (options: Options): Api => {
   const { log } = options
   let thread = openThread(options)
@@ -52,7 +52,7 @@ export const superviseApi = (options: Options): Api => {
       if (stopping) return
       waitMs = Math.min(waitMs * 2, restartMsAtMost)
       thread = openThread(options)
-      thread.listen().catch(() => {}) // then it has ended
+      thread.listen().catch(() => {}) // on failure, `ended` resolves too
     }
   }
 
@@ -90,7 +90,7 @@ const openThread = ({ config, metrics, away, log, write }: Options) => {
       }
     })
   })
-  listening.catch(() => {}) // also when nobody has asked for it yet
+  listening.catch(() => {}) // may reject before anybody awaits it
 
   return {
     ended,

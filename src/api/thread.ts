@@ -1,4 +1,4 @@
-/** What runs in the API's thread. The log, and what it says of a lost database, belong to the thread of the engine, which starts this one. */
+/** The API's thread. Its log lines and database outages go to the engine's thread, which started it. */
 import { once } from 'node:events'
 import { MessageChannel, type MessagePort, parentPort, workerData } from 'node:worker_threads'
 import type { Config } from '../config.ts'
@@ -38,7 +38,7 @@ const write = (line: string) => {
 }
 process.on('uncaughtExceptionMonitor', flush)
 
-/** @throws {ApiError} when the engine does not answer: figures without its own would look as if it had started anew */
+/** @throws {ApiError} if the engine does not respond: without its values, counters would seem to have restarted */
 const askEngine = async (): Promise<MetricValues> => {
   const { port1, port2 } = new MessageChannel()
   try {
@@ -52,7 +52,7 @@ const askEngine = async (): Promise<MetricValues> => {
   }
 }
 
-// A copy of a Buffer arrives as a bare Uint8Array.
+// A Buffer is cloned to another thread as a plain Uint8Array.
 const given: Config = workerData
 const config: Config = Object.freeze({ ...given, encryptionKeys: given.encryptionKeys.map(key => Buffer.from(key)) })
 const metrics = createMetrics({ thread: 'api', askEngine })

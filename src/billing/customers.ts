@@ -1,4 +1,4 @@
-/** Customers at Stripe whose account is gone: deleted there, which cancels what they subscribed to. */
+/** Deletes Stripe customers whose account is gone, which cancels their subscriptions. */
 import type { FastifyBaseLogger } from 'fastify'
 import type { Config } from '../config.ts'
 import type { Jobs } from '../jobs/boss.ts'

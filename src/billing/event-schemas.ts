@@ -1,9 +1,9 @@
-/** As much of Stripe's events as is read. What a signature covers may still be of another shape than this service knows. */
+/** The parts of Stripe's events that are read. A correctly signed event may still have an unexpected shape. */
 import { type TSchema, Type } from 'typebox'
 import { Check } from 'typebox/value'
 import { Nullable } from '../schemas.ts'
 
-// PostgreSQL takes no NUL in a text.
+// PostgreSQL text cannot contain NUL.
 const Id = Type.String({ minLength: 1, maxLength: 255, pattern: '^[^\\u0000]*$' })
 const Thing = Type.Union([Id, Type.Object({ id: Id })])
 const Seconds = Type.Integer({ minimum: 0, maximum: 253_402_300_799 })
@@ -39,7 +39,7 @@ const objects: Readonly<Record<string, TSchema>> = {
   'invoice.payment_failed': Invoice
 }
 
-/** Whether this is an event, with what is read of one of its type. */
+/** Whether this is an event, with the members read for its type. */
 export const isEvent = (given: unknown): boolean => {
   if (!Check(Event, given)) return false
   const { type, data } = given as { type: string; data: { object: object } }

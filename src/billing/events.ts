@@ -1,4 +1,4 @@
-/** What Stripe's events mean here. They come twice, late and in any order; which of them counts is for SQL to say. */
+/** Handles Stripe's events. They arrive twice, late and in any order; the SQL functions decide which one applies. */
 import type { FastifyBaseLogger } from 'fastify'
 import type { Stripe } from 'stripe'
 import type { Config } from '../config.ts'
@@ -19,7 +19,10 @@ type Options = {
 const rounds = 5
 const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
-/** Handles one event whose signature was checked. Answers what became of it, for the log; rejects when Stripe should send it again. */
+/**
+ * Creates the handler of one event with a verified signature. It resolves to what was done, for the log, and rejects if Stripe should send
+ * the event again.
+ */
 export const createEvents = ({ config, fn, stripe, log }: Options) => {
   const plans = new Map(
     Object.entries(config.stripePrices).flatMap(([plan, prices]) => Object.values(prices).map(price => [price, plan as Paid] as const))
@@ -27,14 +30,14 @@ export const createEvents = ({ config, fn, stripe, log }: Options) => {
   const planOf = ({ items }: Stripe.Subscription): Paid | undefined =>
     items?.data.map(({ price }) => plans.get(price.id)).find(plan => plan !== undefined)
 
-  /** Stripe sends the event again for three days, by when the setting may be right. */
+  /** Stripe resends the event for three days, in which the setting may be corrected. */
   const unpriced = ({ id, items }: Stripe.Subscription): never => {
     const price = items?.data[0]?.price.id
     log.error({ subscription_id: id, price }, 'price missing from STRIPE_PRICES')
     throw notConfigured(`STRIPE_PRICES has no plan for price ${price ?? '(the subscription has no items)'}.`)
   }
 
-  /** What Stripe says of a subscription now; undefined when it knows none. */
+  /** Fetches the current state of a subscription; undefined if Stripe doesn't know it. */
   const ask = async (id: string): Promise<State | undefined> => {
     const subscription = await stripe.ask(({ subscriptions }) =>
       subscriptions.retrieve(id).catch(error => {
@@ -45,7 +48,10 @@ export const createEvents = ({ config, fn, stripe, log }: Options) => {
     return subscription && { plan: planOf(subscription) ?? unpriced(subscription), status: subscription.status }
   }
 
-  /** Two events of one second may contradict each other. Then Stripe is asked, and its answer holds if nothing came in between. */
+  /**
+   * Two events of the same second may contradict each other. Then the current state is fetched, and applied unless another event came in
+   * between.
+   */
   const apply = async (event: SubscriptionEvent): Promise<string> => {
     let given = event
     for (let round = 0; round < rounds; round++) {
@@ -72,9 +78,9 @@ export const createEvents = ({ config, fn, stripe, log }: Options) => {
     const status = event.type === 'customer.subscription.deleted' ? 'canceled' : subscription.status
     const account_id = accountIn(metadata?.account_id)
     const known = planOf(subscription)
-    // One of another product of the same Stripe account, unless our own checkout made it.
+    // Belongs to another product of the same Stripe account, unless our own checkout created it.
     if (!known && status !== 'canceled' && account_id === null) return 'ignored'
-    // Cancelled, it gives no plan, whichever it was.
+    // The plan of a cancelled subscription doesn't matter.
     const plan = known ?? (status === 'canceled' ? 'pro' : unpriced(subscription))
     return apply({ ...about(event), plan, status, subscription_id: id, customer_id: idOf(customer), account_id })
   }
@@ -113,7 +119,7 @@ const idOf = (thing: string | { id: string }): string => (typeof thing === 'stri
 
 const accountIn = (id: string | null | undefined): string | null => (id && uuid.test(id) ? id : null)
 
-/** Where API versions before 2025 had it, too: a webhook endpoint has a version of its own. */
+/** Also where API versions before 2025 had it: each webhook endpoint has its own API version. */
 const subscriptionIn = (invoice: Stripe.Invoice): string | null => {
   const { subscription = invoice.parent?.subscription_details?.subscription } = invoice as { subscription?: string | { id: string } | null }
   return subscription ? idOf(subscription) : null

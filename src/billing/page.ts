@@ -1,4 +1,4 @@
-/** Where links about plans lead: what there is, and how to get it. What an account has is told to its keys only. */
+/** The page that links about plans lead to: what they offer and how to buy one. It shows nothing about an account. */
 import type { Limits, Plan } from '../config.ts'
 import { html } from '../pages/html.ts'
 import type { Page } from '../pages/page.ts'
@@ -13,7 +13,7 @@ const command = (baseUrl: string, path: string, body?: string) =>
   -d '${body}'`
   }</code></pre>`
 
-/** `isSold`: whether plans can be bought at all. */
+/** @param isSold whether plans can be bought */
 export const plansPage = ({ plans, baseUrl, isSold }: { plans: Record<Plan, Limits>; baseUrl: string; isSold: boolean }): Page => ({
   title: 'Plans and billing',
   isText: true,

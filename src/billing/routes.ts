@@ -1,4 +1,4 @@
-/** Buying a plan: pages of Stripe's to go to, and the events that tell what came of it. */
+/** Buying a plan: links to Stripe's pages, and the webhook for Stripe's events. */
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyInstance } from 'fastify'
 import type { Caller } from '../accounts/admission.ts'
@@ -34,7 +34,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       if (!price) throw notConfigured()
       const { subscription_id, ...account } = await accountOf(app, request.caller)
       const customer = account.customer_id ?? (await makeCustomer(app, stripe, request.caller, account.email))
-      // A second subscription would be paid beside the first.
+      // With a subscription, the customer changes that one: a second would be charged in addition.
       const { url } = subscription_id
         ? await stripe.ask(({ billingPortal }) =>
             billingPortal.sessions.create({
@@ -75,7 +75,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
   )
 
   await app.register(async webhook => {
-    // The signature is over the bytes as they came.
+    // The signature covers the raw bytes.
     webhook.removeAllContentTypeParsers()
     webhook.addContentTypeParser('*', { parseAs: 'buffer' }, async (_: unknown, body: Buffer) => body)
     const handle = createEvents({ config, fn, stripe, log: app.log })
@@ -84,7 +84,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       '/v1/billing/webhook',
       {
         config: { exempt: true, errors: ['validation_error', 'billing_not_configured', 'stripe_error'] },
-        bodyLimit: 256 * 1024, // events repeat whole objects
+        bodyLimit: 256 * 1024, // events contain whole objects
         schema: { tags, summary: 'Receive a signed Stripe event', response: { 200: schemas.Received } }
       },
       async request => {
@@ -106,7 +106,7 @@ const accountOf = async ({ fn }: Pick<FastifyInstance, 'fn'>, caller: Caller) =>
   return account
 }
 
-/** The key makes it one customer, however often and from wherever it is asked for. */
+/** Creates the account's Stripe customer. The idempotency key prevents a second one, even from concurrent requests. */
 const makeCustomer = async ({ fn }: Pick<FastifyInstance, 'fn'>, stripe: StripeClient, caller: Caller, email: string): Promise<string> => {
   const { account_id } = caller
   const { id } = await stripe.ask(({ customers }) =>

@@ -1,4 +1,4 @@
-/** Stripe, as far as this service speaks with it. */
+/** The Stripe client. */
 import type { Stripe } from 'stripe'
 import { type Config, version } from '../config.ts'
 import { ApiError } from '../errors.ts'
@@ -6,7 +6,7 @@ import { ApiError } from '../errors.ts'
 const timeoutMs = 10_000
 const repeats = 2
 
-/** The package takes 19 MB and a third of a second to load, so that waits until somebody pays. */
+/** Loaded on first use: the package takes 19 MB and a third of a second. */
 const load = async ({ stripeSecretKey, stripeApiBase }: Config): Promise<Stripe> => {
   const { default: Stripe } = await import('stripe')
   const base = stripeApiBase === null ? null : new URL(stripeApiBase)
@@ -26,8 +26,9 @@ const load = async ({ stripeSecretKey, stripeApiBase }: Config): Promise<Stripe>
 export type StripeClient = ReturnType<typeof createStripe>
 
 /**
- * Asks Stripe by `ask(stripe => …)`.
- * @throws {ApiError} `billing_not_configured`; `no_stripe_customer` when the customer is gone there; `stripe_error` for whatever else fails
+ * Creates the client; use it as `ask(stripe => …)`.
+ * @throws {ApiError} `billing_not_configured`; `no_stripe_customer` if the customer was deleted at Stripe; `stripe_error` for any other
+ * failure
  */
 export const createStripe = (config: Config) => {
   let client: Promise<Stripe> | undefined
@@ -53,15 +54,15 @@ export const createStripe = (config: Config) => {
     },
 
     /**
-     * The event that a webhook's body holds.
+     * Parses a webhook's body and verifies its signature.
      * @param now epoch milliseconds
-     * @throws {ApiError} `validation_error` unless Stripe signed it in the last five minutes
+     * @throws {ApiError} `validation_error` unless Stripe signed it within the last five minutes
      */
     readEvent: async (body: Buffer, signature: string, now: number): Promise<Stripe.Event> => {
       const stripe = await connect()
       try {
         const event = stripe.webhooks.constructEvent(body, signature, config.stripeWebhookSecret!, undefined, undefined, now)
-        // Not loaded with this module: the engine deletes customers and reads no events.
+        // Imported here because the engine also loads this module, and reads no events.
         const { isEvent } = await import('./event-schemas.ts')
         if (!isEvent(event)) throw new Error('signed body is not an event')
         return event
@@ -75,7 +76,7 @@ export const createStripe = (config: Config) => {
 export const notConfigured = (message = 'Billing is not configured on this service. Ask its operator.') =>
   new ApiError('billing_not_configured', message)
 
-/** Whether Stripe knows no such thing; `param` names the parameter it was asked by. */
+/** Whether Stripe responded that an object doesn't exist; `param` restricts this to one named by that parameter. */
 export const isMissing = (error: unknown, param?: string): boolean => {
   const { code, param: named } = (error ?? {}) as { code?: string; param?: string }
   return code === 'resource_missing' && (param === undefined || named === param)

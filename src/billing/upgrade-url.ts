@@ -1,2 +1,2 @@
-/** Where people choose and pay for a plan. */
+/** URL of the page for choosing and buying a plan. */
 export const upgradeUrl = (baseUrl: string): string => `${baseUrl}/dashboard#billing`

@@ -1,4 +1,4 @@
-/** Posts for people: what the feed and the addresses in the API lead to in a browser. */
+/** Blog pages for browsers. */
 
 import { Html, html } from '../pages/html.ts'
 import type { Page } from '../pages/page.ts'

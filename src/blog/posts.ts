@@ -1,4 +1,4 @@
-/** What is written here: src/blog/posts/*.md, made into posts.json by scripts/posts.ts. */
+/** Blog posts. scripts/posts.ts generates posts.json from src/blog/posts/*.md. */
 import all from './posts.json' with { type: 'json' }
 
 export type Post = {
@@ -11,7 +11,7 @@ export type Post = {
   published_at: string
   /** Markdown. */
   content: string
-  /** The same, sanitised. */
+  /** `content` as sanitised HTML. */
   html: string
 }
 

@@ -1,4 +1,4 @@
-/** The blog: what is new, for people and their feed readers; and the way in for who opens the address of the service itself. */
+/** The blog as JSON, RSS and pages; and redirects from `/` and `/blog`. */
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from 'typebox'
 import { ApiError } from '../errors.ts'
@@ -39,7 +39,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     }
   )
 
-  // Where people look first.
   const hidden = { config, schema: { hide: true } }
   app.get('/', hidden, async (_, reply) => reply.redirect(`${app.config.baseUrl}/dashboard`))
   app.get('/blog', hidden, async (_, reply) => sendPage(reply, 200, postList(posts, { urlOf, feedUrl })))

@@ -1,4 +1,4 @@
-/** Posts as RSS 2.0. Pure. */
+/** Posts as RSS 2.0. */
 import type { Post } from './posts.ts'
 
 type Channel = { title: string; description: string; link: string; self: string; linkOf: (post: Post) => string }
@@ -30,7 +30,7 @@ ${post.tags.map(tag => `<category>${text(tag)}</category>\n`).join('')}<descript
 
 const entities: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' }
 
-/** Escaped, and without what XML cannot hold at all. */
+/** Escapes text for XML and removes characters that XML cannot contain. */
 const text = (value: string): string =>
   value
     .toWellFormed()

@@ -1,4 +1,4 @@
-/** The echo buffer: a callback URL to try things with. */
+/** The echo buffer: a callback URL for trying things out. */
 import type { IncomingHttpHeaders } from 'node:http'
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { MASK } from '../cues/headers.ts'
@@ -8,16 +8,16 @@ import { AskedToken, Echo, EchoParams, Stored } from './schemas.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** The headers that an echo keeps. */
+    /** The captured headers of the request. */
     captured: Record<string, string>
   }
 }
 
 const echo: FastifyPluginAsyncTypebox = async app => {
-  // Whatever comes is kept, so this slice reads bodies its own way.
+  // Every body is accepted, so this plugin replaces the body parsers.
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', { parseAs: 'buffer' }, async (_: unknown, body: Buffer) => body)
-  /** The body as JSON text: itself in canonical form, else a string of it. */
+  /** Returns the body as JSON text: in canonical form, or as a JSON string if it is not JSON. */
   const textOf = async (body: Buffer): Promise<string> => {
     try {
       return await app.largeJson.canonicalJson(body)
@@ -40,7 +40,7 @@ const echo: FastifyPluginAsyncTypebox = async app => {
         params: EchoParams,
         response: { 200: Stored }
       },
-      // A type that cannot be parsed is no reason to refuse the body.
+      // A content type that cannot be parsed must not reject the body.
       preParsing: async request => {
         request.captured = captured(request.headers)
         delete request.headers['content-type']
@@ -72,7 +72,7 @@ const echo: FastifyPluginAsyncTypebox = async app => {
 
 export default echo
 
-/** The token of an execution is a credential, and whoever knows the echo's may read this: it is masked. */
+/** An execution token is a credential, and anyone who knows the echo token can read this, so it is masked. */
 const captured = (headers: IncomingHttpHeaders): Record<string, string> =>
   Object.fromEntries(
     Object.entries(headers).flatMap(([name, value]) =>

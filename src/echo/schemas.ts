@@ -9,7 +9,7 @@ export const EchoParams = Type.Object({
   )
 })
 
-/** Whatever it looks like: nothing can have been posted to a malformed token, so it waits like any other. */
+/** Any text: nothing can be posted to a malformed token, so it stays `waiting`. */
 export const AskedToken = Type.Object({ token: Type.String() })
 
 export const Stored = Type.Object({ stored: Type.Boolean() })

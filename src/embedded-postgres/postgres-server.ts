@@ -9,12 +9,12 @@ import type { Home } from './postgres-home.ts'
 
 export type Server = { process: ChildProcess; pid: number; exited: Promise<unknown> }
 
-/** The name of the superuser and of the database. */
+/** Name of the superuser and of the database. */
 export const owner = 'pgcue'
 
-// Nothing of the caller's environment: a PGPORT or a locale there must not change what is made here.
+// Excludes the caller's environment: PGPORT or a locale must not change the server.
 const env = { PATH: process.env.PATH, LC_ALL: 'C', TZ: 'UTC' }
-// An eighth of the machine's memory, touched only as data fills it: with PostgreSQL's 128 MB a few herds push each other out.
+// An eighth of the machine's memory, used only as data fills it. With PostgreSQL's default of 128 MB, a few herds evict each other.
 const sharedBuffersMb = Math.min(512, Math.max(128, Math.floor(totalmem() / 2 ** 23)))
 const settings = {
   listen_addresses: '127.0.0.1',
@@ -23,14 +23,17 @@ const settings = {
   timezone: 'UTC',
   log_timezone: 'UTC',
   log_checkpoints: 'off',
-  jit: 'off' // compiling costs more than any statement of ours
+  jit: 'off' // compiling takes longer than any of our statements
 }
 const careless = { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' }
 const logLimit = 10e6
 
 const dataOf = (home: Home) => join(home.dir, 'data')
 
-/** Makes the database cluster unless there is one, and tells whether it did. Text sorts by code point, so that every machine gives the same order. */
+/**
+ * Creates the database cluster unless it exists; returns whether it did. Text sorts by code point, so that the order is the same on every
+ * machine.
+ */
 export const initialize = (home: Home, password: string, durable: boolean): boolean => {
   if (existsSync(dataOf(home))) return false
   for (const name of readdirSync(home.dir)) {
@@ -61,14 +64,14 @@ export const initialize = (home: Home, password: string, durable: boolean): bool
   try {
     renameSync(draft, dataOf(home))
   } catch {
-    rmSync(draft, { recursive: true }) // another start was first
+    rmSync(draft, { recursive: true }) // another start was faster
   }
   return true
 }
 
 /**
- * Starts the server and resolves when it takes connections, recovery included.
- * @throws {Error} with what the server said, when it ends before
+ * Starts the server; resolves when it accepts connections, after any recovery.
+ * @throws {Error} with the server's output if it exits before
  */
 export const launch = async (home: Home, port: number, durable: boolean, extra: Record<string, string>): Promise<Server> => {
   const log = join(home.dir, 'server.log')
@@ -82,7 +85,7 @@ export const launch = async (home: Home, port: number, durable: boolean, extra: 
     ...home.account,
     cwd: '/',
     env,
-    detached: true, // a process group of its own: Ctrl-C in the terminal is for us, and the server goes after its last client
+    detached: true, // own process group: Ctrl-C in the terminal reaches only us, and the server stops after its last client
     stdio: ['ignore', output, output]
   })
   closeSync(output)
@@ -107,15 +110,15 @@ export const launch = async (home: Home, port: number, durable: boolean, extra: 
   throw new Error(said.join('; ') || 'it ended immediately')
 }
 
-/** The server that runs on this data now, whoever started it. */
+/** Finds the server running on this data directory, whoever started it. */
 export const findServer = (home: Home) => {
   const file = postmasterFile(home)
   return file && isServer(home, file.pid) ? file : undefined
 }
 
 /**
- * Removes a pid file whose number now belongs to some other program, which PostgreSQL would take for a server; or an empty one, which a
- * crash left behind. One that is new belongs to a start in the same instant.
+ * Removes a pid file that would keep PostgreSQL from starting: one whose process id now belongs to another program, or an empty one left by
+ * a crash. A recent file belongs to a concurrent start and is kept.
  */
 export const dropStalePidFile = (home: Home) => {
   const path = join(dataOf(home), 'postmaster.pid')
@@ -126,14 +129,17 @@ export const dropStalePidFile = (home: Home) => {
   if (stale) rmSync(path, { force: true })
 }
 
-/** The port it was started with last. */
+/** Returns the port the server last used. */
 export const lastPort = (home: Home) => {
   const file = join(dataOf(home), 'postmaster.opts')
   const port = existsSync(file) && /"-p" "(\d+)"/.exec(readFileSync(file, 'utf8'))?.[1]
   return port ? Number(port) : undefined
 }
 
-/** Fast shutdown: sessions are ended, everything is written. After a minute, a shutdown that leaves the rest to recovery. */
+/**
+ * Shuts the server down, ending its sessions and writing everything to disk. After a minute, an immediate shutdown follows, and the next
+ * start recovers.
+ */
 export const shutDown = async (home: Home, pid: number) => {
   const patience = Date.now() + 60_000
   signal(pid, 'SIGINT')
@@ -153,10 +159,10 @@ export const signal = (pid: number, name: NodeJS.Signals | 0) => {
 
 const alive = (pid: number) => signal(pid, 0)
 
-// The command tells a server from a program that got its number later, and from a zombie, which has none.
+// The command line distinguishes a server from a program that reuses its process id, and from a zombie, which has none.
 const isServer = (home: Home, pid: number) => alive(pid) && commandOf(pid).includes(dataOf(home))
 
-// Its lines: pid, data directory, start time, port, socket directory, address, shared memory, status.
+// Its lines are: pid, data directory, start time, port, socket directory, address, shared memory, status.
 const postmasterFile = (home: Home) => {
   try {
     const lines = readFileSync(join(dataOf(home), 'postmaster.pid'), 'utf8').split('\n')

@@ -1,4 +1,4 @@
-/** What is read of executions. */
+/** Queries for executions. */
 import { type Kysely, type SelectQueryBuilder, sql } from 'kysely'
 import type { Static } from 'typebox'
 import type { Turns } from '../database/batched.ts'
@@ -13,7 +13,7 @@ import type { Execution, ExecutionDetail, Executions, ListExecutions } from './s
 type Filters = Static<typeof ListExecutions>
 type View = SelectQueryBuilder<DB, 'execution_view', object>
 
-/** Beyond this a total is not counted. */
+/** Totals are counted up to this number. */
 const countedTo = 10_000
 
 const columns = [
@@ -41,20 +41,20 @@ const columns = [
   'updated_at'
 ] as const
 
-/** Free JSON is text, and never parsed: that would take long, and cost digits. */
+/** Free JSON is selected as text and not parsed, which would be slow and lose digits. */
 const outcome = [
   sql<object | null>`outcome - '{metadata,artifacts}'::text[]`.as('outcome'),
   sql<string | null>`outcome ->> 'metadata'`.as('metadata'),
   sql<string | null>`outcome ->> 'artifacts'`.as('artifacts')
 ] as const
 
-/** What an execution takes in a list, nearly. Control characters take six times as much there, and are not expected. */
+/** Approximate size of an execution in a list. Control characters take six times as much there, but are not expected. */
 const listedBytes = sql<number>`coalesce(octet_length(metadata), 0) + coalesce(octet_length(artifacts), 0)
   + coalesce(octet_length(outcome::text), 0) + coalesce(octet_length(error_message), 0) + 1024`
 
 /**
- * An account's executions that match. By cue they are found by the cue alone, once that is known to be the account's: one index then has
- * them in order. Ids tell when they were made, so bounds of time are bounds of ids, and of partitions.
+ * Selects an account's matching executions. With a cue_id, they are found by the cue alone, after checking that it belongs to the account:
+ * one index then returns them in order. Ids contain the creation time, so time bounds become bounds on ids and thereby on partitions.
  */
 const matching = (db: Kysely<DB>, account_id: string, filters: Filters, now: Date): View => {
   let query: View = db.selectFrom('execution_view')
@@ -80,10 +80,10 @@ const matching = (db: Kysely<DB>, account_id: string, filters: Filters, now: Dat
   return query
 }
 
-/** Nothing is made after that: months to come need not be planned for. */
+/** No execution is created later; the bound excludes partitions created ahead. */
 const tomorrow = (now: Date): number => now.getTime() + 86_400_000
 
-/** The smallest UUIDv7 of a millisecond, as `cue.uuid_v7_floor` makes it. */
+/** The smallest UUIDv7 of a millisecond, like `cue.uuid_v7_floor`. */
 const idAt = (ms: number): string => {
   const hex = Math.min(Math.max(Math.floor(ms), 0), 2 ** 48 - 1)
     .toString(16)
@@ -92,8 +92,8 @@ const idAt = (ms: number): string => {
 }
 
 /**
- * One page, newest first, which ends early at so many bytes; with each, how many there would be with one row more than the limit. The ids are
- * read from an index, and rows only for what is shown.
+ * Selects one page, newest first, which ends early at `bytes`. `found` is the number of rows including one beyond the limit. Ids come from
+ * an index; rows are read only for the page.
  */
 export const pageQuery = (db: Kysely<DB>, account_id: string, filters: Filters, now: Date, bytes = PAGE_BYTES) => {
   const ids = matching(db, account_id, filters, now)
@@ -127,7 +127,7 @@ export const pageQuery = (db: Kysely<DB>, account_id: string, filters: Filters, 
     .orderBy('place')
 }
 
-/** How many match, or one more than is counted. In the order of an index, which is all that is read. */
+/** Counts the matching executions up to `countedTo` + 1. Ordered like an index, so that only the index is read. */
 export const totalQuery = (db: Kysely<DB>, account_id: string, filters: Filters, now: Date) =>
   db
     .selectFrom(
@@ -139,7 +139,7 @@ export const totalQuery = (db: Kysely<DB>, account_id: string, filters: Filters,
     )
     .select(sql<number>`count(*)`.as('total'))
 
-/** An account's executions, newest first. */
+/** Lists an account's executions, newest first. */
 export const listExecutions = async (
   db: Kysely<DB>,
   account_id: string,
@@ -149,7 +149,7 @@ export const listExecutions = async (
   const { limit, offset } = filters
   const rows = await pageQuery(db, account_id, filters, now).execute()
   const has_more = rows.length > 0 && rows[0]!.found > rows.length
-  // A page that ends the list has counted it already.
+  // On the last page, the total is known.
   const total =
     !has_more && (rows.length > 0 || offset === 0)
       ? offset + rows.length
@@ -164,7 +164,10 @@ export const listExecutions = async (
   }
 }
 
-/** Makes what reads one execution with its payload and attempts. @throws ApiError execution_not_found, also for what belongs to others */
+/**
+ * Returns a function that reads one execution with its payload and attempts. @throws ApiError execution_not_found, also for other accounts'
+ * executions
+ */
 export const createShow = ({ readExecutionDetails }: Pick<Functions, 'readExecutionDetails'>, turns?: Turns) => {
   const read = createReader((account_ids, execution_ids) => readExecutionDetails({ account_ids, execution_ids }), turns)
   return async (account_id: string, id: string): Promise<Static<typeof ExecutionDetail>> => {
@@ -178,7 +181,7 @@ export const createShow = ({ readExecutionDetails }: Pick<Functions, 'readExecut
 export type ExecutionRow = { metadata: string | null; artifacts: string | null; outcome: unknown }
 type DetailRow = ExecutionRow & Pick<Static<typeof ExecutionDetail>, 'response_body' | 'attempt_log'> & { payload: string }
 
-/** An execution as lists show it, of a row with free JSON as text beside its outcome. */
+/** Converts a row, with free JSON as text beside its outcome, to an execution as shown in lists. */
 export const summary = ({ metadata, artifacts, ...row }: ExecutionRow): Static<typeof Execution> => {
   const execution = row as Static<typeof Execution>
   if (!execution.outcome) return execution

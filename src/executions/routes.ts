@@ -1,4 +1,4 @@
-/** Executions: what ran, what became of it, and running it again. */
+/** Executions: list, get, replay and cancel. */
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { Static } from 'typebox'
 import { ErrorBody } from '../schemas.ts'

@@ -24,7 +24,7 @@ export const outcomeStates = [
 ] as const
 const triggers = ['schedule', 'manual_fire', 'replay'] as const
 
-/** What was reported: only members that were given are there. */
+/** The reported outcome. Members that were not reported are absent. */
 export const Outcome = Type.Object({
   success: Type.Boolean(),
   result: Type.Optional(Type.String()),

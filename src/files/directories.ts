@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 
-/** Makes a directory, and those it lies in, if they are not there. Node's recursive mkdir never ends where one cannot be, as in /proc. */
+/** Creates a directory and its missing parents. Node's recursive mkdir never returns where a directory cannot be created, as in /proc. */
 export const makeDirectory = (path: string, mode?: number): void => {
   const parent = dirname(path)
   if (!existsSync(parent)) makeDirectory(parent, mode)

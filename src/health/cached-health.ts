@@ -1,11 +1,11 @@
-/** One look at the health of the service, shared by requests that come at about the same time. */
+/** Caches health checks, so that simultaneous requests share one. */
 import type { FastifyInstance } from 'fastify'
 
 const maxAgeMs = 5000
-/** Whoever asks for health must not wait as long as a lost connection takes to be noticed. */
+/** A health check must not wait until a lost connection is noticed. */
 const patienceMs = 2000
 
-/** Makes a function that returns what `read` returned, at most 5 seconds old; null if the database does not answer. */
+/** Returns a function that returns the result of `read`, at most 5 seconds old; null if the database does not respond. */
 export const createLook = <T>({ now, away, log }: Pick<FastifyInstance, 'now' | 'away' | 'log'>, read: () => Promise<T>) => {
   let asked = Number.NEGATIVE_INFINITY
   let answer: Promise<T | null>

@@ -1,18 +1,18 @@
-/** How the service fares, as one look at the database tells. */
+/** Derives service health from the database's figures. */
 import type { ServiceHealthRow } from '../database/functions.ts'
 
 type State = 'healthy' | 'degraded' | 'down'
 
-/** Engines show themselves every 5 seconds; when none has for this long, nothing fires. */
+/** Engines send a heartbeat every 5 seconds; without one for this long, nothing fires. */
 const downAfterSeconds = 30
 const degradedAfterSeconds = 15
-/** What is due goes out within milliseconds; this late, there is more to do than the engines can. */
+/** Due work normally goes out within milliseconds; beyond this, the engines are overloaded. */
 const behindSeconds = 60
 
 const seconds = (from: Date | null | undefined, now: Date) =>
   from ? Math.max(0, Math.round((now.getTime() - from.getTime()) / 1000)) : null
 
-/** @param found null while the database cannot be asked, or is read-only */
+/** @param found null if the database is unreachable or read-only */
 export const judge = (found: ServiceHealthRow | null, now: Date) => {
   const seenAgo = seconds(found?.last_seen_at, now)
   const oldest = seconds(found?.oldest_pending_at, now)

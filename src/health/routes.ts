@@ -1,4 +1,4 @@
-/** Whether the service is well: for people and dashboards, and for load balancers. */
+/** Service health: details for people and dashboards, and a status for load balancers. */
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { version } from '../config.ts'
 import { createLook } from './cached-health.ts'

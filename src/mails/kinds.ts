@@ -1,11 +1,11 @@
-/** Every mail there is. A job names a kind and ids; what the mail tells is looked up when it is sent, by the SQL function mail_<kind>. */
+/** All mails. A job has a kind and ids; the SQL function mail_<kind> looks up the content when the mail is sent. */
 import type { Links } from '../accounts/links.ts'
 import { upgradeUrl } from '../billing/upgrade-url.ts'
 import type { Functions } from '../database/functions.ts'
 import { counted, spoken } from '../pages/page.ts'
 import { type Mail, quote } from './layout.ts'
 
-/** What a job of each kind carries. */
+/** The data of jobs, by kind. */
 type Jobs = {
   registered: { account_id: string; key_id: string }
   cue_failed: { account_id: string; execution_id: string }
@@ -21,13 +21,13 @@ type Options = {
   fn: Functions
   links: Links
   baseUrl: string
-  /** Opens what was encrypted with one of ENCRYPTION_KEYS. */
+  /** Decrypts with ENCRYPTION_KEYS; undefined if the key is missing. */
   decryptKey: (ciphertext: string) => string | undefined
 }
 
 /**
- * Writes mails. Nothing comes of a job when there is nobody left to tell, or nothing left to say.
- * `isFirst` says that the job is tried for the first time.
+ * Returns a function that composes the mail of a job, or undefined if the mail is no longer needed or its recipient is gone. `isFirst`:
+ * this is the job's first try.
  */
 export const createComposer = ({ fn, links, baseUrl, decryptKey }: Options) => {
   const kinds: { [kind in keyof Jobs]: (job: Jobs[kind], isFirst: boolean) => Promise<Mail | undefined> } = {

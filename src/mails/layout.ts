@@ -1,12 +1,12 @@
-// A mail as text and as HTML, from one description: whatever is a value comes out escaped, and stays within its line. What users wrote comes
-// as a quote, in which no mail client finds an address to make a link of.
+// Lays out a mail as text and HTML from one description. Values are escaped and stay on their line. Text from users is quoted in a form
+// that mail clients don't turn into links.
 import { type Html, html } from '../pages/html.ts'
 
-/** What a user wrote. */
+/** Text from a user. */
 export type Quote = { quote: string }
 export const quote = (text: string): Quote => ({ quote: text })
 
-/** A paragraph, facts with their names, something to follow, a code to compare, or a list. */
+/** A paragraph, named facts, a link, a code to compare, or a list. */
 export type Block =
   | string
   | { facts: [name: string, value: string | number | Quote | null][] }
@@ -16,25 +16,25 @@ export type Block =
 
 export type Mail = {
   to: string
-  /** Nothing of a user's: it is the first thing that is read, and filtered by. */
+  /** Contains no text from users, because it is read first and used by filters. */
   subject: string
   blocks: Block[]
-  /** Why this comes, and how to have it stop. */
+  /** Why the mail was sent, and how to stop such mails. */
   why: string
 }
 
-/** The parts of a message. Facts that are null or empty are left out. */
+/** Returns the parts of a message. Null or empty facts are omitted. */
 export const layOut = ({ subject, blocks, why }: Mail): { subject: string; text: string; html: string } => ({
   subject: oneLine(subject),
   text: `${blocks.map(asText).join('\n\n')}\n\n-- \n${why}\n`,
   html: frame(oneLine(subject), blocks.map(asHtml), why).text
 })
 
-/** All links of a mail, as they are. */
+/** Returns all links of a mail. */
 export const linksOf = ({ blocks }: Mail): string[] =>
   blocks.flatMap(block => (typeof block === 'object' && 'link' in block ? [block.link] : []))
 
-/** A header ends where its line does: what breaks lines, or turns the direction of writing, becomes a blank. */
+/** Replaces line breaks and bidirectional control characters by blanks, so that text cannot end a header or reverse its order. */
 const oneLine = (text: string, length = 120): string => {
   const line = text.replace(/[\p{Cc}\p{Zl}\p{Zp}\s\u061C\u200E\u200F\u202A-\u202E\u2066-\u2069]+/gu, ' ').trim()
   return line.length > length ? `${line.slice(0, length - 1).replace(/[\uD800-\uDBFF]$/, '')}…` : line
@@ -73,7 +73,7 @@ const told = (facts: [string, string | number | Quote | null][]) =>
     .filter(([, value]) => value !== null && value !== '')
     .map(([name, value]) => [name, typeof value === 'object' ? quoted(value!.quote, 500) : oneLine(String(value), 500)] as const)
 
-/** Signs that addresses are known by, before anything but a blank: `https://evil.example` becomes `https[://]evil[.]example`. */
+/** Characters by which addresses are recognised, unless followed by a blank: `https://evil.example` becomes `https[://]evil[.]example`. */
 const linking = /(?::\/\/|[.:@\u3002\uFF0E\uFF61\uFF20\uFF1A])(?=\S)/gu
 
 const quoted = (text: string, length: number): string => `“${oneLine(text, length).replace(linking, '[$&]')}”`

@@ -1,4 +1,7 @@
-/** Sends mails: durable jobs, tried again until the mail server takes them. Without SMTP_URL they become files, and the log tells their links. */
+/**
+ * Sends mails from durable jobs, retried until the mail server accepts them. Without SMTP_URL, mails are written to files and their links
+ * are logged.
+ */
 import { randomUUID } from 'node:crypto'
 import { rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -21,12 +24,12 @@ type Options = {
   log: Pick<FastifyBaseLogger, 'info' | 'warn'>
 }
 
-/** Milliseconds that a mail server may take to be reached, to greet, and for each answer. */
+/** Milliseconds for connecting to the mail server, its greeting, and each response. */
 const patience = { connectionTimeout: 10_000, greetingTimeout: 10_000, socketTimeout: 30_000 }
-/** Nothing in a mail may name a file or an address whose content would be sent with it. */
+/** Mails must not include the content of files or URLs. */
 const closed = { disableFileAccess: true, disableUrlAccess: true }
 
-/** Works off the mails from now on. */
+/** Starts sending mails. */
 export const startMails = async ({ jobs, fn, config, decryptKey, now, log }: Options): Promise<void> => {
   const compose = createComposer({ fn, links: createLinks(config), baseUrl: config.baseUrl, decryptKey })
   const deliver = config.smtpUrl ? bySmtp(config.smtpUrl, log) : toOutbox(join(config.dataDir, 'outbox'), log)
@@ -40,11 +43,11 @@ export const startMails = async ({ jobs, fn, config, decryptKey, now, log }: Opt
   await jobs.work('magic_links', send)
 }
 
-/** The same id for every try, so that a mail which arrived although its server's answer did not can be known again. */
+/** The message id is the same for every try, so that duplicates can be recognised if the server's response was lost. */
 const message = ({ mail, id, host, from, date }: { mail: Mail; id: string; host: string; from: string; date: Date }): SendMailOptions => ({
   ...layOut(mail),
   from,
-  // As an object the address is one address, whatever it contains.
+  // As an object, it is a single address whatever it contains.
   to: { name: '', address: mail.to },
   date,
   messageId: `<${id}@${host}>`,
@@ -53,7 +56,7 @@ const message = ({ mail, id, host, from, date }: { mail: Mail; id: string; host:
 
 type Deliver = (what: { kind: string; id: string; mail: Mail }, options: SendMailOptions) => Promise<void>
 
-/** The package takes 9 MB, so loading it waits for the first mail. */
+/** Loaded with the first mail: the package takes 9 MB. */
 const createTransport = async (options: object): Promise<Transporter> => {
   const nodemailer = await import('nodemailer')
   return nodemailer.createTransport({ ...options, ...closed })
@@ -68,7 +71,7 @@ const bySmtp = (url: string, log: Options['log']): Deliver => {
       await (await transport).sendMail(options)
       log.info({ kind, job_id: id, ms: Math.round(performance.now() - start) }, 'mail sent')
     } catch (error) {
-      // The server's own words may repeat the address: they go neither into the log nor into the job.
+      // The server's message may contain the recipient's address, so it is kept out of the log and the job.
       const { code, responseCode = null } = error as { code?: string; responseCode?: number }
       const isRefused = (code === 'EENVELOPE' || code === 'EMESSAGE') && responseCode !== null && responseCode >= 500
       log.warn(
@@ -87,7 +90,7 @@ const toOutbox = (dir: string, log: Options['log']): Deliver => {
     const { message } = await (await transport).sendMail(options)
     const file = join(dir, `${(options.date as Date).toISOString().replace(/[:.]/g, '-')}-${kind}-${id.slice(0, 8)}.eml`)
     const draft = join(dir, `.${randomUUID()}`)
-    // Links in it open accounts: only the owner reads it, and never half of it.
+    // Its links give access to accounts, so only the owner may read it. Written atomically.
     makeDirectory(dir, 0o700)
     await writeFile(draft, message as Buffer, { mode: 0o600 })
     await rename(draft, file)

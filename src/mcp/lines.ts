@@ -1,4 +1,4 @@
-/** Things in a few words: an agent reads every token. */
+/** Short text forms of cues, executions and alerts: agents pay for every token. */
 import type { Alert, Cue, Execution } from '../client/index.ts'
 
 export const cueLine = ({ id, name, status, transport, schedule, callback, next_run, run_count }: Cue) => ({

@@ -1,10 +1,10 @@
-/** Responses for agents without free JSON that is too large for them. */
+/** Omits large free JSON from responses to agents. */
 import { Json } from '../json/canonical-json.ts'
 
-/** Characters of free JSON that one response keeps. */
+/** Characters of free JSON kept in one response. */
 const KEPT = 64 * 1024
 
-/** The value with null for free JSON beyond 64 KB, first come, first kept; `payload_omitted` and its like say which was left out. */
+/** Replaces free JSON beyond 64 KB in total by null, keeping the first; members such as `payload_omitted` name what was omitted. */
 export const omitLarge = (value: unknown): unknown => {
   let kept = 0
   const members = ([name, member]: [string, unknown]): [string, unknown][] => {

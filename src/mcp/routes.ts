@@ -1,4 +1,4 @@
-/** MCP over Streamable HTTP, without sessions: each request stands for itself, so any replica may answer it. */
+/** MCP over Streamable HTTP without sessions: requests are independent, so any replica can answer. */
 
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyInstance, FastifyReply } from 'fastify'
@@ -11,14 +11,14 @@ import { AnyJson, ErrorBody } from '../schemas.ts'
 import { omitLarge } from './omit-large.ts'
 import { freeAnswers, freeArguments } from './tools.ts'
 
-/** Messages in one request; each is answered, some with all tools. */
+/** Maximum messages per request. Each gets a response, some with all tools. */
 const MAX_MESSAGES = 20
 
 const routes: FastifyPluginAsyncTypebox = async app => {
   app.post(
     '/mcp',
     {
-      // A list of messages, the message, its params, and their arguments.
+      // The levels are: list of messages, message, params, arguments.
       config: { scope: 'any', free: { names: freeArguments, depth: 4, asWritten: true } },
       schema: {
         tags: ['mcp'],
@@ -27,7 +27,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         body: AnyJson(),
         response: { 200: Type.Unknown(), '4xx': ErrorBody }
       },
-      // The SDK asks for both, too, but only once the body has been read.
+      // The SDK checks this too, but only after the body has been read.
       onRequest: async ({ headers: { accept = '' } }, reply) => {
         if (accept.includes('application/json') && accept.includes('text/event-stream')) return
         return refuse(reply, 406, -32000, 'Not Acceptable: Client must accept both application/json and text/event-stream')
@@ -47,7 +47,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         stringify: splice,
         retries: 0
       })
-      // The SDK takes 20 MB of memory: it waits until somebody asks.
+      // Imported with the first request: the SDK takes 20 MB of memory.
       const { StreamableHTTPServerTransport } = await import('@modelcontextprotocol/sdk/server/streamableHttp.js')
       const { createMcpServer } = await import('./server.ts')
       const server = createMcpServer(client, request.scopes, version)
@@ -61,7 +61,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
   )
 }
 
-/** In the form of JSON-RPC, which a schema of our errors would not let through. */
+/** Responds with a JSON-RPC error, which the schema of our errors would not allow. */
 const refuse = (reply: FastifyReply, status: number, code: number, message: string) =>
   reply
     .code(status)
@@ -69,8 +69,8 @@ const refuse = (reply: FastifyReply, status: number, code: number, message: stri
     .send(JSON.stringify({ jsonrpc: '2.0', error: { code, message }, id: null }))
 
 /**
- * The client's calls go through this very service, with all its checks, and without a socket. The first is what the request was counted for
- * against the key's limit; further ones count like any other.
+ * A `fetch` for the client that calls this service in-process, with all checks. The first call was counted with the MCP request itself;
+ * further calls count separately towards the rate limit.
  */
 const within = (app: FastifyInstance, remoteAddress: string): typeof fetch => {
   let isFirst = true

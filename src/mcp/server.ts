@@ -1,4 +1,4 @@
-/** An MCP server for one key: lists the tools that the key may use, and calls them. */
+/** An MCP server for one key, with the tools the key may use. */
 import { Server } from '@modelcontextprotocol/sdk/server/index.js'
 import { CallToolRequestSchema, ErrorCode, ListToolsRequestSchema, McpError } from '@modelcontextprotocol/sdk/types.js'
 import { Value } from 'typebox/value'
@@ -11,10 +11,13 @@ const instructions =
   'pgcue schedules tasks: a cue is a schedule with an action, an execution is one run of it. Preview a schedule before creating a cue. After ' +
   'a failure, check get_execution for the attempts, and list_alerts.'
 
-/** Without what it needs it is refused by its handler: the SDK would call that an internal error. */
+/** Makes params optional, so that the handler reports missing ones; the SDK would return an internal error. */
 const CallTool = CallToolRequestSchema.extend({ params: CallToolRequestSchema.shape.params.optional().catch(undefined) })
 
-/** @param version of the service @param scopes what the key may do; decides which tools are shown, and the service decides again at each call */
+/**
+ * @param scopes of the key; they decide which tools are listed, and the service checks them again on each call
+ * @param version of the service
+ */
 export const createMcpServer = (client: Client, scopes: readonly string[], version: string): Server => {
   const shown = tools.filter(tool => [tool.scope].flat().some(scope => scopes.includes(scope)))
   const server = new Server({ name: 'pgcue', version }, { capabilities: { tools: {} }, instructions })

@@ -1,6 +1,6 @@
 /**
- * The tools of the MCP server, over the client: whatever a key may do over HTTP it may do here, and nothing else. Answers are small: ids, what
- * matters of the state, and a next step.
+ * The MCP tools, built on the client: a key can do here exactly what it can do over HTTP. Responses are short: ids, the relevant state and
+ * a next step.
  */
 import { type Static, type TSchema, Type } from 'typebox'
 import type { Needed } from '../accounts/admission.ts'
@@ -10,7 +10,7 @@ import { alertLine, cueLine, executionLine } from './lines.ts'
 export type Tool = {
   name: string
   description: string
-  /** What a key must be allowed to do to see the tool; of a list, one is enough. */
+  /** The scope required to see the tool; of a list, any one. */
   scope: Exclude<Needed, 'any'>
   readOnly: boolean
   input: TSchema
@@ -49,9 +49,9 @@ const evidence = {
   metadata: Type.Optional(Type.Record(Type.String(), Type.Unknown()))
 }
 
-/** Passed on as text, to the last digit; what they must be, the API checks. */
+/** Passed on as text without losing digits; the API validates them. */
 export const freeArguments = ['payload', 'payload_override', 'artifacts', 'metadata']
-/** The members of the API's responses that hold them again. */
+/** Members of API responses that contain free JSON. */
 export const freeAnswers = ['payload', 'artifacts', 'metadata']
 
 export const tools: readonly Tool[] = [

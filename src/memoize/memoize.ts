@@ -1,6 +1,6 @@
 /**
- * A function that keeps what it made, by its argument, at most `size` of them: full, it starts anew. For what is asked for again and again,
- * and never changes. What throws is not kept.
+ * Caches the results of a function by argument, for values that never change. When `size` results are cached, the cache is cleared. Errors
+ * are not cached.
  */
 export const memoize = <K, V>(size: number, make: (key: K) => V): ((key: K) => V) => {
   const known = new Map<K, V>()

@@ -1,10 +1,10 @@
-/** The text that an agent keeps about its account. Pure. */
+/** The memory block as text. */
 import type { Plan } from '../config.ts'
 
-/** Increase it with every change to `instructions`: it gives each account's block a new version and notifies subscribers. */
+/** Increase with every change to `instructions`: each account's block then gets a new version, and subscribers are notified. */
 export const release = '2'
 
-/** How an agent uses the service, in a few lines. */
+/** How agents use the service. */
 export const instructions = `1. Send Authorization: Bearer <your key> with every call. The key below is shortened; ask its owner for the whole one, and keep it out of logs.
 2. GET /v1/usage before you create cues: plans limit cues and monthly executions.
 3. Create a cue with POST /v1/cues {name, cron | at, timezone, callback_url | worker: true, payload}. Try a schedule with POST /v1/schedules/preview first.
@@ -16,7 +16,7 @@ export const instructions = `1. Send Authorization: Bearer <your key> with every
 
 type Content = { baseUrl: string; version: number; plan: Plan; key: string | null; cues: string[] }
 
-/** Names are users' words: quoted, each stays on its line and is no instruction. */
+/** Cue names are written by users: quoted as JSON, they stay on one line and don't read as instructions. */
 export const blockOf = ({ baseUrl, version, plan, key, cues }: Content): string => `# pgcue, memory block version ${version}
 Scheduled tasks at ${baseUrl}. Plan: ${plan}.${key === null ? '' : ` Key: ${key}`}
 

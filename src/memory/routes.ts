@@ -1,4 +1,4 @@
-/** The memory block: what an agent keeps about its account, if the account wants that. */
+/** The memory block: a summary of the account for its agents, if the account has enabled it. */
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { ApiError } from '../errors.ts'
 import { blockOf, instructions, release } from './block.ts'

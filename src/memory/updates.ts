@@ -1,4 +1,7 @@
-/** Tells subscribers of new memory blocks: a durable job each, signed like a callback. What is told is what is so when it is sent. */
+/**
+ * Notifies subscribers of new memory block versions: one durable job each, signed like a callback. The content is determined when it is
+ * sent.
+ */
 import type { FastifyBaseLogger } from 'fastify'
 import type { Functions } from '../database/functions.ts'
 import { userAgent } from '../deliveries/request.ts'
@@ -25,7 +28,7 @@ const waits = [10_000, 60_000, 300_000, 1_800_000]
 export const startMemoryUpdates = async ({ jobs, fn, client, now, log }: Options): Promise<void> => {
   await jobs.work<Job>(queue, async ({ subscription_id, account_id, tries = 0 }) => {
     const notice = await fn.memoryNotice({ subscription_id, release })
-    // The subscription is gone, or has been told.
+    // The subscription is gone, or the subscriber already has this version.
     if (!notice) return
     const { url, secrets, version, changelog, updated_at } = notice
     const body = canonicalJson(JSON.stringify({ event, version, changelog, updated_at }))

@@ -1,6 +1,7 @@
 /**
- * Migrations that run outside of a transaction, as their first line says: `-- no-transaction`. Each statement commits by itself, and a run that
- * broke off begins again with the first: each must be repeatable. An index that a crash left half-built is dropped, and built again.
+ * Migrations that run outside a transaction, marked by their first line: `-- no-transaction`. Each statement commits by itself and must be
+ * repeatable, because an interrupted migration starts again with its first statement. An index left unfinished by a crash is dropped and
+ * built again.
  */
 import type pg from 'pg'
 import { run } from './reload.ts'
@@ -26,7 +27,7 @@ const indexOf = ({ text }: Statement): Index | undefined => {
   return { unique, name, schema, table, definition }
 }
 
-/** PostgreSQL builds none concurrently on a partitioned table: it is built on each partition, and those make up the whole. */
+/** PostgreSQL cannot build an index concurrently on a partitioned table, so it is built on each partition, and those are attached. */
 const buildIndex = async (client: pg.Client, file: File, statement: Statement, index: Index, retry: Retry, log: (line: string) => void) => {
   const { unique, name, schema, table, definition } = index
   const step = (text: string) => run(client, file, { text, line: statement.line })
@@ -49,7 +50,7 @@ const buildIndex = async (client: pg.Client, file: File, statement: Statement, i
   }
 }
 
-/** Waiting to build holds up no writer, so it need not give up early. */
+/** Building concurrently blocks no writer while it waits, so it needs no lock timeout. */
 const withoutLockTimeout = async (client: pg.Client, work: () => Promise<unknown>) => {
   const { rows } = await client.query("select current_setting('lock_timeout') as former, set_config('lock_timeout', '0', false)")
   try {
@@ -64,13 +65,13 @@ const isPartitioned = async (client: pg.Client, schema: string, table: string): 
   return rows[0]?.it ?? false
 }
 
-/** undefined: there is no such index. */
+/** Returns whether the index is valid; undefined if it doesn't exist. */
 const validityOf = async (client: pg.Client, schema: string, name: string): Promise<boolean | undefined> => {
   const { rows } = await client.query('select indisvalid as it from pg_index where indexrelid = to_regclass($1)', [`${schema}.${name}`])
   return rows[0]?.it
 }
 
-/** A partition that is added meanwhile gets the index as it is attached. */
+/** Partitions added meanwhile get the index when they are attached. */
 const partitionsWithout = async (client: pg.Client, { schema, table, name }: Index): Promise<string[]> => {
   const { rows } = await client.query(
     `select c.relname as name from pg_inherits p join pg_class c on c.oid = p.inhrelid

@@ -9,7 +9,7 @@ import { loadSources, run } from './reload.ts'
 import { type File, hash, type Queues, type Release, readSources } from './sql-files.ts'
 
 export type MigrateOptions = {
-  /** Must be a direct connection: what keeps two migrations apart is a session's lock. */
+  /** Must be a direct connection, because a session lock keeps migrations apart. */
   connectionString: string
   log?: (line: string) => void
   sqlDir?: string
@@ -20,18 +20,18 @@ export type MigrateOptions = {
 const lockTries = 60
 
 /**
- * Brings a database to what this code needs: migrations that it lacks, then pg-boss's schema and queues, then functions,
- * comments, views and roles if any of them changed. Any number may run at once, one works and the others find nothing to do.
- * A database that a newer release has migrated, or loaded its functions into, is left as it is.
- * @throws {ConfigError} when the server cannot be reached or is of another version
- * @throws {Error} naming the file at fault; it is applied whole or not at all, or goes on with the next run where it says `-- no-transaction`
+ * Brings a database up to date: missing migrations, then pg-boss's schema and queues, then functions, comments, views and roles if any of
+ * them changed. Concurrent calls wait, and then find nothing to do. A database used by a newer release is left unchanged.
+ * @throws {ConfigError} if the server is unreachable or has an unsupported version
+ * @throws {Error} naming the file that failed. A file is applied completely or not at all; one with `-- no-transaction` continues with the
+ * next call
  */
 export const migrate = async (options: MigrateOptions) => {
   const { connectionString, log = () => {}, sqlDir, lockTimeout = '800ms', queues = ourQueues } = options
   const { migrations, forQueues, sources, release } = readSources(sqlDir, queues)
   await reach(connectionString)
   const client = new pg.Client({ connectionString, application_name: 'pgcue migrate' })
-  client.on('error', () => {}) // the statement under way fails with it
+  client.on('error', () => {}) // the running statement fails with it
   client.on('notice', ({ message = '' }) => {
     if (!/skipping$|already been granted/.test(message)) log(message)
   })
@@ -70,7 +70,7 @@ export const migrate = async (options: MigrateOptions) => {
   }
 }
 
-/** Asked for again and again: waiting within a statement would hold a snapshot, and building an index concurrently waits for those. */
+/** Polls for the lock: a statement that waits holds a snapshot, and building an index concurrently waits for all snapshots. */
 const takeTurn = async (client: pg.Client) => {
   for (;;) {
     const { rows } = await client.query("select pg_try_advisory_lock(hashtext('pgcue migrate')) as is_ours")
@@ -87,9 +87,9 @@ const reach = async (url: string) => {
   }
 }
 
-/** What a database that cannot be reached is to whoever starts something. */
+/** Converts an error from an unreachable database to one line. */
 export const unusable = (error: unknown): ConfigError => {
-  const { message, code } = error as Error & { code?: string } // of several addresses that refused there is only a code
+  const { message, code } = error as Error & { code?: string } // if all of several addresses refused, there is only a code
   return new ConfigError(`Cannot connect to the server of DATABASE_URL or LISTEN_URL: ${message || code}`)
 }
 
@@ -100,14 +100,14 @@ const requireVersion = async (client: pg.Client) => {
   if (rows[0].major < 15 || rows[0].major > 18) throw new ConfigError(`DATABASE_URL must point to PostgreSQL 15 to 18, not ${rows[0].name}`)
 }
 
-/** Compares before it is known whether another release was here: its number comes first. Before there were numbers it was a checksum only. */
+/** The stamp of a database starts with the release number, so that releases can be compared. Formerly it was a checksum only. */
 const stampOf = async (client: pg.Client, sources: File[], { number, checksum }: Release) =>
   `${number} ${hash(JSON.stringify([checksum, await rolesNamedIn(client, sources)]))}`
 const numberOf = (stamp = '') => Number(/^(\d+) /.exec(stamp)?.[1] ?? 0)
 
-/** What has been applied, as checksums by id. Id 0 is the stamp of all that is reloaded. */
+/** Reads the checksums of applied migrations, by id. Id 0 is the stamp of everything that is reloaded. */
 const readLedger = async (client: pg.Client): Promise<Map<number, string>> => {
-  // Asked first, since `if not exists` wants the right to create even where the schema is there.
+  // Checked first, because `create … if not exists` requires the right to create even if it exists.
   const { rows } = await client.query(
     "select to_regclass('cue.migrations') is not null as there, to_regnamespace('cue') is not null as schema"
   )
@@ -132,7 +132,7 @@ const record = (client: pg.Client, id: number, name: string, checksum: string) =
     [id, name, checksum]
   )
 
-/** Those that the files quote and that exist: one that is made later has no grants yet. */
+/** Roles that the files quote and that exist. A role created later has no grants yet. */
 const rolesNamedIn = async (client: pg.Client, sources: File[]): Promise<string[]> => {
   const { rows } = await client.query('select rolname as name from pg_roles where strpos($1, quote_literal(rolname)) > 0 order by 1', [
     sources.map(source => source.text).join('\n')
@@ -173,8 +173,8 @@ const reload = (client: pg.Client, sources: File[], release: Release) =>
   })
 
 /**
- * A statement that would wait for a lock keeps others waiting behind it: it gives up early, and tries again. Earlier than PostgreSQL looks for
- * deadlocks, so that a writer is never the one that has to go.
+ * A statement that waits for a table lock blocks all later statements on that table, so it gives up early and is retried: before PostgreSQL
+ * checks for deadlocks, so that no writer is cancelled.
  */
 const retryLocked = async (work: () => Promise<unknown>, log: (line: string) => void) => {
   for (let attempt = 1; ; attempt++) {
@@ -188,11 +188,11 @@ const retryLocked = async (work: () => Promise<unknown>, log: (line: string) => 
   }
 }
 
-/** pg-boss makes and migrates its own schema, on our connection and so under our lock. */
+/** pg-boss creates and migrates its own schema, on our connection and therefore under our lock. */
 const prepareQueues = async (client: pg.Client, queues: Queues) => {
   const db = { executeSql: (text: string, values?: unknown[]) => client.query(text, values) }
   const boss = new PgBoss({ db, schema: 'pgboss', supervise: false, schedule: false })
-  boss.on('error', () => {}) // what fails here is thrown as well
+  boss.on('error', () => {}) // the same error is also thrown
   await boss.start()
   try {
     const known = new Map((await boss.getQueues()).map(queue => [queue.name, queue]))

@@ -1,23 +1,23 @@
-/** Loads functions, views, comments and roles, in one transaction: nobody sees one missing, however they have changed. */
+/** Loads functions, views, comments and roles in one transaction, so that nobody sees any of them missing. */
 import type pg from 'pg'
 import { type File, type Release, type Statement, statementsOf } from './sql-files.ts'
 
 type Kind = 'function' | 'view'
 type Grant = { kind: Kind; name: string; grantee: string; privilege: string; grantable: boolean }
 
-/** `create or replace` cannot do this: another result, other columns, other names of parameters. */
+/** `create or replace` cannot change result types, columns or parameter names. */
 const isOtherShape = (error: unknown) => /^(42P13|42P16)$/.test((error as pg.DatabaseError).code ?? '')
 
 /**
- * To be called within a transaction. What has changed its shape is dropped and made again, with the grants that others gave. A function
- * or view that the files hold no longer stays until the release after: replicas of the one before may still use it.
- * @throws {Error} naming what depends on something that must be dropped, when it is not ours to drop
+ * Loads all sources; must be called within a transaction. Objects whose shape has changed are dropped and created again, with the grants
+ * made by others. Functions and views that were removed from the files are kept for one more release, whose replicas may still use them.
+ * @throws {Error} naming an object that is not ours but depends on one that must be dropped
  */
 export const loadSources = async (client: pg.Client, sources: File[], release: Release, ourRoles: string[]) => {
   const before = await definitions(client)
   const grants = await readGrants(client)
   const dropped = new Set<string>()
-  // Functions may name each other in any order: bodies are checked when all of them are there.
+  // Functions may reference each other in any order; their bodies are checked once all exist.
   await client.query('set local check_function_bodies = off')
   for (const source of sources.filter(definesSomething)) {
     for (const statement of statementsOf(source)) await load(client, source, statement, before, dropped)
@@ -42,14 +42,14 @@ export const loadSources = async (client: pg.Client, sources: File[], release: R
   }
 }
 
-/** Settings and grants come last: they apply to functions and views as they are once all are loaded. */
+/** Settings and grants are loaded last, because they apply to functions and views that exist. */
 const definesSomething = ({ name }: File) => name !== 'settings.sql' && name !== 'roles.sql'
 
 type Definition = { kind: Kind; name: string; signature: string; version: string; former: number | null }
 
 const formerly = 'Not part of the schema since release'
 
-/** Every function and view of ours by its oid. The version changes with each `create or replace`. */
+/** All our functions and views by oid. `version` changes with each `create or replace`. */
 const definitions = async (client: pg.Client): Promise<Map<number, Definition>> => {
   const { rows } = await client.query(
     `select o.*, substring(comment from $1)::int as former from (
@@ -94,7 +94,7 @@ const load = async (client: pg.Client, source: File, statement: Statement, befor
   }
   await client.query('release statement')
   if (kind === 'view') return
-  // Beside another function of its name, a call by names would be ambiguous.
+  // An overload would make calls by parameter names ambiguous.
   const now = await namesakes(client, name)
   for (const { oid, version } of now) {
     const former = before.get(oid)
@@ -110,7 +110,10 @@ const namesakes = async (client: pg.Client, name: string): Promise<{ oid: number
   return rows.map(({ oid, version }) => ({ oid: Number(oid), version }))
 }
 
-/** Views and functions that use it go with it, and come again: each file uses only what is loaded before it. */
+/**
+ * Drops an object together with views and functions that use it. They are created again, because each file uses only what is loaded before
+ * it.
+ */
 const drop = async (client: pg.Client, { kind, signature, name }: Definition, dropped: Set<string>) => {
   const { rows } = await client.query(
     `with recursive users (classid, objid) as (
@@ -135,7 +138,7 @@ const drop = async (client: pg.Client, { kind, signature, name }: Definition, dr
   await client.query(`drop ${kind} ${signature} cascade`)
 }
 
-/** What is not in the files any more: marked by the first release that lacks it, dropped by the next. */
+/** Handles objects no longer in the files: marked by the first release without them, dropped by the next. */
 const dropFormer = async (client: pg.Client, loaded: Map<number, Definition>, left: number[], release: Release) => {
   for (const oid of left) {
     const definition = loaded.get(oid)!
@@ -148,7 +151,7 @@ const dropFormer = async (client: pg.Client, loaded: Map<number, Definition>, le
 
 const runFile = (client: pg.Client, file: File) => run(client, file, { text: file.text, line: 1 })
 
-/** Runs part of a file. An error names the file and the line. */
+/** Runs a part of a file. An error names file and line. */
 export const run = async (client: pg.Client, file: File, { text, line }: Statement) => {
   try {
     await client.query(text)

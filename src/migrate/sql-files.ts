@@ -1,4 +1,4 @@
-/** The files of sql/: what they hold, and the number of the release that they make. */
+/** The files in sql/: their content, and the number of the release they form. */
 import { createHash } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -10,7 +10,7 @@ import { queues as ourQueues } from '../jobs/boss.ts'
 export type File = { id: number; name: string; text: string; checksum: string }
 export type Queues = { name: string; options?: Omit<Queue, 'name'> }[]
 
-/** Numbers grow with each change to sql/, so that of two releases it is known which is newer. */
+/** The number grows with every change in sql/, so that releases can be ordered. */
 export type Release = { number: number; checksum: string }
 
 const sqlRoot = fileURLToPath(new URL('../../sql', import.meta.url))
@@ -29,11 +29,14 @@ const filesIn = (
     return { id: Number.parseInt(name, 10), name, text, checksum: hash(text) }
   })
 
-/** Migrations; what pg-boss's tables need; what is reloaded, in the order of loading; and the release, with the checksum of the files as they are. */
+/**
+ * Returns migrations, statements for pg-boss's tables, the files to reload in loading order, and the release, whose checksum is that of the
+ * actual files.
+ */
 export const readSources = (sqlDir = sqlRoot, queues: Queues = ourQueues) => {
   const migrations = filesIn(join(sqlDir, 'migrations'))
   const functions = filesIn(join(sqlDir, 'functions'))
-  // The previous release may lack a file, and a test upgrades from it.
+  // The previous release, from which a test upgrades, may lack a file.
   const present = (...names: string[]) =>
     filesIn(
       sqlDir,
@@ -46,13 +49,13 @@ export const readSources = (sqlDir = sqlRoot, queues: Queues = ourQueues) => {
   return { migrations, forQueues, sources, release }
 }
 
-/** Two branches that were merged may have left both of their numbers. */
+/** After a merge, the file may contain the numbers of both branches. */
 const readNumber = (sqlDir: string): number => {
   const numbers = readFileSync(join(sqlDir, 'release.json'), 'utf8').matchAll(/"number": (\d+)/g)
   return Math.max(0, ...[...numbers].map(([, number]) => Number(number)))
 }
 
-/** What sql/release.json should hold: the next number if anything has changed since it was written. */
+/** Returns what sql/release.json should contain: the next number if anything has changed since it was written. */
 export const releaseFile = (sqlDir = sqlRoot): string => {
   const { release } = readSources(sqlDir)
   const textOf = (number: number) => `${JSON.stringify({ number, checksum: release.checksum }, null, 2)}\n`
@@ -63,7 +66,7 @@ export const releaseFile = (sqlDir = sqlRoot): string => {
 
 export type Statement = { text: string; line: number }
 
-/** The statements of a file, and the line that each begins on. Semicolons in quotes, bodies and comments end none. */
+/** Splits a file into statements with their first line. Semicolons in quotes, function bodies and comments are skipped. */
 export const statementsOf = (file: File): Statement[] => {
   const statements: Statement[] = []
   let from = 0

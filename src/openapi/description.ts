@@ -1,4 +1,4 @@
-/** The description of the interface, made from the routes' schemas: `/openapi.json`. */
+/** Generates the API description, `/openapi.json`, from the routes' schemas. */
 import { STATUS_CODES } from 'node:http'
 import swagger from '@fastify/swagger'
 import type { FastifyInstance, FastifySchema, RouteOptions } from 'fastify'
@@ -11,7 +11,7 @@ import { ErrorBody } from '../schemas.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** Codes that this route refuses with, for its description. What follows from scope, limits and schemas is added by itself. */
+    /** Error codes specific to this route. Those that follow from its scope, limits and schemas are added automatically. */
     errors?: ErrorCode[]
   }
 }
@@ -113,12 +113,12 @@ const describe = (schema: FastifySchema | undefined, { config = {} }: Pick<Route
     if (!there) response[status] = { ...error, description: `\`${code}\`` }
     else if (there.startsWith('`')) response[status] = { ...error, description: `${there}, \`${code}\`` }
   }
-  // A bearer scheme has no scopes in OpenAPI before 3.1; there they name the roles that are needed.
+  // OpenAPI before 3.1 allowed no scopes for bearer schemes; since 3.1 they name required roles.
   const security = config.scope ? [config.scope].flat().map(scope => ({ bearer: scope === 'any' ? [] : [scope] })) : []
   return { ...described, response, security }
 }
 
-/** Our own keywords become what others understand, and what has a default is not required. Collects the codes of `orElse`. */
+/** Replaces our own keywords by standard ones and makes members with a default optional. Collects the codes of `orElse`. */
 const plain = (schema: Schema, request: boolean, codes: Set<ErrorCode>): Schema => {
   const { 'x-json': json, 'x-nullable': nullable, 'x-error': refusal, ...node } = schema
   if (refusal) codes.add(refusal.code)

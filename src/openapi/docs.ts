@@ -1,4 +1,4 @@
-/** The page that shows the API's description, `/docs`. It needs no other server. */
+/** The API reference, `/docs`. It loads nothing from other servers. */
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
 import Fastify, { type FastifyInstance } from 'fastify'
@@ -22,7 +22,7 @@ export default fp(
   { name: 'docs' }
 )
 
-// Nothing of it may come from elsewhere, whatever the bundle would like; styles it makes itself.
+// Forbids loading anything from elsewhere; the bundle creates its styles itself.
 const policy = [
   "default-src 'none'",
   "script-src 'self'",
@@ -72,7 +72,7 @@ const once = <T>(make: () => Promise<T>) => {
   }
 }
 
-/** The page's script, compressed. Its package takes 25 MB of memory and a fifth of a second to load, so that waits until somebody looks. */
+/** Loads and compresses the page's script on first use: its package takes 25 MB of memory and a fifth of a second. */
 const loadBundle = once(async (): Promise<Fixed> => {
   const { default: reference } = await import('@scalar/fastify-api-reference')
   const app = Fastify()

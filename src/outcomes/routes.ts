@@ -1,4 +1,4 @@
-/** Outcomes: what handlers report, the evidence for it, and whether it is believed. */
+/** Outcomes: reports, evidence and verification. */
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { ExecutionsRow } from '../database/functions.ts'
 import { ApiError } from '../errors.ts'
@@ -26,7 +26,7 @@ type Given = {
 
 const filled = (text: Text) => (text?.trim() ? text : null)
 
-/** Evidence as SQL takes it: JSON as text, and what is empty or blank is not there, so that it takes nothing away. */
+/** Converts evidence for SQL: JSON becomes text, and blank text becomes null, so that it doesn't overwrite anything. */
 const evidenceOf = <T extends Given>({ artifacts, metadata, ...given }: T) => {
   if (metadata && metadata.bytes > metadataBytes)
     throw new ApiError('metadata_too_large', 'metadata too large: the maximum is 10 KB of JSON.')

@@ -1,4 +1,4 @@
-/** The pages behind the links that tell of an account's beginning and end. */
+/** Pages for links in mails about registration and deletion. */
 import { html } from './html.ts'
 import { type Page, spoken } from './page.ts'
 
@@ -42,7 +42,7 @@ export const emailConfirmed: Page = {
   body: html`<p>You can close this page.</p>`
 }
 
-/** `untouched`: it never did anything, and can go at once. */
+/** @param untouched the account has never been used, so it is deleted immediately */
 export const confirmDisown = ({
   action,
   token,
@@ -69,7 +69,7 @@ ${
 <p class="soft">If it was you, close this page. Nothing has changed.</p>`
 })
 
-/** `due_at` is null where the account is gone already. */
+/** @param due_at null if the account has been deleted already */
 export const disowned = (due_at: Date | null): Page =>
   due_at
     ? {

@@ -1,4 +1,4 @@
-/** What lets people's browsers talk to routes of the API: bodies of plain HTML forms are read, and a browser is answered with a page, also in refusal. */
+/** Lets browsers use API routes: parses HTML forms, and responds with pages, also for errors. */
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { ApiError, toApiError } from '../errors.ts'
 import { html } from './html.ts'
@@ -6,26 +6,26 @@ import { type Page, sendPage } from './page.ts'
 
 const formType = 'application/x-www-form-urlencoded'
 
-/** For the `consumes` of routes that take both. */
+/** For `consumes` of routes that accept both. */
 export const jsonOrForm = ['application/json', formType]
 
-/** Lets the routes of a plugin take forms besides JSON. */
+/** Makes the routes of a plugin accept forms as well as JSON. */
 export const acceptForms = (app: Pick<FastifyInstance, 'addContentTypeParser'>): void => {
   app.addContentTypeParser(formType, { parseAs: 'string', bodyLimit: 16 * 1024 }, async (_: FastifyRequest, body: string) => {
     const fields = Object.fromEntries(new URLSearchParams(body))
-    // PostgreSQL takes no NUL in a text.
+    // PostgreSQL text cannot contain NUL.
     if (JSON.stringify(fields).includes('\\u0000')) throw new ApiError('validation_error', 'The form contains a NUL character.')
     return fields
   })
 }
 
-/** Whether a page is asked for, as browsers do when they follow a link or post a form. */
+/** Whether the client asks for a page, as browsers do for links and forms. */
 export const asksForPage = ({ headers }: Pick<FastifyRequest, 'headers'>): boolean => /\btext\/html\b/i.test(headers.accept ?? '')
 
 /**
- * The error handler of a route that people see: browsers are refused with a page, programs with JSON as everywhere. Who does not say what he
- * is gets a page where a GET would have given one, unless it is his query that is at fault.
- * `special` makes the page of some codes; what it gives nothing for gets the common one.
+ * Creates the error handler of a route with pages: browsers get a page, programs get JSON. A client that states no preference gets a page
+ * for GET requests, except for query errors. `special` returns the page for some codes; for others it returns undefined, and the default
+ * page is sent.
  */
 export const pageErrors =
   (special: (error: ApiError, request: FastifyRequest) => Page | undefined = () => undefined) =>

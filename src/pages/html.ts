@@ -1,6 +1,6 @@
-// HTML as text in which nothing goes unescaped by oversight: only what html`…` made is taken as it is.
+// HTML templates that escape all values except HTML created by html`…`.
 
-/** A piece of HTML. `html` makes them; whoever makes one of a text vouches for it. */
+/** A piece of HTML, created by `html`. Creating one directly bypasses escaping. */
 export class Html {
   readonly text: string
   constructor(text: string) {
@@ -10,7 +10,7 @@ export class Html {
 
 type Value = string | number | Html | null | undefined | false | readonly Value[]
 
-/** A template whose values are escaped, unless they are pieces of HTML themselves. Null, undefined and false show nothing. */
+/** A template tag that escapes its values, unless they are `Html`. Null, undefined and false produce nothing. */
 export const html = (strings: TemplateStringsArray, ...values: Value[]): Html =>
   new Html(strings.reduce((text, string, i) => text + show(values[i - 1]) + string))
 
@@ -20,7 +20,7 @@ const show = (value: Value): string => {
   return Array.isArray(value) ? value.map(show).join('') : escapeHtml(String(value))
 }
 
-/** Text for the inside of an element or of a quoted attribute. */
+/** Escapes text for elements and quoted attributes. */
 export const escapeHtml = (text: string): string => text.replace(/[&<>"']/g, character => entities[character]!)
 
 const entities: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' }

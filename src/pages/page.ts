@@ -1,4 +1,4 @@
-/** What all pages have in common: their frame, their looks, and a policy that lets nothing in but the page itself. */
+/** The common frame, style and security policy of all pages. */
 import { createHash } from 'node:crypto'
 import type { FastifyReply } from 'fastify'
 import { Html, html } from './html.ts'
@@ -6,18 +6,18 @@ import { Html, html } from './html.ts'
 export type Page = {
   title: string
   body: Html
-  /** Something to read, in lines as long as they are read well; others are a few words and a button. */
+  /** A text to read, with lines of limited length; other pages have a few words and a button. */
   isText?: boolean
 }
 
 /**
- * Sends a page. No script runs on it, nothing is loaded, and nobody frames it. Its address may hold a token: that no other site is told of it,
- * security-headers.ts sees to.
+ * Sends a page that runs no scripts, loads nothing and cannot be framed. Its URL may contain a token; security-headers.ts keeps that from
+ * other sites.
  */
 export const sendPage = (reply: FastifyReply, status: number, page: Page): FastifyReply =>
   reply.code(status).type('text/html; charset=utf-8').headers(headers).send(frame(page).text)
 
-// System fonts and colours, so that it is at home everywhere; contrast is 7 to 1 or more in both schemes, fields and buttons are 44 px high.
+// System fonts and colours; contrast is at least 7:1 in both colour schemes, and fields and buttons are 44 px high.
 const style = `
 :root { color-scheme: light dark; --ink: #1b1f24; --soft: #4a525c; --paper: #fff; --ground: #f3f4f6; --line: #767e89; --accent: #0b4a8f; --on-accent: #fff; --alarm: #9b1c1c }
 @media (prefers-color-scheme: dark) {
@@ -85,9 +85,9 @@ ${body}
 </html>
 `
 
-/** Date and time for people, to the minute: 15 January 2030, 12:00 UTC. */
+/** Formats date and time for people, to the minute: 15 January 2030, 12:00 UTC. */
 export const spoken = (date: Date): string =>
   `${date.toLocaleString('en-GB', { timeZone: 'UTC', day: 'numeric', month: 'long', year: 'numeric', hour: '2-digit', minute: '2-digit' }).replace(' at ', ', ')} UTC`
 
-/** A count with its noun: one key, 2 keys. */
+/** Formats a count with its noun: one key, 2 keys. */
 export const counted = (count: number, noun: string): string => (count === 1 ? `one ${noun}` : `${count} ${noun}s`)

@@ -1,9 +1,9 @@
-/** The pages on which a person lets a device in: name an address, open the mail, compare the code, confirm. */
+/** Pages for signing in a device: enter an email address, follow the link in the mail, compare the code, confirm. */
 import type { DeviceLinkRow } from '../database/functions.ts'
 import { html } from './html.ts'
 import { counted, type Page, spoken } from './page.ts'
 
-/** Asks for an e-mail address. `problem` says why the one before was not taken. */
+/** Asks for an email address. `problem` says why the previous one was rejected. */
 export const askEmail = ({
   action,
   device_code,
@@ -34,7 +34,7 @@ export const mailSent = (email?: string): Page => ({
 <p class="soft">If it does not arrive, check your spam folder, or start again on your device.</p>`
 })
 
-/** Shows who asks to be let in, and one button. */
+/** Shows which device wants to sign in, with one button. */
 export const confirmSignIn = ({
   action,
   token,

@@ -1,4 +1,4 @@
-/** What `npm start` prints once it is up: addresses, and a tour to paste. */
+/** What `npm start` prints after startup: addresses, and a tour to paste. */
 import { type Config, version } from '../config.ts'
 
 export const firstScreen = (config: Config): string => {

@@ -1,7 +1,7 @@
-/** What log lines may contain. */
+/** Logger options: what log lines may contain. */
 import { isAway } from '../errors.ts'
 
-/** Options of every logger. Lines carry no headers, bodies or query strings, and of errors only what a developer needs. */
+/** Options for all loggers. Lines contain no headers, bodies or query strings, and only the useful part of errors. */
 export const loggerOptions = (level: string) => ({
   level,
   serializers: { err: serializeError },
@@ -11,15 +11,15 @@ export const loggerOptions = (level: string) => ({
 type Loggable = Error & { code?: string; where?: string }
 type Logged = { type: string; message: string; stack: string; [key: string]: unknown }
 
-/** Not the fields of a database error that repeat a row's values. */
+/** Omits the fields of database errors that repeat values of rows. */
 const serializeError = (error: Loggable): Logged => ({
   type: error.name,
   message: error.message,
   code: error.code,
   where: error.where,
-  stack: isAway(error) ? '' : (error.stack ?? ''), // where a lost database was missed says nothing
+  stack: isAway(error) ? '' : (error.stack ?? ''), // the stack of a lost connection is useless
   cause: error.cause instanceof Error ? serializeError(error.cause) : undefined
 })
 
-/** Log lines are written in batches of up to 100 ms: one write per line would cost as much as the rest of a request. */
+/** Log lines are written in batches, at most 100 ms late: a write per line would cost as much as the rest of a request. */
 export const together = { bytes: 8192, ms: 100 }

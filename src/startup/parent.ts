@@ -1,9 +1,11 @@
-/** Ends with `npm start`: npm passes signals to the shell that it runs scripts in, and the shell may end without passing them on. */
+/**
+ * Ends the replica with `npm start`: npm passes signals to the shell that runs the script, and the shell may exit without passing them on.
+ */
 import { readFileSync } from 'node:fs'
 
 const everyMs = 500
 
-/** Only Linux shows the parents of others. */
+/** Works on Linux only. */
 const read = (pid: number, what: 'stat' | 'cmdline') => {
   try {
     return readFileSync(`/proc/${pid}/${what}`, 'utf8')
@@ -13,7 +15,7 @@ const read = (pid: number, what: 'stat' | 'cmdline') => {
 }
 const parentOf = (pid: number) => (pid === process.pid ? process.ppid : Number(read(pid, 'stat').split(') ')[1]?.split(' ')[1] ?? 0))
 
-/** The processes from this one's parent up to npm, as far as they can be seen. */
+/** Process ids from this process's parent up to npm, as far as visible. */
 const shellsAndNpm = (): number[] => {
   const chain = [process.ppid]
   for (let pid = process.ppid; pid > 1; pid = parentOf(pid)) {
@@ -23,7 +25,9 @@ const shellsAndNpm = (): number[] => {
   return [process.ppid]
 }
 
-/** Calls once when npm or its shell is gone, if an npm script started this. What was started otherwise may outlive its parent. */
+/**
+ * Calls `call` once when npm or its shell has exited, if an npm script started this process. Otherwise the process may outlive its parent.
+ */
 export const whenNpmEnds = (call: () => void): void => {
   if (!process.env.npm_lifecycle_event) return
   const chain = shellsAndNpm()

@@ -1,15 +1,15 @@
-/** Where a replica listens. HOST and PORT are checked before start-up records anything. */
+/** Determines the port of a replica. HOST and PORT are checked before startup records anything. */
 import { type Config, ConfigError } from '../config.ts'
 import { freePort } from '../embedded-postgres/embedded-postgres.ts'
 
 /**
- * PORT, or the free one that 0 stands for.
- * @throws {ConfigError} when nothing can listen there
+ * Returns PORT, or a free port for 0.
+ * @throws {ConfigError} if listening there is impossible
  */
 export const findPort = (config: Pick<Config, 'host' | 'port'>): Promise<number> =>
   freePort(config.host, config.port).catch(error => refuseToListen(error, config))
 
-/** @throws {ConfigError} when HOST or PORT is at fault for what `listen` rejected with; else that error */
+/** @throws {ConfigError} if HOST or PORT caused the error of `listen`; otherwise rethrows it */
 export const refuseToListen = (error: unknown, { port }: Pick<Config, 'port'>): never => {
   const { code = '' } = error as NodeJS.ErrnoException
   if (code === 'EADDRINUSE') throw new ConfigError(`PORT ${port} is already in use; stop the other process or set another PORT`)

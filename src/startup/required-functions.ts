@@ -3,9 +3,9 @@ import { type Config, ConfigError } from '../config.ts'
 import { functions } from '../database/functions.ts'
 
 /**
- * Compares the functions that this release calls with those that the database has, by names and arguments: after a migration by another
- * release, calls would fail one by one.
- * @throws {ConfigError} naming functions that cannot be called
+ * Checks that the database has all functions this release calls, by name and arguments. After a migration by another release, calls would
+ * otherwise fail one by one.
+ * @throws {ConfigError} naming the missing functions
  */
 export const requireFunctions = async (db: pg.Pool, { migrate }: Pick<Config, 'migrate'>) => {
   const { rows } = await db.query<{ name: string; arguments: string[]; required: number }>(

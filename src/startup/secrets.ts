@@ -7,7 +7,8 @@ import type { Functions } from '../database/functions.ts'
 const fingerprint = (secret: string) => scryptSync(secret, 'pgcue session secret', 16).toString('hex')
 
 /**
- * Compares this replica's secrets with those of the replicas before: with others it could not decrypt their keys, and would sign what they refuse.
+ * Compares this replica's secrets with those of earlier replicas: with different ones, it could not decrypt their keys, and its signatures
+ * would be rejected.
  * @throws {ConfigError} naming the settings that differ
  */
 export const requireSecrets = async (

@@ -17,7 +17,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     '/v1/support',
     {
       config: { ...config, errors: ['account_too_new', 'no_active_cue'] },
-      bodyLimit: 32 * 1024, // the longest message, where each character is escaped
+      bodyLimit: 32 * 1024, // the longest message with every character escaped
       schema: { tags, summary: 'Open a support ticket', body: schemas.CreateTicket, response: { 200: schemas.Received } }
     },
     async request => {

@@ -1,4 +1,4 @@
-/** Tickets become issues on GitHub, by a durable job. Without a tracker they are stored only. */
+/** Creates GitHub issues for tickets from durable jobs. Without a tracker, tickets are only stored. */
 import type { FastifyBaseLogger } from 'fastify'
 import { type Config, version } from '../config.ts'
 import type { Functions } from '../database/functions.ts'
@@ -14,12 +14,12 @@ const timeoutMs = 15_000
 export const hasTracker = ({ supportGithubRepo, supportGithubToken }: Settings): boolean => Boolean(supportGithubRepo && supportGithubToken)
 
 export const startTracker = async ({ jobs, fn, config, log }: Options): Promise<void> => {
-  /** @throws {Error} unless the answer is 2xx: the job then waits for another try */
+  /** @throws {Error} unless the response is 2xx; the job is then retried */
   const ask = async <T>(method: string, query: string, body?: object): Promise<T> => {
     const response = await fetch(`${config.githubApiBase}/repos/${config.supportGithubRepo}/issues${query}`, {
       method,
       signal: AbortSignal.timeout(timeoutMs),
-      redirect: 'error', // followed, a POST would become a GET
+      redirect: 'error', // a redirected POST would become a GET
       headers: {
         accept: 'application/vnd.github+json',
         authorization: `Bearer ${config.supportGithubToken}`,
@@ -36,7 +36,7 @@ export const startTracker = async ({ jobs, fn, config, log }: Options): Promise<
     return (await response.json()) as T
   }
 
-  /** An issue whose answer never came, or was not recorded before a crash. */
+  /** Finds an issue whose response was lost, or that was not recorded before a crash. */
   const find = async (ticket_id: number, since: Date): Promise<Issue | undefined> => {
     const query = new URLSearchParams({ state: 'all', sort: 'created', direction: 'asc', per_page: '100', since: since.toISOString() })
     const issues = await ask<Issue[]>('GET', `?${query}`)

@@ -1,8 +1,8 @@
-/** The month that usage counts in, and what it comes to. UTC; pure. */
+/** The billing month and projections, in UTC. */
 
 const dayMs = 86_400_000
 
-/** The billing month of an instant: first and last day, and how many days come after this one. */
+/** Returns first and last day of an instant's billing month, and the number of days after this one. */
 export const billingPeriod = (now: Date) => {
   const [year, month] = [now.getUTCFullYear(), now.getUTCMonth()]
   const start = new Date(Date.UTC(year, month, 1))
@@ -13,13 +13,13 @@ export const billingPeriod = (now: Date) => {
 
 const day = (date: Date): string => date.toISOString().slice(0, 10)
 
-/** What a count comes to by the end of the month if it grows on as it has: by whole days, so that the first minutes of a month say little. */
+/** Projects a count linearly to the end of the month, in whole days, so that the first minutes of a month don't distort it. */
 export const projected = (used: number, now: Date): number => {
   const days = new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + 1, 0)).getUTCDate()
   return Math.round((used / now.getUTCDate()) * days)
 }
 
-/** A share of a limit: 100 only when the limit is reached, and never more. */
+/** Returns the use of a limit. `percent_used` is 100 only if the limit is reached, and never more. */
 export const share = (used: number, limit: number) => ({
   used,
   limit,

@@ -1,4 +1,4 @@
-/** What an account uses of its plan. */
+/** An account's use of its plan. */
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { refusals } from '../accounts/admission.ts'
 import { upgradeUrl } from '../billing/upgrade-url.ts'

@@ -1,6 +1,6 @@
 /**
- * Long polls: requests that wait for claimable work. They hold no connection; a notification wakes those of its account, and each
- * queries again. The listener starts with the first of them.
+ * Long polls: requests that wait for claimable work. They hold no database connection: a notification wakes the requests of its account,
+ * and each queries again. The listener starts with the first of them.
  */
 import type { FastifyBaseLogger } from 'fastify'
 import type { Config } from '../config.ts'
@@ -75,7 +75,7 @@ export const createWaiting = ({ config, fn, now, log, closing, pollMs = 5000, ma
       return undefined
     })
 
-  /** One request that sleeps now and then. A wake that comes between two sleeps ends the next one at once. */
+  /** Registers a waiting request. A wake-up between two sleeps ends the next sleep immediately. */
   const register = (account_id: string) => {
     let woken = Promise.withResolvers<void>()
     const sleeper: Sleeper = { wake: () => woken.resolve() }
@@ -101,7 +101,7 @@ export const createWaiting = ({ config, fn, now, log, closing, pollMs = 5000, ma
     until: async <T>({ account_id, waitMs, gone, ask }: Ask<T>): Promise<T[]> => {
       const until = performance.now() + waitMs
       const first = await ask()
-      // A request whose client has gone may still be here when the service has closed: no listener must start then.
+      // If the client has gone, the service may have closed meanwhile: don't start a listener.
       if (first.length > 0 || waitMs === 0 || gone.aborted || closed) return first
       listener ??= listen()
       await listener

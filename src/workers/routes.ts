@@ -17,7 +17,7 @@ import { claimTokenOf } from './token.ts'
 const tags = ['workers']
 const anonymous = 'anonymous-worker'
 const leaseSeconds = 900
-/** More than the rest of a claim takes in a response: names and tasks are 255 characters at most. */
+/** Upper bound for the rest of a claim in a response: names and tasks have at most 255 characters. */
 const claimBytes = 8192
 
 const routes: FastifyPluginAsyncTypebox = async app => {
@@ -237,13 +237,13 @@ const withStatus = (worker: Registered, now: Date): Worker => {
 
 const isOwnToken = (request: FastifyRequest) => request.caller.actor.startsWith('execution:')
 
-/** A header's bytes come as latin-1, but most programs send UTF-8. Undefined where they are none. */
+/** Header values are decoded as Latin-1, but most programs send UTF-8. Undefined if it isn't UTF-8. */
 const asUtf8 = (header = ''): string | undefined => {
   const bytes = Buffer.from(header, 'latin1')
   return isUtf8(bytes) ? bytes.toString() : undefined
 }
 
-/** Aborted when the client has gone before its answer was on its way. */
+/** Returns a signal that is aborted when the client disconnects before the response is sent. */
 const goneSignal = (reply: FastifyReply): AbortSignal => {
   const gone = new AbortController()
   const abort = () => gone.abort()

@@ -1,4 +1,4 @@
-/** What workers send and are told. */
+/** Workers on the wire. */
 import { Type } from 'typebox'
 import { MAX_TASK } from '../cues/payload.ts'
 import { AnyJson, endsEarly, Nullable, orElse, Page, Strict, Timestamp, Uuid } from '../schemas.ts'
@@ -64,7 +64,7 @@ export const Claims = Type.Object({
 
 export const ExecutionParams = Type.Object({ execution_id: Uuid('execution_not_found', 'Execution not found in this account.') })
 
-/** A token that is none proves as little as an old one. */
+/** A malformed token is treated like an outdated one. */
 export const ClaimToken = Type.String({ description: 'The `claim_token` of the claim.' })
 export const HeartbeatHeaders = Type.Object({
   'x-worker-id': Type.Optional(Type.String({ description: 'The worker that claimed it.' })),
