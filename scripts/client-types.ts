@@ -1,6 +1,6 @@
 /**
- * The client's types for those who install it: src/client/types.ts with every schema it names written out. They need neither the schemas nor
- * the package that makes types of them.
+ * Generates the client's type declarations for the npm package: src/client/types.ts with every schema written out, so that they need
+ * neither the schemas nor the package that derives types from them.
  */
 import { readFileSync } from 'node:fs'
 

@@ -1,12 +1,12 @@
 /**
- * What the catalog cannot say of the functions' results. Everything else about their types is read from it, and a name in here that no function
- * has fails `npm run generate`.
+ * What the catalog doesn't know about the results of functions. Everything else about their types is read from it; a name in this file that
+ * no function has fails `npm run generate`.
  */
 
-/** Functions that the service does not call: engines of the previous release and people in psql do, and tests. */
+/** Functions called only by engines of the previous release, people in psql, and tests. */
 export const uncalled = new Set(['begin_waiting'])
 
-/** Functions that return exactly one row, or raise. */
+/** Functions that return exactly one row, or raise an error. */
 export const single = new Set(
   `allow apply_subscription attach_evidence beat_engine cancel_execution deletion_status exchange_session_token fire_cue next_wakes
    open_session poll_device read_memory refresh_session register replay_execution report_outcome reveal_key service_health verify_outcome`.split(
@@ -51,7 +51,7 @@ export const nullable: Record<string, string> = {
   service_health: 'last_seen_at lateness_ms oldest_pending_at last_heartbeat'
 }
 
-/** Arguments without a default that may be null. Of an array, its elements. */
+/** Arguments without a default that may be null; for an array, its elements. */
 export const nullableArguments: Record<string, string> = {
   admit: 'key_hashes session_ids execution_ids scopes',
   admit_and_read_cues: 'key_hashes session_ids execution_ids scopes cue_ids',
@@ -66,7 +66,7 @@ export const nullableArguments: Record<string, string> = {
   take_due_cues: 'next success_due'
 }
 
-/** What a JSON value holds, and which texts there are, by column, or by function and column. */
+/** Types of JSON and text values, by column or by function and column. */
 export const shapes: Record<string, string> = {
   callback_headers: 'Record<string, string>',
   changelog: '{ version: number; changes: string[]; updated_at: string }[]',

@@ -1,4 +1,7 @@
-/** The types of the SQL functions, read from the catalog: names, arguments and results. `npm run generate` writes them to src/functions.types.ts. */
+/**
+ * Generates the types of the SQL functions from the catalog: names, arguments and results. `npm run generate` writes them to
+ * src/functions.types.ts.
+ */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -8,19 +11,19 @@ import { nullable, nullableArguments, shapes, single, uncalled } from './functio
 type Column = { name: string; type: string; not_null?: boolean }
 type Function = {
   name: string
-  /** Without their `p_`. */
+  /** Without the prefix `p_`. */
   parameters: (Column & { optional: boolean })[]
   is_set: boolean
   type: string
   /** Whether the result is a row of a table, whose constraints say what may be null. */
   is_table: boolean
-  /** Whether the result is of a composite type of its own. */
+  /** Whether the result is of a composite type. */
   is_type: boolean
-  /** Of a composite result; null where a scalar or nothing is returned. */
+  /** Columns of a composite result; null for a scalar or none. */
   columns: Column[] | null
 }
 
-/** What callers may use: functions with the rights of their owner. The others are parts of them. */
+/** The functions for callers run with their owner's rights (security definer). The others are parts of them. */
 const query = `
   with columns as (
     select c.reltype as type, json_agg(json_build_object('name', a.attname, 'type', a.atttypid::regtype::text, 'not_null', a.attnotnull) order by a.attnum) as columns,
@@ -56,14 +59,14 @@ const scalars: Record<string, string> = {
 const camel = (name: string) => name.replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase())
 const pascal = (name: string) => camel(`_${name}`)
 
-/** Every word of src/: a function that is not among them is called only by other functions. */
+/** All words in src/. A function that is not among them is called only by other functions. */
 const wordsOfSources = (): Set<string> => {
   const src = fileURLToPath(new URL('../src', import.meta.url))
   const names = readdirSync(src, { recursive: true, encoding: 'utf8' }).filter(name => name.endsWith('.ts') && !name.endsWith('.types.ts'))
   return new Set(names.flatMap(name => readFileSync(join(src, name), 'utf8').match(/\w+/g) ?? []))
 }
 
-/** How a call gives its result: all rows, the only one, a value, or a set of values. */
+/** How a call returns its result: all rows, a single row, a value, or a list of values. */
 const kindOf = ({ name, is_set, columns }: Function) => {
   if (columns) return is_set && !single.has(name) && !/\brow\b/.test(nullable[name] ?? '') ? 'rows' : 'row'
   return is_set ? 'values' : 'value'
@@ -108,7 +111,8 @@ export const functionTypes = async (pool: pg.Pool): Promise<string> => {
       const value = `${shapes[f.name] ?? tidy(scalarOf(f.type, 'never'))}${nulls.has('value') ? ' | null' : ''}`
       return kind === 'values' ? `(${value})[]`.replace(/^\((\w+)\)/, '$1') : value
     }
-    // A table's rows and a type of its own have one name for all functions that return them; what is null in a view depends on the function.
+    // Rows of a table and composite types get one type shared by all functions that return them. Which columns of a view may be null
+    // depends on the function.
     const named = f.is_table || f.is_type ? /^cue\.(\w+)$/.exec(f.type)?.[1] : undefined
     const row = named ? `${pascal(named)}${f.is_type ? '' : 'Row'}` : `${pascal(f.name)}Row`
     const columns = f.columns.map(({ name, type, not_null }) => {
@@ -135,7 +139,7 @@ export const functionTypes = async (pool: pg.Pool): Promise<string> => {
   return `/** The SQL functions, as the catalog has them. Made by \`npm run generate\`; do not edit. */
 import type { ${[...enums].sort().join(', ')} } from './db.types.ts'
 
-/** How each function gives its result, and its parameters without their p_. */
+/** How each function returns its result, and its parameters without the prefix p_. */
 export const functions = {
 ${entries.join(',\n')}
 } as const

@@ -14,7 +14,7 @@ import { functionTypes } from './function-types.ts'
 import { openapi } from './openapi.ts'
 import { postsFile } from './posts.ts'
 
-/** The generated files by their path in the repository, as a migrated database of PostgreSQL 18 and the routes give them. */
+/** Returns the generated files by path, from the routes and a migrated database of PostgreSQL 18. */
 export const generate = async (databaseUrl: string): Promise<Record<string, string>> => {
   const pool = createPool({ databaseUrl, pgPoolMax: 4 })
   try {
@@ -33,7 +33,7 @@ export const generate = async (databaseUrl: string): Promise<Record<string, stri
 
 const onFreshDatabase = async <T>(work: (url: string) => Promise<T>): Promise<T> => {
   const dataDir = mkdtempSync(join(tmpdir(), 'pgcue-generate-'))
-  chmodSync(dataDir, 0o755) // for the system user that runs the server when this runs as root
+  chmodSync(dataDir, 0o755) // if this runs as root, the server runs as another system user, who needs access
   const { url, stop } = await startEmbedded({ dataDir, durable: false })
   try {
     await migrate({ connectionString: url })
@@ -44,7 +44,7 @@ const onFreshDatabase = async <T>(work: (url: string) => Promise<T>): Promise<T>
   }
 }
 
-/** Of tables and views in `cue`, under their bare names; types as src/database/pool.ts has values read. */
+/** Row types of tables and views in `cue`, under their unqualified names; values as parsed by src/database/pool.ts. */
 const rowTypes = (pool: pg.Pool) =>
   generateTypes({
     db: new Kysely({ dialect: new PostgresDialect({ pool }) }),

@@ -1,5 +1,5 @@
-// Runs before `npm start`, `npm test` and the like, on whatever Node the machine has: installs what the lock file says unless it is
-// there already. What runs after it, runs on the Node that this installs.
+// Runs before `npm start`, `npm test` and other scripts, on any Node version: installs the packages of the lock file unless they are
+// installed. The script itself then runs on the Node version installed here.
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -16,7 +16,7 @@ const wanted = createHash('sha256').update(`${process.platform} ${process.arch} 
 
 const read = file => (existsSync(file) ? readFileSync(file, 'utf8') : '')
 
-/** Whether somebody's own `npm install` left exactly what the lock file says. */
+/** Whether a manual `npm install` has installed exactly what the lock file says. */
 const matches = () => {
   const there = JSON.parse(read(join(modules, '.package-lock.json')) || '{}').packages ?? {}
   return Object.entries(JSON.parse(lock).packages).every(
@@ -26,7 +26,7 @@ const matches = () => {
 
 const install = () => {
   console.log('Installing the packages of package-lock.json …')
-  // Not the Node and npm in node_modules, which are about to be replaced.
+  // Excludes Node and npm in node_modules, which are about to be replaced.
   const path = (process.env.PATH ?? '')
     .split(delimiter)
     .filter(dir => !dir.includes('node_modules'))
@@ -48,7 +48,7 @@ const fail = message => {
 
 const upToDate = () => read(stamp) === wanted && existsSync(node)
 
-/** Keeps a second start out while this one installs; what a killed one left behind is removed. */
+/** Makes concurrent starts wait until this one has installed. The lock of a killed process is removed. */
 const takeTurns = () => {
   const turn = join(tmpdir(), `pgcue-install-${createHash('sha256').update(root).digest('hex').slice(0, 8)}`)
   for (;;) {
@@ -78,7 +78,7 @@ if (!upToDate()) {
   const run = args => spawnSync(node, args, { cwd: root, encoding: 'utf8' })
   if (!run(['-v']).stdout?.startsWith('v24.'))
     fail('The package "node" did not install Node 24: its install script did not run, or has no binary for this machine')
-  // tap puts its plugins together, as .taprc names them; the first run of the tests would do it too, and fail.
+  // tap builds itself with the plugins in .taprc. Otherwise the first run of the tests would do that, and fail.
   const { status, stderr } = run([join(modules, 'tap', 'dist', 'esm', 'run.mjs'), 'build'])
   if (status !== 0) fail(`tap build failed: ${stderr}`)
   writeFileSync(stamp, wanted)

@@ -2,7 +2,7 @@ import type pg from 'pg'
 import { build } from '../src/app.ts'
 import { loadConfig } from '../src/config.ts'
 
-/** The OpenAPI document, for `npm run generate`. Made without a database: the routes alone say it all. */
+/** Returns the OpenAPI document for `npm run generate`. Needs no database: the routes contain everything. */
 export const openapi = async (): Promise<object> => {
   const config = loadConfig({
     DATABASE_URL: 'postgres://localhost/none',

@@ -1,6 +1,6 @@
 /**
- * What `npm pack` runs before it, and with --restore after it. What is packed is the client and the command line, compiled for any Node from
- * 20 on, with a package.json that asks for what those need: the service runs from a clone or an image, and its many packages are not theirs.
+ * Runs before `npm pack`, and after it with --restore. The package contains the client and the command line, compiled for Node 20 and
+ * later, with a package.json that has only their dependencies. The service itself runs from a clone or an image.
  */
 import { spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
@@ -11,7 +11,7 @@ import { clientTypes } from './client-types.ts'
 const root = fileURLToPath(new URL('..', import.meta.url))
 const dist = join(root, 'dist')
 const manifest = join(root, 'package.json')
-/** The whole package.json, while the packed one is in its place. */
+/** Keeps the complete package.json while the packed one replaces it. */
 const kept = join(dist, '.package.json')
 
 const entries = ['client/index.js', 'cli/main.js']
@@ -34,7 +34,7 @@ const build = async () => {
   for (const file of wanted) if (file.endsWith('.d.ts')) pointAtScripts(file)
 }
 
-/** The files that a module imports, by their paths. */
+/** Returns the paths of the files that a module imports. */
 const importsOf = (file: string): string[] => {
   const text = readFileSync(file, 'utf8')
   return [...text.matchAll(/^(?:import|export) .*?from '(\.[^']+)'/gm)].map(([, path]) => resolve(dirname(file), path!))
@@ -45,7 +45,7 @@ const filesIn = (dir: string): string[] =>
     .map(name => join(dir, name))
     .filter(file => statSync(file).isFile())
 
-/** Declarations keep the names of their sources, which are not there. */
+/** Declarations import `.ts` files, which the package doesn't contain; point them at the compiled ones. */
 const pointAtScripts = (file: string) => writeFileSync(file, readFileSync(file, 'utf8').replace(/(from '\.[^']*)\.ts'/g, "$1.js'"))
 
 const packedManifest = () => {
@@ -56,7 +56,7 @@ const packedManifest = () => {
   return { name, version, description, license, type, engines, bin, exports, files, dependencies: own }
 }
 
-restore() // what an interrupted run left
+restore() // in case an earlier run was interrupted
 if (!process.argv.includes('--restore')) {
   await build()
   const packed = `${JSON.stringify(packedManifest(), null, 2)}\n`

@@ -1,6 +1,6 @@
 /**
- * The blog: Markdown files with front matter become src/blog/posts.json, which the service serves as it is. `npm run generate` runs this
- * with the other generated files, `node scripts/posts.ts` alone.
+ * Generates src/blog/posts.json from Markdown files with front matter. Part of `npm run generate`; `node scripts/posts.ts` writes only this
+ * file.
  */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -14,7 +14,7 @@ const postsDir = fileURLToPath(new URL('../src/blog/posts', import.meta.url))
 const target = fileURLToPath(new URL('../src/blog/posts.json', import.meta.url))
 const markdown = new Marked({ gfm: true })
 
-/** All posts of a directory, newest first. A file's name is its post's slug. @throws {Error} naming the file and what is wrong with it */
+/** Reads all posts of a directory, newest first. A post's slug is its file name. @throws {Error} naming the file and the problem */
 export const readPosts = (dir = postsDir): Post[] =>
   readdirSync(dir)
     .filter(name => name.endsWith('.md'))
@@ -27,7 +27,7 @@ export const readPosts = (dir = postsDir): Post[] =>
     })
     .sort((a, b) => b.published_at.localeCompare(a.published_at) || a.slug.localeCompare(b.slug))
 
-/** One post: front matter in YAML between two lines of `---`, then Markdown. */
+/** Parses a post: front matter in YAML between two lines of `---`, then Markdown. */
 export const readPost = (slug: string, text: string): Post => {
   if (!/^[a-z0-9]+(-[a-z0-9]+)*$/.test(slug))
     throw new Error('the name must consist of lower-case letters and digits, separated by hyphens')
@@ -56,7 +56,7 @@ const line = (name: string, value: unknown): string => {
   return value.trim()
 }
 
-/** What Markdown makes, and no more: no scripts, styles, frames or forms, and links only to the web and to mail. */
+/** Renders Markdown to sanitised HTML: no scripts, styles, frames or forms, and links only to http, https and mailto. */
 export const htmlOf = (content: string): string =>
   sanitize(markdown.parse(content, { async: false }), {
     allowedTags: `h1 h2 h3 h4 h5 h6 p br hr blockquote ul ol li pre code em strong del a img table thead tbody tr th td`.split(' '),
@@ -75,7 +75,7 @@ export const htmlOf = (content: string): string =>
     transformTags: { a: sanitize.simpleTransform('a', { rel: 'nofollow noopener' }) }
   }).trim()
 
-/** What src/blog/posts.json holds. */
+/** Returns the content of src/blog/posts.json. */
 export const postsFile = (): string => `${JSON.stringify(readPosts(), null, 2)}\n`
 
 if (import.meta.main) writeFileSync(target, postsFile())

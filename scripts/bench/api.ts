@@ -1,4 +1,7 @@
-/** Requests per second of the API, beside a bare Fastify route with one indexed SELECT: what authentication, limits and checks cost. */
+/**
+ * Requests per second of the API compared with a bare Fastify route with one indexed SELECT: the cost of authentication, limits and
+ * validation.
+ */
 import { addAccounts, addCues, payload } from './cues.ts'
 import { figuresOf } from './figures.ts'
 import type { Load, LoadResult } from './load.ts'
@@ -7,16 +10,16 @@ import { start } from './processes.ts'
 import type { Stage } from './stage.ts'
 
 const warmUpSeconds = 2
-/** One for each: fewer leave the CPUs with nothing to do while creations wait for the disk. */
+/** As many as connections. With fewer, the CPUs would idle while creations wait for the disk. */
 const accountCount = 100
 
 const measure = async (stage: Stage, { runs, n }: Options) => {
-  // Request limits are on, and out of reach. All connections are for the API, as they are in the bare server.
+  // Rate limits are on but never reached. The API gets all connections, like the bare server.
   const replica = await stage.startReplica('api', { ROLES: 'api' })
   const bare = start('scripts/bench/bare.ts', 'tested', { DATABASE_URL: replica.databaseUrl })
   const bareUrl = `http://127.0.0.1:${await bare.ask<number>('listen')}`
   const accounts = await addAccounts(replica.pool, accountCount)
-  // In the order of the accounts: the first has the second cue, and so on.
+  // Created in the order of the accounts: the first account owns the second cue, and so on.
   const cueIds = await addCues(replica.pool, { accounts, count: accountCount, callbackUrl: stage.receiver.url })
   await replica.pool.query('vacuum analyze cue.cues, cue.cue_runs')
   const { rows } = await replica.pool.query('select id, account_id from cue.cues where id = any ($1)', [cueIds])
@@ -49,7 +52,7 @@ const measure = async (stage: Stage, { runs, n }: Options) => {
     const { cpu_s } = await process.usage()
     const database = (stage.databaseCpu() ?? Number.NaN) - before.database
     await replica.pool.query("delete from cue.cues where name = 'posted'")
-    await replica.pool.query('vacuum analyze cue.cues, cue.cue_runs') // or autovacuum would run beside the next one
+    await replica.pool.query('vacuum analyze cue.cues, cue.cue_runs') // otherwise autovacuum would run during the next measurement
     const perRequest = (seconds: number) => (seconds / result.count) * 1e6
     return { ...result, cpu_us: perRequest(cpu_s - before.cpu_s), database_us: Number.isNaN(database) ? null : perRequest(database) }
   }

@@ -1,4 +1,4 @@
-/** What claims are held against: Fastify with one route and one UPDATE … FOR UPDATE SKIP LOCKED on a plain table of jobs, in a process of its own. */
+/** The baseline for claims: Fastify with one route and one UPDATE … FOR UPDATE SKIP LOCKED on a plain table of jobs, in its own process. */
 import Fastify from 'fastify'
 import pg from 'pg'
 import { answers } from './probe.ts'
@@ -15,7 +15,7 @@ app.post<{ Params: { account: string }; Body: { worker_id: string } }>('/claims/
   return (await pool.query({ name: 'claim', text, values: [params.account, body.worker_id] })).rows[0]
 })
 
-/** Makes the table, with as many jobs for each account. */
+/** Creates the table with `count` jobs per account. */
 answers.fill = async ({ accounts, count, payload }: { accounts: string[]; count: number; payload: string }) => {
   await pool.query(`
     create table if not exists public.bench_jobs (
@@ -29,5 +29,5 @@ answers.fill = async ({ accounts, count, payload }: { accounts: string[]; count:
   )
 }
 
-/** Listens, and tells the port. */
+/** Listens and returns the port. */
 answers.listen = async () => Number(new URL(await app.listen({ port: 0, host: '127.0.0.1', backlog: 2048 })).port)

@@ -1,9 +1,9 @@
-/** What the API is held against: Fastify with one route and one indexed SELECT, in a process of its own. */
+/** The baseline for the API: Fastify with one route and one indexed SELECT, in its own process. */
 import Fastify from 'fastify'
 import pg from 'pg'
 import { answers } from './probe.ts'
 
-// By index also while the table is small, as the service's sessions have it.
+// Uses the index even while the table is small, like the service's sessions.
 const options = '-c enable_seqscan=off'
 const pool = new pg.Pool({ connectionString: process.env.DATABASE_URL, max: 10, application_name: 'bench', options })
 const app = Fastify()
@@ -13,5 +13,5 @@ app.get<{ Params: { id: string } }>('/cues/:id', async ({ params }) => {
   return (await pool.query({ name: 'cue', text, values: [params.id] })).rows[0]
 })
 
-/** Listens, and tells the port. */
+/** Listens and returns the port. */
 answers.listen = async () => Number(new URL(await app.listen({ port: 0, host: '127.0.0.1', backlog: 2048 })).port)

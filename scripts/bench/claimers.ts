@@ -1,16 +1,16 @@
-/** Fifty workers after the same executions, over HTTP, by three replicas: how many claims were given twice. */
+/** Fifty workers claim the same executions over HTTP from three replicas; counts executions claimed twice. */
 
 import type pg from 'pg'
 import { Pool } from 'undici'
 import type { Account } from './cues.ts'
 
 const claimerCount = 50
-/** So many are fought for at a time. */
+/** Executions contended for at a time. */
 const front = 5
 
 type Options = { pool: pg.Pool; account: Account; urls: string[]; ids: string[]; attempts: number }
 
-/** Attempts to claim, most by id and the rest the next of all. Every execution may be given to one worker, once. */
+/** Makes claim attempts, most of them by id, the others for the next execution. Each execution may be claimed once. */
 export const fightForClaims = async ({ pool, account, urls, ids, attempts }: Options) => {
   const replicas = urls.map(url => new Pool(url, { connections: Math.ceil(claimerCount / urls.length), pipelining: 1 }))
   const headers = { authorization: `Bearer ${account.api_key}`, 'content-type': 'application/json' }
@@ -37,7 +37,7 @@ export const fightForClaims = async ({ pool, account, urls, ids, attempts }: Opt
   const seconds = (performance.now() - startedAt) / 1000
   await Promise.all(replicas.map(replica => replica.close()))
 
-  // What the workers were told is what is so.
+  // Compares the workers' responses with the database.
   const { rows } = await pool.query('select id, claim_token, attempts from cue.executions where account_id = $1 and attempts > 0', [
     account.id
   ])

@@ -1,4 +1,4 @@
-/** Workers: claims given twice, claims over HTTP beside a bare queue, and how soon a waiting worker holds what was just fired. */
+/** Workers: double claims, claims over HTTP compared with a bare queue, and the time from a fire to its claim by a waiting worker. */
 import type pg from 'pg'
 import { fightForClaims } from './claimers.ts'
 import { type Account, addAccounts, payload } from './cues.ts'
@@ -13,7 +13,7 @@ const warmUpSeconds = 2
 const loadSeconds = 5
 const connections = 50
 const firedCount = 300
-/** A cue can be fired ten times an hour. */
+/** The limit is ten fires per cue per hour. */
 const firesPerCue = 10
 
 const measure = async (stage: Stage, { runs, n }: Options): Promise<Figure[]> => {
@@ -31,7 +31,7 @@ const measure = async (stage: Stage, { runs, n }: Options): Promise<Figure[]> =>
   return [...figuresOf([fight]), ...figuresOf(rates), ...figuresOf([latency])]
 }
 
-/** Claims of the next by fifty connections, and the same of the bare queue. */
+/** Compares claims of the next execution over fifty connections with the same on the bare queue. */
 const compare = async (replica: Replica, accounts: Account[], cues: string[], runs: number) => {
   const bare = start('scripts/bench/bare-claims.ts', 'tested', { DATABASE_URL: replica.databaseUrl })
   const bareUrl = `http://127.0.0.1:${await bare.ask<number>('listen')}`
@@ -49,7 +49,7 @@ const compare = async (replica: Replica, accounts: Account[], cues: string[], ru
   }
   const perAccount = 1000
   const run = async (name: string, seconds: number) => {
-    // Fresh tables: what was claimed before is no part of this. They make plans anew, which is none either.
+    // Fresh tables exclude the cost of earlier claims. A warm-up excludes planning.
     await replica.pool.query('truncate cue.executions, cue.attempts')
     await addWaiting(replica.pool, cues, perAccount)
     await replica.pool.query('drop table if exists public.bench_jobs')
@@ -79,7 +79,7 @@ const compare = async (replica: Replica, accounts: Account[], cues: string[], ru
   return rates
 }
 
-/** From the moment that a fire is asked for until the answer of a worker who waits for it. */
+/** Measures from the request of a fire until the response to a waiting worker. */
 const waitForFires = async (replica: Replica, account: Account) => {
   await replica.pool.query('truncate cue.executions')
   const cues = await addWorkerCues(replica.pool, Array<Account>(firedCount / firesPerCue).fill(account))
@@ -92,7 +92,7 @@ const waitForFires = async (replica: Replica, account: Account) => {
   const latencies: number[] = []
   for (let n = 0; n < firedCount; n++) {
     const waiting = post('/v1/executions/claim', { worker_id: 'w', wait: 30 }).then(claim => ({ claim, at: performance.now() }))
-    await new Promise(resolve => setTimeout(resolve, 20)) // asleep by then
+    await new Promise(resolve => setTimeout(resolve, 20)) // long enough for the worker to be waiting
     const firedAt = performance.now()
     const { id } = await post(`/v1/cues/${cues[n % cues.length]}/fire`, {})
     const { claim, at } = await waiting
@@ -103,7 +103,7 @@ const waitForFires = async (replica: Replica, account: Account) => {
   return { fire_to_claim_p50_ms: quantile(latencies, 0.5), fire_to_claim_p99_ms: quantile(latencies, 0.99) }
 }
 
-/** A worker cue for each account given, that never comes due. */
+/** Adds one worker cue per account that never comes due. */
 const addWorkerCues = async (pool: pg.Pool, accounts: Account[]): Promise<string[]> => {
   const { rows } = await pool.query(
     `with made as (
@@ -115,7 +115,7 @@ const addWorkerCues = async (pool: pg.Pool, accounts: Account[]): Promise<string
   return rows.map(row => row.cue_id)
 }
 
-/** Executions that wait to be claimed, so many for each cue, a millisecond apart. */
+/** Adds claimable executions, `count` per cue, a millisecond apart. */
 const addWaiting = async (pool: pg.Pool, cueIds: string[], count: number): Promise<string[]> => {
   const { rows } = await pool.query(
     `insert into cue.executions (id, account_id, cue_id, transport, status, triggered_by, scheduled_for, payload, claimable_at,

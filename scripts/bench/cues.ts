@@ -1,4 +1,4 @@
-/** Accounts and cues to measure with, made by SQL: how they come to be is not what is measured. */
+/** Creates accounts and cues by SQL, because creating them is not measured. */
 import { setTimeout as delay } from 'node:timers/promises'
 import type pg from 'pg'
 import { createKey, encryptKey, hashKey, keyPrefix } from '../../src/accounts/keys.ts'
@@ -10,7 +10,7 @@ export type Account = { id: string; api_key: string }
 /** 200 bytes of canonical JSON. */
 export const payload = `{"pad": "${'x'.repeat(189)}"}`
 
-/** Accounts as registering makes them. */
+/** Adds accounts, as registering would. */
 export const addAccounts = async (pool: pg.Pool, count: number, name = 'bench'): Promise<Account[]> => {
   const fn = createFunctions(pool)
   const encryptionKeys = [Buffer.from(secrets.ENCRYPTION_KEYS, 'base64')]
@@ -26,7 +26,7 @@ export const addAccounts = async (pool: pg.Pool, count: number, name = 'bench'):
 
 type NewCues = { accounts: Account[]; count: number; callbackUrl: string; body?: string }
 
-/** Daily webhook cues, the accounts in turn, due at no time before `schedule` says so. Returns their ids. */
+/** Adds daily webhook cues for the accounts in turn, which come due only through `schedule`. Returns their ids. */
 export const addCues = async (pool: pg.Pool, { accounts, count, callbackUrl, body = payload }: NewCues): Promise<string[]> => {
   const { rows } = await pool.query(
     `with made as (
@@ -41,7 +41,7 @@ export const addCues = async (pool: pg.Pool, { accounts, count, callbackUrl, bod
   return rows.map(row => row.cue_id)
 }
 
-/** Lets each cue come due at its instant, in epoch milliseconds, and tells the engine. Tables are as autovacuum keeps them. */
+/** Makes each cue due at its instant, in epoch milliseconds, and notifies the engines. Vacuums and analyses the tables first. */
 export const schedule = async (pool: pg.Pool, cueIds: string[], due: number[]): Promise<void> => {
   await pool.query(
     `update cue.cue_runs r set next_run = d.due, version = r.version + 1
@@ -54,7 +54,7 @@ export const schedule = async (pool: pg.Pool, cueIds: string[], due: number[]): 
   await pool.query("select pg_notify('cue_due', $1)", [String(first)])
 }
 
-/** Resolves when every result is written. */
+/** Resolves when all results are recorded. */
 export const settled = async (pool: pg.Pool): Promise<void> => {
   for (;;) {
     const { rows } = await pool.query('select exists (select from cue.flights) as flying')

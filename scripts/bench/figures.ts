@@ -1,8 +1,8 @@
-/** What measures come to: values per run, shown as median with least and most. */
+/** Figures of a measurement: one value per run, shown as median with minimum and maximum. */
 export type Figure = {
-  /** As in the JSON line: snake_case, with its unit. */
+  /** As in the JSON line: snake_case, including the unit. */
   name: string
-  /** One for each run. */
+  /** One per run. */
   values: number[]
 }
 
@@ -12,17 +12,17 @@ export const median = (values: number[]): number => {
   return sorted.length % 2 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2
 }
 
-/** The value that a share of the sorted values lies below. */
+/** Returns the value below which a share of the sorted values lies. */
 export const quantile = (sorted: number[], share: number): number =>
   sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN
 
-/** One figure for each key of the runs' results, in their order. Keys without a value in the first run are left out. */
+/** Returns one figure per key of the runs' results, in their order. Keys without a value in the first run are omitted. */
 export const figuresOf = (runs: Record<string, number | null>[], prefix = ''): Figure[] =>
   Object.keys(runs[0] ?? {})
     .filter(key => runs[0]![key] !== null)
     .map(key => ({ name: prefix + key, values: runs.map(run => run[key]!) }))
 
-/** A readable table, one line per figure. */
+/** Formats figures as a table with one line each. */
 export const table = (title: string, figures: Figure[]): string => {
   const width = Math.max(...figures.map(({ name }) => name.length))
   const lines = figures.map(({ name, values }) => {
@@ -32,12 +32,12 @@ export const table = (title: string, figures: Figure[]): string => {
   return [title, ...lines].join('\n')
 }
 
-/** The same for programs. */
+/** Formats figures as JSON for programs. */
 export const summary = (figures: Figure[]) =>
   Object.fromEntries(
     figures.map(({ name, values }) => [name, [median(values), Math.min(...values), Math.max(...values)].map(value => Number(short(value)))])
   )
 
-/** Three digits are more than this kind of measuring yields. */
+/** Three significant digits; measurements are less precise than that. */
 const short = (value: number): string =>
   Math.abs(value) >= 100 || Number.isInteger(value) ? String(Math.round(value)) : value.toFixed(Math.abs(value) >= 10 ? 1 : 2)

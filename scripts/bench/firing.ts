@@ -1,4 +1,4 @@
-/** What firing costs as cues grow in number: pages read, and time, to find and take 500 that are due. */
+/** The cost of firing as the number of cues grows: pages read and time needed to find and take 500 due cues. */
 import pg from 'pg'
 import { addAccounts, addCues } from './cues.ts'
 import { type Figure, figuresOf } from './figures.ts'
@@ -8,15 +8,15 @@ import type { Stage } from './stage.ts'
 const batchSize = 500
 const accountCount = 100
 
-/** After five executions a statement may be given a plan for good. */
+/** PostgreSQL may switch to a generic plan after five executions. */
 const warmUps = 6
 
 const measure = async (stage: Stage, { runs, n }: Options) => {
   const { url, pool } = await stage.createOurs('firing')
   const accounts = await addAccounts(pool, accountCount)
-  await pool.query("select from cue.beat_engine(gen_random_uuid(), 'bench')") // nothing is fired while no engine lives
+  await pool.query("select from cue.beat_engine(gen_random_uuid(), 'bench')") // nothing fires while no engine is alive
 
-  // One connection throughout, as an engine has it: plans made while the tables were small must do when they have grown.
+  // A single connection, as in an engine, so that plans made for small tables are still used when they have grown.
   const client = new pg.Client({ connectionString: url, application_name: 'bench' }).on('error', () => {})
   await client.connect()
   let registered = 0
@@ -50,7 +50,7 @@ const measure = async (stage: Stage, { runs, n }: Options) => {
   return figures
 }
 
-/** Lets cues from all over the table be due, and gives what taking them needs. Each takes its next slot far away. */
+/** Makes cues from all over the table due, and returns the arguments for taking them. Their next slots are far away. */
 const pickDue = async (pool: pg.Pool, registered: number) => {
   const { rows } = await pool.query(
     `update cue.cue_runs set next_run = date_trunc('milliseconds', now())
@@ -66,7 +66,9 @@ const pickDue = async (pool: pg.Pool, registered: number) => {
   ]
 }
 
-/** Runs a function, and tells the rows it gave, the pages that it and all within it read, cached or not, and its milliseconds. */
+/**
+ * Calls a function, and returns the number of rows, the pages read (cached or not) by it and everything it calls, and its duration in ms.
+ */
 const explain = async (client: pg.Client, call: string, values: unknown[]) => {
   const { rows } = await client.query(`explain (analyze, buffers, timing off, format json) select * from ${call}`, values)
   const [{ Plan: plan, 'Execution Time': ms }] = rows[0]['QUERY PLAN']

@@ -1,6 +1,6 @@
 /**
- * Receivers that hang: how late the deliveries of the others are, with them and without. A few among the cues of the same accounts; and then
- * of a crowd of other accounts, who between them have asked for more than a replica holds open just before.
+ * Lateness of other deliveries with and without hanging receivers: first a few among cues of the same accounts, then many of other
+ * accounts, which together had asked for more deliveries than a replica keeps open.
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import type pg from 'pg'
@@ -33,7 +33,7 @@ const measure = async (stage: Stage, { runs, n }: Options) => {
     const within = (from: number) => from + Math.floor(Math.random() * overMs)
     await schedule(replica.pool, [...cueIds, ...before], [...cueIds.map(() => within(start)), ...before.map(() => within(start - overMs))])
     const { late } = await stage.receiver.wait(healthyCount)
-    // They hang on for longer than anybody else waits: until here, and those that had no room are sent now.
+    // They hang longer than any other delivery waits. When they are released, those that had no room are sent.
     let isSettled = false
     const settling = allSent(replica.pool).finally(() => {
       isSettled = true
@@ -46,7 +46,7 @@ const measure = async (stage: Stage, { runs, n }: Options) => {
     return late.p99
   }
 
-  await p99(healthy) // warms up
+  await p99(healthy) // warm-up
   const lateness: Record<string, number>[] = []
   for (let run = 0; run < runs; run++) {
     const without = await p99(healthy)
@@ -64,7 +64,7 @@ const measure = async (stage: Stage, { runs, n }: Options) => {
   return figuresOf(lateness)
 }
 
-/** Resolves when nothing is due and every result is written. */
+/** Resolves when nothing is due and all results are recorded. */
 const allSent = async (pool: pg.Pool): Promise<void> => {
   for (;;) {
     const { rows } = await pool.query('select exists (select from cue.cue_runs where next_run <= now()) as due')

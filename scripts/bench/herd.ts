@@ -1,4 +1,4 @@
-/** Many webhook cues at one instant: how fast the last is delivered, how late each is, and what it costs. */
+/** Many webhook cues due at one instant: time until the last is delivered, lateness, and cost. */
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { addAccounts, addCues, schedule, settled } from './cues.ts'
@@ -8,7 +8,9 @@ import type { Usage } from './probe.ts'
 import type { Received } from './receiver.ts'
 import type { Stage } from './stage.ts'
 
-/** From the instant that all were due. CPU seconds are of everything from the preparation to the last result written. */
+/**
+ * Measured from the instant at which all were due. CPU seconds include everything from the preparation until the last result is recorded.
+ */
 export type HerdRun = {
   deliveries_per_s: number
   last_receipt_ms: number
@@ -21,23 +23,23 @@ export type HerdRun = {
   receiver_cpu_s: number
 }
 
-/** Whoever can deliver a herd. */
+/** A service that can deliver a herd. */
 export type Contender = {
-  /** Prepares the herd, due at this instant in epoch milliseconds. */
+  /** Prepares the herd, due at an instant in epoch milliseconds. */
   prepare: (due: number) => Promise<void>
   usage: () => Promise<Usage>
-  /** Resolves when nothing of the herd is left to do. */
+  /** Resolves when the herd needs no more work. */
   settled: () => Promise<void>
 }
 
 const accountCount = 100
-/** Preparing takes less. */
+/** Longer than preparing takes. */
 const leadMs = 4000
 
-/** One herd, delivered by a contender. */
+/** Runs one herd. */
 export const runHerd = async (stage: Stage, n: number, { prepare, usage, settled }: Contender): Promise<HerdRun> => {
   await stage.receiver.reset()
-  // Somewhere within a contender's polling interval.
+  // At a random point of a contender's polling interval.
   const due = Date.now() + leadMs + Math.round(Math.random() * 1000)
   await prepare(due)
   const spent = async () => ({
@@ -63,7 +65,7 @@ export const runHerd = async (stage: Stage, n: number, { prepare, usage, settled
   }
 }
 
-/** This service with a herd of daily cues. */
+/** Starts this service with a herd of daily cues. */
 export const startOurs = async (stage: Stage, n: number, database = 'herd') => {
   const replica = await stage.startReplica(database)
   const accounts = await addAccounts(replica.pool, accountCount)

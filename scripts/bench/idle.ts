@@ -1,4 +1,4 @@
-/** A replica with nothing to do: what it asks the database, and what it uses. The HTTP server is on. */
+/** An idle replica with its HTTP server: queries, CPU and memory. */
 import { readFileSync, statSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
 import { addAccounts, addCues } from './cues.ts'
@@ -16,7 +16,7 @@ const measure = async (stage: Stage, { runs, n }: Options) => {
   await replica.pool.query("update cue.cue_runs set next_run = date_trunc('milliseconds', now() + interval '1 day')")
   await delay(calmMs)
 
-  // Every statement is a line in the server's log, begun by the name of its application.
+  // Every statement is a line in the server's log, starting with its application's name.
   await replica.pool.query("alter system set log_statement = 'all'")
   await replica.pool.query('select pg_reload_conf()')
   await delay(100)
@@ -45,7 +45,7 @@ const measure = async (stage: Stage, { runs, n }: Options) => {
   return figuresOf(used)
 }
 
-// Of everybody in the database: the server's own processes and this one's questions, too.
+// Includes all sessions: also the server's own processes and this script's queries.
 const transactionCount = 'select (xact_commit + xact_rollback)::int as count from pg_stat_database where datname = current_database()'
 
 export default {

@@ -1,4 +1,4 @@
-/** Asks as often as it can, in a process of its own. */
+/** Sends requests as fast as possible, in its own process. */
 import { createRequire } from 'node:module'
 import { answers } from './probe.ts'
 
@@ -17,7 +17,7 @@ type Cannon = (options: object) => Promise<{
 const autocannon: Cannon = createRequire(import.meta.url)('autocannon')
 
 answers.run = async ({ url, requests, connections, seconds }: Load): Promise<LoadResult> => {
-  // Its connections all begin with the first request: a list each, begun at another place.
+  // All its connections would start with the first request; give each a list that starts elsewhere.
   const setupClient = (client: { setRequests: (requests: Request[]) => void }) => {
     const first = Math.floor(Math.random() * requests.length)
     client.setRequests([...requests.slice(first), ...requests.slice(0, first)])

@@ -1,16 +1,16 @@
 /**
- * What the service can do, measured: `npm run bench` runs the usual measures, `npm run bench -- herd idle` some.
+ * Measures the service: `npm run bench` runs the usual measures, `npm run bench -- herd idle` only those named.
  *
- *   --runs N      instead of each measure's own
- *   --n N         how many cues, or what else a measure's title counts
- *   --seconds N   how long a run takes, where the title tells seconds
- *   --peers       the same herd for pg-boss and graphile-worker, run by run beside ours
+ *   --runs N      number of runs, instead of each measure's default
+ *   --n N         number of cues, or of whatever the measure's title counts
+ *   --seconds N   duration of a run, if the title mentions seconds
+ *   --peers       the same herd with pg-boss and graphile-worker, alternating with ours
  *   --profile DIR CPU profiles of the herd's warm runs
  *
- * PIN=0 leaves processes to the system's scheduler; else the service has one CPU, and database and receiver share another.
- * BENCH_POSTGRES_BIN is a directory with another PostgreSQL.
+ * PIN=0 leaves scheduling to the system; otherwise the service has one CPU, and database and receiver share another.
+ * BENCH_POSTGRES_BIN is the directory of another PostgreSQL.
  *
- * Prints a table for people and one line of JSON per measure: name → [median, least, most].
+ * Prints a table, and one line of JSON per measure: name → [median, minimum, maximum].
  */
 import { availableParallelism, loadavg } from 'node:os'
 import { resolve } from 'node:path'
@@ -31,7 +31,7 @@ import { openStage } from './stage.ts'
 import storage from './storage.ts'
 
 const measures: Record<string, Measure> = { herd, spread, hanging, api, firing, idle, replicas, storage, claims, peers }
-/** What is run when no measure is named. */
+/** The measures run by default. */
 const usualMeasures = ['herd', 'spread', 'hanging', 'api', 'firing', 'idle', 'replicas', 'storage']
 
 const main = async () => {
@@ -57,7 +57,7 @@ const main = async () => {
       console.log(JSON.stringify({ measure: name, n: options.n, runs: options.runs, pinned: isPinned, figures: summary(figures) }))
     }
   } catch (error) {
-    // Whatever fails while all is taken down fails for that reason.
+    // Errors during shutdown are expected.
     if (!closing) {
       console.error(error)
       process.exitCode = 1

@@ -1,22 +1,22 @@
-/** What a measure is. A new one is a file that exports one, and a line in `measures` of main.ts. */
+/** Defines a measure. To add one, export it from a new file and add a line to `measures` in main.ts. */
 import type { Figure } from './figures.ts'
 import type { Stage } from './stage.ts'
 
 export type Options = {
   runs: number
-  /** How many things, or seconds. */
+  /** Number of cues or the like, or seconds. */
   n: number
-  /** A directory for CPU profiles of the service, where they are asked for. */
+  /** Directory for CPU profiles of the service, if requested. */
   profileDir: string | undefined
 }
 
 export type Measure = {
-  /** One line about what is measured, with `n` in it. */
+  /** One line about what is measured, including `n`. */
   title: (n: number) => string
-  /** So many runs, and this n, unless the command line says otherwise. */
+  /** Default number of runs. */
   runs: number
   n: number
-  /** What n is, where it is no number of things. */
+  /** The unit of n, unless it is a count. */
   unit?: 'seconds'
   measure: (stage: Stage, options: Options) => Promise<Figure[]>
 }

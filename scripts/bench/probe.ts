@@ -1,6 +1,6 @@
 /**
- * Loaded into every process of the bench, the service too: answers questions over IPC about what the process has used, and ends it when
- * the bench is gone.
+ * Loaded into every process of the bench, including the service: answers questions about resource use over IPC, and ends the process when
+ * the bench has ended.
  */
 import { writeFileSync } from 'node:fs'
 import { Session } from 'node:inspector/promises'
@@ -13,7 +13,7 @@ type Answers = Record<string, (argument: any) => unknown>
 
 const profiler = new Session()
 
-/** What this process answers; others add their own. */
+/** Answers of this process; modules add their own. */
 export const answers: Answers = {
   usage: (): Usage => {
     const { user, system } = process.cpuUsage()

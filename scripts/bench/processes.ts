@@ -1,4 +1,4 @@
-/** The bench's processes: each on its CPU where the machine can, asked over IPC, ended with the bench. */
+/** Starts the bench's processes: each on its own CPU if possible, answering over IPC, and ended together with the bench. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { readdirSync, readFileSync } from 'node:fs'
@@ -7,10 +7,10 @@ import { fileURLToPath } from 'node:url'
 import manifest from '../../package.json' with { type: 'json' }
 import type { Usage } from './probe.ts'
 
-/** The process under test has a CPU for itself; what works for it, or loads it, shares another. */
+/** The tested process has a CPU for itself; processes that serve or load it share another. */
 export type Place = 'tested' | 'around'
 
-// The CPUs that this process may run on, as `taskset` lists them: "pid 7's current affinity list: 0,2-5".
+// CPUs this process may use, from the output of `taskset`: "pid 7's current affinity list: 0,2-5".
 const cpus = (() => {
   const said = spawnSync('taskset', ['-cp', String(process.pid)], { encoding: 'utf8' }).stdout ?? ''
   return (said.split(': ')[1]?.trim().split(',') ?? []).flatMap(range => {
@@ -24,7 +24,7 @@ const cpuOf = (place: Place) => String(place === 'tested' ? cpus[0] : cpus[1])
 
 export type Child = {
   pid: number
-  /** Asks what the process's `answers` has under this name. Rejects when it ends, or does not answer in time. */
+  /** Calls a function in the process's `answers`. Rejects if the process ends or doesn't answer in time. */
   ask: <T>(name: string, argument?: unknown, limitMs?: number) => Promise<T>
   usage: () => Promise<Usage>
   stop: () => Promise<void>
@@ -32,16 +32,16 @@ export type Child = {
 
 const children = new Set<ChildProcess>()
 
-/** Ends all that was started. */
+/** Ends all started processes. */
 export const endAll = () => {
   for (const child of children) child.kill('SIGKILL')
 }
 process.on('exit', endAll)
 
-/** Starts a module, given from the project's root. Nothing of this process's environment reaches it but where programs and files are. */
+/** Starts a module, given relative to the project's root. The environment is empty except for paths. */
 export const start = (module: string, place: Place, env: Record<string, string> = {}): Child => {
   const root = fileURLToPath(new URL('../..', import.meta.url))
-  // As `npm start` has them.
+  // The same flags as `npm start`.
   const flags = module === 'src/server.ts' ? manifest.scripts.start.split(' ').filter(word => word.startsWith('--')) : []
   const command = [process.execPath, ...flags, '--import', new URL('probe.ts', import.meta.url).href, module]
   if (isPinned) command.unshift('taskset', '-c', cpuOf(place))
@@ -50,7 +50,7 @@ export const start = (module: string, place: Place, env: Record<string, string> 
     cwd: root,
     env: { PATH, HOME, TMPDIR, ...env },
     stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
-    detached: true // Ctrl-C in the terminal is for the bench, which ends these itself
+    detached: true // Ctrl-C in the terminal is for the bench, which ends these processes
   })
   children.add(child)
   let said = ''
@@ -95,13 +95,13 @@ export const start = (module: string, place: Place, env: Record<string, string> 
   }
 }
 
-/** Moves a process and its children to their place; children still to come follow. */
+/** Moves a process and its children to their CPU; future children inherit it. */
 export const place = (pid: number, where: Place) => {
   if (!isPinned) return
   for (const one of familyOf(pid)) spawnSync('taskset', ['-acp', cpuOf(where), String(one.pid)])
 }
 
-/** CPU seconds of a process and its children, ended ones too; null where the system does not tell. */
+/** Returns the CPU seconds of a process and its children, including ended ones; null if the system doesn't provide them. */
 export const cpuSeconds = (pid: number): number | null => {
   const family = familyOf(pid)
   return family.length > 0 ? family.reduce((sum, one) => sum + one.cpu_s, 0) : null
@@ -109,7 +109,8 @@ export const cpuSeconds = (pid: number): number | null => {
 
 const ticksPerSecond = 100
 
-// proc(5): after the command, which is in parentheses, come state, parent, and from the 12th on the times of itself and of its ended children.
+// proc(5): after the command in parentheses come state and parent, and from the 12th field on the CPU times of the process and its ended
+// children.
 const familyOf = (pid: number): { pid: number; cpu_s: number }[] => {
   const family: { pid: number; cpu_s: number }[] = []
   for (const name of procs()) {
@@ -123,7 +124,7 @@ const familyOf = (pid: number): { pid: number; cpu_s: number }[] => {
       if (!isRoot && fields[1] !== pid) continue
       const times = fields.slice(11, isRoot ? 15 : 13)
       family.push({ pid: Number(name), cpu_s: times.reduce((sum, ticks) => sum + ticks, 0) / ticksPerSecond })
-    } catch {} // it ended meanwhile
+    } catch {} // ended meanwhile
   }
   return family
 }

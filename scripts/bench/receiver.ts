@@ -1,6 +1,7 @@
 /**
- * Receives the bench's webhooks, in a process of its own: notes when each delivery came and answers 200. What is posted to /hang is held
- * until it is released; that and what is posted to /uncounted is not noted. It reads sockets itself: receivers run elsewhere, and must not cost more here than they have to.
+ * Receives the bench's webhooks, in its own process: records when each delivery arrives and responds with 200. Requests to /hang are held
+ * until they are released; those and requests to /uncounted are not recorded. It reads bare sockets, because receivers normally run
+ * elsewhere and should cost as little CPU as possible here.
  */
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { quantile } from './figures.ts'
@@ -9,7 +10,7 @@ import { answers } from './probe.ts'
 /** Instants in epoch milliseconds, lateness in milliseconds. */
 export type Received = { count: number; duplicates: number; last: number; late: { p50: number; p99: number; max: number } }
 
-/** By the id that a sender gives a delivery: when it came, and when it was due, as its headers have it. */
+/** Arrival and due time of each delivery, from its headers, by the sender's id. */
 const seen = new Map<string, { at: number; due: string }>()
 const held = new Set<Socket>()
 let duplicates = 0
@@ -68,7 +69,7 @@ const received = (): Received => {
   }
 }
 
-/** Listens, and tells the port. */
+/** Listens and returns the port. */
 answers.listen = () =>
   new Promise(resolve => {
     server.listen(0, '127.0.0.1', 2048, () => resolve((server.address() as AddressInfo).port))
@@ -79,7 +80,7 @@ answers.reset = () => {
   duplicates = last = 0
 }
 
-/** Resolves when so many deliveries have come. */
+/** Resolves when `count` deliveries have arrived. */
 answers.wait = async (count: number) => {
   await new Promise<void>(resolve => {
     awaited = { count, resolve }
@@ -91,10 +92,10 @@ answers.wait = async (count: number) => {
 
 answers.received = received
 
-/** Every delivery that was noted: when it came and when it was due. Instants in epoch milliseconds. */
+/** Returns arrival and due time of every recorded delivery, in epoch milliseconds. */
 answers.deliveries = () => [...seen.values()].map(({ at, due }) => ({ at, due: Date.parse(due) }))
 
-/** Answers what hangs. */
+/** Responds to the held requests. */
 answers.release = () => {
   for (const socket of held) socket.write(released)
   held.clear()

@@ -1,4 +1,4 @@
-/** What it costs that several replicas look at the same cues: how late these are, and the database's time, with one replica and with three. */
+/** The cost of several replicas watching the same cues: lateness and database CPU with one replica and with three. */
 import { setTimeout as delay } from 'node:timers/promises'
 import { addAccounts, addCues, schedule, settled } from './cues.ts'
 import { figuresOf } from './figures.ts'
@@ -7,7 +7,7 @@ import type { Stage } from './stage.ts'
 
 const overMs = 5000
 const replicaCounts = [1, 3]
-/** Until engines have heard of each other. */
+/** Time for engines to notice each other. */
 const acquaintMs = 7000
 
 const measure = async (stage: Stage, { runs, n }: Options) => {
@@ -32,7 +32,7 @@ const measure = async (stage: Stage, { runs, n }: Options) => {
       await settled(first.pool)
       return { late, database }
     }
-    await run() // warms up
+    await run() // warm-up
     for (const round of rounds) {
       const { late, database } = await run()
       Object.assign(round, { [`late_p50_ms_of_${count}`]: late.p50, [`late_p99_ms_of_${count}`]: late.p99 })

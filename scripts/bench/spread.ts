@@ -1,4 +1,4 @@
-/** Cues at instants of their own: how late each is delivered. */
+/** Lateness of cues that are due at different instants. */
 import { setTimeout as delay } from 'node:timers/promises'
 import { addAccounts, addCues, schedule, settled } from './cues.ts'
 import { figuresOf } from './figures.ts'

@@ -1,4 +1,4 @@
-/** What every measure stands on: a durable PostgreSQL of its own in a temporary folder, a receiver, and replicas of the service. */
+/** The environment of every measure: a durable PostgreSQL in a temporary directory, a receiver, and replicas of the service. */
 import { randomBytes } from 'node:crypto'
 import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -18,11 +18,11 @@ export const secrets = { ENCRYPTION_KEYS: randomBytes(32).toString('base64'), SE
 const unlimited = { requests_per_minute: 1_000_000, cues: 10_000_000, executions_per_month: 100_000_000 }
 const patienceMs = 60_000
 
-/** `open` starts the database and the receiver, `close` ends them with all that was started on them, at any time. */
+/** `open` starts database and receiver; `close` ends everything started, at any time. */
 export const openStage = () => {
   const dir = mkdtempSync(join(tmpdir(), 'pgcue-bench-'))
-  chmodSync(dir, 0o755) // the server's system user must get in
-  // Not awaited yet: a Ctrl-C while it starts must find it.
+  chmodSync(dir, 0o755) // accessible to the server's system user
+  // Not awaited yet, so that Ctrl-C during startup can end it.
   const starting = startEmbedded({ dataDir: dir, binDir: process.env.BENCH_POSTGRES_BIN, settings: { log_line_prefix: '%a: ' } })
 
   const connect = (connectionString: string) => new pg.Pool({ connectionString, application_name: 'bench', max: 4 }).on('error', () => {})
@@ -34,14 +34,14 @@ export const openStage = () => {
     const receiver = start('scripts/bench/receiver.ts', 'around')
     const hook = `http://127.0.0.1:${await receiver.ask<number>('listen')}`
 
-    /** A new database. */
+    /** Creates an empty database. */
     const createDatabase = async (name: string) => {
       await admin.query(`create database ${name}`)
       const url = Object.assign(new URL(server.url), { pathname: name }).href
       return { url, pool: connect(url) }
     }
 
-    /** A new database with our tables and functions. */
+    /** Creates a database with our tables and functions. */
     const createOurs = async (name: string) => {
       const database = await createDatabase(name)
       await migrate({ connectionString: database.url })
@@ -57,7 +57,7 @@ export const openStage = () => {
         reset: () => receiver.ask<void>('reset'),
         received: () => receiver.ask<Received>('received'),
         deliveries: () => receiver.ask<{ at: number; due: number }[]>('deliveries'),
-        /** Resolves when so many deliveries have come. */
+        /** Resolves when `count` deliveries have arrived. */
         wait: (count: number, limitMs = patienceMs) => receiver.ask<Received>('wait', count, limitMs),
         release: () => receiver.ask<void>('release')
       },
@@ -65,7 +65,7 @@ export const openStage = () => {
       createDatabase,
       createOurs,
 
-      /** A replica as `npm start` runs it, without limits, on a database of its own, or on another's. */
+      /** Starts a replica as `npm start` does, without rate limits, on its own database or that of another replica. */
       startReplica: async (name: string, env: Record<string, string> = {}, other?: Replica): Promise<Replica> => {
         const { url: databaseUrl, pool } = other ? { url: other.databaseUrl, pool: other.pool } : await createOurs(name)
         const port = await freePort()
@@ -86,7 +86,7 @@ export const openStage = () => {
     }
   }
 
-  /** Ends everything, in whatever state it is. */
+  /** Ends everything, whatever its state. */
   const close = async () => {
     endAll()
     const server = await starting.catch(() => undefined)
@@ -96,10 +96,10 @@ export const openStage = () => {
   return { open, close }
 }
 
-/** An API alone is not well: there is no engine. That it answers is enough. */
+/** Without an engine, /status reports `down`, so for an API alone any response is enough. */
 const hasStarted = async (url: string, process: Child, isApiOnly: boolean) => {
   for (const end = Date.now() + patienceMs; ; await delay(50)) {
-    await process.usage() // rejects, with what the process said, when it has ended
+    await process.usage() // rejects with the process's output if it has ended
     const answer = await fetch(`${url}/status`).catch(() => undefined)
     if (answer && (answer.ok || isApiOnly)) return
     if (Date.now() > end) throw new Error(`the service does not get well: ${answer && (await answer.text())}`)

@@ -1,4 +1,4 @@
-/** What a delivery leaves behind: bytes of tables, of indexes and of WAL, with a small payload and with a large one that does not compress. */
+/** Storage used per delivery: bytes of tables, indexes and WAL, with a small payload and with a large incompressible one. */
 import { randomBytes } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import type pg from 'pg'
@@ -12,7 +12,7 @@ const large = `"${randomBytes(75_000).toString('base64').slice(0, 99_998)}"`
 
 type Sizes = { table: number; index: number; wal: number }
 
-/** All tables of the service, with what they keep aside, all their indexes, and where the WAL is. */
+/** Sizes of all tables including TOAST and of all indexes, and the WAL position. */
 const sizes = async (pool: pg.Pool): Promise<Sizes> => {
   const { rows } = await pool.query(
     `select sum(pg_table_size(oid))::float8 as table, sum(pg_indexes_size(oid))::float8 as index,
@@ -29,7 +29,7 @@ const measure = async (stage: Stage, { runs, n }: Options): Promise<Figure[]> =>
     const replica = await stage.startReplica(`storage_${name}`)
     const accounts = await addAccounts(replica.pool, 10)
     const cueIds = await addCues(replica.pool, { accounts, count: perRound, callbackUrl: `${stage.receiver.url}/hook`, body })
-    await replica.pool.query('vacuum full cue.cues') // what making them left is none of the deliveries'
+    await replica.pool.query('vacuum full cue.cues') // excludes what creating the cues has left
     await delay(1000)
     const left: Record<string, number>[] = []
     for (let run = 0; run < runs; run++) {

@@ -1,11 +1,11 @@
-/** A herd of webhook cues, and what is left of it in the database. */
+/** A herd of webhook cues, and queries for its state. */
 import { setTimeout as delay } from 'node:timers/promises'
 import type pg from 'pg'
 import { addAccounts, addCues } from '../bench/cues.ts'
 
-/** What must be delivered, exactly once. Instants in epoch milliseconds. */
+/** A slot that must be delivered exactly once. Instants in epoch milliseconds. */
 export type Slot = { cue_id: string; scheduled_for: number }
-/** An attempt that a replica has begun, and whose end is not recorded. */
+/** An attempt that a replica has begun and whose result is not recorded. */
 export type Held = { execution_id: string; attempt: number }
 
 export type Found = {
@@ -21,13 +21,13 @@ type Herd = { count: number; hook: string; payload?: number | undefined }
 const accountCount = 20
 
 /**
- * Makes so many cues with one slot each that is due soon: four fifths of them at one instant, the others over the time after. Receivers take
- * 100 to 500 ms; a tenth answers 500 at first, and a tenth 429.
+ * Creates `count` cues with one slot each that is due soon: four fifths at one instant, the others spread over the time after it. Receivers
+ * take 100 to 500 ms; a tenth first responds with 500, and a tenth with 429.
  */
 export const raiseHerd = async (pool: pg.Pool, { count, hook, payload }: Herd): Promise<Slot[]> => {
   const accounts = await addAccounts(pool, accountCount)
   const ids = await addCues(pool, { accounts, count, callbackUrl: hook })
-  // No slot follows before everything is over.
+  // The following slots are after the end of the scenario.
   const away = new Date(Date.now() + 12 * 3_600_000)
   await pool.query(
     `update cue.cues c
@@ -49,7 +49,7 @@ export const raiseHerd = async (pool: pg.Pool, { count, hook, payload }: Herd): 
   return slots
 }
 
-/** What all replicas hold at this moment. */
+/** Returns what all replicas hold at this moment. */
 export const readHeld = async (pool: pg.Pool): Promise<Held[]> => {
   const { rows } = await pool.query(
     `select e.id as execution_id, e.attempts as attempt
@@ -58,7 +58,7 @@ export const readHeld = async (pool: pg.Pool): Promise<Held[]> => {
   return rows
 }
 
-/** Waits until so many executions have ended and none is held, or for a time. */
+/** Waits until `count` executions have ended and none is held, or until the time limit. */
 export const settled = async (pool: pg.Pool, count: number, limitMs: number): Promise<void> => {
   for (const end = Date.now() + limitMs; Date.now() < end; await delay(100)) {
     const { rows } = await pool.query(
@@ -80,7 +80,7 @@ export const readFound = async (pool: pg.Pool): Promise<Found> => {
   return { executions: executions.rows, attempts: attempts.rows, ...rows[0] }
 }
 
-/** Every execution and attempt as text: equal when nothing has changed. */
+/** Returns every execution and attempt as text, to find out whether anything has changed. */
 export const readRows = async (pool: pg.Pool): Promise<Set<string>> => {
   const { rows } = await pool.query('select e::text as line from cue.executions e union all select a::text from cue.attempts a')
   return new Set(rows.map(row => row.line))

@@ -1,14 +1,14 @@
 /**
- * What the service survives: `npm run chaos` plays all scenarios in turn, `npm run chaos -- kill stop` some. Each has a herd of cues, three
- * replicas, and a fault in the middle; then what was received is compared with what was to be sent, slot by slot.
+ * Fault tolerance: `npm run chaos` runs all scenarios, `npm run chaos -- kill stop` only those named. Each has a herd of cues, three
+ * replicas, and a fault in the middle; then received and expected requests are compared slot by slot.
  *
- * `npm run chaos -- neighbours` plays what tenants can do to each other instead: see neighbours/main.ts.
+ * `npm run chaos -- neighbours` measures how much tenants can affect each other instead: see neighbours/main.ts.
  *
- *   --n N          how many cues (10,000)
- *   --replicas N   how many replicas (3)
- *   --from COMMIT  the release that `upgrade` begins with (that before the last change of sql/)
+ *   --n N          number of cues (10,000)
+ *   --replicas N   number of replicas (3)
+ *   --from COMMIT  the release from which `upgrade` starts (default: the one before the last change in sql/)
  *
- * Prints a table for people and one line of JSON per scenario. Exits with 1 when something was lost, sent twice without need, or late.
+ * Prints a table, and one line of JSON per scenario. Exits with 1 if anything was lost, duplicated without need, or late.
  */
 import './unpinned.ts'
 import { availableParallelism, loadavg } from 'node:os'
@@ -17,7 +17,7 @@ import { playAll } from './neighbours/main.ts'
 import { play, scenarios } from './scenarios.ts'
 import { openStage } from './stage.ts'
 
-/** Whatever they come to; of the others, what is not 0. */
+/** Always shown; other figures only if they are not 0. */
 const shown = ['lost', 'duplicated', 'attempts_lost']
 
 const main = async () => {
@@ -56,7 +56,7 @@ const main = async () => {
     }
     if (failed) console.log(`\nThe logs are in ${open.dir}`)
   } catch (error) {
-    // Whatever fails while all is taken down fails for that reason.
+    // Errors during shutdown are expected.
     if (!closing) {
       console.error(error)
       failed = true

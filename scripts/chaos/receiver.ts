@@ -1,21 +1,21 @@
 /**
- * Receives the webhooks, in a process of its own, and keeps a record of every one. The path says what is answered: `/500/120` means after
- * 120 ms, and 500 the first time that a slot comes, 200 from then on.
+ * Receives the webhooks, in its own process, and records every request. The path determines the response: `/500/120` means after 120 ms,
+ * with 500 for a slot's first request and 200 from then on.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { answers } from '../bench/probe.ts'
 
-/** One request. Instants in epoch milliseconds. */
+/** A received request. Instants in epoch milliseconds. */
 export type Send = {
   execution_id: string
   cue_id: string
   scheduled_for: number
   attempt: number
-  /** Made by the replica that sent it, from a secret of its own. */
+  /** The execution token, which only the sending replica's secret can produce. */
   token: string
   at: number
-  /** What was answered; null while it was not, or when the sender was gone by then. */
+  /** The status sent; null before that, or if the sender had gone. */
   status: number | null
 }
 
@@ -40,7 +40,7 @@ const receive = (request: IncomingMessage, response: ServerResponse) => {
   const slot = `${send.cue_id} ${send.scheduled_for}`
   const status = seen.has(slot) ? 200 : Number(first)
   seen.add(slot)
-  response.on('error', () => {}) // the sender is gone
+  response.on('error', () => {}) // the sender has gone
   response.on('finish', () => {
     send.status = status
     if (status === 200) delivered.add(slot)
@@ -55,7 +55,7 @@ const server = createServer(receive)
 server.keepAliveTimeout = 60_000
 server.requestTimeout = 0
 
-/** Listens, and tells the port. */
+/** Listens and returns the port. */
 answers.listen = () =>
   new Promise(resolve => {
     server.listen(0, '127.0.0.1', 2048, () => resolve((server.address() as AddressInfo).port))
@@ -67,7 +67,7 @@ answers.reset = () => {
   delivered.clear()
 }
 
-/** Resolves when so many slots have been delivered, or after a time, and tells how many have. */
+/** Resolves with the number of delivered slots when there are `count`, or at the time limit. */
 answers.wait = async ({ count, limitMs }: { count: number; limitMs: number }) => {
   await new Promise<void>(resolve => {
     awaited = { count, resolve }

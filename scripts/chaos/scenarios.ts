@@ -8,16 +8,16 @@ import { judge, type Verdict } from './verdict.ts'
 import { layWire, type Wire } from './wire.ts'
 
 export type Options = {
-  /** How many cues. */
+  /** Number of cues. */
   n: number
   replicas: number
-  /** How long a replica is stopped. */
+  /** How long a replica is frozen. */
   frozenMs: number
-  /** How long PostgreSQL cannot be reached. */
+  /** How long PostgreSQL is unreachable. */
   awayMs: number
-  /** Whether everything must be delivered soon after the fault. */
+  /** Whether everything must be delivered within a time limit after the fault. */
   timed: boolean
-  /** The commit of the release that an upgrade begins with. */
+  /** The commit of the release from which an upgrade starts. */
   from?: string
 }
 
@@ -26,41 +26,41 @@ type World = Pick<Options, 'frozenMs' | 'awayMs'> & {
   pool: pg.Pool
   wire: Wire
   replicas: Replica[]
-  /** How many there are at first. */
+  /** Initial number of replicas. */
   count: number
   victim: Replica
   startReplica: (root?: string) => Promise<Replica>
-  /** Where the former release is, and what brings the database to this one. */
+  /** Directory of the former release. */
   former?: string
   upgrade: () => Promise<unknown>
 }
 
 export type Fault = {
-  /** When it came, and when things could go well again. Epoch milliseconds. */
+  /** When the fault began, and when it was over, in epoch milliseconds. */
   since: number
   over: number
-  /** What all replicas had begun when it came. */
+  /** Attempts held by all replicas when the fault began. */
   held: Held[]
-  /** The replicas that were killed, stopped or cut off: what they held may be sent twice. */
+  /** The replicas that were killed, frozen or cut off: what they held may be sent twice. */
   victims?: Replica[]
   killed?: number
-  /** Answers to callers that were the service's fault. */
+  /** Responses to API clients that were the service's fault. */
   errors?: string[]
 }
 
 type Scenario = {
   title: string
-  /** Begins with replicas of the former release, on a database of its own. */
+  /** Starts with replicas of the former release, on a database of its own. */
   isUpgrade?: true
-  /** Which replicas reach the database over a wire. */
+  /** Which replicas reach the database through a wire that can fail. */
   wired?: 'all' | 'victim'
-  /** What a delivery carries, in bytes, and which share of the cues is enough then. */
+  /** Size of payloads in bytes; with large ones, fewer cues are enough. */
   payload?: number
   share?: number
-  /** Within which time everything must be delivered when the fault is over. */
+  /** Time limit for delivering everything after the fault. */
   withinMs?: number
   fault?: (world: World) => Promise<Fault>
-  /** When all has been delivered. How many rows changed that must not. */
+  /** Runs after everything is delivered; returns the number of rows that were changed but must not be. */
   aftermath?: (world: World, fault: Fault) => Promise<number>
 }
 
@@ -81,7 +81,7 @@ const meanwhile =
     return { since, over: Date.now(), held }
   }
 
-/** Wakes the victim and lets it write whatever results it has: none may change anything. */
+/** Wakes the victim and lets it write its results: none may change anything. */
 const wake = async ({ victim, pool, frozenMs }: World, { since }: Fault) => {
   await delay(Math.max(0, since + frozenMs - Date.now()))
   const before = await readRows(pool)
@@ -166,13 +166,13 @@ export const scenarios: Record<string, Scenario> = {
   silence: {
     title: "a replica's connections to PostgreSQL fall silent, half-open",
     wired: 'victim',
-    // It gives up on what it asked after ten seconds.
+    // It gives up on its statements after ten seconds.
     withinMs: 15_000,
     fault: async world => ({ ...(await meanwhile(async ({ wire }) => wire.silence())(world)), victims: [world.victim] })
   }
 }
 
-/** Clients of the API: one for each replica, until that is told to end. */
+/** Starts API clients, one per replica, each until told to stop. */
 const startCallers = () => {
   const errors: string[] = []
   const calling = new Map<Replica, { isLeaving: boolean; done: Promise<void> }>()
@@ -215,10 +215,10 @@ const startCallers = () => {
 
 const patienceMs = 60_000
 const withinMs = 10_000
-/** The fault comes when this share has been delivered. */
+/** Share of the herd delivered before the fault. */
 const faultAt = 0.3
 
-/** Plays a scenario in a database of its own. */
+/** Runs a scenario in its own database. */
 export const play = async (stage: Stage, name: string, options: Options): Promise<Verdict> => {
   const scenario = scenarios[name]!
   const { frozenMs, awayMs } = options

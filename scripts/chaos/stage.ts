@@ -1,4 +1,4 @@
-/** What the faults happen to: a durable PostgreSQL in a temporary folder and replicas of the service on it; besides, a receiver. */
+/** The environment of every scenario: a durable PostgreSQL in a temporary directory, replicas of the service, and a receiver. */
 import { execFile, spawn } from 'node:child_process'
 import { type KeyObject, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
@@ -19,16 +19,16 @@ import type { Send } from './receiver.ts'
 export type Stage = Awaited<ReturnType<ReturnType<typeof openStage>['open']>>
 
 export type Replica = {
-  /** Where it answers requests. */
+  /** URL of its API. */
   address: string
-  /** Recognises the execution tokens that it makes, since its session secret is its own. */
+  /** Verifies execution tokens made by this replica, which has its own session secret. */
   tokenKey: KeyObject
   signal: (name: NodeJS.Signals) => void
-  /** Its exit code; null when a signal ended it. */
+  /** Its exit code; null if a signal ended it. */
   exited: Promise<number | null>
-  /** Stops it in order. Its exit code; null when it did not end in time. */
+  /** Stops it gracefully. Resolves with its exit code, or null if it did not end in time. */
   stop: () => Promise<number | null>
-  /** What it logged as its own fault. An outage is none. */
+  /** Errors it logged, except for database outages. */
   errors: () => string[]
 }
 
@@ -38,16 +38,16 @@ const unlimited = { requests_per_minute: 1_000_000, cues: 1_000_000, executions_
 const run = promisify(execFile)
 const here = fileURLToPath(new URL('../..', import.meta.url))
 
-/** `open` starts the database and the receiver, `close` ends them with all that runs on them, at any time. */
+/** `open` starts database and receiver; `close` ends everything started, at any time. */
 export const openStage = () => {
   const dir = mkdtempSync(join(tmpdir(), 'pgcue-chaos-'))
-  chmodSync(dir, 0o755) // the server's system user must get in
+  chmodSync(dir, 0o755) // accessible to the server's system user
   const running = new Set<(name: NodeJS.Signals) => void>()
   const endReplicas = () => {
     for (const signal of running) signal('SIGKILL')
   }
   process.on('exit', endReplicas)
-  // Not awaited yet: a Ctrl-C while it starts must find it.
+  // Not awaited yet, so that Ctrl-C during startup can end it.
   const starting = startEmbedded({ dataDir: dir })
 
   const connect = (connectionString: string) => new pg.Pool({ connectionString, application_name: 'chaos', max: 4 }).on('error', () => {})
@@ -63,21 +63,20 @@ export const openStage = () => {
     let databases = 0
 
     return {
-      /** Where the logs are. */
+      /** Directory of the logs. */
       dir,
       version: (await admin.query('show server_version')).rows[0].server_version as string,
       receiver: {
         url: hook,
         reset: () => receiver.ask<void>('reset'),
-        /** Waits until so many slots have been delivered, or for a time, and tells how many have. */
+        /** Resolves with the number of delivered slots when there are `count`, or at the time limit. */
         wait: (count: number, limitMs = patienceMs) => receiver.ask<number>('wait', { count, limitMs }, limitMs + 10_000),
         sends: () => receiver.ask<Send[]>('sends')
       },
 
       /**
-       * Another release beside this one, in a folder of its own: that of a commit, or else of the commit that last changed sql/ before the
-       * present files.
-       * @throws {Error} where git, or the history, is missing
+       * Checks out another release to a directory of its own: that of a commit, or that before the last commit that changed sql/.
+       * @throws {Error} if git or the history is missing
        */
       checkOut: async (commit?: string): Promise<string> => {
         const git = async (...args: string[]) => (await run('git', args, { cwd: here })).stdout.trim()
@@ -92,11 +91,11 @@ export const openStage = () => {
         return root
       },
 
-      /** Brings a database to what the release in a folder, or this one, needs. */
+      /** Migrates a database to the release in a directory, by default to this one. */
       migrate: (databaseUrl: string, root = here) =>
         run(process.execPath, migrationOf(root), { cwd: root, env: { PATH: process.env.PATH, DATABASE_URL: databaseUrl } }),
 
-      /** A new database with our tables and functions, or an empty one. */
+      /** Creates a database, with our tables and functions unless `isEmpty`. */
       createDatabase: async (scenario: string, isEmpty = false) => {
         const name = `${scenario}_${++databases}`
         await admin.query(`create database ${name} template ${isEmpty ? 'template0' : 'pristine'}`)
@@ -108,7 +107,7 @@ export const openStage = () => {
         return { name, url: urlOf(name), pool, drop }
       },
 
-      /** Crashes PostgreSQL, as an immediate restart does. Resolves when it takes connections again. */
+      /** Crashes PostgreSQL by an immediate restart. Resolves when it accepts connections again. */
       crash: async () => {
         const { pid } = server
         process.kill(pid, 'SIGQUIT')
@@ -117,14 +116,14 @@ export const openStage = () => {
         }
       },
 
-      /** A replica as `npm start` runs it, without limits; of the release in a folder, or of this one. */
+      /** Starts a replica as `npm start` does, without rate limits, of the release in a directory, by default of this one. */
       startReplica: async (name: string, databaseUrl: string, root = here): Promise<Replica> => {
         const sessionSecret = randomBytes(32).toString('base64')
         const port = await freePort()
         const log = join(dir, `${name}.log`)
         const output = openSync(log, 'w')
         const { PATH, HOME, TMPDIR } = process.env
-        // Loaded first is what ends it when chaos itself is gone.
+        // Imported first, so that it ends the process if chaos has ended.
         const child = spawn(process.execPath, ['--import', new URL('../bench/probe.ts', import.meta.url).href, 'src/server.ts'], {
           cwd: root,
           env: {
@@ -144,7 +143,7 @@ export const openStage = () => {
             SECRETS_CHANGED: 'on'
           },
           stdio: ['ignore', output, output, 'ipc'],
-          detached: true // Ctrl-C in the terminal is for chaos, which ends these itself
+          detached: true // Ctrl-C in the terminal is for chaos, which ends these processes
         })
         closeSync(output)
         const signal = (name: NodeJS.Signals) => void child.kill(name)
@@ -170,7 +169,7 @@ export const openStage = () => {
     }
   }
 
-  /** Ends everything, in whatever state it is. With `keep`, the logs stay. */
+  /** Ends everything, whatever its state. With `keep`, the logs are kept. */
   const close = async (keep = false) => {
     endReplicas()
     process.off('exit', endReplicas)
@@ -196,7 +195,7 @@ const isUp = async (url: string, exited: Promise<number | null>, log: string) =>
 
 const linesOf = (file: string) => readFileSync(file, 'utf8').split('\n')
 
-/** Lines of the log are JSON, those of a crash are not. */
+/** Log lines are JSON; lines of a crash are not. */
 const isError = (line: string) => {
   try {
     return JSON.parse(line).level >= 50
@@ -205,7 +204,7 @@ const isError = (line: string) => {
   }
 }
 
-/** What `npm run migrate` runs in a release. */
+/** Command-line arguments of a release's migration. */
 const migrationOf = (root: string): string[] =>
   JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
     .scripts.migrate.split(' ')

@@ -1,2 +1,2 @@
-/** Chaos leaves its processes to the system's scheduler. Imported before what reads PIN. */
+/** Leaves scheduling to the system. Must be imported before modules that read PIN. */
 process.env.PIN ??= '0'

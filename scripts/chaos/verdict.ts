@@ -1,4 +1,4 @@
-/** Whether all went as it must: what the receiver got, slot by slot, held against what was to be sent and what the database says. */
+/** Judges a scenario: compares, slot by slot, the received requests with the expected ones and with the database. */
 import type { KeyObject } from 'node:crypto'
 import { readExecutionToken } from '../../src/deliveries/signature.ts'
 import { quantile } from '../bench/figures.ts'
@@ -9,24 +9,24 @@ export type Evidence = {
   slots: Slot[]
   sends: Send[]
   found: Found
-  /** When it came, and when things could go well again, in epoch milliseconds; what all replicas had begun when it came. */
+  /** Beginning and end of the fault in epoch milliseconds, and attempts held when it began. */
   fault?: { since: number; over: number; held: Held[] } | undefined
-  /** They recognise what the replicas sent that were killed, stopped or cut off. Without any, nothing may be sent twice. */
+  /** Identify requests of replicas that were killed, frozen or cut off. Without any, nothing may be sent twice. */
   tokenKeys: KeyObject[]
-  /** Rows that a stopped replica changed after all was over. */
+  /** Number of rows that a frozen replica changed after everything was over. */
   changed: number
-  /** Replicas that did not end in order. */
+  /** Number of replicas that did not stop gracefully. */
   crashed: number
-  /** What replicas logged as their own fault. */
+  /** Errors logged by replicas. */
   errors: string[]
-  /** Within which time everything must be delivered when the fault is over. */
+  /** Time limit for delivering everything after the fault. */
   withinMs: number
 }
 
 export type Verdict = {
-  /** In the order in which they are shown. */
+  /** In display order. */
   figures: Record<string, number>
-  /** What must not be. Empty is well. */
+  /** Violations; empty if all is well. */
   faults: string[]
 }
 
@@ -50,7 +50,7 @@ export const judge = ({ slots, sends, found, fault, tokenKeys, changed, crashed,
     sends: sends.length,
     refused: sends.filter(isRefused).length,
     lost: deliveredAt.filter(at => at === Number.POSITIVE_INFINITY).length,
-    // A slot is sent once, and once more for every refusal.
+    // A slot is sent once, plus once for every rejection.
     duplicated: sum(ofSlots.map(slot => Math.max(0, slot.sends.length - 1 - slot.sends.filter(isRefused).length))),
     in_flight: fault?.held.length ?? 0,
     in_flight_on_victims: tokenKeys.length > 0 && fault ? heldByVictims(fault.held, sends, tokenKeys) : 0,
@@ -103,12 +103,12 @@ const isDelivered = (send: Send) => send.status === 200
 const isRefused = (send: Send) => send.status !== null && send.status !== 200
 const sum = (values: number[]) => values.reduce((a, b) => a + b, 0)
 
-/** What they had begun: what no other replica has sent. */
+/** Attempts held by the victims: those that no other replica has sent. */
 const heldByVictims = (held: Held[], sends: Send[], tokenKeys: KeyObject[]) => {
   const byOthers = new Set(sends.filter(({ token }) => !tokenKeys.some(key => readExecutionToken(key, token))).map(attemptKey))
   return held.filter(attempt => !byOthers.has(attemptKey(attempt))).length
 }
 
-/** One row for each attempt, of which the last is the success. */
+/** There is one row per attempt, and the last is the success. */
 const isLogged = ({ attempts }: Found['executions'][number], log: Found['attempts']) =>
   log.length === attempts && log.every(({ attempt, result }, i) => attempt === i + 1 && (result === 'success') === (attempt === attempts))

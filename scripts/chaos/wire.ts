@@ -1,11 +1,11 @@
-/** A wire to PostgreSQL that can be made to fail in the ways of a network. */
+/** A connection to PostgreSQL that can fail like a network. */
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 
 export type Wire = Awaited<ReturnType<typeof layWire>>
 
-/** Lays a wire to the database of this URL. `url` leads through it. */
+/** Creates a proxy for the database; `url` leads through it. */
 export const layWire = async (databaseUrl: string) => {
   const target = new URL(databaseUrl)
   const pairs = new Set<{ client: Socket; server: Socket; silent: boolean }>()
@@ -45,7 +45,7 @@ export const layWire = async (databaseUrl: string) => {
   return {
     url: Object.assign(new URL(databaseUrl), { port: String((listener.address() as AddressInfo).port) }).href,
 
-    /** Statements still reach the server, and are committed there; what it replies is lost. Then all connections break. */
+    /** Statements reach the server and are committed, but its replies are lost. Then all connections break. */
     loseReplies: async (ms: number) => {
       state = 'deaf'
       await delay(ms)
@@ -53,7 +53,7 @@ export const layWire = async (databaseUrl: string) => {
       cut()
     },
 
-    /** All connections break, and for a time no new one is made. */
+    /** All connections break, and new ones fail for a while. */
     interrupt: async (ms: number) => {
       state = 'down'
       cut()
@@ -61,7 +61,7 @@ export const layWire = async (databaseUrl: string) => {
       state = 'up'
     },
 
-    /** For a time nothing arrives; then all does. */
+    /** Nothing arrives for a while; then everything does. */
     stall: async (ms: number) => {
       state = 'stalled'
       await delay(ms)
@@ -69,7 +69,7 @@ export const layWire = async (databaseUrl: string) => {
       for (const what of stalled.splice(0)) what()
     },
 
-    /** The connections that exist stay open, and nothing passes through them any more. New ones work. */
+    /** Existing connections stay open but transfer nothing any more. New ones work. */
     silence: () => {
       for (const pair of pairs) pair.silent = true
     },

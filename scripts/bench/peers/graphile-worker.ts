@@ -1,4 +1,4 @@
-/** graphile-worker, tuned: its defaults run one job at a time. It logs a line per job unless it is silenced. */
+/** graphile-worker, tuned: its defaults run one job at a time. Silenced, because it logs a line per job. */
 import { Logger, makeWorkerUtils, run } from 'graphile-worker'
 import pg from 'pg'
 import type { Job, Peer } from './peer.ts'

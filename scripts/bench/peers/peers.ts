@@ -1,6 +1,6 @@
 /**
- * The same herd for pg-boss and graphile-worker, run by run beside ours, on the same server and receiver. They post bare jobs with one
- * signature; ours does all that it does for every delivery. Every process has had one herd before.
+ * The same herd with pg-boss and graphile-worker, alternating with ours, on the same server and receiver. They post plain jobs with one
+ * signature; ours does everything it does for each delivery. All processes are warmed up with one herd.
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Figure, figuresOf, median } from '../figures.ts'
@@ -64,7 +64,7 @@ const measure = async (stage: Stage, { runs, n }: Options) => {
   ]
 }
 
-/** How many times as fast ours is: the peer's last receipt after the due instant, over ours. */
+/** Ratio of the peer's time until the last receipt to ours: above 1, ours is faster. */
 const ratios = (name: string, ours: HerdRun[], theirs: HerdRun[]): Figure[] => {
   const lasts = (herds: HerdRun[]) => herds.map(herd => herd.last_receipt_ms)
   const pairs = lasts(theirs).map((last, run) => last / lasts(ours)[run]!)

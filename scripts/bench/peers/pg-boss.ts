@@ -46,7 +46,7 @@ const peer: Peer = {
       burstWhenBatchFull: true,
       perJobResults: true
     } as const
-    // Each job by itself: one that fails must not have its batch delivered again.
+    // Jobs complete individually, so that a failed one doesn't cause its batch to be sent again.
     await boss.work<Job>(queue, options, jobs =>
       Promise.all(
         jobs.map(({ id, data }) =>

@@ -1,4 +1,4 @@
-/** A peer at work, in a process of its own: posts each job with one signature, and nothing else. */
+/** A peer's worker, in its own process: posts each job with one signature. */
 import { createHmac, createSecretKey } from 'node:crypto'
 import { Pool } from 'undici'
 import { answers } from '../probe.ts'

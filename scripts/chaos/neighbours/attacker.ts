@@ -1,4 +1,4 @@
-/** Attacks a replica from a process of its own, so that what an attack costs its sender delays nobody who measures. Loopback only. */
+/** Attacks a replica from its own process, so that the cost of sending an attack doesn't affect the measurement. Loopback only. */
 import { connect, type Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import { Agent } from 'undici'
@@ -8,14 +8,14 @@ export type AttackRequest = { method: 'GET' | 'POST' | 'DELETE' | 'PATCH'; path:
 export type Flood = {
   url: string
   requests: AttackRequest[]
-  /** Requests in flight. Each worker takes the next request of the list, over and over. */
+  /** Requests in flight. Each worker sends the next request of the list, in a loop. */
   parallel: number
   seconds: number
-  /** Responses are left unread, and their connections open. */
+  /** Leaves responses unread and their connections open. */
   unread?: boolean
-  /** How many addresses of the loopback range the requests come from. */
+  /** Number of loopback addresses from which requests are sent. */
   addresses?: number
-  /** A bound on the requests a second of each worker. */
+  /** Maximum requests per second of each worker. */
   perSecond?: number
 }
 export type Pipeline = { url: string; request: string; times: number; connections: number; seconds: number }
@@ -24,7 +24,7 @@ export type Damage = { requests: number; statuses: Record<string, number>; megab
 
 const addressOf = (n: number) => `127.0.0.${2 + (n % 250)}`
 
-/** Sends requests as fast as they are answered, and counts what came back. */
+/** Sends requests as fast as they are answered, and counts the responses. */
 answers.flood = async ({ url, requests, parallel, seconds, unread, addresses = 1, perSecond }: Flood): Promise<Damage> => {
   const damage: Damage = { requests: 0, statuses: {}, megabytes: 0 }
   const end = Date.now() + seconds * 1000
@@ -61,7 +61,7 @@ const open = (url: string): Socket => {
   return connect(Number(port), hostname).on('error', () => {})
 }
 
-/** Sends one request many times on each connection, and reads nothing. */
+/** Sends one request many times on each connection, without reading responses. */
 answers.pipeline = async ({ url, request, times, connections, seconds }: Pipeline): Promise<Damage> => {
   const sockets = Array.from({ length: connections }, () => open(url).pause())
   for (const socket of sockets) socket.write(request.repeat(times))
@@ -71,7 +71,7 @@ answers.pipeline = async ({ url, request, times, connections, seconds }: Pipelin
   return { requests: times * connections, statuses: { closed }, megabytes: 0 }
 }
 
-/** Opens connections that send a byte of their body now and then. */
+/** Opens connections that send one byte of their body now and then. */
 answers.drip = async ({ url, head, connections, seconds }: Drip): Promise<Damage> => {
   const sockets = Array.from({ length: connections }, () => open(url))
   for (const socket of sockets) socket.write(head)

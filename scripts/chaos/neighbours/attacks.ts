@@ -1,4 +1,4 @@
-/** The attacks. All of them keep within the limits of their accounts: a request that is refused costs little and proves nothing. */
+/** The attacks. All stay within their accounts' limits, because rejected requests cost little and prove nothing. */
 import { setTimeout as delay } from 'node:timers/promises'
 import type pg from 'pg'
 import type { Account } from '../../bench/cues.ts'
@@ -8,7 +8,7 @@ export type World = {
   url: string
   pool: pg.Pool
   hook: string
-  /** Their plans, in turn: scale, free, pro. */
+  /** With plans in turn: scale, free, pro. */
   attackers: Account[]
   seconds: number
   send: <T extends object>(weapon: 'flood' | 'pipeline' | 'drip', options: T) => Promise<Damage>
@@ -17,13 +17,13 @@ export type World = {
 export type Attack = {
   title: string
   prepare?: (world: World) => Promise<unknown>
-  /** What it came to, for the line of JSON. */
+  /** Runs the attack; the result is added to the JSON line. */
   strike: (world: World, prepared: never) => Promise<object>
 }
 
 const mebibyte = 2 ** 20
 const fill = (unit: string, bytes: number) => unit.repeat(Math.floor(bytes / unit.length))
-/** Numbers whose canonical form differs from what was sent. */
+/** Numbers whose canonical form differs from what is sent. */
 const numbers = `[${fill('1e5,', mebibyte - 200_000).slice(0, -1)}]`
 const nested = fill('[', 60) + fill(']', 60)
 
@@ -47,10 +47,10 @@ const create = async (world: World, account: Account, body: string, times = 1) =
   }
 }
 
-/** A cue whose payload is given as text: large numbers would not survive JSON.stringify. */
+/** Serialises a cue with its payload given as text, because JSON.stringify would change large numbers. */
 const withPayload = (members: object, payload: string) => `${JSON.stringify(members).slice(0, -1)},"payload":${payload}}`
 
-/** Holds what a statement locks until the attack is over, while accounts keep asking. */
+/** Holds the locks of a statement during the attack, while accounts keep sending requests. */
 const whileLocked = async (world: World, statement: string, values: unknown[], strike: () => Promise<Damage>) => {
   const client = await world.pool.connect()
   try {
@@ -72,7 +72,7 @@ const posting = (world: World, accounts: Account[]) =>
     )
   })
 
-/** An account's row of a table, locked while it keeps posting and its own cues come due. */
+/** Locks an account's row in a table while the account keeps posting and its cues come due. */
 const locking = (table: string, column = 'account_id'): Attack => ({
   title: `a row of \`${table}\` locked while its account keeps posting`,
   prepare: async world => {

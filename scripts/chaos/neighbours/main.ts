@@ -1,11 +1,12 @@
 /**
- * What tenants can do to each other: `npm run chaos -- neighbours` plays every attack in turn, `npm run chaos -- neighbours lists locks` some.
- * Each has a replica with its limits on, well-behaved accounts with a cue every second, and attackers who keep within what the limits allow.
+ * How much tenants can affect each other: `npm run chaos -- neighbours` runs all attacks, `npm run chaos -- neighbours lists locks` only
+ * those named. Each has a replica with its limits on, well-behaved accounts with a cue every second, and attackers who stay within the
+ * limits.
  *
- *   --seconds N    how long each attack lasts (15)
+ *   --seconds N    duration of each attack (15)
  *
- * Prints a table with the victims' lateness and the API's latency before, during and after, and one line of JSON per attack. Exits with 1 when
- * a delivery is lost, the replica dies, or lateness during an attack exceeds twice the quiet one.
+ * Prints a table with the victims' lateness and the API's latency before, during and after each attack, and one line of JSON per attack.
+ * Exits with 1 if a delivery is lost, the replica crashes, or the lateness during an attack is more than twice the baseline.
  */
 import { readFileSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -20,7 +21,7 @@ import { createVictims } from './victims.ts'
 const victimCount = 40
 const attackerCount = 50
 const quietSeconds = 10
-/** Below this a difference is noise of the machine. */
+/** Smaller differences are noise. */
 const toleratedMs = 50
 
 const phases = ['before', 'during', 'after'] as const
@@ -74,7 +75,7 @@ const play = async (stage: Stage, name: string, seconds: number) => {
   }
   const prepared = await attack.prepare?.(world)
   await victims.start()
-  await delay(3000) // warms up
+  await delay(3000) // warm-up
   const since: Record<Phase, number> = { before: Date.now(), during: 0, after: 0 }
   await delay(quietSeconds * 1000)
   since.during = Date.now()
@@ -82,7 +83,7 @@ const play = async (stage: Stage, name: string, seconds: number) => {
   since.after = Date.now()
   await delay(quietSeconds * 1000)
   const until = Date.now()
-  await delay(3000) // what is late may still come
+  await delay(3000) // late deliveries may still arrive
   await stage.receiver.release()
   const deliveries = await stage.receiver.deliveries()
   const alive = await fetch(`${replica.url}/status`).then(
@@ -135,7 +136,7 @@ const play = async (stage: Stage, name: string, seconds: number) => {
   return { row, figures, faults }
 }
 
-/** Victims pay for the largest plan; attackers have every plan in turn. */
+/** Victims have the largest plan, attackers all plans in turn. */
 const givePlans = async ({ pool }: Replica, victims: Account[], attackers: Account[]) => {
   const plans = ['scale', 'free', 'pro']
   await pool.query("update cue.accounts set plan = 'scale' where id = any ($1)", [victims.map(({ id }) => id)])
@@ -145,10 +146,10 @@ const givePlans = async ({ pool }: Replica, victims: Account[], attackers: Accou
   )
 }
 
-/** Whole seconds in a time: each has one slot of every cue. */
+/** Number of whole seconds in a period; each has one slot of every cue. */
 const countSeconds = (from: number, to: number) => Math.ceil(to / 1000) - Math.ceil(from / 1000)
 
-/** What the process has taken at most, in MB; null where the system does not show it. */
+/** Returns the peak memory of a process in MB; null if the system doesn't provide it. */
 const peakMemory = (pid: number): number | null => {
   try {
     return Math.round(Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1]) / 1024)

@@ -1,8 +1,8 @@
-/** Well-behaved accounts: each has a webhook cue every second and calls the API now and then. Their lateness and latency is what is measured. */
+/** Well-behaved accounts, each with a webhook cue every second and occasional API calls. Their lateness and latency are measured. */
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Account } from '../../bench/cues.ts'
 
-/** One call of the API. Instants in epoch milliseconds. */
+/** An API call. Instants in epoch milliseconds. */
 export type Call = { name: string; at: number; ms: number; status: number }
 
 type Options = { url: string; accounts: Account[]; hook: string }
@@ -33,7 +33,7 @@ export const createVictims = ({ url, accounts, hook }: Options) => {
   }
 
   const cueIds: string[] = []
-  /** What an account does in turn: it looks at its cue, makes another, fires and claims one, and lists what ran. */
+  /** The calls of an account, in turn: read its cue, create another, fire and claim one, list executions. */
   const turn = async (n: number) => {
     const account = accounts[n % accounts.length]!
     const id = cueIds[n % accounts.length]!
