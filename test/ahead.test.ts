@@ -41,7 +41,7 @@ const many = Array.from({ length: 300 }, (_, n) => ({ cue_id: `cue_${String(n).p
 const ids = (cues: { cue_id: string }[]) => cues.map(({ cue_id }) => cue_id).sort()
 const shareOf = (engines: number) => Array.from({ length: engines }, (_, place) => ({ engines, place }))
 
-t.test('of several engines each takes its own at their instant, and what is left a moment later', async t => {
+t.test("each of several engines takes its own cues when they are due, and the others' shortly after", async t => {
   for (const count of [1, 2, 3, 7]) {
     const { engines, at, look } = setup(many, shareOf(count))
     await look()
@@ -58,7 +58,7 @@ t.test('of several engines each takes its own at their instant, and what is left
   }
 })
 
-t.test('engines that count differently leave nothing lying', async t => {
+t.test('no cue is left over when engines disagree about their number', async t => {
   const { engines, at, look } = setup(many, [
     { engines: 3, place: 0 },
     { engines: 2, place: 0 }
@@ -68,7 +68,7 @@ t.test('engines that count differently leave nothing lying', async t => {
   for (const engine of engines) t.same(ids(engine.takeDue('send', 1000)), ids(many))
 })
 
-t.test('what could not be taken at its instant is tried once more, without another look', async t => {
+t.test('a cue that could not be taken when due is tried once more without another look', async t => {
   const { engines, at, look, looks } = setup(many.slice(0, 1))
   const [engine] = engines as [(typeof engines)[0]]
   await look()
@@ -89,7 +89,7 @@ t.test('what could not be taken at its instant is tried once more, without anoth
   t.equal(looks(), 1)
 })
 
-t.test("an engine leaves another's cue to it, and does not try it twice", async t => {
+t.test("an engine leaves another engine's cue to it, and tries it only once", async t => {
   const { engines, at, look } = setup(many.slice(0, 2), shareOf(2))
   await look()
   at(200)
@@ -101,7 +101,7 @@ t.test("an engine leaves another's cue to it, and does not try it twice", async 
   }
 })
 
-t.test("a worker's cue is taken when it is surely due", async t => {
+t.test('an engine takes worker cues only when they are certainly due', async t => {
   const { engines, at, look } = setup([{ ...many[0], transport: 'worker' }])
   await look()
   at(101)
@@ -110,7 +110,7 @@ t.test("a worker's cue is taken when it is surely due", async t => {
   t.equal(engines[0]!.takeDue('other', 1).length, 1)
 })
 
-t.test('what is told of costs a look only where no regular one finds it in time', async t => {
+t.test('a notification causes an extra look only if no regular look is in time', async t => {
   const { engines, at, look } = setup(many.slice(0, 1))
   const [engine] = engines as [(typeof engines)[0]]
   await look()

@@ -52,7 +52,7 @@ const serve = async (t: Test) => {
   }
 }
 
-t.test('an alert is posted with the first secret there is, made for it, in all its headers', async t => {
+t.test('posts an alert, signed with a newly created secret, with all headers', async t => {
   const { fail, work, hook, open, jobs, row, account, get, clock } = await serve(t)
   exactly(t, await row('select alert_webhook_secret from cue.accounts where id = $1', [account.id]), { alert_webhook_secret: null })
   await fail()
@@ -83,7 +83,7 @@ t.test('an alert is posted with the first secret there is, made for it, in all i
   exactly(t, await get('/v1/auth/audit'), { events: [{ event: 'alert_webhook_secret.created', actor: 'service' }, {}, {}] })
 })
 
-t.test('a webhook that is refused is tried four more times, 10 seconds, 1, 5 and 30 minutes later', async t => {
+t.test('retries a rejected webhook four times, after 10 seconds, 1, 5 and 30 minutes', async t => {
   const { fail, work, hook, jobs, clock } = await serve(t)
   hook.answer({ status: 500 })
   await fail()
@@ -99,7 +99,7 @@ t.test('a webhook that is refused is tried four more times, 10 seconds, 1, 5 and
   t.equal(new Set(hook.requests.map(({ headers }) => headers['x-service-alert-id'])).size, 1, 'one alert')
 })
 
-t.test('a 2xx ends it, and so does 410', async t => {
+t.test('stops retrying after a 2xx or a 410', async t => {
   const { fail, work, hook, jobs, open, acknowledge } = await serve(t)
   for (const status of [204, 410]) {
     hook.answer({ status })
@@ -111,7 +111,7 @@ t.test('a 2xx ends it, and so does 410', async t => {
   }
 })
 
-t.test('only a new alert is told of, and one after an acknowledgement says so', async t => {
+t.test('sends a webhook for new alerts only, and mentions the previous acknowledgement', async t => {
   const { fail, work, hook, jobs, open, acknowledge, clock } = await serve(t)
   await fail()
   await fail()
@@ -128,7 +128,7 @@ t.test('only a new alert is told of, and one after an acknowledgement says so', 
   })
 })
 
-t.test('while two secrets overlap both sign', async t => {
+t.test('signs with both secrets during an overlap', async t => {
   const { fail, work, hook, post, get } = await serve(t)
   const confirmed = { 'x-confirm-destructive': 'true' }
   const { alert_webhook_secret: old } = await get('/v1/auth/alert-webhook-secret')
@@ -141,7 +141,7 @@ t.test('while two secrets overlap both sign', async t => {
   t.equal(headers['x-service-alert-signature'], `${sign(current)},${sign(old)}`)
 })
 
-t.test('nobody is told who wants to hear nothing, or of what is gone', async t => {
+t.test('sends no webhook without a URL, or after the cue is deleted', async t => {
   const { fail, work, hook, jobs, patch, del, cue_id, open, acknowledge } = await serve(t)
   await fail()
   await patch('/v1/auth/me', { alert_webhook_url: '' })
@@ -155,7 +155,7 @@ t.test('nobody is told who wants to hear nothing, or of what is gone', async t =
   t.equal(hook.requests.length, 0)
 })
 
-t.test('an engine tells of an alert, and tries again', async t => {
+t.test('an engine sends the webhook of an alert and retries it', async t => {
   const { post, patch, get, url, pool } = await build(t)
   const hook = await receiver(t, ({ path }, n) => ({ status: path === '/hook' || n < 2 ? 500 : 200 }))
   await startEngine(t, testConfig(url))

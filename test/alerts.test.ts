@@ -75,7 +75,7 @@ const serve = async () => {
   return { ...built, ends, alerts, counts, acknowledge: (id: string, by = call) => by('POST', `/v1/alerts/${id}/acknowledge`) }
 }
 
-t.test('the third failure in a row raises an alert, which grows with each further one', async t => {
+t.test('raises an alert at the third consecutive failure and updates it with each further one', async t => {
   const { ends, alerts, cue } = await serve()
   const cue_id = await cue({ callback, name: 'backup' })
   await ends.exhausted(cue_id)
@@ -99,7 +99,7 @@ t.test('the third failure in a row raises an alert, which grows with each furthe
   t.strictSame(await alerts(), [{ ...alert, message: 'backup failed 4 times in a row', metadata: { ...alert.metadata, failure_count: 4 } }])
 })
 
-t.test('a success in between ends the row, and the cue says how long one is', async t => {
+t.test('a success resets the count of failures, and the cue sets the threshold', async t => {
   const { ends, alerts, cue } = await serve()
   const usual = await cue({ callback })
   for (const end of [ends.exhausted, ends.exhausted, ends.delivered, ends.exhausted, ends.exhausted]) await end(usual)
@@ -117,7 +117,7 @@ t.test('a success in between ends the row, and the cue says how long one is', as
   )
 })
 
-t.test('exhausted deliveries, misses, silence and reported failures are failures; what was cancelled or given back is none', async t => {
+t.test('counts exhausted deliveries, misses, timeouts and reported failures, but not cancellations or releases', async t => {
   const { ends, counts, cue, post, claim, fire } = await serve()
   const hook = () => cue(awaiting)
   const worker = () => cue()
@@ -143,7 +143,7 @@ t.test('exhausted deliveries, misses, silence and reported failures are failures
   t.strictSame(await counts(cue_id), [0, 0])
 })
 
-t.test('deliveries and outcomes are counted apart, and the larger count raises', async t => {
+t.test('counts deliveries and outcomes separately; the larger count raises the alert', async t => {
   const { ends, counts, alerts, cue } = await serve()
   const cue_id = await cue(awaiting)
   await ends.answered(cue_id, false)
@@ -164,7 +164,7 @@ t.test('deliveries and outcomes are counted apart, and the larger count raises',
   t.strictSame(await counts(cue_id), [0, 0], 'and a reported success that of outcomes')
 })
 
-t.test("a worker's success ends both rows: what was reported was delivered", async t => {
+t.test("a worker's success resets both counts", async t => {
   const { ends, counts, alerts, cue } = await serve()
   const cue_id = await cue()
   await ends.unclaimed(cue_id)
@@ -177,7 +177,7 @@ t.test("a worker's success ends both rows: what was reported was delivered", asy
   t.strictSame(await alerts(), [])
 })
 
-t.test('an alert is acknowledged once, and a further failure raises a new one that tells of it', async t => {
+t.test('acknowledges an alert once; a further failure raises a new one that mentions the acknowledgement', async t => {
   const { ends, alerts, acknowledge, cue, clock } = await serve()
   const cue_id = await cue({ callback, alerts: { consecutive_failures: 2 } })
   await ends.exhausted(cue_id)
@@ -207,7 +207,7 @@ t.test('an alert is acknowledged once, and a further failure raises a new one th
   t.strictSame(await alerts('?acknowledged=true'), [acknowledged], 'the former one is left as it was')
 })
 
-t.test('at most one alert of a type is open per cue', async t => {
+t.test('keeps at most one alert of each type open per cue', async t => {
   const { ends, alerts, cue, acknowledge, pool } = await serve()
   const cue_id = await cue(awaiting)
   const id = await ends.silent(cue_id)
@@ -224,7 +224,7 @@ t.test('at most one alert of a type is open per cue', async t => {
   exactly(t, await alerts('?alert_type=consecutive_failure'), [{ acknowledged: false }], 'one of another type is another')
 })
 
-t.test('failures at once are all counted, and raise one alert', async t => {
+t.test('counts all of several simultaneous failures and raises one alert', async t => {
   const { cue, fire, fn, clock, counts, alerts } = await serve()
   const cue_id = await cue({ callback })
   for (let n = 0; n < 8; n++) await fire(cue_id)
@@ -242,7 +242,7 @@ t.test('failures at once are all counted, and raise one alert', async t => {
   t.equal((await alerts()).length, 1)
 })
 
-t.test('alerts are listed newest first, by type, cue and acknowledgement, page by page, to their owner', async t => {
+t.test("lists an account's alerts newest first, filtered by type, cue and acknowledgement, in pages", async t => {
   const { ends, alerts, acknowledge, call, get, del, cue, other, clock } = await serve()
   const strict = { alerts: { consecutive_failures: 1 } }
   const cues = [await cue({ ...awaiting, ...strict }), await cue({ callback, ...strict })] as const

@@ -11,7 +11,7 @@ await replica.everySecond(hook.url)
 /** So many more deliveries. */
 const received = (count: number) => hook.received(hook.requests.length + count, patienceMs)
 
-t.test('the metrics of both threads are shown together', async t => {
+t.test('/metrics combines the metrics of both threads', async t => {
   await received(2)
   const text = await replica.call('/metrics')
   t.match(text, /^pgcue_attempts_total\{result="success"\} [1-9]/m)
@@ -32,7 +32,7 @@ t.test('the metrics of both threads are shown together', async t => {
 const threads = (text: string) => [...text.matchAll(/^nodejs_eventloop_utilization\{thread="(\w+)"\}/gm)].map(([, name]) => name).sort()
 const names = (text: string) => [...text.matchAll(/^# TYPE (.*)$/gm)].map(([, name]) => name).sort()
 
-t.test('a cue fires every second while a request holds up the API', async t => {
+t.test('a cue fires every second while a request blocks the API', async t => {
   const { release } = await replica.block()
   let answered = false
   const status = replica.call('/status').then(() => {
@@ -48,7 +48,7 @@ for (const [how, message] of [
   ['exhaust', /memory/],
   ['throw', /^a fault of the API$/]
 ] as const) {
-  t.test(`the API is started again after ${how}, and the engine goes on`, async t => {
+  t.test(`restarts the API after ${how} while the engine continues`, async t => {
     const before = replica.errors().length
     replica.end(how)
     await eventually(() => replica.errors().length > before, patienceMs)
@@ -59,7 +59,7 @@ for (const [how, message] of [
   })
 }
 
-t.test('what the API was asked last is in the log of a stop', async t => {
+t.test("logs the API's last requests when the replica stops", async t => {
   await replica.call('/openapi.json')
   replica.signal('SIGTERM')
   t.equal((await replica.ended).code, 0)

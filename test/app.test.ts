@@ -20,7 +20,7 @@ const logged = async (t: Test, env: Record<string, string> = {}) => {
 
 // Paths and methods ---------------------------------------------------------------------------------------------------------------
 
-t.test('an unknown path is 404, a known one with another method 405 with what it allows', async t => {
+t.test('responds with 404 to an unknown path, and with 405 and Allow to another method', async t => {
   const { call } = await build(t)
   for (const path of ['/v1', '/v2/cues', '/v1/nothing', '/health/', '/v1/echo', '/v1/echo/a/b', '//health', '/HEALTH', '/docs/x']) {
     exactly(t, await call('GET', path), error('not_found', 404), path)
@@ -37,19 +37,19 @@ t.test('an unknown path is 404, a known one with another method 405 with what it
   }
 })
 
-t.test('OPTIONS tells what a path allows, to anybody', async t => {
+t.test('OPTIONS returns the allowed methods without authentication', async t => {
   const { as } = await build(t)
   exactly(t, await as(null).call('OPTIONS', '/health'), { status: 204, headers: { allow: 'GET, HEAD, OPTIONS' }, body: '' })
   exactly(t, await as(null).call('OPTIONS', '/nothing'), error('not_found', 404))
 })
 
-t.test('HEAD answers as GET would, without the body', async t => {
+t.test('HEAD responds like GET, without the body', async t => {
   const { call } = await build(t)
   const { headers } = await call('GET', '/status')
   exactly(t, await call('HEAD', '/status'), { status: 503, headers: { 'content-length': headers['content-length'] }, body: '' })
 })
 
-t.test('a path that cannot be decoded, or holds a NUL, is a 400, and a long one a 404', async t => {
+t.test('responds with 400 to an undecodable path or one with NUL, and with 404 to a long one', async t => {
   const { call } = await build(t)
   for (const path of ['/%zz', '/v1/echo/%E0%A4%A', '/v1/echo/a%00token-of-16-chars', '/health?x=%00']) {
     exactly(
@@ -65,7 +65,7 @@ t.test('a path that cannot be decoded, or holds a NUL, is a 400, and a long one 
 
 // Ids and logs --------------------------------------------------------------------------------------------------------------------
 
-t.test('every answer has an id; a sane one of the caller is taken over', async t => {
+t.test('every response has a request id, which a valid id from the client replaces', async t => {
   const { call } = await build(t)
   const id = async (given?: string) =>
     (await call('GET', '/health', undefined, given === undefined ? {} : { 'x-request-id': given })).headers['x-request-id']
@@ -77,7 +77,7 @@ t.test('every answer has an id; a sane one of the caller is taken over', async t
     exactly(t, (await call('GET', path)).headers, { 'x-request-id': /^[0-9a-f-]{36}$/ }, path)
 })
 
-t.test('a request is one line, with ids and without anything that was sent', async t => {
+t.test('logs each request as one line with ids and without any of its content', async t => {
   const { call, as, account, log, ended } = await logged(t)
   const secret = 'hunter2hunter2'
   await call('POST', `/v1/echo/${secret}-as-token?key=${secret}`, { password: secret }, { 'x-request-id': 'trace-12345', cookie: secret })
@@ -99,7 +99,7 @@ t.test('a request is one line, with ids and without anything that was sent', asy
   )
 })
 
-t.test('an error of ours is logged with its cause, and told without', async t => {
+t.test('logs an internal error with its cause, and does not send the cause', async t => {
   const { call, app, log, fn } = await logged(t)
   app.get('/bug', { config: { exempt: true } }, async () => {
     throw new Error('outer hunter2', { cause: new TypeError('inner') })
@@ -122,7 +122,7 @@ t.test('an error of ours is logged with its cause, and told without', async t =>
   exactly(t, sql, { err: { code: '22P02', message: /uuid/ } })
 })
 
-t.test('an answer that does not fit its schema is an error of ours', async t => {
+t.test('a response that does not match its schema is an internal error', async t => {
   const { call, app } = await build(t)
   const schema = { response: { 200: Type.Object({ n: Type.Integer() }) } }
   app.get('/wrong', { config: { exempt: true }, schema }, async () => ({}) as never)
@@ -133,7 +133,7 @@ t.test('an answer that does not fit its schema is an error of ours', async t => 
 
 // Errors of the database ----------------------------------------------------------------------------------------------------------
 
-t.test('each error of the database is what it means to a client', async t => {
+t.test('maps each database error to its response', async t => {
   const of = (fields: object) => toApiError(Object.assign(new Error('a message'), fields))
   for (const [code, expected] of [
     ['QU001', 'cue_not_found'],
@@ -185,7 +185,7 @@ t.test('each error of the database is what it means to a client', async t => {
   exactly(t, of({ code: 'ECONNRESET', statusCode: 400 }), { code: 'validation_error', statusCode: 400 }, 'the client hung up')
 })
 
-t.test('a request whose connection breaks is told to come again, and the next one is served', async t => {
+t.test('responds with 503 if the connection breaks during a request, and serves the next one', async t => {
   const { call, app, pool, log } = await logged(t)
   app.get('/cut', { config: { exempt: true } }, async () => pool.query('select pg_terminate_backend(pg_backend_pid())'))
   exactly(t, await call('GET', '/cut'), { ...error('unavailable', 503), headers: { 'retry-after': /^\d+$/ } })
@@ -197,7 +197,7 @@ t.test('a request whose connection breaks is told to come again, and the next on
   exactly(t, await call('GET', '/v1/auth/me'), { status: 200 })
 })
 
-t.test('a lock that is not given, and a statement that takes too long, are 503', async t => {
+t.test('responds with 503 to a lock timeout and to a statement timeout', async t => {
   const { call, app, pool } = await build(t)
   const holder = await pool.connect()
   t.teardown(() => holder.release(true))
@@ -218,7 +218,7 @@ t.test('a lock that is not given, and a statement that takes too long, are 503',
   exactly(t, await call('GET', '/statement_timeout'), error('unavailable', 503))
 })
 
-t.test('without a database, what needs it is 503, and what does not is served', async t => {
+t.test('without a database, responds with 503 only where it is needed', async t => {
   const config = testConfig('postgres://nobody@127.0.0.1:1/none')
   const pool = createPool(config)
   const app = await buildApp({ config, pool })
@@ -244,7 +244,7 @@ t.test('without a database, what needs it is 503, and what does not is served', 
 
 // Browsers ------------------------------------------------------------------------------------------------------------------------
 
-t.test('browsers may call from the origins that are allowed, and from no others', async t => {
+t.test('allows calls from browsers only from the allowed origins', async t => {
   const origin = 'https://app.example.com'
   const { as } = await build(t, undefined, { env: { CORS_ORIGINS: `${origin},https://b.example.com` } })
   const { call } = as(null)
@@ -276,7 +276,7 @@ t.test('browsers may call from the origins that are allowed, and from no others'
   }
 })
 
-t.test('answers are not to be stored, or taken for what they are not', async t => {
+t.test('forbids caching and content sniffing of responses', async t => {
   const { call } = await build(t)
   for (const path of ['/v1/auth/me', '/nothing', '/health']) {
     exactly(t, (await call('GET', path)).headers, { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' }, path)
