@@ -16,7 +16,7 @@ t.test('every route sets exactly one of scope, public and exempt', async t => {
   })
 })
 
-t.test('a caller is known by key and scope', async t => {
+t.test('identifies a caller by key and checks its scope', async t => {
   const { app, as, account, register, fn } = await build(t)
   app.get('/own', { config: { scope: 'any' } }, async ({ caller }) => caller)
   app.get('/account', { config: { scope: 'account' } }, async ({ caller }) => caller)
@@ -37,7 +37,7 @@ t.test('a caller is known by key and scope', async t => {
   exactly(t, await as({ ...other, api_key }).call('GET', '/account'), error('insufficient_scope', 403))
 })
 
-t.test('the token of an execution opens the routes that take it, for that execution only', async t => {
+t.test('an execution token works for routes that accept it, and for its execution only', async t => {
   const { app, as, post, account, config } = await build(t)
   const options = { config: { scope: 'worker', executionToken: true } } as const
   app.get('/token/:execution_id', options, async ({ caller }) => caller)
@@ -52,7 +52,7 @@ t.test('the token of an execution opens the routes that take it, for that execut
   exactly(t, await call('GET', `/key/${id}`), error('insufficient_scope', 403))
 })
 
-t.test('limits are told with every answer, and count by key, or by address without one', async t => {
+t.test('rate limits appear in every response and count by key, or by address without one', async t => {
   const { call, as, app } = await build(t, '2030-01-15T09:00:30Z', {
     env: { RATE_LIMIT: 'on', PLANS: '{"free":{"requests_per_minute":3}}' }
   })
@@ -75,7 +75,7 @@ t.test('limits are told with every answer, and count by key, or by address witho
   t.strictSame(told(await as(null).call('GET', '/docs')), [200, '60', '60', undefined, undefined], 'not counted')
 })
 
-t.test("what does not exist counts as its caller's, and tells nobody whether a key is good", async t => {
+t.test("unknown paths count towards the caller's limit and do not reveal whether a key is valid", async t => {
   const { call, as, account } = await build(t, '2030-01-15T09:00:30Z', {
     env: { RATE_LIMIT: 'on', PLANS: '{"free":{"requests_per_minute":3}}' }
   })
@@ -92,14 +92,14 @@ t.test("what does not exist counts as its caller's, and tells nobody whether a k
   exactly(t, await call('GET', '/v1/nothing'), error('rate_limit_exceeded', 429))
 })
 
-t.test('an account near its monthly limit is told so with every answer', async t => {
+t.test('warns in every response near the monthly limit', async t => {
   const { call, pool, account } = await build(t, '2030-01-15T09:00:00Z')
   t.notOk((await call('GET', '/v1/auth/me')).headers['x-service-usage-warning'])
   await pool.query(`insert into cue.usage_counters (account_id, month, slot, executions) values ($1, '2030-01-01', 0, 240)`, [account.id])
   exactly(t, (await call('GET', '/v1/auth/me')).headers, { 'x-service-usage-warning': 'approaching_limit' })
 })
 
-t.test('behind proxies, the address is the one that the nearest trusted ones saw', async t => {
+t.test('behind proxies, uses the address reported by the nearest trusted one', async t => {
   for (const [trust, seen] of [
     ['off', '127.0.0.1'],
     ['1', '192.0.2.2'],

@@ -21,7 +21,7 @@ const dumpVersion = (() => {
   }
 })()
 
-t.test('a dump of a busy database is consistent, and what was in flight or waiting is sent again', async t => {
+t.test('a dump of a busy database is consistent, and restoring it sends waiting and unfinished attempts again', async t => {
   const { url, pool, rows, cue, take, settle, begun, clock, account_id } = await stage(t)
   const server = Number((await rows("select current_setting('server_version_num')::int / 10000 as major"))[0].major)
   if (dumpVersion < server) {

@@ -29,7 +29,7 @@ const setup = (options: { size?: number; atOnce?: number; turns?: Turns; isDurab
   return { asked, ask, answer, pending }
 }
 
-t.test('a lone question is asked at once and alone, and those that come meanwhile together', async t => {
+t.test('sends a single request immediately, and those arriving meanwhile together', async t => {
   const { asked, ask, answer } = setup({ atOnce: 1 })
   const answers = [ask(1), ask(2), ask(3)]
   t.strictSame(asked, [1])
@@ -42,7 +42,7 @@ t.test('a lone question is asked at once and alone, and those that come meanwhil
   t.strictSame(await Promise.all(answers), [2, 4, 6, 8])
 })
 
-t.test('the next statement is under way before anybody works with the answers of the last', async t => {
+t.test('sends the next statement before the results of the previous one are processed', async t => {
   const { asked, ask, answer } = setup({ atOnce: 1 })
   const seen: number[] = []
   const answers: Promise<unknown>[] = [1, 2, 3].map(question => ask(question).then(() => seen.push(asked.length)))
@@ -55,7 +55,7 @@ t.test('the next statement is under way before anybody works with the answers of
   t.strictSame(seen, [2, 3, 3])
 })
 
-t.test('so many are asked at once, and no more in one', async t => {
+t.test('limits the number of concurrent statements and the size of a batch', async t => {
   const { asked, ask, answer } = setup({ size: 2, atOnce: 2 })
   const answers = [1, 2, 3, 4, 5, 6, 7].map(ask)
   t.strictSame(asked, [1, 2])
@@ -64,7 +64,7 @@ t.test('so many are asked at once, and no more in one', async t => {
   t.strictSame(await Promise.all(answers), [2, 4, 6, 8, 10, 12, 14])
 })
 
-t.test('while a statement is under way questions gather, until half another is full', async t => {
+t.test('collects requests while a statement is running, until half a batch is full', async t => {
   const { asked, ask, pending } = setup({ size: 6 })
   const answers = [1, 2, 3].map(ask)
   await new Promise(resolve => setImmediate(resolve))
@@ -82,7 +82,7 @@ t.test('while a statement is under way questions gather, until half another is f
   t.strictSame(await Promise.all(answers), [2, 4, 6, 8, 10])
 })
 
-t.test('while the first takes long the next are asked beside it', async t => {
+t.test('starts another statement beside one that takes long', async t => {
   const { asked, ask, pending } = setup({ patienceMs: 1 })
   const answers = [ask(1), ask(2)]
   for (const end = Date.now() + 5000; asked.length < 2 && Date.now() < end; ) await new Promise(resolve => setTimeout(resolve, 1))
@@ -91,7 +91,7 @@ t.test('while the first takes long the next are asked beside it', async t => {
   t.strictSame(await Promise.all(answers), [2, 4])
 })
 
-t.test('batches that take turns ask one after the other, who waited longest first', async t => {
+t.test('batches that share turns alternate, longest wait first', async t => {
   const turns = createTurns()
   const [a, b, c] = [setup({ turns }), setup({ turns }), setup({ turns, size: 4 })]
   const answers = [a.ask(1), b.ask(1), b.ask(2), c.ask(1), a.ask(2), a.ask(3)]
@@ -111,7 +111,7 @@ t.test('batches that take turns ask one after the other, who waited longest firs
   t.strictSame(await Promise.all(answers), [2, 2, 4, 2, 4, 6, 4, 6])
 })
 
-t.test('what waits for the disk takes its turn, and keeps nobody from theirs', async t => {
+t.test('writes take turns without delaying reads', async t => {
   const turns = createTurns()
   const [reads, writes] = [setup({ turns }), setup({ turns, isDurable: true })]
   const answers = [reads.ask(1), writes.ask(1), writes.ask(2)]
@@ -130,7 +130,7 @@ t.test('what waits for the disk takes its turn, and keeps nobody from theirs', a
   t.strictSame(await Promise.all(answers), [2, 2, 4, 4, 6, 8])
 })
 
-t.test('when several fail together each is asked alone, and only who is at fault is told so', async t => {
+t.test('repeats each request of a failed batch separately, and only the faulty one fails', async t => {
   const asked: unknown[] = []
   const ask = createBatches<number, number>({
     one: async question => {
@@ -149,7 +149,7 @@ t.test('when several fail together each is asked alone, and only who is at fault
   exactly(t, answers, [{ value: 1 }, { value: 2 }, { reason: { message: 'three is no question' } }, { value: 4 }])
 })
 
-t.test('when database unavailable all are told so, and it goes on with the next', async t => {
+t.test('fails all requests when the database is unavailable, and continues with the next', async t => {
   const { asked, ask, answer, pending } = setup({ atOnce: 1 })
   const answers = Promise.allSettled([ask(1), ask(2), ask(3)])
   await answer()
@@ -161,7 +161,7 @@ t.test('when database unavailable all are told so, and it goes on with the next'
   t.strictSame(asked, [1, [2, 3], 4])
 })
 
-t.test('what is refused together is asked alone in the place of the batch: until then the next waits', async t => {
+t.test('repeats the requests of a failed batch before the next batch starts', async t => {
   const asked: (number | number[])[] = []
   let release = () => {}
   const ask = createBatches<number, number>({
@@ -192,7 +192,7 @@ t.test('what is refused together is asked alone in the place of the batch: until
   t.strictSame(await Promise.all(answers), [1, 2, 3, 4])
 })
 
-t.test('what may have been done, though its answer is lost, is not asked again', async t => {
+t.test('does not repeat requests that may have taken effect although their response was lost', async t => {
   const { asked, ask, answer, pending } = setup({ atOnce: 1 })
   const answers = Promise.allSettled([1, 2, 3].map(ask))
   await answer()

@@ -19,7 +19,7 @@ const front = (fields: Record<string, string> = {}) => {
 
 // Routes ------------------------------------------------------------------------------------------------------------------------------
 
-t.test('posts are for everybody, newest first, page by page', async t => {
+t.test('lists posts publicly, newest first, in pages', async t => {
   const { as } = await build(t, undefined, { env: { BASE_URL: 'https://cue.example.com' } })
   const { get } = as(null)
   const { posts, ...page } = await get('/v1/blog/posts')
@@ -38,7 +38,7 @@ t.test('posts are for everybody, newest first, page by page', async t => {
   t.same((await get('/v1/blog/posts?offset=100')).posts, [])
 })
 
-t.test('a post has its Markdown and its HTML', async t => {
+t.test('returns a post as Markdown and HTML', async t => {
   const { as } = await build(t)
   const post = await as(null).get('/v1/blog/posts/what-pgcue-is')
   exactly(t, post, { slug: 'what-pgcue-is', title: 'What pgcue is', tags: ['release', 'overview'], content: /^pgcue runs things later/ })
@@ -46,7 +46,7 @@ t.test('a post has its Markdown and its HTML', async t => {
   t.match(post.html, /<code class="language-sql">/)
 })
 
-t.test('a browser is shown a page, and nothing else is', async t => {
+t.test('returns pages to browsers only', async t => {
   const { as } = await build(t)
   const { call } = as(null)
   const browser = { accept: 'text/html,application/xhtml+xml,*/*;q=0.8' }
@@ -59,7 +59,7 @@ t.test('a browser is shown a page, and nothing else is', async t => {
   exactly(t, await call('GET', '/v1/blog/posts/none', undefined, browser), { status: 404, headers: { 'content-type': /^text\/html/ } })
 })
 
-t.test('what is no post is a 404', async t => {
+t.test('responds with 404 to an unknown post', async t => {
   const { as } = await build(t)
   for (const slug of [
     'nothing',
@@ -75,7 +75,7 @@ t.test('what is no post is a 404', async t => {
   }
 })
 
-t.test('the RSS feed holds every post, and says what it is', async t => {
+t.test('the RSS feed contains all posts with their metadata', async t => {
   const { as } = await build(t, undefined, { env: { BASE_URL: 'https://cue.example.com' } })
   const { status, headers, body } = await as(null).call('GET', '/v1/blog/rss')
   exactly(t, { status, headers }, { status: 200, headers: { 'content-type': 'application/rss+xml; charset=utf-8' } })
@@ -143,7 +143,7 @@ const parse = (xml: string) => {
   return { channel, items }
 }
 
-t.test('whatever a post says, the feed stays XML and gives it back', async t => {
+t.test('the feed remains valid XML whatever a post contains', async t => {
   const nasty = `<&>"' ]]> </item> &lt; <![CDATA[ 💥 \u2028 ${'\0\x08\x0b\x1f\uffff\ud800'} --> <?xml?>`
   const clean = nasty.toWellFormed().replace(/[\0-\x1f\uffff]/g, '')
   const post = {
@@ -174,7 +174,7 @@ t.test('whatever a post says, the feed stays XML and gives it back', async t => 
 
 // Files -------------------------------------------------------------------------------------------------------------------------------
 
-t.test('front matter and Markdown become a post', async t => {
+t.test('converts front matter and Markdown to a post', async t => {
   t.same(readPost('a-post-2', `${front()}\n# Hello\n\n*world*\n`), {
     slug: 'a-post-2',
     title: 'A title',
@@ -191,7 +191,7 @@ t.test('front matter and Markdown become a post', async t => {
   })
 })
 
-t.test('a file that is no post is named, with what is wrong', async t => {
+t.test('names an invalid file and what is wrong with it', async t => {
   const dir = mkdtempSync(join(tmpdir(), 'pgcue-posts-'))
   t.teardown(() => rmSync(dir, { recursive: true }))
   const file = join(dir, 'a-post.md')
@@ -216,7 +216,7 @@ t.test('a file that is no post is named, with what is wrong', async t => {
   t.throws(() => readPosts(dir), { message: /Bad_Name\.md/ })
 })
 
-t.test('HTML in a post brings no script, style, frame, form or handler along', async t => {
+t.test('removes scripts, styles, frames, forms and event handlers from posts', async t => {
   for (const [given, expected] of [
     ['<script>alert(1)</script>ok', 'ok'],
     ['<img src=x onerror=alert(1)>', '<img src="x" />'],
@@ -240,7 +240,7 @@ t.test('HTML in a post brings no script, style, frame, form or handler along', a
   }
 })
 
-t.test('the address of the service leads to the dashboard, and /blog shows the posts', async t => {
+t.test('/ redirects to the dashboard, and /blog shows the posts', async t => {
   const { as, config } = await build(t)
   const { call } = as(null)
   const { status, headers } = await call('GET', '/', undefined, { accept: 'text/html' })

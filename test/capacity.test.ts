@@ -13,7 +13,7 @@ const fill = (capacity: ReturnType<typeof createCapacity>, accounts: string[]) =
   return accounts.map(account => capacity.openOf(account))
 }
 
-t.test('n accounts whose receivers hang hold 1/(n+1) each, and leave as much', async t => {
+t.test('n accounts with hanging receivers hold 1/(n+1) each and leave as much free', async t => {
   for (const n of [1, 2, 3, 5, 9, 19, 99]) {
     const capacity = createCapacity({ shared: 6000, reserve: 0, isAllowed: unlimited })
     t.same(fill(capacity, names(n)), Array(n).fill(6000 / (n + 1)))
@@ -21,7 +21,7 @@ t.test('n accounts whose receivers hang hold 1/(n+1) each, and leave as much', a
   }
 })
 
-t.test('accounts that come one after the other leave 1/(n+1) as well', async t => {
+t.test('accounts that arrive one after the other also leave 1/(n+1) free', async t => {
   const capacity = createCapacity({ shared: 5040, reserve: 0, isAllowed: unlimited })
   for (const [n, account] of names(9).entries()) {
     fill(capacity, [account])
@@ -29,7 +29,7 @@ t.test('accounts that come one after the other leave 1/(n+1) as well', async t =
   }
 })
 
-t.test('what ends goes to the account that holds less', async t => {
+t.test('gives freed capacity to the account that holds less', async t => {
   const capacity = createCapacity({ shared: 600, reserve: 0, isAllowed: unlimited })
   t.same(fill(capacity, ['first']), [300])
   t.same(fill(capacity, ['second']), [100])
@@ -40,7 +40,7 @@ t.test('what ends goes to the account that holds less', async t => {
   t.same(['first', 'second'].map(capacity.openOf), [199, 201])
 })
 
-t.test('an account holds no more than its plan allows', async t => {
+t.test('an account holds at most what its plan allows', async t => {
   const capacity = createCapacity({ shared: 6000, reserve: 1000, isAllowed: (account, open) => open < (account === 'small' ? 50 : 250) })
   t.same(fill(capacity, ['small', 'large']), [50, 250])
   t.same(capacity.full(), ['small', 'large'])
@@ -49,7 +49,7 @@ t.test('an account holds no more than its plan allows', async t => {
 })
 
 t.test(
-  'hundreds of accounts that hold all they may leave every other account a delivery, and more to those that answer quickly',
+  'even with hundreds of accounts at their share, every other account can send one delivery, and more if its receivers respond quickly',
   async t => {
     const capacity = createCapacity({ isAllowed: (_, open) => open < 50 })
     const hanging = names(400)
@@ -71,7 +71,7 @@ t.test(
   }
 )
 
-t.test('limits are read for accounts that hold as many as every plan allows, and shared among engines', async t => {
+t.test('reads limits of accounts only when they hold as many as the smallest plan allows, and divides them among engines', async t => {
   const asked: string[][] = []
   let read = () => {}
   let engines = 1
@@ -103,7 +103,7 @@ t.test('limits are read for accounts that hold as many as every plan allows, and
   t.notOk(isAllowed('a', 84))
 })
 
-t.test('a queue hands out in turns, and keeps what is not admitted', async t => {
+t.test('a queue serves accounts in turn and keeps attempts that are not admitted', async t => {
   const queue = createTurnQueue<string>(2)
   for (const item of ['a1', 'a2', 'a3', 'a4', 'a5', 'b1', 'c1', 'c2', 'c3']) queue.add(item[0]!, item)
   t.same(queue.take(5), ['a1', 'a2', 'b1', 'c1', 'c2'])

@@ -57,7 +57,7 @@ t.test('run_once_if_missed runs the latest slot and records the others', async t
   t.equal(await run(), 0)
 })
 
-t.test('skip_missed runs none and records all', async t => {
+t.test('skip_missed runs no slot and records all', async t => {
   const { cue, comeBack, run, slots, rows, used } = await away(t)
   await cue({ cron: minute, catch_up: 'skip_missed' })
   await comeBack()
@@ -72,7 +72,7 @@ t.test('skip_missed runs none and records all', async t => {
   t.equal(await used(), 0)
 })
 
-t.test('replay_all_missed runs each, oldest first', async t => {
+t.test('replay_all_missed runs every slot, oldest first', async t => {
   const { cue, comeBack, run, slots, rows, used, fn, clock } = await away(t)
   await cue({ cron: '0 * * * *', catch_up: 'replay_all_missed' })
   await rows("update cue.cue_runs set next_run = '2030-01-15T10:00:00Z'")
@@ -94,7 +94,7 @@ t.test('replay_all_missed runs each, oldest first', async t => {
   )
 })
 
-t.test('replay_all_missed runs the newest 100 at most, and records the rest', async t => {
+t.test('replay_all_missed runs at most the newest 100 slots and records the others', async t => {
   const { cue, comeBack, run, slots, rows } = await away(t)
   await cue({ cron: minute, catch_up: 'replay_all_missed' })
   await comeBack()
@@ -122,7 +122,7 @@ t.test('worker cues that catch up become claimable, oldest first', async t => {
 })
 
 for (const catch_up of ['run_once_if_missed', 'replay_all_missed', 'skip_missed'] as const) {
-  t.test(`a one-time cue that was missed ${catch_up === 'skip_missed' ? 'fails' : 'runs'} under ${catch_up}`, async t => {
+  t.test(`a missed one-time cue ${catch_up === 'skip_missed' ? 'fails' : 'runs'} under ${catch_up}`, async t => {
     const { cue, comeBack, run, rows, jobs } = await away(t)
     await cue({ ...once, at: '2030-01-15T09:01:00Z', catch_up, on_failure_email: true })
     await comeBack()
@@ -137,7 +137,7 @@ for (const catch_up of ['run_once_if_missed', 'replay_all_missed', 'skip_missed'
   })
 }
 
-t.test('a cue that is years behind catches up in one go', async t => {
+t.test('a cue that is years behind catches up in one step', async t => {
   const { cue, comeBack, run, slots, rows, clock, fn } = await away(t)
   await cue({ cron: minute, catch_up: 'replay_all_missed' })
   await fn.maintainPartitions({})
@@ -152,7 +152,7 @@ t.test('a cue that is years behind catches up in one go', async t => {
   exactly(t, await rows('select * from cue.cue_runs'), [{ next_run: new Date('2035-01-15T12:01:00Z') }])
 })
 
-t.test('slots after the outage run as usual, however late they are', async t => {
+t.test('slots after the outage run normally, however late', async t => {
   const { cue, comeBack, clock, fn, beat, rows, take } = await away(t)
   const id = await cue({ cron: minute })
   await comeBack()
@@ -171,7 +171,7 @@ for (const [what, move] of [
   ['was paused', 'update cue.cue_runs set next_run = null'],
   ['was caught up by another', "update cue.cue_runs set next_run = '2030-01-15T12:01:00Z', last_slot = '2030-01-15T12:00:00Z'"]
 ] as const) {
-  t.test(`a cue that ${what} meanwhile is left alone`, async t => {
+  t.test(`skips a cue that ${what} in the meantime`, async t => {
     const { cue, comeBack, fn, clock, rows } = await away(t)
     await cue({ cron: minute })
     await comeBack()
@@ -185,7 +185,7 @@ for (const [what, move] of [
   })
 }
 
-t.test('two engines that catch up at once do it once, and neither waits', async t => {
+t.test('of two engines, one catches up a cue and neither waits', async t => {
   const { cue, comeBack, fn, clock, rows, connect } = await away(t)
   for (let i = 0; i < 3; i++) await cue({ cron: minute })
   await comeBack()
@@ -201,14 +201,14 @@ t.test('two engines that catch up at once do it once, and neither waits', async 
 
 // Outages ----------------------------------------------------------------------------------------------------------------------------
 
-t.test('the first engine ever records no outage', async t => {
+t.test('the first engine of a database records no outage', async t => {
   const { rows, beat } = await stage(t)
   await rows('delete from cue.engines')
   exactly(t, await beat('60 seconds'), { outage_recorded: false })
   t.same(await rows('select * from cue.outages'), [])
 })
 
-t.test('a silence of up to missed_after is no outage, a longer one is', async t => {
+t.test('a gap longer than missed_after is an outage, a shorter one is not', async t => {
   const { rows, beat, clock } = await stage(t)
   clock.advance('60 seconds')
   exactly(t, await beat('60 seconds'), { outage_recorded: false, database_now: clock.now() })
@@ -219,7 +219,7 @@ t.test('a silence of up to missed_after is no outage, a longer one is', async t 
   exactly(t, await beat('60 seconds'), { outage_recorded: false })
 })
 
-t.test('one engine alive is enough', async t => {
+t.test('there is no outage while one engine is alive', async t => {
   const { rows, beat, clock } = await stage(t)
   for (let i = 0; i < 5; i++) {
     clock.advance('30 seconds')
@@ -229,7 +229,7 @@ t.test('one engine alive is enough', async t => {
   t.same(await rows('select * from cue.outages'), [])
 })
 
-t.test('of several engines that come back together one records the outage, and the others wait for it', async t => {
+t.test('of several engines that return at the same time, one records the outage and the others wait for it', async t => {
   const { rows, clock, connect } = await stage(t)
   clock.advance('1 hour')
   const beatOf = (engine_id: string) => ({ engine_id, version: 'test', lateness_ms: null, open_deliveries: 0, missed_after: '60 seconds' })
@@ -244,7 +244,7 @@ t.test('of several engines that come back together one records the outage, and t
   t.equal((await rows('select * from cue.engines')).length, 4)
 })
 
-t.test('nothing is taken after a silence until an engine has shown a sign of life, which records the outage', async t => {
+t.test("takes nothing after a gap until an engine's heartbeat has recorded the outage", async t => {
   const { cue, take, clock, beat } = await stage(t)
   const id = await cue({}, { next_run: new Date('2030-01-15T09:30:00Z') })
   clock.advance('1 hour')
