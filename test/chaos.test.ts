@@ -40,11 +40,11 @@ const evidenceOf = (all: ReturnType<typeof delivered>[]): Evidence => ({
   withinMs: 10_000
 })
 
-t.test('what went well is well', async t => {
+t.test('a run without violations passes', async t => {
   t.same(judge(evidenceOf([delivered('a'), delivered('b')])).faults, [])
 })
 
-t.test('a retry after a refusal is no duplicate', async t => {
+t.test('a retry after a rejection is not a duplicate', async t => {
   const a = delivered('a')
   const { found, ...evidence } = evidenceOf([a])
   const verdict = judge({
@@ -66,7 +66,7 @@ t.test('a retry after a refusal is no duplicate', async t => {
   t.equal(verdict.figures.refused, 1)
 })
 
-t.test('whatever is wrong is seen', async t => {
+t.test('detects every kind of violation', async t => {
   const [a, b] = [delivered('a'), delivered('b')]
   const good = evidenceOf([a, b])
   const again = { ...b.send, attempt: 2, at: 1300 }
@@ -97,7 +97,7 @@ t.test('whatever is wrong is seen', async t => {
   for (const [fault, evidence] of cases) t.ok(judge(evidence).faults.includes(fault), fault)
 })
 
-t.test('what a victim held may be sent twice, and what others held may not', async t => {
+t.test('allows duplicates only of attempts held by a victim', async t => {
   const [a, b] = [delivered('a'), delivered('b')]
   const good = evidenceOf([a, b])
   const ofVictim = { ...a.send, token: executionToken(victimKey, a.execution.id) }
@@ -122,7 +122,7 @@ t.test('what a victim held may be sent twice, and what others held may not', asy
 
 // The scenarios -----------------------------------------------------------------------------------------------------------------------
 
-t.test('nothing is lost, and nothing sent twice that was not in flight on a victim', async t => {
+t.test('loses nothing, and duplicates only attempts in flight on a victim', async t => {
   const stage = openStage()
   t.teardown(() => stage.close(!t.passing()))
   const open = await stage.open()

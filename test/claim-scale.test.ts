@@ -9,7 +9,7 @@ import { addWaiting, serviceAt } from './service.ts'
 const serve = serviceAt('2030-01-15T09:00:00Z')
 const attempts = Number(process.env.CLAIM_ATTEMPTS ?? 20_000)
 
-t.test('fifty claimers over three replicas never get the same execution twice', { timeout: 3_600_000 }, async t => {
+t.test('fifty workers on three replicas never claim the same execution twice', { timeout: 3_600_000 }, async t => {
   const service = await serve()
   const { account, cue, url, clock, rows } = service
   const replicas = [1, 2, 3].map(() => {
@@ -57,7 +57,7 @@ t.test('fifty claimers over three replicas never get the same execution twice', 
   t.ok(refused > attempts / 20, `they were in each other's way: ${refused} of ${attempts} attempts got nothing`)
 })
 
-t.test(`a claim and a list read as much with ${spelled(200_000)} waiting as with 1,000`, { timeout: 300_000 }, async t => {
+t.test(`claiming and listing read as much with ${spelled(200_000)} waiting executions as with 1,000`, { timeout: 300_000 }, async t => {
   const service = await serve()
   const { account, cue, pool, clock } = service
   const cue_id = await cue()

@@ -2,7 +2,7 @@
 import t from 'tap'
 import { cliStage } from './cli-stage.ts'
 
-t.test('an error is printed once, under the name of its option', async t => {
+t.test("prints an error once, with the option's name", async t => {
   const { cli } = await cliStage(t)
   const cases: [args: string[], err: string][] = [
     [
@@ -19,7 +19,7 @@ t.test('an error is printed once, under the name of its option', async t => {
   for (const [args, err] of cases) t.same(await cli(args), { code: 1, out: '', err })
 })
 
-t.test('several errors are a line each', async t => {
+t.test('prints several errors on a line each', async t => {
   const { cli } = await cliStage(t)
   const { err } = await cli(['executions', 'list', '--trigger', 'magic', '--since', 'now'])
   t.same(
@@ -28,13 +28,13 @@ t.test('several errors are a line each', async t => {
   )
 })
 
-t.test('a message that begins with a member of the API names the option instead', async t => {
+t.test('replaces an API member at the start of a message by its option', async t => {
   const { cli } = await cliStage(t)
   const { err } = await cli(['cues', 'create', 'x', '--cron', '@daily', '--url', 'http://10.0.0.1/'])
   t.match(err, /^pgcue: --url: [^\n]+\n$/)
 })
 
-t.test('as JSON an error is what the API returned', async t => {
+t.test("prints the API's error unchanged with --json", async t => {
   const { cli } = await cliStage(t)
   const { err } = await cli(['cues', 'create', 'x', '--cron', '@daily', '--json'])
   t.same(JSON.parse(err).detail, [{ type: 'missing', loc: ['body', 'callback', 'url'], msg: 'Field required', input: null }])

@@ -11,7 +11,7 @@ const stage = async (t: Test) => {
   return { ...rest, config, env, file: join(config, 'pgcue/credentials.json'), noKey: { env: { PGCUE_API_KEY: '' } } }
 }
 
-t.test('a key from standard input is checked, stored for its owner alone, and used', async t => {
+t.test('checks and uses a key from standard input, stored for its owner only', async t => {
   const { cli, file, noKey, account, baseUrl } = await stage(t)
   exactly(t, await cli(['login', '--with-key'], { stdin: 'svc_sk_wrong\n' }), { code: 2, err: /Set PGCUE_API_KEY/ })
   t.notOk(existsSync(file), 'a bad key is not kept')
@@ -27,7 +27,7 @@ t.test('a key from standard input is checked, stored for its owner alone, and us
   exactly(t, await cli(['login', '--with-key', '--email', 'a@b.cd']), { code: 2, err: /not both/ })
 })
 
-t.test('a stored key goes to the service that it was stored for, and to no other', async t => {
+t.test('sends a stored key only to the service it belongs to', async t => {
   const { cli, noKey, account } = await stage(t)
   await cli(['login', '--with-key'], { stdin: account.api_key })
   const { url, requests } = await receiver(t)
@@ -35,7 +35,7 @@ t.test('a stored key goes to the service that it was stored for, and to no other
   t.equal(requests.length, 0)
 })
 
-t.test('logging out forgets the key of one service', async t => {
+t.test('logout removes the key of one service', async t => {
   const { cli, file, noKey, account, baseUrl } = await stage(t)
   await cli(['login', '--with-key'], { stdin: account.api_key })
   const other = { base_url: 'http://other', services: { 'http://other': { api_key: 'svc_sk_x', email: 'a' } } }
@@ -49,7 +49,7 @@ t.test('logging out forgets the key of one service', async t => {
   t.notOk(existsSync(file))
 })
 
-t.test('a file of keys that others can read, or that is broken, is not used', async t => {
+t.test('rejects a credentials file that is damaged or readable by others', async t => {
   const { cli, file, noKey, account } = await stage(t)
   await cli(['login', '--with-key'], { stdin: account.api_key })
   chmodSync(file, 0o640)
@@ -59,7 +59,7 @@ t.test('a file of keys that others can read, or that is broken, is not used', as
   exactly(t, await cli(['whoami'], noKey), { code: 2, err: /cannot be read: .*pgcue login/ })
 })
 
-t.test('whoever confirms the mail is logged in, with a new account or with one that exists', async t => {
+t.test('login by mail works for new and for existing accounts', async t => {
   const { cli, env, account, mails, nobody, confirm, as } = await listening(t, await buildWithMail(t))
   const login = async (email: string) => {
     const done = cli(['login', '--email', email, '--json'], { env: { PGCUE_API_KEY: '' } })
@@ -88,7 +88,7 @@ t.test('whoever confirms the mail is logged in, with a new account or with one t
   exactly(t, await nobody.get('/v1/auth/me'), { error: { code: 'not_authenticated' } })
 })
 
-t.test('without an address a page asks for it, and shows the code to compare', async t => {
+t.test('without an address, a page asks for it and shows the code to compare', async t => {
   const { cli, nobody, mails, confirm } = await listening(t, await buildWithMail(t))
   const seen = Promise.withResolvers<string>()
   const done = cli(['login'], { env: { PGCUE_API_KEY: '' }, onError: text => /code: (\S+)/.test(text) && seen.resolve(text) })
@@ -100,7 +100,7 @@ t.test('without an address a page asks for it, and shows the code to compare', a
   t.ok(err.startsWith(`Open https://pgcue.example/auth/device?code=${device_code}\n`))
 })
 
-t.test('a login that nobody confirms, or that was taken, says so', async t => {
+t.test('reports a login that was not confirmed or was used already', async t => {
   const { cli, noKey } = await stage(t)
   for (const [status, message] of [
     ['expired', /Login not confirmed in time/],
@@ -113,7 +113,7 @@ t.test('a login that nobody confirms, or that was taken, says so', async t => {
   }
 })
 
-t.test('a service without logins by mail says what else there is', async t => {
+t.test('suggests an alternative if the service has no login by mail', async t => {
   const { cli, noKey } = await stage(t)
   const { url } = await receiver(t, () => ({ status: 404, body: { error: { code: 'not_found', message: 'nothing here', status: 404 } } }))
   exactly(t, await cli(['login', '--base-url', url], noKey), { code: 1, err: /does not support login by email.*--with-key/ })

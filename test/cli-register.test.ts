@@ -19,7 +19,7 @@ t.test('register creates an account and stores its key', async t => {
   t.same([again.code, /pgcue logout/.test(again.err)], [1, true], 'the stored key is not lost')
 })
 
-t.test('register refuses an address that is taken, or is not one', async t => {
+t.test('register rejects an invalid address and one in use', async t => {
   const { cli, account } = await cliStage(t)
   const env = { PGCUE_API_KEY: '' }
   exactly(t, await cli(['register', account.email], { env }), {
@@ -31,7 +31,7 @@ t.test('register refuses an address that is taken, or is not one', async t => {
   exactly(t, await cli(['register'], { env }), { code: 2, err: /^pgcue: missing argument EMAIL\n/ })
 })
 
-t.test('tail prints executions that exist, new ones, and their changes, until it is interrupted', async t => {
+t.test('tail prints existing executions, new ones and their changes until interrupted', async t => {
   const { env, post } = await cliStage(t)
   const { id } = await post('/v1/cues', { name: 'work', cron: '0 9 * * *', worker: true })
   const first = (await post(`/v1/cues/${id}/fire`)).id
@@ -70,7 +70,7 @@ t.test('bash completes commands and options', async t => {
   t.same(complete('nothing', ''), [''])
 })
 
-t.test('each shell gets every command and option', async t => {
+t.test('the completion of each shell contains every command and option', async t => {
   for (const shell of ['bash', 'zsh', 'fish']) {
     const { code, out } = await pgcue(['completion', shell])
     t.equal(code, 0)

@@ -10,7 +10,7 @@ import { exactly } from './exactly.ts'
 import { receiver } from './receiver.ts'
 import { main } from './worker-stage.ts'
 
-t.test('help names every command, option and exit code', async t => {
+t.test('help lists every command, option and exit code', async t => {
   const { code, out } = await pgcue(['help'])
   t.equal(code, 0)
   for (const name of Object.keys(commands)) t.ok(out.includes(`  ${name}`), name)
@@ -25,7 +25,7 @@ t.test('help names every command, option and exit code', async t => {
   t.same(JSON.parse((await pgcue(['--version', '--json'])).out), { version })
 })
 
-t.test('what makes no sense is refused with code 2, and says where to look', async t => {
+t.test('rejects invalid arguments with code 2 and refers to help', async t => {
   for (const [args, message] of [
     [['cus', 'list'], /unknown command cus; pgcue help/],
     [['cues'], /needs a command: create, list/],
@@ -51,7 +51,7 @@ t.test('what makes no sense is refused with code 2, and says where to look', asy
   }
 })
 
-t.test('a cue is made, seen, changed, fired, paused and deleted', async t => {
+t.test('creates, shows, updates, fires, pauses and deletes a cue', async t => {
   const { cli, json } = await cliStage(t)
   const made = await cli(['cues', 'create', 'report', '--cron', '0 9 * * *', '--timezone', 'Europe/London', '--worker', '--task', 'report'])
   exactly(t, made, { code: 0, out: /^id +cue_\w+\nname +report\nstatus +active\nschedule +0 9 \* \* \* Europe\/London\n[\s\S]*Warning: / })
@@ -70,7 +70,7 @@ t.test('a cue is made, seen, changed, fired, paused and deleted', async t => {
   exactly(t, await cli(['cues', 'list']), { out: 'No cues. Create one with: pgcue cues create\n' })
 })
 
-t.test('what has no option goes through --data, with the options over it', async t => {
+t.test('--data sets other members, and options override it', async t => {
   const { json, config } = await cliStage(t)
   const file = join(config, 'cue.json')
   writeFileSync(
@@ -88,7 +88,7 @@ t.test('what has no option goes through --data, with the options over it', async
   exactly(t, once, { schedule: { type: 'once', at: '2099-12-31T23:00:00.000Z' }, callback: { url: 'http://127.0.0.1:8099/hook' } })
 })
 
-t.test('long numbers keep every digit, in and out', async t => {
+t.test('keeps all digits of long numbers', async t => {
   const { cli } = await cliStage(t)
   const payload = '{"a":12345678901234567890123,"b":1.0}'
   const { out } = await cli(['cues', 'create', 'x', '--cron', '@daily', '--worker', '--payload', payload, '--json'])
@@ -96,7 +96,7 @@ t.test('long numbers keep every digit, in and out', async t => {
   t.match((await cli(['cues', 'list', '--json'])).out, /12345678901234567890123/)
 })
 
-t.test('executions are listed, shown, replayed, cancelled and verified', async t => {
+t.test('lists, shows, replays, cancels and verifies executions', async t => {
   const { cli, json, post } = await cliStage(t)
   const cue = await json(['cues', 'create', 'job', '--cron', '@yearly', '--worker', '--data', '{"verification": {"mode": "manual"}}'])
   const { id } = await json(['cues', 'fire', cue.id])
@@ -115,7 +115,7 @@ t.test('executions are listed, shown, replayed, cancelled and verified', async t
   exactly(t, await cli(['executions', 'list', '--limit', '1']), { out: /1–1 of 2; next page: --offset 1\n$/ })
 })
 
-t.test('alerts are listed and acknowledged', async t => {
+t.test('lists and acknowledges alerts', async t => {
   const { cli, json, pool, account } = await cliStage(t)
   const cue = await json(['cues', 'create', 'job', '--cron', '@yearly', '--worker'])
   await pool.query(
@@ -129,7 +129,7 @@ t.test('alerts are listed and acknowledged', async t => {
   exactly(t, await cli(['alerts', 'list', '--open']), { out: 'No matching alerts.\n' })
 })
 
-t.test('account, usage, keys, workers and schedules are shown', async t => {
+t.test('shows account, usage, keys, workers and schedules', async t => {
   const { cli, json, account, baseUrl, post } = await cliStage(t)
   exactly(t, await cli(['whoami']), { out: new RegExp(`^email +${account.email}\\n[\\s\\S]*service +${baseUrl}\\n`) })
   exactly(t, await cli(['usage']), { out: /^plan +free\n[\s\S]*cues +0 +10 +10 +0\n/ })
@@ -149,7 +149,7 @@ t.test('account, usage, keys, workers and schedules are shown', async t => {
   exactly(t, await json(['preview', '2100-01-01T00:00:00Z']), { schedule: { type: 'once' }, next: [{ at: '2100-01-01T00:00:00.000Z' }] })
 })
 
-t.test('the exit code tells what kind of failure it was, and --json the failure itself', async t => {
+t.test('the exit code shows the kind of failure, and --json prints the error', async t => {
   const { cli } = await cliStage(t)
   exactly(t, await cli(['cues', 'create', 'x', '--cron', 'never', '--worker']), { code: 1, err: /^pgcue: --cron: / })
   exactly(t, await cli(['cues', 'update', 'cue_000000000000', '--data', '{"nmae": 1}']), { code: 1, err: /nmae/ })
@@ -174,7 +174,7 @@ t.test('the exit code tells what kind of failure it was, and --json the failure 
   exactly(t, JSON.parse((await cli(['cues', '--json'])).err), { error: { code: 'usage', status: 0 } })
 })
 
-t.test('there are colours on a terminal only, and nothing that others wrote drives it', async t => {
+t.test('uses colours on terminals only, and escapes control characters from others', async t => {
   const { cli } = await cliStage(t)
   await cli(['cues', 'create', 'a\x1b[2J日本', '--cron', '@daily', '--worker'])
   t.notMatch((await cli(['cues', 'list'])).out, /\x1b/)
@@ -186,7 +186,7 @@ t.test('there are colours on a terminal only, and nothing that others wrote driv
   t.equal(row!.indexOf('active'), title!.indexOf('STATUS') - 2, 'wide letters take two columns')
 })
 
-t.test('as a process it ends with the code, and quietly when nobody reads on', async t => {
+t.test("the process exits with the command's code, and quietly if its output is closed", async t => {
   const { env } = await cliStage(t)
   const start = (args: string[]) =>
     spawn('env', ['-u', 'NODE_OPTIONS', process.execPath, main, ...args], { env: { ...process.env, ...env } })
