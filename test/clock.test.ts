@@ -5,7 +5,7 @@ import { createPool } from '../src/database/pool.ts'
 import { testConfig } from './database.ts'
 import { build, eventually } from './setup.ts'
 
-t.test('the service lives by the database’s clock', async t => {
+t.test("the service uses the database's clock", async t => {
   const { app, pool } = await build(t)
   await app.ready()
   const { rows } = await pool.query('select clock_timestamp() as now')
@@ -18,7 +18,7 @@ t.test('the service lives by the database’s clock', async t => {
   t.equal((await build(t, '2030-01-15T09:00:00Z')).app.now().toISOString(), '2030-01-15T09:00:00.000Z', 'a test’s clock comes first')
 })
 
-t.test('a database that is away leaves the host’s clock, and is asked again', async t => {
+t.test("uses the host's clock while the database is unreachable, then asks again", async t => {
   const config = testConfig('postgres://nobody@127.0.0.1:1/none')
   const pool = createPool(config)
   const connect = t.captureFn(pool.connect.bind(pool))

@@ -29,7 +29,7 @@ const filled = (value: unknown) =>
   String(value).replace(/\$\{(\w+)(?::-(.*?)|:\?.*?)?\}/g, (_, name, otherwise) => given[name] ?? otherwise)
 const environment = Object.fromEntries(Object.entries(pgcue.environment).map(([name, value]) => [name, filled(value)]))
 
-t.test('the replicas start with the environment they are given, and with every variable of it', async t => {
+t.test('the replicas start with the documented environment', async t => {
   const asked = new Set<string>()
   const config = loadConfig(new Proxy(environment, { get: (target, name: string) => asked.add(name) && target[name] }))
   t.same(
@@ -41,7 +41,7 @@ t.test('the replicas start with the environment they are given, and with every v
   t.equal(pgcue.deploy.replicas, 3)
 })
 
-t.test('the database is the one that the replicas connect to', async t => {
+t.test('the replicas connect to the database service', async t => {
   const url = new URL(environment.DATABASE_URL!)
   const { POSTGRES_USER, POSTGRES_PASSWORD, POSTGRES_DB } = postgres.environment
   t.equal(compose.services[url.hostname], postgres)
@@ -50,11 +50,11 @@ t.test('the database is the one that the replicas connect to', async t => {
   exactly(t, postgres.healthcheck.test, ['CMD', 'pg_isready', '-U', POSTGRES_USER, '-d', POSTGRES_DB])
 })
 
-t.test('mails go to the catcher', async t => {
+t.test('mails go to the mail catcher', async t => {
   t.equal(compose.services[new URL(environment.SMTP_URL!).hostname], mail)
 })
 
-t.test('the balancer sends to the port that the replicas listen on', async t => {
+t.test("the load balancer forwards to the replicas' port", async t => {
   const [, service, port] = /dynamic a (\w+) (\d+)/.exec(compose.configs.caddyfile.content)!
   t.equal(compose.services[service!], pgcue)
   t.equal(port, environment.PORT)
@@ -63,7 +63,7 @@ t.test('the balancer sends to the port that the replicas listen on', async t => 
   t.same(dockerfile('EXPOSE'), [port])
 })
 
-t.test('every volume, config and service that is named is there', async t => {
+t.test('defines every volume, config and service it names', async t => {
   for (const [name, service] of Object.entries<Service>(compose.services)) {
     for (const volume of service.volumes ?? []) t.ok(volume.split(':')[0]! in compose.volumes, `${name}: ${volume}`)
     for (const { source } of service.configs ?? []) t.ok(source in compose.configs, `${name}: ${source}`)
@@ -71,7 +71,7 @@ t.test('every volume, config and service that is named is there', async t => {
   }
 })
 
-t.test('the secrets that must be given are those that the first lines, and the README, show how to make', async t => {
+t.test('the required secrets are those that its header and the README generate', async t => {
   const text = read('docker-compose.yml')
   const wanted = [...text.matchAll(/\$\{(\w+):\?/g)].map(match => match[1]).sort()
   const shown = [.../printf '(.*?)'/.exec(text)![1]!.matchAll(/(\w+)=%s/g)].map(match => match[1]!.replace(/^n(?=[A-Z])/, '')).sort()
@@ -100,7 +100,7 @@ const listen = async (t: Test, status: number) => {
   return { port: (server.address() as AddressInfo).port, close }
 }
 
-t.test('a replica is healthy while /status says so, not when it is down or gone', async t => {
+t.test('a replica is healthy exactly while /status returns 200', async t => {
   const [shell, ...command] = pgcue.healthcheck.test
   t.equal(shell, 'CMD')
   const healthcheck = JSON.parse(/CMD (\[.*\])$/.exec(dockerfile('HEALTHCHECK')[0]!)![1]!)
@@ -113,7 +113,7 @@ t.test('a replica is healthy while /status says so, not when it is down or gone'
   t.ok(command.at(-1).includes(`PORT || ${environment.PORT})`), 'with no PORT it asks at the default')
 })
 
-t.test('the image has what it starts, on the Node that the project is made for', async t => {
+t.test("the image contains what it starts, on the project's Node version", async t => {
   const copied = dockerfile('COPY').flatMap(line => line.split(' ').slice(0, -1))
   const ignored = read('.dockerignore').split('\n')
   for (const path of copied) {
@@ -128,7 +128,7 @@ t.test('the image has what it starts, on the Node that the project is made for',
   t.ok(dockerfile('FROM')[0]!.includes(`node:${Number.parseInt(manifest.devDependencies.node, 10)}`))
 })
 
-t.test('what the image runs imports only packages that it has', async t => {
+t.test('the image contains every package that its code imports', async t => {
   const files = readdirSync(new URL('src', root), { recursive: true, encoding: 'utf8' }).filter(name => name.endsWith('.ts'))
   for (const file of files.map(name => `src/${name}`)) {
     for (const [, from, dynamic] of read(file).matchAll(

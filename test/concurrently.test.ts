@@ -54,7 +54,7 @@ t.test('builds an index concurrently, and applies the migration once', async t =
   t.same(lines, [])
 })
 
-t.test('goes on where a run broke off, and keeps what is built', async t => {
+t.test('continues an interrupted migration and keeps what was built', async t => {
   const { apply, indexes, applied, rows } = await setUp(t)
   const statements = 'create index concurrently things_n on cue.things (n);\ninsert into cue.things values (5, 5);'
   await t.rejects(apply(statements), { message: /^0002_more\.sql: duplicate key/ })
@@ -67,7 +67,7 @@ t.test('goes on where a run broke off, and keeps what is built', async t => {
   t.same(await indexes('cue.things'), ['cue.things_n'])
 })
 
-t.test('drops an index that a crash left half-built, and builds it again', async t => {
+t.test('drops an index left unfinished by a crash and builds it again', async t => {
   const { apply, indexes, rows } = await setUp(t)
   await rows(`create index things_n on cue.things (n); ${invalid} 'cue.things_n'::regclass`)
   t.same(await indexes('cue.things'), ['cue.things_n, invalid'])
@@ -75,7 +75,7 @@ t.test('drops an index that a crash left half-built, and builds it again', async
   t.same(await indexes('cue.things'), ['cue.things_n'])
 })
 
-t.test('builds the index of a partitioned table on one partition after the other', async t => {
+t.test('builds the index of a partitioned table one partition at a time', async t => {
   const { apply, indexes, rows, lines } = await setUp(t)
   await apply('create index concurrently events_n on cue.events (n) where n > 3;')
   t.same(await indexes('cue.events'), ['cue.events_n'])
@@ -89,7 +89,7 @@ t.test('builds the index of a partitioned table on one partition after the other
   t.equal((await indexes('cue.events_3')).length, 1)
 })
 
-t.test('goes on with the index of a partitioned table after a crash', async t => {
+t.test('continues building the index of a partitioned table after a crash', async t => {
   const { apply, indexes, rows, lines } = await setUp(t)
   await rows(`create index events_n on only cue.events (n);
     create index events_1_events_n on cue.events_1 (n); alter index cue.events_n attach partition cue.events_1_events_n;
@@ -100,7 +100,7 @@ t.test('goes on with the index of a partitioned table after a crash', async t =>
   t.equal(lines.filter(line => /^Building/.test(line)).length, 1)
 })
 
-t.test('waits for a transaction that is open, while others write', async t => {
+t.test('waits for an open transaction while others can write', async t => {
   const { apply, indexes, pool, lines } = await setUp(t)
   const client = await pool.connect()
   await client.query('begin; insert into cue.things values (100, 1)')
@@ -116,7 +116,7 @@ t.test('waits for a transaction that is open, while others write', async t => {
   t.notOk(lines.some(line => /trying again/.test(line)))
 })
 
-t.test('replicas that wait for their turn do not hold up the one that builds', async t => {
+t.test('replicas waiting for the migration do not block it', async t => {
   const { apply, indexes, applied, lines } = await setUp(t)
   const statements = 'create index concurrently things_n on cue.things (n);'
   await Promise.all(Array.from({ length: 10 }, () => apply(statements)))

@@ -15,7 +15,7 @@ const refusal = (env: Record<string, string>) => {
   }
 }
 
-t.test('with DATABASE_URL the defaults are those of a server', async t => {
+t.test('uses server defaults with DATABASE_URL', async t => {
   const config = loadConfig(server)
   exactly(t, config, {
     embedded: false,
@@ -42,13 +42,13 @@ t.test('with DATABASE_URL the defaults are those of a server', async t => {
   t.ok(Object.isFrozen(config))
 })
 
-t.test('without DATABASE_URL it listens on loopback and lets callbacks go there over http', async t => {
+t.test('without DATABASE_URL, listens on loopback and allows callbacks there over http', async t => {
   const config = loadConfig({ DATA_DIR: t.testdir({}) })
   exactly(t, config, { embedded: true, host: '127.0.0.1', databaseUrl: '', callbackAllowHttp: true })
   t.same(config.callbackAllowCidrs, ['127.0.0.0/8', '::1/128'])
 })
 
-t.test('embedded secrets are made once, readable by the owner only, and reused', async t => {
+t.test('generates embedded secrets once, readable by their owner only', async t => {
   const dataDir = t.testdir({})
   const first = loadConfig({ DATA_DIR: dataDir })
   const second = loadConfig({ DATA_DIR: dataDir })
@@ -59,7 +59,7 @@ t.test('embedded secrets are made once, readable by the owner only, and reused',
   for (const file of readdirSync(dataDir)) t.equal(statSync(join(dataDir, file)).mode & 0o777, 0o600)
 })
 
-t.test('a given secret is used and none is made', async t => {
+t.test('uses a given secret instead of generating one', async t => {
   const dataDir = t.testdir({})
   const { sessionSecret, encryptionKeys } = loadConfig({ ...server, DATABASE_URL: '', DATA_DIR: dataDir })
   t.equal(sessionSecret, server.SESSION_SECRET)
@@ -109,12 +109,12 @@ t.test('lists, JSON and switches are parsed', async t => {
   t.equal(loadConfig(server).plans.free.cues, 10, 'an override does not leak into the next load')
 })
 
-t.test('the port that PORT=0 became shows in the base URL, unless BASE_URL was given', async t => {
+t.test('the base URL contains the port chosen for PORT=0, unless BASE_URL is set', async t => {
   exactly(t, atPort(loadConfig({ ...server, PORT: '0' }), 4711), { port: 4711, baseUrl: 'http://localhost:4711' })
   exactly(t, atPort(loadConfig({ ...server, PORT: '0', BASE_URL: 'https://cue.example' }), 4711), { baseUrl: 'https://cue.example' })
 })
 
-t.test('a value that cannot be used refuses the start in one line that names the variable and hides the value', async t => {
+t.test('rejects an invalid value in one line that names the variable and hides the value', async t => {
   const bad: Record<string, string[]> = {
     HOST: ['a b'],
     PORT: ['http', '65536', '-1', '80.5', '0x50'],
@@ -163,7 +163,7 @@ t.test('a value that cannot be used refuses the start in one line that names the
   }
 })
 
-t.test('PG_POOL_MAX is at least what the roles take', async t => {
+t.test('PG_POOL_MAX has a minimum that depends on the roles', async t => {
   for (const ROLES of ['api,engine', 'engine']) {
     t.match(refusal({ ...server, ROLES, PG_POOL_MAX: '7' }), /whole number from 8 to/)
     t.equal(loadConfig({ ...server, ROLES, PG_POOL_MAX: '8' }).pgPoolMax, 8)
@@ -171,7 +171,7 @@ t.test('PG_POOL_MAX is at least what the roles take', async t => {
   t.equal(loadConfig({ ...server, ROLES: 'api', PG_POOL_MAX: '1' }).pgPoolMax, 1)
 })
 
-t.test('a refusal of PLANS tells what may be in it', async t => {
+t.test('an error in PLANS lists what is allowed', async t => {
   t.equal(refusal({ ...server, PLANS: '{"gold": {}}' }), 'PLANS has an unknown plan; the plans are free, pro, scale')
   t.match(
     refusal({ ...server, PLANS: '{"free": {"requests_per_minute": 0}}' }),
@@ -188,7 +188,7 @@ t.test('a refusal of PLANS tells what may be in it', async t => {
   t.same([free.open_deliveries, free.max_timeout_seconds, free.min_interval_seconds], [50, 60, null])
 })
 
-t.test('what is migrated is LISTEN_URL or else DATABASE_URL, and needs nothing besides', async t => {
+t.test('migrates LISTEN_URL, or DATABASE_URL, and needs no other setting', async t => {
   t.equal(loadMigrateUrl({ DATABASE_URL: server.DATABASE_URL, LISTEN_URL: '' }), server.DATABASE_URL)
   t.equal(loadMigrateUrl({ DATABASE_URL: server.DATABASE_URL, LISTEN_URL: 'postgres://direct/cue' }), 'postgres://direct/cue')
   t.throws(() => loadMigrateUrl({ DATABASE_URL: 'secretword' }), {
@@ -198,12 +198,12 @@ t.test('what is migrated is LISTEN_URL or else DATABASE_URL, and needs nothing b
   t.throws(() => loadMigrateUrl({}), { message: 'DATABASE_URL is required' })
 })
 
-t.test('with DATABASE_URL the secrets must be given', async t => {
+t.test('requires the secrets with DATABASE_URL', async t => {
   t.throws(() => loadConfig({ ...server, ENCRYPTION_KEYS: undefined }), { message: /^ENCRYPTION_KEYS is required/ })
   t.throws(() => loadConfig({ ...server, SESSION_SECRET: '' }), { message: /^SESSION_SECRET is required/ })
 })
 
-t.test('a DATA_DIR that cannot be used is named', async t => {
+t.test('names DATA_DIR if it cannot be used', async t => {
   const file = join(t.testdir({}), 'file')
   writeFileSync(file, '')
   t.throws(() => loadConfig({ DATA_DIR: file }), { message: /^DATA_DIR cannot be used/ })
@@ -213,7 +213,7 @@ t.test('other variables are ignored', async t => {
   t.doesNotThrow(() => loadConfig({ ...server, PGCUE_NOTHING: 'x', PATH: '/bin' }))
 })
 
-t.test('the version is that of the package', async t => {
+t.test('the version is that of package.json', async t => {
   const { version } = await import('../src/config.ts')
   t.equal(version, JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')).version)
 })

@@ -21,7 +21,7 @@ const setUp = (connections: number) => {
   return { work, begun, ends, settled }
 }
 
-t.test('an account never has all connections, and what waits comes in turn', async t => {
+t.test('an account never uses all connections, and its waiting calls run in order', async t => {
   const { work, begun, ends, settled } = setUp(4)
   const done = ['a1', 'a2', 'a3', 'a4', 'a5'].map(name => work('a', name))
   done.push(work('b', 'b1'))
@@ -37,7 +37,7 @@ t.test('an account never has all connections, and what waits comes in turn', asy
   t.strictSame(begun, ['a1', 'a2', 'a3', 'b1', 'a4', 'a5'])
 })
 
-t.test('one connection is enough for all', async t => {
+t.test('works with a single connection', async t => {
   const { work, begun, ends, settled } = setUp(1)
   const done = [work('a', 'a1'), work('a', 'a2')]
   await settled()
@@ -47,7 +47,7 @@ t.test('one connection is enough for all', async t => {
   await Promise.all(done)
 })
 
-t.test('an account that waited for a lock has one connection for a while, and who waits too long is told to come back', async t => {
+t.test('limits an account to one connection after a lock timeout, and rejects calls that wait too long', async t => {
   const { work, begun, ends, settled } = setUp(4)
   const first = work('a', 'a1')
   await settled()

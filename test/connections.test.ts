@@ -7,7 +7,7 @@ const { config, pool, url } = await createDatabase(t, { migrated: false })
 const pidOf = async (client: { query: (text: string) => Promise<{ rows: { pid: number }[] }> }) =>
   (await client.query('select pg_backend_pid() as pid')).rows[0]!.pid
 
-t.test('values are read as what they mean', async t => {
+t.test('parses values to the right types', async t => {
   const { rows } = await pool.query(`
     select 9007199254740991::int8 as count, null::int8 as nothing, array[1, null, 3]::int8[] as counts, array[1, 2]::int[] as numbers,
            '2030-01-01T09:00:00.123Z'::timestamptz as instant, '2030-01-01'::date as day,
@@ -28,7 +28,7 @@ t.test('values are read as what they mean', async t => {
   t.type(rows[0].count, 'number')
 })
 
-t.test('connections of the pool and direct ones have a fixed search_path and time limits, and look rows up by index', async t => {
+t.test('all connections have a fixed search_path, time limits, and prefer indexes', async t => {
   const settings = `select current_setting('search_path') as path, current_setting('statement_timeout') as statement,
     current_setting('lock_timeout') as lock, current_setting('idle_in_transaction_session_timeout') as idle, current_setting('tcp_user_timeout') as unread,
     current_setting('enable_seqscan') as seqscan`
@@ -47,7 +47,7 @@ t.test('PG_POOL_MAX bounds the pool', async t => {
   t.equal(small.totalCount, 2)
 })
 
-t.test('a lost idle connection is told and replaced', async t => {
+t.test('reports and replaces a lost idle connection', async t => {
   const errors: Error[] = []
   const own = createPool(config, { name: 'idle', onError: error => errors.push(error) })
   t.teardown(() => own.end())
@@ -57,7 +57,7 @@ t.test('a lost idle connection is told and replaced', async t => {
   t.not(await pidOf(own), pid)
 })
 
-t.test('a connection lost between two statements of a transaction fails the next one, and only that', async t => {
+t.test('a connection lost within a transaction fails its next statement only', async t => {
   const own = createPool(config, { name: 'busy' })
   t.teardown(() => own.end())
   const client = await own.connect()
@@ -70,7 +70,7 @@ t.test('a connection lost between two statements of a transaction fails the next
   t.same((await own.query('select 1 as n')).rows, [{ n: 1 }])
 })
 
-t.test('a lost direct connection is told once, with the reason', async t => {
+t.test('reports a lost direct connection once, with the reason', async t => {
   const reasons: string[] = []
   const client = await connectDirect(config, { onLost: error => reasons.push(error.message) })
   const gone = new Promise(resolve => client.once('end', () => resolve(true)))
@@ -82,7 +82,7 @@ t.test('a lost direct connection is told once, with the reason', async t => {
   t.equal(reasons.length, 1, 'ending it is not losing it')
 })
 
-t.test('with DATABASE_URL there is no server to start', async t => {
+t.test('starts no server with DATABASE_URL', async t => {
   const database = await startDatabase(config)
   t.equal(database.config, config)
   await t.resolves(database.stop())
