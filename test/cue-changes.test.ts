@@ -50,7 +50,7 @@ const refusal = (work: () => unknown): string => {
   return 'accepted'
 }
 
-t.test('a new cue has every column, the defaults where nothing is said', async t => {
+t.test('a new cue has all columns, with defaults for omitted members', async t => {
   t.strictSame(newCue({ name: 'n', cron: '0 9 * * *', callback_url: url }, now), {
     columns: {
       name: 'n',
@@ -83,7 +83,7 @@ t.test('a new cue has every column, the defaults where nothing is said', async t
   })
 })
 
-t.test('nulls in a new cue are the same as leaving out', async t => {
+t.test('null is the same as omitted in a new cue', async t => {
   const bare = newCue({ name: 'n', schedule: { cron: '@daily' }, callback: { url } }, now)
   const nulls = { description: null, transport: null, payload: json(null), retry: null, on_failure: null, delivery: null, alerts: null }
   const schedule = { cron: '@daily', at: null, timezone: null }
@@ -103,7 +103,7 @@ t.test('nulls in a new cue are the same as leaving out', async t => {
 const columnsOf = (given: Partial<CreateCue>) =>
   newCue({ name: 'n', schedule: { cron: '@daily' }, callback: { url }, ...given }, now).columns
 
-t.test('objects set in part take the defaults for the rest', async t => {
+t.test('partly set objects get defaults for their other members', async t => {
   exactly(t, columnsOf({ delivery: { timeout_seconds: 5 } }), {
     timeout_seconds: 5,
     outcome_deadline_seconds: 300,
@@ -117,7 +117,7 @@ t.test('objects set in part take the defaults for the rest', async t => {
   exactly(t, columnsOf({ verification: {} }), { verification_mode: 'none' })
 })
 
-t.test('long names and aliases are read', async t => {
+t.test('accepts long names and aliases', async t => {
   exactly(t, columnsOf({ retry: { retry_max_attempts: 9, retry_backoff_minutes: [0.5] } }), {
     retry_max_attempts: 9,
     retry_backoff_minutes: [0.5]
@@ -125,7 +125,7 @@ t.test('long names and aliases are read', async t => {
   exactly(t, columnsOf({ catch_up: 'replay_all' }), { catch_up: 'replay_all_missed' })
 })
 
-t.test('an outcome deadline lets the outcome be awaited, unless that was set', async t => {
+t.test('an outcome deadline implies await_outcome unless that is set', async t => {
   const cases: [UpdateCue['delivery'], boolean | null, boolean | null][] = [
     [{ outcome_deadline_seconds: 60 }, null, true],
     [{ outcome_deadline_seconds: 60, await_outcome: false }, null, false],
@@ -142,7 +142,7 @@ t.test('an outcome deadline lets the outcome be awaited, unless that was set', a
   }
 })
 
-t.test('a change names only what the request says something of', async t => {
+t.test('a change names only the columns that the request mentions', async t => {
   const cases: [UpdateCue, object][] = [
     [{}, {}],
     [{ callback: {}, retry: {}, on_failure: {}, delivery: {}, alerts: {}, verification: {}, schedule: {} }, {}],
@@ -171,7 +171,7 @@ t.test('a change names only what the request says something of', async t => {
   }
 })
 
-t.test('what was set is kept when another member of its object is set', async t => {
+t.test('keeps the other members when one member of an object is set', async t => {
   const delivery = { timeout_seconds: 10, outcome_deadline_seconds: 20, claim_timeout_seconds: 60, await_outcome: true }
   const cue = stored({ delivery, await_outcome_set: true, alerts: { consecutive_failures: 9, missed_window_multiplier: 8 } })
   exactly(t, changesOf({ delivery: { timeout_seconds: 11 }, alerts: { consecutive_failures: 7 } }, cue, now).columns, {
@@ -187,7 +187,7 @@ t.test('what was set is kept when another member of its object is set', async t 
 
 const at = (text: string) => new Date(text)
 
-t.test('a changed schedule counts from now, and never from before the slot that ran last', async t => {
+t.test('a new schedule counts from now, but never from before the last slot', async t => {
   const recurring = stored({ last_slot: at('2030-01-07T10:00:00Z') })
   exactly(t, changesOf({ schedule: { cron: '*/15 * * * *' } }, stored(), now), {
     columns: { schedule_type: 'recurring', cron: '*/15 * * * *', at: null, timezone: 'UTC' },
@@ -212,7 +212,7 @@ t.test('a changed schedule counts from now, and never from before the slot that 
   )
 })
 
-t.test('a paused cue counts from now when it is resumed', async t => {
+t.test('a resumed cue counts from now', async t => {
   const paused = stored({ status: 'paused', next_run: null })
   t.strictSame(changesOf({ status: 'active' }, paused, now), { columns: { status: 'active' }, next_run: at('2030-01-07T09:00:00Z') })
   t.strictSame(changesOf({ status: 'paused' }, paused, now), { columns: { status: 'paused' }, next_run: null })
@@ -221,7 +221,7 @@ t.test('a paused cue counts from now when it is resumed', async t => {
 const once = (text: string, over: Partial<StoredCue> = {}) =>
   stored({ schedule: { type: 'once', at: text, timezone: 'UTC' }, next_run: at(text), ...over })
 
-t.test('a one-time cue whose instant has passed is resumed only with a new one', async t => {
+t.test('resumes a past one-time cue only with a new instant', async t => {
   const passed = once('2030-01-07T08:00:00.000Z', { status: 'paused', next_run: null })
   t.equal(
     refusal(() => changesOf({ status: 'active' }, passed, now)),
@@ -234,7 +234,7 @@ t.test('a one-time cue whose instant has passed is resumed only with a new one',
   t.strictSame(changesOf({ status: 'active', schedule: { at: '2030-01-07T09:00:00Z' } }, passed, now).next_run, at('2030-01-07T09:00:00Z'))
 })
 
-t.test('the time zone of a one-time cue, or its schedule sent back as it is, moves nothing', async t => {
+t.test('neither a new time zone of a one-time cue nor an unchanged schedule moves its run', async t => {
   const due = once('2030-01-07T08:29:59.000Z')
   const ran = once('2030-01-07T08:00:00.000Z', { next_run: null, last_slot: at('2030-01-07T08:00:00Z') })
   for (const cue of [due, ran]) {
@@ -243,7 +243,7 @@ t.test('the time zone of a one-time cue, or its schedule sent back as it is, mov
   }
 })
 
-t.test('a payload may have 1 MiB as compact UTF-8, however its canonical form writes it', async t => {
+t.test('limits a payload to 1 MiB of compact UTF-8, whatever its canonical size', async t => {
   const sized = (bytes: number, character: string) => json({ text: character.repeat((bytes - 11) / Buffer.byteLength(character)) })
   for (const character of ['x', 'é', '中']) {
     const bytes = 1024 * 1024 - ((1024 * 1024 - 11) % Buffer.byteLength(character))
@@ -260,7 +260,7 @@ t.test('a payload may have 1 MiB as compact UTF-8, however its canonical form wr
   }
 })
 
-t.test('a task is a name of at most 255 characters; what is longer is payload, and no task', async t => {
+t.test('ignores a task of more than 255 characters', async t => {
   for (const [task, expected] of [
     ['x'.repeat(255), 'x'.repeat(255)],
     ['x'.repeat(256), null],

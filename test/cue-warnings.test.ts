@@ -7,7 +7,7 @@ const hourly = { name: 'hourly', schedule: { cron: '0 * * * *' }, callback: { ur
 const unattended =
   'No worker of this account has sent a heartbeat in the last 3 minutes. Start one: executions that no worker claims in time end as missed.'
 
-t.test('a cue with known fields only has no warning', async t => {
+t.test('a cue with only known fields has no warning', async t => {
   const { post } = await build(t, start)
   const all = {
     ...hourly,
@@ -18,7 +18,7 @@ t.test('a cue with known fields only has no warning', async t => {
   t.equal((await post('/v1/cues', all)).warning, null)
 })
 
-t.test('unknown fields on create are ignored and named in the warning, nested ones by their path', async t => {
+t.test('ignores unknown fields on creation and names them in the warning, nested ones by path', async t => {
   const { call, get } = await build(t, start)
   const given = { ...hourly, colour: 'red', retry: { max_attemps: 9 }, schedule: { ...hourly.schedule, zone: 'UTC' }, alerts: { after: 2 } }
   const { status, body } = await call('POST', '/v1/cues', given)
@@ -28,13 +28,13 @@ t.test('unknown fields on create are ignored and named in the warning, nested on
   t.equal((await get(`/v1/cues/${body.id}`)).warning, null, 'only the create response has it')
 })
 
-t.test('the warning about unknown fields comes with the one about a missing worker', async t => {
+t.test('combines the warnings about unknown fields and about missing workers', async t => {
   const { post } = await build(t, start)
   const { warning } = await post('/v1/cues', { name: 'w', cron: '@daily', worker: true, taks: 'x' })
   t.equal(warning, `Unknown fields were ignored: taks. Check their spelling. ${unattended}`)
 })
 
-t.test('the warning names ten unknown fields at most, each shortened', async t => {
+t.test('names at most ten unknown fields, each shortened', async t => {
   const { post } = await build(t, start)
   const names = Array.from({ length: 2000 }, (_, i) => `field_${1000 + i}`)
   const many = await post('/v1/cues', { ...hourly, ...Object.fromEntries(names.map(name => [name, 1])) })
@@ -43,7 +43,7 @@ t.test('the warning names ten unknown fields at most, each shortened', async t =
   t.equal(long.warning, `Unknown fields were ignored: ${'x'.repeat(63)}\ufffd…. Check their spelling.`)
 })
 
-t.test('an update with unknown fields is still refused', async t => {
+t.test('rejects unknown fields in an update', async t => {
   const { call, post } = await build(t, start)
   const { id } = await post('/v1/cues', hourly)
   const { status, body } = await call('PATCH', `/v1/cues/${id}`, { retry: { max_attemps: 9 } })

@@ -181,7 +181,7 @@ const check = (
   else if (where !== undefined) t.equal(answer.body.detail?.[0]?.loc.join('.'), ['body', where].filter(Boolean).join('.'), name)
 }
 
-t.test('what a new cue cannot be is refused, and nothing is stored', async t => {
+t.test('rejects invalid new cues and stores nothing', async t => {
   const { call, get } = await build(t, start)
   for (const one of [...forBoth, ...forNew]) {
     const [change] = one
@@ -190,14 +190,14 @@ t.test('what a new cue cannot be is refused, and nothing is stored', async t => 
   t.equal((await get('/v1/cues')).total, 0)
 })
 
-t.test('what a cue cannot become is refused, and nothing changes', async t => {
+t.test('rejects invalid changes and changes nothing', async t => {
   const { call, post, get } = await build(t, start)
   const cue = await post('/v1/cues', good)
   for (const one of [...forBoth, ...forChange]) check(t, await call('PATCH', `/v1/cues/${cue.id}`, bodyOf(one[0])), one)
   exactly(t, await get(`/v1/cues/${cue.id}`), cue)
 })
 
-t.test('an unknown member of a change is named as extra', async t => {
+t.test('reports an unknown member of a change as extra_forbidden', async t => {
   const { call, post } = await build(t, start)
   const { id } = await post('/v1/cues', good)
   const { body } = await call('PATCH', `/v1/cues/${id}`, { transport: 'worker', retry: { tries: 3 } })
@@ -207,7 +207,7 @@ t.test('an unknown member of a change is named as extra', async t => {
   ])
 })
 
-t.test('a refused header value is not repeated', async t => {
+t.test('does not repeat a rejected header value', async t => {
   const { call } = await build(t, start)
   for (const headers of [{ 'X-Token': 'hunter2\n' }, { Host: 'hunter2' }, { 'X-Token': ['hunter2'] }]) {
     const { status, body } = await call('POST', '/v1/cues', { ...good, callback: { url, headers } })
@@ -216,7 +216,7 @@ t.test('a refused header value is not repeated', async t => {
   }
 })
 
-t.test('lists, bulk deletes and malformed ids refuse what they do not know', async t => {
+t.test('rejects invalid lists, bulk deletes and ids', async t => {
   const { call, get, post } = await build(t, start)
   await post('/v1/cues', good)
   for (const query of [
@@ -246,7 +246,7 @@ t.test('lists, bulk deletes and malformed ids refuse what they do not know', asy
   t.equal((await get('/v1/cues')).total, 1)
 })
 
-t.test('what only looks odd is accepted', async t => {
+t.test('accepts unusual but valid input', async t => {
   const { call } = await build(t, start, { env: { PLANS: '{"free":{"cues":100}}' } })
   const odd: object[] = [
     { name: '😀'.repeat(255) },

@@ -6,7 +6,7 @@ const start = '2030-01-07T08:30:00Z'
 const url = 'http://127.0.0.1:5555/hook'
 const hourly = { name: 'Hourly', schedule: { cron: '0 * * * *' }, callback: { url } }
 
-t.test('objects merge one level deep; lists, headers and payload replace', async t => {
+t.test('merges objects one level deep, and replaces lists, headers and payload', async t => {
   const { post, call, get } = await build(t, start)
   const { id } = await post('/v1/cues', {
     ...hourly,
@@ -53,7 +53,7 @@ t.test('objects merge one level deep; lists, headers and payload replace', async
   }
 })
 
-t.test('an empty change is fine and changes nothing', async t => {
+t.test('accepts an empty change', async t => {
   const { post, call, clock } = await build(t, start)
   const cue = await post('/v1/cues', hourly)
   clock.advance('1 minute')
@@ -64,7 +64,7 @@ t.test('an empty change is fine and changes nothing', async t => {
   exactly(t, await call('PATCH', `/v1/cues/${cue.id}`, { name: 'n' }), { status: 200, body: { updated_at: '2030-01-07T08:31:00.000Z' } })
 })
 
-t.test('a cue sent back as it was read keeps the headers that were masked', async t => {
+t.test('keeps masked headers when a cue is sent back as read', async t => {
   const { post, patch, pool } = await build(t, start)
   const { id } = await post('/v1/cues', { ...hourly, callback: { url, headers: { 'X-Token': 'one', 'X-Other': 'two' } } })
   const stored = async () => (await pool.query('select callback_headers from cue.cues where id = $1', [id])).rows[0].callback_headers
@@ -75,7 +75,7 @@ t.test('a cue sent back as it was read keeps the headers that were masked', asyn
   t.strictSame(await stored(), { 'x-token': 'one', 'X-New': 'three' })
 })
 
-t.test('a schedule changes in part, and next_run with it', async t => {
+t.test('updates part of a schedule and moves next_run', async t => {
   const { post, patch, call, clock } = await build(t, start)
   const { id } = await post('/v1/cues', { ...hourly, schedule: { cron: '0 9 * * *', timezone: 'Europe/Berlin' } })
   clock.advance('5 minutes')
@@ -109,14 +109,14 @@ t.test('a schedule changes in part, and next_run with it', async t => {
   exactly(t, [paused.schedule.cron, paused.next_run], ['@hourly', null])
 })
 
-t.test('a slot that ran is never computed again', async t => {
+t.test('never schedules a slot again that has run', async t => {
   const { post, patch, pool } = await build(t, start)
   const { id } = await post('/v1/cues', hourly)
   await pool.query(`update cue.cue_runs set next_run = '2030-01-07T11:00:00Z', last_slot = '2030-01-07T10:00:00Z' where cue_id = $1`, [id])
   exactly(t, await patch(`/v1/cues/${id}`, { schedule: { cron: '*/30 * * * *' } }), { next_run: '2030-01-07T10:30:00.000Z' })
 })
 
-t.test('a change computed from before a slot ran is refused, to be computed anew', async t => {
+t.test('rejects a change computed before a slot ran, so that it is computed again', async t => {
   const { post, pool, fn, account } = await build(t, start)
   const { id } = await post('/v1/cues', hourly)
   await pool.query(`update cue.cue_runs set next_run = '2030-01-07T11:00:00Z', last_slot = '2030-01-07T10:00:00Z' where cue_id = $1`, [id])
@@ -140,7 +140,7 @@ t.test('pausing stops future slots, and resuming counts from now', async t => {
   t.strictSame((await get(`/v1/cues/${id}`)).missed, [])
 })
 
-t.test('a one-time cue whose instant has passed is resumed only with a new one', async t => {
+t.test('resumes a past one-time cue only with a new instant', async t => {
   const { post, patch, call, clock } = await build(t, start)
   const { id } = await post('/v1/cues', { name: 'once', at: '2030-01-07T09:00:00Z', callback_url: url })
   await patch(`/v1/cues/${id}`, { status: 'paused' })
@@ -152,7 +152,7 @@ t.test('a one-time cue whose instant has passed is resumed only with a new one',
   })
 })
 
-t.test('a cue that has ended keeps its status, whatever else is changed', async t => {
+t.test('an ended cue keeps its status, whatever else is changed', async t => {
   const { post, patch, call, fn, account, pool } = await build(t, start)
   const { id } = await post('/v1/cues', { name: 'once', at: '2030-01-07T09:00:00Z', callback_url: url })
   const execution = await post(`/v1/cues/${id}/fire`)
@@ -167,7 +167,7 @@ t.test('a cue that has ended keeps its status, whatever else is changed', async 
   }
 })
 
-t.test('changes made at once all survive', async t => {
+t.test('applies all of several simultaneous changes', async t => {
   const { post, get, call } = await build(t, start)
   const { id } = await post('/v1/cues', { ...hourly, delivery: { timeout_seconds: 30 } })
   const changes: object[] = [

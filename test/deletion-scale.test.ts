@@ -51,7 +51,7 @@ const setUp = async (t: Test) => {
 }
 
 t.setTimeout(600_000)
-t.test(`a batch of an account's deletion touches as much beside ${spelled(40_000)} cues of others as beside few`, async t => {
+t.test(`deleting a batch of an account reads as much among ${spelled(40_000)} cues of others as among few`, async t => {
   const { account, addCues, deleteOne, rows } = await setUp(t)
   const other = await account()
   await addCues(other, 1000)

@@ -7,7 +7,7 @@ import { AnyJson, JsonObject, orElse, Page, Strict } from '../src/schemas.ts'
 import { exactly } from './exactly.ts'
 import { build } from './setup.ts'
 
-t.test('the interface describes itself', async t => {
+t.test('the API describes itself', async t => {
   const { as } = await build(t)
   const { status, headers, body } = await as(null).call('GET', '/openapi.json')
   exactly(
@@ -54,7 +54,7 @@ type Operation = {
   parameters?: { name: string; in: string }[]
 }
 
-t.test('what has a default is not required, and free JSON is described as what it may be', async t => {
+t.test('members with defaults are optional, and free JSON allows all its types', async t => {
   const { app } = await build(t)
   const body = Strict({
     any: AnyJson(),
@@ -102,7 +102,7 @@ t.test('what has a default is not required, and free JSON is described as what i
   })
 })
 
-t.test('the page that shows it loads nothing from elsewhere', async t => {
+t.test('the reference page loads nothing from other servers', async t => {
   const { app, call } = await build(t)
   const page = await call('GET', '/docs')
   exactly(t, page, {
