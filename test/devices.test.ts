@@ -11,7 +11,7 @@ t.setTimeout(110_000)
 const noon = '2030-01-15T12:00:00.000Z'
 const base = '/v1/auth/device-code'
 
-t.test('a device signs in with a new address and gets a session token and, once, the key of the account that was made', async t => {
+t.test("a device signs in with a new address and gets a session token and, once, the new account's key", async t => {
   const { nobody, requestLink, confirm, poll, as, pool } = await buildWithMail(t, noon)
   const device_code = newDeviceCode()
   exactly(t, await nobody.call('POST', base, { device_code }), {
@@ -36,7 +36,7 @@ t.test('a device signs in with a new address and gets a session token and, once,
   t.same(rows, [], 'who followed a link needs no mail about the account')
 })
 
-t.test('a device signs in to an account that exists, in whatever case its address is written, and gets no key', async t => {
+t.test('a device signs in to an existing account, ignoring case, and gets no key', async t => {
   const { signIn, account, nobody, withSession } = await buildWithMail(t)
   const approved = await signIn(account.email.toUpperCase())
   t.same(Object.keys(approved).sort(), ['email', 'session_token', 'status'])
@@ -45,7 +45,7 @@ t.test('a device signs in to an account that exists, in whatever case its addres
   exactly(t, await withSession(session_token).get('/v1/auth/me'), { id: account.id })
 })
 
-t.test('the mail has the link, the code to compare and where it was asked for, in text and HTML', async t => {
+t.test('the mail has the link, the code to compare and the origin of the request, in text and HTML', async t => {
   const { nobody, mails } = await buildWithMail(t, noon)
   const device_code = newDeviceCode()
   await nobody.post(base, { device_code })
@@ -62,7 +62,7 @@ t.test('the mail has the link, the code to compare and where it was asked for, i
   t.match(mail!.links[0], new RegExp(`^https://pgcue.example/v1/auth/verify\\?token=[\\w-]{43}&device_code=${device_code}$`))
 })
 
-t.test('looking at the link changes nothing, however often a scanner does, and its button works afterwards', async t => {
+t.test('opening the link changes nothing, so scanners do not use it up', async t => {
   const { nobody, requestLink, confirm, poll } = await buildWithMail(t)
   const { path, fields, device_code } = await requestLink('grace@example.com')
   for (const method of ['GET', 'GET', 'HEAD']) {
@@ -74,7 +74,7 @@ t.test('looking at the link changes nothing, however often a scanner does, and i
   exactly(t, await poll(device_code), { status: 'approved' })
 })
 
-t.test('the page of the link tells how old the account is and how many keys it has', async t => {
+t.test("the link's page shows the age of the account and its number of keys", async t => {
   const { nobody, requestLink, account } = await buildWithMail(t, noon)
   const { path } = await requestLink(account.email)
   t.match(await nobody.get(path), /was created on 15 January 2030, 12:00 UTC and has one active API key\./)
@@ -92,7 +92,7 @@ t.test('a link works once', async t => {
   exactly(t, (await pool.query("select count(*) from cue.accounts where email = 'grace@example.com'")).rows, [{ count: 1 }])
 })
 
-t.test('of many polls at the moment of approval one is given the sign-in', async t => {
+t.test('of many simultaneous polls, one gets the sign-in', async t => {
   const { requestLink, confirm, poll, pool } = await buildWithMail(t)
   const { fields, device_code } = await requestLink('grace@example.com')
   await confirm(fields)
@@ -102,7 +102,7 @@ t.test('of many polls at the moment of approval one is given the sign-in', async
   exactly(t, (await pool.query('select count(*) from cue.session_tokens')).rows, [{ count: 1 }])
 })
 
-t.test('two sign-ins of one new address make one account', async t => {
+t.test('two simultaneous sign-ins with a new address create one account', async t => {
   const { requestLink, confirm, poll, pool } = await buildWithMail(t)
   const one = await requestLink('grace@example.com')
   const two = await requestLink('Grace@Example.com')
@@ -113,7 +113,7 @@ t.test('two sign-ins of one new address make one account', async t => {
   exactly(t, (await pool.query("select count(*) from cue.accounts where lower(email) = 'grace@example.com'")).rows, [{ count: 1 }])
 })
 
-t.test('a code is good for a quarter of an hour, at every stage', async t => {
+t.test('a code expires after 15 minutes at every stage', async t => {
   const { nobody, requestLink, confirm, poll, clock, pool, maintain } = await buildWithMail(t, noon)
   const waiting = newDeviceCode()
   await nobody.post(base, { device_code: waiting })
@@ -136,7 +136,7 @@ t.test('a code is good for a quarter of an hour, at every stage', async t => {
   exactly(t, (await pool.query('select count(*) from cue.device_codes')).rows, [{ count: 1 }], 'what expired is swept away')
 })
 
-t.test('a link is not sent once its time is over', async t => {
+t.test('sends no link after the code has expired', async t => {
   const { nobody, mails, clock } = await buildWithMail(t, noon)
   const device_code = newDeviceCode()
   await nobody.post(base, { device_code })
@@ -145,7 +145,7 @@ t.test('a link is not sent once its time is over', async t => {
   t.notOk((await mails()).some(({ subject }) => subject === 'Your sign-in link'))
 })
 
-t.test('codes that cannot be are refused, and ones in use are', async t => {
+t.test('rejects invalid codes and codes in use', async t => {
   const { nobody } = await buildWithMail(t)
   for (const device_code of [
     '',
@@ -167,7 +167,7 @@ t.test('codes that cannot be are refused, and ones in use are', async t => {
   }
 })
 
-t.test('an address is taken once for each code that waits for one', async t => {
+t.test('accepts one address per pending code', async t => {
   const { nobody } = await buildWithMail(t)
   const device_code = newDeviceCode()
   const submit = (body: object) => nobody.call('POST', `${base}/submit-email`, body)
@@ -178,7 +178,7 @@ t.test('an address is taken once for each code that waits for one', async t => {
   exactly(t, await submit({ device_code, email: 'ada@example.org' }), error('invalid_status', 400))
 })
 
-t.test('five codes an hour are made from one address, and those refused do not count', async t => {
+t.test('allows five codes per hour and address, not counting rejected ones', async t => {
   const { app, clock } = await buildWithMail(t, noon, { RATE_LIMIT: 'on' })
   const create = async (device_code: string, remoteAddress = '192.0.2.7') => {
     const answer = await app.inject({ method: 'POST', url: base, payload: { device_code }, remoteAddress })
@@ -194,7 +194,7 @@ t.test('five codes an hour are made from one address, and those refused do not c
   exactly(t, await create('code-number-7'), { status: 201 })
 })
 
-t.test('a code that exists is polled thirty times a minute at most', async t => {
+t.test('allows 30 polls per minute for an existing code', async t => {
   const { app, clock } = await buildWithMail(t, noon, { RATE_LIMIT: 'on' })
   const send = async (url: string, n = 0) => {
     const answer = await app.inject({ method: 'POST', url, payload: { device_code: 'the-code' }, remoteAddress: `192.0.2.${n}` })
@@ -207,7 +207,7 @@ t.test('a code that exists is polled thirty times a minute at most', async t => 
   exactly(t, await send(`${base}/poll`, 41), { status: 200 })
 })
 
-t.test('three mails an hour go to one address, whoever asks and however it is written', async t => {
+t.test('sends at most three mails per hour to one address, whoever requests them', async t => {
   const { nobody, mails, clock } = await buildWithMail(t, noon)
   const submit = async (email: string) => {
     const device_code = newDeviceCode()
@@ -222,14 +222,14 @@ t.test('three mails an hour go to one address, whoever asks and however it is wr
   exactly(t, await submit('grace@example.com'), { status: 200 })
 })
 
-t.test('polls of codes that do not exist change nothing and leave nothing', async t => {
+t.test('polling unknown codes stores nothing', async t => {
   const service = await buildWithMail(t)
   const before = await everything(service)
   for (let i = 0; i < 100; i++) t.same(await service.poll(newDeviceCode()), { status: 'expired' })
   t.same(await everything(service), before)
 })
 
-t.test('whoever writes to the API with a form gets pages, and with JSON gets JSON', async t => {
+t.test('responds to forms with pages and to JSON with JSON', async t => {
   const { nobody, mails } = await buildWithMail(t)
   const device_code = newDeviceCode()
   await nobody.post(base, { device_code })
@@ -244,7 +244,7 @@ t.test('whoever writes to the API with a form gets pages, and with JSON gets JSO
   t.equal((await mails()).filter(({ subject }) => subject === 'Your sign-in link').length, 1)
 })
 
-t.test('the page of a code tells how far its sign-in is', async t => {
+t.test("the code's page shows the status of the sign-in", async t => {
   const { nobody, requestLink, confirm } = await buildWithMail(t)
   const device_code = newDeviceCode()
   exactly(t, await nobody.call('GET', `/auth/device?code=${device_code}`), { status: 400, body: /expired/ })
@@ -257,7 +257,7 @@ t.test('the page of a code tells how far its sign-in is', async t => {
   exactly(t, await nobody.call('GET', `/auth/device?code=${fields.device_code}`), { status: 200, body: /signed in/ })
 })
 
-t.test('neither codes nor links nor tokens are stored as they are', async t => {
+t.test('stores no code, link or token in plain text', async t => {
   const service = await buildWithMail(t)
   const { device_code, fields } = await service.requestLink('grace@example.com')
   const stored = async () => Object.values(await everything(service)).join()
