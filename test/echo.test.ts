@@ -8,7 +8,7 @@ const path = '/v1/echo/a-token-of-16-or-more'
 const limited = { env: { RATE_LIMIT: 'on', TRUST_PROXY: 'on' } }
 const from = (address: string) => ({ 'x-forwarded-for': address })
 
-t.test('what is posted without a key is read with one', async t => {
+t.test('a body posted without a key can be read with one', async t => {
   const { as, get } = await build(t, start)
   t.strictSame(await get(path), { status: 'waiting' })
   const headers = {
@@ -34,14 +34,14 @@ t.test('what is posted without a key is read with one', async t => {
   })
 })
 
-t.test('any account may read it, nobody without a key', async t => {
+t.test('any account can read an echo, but nobody without a key', async t => {
   const { as, register, post } = await build(t)
   await post(path, [1])
   exactly(t, await as(await register()).get(path), { status: 'delivered', payload: [1] })
   exactly(t, await as(null).call('GET', path), { status: 401, body: { error: { code: 'not_authenticated', status: 401 } } })
 })
 
-t.test('the latest body counts, for five minutes', async t => {
+t.test('keeps the latest body for five minutes', async t => {
   const { get, post, clock, call } = await build(t, start)
   await post(path, 'null')
   exactly(t, await get(path), { status: 'delivered', payload: null })
@@ -53,14 +53,14 @@ t.test('the latest body counts, for five minutes', async t => {
   t.strictSame((await call('GET', path)).body, { status: 'waiting' })
 })
 
-t.test('numbers come back to the last digit', async t => {
+t.test('returns numbers without losing digits', async t => {
   const { app, post, account } = await build(t)
   await post(path, '{"big": 12345678901234567890, "whole": 1.0, "twice": 1, "twice": 2}')
   const { body } = await app.inject({ url: path, headers: { authorization: `Bearer ${account.api_key}` } })
   t.ok(body.includes('"payload":{"big": 12345678901234567890, "twice": 2, "whole": 1.0}'), body)
 })
 
-t.test('a body that is no JSON is kept as a string', async t => {
+t.test('keeps a body that is not JSON as a string', async t => {
   const { call, get } = await build(t)
   for (const [body, type, payload] of [
     ['hello, world', 'text/plain', 'hello, world'],
@@ -84,7 +84,7 @@ t.test('a body that is no JSON is kept as a string', async t => {
   }
 })
 
-t.test('a token has 16 to 255 characters, and to any other nothing was posted', async t => {
+t.test('accepts tokens of 16 to 255 characters; any other stays waiting', async t => {
   const { call } = await build(t)
   const refused = { status: 400, body: { error: { code: 'invalid_token', status: 400 } } }
   for (const token of ['short', 'fifteen-letters', 'x'.repeat(256), 'x'.repeat(5000), '%F0%9F%98%80'.repeat(10)]) {
@@ -101,7 +101,7 @@ t.test('a token has 16 to 255 characters, and to any other nothing was posted', 
   }
 })
 
-t.test('a body of 1 MB is stored, a larger one refused', async t => {
+t.test('stores a body of 1 MB and rejects a larger one', async t => {
   const { call, get } = await build(t)
   const body = 'x'.repeat(1024 * 1024)
   exactly(t, await call('POST', path, body), { status: 200 })
@@ -109,7 +109,7 @@ t.test('a body of 1 MB is stored, a larger one refused', async t => {
   exactly(t, await call('POST', path, `${body}x`), { status: 413, body: { error: { code: 'payload_too_large', status: 413 } } })
 })
 
-t.test('an address stores ten an hour, and refused ones do not count', async t => {
+t.test('stores ten bodies per hour and address, not counting rejected ones', async t => {
   const { call, clock } = await build(t, start, limited)
   for (let n = 0; n < 10; n++) {
     t.equal((await call('POST', path, {}, from('192.0.2.1'))).status, 200)
@@ -125,14 +125,14 @@ t.test('an address stores ten an hour, and refused ones do not count', async t =
   t.equal((await call('POST', path, {}, from('192.0.2.1'))).status, 429)
 })
 
-t.test('of many at once from one address, ten are stored', async t => {
+t.test('stores exactly ten of many simultaneous requests from one address', async t => {
   const { call } = await build(t, undefined, limited)
   const answers = await Promise.all(Array.from({ length: 25 }, (_, n) => call('POST', `${path}-${n}`, {}, from('192.0.2.1'))))
   t.equal(answers.filter(({ status }) => status === 200).length, 10)
   t.equal(answers.filter(({ status }) => status === 429).length, 15)
 })
 
-t.test('the echo of what a client sends in chunks, over a socket', async t => {
+t.test('echoes a body sent in chunks over a socket', async t => {
   const { app, get } = await build(t)
   await app.listen({ host: '127.0.0.1', port: 0 })
   const socket = connect((app.server.address() as AddressInfo).port, '127.0.0.1')

@@ -59,7 +59,7 @@ const isAlive = (pid: number) => {
   }
 }
 
-t.test('what was written is there after the next start, on the same port', async t => {
+t.test('data survives a restart on the same port', async t => {
   const dataDir = emptyDir(t)
   const first = await startEmbedded({ dataDir })
   await query(first.url, 'create table kept as select 7 as n')
@@ -69,7 +69,7 @@ t.test('what was written is there after the next start, on the same port', async
   t.same(await query(second.url, 'select n from kept'), [{ n: 7 }])
 })
 
-t.test('it is durable, in UTC, in UTF-8, and sorts by code point', async t => {
+t.test('is durable, uses UTC and UTF-8, and sorts by code point', async t => {
   const { url } = await start(t, { dataDir: emptyDir(t), durable: true })
   const [settings] = await query(
     url,
@@ -80,19 +80,19 @@ t.test('it is durable, in UTC, in UTF-8, and sorts by code point', async t => {
   t.same(settings, { fsync: 'on', synchronous_commit: 'on', timezone: 'UTC', encoding: 'UTF8', sorted: 'BZabé', lower: 'é' })
 })
 
-t.test('it wants the password', async t => {
+t.test('requires the password', async t => {
   const { url } = await start(t, { dataDir: emptyDir(t) })
   await t.rejects(query(url.replace(/:[^:@]+@/, ':guess@'), 'select 1'), { code: '28P01' })
 })
 
-t.test('a second start on a live directory is refused in one line', async t => {
+t.test('rejects a second start on a directory in use in one line', async t => {
   const dataDir = emptyDir(t)
   const { url } = await start(t, { dataDir })
   await t.rejects(startEmbedded({ dataDir }), { name: 'ConfigError', message: /^DATA_DIR \S+ is in use by another pgcue[^\n]*$/ })
   t.same(await query(url, 'select 1 as n'), [{ n: 1 }], 'the first goes on')
 })
 
-t.test('of two starts in the same instant one gets the directory', async t => {
+t.test('of two simultaneous starts, one gets the directory', async t => {
   const dataDir = emptyDir(t)
   const results = await Promise.allSettled([startEmbedded({ dataDir, durable: false }), startEmbedded({ dataDir, durable: false })])
   const started = results.filter(result => result.status === 'fulfilled')
@@ -102,14 +102,14 @@ t.test('of two starts in the same instant one gets the directory', async t => {
   t.same(await query(started[0]!.value.url, 'select 1 as n'), [{ n: 1 }])
 })
 
-t.test('several run side by side', async t => {
+t.test('runs several instances side by side', async t => {
   const [a, b] = await Promise.all([start(t, { dataDir: emptyDir(t) }), start(t, { dataDir: emptyDir(t) })])
   t.not(a.port, b.port)
   await query(a.url, 'create table only_here ()')
   await t.rejects(query(b.url, 'select from only_here'), { code: '42P01' })
 })
 
-t.test('a start after SIGKILL takes over the server that was left running', async t => {
+t.test('a start after SIGKILL takes over the running server', async t => {
   const dataDir = emptyDir(t)
   const elsewhere = await startElsewhere(t, dataDir)
   await query(elsewhere.url, 'create table kept as select 7 as n')
@@ -120,7 +120,7 @@ t.test('a start after SIGKILL takes over the server that was left running', asyn
   t.same(await query(url, 'select n from kept'), [{ n: 7 }])
 })
 
-t.test('a start after SIGKILL of server and process recovers', async t => {
+t.test('a start after SIGKILL of process and server recovers', async t => {
   const dataDir = emptyDir(t)
   const elsewhere = await startElsewhere(t, dataDir)
   await query(elsewhere.url, 'create table kept as select 7 as n')
@@ -130,7 +130,7 @@ t.test('a start after SIGKILL of server and process recovers', async t => {
   t.same(await query(url, 'select n from kept'), [{ n: 7 }])
 })
 
-t.test('a pid file whose number belongs to another program now is no obstacle', async t => {
+t.test('a start ignores a pid file whose process id belongs to another program', async t => {
   const dataDir = emptyDir(t)
   const first = await startEmbedded({ dataDir, durable: false })
   const pidFile = join(dataDir, 'postgres', 'data', 'postmaster.pid')
@@ -144,7 +144,7 @@ t.test('a pid file whose number belongs to another program now is no obstacle', 
   t.ok(other.exitCode === null && other.signalCode === null, 'the other program was left alone')
 })
 
-t.test('when its port is taken by something else it takes another', async t => {
+t.test('uses another port if its own is taken', async t => {
   const dataDir = emptyDir(t)
   const first = await startEmbedded({ dataDir, durable: false })
   await first.stop()
@@ -156,7 +156,7 @@ t.test('when its port is taken by something else it takes another', async t => {
   t.same(await query(second.url, 'select 1 as n'), [{ n: 1 }])
 })
 
-t.test('a server that dies while it is owned comes back on its port, still owned', async t => {
+t.test('restarts a crashed server on its port and keeps owning it', async t => {
   const dataDir = emptyDir(t)
   const embedded = await start(t, { dataDir })
   const { pid } = embedded
@@ -168,7 +168,7 @@ t.test('a server that dies while it is owned comes back on its port, still owned
   await t.rejects(startEmbedded({ dataDir }), { message: /is in use/ })
 })
 
-t.test('the server ends with a process that exits without stopping it', async t => {
+t.test('the server stops when its process exits without stopping it', async t => {
   const dataDir = emptyDir(t)
   const module = JSON.stringify(new URL('../src/embedded-postgres/embedded-postgres.ts', import.meta.url).href)
   const script = `const { startEmbedded } = await import(${module})
@@ -178,7 +178,7 @@ t.test('the server ends with a process that exits without stopping it', async t 
   await eventually(() => !isAlive(Number(line)))
 })
 
-t.test('a server that cannot start is told in one line', async t => {
+t.test('reports a server that cannot start in one line', async t => {
   const dataDir = emptyDir(t)
   await t.rejects(startEmbedded({ dataDir, durable: false, settings: { shared_buffers: 'plenty' } }), {
     name: 'ConfigError',
@@ -187,7 +187,7 @@ t.test('a server that cannot start is told in one line', async t => {
 })
 
 t.test(
-  'root keeps the data elsewhere when its system user cannot enter DATA_DIR',
+  'root keeps the data elsewhere if its system user cannot access DATA_DIR',
   { skip: process.getuid?.() !== 0 && 'needs root' },
   async t => {
     const dataDir = join(emptyDir(t, 0o700), 'data')
@@ -204,7 +204,7 @@ t.test(
   }
 )
 
-t.test('a free port is free', async t => {
+t.test('finds a free port', async t => {
   const server = createServer().listen(await freePort(), '127.0.0.1')
   await once(server, 'listening')
   t.teardown(() => server.close())

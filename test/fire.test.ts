@@ -21,7 +21,7 @@ const setup = async (t: Test, cue: object = {}, env: Record<string, string> = {}
   return { ...built, id, fire, stored }
 }
 
-t.test('firing makes an execution that waits', async t => {
+t.test('firing creates a pending execution', async t => {
   for (const transport of ['webhook', 'worker']) {
     const { id, fire, stored, get } = await setup(t, { transport, payload: { task: 'sync', n: 1 } })
     const { status, body } = await fire()
@@ -48,7 +48,7 @@ t.test('a paused cue can be fired', async t => {
   t.equal((await fire({})).status, 200)
 })
 
-t.test('an override is laid over the payload, or goes in its place', async t => {
+t.test('an override is merged into the payload or replaces it', async t => {
   const { fire, stored } = await setup(t, { payload: { task: 'sync', deep: { a: 1 }, kept: true } })
   const cases: [string, string, string | null][] = [
     [
@@ -65,7 +65,7 @@ t.test('an override is laid over the payload, or goes in its place', async t => 
   for (const [body, payload, task] of cases) exactly(t, await stored((await fire(body)).body.id), { payload, task }, body)
 })
 
-t.test('an override is merged with the payload of the version that runs', async t => {
+t.test('merges an override with the payload of the version that runs', async t => {
   const { app, id, fire, stored, patch } = await setup(t, { payload: { version: 1 } })
   const { fireCue } = app.fn
   app.fn.fireCue = async args => {
@@ -78,7 +78,7 @@ t.test('an override is merged with the payload of the version that runs', async 
   t.equal((await stored(body.id)).payload, '{"extra": true, "version": 2}')
 })
 
-t.test('a cue that keeps changing lets the fire be tried later', async t => {
+t.test('responds with 503 if the cue keeps changing during a fire', async t => {
   const { app, id, fire, patch, get } = await setup(t)
   const { fireCue } = app.fn
   let tries = 0
@@ -91,7 +91,7 @@ t.test('a cue that keeps changing lets the fire be tried later', async t => {
   exactly(t, await get(`/v1/cues/${id}`), { run_count: 0, execution_total: 0 })
 })
 
-t.test('what is to be sent later waits until then', async t => {
+t.test('a deferred fire waits until send_at', async t => {
   const { id, fire, fn, clock, get } = await setup(t)
   const { body } = await fire({ send_at: '2030-01-07T10:00:00+01:00' })
   exactly(t, body, { scheduled_for: '2030-01-07T09:00:00.000Z', status: 'pending' })
@@ -106,12 +106,12 @@ t.test('what is to be sent later waits until then', async t => {
   exactly(t, await get(`/v1/cues/${id}`), { run_count: 1, last_run: '2030-01-07T09:00:00.000Z' })
 })
 
-t.test('a time that has passed is now', async t => {
+t.test('a past send_at fires now', async t => {
   const { fire } = await setup(t)
   exactly(t, (await fire({ send_at: '2020-01-01T00:00:00Z' })).body, { scheduled_for: '2030-01-07T08:30:00.000Z' })
 })
 
-t.test('bad requests are refused and fire nothing', async t => {
+t.test('rejects invalid requests and fires nothing', async t => {
   const { id, fire, get } = await setup(t, { payload: { text: 'x'.repeat(600_000) } })
   const cases: [object | string, number, string][] = [
     [{ payload: {} }, 422, 'validation_error'],
@@ -134,7 +134,7 @@ t.test('bad requests are refused and fire nothing', async t => {
   exactly(t, await get(`/v1/cues/${id}`), { run_count: 0, execution_total: 0 })
 })
 
-t.test('the same key makes one execution, however often and however spelled', async t => {
+t.test('an idempotency key creates one execution, however often and however formatted the request is', async t => {
   const { fire, fn, account } = await setup(t)
   const first = (await fire('{"idempotency_key":"k","payload_override":{"a":1,"b":2},"send_at":"2030-01-08T00:00:00Z"}')).body
   for (const again of [
@@ -154,7 +154,7 @@ t.test('the same key makes one execution, however often and however spelled', as
   t.equal(await fn.executionsUsed({ account_id: account.id }), 1)
 })
 
-t.test('a key is good for its cue and for 24 hours', async t => {
+t.test('an idempotency key is valid for its cue and for 24 hours', async t => {
   const { id, fire, post, call, clock } = await setup(t)
   const other = (await post('/v1/cues', base)).id
   const ids = [(await fire({ idempotency_key: 'k' })).body.id]
@@ -165,7 +165,7 @@ t.test('a key is good for its cue and for 24 hours', async t => {
   t.not(id, other)
 })
 
-t.test('of 20 fires at once with one key, one makes the execution that all answer with', async t => {
+t.test('of 20 simultaneous fires with one key, one creates the execution that all return', async t => {
   const { id, fire, get, fn, account } = await setup(t)
   const answers = await Promise.all(Array.from({ length: 20 }, () => fire({ idempotency_key: 'k', payload_override: { a: 1 } })))
   t.same(new Set(answers.map(({ status }) => status)), new Set([200]))
@@ -174,7 +174,7 @@ t.test('of 20 fires at once with one key, one makes the execution that all answe
   t.equal(await fn.executionsUsed({ account_id: account.id }), 1)
 })
 
-t.test('a cue fires ten times an hour by hand, exactly', async t => {
+t.test('allows exactly ten manual fires per cue per hour', async t => {
   const { id, fire, post, call, clock, get } = await setup(t)
   const keyed = await fire({ idempotency_key: 'k' })
   clock.advance('20 minutes')
@@ -192,7 +192,7 @@ t.test('a cue fires ten times an hour by hand, exactly', async t => {
   exactly(t, await fire(), { status: 429, headers: { 'retry-after': '1200' } })
 })
 
-t.test('over the monthly limit there is a day of grace, then a refusal', async t => {
+t.test('allows a day of grace above the monthly limit, then refuses', async t => {
   const { fire, clock } = await setup(t, {}, { PLANS: '{"free":{"executions_per_month":2}}' })
   for (let i = 0; i < 3; i++) t.equal((await fire()).status, 200)
   clock.advance('24 hours')

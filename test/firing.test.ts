@@ -27,7 +27,7 @@ const setup = async (t: Test) => {
   }
 }
 
-t.test('a cue that cannot be fired keeps no other from it, and is tried again after a minute', async t => {
+t.test('a cue that fails to fire does not block others and is retried after a minute', async t => {
   const { cue, fireAt, fired, pool } = await setup(t)
   const ids = []
   for (let n = 0; n < 7; n++) ids.push(await cue(worker))
@@ -48,7 +48,7 @@ t.test('a cue that cannot be fired keeps no other from it, and is tried again af
   t.ok((await fired()).includes(spoiled))
 })
 
-t.test('a schedule over its limit leaves an outage behind, and goes on', async t => {
+t.test('a schedule above the execution limit continues after an outage', async t => {
   const { cue, fireAt, clock, beat, rows, run } = await setup(t)
   const id = await cue({ ...worker, cron: '0 * * * *', catch_up: 'replay_all_missed' }, { next_run: new Date('2030-01-15T10:00:00Z') })
   const single = await cue({ ...once, ...worker, cron: null }, { next_run: new Date('2030-01-15T10:00:00Z') })
@@ -72,7 +72,7 @@ t.test('a schedule over its limit leaves an outage behind, and goes on', async t
   exactly(t, await run(id), { status: 'active', next_run: new Date('2030-01-15T14:00:00Z') })
 })
 
-t.test('what is refused for what is in it goes in halves; what was not answered is thrown', async t => {
+t.test('splits a batch that fails because of its content, and throws if there was no response', async t => {
   const tried: number[][] = []
   const left: number[] = []
   const run = async (batch: number[]) => {

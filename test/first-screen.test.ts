@@ -10,7 +10,7 @@ import { build } from './setup.ts'
 const pages = (screen: string) => screen.split('\nA tour')[0]!.match(/(?<=localhost:0)\/[\w./-]+/g) ?? []
 
 for (const ROLES of ['api,engine', 'engine']) {
-  t.test(`every page that the first screen of ${ROLES} shows is there`, async t => {
+  t.test(`every page listed on the first screen of ${ROLES} exists`, async t => {
     const { app, config } = await build(t, undefined, { env: { ROLES } })
     const shown = pages(firstScreen(config))
     t.same(shown.sort(), ROLES === 'engine' ? ['/health', '/status'] : ['/dashboard', '/docs', '/health', '/openapi.json', '/status'])
@@ -18,7 +18,7 @@ for (const ROLES of ['api,engine', 'engine']) {
   })
 }
 
-t.test('an engine alone has no tour: its account would be made nowhere', t => {
+t.test('an engine without the API prints no tour', t => {
   const url = 'postgres://cue@db/cue'
   t.ok(firstScreen(testConfig(url)).includes('/v1/auth/register'))
   t.notOk(firstScreen(testConfig(url, { ROLES: 'engine' })).includes('/v1/'))
@@ -26,7 +26,7 @@ t.test('an engine alone has no tour: its account would be made nowhere', t => {
 })
 
 for (const shell of ['sh', 'bash']) {
-  t.test(`the tour, pasted into ${shell}, ends with the delivery`, async t => {
+  t.test(`the tour pasted into ${shell} ends with the delivery`, async t => {
     const { app, config } = await build(t)
     const url = await app.listen({ host: '127.0.0.1', port: 0 })
     await startEngine(t, config)

@@ -11,7 +11,7 @@ import { exactly } from './exactly.ts'
 const { pool } = await createDatabase(t)
 const rows = async (text: string) => (await pool.query(text)).rows
 
-t.test('each typed function is one in the catalog, with the same parameters', async t => {
+t.test('every typed function exists in the catalog with the same parameters', async t => {
   const found = await rows(
     `select proname as name, count(*)::int as overloads,
             string_agg(array_to_string(array(select substr(p, 3) from unnest(proargnames[:pronargs]) as p), ' '), ' | ') as parameters
@@ -23,7 +23,7 @@ t.test('each typed function is one in the catalog, with the same parameters', as
   }
 })
 
-t.test('each typed function has one member that calls it, and the one that has a time is given the clock’s', async t => {
+t.test("every typed function has one method, which passes the clock's time if it takes one", async t => {
   const called: string[] = []
   const now = new Date('2030-01-01')
   const query = async ({ text, values }: { text: string; values?: unknown[] }) => {
@@ -39,7 +39,7 @@ t.test('each typed function has one member that calls it, and the one that has a
   t.strictSame(called.sort(), expected.sort())
 })
 
-t.test('arrays are read by PostgreSQL as they were, and come back so', async t => {
+t.test('arrays reach PostgreSQL and return unchanged', async t => {
   const nullable = <T>(values: fc.Arbitrary<T>) => fc.array(fc.option(values), { maxLength: 6 })
   const text = fc.oneof(
     fc.constantFrom('', 'NULL', 'null', 'a b', '{}', '{a,b}', '"', '\\', ',', "'", ' '),
@@ -69,7 +69,7 @@ const files = ['functions', 'migrations'].flatMap(dir =>
   readdirSync(new URL(`../sql/${dir}/`, import.meta.url)).map(name => `${dir}/${name}`)
 )
 
-t.test('each exception that sql/ raises has an SQLSTATE of its own, and each of those a code', async t => {
+t.test('every exception raised in sql/ has its own SQLSTATE, and every SQLSTATE a code', async t => {
   for (const file of files) {
     const states = [...sql(file).matchAll(/raise exception .*?;\s*$/gms)].map(([statement]) => /errcode = '(\w+)'/.exec(statement)?.[1])
     t.strictSame(
@@ -80,7 +80,7 @@ t.test('each exception that sql/ raises has an SQLSTATE of its own, and each of 
   }
 })
 
-t.test('sql/README.md lists each SQLSTATE that sql/ raises, and each function that the service calls', async t => {
+t.test('sql/README.md lists every SQLSTATE that sql/ raises and every function the service calls', async t => {
   const readme = sql('README.md')
   const raised = new Set(files.flatMap(file => [...sql(file).matchAll(/errcode = '(\w+)'/g)].map(([, state]) => state!)))
   t.strictSame(
@@ -105,7 +105,7 @@ t.test('sql/README.md lists each SQLSTATE that sql/ raises, and each function th
   )
 })
 
-t.test('each error code of the specification has its status', async t => {
+t.test('every error code of the specification has its status', async t => {
   exactly(t, statuses, {
     invalid_schedule: 400,
     invalid_payload_size: 400,
@@ -139,7 +139,7 @@ t.test('each error code of the specification has its status', async t => {
   })
 })
 
-t.test('every type, table, column, view and function tells what it is for', async t => {
+t.test('every type, table, column, view and function has a comment', async t => {
   const silent = await rows(
     `select 'type ' || y.typname as what from pg_type y left join pg_class c on c.oid = y.typrelid
       where y.typnamespace = 'cue'::regnamespace and (y.typtype in ('e', 'd') or c.relkind = 'c')
@@ -164,7 +164,7 @@ t.test('every type, table, column, view and function tells what it is for', asyn
   )
 })
 
-t.test('a function with its owner’s rights looks names up nowhere else than in pg_catalog', async t => {
+t.test("functions with their owner's rights resolve names in pg_catalog only", async t => {
   const astray = await rows(
     `select p.oid::regprocedure::text as name from pg_proc p
       where p.pronamespace = 'cue'::regnamespace and p.prosecdef
