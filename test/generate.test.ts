@@ -7,13 +7,13 @@ import { createDatabase } from './database.ts'
 const { url, pool } = await createDatabase(t)
 const major = Number.parseInt((await pool.query("select current_setting('server_version') as name")).rows[0].name, 10)
 
-t.test('the generated files are what their sources make', { skip: major !== 18 && 'they are made on PostgreSQL 18' }, async t => {
+t.test('the generated files are up to date', { skip: major !== 18 && 'they are made on PostgreSQL 18' }, async t => {
   for (const [name, content] of Object.entries(await generate(url))) {
     t.equal(readFileSync(new URL(`../${name}`, import.meta.url), 'utf8'), content, `${name}: run \`npm run generate\``)
   }
 })
 
-t.test('the dump shows a changed column, default, comment, grant and function, but no partition', async t => {
+t.test('the schema dump shows changed columns, defaults, comments, grants and functions, but no partitions', async t => {
   const { pool } = await createDatabase(t)
   const before = (await dumpSchema(pool)).split('\n')
   await pool.query(`
@@ -45,7 +45,7 @@ t.test('the dump shows a changed column, default, comment, grant and function, b
   )
 })
 
-t.test('two databases give the same dump', async t => {
+t.test('two databases produce the same dump', async t => {
   const { pool: other } = await createDatabase(t)
   t.equal(await dumpSchema(other), await dumpSchema(pool))
 })

@@ -2,7 +2,7 @@
 import t from 'tap'
 import { stage } from './stage.ts'
 
-t.test('an account has a thousand workers at most: the one silent for longest makes room', async t => {
+t.test('an account has at most 1,000 workers; a new one replaces the one silent longest', async t => {
   const { fn, rows, account, account_id, clock } = await stage(t)
   const other = await account()
   const add = (id: string, prefix: string) =>
@@ -24,7 +24,7 @@ t.test('an account has a thousand workers at most: the one silent for longest ma
   t.equal((await names(other)).size, 1000)
 })
 
-t.test('claims of an execution can be given back a hundred times; then they count', async t => {
+t.test('an execution can be released 100 times; further releases count as claims', async t => {
   const { fn, cue, account_id, rows, attempts, execution } = await stage(t)
   const cue_id = await cue({ transport: 'worker', callback_url: null, retry_max_attempts: 2 }, { next_run: null })
   const { id } = await fn.fireCue({ account_id, cue_id })
@@ -39,7 +39,7 @@ t.test('claims of an execution can be given back a hundred times; then they coun
   t.equal((await attempts(id)).length, 4)
 })
 
-t.test('an account has a thousand sessions at most: the oldest goes', async t => {
+t.test('an account has at most 1,000 sessions; a new one replaces the oldest', async t => {
   const { fn, rows, row, account_id, clock } = await stage(t)
   await rows(
     `insert into cue.sessions select gen_random_uuid(), $1, $2::timestamptz + g * interval '1 ms', $2::timestamptz + interval '1 year'
@@ -54,7 +54,7 @@ t.test('an account has a thousand sessions at most: the oldest goes', async t =>
   t.equal((await rows('select from cue.sessions where id = any ($1)', [[newest.id, session_id]])).length, 2)
 })
 
-t.test('the audit log keeps the newest 10,000 lines of what can be repeated, and of the rest all', async t => {
+t.test('the audit log keeps the newest 10,000 entries of repeatable requests, and all others', async t => {
   const { fn, rows, account_id, account, clock } = await stage(t)
   const other = await account()
   for (const [id, count] of [
@@ -77,7 +77,7 @@ t.test('the audit log keeps the newest 10,000 lines of what can be repeated, and
   )
 })
 
-t.test('a thousand echoes are stored at most; a token that is there can be replaced, and expired ones make room', async t => {
+t.test('stores at most 1,000 echoes, not counting expired and replaced ones', async t => {
   const { fn, rows, clock } = await stage(t)
   const store = (token: string) => fn.storeEcho({ token, payload: '1', headers: {}, address: null })
   await rows(

@@ -43,7 +43,7 @@ const serve = async (t: Test, env: Record<string, string> = {}) => {
   return { ...service, answer, held, cues, count, delivering, measured, hook, hanging }
 }
 
-t.test('accounts whose receivers hang hold what their plan allows, and another account’s deliveries all come', async t => {
+t.test("accounts with hanging receivers hold what their plan allows, and another account's deliveries are all sent", async t => {
   const { register, cues, delivering, measured, hook, hanging, account } = await serve(t, { DELIVERY_CONCURRENCY: '4' })
   const attackers = await Promise.all(Array.from({ length: 6 }, () => register()))
   for (const { id } of attackers) await cues(id, 10, { ...patient, cron: '* * * * * *' })
@@ -57,7 +57,7 @@ t.test('accounts whose receivers hang hold what their plan allows, and another a
   t.ok((await measured('pgcue_held_deliveries')) > 0)
 })
 
-t.test('what is due beyond a plan’s limit is sent as others end, each once', async t => {
+t.test("deliveries above a plan's limit are sent once each, as others end", async t => {
   const { cues, count, answer, held, hanging, account } = await serve(t)
   await cues(account.id, 12, patient)
   await hanging.received(allowed)
@@ -70,7 +70,7 @@ t.test('what is due beyond a plan’s limit is sent as others end, each once', a
   t.equal(hanging.requests.length, 12)
 })
 
-t.test('replays and fires beyond a plan’s limit wait, and another account’s do not', async t => {
+t.test("replays and fires above a plan's limit wait without delaying another account's", async t => {
   const { fn, cues, register, count, delivering, hook, hanging, account } = await serve(t)
   const hog = await register()
   const far = soon(3_600_000)
@@ -82,7 +82,7 @@ t.test('replays and fires beyond a plan’s limit wait, and another account’s 
   t.equal(await count("status = 'pending' and account_id = $1", [hog.id]), 40 - allowed)
 })
 
-t.test('deleting a cue aborts its request, whose result is ignored, and frees its room', async t => {
+t.test('deleting a cue aborts its request, ignores the result and frees its capacity', async t => {
   const { cues, del, count, measured, hook, hanging, account, pool } = await serve(t)
   const ids = await cues(account.id, allowed, patient)
   await hanging.received(allowed)
@@ -102,7 +102,7 @@ t.test('deleting a cue aborts its request, whose result is ignored, and frees it
   await eventually(async () => (await pool.query('select from cue.flights')).rowCount === 0)
 })
 
-t.test('disowning an account aborts its requests, and nothing of it is sent again', async t => {
+t.test('disowning an account aborts its requests, which are not sent again', async t => {
   const { fn, register, cues, count, measured, hanging, pool } = await serve(t)
   const { id } = await register()
   await cues(id, allowed, patient)
@@ -115,7 +115,7 @@ t.test('disowning an account aborts its requests, and nothing of it is sent agai
   t.equal(await measured('pgcue_attempts_total\\{result="aborted"\\}'), allowed)
 })
 
-t.test('a plan’s maximum timeout is refused by the API, and holds for cues from before', async t => {
+t.test("the API enforces a plan's maximum timeout, and older cues are limited when sent", async t => {
   const limited = JSON.stringify({ free: { max_timeout_seconds: 1 } })
   const { cues, call, count, hook, hanging, account, post } = await serve(t, { PLANS: limited })
   const webhook = { name: 'job', cron: '@daily', callback_url: hook.url }

@@ -15,7 +15,7 @@ const start = '2030-01-15T09:00:00Z'
 const beat = ({ fn }: Pick<Awaited<ReturnType<typeof build>>, 'fn'>, lateness_ms: number | null = 3) =>
   fn.beatEngine({ engine_id: randomUUID(), version: 'test', lateness_ms, open_deliveries: 0, missed_after: '1 day' })
 
-t.test('a service whose engines live is healthy, and needs no key to say so', async t => {
+t.test('reports a service with live engines as healthy, without a key', async t => {
   const service = await build(t, start)
   await beat(service)
   await beat(service, 40)
@@ -36,7 +36,7 @@ t.test('a service whose engines live is healthy, and needs no key to say so', as
   })
 })
 
-t.test('engines that live know how many they are, and the place of each', async t => {
+t.test('live engines know their number and place', async t => {
   const { fn, clock } = await build(t, start)
   const [a, b, c] = [1, 2, 3].map(n => `00000000-0000-0000-0000-00000000000${n}`) as [string, string, string]
   const beat = (engine_id: string) =>
@@ -52,7 +52,7 @@ t.test('engines that live know how many they are, and the place of each', async 
   exactly(t, await beat(b), { engines: 1, place: 0 }, 'one went silent')
 })
 
-t.test('a service without a living engine is degraded, then down', async t => {
+t.test('without a live engine, the service is degraded, then down', async t => {
   const service = await build(t, start)
   const { call, clock } = service
   exactly(t, await call('GET', '/status'), { status: 503, body: { status: 'down', reason: 'no engine has run yet' } })
@@ -67,7 +67,7 @@ t.test('a service without a living engine is degraded, then down', async t => {
   })
 })
 
-t.test('deliveries that fall behind make it degraded', async t => {
+t.test('is degraded when deliveries are late', async t => {
   const now = new Date(start)
   const found = {
     last_seen_at: now,
@@ -87,7 +87,7 @@ t.test('deliveries that fall behind make it degraded', async t => {
   exactly(t, judge({ ...found, oldest_pending_at: null, lateness_ms: 61_000 }, now), behind)
 })
 
-t.test('what waits is counted by kind, and since when', async t => {
+t.test('counts waiting work by kind, and since when', async t => {
   const { fn, cue, clock, begun, settle, account_id, take } = await stage(t)
   const counts = async () => {
     const { last_seen_at, lateness_ms, replicas, active_workers, last_heartbeat, ...rest } = await fn.serviceHealth({})
@@ -116,7 +116,7 @@ t.test('what waits is counted by kind, and since when', async t => {
   t.strictSame(await counts(), { ...nothing, pending: 2, retrying: 1, pending_worker: 1, oldest_pending_at: due })
 })
 
-t.test('workers are active for three minutes after a heartbeat', async t => {
+t.test('a worker is active for three minutes after a heartbeat', async t => {
   const { account, clock, fn, get } = await build(t, start)
   for (const worker_id of ['w1', 'w2']) await fn.heartbeatWorker({ account_id: account.id, worker_id, handlers: [] })
   exactly(t, await get('/health'), { workers: { active_count: 2, last_heartbeat: '2030-01-15T09:00:00.000Z' } })
@@ -126,7 +126,7 @@ t.test('workers are active for three minutes after a heartbeat', async t => {
   exactly(t, await get('/health'), { workers: { active_count: 1, last_heartbeat: '2030-01-15T09:02:00.000Z' } })
 })
 
-t.test('workers that went silent cost nothing to pass over', async t => {
+t.test('silent workers add no cost', async t => {
   const { fn, rows, account_id, clock, connect } = await stage(t)
   const { client } = await connect()
   // Making a plan reads the catalog: each call shall.
@@ -149,13 +149,13 @@ t.test('workers that went silent cost nothing to pass over', async t => {
   exactly(t, await fn.serviceHealth({}), { active_workers: 1, last_heartbeat: clock.now() })
 })
 
-t.test('the plan is not compiled, however costly it seems', async t => {
+t.test('does not use JIT compilation, whatever the estimated cost', async t => {
   const { row } = await stage(t)
   const { proconfig } = await row("select proconfig from pg_proc where oid = 'cue.service_health'::regproc")
   t.equal(proconfig.includes('jit=off'), true)
 })
 
-t.test('counting stops at 10,000', async t => {
+t.test('counts up to 10,000', async t => {
   const { fn, cue, rows, account_id } = await stage(t)
   const model = await cue()
   await rows(
@@ -169,7 +169,7 @@ t.test('counting stops at 10,000', async t => {
   t.equal((await fn.serviceHealth({})).pending, 10_000)
 })
 
-t.test('the database is asked every 5 seconds at most, however many want to know', async t => {
+t.test('queries the database at most every 5 seconds, however many ask', async t => {
   const service = await build(t, start)
   const { pool, clock, get } = service
   await beat(service)
@@ -188,7 +188,7 @@ t.test('the database is asked every 5 seconds at most, however many want to know
   t.equal(asked, 2)
 })
 
-t.test('health is not counted against the limit of an address', async t => {
+t.test('health checks do not count towards rate limits', async t => {
   const { call } = await build(t, undefined, { env: { RATE_LIMIT: 'on' } })
   const answers = await Promise.all(Array.from({ length: 70 }, () => call('GET', '/health')))
   t.ok(answers.every(({ status }) => status === 200))
@@ -217,7 +217,7 @@ const lost = {
   replicas: null
 }
 
-t.test('without a database, health still answers', async t => {
+t.test('responds without a database', async t => {
   const app = await astray(t, 'postgres://nobody@127.0.0.1:1/none')
   const health = await app.inject('/health')
   exactly(t, { status: health.statusCode, body: health.json() }, { status: 200, body: lost })
@@ -225,7 +225,7 @@ t.test('without a database, health still answers', async t => {
   exactly(t, { status: status.statusCode, body: status.json() }, { status: 503, body: { status: 'down', reason: lost.reason } })
 })
 
-t.test('with a database that hangs, health still answers', async t => {
+t.test('responds when the database hangs', async t => {
   const sockets: Socket[] = []
   const server = createServer(socket => void sockets.push(socket))
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
@@ -237,7 +237,7 @@ t.test('with a database that hangs, health still answers', async t => {
   exactly(t, (await app.inject('/health')).json(), lost)
 })
 
-t.test('a replica without the api role answers for its health and for nothing else', async t => {
+t.test('a replica without the api role serves its health only', async t => {
   const { call } = await build(t, undefined, { env: { ROLES: 'engine' } })
   t.equal((await call('GET', '/status')).status, 503)
   exactly(t, await call('POST', '/v1/echo/a-token-of-16-or-more', {}), { status: 404, body: { error: { code: 'not_found' } } })

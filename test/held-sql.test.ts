@@ -21,7 +21,7 @@ for (const [table, column] of [
   ['accounts', 'id'],
   ['cue_rooms', 'account_id']
 ]) {
-  t.test(`cues are created for all but the account whose row in ${table} is held, and of that one nothing is said`, async t => {
+  t.test(`creates the cues of all accounts except one whose row in ${table} is locked, and says nothing about that one`, async t => {
     const { fn, account_id, other, hold, letGo, cue } = await holding(t)
     await cue()
     const account_ids = [account_id, other]
@@ -43,7 +43,7 @@ for (const [table, column] of [
   })
 }
 
-t.test('a refused cue says why in its place, beside those that were created', async t => {
+t.test('says why a cue was refused, beside cues that were created', async t => {
   const { fn, account_id, other, rows } = await holding(t)
   await rows("update cue.accounts set plan = 'free' where id = $1", [other])
   await rows("update cue.plans set cues = 0 where plan = 'free'")
@@ -67,7 +67,7 @@ const ask = (fn: Functions, addresses: string[]) =>
     scopes: addresses.map(() => null)
   })
 
-t.test('a window that is held makes its caller unavailable, and counts the others', async t => {
+t.test('returns unavailable for a locked rate window and counts the others', async t => {
   const { fn, hold, rows } = await holding(t)
   await rows("delete from cue.rate_windows where subject like 'address:192.0.2.%'")
   await ask(fn, ['192.0.2.1', '192.0.2.2'])
@@ -83,7 +83,7 @@ t.test('a window that is held makes its caller unavailable, and counts the other
   await t.rejects(fn.allow({ subject: 'address:192.0.2.1', limit: 1 }), { code: '55P03' })
 })
 
-t.test('a window that another transaction is making makes its caller unavailable, and counts the others', async t => {
+t.test('returns unavailable for a rate window that another transaction is adding, and counts the others', async t => {
   const { fn, connect, rows } = await holding(t)
   await rows("delete from cue.rate_windows where subject like 'address:192.0.2.%'")
   const { client, fn: theirs } = await connect()
@@ -99,7 +99,7 @@ t.test('a window that another transaction is making makes its caller unavailable
   await client.query('rollback')
 })
 
-t.test('cues of all accounts fire while the account of one is held', async t => {
+t.test('fires cues of all accounts while one account is locked', async t => {
   const { cue, take, other, hold, used, account_id } = await holding(t)
   const ids = [await cue(), await cue({}, { account_id: other })]
   await hold('select from cue.accounts where id = $1', [account_id])
@@ -107,7 +107,7 @@ t.test('cues of all accounts fire while the account of one is held', async t => 
   t.same([await used(), await used(other)], [1, 1])
 })
 
-t.test('results are written but for the held one, which is named', async t => {
+t.test('records all results except a locked one, and returns its id', async t => {
   const { cue, take, other, hold, letGo, finish, fn, execution, settle } = await holding(t)
   const attempts = await take([await cue(), await cue({}, { account_id: other })])
   const [one, two] = attempts.map(attempt => attempt.execution_id)
@@ -129,7 +129,7 @@ t.test('results are written but for the held one, which is named', async t => {
   t.equal((await execution(one!)).status, 'success')
 })
 
-t.test('what waited is begun but for the one whose job is held', async t => {
+t.test('begins all waiting attempts except one whose job is locked', async t => {
   const { cue, take, settle, fn, clock, hold, letGo } = await holding(t)
   const attempts = await take([await cue(), await cue()])
   await settle(attempts, refused)
@@ -147,7 +147,7 @@ t.test('what waited is begun but for the one whose job is held', async t => {
   )
 })
 
-t.test('of a lapsed flight everything is freed but what is held, and that the next time', async t => {
+t.test('recovers an expired flight except its locked execution, which the next sweep recovers', async t => {
   const { cue, take, fn, clock, hold, letGo, execution, rows } = await holding(t)
   const attempts = await take([await cue(), await cue()])
   const [one, two] = attempts.map(attempt => attempt.execution_id)
@@ -162,7 +162,7 @@ t.test('of a lapsed flight everything is freed but what is held, and that the ne
   t.equal((await rows('select from cue.flights')).length, 0)
 })
 
-t.test('leases are extended but for the held one, and all of them stand', async t => {
+t.test('extends all leases except a locked one, and returns all as held', async t => {
   const { begun, fn, clock, hold, row } = await holding(t)
   const [one, two] = [await begun(), await begun()].map(attempt => attempt.flight_id)
   const leaseOf = async (id: number) => (await row('select lease_expires_at as at from cue.flights where id = $1', [id])).at
@@ -189,7 +189,7 @@ const rowsOf = {
 }
 for (const [sweep, { made, call }] of Object.entries(sweeps)) {
   for (const [what, query] of Object.entries(rowsOf)) {
-    t.test(`${sweep} goes on to the next execution while ${what} is held`, async t => {
+    t.test(`${sweep} continues with the next execution while ${what} is locked`, async t => {
       const { cue, take, settle, fn, clock, rows, other, hold, letGo, account_id } = await holding(t)
       const ids = [await cue(made), await cue(made, { account_id: other })]
       const begun = await take(ids)
@@ -209,7 +209,7 @@ for (const [sweep, { made, call }] of Object.entries(sweeps)) {
   }
 }
 
-t.test('one-time cues that came due in an outage are dropped but for the held one', async t => {
+t.test('drops the slots of one-time cues after an outage except for a locked one', async t => {
   const { cue, fn, rows, hold, letGo, clock } = await holding(t)
   const ids = [await cue({ ...once, catch_up: 'skip_missed' }), await cue({ ...once, catch_up: 'skip_missed' })]
   const runs = await rows('select * from cue.cue_runs where cue_id = any ($1) order by cue_id', [ids])

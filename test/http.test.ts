@@ -54,7 +54,7 @@ const head = (method: string, path: string, ...headers: string[]) =>
 
 const chunk = (part: Buffer) => Buffer.concat([Buffer.from(`${part.length.toString(16)}\r\n`), part, Buffer.from('\r\n')])
 
-t.test('a body in chunks is read whole, also where a character is split', async t => {
+t.test('reads a chunked body completely, even if a character is split', async t => {
   const { send } = await listening(t)
   const bytes = Buffer.from('{"text": "grüße"}')
   const pieces = [chunk(bytes.subarray(0, 13)), chunk(bytes.subarray(13)), '0\r\n\r\n']
@@ -79,7 +79,7 @@ for (const [name, headers] of [
   ['told', {}],
   ['not told', { 'transfer-encoding': 'chunked' }]
 ] as const) {
-  t.test(`a body over 16 KB whose length is ${name} is refused with 413, and the connection goes on`, async t => {
+  t.test(`rejects a body over 16 KB with 413 if its length is ${name}, and the connection continues`, async t => {
     const { port } = await listening(t)
     const agent = new Agent({ keepAlive: true, maxSockets: 1 })
     t.teardown(() => agent.destroy())
@@ -91,7 +91,7 @@ for (const [name, headers] of [
   })
 }
 
-t.test('a client that goes on sending after a refusal is cut off', async t => {
+t.test('disconnects a client that keeps sending after a rejection', async t => {
   const { port } = await listening(t, { patience: { headers: 200, request: 400 } })
   const socket = connect(port, '127.0.0.1')
   const answer = read(socket)
@@ -105,7 +105,7 @@ t.test('a client that goes on sending after a refusal is cut off', async t => {
   exactly(t, await answer, { status: 413, body: /payload_too_large/ })
 })
 
-t.test('a body that is cut off is nobody’s error', async t => {
+t.test('an aborted body is not logged as an error', async t => {
   const { port, log } = await listening(t)
   const socket = connect(port, '127.0.0.1')
   socket.write(`${head('POST', '/size', 'Content-Length: 100')}{"te`)
@@ -118,7 +118,7 @@ t.test('a body that is cut off is nobody’s error', async t => {
   )
 })
 
-t.test('headers, or a body, that do not come in time are answered with 408', async t => {
+t.test('responds with 408 to headers or a body that arrive too late', async t => {
   const { send, log } = await listening(t, { patience: { headers: 200, request: 400 } })
   const late = { status: 408, head: /x-request-id: /, body: { error: { code: 'validation_error', status: 408 } } }
   exactly(t, await send('GET /health HT'), late)
@@ -127,7 +127,7 @@ t.test('headers, or a body, that do not come in time are answered with 408', asy
   t.notOk(log.some(line => line.level > 30))
 })
 
-t.test('an answer that takes longer than a request may is given', async t => {
+t.test('sends a response that takes longer than the time limit for requests', async t => {
   const { port, release } = await listening(t, { patience: { headers: 100, request: 200 } })
   const answer = ask(port, {})
   await ask(port, { path: '/health' })
@@ -135,7 +135,7 @@ t.test('an answer that takes longer than a request may is given', async t => {
   exactly(t, await answer, { status: 200, body: { held: true } })
 })
 
-t.test('what is no HTTP is refused in the form of every error', async t => {
+t.test('rejects anything that is not HTTP with the usual error format', async t => {
   const { send } = await listening(t)
   for (const [what, text, status] of [
     ['a TLS handshake', '\x16\x03\x01\x02\x00', 400],
@@ -153,7 +153,7 @@ t.test('what is no HTTP is refused in the form of every error', async t => {
   }
 })
 
-t.test('a stopping service answers what it has begun, and is gone, whoever holds a connection open', async t => {
+t.test('a stopping service finishes its requests and closes all connections', async t => {
   const { app, port, release } = await listening(t)
   const agent = new Agent({ keepAlive: true })
   t.teardown(() => agent.destroy())
@@ -170,7 +170,7 @@ t.test('a stopping service answers what it has begun, and is gone, whoever holds
   await t.rejects(ask(port, { path: '/health' }), { code: 'ECONNREFUSED' })
 })
 
-t.test('what still comes while the service stops is refused with 503', async t => {
+t.test('responds with 503 to requests that arrive while stopping', async t => {
   const rest = Promise.withResolvers<void>()
   const { app, port } = await listening(t, {}, app => app.addHook('preClose', () => rest.promise))
   const closed = app.close()
