@@ -1,7 +1,7 @@
 import t from 'tap'
 import { stage } from './stage.ts'
 
-t.test('a slot that psql writes with microseconds is one of milliseconds, so that it runs', async t => {
+t.test('a slot written in psql with microseconds is rounded to milliseconds and runs', async t => {
   const { rows, run, account_id, cue } = await stage(t)
   const id = await cue()
   await rows(`select cue.update_cue($1, $2, 1, '{"cron": "0 * * * *"}', '2030-01-15T10:00:00.123456Z', '2030-01-15T09:00:00Z')`, [
@@ -13,7 +13,7 @@ t.test('a slot that psql writes with microseconds is one of milliseconds, so tha
   t.equal(exact, true)
 })
 
-t.test('a slot with microseconds cannot be written past the functions', async t => {
+t.test('constraints reject a slot with microseconds', async t => {
   const { rows, cue } = await stage(t)
   const id = await cue()
   await t.rejects(rows("update cue.cue_runs set next_run = '2030-01-15T10:00:00.123456Z' where cue_id = $1", [id]), { code: '23514' })

@@ -59,7 +59,7 @@ for (const [cron, seconds] of gaps) {
   })
 }
 
-t.test('slots as they come, over years, are as close as computed and no closer', async t => {
+t.test('computed intervals match the actual slots over years', async t => {
   for (const cron of ['*/7 3,4,23 */3 * *', '13 0,5 28-31 * *', '0 0 1,15 * 2', '30 6 29,30 */2 *', '0 22,2 */10 * */3']) {
     const slots = nextRuns(parseCron(cron), 'UTC', new Date('2001-01-01T00:00:00Z'), 6000)
     const least = slots.slice(1).reduce((gap, slot, n) => Math.min(gap, (+slot - +slots[n]!) / 1000), Infinity)
@@ -82,7 +82,7 @@ const refusal = {
   }
 }
 
-t.test('a cue whose slots are too close together is refused at creation and on PATCH', async t => {
+t.test('rejects a cue whose slots are too close, on creation and on PATCH', async t => {
   const { call, post } = await stage(t)
   t.strictSame(pick(await call('POST', '/v1/cues', { name: 'n', cron: '*/59 * * * *', callback_url: url })), refusal)
   const { id } = await post('/v1/cues', { name: 'n', cron: '0 * * * *', callback_url: url })
@@ -99,13 +99,13 @@ for (const [cron, timezone] of [
   ['30 1,3 * * *', 'Europe/London'],
   ['59 1,2 * * *', 'Europe/Berlin']
 ]) {
-  t.test(`${cron} in ${timezone} is accepted at a minimum of an hour, whatever clocks do`, async t => {
+  t.test(`accepts ${cron} in ${timezone} with a minimum of one hour, despite clock changes`, async t => {
     const { call } = await stage(t)
     t.equal((await call('POST', '/v1/cues', { name: 'n', cron, timezone, callback_url: url })).status, 201)
   })
 }
 
-t.test('a cue made under a larger plan can be changed and resumed, and its time zone not', async t => {
+t.test('a cue from a larger plan can be changed and resumed, but not get a new time zone', async t => {
   const { call, post, pool, fn, account } = await stage(t)
   await pool.query("update cue.accounts set plan = 'pro'")
   const { id } = await post('/v1/cues', { name: 'n', cron: '* * * * *', callback_url: url })

@@ -32,7 +32,7 @@ const setup = async (t: Test, queues: string[], handle: (name: string, tries: nu
   }
 }
 
-t.test('waiting jobs start when they are due, those that failed included', async t => {
+t.test('waiting jobs start when due, including retries', async t => {
   const queues = ['alerts', 'notifications', 'memory_updates', 'tickets', 'mails']
   const { add, jobs, startedAt } = await setup(t, queues, (name, tries) => {
     if (name === 'failing' && tries === 0) throw new Error('not now')
@@ -51,7 +51,7 @@ t.test('waiting jobs start when they are due, those that failed included', async
   t.ok(second! - first! >= 10_000, 'ten seconds apart, as the queue says')
 })
 
-t.test('a job behind others that fail is worked off at once', async t => {
+t.test('starts a job behind others that fail without delay', async t => {
   const { add, jobs, startedAt } = await setup(t, ['mails'], name => {
     if (name !== 'behind') throw new Error('not now')
   })
@@ -61,7 +61,7 @@ t.test('a job behind others that fail is worked off at once', async t => {
   t.equal((await eventually(() => startedAt.get('behind'), limitMs)).length, 1)
 })
 
-t.test('the next start of each queue is found, executions and jobs under way left out', async t => {
+t.test('finds the next start of each queue, excluding executions and running jobs', async t => {
   const { fn, pool } = await setup(t, [])
   const inSeconds = (seconds: number) => new Date(Date.now() + seconds * 1000)
   for (const seconds of [90, 60, 120]) await fn.addJob({ queue: 'alerts', data: {}, start_after: inSeconds(seconds) })

@@ -23,7 +23,7 @@ const replica = async (t: Test, { url, pool }: Built, env: Record<string, string
 }
 type Listed = { id: string; label: string; revoked_at: string | null }
 
-t.test('a key is shown once when it is created, and listed without its text', async t => {
+t.test('shows a key once, on creation, and lists it without its text', async t => {
   const { call, get, pool } = await build(t, noon)
   const { status, body } = await call('POST', '/v1/auth/keys', { label: 'ci', scopes: ['worker', 'read', 'worker'] })
   t.equal(status, 201)
@@ -56,7 +56,7 @@ t.test('a key is shown once when it is created, and listed without its text', as
   t.notOk(JSON.stringify(rows).includes(body.api_key.slice(12)), 'nor is it stored')
 })
 
-t.test('a key without scopes has them all, and one with may do just that', async t => {
+t.test('a key has all scopes by default, otherwise those given', async t => {
   const { post, call } = await build(t)
   const full = await post('/v1/auth/keys', { label: 'all' })
   t.same(full.scopes, all)
@@ -69,7 +69,7 @@ t.test('a key without scopes has them all, and one with may do just that', async
   exactly(t, await call('GET', '/v1/auth/me', undefined, bearer(reader.api_key)), { status: 200 })
 })
 
-t.test('labels have 1 to 100 characters, and scopes are known ones', async t => {
+t.test('accepts labels of 1 to 100 characters and known scopes', async t => {
   const { call, get } = await build(t)
   const bad = [
     undefined,
@@ -95,7 +95,7 @@ t.test('labels have 1 to 100 characters, and scopes are known ones', async t => 
   exactly(t, await call('POST', '/v1/auth/keys', { label: '🔑'.repeat(50) }), { status: 201 })
 })
 
-t.test('keys are listed newest first, revoked ones too', async t => {
+t.test('lists keys newest first, including revoked ones', async t => {
   const { post, get, del, clock } = await build(t, noon)
   clock.advance('1 second')
   const { id } = await post('/v1/auth/keys', { label: 'first' })
@@ -110,7 +110,7 @@ t.test('keys are listed newest first, revoked ones too', async t => {
   ])
 })
 
-t.test('ten keys an hour can be created, on whatever replica, and refused ones do not count', async t => {
+t.test('allows ten new keys per hour on all replicas together, not counting rejected ones', async t => {
   const { call, clock, as, register } = await build(t, noon)
   const tries = await Promise.all(Array.from({ length: 16 }, (_, i) => call('POST', '/v1/auth/keys', { label: `key ${i}` })))
   t.equal(tries.filter(({ status }) => status === 201).length, 10)
@@ -124,7 +124,7 @@ t.test('ten keys an hour can be created, on whatever replica, and refused ones d
   exactly(t, await call('POST', '/v1/auth/keys', { label: 'x' }), { status: 201 })
 })
 
-t.test('a key is renamed, and nothing else about it can be changed', async t => {
+t.test('renames a key and changes nothing else', async t => {
   const { post, call, get } = await build(t)
   const { id, api_key } = await post('/v1/auth/keys', { label: 'ci', scopes: ['read'] })
   exactly(t, await call('PATCH', `/v1/auth/keys/${id}`, { label: 'cd' }), {
@@ -142,7 +142,7 @@ t.test('a key is renamed, and nothing else about it can be changed', async t => 
   exactly(t, await call('GET', '/v1/auth/me', undefined, bearer(api_key)), { status: 200 })
 })
 
-t.test('a revoked key fails everywhere at once, and revoking it again says when it was revoked', async t => {
+t.test('a revoked key fails everywhere at once, and revoking it again returns the same time', async t => {
   const first = await build(t, noon)
   const second = await replica(t, first)
   const { id, api_key } = await first.post('/v1/auth/keys', { label: 'leaked' })
@@ -159,7 +159,7 @@ t.test('a revoked key fails everywhere at once, and revoking it again says when 
   t.same(await first.del(`/v1/auth/keys/${id.toUpperCase()}`), { id, revoked_at: noon })
 })
 
-t.test('the last key cannot be revoked, not even by two calls at once', async t => {
+t.test('the last key cannot be revoked, even by two simultaneous calls', async t => {
   const { get, call, post } = await build(t)
   const [{ id }] = (await get('/v1/auth/keys')).keys
   exactly(t, await call('DELETE', `/v1/auth/keys/${id}`), { status: 409, body: { error: { code: 'last_key_protected' } } })
@@ -177,7 +177,7 @@ t.test('the last key cannot be revoked, not even by two calls at once', async t 
   }
 })
 
-t.test('keys of other accounts, and ids that are none, are not found', async t => {
+t.test('returns 404 for keys of other accounts and malformed ids', async t => {
   const { as, register, get, call } = await build(t)
   const other = as(await register())
   const [theirs] = (await other.get('/v1/auth/keys')).keys
@@ -195,7 +195,7 @@ t.test('keys of other accounts, and ids that are none, are not found', async t =
   t.equal((await get('/v1/auth/keys')).keys.length, 1)
 })
 
-t.test('regenerating replaces the only key at once, and is refused when there are several', async t => {
+t.test('regenerating replaces the only key, and fails if there are several', async t => {
   const { call, account, get, post, del } = await build(t)
   const { status, body } = await call('POST', '/v1/auth/key/regenerate')
   t.equal(status, 200)
@@ -218,7 +218,7 @@ t.test('regenerating replaces the only key at once, and is refused when there ar
   exactly(t, await call('POST', '/v1/auth/key/regenerate', undefined, headers), { status: 200 })
 })
 
-t.test('an account whose keys are all revoked gets one again, and is told that none was replaced', async t => {
+t.test('regenerating creates a key for an account without any', async t => {
   const { openSession, withSession, nobody, pool } = await buildWithMail(t, noon)
   await nobody.post('/v1/auth/register', { email: 'grace@example.com' })
   const session = withSession(await openSession('grace@example.com'))
@@ -227,7 +227,7 @@ t.test('an account whose keys are all revoked gets one again, and is told that n
   exactly(t, await session.post('/v1/auth/key/regenerate'), { api_key: /^svc_sk_/, previous_key_revoked: true })
 })
 
-t.test('of many that regenerate at once with the same key, each is refused or leaves one key', async t => {
+t.test('simultaneous regenerations leave exactly one key', async t => {
   const { call, pool, account } = await build(t)
   const tries = await Promise.all(Array.from({ length: 6 }, () => call('POST', '/v1/auth/key/regenerate')))
   t.ok(tries.some(({ status }) => status === 200))
@@ -236,7 +236,7 @@ t.test('of many that regenerate at once with the same key, each is refused or le
   exactly(t, rows, [{ count: 1 }])
 })
 
-t.test('the default key is shown to another key, not to itself', async t => {
+t.test('the default key is shown to another key, but not to itself', async t => {
   const { call, post, account } = await build(t)
   exactly(t, await call('GET', '/v1/auth/key'), { status: 401, body: { error: { code: 'not_authenticated' } } })
   const other = await post('/v1/auth/keys', { label: 'other', scopes: ['account'] })
@@ -247,7 +247,7 @@ t.test('the default key is shown to another key, not to itself', async t => {
   exactly(t, events[0], { event: 'key.revealed', actor: `key:${other.id}` })
 })
 
-t.test('a default key that cannot be decrypted any more, or is revoked, is gone for showing', async t => {
+t.test('a default key that is revoked or cannot be decrypted returns 410', async t => {
   const built = await build(t)
   const { post, call, get, del } = built
   const other = bearer((await post('/v1/auth/keys', { label: 'other' })).api_key)
@@ -270,7 +270,7 @@ t.test('last_used_at is null until a key is used', async t => {
   exactly(t, (await get('/v1/auth/keys')).keys, [{ label: 'x', last_used_at: '2030-01-15T13:00:01.000Z' }, { label: 'default' }])
 })
 
-t.test('a key goes 30 days after it was revoked', async t => {
+t.test('removes a key 30 days after it was revoked', async t => {
   const { post, get, del, clock, fn } = await build(t, noon)
   const { id } = await post('/v1/auth/keys', { label: 'x' })
   await del(`/v1/auth/keys/${id}`)

@@ -14,7 +14,7 @@ const slowCrc32 = (text: string): number => {
 
 const digits = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 
-t.test('a key is svc_sk_, 32 random digits and the CRC-32 of all before as 6 more', async t => {
+t.test('a key is svc_sk_, 32 random digits and 6 check digits', async t => {
   for (let i = 0; i < 200; i++) {
     const key = createKey()
     t.match(key, /^svc_sk_[0-9A-Za-z]{38}$/)
@@ -24,11 +24,11 @@ t.test('a key is svc_sk_, 32 random digits and the CRC-32 of all before as 6 mor
   }
 })
 
-t.test('keys that were given out once stay keys', async t => {
+t.test('keys issued in the past remain valid', async t => {
   t.ok(isKey('svc_sk_0123456789ABCDEFGHIJKLMNOPQRSTUV2blZok'))
 })
 
-t.test('a check number with leading zeros keeps its six digits', async t => {
+t.test('check digits keep leading zeros', async t => {
   const bodies = Array.from({ length: 10_000 }, (_, i) => `svc_sk_${String(i).padStart(32, '0')}`)
   const body = bodies.find(body => slowCrc32(body) < 62 ** 4)!
   let check = ''
@@ -37,7 +37,7 @@ t.test('a check number with leading zeros keeps its six digits', async t => {
   t.ok(isKey(body + check))
 })
 
-t.test('every digit of a key is about as frequent as any other', async t => {
+t.test('all digits are equally frequent', async t => {
   const counts = new Map<string, number>()
   const keys = 4000
   for (let i = 0; i < keys; i++) for (const digit of createKey().slice(7, 39)) counts.set(digit, (counts.get(digit) ?? 0) + 1)
@@ -47,7 +47,7 @@ t.test('every digit of a key is about as frequent as any other', async t => {
   for (const [digit, count] of counts) t.ok(Math.abs(count - expected) < 6 * Math.sqrt(expected), `${digit}: ${count}`)
 })
 
-t.test('a key with any one character mistyped, two exchanged, or one missing is no key', async t => {
+t.test('rejects a key with one character changed, two swapped, or one missing', async t => {
   const key = createKey()
   for (let i = 0; i < key.length; i++) {
     const other = key[i] === 'x' ? 'y' : 'x'
@@ -60,7 +60,7 @@ t.test('a key with any one character mistyped, two exchanged, or one missing is 
   for (const text of ['', 'svc_sk_', `${key}\n`, ` ${key}`, key.toLowerCase(), `${key}0`]) t.notOk(isKey(text))
 })
 
-t.test('what is stored and shown of a key does not give it away', async t => {
+t.test('hash and prefix do not reveal the key', async t => {
   const key = createKey()
   t.equal(keyPrefix(key), key.slice(0, 12))
   t.equal(hashKey(key).length, 32)
@@ -68,7 +68,7 @@ t.test('what is stored and shown of a key does not give it away', async t => {
   t.not(hashKey(key).toString('hex'), hashKey(createKey()).toString('hex'))
 })
 
-t.test('the first encryption key encrypts, all decrypt, and one that is gone leaves nothing to read', async t => {
+t.test('encrypts with the first key, decrypts with all, and returns nothing without the right one', async t => {
   const [older, newer, newest] = [randomBytes(32), randomBytes(32), randomBytes(32)]
   const key = createKey()
   const encrypted = encryptKey([newer, older], key)
@@ -80,7 +80,7 @@ t.test('the first encryption key encrypts, all decrypt, and one that is gone lea
   t.not(encryptKey([newer], key), encrypted, 'a nonce is used once')
 })
 
-t.test('an encrypted key that was tampered with, or is none, does not decrypt', async t => {
+t.test('does not decrypt modified or malformed text', async t => {
   const encryptionKeys = [randomBytes(32)]
   const parts = encryptKey(encryptionKeys, createKey()).split('.')
   for (const i of [1, 2, 3]) {

@@ -5,7 +5,7 @@ import { canonicalJson, canonicalMerge, compactBytes, type Json, JsonError, spli
 import { createLargeJson } from '../src/json/large-json.ts'
 import { hostileJson, longestStall } from './stalls.ts'
 
-t.test('free members are kept as text, and the rest is read', t => {
+t.test('keeps free JSON members as text and parses the rest', t => {
   const { rest, kept } = split('{"b": [1.0], "payload": {"z": 1e5, "task": "go"}, "a": "x"}', { names: ['payload'] })
   t.equal(rest, '{"a": "x", "b": [1.0], "payload": "\\u00000"}')
   t.same(kept, [{ text: '{"task": "go", "z": 100000.0}', bytes: 21, task: 'go' }])
@@ -15,13 +15,13 @@ t.test('free members are kept as text, and the rest is read', t => {
   t.end()
 })
 
-t.test('of a free member that is there twice the last one counts', t => {
+t.test('uses the last of duplicate free members', t => {
   const value = unite(split('{"payload": 1, "payload": 2, "payloae": 3}', { names: ['payload'] })) as { payload: Json }
   t.equal(value.payload.text, '2')
   t.end()
 })
 
-t.test('free members are found as deep as asked, and within none of them', t => {
+t.test('finds free members down to the given depth, but not inside each other', t => {
   const text = '[{"metadata": {"metadata": 1}, "a": {"metadata": 2, "b": {"metadata": 3}}}]'
   const { kept } = split(text, { names: ['metadata'], depth: 3, asWritten: true })
   t.same(
@@ -32,12 +32,12 @@ t.test('free members are found as deep as asked, and within none of them', t => 
   t.end()
 })
 
-t.test('nobody can write the string that stands for a free member', t => {
+t.test('a client cannot forge the placeholder of a free member', t => {
   t.throws(() => split('{"a": "\\u00000", "payload": 1}', { names: ['payload'] }), /NUL character/)
   t.end()
 })
 
-t.test('the least bytes of a value are counted from its canonical text', t => {
+t.test('counts the minimum bytes of a value from its canonical text', t => {
   const values = ['a b', '"\\\n\u0001', '\x7fé߿ࠀ\uffff💥', { 'a b': [1, 'x', { y: null }], z: ' ' }, [], {}, '\\u0041', ['\\', '" , ']]
   for (const value of values) {
     const text = JSON.stringify(value)
@@ -46,7 +46,7 @@ t.test('the least bytes of a value are counted from its canonical text', t => {
   t.end()
 })
 
-t.test('large texts give the same as small ones, and the event loop goes on', async t => {
+t.test('large texts give the same results as small ones without blocking the event loop', async t => {
   const json = createLargeJson()
   t.teardown(json.close)
   for (const [name, text] of Object.entries(hostileJson(2 ** 20))) {
@@ -66,7 +66,7 @@ t.test('large texts give the same as small ones, and the event loop goes on', as
   t.equal(await json.hashOf(base, '[1,null]'), expected)
 })
 
-t.test('a fault in a large text is the same as in a small one', async t => {
+t.test('reports the same errors for large texts as for small ones', async t => {
   const json = createLargeJson()
   t.teardown(json.close)
   const text = `["${'x'.repeat(40_000)}",]`
@@ -75,7 +75,7 @@ t.test('a fault in a large text is the same as in a small one', async t => {
   t.throws(() => canonicalJson(text), expected)
 })
 
-t.test('what a thread has not finished when it is closed is unavailable, and the next starts another', async t => {
+t.test('closing the thread fails its unfinished work as unavailable, and new work starts another', async t => {
   const json = createLargeJson()
   t.teardown(json.close)
   const text = hostileJson(2 ** 20)['keys out of order']!
