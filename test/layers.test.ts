@@ -30,11 +30,11 @@ const importsOf = (file: string): string[] => {
 const imports = new Map(files.map(file => [file, importsOf(file).filter(name => name.endsWith('.ts'))]))
 const placeOf = (file: string) => (file.includes('/') ? file.slice(0, file.indexOf('/')) : file)
 
-t.test('names every folder and file of src/ in a layer', async t => {
+t.test('lists every folder and file of src/ in a layer', async t => {
   t.same(new Set(layers.flat()), new Set(files.map(placeOf)))
 })
 
-t.test('imports only existing files of src/', async t => {
+t.test('imports only files that exist in src/', async t => {
   for (const [file, names] of imports) {
     t.same(
       names.filter(name => name.startsWith('..') || !existsSync(join(src, name))),
@@ -52,7 +52,7 @@ t.test('a folder imports only from folders below it', async t => {
   t.same(upward, [])
 })
 
-t.test('no file imports itself through others', async t => {
+t.test('there are no import cycles', async t => {
   const done = new Set<string>()
   const cycles: string[] = []
   const visit = (file: string, path: string[]) => {
@@ -65,7 +65,7 @@ t.test('no file imports itself through others', async t => {
   t.same(cycles, [])
 })
 
-t.test('holds few files at the top of src/', async t => {
+t.test('few files are at the top of src/', async t => {
   const generated = ['db.types.ts', 'functions.types.ts', 'openapi.json']
   const top = readdirSync(src, { withFileTypes: true }).flatMap(entry => (entry.isFile() ? [entry.name] : []))
   const allowed = ['server.ts', 'app.ts', 'engine.ts', 'config.ts', 'errors.ts', 'schemas.ts', ...generated]

@@ -32,7 +32,7 @@ const stage = async (t: Test) => {
   return { ...rest, cli, client, cue, fire, listen, ended, get, baseUrl }
 }
 
-t.test('an execution arrives at the local address as the webhook that it would be', async t => {
+t.test('forwards an execution as the webhook it would be', async t => {
   const { client, cue, fire, listen, ended, get } = await stage(t)
   const local = await receiver(t, () => ({ body: 'thanks' }))
   const cue_id = await cue('report')
@@ -54,7 +54,7 @@ t.test('an execution arrives at the local address as the webhook that it would b
   exactly(t, await get('/v1/workers'), { total: 0 })
 })
 
-t.test('what the local address answers is the outcome', async t => {
+t.test('the local response is the outcome', async t => {
   const { cue, fire, listen, ended } = await stage(t)
   const local = await receiver(t)
   const id = await cue('report')
@@ -77,7 +77,7 @@ t.test('what the local address answers is the outcome', async t => {
   }
 })
 
-t.test('a handler that reports by itself is believed', async t => {
+t.test('accepts the report of a handler that reports itself', async t => {
   const { cue, fire, listen, ended, baseUrl } = await stage(t)
   const local = await receiver(t, async ({ headers }) => {
     const apiKey = headers.authorization!.slice('Bearer '.length)
@@ -94,7 +94,7 @@ t.test('a handler that reports by itself is believed', async t => {
   exactly(t, JSON.parse((await stop()).out), { execution_id: id, reported: false })
 })
 
-t.test('where nobody listens locally the execution fails, and says so', async t => {
+t.test('reports a failure if nothing listens locally', async t => {
   const { cue, fire, listen, ended } = await stage(t)
   const url = `http://127.0.0.1:${await freePort()}/`
   const id = await fire(await cue('report'))
@@ -102,7 +102,7 @@ t.test('where nobody listens locally the execution fails, and says so', async t 
   exactly(t, await ended(id), { status: 'failed', outcome: { error: `${url}: ECONNREFUSED` } })
 })
 
-t.test('an address that nothing can be sent to is refused before anything is claimed', async t => {
+t.test('rejects an unusable target before claiming anything', async t => {
   const { cli, cue, fire, get } = await stage(t)
   const id = await fire(await cue('report'))
   const stopping = AbortSignal.timeout(3000)
@@ -118,7 +118,7 @@ t.test('an address that nothing can be sent to is refused before anything is cla
   exactly(t, await get(`/v1/executions/${id}`), { status: 'pending', attempts: 0 })
 })
 
-t.test('what fetch refuses to send is given back', async t => {
+t.test('releases an execution that fetch refuses to send', async t => {
   const { cli, cue, fire, get } = await stage(t)
   const id = await fire(await cue('report'))
   const send = globalThis.fetch
@@ -134,7 +134,7 @@ t.test('what fetch refuses to send is given back', async t => {
   exactly(t, await get(`/v1/executions/${id}`), { status: 'pending', outcome: null })
 })
 
-t.test('an answer that does not come in time is a failure', async t => {
+t.test('a timeout is a failure', async t => {
   const { cue, fire, listen, ended } = await stage(t)
   const local = await receiver(t, () => new Promise(() => {}))
   const id = await fire(await cue('report'))
@@ -142,7 +142,7 @@ t.test('an answer that does not come in time is a failure', async t => {
   exactly(t, await ended(id), { outcome: { error: /no response within 1 s/ } })
 })
 
-t.test('only the executions that are asked for are taken', async t => {
+t.test('claims only the requested executions', async t => {
   const { cue, fire, listen, ended, get } = await stage(t)
   const local = await receiver(t)
   const [one, two, three] = [await cue('one'), await cue('two'), await cue('three')]
@@ -155,7 +155,7 @@ t.test('only the executions that are asked for are taken', async t => {
   exactly(t, await get(`/v1/executions/${left}`), { status: 'pending', attempts: 0 })
 })
 
-t.test("a cue's execution is found behind a hundred others", async t => {
+t.test("finds a cue's execution behind a hundred others", async t => {
   const { cue, fire, listen, ended, pool } = await stage(t)
   const local = await receiver(t)
   const [other, own] = [await cue('report'), await cue('report')]
@@ -170,7 +170,7 @@ t.test("a cue's execution is found behind a hundred others", async t => {
   t.equal(local.requests.length, 1)
 })
 
-t.test('what is under way when it is stopped is given back', async t => {
+t.test('releases claims when stopped', async t => {
   const { cue, fire, listen, get } = await stage(t)
   const local = await receiver(t, () => new Promise(() => {}))
   const id = await fire(await cue('report'))
@@ -191,7 +191,7 @@ const proxy = (t: Test, baseUrl: string, refuses: (path: string) => boolean) =>
     return { status: answer.status, body: await answer.text() }
   })
 
-t.test('an execution that is deleted while it is forwarded ends nothing', async t => {
+t.test('continues after an execution was deleted while being forwarded', async t => {
   const { client, cue, fire, listen, ended } = await stage(t)
   const [gone, kept] = [await cue('gone'), await cue('kept')]
   const local = await receiver(t, async ({ headers }) => {
@@ -207,7 +207,7 @@ t.test('an execution that is deleted while it is forwarded ends nothing', async 
   t.match(out, /"reported": false/)
 })
 
-t.test('a report waits for a service that is away for long', async t => {
+t.test('keeps trying to report during a long outage', async t => {
   const { cue, fire, listen, ended, baseUrl } = await stage(t)
   let refused = 0
   const service = await proxy(t, baseUrl, path => path.endsWith('/outcome') && refused++ < 6)
@@ -219,7 +219,7 @@ t.test('a report waits for a service that is away for long', async t => {
   exactly(t, await stop(), { code: 0 })
 })
 
-t.test('what is given back waits for the service, too', async t => {
+t.test('keeps trying to release during an outage', async t => {
   const { cue, fire, listen, get, baseUrl } = await stage(t)
   let refused = 0
   const service = await proxy(t, baseUrl, path => path.endsWith('/release') && refused++ < 3)
@@ -232,7 +232,7 @@ t.test('what is given back waits for the service, too', async t => {
   exactly(t, await get(`/v1/executions/${id}`), { status: 'pending', outcome: null })
 })
 
-t.test('a key that may not read the secret needs it given', async t => {
+t.test('asks for the secret if the key may not read it', async t => {
   const { cli, client } = await stage(t)
   const { api_key } = await client.keys.create({ label: 'worker', scopes: ['worker'] })
   const env = { PGCUE_API_KEY: api_key }

@@ -27,7 +27,7 @@ const terminate = () =>
     "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'pgcue listener' and datname = current_database()"
   )
 
-t.test('notifications of its channels arrive with channel and payload', async t => {
+t.test('receives notifications with channel and payload', async t => {
   const { heard } = await listen(t, { channels: ['cue_test', 'With "Quotes"'] })
   await notify('one')
   await notify('two', 'With "Quotes"')
@@ -37,7 +37,7 @@ t.test('notifications of its channels arrive with channel and payload', async t 
   t.same(heard, ['cue_test one', 'With "Quotes" two', 'cue_test '])
 })
 
-t.test('a lost connection is told and made again', async t => {
+t.test('reports and replaces a lost connection', async t => {
   const { listener, heard, events } = await listen(t)
   const first = listener.connectedAt
   t.type(first, 'number')
@@ -52,7 +52,7 @@ t.test('a lost connection is told and made again', async t => {
   t.same(heard, ['cue_test after'])
 })
 
-t.test('it goes on trying for as long as the server refuses', async t => {
+t.test('keeps reconnecting while the server refuses', async t => {
   const { events } = await listen(t)
   const admin = await connectAdmin()
   t.teardown(() => admin.end())
@@ -66,7 +66,7 @@ t.test('it goes on trying for as long as the server refuses', async t => {
   t.equal(events[2], 'connected')
 })
 
-t.test('closing ends the connection, and while it is lost too', async t => {
+t.test('closing ends the connection, even a lost one', async t => {
   const open = async () =>
     (await pool.query("select from pg_stat_activity where application_name = 'pgcue listener' and datname = current_database()")).rowCount
   const { listener } = await listen(t)
@@ -80,7 +80,7 @@ t.test('closing ends the connection, and while it is lost too', async t => {
   t.equal(await open(), 0)
 })
 
-t.test('a pooler in transaction mode is refused in one line that names LISTEN_URL', async t => {
+t.test('rejects a pooler in transaction mode in one line that names LISTEN_URL', async t => {
   const url = await startPooler(t, config.databaseUrl, 'transaction')
   const options = { channels: ['cue_test'], onNotification: () => {} }
   await t.rejects(createListener({ databaseUrl: url, listenUrl: url }, options), {
@@ -92,14 +92,14 @@ t.test('a pooler in transaction mode is refused in one line that names LISTEN_UR
   })
 })
 
-t.test('a direct LISTEN_URL beside the pooler is accepted, and so is a pooler in session mode', async t => {
+t.test('accepts a direct LISTEN_URL beside a pooler, and a pooler in session mode', async t => {
   const url = await startPooler(t, config.databaseUrl, 'transaction')
   await t.resolves(assertDirect({ databaseUrl: url, listenUrl: config.listenUrl }))
   const session = await startPooler(t, config.databaseUrl, 'session')
   await t.resolves(assertDirect({ databaseUrl: session, listenUrl: session }))
 })
 
-t.test('a server that is not there is an error at once', async t => {
+t.test('fails at once if the server does not exist', async t => {
   const nowhere = 'postgres://nobody@127.0.0.1:1/none'
   await t.rejects(createListener({ databaseUrl: nowhere, listenUrl: nowhere }, { channels: ['x'], onNotification: () => {} }), {
     code: 'ECONNREFUSED'

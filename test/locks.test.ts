@@ -36,7 +36,7 @@ const pick = <T>(list: T[]): T => list[Math.floor(Math.random() * list.length)]!
 const some = <T>(list: T[], most = 12): T[] =>
   list.filter(() => Math.random() < most / Math.max(list.length, 1)).toSorted(() => Math.random() - 0.5)
 
-t.test('whatever runs at the same time, nothing deadlocks and nothing fails', async t => {
+t.test('concurrent operations of all kinds neither deadlock nor fail', async t => {
   const { pool, url, rows, account, account_id, row } = await stage(t, new Date().toISOString())
   const accounts = [account_id, await account()]
   await rows('update cue.plans set executions_per_month = 1000000, cues = 1000000')

@@ -33,7 +33,7 @@ const failure = async ({ post, pool }: Awaited<ReturnType<typeof setup>>, name =
   return { cue_id: id as string, execution_id: execution.id as string }
 }
 
-t.test('a mail goes over SMTP, once, as text and as HTML', async t => {
+t.test('sends a mail over SMTP once, as text and HTML', async t => {
   const server = await mailServer(t)
   const service = await setup(t, { SMTP_URL: server.url })
   exactly(t, await sendMails(service), { errors: [], sent: 1, log: [{ msg: 'mail sent', kind: 'registered', ms: Number }] })
@@ -58,7 +58,7 @@ t.test('a mail goes over SMTP, once, as text and as HTML', async t => {
   t.same(await service.waiting(), [])
 })
 
-t.test('neither the log nor the job knows a link, an address or a key that went over SMTP', async t => {
+t.test('neither log nor job contains links, addresses or keys of a mail sent over SMTP', async t => {
   const server = await mailServer(t, { judge: address => ({ code: 451, text: `try ${address} later` }) })
   const service = await setup(t, { SMTP_URL: server.url })
   const { log, errors } = await sendMails(service)
@@ -69,7 +69,7 @@ t.test('neither the log nor the job knows a link, an address or a key that went 
   for (const line of [...log, ...second]) t.notMatch(JSON.stringify(line), /@|token=|svc_sk_/)
 })
 
-t.test('a mail server that is away, or busy, is tried again until it takes the mail, which has the same link then', async t => {
+t.test('retries while the mail server is unreachable or busy, with the same link', async t => {
   const service = await setup(t)
   const server = await mailServer(t)
   const smtpUrl = server.url
@@ -86,14 +86,14 @@ t.test('a mail server that is away, or busy, is tried again until it takes the m
   t.same(server.mails[1]!.links, first.links)
 })
 
-t.test('a mail that is refused for good is not tried again', async t => {
+t.test('does not retry a permanently rejected mail', async t => {
   const server = await mailServer(t, { judge: () => ({ code: 550, text: 'no such user' }) })
   const service = await setup(t, { SMTP_URL: server.url })
   exactly(t, await sendMails(service), { errors: [], log: [{ level: 40, msg: 'mail permanently rejected', response_code: 550 }] })
   t.same(await service.waiting(), [])
 })
 
-t.test('a wrong password for the mail server is no fault of the mail, which waits', async t => {
+t.test('a wrong SMTP password delays mails instead of failing them', async t => {
   const server = await mailServer(t)
   const service = await setup(t)
   const smtpUrl = server.url.replace('//', '//someone:wrong@')
@@ -101,7 +101,7 @@ t.test('a wrong password for the mail server is no fault of the mail, which wait
   t.equal((await service.waiting()).length, 1)
 })
 
-t.test('without a mail server mails become files that only their owner reads, and the log names file and link', async t => {
+t.test('without SMTP_URL, writes mails to private files and logs their names and links', async t => {
   const service = await setup(t)
   const { log } = await sendMails(service)
   const dir = join(service.config.dataDir, 'outbox')
@@ -116,7 +116,7 @@ t.test('without a mail server mails become files that only their owner reads, an
   exactly(t, log, [{ msg: /mail written/, kind: 'registered', file, links: mail.links }])
 })
 
-t.test('a failed execution is told with what happened and how to have such mails stop', async t => {
+t.test('the mail about a failed execution says what happened and how to stop such mails', async t => {
   const server = await mailServer(t)
   const service = await setup(t, { SMTP_URL: server.url })
   const { cue_id, execution_id } = await failure(service)
@@ -130,7 +130,7 @@ t.test('a failed execution is told with what happened and how to have such mails
   t.ok(mail.html.includes('the receiver &lt;b&gt;answered&lt;/b&gt; 503'))
 })
 
-t.test('ten mails an hour tell of failures, the tenth says so, and a mail server that is away uses none of them up', async t => {
+t.test('sends ten failure mails per hour; the tenth mentions the limit, and retries do not count', async t => {
   const server = await mailServer(t)
   const service = await setup(t)
   const { execution_id } = await failure(service)
@@ -156,7 +156,7 @@ t.test('ten mails an hour tell of failures, the tenth says so, and a mail server
   exactly(t, server.mails.at(-1), { recipients: [other.email] }, 'another account has ten of its own')
 })
 
-t.test('the monthly limit is told with the end of the grace, and not once the month is over', async t => {
+t.test('the mail about the monthly limit names the end of the grace period, and is not sent after the month', async t => {
   const server = await mailServer(t)
   const service = await setup(t, { SMTP_URL: server.url, PLANS: '{"free":{"executions_per_month":2}}' })
   const { id } = await service.post('/v1/cues', { name: 'a cue', cron: '0 9 * * *', worker: true })
@@ -172,7 +172,7 @@ t.test('the monthly limit is told with the end of the grace, and not once the mo
   t.equal(server.mails.filter(({ subject }) => /executions/.test(subject)).length, 1)
 })
 
-t.test('a smaller plan is told with the cues that were paused', async t => {
+t.test('the downgrade mail lists the paused cues', async t => {
   const server = await mailServer(t)
   const service = await setup(t, { SMTP_URL: server.url })
   const one = await service.post('/v1/cues', { name: 'first & <i>foremost</i>', cron: '0 9 * * *', worker: true })
@@ -185,7 +185,7 @@ t.test('a smaller plan is told with the cues that were paused', async t => {
   t.ok(mail.html.includes('<li>“second”</li><li>“first &amp; &lt;i&gt;foremost&lt;/i&gt;”</li>'), mail.html)
 })
 
-t.test('nothing is sent about what is gone', async t => {
+t.test('sends no mail about deleted things', async t => {
   const server = await mailServer(t)
   const service = await setup(t, { SMTP_URL: server.url })
   await service.pool.query("delete from pgboss.job where name = 'mails'")
@@ -202,7 +202,7 @@ t.test('nothing is sent about what is gone', async t => {
   t.same(server.mails, [])
 })
 
-t.test('an engine sends mails as soon as they are wanted, again and again', async t => {
+t.test('an engine sends mails immediately and retries them', async t => {
   const server = await mailServer(t)
   const service = await build(t, undefined, { env: { ...env, SMTP_URL: server.url } })
   await startEngine(t, service.config)
@@ -214,7 +214,7 @@ t.test('an engine sends mails as soon as they are wanted, again and again', asyn
   exactly(t, await server.received(3), { recipients: ['ada@example.org'] })
 })
 
-t.test('an engine deletes the account whose time has come', async t => {
+t.test('an engine deletes an account when it is due', async t => {
   const service = await build(t)
   await service.call('DELETE', '/v1/auth/me', undefined, { 'x-confirm-destructive': 'true' })
   await service.pool.query('update cue.deletions set due_at = now()')
@@ -224,7 +224,7 @@ t.test('an engine deletes the account whose time has come', async t => {
   exactly(t, (await service.pool.query('select count(*) from cue.accounts')).rows, [{ count: 0 }])
 })
 
-t.test('an address that nobody has confirmed gets three mails about failures a day, which have a link that confirms it', async t => {
+t.test('sends three failure mails per day to an unconfirmed address, with a link to confirm it', async t => {
   const server = await mailServer(t)
   const service = await setup(t, { SMTP_URL: server.url })
   const { clock, pool, account, as } = service
@@ -259,7 +259,7 @@ t.test('an address that nobody has confirmed gets three mails about failures a d
   t.same(server.mails.at(-1)!.links, [])
 })
 
-t.test('what users wrote is quoted, in no subject, and no mail client finds a link in it', async t => {
+t.test('quotes user text without links and never in the subject', async t => {
   const server = await mailServer(t)
   const service = await setup(t, { SMTP_URL: server.url })
   const hostile = 'Pay at https://evil.example/a.b, www.evil.example or mailto:a@evil.example\u3002com (1.5 s)'
@@ -283,7 +283,7 @@ t.test('what users wrote is quoted, in no subject, and no mail client finds a li
   }
 })
 
-t.test('whatever a mail tells stays in its line and is no markup', t => {
+t.test('escapes values and keeps them on one line', t => {
   const hostile = 'x\r\nBcc: victim@example.org\r\n\r\n<script>alert("1")</script>\u202Egnp.exe\u2028y'
   const { subject, text, html } = layOut({
     to: 'a@example.org',

@@ -34,7 +34,7 @@ const serve = async (t: Test, env: Record<string, string> = {}) => {
   return { ...service, connect, port }
 }
 
-t.test('an agent previews, creates, fires, looks and deletes', async t => {
+t.test('an agent previews, creates, fires, reads and deletes a cue', async t => {
   const { connect, account } = await serve(t)
   const { call, client } = await connect(account.api_key)
   exactly(t, client.getServerVersion(), { name: 'pgcue' })
@@ -55,7 +55,7 @@ t.test('an agent previews, creates, fires, looks and deletes', async t => {
   exactly(t, await call('get_cue', { cue_id: cue.cue_id }), { failed: /^cue_not_found/ })
 })
 
-t.test('a key sees the tools that it may use', async t => {
+t.test('a key sees the tools its scopes allow', async t => {
   const { connect, post } = await serve(t)
   const { api_key } = await post('/v1/auth/keys', { label: 'reader', scopes: ['read'] })
   const { client, call } = await connect(api_key)
@@ -66,7 +66,7 @@ t.test('a key sees the tools that it may use', async t => {
   exactly(t, await call('create_cue', { name: 'x', cron: '@daily' }), { failed: /^Tool create_cue not found for this key\./ })
 })
 
-t.test('bad input is answered with what is wrong', async t => {
+t.test('reports what is wrong with invalid input', async t => {
   const { connect, account } = await serve(t)
   const { call } = await connect(account.api_key)
   exactly(t, await call('create_cue', { cron: '@daily' }), { failed: /^Invalid input for create_cue: / })
@@ -78,7 +78,7 @@ const digits = '{"float": 1.0, "long": -12345678901234567890}'
 const message = (name: string, args: string, id = 1) =>
   `{"jsonrpc": "2.0", "id": ${id}, "method": "tools/call", "params": {"name": "${name}", "arguments": ${args}}}`
 
-t.test('large payloads and evidence are left out, and nothing else', async t => {
+t.test('omits large payloads and evidence, and nothing else', async t => {
   const text = 'x'.repeat(100_000)
   const trap = '","retry":{"a":1},"payload":' // as in a response, but within a string
   const { connect, account, post } = await serve(t)
@@ -102,7 +102,7 @@ t.test('large payloads and evidence are left out, and nothing else', async t => 
   })
 })
 
-t.test('payloads, metadata and artifacts keep every digit, on the way in and out', async t => {
+t.test('payloads, metadata and artifacts keep all digits in both directions', async t => {
   const { call, get, pool, account } = await build(t)
   const accept = { accept: 'application/json, text/event-stream' }
   const ask = async (name: string, args: string) => {
@@ -156,7 +156,7 @@ t.test('payloads, metadata and artifacts keep every digit, on the way in and out
   }
 })
 
-t.test('a call of a tool is one request, and each further one in the same message another', async t => {
+t.test('a tool call counts as one request, and each further one in the same message as another', async t => {
   const { connect, account, call, pool } = await serve(t, { RATE_LIMIT: 'on' })
   const used = async () => {
     const { rows } = await pool.query("select sum(cue.requests_used(subject)) as used from cue.rate_windows where subject like 'key:%'")
@@ -183,7 +183,7 @@ t.test('a call of a tool is one request, and each further one in the same messag
   t.equal(await used(), before + 5, 'nobody else can say that he was counted')
 })
 
-t.test('a wrong key, no key and other methods are refused as everywhere', async t => {
+t.test('rejects a wrong key, no key and other methods like the API', async t => {
   const { connect, as, call } = await serve(t)
   await t.rejects(connect('svc_sk_wrong'))
   exactly(t, await as(null).call('POST', '/mcp', { jsonrpc: '2.0', id: 1, method: 'tools/list' }), { status: 401 })
@@ -202,7 +202,7 @@ t.test('the command line serves the same on standard input and output', async t 
   exactly(t, JSON.parse((content as Content)[0]!.text), { cue_id: /^cue_/ })
 })
 
-t.test('the command line keeps every digit', async t => {
+t.test('the command line keeps all digits', async t => {
   const { cli, pool } = await cliStage(t)
   exactly(t, await cli(['mcp'], { stdin: `${message('create_cue', `{"name": "a", "cron": "@daily", "payload": ${digits}}`)}\n` }), {
     out: /"id":1/
@@ -210,7 +210,7 @@ t.test('the command line keeps every digit', async t => {
   exactly(t, (await pool.query('select payload from cue.cues')).rows, [{ payload: digits }])
 })
 
-t.test('a line that is no message is answered, and the next one too', async t => {
+t.test('responds to an invalid line and to the next one', async t => {
   const { cli } = await cliStage(t)
   const ping = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'ping' })
   const { code, out } = await cli(['mcp'], { stdin: `null\n5\n{\n${ping}\n` })
@@ -222,7 +222,7 @@ t.test('a line that is no message is answered, and the next one too', async t =>
   t.same(answers.map(({ error }) => error?.code ?? 0).sort(), [-32600, -32600, -32700, 0])
 })
 
-t.test('what is not acceptable is refused before anything is read, a call without params as invalid, and too many messages', async t => {
+t.test('rejects an unacceptable request before reading it, a call without params, and too many messages', async t => {
   const { app, call, account } = await build(t)
   const stream = new Readable({ read() {} }) // never ends
   const { statusCode, body } = await app.inject({
@@ -245,7 +245,7 @@ t.test('what is not acceptable is refused before anything is read, a call withou
   t.same([answer.status, answer.body.error], [400, { code: -32600, message: 'Send at most 20 messages in a request.' }])
 })
 
-t.test('a payload is passed on as it was written, and is as large as one elsewhere may be', async t => {
+t.test('passes a payload on as written, with the usual size limit', async t => {
   const { call, pool } = await build(t)
   const accept = { accept: 'application/json, text/event-stream' }
   const payload = `["${'я'.repeat(2 ** 19 - 10)}"]`
