@@ -17,7 +17,7 @@ const scraped = async (t: Test) => {
   return { ...service, metrics, sample }
 }
 
-t.test('the duration of each attempt is measured, by its result', async t => {
+t.test('measures the duration of attempts by result', async t => {
   const { config, metrics, post, sample } = await scraped(t)
   const hook = await receiver(t)
   hook.answer(() => delay(300, {}))
@@ -30,7 +30,7 @@ t.test('the duration of each attempt is measured, by its result', async t => {
   t.equal(await sample('pgcue_attempt_duration_seconds_count{result="failed"}'), undefined)
 })
 
-t.test('reported outcomes are counted by transport and result, refused reports are not', async t => {
+t.test('counts reported outcomes by transport and result, without rejected reports', async t => {
   const { post, sample } = await scraped(t)
   const { id } = await post('/v1/cues', { name: 'work', cron: '0 9 * * *', worker: true })
   for (const success of [true, false, false]) {
@@ -43,7 +43,7 @@ t.test('reported outcomes are counted by transport and result, refused reports a
   t.equal(await sample('pgcue_outcomes_total{transport="webhook",result="success"}'), 0)
 })
 
-t.test('waiting jobs are counted by queue, those under way and finished ones are not', async t => {
+t.test('counts waiting jobs by queue, without running and finished ones', async t => {
   const { fn, pool, sample } = await scraped(t)
   await pool.query('delete from pgboss.job')
   const later = new Date(Date.now() + 3_600_000)
@@ -64,7 +64,7 @@ t.test('waiting jobs are counted by queue, those under way and finished ones are
   )
 })
 
-t.test('failed jobs are counted by queue', async t => {
+t.test('counts failed jobs by queue', async t => {
   const { config, fn, metrics, sample } = await scraped(t)
   await startEngine(t, config, metrics)
   await fn.addJob({ queue: 'tickets', data: { ticket_id: 1 } })
@@ -72,7 +72,7 @@ t.test('failed jobs are counted by queue', async t => {
   t.equal(await sample('pgcue_job_failures_total{queue="mails"}'), undefined)
 })
 
-t.test('the release is shown as labels', async t => {
+t.test('shows the release as labels', async t => {
   const { get, sample } = await scraped(t)
   const { version } = await get('/health')
   t.equal(await sample(`pgcue_build_info{version="${version}",node_version="${process.version}"}`), 1)

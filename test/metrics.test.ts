@@ -30,7 +30,7 @@ const scraped = async (t: Test, env: Record<string, string> = {}) => {
 
 // What is measured --------------------------------------------------------------------------------------------------------------------
 
-t.test('the metrics are text that Prometheus reads, each with its help and type', async t => {
+t.test('returns text that Prometheus reads, with help and type for each metric', async t => {
   const { as } = await scraped(t)
   const { status, headers, body } = await as(null).call('GET', '/metrics')
   exactly(
@@ -51,7 +51,7 @@ t.test('the metrics are text that Prometheus reads, each with its help and type'
   }
 })
 
-t.test('requests are counted by method, route and status, and no path is a label', async t => {
+t.test('counts requests by method, route and status, never by path', async t => {
   const { call, get, scrape } = await scraped(t)
   for (const token of ['a-secret-token-1', 'a-secret-token-2']) await get(`/v1/echo/${token}`)
   await call('GET', '/v1/cues/cue_000000000000')
@@ -71,7 +71,7 @@ t.test('requests are counted by method, route and status, and no path is a label
   t.notMatch(Object.keys(found).join(), /secret/)
 })
 
-t.test('a delivery is an attempt, and its lateness is measured; a refusal is another result', async t => {
+t.test('counts deliveries and their lateness, and rejections as another result', async t => {
   const { config, metrics, post, scrape } = await scraped(t)
   const hook = await receiver(t)
   await startEngine(t, config, metrics)
@@ -95,7 +95,7 @@ t.test('a delivery is an attempt, and its lateness is measured; a refusal is ano
   t.ok(found.pgcue_lateness_seconds_sum! >= 0)
 })
 
-t.test('attempts and claims that were lost are counted by who frees them', async t => {
+t.test('counts lost attempts and claims by the sweep that recovers them', async t => {
   const { config, metrics, post, pool, scrape } = await scraped(t)
   const { id } = await post('/v1/cues', { name: 'work', cron: '0 9 * * *', worker: true })
   await post(`/v1/cues/${id}/fire`)
@@ -110,7 +110,7 @@ t.test('attempts and claims that were lost are counted by who frees them', async
   t.equal((await scrape())['pgcue_attempts_total{result="lost"}'], 3)
 })
 
-t.test('what waits is told as the database has it, and connections as the pools have them', async t => {
+t.test('shows waiting work from the database and connections from the pools', async t => {
   const { post, scrape, metrics, pool } = await scraped(t)
   const { id } = await post('/v1/cues', { name: 'work', cron: '0 9 * * *', worker: true })
   for (let n = 0; n < 3; n++) await post(`/v1/cues/${id}/fire`)
@@ -134,7 +134,7 @@ t.test('what waits is told as the database has it, and connections as the pools 
   client.release()
 })
 
-t.test('without a database the metrics say so', async t => {
+t.test('reports an unavailable database', async t => {
   const { pool, scrape } = await scraped(t)
   const query = pool.query.bind(pool)
   Object.assign(pool, { query: () => Promise.reject(Object.assign(new Error('gone'), { code: 'ECONNREFUSED' })) })
@@ -142,7 +142,7 @@ t.test('without a database the metrics say so', async t => {
   Object.assign(pool, { query })
 })
 
-t.test('memory, CPU and the event loop of the process are among them', async t => {
+t.test('includes memory, CPU and event loop of the process', async t => {
   const { scrape } = await scraped(t)
   const first = await scrape()
   t.ok(first.process_resident_memory_bytes! > 10_000_000)
@@ -155,7 +155,7 @@ t.test('memory, CPU and the event loop of the process are among them', async t =
 
 // Who may read ------------------------------------------------------------------------------------------------------------------------
 
-t.test('this machine and private networks are near, the rest of the world is not', async t => {
+t.test('allows this machine and private networks, but no others', async t => {
   for (const address of [
     '127.0.0.1',
     '127.255.0.1',
@@ -187,7 +187,7 @@ t.test('this machine and private networks are near, the rest of the world is not
   }
 })
 
-t.test('what a proxy passes on is as near as the farthest it names, and far where proxies are not trusted', async t => {
+t.test('treats a proxied request by the farthest address named, and as remote if proxies are not trusted', async t => {
   t.ok(comesFromNear({ ips: ['10.0.0.1'], forwards: false }))
   t.notOk(comesFromNear({ ips: ['10.0.0.1'], forwards: true }), 'nobody knows for whom it asks')
   t.ok(comesFromNear({ ips: ['10.0.0.1', '192.168.0.5'], forwards: true }))
@@ -195,7 +195,7 @@ t.test('what a proxy passes on is as near as the farthest it names, and far wher
   t.notOk(comesFromNear({ ips: ['10.0.0.1', '8.8.8.8', '10.0.0.2'], forwards: true }), 'the farthest is what the client wrote itself')
 })
 
-t.test('the token is compared as a whole', async t => {
+t.test('compares the complete token', async t => {
   t.ok(hasToken('Bearer a-token', 'a-token'))
   t.ok(hasToken('bearer  a-token', 'a-token'))
   for (const given of [
@@ -215,7 +215,7 @@ t.test('the token is compared as a whole', async t => {
   t.notOk(hasToken('Bearer undefined', null), 'without a token nobody has it')
 })
 
-t.test('who comes from far needs the token', async t => {
+t.test('requires the token from other networks', async t => {
   const { app } = await build(t, undefined, { env: { METRICS_TOKEN: 'a-token', TRUST_PROXY: '1' } })
   const ask = async (remoteAddress: string, headers: Record<string, string> = {}) => {
     const answer = await app.inject({ url: '/metrics', remoteAddress, headers })
@@ -231,7 +231,7 @@ t.test('who comes from far needs the token', async t => {
   exactly(t, await ask('10.0.0.1', { 'x-forwarded-for': '8.8.8.8', authorization: 'Bearer a-token' }), { status: 200 })
 })
 
-t.test('behind a proxy that nobody trusts the token is needed, and without one nobody is let in', async t => {
+t.test('requires the token behind an untrusted proxy, and refuses without one', async t => {
   const { as } = await build(t)
   const { call } = as(null)
   exactly(t, await call('GET', '/metrics'), { status: 200 })
@@ -244,19 +244,19 @@ t.test('behind a proxy that nobody trusts the token is needed, and without one n
   }
 })
 
-t.test('an API key is no token', async t => {
+t.test('does not accept an API key as token', async t => {
   const { call } = await build(t, undefined, { env: { METRICS_TOKEN: 'a-token' } })
   exactly(t, await call('GET', '/metrics', undefined, { 'x-forwarded-for': '8.8.8.8' }), error('not_authenticated', 401))
 })
 
-t.test('a replica that only fires and delivers has metrics, too', async t => {
+t.test('an engine without the API serves metrics too', async t => {
   const { call } = await build(t, undefined, { env: { ROLES: 'engine' } })
   exactly(t, await call('GET', '/metrics'), { status: 200, body: /pgcue_lateness_seconds/ })
 })
 
 // Browsers ----------------------------------------------------------------------------------------------------------------------------
 
-t.test('answers may not be framed, sniffed or run, whatever they are', async t => {
+t.test('responses forbid framing, sniffing and scripts', async t => {
   const { call } = await build(t)
   for (const path of ['/v1/auth/me', '/nothing', '/health', '/v1/blog/rss', '/openapi.json']) {
     const { headers } = await call('GET', path)
@@ -278,12 +278,12 @@ t.test('answers may not be framed, sniffed or run, whatever they are', async t =
   }
 })
 
-t.test('a service that is reached over TLS asks to be reached so', async t => {
+t.test('sends HSTS if BASE_URL uses TLS', async t => {
   const { call } = await build(t, undefined, { env: { BASE_URL: 'https://cue.example.com' } })
   exactly(t, (await call('GET', '/health')).headers, { 'strict-transport-security': 'max-age=31536000' })
 })
 
-t.test('the page of the reference keeps its own policy, over a real connection', async t => {
+t.test('the reference page keeps its own policy over a real connection', async t => {
   const { app } = await build(t)
   await app.listen({ host: '127.0.0.1', port: 0 })
   const { port } = app.server.address() as AddressInfo

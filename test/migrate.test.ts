@@ -36,7 +36,7 @@ const setUp = async (t: Test, files: Files = {}) => {
   return { pool, sqlDir, lines, options, ids, run: () => migrate(options) }
 }
 
-t.test('a new database gets everything', async t => {
+t.test('migrates an empty database', async t => {
   const { run, pool, lines, ids } = await setUp(t)
   await run()
   t.same(await ids(), [0, 1])
@@ -46,7 +46,7 @@ t.test('a new database gets everything', async t => {
   t.same(lines, ['Applied 0001_init.sql', 'Loaded functions, views and roles'])
 })
 
-t.test('a second run changes nothing and takes no lock on what is in use', async t => {
+t.test('a second run changes nothing and locks no table in use', async t => {
   const { run, pool, lines } = await setUp(t)
   await run()
   const client = await pool.connect()
@@ -62,7 +62,7 @@ t.test('a second run changes nothing and takes no lock on what is in use', async
   t.same(lines, [])
 })
 
-t.test('twenty runs at once make one database', async t => {
+t.test('twenty simultaneous runs migrate one database', async t => {
   const { run, lines, ids } = await setUp(t)
   await Promise.all(Array.from({ length: 20 }, run))
   t.same(await ids(), [0, 1])
@@ -70,7 +70,7 @@ t.test('twenty runs at once make one database', async t => {
   t.equal(lines.filter(line => line === 'Loaded functions, views and roles').length, 1)
 })
 
-t.test('a later migration is applied alone, and an edited function is loaded', async t => {
+t.test('applies only a new migration, and loads an edited function', async t => {
   const { run, pool, sqlDir, lines } = await setUp(t)
   await run()
   lines.length = 0
@@ -83,7 +83,7 @@ t.test('a later migration is applied alone, and an edited function is loaded', a
   t.same(lines, ['Applied 0002_more.sql', 'Loaded functions, views and roles'])
 })
 
-t.test('a migration that fails leaves nothing of itself, and names its line', async t => {
+t.test('rolls back a failed migration and names its line', async t => {
   const { run, pool, sqlDir, ids } = await setUp(t)
   await run()
   write(sqlDir, { 'migrations/0002_bad.sql': 'create table cue.half ();\nselect from cue.nowhere;' })
@@ -95,14 +95,14 @@ t.test('a migration that fails leaves nothing of itself, and names its line', as
   t.same(await ids(), [0, 1, 2])
 })
 
-t.test('a migration that was edited after it had been applied is refused', async t => {
+t.test('rejects a migration that was edited after it was applied', async t => {
   const { run, sqlDir } = await setUp(t)
   await run()
   write(sqlDir, { 'migrations/0001_init.sql': 'create table cue.things (id bigint primary key);' })
   await t.rejects(run(), { message: /^0001_init\.sql was edited after it was applied/ })
 })
 
-t.test('a database of a newer release is left as it is', async t => {
+t.test('leaves a database of a newer release unchanged', async t => {
   const { run, pool, sqlDir, lines } = await setUp(t)
   await run()
   await pool.query("insert into cue.migrations (id, name, checksum) values (2, '0002_newer.sql', 'x')")
@@ -113,7 +113,7 @@ t.test('a database of a newer release is left as it is', async t => {
   exactly(t, lines, [/newer release/])
 })
 
-t.test('functions may name each other in any order, and a wrong name is found', async t => {
+t.test('functions may reference each other in any order, and a wrong name is an error', async t => {
   const { run, pool, sqlDir } = await setUp(t, {
     'functions/a.sql': 'create or replace function cue.a() returns bigint language sql as $$ select cue.count_things() $$;'
   })
@@ -123,7 +123,7 @@ t.test('functions may name each other in any order, and a wrong name is found', 
   await t.rejects(run(), { message: /cue\.count_thinks\(\) does not exist/ })
 })
 
-t.test('a reload that fails keeps what was loaded', async t => {
+t.test('a failed reload keeps the loaded functions', async t => {
   const { run, pool, sqlDir } = await setUp(t)
   await run()
   write(sqlDir, {
@@ -134,7 +134,7 @@ t.test('a reload that fails keeps what was loaded', async t => {
   t.same((await pool.query('select cue.count_things() as n')).rows, [{ n: 0 }])
 })
 
-t.test('a migration that meets a lock gives way, and comes again', async t => {
+t.test('a migration that meets a lock gives way and is retried', async t => {
   const { run, pool, sqlDir, lines, options, ids } = await setUp(t)
   await run()
   write(sqlDir, { 'migrations/0002_column.sql': 'alter table cue.things add column note text;' })
@@ -154,7 +154,7 @@ t.test('a migration that meets a lock gives way, and comes again', async t => {
   t.ok(lines.some(line => /0002_column\.sql: canceling statement due to lock timeout; retrying/.test(line)))
 })
 
-t.test('queues are made, and changed when their options are', async t => {
+t.test('creates queues and updates their options', async t => {
   const { pool, options } = await setUp(t)
   const limits = async () =>
     (await pool.query('select name, retry_limit from pgboss.queue where name not like $1 order by name', ['\\_\\_%'])).rows
@@ -167,7 +167,7 @@ t.test('queues are made, and changed when their options are', async t => {
   ])
 })
 
-t.test('a server of another version is refused in one line', async t => {
+t.test('rejects an unsupported server version in one line', async t => {
   const { options } = await setUp(t)
   const query = pg.Client.prototype.query
   t.intercept(pg.Client.prototype, 'query', {
@@ -179,14 +179,14 @@ t.test('a server of another version is refused in one line', async t => {
   await t.rejects(migrate(options), { message: 'DATABASE_URL must point to PostgreSQL 15 to 18, not 14.9' })
 })
 
-t.test('a server that cannot be reached is told in one line that names the variable', async t => {
+t.test('reports an unreachable server in one line that names the variable', async t => {
   await t.rejects(migrate({ connectionString: 'postgres://nobody:secretword@localhost:1/none' }), {
     name: 'ConfigError',
     message: /^Cannot connect to the server of DATABASE_URL or LISTEN_URL: .*ECONNREFUSED[^\n]*$/
   })
 })
 
-t.test('our own sql is whole: applied to an empty database, then once more', async t => {
+t.test('migrates an empty database with our own sql/, twice', async t => {
   const { pool, url } = await createDatabase(t, { migrated: false })
   const lines: string[] = []
   await migrate({ connectionString: url, log: line => lines.push(line) })
@@ -196,7 +196,7 @@ t.test('our own sql is whole: applied to an empty database, then once more', asy
   t.ok((await pool.query('select from pgboss.queue')).rowCount)
 })
 
-t.test('an edited comment in our own functions reloads over data in use', async t => {
+t.test('an edited comment in our own functions reloads with data in use', async t => {
   const { pool, url } = await createDatabase(t)
   const sqlDir = t.testdir({})
   cpSync(new URL('../sql', import.meta.url), sqlDir, { recursive: true })
@@ -208,7 +208,7 @@ t.test('an edited comment in our own functions reloads over data in use', async 
   client.release()
 })
 
-t.test('a database of the release before holds none of our functions twice', async t => {
+t.test('a database of the previous release has none of our functions twice', async t => {
   const { pool, url } = await createDatabase(t, { migrated: false })
   const sqlDir = t.testdir({})
   const former =

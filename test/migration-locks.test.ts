@@ -148,7 +148,7 @@ const alone = new Map(
 
 const rank = (mode: string) => blocking.indexOf(mode)
 
-t.test('a migration locks one growing table at a time, at once as strongly as it must, and reads none meanwhile', async t => {
+t.test('a migration locks one growing table at a time, strongest lock first, and reads none meanwhile', async t => {
   const { url } = await setUp(t)
   await fill(url, 200)
   const { faults, names } = observe(t)
@@ -159,14 +159,14 @@ t.test('a migration locks one growing table at a time, at once as strongly as it
   t.same(faults, ['0012_usage_without_accounts.sql:4 holds locks of cue.accounts and cue.usage_counters'])
 })
 
-t.test('functions and views change by the reload only, in its one transaction', async t => {
+t.test('functions and views change only in the transaction of the reload', async t => {
   t.same(
     migrations.filter(({ text }) => /\b(function|view)\b/.test(text.replace(/^--.*/gm, ''))).map(({ name }) => name),
     []
   )
 })
 
-t.test(`writers go on while ${spelled(20_000)} executions are migrated`, async t => {
+t.test(`writers continue while ${spelled(20_000)} executions are migrated`, async t => {
   const { url, pool } = await setUp(t)
   await fill(url, scaled(20_000))
   const client = await pool.connect()

@@ -46,7 +46,7 @@ const serve = async () => {
   }
 }
 
-t.test('firing opens a window of N slots, and one that passes without a success raises an alert and moves on', async t => {
+t.test('firing opens a window of N slots, and one without a success raises an alert and moves on', async t => {
   const { cue, fireAt, sweepAt, dueAt, alerts } = await serve()
   const cue_id = await cue({ ...daily, name: 'backup' })
   t.equal(await dueAt(cue_id), undefined)
@@ -72,7 +72,7 @@ t.test('firing opens a window of N slots, and one that passes without a success 
   t.equal((await alerts()).length, 1)
 })
 
-t.test('after acknowledgement the next window without a success raises a new alert', async t => {
+t.test('after acknowledgement, the next window without a success raises a new alert', async t => {
   const { cue, fireAt, sweepAt, alerts, call } = await serve()
   await cue(daily)
   await fireAt('2030-01-15T09:00:00Z')
@@ -82,7 +82,7 @@ t.test('after acknowledgement the next window without a success raises a new ale
   exactly(t, await alerts(), [{ metadata: { previous_acknowledged_at: '2030-01-17T09:00:15.000Z' } }, {}])
 })
 
-t.test('a success moves the window to the N-th slot after it, when it has passed', async t => {
+t.test('a success moves the window, once passed, to the N-th slot after it', async t => {
   const { cue, fireAt, report, sweepAt, dueAt, alerts, row } = await serve()
   const cue_id = await cue(daily)
   const xmin = () => row('select xmin::text, success_due_at from cue.cue_runs where cue_id = $1', [cue_id])
@@ -98,7 +98,7 @@ t.test('a success moves the window to the N-th slot after it, when it has passed
   t.equal((await alerts()).length, 1)
 })
 
-t.test('what counts is when a success ended, not when its execution began', async t => {
+t.test('uses the time a success ended, not when its execution was created', async t => {
   const { cue, fireAt, report, claim, call, sweepAt, dueAt, clock } = await serve()
   const cue_id = await cue({ cron: '0 * * * *' })
   const long = await fireAt('2030-01-15T09:00:00Z')
@@ -110,7 +110,7 @@ t.test('what counts is when a success ended, not when its execution began', asyn
   t.equal(await dueAt(cue_id), '2030-01-15T12:00:15.000Z')
 })
 
-t.test('a delivery whose handler reports a failure is no success', async t => {
+t.test('a delivery whose handler reports a failure is not a success', async t => {
   const { cue, fireAt, report, sweepAt } = await serve()
   await cue(daily)
   await report(await fireAt('2030-01-15T09:00:00Z'), false)
@@ -118,7 +118,7 @@ t.test('a delivery whose handler reports a failure is no success', async t => {
   t.equal(await sweepAt('2030-01-17T09:00:15Z'), 1)
 })
 
-t.test('the gap is the one between its own slots: longer days and weekends are no miss', async t => {
+t.test("uses the cue's own slots, so longer days and weekends are not misses", async t => {
   const { cue, fireAt, report, sweepAt, dueAt, clock } = await serve()
   const strict = { alerts: { missed_window_multiplier: 1 } }
   // Clocks go back in New York on 3 November 2030: that day has 25 hours.
@@ -138,7 +138,7 @@ t.test('the gap is the one between its own slots: longer days and weekends are n
   t.equal(await dueAt(weekdays), '2030-11-11T09:00:15.000Z')
 })
 
-t.test('a paused cue, one with another schedule or another number of slots, and a one-time cue have no window', async t => {
+t.test('paused cues, changed schedules or windows, and one-time cues have no window', async t => {
   const { cue, patch, fireAt, sweepAt, dueAt, alerts } = await serve()
   const changes: [string, object, string | undefined][] = [
     ['another name', { name: 'other' }, '2030-01-17T09:00:15.000Z'],
@@ -165,7 +165,7 @@ t.test('a paused cue, one with another schedule or another number of slots, and 
   t.equal((await alerts()).length, 2)
 })
 
-t.test('engines that look at once raise one alert', async t => {
+t.test('simultaneous engines raise one alert', async t => {
   const { cue, fireAt, sweep, clock, alerts } = await serve()
   for (let n = 0; n < 5; n++) await cue(daily)
   await fireAt('2030-01-15T09:00:00Z')
@@ -178,7 +178,7 @@ t.test('engines that look at once raise one alert', async t => {
   t.equal((await alerts()).length, 5)
 })
 
-t.test('a success long ago is found behind failures, and looking for one has an end', async t => {
+t.test('finds an old success behind failures, within a limit', async t => {
   const { cue, fireAt, report, sweepAt, dueAt, pool, clock, fn } = await serve()
   const cue_id = await cue({ cron: '* * * * *', alerts: { missed_window_multiplier: 10 } })
   await report(await fireAt('2030-01-15T09:00:00Z'))
@@ -208,7 +208,7 @@ t.test('a success long ago is found behind failures, and looking for one has an 
   exactly(t, await fn.passedWindows({}), [], 'none has passed yet')
 })
 
-t.test(`${spelled(200_000)} healthy cues add nothing to what the sweeps read`, { timeout: 300_000 }, async t => {
+t.test(`${spelled(200_000)} healthy cues do not increase what the sweeps read`, { timeout: 300_000 }, async t => {
   const { cue, fireAt, pool, clock, account, dueAt } = await serve()
   await cue(daily)
   await fireAt('2030-01-15T09:00:00Z')

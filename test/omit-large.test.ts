@@ -9,12 +9,12 @@ const free = { names: ['payload', 'metadata', 'artifacts'], depth: 3, asWritten:
 /** The text of a response as agents get it. */
 const shortened = (text: string) => splice(omitLarge(unite(split(text, free, Infinity))))
 
-t.test('free JSON within 64 KB is kept, whatever else the response holds', async t => {
+t.test('keeps free JSON within 64 KB, whatever else the response contains', async t => {
   const text = `{"list":[1,null,{}],"other":${half},"payload":${half}}`
   t.equal(shortened(text), text)
 })
 
-t.test('free JSON beyond 64 KB becomes null and is marked, whatever its neighbours are', async t => {
+t.test('replaces free JSON beyond 64 KB by null and marks it', async t => {
   const item = (n: number, payload: string) => `{"n":${n},"outcome":{"metadata":[${n}],"unheard_of":true},"payload":${payload}}`
   t.equal(
     shortened(`{"executions":[${item(1, half)},${item(2, half)},${item(3, '[3]')}]}`),
@@ -22,7 +22,7 @@ t.test('free JSON beyond 64 KB becomes null and is marked, whatever its neighbou
   )
 })
 
-t.test('text that looks like members of a response is left as it is', async t => {
+t.test('leaves text that looks like response members unchanged', async t => {
   const trap = `{"a": ",\\"payload\\":1,\\"retry\\":", "metadata": ${half}}`
   t.equal(shortened(`{"metadata":${trap},"payload":${half}}`), `{"metadata":${trap},"payload":null,"payload_omitted":true}`)
 })
