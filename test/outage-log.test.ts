@@ -15,7 +15,7 @@ const setUp = () => {
   return { ...away, lines, pass: (ms: number) => (time += ms) }
 }
 
-t.test('a lost database is told once, and when it is back', async t => {
+t.test('logs a lost database once, and its return', async t => {
   const { lost, back, lines, pass } = setUp()
   back()
   t.equal(lost(gone, 'firing'), true)
@@ -27,7 +27,7 @@ t.test('a lost database is told once, and when it is back', async t => {
   t.same(lines, ['database unavailable firing', 'database available again 1000'])
 })
 
-t.test('while it is away, and however often it comes and goes, it is told once a minute', async t => {
+t.test('logs an outage at most once a minute, even if it comes and goes', async t => {
   const { lost, back, lines, pass } = setUp()
   for (let i = 0; i < 90; i++) {
     lost(gone, 'firing')
@@ -41,7 +41,7 @@ t.test('while it is away, and however often it comes and goes, it is told once a
   t.equal(lines.length, 3, 'that it was back')
 })
 
-t.test('what else fails is not its absence', async t => {
+t.test('does not count other errors as an outage', async t => {
   const { lost, lines } = setUp()
   t.equal(lost(new TypeError('x is undefined'), 'firing'), false)
   t.same(lines, [])
@@ -72,7 +72,7 @@ const startWire = async (t: Test, url: string) => {
   return { url: Object.assign(new URL(url), { hostname: '127.0.0.1', port: own }).href, cut, mend: () => (isCut = false) }
 }
 
-t.test('an outage is two lines in the log of an idle replica, without a stack', async t => {
+t.test('an outage takes two log lines without a stack on an idle replica', async t => {
   const wire = await startWire(t, (await createDatabase(t)).url)
   const replica = startReplica(t, { DATABASE_URL: wire.url, LOG_LEVEL: 'warn' })
   await eventually(() => replica.told().includes('serves at'))

@@ -24,7 +24,7 @@ const run = (command: string, args: string[], cwd: string, env: Record<string, s
     )
   })
 
-t.test('what npm packs is the client and the command line, and nothing of the service', async t => {
+t.test('npm pack includes the client and the command line, but not the service', async t => {
   // Packing puts another package.json in place for a moment: in a copy, nobody sees it.
   const dir = t.testdir({ copy: {}, project: { 'package.json': '{"name": "somebody", "version": "1.0.0", "type": "module"}' } })
   const [copy, project] = [join(dir, 'copy'), join(dir, 'project')]
@@ -49,7 +49,7 @@ t.test('what npm packs is the client and the command line, and nothing of the se
   t.same(manifest.dependencies, { yaml: dependencies.yaml })
   t.same(readdirSync(join(project, 'node_modules/pgcue')).sort(), ['LICENSE', 'README.md', 'dist', 'package.json'])
 
-  await t.test('the command runs on the Node that is there', async t => {
+  await t.test('the command runs on the installed Node version', async t => {
     const { app, account, post } = await build(t)
     const baseUrl = await app.listen({ host: '127.0.0.1', port: 0 })
     const { id } = await post('/v1/cues', { name: 'report', cron: '@daily', worker: true })
@@ -65,7 +65,7 @@ t.test('what npm packs is the client and the command line, and nothing of the se
     exactly(t, await run('node', ['--input-type=module', '-e', script], project, env), { code: 0, stdout: `${id} function\n` })
   })
 
-  await t.test('its types are those of the schemas', async t => {
+  await t.test('its types match the schemas', async t => {
     const source = readFileSync(join(root, 'src/client/types.ts'), 'utf8')
     const names = [...source.matchAll(/^export type (\w+)/gm)].map(([, name]) => name)
     const same = 'type Fits<A, B> = [A] extends [B] ? true : false; type Same<A, B> = Fits<A, B> & Fits<B, A>'

@@ -41,7 +41,7 @@ const follow = async (get: (path: string) => Promise<any>, path: string, member:
   }
 }
 
-t.test('a list of cues ends at 4 MiB, and its pages hold each cue once', async t => {
+t.test('a list of cues ends at 4 MiB, and its pages contain each cue once', async t => {
   const { get, create, fetched } = await serve(t)
   const made: string[] = []
   for (let n = 0; n < 10; n++) made.unshift(await create(MiB))
@@ -63,7 +63,7 @@ t.test('a list of cues ends at 4 MiB, and its pages hold each cue once', async t
   t.ok(fetched.bytes < 11 * MiB, 'each payload is read once')
 })
 
-t.test('a list has one item at least, however large', async t => {
+t.test('a list has at least one item, however large', async t => {
   const { get, post, create, clock } = await serve(t)
   const small = [await create(1000)]
   // Six bytes each in canonical form.
@@ -90,7 +90,7 @@ t.test('a list has one item at least, however large', async t => {
   )
 })
 
-t.test('claimable executions end at 4 MiB, and each task has its turn', async t => {
+t.test('claimable executions end at 4 MiB, and each task is represented', async t => {
   const { get, post, create } = await serve(t)
   for (let n = 0; n < 8; n++) await post(`/v1/cues/${await create(MiB)}/fire`)
   const other = await create(1000, { payload: payloadOf(1000, 'other') })
@@ -113,7 +113,7 @@ t.test('claimable executions end at 4 MiB, and each task has its turn', async t 
   t.equal(seen.size, 9)
 })
 
-t.test('has_more says whether a limit cut the claimable list', async t => {
+t.test('has_more shows whether a limit cut the claimable list', async t => {
   const { get, post, create } = await serve(t)
   const id = await create(1000)
   for (let n = 0; n < 3; n++) await post(`/v1/cues/${id}/fire`)
@@ -127,7 +127,7 @@ t.test('has_more says whether a limit cut the claimable list', async t => {
   }
 })
 
-t.test('a claim of several takes as many as 4 MiB hold, and leaves the others', async t => {
+t.test('a claim of several takes as many as fit into 4 MiB and leaves the others', async t => {
   const { get, post, create, fn, account } = await serve(t)
   for (let n = 0; n < 9; n++) await post(`/v1/cues/${await create(MiB)}/fire`)
   const { executions } = await post('/v1/executions/claim', { limit: 10 })
@@ -147,7 +147,7 @@ t.test('a claim of several takes as many as 4 MiB hold, and leaves the others', 
   t.equal((await post('/v1/executions/claim', { limit: 10 })).executions.length, 2)
 })
 
-t.test('a list of executions ends early, and its pages hold each once', async t => {
+t.test('a list of executions ends early, and its pages contain each once', async t => {
   const { get, post, create, pool, db, account } = await serve(t)
   const cue = await create(1000)
   for (let n = 0; n < 10; n++) await post(`/v1/cues/${cue}/fire`)
@@ -170,7 +170,7 @@ t.test('a list of executions ends early, and its pages hold each once', async t 
   t.same([rows.length, rows[0]!.found], [1, 10], 'one at least, and the others stay in the database')
 })
 
-t.test('a list of workers ends early, and its pages hold each once', async t => {
+t.test('a list of workers ends early, and its pages contain each once', async t => {
   const { get, pool, account } = await serve(t)
   await pool.query(
     `insert into cue.workers (account_id, worker_id, handlers, last_heartbeat, registered_since)
@@ -190,7 +190,7 @@ t.test('a list of workers ends early, and its pages hold each once', async t => 
   t.equal(seen.size, 40)
 })
 
-t.test('stored JSON is neither parsed nor written again on its way out', async t => {
+t.test('stored JSON is returned without parsing and serialising it', async t => {
   const { app, account, post } = await serve(t)
   const payload = Array(200_000).fill(1)
   const { id: cue } = await post('/v1/cues', { ...hourly, payload })

@@ -16,7 +16,7 @@ const stage = async (t: Test, bytes: number | null = cap) => {
   return { ...s, bytesUsed, counters, idle, fire }
 }
 
-t.test('counts what each execution carries, also where it is stored once', async t => {
+t.test('counts the payload of each execution, even if it is stored once', async t => {
   const { idle, cue, take, fire, fn, rows, account_id, bytesUsed, clock } = await stage(t)
   const id = await idle(3000)
   const { id: execution_id } = await fire(id)
@@ -35,14 +35,14 @@ t.test('counts what each execution carries, also where it is stored once', async
   t.equal(await bytesUsed(), 8730)
 })
 
-t.test('counts nothing without a cap', async t => {
+t.test('counts nothing without a limit', async t => {
   const { idle, cue, take, fire, counters } = await stage(t, null)
   await fire(await idle(3000))
   t.equal((await take([await cue({ payload: json(3000) })])).length, 1)
   t.same(await counters(), [])
 })
 
-t.test('refuses the fire and the replay that would exceed the cap, and nothing smaller', async t => {
+t.test('refuses fires and replays that would exceed the limit, but not smaller ones', async t => {
   const { idle, fire, fn, rows, account_id, bytesUsed } = await stage(t)
   const id = await idle(6000)
   const { id: execution_id } = await fire(id)
@@ -57,7 +57,7 @@ t.test('refuses the fire and the replay that would exceed the cap, and nothing s
   await t.rejects(fire(id, json(3)), { code: 'QU032' })
 })
 
-t.test('of fires at the same time only those that fit get through', async t => {
+t.test('of simultaneous fires, only those within the limit succeed', async t => {
   const { idle, fire, connect, bytesUsed } = await stage(t)
   const cues = await Promise.all(Array.from({ length: 8 }, () => idle(3000)))
   const connections = await Promise.all(cues.map(() => connect()))
@@ -67,7 +67,7 @@ t.test('of fires at the same time only those that fit get through', async t => {
   t.equal(await bytesUsed(), 9000)
 })
 
-t.test('a slot that would exceed the cap is refused: one failed execution an hour, the others recorded as dropped', async t => {
+t.test('refuses a slot above the limit: one failed execution per hour, the others recorded as dropped', async t => {
   const { idle, cue, fire, take, fn, clock, rows, used, bytesUsed } = await stage(t)
   await fire(await idle(9000))
   const [large, small] = [await cue({ payload: json(2500) }), await cue({ payload: json(500) })]
@@ -98,7 +98,7 @@ t.test('a slot that would exceed the cap is refused: one failed execution an hou
   t.equal(await bytesUsed(), 9500)
 })
 
-t.test('the next UTC day begins anew, and counters of days past are pruned', async t => {
+t.test('starts anew each UTC day and prunes old counters', async t => {
   const { idle, fire, fn, clock, bytesUsed, counters } = await stage(t)
   const id = await idle(cap)
   await fire(id)

@@ -40,7 +40,7 @@ t.test('keeps a payload of 2,048 bytes in its rows', async t => {
   t.same(await stored(), [])
 })
 
-t.test('stores a payload of 2,049 bytes once, and refers to it from the cue and every execution', async t => {
+t.test('stores a payload of 2,049 bytes once, referenced by the cue and every execution', async t => {
   const { cue, take, stored, carried, shown, shownCue, run, clock, row, fire, fn } = await stage(t)
   const payload = random(2049)
   const id = await cue({ payload })
@@ -62,7 +62,7 @@ t.test('stores a payload of 2,049 bytes once, and refers to it from the cue and 
   t.equal((await stored()).length, 1)
 })
 
-t.test('lists and claims show workers the whole payload', async t => {
+t.test('lists and claims show workers the complete payload', async t => {
   const { cue, fire, fn, account_id } = await stage(t)
   const payload = random(5000)
   const cue_id = await cue({ payload, transport: 'worker', callback_url: null }, { next_run: null })
@@ -81,7 +81,7 @@ t.test('lists and claims show workers the whole payload', async t => {
   )
 })
 
-t.test('pages and claims are bounded by the bytes of payloads that are stored apart, too', async t => {
+t.test('separately stored payloads count towards the size of pages and claims', async t => {
   const { cue, fire, fn, account_id } = await stage(t)
   const cue_id = await cue({ payload: random(mebibyte), transport: 'worker', callback_url: null }, { next_run: null })
   for (let n = 0; n < 6; n++) await fire(cue_id)
@@ -89,7 +89,7 @@ t.test('pages and claims are bounded by the bytes of payloads that are stored ap
   t.equal((await fn.claimExecutions({ account_id, worker_id: 'w', limit: 6 })).length, 3)
 })
 
-t.test('slots that are caught up, missed or refused refer to the payload, too', async t => {
+t.test('caught-up, missed and refused slots also reference the payload', async t => {
   const { cue, fn, clock, carried, rows } = await stage(t)
   const [caught, missed, over] = await Promise.all([1, 2, 3].map(() => cue({ payload: random(3000) })))
   const due = { version: 1, expected: clock.now(), next_run: new Date(clock.now().getTime() + 60_000), dropped: null }
@@ -106,7 +106,7 @@ t.test('slots that are caught up, missed or refused refer to the payload, too', 
   )
 })
 
-t.test('a hundred executions of 1 MiB take the room of one', async t => {
+t.test('a hundred executions of 1 MiB take the space of one', async t => {
   const { cue, rows, row, clock, connect } = await stage(t)
   const size = async () =>
     Number((await row(`select sum(pg_total_relation_size(relid)) as bytes from pg_partition_tree('cue.executions')`)).bytes) +
@@ -129,7 +129,7 @@ t.test('a hundred executions of 1 MiB take the room of one', async t => {
 
 // Versions ------------------------------------------------------------------------------------------------------------------------------
 
-t.test('history shows what was sent after the payload has changed, to a large or a small one', async t => {
+t.test("history shows the payload sent, after the cue's payload has changed", async t => {
   const { cue, fire, edit, shown, shownCue, stored } = await stage(t)
   const [first, second] = [random(4000), random(5000)]
   const id = await cue({ payload: first }, { next_run: null })
@@ -150,7 +150,7 @@ t.test('history shows what was sent after the payload has changed, to a large or
   )
 })
 
-t.test('a payload that nothing carried goes when it is replaced', async t => {
+t.test('removes an unused payload when it is replaced', async t => {
   const { cue, edit, stored } = await stage(t)
   const id = await cue({ payload: random(3000) }, { next_run: null })
   for (let n = 0; n < 5; n++) await edit(id, random(3000))
@@ -159,7 +159,7 @@ t.test('a payload that nothing carried goes when it is replaced', async t => {
   t.same(await stored(), [])
 })
 
-t.test('an edit to the same payload changes nothing', async t => {
+t.test('setting the same payload again changes nothing', async t => {
   const { cue, edit, stored, shownCue } = await stage(t)
   const payload = random(3000)
   const id = await cue({ payload }, { next_run: null })
@@ -169,7 +169,7 @@ t.test('an edit to the same payload changes nothing', async t => {
   t.equal(await shownCue(id), payload)
 })
 
-t.test('an override is stored once however often it is fired, and a replay refers to it', async t => {
+t.test('stores an override once however often it is fired, and a replay references it', async t => {
   const { cue, fire, fn, stored, carried, end, account_id, clock } = await stage(t)
   const [own, override] = [random(3000), random(3000)]
   const id = await cue({ payload: own }, { next_run: null })
@@ -192,7 +192,7 @@ t.test('an override is stored once however often it is fired, and a replay refer
   t.same((await carried()).map(row => row.payload_id ?? row.payload).sort(), [a, b, b, b, '{}'].sort())
 })
 
-t.test('creates and fires with the same large payload at the same time agree', async t => {
+t.test('simultaneous creations and fires with the same large payload store it once', async t => {
   const { cue, connect, account_id, stored, carried } = await stage(t)
   const body = random(3000)
   const ids = await Promise.all([1, 2, 3].map(() => cue({ payload: body }, { next_run: null })))
@@ -204,7 +204,7 @@ t.test('creates and fires with the same large payload at the same time agree', a
   t.equal(new Set((await carried()).map(row => row.payload_id)).size, 1)
 })
 
-t.test('cues from before are moved in batches, and their executions stay as they are', async t => {
+t.test('moves payloads of older cues in batches, leaving their executions unchanged', async t => {
   const { cue, fire, fn, rows, stored, shown, shownCue } = await stage(t)
   const body = random(3000)
   const ids = await Promise.all([1, 2, 3].map(() => cue({}, { next_run: null })))
@@ -220,7 +220,7 @@ t.test('cues from before are moved in batches, and their executions stay as they
 
 // What goes ------------------------------------------------------------------------------------------------------------------------------
 
-t.test('deleting a cue removes its payloads with its history, a batch at a time', async t => {
+t.test('deleting a cue removes its payloads with its history, in batches', async t => {
   const { cue, fire, fn, account_id, stored, rows } = await stage(t)
   const [id, other] = await Promise.all([1, 2].map(() => cue({ payload: random(3000) }, { next_run: null })))
   for (let n = 0; n < 3; n++) await fire(id!, { payload: random(3000) })
@@ -236,7 +236,7 @@ t.test('deleting a cue removes its payloads with its history, a batch at a time'
   t.same(await rows('select from cue.cues where id = $1', [id]), [])
 })
 
-t.test('pruning removes exactly what no execution refers to', async t => {
+t.test('prunes exactly the payloads that no execution references', async t => {
   const { cue, fire, edit, end, fn, clock, stored, rows, shown } = await stage(t, '2030-01-31T23:59:00Z')
   await fn.maintainPartitions({ months: 6 })
   const [current, retired, override, waiting] = [random(3000), random(3000), random(3000), random(3000)]
@@ -262,7 +262,7 @@ t.test('pruning removes exactly what no execution refers to', async t => {
   t.equal(await shown(deferred), waiting)
 })
 
-t.test('a replay under way keeps its payload from being pruned', async t => {
+t.test('a replay in progress protects its payload from pruning', async t => {
   const { cue, fire, end, fn, connect, clock, account_id, stored, rows, shown } = await stage(t, '2030-01-15T00:00:00Z')
   await fn.maintainPartitions({ months: 6 })
   const body = random(3000)
@@ -281,7 +281,7 @@ t.test('a replay under way keeps its payload from being pruned', async t => {
   t.equal(await shown(replayed), body)
 })
 
-t.test('a replay whose payload is being pruned finds no execution', async t => {
+t.test('a replay whose payload is being pruned does not find the execution', async t => {
   const { cue, fire, end, connect, clock, account_id, fn, rows } = await stage(t, '2030-01-15T00:00:00Z')
   await fn.maintainPartitions({ months: 6 })
   const { id: execution_id } = await fire(await cue({}, { next_run: null }), { payload: random(3000) })

@@ -38,7 +38,7 @@ const setup = async (t: Test, queue = 'notifications') => {
   }
 }
 
-t.test('few jobs of an account are under way at once, and those of others beside them', async t => {
+t.test('runs few jobs of an account at once, beside those of others', async t => {
   const { add, end, underWay, states } = await setup(t)
   const [hanging, other] = [randomUUID(), randomUUID()]
   for (let n = 0; n < 30; n++) await add(hanging, `hanging ${n}`)
@@ -55,7 +55,7 @@ t.test('few jobs of an account are under way at once, and those of others beside
   await eventually(async () => Object.values(await states()).every(state => state === 'completed'))
 })
 
-t.test('subscribers of an account are told one after the other', async t => {
+t.test("notifies an account's subscribers one after the other", async t => {
   const { add, end, underWay } = await setup(t, 'memory_updates')
   const [account, other] = [randomUUID(), randomUUID()]
   for (const name of ['a', 'b']) await add(account, name)
@@ -66,7 +66,7 @@ t.test('subscribers of an account are told one after the other', async t => {
   await eventually(() => underWay.has(first === 'a' ? 'b' : 'a'))
 })
 
-t.test('a job whose handler rejects waits for another try', async t => {
+t.test('retries a job whose handler rejects', async t => {
   const { add, underWay, states } = await setup(t)
   await add(randomUUID(), 'one')
   await eventually(() => underWay.has('one'))
@@ -74,7 +74,7 @@ t.test('a job whose handler rejects waits for another try', async t => {
   await eventually(async () => (await states()).one === 'retry')
 })
 
-t.test('who stops gives back what takes longer', async t => {
+t.test('stopping returns jobs that take longer', async t => {
   const { add, underWay, states, stop } = await setup(t)
   await add(randomUUID(), 'long')
   await eventually(() => underWay.has('long'))
