@@ -5,7 +5,7 @@ import { build } from './setup.ts'
 const start = '2030-01-07T08:30:00Z'
 const preview = '/v1/schedules/preview'
 
-t.test('a preview says a schedule in words and gives its next runs', async t => {
+t.test('describes a schedule and returns its next runs', async t => {
   const { call, get } = await build(t, start)
   const { status, body } = await call('POST', preview, { schedule: { cron: '0 9 * * MON-FRI', timezone: 'europe/berlin' }, count: 2 })
   t.strictSame(
@@ -25,7 +25,7 @@ t.test('a preview says a schedule in words and gives its next runs', async t => 
   t.equal((await get('/v1/cues')).total, 0)
 })
 
-t.test('five runs after now are the default, fifty the most', async t => {
+t.test('returns five runs after now by default, and at most fifty', async t => {
   const { post } = await build(t, start)
   const runs = async (more: object) => (await post(preview, { schedule: { cron: '* * * * *' }, ...more })).next
   t.equal((await runs({})).length, 5)
@@ -34,7 +34,7 @@ t.test('five runs after now are the default, fifty the most', async t => {
   t.equal((await runs({ from: '2020-02-29T00:00:00+01:00' }))[0].at, '2020-02-28T23:01:00.000Z')
 })
 
-t.test('a change of the clocks is told where it matters', async t => {
+t.test('notes clock changes where they matter', async t => {
   const { post } = await build(t, start)
   const notes = async (cron: string, from: string) => {
     const { next } = await post(preview, { schedule: { cron, timezone: 'Europe/Berlin' }, from, count: 3 })
@@ -66,7 +66,7 @@ t.test('a one-time schedule runs once', async t => {
   })
 })
 
-t.test('what a cue would be refused for, a preview is', async t => {
+t.test('rejects what a cue would be rejected for', async t => {
   const { call } = await build(t, start)
   const cases: [unknown, number, string][] = [
     [{}, 422, 'validation_error'],

@@ -67,7 +67,7 @@ const setup = (t: Test, { due = 5000, concurrency = 100, spoiled = '' } = {}) =>
   return { pump, taken, sent, passedOver, flights, arrive, end }
 }
 
-t.test('little is taken until the senders have something to do, and then much at once', async t => {
+t.test('takes few attempts until the senders are busy, then many at once', async t => {
   const { pump, taken, sent, arrive } = setup(t)
   pump.turn()
   t.strictSame(taken, [50, 50])
@@ -79,7 +79,7 @@ t.test('little is taken until the senders have something to do, and then much at
   t.strictSame(taken, [50, 50, 50, 300])
 })
 
-t.test('nothing is taken while enough is on hand, and no more is sent than there are slots', async t => {
+t.test('takes nothing while enough is on hand, and sends no more than there are slots', async t => {
   const { pump, taken, sent, arrive, end } = setup(t)
   pump.turn()
   for (let n = 0; n < 5; n++) await arrive()
@@ -92,7 +92,7 @@ t.test('nothing is taken while enough is on hand, and no more is sent than there
   t.strictSame(taken, [50, 50, 50, 300, 300, 300, 300], '150 are')
 })
 
-t.test('what is taken last is what is there', async t => {
+t.test('takes the rest at the end', async t => {
   const { pump, taken, arrive } = setup(t, { due: 120 })
   pump.turn()
   await arrive()
@@ -100,7 +100,7 @@ t.test('what is taken last is what is there', async t => {
   t.strictSame(taken, [50, 50, 20])
 })
 
-t.test('a cue that the database refuses is passed over, and the others of its batch are sent, each half in its flight', async t => {
+t.test('skips a cue that the database rejects, and sends the others of its batch', async t => {
   const { pump, sent, passedOver, flights, arrive } = setup(t, { due: 8, spoiled: '5' })
   pump.turn()
   for (let n = 0; n < 6 && sent.length < 7; n++) {

@@ -13,7 +13,7 @@ const at = (ms: number) => {
 const fn = createFunctions(pool, () => new Date(time))
 t.beforeEach(() => at(0))
 
-t.test('the window agrees with a plain list of instants, whatever the traffic', async t => {
+t.test('the window matches a plain list of hits under any traffic', async t => {
   let seed = 7
   const random = (below: number) => {
     seed = (seed * 48_271) % 2_147_483_647
@@ -37,7 +37,7 @@ t.test('the window agrees with a plain list of instants, whatever the traffic', 
   t.pass('1500 requests')
 })
 
-t.test('a limit of thousands is never exceeded, and missed by less than a five-hundredth', async t => {
+t.test('a limit in the thousands is never exceeded, and at most 1/500 too strict', async t => {
   const hits: number[] = []
   const ask = async (ms: number) => {
     at(ms)
@@ -56,7 +56,7 @@ t.test('a limit of thousands is never exceeded, and missed by less than a five-h
   t.ok(rows[0].entries <= 500)
 })
 
-t.test('after a downgrade the window first has to come below the new limit', async t => {
+t.test('after a downgrade, refuses until the window is below the new limit', async t => {
   for (let i = 0; i < 10; i++) {
     at(i * 1000)
     await fn.allow({ subject: 'less', limit: 10, window: '1 minute' })
@@ -75,14 +75,14 @@ t.test('a window that never empties keeps counting for months', async t => {
   exactly(t, await fn.allow({ subject: 'long', limit: 3, window: '3 days' }), { allowed: false, retry_after: 86_400 })
 })
 
-t.test('a clock that is set back locks nobody out for longer than the window', async t => {
+t.test('a clock set back locks nobody out for longer than the window', async t => {
   at(3_600_000)
   for (let i = 0; i < 3; i++) await fn.allow({ subject: 'back', limit: 3, window: '1 minute' })
   at(0)
   exactly(t, await fn.allow({ subject: 'back', limit: 3, window: '1 minute' }), { allowed: true, remaining: 2 })
 })
 
-t.test('many limits of many subjects are kept beside each other, and old ones are pruned', async t => {
+t.test('keeps windows of many subjects apart and prunes old ones', async t => {
   await Promise.all(Array.from({ length: 50 }, (_, i) => fn.allow({ subject: `s${i}`, limit: 5 })))
   at(1_800_000)
   exactly(t, await fn.allow({ subject: 's7', limit: 5 }), { allowed: true, remaining: 3 })

@@ -5,7 +5,7 @@ import { startEngine } from './engine.ts'
 import { exactly } from './exactly.ts'
 import { build, error, eventually, receiver } from './setup.ts'
 
-t.test('a read-only database is an outage: requests get 503, and a due cue fires as soon as it can', async t => {
+t.test('treats a read-only database as an outage: requests get 503, and due cues fire once it is writable', async t => {
   const { call, post, config, pool } = await build(t)
   const { url, requests } = await receiver(t)
   const admin = createPool({ databaseUrl: config.databaseUrl, pgPoolMax: 1 })

@@ -22,7 +22,7 @@ const watched = async (t: Test) => {
   return { ...service, statements, failed: () => failed }
 }
 
-t.test('creating over the limit is refused within the statement that creates for others, and fails none', async t => {
+t.test('refuses a creation above the limit in the statement that creates cues for others', async t => {
   const { call, as, account, register, pool, statements, failed } = await watched(t)
   const other = await register()
   await pool.query("update cue.plans set cues = 2 where plan = 'free'")
@@ -49,7 +49,7 @@ t.test('creating over the limit is refused within the statement that creates for
   t.equal((await call('POST', '/v1/cues', hourly)).status, 201, 'once one is deleted there is room at once')
 })
 
-t.test('25 changes of one cue at the same time all succeed, one after the other', async t => {
+t.test('25 simultaneous changes of one cue all succeed, one after the other', async t => {
   const { post, call, get, failed } = await watched(t)
   const { id } = await post('/v1/cues', hourly)
   const names = Array.from({ length: 25 }, (_, n) => `name ${n}`)
@@ -63,7 +63,7 @@ t.test('25 changes of one cue at the same time all succeed, one after the other'
   t.equal(description, `${name}!`)
 })
 
-t.test('a change that another replica came before is computed anew', async t => {
+t.test('computes a change again if another replica was faster', async t => {
   const { post, call, fn, account } = await watched(t)
   const { id } = await post('/v1/cues', hourly)
   const elsewhere = async (description: string) => {

@@ -45,7 +45,7 @@ const setUp = async (t: Test) => {
 
 const numberIs = (n: number) => ({ 'functions/things.sql': base['functions/things.sql']!.replace('select 1', `select ${n}`) })
 
-t.test('an older release with the same migrations leaves the functions of a newer one', async t => {
+t.test('an older release with the same migrations keeps the functions of a newer one', async t => {
   const { release, rows, lines } = await setUp(t)
   await release(2, numberIs(2))
   await release(1)
@@ -55,14 +55,14 @@ t.test('an older release with the same migrations leaves the functions of a newe
   t.same(lines, [])
 })
 
-t.test('a release loads over a database from before releases had numbers', async t => {
+t.test('loads over a database from before release numbers', async t => {
   const { release, rows } = await setUp(t)
   await rows("update cue.migrations set checksum = repeat('a', 64) where id = 0")
   await release(1, numberIs(3))
   t.same(await rows('select cue.number() as n'), [{ n: 3 }])
 })
 
-t.test('a changed file asks for the next number, and a merge for a number after both', async t => {
+t.test('a changed file requires the next number, and a merge a number after both', async t => {
   const sqlDir = t.testdir({})
   write(sqlDir, base)
   const first = releaseFile(sqlDir)
@@ -75,7 +75,7 @@ t.test('a changed file asks for the next number, and a merge for a number after 
   t.match(releaseFile(sqlDir), /"number": 8,/)
 })
 
-t.test('statements end at semicolons outside of bodies, quotes and comments, and know their line', t => {
+t.test('splits statements at semicolons outside bodies, quotes and comments, with their lines', t => {
   const text = `-- one; two\nselect ';';\n\n-- why\ncreate function f() as $x$ a; $y$ b; $x$;\nselect 1 -- end;\n`
   t.same(statementsOf({ id: 1, name: 'x.sql', text, checksum: '' }), [
     { text: "select ';';", line: 2 },
@@ -87,19 +87,19 @@ t.test('statements end at semicolons outside of bodies, quotes and comments, and
 
 const insertedColumn = { 'views.sql': base['views.sql']!.replace('select id from', 'select name, id from') }
 
-t.test('a column inserted into a view changes the view and what returns its rows', async t => {
+t.test('inserting a column changes a view and the functions that return its rows', async t => {
   const { release, rows } = await setUp(t)
   await release(2, insertedColumn)
   t.same(await rows('select * from cue.read_things()'), [{ name: 'one', id: 1 }])
 })
 
-t.test('a function may change its result and the names of its parameters', async t => {
+t.test('a function may change its result and parameter names', async t => {
   const { release, rows } = await setUp(t)
   await release(2, { 'functions/things.sql': "create or replace function cue.number() returns text language sql as $$ select 'two' $$;" })
   t.same(await rows('select cue.number() as n'), [{ n: 'two' }])
 })
 
-t.test('a function with another argument takes the place of the one before', async t => {
+t.test('a function with another argument replaces the former one', async t => {
   const { release, rows } = await setUp(t)
   await release(2, {
     'functions/things.sql': `create or replace function cue.number(p_plus int default 1) returns int language sql as $$ select 1 + p_plus $$;
@@ -108,7 +108,7 @@ t.test('a function with another argument takes the place of the one before', asy
   t.same(await rows('select cue.number() as n'), [{ n: 2 }])
 })
 
-t.test('a function or view that is gone stays for one more release, for replicas of the one before', async t => {
+t.test('keeps a removed function or view for one more release', async t => {
   const { release, rows } = await setUp(t)
   const gone = { 'functions/things.sql': '', 'views.sql': '' }
   const present = () => rows("select to_regproc('cue.number') is not null as function, to_regclass('cue.thing_view') is not null as view")
@@ -119,7 +119,7 @@ t.test('a function or view that is gone stays for one more release, for replicas
   t.same(await present(), [{ function: false, view: false }])
 })
 
-t.test('grants that operators gave outlast a changed view', async t => {
+t.test('grants made by operators survive a changed view', async t => {
   const { release, rows } = await setUp(t)
   await rows('grant select on cue.thing_view to pg_monitor; grant execute on function cue.read_things to pg_monitor with grant option')
   await release(2, insertedColumn)
@@ -130,7 +130,7 @@ t.test('grants that operators gave outlast a changed view', async t => {
   )
 })
 
-t.test('what an operator built on a changed view is named, and nothing is changed', async t => {
+t.test("names an operator's object that depends on a changed view, and changes nothing", async t => {
   const { release, rows } = await setUp(t)
   await rows('create view public.report as select * from cue.thing_view')
   await t.rejects(release(2, insertedColumn), {
@@ -139,7 +139,7 @@ t.test('what an operator built on a changed view is named, and nothing is change
   t.same(await rows('select * from public.report'), [{ id: 1 }])
 })
 
-t.test('a reload that meets a reader of a changed view gives way, and comes again', async t => {
+t.test('a reload that meets a reader of a changed view gives way and is retried', async t => {
   const { release, rows, pool, lines } = await setUp(t)
   const client = await pool.connect()
   await client.query('begin; select * from cue.thing_view')
@@ -190,7 +190,7 @@ const formerRelease = (): string | undefined => {
 }
 
 const former = formerRelease()
-t.test('the last release is brought to a release with other views and results', { skip: !former && 'there is no git' }, async t => {
+t.test('upgrades the previous release to one with other views and results', { skip: !former && 'there is no git' }, async t => {
   const { url, pool } = await createDatabase(t, { migrated: false })
   const root = t.testdir({ former: {}, next: {} })
   execFileSync('sh', ['-c', `git archive ${former} sql | tar -x -C '${root}/former'`], {
@@ -225,7 +225,7 @@ t.test('the last release is brought to a release with other views and results', 
   t.same(rows, [{ views: 2, arguments: 'p_brief boolean DEFAULT false, p_now timestamp with time zone DEFAULT now()', row_functions: 2 }])
 })
 
-t.test('a release that cannot call the functions of a newer one says so in one line', async t => {
+t.test("a release that cannot call a newer one's functions refuses in one line", async t => {
   const { pool } = await createDatabase(t)
   await requireFunctions(pool, { migrate: true })
   await pool.query('drop function cue.read_echo; alter function cue.stop_engine rename to end_engine')
@@ -236,7 +236,7 @@ t.test('a release that cannot call the functions of a newer one says so in one l
   })
 })
 
-t.test('a release calls functions that have more arguments, unless those must be given', async t => {
+t.test('a release can call functions with additional optional arguments', async t => {
   const { pool } = await createDatabase(t)
   const readEcho = (more: string) =>
     pool.query(`drop function cue.read_echo; create function cue.read_echo(p_token uuid, ${more}) returns int language sql as 'select 1'`)
