@@ -18,7 +18,7 @@ const setUp = async (t: Test, pgPoolMax = 1) => {
   return { admin, pool, replace, probe }
 }
 
-t.test('a function whose result has changed is called again, prepared afresh', async t => {
+t.test('repeats a call whose function has changed its result, freshly prepared', async t => {
   const { replace, probe } = await setUp(t)
   await replace('int', 'return 1')
   t.equal(await probe({ n: 1 }), 1)
@@ -26,7 +26,7 @@ t.test('a function whose result has changed is called again, prepared afresh', a
   t.equal(await probe({ n: 1 }), 'one')
 })
 
-t.test('under replacements no call fails, and none is done twice', async t => {
+t.test('while functions are replaced, no call fails or takes effect twice', async t => {
   const { admin, replace, probe } = await setUp(t, 4)
   const body = 'insert into cue.done values (p_n); return'
   await replace('int', `${body} 1`)
@@ -61,7 +61,7 @@ const failing = (...errors: { code: string; message?: string }[]) => {
   return { names, probe }
 }
 
-t.test('a statement that met a dropped or replaced function is tried once more, without its name', async t => {
+t.test('retries a statement on a dropped or replaced function once, unnamed', async t => {
   for (const error of [{ code: '0A000' }, { code: '42883' }, { code: 'XX000', message: 'cache lookup failed for function 1' }]) {
     const { names, probe } = failing(error)
     t.equal(await probe({}), 'done')
@@ -75,7 +75,7 @@ t.test('a statement that met a dropped or replaced function is tried once more, 
   }
 })
 
-t.test('what may have had an effect, or was refused, is not tried again', async t => {
+t.test('does not retry calls that may have taken effect or were refused', async t => {
   for (const error of [{ code: '08006' }, { code: 'QU001' }, { code: '57014' }, { code: 'XX000', message: 'unexpected' }]) {
     const { names, probe } = failing(error)
     await t.rejects(probe({}), error)

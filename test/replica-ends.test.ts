@@ -9,7 +9,7 @@ import { startReplica } from './replica.ts'
 
 const livingEngines = async (pool: Pool) => (await pool.query('select id from cue.engines where stopped_at is null')).rows
 
-t.test('the replica ends when its engine does, and logs why', async t => {
+t.test('the replica ends with its engine and logs why', async t => {
   const { call, signal, ended, lines } = await startFaultyReplica(t)
   signal('SIGUSR2')
   t.equal((await ended).code, 1)
@@ -17,7 +17,7 @@ t.test('the replica ends when its engine does, and logs why', async t => {
   await t.rejects(call('/status'), { cause: { code: 'ECONNREFUSED' } })
 })
 
-t.test('a stop is in order although a request holds up the API', async t => {
+t.test('stops gracefully although a request blocks the API', async t => {
   const { block, signal, lines, ended, pool } = await startFaultyReplica(t)
   await block()
   signal('SIGTERM')
@@ -32,7 +32,7 @@ t.test('a stop is in order although a request holds up the API', async t => {
   exactly(t, lines().at(-1), { attempts_given_back: 0, ms: Number })
 })
 
-t.test('a stop that comes while the engine starts is in order', async t => {
+t.test('stops gracefully while the engine is starting', async t => {
   const { url, pool } = await createDatabase(t)
   const { signal, ended } = startReplica(t, { DATABASE_URL: url })
   await eventually(async () => (await livingEngines(pool)).length, patienceMs)

@@ -80,7 +80,7 @@ const serve = async () => {
   return { ...built, begin, begun, settle, settled, stages, report }
 }
 
-t.test('a report is taken in every status but pending, and ends what waits for it', async t => {
+t.test('accepts a report in every status except pending, and ends what waits for it', async t => {
   const { stages, report, execution, clock } = await serve()
   for (const [name, make] of Object.entries(stages)) {
     for (const success of [true, false]) {
@@ -118,7 +118,7 @@ t.test('a report is taken in every status but pending, and ends what waits for i
   }
 })
 
-t.test('a report that comes before the answer makes the 2xx a success at once, and does not end retries', async t => {
+t.test('a report before the response makes a later 2xx a success, and does not end retries', async t => {
   const { begun, settle, report, execution, clock, begin, attempts } = await serve()
   const early = await begun(awaiting)
   await report(early.id, false)
@@ -136,7 +136,7 @@ t.test('a report that comes before the answer makes the 2xx a success at once, a
   exactly(t, await attempts(retried.id), [{ result: 'failed' }, { result: 'success' }])
 })
 
-t.test('without a report in time an execution times out, and a late one sets the outcome only', async t => {
+t.test('an execution without a report times out, and a late report sets only the outcome', async t => {
   const { settled, report, execution, fn, clock, get, rows } = await serve()
   const id = await settled(awaiting)
   exactly(t, await execution(id), { status: 'pending_outcome', outcome_deadline_at: new Date('2030-01-15T09:01:00Z'), ended_at: null })
@@ -162,7 +162,7 @@ t.test('without a report in time an execution times out, and a late one sets the
   exactly(t, await report(id), error('outcome_already_reported', 409))
 })
 
-t.test('a deadline that passes and a report that comes together make one of both, not half of each', async t => {
+t.test('a simultaneous report and timeout yield one of the two', async t => {
   const { settled, report, execution, fn, clock } = await serve()
   const ids: string[] = []
   for (let n = 0; n < 10; n++) ids.push(await settled(awaiting))
@@ -176,7 +176,7 @@ t.test('a deadline that passes and a report that comes together make one of both
   }
 })
 
-t.test('the end of an execution completes a one-time cue, or fails it', async t => {
+t.test('the end of an execution completes or fails a one-time cue', async t => {
   const { begun, settle, settled, report, fn, run, cue, fire, claim, clock, call, execution } = await serve()
   const once = { cron: undefined, at: '2030-02-01T09:00:00Z' }
   const statusOf = async (id: string) => (await run((await execution(id)).cue_id)).status
@@ -256,7 +256,7 @@ t.test('the end of an execution completes a one-time cue, or fails it', async t 
   }
 })
 
-t.test('an engine waits for the report, takes it from the answer, and gives up in time', async t => {
+t.test('an engine awaits the report, reads it from the response, or times out', async t => {
   const { post, get, patch, url } = await build(t)
   const hook = await receiver(t, ({ path }) => ({
     body: { '/says': { success: false, error: 'no disk' }, '/text': { success: 'yes' }, '/silent': {} }[path] ?? {}

@@ -37,7 +37,7 @@ const refusal = (bytes: number) => ({
   }
 })
 
-t.test('the routes with larger limits are all there', async t => {
+t.test('covers all routes with larger limits', async t => {
   t.same(
     Object.keys(larger).filter(operation => !operations.includes(operation)),
     []
@@ -64,7 +64,7 @@ const endless = () => {
   return { pieces, stream }
 }
 
-t.test('a body of unknown length is refused where it passes the limit, not at its end', async t => {
+t.test('rejects a body of unknown length when it exceeds the limit, not at its end', async t => {
   const stream = new Readable({ read() {} })
   stream.push(Buffer.alloc(16 * KB + 1, ' '))
   const { statusCode, body } = await app.inject({
@@ -83,7 +83,7 @@ const unread: [string, string, string, Record<string, string>, number][] = [
   ['no key', 'POST', '/mcp', accept, 401]
 ]
 for (const [name, method, url, headers, status] of unread) {
-  t.test(`with ${name}, the body is not read`, async t => {
+  t.test(`rejects ${name} without reading the body`, async t => {
     const { pieces, stream } = endless()
     const answer = await app.inject({
       method: method as 'POST',
@@ -96,7 +96,7 @@ for (const [name, method, url, headers, status] of unread) {
   })
 }
 
-t.test('what is not free JSON may have 64 KB of a large body', async t => {
+t.test('limits everything but free JSON to 64 KB', async t => {
   const text = (bytes: number) =>
     JSON.stringify({ name: 'a', cron: '@daily', worker: true, x: 'x'.repeat(bytes), payload: 'y'.repeat(500_000) })
   t.equal((await call('POST', '/v1/cues', text(65_000))).status, 201)
@@ -105,7 +105,7 @@ t.test('what is not free JSON may have 64 KB of a large body', async t => {
   t.same([status, body], [413, { error: { code: 'payload_too_large', message, status: 413 } }])
 })
 
-t.test('a description may have 2,000 characters, whatever they are, also when it is changed', async t => {
+t.test('limits a description to 2,000 characters of any kind, also on PATCH', async t => {
   const cue = { name: 'a', cron: '@daily', worker: true }
   const { status, body } = await call('POST', '/v1/cues', { ...cue, description: '💥'.repeat(2000) })
   t.equal(status, 201)
@@ -125,7 +125,7 @@ t.test('a description may have 2,000 characters, whatever they are, also when it
   }
 })
 
-t.test('a longer description of before stays readable', async t => {
+t.test('an older, longer description stays readable', async t => {
   const { body } = await call('POST', '/v1/cues', { name: 'a', cron: '@daily', worker: true })
   await app.db
     .updateTable('cues')
@@ -136,7 +136,7 @@ t.test('a longer description of before stays readable', async t => {
   t.equal((await call('PATCH', `/v1/cues/${body.id}`, { name: 'b' })).status, 200)
 })
 
-t.test('a message of 5,000 escaped characters is a ticket’s', async t => {
+t.test('accepts a ticket of 5,000 escaped characters', async t => {
   const message = '\\u044f'.repeat(5000)
   const { status } = await call('POST', '/v1/support', `{"subject": "${'\\u044f'.repeat(200)}", "message": "${message}"}`)
   t.not(status, 413)

@@ -53,7 +53,7 @@ const setUp = () => {
   return { flights, results, statements, removed, logged, held, end, statement }
 }
 
-t.test('a flight is kept until the last of its ends is written, whichever statement that is', async t => {
+t.test('keeps a flight until the last of its results is recorded, in whichever statement', async t => {
   const { flights, end, statement } = setUp()
   flights.add(7, batchSize + 10, performance.now())
   end(7, batchSize + 10)
@@ -71,7 +71,7 @@ t.test('a flight is kept until the last of its ends is written, whichever statem
   await eventually(() => !flights.has(7))
 })
 
-t.test('a flight that two statements end side by side goes with the next, or with the next extension', async t => {
+t.test('removes a flight that two statements finish simultaneously with the next statement or extension', async t => {
   const { flights, end, statement, removed } = setUp()
   for (const id of [1, 2]) flights.add(id, batchSize + 1, performance.now())
   flights.add(3, 1, performance.now())
@@ -90,7 +90,7 @@ t.test('a flight that two statements end side by side goes with the next, or wit
   t.same(removed, [2], 'and the others not again')
 })
 
-t.test('an end that cannot be written lets its flight lapse, and costs no other', async t => {
+t.test('a result that cannot be recorded lets its own flight expire, and no other', async t => {
   const { flights, end, statement, removed, logged } = setUp()
   flights.add(1, 2, performance.now())
   end(1, 2)
@@ -108,7 +108,7 @@ t.test('an end that cannot be written lets its flight lapse, and costs no other'
   t.same(logged, ['result not recorded'])
 })
 
-t.test('what is held when the engine stops is left to recovery, and is no fault', async t => {
+t.test('leaves held results to recovery when the engine stops, without an error', async t => {
   const { flights, results, end, statement, statements, logged } = setUp()
   flights.add(1, 1, performance.now())
   end(1, 1)
@@ -152,7 +152,7 @@ const leasesOf = (t: Test, extend: () => Promise<void> = async () => {}) => {
   return { clock, leases, askedAt, dueWithin }
 }
 
-t.test('leases are judged three seconds after the connection stands, and not while it is lost', async t => {
+t.test('judges leases only while connected, from three seconds after connecting', async t => {
   const { clock, leases, dueWithin } = leasesOf(t)
   t.equal(dueWithin(10), 3)
   await leases.recover()
@@ -163,14 +163,14 @@ t.test('leases are judged three seconds after the connection stands, and not whi
   t.equal(dueWithin(10), 3)
 })
 
-t.test('leases are not judged by an engine that was frozen', async t => {
+t.test('an engine that was frozen does not judge leases', async t => {
   const { clock, dueWithin } = leasesOf(t)
   dueWithin(10)
   clock.time += 40_000
   t.equal(dueWithin(10), 4, 'the first look tells that it was')
 })
 
-t.test('leases are not judged by an engine that got no answer, or a late one', async t => {
+t.test('an engine with late or no responses does not judge leases', async t => {
   let fail = false
   const { leases, dueWithin } = leasesOf(t, async () => {
     if (fail) throw new Error('Query read timeout')
@@ -184,7 +184,7 @@ t.test('leases are not judged by an engine that got no answer, or a late one', a
   t.equal(dueWithin(10), 3)
 })
 
-t.test('an extension that fails is tried again at once', async t => {
+t.test('retries a failed extension immediately', async t => {
   let tries = 0
   const { leases } = leasesOf(t, async () => {
     if (tries++ === 0) throw new Error('Connection terminated unexpectedly')
@@ -193,13 +193,13 @@ t.test('an extension that fails is tried again at once', async t => {
   t.equal(tries, 2)
 })
 
-t.test('recovery goes on until nothing is freed, and says when it asked', async t => {
+t.test('recovers until nothing is left, and passes when it asked', async t => {
   const { leases, askedAt } = leasesOf(t)
   await leases.recover()
   t.same(askedAt, [new Date(5000), new Date(5000), new Date(5000)])
 })
 
-t.test('results of a held row are written later, and the others at once', async t => {
+t.test('records results of a locked row later, and the others immediately', async t => {
   const { flights, end, statement, statements, held, logged } = setUp()
   flights.add(7, 3, performance.now())
   end(7, 3)
@@ -218,7 +218,7 @@ t.test('results of a held row are written later, and the others at once', async 
   t.same(logged, [])
 })
 
-t.test('while a whole table is locked all results are held, and then written', async t => {
+t.test('holds all results while a whole table is locked, then records them', async t => {
   const { flights, end, statement } = setUp()
   flights.add(7, 3, performance.now())
   end(7, 3)

@@ -54,7 +54,7 @@ const relations = async (pool: pg.Pool, kinds: string): Promise<string[]> => {
   return (await pool.query(text, [kinds.split('')])).rows.map(row => row.name)
 }
 
-t.test('the service needs no more than cue_service', async t => {
+t.test('the service needs only cue_service', async t => {
   await createDatabase(t) // the roles are there once any database was migrated
   const login = await createLogin(t, 'in role cue_service')
   const { url, pool: owner } = await createDatabase(t)
@@ -126,7 +126,7 @@ t.test('the service needs no more than cue_service', async t => {
   await Promise.all([fn.foldUsage({}), fn.prune({}), fn.requeueAttempts({}), fn.recoverStuck({}), fn.requeuePurges({})])
 })
 
-t.test('cue_service changes nothing but by the functions', async t => {
+t.test('cue_service can change data only by functions', async t => {
   const { pool, url } = await createDatabase(t)
   const { refused } = await connectAs(t, 'cue_service', url)
   for (const table of await relations(pool, 'rp')) await refused(`delete from ${table}`)
@@ -135,7 +135,7 @@ t.test('cue_service changes nothing but by the functions', async t => {
   await refused('create table pgboss.mine ()')
 })
 
-t.test('cue_reader reads every view and nothing else', async t => {
+t.test('cue_reader can read every view and nothing else', async t => {
   const { pool, url } = await createDatabase(t)
   const { rows, refused, callable } = await connectAs(t, 'cue_reader', url)
   const views = await relations(pool, 'v')
@@ -188,7 +188,7 @@ t.test('no view shows a secret', async t => {
   t.strictSame(read, [{ column: 'cue.account_view webhook_secret' }], 'which only tells whether there is one')
 })
 
-t.test('cue_operator fires, replays and cancels in psql, and an engine wakes', async t => {
+t.test('cue_operator can fire, replay and cancel in psql, which wakes an engine', async t => {
   const { url, config, post, pool } = await build(t, undefined, { env: { POLL_INTERVAL_MS: '60000' } })
   const target = await receiver(t)
   await startEngine(t, config)
@@ -227,7 +227,7 @@ t.test('cue_operator fires, replays and cancels in psql, and an engine wakes', a
   ])
 })
 
-t.test('a database is migrated by its owner, who may make no roles; those that exist get their grants', async t => {
+t.test('an owner who may not create roles can migrate, and existing roles get their grants', async t => {
   await createDatabase(t) // the roles are there once any database was migrated
   const login = await createLogin(t)
   const { pool, url, name } = await createDatabase(t, { migrated: false })
@@ -244,7 +244,7 @@ t.test('a database is migrated by its owner, who may make no roles; those that e
   exactly(t, await service.rows('select * from cue.next_wakes()'), [{ waiting_at: null }])
 })
 
-t.test('roles that are made after the first migration get their grants by the next', async t => {
+t.test('roles created later get their grants from the next migration', async t => {
   // Roles are the whole server's: this takes one that has none.
   const dataDir = mkdtempSync(join(tmpdir(), 'pgcue-roles-'))
   chmodSync(dataDir, 0o755) // as root the server runs as another user
