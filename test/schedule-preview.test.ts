@@ -17,7 +17,7 @@ const worded: [expression: string, words: string][] = [
   ['00 09 * * 07', 'At 09:00, only on Sunday']
 ]
 
-t.test('a schedule reads in words, with its time zone', async t => {
+t.test('describes a schedule with its time zone', async t => {
   for (const [cron, words] of worded) {
     t.equal(describe({ type: 'recurring', cron, timezone: 'Europe/London' }), `${words}, Europe/London`, cron)
   }
@@ -93,7 +93,7 @@ const noted: [cron: string, timezone: string, from: string, notes: (string | nul
   ]
 ]
 
-t.test('a preview notes what a change of the clocks does', async t => {
+t.test('a preview notes clock changes', async t => {
   for (const [cron, timezone, from, notes] of noted) {
     const rows = previewNotes({ type: 'recurring', cron, timezone }, new Date(from), notes.length)
     t.strictSame(
@@ -110,7 +110,7 @@ t.test('a preview row is an instant in UTC and on the local clock', async t => {
   ])
 })
 
-t.test('a one-time schedule previews its instant while that lies ahead', async t => {
+t.test('a one-time schedule previews its instant while it is in the future', async t => {
   const once = { type: 'once', at: '2026-11-20T09:00:00.250Z', timezone: 'Europe/Paris' } as const
   t.strictSame(previewNotes(once, new Date('2026-11-20T09:00:00.249Z'), 5), [
     { at: '2026-11-20T09:00:00.250Z', local: '2026-11-20T10:00:00.250+01:00', note: null }

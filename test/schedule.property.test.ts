@@ -123,14 +123,14 @@ const checkChanges = (t: Test, zone: string, changes: number[], count: number) =
   t.pass(`${zone}: ${changes.length} changes`)
 }
 
-t.test('runs around every clock change from 2020 to 2037 are those of the rule', async t => {
+t.test('runs around every clock change from 2020 to 2037 follow the rule', async t => {
   for (const zone of zones) {
     const changes = clockChanges(zone, 2020, 2038)
     checkChanges(t, zone, changes.length ? changes : [Date.UTC(2028, 1, 29) / 1000], 2)
   }
 })
 
-t.test('runs around the oddest changes of the past and far ahead are those of the rule', async t => {
+t.test('runs around the most unusual changes of the past and the far future follow the rule', async t => {
   for (const [zone, from, to] of oddities) {
     const changes = clockChanges(zone, from, to)
     t.not(changes.length, 0, `${zone} has changes`)
@@ -138,7 +138,7 @@ t.test('runs around the oddest changes of the past and far ahead are those of th
   }
 })
 
-t.test('runs of expressions with seconds are those of the rule', async t => {
+t.test('runs of expressions with seconds follow the rule', async t => {
   const changes = zones.flatMap(zone => clockChanges(zone, 2024, 2027).map(change => ({ zone, change })))
   const shifts = fc.integer({ min: -3 * hour * 1000, max: hour * 1000 })
   fc.assert(
@@ -153,7 +153,7 @@ t.test('runs of expressions with seconds are those of the rule', async t => {
   t.pass('no counterexample')
 })
 
-t.test('months, days of the month and weekdays combine as the rule says, over years', async t => {
+t.test('months, days of the month and weekdays combine by the rule over years', async t => {
   const instants = fc.integer({ min: Date.UTC(1999, 0, 1) / 1000, max: Date.UTC(2110, 0, 1) / 1000 })
   fc.assert(
     fc.property(expressions({ anywhere: true }), instants, (drawn, from) => {
@@ -176,7 +176,7 @@ t.test('months, days of the month and weekdays combine as the rule says, over ye
   t.pass('no counterexample')
 })
 
-t.test('each run comes after the one before, and going back returns the same runs', async t => {
+t.test('each run is after the previous one, and searching backwards finds the same runs', async t => {
   const instants = fc.integer({ min: Date.UTC(1950, 0, 1), max: Date.UTC(2110, 0, 1) }).map(milliseconds => new Date(milliseconds))
   fc.assert(
     fc.property(
@@ -202,7 +202,7 @@ t.test('each run comes after the one before, and going back returns the same run
   t.pass('no counterexample')
 })
 
-t.test('every expression has a description, and a preview whose rows are its next runs', async t => {
+t.test('every expression has a description, and a preview with its next runs', async t => {
   const instants = fc.integer({ min: Date.UTC(2020, 0, 1), max: Date.UTC(2037, 0, 1) }).map(milliseconds => new Date(milliseconds))
   fc.assert(
     fc.property(

@@ -10,7 +10,7 @@ const keyed = async ({ post, as, account }: Service, scopes: string[]) => {
   return as({ ...account, api_key })
 }
 
-t.test('read opens every GET that shows no key and no secret, and worker those that workers need', async t => {
+t.test('read allows every GET that shows no key or secret, and worker those that workers need', async t => {
   const service = await build(t)
   const { post } = service
   const cue = await post('/v1/cues', { name: 'a cue', cron: '0 9 * * *', worker: true })
@@ -51,7 +51,7 @@ const refusal = {
   }
 }
 
-t.test('where the key is sent to callbacks, a key without scope account can set none', async t => {
+t.test('while the key is sent to callbacks, only a key with scope account can set a callback', async t => {
   const service = await build(t)
   const { post, get } = service
   const lesser = await keyed(service, ['read', 'write', 'worker'])
@@ -83,7 +83,7 @@ t.test('where the key is sent to callbacks, a key without scope account can set 
   t.same([stored.callback, stored.on_failure.webhook], [{ url, method: 'POST', headers: { 'X-Own': '********' } }, null])
 })
 
-t.test('what changes no callback is open to it as before', async t => {
+t.test('a key without scope account can still change everything else', async t => {
   const service = await build(t)
   const { post, patch } = service
   const lesser = await keyed(service, ['read', 'write'])
@@ -99,7 +99,7 @@ t.test('what changes no callback is open to it as before', async t => {
   t.equal((await patch(`/v1/cues/${id}`, { callback: { method: 'PUT' } })).callback.method, 'PUT', 'a key with scope account may')
 })
 
-t.test('a token for the execution alone lets every key with scope write set callbacks', async t => {
+t.test('with execution tokens, every key with scope write can set callbacks', async t => {
   const service = await build(t)
   const lesser = await keyed(service, ['write'])
   const { status, body } = await lesser.call('POST', '/v1/cues', { ...hourly, callback_url: url, on_failure: { webhook: url } })
@@ -107,7 +107,7 @@ t.test('a token for the execution alone lets every key with scope write set call
   t.equal((await lesser.call('PATCH', `/v1/cues/${body.id}`, { callback: { method: 'PUT' } })).status, 200)
 })
 
-t.test('of cues created together, a refused one leaves the others', async t => {
+t.test('refuses one of several cues created together and creates the others', async t => {
   const { fn, pool, account, register } = await build(t)
   const other = await register()
   await pool.query("update cue.accounts set webhook_authorization = 'api_key' where id = $1", [account.id])
@@ -123,7 +123,7 @@ t.test('of cues created together, a refused one leaves the others', async t => {
   )
 })
 
-t.test('a callback that waits for the setting to be switched is judged by what it became', async t => {
+t.test('a change of a callback that waits for the setting is judged by its new value', async t => {
   const { fn, pool, account, post, get } = await build(t)
   const { id } = await post('/v1/cues', { ...hourly, callback_url: url })
   const client = await pool.connect()

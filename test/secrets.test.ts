@@ -24,7 +24,7 @@ const refused = (names: string) => ({
   message: `${names} must match the values of earlier starts; to change them on purpose, start once with SECRETS_CHANGED=on`
 })
 
-t.test('the same secrets start again, others are refused', async t => {
+t.test('accepts the same secrets and rejects others', async t => {
   const { start } = await setUp(t)
   await start([a])
   await t.rejects(start([b]), refused('ENCRYPTION_KEYS'))
@@ -33,7 +33,7 @@ t.test('the same secrets start again, others are refused', async t => {
   await start([a])
 })
 
-t.test('a key is added behind, then put in front; from then on no replica may lack it', async t => {
+t.test('adds a key at the end, then moves it to the front; after that every replica needs it', async t => {
   const { start } = await setUp(t)
   await start([a, b])
   await start([a])
@@ -43,14 +43,14 @@ t.test('a key is added behind, then put in front; from then on no replica may la
   await t.rejects(start([b]), refused('ENCRYPTION_KEYS'))
 })
 
-t.test('secrets are changed on purpose with SECRETS_CHANGED', async t => {
+t.test('SECRETS_CHANGED=on accepts changed secrets', async t => {
   const { start } = await setUp(t)
   await start([c], 'another secret, chosen later', { SECRETS_CHANGED: 'on' })
   await start([c], 'another secret, chosen later')
   await t.rejects(start([a]), refused('ENCRYPTION_KEYS and SESSION_SECRET'))
 })
 
-t.test('a replica with another secret ends in one line', async t => {
+t.test('a replica with another secret exits with one line', async t => {
   const { url } = await setUp(t)
   const { code, err } = await startReplica(t, { DATABASE_URL: url, SESSION_SECRET: 'the secret of somebody else' }).ended
   t.equal(code, 1)

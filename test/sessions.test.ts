@@ -16,7 +16,7 @@ const noon = '2030-01-15T12:00:00.000Z'
 const eventsOf = async (get: (path: string) => Promise<{ events: { event: string; actor: string }[] }>) =>
   (await get('/v1/auth/audit')).events.map(({ event, actor }) => `${event} by ${actor}`).sort()
 
-t.test('a one-time token becomes a session of a year, that does all a key does', async t => {
+t.test('a one-time token becomes a session of one year with all rights of a key', async t => {
   const { signIn, nobody, withSession, account } = await buildWithMail(t, noon)
   const { session_token: token } = await signIn(account.email)
   const { status, body } = await nobody.call('POST', '/v1/auth/session', { token })
@@ -38,7 +38,7 @@ t.test('a one-time token becomes a session of a year, that does all a key does',
   t.same(await eventsOf(get), ['account.registered by anonymous', `key.created by ${by}`, `session.created by ${by}`])
 })
 
-t.test('a session shows the default key, also where all others are revoked', async t => {
+t.test('a session can show the default key, even if all other keys are revoked', async t => {
   const { openSession, withSession, account, call } = await buildWithMail(t)
   const session = withSession(await openSession(account.email))
   t.same(await session.get('/v1/auth/key'), { api_key: account.api_key, key_prefix: account.api_key.slice(0, 12) })
@@ -49,7 +49,7 @@ t.test('a session shows the default key, also where all others are revoked', asy
   )
 })
 
-t.test('a one-time token is good once, for a quarter of an hour', async t => {
+t.test('a one-time token works once, within 15 minutes', async t => {
   const { signIn, nobody, clock, account } = await buildWithMail(t, noon)
   const { session_token: token } = await signIn(account.email)
   const all = await Promise.all(Array.from({ length: 6 }, () => nobody.call('POST', '/v1/auth/session', { token })))
@@ -65,7 +65,7 @@ t.test('a one-time token is good once, for a quarter of an hour', async t => {
   exactly(t, await nobody.call('POST', '/v1/auth/session', {}), { status: 422 })
 })
 
-t.test('a session is one text: no other spelling of it is accepted', async t => {
+t.test('accepts only one spelling of a session JWT', async t => {
   const { openSession, withSession, account } = await buildWithMail(t, noon)
   const jwt = await openSession(account.email)
   const [head, body, signature] = jwt.split('.') as [string, string, string]
@@ -88,7 +88,7 @@ t.test('a session ends after a year', async t => {
   exactly(t, await call('POST', '/v1/auth/session/refresh'), error('not_authenticated', 401))
 })
 
-t.test('a session is refreshed for another year, and the former one ends a day later', async t => {
+t.test('refreshing extends a session by a year, and the former one ends a day later', async t => {
   const { openSession, withSession, clock, account, call, maintain, pool } = await buildWithMail(t, noon)
   const jwt = await openSession(account.email)
   const former = withSession(jwt)
@@ -107,7 +107,7 @@ t.test('a session is refreshed for another year, and the former one ends a day l
   exactly(t, (await pool.query('select count(*) from cue.sessions')).rows, [{ count: 1 }], 'what has ended is swept away')
 })
 
-t.test('who signs out is out at once, on every replica', async t => {
+t.test('signing out takes effect immediately on every replica', async t => {
   const { openSession, withSession, account, config, app, call } = await buildWithMail(t, noon)
   const pool = createPool(config)
   const replica = await buildApp({ config, pool, clock: app.now })
@@ -143,7 +143,7 @@ t.test('a revoked key fails on every replica at once', async t => {
   t.equal(await there(), 401)
 })
 
-t.test('the sessions of an account are limited together', async t => {
+t.test('the sessions of an account share a rate limit', async t => {
   const { openSession, withSession, account, nobody } = await buildWithMail(t, noon, {
     RATE_LIMIT: 'on',
     PLANS: '{"free":{"requests_per_minute":4}}'
@@ -157,7 +157,7 @@ t.test('the sessions of an account are limited together', async t => {
   exactly(t, await nobody.call('GET', '/v1/auth/me'), { status: 401 })
 })
 
-t.test('an approved client exchanges a one-time token for a key that reads, writes and works', async t => {
+t.test('an approved client gets a key with read, write and worker for a one-time token', async t => {
   const { signIn, nobody, account, as, get, clock } = await buildWithMail(t, noon, { MCP_CLIENT_IDS: 'desk,phone' })
   clock.advance('1 second')
   const exchange = (body: object) => nobody.call('POST', '/v1/auth/mcp-exchange', body)
@@ -192,7 +192,7 @@ t.test('without MCP_CLIENT_IDS no client is approved', async t => {
   exactly(t, await nobody.call('POST', '/v1/auth/mcp-exchange', { session_token: 'x' }), { status: 422 })
 })
 
-t.test('an exchange beyond ten keys an hour leaves the token as it was', async t => {
+t.test('an exchange above ten keys per hour keeps the token', async t => {
   const { signIn, nobody, account, post, clock } = await buildWithMail(t, noon, { MCP_CLIENT_IDS: 'desk' })
   for (let i = 0; i < 10; i++) await post('/v1/auth/keys', { label: `key ${i}` })
   clock.advance('50 minutes')
@@ -203,7 +203,7 @@ t.test('an exchange beyond ten keys an hour leaves the token as it was', async t
   exactly(t, await exchange(), { status: 200 })
 })
 
-t.test('a key that was revoked is forgotten after 30 days, by the hourly sweep', async t => {
+t.test('the hourly sweep removes a key 30 days after it was revoked', async t => {
   const { get, post, del, clock, maintain } = await buildWithMail(t, noon)
   const { id } = await post('/v1/auth/keys', { label: 'to be revoked' })
   await del(`/v1/auth/keys/${id}`)
