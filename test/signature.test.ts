@@ -10,14 +10,14 @@ const former = `whsec_${'fedcba9876543210'.repeat(4)}`
 const message = { secrets: [secret], executionId: '01900000-0000-7000-8000-000000000001', timestamp: 1700000000, body: '{"a": 1}' }
 const key = deriveKey('session secret', 'execution-token')
 
-t.test('the signature is the HMAC over timestamp and body, keyed with the whole secret', async t => {
+t.test('the signature is an HMAC of timestamp and body, keyed with the whole secret', async t => {
   const headers = signHeaders(message)
   t.equal(headers['X-Service-Timestamp'], '1700000000')
   // Computed by Python's hmac.
   t.equal(headers['X-Service-Signature'], 'v1=05eae9535c29a2b56a5594ec14e684e74d36df8bf3d8ee03131422f4b3171add')
 })
 
-t.test('the Standard Webhooks trio is what that specification computes', async t => {
+t.test('the Standard Webhooks headers follow that specification', async t => {
   // The vector of its own libraries.
   const headers = signHeaders({
     secrets: ['whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'],
@@ -32,14 +32,14 @@ t.test('the Standard Webhooks trio is what that specification computes', async t
   })
 })
 
-t.test('a secret without the prefix signs too', async t => {
+t.test('a secret without prefix also signs', async t => {
   const bare = '0123456789abcdef'.repeat(4)
   const { 'X-Service-Signature': own, 'webhook-signature': standard } = signHeaders({ ...message, secrets: [bare] })
   t.equal(own, `v1=${createHmac('sha256', bare).update('1700000000.{"a": 1}').digest('hex')}`)
   t.equal(standard, signHeaders(message)['webhook-signature'])
 })
 
-t.test('while two secrets overlap both sign, the current one first', async t => {
+t.test('during an overlap both secrets sign, the current one first', async t => {
   const both = signHeaders({ ...message, secrets: [secret, former] })
   const one = signHeaders(message)
   const other = signHeaders({ ...message, secrets: [former] })
@@ -47,13 +47,13 @@ t.test('while two secrets overlap both sign, the current one first', async t => 
   t.equal(both['webhook-signature'], `${one['webhook-signature']} ${other['webhook-signature']}`)
 })
 
-t.test('more secrets than are kept at hand sign as well as one', async t => {
+t.test('signs correctly with more secrets than are cached', async t => {
   const first = signHeaders(message)
   for (let i = 0; i < 10_001; i++) signHeaders({ ...message, secrets: [`whsec_${i}`] })
   t.same(signHeaders(message), first)
 })
 
-t.test('a receiver accepts the signatures of either secret, and of no other', async t => {
+t.test('receivers accept signatures of either secret and of no other', async t => {
   const headers = signHeaders({ ...message, secrets: [secret, former] })
   const verify = (given = secret, changed: Partial<typeof headers> = {}, body = message.body) =>
     verifyWebhook(body, { ...headers, ...changed }, given, { now: 1700000000 })
@@ -73,7 +73,7 @@ t.test('a receiver accepts the signatures of either secret, and of no other', as
   await t.rejects(verify(secret, { 'X-Service-Signature': '', 'webhook-signature': '' }), { code: 'no_signature' })
 })
 
-t.test('a receiver refuses a timestamp more than five minutes off', async t => {
+t.test('receivers reject a timestamp more than five minutes off', async t => {
   const headers = signHeaders(message)
   const stale = { code: 'stale_timestamp' }
   for (const now of [1699999700, 1700000300]) exactly(t, await verifyWebhook(message.body, headers, secret, { now }), { payload: { a: 1 } })
@@ -81,7 +81,7 @@ t.test('a receiver refuses a timestamp more than five minutes off', async t => {
   await t.rejects(verifyWebhook(message.body, { ...headers, 'X-Service-Timestamp': 'x' }, secret), stale)
 })
 
-t.test('a token gives back the execution it was made for', async t => {
+t.test('a token returns the execution it was made for', async t => {
   fc.assert(
     fc.property(fc.uuid(), id => {
       const token = executionToken(key, id)
@@ -91,13 +91,13 @@ t.test('a token gives back the execution it was made for', async t => {
   t.equal(executionToken(key, message.executionId), executionToken(key, message.executionId))
 })
 
-t.test('a token of another secret or another purpose is refused', async t => {
+t.test('rejects a token of another secret or purpose', async t => {
   const token = executionToken(key, message.executionId)
   t.equal(readExecutionToken(deriveKey('another secret', 'execution-token'), token), undefined)
   t.equal(readExecutionToken(deriveKey('session secret', 'session'), token), undefined)
 })
 
-t.test('a token with any one character changed, added or taken away is refused', async t => {
+t.test('rejects a token with one character changed, added or removed', async t => {
   const token = executionToken(key, message.executionId)
   const forged = new Set<string>()
   for (let i = 0; i < token.length; i++) {
@@ -114,7 +114,7 @@ t.test('a token with any one character changed, added or taken away is refused',
   )
 })
 
-t.test('what is no token at all is refused', async t => {
+t.test('rejects malformed tokens', async t => {
   for (const value of ['', 'svc_sk_x_', 'svc_sk_abc', `svc_sk_x_${'é'.repeat(43)}`, `svc_sk_x_${'='.repeat(43)}`, 'x'.repeat(100_000)])
     t.equal(readExecutionToken(key, value), undefined)
 })

@@ -56,7 +56,7 @@ const settled = async (counts: { handled: number }) => {
   }
 }
 
-t.test('handles 16 pipelined requests at once, and the others in their order', async t => {
+t.test('handles 16 pipelined requests at once, and the others in order', async t => {
   const { open, counts, release } = await listening(t)
   const socket = open()
   socket.write(get('/held').repeat(40))
@@ -68,7 +68,7 @@ t.test('handles 16 pipelined requests at once, and the others in their order', a
   t.equal(counts.handled, 40)
 })
 
-t.test('handles at most 16 requests that a client pipelines and does not read', async t => {
+t.test('handles at most 16 pipelined requests if the responses are not read', async t => {
   const { open, counts, app } = await listening(t, { responseLimits: { account: 1000 * MiB, all: 1000 * MiB } })
   const socket = open().pause()
   const sent = socket.write(get('/large').repeat(5000))
@@ -83,7 +83,7 @@ t.test('handles at most 16 requests that a client pipelines and does not read', 
   t.equal(app.inFlight.bytes, 0)
 })
 
-t.test('reads pipelined requests whole however they are cut', async t => {
+t.test('reads pipelined requests completely however they are split', async t => {
   const { open, counts } = await listening(t)
   const text = `${get('/small').repeat(40)}${get('/body', 'Content-Type: application/json', 'Content-Length: 9').replace('GET', 'POST')}{"a":"b"}`
   for (const size of [1, 3, 7, 1000]) {
@@ -100,7 +100,7 @@ t.test('reads pipelined requests whole however they are cut', async t => {
   }
 })
 
-t.test('takes header ends within a body for part of the body', async t => {
+t.test('does not mistake header ends inside a body for new requests', async t => {
   const { open } = await listening(t)
   const body = `{${'\r\n\r\n'.repeat(1000)}"a":1}`
   const socket = open()
@@ -143,7 +143,7 @@ t.test('keeps a connection whose client reads slowly, or waits for its response'
   t.same(await responses(waiting, 1), [200])
 })
 
-t.test('refuses large responses beyond the limit of an account, and of all, until some have been read', async t => {
+t.test("refuses large responses above an account's or the total limit until some are read", async t => {
   const { open, app, as, register, call, account, release } = await listening(t, {
     responseLimits: { account: 2.5 * MiB, all: 3.5 * MiB }
   })
@@ -182,7 +182,7 @@ t.test('refuses large responses beyond the limit of an account, and of all, unti
   t.equal((await call('POST', `/v1/executions/${id}/claim`, { worker_id: 'w' })).status, 200)
 })
 
-t.test('counts what is sent without a key for the address', async t => {
+t.test('counts responses without a key per address', async t => {
   const { open, app, call, as } = await listening(t, { responseLimits: { account: MiB + MiB / 2, all: 100 * MiB } })
   open().write(get('/held') + get('/large'))
   await eventually(() => app.inFlight.bytes === MiB)

@@ -19,7 +19,7 @@ const refused = async (t: Test, env: Record<string, string>, line: RegExp) => {
   t.equal(err.split('\n').length, 2, err)
 }
 
-t.test('a port that is taken is told in one line, and no engine was there', async t => {
+t.test('reports a port in use in one line, before any engine is registered', async t => {
   const { url, pool } = await createDatabase(t)
   const other = createServer().listen(0, '127.0.0.1')
   t.teardown(() => other.close())
@@ -29,19 +29,19 @@ t.test('a port that is taken is told in one line, and no engine was there', asyn
   t.same((await pool.query('select from cue.engines')).rows, [])
 })
 
-t.test('a host of somewhere else is told in one line', async t => {
+t.test('reports a foreign HOST in one line', async t => {
   const { url } = await createDatabase(t)
   for (const HOST of ['192.0.2.1', 'nowhere.invalid'])
     await refused(t, { DATABASE_URL: url, HOST }, /^pgcue: HOST is not an address of this/)
 })
 
-t.test('a port of the system is told, and what is no fault of HOST and PORT stays what it is', async t => {
+t.test('reports a privileged port, and rethrows errors not caused by HOST or PORT', async t => {
   const refuse = (code: string) => () => refuseToListen(Object.assign(new Error(code), { code }), { port: 80 })
   t.throws(refuse('EACCES'), new ConfigError('PORT 80 is reserved for privileged users; set another PORT, such as 8080'))
   t.throws(refuse('EMFILE'), { name: 'Error', message: 'EMFILE' })
 })
 
-t.test('with MIGRATE=off a database that was not migrated is told in one line', async t => {
+t.test('with MIGRATE=off, reports an unmigrated database in one line', async t => {
   const { url, pool } = await createDatabase(t, { migrated: false })
   const line = /^pgcue: MIGRATE is off, .*: run `npm run migrate`\n$/
   await refused(t, { DATABASE_URL: url, MIGRATE: 'off' }, line)
@@ -49,7 +49,7 @@ t.test('with MIGRATE=off a database that was not migrated is told in one line', 
   await refused(t, { DATABASE_URL: url, MIGRATE: 'off' }, line)
 })
 
-t.test('a database that is away is told in the same line whether or not the start would migrate it', async t => {
+t.test('reports an unreachable database in the same line with and without migrating', async t => {
   for (const MIGRATE of ['on', 'off'])
     await refused(
       t,
@@ -58,13 +58,13 @@ t.test('a database that is away is told in the same line whether or not the star
     )
 })
 
-t.test('a read-only database is told in one line', async t => {
+t.test('reports a read-only database in one line', async t => {
   const { url, name, pool } = await createDatabase(t)
   await pool.query(`alter database ${name} set default_transaction_read_only = on`)
   await refused(t, { DATABASE_URL: url }, /^pgcue: Cannot connect to the server of DATABASE_URL or LISTEN_URL: .*read-only transaction\n$/)
 })
 
-t.test('a DATA_DIR in which nothing can be made is told in one line', async t => {
+t.test('reports an unusable DATA_DIR in one line', async t => {
   const file = join(t.testdir({ file: '' }), 'file')
   for (const DATA_DIR of [file, join(file, 'deeper'), ...(existsSync('/proc') ? ['/proc/nope'] : [])]) {
     await refused(t, { DATA_DIR }, /^pgcue: DATA_DIR cannot be used: /)
@@ -72,7 +72,7 @@ t.test('a DATA_DIR in which nothing can be made is told in one line', async t =>
   }
 })
 
-t.test('a signal and the stop that it brings are in the log', async t => {
+t.test('logs a signal and the stop that follows', async t => {
   const { url } = await createDatabase(t)
   for (const ROLES of ['api,engine', 'api']) {
     const replica = startReplica(t, { DATABASE_URL: url, ROLES })

@@ -45,7 +45,7 @@ const assignments = ({ status, transport, set }: State) =>
 
 const refusal = { code: '23514' }
 
-t.test('a state is refused without what belongs to it, and with what does not', async t => {
+t.test('each state requires its columns and forbids others', async t => {
   const { begun, rows, execution } = await stage(t)
   const { execution_id: id } = await begun()
   const update = (columns: string) => rows(`update cue.executions set ${columns} where id = $1`, [id])
@@ -65,7 +65,7 @@ t.test('a state is refused without what belongs to it, and with what does not', 
   }
 })
 
-t.test('no state becomes another by its name alone, unless both wait for the same', async t => {
+t.test('no state changes to another by its status alone, unless both wait for the same', async t => {
   const { begun, rows } = await stage(t)
   const { execution_id: id } = await begun()
   for (const from of states) {
@@ -92,13 +92,13 @@ t.test('a claim has a token, a worker and a time', async t => {
 
 for (const [what, columns] of [
   ['reported without saying what', 'outcome_recorded_at = now(), outcome_success = null'],
-  ['said without a time', 'outcome_recorded_at = null, outcome_success = true'],
+  ['reported without a time', 'outcome_recorded_at = null, outcome_success = true'],
   ['verified, of a failure', `outcome_recorded_at = now(), outcome_success = false, outcome_state = 'verified_success'`],
   ['verified, of nothing', `outcome_state = 'verified_success'`],
   ['a reported failure, of a success', `outcome_recorded_at = now(), outcome_success = true, outcome_state = 'reported_failure'`],
   ['a reported failure, of nothing', `outcome_state = 'reported_failure'`]
 ] as const) {
-  t.test(`an outcome cannot be ${what}`, async t => {
+  t.test(`rejects an outcome: ${what}`, async t => {
     const { begun, rows } = await stage(t)
     const { execution_id: id } = await begun()
     await t.rejects(rows(`update cue.executions set ${columns} where id = $1`, [id]), refusal)
@@ -113,14 +113,14 @@ t.test('no more attempts can be lost than were begun', async t => {
   await t.rejects(rows('update cue.executions set lost_attempts = -1 where id = $1', [id]), refusal)
 })
 
-t.test('an attempt is logged once', async t => {
+t.test('logs an attempt once', async t => {
   const { begun, finish, rows } = await stage(t)
   const attempt = await begun()
   await finish([attempt])
   await t.rejects(rows('insert into cue.attempts select * from cue.attempts'), { code: '23505' })
 })
 
-t.test('an outage is not over before it began', async t => {
+t.test('an outage does not end before it starts', async t => {
   const { rows } = await stage(t)
   await t.rejects(rows('insert into cue.outages values ($1, $1)', [now]), refusal)
 })
@@ -142,7 +142,7 @@ for (const [what, columns] of [
   ['with too long a timeout', { timeout_seconds: 3601, outcome_deadline_seconds: 300, claim_timeout_seconds: 900 }],
   ['with half its alerts', { alert_consecutive_failures: 3 }]
 ] as const) {
-  t.test(`a cue cannot be ${what}`, async t => {
+  t.test(`rejects a cue: ${what}`, async t => {
     const { rows, cue } = await stage(t)
     const id = await cue()
     const names = Object.keys({ ...cueDefaults, ...columns }).filter(name => name in columns)
@@ -151,7 +151,7 @@ for (const [what, columns] of [
   })
 }
 
-t.test('the next run of a cue comes after the slot that was fired last', async t => {
+t.test('the next run is after the slot fired last', async t => {
   const { cue, take, rows } = await stage(t)
   await take([await cue()])
   await t.rejects(rows('update cue.cue_runs set next_run = last_slot'), refusal)

@@ -103,7 +103,7 @@ const sweeps: Record<string, { work?: string; sweep: string; left?: string }> = 
 }
 
 t.setTimeout(600_000)
-t.test(`no sweep touches an idle account or what is finished or far away, among ${spelled(10_000)} as among 100`, async t => {
+t.test(`no sweep reads idle accounts, ended executions or far deadlines, with ${spelled(10_000)} as with 100`, async t => {
   const { rows, addIdle, account, pages } = await setUp(t)
   const measure = async () => {
     const least: Record<string, number> = {}

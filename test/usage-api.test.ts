@@ -22,7 +22,7 @@ t.test('a new account has used nothing', async t => {
   })
 })
 
-t.test('active and paused cues are used, ended and deleted ones are not, nor are those of others', async t => {
+t.test("counts active and paused cues, but not ended, deleted or other accounts' cues", async t => {
   const { get, post, patch, del, register, as, fn, account } = await build(t, '2030-02-10T12:00:00Z')
   const made = []
   for (let n = 0; n < 4; n++) made.push(await post('/v1/cues', worker))
@@ -35,7 +35,7 @@ t.test('active and paused cues are used, ended and deleted ones are not, nor are
   exactly(t, (await get('/v1/usage')).cues, { used: 3, active: 2, limit: 10, remaining: 7, percent_used: 30 })
 })
 
-t.test('executions count by UTC month, with a projection that may exceed the limit', async t => {
+t.test('counts executions per UTC month, with a projection that may exceed the limit', async t => {
   const { get, post, clock, pool, account } = await build(t, '2030-01-31T23:59:00Z')
   const { id } = await post('/v1/cues', worker)
   await post(`/v1/cues/${id}/fire`)
@@ -52,7 +52,7 @@ t.test('executions count by UTC month, with a projection that may exceed the lim
   exactly(t, (await get('/v1/usage')).executions, { used: 400, limit: 300, remaining: 0, percent_used: 100 })
 })
 
-t.test('outcomes count what was reported, and failures of delivery besides', async t => {
+t.test('counts reported outcomes and, in addition, failed deliveries', async t => {
   const { get, post, fn, clock, maintain } = await build(t, '2030-02-10T12:00:00Z')
   const { id } = await post('/v1/cues', worker)
   const claim = async () => {
@@ -77,7 +77,7 @@ t.test('outcomes count what was reported, and failures of delivery besides', asy
   t.same(await outcomes(), { reported: 0, succeeded: 0, failed: 0 }, 'of this month')
 })
 
-t.test('a webhook that is given up is a failure once, and one that answers with its outcome is reported', async t => {
+t.test('counts an exhausted webhook as one failure, and an outcome in the response as a report', async t => {
   const { get, post, fn } = await build(t, '2030-02-10T12:00:00Z')
   const hook = await receiver(t)
   await fn.beatEngine({
@@ -119,7 +119,7 @@ t.test('a webhook that is given up is a failure once, and one that answers with 
   t.same(await outcomes(), { reported: 1, succeeded: 1, failed: 1 }, 'a delivery is no outcome')
 })
 
-t.test('the requests of the last minute are those of the key that asks', async t => {
+t.test('counts the requests of the calling key in the last minute', async t => {
   const { get, post, clock, account, as } = await build(t, '2030-02-10T12:00:00Z', { env: { RATE_LIMIT: 'on' } })
   const { api_key } = await post('/v1/auth/keys', { label: 'another' })
   for (let n = 0; n < 3; n++) await get('/v1/auth/me')
@@ -131,7 +131,7 @@ t.test('the requests of the last minute are those of the key that asks', async t
   t.equal((await get('/v1/usage')).rate_limit.current_usage, 2)
 })
 
-t.test('the requests of an account’s sessions are counted, and shown, together', async t => {
+t.test("counts the requests of an account's sessions together", async t => {
   const { openSession, withSession, nobody } = await buildWithMail(t, '2030-02-10T12:00:00Z', { RATE_LIMIT: 'on' })
   await nobody.post('/v1/auth/register', { email: 'grace@example.com' })
   const [first, second] = [withSession(await openSession('grace@example.com')), withSession(await openSession('grace@example.com'))]
@@ -140,14 +140,14 @@ t.test('the requests of an account’s sessions are counted, and shown, together
   t.equal((await second.get('/v1/usage')).rate_limit.current_usage, 3)
 })
 
-t.test('a limit whose window counts several hits in one entry is counted right', async t => {
+t.test('counts correctly where a window entry stands for several hits', async t => {
   const { get } = await build(t, '2030-02-10T12:00:00Z', {
     env: { RATE_LIMIT: 'on', PLANS: '{"free":{"requests_per_minute":1200}}' }
   })
   for (let n = 1; n <= 7; n++) t.equal((await get('/v1/usage')).rate_limit.current_usage, n)
 })
 
-t.test('another plan’s limits are shown at once', async t => {
+t.test('shows the limits of a new plan immediately', async t => {
   const { get, pool, account } = await build(t, '2030-02-10T12:00:00Z')
   await pool.query("select cue.set_plan($1, 'pro')", [account.id])
   exactly(t, await get('/v1/usage'), {
@@ -158,14 +158,14 @@ t.test('another plan’s limits are shown at once', async t => {
   })
 })
 
-t.test('usage needs the scope read', async t => {
+t.test('requires the scope read', async t => {
   const { post, as, account } = await build(t)
   const { api_key } = await post('/v1/auth/keys', { label: 'worker', scopes: ['worker'] })
   exactly(t, await as({ ...account, api_key }).call('GET', '/v1/usage'), { status: 403, body: { error: { code: 'insufficient_scope' } } })
   exactly(t, await as(null).call('GET', '/v1/usage'), { status: 401 })
 })
 
-t.test('months and shares', async t => {
+t.test('computes months, projections and shares', async t => {
   t.same(billingPeriod(new Date('2028-02-29T23:59:59Z')), { start: '2028-02-01', end: '2028-02-29', days_remaining: 0 })
   t.same(billingPeriod(new Date('2030-12-01T00:00:00Z')), { start: '2030-12-01', end: '2030-12-31', days_remaining: 30 })
   t.equal(projected(10, new Date('2030-12-01T00:00:01Z')), 310)
@@ -174,7 +174,7 @@ t.test('months and shares', async t => {
   exactly(t, share(0, 0), { percent_used: 100, remaining: 0 })
 })
 
-t.test('a plan may allow as much as an integer holds', async t => {
+t.test('a plan may allow as much as an integer can hold', async t => {
   const { call, fn, config } = await build(t, undefined, { env: { RATE_LIMIT: 'on' } })
   const most = 2 ** 31 - 1
   await fn.setPlans({ plans: { ...config.plans, free: { requests_per_minute: most, cues: most, executions_per_month: most } } })
