@@ -13,7 +13,7 @@ const [, shown] = /```sql\n([^`]*)```/.exec(readme)!
 const queries = [...shown!.matchAll(/^select \* from cue\.(\w+).*;/gm)].map(([text, view]) => ({ text, view: view! }))
 
 t.setTimeout(600_000)
-t.test(`the queries of sql/README.md touch as much among ${spelled(20_000)} cues as among a thousand`, async t => {
+t.test(`the queries in sql/README.md read as much among ${spelled(20_000)} cues as among a thousand`, async t => {
   const { url } = await createDatabase(t)
   const client = new pg.Client({ connectionString: url })
   await client.connect()

@@ -32,7 +32,7 @@ const waiting = async (t: Test) => {
   return staged
 }
 
-t.test('due_cues shows slots that have come, and how late they are', async t => {
+t.test('due_cues shows due slots and their lateness', async t => {
   const { cue, rows } = await ago(t, 1)
   const id = await cue()
   await cue({}, { next_run: hours(-1) })
@@ -42,7 +42,7 @@ t.test('due_cues shows slots that have come, and how late they are', async t => 
   ])
 })
 
-t.test('queue_depth counts what waits or is under way', async t => {
+t.test('queue_depth counts waiting and running work', async t => {
   const { rows } = await waiting(t)
   t.strictSame(await rows('select queue, waiting::int, oldest < now() as since from cue.queue_depth'), [
     { queue: 'due', waiting: 1, since: true },
@@ -56,7 +56,7 @@ t.test('queue_depth counts what waits or is under way', async t => {
   ])
 })
 
-t.test('stuck_executions shows what no engine has moved, and why', async t => {
+t.test('stuck_executions shows overdue executions and why', async t => {
   const { rows } = await waiting(t)
   const stuck = () =>
     rows(
@@ -74,7 +74,7 @@ t.test('stuck_executions shows what no engine has moved, and why', async t => {
   exactly(t, await stuck(), [{ name: 'pending' }], 'what was deleted waits for nothing')
 })
 
-t.test('stuck_executions is empty while everything is in time', async t => {
+t.test('stuck_executions is empty while nothing is overdue', async t => {
   const { rows, settle, begun, take, cue } = await ago(t, 0)
   await settle([await begun()], refused)
   await settle([await begun(awaiting)])
@@ -83,7 +83,7 @@ t.test('stuck_executions is empty while everything is in time', async t => {
   t.strictSame(await rows('select * from cue.stuck_executions'), [])
 })
 
-t.test('cue_health and recent_failures look at the last day', async t => {
+t.test('cue_health and recent_failures cover the last day', async t => {
   const { fn, account_id, clock, rows, cue, take, settle, finish } = await ago(t, 30)
   const id = await cue({ retry_max_attempts: 1 })
   const run = async () => {
@@ -118,7 +118,7 @@ t.test('cue_health and recent_failures look at the last day', async t => {
   ])
 })
 
-t.test('account_usage shows what is left of the plan', async t => {
+t.test("account_usage shows each account's use of its plan", async t => {
   const { rows, account, cue, take } = await ago(t, 0)
   const account_id = await account({ plan: 'free' })
   const id = await cue({}, { account_id })

@@ -48,7 +48,7 @@ const setup = (given: Row[]) => {
   return { waiting, read, take, add, remove, pages: () => pages, advance }
 }
 
-t.test('an account without room, with 10,000 attempts of one instant, neither hides others nor is read again for them', async t => {
+t.test('10,000 attempts of an account without capacity neither hide others nor are read again for them', async t => {
   const hog = Array.from({ length: 10_000 }, () => ({ account_id: 'hog', at: (start - 60_000) * 1000 }))
   const { waiting, read, take, add, pages, advance } = setup([...hog, { account_id: 'victim', at: (start - 1000) * 1000 }])
   const notHog = (account: string) => account !== 'hog'
@@ -66,7 +66,7 @@ t.test('an account without room, with 10,000 attempts of one instant, neither hi
   t.equal(waiting.held, 500, 'of the other only some are held')
 })
 
-t.test('what was not held of an account is read again when the rest is used up', async t => {
+t.test('reads further attempts of an account once those read before are used up', async t => {
   const { waiting, read, advance, remove } = setup(Array.from({ length: 1200 }, () => ({ account_id: 'hog', at: (start - 1000) * 1000 })))
   let taken = 0
   for (let n = 0; n < 8; n++) {
@@ -82,7 +82,7 @@ t.test('what was not held of an account is read again when the rest is used up',
   t.equal(waiting.held, 0)
 })
 
-t.test('an attempt whose transaction committed late is found behind the place of reading', async t => {
+t.test('finds an attempt that was committed late, before the current position', async t => {
   const { waiting, read, take, add } = setup([{ account_id: 'a', at: start * 1000 }])
   await read()
   t.same(take(10), ['a'])
@@ -92,7 +92,7 @@ t.test('an attempt whose transaction committed late is found behind the place of
   t.same(take(10), ['b'])
 })
 
-t.test('nothing is taken before its instant, and the next one is known', async t => {
+t.test('takes nothing before it is due, and knows when the next attempt is', async t => {
   const { waiting, read, take, advance } = setup([{ account_id: 'a', at: (start + 5000) * 1000 }])
   await read()
   t.same(take(10), [])

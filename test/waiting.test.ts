@@ -32,7 +32,7 @@ const serve = async () => {
   return { ...built, cue_id, fire: (body: object = {}) => fire(cue_id, body), fetchClaim, connections }
 }
 
-t.test('a request that waits is answered when something becomes claimable, and one for another task is not', async t => {
+t.test('a waiting request gets a response when its task becomes claimable, but not for another task', async t => {
   const { post, get, fire, cue_id } = await serve()
   const claiming = post('/v1/executions/claim', { worker_id: 'w', wait: 30 })
   const listing = get('/v1/executions/claimable?wait=30&task=go')
@@ -45,7 +45,7 @@ t.test('a request that waits is answered when something becomes claimable, and o
   t.ok([id, again].includes(executions[0].id), 'a list is shown what is there when it looks')
 })
 
-t.test('a deferred execution is claimable when its time comes, for whoever waits, too', async t => {
+t.test('a deferred execution becomes claimable in time, also for waiting requests', async t => {
   const { post, get, call, fire } = await serve()
   const sendAt = Date.now() + 1500
   const first = post('/v1/executions/claim', { worker_id: 'early', wait: 30 })
@@ -59,7 +59,7 @@ t.test('a deferred execution is claimable when its time comes, for whoever waits
   t.ok((await second).executions.length > 0)
 })
 
-t.test('a client that goes away while it waits holds no claim', async t => {
+t.test('a client that disconnects while waiting holds no claim', async t => {
   const { connections, fire, fetchClaim } = await serve()
   const leaving = new AbortController()
   const left = fetchClaim({ worker_id: 'left', wait: 30 }, leaving.signal)
@@ -71,7 +71,7 @@ t.test('a client that goes away while it waits holds no claim', async t => {
   exactly(t, await staying, { execution_id: id })
 })
 
-t.test('a claim that is made for a client that has gone meanwhile is given back', async t => {
+t.test('releases a claim made for a client that has disconnected', async t => {
   const { row, pool, fire, fetchClaim, execution } = await serve()
   const id = await fire()
   const blocker = await pool.connect()
@@ -89,7 +89,7 @@ t.test('a claim that is made for a client that has gone meanwhile is given back'
   exactly(t, await execution(id), { status: 'pending', attempts: 1, claim_token: null })
 })
 
-t.test('more may wait than there are connections', async t => {
+t.test('more requests can wait than there are connections', async t => {
   const { config, get, post, fire } = await serve()
   const count = 2 * config.pgPoolMax
   const waiting = Array.from({ length: count }, (_, n) => post('/v1/executions/claim', { worker_id: `w${n}`, wait: 3 }))
@@ -104,7 +104,7 @@ t.test('more may wait than there are connections', async t => {
   t.equal(answers.filter(answer => answer.error?.code === 'nothing_claimable').length, count - 1)
 })
 
-t.test('whoever waits is answered when the service stops', async t => {
+t.test('responds to waiting requests when the service stops', async t => {
   const { app, post, pool } = await build(t)
   const until = Date.now() + 30_000
   const waiting = post('/v1/executions/claim', { wait: 30 })
@@ -116,7 +116,7 @@ t.test('whoever waits is answered when the service stops', async t => {
   await closed
 })
 
-t.test('sleeping requests are woken by the notification alone', async t => {
+t.test('waiting requests are woken by notifications only', async t => {
   const { config, pool } = await build(t)
   const waiting = createWaiting({
     config,
@@ -160,7 +160,7 @@ t.test('sleeping requests are woken by the notification alone', async t => {
   t.strictSame(await other.answer, [])
 })
 
-t.test('refuses requests that wait beyond the limit of their account', async t => {
+t.test("refuses waiting requests above the account's limit", async t => {
   const { config } = await build(t)
   const waiting = createWaiting({
     config,

@@ -9,7 +9,7 @@ import { directory, isAlive, workerStage } from './worker-stage.ts'
 const patient = (dir: { path: (name: string) => string }) => `job=until [ -e ${dir.path('go')} ]; do sleep 0.05; done; echo done`
 const lapse = `update cue.executions set lease_expires_at = now() - interval '1 second', last_heartbeat_at = now() - interval '1 hour'`
 
-t.test('a claim is extended as long as its handler runs', async t => {
+t.test('extends a claim as long as its handler runs', async t => {
   const { dir, execution, pool, run } = await workerStage(t)
   await execution()
   const worker = run({ handler: [patient(dir)] }, { leaseMs: 50 })
@@ -20,7 +20,7 @@ t.test('a claim is extended as long as its handler runs', async t => {
   await worker.event('reported')
 })
 
-t.test('a worker that lost its claim kills the handler and reports nothing', async t => {
+t.test('a worker that loses its claim kills the handler and reports nothing', async t => {
   const { client, dir, execution, fn, pool, run } = await workerStage(t)
   const id = await execution()
   const worker = run({ handler: [patient(dir)], 'worker-id': 'w1' }, { leaseMs: 300 })
@@ -40,7 +40,7 @@ t.test('a worker that lost its claim kills the handler and reports nothing', asy
   t.notOk(worker.events.some(({ event }) => event === 'reported'))
 })
 
-t.test('a handler that reports by itself has the last word', async t => {
+t.test('the outcome reported by the handler itself counts', async t => {
   const { client, execution, run } = await workerStage(t)
   const id = await execution()
   const report = `fetch(process.env.SERVICE_BASE_URL + '/v1/executions/' + process.env.SERVICE_EXECUTION_ID + '/outcome', {
@@ -51,7 +51,7 @@ t.test('a handler that reports by itself has the last word', async t => {
   exactly(t, await client.executions.get(id), { status: 'success', outcome: { result: 'by itself' } })
 })
 
-t.test('as many handlers run at once as allowed, and no more', async t => {
+t.test('runs at most as many handlers at once as configured', async t => {
   const { dir, execution, run, client } = await workerStage(t)
   const cues = [1, 2, 3, 4, 5].map(n => execution({ name: `job ${n}` }))
   const ids = await Promise.all(cues)
@@ -63,7 +63,7 @@ t.test('as many handlers run at once as allowed, and no more', async t => {
   for (const id of ids) exactly(t, await client.executions.get(id), { status: 'success', attempts: 1 })
 })
 
-t.test('the handler * takes what no other does, also what has no task', async t => {
+t.test('the handler * runs all other tasks, and executions without a task', async t => {
   const { client, execution, run } = await workerStage(t)
   const ids = [await execution(), await execution({ payload: { task: 'odd' } }), await execution({ payload: [1] })]
   await run({ handler: ['job=echo its own', '*=echo any other'] }).event('reported', 3)
@@ -71,7 +71,7 @@ t.test('the handler * takes what no other does, also what has no task', async t 
   t.same(results, ['its own', 'any other', 'any other'])
 })
 
-t.test('without * other tasks are left to other workers', async t => {
+t.test('without *, leaves other tasks to other workers', async t => {
   const { client, execution, run } = await workerStage(t)
   const other = await execution({ payload: { task: 'odd' } })
   await execution()
@@ -79,7 +79,7 @@ t.test('without * other tasks are left to other workers', async t => {
   exactly(t, await client.executions.get(other), { status: 'pending' })
 })
 
-t.test('a claim whose answer was lost comes back by itself', async t => {
+t.test('recovers a claim whose response was lost', async t => {
   const { client, execution, run } = await workerStage(t)
   const id = await execution()
   let lost = 0
@@ -94,7 +94,7 @@ t.test('a claim whose answer was lost comes back by itself', async t => {
   exactly(t, await client.executions.get(id), { status: 'success', attempts: 2, attempt_log: [{ result: 'lost' }, { result: 'success' }] })
 })
 
-t.test('a claim whose answer was lost comes back though handlers overlap', async t => {
+t.test('recovers a claim whose response was lost while handlers overlap', async t => {
   const { client, dir, execution, run } = await workerStage(t)
   const until = (name: string) => `until [ -e ${dir.path(name)} ]; do sleep 0.05; done`
   let claimed = 0
@@ -118,7 +118,7 @@ t.test('a claim whose answer was lost comes back though handlers overlap', async
   await worker.event('reported', 3)
 })
 
-t.test('refusals for their rate and answers of proxies are waited out', async t => {
+t.test('waits out rate limits and errors from proxies', async t => {
   const { client, execution, run } = await workerStage(t)
   const id = await execution()
   const trouble: Record<string, number> = {}
@@ -136,7 +136,7 @@ t.test('refusals for their rate and answers of proxies are waited out', async t 
   t.ok(trouble.claim! >= 3)
 })
 
-t.test('a claim that a killed worker had reported on already is not given back', async t => {
+t.test('keeps a claim of a killed worker whose report is waiting', async t => {
   const { client, dir, execution, baseUrl, run } = await workerStage(t)
   const id = await execution()
   const claim = await client.executions.claim(id, { worker_id: 'w1' })
@@ -150,7 +150,7 @@ t.test('a claim that a killed worker had reported on already is not given back',
   t.same(worker.state.claims.all(), [])
 })
 
-t.test('a worker that cannot write to its disk gives back what it took, and ends', async t => {
+t.test('a worker that cannot write to disk releases its claims and exits', async t => {
   const { client, dir, execution, run } = await workerStage(t)
   const worker = run({ handler: ['job=true'], 'worker-id': 'w1' })
   await worker.event('ready')
@@ -161,7 +161,7 @@ t.test('a worker that cannot write to its disk gives back what it took, and ends
   exactly(t, await client.executions.get(id), { status: 'pending' })
 })
 
-t.test('a worker shows that it lives', async t => {
+t.test('a worker sends heartbeats', async t => {
   const { client, pool, run } = await workerStage(t)
   const worker = run({ handler: ['job=true'], 'worker-id': 'w1' }, { beatMs: 50 })
   await worker.event('ready')
@@ -169,7 +169,7 @@ t.test('a worker shows that it lives', async t => {
   await eventually(async () => (await client.workers.list()).workers[0]?.heartbeat_status === 'active')
 })
 
-t.test('what workers that are no more left on the disk is taken over by the next', async t => {
+t.test('a worker takes over the state of workers that are gone', async t => {
   const dir = directory(t)
   const held = { execution_id: 'e1', claim_token: 'c', execution_token: 't', attempt: 1 }
   const url = 'http://127.0.0.1:8080'

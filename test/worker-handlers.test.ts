@@ -9,7 +9,7 @@ import { directory, isAlive, workerStage } from './worker-stage.ts'
 const ending = { code: 0, signal: null, failure: null, stdout: '', stderr: '' }
 const nothing = { said: {}, broken: null, ignored: [] }
 
-t.test('what a handler leaves in its outcome file is the evidence', async t => {
+t.test('the outcome file becomes the evidence', async t => {
   const { client, execution, run } = await workerStage(t)
   const id = await execution({ verification: { mode: 'require_external_id' } })
   const said = {
@@ -26,7 +26,7 @@ t.test('what a handler leaves in its outcome file is the evidence', async t => {
   exactly(t, await client.executions.get(id), { outcome_state: 'verified_success', outcome: { success: true, ...said, result_ref: 'r1' } })
 })
 
-t.test('an outcome file that is broken is a failure with a reason, and is kept', async t => {
+t.test('an invalid outcome file is a failure with a reason, and is kept', async t => {
   const { client, execution, run } = await workerStage(t)
   const id = await execution()
   await run({ handler: [`job=echo '{"external_id": ' > $SERVICE_OUTCOME_FILE`] }).event('reported')
@@ -35,7 +35,7 @@ t.test('an outcome file that is broken is a failure with a reason, and is kept',
   t.equal(readFileSync(/kept as (\S+)/.exec(outcome!.error!)![1]!, 'utf8'), '{"external_id": \n')
 })
 
-t.test('an exit code other than 0 is a failure, with the end of what was written', async t => {
+t.test('an exit code other than 0 is a failure with the end of the output', async t => {
   const { client, execution, run } = await workerStage(t)
   const id = await execution()
   const script = 'job=echo out; i=0; while [ $i -lt 3000 ]; do echo "line $i é" >&2; i=$((i+1)); done; exit 3'
@@ -49,7 +49,7 @@ t.test('an exit code other than 0 is a failure, with the end of what was written
   t.equal(outcome!.error!.length, 2000)
 })
 
-t.test('a handler that takes too long is ended with everything it started', async t => {
+t.test('kills a handler that times out with all its processes', async t => {
   const { client, dir, execution, run } = await workerStage(t)
   const id = await execution()
   const script = `(trap '' TERM; echo $(sh -c 'echo $PPID') >> ${dir.path('pids')}; while :; do sleep 0.1; done) & sleep 300 & echo $! >> ${dir.path('pids')}; wait`
@@ -64,7 +64,7 @@ t.test('a handler that takes too long is ended with everything it started', asyn
   for (const one of [pid as number, ...grandchildren]) t.notOk(isAlive(one))
 })
 
-t.test('what a handler leaves in the background ends with it', async t => {
+t.test('kills background processes when their handler ends', async t => {
   const { client, dir, execution, run } = await workerStage(t)
   const id = await execution()
   await run({ handler: [`job=sleep 300 & echo $! > ${dir.path('pid')}; echo done`] }).event('reported')
@@ -72,7 +72,7 @@ t.test('what a handler leaves in the background ends with it', async t => {
   t.notOk(isAlive(Number(dir.read('pid'))))
 })
 
-t.test('a payload of any size and with long numbers arrives as it is', async t => {
+t.test('passes a payload of any size unchanged, including long numbers', async t => {
   const { client, dir, execution, run } = await workerStage(t)
   const members = `"task": "job", "n": 12345678901234567890123, "text": "${'x'.repeat(200_000)}"`
   const id = await execution({
@@ -87,7 +87,7 @@ t.test('a payload of any size and with long numbers arrives as it is', async t =
 const numberAsWritten = (value: unknown, context?: { source: string }) =>
   typeof value === 'number' ? (JSON as unknown as { rawJSON: (text: string) => unknown }).rawJSON(context!.source) : value
 
-t.test('a command that cannot be started is a failure that says so', async t => {
+t.test('a command that cannot be started is a failure with the reason', async t => {
   const { client, dir, execution, run } = await workerStage(t)
   const [one, two] = [await execution(), await execution({ payload: { task: 'other' } })]
   const config = dir.write('worker.yaml', 'handlers: {job: {command: [no-such-program]}, other: {command: "true", cwd: nowhere}}')
@@ -96,7 +96,7 @@ t.test('a command that cannot be started is a failure that says so', async t => 
   exactly(t, await client.executions.get(two), { outcome: { error: /could not be started: directory \S+nowhere not found$/ } })
 })
 
-t.test('a report that the service refuses becomes a failure with the reason, and what was said is kept', async t => {
+t.test('a rejected report becomes a failure with the reason, and the original is kept', async t => {
   const { client, execution, run } = await workerStage(t)
   const id = await execution()
   const worker = run({ handler: [`job=echo '{"metadata": {"a": "\\\\ud800"}}' > $SERVICE_OUTCOME_FILE`] })
@@ -107,7 +107,7 @@ t.test('a report that the service refuses becomes a failure with the reason, and
   t.same(worker.state.reports.all(), [])
 })
 
-t.test('an outcome file is read strictly, but for members that nobody knows', async t => {
+t.test('reads the outcome file strictly, except for unknown members', async t => {
   const dir = directory(t)
   const file = dir.path('outcome.json')
   t.same(readOutcomeFile(file), nothing, 'there need not be one')
@@ -133,7 +133,7 @@ t.test('an outcome file is read strictly, but for members that nobody knows', as
   t.same(readOutcomeFile(file), { said: { external_id: 'x' }, broken: null, ignored: ['externalid'] })
 })
 
-t.test('exit code, file and output make the report', async t => {
+t.test('builds the report from exit code, file and output', async t => {
   const report = (change: object, said = {}) => reportOf({ ...ending, ...change }, null, { ...nothing, said }, 'f').report
   t.same(report({ stdout: 'out', stderr: 'err' }), { success: true, result: 'out' })
   t.same(report({ stderr: 'err' }), { success: true, result: 'err' })
@@ -152,7 +152,7 @@ t.test('exit code, file and output make the report', async t => {
   t.same(reportOf(ending, null, { ...nothing, said: { result_ref: 'r' } }, 'f').evidence, { result_ref: 'r' })
 })
 
-t.test('settings come from a file, and flags go before it', async t => {
+t.test('reads settings from a file, overridden by flags', async t => {
   const dir = directory(t)
   const file = `worker_id: w1
 concurrency: 4
@@ -168,7 +168,7 @@ handlers:
   t.notOk(existsSync('/state'), 'and nothing is made yet')
 })
 
-t.test('a setting that cannot be used is refused by its name', async t => {
+t.test('rejects an invalid setting by name', async t => {
   const dir = directory(t)
   for (const [text, message] of [
     ['handlers: {a: b', /cannot be read/],
