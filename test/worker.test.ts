@@ -7,7 +7,7 @@ import { isAlive, workerStage } from './worker-stage.ts'
 /** A handler that ends when there is a file. */
 const patient = (dir: { path: (name: string) => string }) => `job=until [ -e ${dir.path('go')} ]; do sleep 0.05; done; echo done`
 
-t.test('a worker runs the command of the task and reports what it wrote', async t => {
+t.test('a worker runs the command of a task and reports its output', async t => {
   const { client, dir, execution, start } = await workerStage(t)
   const script = `cat > ${dir.path('stdin')}; cp "$SERVICE_PAYLOAD_FILE" ${dir.path('file')}; env > ${dir.path('env')}; echo warned >&2; echo done`
   const id = await execution({ payload: { task: 'job', n: 12345678901234567890n.toString() } })
@@ -75,7 +75,7 @@ t.test('a killed worker leads to a second claim and one accepted outcome', async
   })
 })
 
-t.test('a worker that is started again after a kill ends the handler that was left, and gives its execution back', async t => {
+t.test('a worker restarted after a kill ends the leftover handler and releases its execution', async t => {
   const { client, dir, execution, start } = await workerStage(t)
   const id = await execution()
   const first = start(['--handler', patient(dir), '--worker-id', 'w1'])
@@ -92,7 +92,7 @@ t.test('a worker that is started again after a kill ends the handler that was le
   exactly(t, await client.executions.get(id), { status: 'success', attempts: 2, attempt_log: [{ result: 'lost' }, { result: 'success' }] })
 })
 
-t.test('a report that cannot be delivered survives the worker, and arrives when both are back', async t => {
+t.test('an undelivered report survives the worker and arrives later', async t => {
   const { app, baseUrl, client, config, dir, execution, pool, start } = await workerStage(t)
   const id = await execution()
   const worker = start(['--handler', patient(dir), '--worker-id', 'w1'])
@@ -113,7 +113,7 @@ t.test('a report that cannot be delivered survives the worker, and arrives when 
   exactly(t, await client.executions.get(id), { status: 'success', outcome: { result: 'done' }, attempts: 1 })
 })
 
-t.test('SIGTERM: nothing more is claimed, and what runs may end', async t => {
+t.test('on SIGTERM, claims nothing more and lets handlers finish', async t => {
   const { client, dir, execution, start } = await workerStage(t)
   const id = await execution()
   const worker = start(['--handler', patient(dir), '--concurrency', '2'])
@@ -128,7 +128,7 @@ t.test('SIGTERM: nothing more is claimed, and what runs may end', async t => {
   t.equal(worker.events.filter(({ event }) => event === 'claimed').length, 1)
 })
 
-t.test('SIGTERM: what does not end in time is ended, given back, and costs no attempt', async t => {
+t.test('on SIGTERM, ends handlers that take too long, and releases their claims without using up an attempt', async t => {
   const { client, dir, execution, start, pool } = await workerStage(t)
   const id = await execution()
   const worker = start(['--handler', patient(dir), '--drain', '0'])
@@ -141,7 +141,7 @@ t.test('SIGTERM: what does not end in time is ended, given back, and costs no at
   exactly(t, (await pool.query('select lost_attempts, attempts from cue.executions')).rows, [{ attempts: 1, lost_attempts: 1 }])
 })
 
-t.test('a key that is bad, or may not do this, ends the worker with code 2', async t => {
+t.test('an invalid or insufficient key ends the worker with code 2', async t => {
   const { client, start } = await workerStage(t)
   const bad = start(['--handler', 'job=true'], { PGCUE_API_KEY: 'svc_sk_wrong' })
   exactly(t, await bad.exited, { code: 2, stderr: /invalid_api_key/ })
@@ -150,7 +150,7 @@ t.test('a key that is bad, or may not do this, ends the worker with code 2', asy
   exactly(t, await start(['--handler', 'job=true'], { PGCUE_API_KEY: '' }).exited, { code: 2, stderr: /no_key/ })
 })
 
-t.test('a key that is revoked ends the worker, but not what it runs', async t => {
+t.test('a revoked key ends the worker but not its running handlers', async t => {
   const { client, dir, execution, start } = await workerStage(t)
   const { id: key, api_key } = await client.keys.create({ label: 'worker', scopes: ['worker'] })
   const id = await execution()
@@ -164,7 +164,7 @@ t.test('a key that is revoked ends the worker, but not what it runs', async t =>
   await eventually(async () => (await client.executions.get(id)).status === 'success')
 })
 
-t.test('a second worker of the same name is refused, and without a name takes the next', async t => {
+t.test('rejects a second worker of the same name, and numbers unnamed ones', async t => {
   const { start } = await workerStage(t)
   const first = start(['--handler', 'job=true', '--worker-id', 'w1'])
   await first.event('ready')
@@ -176,10 +176,14 @@ t.test('a second worker of the same name is refused, and without a name takes th
   t.not((await one.event('ready')).worker_id, (await two.event('ready')).worker_id)
 })
 
-t.test('a worker whose state cannot be kept ends, and says so', { skip: process.platform !== 'linux' && 'there is no /proc' }, async t => {
-  const { start } = await workerStage(t)
-  const worker = start(['--handler', 'job=true', '--state-dir', '/proc/x/workers'])
-  const timer = setTimeout(() => worker.kill('SIGKILL'), 10_000)
-  exactly(t, await worker.exited, { code: 1, stderr: /Cannot write the worker's state directory: ENOENT.*\/proc\/x/ })
-  clearTimeout(timer)
-})
+t.test(
+  'a worker that cannot keep its state exits with a message',
+  { skip: process.platform !== 'linux' && 'there is no /proc' },
+  async t => {
+    const { start } = await workerStage(t)
+    const worker = start(['--handler', 'job=true', '--state-dir', '/proc/x/workers'])
+    const timer = setTimeout(() => worker.kill('SIGKILL'), 10_000)
+    exactly(t, await worker.exited, { code: 1, stderr: /Cannot write the worker's state directory: ENOENT.*\/proc\/x/ })
+    clearTimeout(timer)
+  }
+)

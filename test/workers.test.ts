@@ -8,7 +8,7 @@ import { error } from './setup.ts'
 const serve = serviceAt('2030-01-15T09:00:00Z')
 const callback = { url: 'http://127.0.0.1/hook' }
 
-t.test('a worker lists, claims, beats and reports', async t => {
+t.test('a worker lists, claims, sends heartbeats and reports', async t => {
   const { get, post, cue, fire } = await serve()
   const cue_id = await cue({ payload: { task: 'go', n: 1.0 } })
   const id = await fire(cue_id)
@@ -40,7 +40,7 @@ t.test('a worker lists, claims, beats and reports', async t => {
   })
 })
 
-t.test('a payload whose task is too long for a name reaches workers that ask for any', async t => {
+t.test('a payload whose task is too long reaches workers that accept any task', async t => {
   const { cue, fire, post, get } = await serve()
   const task = Array.from({ length: 3000 }, () => crypto.randomUUID()[0]).join('')
   const cue_id = await cue({ payload: { task } })
@@ -55,7 +55,7 @@ t.test('a payload whose task is too long for a name reaches workers that ask for
   exactly(t, await post('/v1/executions/claim', { worker_id: 'w' }), { task: null, payload: { task } })
 })
 
-t.test('what cannot be claimed was claimed already, whatever it is', async t => {
+t.test('returns already_claimed for everything that is not claimable', async t => {
   const { call, post, del, cue, fire, claim, clock, fn, other } = await serve()
   const { calls } = await other()
   const claimed = await fire(await cue())
@@ -91,14 +91,14 @@ t.test('what cannot be claimed was claimed already, whatever it is', async t => 
   exactly(t, await call('POST', `/v1/executions/${late}/claim`), error('already_claimed', 409), 'a missed one')
 })
 
-t.test('a claim needs no body, and takes an id in any case', async t => {
+t.test('a claim needs no body and accepts ids in any case', async t => {
   const { call, cue, fire, execution } = await serve()
   const id = await fire(await cue())
   exactly(t, await call('POST', `/v1/executions/${id.toUpperCase()}/claim`), { status: 200, body: { execution_id: id } })
   exactly(t, await execution(id), { claimed_by_worker: 'anonymous-worker' })
 })
 
-t.test('an execution that is claimed has one holder, whose lease lasts 15 minutes from its last sign of life', async t => {
+t.test('a claimed execution has one holder, whose lease lasts 15 minutes from its last heartbeat', async t => {
   const { cue, fire, claim, post, clock, execution, fn } = await serve()
   const id = await fire(await cue())
   await claim(id)
@@ -116,7 +116,7 @@ t.test('an execution that is claimed has one holder, whose lease lasts 15 minute
   t.equal(await fn.recoverLeases({}), 1)
 })
 
-t.test('a lease that is over lasts while its worker is heard of', async t => {
+t.test('an expired lease is kept while its worker sends heartbeats', async t => {
   const { post, cue, fire, claim, clock, fn, execution } = await serve()
   const id = await fire(await cue())
   await claim(id)
@@ -131,7 +131,7 @@ t.test('a lease that is over lasts while its worker is heard of', async t => {
   exactly(t, await execution(id), { status: 'pending' })
 })
 
-t.test('what a silent worker held waits again, and tells of it', async t => {
+t.test('executions of a silent worker become claimable again and say why', async t => {
   const { get, cue, fire, claim, clock, fn } = await serve()
   const id = await fire(await cue())
   await claim(id)
@@ -161,7 +161,7 @@ t.test('what a silent worker held waits again, and tells of it', async t => {
   exactly(t, await claim(id, 'w2'), { claimed: true, attempt: 2 })
 })
 
-t.test('after as many claims as the cue has attempts, it is missed', async t => {
+t.test('an execution is missed after as many lost claims as the cue has attempts', async t => {
   const { get, cue, fire, claim, clock, fn, jobs, run } = await serve()
   const cue_id = await cue({ retry: { max_attempts: 2 } })
   const id = await fire(cue_id)
@@ -181,7 +181,7 @@ t.test('after as many claims as the cue has attempts, it is missed', async t => 
   exactly(t, await jobs('mails'), [{ data: { kind: 'registered' } }, { data: { kind: 'cue_failed', execution_id: id } }])
 })
 
-t.test('a worker that lost its lease cannot beat, report or add over the new holder', async t => {
+t.test("a worker that lost its lease cannot act on the new holder's claim", async t => {
   const { call, cue, fire, claim, clock, fn, execution } = await serve()
   const id = await fire(await cue())
   const first = await claim(id, 'w')
@@ -205,7 +205,7 @@ t.test('a worker that lost its lease cannot beat, report or add over the new hol
   exactly(t, await call('PATCH', `${path}/evidence`, { external_id: 'x' }, current), { body: { evidence_updated: true } })
 })
 
-t.test('a heartbeat says who beats', async t => {
+t.test('a heartbeat names its worker', async t => {
   const { call, as, cue, fire, claim, other } = await serve()
   const id = await fire(await cue())
   const beat = (headers = {}, path = id, by: { call: typeof call } = { call }) =>
@@ -230,14 +230,14 @@ t.test('a heartbeat says who beats', async t => {
   exactly(t, await beat({ 'x-worker-id': 'w1' }), error('execution_not_claiming', 409))
 })
 
-t.test('a release without its token is refused, and shows no other header', async t => {
+t.test('a release requires the claim token and no other header', async t => {
   const { call } = await serve()
   const { status, body } = await call('POST', `/v1/executions/${randomUUID()}/release`)
   t.equal(status, 422)
   t.strictSame(body.detail, [{ type: 'missing', loc: ['header', 'x-claim-token'], msg: 'Field required', input: null }])
 })
 
-t.test('a worker may be named in any letters, in a header as UTF-8 or latin-1', async t => {
+t.test('worker ids may contain any characters, sent as UTF-8 or Latin-1', async t => {
   const { call, cue, fire } = await serve()
   const utf8 = (name: string) => Buffer.from(name).toString('latin1') // how Node has such a header
   for (const [worker_id, headers] of [
@@ -256,7 +256,7 @@ t.test('a worker may be named in any letters, in a header as UTF-8 or latin-1', 
   }
 })
 
-t.test('a heartbeat on an execution is a sign of life of its worker', async t => {
+t.test('a heartbeat on an execution counts for its worker', async t => {
   const { post, get, cue, fire, claim, clock } = await serve()
   await post('/v1/worker/heartbeat', { worker_id: 'w1', handlers: [] })
   const id = await fire(await cue())
