@@ -33,7 +33,7 @@ export const JsonArray = (options: { description?: string } = {}) => Type.Unsafe
 export const orElse = <T extends TSchema>(code: ErrorCode, message: string, schema: T): T =>
   ({ ...schema, 'x-error': { code, message } }) as T
 
-/** An id in a path. One that is no UUID is as unknown as any other. */
+/** An id in a path. A malformed id gets the same error as an unknown one. */
 export const Uuid = (code: ErrorCode, message = 'Not found in this account.') =>
   orElse(code, message, Type.String({ format: 'uuid', pattern: '^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$' }))
 

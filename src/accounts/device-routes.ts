@@ -67,7 +67,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       config: { exempt: true },
       schema: {
         tags,
-        summary: 'The page that asks a person for an email address',
+        summary: 'Page where a person enters an email address',
         querystring: schemas.DevicePage,
         response: { 200: schemas.HtmlPage }
       },
@@ -116,7 +116,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       config: { exempt: true },
       schema: {
         tags,
-        summary: 'The page behind the link: shows the request and a button that confirms it. Opening it changes nothing',
+        summary: 'Page of the mailed link, with a button that confirms the sign-in. Opening it changes nothing',
         querystring: schemas.VerifyLink,
         response: { 200: schemas.HtmlPage }
       },

@@ -72,7 +72,7 @@ export const Keys = Type.Object({ keys: Type.Array(Key) })
 export const RevokedKey = Type.Object({ id: Type.String(), revoked_at: Timestamp })
 export const RegeneratedKey = Type.Object({
   api_key: NewKey,
-  previous_key_revoked: Type.Boolean({ description: 'False if the account has no active key left.' })
+  previous_key_revoked: Type.Boolean({ description: 'False if the account had no active key.' })
 })
 export const RevealedKey = Type.Object({ api_key: Type.String(), key_prefix: Type.String() })
 

@@ -30,12 +30,12 @@ ${Object.entries(plans).map(
 ${
   isSold
     ? html`<h2>Get a plan</h2>
-<p>This call returns the URL of a checkout page; <code>interval</code> may be <code>annual</code>, too. The key needs the scope <code>account</code>.</p>
+<p>This call returns the URL of a checkout page; <code>interval</code> may also be <code>annual</code>. The key needs the scope <code>account</code>.</p>
 ${command(baseUrl, '/v1/billing/checkout', '{"plan": "pro", "interval": "monthly"}')}
 <p class="soft">A new plan is active within moments, as soon as the payment is confirmed.</p>
 <h2>Cards, invoices, cancellation</h2>
 <p>This call returns the URL of a page to manage them:</p>
 ${command(baseUrl, '/v1/billing/portal')}`
-    : html`<p class="soft">Nothing is sold here: whoever runs this service sets the plans.</p>`
+    : html`<p class="soft">Plans cannot be bought here. The operator of this service sets them.</p>`
 }`
 })

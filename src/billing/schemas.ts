@@ -7,9 +7,9 @@ export const Checkout = Strict({
   interval: orElse('invalid_interval', 'interval must be monthly or annual.', Type.Enum(['monthly', 'annual']))
 })
 export const CheckoutUrl = Type.Object({
-  checkout_url: Type.String({ description: 'Where to pay or, with an existing subscription, where to change it.' })
+  checkout_url: Type.String({ description: 'URL of the page for paying or, with an existing subscription, for changing it.' })
 })
 export const PortalUrl = Type.Object({
-  portal_url: Type.String({ description: 'Where to manage cards, invoices and the subscription.' })
+  portal_url: Type.String({ description: 'URL of the page for managing cards, invoices and the subscription.' })
 })
 export const Received = Type.Object({ received: Type.Boolean() })

@@ -27,7 +27,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       schema: {
         tags,
         summary: 'List posts, newest first',
-        description: 'A page for browsers.',
+        description: 'Browsers get an HTML page.',
         querystring: schemas.ListPosts,
         response: { 200: schemas.Posts }
       }
@@ -50,7 +50,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       schema: {
         tags,
         summary: 'Get a post',
-        description: 'A page for browsers.',
+        description: 'Browsers get an HTML page.',
         params: schemas.PostParams,
         response: { 200: schemas.Post }
       }
@@ -69,7 +69,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       config,
       schema: {
         tags,
-        summary: 'The posts as RSS 2.0',
+        summary: 'Get the posts as RSS 2.0',
         response: { 200: { content: { 'application/rss+xml': { schema: Type.String() } } } }
       }
     },

@@ -155,8 +155,8 @@ const handle = async ({ executions }: Client, claim: Claim, forwarding: Forwardi
 }
 
 /**
- * Retries until the response settles the claim. Returns the refusal, if any: the handler may have reported with its own token, or the cue
- * may be deleted.
+ * Retries until a response settles the claim. Returns null if it was accepted, otherwise the refusal: the handler may have reported with its
+ * own token, or the cue may be deleted.
  * @throws PgcueError if the key is invalid or the time is over
  */
 const untilAnswered = async (send: (options: CallOptions) => Promise<unknown>, stopping: AbortSignal): Promise<PgcueError | null> => {

@@ -7,17 +7,17 @@ import { userAgent } from './version.ts'
 
 export const register = command({
   args: 'EMAIL',
-  summary: 'Create an account, and store its key',
+  summary: 'Create an account and store its key',
   names: { email: 'EMAIL' },
-  notes: `The key is stored for the service it belongs to, readable by you alone; with --json it is printed, too.
-To get a key for an account that exists: pgcue login`,
+  notes: `The key is stored for the service it belongs to, readable by you alone; with --json it is also printed.
+For an existing account, run: pgcue login`,
   run: async context => {
     const { out, io } = context
     const given = only(context, 'EMAIL')
     const base_url = await context.baseUrl()
     const stored = storedEmail(io.env, base_url)
     // Storing a new key would lose the old one.
-    if (stored !== undefined) throw new CliError(`The key of ${stored} is stored for ${base_url}. To forget it, run: pgcue logout`)
+    if (stored !== undefined) throw new CliError(`A key of ${stored} is already stored for ${base_url}. To remove it, run: pgcue logout`)
     const { email, api_key, plan } = await createClient({ baseUrl: base_url, userAgent }).register(given)
     const stored_in = storeKey(io.env, base_url, { api_key, email })
     out.show({ email, plan, base_url, api_key, stored_in }, () =>

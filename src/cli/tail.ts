@@ -10,14 +10,14 @@ const passing = ['unreachable', 'timeout', 'unavailable', 'rate_limit_exceeded']
 export const executionsTail = command({
   summary: 'Print executions as they appear and change, until interrupted',
   options: {
-    cue: { type: 'string', value: 'ID', help: 'of this cue' },
+    cue: { type: 'string', value: 'ID', help: 'only for this cue' },
     trigger: { type: 'string', value: 'TRIGGER', help: 'schedule, manual_fire or replay' },
-    last: { type: 'string', value: 'N', help: 'begin with the latest N, 0 to 100; 10 by default' },
-    interval: { type: 'string', value: 'SECONDS', help: 'look this often, 1 to 3600; every 2 s by default' }
+    last: { type: 'string', value: 'N', help: 'start with the latest N executions, 0 to 100 (default: 10)' },
+    interval: { type: 'string', value: 'SECONDS', help: 'poll interval, 1 to 3600 seconds (default: 2)' }
   },
   names: { cue_id: '--cue', triggered_by: '--trigger' },
-  notes: `Prints a line whenever the status, the outcome or the number of attempts changes, of the newest 100 executions. With --json each
-line is an execution as JSON.`,
+  notes: `Prints a line whenever the status, outcome or number of attempts of one of the newest 100 executions changes. With --json, each line
+is an execution as JSON.`,
   longRunning: true,
   run: async context => {
     none(context)

@@ -36,7 +36,7 @@ const echo: FastifyPluginAsyncTypebox = async app => {
       bodyLimit: 1024 * 1024,
       schema: {
         tags: ['service'],
-        summary: 'Keep a request body for five minutes, to see what a callback sends',
+        summary: 'Store a request for five minutes, to see what a callback sends',
         params: EchoParams,
         response: { 200: Stored }
       },
@@ -61,7 +61,7 @@ const echo: FastifyPluginAsyncTypebox = async app => {
     '/v1/echo/:token',
     {
       config: { scope: 'read' },
-      schema: { tags: ['service'], summary: 'Read what was posted to an echo token', params: AskedToken, response: { 200: Echo } }
+      schema: { tags: ['service'], summary: 'Get the latest request posted to an echo token', params: AskedToken, response: { 200: Echo } }
     },
     async request => {
       const echo = await app.fn.readEcho(request.params)

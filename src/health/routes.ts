@@ -10,7 +10,7 @@ const health: FastifyPluginAsyncTypebox = async app => {
 
   app.get(
     '/health',
-    { config: { exempt: true }, schema: { tags: ['service'], summary: 'Diagnostics of the service', response: { 200: Health } } },
+    { config: { exempt: true }, schema: { tags: ['service'], summary: 'Get service health in detail', response: { 200: Health } } },
     async () => {
       const now = app.now()
       return { ...judge(await look(), now), version, timestamp: now }
@@ -23,7 +23,7 @@ const health: FastifyPluginAsyncTypebox = async app => {
       config: { exempt: true },
       schema: {
         tags: ['service'],
-        summary: 'Liveness for load balancers: 200 if the service is up, 503 if not',
+        summary: 'Get the status for load balancers: 200 if the service is up, 503 if not',
         response: { 200: Status, 503: Status }
       }
     },

@@ -11,7 +11,7 @@ const changelog = Type.Array(
 )
 
 export const MemoryBlock = Type.Object({
-  block: Type.String({ description: 'Everything below as one text for the agent.' }),
+  block: Type.String({ description: 'All other members as one text for the agent.' }),
   version,
   changelog,
   key: Nullable(Type.String({ description: 'The first 12 characters of the default key, and ***; null when all keys are revoked.' })),
