@@ -98,7 +98,7 @@ export const ListEvents = Type.Object(Page())
 const Event = Type.Object({
   id: Type.String(),
   event: Type.String({ description: 'For example `key.created`.' }),
-  actor: Type.String({ description: 'Who did it: `key:ID`, `session:ID` or `anonymous`.' }),
+  actor: Type.String({ description: 'Who did it, such as `key:ID`, `session:ID`, `stripe` or `anonymous`.' }),
   ip: Nullable(Type.String()),
   detail: Type.Unsafe<object>({ type: 'object', additionalProperties: true }),
   created_at: Timestamp
