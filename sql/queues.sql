@@ -1,5 +1,5 @@
 -- no-transaction
--- queues.sql: what pg-boss's tables need besides. Run whenever pg-boss has made or changed them.
+-- queues.sql: our index on pg-boss's table of jobs. Run whenever pg-boss has created or changed its tables.
 
--- The jobs of an account, of which erase_account leaves none. Jobs in the queue "attempts" name no account, and are not in it.
+-- For erase_account, which removes all jobs of an account. Jobs in the queue "attempts" have no account and are not indexed.
 create index concurrently job_account on pgboss.job (group_id) where group_id is not null;

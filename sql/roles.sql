@@ -1,5 +1,5 @@
--- Roles of the cluster, made where the migrating user may make them. Grant them to logins: cue_service to the service's, cue_reader to
--- dashboards and people, cue_operator to those who also act.
+-- Creates the roles, which belong to the cluster, if the migrating user may. Grant them to logins: cue_service to the service, cue_reader to
+-- dashboards and people, cue_operator to people who also act.
 do $$
 declare
   v_role text;
@@ -10,9 +10,9 @@ begin
         execute format('create role %I nologin', v_role);
       exception
         when insufficient_privilege then
-          raise notice 'role % is missing, and this user may not create it: as one who may, create role % nologin; then migrate again',
+          raise notice 'role % is missing, and this user may not create it: run "create role % nologin" as a user who may, then migrate again',
             v_role, v_role;
-        when duplicate_object or unique_violation then null; -- another database of the cluster made it meanwhile
+        when duplicate_object or unique_violation then null; -- a migration of another database in the cluster was faster
       end;
     end if;
   end loop;
@@ -38,19 +38,19 @@ begin
     for v_view in select oid::regclass as name from pg_class where relnamespace = 'cue'::regnamespace and relkind = 'v' loop
       execute format('grant select on %s to cue_reader', v_view.name);
     end loop;
-    -- What the views call is called with their reader's rights.
+    -- Functions that views call run with the reader's rights.
     grant execute on function cue.iso, cue.uuid_v7_floor, cue.usage_month, cue.executions_used, cue.latest_executions, cue.latest_missed
       to cue_reader;
   end if;
   if to_regrole('cue_operator') is not null and to_regrole('cue_reader') is not null then
-    -- Asked for first: of a role that another user made, this one may not give away what is given already.
+    -- Checked first: granting a role created by another user fails, even if it is granted already.
     if not pg_has_role('cue_operator', 'cue_reader', 'member') then
       begin
         grant cue_reader to cue_operator;
       exception
-        -- Whoever owns the database need not be who made the roles; all other grants are the owner's to make.
+        -- The roles may belong to another user than the database; all other grants are up to the database's owner.
         when insufficient_privilege then
-          raise notice 'cue_operator cannot read, and this user may not let it: as one who may, grant cue_reader to cue_operator';
+          raise notice 'cue_operator cannot read, and this user may not change that: run "grant cue_reader to cue_operator" as a user who may';
       end;
     end if;
     foreach v_function in array array['fire_cue', 'replay_execution', 'cancel_execution', 'acknowledge_alert', 'set_ticket_status',

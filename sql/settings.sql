@@ -1,6 +1,6 @@
--- Settings of functions, applied after everything else is loaded: `create or replace` removes those of the function it replaces. A name that
--- is not a function of ours fails the load. search_path is set for every security definer function, so that no caller's schema can put an
--- object in the way; the lists below name the rest, each with its reason.
+-- Settings of functions, applied after everything else is loaded, because `create or replace` removes them. A name that is not a function of
+-- ours fails the load. search_path is set for every security definer function, so that none can be tricked into using an object from a
+-- caller's schema. The lists below name the rest, each with its reason.
 do $$
 declare
   s record;
@@ -15,7 +15,7 @@ begin
   end loop;
 
   for s in select * from (values
-    -- Not security definers, but they call none of the caller's functions either.
+    -- Not security definer, but they must not call functions from a caller's schema either.
     (1, 'search_path = pg_catalog, pg_temp', '{memory_changes, require_writable}'::text[]),
 
     -- Every row these functions read has an index. Statistics lag behind tables that grow from empty to millions of rows, and a plan made
@@ -32,31 +32,32 @@ begin
       report_outcome, requeue_attempts, requeue_purges, service_health, settle_attempts, store_payloads, take_due_cues, verify_outcome,
       within_bytes}'),
 
-    -- They read few rows in the order of an index, by id or by age. A bitmap scan loses that order, and reads everything that matches before
-    -- the first row comes out.
+    -- They read few rows in the order of an index, by id or by age. A bitmap scan loses that order and reads all matching rows
+    -- before it returns the first.
     (3, 'enable_bitmapscan = off', '{
       begin_attempts, begin_claims, begin_waiting, claim_next, claimable_tasks, finish_attempts, gone_attempts, held_attempts,
       last_success, lock_claimable, lock_next, look_waiting, next_claimable, oldest_claimable, settle_attempts}'),
 
-    -- The oldest claimable execution is the first entry of an index. To sort means to read an account's whole backlog for it.
+    -- The oldest claimable execution is the first entry of an index. Sorting would read an account's whole backlog to find it.
     (4, 'enable_sort = off', '{claim_next, claimable_tasks, lock_claimable, next_claimable, oldest_claimable}'),
 
     -- A batch of requests rarely looks up the same key twice; remembering the rows cost 5% of admitting.
     (5, 'enable_memoize = off', '{admit}'),
 
-    -- They go through a short list and look each entry up in a big table: joined by a hash or a merge, that table would be read whole.
+    -- They look up each entry of a short list in a big table. A hash or merge join would read that table from end to end.
     (11, 'enable_hashjoin = off', '{fold_usage, requeue_attempts}'),
     (12, 'enable_mergejoin = off', '{fold_usage, requeue_attempts}'),
 
-    -- They serve several accounts in one call: a row that somebody holds delays the others no longer than this. The caller then handles
-    -- each account on its own.
+    -- They serve several accounts in one call: a locked row delays the others by no more than this. The caller then handles each account
+    -- separately.
     (6, 'lock_timeout = ''20ms''', '{add_payload_bytes, admit, count_executions, create_cues}'),
     (7, 'lock_timeout = ''50ms''', '{finish_attempts, settle_attempts}'),
 
-    -- Every reader and writer of the table queues behind its lock: it must give up well before anyone takes that for a deadlock.
+    -- All readers and writers of the table queue behind its lock, so it gives up well before PostgreSQL checks them for a deadlock (1 s).
     (8, 'lock_timeout = ''300ms''', '{drop_old_executions}'),
 
-    -- Planning for all partitions costs up to thirty times the execution: once per session is enough. The plans suit arrays of any size.
+    -- Planning over all partitions takes up to thirty times as long as the call, so each session plans once. The plans suit arrays of any
+    -- size.
     (9, 'plan_cache_mode = force_generic_plan', '{
       add_cues, admit, admit_and_read_cues, attach_evidence, begin_attempts, begin_claims, begin_waiting, cancel_execution, catch_up_cues,
       claim_executions, claim_next, claimable_page, claimable_tasks, count_executions, create_cues, expire_outcomes, finish_attempts,
@@ -66,7 +67,7 @@ begin
       release_execution, release_flight, replay_execution, report_outcome, requeue_attempts, settle_attempts, take_due_cues,
       verify_outcome, within_bytes}'),
 
-    -- A cost estimate over all partitions triggers compilation, which takes longer than the query.
+    -- The estimated cost over all partitions triggers JIT compilation, which takes longer than the query.
     (10, 'jit = off', '{service_health}')
   ) as settings (place, setting, functions) order by place loop
     foreach v_function in array s.functions loop

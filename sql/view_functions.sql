@@ -1,4 +1,4 @@
--- Functions that return rows of views, so they're loaded after them.
+-- Functions that return rows of views. Loaded after the views.
 
 create or replace function cue.cue_detail(p_account_id uuid, p_cue_id text, p_before uuid) returns setof cue.cue_detail_view
 language sql stable as $$
@@ -8,7 +8,7 @@ language sql stable as $$
 $$;
 comment on function cue.cue_detail is 'Returns a cue of an account with its latest executions and missed slots.';
 
--- One generic plan for single reads of many requests: planning over all partitions costs thirty times the read.
+-- One statement for the reads of many requests, with a generic plan: planning over all partitions takes thirty times as long as the read.
 create or replace function cue.read_cues(p_account_ids uuid[], p_cue_ids text[]) returns setof cue.cue_view
 language plpgsql stable security definer as $$
 begin
@@ -27,8 +27,9 @@ begin
 end $$;
 comment on function cue.read_execution_details is 'Returns executions with their attempts, by account and id; rows not found are left out.';
 
--- Then description holds the message if the plan allows no more. With account_id only, the key may not set this callback: create_cue raises
--- the error. Without either, the account is locked: try it on its own, with a longer lock_timeout.
+-- A row without an id says why its cue was not created. With a description: the plan allows no more cues, and this is the message. With only
+-- account_id: the key may not set this callback, and create_cue raises the error. With neither: the account is locked; call create_cue for
+-- it, with a longer lock_timeout.
 create or replace function cue.create_cues(
   p_account_ids uuid[], p_cues jsonb, p_next_runs timestamptz[], p_now timestamptz default now()
 ) returns setof cue.cue_view

@@ -1,4 +1,4 @@
--- What the API returns and people read. Column names are the API's field names; account_id is there to filter by. No secret is in any.
+-- Views for the API and for people. Columns have the API's field names, plus account_id for filtering. No view contains a secret.
 
 create or replace view cue.cue_view as
 select c.id, c.account_id, c.name, c.description, c.status, c.transport,
@@ -24,7 +24,7 @@ select c.id, c.account_id, c.name, c.description, c.status, c.transport,
  where c.deleted_at is null;
 comment on view cue.cue_view is 'Cues as the API shows them.';
 
--- The limit keeps a list from reading all cues for the few it shows: each is looked up, once.
+-- The limit makes the planner look up each execution's cue by id; a join would read all cues for the few executions of a list.
 create or replace view cue.execution_view as
 select e.id, e.account_id, e.cue_id, c.name as cue_name, e.transport, e.task, e.scheduled_for, e.status, e.outcome_state,
        e.outcome_success, e.triggered_by, e.replayed_from, e.attempts, e.http_status, e.error_message, e.started_at, e.last_attempt_at,
@@ -32,7 +32,7 @@ select e.id, e.account_id, e.cue_id, c.name as cue_name, e.transport, e.task, e.
        case when e.status = 'retrying' then e.attempt_due_at end as next_retry,
        e.claimed_by_worker, e.claimed_at, e.last_heartbeat_at, e.lease_expires_at, e.ended_at, e.created_at, e.updated_at,
        case when e.outcome_recorded_at is not null then (
-         select jsonb_object_agg(o.key, o.value) -- what was given, with the nulls inside of it
+         select jsonb_object_agg(o.key, o.value) -- only members that were given; nulls inside them stay
            from jsonb_each(jsonb_build_object(
              'success', e.outcome_success, 'result', e.result, 'error', e.error, 'metadata', e.metadata, 'external_id', e.external_id,
              'result_url', e.result_url, 'result_ref', e.result_ref, 'result_type', e.result_type, 'summary', e.summary,
@@ -51,7 +51,7 @@ create or replace view cue.attempt_view as
 select execution_id, account_id, attempt, started_at, finished_at, result, http_status, error, duration_ms, worker_id from cue.attempts;
 comment on view cue.attempt_view is 'The attempt log.';
 
--- metadata and artifacts are text beside the outcome: parsing them takes long, and costs digits.
+-- metadata and artifacts are text beside the outcome: parsing them is slow and loses digits of long numbers.
 create or replace view cue.execution_detail_view as
 select e.id, e.account_id, e.cue_id, e.cue_name, e.transport, e.task, e.scheduled_for, e.status, e.outcome_state, e.outcome_success,
        e.triggered_by, e.replayed_from, e.attempts, e.http_status, e.error_message, e.started_at, e.last_attempt_at, e.delivered_at,
@@ -75,9 +75,9 @@ select e.id, e.account_id, e.cue_id, e.status, cue.iso(e.scheduled_for) as sched
        case when e.outcome_recorded_at is not null then jsonb_build_object('success', e.outcome_success, 'result', e.result,
          'recorded_at', cue.iso(e.outcome_recorded_at)) end as outcome
   from cue.executions e;
-comment on view cue.execution_brief_view is 'Executions in brief, without a look at their cue.';
+comment on view cue.execution_brief_view is 'Executions in brief, without their cue''s name.';
 
--- p_before excludes the partitions made ahead of time. metadata and artifacts are text beside the outcome, because parsing a number may
+-- p_before excludes the partitions created ahead of time. metadata and artifacts are text beside the outcome, because parsing a number may
 -- lose digits.
 create or replace function cue.latest_executions(p_cue_id text, p_before uuid) returns table (executions jsonb, execution_total bigint)
 language sql stable as $$
@@ -114,13 +114,13 @@ select c.*, e.executions, e.execution_total, m.missed
  cross join lateral cue.latest_missed(c.id) m;
 comment on view cue.cue_detail_view is 'Cues with their latest executions and missed slots, in one read.';
 
--- For people at psql -----------------------------------------------------------------------------------------------------------------
+-- For people in psql -----------------------------------------------------------------------------------------------------------------
 
 create or replace view cue.due_cues as
 select c.id, c.account_id, c.name, c.transport, r.next_run, now() - r.next_run as late_by
   from cue.cue_runs r join cue.cues c on c.id = r.cue_id
  where r.next_run <= now();
-comment on view cue.due_cues is 'Cues whose slot has come and has not been fired yet.';
+comment on view cue.due_cues is 'Due cues: their slot has come and has not fired yet.';
 
 create or replace view cue.stuck_executions as
 select s.id, s.account_id, s.cue_id, s.status, s.attempts, s.since, now() - s.since as stuck_for, s.why
@@ -142,7 +142,7 @@ select s.id, s.account_id, s.cue_id, s.status, s.attempts, s.since, now() - s.si
      where f.lease_expires_at < now() - interval '15 seconds') s
   join cue.cues c on c.id = s.cue_id
  where c.deleted_at is null;
-comment on view cue.stuck_executions is 'Executions that an engine should have moved. Empty while one lives and keeps up.';
+comment on view cue.stuck_executions is 'Executions that an engine should have processed by now. Empty while an engine is alive and keeps up.';
 
 create or replace view cue.queue_depth as
 select 'due'::text as queue, count(*) as waiting, min(next_run) as oldest from cue.cue_runs where next_run <= now()
@@ -164,7 +164,8 @@ select 'deferred', count(*), min(at) from (
   union all
   select claimable_at from cue.executions where claimable_at > now()) d;
 comment on view cue.queue_depth is
-  'What waits or is under way, and since when; retries and deferred fires, until when. delivering counts what flights were begun with.';
+  'Waiting and running work, and since when the oldest; for retrying and deferred, when the first is due. delivering counts whole flights, '
+  'including attempts that have ended.';
 
 create or replace view cue.cue_health as
 select c.id, c.account_id, c.name, c.status, r.next_run, r.last_run, r.run_count, r.failed_deliveries, h.runs_24h, h.failures_24h,
@@ -176,7 +177,8 @@ select c.id, c.account_id, c.name, c.status, r.next_run, r.last_run, r.run_count
      from cue.executions e where e.cue_id = c.id and e.id > cue.uuid_v7_floor(now() - interval '24 hours')) h
  where c.deleted_at is null;
 comment on view cue.cue_health is
-  'How each cue has fared: the executions made in the last 24 hours, failures in a row, open alerts. Ask for an account''s: every cue is looked at.';
+  'Health of each cue: executions and failures of the last 24 hours, consecutive failures, open alerts. Filter by account_id; otherwise '
+  'every cue is read.';
 
 create or replace view cue.account_usage as
 select a.id as account_id, a.email, a.plan, cue.executions_used(a.id) as executions_used, p.executions_per_month,
@@ -184,7 +186,7 @@ select a.id as account_id, a.email, a.plan, cue.executions_used(a.id) as executi
            and not c.memory_check) as cues_used,
        p.cues, a.limit_reached_at
   from cue.accounts a join cue.plans p using (plan);
-comment on view cue.account_usage is 'Each account''s use of its plan in this month.';
+comment on view cue.account_usage is 'Each account''s use of its plan in the current UTC month.';
 
 create or replace view cue.recent_failures as
 select e.id, e.account_id, e.cue_id, c.name as cue_name, e.status, e.scheduled_for, e.ended_at, e.attempts, e.http_status,
@@ -194,7 +196,7 @@ select e.id, e.account_id, e.cue_id, c.name as cue_name, e.status, e.scheduled_f
    and (e.status in ('failed', 'missed', 'outcome_timeout') or not e.outcome_success) and c.deleted_at is null
  order by e.id desc;
 comment on view cue.recent_failures is
-  'Executions made in the last 24 hours that failed, were missed or were reported as failed, newest first.';
+  'Executions of the last 24 hours that failed, were missed, timed out or were reported as failed, newest first.';
 
 -- Accounts ---------------------------------------------------------------------------------------------------------------------------
 
@@ -216,11 +218,11 @@ comment on view cue.key_view is 'API keys as the API shows them.';
 
 create or replace view cue.audit_view as
 select id, account_id, event, actor, ip, detail, created_at, seq from cue.audit_events;
-comment on view cue.audit_view is 'What was done to accounts, keys and secrets.';
+comment on view cue.audit_view is 'Changes to accounts, keys and secrets, as the API shows them.';
 
 create or replace view cue.worker_view as
 select worker_id, account_id, handlers, last_heartbeat, registered_since from cue.workers;
-comment on view cue.worker_view is 'Workers as they report themselves.';
+comment on view cue.worker_view is 'Workers as their heartbeats describe them.';
 
 create or replace view cue.alert_view as
 select l.id, l.account_id, l.cue_id, l.execution_id, l.alert_type, l.severity, l.message, l.metadata, l.acknowledged_at is not null as acknowledged,
@@ -231,4 +233,4 @@ comment on view cue.alert_view is 'Alerts as the API shows them.';
 
 create or replace view cue.ticket_view as
 select id as ticket_id, account_id, subject, severity, type, status, created_at, updated_at, message, issue_url from cue.tickets;
-comment on view cue.ticket_view is 'Support tickets as the API shows them, with their text and issue for those who answer.';
+comment on view cue.ticket_view is 'Support tickets as the API shows them, with the text and tracker issue for those who answer them.';

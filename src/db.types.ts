@@ -88,31 +88,31 @@ export interface Accounts {
    */
   alert_webhook_url: string | null;
   /**
-   * When it was registered.
+   * Time of registration.
    */
   created_at: Generated<Timestamp>;
   /**
-   * As registered. Unique, ignoring case.
+   * Email address as registered. Unique, ignoring case.
    */
   email: string;
   /**
-   * When a link mailed to the address was first confirmed; null: never, or before this was recorded.
+   * When a mailed link was first confirmed; null: never, or before this column existed.
    */
   email_confirmed_at: Timestamp | null;
   /**
-   * UUIDv7 of the registration.
+   * UUIDv7, created at registration.
    */
   id: string;
   /**
-   * When the monthly execution limit was reached. In that month, executions are refused from 24 h later on.
+   * When the monthly execution limit was reached; the grace period ends 24 hours later. Applies to that month only.
    */
   limit_reached_at: Timestamp | null;
   /**
-   * Consent to the memory block, off by default.
+   * Whether the account has agreed to the memory block.
    */
   memory_block_enabled: Generated<boolean>;
   /**
-   * Plan whose limits apply.
+   * Plan, which sets the account's limits.
    */
   plan: Generated<Plan>;
   /**
@@ -132,7 +132,7 @@ export interface Accounts {
    */
   previous_webhook_secret_until: Timestamp | null;
   /**
-   * The account's customer at Stripe; null until it first goes to checkout.
+   * The account's customer at Stripe; null before its first checkout.
    */
   stripe_customer_id: string | null;
   /**
@@ -144,7 +144,7 @@ export interface Accounts {
    */
   webhook_authorization: Generated<WebhookAuthorization>;
   /**
-   * Signs callbacks: whsec_ and 64 hex digits, and the whole text is the key.
+   * Signs callbacks: whsec_ and 64 hex digits. The key of X-Service-Signature is the whole text.
    */
   webhook_secret: string;
 }
@@ -186,7 +186,7 @@ export interface Alerts {
    */
   acknowledged_at: Timestamp | null;
   /**
-   * Why it was raised.
+   * Reason.
    */
   alert_type: AlertType;
   /**
@@ -198,7 +198,7 @@ export interface Alerts {
    */
   cue_id: string;
   /**
-   * The execution that raised it, if it was one.
+   * Execution that raised it, if any.
    */
   execution_id: string | null;
   /**
@@ -206,15 +206,15 @@ export interface Alerts {
    */
   id: string;
   /**
-   * The same for people, as it was when the alert last grew.
+   * Description for people, as of the latest update.
    */
   message: string;
   /**
-   * By type: failure_count and first_failure_at, which grow while it is open, previous_acknowledged_at, and so on.
+   * Depends on the type, such as failure_count and first_failure_at (updated while the alert is open) or previous_acknowledged_at.
    */
   metadata: Generated<Json>;
   /**
-   * How urgent it is.
+   * Urgency.
    */
   severity: AlertSeverity;
 }
@@ -243,11 +243,11 @@ export interface ApiKeys {
    */
   ciphertext: string | null;
   /**
-   * When it was made.
+   * Time of creation.
    */
   created_at: Generated<Timestamp>;
   /**
-   * Origin.
+   * How the key was created.
    */
   created_by: KeyOrigin;
   /**
@@ -255,7 +255,7 @@ export interface ApiKeys {
    */
   id: string;
   /**
-   * The key that can be shown again. At most one per account is not revoked.
+   * Whether the key can be shown again. At most one unrevoked key per account can.
    */
   is_default: Generated<boolean>;
   /**
@@ -263,7 +263,7 @@ export interface ApiKeys {
    */
   key_hash: Buffer;
   /**
-   * Name given by its owner.
+   * Name given by the owner.
    */
   label: string;
   /**
@@ -271,7 +271,7 @@ export interface ApiKeys {
    */
   last_used_at: Timestamp | null;
   /**
-   * The first 12 characters, to recognise it by.
+   * First 12 characters, so that people recognise the key.
    */
   prefix: string;
   /**
@@ -290,11 +290,11 @@ export interface Attempts {
    */
   account_id: string;
   /**
-   * Its number, from 1.
+   * Number of the attempt, from 1.
    */
   attempt: number;
   /**
-   * Milliseconds between the two.
+   * Milliseconds from started_at to finished_at.
    */
   duration_ms: number;
   /**
@@ -302,27 +302,27 @@ export interface Attempts {
    */
   error: string | null;
   /**
-   * The execution, whose id also chooses the partition.
+   * The execution. Determines the partition.
    */
   execution_id: string;
   /**
-   * When it ended or was given up.
+   * When it ended or was declared lost.
    */
   finished_at: Timestamp;
   /**
-   * HTTP status of the response; null without one.
+   * HTTP status of the response; null: no response.
    */
   http_status: number | null;
   /**
-   * How it ended.
+   * Result.
    */
   result: AttemptResult;
   /**
-   * When the request was sent, or the execution claimed.
+   * When the request was sent or the execution claimed.
    */
   started_at: Timestamp;
   /**
-   * The worker that held the claim.
+   * Worker that held the claim.
    */
   worker_id: string | null;
 }
@@ -342,19 +342,19 @@ export interface AttemptView {
 
 export interface AuditEvents {
   /**
-   * The account concerned.
+   * The account that was changed.
    */
   account_id: string;
   /**
-   * key:ID, anonymous, or the database user who acted by hand.
+   * The author: key:ID, session:ID, client:ID, stripe, service or anonymous; in psql the database user.
    */
   actor: string;
   /**
-   * When it happened. Entries are removed after 400 days.
+   * Time of the change. Entries are removed after 400 days.
    */
   created_at: Timestamp;
   /**
-   * Details by event: the key's id and prefix, the names of changed settings.
+   * Details, depending on the event: the key's id and prefix, the names of changed settings.
    */
   detail: Generated<Json>;
   /**
@@ -366,11 +366,11 @@ export interface AuditEvents {
    */
   id: string;
   /**
-   * The address of the request; null at psql.
+   * Address of the request; null in psql.
    */
   ip: string | null;
   /**
-   * Order of events, also within one millisecond.
+   * Order of the events, including those of one millisecond.
    */
   seq: Generated<number>;
 }
@@ -437,18 +437,18 @@ export interface CueRooms {
    */
   account_id: string;
   /**
-   * The plan's limit when they were counted. If the limit has changed, the row is ignored.
+   * The plan's limit when the cues were counted. If the limit has changed since, the row is ignored.
    */
   plan_cues: number;
   /**
-   * Cues that can be created, at least.
+   * Number of cues that can certainly be created.
    */
   room: number;
 }
 
 export interface CueRuns {
   /**
-   * The cue's account, copied so that looking for due cues joins nothing.
+   * The cue's account, copied so that finding due cues needs no join.
    */
   account_id: string;
   /**
@@ -456,51 +456,51 @@ export interface CueRuns {
    */
   cue_id: string;
   /**
-   * The first of the failures that failed_deliveries counts.
+   * First of the failures in failed_deliveries.
    */
   deliveries_failing_since: Timestamp | null;
   /**
-   * Executions that failed in a row on the delivery side.
+   * Consecutive executions whose delivery failed.
    */
   failed_deliveries: Generated<number>;
   /**
-   * Reports and waits for them that failed in a row.
+   * Consecutive outcomes that were failures or missing.
    */
   failed_outcomes: Generated<number>;
   /**
-   * Executions that the schedule made.
+   * Executions created by the schedule.
    */
   fired_count: Generated<number>;
   /**
-   * When an execution was last made, however it was triggered; a deferred one counts from its start, once it has ended.
+   * When an execution was last created, whatever triggered it. A deferred fire counts from its start, once it has ended.
    */
   last_run: Timestamp | null;
   /**
-   * The slot fired last. next_run lies after it, so that no clock and no edit fires a slot twice.
+   * Last slot fired. next_run is always later, so neither a clock nor an edit can fire a slot twice.
    */
   last_slot: Timestamp | null;
   /**
-   * The slot that comes next. Null: none, since the cue is paused or has ended.
+   * Next slot. Null: none, because the cue is paused or has ended.
    */
   next_run: Timestamp | null;
   /**
-   * The first of the failures that failed_outcomes counts.
+   * First of the failures in failed_outcomes.
    */
   outcomes_failing_since: Timestamp | null;
   /**
-   * Executions ever made, however they were triggered.
+   * Executions created, whatever triggered them.
    */
   run_count: Generated<number>;
   /**
-   * By then there must have been a success, or a missed_window alert is raised. Set when firing where none is set; a success writes nothing.
+   * Deadline for the next success, after which a missed_window alert is raised. Set on firing if null; a success does not write it.
    */
   success_due_at: Timestamp | null;
   /**
-   * The cue's transport, copied likewise.
+   * The cue's transport, copied for the same reason.
    */
   transport: Transport;
   /**
-   * Grows with every edit. A run prepared from an older version does not happen.
+   * Increases with every edit. A slot computed from an older version does not fire.
    */
   version: Generated<number>;
 }
@@ -511,11 +511,11 @@ export interface Cues {
    */
   account_id: string;
   /**
-   * Failures in a row that raise an alert. Null, which means 3, where the user never set alerts.
+   * Consecutive failures that raise an alert. Null, which means 3, if alerts was never set.
    */
   alert_consecutive_failures: number | null;
   /**
-   * Slots that may pass without a success. Null, which means 2, where the user never set alerts.
+   * Slots without a success that raise an alert. Null, which means 2, if alerts was never set.
    */
   alert_missed_window_multiplier: number | null;
   /**
@@ -523,19 +523,19 @@ export interface Cues {
    */
   at: Timestamp | null;
   /**
-   * A 2xx ends nothing: the handler's report does. Null, which means false, until the user sets it or an outcome deadline.
+   * Whether the execution ends only with the handler's report rather than with a 2xx. Null, which means false, until it or an outcome deadline is set.
    */
   await_outcome: boolean | null;
   /**
-   * Headers of the user's own, sent with each webhook: name to value. May hold credentials: no view shows a value.
+   * The user's own headers, sent with each webhook: names and values. Values may be credentials, so no view shows them.
    */
   callback_headers: Generated<Json>;
   /**
-   * The HTTP method of its webhooks.
+   * HTTP method of webhooks.
    */
   callback_method: Generated<CallbackMethod>;
   /**
-   * Where a webhook goes. A worker's cue needs none.
+   * URL that webhooks are sent to. Not needed by a worker cue.
    */
   callback_url: string | null;
   /**
@@ -543,23 +543,23 @@ export interface Cues {
    */
   catch_up: Generated<CatchUp>;
   /**
-   * How long a worker's execution may wait for a claim; null means 900.
+   * Time limit for a worker to claim an execution; null means 900.
    */
   claim_timeout_seconds: number | null;
   /**
-   * When it was created.
+   * Time of creation.
    */
   created_at: Generated<Timestamp>;
   /**
-   * Five fields, or six with seconds in front, in local time of timezone.
+   * Cron expression of five fields, or six with a leading seconds field, in timezone.
    */
   cron: string | null;
   /**
-   * When it was deleted; the row is removed once its history is purged.
+   * When it was deleted; the row is removed once its history is.
    */
   deleted_at: Timestamp | null;
   /**
-   * More about it, for people.
+   * Description for people.
    */
   description: string | null;
   /**
@@ -567,7 +567,7 @@ export interface Cues {
    */
   id: string;
   /**
-   * Marks the weekly memory block cue, which is not counted against the plan's limit.
+   * Marks the weekly memory block cue, which does not count against the plan's limit.
    */
   memory_check: Generated<boolean>;
   /**
@@ -575,35 +575,35 @@ export interface Cues {
    */
   name: string;
   /**
-   * A mail when an execution is exhausted or missed.
+   * Whether a mail is sent when an execution exhausts its attempts or is missed.
    */
   on_failure_email: Generated<boolean>;
   /**
-   * An exhausted or missed execution pauses a recurring cue.
+   * Whether a recurring cue is paused when an execution exhausts its attempts or is missed.
    */
   on_failure_pause: Generated<boolean>;
   /**
-   * URL that an exhausted or missed execution is posted to; null: none.
+   * URL notified when an execution exhausts its attempts or is missed; null: none.
    */
   on_failure_webhook: string | null;
   /**
-   * How long an awaited outcome may take after the delivery; null means 300.
+   * Time limit for the awaited outcome, counted from the delivery; null means 300.
    */
   outcome_deadline_seconds: number | null;
   /**
-   * JSON in canonical form, the very bytes that a webhook sends; null where payload_id says which.
+   * Payload as canonical JSON, exactly the bytes that webhooks send; null if it is in payloads.
    */
   payload: Generated<string | null>;
   /**
-   * The row of payloads that holds one of more than 2 KB.
+   * Row of payloads that holds a payload over 2 KB.
    */
   payload_id: number | null;
   /**
-   * Waits before the second attempt, the third, and so on; the last one repeats.
+   * Wait before the second attempt, before the third, and so on; the last value repeats.
    */
   retry_backoff_minutes: Generated<number[]>;
   /**
-   * Attempts of one execution, the first one counted; of a worker's cue, claims.
+   * Maximum attempts per execution, including the first; for worker cues, maximum claims.
    */
   retry_max_attempts: Generated<number>;
   /**
@@ -611,31 +611,31 @@ export interface Cues {
    */
   schedule_type: ScheduleType;
   /**
-   * Whether it fires. Read together with deleted_at.
+   * Whether it fires. Meaningful only while deleted_at is null.
    */
   status: Generated<CueStatus>;
   /**
-   * The payload's member task, if it is a string: what workers filter by.
+   * The payload's member task, if it is a string; workers filter by it.
    */
   task: string | null;
   /**
-   * How long a callback may take to answer; null means 30. Null, with the three columns after it, where the user never set delivery.
+   * Time limit for the callback's response; null means 30. Null, like the next three columns, if delivery was never set.
    */
   timeout_seconds: number | null;
   /**
-   * The IANA zone, canonical, that cron is read in.
+   * IANA time zone of cron, in canonical form.
    */
   timezone: Generated<string>;
   /**
-   * Webhook or worker. Never changes.
+   * webhook or worker. Never changes.
    */
   transport: Transport;
   /**
-   * When it was last edited, or its status moved.
+   * Time of the latest edit or status change.
    */
   updated_at: Generated<Timestamp>;
   /**
-   * Requirement for a verified success. Null means none: the user never set it.
+   * Requirement for a verified success. Null, which means none, if never set.
    */
   verification_mode: VerificationMode | null;
 }
@@ -673,30 +673,30 @@ export interface Deletions {
    */
   account_id: string;
   /**
-   * When the deletion was cancelled; null: not.
+   * When the deletion was cancelled; null: not cancelled.
    */
   cancelled_at: Timestamp | null;
   /**
-   * When the account is deleted: 24 hours later.
+   * When the account is deleted: 24 hours after the request.
    */
   due_at: Timestamp;
   /**
-   * Known to the link only.
+   * Random; known only to the mailed link.
    */
   id: string;
   /**
-   * When its owner asked.
+   * Time of the request.
    */
   requested_at: Timestamp;
 }
 
 export interface DeviceCodes {
   /**
-   * The account that the device was let in to.
+   * Account that the device was signed in to.
    */
   account_id: string | null;
   /**
-   * The code, encrypted like the default key, for the mail that repeats it.
+   * The code, encrypted like the default key, for the mail that shows it.
    */
   code_ciphertext: string | null;
   /**
@@ -704,31 +704,31 @@ export interface DeviceCodes {
    */
   code_hash: Buffer;
   /**
-   * When the device began.
+   * Time the sign-in started.
    */
   created_at: Timestamp;
   /**
-   * Address entered by the person.
+   * Email address the person entered.
    */
   email: string | null;
   /**
-   * A quarter of an hour later.
+   * 15 minutes later.
    */
   expires_at: Timestamp;
   /**
-   * Where the device is, for the person who is asked to let it in.
+   * Address of the device, shown to the person who confirms.
    */
   ip: string | null;
   /**
-   * The key of an account that this sign-in made. Whoever polls is given it, once.
+   * Key of the account, if this sign-in created it. The device gets it once, when it polls.
    */
   key_id: string | null;
   /**
-   * Id in the mailed link, signed.
+   * Id contained, signed, in the mailed link.
    */
   link_id: string | null;
   /**
-   * Status, unless the sign-in has expired.
+   * Status. Ignored after expires_at.
    */
   status: Generated<DeviceCodeStatus>;
 }
@@ -744,30 +744,30 @@ export interface DueCues {
 
 export interface Echoes {
   /**
-   * When it expires.
+   * Five minutes later.
    */
   expires_at: Timestamp;
   /**
-   * The headers that are shown, under lower-case names.
+   * The captured headers, with lower-case names.
    */
   headers: Json;
   /**
-   * The body as JSON text; a body that is not JSON as a string.
+   * The body as JSON text; a body that is not JSON is stored as a JSON string.
    */
   payload: string;
   /**
-   * When it was posted.
+   * Time of the request.
    */
   received_at: Timestamp;
   /**
-   * The address, chosen by who posts; the latest post counts.
+   * Token in the URL, chosen by the caller; only the latest request to it is kept.
    */
   token: string;
 }
 
 export interface Engines {
   /**
-   * A replica's own, new with each start.
+   * Random id, new at each start.
    */
   id: string;
   /**
@@ -775,11 +775,11 @@ export interface Engines {
    */
   last_seen_at: Timestamp;
   /**
-   * How many milliseconds after its slot the engine's latest scheduled delivery was taken.
+   * Milliseconds from the slot until the engine's latest scheduled delivery was taken.
    */
   lateness_ms: number | null;
   /**
-   * Open requests.
+   * Webhook requests open at the latest heartbeat.
    */
   open_deliveries: Generated<number>;
   /**
@@ -787,11 +787,11 @@ export interface Engines {
    */
   started_at: Timestamp;
   /**
-   * When it was shut down.
+   * Time of shutdown.
    */
   stopped_at: Timestamp | null;
   /**
-   * The release that it runs.
+   * Release it runs.
    */
   version: string;
 }
@@ -852,7 +852,7 @@ export interface Executions {
    */
   account_id: string;
   /**
-   * Evidence: a list of what was made, 64 KB at most.
+   * Evidence: list of created resources, up to 64 KB.
    */
   artifacts: Json | null;
   /**
@@ -860,39 +860,39 @@ export interface Executions {
    */
   attempt_due_at: Timestamp | null;
   /**
-   * Sends or claims begun. Numbers them, and fences results of an attempt that was taken over.
+   * Attempts begun: sends or claims. Numbers the attempts, so that results of an attempt taken over by another are ignored.
    */
   attempts: Generated<number>;
   /**
-   * Missed if not claimed by then.
+   * Deadline for a claim, after which the execution is missed.
    */
   claim_deadline_at: Timestamp | null;
   /**
-   * Token of the current claim: any other token is refused.
+   * Token of the current claim; any other token is refused.
    */
   claim_token: string | null;
   /**
-   * When workers may claim it. Set exactly while it can be claimed.
+   * From when workers may claim it. Set exactly while it can be claimed.
    */
   claimable_at: Timestamp | null;
   /**
-   * When it was claimed.
+   * Time of the claim.
    */
   claimed_at: Timestamp | null;
   /**
-   * Worker that holds or held the claim. Null again once released or lost.
+   * Worker with the current or last claim. Null again after a release or loss.
    */
   claimed_by_worker: string | null;
   /**
-   * When it was made.
+   * Time of creation.
    */
   created_at: Timestamp;
   /**
-   * The cue. No foreign key: history outlives a deleted cue until it is purged.
+   * The cue. No foreign key: after a cue is deleted, its executions are removed in batches.
    */
   cue_id: string;
   /**
-   * When the callback answered 2xx, or the worker reported.
+   * When the callback returned a 2xx, or the worker reported.
    */
   delivered_at: Timestamp | null;
   /**
@@ -900,7 +900,7 @@ export interface Executions {
    */
   ended_at: Timestamp | null;
   /**
-   * The report: what went wrong, in words.
+   * Reported error, in words.
    */
   error: string | null;
   /**
@@ -908,19 +908,19 @@ export interface Executions {
    */
   error_message: string | null;
   /**
-   * Evidence: what the result is called elsewhere.
+   * Evidence: id of the result in another system.
    */
   external_id: string | null;
   /**
-   * The flight that holds the attempt now under way.
+   * Flight of the attempt in progress.
    */
   flight_id: number | null;
   /**
-   * HTTP status of the latest response; null without one.
+   * HTTP status of the latest response; null: no response.
    */
   http_status: number | null;
   /**
-   * UUIDv7 of the creation. Receivers use it to recognise repetitions.
+   * UUIDv7 of the creation time. Receivers use it to recognise repeated deliveries.
    */
   id: string;
   /**
@@ -928,51 +928,51 @@ export interface Executions {
    */
   last_attempt_at: Timestamp | null;
   /**
-   * When the claim was taken or last extended.
+   * When the claim was made or last extended.
    */
   last_heartbeat_at: Timestamp | null;
   /**
-   * End of the claim, extended while its worker sends heartbeats. Set exactly while claimed.
+   * End of the claim, extended by the worker's heartbeats. Set exactly while claimed.
    */
   lease_expires_at: Timestamp | null;
   /**
-   * Lost sends and released claims. They do not count towards retry_max_attempts.
+   * Lost sends and released claims, which do not count towards retry_max_attempts.
    */
   lost_attempts: Generated<number>;
   /**
-   * Evidence: an object of the handler's own, 10 KB at most.
+   * Evidence: an object with any members, up to 10 KB.
    */
   metadata: Json | null;
   /**
-   * Deadline of the awaited outcome. Set exactly while it is awaited.
+   * Deadline for the awaited outcome. Set exactly while one is awaited.
    */
   outcome_deadline_at: Timestamp | null;
   /**
-   * When it was reported.
+   * Time of the report.
    */
   outcome_recorded_at: Timestamp | null;
   /**
-   * The report and its verification; null before any report.
+   * State of the outcome; null before any report.
    */
   outcome_state: OutcomeState | null;
   /**
-   * The reported result; never changes.
+   * Reported success or failure; never changes.
    */
   outcome_success: boolean | null;
   /**
-   * What is or was sent: the cue's payload at that time, or the override of a fire; null where payload_id says which.
+   * Payload sent: the cue's at that time, or the override of a fire; null if it is in payloads.
    */
   payload: string | null;
   /**
-   * The row of payloads that holds one of more than 2 KB. It is there as long as the execution is.
+   * Row of payloads that holds a payload over 2 KB. It is kept as long as the execution.
    */
   payload_id: number | null;
   /**
-   * When a person rejected the outcome: later evidence does not lift that.
+   * When a person rejected the outcome; later evidence does not change that.
    */
   rejected_at: Timestamp | null;
   /**
-   * The execution that a replay repeats.
+   * Execution that this one replays.
    */
   replayed_from: string | null;
   /**
@@ -980,23 +980,23 @@ export interface Executions {
    */
   response_body: string | null;
   /**
-   * The report: what came out, in words.
+   * Reported result, in words.
    */
   result: string | null;
   /**
-   * Evidence: a short reference to the result.
+   * Evidence: short reference to the result.
    */
   result_ref: string | null;
   /**
-   * Evidence: what kind of result it is, to filter by.
+   * Evidence: type of the result, for filtering.
    */
   result_type: string | null;
   /**
-   * Evidence: where the result is.
+   * Evidence: URL of the result.
    */
   result_url: string | null;
   /**
-   * The slot, or the instant that a fire asked for.
+   * The slot, or the time requested by a fire.
    */
   scheduled_for: Timestamp;
   /**
@@ -1008,11 +1008,11 @@ export interface Executions {
    */
   status: ExecutionStatus;
   /**
-   * Evidence: the result in 500 characters.
+   * Evidence: summary of the result, up to 500 characters.
    */
   summary: string | null;
   /**
-   * The payload's member task, if it is a string: what workers filter by.
+   * The payload's member task, if it is a string; workers filter by it.
    */
   task: string | null;
   /**
@@ -1020,15 +1020,15 @@ export interface Executions {
    */
   transport: Transport;
   /**
-   * What triggered it.
+   * Trigger.
    */
   triggered_by: TriggerKind;
   /**
-   * When it last changed.
+   * Time of the latest change.
    */
   updated_at: Timestamp;
   /**
-   * Why a person verified or rejected the outcome.
+   * Reason a person gave for verifying or rejecting the outcome.
    */
   verification_reason: string | null;
 }
@@ -1081,7 +1081,7 @@ export interface Fires {
    */
   execution_id: string;
   /**
-   * When it was asked for. The row goes a day later.
+   * Time of the request. The row is removed 24 hours later.
    */
   fired_at: Timestamp;
   /**
@@ -1089,11 +1089,11 @@ export interface Fires {
    */
   id: string;
   /**
-   * The caller's key for the request: repeating it returns the same execution.
+   * The caller's idempotency key: repeating the request returns the same execution.
    */
   idempotency_key: string | null;
   /**
-   * Hash of the request with that key: a different request with the same key is refused.
+   * Hash of the request, to refuse a different request with the same key.
    */
   request_hash: string | null;
 }
@@ -1104,15 +1104,15 @@ export interface Flights {
    */
   created_at: Generated<Timestamp>;
   /**
-   * What it was begun with. Those that have ended stay listed until all have.
+   * Executions the flight began with. Ended ones stay listed until all have ended.
    */
   execution_ids: string[];
   /**
-   * Its number; executions name it while it holds them.
+   * Id; executions refer to it while they are in the flight.
    */
   id: number;
   /**
-   * Past this, and a moment for a holder that only lost its connection, any engine takes it over.
+   * End of the lease, after which any engine may take the flight over.
    */
   lease_expires_at: Timestamp;
 }
@@ -1140,7 +1140,7 @@ export interface KnownSecrets {
    */
   name: string;
   /**
-   * Id of a current or former encryption key; a slow hash of the session secret.
+   * Id of an encryption key that is or was the first, or a slow hash of the session secret.
    */
   value: string;
 }
@@ -1159,7 +1159,7 @@ export interface MemorySubscriptions {
    */
   callback_url: string;
   /**
-   * When it subscribed.
+   * Time of subscription.
    */
   created_at: Timestamp;
   /**
@@ -1178,19 +1178,19 @@ export interface MemoryVersions {
    */
   account_id: string;
   /**
-   * How it differs from the version before, a sentence for each difference.
+   * Differences from the previous version, as sentences.
    */
   changes: string[];
   /**
-   * {plan, release, cues: [{id, name}]}: what a version is made of.
+   * What the version was made from: {plan, release, cues: [{id, name}]}.
    */
   content: Json;
   /**
-   * When the difference was found.
+   * When the change was noticed.
    */
   created_at: Timestamp;
   /**
-   * From 1, for each account.
+   * Counts from 1 per account.
    */
   version: number;
 }
@@ -1220,7 +1220,7 @@ export interface MissedSlots {
    */
   account_id: string;
   /**
-   * How many, exact to 10,000.
+   * Number of slots, exact up to 10,000.
    */
   count: number;
   /**
@@ -1228,15 +1228,15 @@ export interface MissedSlots {
    */
   cue_id: string;
   /**
-   * The first slot that was dropped.
+   * First slot that did not run.
    */
   first: Timestamp;
   /**
-   * The order in which they were recorded.
+   * Order of recording.
    */
   id: Generated<number>;
   /**
-   * The last one.
+   * Last slot that did not run.
    */
   last: Timestamp;
   /**
@@ -1248,7 +1248,7 @@ export interface MissedSlots {
    */
   reason: MissedReason;
   /**
-   * When this was written, or last grew.
+   * When the row was added or last extended.
    */
   recorded_at: Generated<Timestamp>;
 }
@@ -1267,30 +1267,30 @@ export interface MissedView {
 
 export interface Outages {
   /**
-   * Last heartbeat before it.
+   * Last heartbeat before the outage.
    */
   from_at: Timestamp;
   /**
-   * First heartbeat after it.
+   * First heartbeat after the outage.
    */
   until_at: Timestamp;
 }
 
 export interface PayloadCounters {
   /**
-   * Whose executions.
+   * The account.
    */
   account_id: string;
   /**
-   * The sum of their payloads.
+   * Total size of the executions' payloads.
    */
   bytes: number;
   /**
-   * The UTC day on which they were made.
+   * UTC day on which the executions were created.
    */
   day: string;
   /**
-   * The process id of the backend that counts here.
+   * Process id of the backend that counts here.
    */
   slot: number;
 }
@@ -1301,15 +1301,15 @@ export interface Payloads {
    */
   account_id: string;
   /**
-   * JSON in canonical form, the very bytes that a webhook sends.
+   * Canonical JSON, exactly the bytes that webhooks send.
    */
   body: string;
   /**
-   * When it was stored.
+   * Time of creation.
    */
   created_at: Timestamp;
   /**
-   * The cue whose executions may refer to it.
+   * Cue whose executions may reference it.
    */
   cue_id: string;
   /**
@@ -1317,15 +1317,15 @@ export interface Payloads {
    */
   hash: Buffer;
   /**
-   * What cues.payload_id and executions.payload_id name.
+   * Referenced by cues.payload_id and executions.payload_id.
    */
   id: number;
   /**
-   * When the latest execution with it was made, or later; null while it is its cue's own.
+   * Latest time at which an execution may have been created with it; null while it is the cue's current payload.
    */
   last_used_at: Timestamp | null;
   /**
-   * The cue's run_count when this became its payload; null where executions may have carried it before.
+   * The cue's run_count when this became its payload; null if executions may have used it before.
    */
   since_run: number | null;
 }
@@ -1336,7 +1336,7 @@ export interface Plans {
    */
   cues: number;
   /**
-   * Executions created in a UTC month; then a grace of a day, or until twice as many.
+   * Executions created per UTC month. Once reached, a grace period of 24 hours begins, which ends early at twice the limit.
    */
   executions_per_month: number;
   /**
@@ -1344,15 +1344,15 @@ export interface Plans {
    */
   max_timeout_seconds: number | null;
   /**
-   * Minimum interval between two slots of a schedule; null: any.
+   * Minimum time between two slots of a schedule; null: no minimum.
    */
   min_interval_seconds: number | null;
   /**
-   * Webhook requests that an account may have open at once; replicas share it evenly.
+   * Webhook requests an account may have open at once, shared equally among replicas.
    */
   open_deliveries: Generated<number>;
   /**
-   * Payload bytes of an account's executions per UTC day, counted for each execution even if the payload is stored once; null: unlimited.
+   * Total payload bytes of an account's executions per UTC day, counted per execution even if the payload is stored once; null: unlimited.
    */
   payload_bytes_per_day: number | null;
   /**
@@ -1373,27 +1373,27 @@ export interface QueueDepth {
 
 export interface RateWindows {
   /**
-   * When the last hit expires, and the row may be removed.
+   * When the last hit leaves the window and the row may be removed.
    */
   expires_at: Timestamp;
   /**
-   * When, in milliseconds after started_at, ascending. Kept in the row, not beside it, and at most 500: a higher limit counts several hits as one entry.
+   * Times of the hits in milliseconds after started_at, ascending. At most 500 entries, so that they stay in the row: above a limit of 500, an entry counts several hits.
    */
   hits: number[];
   /**
-   * How many the newest entry stands for so far.
+   * Hits counted by the newest entry so far.
    */
   newest: number;
   /**
-   * What hits are counted from.
+   * Start of the time scale of hits.
    */
   started_at: Timestamp;
   /**
-   * What is counted, such as key:ID, address:IP or echo:IP.
+   * What is limited, such as key:ID, address:IP or echo:IP.
    */
   subject: string;
   /**
-   * How many hits an entry stands for: 1 for limits up to 500.
+   * Hits per entry: 1 for limits up to 500.
    */
   weight: number;
 }
@@ -1418,26 +1418,26 @@ export interface Sessions {
    */
   account_id: string;
   /**
-   * When it was opened.
+   * Time of sign-in or refresh.
    */
   created_at: Timestamp;
   /**
-   * A year later; a day after it was refreshed.
+   * A year after creation, or a day after the session was refreshed.
    */
   expires_at: Timestamp;
   /**
-   * The jti.
+   * The jti claim of the JWT.
    */
   id: string;
 }
 
 export interface SessionTokens {
   /**
-   * Whose session or key it is given for.
+   * Account that the session or key will belong to.
    */
   account_id: string;
   /**
-   * A quarter of an hour after it was made.
+   * 15 minutes after creation.
    */
   expires_at: Timestamp;
   /**
@@ -1448,7 +1448,7 @@ export interface SessionTokens {
 
 export interface StripeEvents {
   /**
-   * Stripe's.
+   * Stripe's id.
    */
   id: string;
   /**
@@ -1474,35 +1474,35 @@ export interface StuckExecutions {
 
 export interface Subscriptions {
   /**
-   * Who subscribed.
+   * The subscriber's account.
    */
   account_id: string;
   /**
-   * When it was first seen.
+   * Time of the first event.
    */
   created_at: Timestamp;
   /**
-   * Stripe's.
+   * Stripe's id.
    */
   id: string;
   /**
-   * The plan that it pays for.
+   * Plan it pays for.
    */
   plan: Plan;
   /**
-   * When the event with this state was created. Older events change nothing.
+   * Creation time of the event that reported this state. Older events change nothing.
    */
   state_at: Timestamp;
   /**
-   * As Stripe has it; canceled is final.
+   * Stripe's status; canceled is final.
    */
   status: string;
   /**
-   * When an event last changed it.
+   * Time of the latest change.
    */
   updated_at: Timestamp;
   /**
-   * Grows with every event applied.
+   * Increases with every event applied.
    */
   version: Generated<number>;
 }
@@ -1513,7 +1513,7 @@ export interface Tickets {
    */
   account_id: string;
   /**
-   * When it was opened.
+   * Time of creation.
    */
   created_at: Timestamp;
   /**
@@ -1521,11 +1521,11 @@ export interface Tickets {
    */
   id: Generated<number>;
   /**
-   * An issue may have been made since then: look for it before making another.
+   * When the creation of an issue last started: one may exist although issue_url is null.
    */
   issue_tried_at: Timestamp | null;
   /**
-   * The issue made for it in the tracker; null: none, or not yet.
+   * Issue in the tracker; null: none yet, or no tracker is configured.
    */
   issue_url: string | null;
   /**
@@ -1533,7 +1533,7 @@ export interface Tickets {
    */
   message: string;
   /**
-   * Severity, as its author sees it.
+   * Severity, chosen by the author.
    */
   severity: TicketSeverity;
   /**
@@ -1545,11 +1545,11 @@ export interface Tickets {
    */
   subject: string;
   /**
-   * Kind of ticket.
+   * Type.
    */
   type: TicketType;
   /**
-   * When its status was last moved.
+   * Time of the latest status change.
    */
   updated_at: Timestamp;
 }
@@ -1573,46 +1573,46 @@ export interface UsageCounters {
    */
   account_id: string;
   /**
-   * Executions created, however they were triggered.
+   * Executions created, whatever triggered them.
    */
   executions: Generated<number>;
   /**
-   * Reported failures, and executions that failed or were missed on the delivery side.
+   * Outcomes reported as failure, plus executions whose delivery failed or was missed.
    */
   failed: Generated<number>;
   /**
-   * The first day of the UTC month.
+   * First day of the UTC month.
    */
   month: string;
   /**
-   * Outcomes reported, successes and failures.
+   * Outcomes reported.
    */
   reported: Generated<number>;
   /**
-   * The process id of the backend that counts here; 0 holds what was folded.
+   * Process id of the backend that counts here; 0: the sum so far; negative: spare rows for when the backend's own row is locked.
    */
   slot: number;
   /**
-   * Outcomes that were reported as a success.
+   * Outcomes reported as success.
    */
   succeeded: Generated<number>;
 }
 
 export interface Workers {
   /**
-   * Whose worker it is.
+   * The worker's account.
    */
   account_id: string;
   /**
-   * The tasks that it handles.
+   * Tasks it handles.
    */
   handlers: string[];
   /**
-   * Latest heartbeat, of the worker or of one of its claims.
+   * Latest heartbeat of the worker or of one of its claims.
    */
   last_heartbeat: Timestamp;
   /**
-   * When it was first seen.
+   * First heartbeat.
    */
   registered_since: Timestamp;
   /**

@@ -1,7 +1,7 @@
 /** The SQL functions, as the catalog has them. Made by `npm run generate`; do not edit. */
 import type { AlertSeverity, AlertType, CallbackMethod, CatchUp, CueStatus, DeviceCodeStatus, ExecutionStatus, KeyScope, OutcomeState, Plan, ScheduleType, TicketSeverity, TicketType, Transport, TriggerKind, WebhookAuthorization } from './db.types.ts'
 
-/** How each function gives its result, and its parameters without their p_. */
+/** How each function returns its result, and its parameters without the prefix p_. */
 export const functions = {
   acknowledge_alert: ['value', 'account_id alert_id now'],
   add_job: ['value', 'queue data id start_after singleton_key'],

@@ -1,6 +1,5 @@
--- Authentication and rate limits. Nothing here raises an error to refuse: that would roll back the count. Locks: rate windows by subject,
--- then API
--- keys, but only unlocked ones. Functions that serve several callers never wait long for one of them.
+-- Authentication and rate limits. A refusal is a result, not an error: an error would roll back the count. Locks: rate windows by subject,
+-- then API keys, skipping locked ones. Functions that serve several callers never wait long for one of them.
 
 -- Exact under concurrency: never more than p_limit in any p_window (at most ten days). Limits above 500 store several hits per entry, and
 -- an entry expires with its latest hit: up to 1/500 too strict, never too lenient.
@@ -23,7 +22,7 @@ begin
       select * into w from cue.rate_windows where subject = p_subject for update;
       if not found then
         insert into cue.rate_windows values (p_subject, p_now, '{}', 0, v_weight, p_now)
-        on conflict (subject) do update set subject = excluded.subject -- somebody else is making it: wait, and lock that
+        on conflict (subject) do update set subject = excluded.subject -- another transaction is adding the row: wait for it and lock it
         returning * into w;
       end if;
     exception when lock_not_available then
@@ -156,7 +155,7 @@ end $$;
 comment on function cue.admit is
   'Checks credentials, scope, rate limit and usage for a batch of requests; returns one row per request, in order.';
 
--- One round trip for both.
+-- Saves a round trip for the most frequent read.
 create or replace function cue.admit_and_read_cues(
   p_key_hashes bytea[], p_session_ids uuid[], p_execution_ids uuid[], p_addresses text[], p_scopes text[], p_cue_ids text[],
   p_limited boolean default true, p_now timestamptz default now()

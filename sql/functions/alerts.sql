@@ -24,7 +24,7 @@ begin
 end $$;
 comment on function cue.raise_alert is 'Raises an alert and returns its id, or updates the open one and returns null.';
 
--- The alert compares the larger of the two counts, since either side alone can fail repeatedly.
+-- The larger of the two counts is compared, because deliveries can succeed while outcomes fail, and the other way round.
 create or replace function cue.count_failure(e cue.executions, c cue.cues, p_of_outcome boolean, p_now timestamptz default now()) returns void
 language plpgsql security definer as $$
 declare

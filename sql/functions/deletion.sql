@@ -1,5 +1,4 @@
--- Account deletion: 24 hours of grace, in which everything works, and then everything is removed. Locks: the account first, then its cues
--- by id.
+-- Account deletion: everything works during 24 hours of grace; then everything is removed. Locks: the account first, then its cues by id.
 
 create or replace function cue.request_deletion(
   p_account_id uuid, p_actor text default session_user, p_ip text default null, p_now timestamptz default now()
@@ -157,19 +156,19 @@ begin
   foreach v_cue in array v_cues loop
     v_gone := v_gone + cue.purge_cue(v_cue, p_batch - v_gone);
     exit when v_gone >= p_batch;
-    perform cue.purge_cue(v_cue, 1); -- without executions it goes itself
+    perform cue.purge_cue(v_cue, 1); -- deletes the cue itself once it has no executions
   end loop;
   return v_gone + cardinality(v_cues) - (select count(*) from cue.cues where id = any (v_cues));
 end $$;
 comment on function cue.delete_due_accounts is
   'Deletes one batch of data of an account whose grace is over; returns 0 when nothing is left or the rest is locked.';
 
--- Most of it goes by foreign key; the rest is deleted by name.
+-- Foreign keys delete most of it; the rest is deleted here.
 create or replace function cue.erase_account(p_account_id uuid) returns void
 language plpgsql security definer as $$
 declare
   a cue.accounts;
-  -- Those that allow counts by, as far as an account has them.
+  -- All subjects that cue.allow counts for an account.
   v_subjects text[] := array(select 'key:' || id from cue.api_keys where account_id = p_account_id)
     || array(select s.name || p_account_id from unnest('{sessions:,keys:,failures:,unconfirmed:,support:}'::text[]) as s (name));
 begin

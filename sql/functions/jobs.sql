@@ -1,7 +1,7 @@
 -- The only file that names pg-boss's tables. An "attempts" job has its execution's id; it only marks that the execution waits for an
 -- attempt, and the state is in the execution's row. Locks: executions first, then their jobs.
 
--- A plain insert would get the table's defaults. The job's group is the account.
+-- pg-boss copies a queue's settings into each job; a plain insert would get the table's defaults. The job's group is its account.
 create or replace function cue.add_job(
   p_queue text, p_data jsonb default null, p_id uuid default gen_random_uuid(), p_start_after timestamptz default now(),
   p_singleton_key text default null
@@ -73,7 +73,7 @@ declare
   v_last uuid := (select max(id::text)::uuid from unnest(p_execution_ids) as u (id));
   v_limited boolean := cue.limits_timeouts();
 begin
-  -- Scalar subqueries look up one row each; a join might read all jobs.
+  -- Scalar subqueries look up one row each; a join could read all jobs.
   select array_agg(due.id) into v_ids from (
     select e.id from cue.executions e
      where e.id = any (p_execution_ids) and e.id between v_first and v_last and e.attempt_due_at <= p_now
@@ -109,7 +109,7 @@ end $$;
 comment on function cue.begin_attempts is
   'Begins the due attempts among these executions that are not locked, and returns the requests to send.';
 
--- For engines of releases before begin_attempts, and for use by hand. It reads past every due attempt of the skipped accounts.
+-- For engines of releases without begin_attempts, and for use by hand. It reads all due attempts of the skipped accounts.
 create or replace function cue.begin_waiting(
   p_limit int, p_skip_accounts uuid[] default '{}', p_lease interval default '4 seconds', p_now timestamptz default now()
 ) returns setof cue.begun_attempt
@@ -127,8 +127,8 @@ begin
 end $$;
 comment on function cue.begin_waiting is 'Begins the attempts that have waited longest, and returns the requests to send.';
 
--- A job can be missing after a repair by hand, or because it expired. Runs every minute and looks two minutes ahead: executions that wait for
--- longer are not read each time.
+-- A job can be missing after a repair by hand, or because it expired. Runs every minute and looks only two minutes ahead, so that executions
+-- that wait for longer are not read each time.
 create or replace function cue.requeue_attempts(p_limit int default 1000, p_now timestamptz default now()) returns int
 language plpgsql security definer as $$
 declare
@@ -177,7 +177,7 @@ begin
 end $$;
 comment on function cue.job_counts is 'Returns the number of waiting jobs per queue, counted up to p_limit; finished jobs are not read.';
 
--- add_job makes the account of a job its group.
+-- A job's group is its account; see add_job.
 create or replace function cue.drop_account_jobs(p_account_id uuid) returns void
 language sql security definer as $$
   delete from pgboss.job where group_id = p_account_id::text

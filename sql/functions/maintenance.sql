@@ -1,6 +1,6 @@
 -- Housekeeping: partitions, retention and pruning. Run by pg-boss schedules, once per cluster.
 
--- No default partition: adding a partition would scan it. Attaching a table, unlike creating a partition in place, blocks no reader or
+-- There is no default partition: adding a partition would scan it. Attaching a table, unlike creating a partition in place, blocks no reader or
 -- writer.
 create or replace function cue.maintain_partitions(p_months int default 12, p_now timestamptz default now()) returns int
 language plpgsql security definer as $$

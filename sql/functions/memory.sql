@@ -1,7 +1,7 @@
 -- The memory block: a versioned summary of an account for its agents. A new version is created when someone reads it and its content has
 -- changed: the plan, the names of active and paused cues, or the release of the instructions. Locks: the account.
 
--- An account without a worker gets no mail about it, and no alert for ten weeks.
+-- Its settings suit an account without a worker: no mail, and no alert for ten weeks.
 create or replace function cue.start_memory(p_account_id uuid, p_now timestamptz default now()) returns void
 language plpgsql security definer as $$
 declare
@@ -30,11 +30,11 @@ begin
 end $$;
 comment on function cue.stop_memory is 'Removes the weekly memory block cue and all subscriptions.';
 
--- A waiting job is enough: it is not added twice.
+-- One waiting job per subscriber is enough: the singleton key prevents a second.
 create or replace function cue.note_memory(p_account_id uuid, p_except uuid default null) returns void
 language plpgsql security definer as $$
 begin
-  -- Runs for each new cue, and few accounts subscribe: plpgsql keeps the plan.
+  -- plpgsql keeps the plan: this runs for each new cue, although few accounts have subscribers.
   perform cue.add_job('memory_updates', jsonb_build_object('subscription_id', s.id, 'account_id', s.account_id), p_singleton_key => s.id::text)
      from cue.memory_subscriptions s where s.account_id = p_account_id and s.id is distinct from p_except;
 end $$;

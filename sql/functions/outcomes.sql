@@ -33,7 +33,7 @@ language plpgsql security definer as $$
 declare
   c cue.cues;
   e cue.executions;
-  v_status cue.execution_status; -- the one in which the report ends it
+  v_status cue.execution_status; -- in which the report ends the execution; null if it continues
   v_worked boolean;
 begin
   select * into e from cue.executions where id = p_execution_id and account_id = p_account_id;

@@ -29,7 +29,7 @@ language sql security definer as $$
 $$;
 comment on function cue.reuse_payload is 'Records another use of a payload; null if it no longer exists.';
 
--- run_count is the proof: every execution created increments it.
+-- An unchanged run_count proves that no execution was created with it.
 create or replace function cue.retire_payload(p_payload_id bigint, p_run_count bigint, p_now timestamptz default now()) returns void
 language plpgsql security definer as $$
 begin
@@ -40,8 +40,8 @@ begin
 end $$;
 comment on function cue.retire_payload is 'Releases a cue''s former payload, and deletes it if no execution has used it.';
 
--- Checks payloads last used in a month before p_before, against the few executions that retention has left from that time. One still
--- referenced, as by an execution that has not ended, is checked again after as long.
+-- Checks payloads last used in a month before p_before against the few executions that retention has left from that time. A payload still
+-- in use, for example by an execution that has not ended, is checked again after the same time.
 create or replace function cue.prune_payloads(p_before timestamptz, p_batch int default 500, p_now timestamptz default now()) returns int
 language plpgsql security definer as $$
 declare
@@ -80,7 +80,8 @@ end $$;
 comment on function cue.store_payloads is 'Moves large payloads out of cue rows, skipping locked ones; returns how many.';
 
 -- The cap on payload bytes per day -----------------------------------------------------------------------------------------------------
--- What each execution carries counts when it is made, also where it is stored once. Counters are per backend: takers wait for nobody.
+-- An execution's payload counts when the execution is created, even if it is stored only once. Counters are per backend, so that engines
+-- never wait for each other.
 
 create or replace function cue.payload_bytes(p_payload text, p_payload_id bigint) returns bigint
 language sql stable security definer as $$

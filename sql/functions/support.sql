@@ -40,7 +40,7 @@ begin
 end $$;
 comment on function cue.set_ticket_status is 'Sets a ticket''s status, by hand; QU006 if not found.';
 
--- tried: an issue may already exist whose address was not recorded.
+-- tried: an issue may exist already, if its creation was not recorded.
 create or replace function cue.begin_issue(p_ticket_id int, p_now timestamptz default now()) returns table (
   ticket_id int, account_id uuid, plan cue.plan, subject text, message text, severity cue.ticket_severity, type cue.ticket_type,
   created_at timestamptz, tried boolean

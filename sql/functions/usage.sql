@@ -6,7 +6,7 @@ language sql stable security definer as $$
 $$;
 comment on function cue.executions_used is 'Returns the number of executions an account has created in the current UTC month.';
 
--- Each backend has its own counter rows. If another transaction holds one, all are counted on spare rows: fold_usage sums up every row.
+-- Each backend has its own counter rows. If one is locked, all are counted in spare rows; fold_usage sums up both.
 create or replace function cue.count_executions(p_account_ids uuid[], p_now timestamptz default now()) returns void
 language plpgsql security definer as $$
 begin
@@ -25,7 +25,7 @@ create or replace function cue.spare_slot() returns int
 language sql volatile as $$ select -1 - floor(random() * 2147483647)::int $$;
 comment on function cue.spare_slot is 'Returns a random counter slot for when the backend''s own is locked.';
 
--- On a spare row if the backend's own is locked.
+-- Counts in a spare row if the backend's own is locked.
 create or replace function cue.count_results(
   p_account_id uuid, p_reported int, p_succeeded int, p_failed int, p_now timestamptz default now()
 ) returns void
@@ -45,7 +45,7 @@ begin
 end $$;
 comment on function cue.count_results is 'Counts outcomes and failures in the current UTC month.';
 
--- An entry stands for several hits if the limit is above 500.
+-- An entry counts several hits if the limit is above 500.
 create or replace function cue.requests_used(p_subject text, p_window interval default '1 minute', p_now timestamptz default now())
 returns int
 language sql stable security definer as $$
