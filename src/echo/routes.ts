@@ -60,7 +60,7 @@ const echo: FastifyPluginAsyncTypebox = async app => {
   app.get(
     '/v1/echo/:token',
     {
-      config: { scope: 'read' },
+      config: { scope: 'any' },
       schema: { tags: ['service'], summary: 'Get the latest request posted to an echo token', params: AskedToken, response: { 200: Echo } }
     },
     async request => {

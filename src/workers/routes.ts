@@ -37,7 +37,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
   app.get(
     '/v1/executions/claimable',
     {
-      config: { scope: 'worker' },
+      config: { scope: ['read', 'worker'] },
       schema: {
         tags,
         summary: 'List claimable executions, oldest first',
