@@ -64,6 +64,7 @@ t.test('rate limits appear in every response and count by key, or by address wit
     headers['x-ratelimit-reset'],
     headers['retry-after']
   ]
+  const now = String(Date.parse('2030-01-15T09:00:30Z') / 1000)
   const reset = String(Date.parse('2030-01-15T09:01:30Z') / 1000)
   t.strictSame(told(await call('GET', '/any')), [200, '3', '2', reset, undefined])
   t.strictSame(told(await call('POST', '/v1/cues', '{')), [400, '3', '1', reset, undefined])
@@ -72,7 +73,7 @@ t.test('rate limits appear in every response and count by key, or by address wit
   exactly(t, await call('GET', '/any'), error('rate_limit_exceeded', 429))
   t.strictSame(told(await as(null).call('GET', '/nothing')), [404, '60', '59', reset, undefined], 'an address of its own')
   t.strictSame(told(await as(null).call('GET', '/any')), [401, '60', '58', reset, undefined])
-  t.strictSame(told(await as(null).call('GET', '/docs')), [200, '60', '60', undefined, undefined], 'not counted')
+  t.strictSame(told(await as(null).call('GET', '/docs')), [200, '60', '60', now, undefined], 'not counted')
 })
 
 t.test("unknown paths count towards the caller's limit and do not reveal whether a key is valid", async t => {

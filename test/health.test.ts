@@ -192,7 +192,7 @@ t.test('health checks do not count towards rate limits', async t => {
   const { call } = await build(t, undefined, { env: { RATE_LIMIT: 'on' } })
   const answers = await Promise.all(Array.from({ length: 70 }, () => call('GET', '/health')))
   t.ok(answers.every(({ status }) => status === 200))
-  exactly(t, answers[0]?.headers, { 'x-ratelimit-limit': /^\d+$/, 'x-ratelimit-remaining': /^\d+$/ })
+  exactly(t, answers[0]?.headers, { 'x-ratelimit-limit': /^\d+$/, 'x-ratelimit-remaining': /^\d+$/, 'x-ratelimit-reset': /^\d+$/ })
 })
 
 /** The service over a database address where nobody, or nobody in their right mind, answers. */

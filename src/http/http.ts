@@ -43,13 +43,17 @@ export const serverOptions = (patience: Patience = { headers: 20_000, request: 6
     return503OnClosing: false,
     clientErrorHandler: refuseSocket,
     frameworkErrors: (error: FastifyError, request: FastifyRequest, reply: FastifyReply) => {
-      reply.headers({ 'x-request-id': request.id, ...uncounted })
+      reply.headers({ 'x-request-id': request.id, ...uncounted() })
       refuse(toApiError(error), reply)
     }
   }) satisfies FastifyHttpOptions<Server>
 
-/** What is not counted against a limit says so; the auth hook overwrites it for what is. */
-const uncounted = { 'x-ratelimit-limit': '60', 'x-ratelimit-remaining': '60' }
+/** Headers of responses that no limit counts: nothing is used, and the window is empty now. The auth hook overwrites them for all others. */
+const uncounted = (now = new Date()) => ({
+  'x-ratelimit-limit': '60',
+  'x-ratelimit-remaining': '60',
+  'x-ratelimit-reset': String(Math.ceil(now.getTime() / 1000))
+})
 
 const refuse = (error: ApiError, reply: FastifyReply) => {
   if (error.statusCode === 401) reply.header('www-authenticate', 'Bearer')
@@ -77,7 +81,7 @@ export default fp(
     })
 
     app.addHook('onRequest', async (request, reply) => {
-      reply.headers({ 'x-request-id': request.id, 'x-content-type-options': 'nosniff', 'cache-control': 'no-store', ...uncounted })
+      reply.headers({ 'x-request-id': request.id, 'x-content-type-options': 'nosniff', 'cache-control': 'no-store', ...uncounted(app.now()) })
       if (corsOrigins.length) reply.headers({ vary: 'Origin' })
       const { origin } = request.headers
       if (origin && corsOrigins.includes(origin)) {
@@ -164,7 +168,7 @@ function refuseSocket(error: NodeJS.ErrnoException, socket: Socket & { _httpMess
       'Content-Type: application/json; charset=utf-8',
       `Content-Length: ${Buffer.byteLength(body)}`,
       `X-Request-Id: ${randomUUID()}`,
-      ...Object.entries(uncounted).map(([name, value]) => `${name}: ${value}`),
+      ...Object.entries(uncounted()).map(([name, value]) => `${name}: ${value}`),
       'Connection: close'
     ]
     socket.write(`${head.join('\r\n')}\r\n\r\n${body}`)
