@@ -81,7 +81,12 @@ export default fp(
     })
 
     app.addHook('onRequest', async (request, reply) => {
-      reply.headers({ 'x-request-id': request.id, 'x-content-type-options': 'nosniff', 'cache-control': 'no-store', ...uncounted(app.now()) })
+      reply.headers({
+        'x-request-id': request.id,
+        'x-content-type-options': 'nosniff',
+        'cache-control': 'no-store',
+        ...uncounted(app.now())
+      })
       if (corsOrigins.length) reply.headers({ vary: 'Origin' })
       const { origin } = request.headers
       if (origin && corsOrigins.includes(origin)) {
