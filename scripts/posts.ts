@@ -64,6 +64,7 @@ export const htmlOf = (content: string): string =>
       a: ['href', 'title', 'rel'],
       img: ['src', 'alt', 'title'],
       code: ['class'],
+      pre: ['tabindex'],
       th: ['align'],
       td: ['align'],
       ol: ['start']
@@ -72,7 +73,11 @@ export const htmlOf = (content: string): string =>
     allowedSchemes: ['https', 'http', 'mailto'],
     allowedSchemesByTag: { img: ['https'] },
     allowProtocolRelative: false,
-    transformTags: { a: sanitize.simpleTransform('a', { rel: 'nofollow noopener' }) }
+    transformTags: {
+      a: sanitize.simpleTransform('a', { rel: 'nofollow noopener' }),
+      // Wide code scrolls, which the keyboard can only do if it is focusable.
+      pre: sanitize.simpleTransform('pre', { tabindex: '0' })
+    }
   }).trim()
 
 /** Returns the content of src/blog/posts.json. */

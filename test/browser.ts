@@ -1,5 +1,6 @@
-/** A real browser on this machine: the one that CHROMIUM_PATH names, or an installed Chromium or Chrome. */
+/** A real browser: the one named by CHROMIUM_PATH, or an installed Chromium or Chrome. */
 import { existsSync, readFileSync } from 'node:fs'
+import axe, { type Result } from 'axe-core'
 import { type BrowserContextOptions, chromium, type Page } from 'playwright-core'
 import type { Test } from 'tap'
 
@@ -10,10 +11,10 @@ const places = [
   '/Applications/Google Chrome.app/Contents/MacOS/Google Chrome'
 ]
 
-/** Where it is. A named one that is not there is an error, not a reason to skip. */
+/** Path of the browser. If CHROMIUM_PATH is wrong, tests fail instead of being skipped. */
 export const executablePath = process.env.CHROMIUM_PATH || places.find(existsSync)
 
-/** For tap's `skip`: why, or false. */
+/** The reason to skip tests, or false. */
 export const noBrowser = !executablePath && 'there is no Chromium here: install one (apt-get install chromium), or name it in CHROMIUM_PATH'
 
 const args = [
@@ -26,11 +27,11 @@ const args = [
   '--disable-sync'
 ]
 
-/** A browser for all tests of a file; closed when they are over. */
+/** Starts a browser for all tests of a file, and closes it after them. */
 export const startBrowser = async (t: Test) => {
   const browser = await chromium.launch({ executablePath, args, headless: true })
   t.teardown(() => browser.close())
-  /** A page in a profile of its own. `complaints` collects what the browser says against it: errors, refused content, failed requests. */
+  /** Opens a page in its own profile. `complaints` collects the browser's errors and warnings, and failed requests. */
   const openPage = async (t: Test, options: BrowserContextOptions = {}): Promise<Page & { complaints: string[] }> => {
     const context = await browser.newContext(options)
     t.teardown(() => context.close())
@@ -44,7 +45,18 @@ export const startBrowser = async (t: Test) => {
   return openPage
 }
 
-/** What a person with poor sight, a keyboard or a small screen would miss on a page; nothing where all is well. */
-export const inspect = (page: Page): Promise<string[]> => page.evaluate(inspector)
+/**
+ * Returns what keeps people with poor sight, a keyboard or a small screen from using a page: violations of axe's rules (WCAG up to AAA and
+ * best practices), and what axe doesn't check: focus, touch targets of 44 px, and sideways scrolling.
+ */
+export const inspect = async (page: Page): Promise<string[]> => {
+  await page.evaluate(axe.source)
+  const violations: Result[] = await page.evaluate(`axe.run(${JSON.stringify(options)}).then(({ violations }) => violations)`)
+  const own: string[] = await page.evaluate(inspector)
+  return [...violations.flatMap(({ id, nodes }) => nodes.map(({ html, failureSummary }) => `${id}: ${html}: ${failureSummary}`)), ...own]
+}
 
+const tags = ['wcag2a', 'wcag2aa', 'wcag2aaa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice']
+/** `preload` would fetch the page's resources again. */
+const options = { runOnly: tags, resultTypes: ['violations'], preload: false }
 const inspector = readFileSync(new URL('inspect-page.js', import.meta.url), 'utf8')

@@ -1,4 +1,4 @@
-/** The pages as people have them: in a real browser, with the keyboard, on a phone, in the dark, and without scripts. */
+/** The pages in a real browser: with a keyboard, on a phone, in dark mode, and without scripts. */
 import { mkdirSync } from 'node:fs'
 import type { Page } from 'playwright-core'
 import t, { type Test } from 'tap'
@@ -7,10 +7,10 @@ import { inspect, noBrowser, startBrowser } from './browser.ts'
 import { exactly } from './exactly.ts'
 import { buildWithMail, newDeviceCode } from './sign-in.ts'
 
-// Many services of their own, on machines that are busy: alone under node a file would have 30 seconds.
+// Starts many services; run directly with node, a file would have only 30 seconds.
 t.setTimeout(110_000)
 
-/** Where to keep a picture of every page, for whoever wants to look at them. */
+/** Directory for a screenshot of every page. */
 const pictures = process.env.PAGE_PICTURES
 
 const screens = {
@@ -19,13 +19,13 @@ const screens = {
   dark: { viewport: { width: 390, height: 844 }, colorScheme: 'dark' as const }
 }
 
-/** The service on a port, and browsers for it; `snap` looks closely at what is shown. */
+/** Starts the service on a port. `look` opens and inspects a page on every kind of screen. */
 const setup = async (t: Test, env: Record<string, string> = {}) => {
   const port = await freePort('127.0.0.1')
   const service = await buildWithMail(t, '2030-01-15T12:00:00.000Z', { BASE_URL: `http://127.0.0.1:${port}`, ...env })
   await service.app.listen({ host: '127.0.0.1', port })
   const pages: Record<string, Awaited<ReturnType<typeof openPage>>> = {}
-  /** Opens an address on every kind of screen, and gives the desktop's page. */
+  /** Opens and inspects a URL on every kind of screen; returns the desktop's page. */
   const look = async (t: Test, url: string, name: string) => {
     for (const [screen, options] of Object.entries(screens)) {
       pages[screen] ??= await openPage(t, options)
@@ -49,13 +49,13 @@ const snap = async (t: Test, page: Page, name: string) => {
     mkdirSync(pictures, { recursive: true })
     await page.screenshot({ path: `${pictures}/${name}.png`, fullPage: true })
   }
-  t.same(await inspect(page), [], `${name} can be read and used by all`)
+  t.same(await inspect(page), [], `${name} is accessible`)
 }
 
 const openPage = noBrowser ? (undefined as never) : await startBrowser(t)
 const test = (name: string, body: (t: Test) => Promise<unknown>) => t.test(name, { skip: noBrowser }, body)
 
-test('a person lets a device in, with nothing but pages, a keyboard and no scripts', async t => {
+test('a person signs in a device with pages and a keyboard only, without scripts', async t => {
   const { nobody, mails, poll } = await setup(t)
   const page = await openPage(t, { javaScriptEnabled: false })
   const device_code = newDeviceCode()
@@ -81,7 +81,7 @@ test('a person lets a device in, with nothing but pages, a keyboard and no scrip
   t.same(page.complaints, [])
 })
 
-test('an address that is none is told at the field, and can be mended there', async t => {
+test('an invalid address is reported at its field and can be corrected there', async t => {
   const { nobody } = await setup(t)
   const page = await openPage(t, screens.phone)
   const device_code = newDeviceCode()
@@ -102,7 +102,7 @@ test('an address that is none is told at the field, and can be mended there', as
   await page.getByRole('heading', { name: 'Check your mail' }).waitFor()
 })
 
-test('the pages of a sign-in are as they should be on every screen', async t => {
+test('the pages of a sign-in work on every screen', async t => {
   const { nobody, look, requestLink, confirm, base, mails } = await setup(t)
   const device_code = newDeviceCode()
   const { verification_url } = await nobody.post('/v1/auth/device-code', { device_code })
@@ -140,7 +140,7 @@ test('the owner of an account keeps it with one button', async t => {
   await look(t, link, 'cancel-again')
 })
 
-test('whoever did not register ends the account with one button', async t => {
+test('a person who did not register ends the account with one button', async t => {
   const { nobody, mails, look, base, as } = await setup(t)
   const { api_key } = await nobody.post('/v1/auth/register', { email: 'grace@example.com' })
   const link = (await mails())[0]!.links[0]!
@@ -160,7 +160,7 @@ test('whoever did not register ends the account with one button', async t => {
   await look(t, `${base}/auth/cancel-deletion?token=wrong`, 'cancel-unknown')
 })
 
-test('posts can be read, and lead to each other', async t => {
+test('posts can be read and link to each other', async t => {
   const { look, base } = await setup(t)
   const list = await look(t, `${base}/v1/blog/posts`, 'posts')
   await list.getByRole('link', { name: 'What pgcue is' }).click()
@@ -172,7 +172,7 @@ test('posts can be read, and lead to each other', async t => {
   await none.getByRole('heading', { name: 'What is new' }).waitFor()
 })
 
-test('the link about plans leads to what there is and how to get it', async t => {
+test('the plans page shows the plans and how to buy one', async t => {
   const { look, get } = await setup(t, { STRIPE_SECRET_KEY: 'sk_test', PLANS: '{"pro": {"cues": 12345}}' })
   const { upgrade_url } = await get('/v1/usage')
   const page = await look(t, upgrade_url, 'plans')
@@ -183,7 +183,7 @@ test('the link about plans leads to what there is and how to get it', async t =>
   t.notMatch(await other.locator('main').innerText(), /curl/)
 })
 
-test('a mail looks as it should, also on a phone', async t => {
+test('a mail is readable, also on a phone', async t => {
   const { requestLink, server } = await setup(t)
   await requestLink('grace@example.com')
   for (const [screen, options] of Object.entries({ desktop: screens.desktop, phone: screens.phone })) {

@@ -76,7 +76,7 @@ const frame = ({ title, body, isText }: Page): Html => html`<!doctype html>
 <style>${new Html(style)}</style>
 </head>
 <body>
-<div class="name">pgcue</div>
+<header class="name">pgcue</header>
 <main${isText && html` class="text"`}>
 <h1>${title}</h1>
 ${body}
