@@ -2033,6 +2033,24 @@ end $function$;
 comment on function cue.attach_evidence(uuid,uuid,text,text,text,text,text,jsonb,jsonb,uuid,timestamp with time zone) is 'Adds evidence to a reported outcome and returns its state and whether anything was added.';
 grant execute on function cue.attach_evidence(uuid,uuid,text,text,text,text,text,jsonb,jsonb,uuid,timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.attempts_to_repeat(p_execution_ids uuid[], p_attempts integer[], p_cue_ids text[], p_errors text[], p_gone boolean[])
+ RETURNS uuid[]
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+begin
+  return (
+    select coalesce(array_agg(u.id), '{}')
+      -- Compare with the attempt that ended rather than the row's: the row is not locked yet, and may have been released and begun again.
+      from unnest(p_execution_ids, p_attempts, p_cue_ids, p_errors, p_gone) as u (id, attempt, cue_id, error, gone)
+     cross join lateral (select u.attempt - x.lost_attempts as sent from cue.executions x where x.id = u.id limit 1) x
+     cross join lateral (select q.retry_max_attempts from cue.cues q where q.id = u.cue_id and q.deleted_at is null limit 1) q
+     where u.error is not null and not u.gone and x.sent < q.retry_max_attempts);
+end $function$;
+comment on function cue.attempts_to_repeat(uuid[],integer[],text[],text[],boolean[]) is 'Returns those of these ended attempts that failed and have attempts left.';
+grant execute on function cue.attempts_to_repeat(uuid[],integer[],text[],text[],boolean[]) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.beat_engine(p_engine_id uuid, p_version text, p_lateness_ms integer DEFAULT NULL::integer, p_open_deliveries integer DEFAULT 0, p_missed_after interval DEFAULT '00:01:00'::interval, p_now timestamp with time zone DEFAULT now())
  RETURNS TABLE(database_now timestamp with time zone, outage_recorded boolean, engines integer, place integer)
  LANGUAGE plpgsql
@@ -5950,6 +5968,17 @@ end $function$;
 comment on function cue.retire_payload(bigint,bigint,timestamp with time zone) is 'Releases a cue''s former payload, and deletes it if no execution has used it.';
 grant execute on function cue.retire_payload(bigint,bigint,timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.retry_due_at(p_backoff_minutes double precision[], p_sent integer, p_retry_after_ms integer, p_now timestamp with time zone)
+ RETURNS timestamp with time zone
+ LANGUAGE sql
+AS $function$
+  select date_trunc('milliseconds', p_now + greatest(
+    p_backoff_minutes[least(p_sent, cardinality(p_backoff_minutes))] * (1 + random() / 10) * interval '1 minute',
+    coalesce(p_retry_after_ms, 0) * interval '1 millisecond'))
+$function$;
+comment on function cue.retry_due_at(double precision[],integer,integer,timestamp with time zone) is 'Returns when the next attempt is due after p_sent attempts.';
+grant execute on function cue.retry_due_at(double precision[],integer,integer,timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.reuse_payload(p_payload_id bigint, p_now timestamp with time zone DEFAULT now())
  RETURNS boolean
  LANGUAGE sql
@@ -6221,27 +6250,20 @@ AS $function$
 declare
   v_first uuid := (select min(id::text)::uuid from unnest(p_execution_ids) as u (id));
   v_last uuid := (select max(id::text)::uuid from unnest(p_execution_ids) as u (id));
-  v_again uuid[];
+  v_again uuid[] := cue.attempts_to_repeat(p_execution_ids, p_attempts, p_cue_ids, p_errors, p_gone);
   v_due timestamptz[];
   v_deadline timestamptz;
   v_delivered text[];
   v_ended uuid[];
   v_moved int;
-  c cue.cues;
   e cue.executions;
 begin
-  select coalesce(array_agg(u.id), '{}') into v_again
-    -- Compare with the attempt that ended rather than the row's: the row is not locked yet, and may have been released and begun again.
-    from unnest(p_execution_ids, p_attempts, p_cue_ids, p_errors, p_gone) as u (id, attempt, cue_id, error, gone)
-   cross join lateral (select u.attempt - x.lost_attempts as sent from cue.executions x where x.id = u.id limit 1) x
-   cross join lateral (select q.retry_max_attempts from cue.cues q where q.id = u.cue_id and q.deleted_at is null limit 1) q
-   where u.error is not null and not u.gone and x.sent < q.retry_max_attempts;
   -- A retry changes no cue.
   perform cue.lock_cues(array(select u.cue_id from unnest(p_execution_ids, p_cue_ids) as u (id, cue_id) where u.id <> all (v_again)));
   perform from cue.executions where id = any (p_execution_ids) and id between v_first and v_last order by id for update;
 
   with r as materialized (
-    select u.*, q.backoff, q.verification_mode, q.outcome_deadline, q.awaits and u.reported is not null as reports,
+    select u.*, q.*, q.awaits and u.reported is not null as reports,
            case when u.id = any (v_again) then 'retrying' when u.error is not null then 'failed'
                 when q.awaits and u.reported is null then 'pending_outcome' else 'success' end::cue.execution_status as status
       from unnest(p_execution_ids, p_attempts, p_cue_ids, p_started_at, p_duration_ms, p_http_status, p_bodies, p_errors, p_retry_after_ms,
@@ -6251,16 +6273,14 @@ begin
        select x.outcome_recorded_at from cue.executions x
         where x.id = u.id and x.status = 'delivering' and x.transport = 'webhook' and x.attempts = u.attempt limit 1) x
       left join lateral (
-       select q.retry_backoff_minutes as backoff, q.verification_mode, q.outcome_deadline_seconds * interval '1 second' as outcome_deadline,
+       select q.retry_backoff_minutes, q.verification_mode, q.outcome_deadline_seconds * interval '1 second' as outcome_deadline,
               u.error is null and q.await_outcome is true and x.outcome_recorded_at is null as awaits
          from cue.cues q where q.id = u.cue_id limit 1) q on true),
   moved as (
     update cue.executions x
        set status = r.status, flight_id = null, http_status = r.http_status, response_body = r.body, error_message = r.error,
-           -- Whole milliseconds, as engines use: otherwise they would look a moment too early.
-           attempt_due_at = case r.status when 'retrying' then date_trunc('milliseconds', p_now + greatest(
-             r.backoff[least(x.attempts - x.lost_attempts, cardinality(r.backoff))] * (1 + random() / 10) * interval '1 minute',
-             coalesce(r.retry_after_ms, 0) * interval '1 millisecond')) end,
+           attempt_due_at = case r.status when 'retrying' then
+             cue.retry_due_at(r.retry_backoff_minutes, x.attempts - x.lost_attempts, r.retry_after_ms, p_now) end,
            delivered_at = case when r.error is null then p_now end,
            ended_at = case when r.status in ('success', 'failed') then p_now end,
            outcome_deadline_at = case r.status when 'pending_outcome' then date_trunc('milliseconds', p_now + r.outcome_deadline) end,
@@ -6286,12 +6306,10 @@ begin
 
   if v_again is not null then perform cue.enqueue_attempts(v_again, v_due); end if;
   if v_deadline is not null then perform cue.wake('cue_deadline', v_deadline); end if;
-  if v_delivered is not null then
-    update cue.cue_runs set failed_deliveries = 0 where cue_id = any (v_delivered) and failed_deliveries > 0;
-  end if;
+  update cue.cue_runs set failed_deliveries = 0 where cue_id = any (v_delivered) and failed_deliveries > 0;
+  -- One after the other: the first to end may change the cue of the next.
   for e in select * from cue.executions where id = any (v_ended) and id between v_first and v_last order by id loop
-    select * into c from cue.cues where id = e.cue_id;
-    perform cue.after_end(e, c, p_now);
+    perform cue.after_end(e, c, p_now) from cue.cues c where c.id = e.cue_id;
   end loop;
   perform cue.end_flights(p_ended_flights);
   return v_moved;

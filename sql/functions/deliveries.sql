@@ -1,46 +1,4 @@
--- Firing and delivering. The index on next_run is the queue of first attempts: a slot is taken when there is capacity to send it. Locks,
--- here and everywhere: accounts, cues, cue_runs, executions, jobs; within a table by id.
-
--- Engines find later instants when they next look.
-create or replace function cue.wake(p_channel text, p_at timestamptz) returns void
-language plpgsql as $$
-begin
-  if p_at <= clock_timestamp() + interval '1 minute' then
-    perform pg_notify(p_channel, floor(extract(epoch from p_at) * 1000)::bigint::text);
-  end if;
-end $$;
-comment on function cue.wake is 'Notifies engines of an instant within the next minute, in epoch milliseconds.';
-
-create or replace function cue.signing_secrets(a cue.accounts, p_now timestamptz) returns text[]
-language sql immutable as $$
-  select case when a.previous_webhook_secret_until > p_now then array[a.webhook_secret, a.previous_webhook_secret]
-              else array[a.webhook_secret] end
-$$;
-comment on function cue.signing_secrets is 'Returns the secrets that sign an account''s webhooks now, current one first.';
-
--- The limit keeps the planner from turning the lookup into a join.
-create or replace function cue.signing_account(p_account_id uuid, p_now timestamptz) returns table (secrets text[], api_key text)
-language sql stable as $$
-  select cue.signing_secrets(a, p_now),
-         (select k.ciphertext from cue.api_keys k
-           where k.account_id = a.id and k.is_default and k.revoked_at is null and a.webhook_authorization = 'api_key')
-    from cue.accounts a where a.id = p_account_id limit 1
-$$;
-comment on function cue.signing_account is
-  'Returns an account''s signing secrets, current one first, and its encrypted key if callbacks carry it.';
-
--- Saves the lookup per cue while none does.
-create or replace function cue.limits_timeouts() returns boolean
-language sql stable as $$ select exists (select from cue.plans where max_timeout_seconds is not null) $$;
-comment on function cue.limits_timeouts is 'Returns whether any plan limits timeouts.';
-
--- The maximum also applies to cues created before it was set.
-create or replace function cue.allowed_timeout(p_account_id uuid, p_timeout_seconds int) returns int
-language sql stable as $$
-  select least(coalesce(p_timeout_seconds, 30), (
-    select p.max_timeout_seconds from cue.accounts a join cue.plans p on p.plan = a.plan where a.id = p_account_id))
-$$;
-comment on function cue.allowed_timeout is 'Returns a cue''s timeout, reduced to its plan''s maximum.';
+-- Delivering: what engines have open, and how it ended. Locks: accounts, cues, cue_runs, executions, jobs; within a table by id.
 
 create or replace function cue.open_limits(p_account_ids uuid[]) returns table (account_id uuid, open_deliveries int)
 language sql stable security definer as $$
@@ -65,147 +23,6 @@ begin
    where x.stands is null;
 end $$;
 comment on function cue.gone_attempts is 'Returns the executions whose running attempt was cancelled, deleted or taken over.';
-
-create or replace function cue.has_used_grace(p_account_id uuid, p_plan cue.plan, p_now timestamptz) returns boolean
-language sql stable security definer as $$
-  select cue.executions_used(p_account_id, p_now) >= 2 * p.executions_per_month::bigint from cue.plans p where p.plan = p_plan
-$$;
-comment on function cue.has_used_grace is 'Returns whether an account has used twice its plan''s monthly executions.';
-
--- Stable like its body: otherwise the planner doesn't inline it.
-create or replace function cue.is_over_limit(a cue.accounts, p_now timestamptz) returns boolean
-language sql stable as $$
-  select a.limit_reached_at is not null and cue.usage_month(a.limit_reached_at) = cue.usage_month(p_now)
-     and (a.limit_reached_at + interval '24 hours' <= p_now or cue.has_used_grace(a.id, a.plan, p_now))
-$$;
-comment on function cue.is_over_limit is
-  'Returns whether an account''s executions are refused: limit reached this month, and grace over (24 hours, or twice the limit).';
-
--- A full page is read again by instant and account, so that one account's burst doesn't hide the others. Accounts are skipped with a hashed
--- subquery: a list would be compared with every cue. outage_until is set for a slot that came due during an outage.
-create or replace function cue.look_ahead(
-  p_until timestamptz, p_limit int default 2000, p_skip_accounts uuid[] default '{}', p_now timestamptz default now()
-) returns table (
-  cue_id text, account_id uuid, version int, next_run timestamptz, transport cue.transport, schedule_type cue.schedule_type, cron text,
-  timezone text, catch_up cue.catch_up, outage_until timestamptz, over_limit boolean, window_slots int
-)
-language plpgsql stable security definer as $$
-declare
-  v_ids text[];
-  v_capped boolean := cue.caps_payloads();
-begin
-  select array_agg(p.cue_id) into v_ids from (
-    select r.cue_id from cue.cue_runs r
-     where r.next_run <= p_until and r.account_id not in (select unnest(p_skip_accounts))
-     order by r.next_run, r.account_id, r.cue_id limit p_limit) p;
-  if cardinality(v_ids) >= p_limit then
-    with recursive groups as (
-      (select r.next_run, r.account_id, 1 as n from cue.cue_runs r
-        where r.next_run <= p_until and r.account_id not in (select unnest(p_skip_accounts)) order by r.next_run, r.account_id limit 1)
-      union all
-      select f.next_run, f.account_id, g.n + 1 from groups g cross join lateral (
-        select r.next_run, r.account_id from cue.cue_runs r
-         where (r.next_run, r.account_id) > (g.next_run, g.account_id) and r.next_run <= p_until
-           and r.account_id not in (select unnest(p_skip_accounts))
-         order by r.next_run, r.account_id limit 1) f
-       where g.n < p_limit)
-    select array_agg(p.cue_id) into v_ids from (
-      select m.cue_id from groups g cross join lateral (
-        select r.cue_id, row_number() over (order by r.cue_id) as place from cue.cue_runs r
-         where r.next_run = g.next_run and r.account_id = g.account_id order by r.cue_id limit greatest(10, p_limit / 10)) m
-       order by m.place, g.next_run limit p_limit) p;
-  end if;
-  return query
-  select r.cue_id, r.account_id, r.version, r.next_run, r.transport, c.schedule_type, c.cron, c.timezone, c.catch_up,
-         (select max(o.until_at) from cue.outages o where r.next_run > o.from_at and r.next_run <= o.until_at),
-         cue.is_over_limit(a, p_now) or v_capped and cue.exceeds_payload_cap(r.cue_id, p_now),
-         case when r.success_due_at is null and c.schedule_type = 'recurring' then coalesce(c.alert_missed_window_multiplier, 2) end
-    from (
-      select u.id from unnest(v_ids) as u (id)
-      union all
-      (select f.cue_id from cue.cue_runs f where f.next_run > p_until order by f.next_run, f.account_id, f.cue_id limit 1)) p
-    join cue.cue_runs r on r.cue_id = p.id join cue.cues c on c.id = r.cue_id join cue.accounts a on a.id = r.account_id
-   where r.next_run is not null
-   order by r.next_run;
-end $$;
-comment on function cue.look_ahead is
-  'Returns the cues due until p_until and the first one after, with the input for computing their next slots; takes no locks.';
-
--- A cue is skipped if its version or next_run has changed since the following slot was computed. Slots that came due during an outage or
--- above the plan's limit are left to catch_up_cues and refuse_due_cues.
--- Here and below, plans are generic, and one made on small tables is kept when they grow. So rows are looked up one by one in lateral
--- subqueries with a limit, which the planner doesn't reorder, and updates name their rows by "= any" beside the join. Planning for each
--- call would cost as much as the work, with so many partitions.
-create or replace function cue.take_due_cues(
-  p_cue_ids text[], p_versions int[], p_expected timestamptz[], p_next timestamptz[], p_success_due timestamptz[] default '{}',
-  p_missed_after interval default '60 seconds', p_lease interval default '4 seconds', p_now timestamptz default now()
-) returns setof cue.begun_attempt
-language plpgsql security definer as $$
-declare
-  v_flight bigint;
-  v_rows tid[];
-  v_accounts uuid[];
-  v_cue_ids text[];
-  v_expected timestamptz[];
-  v_next timestamptz[];
-  v_success_due timestamptz[];
-  v_capped boolean := cue.caps_payloads();
-  v_limited boolean := cue.limits_timeouts();
-begin
-  if not exists (select from cue.engines where last_seen_at > p_now - p_missed_after) then return; end if;
-  -- Locked in a separate statement, so that the next one sees each row's current version. Locked rows don't move, so it finds
-  -- them by ctid, without another index lookup per row.
-  select array_agg(held.place), array_agg(held.account_id), array_agg(d.cue_id), array_agg(d.expected), array_agg(d.next_run), array_agg(d.success_due)
-    into v_rows, v_accounts, v_cue_ids, v_expected, v_next, v_success_due
-    from unnest(p_cue_ids, p_versions, p_expected, p_next, p_success_due) as d (cue_id, version, expected, next_run, success_due)
-   cross join lateral (
-     select r.ctid as place, r.account_id from cue.cue_runs r
-      where r.cue_id = d.cue_id and r.version = d.version and r.next_run = d.expected and r.next_run <= p_now
-        and (select not cue.is_over_limit(a, p_now) from cue.accounts a where a.id = r.account_id)
-        and not exists (select from cue.outages o where r.next_run > o.from_at and r.next_run <= o.until_at)
-        and not (v_capped and cue.exceeds_payload_cap(r.cue_id, p_now))
-      limit 1 for update skip locked) held;
-  if v_rows is null then return; end if;
-  if v_capped then perform cue.count_payloads(v_cue_ids, array_fill(1, array[cardinality(v_cue_ids)]), p_now); end if;
-  v_flight := nextval('cue.flight_ids');
-  perform cue.count_executions(v_accounts, p_now);
-  return query
-  with due as (
-    select * from unnest(v_cue_ids, v_expected, v_next, v_success_due) as d (cue_id, expected, next_run, success_due)),
-  moved as (
-    update cue.cue_runs r
-       set next_run = due.next_run, last_slot = due.expected, last_run = p_now, fired_count = r.fired_count + 1, run_count = r.run_count + 1,
-           success_due_at = coalesce(r.success_due_at, due.success_due)
-      from due where r.ctid = any (v_rows) and r.cue_id = due.cue_id
-    returning r.cue_id, due.expected),
-  fired as materialized (
-    select cue.uuid_v7(p_now) as id, m.expected as scheduled_for, c.id as cue_id, c.account_id, c.transport, c.callback_url,
-           c.callback_method, c.callback_headers, c.payload, c.payload_id, c.task,
-           case when v_limited then cue.allowed_timeout(c.account_id, c.timeout_seconds) else coalesce(c.timeout_seconds, 30) end as timeout_seconds,
-           coalesce(c.claim_timeout_seconds, 900) * interval '1 second' as claim_timeout, a.secrets, a.api_key,
-           c.schedule_type = 'recurring' and not coalesce(c.await_outcome, false) as plain
-      from moved m
-     cross join lateral (select * from cue.cues where id = m.cue_id limit 1) c
-     cross join lateral cue.signing_account(c.account_id, p_now) a),
-  made as (
-    insert into cue.executions (id, account_id, cue_id, transport, status, triggered_by, scheduled_for, payload, payload_id, task, attempts,
-                                started_at, last_attempt_at, claimable_at, claim_deadline_at, flight_id, created_at, updated_at)
-    select f.id, f.account_id, f.cue_id, f.transport, v.status::cue.execution_status, 'schedule', f.scheduled_for, f.payload, f.payload_id,
-           f.task, v.attempts, v.started_at, v.started_at, v.claimable_at, v.claimable_at + f.claim_timeout, v.flight_id, p_now, p_now
-      from fired f join (values ('webhook'::cue.transport, 'delivering', 1, p_now, null::timestamptz, v_flight),
-                                ('worker', 'pending', 0, null, p_now, null))
-                     as v (transport, status, attempts, started_at, claimable_at, flight_id) using (transport)),
-  flight as (
-    insert into cue.flights (id, execution_ids, lease_expires_at, created_at)
-    select v_flight, array_agg(f.id), p_now + p_lease, p_now from fired f where f.transport = 'webhook' having count(*) > 0),
-  woken as materialized (
-    select cue.wake_workers(w.account_id, p_now) from (select distinct f.account_id from fired f where f.transport = 'worker') w)
-  select f.id, v_flight, 1, f.account_id, f.cue_id, f.scheduled_for, f.callback_url, f.callback_method, f.callback_headers,
-         coalesce(f.payload, (select p.body from cue.payloads p where p.id = f.payload_id)), f.timeout_seconds, f.secrets, f.api_key, f.plain
-    -- Always true: a CTE that only selects runs only if it is read.
-    from fired f where f.transport = 'webhook' and (select count(*) from woken) >= 0;
-end $$;
-comment on function cue.take_due_cues is 'Fires due cues and returns the webhook attempts to send; worker executions become claimable.';
 
 create or replace function cue.lock_cues(p_cue_ids text[]) returns void
 language plpgsql security definer as $$
@@ -305,7 +122,31 @@ end $$;
 comment on function cue.finish_attempts is
   'Records 2xx responses of recurring cues that await no outcome; returns the number of executions moved.';
 
--- A retry is delayed by the cue's backoff plus up to 10%, and at least by Retry-After.
+create or replace function cue.attempts_to_repeat(
+  p_execution_ids uuid[], p_attempts int[], p_cue_ids text[], p_errors text[], p_gone boolean[]
+) returns uuid[]
+language plpgsql stable security definer as $$
+begin
+  return (
+    select coalesce(array_agg(u.id), '{}')
+      -- Compare with the attempt that ended rather than the row's: the row is not locked yet, and may have been released and begun again.
+      from unnest(p_execution_ids, p_attempts, p_cue_ids, p_errors, p_gone) as u (id, attempt, cue_id, error, gone)
+     cross join lateral (select u.attempt - x.lost_attempts as sent from cue.executions x where x.id = u.id limit 1) x
+     cross join lateral (select q.retry_max_attempts from cue.cues q where q.id = u.cue_id and q.deleted_at is null limit 1) q
+     where u.error is not null and not u.gone and x.sent < q.retry_max_attempts);
+end $$;
+comment on function cue.attempts_to_repeat is 'Returns those of these ended attempts that failed and have attempts left.';
+
+-- Delayed by the cue's backoff plus up to 10%, and at least by Retry-After. In whole milliseconds, as engines count: with a fraction more,
+-- they would look a moment too early.
+create or replace function cue.retry_due_at(p_backoff_minutes float8[], p_sent int, p_retry_after_ms int, p_now timestamptz) returns timestamptz
+language sql volatile as $$
+  select date_trunc('milliseconds', p_now + greatest(
+    p_backoff_minutes[least(p_sent, cardinality(p_backoff_minutes))] * (1 + random() / 10) * interval '1 minute',
+    coalesce(p_retry_after_ms, 0) * interval '1 millisecond'))
+$$;
+comment on function cue.retry_due_at is 'Returns when the next attempt is due after p_sent attempts.';
+
 create or replace function cue.settle_attempts(
   p_execution_ids uuid[], p_attempts int[], p_cue_ids text[], p_started_at timestamptz[], p_duration_ms int[], p_http_status int[],
   p_bodies text[], p_errors text[], p_retry_after_ms int[], p_gone boolean[], p_reported boolean[], p_reported_results text[],
@@ -315,27 +156,20 @@ language plpgsql security definer as $$
 declare
   v_first uuid := (select min(id::text)::uuid from unnest(p_execution_ids) as u (id));
   v_last uuid := (select max(id::text)::uuid from unnest(p_execution_ids) as u (id));
-  v_again uuid[];
+  v_again uuid[] := cue.attempts_to_repeat(p_execution_ids, p_attempts, p_cue_ids, p_errors, p_gone);
   v_due timestamptz[];
   v_deadline timestamptz;
   v_delivered text[];
   v_ended uuid[];
   v_moved int;
-  c cue.cues;
   e cue.executions;
 begin
-  select coalesce(array_agg(u.id), '{}') into v_again
-    -- Compare with the attempt that ended rather than the row's: the row is not locked yet, and may have been released and begun again.
-    from unnest(p_execution_ids, p_attempts, p_cue_ids, p_errors, p_gone) as u (id, attempt, cue_id, error, gone)
-   cross join lateral (select u.attempt - x.lost_attempts as sent from cue.executions x where x.id = u.id limit 1) x
-   cross join lateral (select q.retry_max_attempts from cue.cues q where q.id = u.cue_id and q.deleted_at is null limit 1) q
-   where u.error is not null and not u.gone and x.sent < q.retry_max_attempts;
   -- A retry changes no cue.
   perform cue.lock_cues(array(select u.cue_id from unnest(p_execution_ids, p_cue_ids) as u (id, cue_id) where u.id <> all (v_again)));
   perform from cue.executions where id = any (p_execution_ids) and id between v_first and v_last order by id for update;
 
   with r as materialized (
-    select u.*, q.backoff, q.verification_mode, q.outcome_deadline, q.awaits and u.reported is not null as reports,
+    select u.*, q.*, q.awaits and u.reported is not null as reports,
            case when u.id = any (v_again) then 'retrying' when u.error is not null then 'failed'
                 when q.awaits and u.reported is null then 'pending_outcome' else 'success' end::cue.execution_status as status
       from unnest(p_execution_ids, p_attempts, p_cue_ids, p_started_at, p_duration_ms, p_http_status, p_bodies, p_errors, p_retry_after_ms,
@@ -345,16 +179,14 @@ begin
        select x.outcome_recorded_at from cue.executions x
         where x.id = u.id and x.status = 'delivering' and x.transport = 'webhook' and x.attempts = u.attempt limit 1) x
       left join lateral (
-       select q.retry_backoff_minutes as backoff, q.verification_mode, q.outcome_deadline_seconds * interval '1 second' as outcome_deadline,
+       select q.retry_backoff_minutes, q.verification_mode, q.outcome_deadline_seconds * interval '1 second' as outcome_deadline,
               u.error is null and q.await_outcome is true and x.outcome_recorded_at is null as awaits
          from cue.cues q where q.id = u.cue_id limit 1) q on true),
   moved as (
     update cue.executions x
        set status = r.status, flight_id = null, http_status = r.http_status, response_body = r.body, error_message = r.error,
-           -- Whole milliseconds, as engines use: otherwise they would look a moment too early.
-           attempt_due_at = case r.status when 'retrying' then date_trunc('milliseconds', p_now + greatest(
-             r.backoff[least(x.attempts - x.lost_attempts, cardinality(r.backoff))] * (1 + random() / 10) * interval '1 minute',
-             coalesce(r.retry_after_ms, 0) * interval '1 millisecond')) end,
+           attempt_due_at = case r.status when 'retrying' then
+             cue.retry_due_at(r.retry_backoff_minutes, x.attempts - x.lost_attempts, r.retry_after_ms, p_now) end,
            delivered_at = case when r.error is null then p_now end,
            ended_at = case when r.status in ('success', 'failed') then p_now end,
            outcome_deadline_at = case r.status when 'pending_outcome' then date_trunc('milliseconds', p_now + r.outcome_deadline) end,
@@ -380,12 +212,10 @@ begin
 
   if v_again is not null then perform cue.enqueue_attempts(v_again, v_due); end if;
   if v_deadline is not null then perform cue.wake('cue_deadline', v_deadline); end if;
-  if v_delivered is not null then
-    update cue.cue_runs set failed_deliveries = 0 where cue_id = any (v_delivered) and failed_deliveries > 0;
-  end if;
+  update cue.cue_runs set failed_deliveries = 0 where cue_id = any (v_delivered) and failed_deliveries > 0;
+  -- One after the other: the first to end may change the cue of the next.
   for e in select * from cue.executions where id = any (v_ended) and id between v_first and v_last order by id loop
-    select * into c from cue.cues where id = e.cue_id;
-    perform cue.after_end(e, c, p_now);
+    perform cue.after_end(e, c, p_now) from cue.cues c where c.id = e.cue_id;
   end loop;
   perform cue.end_flights(p_ended_flights);
   return v_moved;
