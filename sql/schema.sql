@@ -1057,6 +1057,21 @@ create view cue.audit_view as
 comment on view cue.audit_view is 'Changes to accounts, keys and secrets, as the API shows them.';
 grant select on cue.audit_view to cue_reader, cue_service;
 
+create view cue.claimable_executions as
+ SELECT id,
+    account_id,
+    cue_id,
+    COALESCE(task, ''::text) AS task,
+    claimable_at,
+    claimable_at AS turn
+   FROM cue.executions e
+  WHERE claimable_at IS NOT NULL AND ( SELECT c.deleted_at IS NULL
+           FROM cue.cues c
+          WHERE c.id = e.cue_id)
+  ORDER BY claimable_at, id;
+comment on view cue.claimable_executions is 'Executions that workers can claim, now or later, in the order in which they get them; task is empty where there is none.';
+grant select on cue.claimable_executions to cue_reader, cue_service;
+
 create view cue.cue_detail_view as
  SELECT c.id,
     c.account_id,
@@ -2497,13 +2512,12 @@ begin
      where c.tasks is null group by c.account_id having sum(c."limit") = 1) g
    where cue.in_turn(1) = 0;
   if v_lone is not null then
+    -- As find_claimable, for all of them at once.
     select coalesce(array_agg(l.id), '{}'), coalesce(array_agg(u.n), '{}') into v_ids, v_claims
       from unnest(v_lone, v_lone_accounts) as u (n, account_id)
      cross join lateral (
-       select e.id from cue.executions e
-        where e.account_id = u.account_id and e.claimable_at <= p_now and e.id < v_until
-          and (select q.deleted_at is null from cue.cues q where q.id = e.cue_id)
-        order by e.claimable_at, e.id limit 1 for update skip locked) l;
+       select e.id from cue.claimable_executions e
+        where e.account_id = u.account_id and e.claimable_at <= p_now and e.id < v_until limit 1 for update skip locked) l;
   end if;
   for r in
     select c.account_id, c.tasks, sum(c."limit")::int as wanted, array_agg(c.n order by c.n) as claims, array_agg(c."limit" order by c.n) as limits
@@ -2544,7 +2558,7 @@ CREATE OR REPLACE FUNCTION cue.claimable_page(p_account_id uuid, p_task text DEF
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
-  v_ids uuid[] := cue.oldest_claimable(p_account_id, p_task, p_limit + 1, p_now);
+  v_ids uuid[] := cue.find_claimable(p_account_id, p_task, p_limit + 1, p_now => p_now);
   v_more boolean := cardinality(v_ids) > p_limit;
   v_tasks text[];
 begin
@@ -2558,22 +2572,23 @@ begin
         union all
         select u.id, u.place
           from unnest(v_tasks) as t (task)
-         cross join lateral unnest(cue.oldest_claimable(p_account_id, t.task, 1 + p_limit / (2 * cardinality(v_tasks)), p_now))
+         cross join lateral unnest(cue.find_claimable(p_account_id, t.task, 1 + p_limit / (2 * cardinality(v_tasks)), p_now => p_now))
                with ordinality as u (id, place)) s
        group by s.id order by min(s.rank), s.id limit p_limit);
   end if;
   return query
   select f.id, f.id, f.cue_id, f.cue_name, f.task, f.scheduled_for, f.attempts + 1, f.payload, v_more or f.found > count(*) over () from (
-    select c.*, count(*) over () as found, row_number() over w as place, sum(octet_length(c.payload) + 2048) over w as bytes from (
-      select e.id, e.cue_id, q.name as cue_name, e.task, e.scheduled_for, e.attempts, e.claimable_at,
-             coalesce(e.payload, (select p.body from cue.payloads p where p.id = e.payload_id)) as payload,
-             row_number() over (partition by e.task order by e.claimable_at, e.id) as turn
-        from unnest(v_ids) as u (id)
-       cross join lateral (select * from cue.executions x where x.id = u.id limit 1) e
-       cross join lateral (select c.name from cue.cues c where c.id = e.cue_id limit 1) q) c
-    window w as (order by c.turn, c.claimable_at, c.id)) f
-   where f.place = 1 or f.bytes <= p_bytes
-   order by f.claimable_at, f.id;
+    select c.*, count(*) over () as found, row_number() over w as nth, sum(octet_length(c.payload) + 2048) over w as bytes from (
+      select o.*, row_number() over (partition by o.task order by o.place) as turn from (
+        select e.id, e.cue_id, q.name as cue_name, e.task, e.scheduled_for, e.attempts,
+               coalesce(e.payload, (select p.body from cue.payloads p where p.id = e.payload_id)) as payload,
+               row_number() over (order by e.claimable_at, e.id) as place -- as in claimable_executions
+          from unnest(v_ids) as u (id)
+         cross join lateral (select * from cue.executions x where x.id = u.id limit 1) e
+         cross join lateral (select c.name from cue.cues c where c.id = e.cue_id limit 1) q) o) c
+    window w as (order by c.turn, c.place)) f
+   where f.nth = 1 or f.bytes <= p_bytes
+   order by f.place;
 end $function$;
 comment on function cue.claimable_page(uuid,text,integer,integer,timestamp with time zone) is 'Returns a page of claimable executions, oldest first.';
 grant execute on function cue.claimable_page(uuid,text,integer,integer,timestamp with time zone) to cue_service;
@@ -2602,9 +2617,8 @@ begin
        order by coalesce(e.task, '') limit 1) f
      where t.n < 100)
   select array_agg(t.task) into v_tasks from tasks t
-   where (select true from cue.executions e -- as a join it might read all
-           where e.account_id = p_account_id and coalesce(e.task, '') = t.task and e.claimable_at <= p_now and e.id < v_until
-           order by e.claimable_at limit 1);
+   where (select true from cue.claimable_executions e -- as a join it might read all
+           where e.account_id = p_account_id and e.task = t.task and e.claimable_at <= p_now and e.id < v_until limit 1);
   return coalesce(v_tasks, '{}');
 end $function$;
 comment on function cue.claimable_tasks(uuid,timestamp with time zone) is 'Returns up to 100 tasks that have claimable executions; '''' stands for no task.';
@@ -3492,6 +3506,43 @@ $function$;
 comment on function cue.failure_notice(uuid,timestamp with time zone) is 'Returns the body and signing secrets of an on_failure webhook, or no row if the cue is gone.';
 grant execute on function cue.failure_notice(uuid,timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.find_claimable(p_account_id uuid, p_task text, p_limit integer, p_lock boolean DEFAULT false, p_except uuid[] DEFAULT '{}'::uuid[], p_now timestamp with time zone DEFAULT now())
+ RETURNS uuid[]
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET enable_bitmapscan TO 'off'
+ SET enable_sort TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  v_until uuid := cue.uuid_v7_floor(p_now + interval '1 day');
+begin
+  if p_lock and p_task is null then
+    return array(
+      select e.id from cue.claimable_executions e
+       where e.account_id = p_account_id and e.claimable_at <= p_now and e.id < v_until and e.id <> all (p_except)
+       limit p_limit for update skip locked);
+  elsif p_lock then
+    return array(
+      select e.id from cue.claimable_executions e
+       where e.account_id = p_account_id and e.task = p_task and e.claimable_at <= p_now and e.id < v_until and e.id <> all (p_except)
+       limit p_limit for update skip locked);
+  elsif p_task is null then
+    return array(
+      select e.id from cue.claimable_executions e
+       where e.account_id = p_account_id and e.claimable_at <= p_now and e.id < v_until and e.id <> all (p_except) limit p_limit);
+  else
+    return array(
+      select e.id from cue.claimable_executions e
+       where e.account_id = p_account_id and e.task = p_task and e.claimable_at <= p_now and e.id < v_until and e.id <> all (p_except)
+       limit p_limit);
+  end if;
+end $function$;
+comment on function cue.find_claimable(uuid,text,integer,boolean,uuid[],timestamp with time zone) is 'Returns the next claimable executions of one task, or of all, and locks them if asked, skipping locked ones.';
+grant execute on function cue.find_claimable(uuid,text,integer,boolean,uuid[],timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.find_customer(p_customer_id text, p_subscription_id text DEFAULT NULL::text, p_account_id uuid DEFAULT NULL::uuid, p_now timestamp with time zone DEFAULT now())
  RETURNS uuid
  LANGUAGE plpgsql
@@ -4182,38 +4233,6 @@ end $function$;
 comment on function cue.lock_attempts(uuid[],bigint[]) is 'Locks the executions that lose attempts, and first the cues that this may change.';
 grant execute on function cue.lock_attempts(uuid[],bigint[]) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.lock_claimable(p_account_id uuid, p_task text, p_limit integer, p_except uuid[] DEFAULT '{}'::uuid[], p_now timestamp with time zone DEFAULT now())
- RETURNS uuid[]
- LANGUAGE plpgsql
- SECURITY DEFINER
- SET search_path TO 'pg_catalog', 'pg_temp'
- SET enable_seqscan TO 'off'
- SET enable_bitmapscan TO 'off'
- SET enable_sort TO 'off'
- SET plan_cache_mode TO 'force_generic_plan'
-AS $function$
-declare
-  v_until uuid := cue.uuid_v7_floor(p_now + interval '1 day');
-  v_ids uuid[];
-begin
-  if p_task is null then
-    v_ids := array(
-      select e.id from cue.executions e
-       where e.account_id = p_account_id and e.claimable_at <= p_now and e.id < v_until and e.id <> all (p_except)
-         and (select q.deleted_at is null from cue.cues q where q.id = e.cue_id)
-       order by e.claimable_at, e.id limit p_limit for update skip locked);
-  else
-    v_ids := array(
-      select e.id from cue.executions e
-       where e.account_id = p_account_id and coalesce(e.task, '') = p_task and e.claimable_at <= p_now and e.id < v_until
-         and e.id <> all (p_except) and (select q.deleted_at is null from cue.cues q where q.id = e.cue_id)
-       order by e.claimable_at, e.id limit p_limit for update skip locked);
-  end if;
-  return v_ids;
-end $function$;
-comment on function cue.lock_claimable(uuid,text,integer,uuid[],timestamp with time zone) is 'Locks and returns the oldest claimable executions, skipping locked ones and those in p_except.';
-grant execute on function cue.lock_claimable(uuid,text,integer,uuid[],timestamp with time zone) to cue_service;
-
 CREATE OR REPLACE FUNCTION cue.lock_cue(p_cue_id text)
  RETURNS cue.cues
  LANGUAGE plpgsql
@@ -4282,7 +4301,7 @@ begin
   for v_round in 1 .. case when v_share < p_limit then 2 else 1 end loop
     foreach v_task in array p_tasks loop
       exit when cardinality(v_ids) >= p_limit;
-      v_ids := v_ids || cue.lock_claimable(p_account_id, v_task, least(p_limit - cardinality(v_ids), v_share),
+      v_ids := v_ids || cue.find_claimable(p_account_id, v_task, least(p_limit - cardinality(v_ids), v_share), true,
         p_except || v_ids, p_now);
     end loop;
     v_share := p_limit;
@@ -4307,25 +4326,24 @@ declare
   v_ids uuid[] := '{}';
 begin
   if cardinality(p_tasks) = 1 then
-    return cue.lock_claimable(p_account_id, p_tasks[1], p_limit, p_except, p_now);
+    return cue.find_claimable(p_account_id, p_tasks[1], p_limit, true, p_except, p_now);
   end if;
   v_crowded := (p_tasks is not null or p_in_turn > 0) and exists (
     select from cue.executions e
-     where e.account_id = p_account_id and e.claimable_at <= p_now and e.id < v_until order by e.claimable_at, e.id offset 50 limit 1);
+     where e.account_id = p_account_id and e.claimable_at <= p_now and e.id < v_until order by e.claimable_at offset 50 limit 1);
   if p_tasks is not null then
     p_tasks := array(
       select t.task from unnest(p_tasks) as t (task)
        order by case when v_crowded then random() end, (
-         select e.claimable_at from cue.executions e
-          where e.account_id = p_account_id and coalesce(e.task, '') = t.task and e.claimable_at <= p_now and e.id < v_until
-          order by e.claimable_at limit 1));
+         select e.turn from cue.claimable_executions e
+          where e.account_id = p_account_id and e.task = t.task and e.claimable_at <= p_now and e.id < v_until limit 1));
     return cue.lock_in_turn(p_account_id, p_tasks, p_limit, p_except, p_now);
   end if;
   if v_crowded then
     p_tasks := array(select t.task from unnest(cue.claimable_tasks(p_account_id, p_now)) as t (task) order by random());
     v_ids := cue.lock_in_turn(p_account_id, p_tasks, p_in_turn, p_except, p_now);
   end if;
-  return v_ids || cue.lock_claimable(p_account_id, null, p_limit - cardinality(v_ids), p_except || v_ids, p_now);
+  return v_ids || cue.find_claimable(p_account_id, null, p_limit - cardinality(v_ids), true, p_except || v_ids, p_now);
 end $function$;
 comment on function cue.lock_next(uuid,text[],integer,integer,uuid[],timestamp with time zone) is 'Locks and returns the next executions for a worker.';
 grant execute on function cue.lock_next(uuid,text[],integer,integer,uuid[],timestamp with time zone) to cue_service;
@@ -4919,38 +4937,6 @@ begin
 end $function$;
 comment on function cue.note_stripe_event(text,text,timestamp with time zone) is 'Records a Stripe event; false if it was handled before.';
 grant execute on function cue.note_stripe_event(text,text,timestamp with time zone) to cue_service;
-
-CREATE OR REPLACE FUNCTION cue.oldest_claimable(p_account_id uuid, p_task text, p_limit integer, p_now timestamp with time zone DEFAULT now())
- RETURNS uuid[]
- LANGUAGE plpgsql
- STABLE SECURITY DEFINER
- SET search_path TO 'pg_catalog', 'pg_temp'
- SET enable_seqscan TO 'off'
- SET enable_bitmapscan TO 'off'
- SET enable_sort TO 'off'
- SET plan_cache_mode TO 'force_generic_plan'
-AS $function$
-declare
-  v_until uuid := cue.uuid_v7_floor(p_now + interval '1 day');
-  v_ids uuid[];
-begin
-  if p_task is null then
-    v_ids := array(
-      select e.id from cue.executions e
-       where e.account_id = p_account_id and e.claimable_at <= p_now and e.id < v_until
-         and (select q.deleted_at is null from cue.cues q where q.id = e.cue_id)
-       order by e.claimable_at, e.id limit p_limit);
-  else
-    v_ids := array(
-      select e.id from cue.executions e
-       where e.account_id = p_account_id and coalesce(e.task, '') = p_task and e.claimable_at <= p_now and e.id < v_until
-         and (select q.deleted_at is null from cue.cues q where q.id = e.cue_id)
-       order by e.claimable_at, e.id limit p_limit);
-  end if;
-  return v_ids;
-end $function$;
-comment on function cue.oldest_claimable(uuid,text,integer,timestamp with time zone) is 'Returns the oldest claimable executions of one task, or of all tasks, without locking them.';
-grant execute on function cue.oldest_claimable(uuid,text,integer,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.open_limits(p_account_ids uuid[])
  RETURNS TABLE(account_id uuid, open_deliveries integer)

@@ -24,9 +24,9 @@ begin
       add_cues, admit, admit_and_read_cues, attach_evidence, begin_attempts, begin_claims, begin_waiting, cancel_execution, cancel_waiting,
       catch_up_cues, check_secrets, claim_executions, claim_next, claimable_page, claimable_tasks, count_executions, count_results,
       create_cues, delete_due_accounts, delete_old_executions, delete_worker, drop_account_jobs, end_flights, erase_account, expire_outcomes,
-      finish_attempts, fire_cue, fold_usage, gone_attempts, heartbeat_execution, held_attempts, job_counts, last_success, lock_accounts,
-      lock_attempts, lock_claimable, lock_cues, lock_free_cues, lock_next, look_ahead, look_waiting, lose_attempts, mail_cue_failed,
-      miss_unclaimed, move_windows, next_claimable, next_jobs, next_wakes, oldest_claimable, open_limits, passed_windows, prune,
+      find_claimable, finish_attempts, fire_cue, fold_usage, gone_attempts, heartbeat_execution, held_attempts, job_counts, last_success, lock_accounts,
+      lock_attempts, lock_cues, lock_free_cues, lock_next, look_ahead, look_waiting, lose_attempts, mail_cue_failed,
+      miss_unclaimed, move_windows, next_claimable, next_jobs, next_wakes, open_limits, passed_windows, prune,
       prune_payloads, purge_cue, read_cues, read_execution_details,
       recover_flights, recover_leases, recover_stuck, refuse_due_cues, release_execution, release_flight, replay_execution,
       report_outcome, requeue_attempts, requeue_purges, service_health, settle_attempts, store_payloads, take_due_cues, verify_outcome,
@@ -35,11 +35,11 @@ begin
     -- They read few rows in the order of an index, by id or by age. A bitmap scan loses that order and reads all matching rows
     -- before it returns the first.
     (3, 'enable_bitmapscan = off', '{
-      begin_attempts, begin_claims, begin_waiting, claim_next, claimable_tasks, finish_attempts, gone_attempts, held_attempts,
-      last_success, lock_claimable, lock_next, look_waiting, next_claimable, oldest_claimable, settle_attempts}'),
+      begin_attempts, begin_claims, begin_waiting, claim_next, claimable_tasks, find_claimable, finish_attempts, gone_attempts, held_attempts,
+      last_success, lock_next, look_waiting, next_claimable, settle_attempts}'),
 
     -- The oldest claimable execution is the first entry of an index. Sorting would read an account's whole backlog to find it.
-    (4, 'enable_sort = off', '{claim_next, claimable_tasks, lock_claimable, next_claimable, oldest_claimable}'),
+    (4, 'enable_sort = off', '{claim_next, claimable_tasks, find_claimable, next_claimable}'),
 
     -- A batch of requests rarely looks up the same key twice; remembering the rows cost 5% of admitting.
     (5, 'enable_memoize = off', '{admit}'),
@@ -60,9 +60,9 @@ begin
     -- size.
     (9, 'plan_cache_mode = force_generic_plan', '{
       add_cues, admit, admit_and_read_cues, attach_evidence, begin_attempts, begin_claims, begin_waiting, cancel_execution, catch_up_cues,
-      claim_executions, claim_next, claimable_page, claimable_tasks, count_executions, create_cues, expire_outcomes, finish_attempts,
-      fire_cue, gone_attempts, heartbeat_execution, held_attempts, job_counts, last_success, lock_accounts, lock_claimable, lock_free_cues, lock_next,
-      look_ahead, look_waiting, lose_attempts, mail_cue_failed, miss_unclaimed, next_claimable, next_jobs, next_wakes, oldest_claimable,
+      claim_executions, claim_next, claimable_page, claimable_tasks, count_executions, create_cues, expire_outcomes, find_claimable, finish_attempts,
+      fire_cue, gone_attempts, heartbeat_execution, held_attempts, job_counts, last_success, lock_accounts, lock_free_cues, lock_next,
+      look_ahead, look_waiting, lose_attempts, mail_cue_failed, miss_unclaimed, next_claimable, next_jobs, next_wakes,
       passed_windows, read_cues, read_execution_details, recover_flights, recover_leases, recover_stuck, refuse_due_cues,
       release_execution, release_flight, replay_execution, report_outcome, requeue_attempts, settle_attempts, take_due_cues,
       verify_outcome, within_bytes}'),

@@ -47,6 +47,14 @@ select e.id, e.account_id, e.cue_id, c.name as cue_name, e.transport, e.task, e.
  cross join lateral (select q.name from cue.cues q where q.id = e.cue_id and q.deleted_at is null limit 1) c;
 comment on view cue.execution_view is 'Executions as the API shows them.';
 
+-- turn is what they are ordered by, to compare executions of several queries. Few columns: a query that locks copies them for each row.
+create or replace view cue.claimable_executions as
+select e.id, e.account_id, e.cue_id, coalesce(e.task, '') as task, e.claimable_at, e.claimable_at as turn
+  from cue.executions e
+ where e.claimable_at is not null and (select c.deleted_at is null from cue.cues c where c.id = e.cue_id)
+ order by e.claimable_at, e.id;
+comment on view cue.claimable_executions is 'Executions that workers can claim, now or later, in the order in which they get them; task is empty where there is none.';
+
 create or replace view cue.attempt_view as
 select execution_id, account_id, attempt, started_at, finished_at, result, http_status, error, duration_ms, worker_id from cue.attempts;
 comment on view cue.attempt_view is 'The attempt log.';

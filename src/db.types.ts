@@ -386,6 +386,15 @@ export interface AuditView {
   seq: number | null;
 }
 
+export interface ClaimableExecutions {
+  account_id: string | null;
+  claimable_at: Timestamp | null;
+  cue_id: string | null;
+  id: string | null;
+  task: string | null;
+  turn: Timestamp | null;
+}
+
 export interface CueDetailView {
   account_id: string | null;
   alerts: Json | null;
@@ -1640,6 +1649,7 @@ export interface DB {
   attempts: Attempts;
   audit_events: AuditEvents;
   audit_view: AuditView;
+  claimable_executions: ClaimableExecutions;
   cue_detail_view: CueDetailView;
   cue_health: CueHealth;
   cue_rooms: CueRooms;

@@ -19,60 +19,44 @@ begin
        order by coalesce(e.task, '') limit 1) f
      where t.n < 100)
   select array_agg(t.task) into v_tasks from tasks t
-   where (select true from cue.executions e -- as a join it might read all
-           where e.account_id = p_account_id and coalesce(e.task, '') = t.task and e.claimable_at <= p_now and e.id < v_until
-           order by e.claimable_at limit 1);
+   where (select true from cue.claimable_executions e -- as a join it might read all
+           where e.account_id = p_account_id and e.task = t.task and e.claimable_at <= p_now and e.id < v_until limit 1);
   return coalesce(v_tasks, '{}');
 end $$;
 comment on function cue.claimable_tasks is 'Returns up to 100 tasks that have claimable executions; '''' stands for no task.';
 
-create or replace function cue.oldest_claimable(p_account_id uuid, p_task text, p_limit int, p_now timestamptz default now()) returns uuid[]
-language plpgsql stable security definer as $$
-declare
-  v_until uuid := cue.uuid_v7_floor(p_now + interval '1 day');
-  v_ids uuid[];
-begin
-  if p_task is null then
-    v_ids := array(
-      select e.id from cue.executions e
-       where e.account_id = p_account_id and e.claimable_at <= p_now and e.id < v_until
-         and (select q.deleted_at is null from cue.cues q where q.id = e.cue_id)
-       order by e.claimable_at, e.id limit p_limit);
-  else
-    v_ids := array(
-      select e.id from cue.executions e
-       where e.account_id = p_account_id and coalesce(e.task, '') = p_task and e.claimable_at <= p_now and e.id < v_until
-         and (select q.deleted_at is null from cue.cues q where q.id = e.cue_id)
-       order by e.claimable_at, e.id limit p_limit);
-  end if;
-  return v_ids;
-end $$;
-comment on function cue.oldest_claimable is 'Returns the oldest claimable executions of one task, or of all tasks, without locking them.';
-
-create or replace function cue.lock_claimable(
-  p_account_id uuid, p_task text, p_limit int, p_except uuid[] default '{}', p_now timestamptz default now()
+-- Every statement that looks for work reads the view claimable_executions, which says in which order. A lock and a task each need a plan of
+-- their own: hence four statements.
+create or replace function cue.find_claimable(
+  p_account_id uuid, p_task text, p_limit int, p_lock boolean default false, p_except uuid[] default '{}', p_now timestamptz default now()
 ) returns uuid[]
 language plpgsql security definer as $$
 declare
   v_until uuid := cue.uuid_v7_floor(p_now + interval '1 day');
-  v_ids uuid[];
 begin
-  if p_task is null then
-    v_ids := array(
-      select e.id from cue.executions e
+  if p_lock and p_task is null then
+    return array(
+      select e.id from cue.claimable_executions e
        where e.account_id = p_account_id and e.claimable_at <= p_now and e.id < v_until and e.id <> all (p_except)
-         and (select q.deleted_at is null from cue.cues q where q.id = e.cue_id)
-       order by e.claimable_at, e.id limit p_limit for update skip locked);
+       limit p_limit for update skip locked);
+  elsif p_lock then
+    return array(
+      select e.id from cue.claimable_executions e
+       where e.account_id = p_account_id and e.task = p_task and e.claimable_at <= p_now and e.id < v_until and e.id <> all (p_except)
+       limit p_limit for update skip locked);
+  elsif p_task is null then
+    return array(
+      select e.id from cue.claimable_executions e
+       where e.account_id = p_account_id and e.claimable_at <= p_now and e.id < v_until and e.id <> all (p_except) limit p_limit);
   else
-    v_ids := array(
-      select e.id from cue.executions e
-       where e.account_id = p_account_id and coalesce(e.task, '') = p_task and e.claimable_at <= p_now and e.id < v_until
-         and e.id <> all (p_except) and (select q.deleted_at is null from cue.cues q where q.id = e.cue_id)
-       order by e.claimable_at, e.id limit p_limit for update skip locked);
+    return array(
+      select e.id from cue.claimable_executions e
+       where e.account_id = p_account_id and e.task = p_task and e.claimable_at <= p_now and e.id < v_until and e.id <> all (p_except)
+       limit p_limit);
   end if;
-  return v_ids;
 end $$;
-comment on function cue.lock_claimable is 'Locks and returns the oldest claimable executions, skipping locked ones and those in p_except.';
+comment on function cue.find_claimable is
+  'Returns the next claimable executions of one task, or of all, and locks them if asked, skipping locked ones.';
 
 -- If there is more than one page, half of it is shared among the tasks, so that a backlog of one task hides no other. A page holds at most
 -- p_bytes, but at least one execution; it is then filled task by task.
@@ -83,7 +67,7 @@ create or replace function cue.claimable_page(
 )
 language plpgsql stable security definer as $$
 declare
-  v_ids uuid[] := cue.oldest_claimable(p_account_id, p_task, p_limit + 1, p_now);
+  v_ids uuid[] := cue.find_claimable(p_account_id, p_task, p_limit + 1, p_now => p_now);
   v_more boolean := cardinality(v_ids) > p_limit;
   v_tasks text[];
 begin
@@ -97,22 +81,23 @@ begin
         union all
         select u.id, u.place
           from unnest(v_tasks) as t (task)
-         cross join lateral unnest(cue.oldest_claimable(p_account_id, t.task, 1 + p_limit / (2 * cardinality(v_tasks)), p_now))
+         cross join lateral unnest(cue.find_claimable(p_account_id, t.task, 1 + p_limit / (2 * cardinality(v_tasks)), p_now => p_now))
                with ordinality as u (id, place)) s
        group by s.id order by min(s.rank), s.id limit p_limit);
   end if;
   return query
   select f.id, f.id, f.cue_id, f.cue_name, f.task, f.scheduled_for, f.attempts + 1, f.payload, v_more or f.found > count(*) over () from (
-    select c.*, count(*) over () as found, row_number() over w as place, sum(octet_length(c.payload) + 2048) over w as bytes from (
-      select e.id, e.cue_id, q.name as cue_name, e.task, e.scheduled_for, e.attempts, e.claimable_at,
-             coalesce(e.payload, (select p.body from cue.payloads p where p.id = e.payload_id)) as payload,
-             row_number() over (partition by e.task order by e.claimable_at, e.id) as turn
-        from unnest(v_ids) as u (id)
-       cross join lateral (select * from cue.executions x where x.id = u.id limit 1) e
-       cross join lateral (select c.name from cue.cues c where c.id = e.cue_id limit 1) q) c
-    window w as (order by c.turn, c.claimable_at, c.id)) f
-   where f.place = 1 or f.bytes <= p_bytes
-   order by f.claimable_at, f.id;
+    select c.*, count(*) over () as found, row_number() over w as nth, sum(octet_length(c.payload) + 2048) over w as bytes from (
+      select o.*, row_number() over (partition by o.task order by o.place) as turn from (
+        select e.id, e.cue_id, q.name as cue_name, e.task, e.scheduled_for, e.attempts,
+               coalesce(e.payload, (select p.body from cue.payloads p where p.id = e.payload_id)) as payload,
+               row_number() over (order by e.claimable_at, e.id) as place -- as in claimable_executions
+          from unnest(v_ids) as u (id)
+         cross join lateral (select * from cue.executions x where x.id = u.id limit 1) e
+         cross join lateral (select c.name from cue.cues c where c.id = e.cue_id limit 1) q) o) c
+    window w as (order by c.turn, c.place)) f
+   where f.nth = 1 or f.bytes <= p_bytes
+   order by f.place;
 end $$;
 comment on function cue.claimable_page is 'Returns a page of claimable executions, oldest first.';
 
@@ -140,7 +125,7 @@ begin
   for v_round in 1 .. case when v_share < p_limit then 2 else 1 end loop
     foreach v_task in array p_tasks loop
       exit when cardinality(v_ids) >= p_limit;
-      v_ids := v_ids || cue.lock_claimable(p_account_id, v_task, least(p_limit - cardinality(v_ids), v_share),
+      v_ids := v_ids || cue.find_claimable(p_account_id, v_task, least(p_limit - cardinality(v_ids), v_share), true,
         p_except || v_ids, p_now);
     end loop;
     v_share := p_limit;
@@ -166,25 +151,24 @@ declare
   v_ids uuid[] := '{}';
 begin
   if cardinality(p_tasks) = 1 then
-    return cue.lock_claimable(p_account_id, p_tasks[1], p_limit, p_except, p_now);
+    return cue.find_claimable(p_account_id, p_tasks[1], p_limit, true, p_except, p_now);
   end if;
   v_crowded := (p_tasks is not null or p_in_turn > 0) and exists (
     select from cue.executions e
-     where e.account_id = p_account_id and e.claimable_at <= p_now and e.id < v_until order by e.claimable_at, e.id offset 50 limit 1);
+     where e.account_id = p_account_id and e.claimable_at <= p_now and e.id < v_until order by e.claimable_at offset 50 limit 1);
   if p_tasks is not null then
     p_tasks := array(
       select t.task from unnest(p_tasks) as t (task)
        order by case when v_crowded then random() end, (
-         select e.claimable_at from cue.executions e
-          where e.account_id = p_account_id and coalesce(e.task, '') = t.task and e.claimable_at <= p_now and e.id < v_until
-          order by e.claimable_at limit 1));
+         select e.turn from cue.claimable_executions e
+          where e.account_id = p_account_id and e.task = t.task and e.claimable_at <= p_now and e.id < v_until limit 1));
     return cue.lock_in_turn(p_account_id, p_tasks, p_limit, p_except, p_now);
   end if;
   if v_crowded then
     p_tasks := array(select t.task from unnest(cue.claimable_tasks(p_account_id, p_now)) as t (task) order by random());
     v_ids := cue.lock_in_turn(p_account_id, p_tasks, p_in_turn, p_except, p_now);
   end if;
-  return v_ids || cue.lock_claimable(p_account_id, null, p_limit - cardinality(v_ids), p_except || v_ids, p_now);
+  return v_ids || cue.find_claimable(p_account_id, null, p_limit - cardinality(v_ids), true, p_except || v_ids, p_now);
 end $$;
 comment on function cue.lock_next is 'Locks and returns the next executions for a worker.';
 
@@ -285,13 +269,12 @@ begin
      where c.tasks is null group by c.account_id having sum(c."limit") = 1) g
    where cue.in_turn(1) = 0;
   if v_lone is not null then
+    -- As find_claimable, for all of them at once.
     select coalesce(array_agg(l.id), '{}'), coalesce(array_agg(u.n), '{}') into v_ids, v_claims
       from unnest(v_lone, v_lone_accounts) as u (n, account_id)
      cross join lateral (
-       select e.id from cue.executions e
-        where e.account_id = u.account_id and e.claimable_at <= p_now and e.id < v_until
-          and (select q.deleted_at is null from cue.cues q where q.id = e.cue_id)
-        order by e.claimable_at, e.id limit 1 for update skip locked) l;
+       select e.id from cue.claimable_executions e
+        where e.account_id = u.account_id and e.claimable_at <= p_now and e.id < v_until limit 1 for update skip locked) l;
   end if;
   for r in
     select c.account_id, c.tasks, sum(c."limit")::int as wanted, array_agg(c.n order by c.n) as claims, array_agg(c."limit" order by c.n) as limits
