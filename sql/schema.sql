@@ -1613,17 +1613,39 @@ CREATE OR REPLACE FUNCTION cue.add_ended_execution(c cue.cues, p_status cue.exec
 AS $function$
 declare
   e cue.executions;
+  v_id uuid := cue.uuid_v7(p_now);
 begin
-  insert into cue.executions (id, account_id, cue_id, transport, status, triggered_by, scheduled_for, payload, payload_id, task, error_message,
-                              ended_at, created_at, updated_at)
-  values (cue.uuid_v7(p_now), c.account_id, c.id, c.transport, p_status, 'schedule', p_scheduled_for, c.payload, c.payload_id, c.task, p_error, p_now,
-          p_now, p_now)
-  returning * into e;
+  perform cue.add_executions(array[c], array[v_id], array[p_scheduled_for], p_ended => p_status, p_error => p_error, p_now => p_now);
+  select * into e from cue.executions where id = v_id;
   update cue.cue_runs set run_count = run_count + 1, fired_count = fired_count + 1 where cue_id = c.id;
   return e;
 end $function$;
 comment on function cue.add_ended_execution(cue.cues,cue.execution_status,timestamp with time zone,text,timestamp with time zone) is 'Records a slot that did not run as an ended execution.';
 grant execute on function cue.add_ended_execution(cue.cues,cue.execution_status,timestamp with time zone,text,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.add_executions(p_cues cue.cues[], p_ids uuid[], p_scheduled_for timestamp with time zone[], p_due_at timestamp with time zone[] DEFAULT NULL::timestamp with time zone[], p_triggered_by cue.trigger_kind DEFAULT 'schedule'::cue.trigger_kind, p_flight_id bigint DEFAULT NULL::bigint, p_replayed_from uuid DEFAULT NULL::uuid, p_ended cue.execution_status DEFAULT NULL::cue.execution_status, p_error text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+begin
+  insert into cue.executions (
+    id, account_id, cue_id, transport, status, triggered_by, replayed_from, scheduled_for, payload, payload_id, task, attempts, started_at,
+    last_attempt_at, flight_id, attempt_due_at, claimable_at, claim_deadline_at, error_message, ended_at, created_at, updated_at)
+  select n.id, n.account_id, n.cue_id, n.transport, coalesce(p_ended, case when n.is_sent then 'delivering'::cue.execution_status else 'pending' end),
+         p_triggered_by, p_replayed_from, n.scheduled_for, n.payload, n.payload_id, n.task, n.is_sent::int, case when n.is_sent then p_now end,
+         case when n.is_sent then p_now end, case when n.is_sent then p_flight_id end,
+         case when n.waits and n.transport = 'webhook' then n.due_at end, case when n.waits and n.transport = 'worker' then n.due_at end,
+         case when n.waits and n.transport = 'worker' then n.due_at + cue.claim_timeout(n.claim_timeout_seconds) end, p_error,
+         case when p_ended is not null then p_now end, p_now, p_now
+    from (
+      select p_ids[c.ordinality] as id, c.id as cue_id, c.account_id, c.transport, c.payload, c.payload_id, c.task, c.claim_timeout_seconds,
+             p_scheduled_for[c.ordinality] as scheduled_for, coalesce(p_due_at[c.ordinality], p_now) as due_at,
+             p_ended is null and (p_flight_id is null or c.transport = 'worker') as waits,
+             p_ended is null and p_flight_id is not null and c.transport = 'webhook' as is_sent
+        from unnest(p_cues) with ordinality as c) n;
+end $function$;
+comment on function cue.add_executions(cue.cues[],uuid[],timestamp with time zone[],timestamp with time zone[],cue.trigger_kind,bigint,uuid,cue.execution_status,text,timestamp with time zone) is 'Creates executions of cues: sent with a flight, waiting until they are due, or ended.';
+grant execute on function cue.add_executions(cue.cues[],uuid[],timestamp with time zone[],timestamp with time zone[],cue.trigger_kind,bigint,uuid,cue.execution_status,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.add_job(p_queue text, p_data jsonb DEFAULT NULL::jsonb, p_id uuid DEFAULT gen_random_uuid(), p_start_after timestamp with time zone DEFAULT now(), p_singleton_key text DEFAULT NULL::text)
  RETURNS void
@@ -2377,16 +2399,10 @@ begin
     end if;
     if v_made > 0 then
       -- A millisecond apart, so that queues and lists keep the order of the slots.
-      with made as (
-        insert into cue.executions (id, account_id, cue_id, transport, status, triggered_by, scheduled_for, payload, payload_id, task,
-                                    attempt_due_at, claimable_at, claim_deadline_at, created_at, updated_at)
-        select cue.uuid_v7(q.due_at), c.account_id, c.id, c.transport, 'pending', 'schedule', q.slot, c.payload, c.payload_id, c.task,
-               case c.transport when 'webhook' then q.due_at end, case c.transport when 'worker' then q.due_at end,
-               case c.transport when 'worker' then q.due_at + cue.claim_timeout(c) end, p_now, p_now
-          from (select s.slot, date_trunc('milliseconds', p_now) + (s.n - 1) * interval '1 millisecond' as due_at
-                  from unnest(d.slots) with ordinality as s (slot, n)) q
-        returning id, attempt_due_at)
-      select array_agg(id), array_agg(attempt_due_at) into v_ids, v_due from made;
+      v_due := array(
+        select date_trunc('milliseconds', p_now) + n * interval '1 millisecond' from generate_series(0, v_made - 1) as n order by n);
+      v_ids := array(select cue.uuid_v7(u.due_at) from unnest(v_due) with ordinality as u (due_at, n) order by u.n);
+      perform cue.add_executions(array_fill(c, array[v_made]), v_ids, d.slots, v_due, p_now => p_now);
       if c.transport = 'webhook' then perform cue.enqueue_attempts(v_ids, v_due);
       else perform cue.wake_workers(c.account_id, p_now);
       end if;
@@ -2541,13 +2557,13 @@ end $function$;
 comment on function cue.claim_next(jsonb,interval,timestamp with time zone) is 'Claims executions for many workers in one call; claim is the position of the request in p_claims, from 1.';
 grant execute on function cue.claim_next(jsonb,interval,timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.claim_timeout(c cue.cues)
+CREATE OR REPLACE FUNCTION cue.claim_timeout(p_claim_timeout_seconds integer)
  RETURNS interval
  LANGUAGE sql
  IMMUTABLE
-AS $function$ select coalesce(c.claim_timeout_seconds, 900) * interval '1 second' $function$;
-comment on function cue.claim_timeout(cue.cues) is 'Returns how long an execution of a cue may wait for a claim.';
-grant execute on function cue.claim_timeout(cue.cues) to cue_service;
+AS $function$ select coalesce(p_claim_timeout_seconds, 900) * interval '1 second' $function$;
+comment on function cue.claim_timeout(integer) is 'Returns how long an execution of a cue may wait for a claim.';
+grant execute on function cue.claim_timeout(integer) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.claimable_page(p_account_id uuid, p_task text DEFAULT NULL::text, p_limit integer DEFAULT 50, p_bytes integer DEFAULT 4194304, p_now timestamp with time zone DEFAULT now())
  RETURNS TABLE(id uuid, execution_id uuid, cue_id text, cue_name text, task text, scheduled_for timestamp with time zone, attempt integer, payload text, has_more boolean)
@@ -3623,7 +3639,7 @@ AS $function$
 declare
   c cue.cues;
   f cue.fires;
-  e cue.executions;
+  v_id uuid;
   v_version int;
   v_oldest timestamptz;
 begin
@@ -3665,10 +3681,10 @@ begin
   end if;
   update cue.cue_runs
      set run_count = run_count + 1, last_run = case when p_send_at > p_now then last_run else p_now end where cue_id = p_cue_id;
-  e := cue.queue_execution(c, 'manual_fire', greatest(p_send_at, p_now), c.payload, c.task, null, p_now, p_now);
+  v_id := cue.queue_execution(c, 'manual_fire', greatest(p_send_at, p_now), p_now => p_now);
   insert into cue.fires (id, cue_id, account_id, fired_at, idempotency_key, request_hash, execution_id)
-  values (cue.uuid_v7(p_now), p_cue_id, p_account_id, p_now, p_idempotency_key, p_request_hash, e.id);
-  return next e;
+  values (cue.uuid_v7(p_now), p_cue_id, p_account_id, p_now, p_idempotency_key, p_request_hash, v_id);
+  return query select * from cue.executions where id = v_id;
 end $function$;
 comment on function cue.fire_cue(uuid,text,text,text,integer,timestamp with time zone,text,text,timestamp with time zone) is 'Fires a cue now or at p_send_at and returns the execution, or the existing one for a repeated idempotency key.';
 grant execute on function cue.fire_cue(uuid,text,text,text,integer,timestamp with time zone,text,text,timestamp with time zone) to cue_operator, cue_service;
@@ -4476,7 +4492,7 @@ begin
   values (e.id, e.attempts, e.account_id, 'lost', e.claimed_at, p_now, cue.milliseconds(p_now - e.claimed_at), p_error, e.claimed_by_worker);
   if p_given_back or e.attempts - e.lost_attempts < c.retry_max_attempts then
     update cue.executions
-       set status = 'pending', claimable_at = p_now, claim_deadline_at = p_now + cue.claim_timeout(c), lease_expires_at = null,
+       set status = 'pending', claimable_at = p_now, claim_deadline_at = p_now + cue.claim_timeout(c.claim_timeout_seconds), lease_expires_at = null,
            claim_token = null, claimed_by_worker = null, claimed_at = null, last_heartbeat_at = null,
            lost_attempts = lost_attempts + p_given_back::int, error_message = p_error, updated_at = p_now
      where id = e.id;
@@ -5187,31 +5203,27 @@ end $function$;
 comment on function cue.purge_cue(text,integer) is 'Deletes a batch of a deleted cue''s history, then its payloads, and finally the cue; returns the number of rows, 0 when done.';
 grant execute on function cue.purge_cue(text,integer) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.queue_execution(c cue.cues, p_triggered_by cue.trigger_kind, p_scheduled_for timestamp with time zone, p_payload text, p_task text, p_replayed_from uuid DEFAULT NULL::uuid, p_id_at timestamp with time zone DEFAULT now(), p_now timestamp with time zone DEFAULT now())
- RETURNS cue.executions
+CREATE OR REPLACE FUNCTION cue.queue_execution(c cue.cues, p_triggered_by cue.trigger_kind, p_scheduled_for timestamp with time zone, p_replayed_from uuid DEFAULT NULL::uuid, p_now timestamp with time zone DEFAULT now())
+ RETURNS uuid
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
 declare
-  e cue.executions;
+  v_id uuid := cue.uuid_v7(p_now);
   v_due_at timestamptz := greatest(p_scheduled_for, p_now);
 begin
-  insert into cue.executions (id, account_id, cue_id, transport, status, triggered_by, replayed_from, scheduled_for, payload, payload_id,
-                              task, attempt_due_at, claimable_at, claim_deadline_at, created_at, updated_at)
-  values (cue.uuid_v7(p_id_at), c.account_id, c.id, c.transport, 'pending', p_triggered_by, p_replayed_from, p_scheduled_for, p_payload,
-          case when p_payload is null then c.payload_id end, p_task, case c.transport when 'webhook' then v_due_at end, case c.transport when 'worker' then v_due_at end,
-          case c.transport when 'worker' then v_due_at + cue.claim_timeout(c) end, p_now, p_now)
-  returning * into e;
+  perform cue.add_executions(array[c], array[v_id], array[p_scheduled_for], array[v_due_at], p_triggered_by,
+    p_replayed_from => p_replayed_from, p_now => p_now);
   if c.transport = 'webhook' then
-    perform cue.enqueue_attempts(array[e.id], array[v_due_at]);
+    perform cue.enqueue_attempts(array[v_id], array[v_due_at]);
   else
     perform cue.wake_workers(c.account_id, v_due_at);
   end if;
-  return e;
+  return v_id;
 end $function$;
-comment on function cue.queue_execution(cue.cues,cue.trigger_kind,timestamp with time zone,text,text,uuid,timestamp with time zone,timestamp with time zone) is 'Creates a pending execution: with an attempt job for a webhook, claimable for a worker.';
-grant execute on function cue.queue_execution(cue.cues,cue.trigger_kind,timestamp with time zone,text,text,uuid,timestamp with time zone,timestamp with time zone) to cue_service;
+comment on function cue.queue_execution(cue.cues,cue.trigger_kind,timestamp with time zone,uuid,timestamp with time zone) is 'Creates and returns a pending execution: with an attempt job for a webhook, claimable for a worker.';
+grant execute on function cue.queue_execution(cue.cues,cue.trigger_kind,timestamp with time zone,uuid,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.raise_alert(c cue.cues, p_type cue.alert_type, p_severity cue.alert_severity, p_message text, p_metadata jsonb, p_execution_id uuid DEFAULT NULL::uuid, p_now timestamp with time zone DEFAULT now())
  RETURNS uuid
@@ -5740,6 +5752,7 @@ AS $function$
 declare
   e cue.executions;
   c cue.cues;
+  v_id uuid;
 begin
   select * into e from cue.executions where id = p_execution_id and account_id = p_account_id;
   if found then
@@ -5759,8 +5772,11 @@ begin
     -- Retention removed the execution and its payload after it was read.
     raise exception 'execution % not found', p_execution_id using errcode = 'QU002';
   end if;
+  c.payload := e.payload;
   c.payload_id := e.payload_id;
-  return next cue.queue_execution(c, 'replay', p_now, e.payload, e.task, e.id, p_now, p_now);
+  c.task := e.task;
+  v_id := cue.queue_execution(c, 'replay', p_now, e.id, p_now);
+  return query select * from cue.executions where id = v_id;
 end $function$;
 comment on function cue.replay_execution(uuid,uuid,timestamp with time zone) is 'Runs an ended execution again as a new one, with its payload; QU002 not found, QU012 not ended.';
 grant execute on function cue.replay_execution(uuid,uuid,timestamp with time zone) to cue_operator, cue_service;
@@ -6532,31 +6548,24 @@ begin
       from due where r.ctid = any (v_rows) and r.cue_id = due.cue_id
     returning r.cue_id, due.expected),
   fired as materialized (
-    select cue.uuid_v7(p_now) as id, m.expected as scheduled_for, c.id as cue_id, c.account_id, c.transport, c.callback_url,
-           c.callback_method, c.callback_headers, c.payload, c.payload_id, c.task,
+    select cue.uuid_v7(p_now) as id, m.expected as scheduled_for, c.cue, c.account_id, c.id as cue_id, c.transport, c.callback_url,
+           c.callback_method, c.callback_headers, c.payload, c.payload_id,
            case when v_limited then cue.allowed_timeout(c.account_id, c.timeout_seconds) else coalesce(c.timeout_seconds, 30) end as timeout_seconds,
-           coalesce(c.claim_timeout_seconds, 900) * interval '1 second' as claim_timeout, a.secrets, a.api_key,
-           c.schedule_type = 'recurring' and not coalesce(c.await_outcome, false) as plain
+           a.secrets, a.api_key, c.schedule_type = 'recurring' and not coalesce(c.await_outcome, false) as plain
       from moved m
-     cross join lateral (select * from cue.cues where id = m.cue_id limit 1) c
+     cross join lateral (select q as cue, q.* from cue.cues q where q.id = m.cue_id limit 1) c
      cross join lateral cue.signing_account(c.account_id, p_now) a),
-  made as (
-    insert into cue.executions (id, account_id, cue_id, transport, status, triggered_by, scheduled_for, payload, payload_id, task, attempts,
-                                started_at, last_attempt_at, claimable_at, claim_deadline_at, flight_id, created_at, updated_at)
-    select f.id, f.account_id, f.cue_id, f.transport, v.status::cue.execution_status, 'schedule', f.scheduled_for, f.payload, f.payload_id,
-           f.task, v.attempts, v.started_at, v.started_at, v.claimable_at, v.claimable_at + f.claim_timeout, v.flight_id, p_now, p_now
-      from fired f join (values ('webhook'::cue.transport, 'delivering', 1, p_now, null::timestamptz, v_flight),
-                                ('worker', 'pending', 0, null, p_now, null))
-                     as v (transport, status, attempts, started_at, claimable_at, flight_id) using (transport)),
   flight as (
     insert into cue.flights (id, execution_ids, lease_expires_at, created_at)
     select v_flight, array_agg(f.id), p_now + p_lease, p_now from fired f where f.transport = 'webhook' having count(*) > 0),
+  made as materialized (
+    select cue.add_executions(array_agg(f.cue), array_agg(f.id), array_agg(f.scheduled_for), p_flight_id => v_flight, p_now => p_now) from fired f),
   woken as materialized (
     select cue.wake_workers(w.account_id, p_now) from (select distinct f.account_id from fired f where f.transport = 'worker') w)
   select f.id, v_flight, 1, f.account_id, f.cue_id, f.scheduled_for, f.callback_url, f.callback_method, f.callback_headers,
          coalesce(f.payload, (select p.body from cue.payloads p where p.id = f.payload_id)), f.timeout_seconds, f.secrets, f.api_key, f.plain
     -- Always true: a CTE that only selects runs only if it is read.
-    from fired f where f.transport = 'webhook' and (select count(*) from woken) >= 0;
+    from fired f where f.transport = 'webhook' and (select count(*) from made) + (select count(*) from woken) >= 0;
 end $function$;
 comment on function cue.take_due_cues(text[],integer[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],interval,interval,timestamp with time zone) is 'Fires due cues and returns the webhook attempts to send; worker executions become claimable.';
 grant execute on function cue.take_due_cues(text[],integer[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],interval,interval,timestamp with time zone) to cue_service;

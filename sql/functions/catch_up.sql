@@ -37,16 +37,10 @@ begin
     end if;
     if v_made > 0 then
       -- A millisecond apart, so that queues and lists keep the order of the slots.
-      with made as (
-        insert into cue.executions (id, account_id, cue_id, transport, status, triggered_by, scheduled_for, payload, payload_id, task,
-                                    attempt_due_at, claimable_at, claim_deadline_at, created_at, updated_at)
-        select cue.uuid_v7(q.due_at), c.account_id, c.id, c.transport, 'pending', 'schedule', q.slot, c.payload, c.payload_id, c.task,
-               case c.transport when 'webhook' then q.due_at end, case c.transport when 'worker' then q.due_at end,
-               case c.transport when 'worker' then q.due_at + cue.claim_timeout(c) end, p_now, p_now
-          from (select s.slot, date_trunc('milliseconds', p_now) + (s.n - 1) * interval '1 millisecond' as due_at
-                  from unnest(d.slots) with ordinality as s (slot, n)) q
-        returning id, attempt_due_at)
-      select array_agg(id), array_agg(attempt_due_at) into v_ids, v_due from made;
+      v_due := array(
+        select date_trunc('milliseconds', p_now) + n * interval '1 millisecond' from generate_series(0, v_made - 1) as n order by n);
+      v_ids := array(select cue.uuid_v7(u.due_at) from unnest(v_due) with ordinality as u (due_at, n) order by u.n);
+      perform cue.add_executions(array_fill(c, array[v_made]), v_ids, d.slots, v_due, p_now => p_now);
       if c.transport = 'webhook' then perform cue.enqueue_attempts(v_ids, v_due);
       else perform cue.wake_workers(c.account_id, p_now);
       end if;
@@ -69,12 +63,10 @@ create or replace function cue.add_ended_execution(
 language plpgsql security definer as $$
 declare
   e cue.executions;
+  v_id uuid := cue.uuid_v7(p_now);
 begin
-  insert into cue.executions (id, account_id, cue_id, transport, status, triggered_by, scheduled_for, payload, payload_id, task, error_message,
-                              ended_at, created_at, updated_at)
-  values (cue.uuid_v7(p_now), c.account_id, c.id, c.transport, p_status, 'schedule', p_scheduled_for, c.payload, c.payload_id, c.task, p_error, p_now,
-          p_now, p_now)
-  returning * into e;
+  perform cue.add_executions(array[c], array[v_id], array[p_scheduled_for], p_ended => p_status, p_error => p_error, p_now => p_now);
+  select * into e from cue.executions where id = v_id;
   update cue.cue_runs set run_count = run_count + 1, fired_count = fired_count + 1 where cue_id = c.id;
   return e;
 end $$;

@@ -275,7 +275,7 @@ language plpgsql security definer as $$
 declare
   c cue.cues;
   f cue.fires;
-  e cue.executions;
+  v_id uuid;
   v_version int;
   v_oldest timestamptz;
 begin
@@ -317,10 +317,10 @@ begin
   end if;
   update cue.cue_runs
      set run_count = run_count + 1, last_run = case when p_send_at > p_now then last_run else p_now end where cue_id = p_cue_id;
-  e := cue.queue_execution(c, 'manual_fire', greatest(p_send_at, p_now), c.payload, c.task, null, p_now, p_now);
+  v_id := cue.queue_execution(c, 'manual_fire', greatest(p_send_at, p_now), p_now => p_now);
   insert into cue.fires (id, cue_id, account_id, fired_at, idempotency_key, request_hash, execution_id)
-  values (cue.uuid_v7(p_now), p_cue_id, p_account_id, p_now, p_idempotency_key, p_request_hash, e.id);
-  return next e;
+  values (cue.uuid_v7(p_now), p_cue_id, p_account_id, p_now, p_idempotency_key, p_request_hash, v_id);
+  return query select * from cue.executions where id = v_id;
 end $$;
 comment on function cue.fire_cue is
   'Fires a cue now or at p_send_at and returns the execution, or the existing one for a repeated idempotency key.';

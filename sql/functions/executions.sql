@@ -1,29 +1,51 @@
 -- Executions requested by a person, and the consequences of an execution's end. Locks: account, cue, cue_runs, execution, job.
 
--- The caller has locked the cue and counted the usage. With a null p_payload the execution references the cue's stored payload.
+-- Every execution is made here: one for each element of the arrays, with the task and payload that p_cues has. Webhooks of a flight are on their
+-- way; other executions wait until p_due_at, which is now where it is null; with p_ended, the slot did not run.
+create or replace function cue.add_executions(
+  p_cues cue.cues[], p_ids uuid[], p_scheduled_for timestamptz[], p_due_at timestamptz[] default null,
+  p_triggered_by cue.trigger_kind default 'schedule', p_flight_id bigint default null, p_replayed_from uuid default null,
+  p_ended cue.execution_status default null, p_error text default null, p_now timestamptz default now()
+) returns void
+language plpgsql as $$
+begin
+  insert into cue.executions (
+    id, account_id, cue_id, transport, status, triggered_by, replayed_from, scheduled_for, payload, payload_id, task, attempts, started_at,
+    last_attempt_at, flight_id, attempt_due_at, claimable_at, claim_deadline_at, error_message, ended_at, created_at, updated_at)
+  select n.id, n.account_id, n.cue_id, n.transport, coalesce(p_ended, case when n.is_sent then 'delivering'::cue.execution_status else 'pending' end),
+         p_triggered_by, p_replayed_from, n.scheduled_for, n.payload, n.payload_id, n.task, n.is_sent::int, case when n.is_sent then p_now end,
+         case when n.is_sent then p_now end, case when n.is_sent then p_flight_id end,
+         case when n.waits and n.transport = 'webhook' then n.due_at end, case when n.waits and n.transport = 'worker' then n.due_at end,
+         case when n.waits and n.transport = 'worker' then n.due_at + cue.claim_timeout(n.claim_timeout_seconds) end, p_error,
+         case when p_ended is not null then p_now end, p_now, p_now
+    from (
+      select p_ids[c.ordinality] as id, c.id as cue_id, c.account_id, c.transport, c.payload, c.payload_id, c.task, c.claim_timeout_seconds,
+             p_scheduled_for[c.ordinality] as scheduled_for, coalesce(p_due_at[c.ordinality], p_now) as due_at,
+             p_ended is null and (p_flight_id is null or c.transport = 'worker') as waits,
+             p_ended is null and p_flight_id is not null and c.transport = 'webhook' as is_sent
+        from unnest(p_cues) with ordinality as c) n;
+end $$;
+comment on function cue.add_executions is 'Creates executions of cues: sent with a flight, waiting until they are due, or ended.';
+
+-- The caller has locked the cue, counted the usage and set the cue's task and payload to those that the execution gets.
 create or replace function cue.queue_execution(
-  c cue.cues, p_triggered_by cue.trigger_kind, p_scheduled_for timestamptz, p_payload text, p_task text, p_replayed_from uuid default null,
-  p_id_at timestamptz default now(), p_now timestamptz default now()
-) returns cue.executions
+  c cue.cues, p_triggered_by cue.trigger_kind, p_scheduled_for timestamptz, p_replayed_from uuid default null, p_now timestamptz default now()
+) returns uuid
 language plpgsql security definer as $$
 declare
-  e cue.executions;
+  v_id uuid := cue.uuid_v7(p_now);
   v_due_at timestamptz := greatest(p_scheduled_for, p_now);
 begin
-  insert into cue.executions (id, account_id, cue_id, transport, status, triggered_by, replayed_from, scheduled_for, payload, payload_id,
-                              task, attempt_due_at, claimable_at, claim_deadline_at, created_at, updated_at)
-  values (cue.uuid_v7(p_id_at), c.account_id, c.id, c.transport, 'pending', p_triggered_by, p_replayed_from, p_scheduled_for, p_payload,
-          case when p_payload is null then c.payload_id end, p_task, case c.transport when 'webhook' then v_due_at end, case c.transport when 'worker' then v_due_at end,
-          case c.transport when 'worker' then v_due_at + cue.claim_timeout(c) end, p_now, p_now)
-  returning * into e;
+  perform cue.add_executions(array[c], array[v_id], array[p_scheduled_for], array[v_due_at], p_triggered_by,
+    p_replayed_from => p_replayed_from, p_now => p_now);
   if c.transport = 'webhook' then
-    perform cue.enqueue_attempts(array[e.id], array[v_due_at]);
+    perform cue.enqueue_attempts(array[v_id], array[v_due_at]);
   else
     perform cue.wake_workers(c.account_id, v_due_at);
   end if;
-  return e;
+  return v_id;
 end $$;
-comment on function cue.queue_execution is 'Creates a pending execution: with an attempt job for a webhook, claimable for a worker.';
+comment on function cue.queue_execution is 'Creates and returns a pending execution: with an attempt job for a webhook, claimable for a worker.';
 
 create or replace function cue.wake_workers(p_account_id uuid, p_at timestamptz) returns void
 language sql as $$ select pg_notify('cue_claimable', p_account_id || ' ' || floor(extract(epoch from p_at) * 1000)::bigint) $$;
@@ -56,6 +78,7 @@ language plpgsql security definer as $$
 declare
   e cue.executions;
   c cue.cues;
+  v_id uuid;
 begin
   select * into e from cue.executions where id = p_execution_id and account_id = p_account_id;
   if found then
@@ -75,8 +98,11 @@ begin
     -- Retention removed the execution and its payload after it was read.
     raise exception 'execution % not found', p_execution_id using errcode = 'QU002';
   end if;
+  c.payload := e.payload;
   c.payload_id := e.payload_id;
-  return next cue.queue_execution(c, 'replay', p_now, e.payload, e.task, e.id, p_now, p_now);
+  c.task := e.task;
+  v_id := cue.queue_execution(c, 'replay', p_now, e.id, p_now);
+  return query select * from cue.executions where id = v_id;
 end $$;
 comment on function cue.replay_execution is
   'Runs an ended execution again as a new one, with its payload; QU002 not found, QU012 not ended.';

@@ -155,30 +155,23 @@ begin
       from due where r.ctid = any (v_rows) and r.cue_id = due.cue_id
     returning r.cue_id, due.expected),
   fired as materialized (
-    select cue.uuid_v7(p_now) as id, m.expected as scheduled_for, c.id as cue_id, c.account_id, c.transport, c.callback_url,
-           c.callback_method, c.callback_headers, c.payload, c.payload_id, c.task,
+    select cue.uuid_v7(p_now) as id, m.expected as scheduled_for, c.cue, c.account_id, c.id as cue_id, c.transport, c.callback_url,
+           c.callback_method, c.callback_headers, c.payload, c.payload_id,
            case when v_limited then cue.allowed_timeout(c.account_id, c.timeout_seconds) else coalesce(c.timeout_seconds, 30) end as timeout_seconds,
-           coalesce(c.claim_timeout_seconds, 900) * interval '1 second' as claim_timeout, a.secrets, a.api_key,
-           c.schedule_type = 'recurring' and not coalesce(c.await_outcome, false) as plain
+           a.secrets, a.api_key, c.schedule_type = 'recurring' and not coalesce(c.await_outcome, false) as plain
       from moved m
-     cross join lateral (select * from cue.cues where id = m.cue_id limit 1) c
+     cross join lateral (select q as cue, q.* from cue.cues q where q.id = m.cue_id limit 1) c
      cross join lateral cue.signing_account(c.account_id, p_now) a),
-  made as (
-    insert into cue.executions (id, account_id, cue_id, transport, status, triggered_by, scheduled_for, payload, payload_id, task, attempts,
-                                started_at, last_attempt_at, claimable_at, claim_deadline_at, flight_id, created_at, updated_at)
-    select f.id, f.account_id, f.cue_id, f.transport, v.status::cue.execution_status, 'schedule', f.scheduled_for, f.payload, f.payload_id,
-           f.task, v.attempts, v.started_at, v.started_at, v.claimable_at, v.claimable_at + f.claim_timeout, v.flight_id, p_now, p_now
-      from fired f join (values ('webhook'::cue.transport, 'delivering', 1, p_now, null::timestamptz, v_flight),
-                                ('worker', 'pending', 0, null, p_now, null))
-                     as v (transport, status, attempts, started_at, claimable_at, flight_id) using (transport)),
   flight as (
     insert into cue.flights (id, execution_ids, lease_expires_at, created_at)
     select v_flight, array_agg(f.id), p_now + p_lease, p_now from fired f where f.transport = 'webhook' having count(*) > 0),
+  made as materialized (
+    select cue.add_executions(array_agg(f.cue), array_agg(f.id), array_agg(f.scheduled_for), p_flight_id => v_flight, p_now => p_now) from fired f),
   woken as materialized (
     select cue.wake_workers(w.account_id, p_now) from (select distinct f.account_id from fired f where f.transport = 'worker') w)
   select f.id, v_flight, 1, f.account_id, f.cue_id, f.scheduled_for, f.callback_url, f.callback_method, f.callback_headers,
          coalesce(f.payload, (select p.body from cue.payloads p where p.id = f.payload_id)), f.timeout_seconds, f.secrets, f.api_key, f.plain
     -- Always true: a CTE that only selects runs only if it is read.
-    from fired f where f.transport = 'webhook' and (select count(*) from woken) >= 0;
+    from fired f where f.transport = 'webhook' and (select count(*) from made) + (select count(*) from woken) >= 0;
 end $$;
 comment on function cue.take_due_cues is 'Fires due cues and returns the webhook attempts to send; worker executions become claimable.';

@@ -148,7 +148,7 @@ begin
   values (e.id, e.attempts, e.account_id, 'lost', e.claimed_at, p_now, cue.milliseconds(p_now - e.claimed_at), p_error, e.claimed_by_worker);
   if p_given_back or e.attempts - e.lost_attempts < c.retry_max_attempts then
     update cue.executions
-       set status = 'pending', claimable_at = p_now, claim_deadline_at = p_now + cue.claim_timeout(c), lease_expires_at = null,
+       set status = 'pending', claimable_at = p_now, claim_deadline_at = p_now + cue.claim_timeout(c.claim_timeout_seconds), lease_expires_at = null,
            claim_token = null, claimed_by_worker = null, claimed_at = null, last_heartbeat_at = null,
            lost_attempts = lost_attempts + p_given_back::int, error_message = p_error, updated_at = p_now
      where id = e.id;
@@ -165,8 +165,8 @@ comment on function cue.lose_claim is
   'Ends a claim without an outcome: the attempt is logged as lost, and the execution becomes claimable again, or missed when no claim is '
   'left.';
 
-create or replace function cue.claim_timeout(c cue.cues) returns interval
-language sql immutable as $$ select coalesce(c.claim_timeout_seconds, 900) * interval '1 second' $$;
+create or replace function cue.claim_timeout(p_claim_timeout_seconds int) returns interval
+language sql immutable as $$ select coalesce(p_claim_timeout_seconds, 900) * interval '1 second' $$;
 comment on function cue.claim_timeout is 'Returns how long an execution of a cue may wait for a claim.';
 
 -- If the worker had a heartbeat in the last three minutes, the lease is extended until those are over. Locked rows are left to the next
