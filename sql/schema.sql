@@ -1532,27 +1532,20 @@ CREATE OR REPLACE FUNCTION cue.add_cues(p_account_ids uuid[], p_cues jsonb, p_ne
 AS $function$
 declare
   v_ids text[];
+  v_payload_ids bigint[];
+  v_transports cue.transport[];
   v_free uuid[] := cue.lock_accounts(p_account_ids);
 begin
-  -- A new statement: the one that waited for the locks has an older snapshot. Columns are listed with their types, in one scan:
-  -- records of the table's own type would have its constraints checked for each row.
+  -- A new statement: the one that waited for the locks has an older snapshot.
   with given as materialized (
-    select g.*, g.account_id = any (v_free) as is_free
-      from rows from (unnest(p_account_ids), unnest(p_next_runs), jsonb_to_recordset(p_cues) as (
-             memory_check boolean, callback_allowed boolean, name text, description text, transport cue.transport, schedule_type cue.schedule_type, cron text,
-             at timestamptz, timezone text, callback_url text, callback_method cue.callback_method, callback_headers jsonb, payload text,
-             task text, retry_max_attempts int, retry_backoff_minutes float8[], on_failure_email boolean, on_failure_webhook text,
-             on_failure_pause boolean, timeout_seconds int, outcome_deadline_seconds int, claim_timeout_seconds int, await_outcome boolean,
-             alert_consecutive_failures int, alert_missed_window_multiplier int, catch_up cue.catch_up,
-             verification_mode cue.verification_mode)) with ordinality as g (account_id, next_run)),
+    select g.*, g.account_id = any (v_free) as is_free, g.cue @> '{"memory_check": true}' as memory_check,
+           g.cue @> '{"callback_allowed": false}' and cue.has_callback(g.cue ->> 'callback_url', g.cue ->> 'on_failure_webhook') as lesser
+      from rows from (unnest(p_account_ids), jsonb_array_elements(p_cues)) with ordinality as g (account_id, cue, place)),
   counted as (
-    select g.account_id, g.ordinality, g.memory_check, g.callback_allowed is false and cue.has_callback(g.callback_url, g.on_failure_webhook) as lesser,
-           cue.is_large(g.payload) as is_large,
-           count(*) filter (where g.memory_check is not true) over (partition by g.account_id order by g.ordinality) as nth
+    select g.*, count(*) filter (where not g.memory_check) over (partition by g.account_id order by g.place) as nth
       from given g where g.is_free),
   wanted as (
-    select g.account_id, count(*) filter (where g.memory_check is not true)::int as cues
-      from given g where g.is_free group by g.account_id),
+    select g.account_id, count(*) filter (where not g.memory_check)::int as cues from given g where g.is_free group by g.account_id),
   room as materialized (
     select w.account_id, w.cues as wanted, p.cues as plan_cues, p.sends_key, case
              when known.plan_cues = p.cues and known.room >= w.cues then known.room
@@ -1571,31 +1564,24 @@ begin
     select r.account_id, r.plan_cues, greatest(0, r.cues - r.wanted) from room r
     on conflict (account_id) do update set plan_cues = excluded.plan_cues, room = excluded.room),
   fitting as materialized (
-    select n.ordinality, case when n.lesser and r.sends_key then '-'
-                              when n.memory_check or n.nth <= r.cues then cue.new_cue_id() else '' end as id,
-           case when n.is_large then nextval('cue.payload_ids') end as payload_id
-      from counted n left join room r on r.account_id = n.account_id),
-  made as (
-    insert into cue.cues (
-      id, account_id, memory_check, created_at, updated_at, name, description, transport, schedule_type, cron, at, timezone, callback_url,
-      callback_method, callback_headers, payload, payload_id, task, retry_max_attempts, retry_backoff_minutes, on_failure_email,
-      on_failure_webhook, on_failure_pause, timeout_seconds, outcome_deadline_seconds, claim_timeout_seconds, await_outcome, alert_consecutive_failures,
-      alert_missed_window_multiplier, catch_up, verification_mode)
-    select f.id, g.account_id, coalesce(g.memory_check, false), p_now, p_now, g.name, g.description, g.transport, g.schedule_type, g.cron, g.at,
-           g.timezone, g.callback_url, g.callback_method, g.callback_headers, case when f.payload_id is null then g.payload end, f.payload_id,
-           g.task, g.retry_max_attempts, g.retry_backoff_minutes, g.on_failure_email, g.on_failure_webhook, g.on_failure_pause, g.timeout_seconds,
-           g.outcome_deadline_seconds, g.claim_timeout_seconds, g.await_outcome, g.alert_consecutive_failures,
-           g.alert_missed_window_multiplier, g.catch_up, g.verification_mode
-      from given g join fitting f using (ordinality) where f.id not in ('', '-')),
-  large as (
+    select n.place, n.account_id, case when n.lesser and r.sends_key then '-'
+                                      when n.memory_check or n.nth <= r.cues then cue.new_cue_id() else '' end as id,
+           case when cue.is_large(n.cue ->> 'payload') then nextval('cue.payload_ids') end as payload_id
+      from counted n left join room r on r.account_id = n.account_id)
+  select array_agg(f.id order by g.place), array_agg(f.payload_id order by g.place),
+         array_agg((g.cue ->> 'transport')::cue.transport order by g.place)
+    into v_ids, v_payload_ids, v_transports from given g left join fitting f using (place);
+  perform cue.insert_cues(v_ids, p_account_ids, v_payload_ids, p_cues, p_now);
+  if array_remove(v_payload_ids, null) <> '{}' then
     insert into cue.payloads (id, account_id, cue_id, hash, body, since_run, created_at)
-    select f.payload_id, g.account_id, f.id, sha256(convert_to(g.payload, 'UTF8')), g.payload, 0, p_now
-      from given g join fitting f using (ordinality) where f.id not in ('', '-') and f.payload_id is not null),
-  runs as (
-    insert into cue.cue_runs (cue_id, account_id, transport, next_run)
-    select f.id, g.account_id, g.transport, date_trunc('milliseconds', g.next_run)
-      from given g join fitting f using (ordinality) where f.id not in ('', '-'))
-  select array_agg(f.id order by g.ordinality) into v_ids from given g left join fitting f using (ordinality);
+    select n.payload_id, n.account_id, n.cue_id, sha256(convert_to(n.payload, 'UTF8')), n.payload, 0, p_now
+      from rows from (unnest(v_ids, v_payload_ids, p_account_ids), jsonb_to_recordset(p_cues) as (payload text)) as n (cue_id, payload_id, account_id)
+     where n.payload_id is not null and n.cue_id not in ('', '-');
+  end if;
+  insert into cue.cue_runs (cue_id, account_id, transport, next_run)
+  select n.cue_id, n.account_id, n.transport, date_trunc('milliseconds', n.next_run)
+    from unnest(v_ids, p_account_ids, v_transports, p_next_runs) as n (cue_id, account_id, transport, next_run)
+   where n.cue_id not in ('', '-');
   perform cue.wake('cue_due', (select min(n.at) from unnest(p_next_runs, v_ids) as n (at, id) where n.id not in ('', '-')));
   -- Few accounts subscribe: skip the rest at once.
   perform cue.note_memory(s.account_id) from (
@@ -1925,17 +1911,6 @@ end $function$;
 comment on function cue.allow_key(uuid,timestamp with time zone) is 'Counts a new key against the limit of ten per hour; QU031 above it.';
 grant execute on function cue.allow_key(uuid,timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.allowed_timeout(p_account_id uuid, p_timeout_seconds integer)
- RETURNS integer
- LANGUAGE sql
- STABLE
-AS $function$
-  select least(coalesce(p_timeout_seconds, 30), (
-    select p.max_timeout_seconds from cue.accounts a join cue.plans p on p.plan = a.plan where a.id = p_account_id))
-$function$;
-comment on function cue.allowed_timeout(uuid,integer) is 'Returns a cue''s timeout, reduced to its plan''s maximum.';
-grant execute on function cue.allowed_timeout(uuid,integer) to cue_service;
-
 CREATE OR REPLACE FUNCTION cue.apply_subscription(p_event_id text, p_type text, p_subscription_id text, p_customer_id text, p_account_id uuid, p_plan cue.plan, p_status text, p_at timestamp with time zone, p_first boolean DEFAULT false, p_version integer DEFAULT NULL::integer, p_now timestamp with time zone DEFAULT now())
  RETURNS TABLE(result text, version integer)
  LANGUAGE plpgsql
@@ -2160,7 +2135,8 @@ begin
     select v_flight, array_agg(b.id), p_now + p_lease, p_now from begun b having count(*) > 0)
   select b.id, v_flight, b.attempts, b.account_id, b.cue_id, b.scheduled_for, c.callback_url, c.callback_method, c.callback_headers,
          coalesce(b.payload, (select p.body from cue.payloads p where p.id = b.payload_id)),
-         case when v_limited then cue.allowed_timeout(b.account_id, c.timeout_seconds) else coalesce(c.timeout_seconds, 30) end, a.secrets, a.api_key,
+         least(coalesce(c.timeout_seconds, (cue.implied_settings()).timeout_seconds), case when v_limited then cue.max_timeout(b.account_id) end),
+         a.secrets, a.api_key,
          -- A deferred fire is not plain: its end sets the cue's last_run.
          c.schedule_type = 'recurring' and not coalesce(c.await_outcome, false)
            and not cue.is_deferred_fire(b.triggered_by, b.scheduled_for, b.created_at)
@@ -2561,7 +2537,9 @@ CREATE OR REPLACE FUNCTION cue.claim_timeout(p_claim_timeout_seconds integer)
  RETURNS interval
  LANGUAGE sql
  IMMUTABLE
-AS $function$ select coalesce(p_claim_timeout_seconds, 900) * interval '1 second' $function$;
+AS $function$
+  select coalesce(p_claim_timeout_seconds, (cue.implied_settings()).claim_timeout_seconds) * interval '1 second'
+$function$;
 comment on function cue.claim_timeout(integer) is 'Returns how long an execution of a cue may wait for a claim.';
 grant execute on function cue.claim_timeout(integer) to cue_service;
 
@@ -2692,7 +2670,7 @@ begin
          outcomes_failing_since = case when p_of_outcome and failed_outcomes = 0 then p_now else outcomes_failing_since end
    where cue_id = c.id returning * into r;
   v_count := greatest(r.failed_deliveries, r.failed_outcomes);
-  if v_count >= coalesce(c.alert_consecutive_failures, 3) then
+  if v_count >= coalesce(c.alert_consecutive_failures, (cue.implied_settings()).alert_consecutive_failures) then
     perform cue.raise_alert(c, 'consecutive_failure', 'high', format('%s failed %s times in a row', c.name, v_count),
       jsonb_build_object('failure_count', v_count, 'first_failure_at', cue.iso(
         case when r.failed_deliveries = v_count then r.deliveries_failing_since else r.outcomes_failing_since end)), e.id, p_now);
@@ -3909,6 +3887,18 @@ end $function$;
 comment on function cue.held_attempts(uuid[],text[]) is 'Returns the attempts whose results cannot be written now, because another transaction holds a row they need.';
 grant execute on function cue.held_attempts(uuid[],text[]) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.implied_settings()
+ RETURNS cue.cues
+ LANGUAGE sql
+ IMMUTABLE
+AS $function$
+  select jsonb_populate_record(null::cue.cues, '{
+    "timeout_seconds": 30, "outcome_deadline_seconds": 300, "claim_timeout_seconds": 900,
+    "alert_consecutive_failures": 3, "alert_missed_window_multiplier": 2, "verification_mode": "none"}')
+$function$;
+comment on function cue.implied_settings() is 'Returns what applies to a cue where its delivery, alerts or verification is null.';
+grant execute on function cue.implied_settings() to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.in_turn(p_limit integer)
  RETURNS integer
  LANGUAGE sql
@@ -3928,6 +3918,20 @@ AS $function$
 $function$;
 comment on function cue.insert_account(text,timestamp with time zone) is 'Adds an account without a key; returns null if its email address is taken, ignoring case.';
 grant execute on function cue.insert_account(text,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.insert_cues(p_ids text[], p_account_ids uuid[], p_payload_ids bigint[], p_cues jsonb, p_now timestamp with time zone)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+      begin
+        insert into cue.cues (id, account_id, payload_id, created_at, updated_at, payload, name, description, status, transport, schedule_type, cron, at, timezone, callback_url, callback_method, callback_headers, task, retry_max_attempts, retry_backoff_minutes, on_failure_email, on_failure_webhook, on_failure_pause, timeout_seconds, outcome_deadline_seconds, claim_timeout_seconds, await_outcome, alert_consecutive_failures, alert_missed_window_multiplier, catch_up, verification_mode, deleted_at, memory_check)
+        select g.id, g.account_id, g.payload_id, p_now, p_now, case when g.payload_id is null then coalesce(g.payload, '{}') end, coalesce(g.name, null), coalesce(g.description, null), coalesce(g.status, 'active'::cue.cue_status), coalesce(g.transport, null), coalesce(g.schedule_type, null), coalesce(g.cron, null), coalesce(g.at, null), coalesce(g.timezone, 'UTC'::text), coalesce(g.callback_url, null), coalesce(g.callback_method, 'POST'::cue.callback_method), coalesce(g.callback_headers, '{}'::jsonb), coalesce(g.task, null), coalesce(g.retry_max_attempts, 3), coalesce(g.retry_backoff_minutes, '{1,2,4}'::double precision[]), coalesce(g.on_failure_email, true), coalesce(g.on_failure_webhook, null), coalesce(g.on_failure_pause, false), coalesce(g.timeout_seconds, null), coalesce(g.outcome_deadline_seconds, null), coalesce(g.claim_timeout_seconds, null), coalesce(g.await_outcome, null), coalesce(g.alert_consecutive_failures, null), coalesce(g.alert_missed_window_multiplier, null), coalesce(g.catch_up, 'run_once_if_missed'::cue.catch_up), coalesce(g.verification_mode, null), coalesce(g.deleted_at, null), coalesce(g.memory_check, false)
+          from rows from (unnest(p_ids, p_account_ids, p_payload_ids), jsonb_to_recordset(p_cues) as (payload text, name text, description text, status cue.cue_status, transport cue.transport, schedule_type cue.schedule_type, cron text, at timestamp with time zone, timezone text, callback_url text, callback_method cue.callback_method, callback_headers jsonb, task text, retry_max_attempts integer, retry_backoff_minutes double precision[], on_failure_email boolean, on_failure_webhook text, on_failure_pause boolean, timeout_seconds integer, outcome_deadline_seconds integer, claim_timeout_seconds integer, await_outcome boolean, alert_consecutive_failures integer, alert_missed_window_multiplier integer, catch_up cue.catch_up, verification_mode cue.verification_mode, deleted_at timestamp with time zone, memory_check boolean))
+            as g (id, account_id, payload_id)
+         where g.id not in ('', '-');
+      end $function$;
+comment on function cue.insert_cues(text[],uuid[],bigint[],jsonb,timestamp with time zone) is 'Inserts cues from an array of objects of columns, except those whose id is '''' or ''-''; what an object lacks takes the table''s default.';
+grant execute on function cue.insert_cues(text[],uuid[],bigint[],jsonb,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.insert_deletion(p_account_id uuid, p_now timestamp with time zone)
  RETURNS timestamp with time zone
@@ -4401,7 +4405,8 @@ begin
   select r.cue_id, r.account_id, r.version, r.next_run, r.transport, c.schedule_type, c.cron, c.timezone, c.catch_up,
          (select max(o.until_at) from cue.outages o where r.next_run > o.from_at and r.next_run <= o.until_at),
          cue.is_over_limit(a, p_now) or v_capped and cue.exceeds_payload_cap(r.cue_id, p_now),
-         case when r.success_due_at is null and c.schedule_type = 'recurring' then coalesce(c.alert_missed_window_multiplier, 2) end
+         case when r.success_due_at is null and c.schedule_type = 'recurring' then
+           coalesce(c.alert_missed_window_multiplier, (cue.implied_settings()).alert_missed_window_multiplier) end
     from (
       select u.id from unnest(v_ids) as u (id)
       union all
@@ -4646,6 +4651,16 @@ begin
 end $function$;
 comment on function cue.maintain_partitions(integer,timestamp with time zone) is 'Creates the monthly partitions of executions and attempts up to p_months ahead; returns how many.';
 grant execute on function cue.maintain_partitions(integer,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.max_timeout(p_account_id uuid)
+ RETURNS integer
+ LANGUAGE sql
+ STABLE
+AS $function$
+  select (select p.max_timeout_seconds from cue.accounts a join cue.plans p on p.plan = a.plan where a.id = p_account_id)
+$function$;
+comment on function cue.max_timeout(uuid) is 'Returns the maximum timeout of an account''s plan, in seconds; null without one.';
+grant execute on function cue.max_timeout(uuid) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.memory_changes(p_old jsonb, p_new jsonb)
  RETURNS text[]
@@ -5002,7 +5017,8 @@ CREATE OR REPLACE FUNCTION cue.passed_windows(p_limit integer DEFAULT 200, p_now
 AS $function$
 begin
   return query
-  select r.cue_id, r.version, r.success_due_at, c.cron, c.timezone, coalesce(c.alert_missed_window_multiplier, 2),
+  select r.cue_id, r.version, r.success_due_at, c.cron, c.timezone,
+         coalesce(c.alert_missed_window_multiplier, (cue.implied_settings()).alert_missed_window_multiplier),
          coalesce(cue.last_success(r.cue_id, 20, p_now), cue.last_success(r.cue_id, 1000, p_now))
     from cue.cue_runs r join cue.cues c on c.id = r.cue_id
    where r.success_due_at <= p_now and c.schedule_type = 'recurring'
@@ -5460,7 +5476,7 @@ begin
     join cue.executions x on x.id = any (f.execution_ids) and x.flight_id = f.id
     join cue.cues q on q.id = x.cue_id
    where f.created_at < p_now - interval '5 minutes'
-     and x.last_attempt_at + (coalesce(q.timeout_seconds, 30) + 60) * interval '1 second' < p_now;
+     and x.last_attempt_at + (coalesce(q.timeout_seconds, (cue.implied_settings()).timeout_seconds) + 60) * interval '1 second' < p_now;
   if v_ids is null then return 0; end if;
   v_cues := cue.lock_free_cues(array(select cue_id from cue.executions where id = any (v_ids)));
   v_ids := array(select id from cue.executions where id = any (v_ids) and cue_id = any (v_cues) order by id for update skip locked);
@@ -6088,6 +6104,16 @@ end $function$;
 comment on function cue.run_on_failure(cue.executions,cue.cues,timestamp with time zone) is 'Runs a cue''s on_failure: queues the mail and the webhook, and pauses the cue.';
 grant execute on function cue.run_on_failure(cue.executions,cue.cues,timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.save_cue(c cue.cues)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+      begin
+        update cue.cues q set payload_id = c.payload_id, updated_at = c.updated_at, payload = c.payload, name = c.name, description = c.description, status = c.status, transport = c.transport, schedule_type = c.schedule_type, cron = c.cron, at = c.at, timezone = c.timezone, callback_url = c.callback_url, callback_method = c.callback_method, callback_headers = c.callback_headers, task = c.task, retry_max_attempts = c.retry_max_attempts, retry_backoff_minutes = c.retry_backoff_minutes, on_failure_email = c.on_failure_email, on_failure_webhook = c.on_failure_webhook, on_failure_pause = c.on_failure_pause, timeout_seconds = c.timeout_seconds, outcome_deadline_seconds = c.outcome_deadline_seconds, claim_timeout_seconds = c.claim_timeout_seconds, await_outcome = c.await_outcome, alert_consecutive_failures = c.alert_consecutive_failures, alert_missed_window_multiplier = c.alert_missed_window_multiplier, catch_up = c.catch_up, verification_mode = c.verification_mode, deleted_at = c.deleted_at, memory_check = c.memory_check where q.id = c.id;
+      end $function$;
+comment on function cue.save_cue(cue.cues) is 'Writes all columns of a cue.';
+grant execute on function cue.save_cue(cue.cues) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.send_device_link(p_code_hash bytea, p_email text, p_code_ciphertext text, p_now timestamp with time zone DEFAULT now())
  RETURNS void
  LANGUAGE plpgsql
@@ -6377,12 +6403,10 @@ begin
   if exists (select from cue.cues where account_id = p_account_id and memory_check and deleted_at is null) then return; end if;
   perform cue.create_cue(p_account_id, jsonb_build_object(
       'memory_check', true, 'name', 'Memory block update check', 'description', 'Reminds an agent to read GET /v1/memory-block.',
-      'transport', 'worker', 'schedule_type', 'recurring', 'cron', '0 9 * * 1', 'timezone', 'UTC',
-      'callback_method', 'POST', 'callback_headers', '{}'::jsonb,
-      'payload', '{"task": "memory-update-check"}', 'task', 'memory-update-check',
-      'retry_max_attempts', 3, 'retry_backoff_minutes', array[1, 2, 4], 'on_failure_email', false, 'on_failure_pause', false,
+      'transport', 'worker', 'schedule_type', 'recurring', 'cron', '0 9 * * 1',
+      'payload', '{"task": "memory-update-check"}', 'task', 'memory-update-check', 'on_failure_email', false,
       'timeout_seconds', 30, 'outcome_deadline_seconds', 300, 'claim_timeout_seconds', 604800,
-      'alert_consecutive_failures', 10, 'alert_missed_window_multiplier', 10, 'catch_up', 'run_once_if_missed'),
+      'alert_consecutive_failures', 10, 'alert_missed_window_multiplier', 10),
     case when v_monday > p_now then v_monday else v_monday + interval '7 days' end, p_now);
 end $function$;
 comment on function cue.start_memory(uuid,timestamp with time zone) is 'Creates the weekly cue that reminds an agent to read the memory block.';
@@ -6550,7 +6574,8 @@ begin
   fired as materialized (
     select cue.uuid_v7(p_now) as id, m.expected as scheduled_for, c.cue, c.account_id, c.id as cue_id, c.transport, c.callback_url,
            c.callback_method, c.callback_headers, c.payload, c.payload_id,
-           case when v_limited then cue.allowed_timeout(c.account_id, c.timeout_seconds) else coalesce(c.timeout_seconds, 30) end as timeout_seconds,
+           least(coalesce(c.timeout_seconds, (cue.implied_settings()).timeout_seconds),
+                 case when v_limited then cue.max_timeout(c.account_id) end) as timeout_seconds,
            a.secrets, a.api_key, c.schedule_type = 'recurring' and not coalesce(c.await_outcome, false) as plain
       from moved m
      cross join lateral (select q as cue, q.* from cue.cues q where q.id = m.cue_id limit 1) c
@@ -6627,6 +6652,7 @@ declare
   r cue.cue_runs;
   v_reschedule boolean;
   v_limit int;
+  v_fixed text[] := '{id,account_id,transport,memory_check,payload_id,created_at,deleted_at}';
   v_lesser boolean := (p_changes ->> 'callback_allowed')::boolean is false
     and p_changes ?| '{callback_url,callback_method,callback_headers,on_failure_webhook}';
 begin
@@ -6651,7 +6677,7 @@ begin
        select count(*) from cue.cues where account_id = p_account_id and deleted_at is null and status = 'active' and not memory_check) then
     raise exception 'Cue limit reached: the plan allows % active cues. Pause or delete one, or upgrade.', v_limit using errcode = 'QU030';
   end if;
-  c := jsonb_populate_record(old, p_changes);
+  c := jsonb_populate_record(old, p_changes - v_fixed);
   if old.memory_check and (c.schedule_type, c.cron, c.at, c.timezone, c.payload, c.task, c.callback_url, c.callback_method, c.callback_headers)
        is distinct from (old.schedule_type, old.cron, old.at, old.timezone, old.payload, old.task, old.callback_url, old.callback_method,
                          old.callback_headers) then
@@ -6676,16 +6702,8 @@ begin
     if c.payload_id is not null then c.payload := null; end if;
     if old.payload_id <> coalesce(c.payload_id, 0) then perform cue.retire_payload(old.payload_id, r.run_count, p_now); end if;
   end if;
-  update cue.cues set
-    name = c.name, description = c.description, status = c.status, schedule_type = c.schedule_type, cron = c.cron, at = c.at,
-    timezone = c.timezone, callback_url = c.callback_url, callback_method = c.callback_method, callback_headers = c.callback_headers,
-    payload = c.payload, payload_id = c.payload_id, task = c.task, retry_max_attempts = c.retry_max_attempts, retry_backoff_minutes = c.retry_backoff_minutes,
-    on_failure_email = c.on_failure_email, on_failure_webhook = c.on_failure_webhook, on_failure_pause = c.on_failure_pause,
-    timeout_seconds = c.timeout_seconds, outcome_deadline_seconds = c.outcome_deadline_seconds,
-    claim_timeout_seconds = c.claim_timeout_seconds, await_outcome = c.await_outcome,
-    alert_consecutive_failures = c.alert_consecutive_failures, alert_missed_window_multiplier = c.alert_missed_window_multiplier,
-    catch_up = c.catch_up, verification_mode = c.verification_mode, updated_at = p_now
-  where id = p_cue_id;
+  c.updated_at := p_now;
+  perform cue.save_cue(c);
   update cue.cue_runs
      set version = version + 1,
          next_run = case when c.status <> 'active' then null when v_reschedule then date_trunc('milliseconds', p_next_run) else next_run end,

@@ -8,9 +8,10 @@ export const Timestamp = Type.Unsafe<Date>(Type.String({ format: 'date-time' }))
 
 /** Makes a schema nullable. */
 export const Nullable = <T extends TSchema>(schema: T) => {
-  const { type, enum: values, 'x-json': json } = schema as { type?: string; enum?: unknown[]; 'x-json'?: string }
+  const { type, enum: values, 'x-json': json } = schema as { type?: string | string[]; enum?: unknown[]; 'x-json'?: string }
   if (json) return Type.Unsafe<Static<T> | null>({ ...schema, 'x-nullable': true })
   if (values) return Type.Unsafe<Static<T> | null>({ ...schema, enum: [...values, null] })
+  if (Array.isArray(type)) return Type.Unsafe<Static<T> | null>(schema)
   return Type.Unsafe<Static<T> | null>(type ? { ...schema, type: [type, 'null'] } : { anyOf: [schema, { type: 'null' }] })
 }
 

@@ -1,9 +1,10 @@
+import { readFile } from 'node:fs/promises'
 import { inspect } from 'node:util'
 import t from 'tap'
 import { changesOf, newCue } from '../src/cues/changes.ts'
 import { payloadColumns } from '../src/cues/payload.ts'
 import type { StoredCue } from '../src/cues/read.ts'
-import type { CreateCue, UpdateCue } from '../src/cues/schemas.ts'
+import { type CreateCue, groups, plain, type UpdateCue } from '../src/cues/schemas.ts'
 import { ApiError } from '../src/errors.ts'
 import { type Json, readJson } from '../src/json/canonical-json.ts'
 import { exactly } from './exactly.ts'
@@ -50,37 +51,37 @@ const refusal = (work: () => unknown): string => {
   return 'accepted'
 }
 
-t.test('a new cue has all columns, with defaults for omitted members', async t => {
-  t.strictSame(newCue({ name: 'n', cron: '0 9 * * *', callback_url: url }, now), {
+t.test('a new cue has the columns of the members in its request', async t => {
+  t.strictSame(newCue({ name: 'n', cron: '0 9 * * *', callback_url: url, on_failure: { pause: true } }, now), {
     columns: {
       name: 'n',
-      description: null,
       transport: 'webhook',
       schedule_type: 'recurring',
       cron: '0 9 * * *',
       at: null,
       timezone: 'UTC',
-      payload: '{}',
-      task: null,
       callback_url: url,
       callback_method: 'POST',
       callback_headers: {},
-      retry_max_attempts: 3,
-      retry_backoff_minutes: [1, 2, 4],
       on_failure_email: true,
       on_failure_webhook: null,
-      on_failure_pause: false,
-      timeout_seconds: null,
-      outcome_deadline_seconds: null,
-      claim_timeout_seconds: null,
-      await_outcome: null,
-      alert_consecutive_failures: null,
-      alert_missed_window_multiplier: null,
-      catch_up: 'run_once_if_missed',
-      verification_mode: null
+      on_failure_pause: true
     },
     next_run: new Date('2030-01-07T09:00:00Z')
   })
+})
+
+t.test('every member of an object is a column of its own', async t => {
+  const columns = (
+    (await readFile(new URL('../src/db.types.ts', import.meta.url), 'utf8')).match(/export interface Cues \{([^}]*)\}/)?.[1] ?? ''
+  )
+    .split('\n')
+    .map(line => line.trim().split(':')[0])
+  const members = Object.values(groups).flatMap(({ prefix, members }) => Object.keys(members).map(member => prefix + member))
+  t.same(
+    [...members, ...Object.keys(plain)].filter(name => !columns.includes(name)),
+    []
+  )
 })
 
 t.test('null is the same as omitted in a new cue', async t => {
@@ -97,7 +98,9 @@ t.test('null is the same as omitted in a new cue', async t => {
     cron: null,
     worker: null
   }
-  t.strictSame(newCue(given, now), bare)
+  const { description, catch_up, payload, task, ...others } = newCue(given, now).columns
+  t.strictSame(others, bare.columns)
+  t.strictSame({ description, catch_up, payload, task }, { description: null, catch_up: 'run_once_if_missed', payload: '{}', task: null })
 })
 
 const columnsOf = (given: Partial<CreateCue>) =>

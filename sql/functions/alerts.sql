@@ -37,7 +37,7 @@ begin
          outcomes_failing_since = case when p_of_outcome and failed_outcomes = 0 then p_now else outcomes_failing_since end
    where cue_id = c.id returning * into r;
   v_count := greatest(r.failed_deliveries, r.failed_outcomes);
-  if v_count >= coalesce(c.alert_consecutive_failures, 3) then
+  if v_count >= coalesce(c.alert_consecutive_failures, (cue.implied_settings()).alert_consecutive_failures) then
     perform cue.raise_alert(c, 'consecutive_failure', 'high', format('%s failed %s times in a row', c.name, v_count),
       jsonb_build_object('failure_count', v_count, 'first_failure_at', cue.iso(
         case when r.failed_deliveries = v_count then r.deliveries_failing_since else r.outcomes_failing_since end)), e.id, p_now);
@@ -94,7 +94,8 @@ create or replace function cue.passed_windows(p_limit int default 200, p_now tim
 language plpgsql stable security definer as $$
 begin
   return query
-  select r.cue_id, r.version, r.success_due_at, c.cron, c.timezone, coalesce(c.alert_missed_window_multiplier, 2),
+  select r.cue_id, r.version, r.success_due_at, c.cron, c.timezone,
+         coalesce(c.alert_missed_window_multiplier, (cue.implied_settings()).alert_missed_window_multiplier),
          coalesce(cue.last_success(r.cue_id, 20, p_now), cue.last_success(r.cue_id, 1000, p_now))
     from cue.cue_runs r join cue.cues c on c.id = r.cue_id
    where r.success_due_at <= p_now and c.schedule_type = 'recurring'

@@ -23,35 +23,29 @@ begin
 end $$;
 comment on function cue.lock_accounts is 'Locks accounts for adding cues and returns those it could lock.';
 
--- Exact, because the accounts are locked. memory_check cues are not counted. callback_allowed false means the key lacks scope account: such
--- a cue with a callback gets '-' where the account's key is sent to callbacks.
+-- p_cues: an array of objects of columns; what an object lacks takes the table's default, so a release that knows a column less can add cues,
+-- too. Exact, because the accounts are locked. memory_check cues are not counted. callback_allowed false means the key lacks scope account:
+-- such a cue with a callback gets '-' where the account's key is sent to callbacks.
 create or replace function cue.add_cues(
   p_account_ids uuid[], p_cues jsonb, p_next_runs timestamptz[], p_now timestamptz default now()
 ) returns text[]
 language plpgsql security definer as $$
 declare
   v_ids text[];
+  v_payload_ids bigint[];
+  v_transports cue.transport[];
   v_free uuid[] := cue.lock_accounts(p_account_ids);
 begin
-  -- A new statement: the one that waited for the locks has an older snapshot. Columns are listed with their types, in one scan:
-  -- records of the table's own type would have its constraints checked for each row.
+  -- A new statement: the one that waited for the locks has an older snapshot.
   with given as materialized (
-    select g.*, g.account_id = any (v_free) as is_free
-      from rows from (unnest(p_account_ids), unnest(p_next_runs), jsonb_to_recordset(p_cues) as (
-             memory_check boolean, callback_allowed boolean, name text, description text, transport cue.transport, schedule_type cue.schedule_type, cron text,
-             at timestamptz, timezone text, callback_url text, callback_method cue.callback_method, callback_headers jsonb, payload text,
-             task text, retry_max_attempts int, retry_backoff_minutes float8[], on_failure_email boolean, on_failure_webhook text,
-             on_failure_pause boolean, timeout_seconds int, outcome_deadline_seconds int, claim_timeout_seconds int, await_outcome boolean,
-             alert_consecutive_failures int, alert_missed_window_multiplier int, catch_up cue.catch_up,
-             verification_mode cue.verification_mode)) with ordinality as g (account_id, next_run)),
+    select g.*, g.account_id = any (v_free) as is_free, g.cue @> '{"memory_check": true}' as memory_check,
+           g.cue @> '{"callback_allowed": false}' and cue.has_callback(g.cue ->> 'callback_url', g.cue ->> 'on_failure_webhook') as lesser
+      from rows from (unnest(p_account_ids), jsonb_array_elements(p_cues)) with ordinality as g (account_id, cue, place)),
   counted as (
-    select g.account_id, g.ordinality, g.memory_check, g.callback_allowed is false and cue.has_callback(g.callback_url, g.on_failure_webhook) as lesser,
-           cue.is_large(g.payload) as is_large,
-           count(*) filter (where g.memory_check is not true) over (partition by g.account_id order by g.ordinality) as nth
+    select g.*, count(*) filter (where not g.memory_check) over (partition by g.account_id order by g.place) as nth
       from given g where g.is_free),
   wanted as (
-    select g.account_id, count(*) filter (where g.memory_check is not true)::int as cues
-      from given g where g.is_free group by g.account_id),
+    select g.account_id, count(*) filter (where not g.memory_check)::int as cues from given g where g.is_free group by g.account_id),
   room as materialized (
     select w.account_id, w.cues as wanted, p.cues as plan_cues, p.sends_key, case
              when known.plan_cues = p.cues and known.room >= w.cues then known.room
@@ -70,31 +64,24 @@ begin
     select r.account_id, r.plan_cues, greatest(0, r.cues - r.wanted) from room r
     on conflict (account_id) do update set plan_cues = excluded.plan_cues, room = excluded.room),
   fitting as materialized (
-    select n.ordinality, case when n.lesser and r.sends_key then '-'
-                              when n.memory_check or n.nth <= r.cues then cue.new_cue_id() else '' end as id,
-           case when n.is_large then nextval('cue.payload_ids') end as payload_id
-      from counted n left join room r on r.account_id = n.account_id),
-  made as (
-    insert into cue.cues (
-      id, account_id, memory_check, created_at, updated_at, name, description, transport, schedule_type, cron, at, timezone, callback_url,
-      callback_method, callback_headers, payload, payload_id, task, retry_max_attempts, retry_backoff_minutes, on_failure_email,
-      on_failure_webhook, on_failure_pause, timeout_seconds, outcome_deadline_seconds, claim_timeout_seconds, await_outcome, alert_consecutive_failures,
-      alert_missed_window_multiplier, catch_up, verification_mode)
-    select f.id, g.account_id, coalesce(g.memory_check, false), p_now, p_now, g.name, g.description, g.transport, g.schedule_type, g.cron, g.at,
-           g.timezone, g.callback_url, g.callback_method, g.callback_headers, case when f.payload_id is null then g.payload end, f.payload_id,
-           g.task, g.retry_max_attempts, g.retry_backoff_minutes, g.on_failure_email, g.on_failure_webhook, g.on_failure_pause, g.timeout_seconds,
-           g.outcome_deadline_seconds, g.claim_timeout_seconds, g.await_outcome, g.alert_consecutive_failures,
-           g.alert_missed_window_multiplier, g.catch_up, g.verification_mode
-      from given g join fitting f using (ordinality) where f.id not in ('', '-')),
-  large as (
+    select n.place, n.account_id, case when n.lesser and r.sends_key then '-'
+                                      when n.memory_check or n.nth <= r.cues then cue.new_cue_id() else '' end as id,
+           case when cue.is_large(n.cue ->> 'payload') then nextval('cue.payload_ids') end as payload_id
+      from counted n left join room r on r.account_id = n.account_id)
+  select array_agg(f.id order by g.place), array_agg(f.payload_id order by g.place),
+         array_agg((g.cue ->> 'transport')::cue.transport order by g.place)
+    into v_ids, v_payload_ids, v_transports from given g left join fitting f using (place);
+  perform cue.insert_cues(v_ids, p_account_ids, v_payload_ids, p_cues, p_now);
+  if array_remove(v_payload_ids, null) <> '{}' then
     insert into cue.payloads (id, account_id, cue_id, hash, body, since_run, created_at)
-    select f.payload_id, g.account_id, f.id, sha256(convert_to(g.payload, 'UTF8')), g.payload, 0, p_now
-      from given g join fitting f using (ordinality) where f.id not in ('', '-') and f.payload_id is not null),
-  runs as (
-    insert into cue.cue_runs (cue_id, account_id, transport, next_run)
-    select f.id, g.account_id, g.transport, date_trunc('milliseconds', g.next_run)
-      from given g join fitting f using (ordinality) where f.id not in ('', '-'))
-  select array_agg(f.id order by g.ordinality) into v_ids from given g left join fitting f using (ordinality);
+    select n.payload_id, n.account_id, n.cue_id, sha256(convert_to(n.payload, 'UTF8')), n.payload, 0, p_now
+      from rows from (unnest(v_ids, v_payload_ids, p_account_ids), jsonb_to_recordset(p_cues) as (payload text)) as n (cue_id, payload_id, account_id)
+     where n.payload_id is not null and n.cue_id not in ('', '-');
+  end if;
+  insert into cue.cue_runs (cue_id, account_id, transport, next_run)
+  select n.cue_id, n.account_id, n.transport, date_trunc('milliseconds', n.next_run)
+    from unnest(v_ids, p_account_ids, v_transports, p_next_runs) as n (cue_id, account_id, transport, next_run)
+   where n.cue_id not in ('', '-');
   perform cue.wake('cue_due', (select min(n.at) from unnest(p_next_runs, v_ids) as n (at, id) where n.id not in ('', '-')));
   -- Few accounts subscribe: skip the rest at once.
   perform cue.note_memory(s.account_id) from (
@@ -164,6 +151,7 @@ declare
   r cue.cue_runs;
   v_reschedule boolean;
   v_limit int;
+  v_fixed text[] := '{id,account_id,transport,memory_check,payload_id,created_at,deleted_at}';
   v_lesser boolean := (p_changes ->> 'callback_allowed')::boolean is false
     and p_changes ?| '{callback_url,callback_method,callback_headers,on_failure_webhook}';
 begin
@@ -188,7 +176,7 @@ begin
        select count(*) from cue.cues where account_id = p_account_id and deleted_at is null and status = 'active' and not memory_check) then
     raise exception 'Cue limit reached: the plan allows % active cues. Pause or delete one, or upgrade.', v_limit using errcode = 'QU030';
   end if;
-  c := jsonb_populate_record(old, p_changes);
+  c := jsonb_populate_record(old, p_changes - v_fixed);
   if old.memory_check and (c.schedule_type, c.cron, c.at, c.timezone, c.payload, c.task, c.callback_url, c.callback_method, c.callback_headers)
        is distinct from (old.schedule_type, old.cron, old.at, old.timezone, old.payload, old.task, old.callback_url, old.callback_method,
                          old.callback_headers) then
@@ -213,16 +201,8 @@ begin
     if c.payload_id is not null then c.payload := null; end if;
     if old.payload_id <> coalesce(c.payload_id, 0) then perform cue.retire_payload(old.payload_id, r.run_count, p_now); end if;
   end if;
-  update cue.cues set
-    name = c.name, description = c.description, status = c.status, schedule_type = c.schedule_type, cron = c.cron, at = c.at,
-    timezone = c.timezone, callback_url = c.callback_url, callback_method = c.callback_method, callback_headers = c.callback_headers,
-    payload = c.payload, payload_id = c.payload_id, task = c.task, retry_max_attempts = c.retry_max_attempts, retry_backoff_minutes = c.retry_backoff_minutes,
-    on_failure_email = c.on_failure_email, on_failure_webhook = c.on_failure_webhook, on_failure_pause = c.on_failure_pause,
-    timeout_seconds = c.timeout_seconds, outcome_deadline_seconds = c.outcome_deadline_seconds,
-    claim_timeout_seconds = c.claim_timeout_seconds, await_outcome = c.await_outcome,
-    alert_consecutive_failures = c.alert_consecutive_failures, alert_missed_window_multiplier = c.alert_missed_window_multiplier,
-    catch_up = c.catch_up, verification_mode = c.verification_mode, updated_at = p_now
-  where id = p_cue_id;
+  c.updated_at := p_now;
+  perform cue.save_cue(c);
   update cue.cue_runs
      set version = version + 1,
          next_run = case when c.status <> 'active' then null when v_reschedule then date_trunc('milliseconds', p_next_run) else next_run end,

@@ -34,13 +34,12 @@ create or replace function cue.limits_timeouts() returns boolean
 language sql stable as $$ select exists (select from cue.plans where max_timeout_seconds is not null) $$;
 comment on function cue.limits_timeouts is 'Returns whether any plan limits timeouts.';
 
--- The maximum also applies to cues created before it was set.
-create or replace function cue.allowed_timeout(p_account_id uuid, p_timeout_seconds int) returns int
+-- It also applies to cues created before it was set.
+create or replace function cue.max_timeout(p_account_id uuid) returns int
 language sql stable as $$
-  select least(coalesce(p_timeout_seconds, 30), (
-    select p.max_timeout_seconds from cue.accounts a join cue.plans p on p.plan = a.plan where a.id = p_account_id))
+  select (select p.max_timeout_seconds from cue.accounts a join cue.plans p on p.plan = a.plan where a.id = p_account_id)
 $$;
-comment on function cue.allowed_timeout is 'Returns a cue''s timeout, reduced to its plan''s maximum.';
+comment on function cue.max_timeout is 'Returns the maximum timeout of an account''s plan, in seconds; null without one.';
 
 create or replace function cue.has_used_grace(p_account_id uuid, p_plan cue.plan, p_now timestamptz) returns boolean
 language sql stable security definer as $$
@@ -95,7 +94,8 @@ begin
   select r.cue_id, r.account_id, r.version, r.next_run, r.transport, c.schedule_type, c.cron, c.timezone, c.catch_up,
          (select max(o.until_at) from cue.outages o where r.next_run > o.from_at and r.next_run <= o.until_at),
          cue.is_over_limit(a, p_now) or v_capped and cue.exceeds_payload_cap(r.cue_id, p_now),
-         case when r.success_due_at is null and c.schedule_type = 'recurring' then coalesce(c.alert_missed_window_multiplier, 2) end
+         case when r.success_due_at is null and c.schedule_type = 'recurring' then
+           coalesce(c.alert_missed_window_multiplier, (cue.implied_settings()).alert_missed_window_multiplier) end
     from (
       select u.id from unnest(v_ids) as u (id)
       union all
@@ -157,7 +157,8 @@ begin
   fired as materialized (
     select cue.uuid_v7(p_now) as id, m.expected as scheduled_for, c.cue, c.account_id, c.id as cue_id, c.transport, c.callback_url,
            c.callback_method, c.callback_headers, c.payload, c.payload_id,
-           case when v_limited then cue.allowed_timeout(c.account_id, c.timeout_seconds) else coalesce(c.timeout_seconds, 30) end as timeout_seconds,
+           least(coalesce(c.timeout_seconds, (cue.implied_settings()).timeout_seconds),
+                 case when v_limited then cue.max_timeout(c.account_id) end) as timeout_seconds,
            a.secrets, a.api_key, c.schedule_type = 'recurring' and not coalesce(c.await_outcome, false) as plain
       from moved m
      cross join lateral (select q as cue, q.* from cue.cues q where q.id = m.cue_id limit 1) c

@@ -98,7 +98,8 @@ begin
     select v_flight, array_agg(b.id), p_now + p_lease, p_now from begun b having count(*) > 0)
   select b.id, v_flight, b.attempts, b.account_id, b.cue_id, b.scheduled_for, c.callback_url, c.callback_method, c.callback_headers,
          coalesce(b.payload, (select p.body from cue.payloads p where p.id = b.payload_id)),
-         case when v_limited then cue.allowed_timeout(b.account_id, c.timeout_seconds) else coalesce(c.timeout_seconds, 30) end, a.secrets, a.api_key,
+         least(coalesce(c.timeout_seconds, (cue.implied_settings()).timeout_seconds), case when v_limited then cue.max_timeout(b.account_id) end),
+         a.secrets, a.api_key,
          -- A deferred fire is not plain: its end sets the cue's last_run.
          c.schedule_type = 'recurring' and not coalesce(c.await_outcome, false)
            and not cue.is_deferred_fire(b.triggered_by, b.scheduled_for, b.created_at)

@@ -10,12 +10,10 @@ begin
   if exists (select from cue.cues where account_id = p_account_id and memory_check and deleted_at is null) then return; end if;
   perform cue.create_cue(p_account_id, jsonb_build_object(
       'memory_check', true, 'name', 'Memory block update check', 'description', 'Reminds an agent to read GET /v1/memory-block.',
-      'transport', 'worker', 'schedule_type', 'recurring', 'cron', '0 9 * * 1', 'timezone', 'UTC',
-      'callback_method', 'POST', 'callback_headers', '{}'::jsonb,
-      'payload', '{"task": "memory-update-check"}', 'task', 'memory-update-check',
-      'retry_max_attempts', 3, 'retry_backoff_minutes', array[1, 2, 4], 'on_failure_email', false, 'on_failure_pause', false,
+      'transport', 'worker', 'schedule_type', 'recurring', 'cron', '0 9 * * 1',
+      'payload', '{"task": "memory-update-check"}', 'task', 'memory-update-check', 'on_failure_email', false,
       'timeout_seconds', 30, 'outcome_deadline_seconds', 300, 'claim_timeout_seconds', 604800,
-      'alert_consecutive_failures', 10, 'alert_missed_window_multiplier', 10, 'catch_up', 'run_once_if_missed'),
+      'alert_consecutive_failures', 10, 'alert_missed_window_multiplier', 10),
     case when v_monday > p_now then v_monday else v_monday + interval '7 days' end, p_now);
 end $$;
 comment on function cue.start_memory is 'Creates the weekly cue that reminds an agent to read the memory block.';

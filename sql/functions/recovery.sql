@@ -193,7 +193,7 @@ begin
     join cue.executions x on x.id = any (f.execution_ids) and x.flight_id = f.id
     join cue.cues q on q.id = x.cue_id
    where f.created_at < p_now - interval '5 minutes'
-     and x.last_attempt_at + (coalesce(q.timeout_seconds, 30) + 60) * interval '1 second' < p_now;
+     and x.last_attempt_at + (coalesce(q.timeout_seconds, (cue.implied_settings()).timeout_seconds) + 60) * interval '1 second' < p_now;
   if v_ids is null then return 0; end if;
   v_cues := cue.lock_free_cues(array(select cue_id from cue.executions where id = any (v_ids)));
   v_ids := array(select id from cue.executions where id = any (v_ids) and cue_id = any (v_cues) order by id for update skip locked);

@@ -166,7 +166,9 @@ comment on function cue.lose_claim is
   'left.';
 
 create or replace function cue.claim_timeout(p_claim_timeout_seconds int) returns interval
-language sql immutable as $$ select coalesce(p_claim_timeout_seconds, 900) * interval '1 second' $$;
+language sql immutable as $$
+  select coalesce(p_claim_timeout_seconds, (cue.implied_settings()).claim_timeout_seconds) * interval '1 second'
+$$;
 comment on function cue.claim_timeout is 'Returns how long an execution of a cue may wait for a claim.';
 
 -- If the worker had a heartbeat in the last three minutes, the lease is extended until those are over. Locked rows are left to the next

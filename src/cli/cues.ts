@@ -4,6 +4,12 @@ import { type Context, command, integer, none, only } from './command.ts'
 import { UsageError } from './exit-codes.ts'
 import { isObject, readJson } from './json.ts'
 
+/** Options that are members of a cue under their own names. */
+const plain = {
+  description: { type: 'string', value: 'TEXT', help: 'description of the cue' }
+} as const
+const plainNames = Object.keys(plain) as (keyof typeof plain)[]
+
 /** Options for members of a cue. All others are set with --data. */
 const members = {
   cron: { type: 'string', value: 'CRON', help: 'cron expression: five fields, six with seconds, or a macro such as @daily' },
@@ -11,7 +17,7 @@ const members = {
   timezone: { type: 'string', value: 'ZONE', help: 'IANA time zone such as Europe/London (default: UTC)' },
   url: { type: 'string', value: 'URL', help: 'webhook URL' },
   payload: { type: 'string', value: 'JSON', help: 'payload to deliver: JSON, @FILE, or - for standard input' },
-  description: { type: 'string', value: 'TEXT', help: 'description of the cue' },
+  ...plain,
   data: { type: 'string', value: 'JSON', help: 'other fields of the API request, as a JSON object, @FILE or -' }
 } as const
 const names = {
@@ -24,9 +30,9 @@ const names = {
   schedule: '--cron or --at',
   'callback.url': '--url',
   payload: '--payload',
-  description: '--description',
+  ...Object.fromEntries(plainNames.map(name => [name, `--${name}`])),
   data: '--data'
-} as const
+}
 const page = {
   limit: { type: 'string', value: 'N', help: 'maximum number of results, 1 to 100' },
   offset: { type: 'string', value: 'N', help: 'number of results to skip' }
@@ -37,14 +43,14 @@ const bodyOf = async ({ options, io }: Pick<Context<typeof members>, 'options' |
   if (options.data === '-' && options.payload === '-') throw new UsageError('only one of --data and --payload can read standard input')
   const data = options.data === undefined ? {} : await readJson(options.data, 'data', io)
   if (!isObject(data)) throw new UsageError('--data must be a JSON object')
-  const { cron, at, timezone, url, description } = options
+  const { cron, at, timezone, url } = options
   const schedule = defined({ cron, at, timezone })
   return defined({
     ...data,
+    ...defined(Object.fromEntries(plainNames.map(name => [name, options[name]]))),
     schedule: Object.keys(schedule).length ? { ...(isObject(data.schedule) && data.schedule), ...schedule } : data.schedule,
     callback: url === undefined ? data.callback : { ...(isObject(data.callback) && data.callback), url },
-    payload: options.payload === undefined ? data.payload : await readJson(options.payload, 'payload', io),
-    description: description ?? data.description
+    payload: options.payload === undefined ? data.payload : await readJson(options.payload, 'payload', io)
   })
 }
 
@@ -61,7 +67,7 @@ const showCue = ({ out }: Pick<Context, 'out'>, cue: Cue) =>
     out.fields({
       id: cue.id,
       name: cue.name,
-      description: cue.description,
+      ...Object.fromEntries(plainNames.map(name => [name, cue[name]])),
       status: cue.status,
       schedule: scheduleText(cue),
       'next run': cue.next_run,

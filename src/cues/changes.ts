@@ -2,10 +2,11 @@
 import { ApiError, type Detail, invalid } from '../errors.ts'
 import type { Schedule } from '../schedule/describe.ts'
 import { checkInterval, firstRun, readSchedule, sameSchedule } from '../schedule/parse-schedule.ts'
+import { defaults, implied } from './columns.ts'
 import { headerFaults } from './headers.ts'
 import { payloadColumns } from './payload.ts'
 import type { StoredCue } from './read.ts'
-import type { CreateCue, UpdateCue } from './schemas.ts'
+import { type CreateCue, groups, plain, type UpdateCue } from './schemas.ts'
 
 /** Columns by name, as `create_cue` and `update_cue` take them. */
 export type Columns = Record<string, unknown>
@@ -13,18 +14,8 @@ export type Columns = Record<string, unknown>
 /** `next_run` applies if the schedule is new or restarts. */
 export type Change = { columns: Columns; next_run: Date | null }
 
-const defaults = {
-  callback: { url: null, method: 'POST', headers: {} },
-  retry: { max_attempts: 3, backoff_minutes: [1, 2, 4] },
-  on_failure: { email: true, webhook: null, pause: false },
-  delivery: { timeout_seconds: 30, outcome_deadline_seconds: 300, claim_timeout_seconds: 900 },
-  alerts: { consecutive_failures: 3, missed_window_multiplier: 2 },
-  catch_up: 'run_once_if_missed',
-  verification: { mode: 'none' }
-} as const
-
 /**
- * All columns of a new cue, and its first run.
+ * The columns of a new cue that the request says something of, and its first run. The others take the table's defaults.
  *
  * @param minInterval seconds that the plan requires between slots
  * @throws ApiError
@@ -40,19 +31,10 @@ export const newCue = (given: CreateCue, now: Date, minInterval: number | null =
   return {
     columns: {
       name: given.name,
-      description: given.description ?? null,
       transport,
       ...scheduleColumns(schedule),
-      payload: '{}',
-      task: null,
       ...(given.payload && payloadColumns(given.payload)),
-      ...callbackColumns(callback ?? {}, transport),
-      ...retryColumns(given.retry),
-      ...onFailureColumns(given.on_failure),
-      ...deliveryColumns(given.delivery),
-      ...alertColumns(given.alerts),
-      ...catchUpColumns(given.catch_up),
-      ...verificationColumns(given.verification)
+      ...settingColumns({ ...given, callback }, transport)
     },
     next_run: firstRun(schedule, now)
   }
@@ -68,15 +50,8 @@ export const changesOf = (given: UpdateCue, stored: StoredCue, now: Date, minInt
   const columns: Columns = {}
   if (given.status !== undefined) columns.status = given.status
   if (given.name !== undefined) columns.name = given.name
-  if (given.description !== undefined) columns.description = given.description
   if (given.payload) Object.assign(columns, payloadColumns(given.payload))
-  if (says(given.callback)) Object.assign(columns, callbackColumns(given.callback, stored.transport, stored.callback))
-  if (says(given.retry)) Object.assign(columns, retryColumns(given.retry, stored.retry))
-  if (says(given.on_failure)) Object.assign(columns, onFailureColumns(given.on_failure, stored.on_failure))
-  if (says(given.delivery)) Object.assign(columns, deliveryColumns(given.delivery, stored))
-  if (says(given.alerts)) Object.assign(columns, alertColumns(given.alerts, stored.alerts))
-  if (given.catch_up !== undefined) Object.assign(columns, catchUpColumns(given.catch_up))
-  if (says(given.verification)) Object.assign(columns, verificationColumns(given.verification))
+  Object.assign(columns, settingColumns(given, stored.transport, stored))
   const next_run = reschedule(given, stored, now, minInterval, columns)
   return { columns, next_run }
 }
@@ -134,47 +109,47 @@ const scheduleColumns = (schedule: Schedule) => ({
   timezone: schedule.timezone
 })
 
-const callbackColumns = (given: CreateCue['callback'], transport: StoredCue['transport'], stored?: StoredCue['callback']) => {
-  const { url, method, headers } = { ...defaults.callback, ...(given && stored), ...given }
-  if (url === null && transport === 'webhook') throw invalid([missing('callback', 'url')])
-  const columns = { callback_url: url, callback_method: method }
-  if (given?.headers === undefined && given && stored) return columns
-  const faults = headerFaults(headers ?? {}, Object.keys(stored?.headers ?? {}))
-  if (faults.length) throw invalid(faults)
-  return { ...columns, callback_headers: headers ?? {} }
-}
+type Settings = Pick<CreateCue, keyof typeof groups | keyof typeof plain | 'catch_up'>
 
-const retryColumns = (given: CreateCue['retry'], stored: StoredCue['retry'] | typeof defaults.retry = defaults.retry) => {
-  const base = given ? stored : defaults.retry
-  return {
-    retry_max_attempts: given?.max_attempts ?? given?.retry_max_attempts ?? base.max_attempts,
-    retry_backoff_minutes: given?.backoff_minutes ?? given?.retry_backoff_minutes ?? base.backoff_minutes
+/** The columns of what a request says, over the stored cue if there is one. */
+const settingColumns = (given: Settings, transport: StoredCue['transport'], stored?: StoredCue): Columns => {
+  const columns: Columns = {}
+  for (const name of names(plain)) if (given[name] !== undefined) columns[name] = given[name] ?? defaultOf(name)
+  if (given.catch_up !== undefined) columns.catch_up = catchUp(given.catch_up)
+  for (const name of names(groups)) {
+    const object = given[name]
+    if (stored ? says(object) : object != null) Object.assign(columns, groupColumns(name, object ?? null, stored?.[name]))
   }
+  if (given.delivery && 'await_outcome' in columns) columns.await_outcome = awaitsOutcome(given.delivery, stored)
+  if (!stored || 'callback_url' in columns) checkCallback(given.callback, columns, transport, stored)
+  return columns
 }
 
-const onFailureColumns = (given: CreateCue['on_failure'], stored?: StoredCue['on_failure']) => {
-  const { email, webhook, pause } = { ...defaults.on_failure, ...(given && stored), ...given }
-  return { on_failure_email: email, on_failure_webhook: webhook, on_failure_pause: pause }
+/** The columns of an object: what is given, else what is stored, else the defaults. A null sets it back. */
+const groupColumns = (name: keyof typeof groups, given: Columns | null, stored?: Columns | null): Columns => {
+  const { prefix, members } = groups[name]
+  const columns: Columns = {}
+  for (const member of Object.keys(members)) {
+    const column = prefix + member
+    // A column's name stands for its member, too.
+    const said = [given, stored].flatMap(object => [object?.[member], object?.[column]]).find(value => value !== undefined)
+    columns[column] = (given && (said ?? (implied as Columns)[column])) ?? defaultOf(column)
+  }
+  return columns
 }
 
-const deliveryColumns = (given: CreateCue['delivery'], stored?: Pick<StoredCue, 'delivery' | 'await_outcome_set'>) => {
-  if (!given) return { timeout_seconds: null, outcome_deadline_seconds: null, claim_timeout_seconds: null, await_outcome: null }
-  const { timeout_seconds, outcome_deadline_seconds, claim_timeout_seconds } = { ...defaults.delivery, ...stored?.delivery, ...given }
-  const byDefault = given.outcome_deadline_seconds === undefined ? null : true
-  const await_outcome = given.await_outcome ?? stored?.await_outcome_set ?? byDefault
-  return { timeout_seconds, outcome_deadline_seconds, claim_timeout_seconds, await_outcome }
+const defaultOf = (column: string) => (defaults as Columns)[column] ?? null
+const names = <T extends object>(object: T) => Object.keys(object) as (keyof T)[]
+
+const catchUp = (given: CreateCue['catch_up']) => (given === 'replay_all' ? 'replay_all_missed' : (given ?? defaults.catch_up))
+
+const awaitsOutcome = (given: NonNullable<CreateCue['delivery']>, stored?: StoredCue) =>
+  given.await_outcome ?? stored?.await_outcome_set ?? (given.outcome_deadline_seconds === undefined ? null : true)
+
+/** Headers that a change leaves out stay as they are: what is stored of them is masked here. */
+const checkCallback = (given: CreateCue['callback'], columns: Columns, transport: StoredCue['transport'], stored?: StoredCue) => {
+  if (columns.callback_url == null && transport === 'webhook') throw invalid([missing('callback', 'url')])
+  if (given && stored && given.headers === undefined) delete columns.callback_headers
+  const faults = headerFaults((columns.callback_headers ?? {}) as Record<string, string>, Object.keys(stored?.callback.headers ?? {}))
+  if (faults.length) throw invalid(faults)
 }
-
-const alertColumns = (given: CreateCue['alerts'], stored?: StoredCue['alerts']) => {
-  if (!given) return { alert_consecutive_failures: null, alert_missed_window_multiplier: null }
-  const { consecutive_failures, missed_window_multiplier } = { ...defaults.alerts, ...stored, ...given }
-  return { alert_consecutive_failures: consecutive_failures, alert_missed_window_multiplier: missed_window_multiplier }
-}
-
-const catchUpColumns = (given: CreateCue['catch_up']) => ({
-  catch_up: given === 'replay_all' ? 'replay_all_missed' : (given ?? defaults.catch_up)
-})
-
-const verificationColumns = (given: CreateCue['verification']) => ({
-  verification_mode: given ? (given.mode ?? defaults.verification.mode) : null
-})

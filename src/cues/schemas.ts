@@ -1,8 +1,9 @@
 /** Cues on the wire. */
-import { type Static, type TSchema, Type } from 'typebox'
+import { type Static, type TSchema, type TUnsafe, Type } from 'typebox'
 import { Execution, Outcome } from '../executions/schemas.ts'
 import { GivenSchedule, Instant, ScheduleBody, StrictSchedule } from '../schedule/schemas.ts'
 import { AnyJson, CueId, endsEarly, Nullable, orElse, Page, Strict, Timestamp } from '../schemas.ts'
+import { bounds, defaults, implied } from './columns.ts'
 
 export const statuses = ['active', 'paused', 'completed', 'failed'] as const
 const transports = ['webhook', 'worker'] as const
@@ -10,66 +11,80 @@ const methods = ['POST', 'PUT', 'PATCH', 'GET'] as const
 const policies = ['skip_missed', 'run_once_if_missed', 'replay_all_missed'] as const
 const modes = ['none', 'require_external_id', 'require_result_url', 'require_artifacts', 'manual'] as const
 
-const MaxAttempts = Type.Integer({ minimum: 1, maximum: 10, description: 'Total attempts, including the first. Default: 3.' })
-const BackoffMinutes = Type.Array(Type.Number({ minimum: 0, maximum: 1440 }), {
-  minItems: 1,
-  maxItems: 10,
-  description: 'Minutes to wait after the first failure, the second, and so on. Default: [1, 2, 4].'
-})
+const byDefault = { ...defaults, ...implied }
 
-const callback = {
-  url: Type.Optional(Nullable(Type.String({ description: 'Required for webhook cues.' }))),
-  method: Type.Optional(Type.Enum([...methods])),
-  headers: Type.Optional(
-    Nullable(
-      Type.Record(Type.String(), Type.String(), {
-        description:
-          'At most 20 headers, 8 KB in total. Values are masked in responses; sending a mask back keeps the stored value. Authorization and ' +
-          'User-Agent replace the defaults; the execution token is then sent as X-Service-Execution-Token. Content-Type must be a JSON type.'
-      })
-    )
-  )
-}
+/** A whole number within the bounds of its column. */
+const Whole = (column: keyof typeof bounds & keyof typeof byDefault, description = '') =>
+  Type.Integer({ ...bounds[column], description: `${description} Default: ${byDefault[column]}.`.trim() })
+
+/** Members that are columns themselves, the same in requests and responses. */
+export const plain = { description: Nullable(Type.String({ maxLength: 2000 })) }
+
 const retry = {
-  max_attempts: Type.Optional(MaxAttempts),
-  backoff_minutes: Type.Optional(BackoffMinutes),
-  retry_max_attempts: Type.Optional(MaxAttempts),
-  retry_backoff_minutes: Type.Optional(BackoffMinutes)
+  max_attempts: Whole('retry_max_attempts', 'Total attempts, including the first.'),
+  backoff_minutes: Type.Array(Type.Number({ minimum: 0, maximum: 1440 }), {
+    minItems: 1,
+    maxItems: 10,
+    description: `Minutes to wait after the first failure, the second, and so on. Default: [${defaults.retry_backoff_minutes.join(', ')}].`
+  })
 }
-const onFailure = {
-  email: Type.Optional(Type.Boolean()),
-  webhook: Type.Optional(Nullable(Type.String())),
-  pause: Type.Optional(Type.Boolean())
-}
+const on_failure = { email: Type.Boolean(), webhook: Nullable(Type.String()), pause: Type.Boolean() }
 const delivery = {
-  timeout_seconds: Type.Optional(Type.Integer({ minimum: 1, maximum: 3600 })),
-  outcome_deadline_seconds: Type.Optional(Type.Integer({ minimum: 1, maximum: 3600 })),
-  claim_timeout_seconds: Type.Optional(Type.Integer({ minimum: 60, maximum: 604_800 })),
-  await_outcome: Type.Optional(
-    Type.Boolean({
-      description: 'Whether to wait for a reported outcome after a 2xx. Defaults to true if outcome_deadline_seconds is given.'
+  timeout_seconds: Whole('timeout_seconds'),
+  outcome_deadline_seconds: Whole('outcome_deadline_seconds'),
+  claim_timeout_seconds: Whole('claim_timeout_seconds'),
+  await_outcome: Type.Boolean({
+    description: 'Whether to wait for a reported outcome after a 2xx. Defaults to true if outcome_deadline_seconds is given.'
+  })
+}
+const alerts = {
+  consecutive_failures: Whole('alert_consecutive_failures'),
+  missed_window_multiplier: Whole('alert_missed_window_multiplier')
+}
+const verification = { mode: Type.Enum([...modes]) }
+const callback = {
+  url: Nullable(Type.String({ description: 'Required for webhook cues.' })),
+  method: Type.Enum([...methods]),
+  headers: Nullable(
+    Type.Record(Type.String(), Type.String(), {
+      description:
+        'At most 20 headers, 8 KB in total. Values are masked in responses; sending a mask back keeps the stored value. Authorization and ' +
+        'User-Agent replace the defaults; the execution token is then sent as X-Service-Execution-Token. Content-Type must be a JSON type.'
     })
   )
 }
-const alerts = {
-  consecutive_failures: Type.Optional(Type.Integer({ minimum: 1, maximum: 100 })),
-  missed_window_multiplier: Type.Optional(Type.Integer({ minimum: 1, maximum: 10 }))
+
+/** The objects of a request: their members, and what the names of their columns begin with. */
+export const groups = {
+  callback: { prefix: 'callback_', members: callback },
+  retry: { prefix: 'retry_', members: retry },
+  on_failure: { prefix: 'on_failure_', members: on_failure },
+  delivery: { prefix: '', members: delivery },
+  alerts: { prefix: 'alert_', members: alerts },
+  verification: { prefix: 'verification_', members: verification }
 }
-const verification = { mode: Type.Optional(Type.Enum([...modes])) }
+
+const optional = <P extends Record<string, TSchema>>(members: P) => Type.Partial(Type.Object(members)).properties
+const optionalOrNull = <P extends Record<string, TSchema>>(members: P) => {
+  const nullable = Object.fromEntries(Object.entries(members).map(([name, member]) => [name, Nullable(member)]))
+  return optional(nullable as { [Name in keyof P]: TUnsafe<Static<P[Name]> | null> })
+}
 
 /** The members of both bodies, their objects made by one of two makers: a new cue drops what it does not know, a change refuses it. */
 const settings = (object: typeof Strict) => ({
-  callback: Type.Optional(Nullable(object(callback))),
-  payload: Type.Optional(AnyJson({ description: 'Any JSON up to 1 MiB, delivered with each execution. Default: {}.' })),
-  description: Type.Optional(Nullable(Type.String({ maxLength: 2000 }))),
-  retry: Type.Optional(Nullable(object(retry))),
-  on_failure: Type.Optional(Nullable(object(onFailure))),
-  delivery: Type.Optional(Nullable(object(delivery))),
-  alerts: Type.Optional(Nullable(object(alerts))),
+  callback: Type.Optional(Nullable(object(optional(callback)))),
+  payload: Type.Optional(AnyJson({ description: `Any JSON up to 1 MiB, delivered with each execution. Default: ${defaults.payload}.` })),
+  ...optionalOrNull(plain),
+  retry: Type.Optional(
+    Nullable(object(optional({ ...retry, retry_max_attempts: retry.max_attempts, retry_backoff_minutes: retry.backoff_minutes })))
+  ),
+  on_failure: Type.Optional(Nullable(object(optional(on_failure)))),
+  delivery: Type.Optional(Nullable(object(optional(delivery)))),
+  alerts: Type.Optional(Nullable(object(optional(alerts)))),
   catch_up: Type.Optional(Nullable(Type.Enum([...policies, 'replay_all']))),
-  verification: Type.Optional(Nullable(object(verification)))
+  verification: Type.Optional(Nullable(object(optional(verification))))
 })
-const Name = Type.String({ minLength: 1, maxLength: 255 })
+const Name = Type.String(bounds.name)
 const Lenient = ((properties: Record<string, TSchema>, options = {}) => Type.Object(properties, options)) as unknown as typeof Strict
 
 export const CreateCue = Type.Object(
@@ -99,29 +114,22 @@ export type UpdateCue = Static<typeof UpdateCue>
 const cue = {
   id: Type.String(),
   name: Type.String(),
-  description: Nullable(Type.String()),
+  ...plain,
   status: Type.Enum([...statuses]),
   transport: Type.Enum([...transports]),
   schedule: ScheduleBody,
   callback: Type.Object({
     url: Nullable(Type.String()),
-    method: Type.Enum([...methods]),
+    method: callback.method,
     headers: Type.Record(Type.String(), Type.String(), { description: 'Values are masked.' })
   }),
   payload: AnyJson(),
-  retry: Type.Object({ max_attempts: Type.Integer(), backoff_minutes: Type.Array(Type.Number()) }),
-  on_failure: Type.Object({ email: Type.Boolean(), webhook: Nullable(Type.String()), pause: Type.Boolean() }),
-  delivery: Nullable(
-    Type.Object({
-      timeout_seconds: Type.Integer(),
-      outcome_deadline_seconds: Type.Integer(),
-      claim_timeout_seconds: Type.Integer(),
-      await_outcome: Type.Boolean()
-    })
-  ),
-  alerts: Nullable(Type.Object({ consecutive_failures: Type.Integer(), missed_window_multiplier: Type.Integer() })),
+  retry: Type.Object(retry),
+  on_failure: Type.Object(on_failure),
+  delivery: Nullable(Type.Object(delivery)),
+  alerts: Nullable(Type.Object(alerts)),
   catch_up: Type.Enum([...policies]),
-  verification: Nullable(Type.Object({ mode: Type.Enum([...modes]) })),
+  verification: Nullable(Type.Object(verification)),
   next_run: Nullable(Timestamp),
   last_run: Nullable(Timestamp),
   run_count: Type.Integer({ description: 'Number of executions, whatever triggered them.' }),

@@ -5,6 +5,7 @@
 import { type Static, type TSchema, Type } from 'typebox'
 import type { Needed } from '../accounts/admission.ts'
 import type { Client } from '../client/index.ts'
+import { plain } from '../cues/schemas.ts'
 import { alertLine, cueLine, executionLine } from './lines.ts'
 
 export type Tool = {
@@ -38,6 +39,8 @@ const scheduleOf = ({ cron, at, timezone }: { cron?: string; at?: string; timezo
   ...(at !== undefined && { at }),
   ...(timezone !== undefined && { timezone })
 })
+
+const settings = Type.Partial(Type.Object(plain)).properties
 
 const evidence = {
   external_id: Type.Optional(Type.String({ maxLength: 255 })),
@@ -73,16 +76,10 @@ export const tools: readonly Tool[] = [
       ...schedule,
       callback_url: Type.Optional(Type.String({ description: 'The webhook URL.' })),
       payload: Type.Optional(Payload),
-      description: Type.Optional(Type.String())
+      ...settings
     }),
-    run: async (client, { name, callback_url, payload, description, ...given }) => {
-      const cue = await client.cues.create({
-        name,
-        ...scheduleOf(given),
-        ...(callback_url === undefined ? { worker: true } : { callback_url }),
-        ...(payload !== undefined && { payload }),
-        ...(description !== undefined && { description })
-      })
+    run: async (client, given) => {
+      const cue = await client.cues.create({ ...given, ...(given.callback_url === undefined && { worker: true }) })
       return { ...cueLine(cue), warning: cue.warning, next_step: 'fire_cue runs it now; list_executions shows its runs' }
     }
   }),
@@ -129,7 +126,7 @@ export const tools: readonly Tool[] = [
       ...schedule,
       callback_url: Type.Optional(Type.String()),
       payload: Type.Optional(Payload),
-      description: Type.Optional(Type.String())
+      ...settings
     }),
     run: async (client, { cue_id, cron, at, timezone, callback_url, ...changes }) => {
       const given = scheduleOf({ cron, at, timezone })
