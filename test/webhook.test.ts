@@ -5,7 +5,9 @@ import { type AddressInfo, createServer as createTcpServer, type Server, type So
 import { text } from 'node:stream/consumers'
 import t, { type Test } from 'tap'
 import { type AddressOptions, createAddressRules } from '../src/deliveries/address.ts'
-import { createWebhookClient, reportIn, type WebhookOptions, type WebhookRequest, type WebhookResult } from '../src/deliveries/webhook.ts'
+import type { WebhookResult } from '../src/deliveries/exchange.ts'
+import { reportIn } from '../src/deliveries/response-text.ts'
+import { createWebhookClient, type WebhookOptions, type WebhookRequest } from '../src/deliveries/webhook.ts'
 import { eventually } from './eventually.ts'
 import { exactly } from './exactly.ts'
 

@@ -11,11 +11,13 @@ import type { Ahead, DueCue, Share } from '../firing/look-ahead.ts'
 import { createTurnQueue } from '../firing/turn-queue.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import { createCapacity } from './capacity.ts'
+import type { WebhookResult } from './exchange.ts'
 import type { Flights } from './flights.ts'
 import { createLimits } from './limits.ts'
+import { reportIn } from './response-text.ts'
 import type { AttemptResult, createResults } from './results.ts'
 import { createWaiting, type Waiting } from './waiting-attempts.ts'
-import { type Handle, reportIn, type WebhookClient, type WebhookRequest, type WebhookResult } from './webhook.ts'
+import type { Handle, WebhookClient, WebhookRequest } from './webhook.ts'
 
 type Options = {
   fn: Pick<Functions, 'takeDueCues' | 'lookWaiting' | 'beginAttempts' | 'openLimits' | 'goneAttempts'>

@@ -7,6 +7,7 @@ import type { FastifyBaseLogger } from 'fastify'
 import type { BegunAttempt, Functions } from '../database/functions.ts'
 import { isAway, isHeld } from '../errors.ts'
 import type { Flights } from './flights.ts'
+import type { Report } from './response-text.ts'
 
 /** What became of one attempt. Instants in epoch milliseconds of the database's clock. */
 export type AttemptResult = {
@@ -20,7 +21,7 @@ export type AttemptResult = {
   retry_after_ms: number | null
   gone: boolean
   /** What the answer itself reported, where an outcome is awaited. */
-  reported: { success: boolean; result: string | null; error: string | null } | null
+  reported: Report | null
 }
 
 type Ended = { attempt: BegunAttempt; result: AttemptResult }
