@@ -29,8 +29,6 @@ export interface Handle {
 export interface WebhookClient {
   /** Sends a request once. Never rejects. With a handle, the request can be aborted. */
   post(request: WebhookRequest, handle?: Handle): Promise<WebhookResult>
-  /** Refuses new requests, waits for the open ones, and closes all connections. */
-  close(): Promise<void>
   /** Ends the open requests, each with an error as its result, and closes all connections. */
   destroy(): Promise<void>
 }
@@ -47,12 +45,10 @@ export const createWebhookClient = ({ rules, userAgent = 'pgcue', ca }: WebhookO
   const agents = new Map<number, Agent>()
   let sockets = 0
   let running = 0
-  let closed = false
   const targetOf = memoize(MAX_CACHED_TARGETS, (text: string) => {
     const { origin, pathname, search } = rules.parseUrl(text)
     return { origin, path: pathname + search }
   })
-  let onIdle = () => {}
 
   /** An agent has a single connect timeout, which must fit the timeout of its requests, so there is one agent per timeout. */
   const agentFor = (timeoutMs: number): Agent => {
@@ -90,11 +86,10 @@ export const createWebhookClient = ({ rules, userAgent = 'pgcue', ca }: WebhookO
       new Promise(resolve => {
         running++
         const exchange = new Exchange(request.timeoutMs, result => {
-          if (--running === 0) onIdle()
+          running--
           resolve(result)
         })
         handle.abort = reason => exchange.fail(reason)
-        if (closed) return exchange.fail('the service is stopping')
         try {
           const { origin, path } = targetOf(request.url)
           const hasBody = request.method !== 'GET' && request.body !== ''
@@ -114,13 +109,6 @@ export const createWebhookClient = ({ rules, userAgent = 'pgcue', ca }: WebhookO
           exchange.fail(sentence(error as Error))
         }
       }),
-
-    async close() {
-      closed = true
-      if (running > 0) await new Promise<void>(resolve => (onIdle = resolve))
-      // Not `close`, which would also wait for connections that no request uses.
-      await Promise.all([...agents.values()].map(agent => agent.destroy()))
-    },
 
     async destroy() {
       await Promise.all([...agents.values()].map(agent => agent.destroy()))
