@@ -1,7 +1,7 @@
 // What an engine does with due cues that need no delivery slot: nothing of one cue or account may stand before the others.
 import { pino } from 'pino'
 import t, { type Test } from 'tap'
-import { inHalves } from '../src/database/bisect.ts'
+import { bisect } from '../src/database/bisect.ts'
 import { createFiring } from '../src/firing/fire-others.ts'
 import { createAhead } from '../src/firing/look-ahead.ts'
 import { exactly } from './exactly.ts'
@@ -72,7 +72,7 @@ t.test('a schedule above the execution limit continues after an outage', async t
   exactly(t, await run(id), { status: 'active', next_run: new Date('2030-01-15T14:00:00Z') })
 })
 
-t.test('splits a batch that fails because of its content, and throws if there was no response', async t => {
+t.test('bisects a batch that is refused, and throws if the database is unavailable', async t => {
   const tried: number[][] = []
   const left: number[] = []
   const run = async (batch: number[]) => {
@@ -80,12 +80,12 @@ t.test('splits a batch that fails because of its content, and throws if there wa
     if (batch.includes(3)) throw Object.assign(new Error('too long'), { code: '54000' })
     return batch
   }
-  t.same(await inHalves([1, 2, 3, 4, 5], run, one => left.push(one)), [1, 2, 4, 5])
+  t.same(await bisect([1, 2, 3, 4, 5], run, one => left.push(one)), [1, 2, 4, 5])
   t.same(left, [3])
   t.same(tried, [[1, 2, 3, 4, 5], [1, 2], [3, 4, 5], [3], [4, 5]])
   const away = Object.assign(new Error('gone'), { code: '57P01' })
   await t.rejects(
-    inHalves(
+    bisect(
       [1, 2],
       () => Promise.reject(away),
       () => t.fail('nobody is at fault')

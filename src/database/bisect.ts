@@ -1,13 +1,15 @@
 import { isAway } from '../errors.ts'
 
 /**
- * Does something with a batch; where the database refuses it for what is in it, with each half, down to the one at fault. That one is left
- * out, and told to `leaveOut`: it must not stand before all the others. Rejects when the database does not answer.
+ * Runs a batch. If the database refuses it, runs each half on its own, down to the one item at fault, which is passed to `leaveOut` instead of
+ * failing all the others.
+ * @returns the results of all runs, concatenated
+ * @throws the error of the first run that the database did not answer
  */
-export const inHalves = async <T, R>(
+export const bisect = async <T, R>(
   batch: T[],
   run: (batch: T[]) => Promise<R[]>,
-  leaveOut: (one: T, error: unknown) => void
+  leaveOut: (item: T, error: unknown) => void
 ): Promise<R[]> => {
   try {
     return await run(batch)
@@ -18,7 +20,7 @@ export const inHalves = async <T, R>(
       return []
     }
     const half = batch.length >> 1
-    const first = await inHalves(batch.slice(0, half), run, leaveOut)
-    return [...first, ...(await inHalves(batch.slice(half), run, leaveOut))]
+    const first = await bisect(batch.slice(0, half), run, leaveOut)
+    return [...first, ...(await bisect(batch.slice(half), run, leaveOut))]
   }
 }

@@ -5,7 +5,7 @@
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import type { FastifyBaseLogger } from 'fastify'
-import { inHalves } from '../database/bisect.ts'
+import { bisect } from '../database/bisect.ts'
 import type { BegunAttempt, Functions } from '../database/functions.ts'
 import type { Ahead, DueCue, Share } from '../firing/look-ahead.ts'
 import { createTurnQueue } from '../firing/turn-queue.ts'
@@ -144,7 +144,7 @@ export const createPump = (options: Options) => {
     })
 
   const takeCues = async (cues: DueCue[]) => {
-    const attempts = await inHalves(cues, fire, (cue, error) => {
+    const attempts = await bisect(cues, fire, (cue, error) => {
       onError(error, `fire cue ${cue.cue_id}`)
       ahead.passOver(cue)
     })

@@ -1,35 +1,38 @@
 /**
- * Writes results of attempts, in batches: what ends within 20 milliseconds goes in one statement, at most two at a time. While the
- * database is away results are held, and written when it is back; the attempt's number keeps one from being written twice.
+ * Writes the results of attempts in batches: those that end within 20 ms in one statement, at most two statements at a time. While the
+ * database is unavailable, results are held in memory. The attempt's number keeps a result from being written twice.
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import type { FastifyBaseLogger } from 'fastify'
+import { bisect } from '../database/bisect.ts'
 import type { BegunAttempt, Functions } from '../database/functions.ts'
 import { isAway, isHeld } from '../errors.ts'
 import type { Flights } from './flights.ts'
 import type { Report } from './response-text.ts'
 
-/** What became of one attempt. Instants in epoch milliseconds of the database's clock. */
+/** The result of one attempt. */
 export type AttemptResult = {
+  /** Epoch milliseconds, on the database's clock. */
   started_at: number
   duration_ms: number
   http_status: number | null
-  /** What of the answer is kept. */
+  /** The part of the response that is stored. */
   body: string | null
-  /** A person's sentence; null means delivered. */
+  /** A sentence for the cue's owner; null means delivered. */
   error: string | null
   retry_after_ms: number | null
   gone: boolean
-  /** What the answer itself reported, where an outcome is awaited. */
+  /** The outcome that the response itself reported, if one is awaited. */
   reported: Report | null
 }
 
 type Ended = { attempt: BegunAttempt; result: AttemptResult }
+type Statement = (batch: Ended[], endedFlights: number[]) => Promise<unknown>
 
 type Options = {
   fn: Pick<Functions, 'finishAttempts' | 'settleAttempts' | 'heldAttempts'>
   flights: Flights
-  /** Attempts that were written, or given up: their accounts' open deliveries. */
+  /** A batch was written or given up. */
   onWritten: () => void
   log: Pick<FastifyBaseLogger, 'warn' | 'error'>
 }
@@ -43,8 +46,8 @@ export const createResults = ({ fn, flights, onWritten, log }: Options) => {
   const plain: Ended[] = []
   const other: Ended[] = []
   let writers = 0
-  /** Results that somebody's lock keeps from being written. */
-  let waiting = 0
+  /** Results to be written later, because another transaction has locked a row that they need. */
+  let putOff = 0
   let stopped = false
   let timer: NodeJS.Timeout | undefined
 
@@ -57,7 +60,7 @@ export const createResults = ({ fn, flights, onWritten, log }: Options) => {
     }
   }
 
-  const write = async (batch: Ended[], statement: typeof finish) => {
+  const write = async (batch: Ended[], statement: Statement) => {
     writers++
     await keepWriting(batch, statement)
     writers--
@@ -65,11 +68,25 @@ export const createResults = ({ fn, flights, onWritten, log }: Options) => {
     if (plain.length > 0 || other.length > 0) flush()
   }
 
-  /** Tries until it is written. What cannot be written for its own sake is given up alone: its flight lapses. */
-  const keepWriting = async (batch: Ended[], statement: typeof finish): Promise<void> => {
+  const keepWriting = (batch: Ended[], statement: Statement): Promise<unknown> =>
+    bisect(
+      batch,
+      async part => {
+        await writeOrWait(part, statement)
+        return []
+      },
+      ({ attempt: { flight_id, execution_id } }, err) => {
+        if (stopped) return
+        log.error({ err, execution_id }, 'result not recorded')
+        flights.giveUp(flight_id)
+      }
+    )
+
+  /** Waits for an unavailable database, and puts off results whose rows are locked. Rejects if the database refuses the batch. */
+  const writeOrWait = async (batch: Ended[], statement: Statement): Promise<void> => {
     const ended = new Map<number, number>()
     for (const { attempt } of batch) ended.set(attempt.flight_id, (ended.get(attempt.flight_id) ?? 0) + 1)
-    let held = false
+    let isWaiting = false
     while (!stopped) {
       const gone = flights.ending(ended)
       try {
@@ -78,43 +95,35 @@ export const createResults = ({ fn, flights, onWritten, log }: Options) => {
       } catch (error) {
         if (stopped) return
         if (isHeld(error)) {
-          const free = await withoutHeld(batch, statement)
-          return free.length > 0 ? keepWriting(free, statement) : undefined
+          const free = await putOffLocked(batch, statement)
+          if (free.length > 0) await keepWriting(free, statement)
+          return
         }
-        if (isAway(error)) {
-          if (!held) log.warn({ err: error, attempts: batch.length }, 'results held in memory until the database is back')
-          held = true
-          await delay(retryMs)
-        } else if (batch.length > 1) {
-          const half = batch.length >> 1
-          await keepWriting(batch.slice(0, half), statement)
-          return keepWriting(batch.slice(half), statement)
-        } else {
-          const { flight_id, execution_id } = batch[0]!.attempt
-          log.error({ err: error, execution_id }, 'result not recorded')
-          return flights.giveUp(flight_id)
-        }
+        if (!isAway(error)) throw error
+        if (!isWaiting) log.warn({ err: error, attempts: batch.length }, 'results held in memory until the database is back')
+        isWaiting = true
+        await delay(retryMs)
       }
     }
   }
 
-  /** Leaves what somebody's lock keeps from being written to a later try. @returns the others; none where a whole table is locked */
-  const withoutHeld = async (batch: Ended[], statement: typeof finish): Promise<Ended[]> => {
+  /** Puts off the results that need a locked row. Returns the others; none if a whole table is locked. */
+  const putOffLocked = async (batch: Ended[], statement: Statement): Promise<Ended[]> => {
     const { execution_ids, cue_ids } = columns(batch)
-    const held = new Set(batch.length > 1 ? await fn.heldAttempts({ execution_ids, cue_ids }).catch(() => []) : [])
-    const late = held.size > 0 ? batch.filter(({ attempt }) => held.has(attempt.execution_id)) : batch
-    waiting += late.length
+    const locked = new Set(batch.length > 1 ? await fn.heldAttempts({ execution_ids, cue_ids }).catch(() => []) : [])
+    const late = locked.size > 0 ? batch.filter(({ attempt }) => locked.has(attempt.execution_id)) : batch
+    putOff += late.length
     setTimeout(() => {
-      waiting -= late.length
+      putOff -= late.length
       ;(statement === finish ? plain : other).push(...late)
       flush()
     }, retryMs)
-    return held.size > 0 ? batch.filter(({ attempt }) => !held.has(attempt.execution_id)) : []
+    return locked.size > 0 ? batch.filter(({ attempt }) => !locked.has(attempt.execution_id)) : []
   }
 
-  const finish = (batch: Ended[], endedFlights: number[]) => fn.finishAttempts({ ...columns(batch), ended_flights: endedFlights })
+  const finish: Statement = (batch, endedFlights) => fn.finishAttempts({ ...columns(batch), ended_flights: endedFlights })
 
-  const settle = (batch: Ended[], endedFlights: number[]) =>
+  const settle: Statement = (batch, endedFlights) =>
     fn.settleAttempts({
       ...columns(batch),
       errors: batch.map(({ result }) => result.error),
@@ -127,6 +136,7 @@ export const createResults = ({ fn, flights, onWritten, log }: Options) => {
     })
 
   return {
+    /** Queues a result to be written. */
     add: (attempt: BegunAttempt, result: AttemptResult) => {
       if (attempt.plain && result.error === null) plain.push({ attempt, result })
       else other.push({ attempt, result })
@@ -134,9 +144,9 @@ export const createResults = ({ fn, flights, onWritten, log }: Options) => {
       else timer ??= setTimeout(flush, waitMs)
     },
 
-    /** Resolves when everything is written, or the signal ends the trying: what is held then lapses with its flight. */
+    /** Resolves when everything is written, or at the signal: results still held then lapse with their flights and are recovered. */
     stop: async (signal: AbortSignal): Promise<void> => {
-      while ((writers + waiting > 0 || plain.length > 0 || other.length > 0) && !signal.aborted) {
+      while ((writers + putOff > 0 || plain.length > 0 || other.length > 0) && !signal.aborted) {
         flush()
         await delay(5)
       }

@@ -3,7 +3,7 @@
  * their catch_up; and those of accounts over their limit.
  */
 import type { FastifyBaseLogger } from 'fastify'
-import { inHalves } from '../database/bisect.ts'
+import { bisect } from '../database/bisect.ts'
 import type { Functions } from '../database/functions.ts'
 import { parseCron } from '../schedule/cron.ts'
 import { nextRun, previousRun, slotsBetween, slotsCounted } from '../schedule/next-run.ts'
@@ -25,7 +25,7 @@ export const createFiring =
   async (): Promise<void> => {
     const fire = async (cues: DueCue[], run: (cues: DueCue[]) => Promise<unknown>) => {
       if (cues.length === 0) return
-      await inHalves(
+      await bisect(
         cues,
         async some => {
           await run(some)
