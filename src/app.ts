@@ -14,7 +14,7 @@ import { createTurns, type Turns } from './database/batched.ts'
 import { type Clock, createClock, followDatabase } from './database/clock.ts'
 import { createConnectionLimits } from './database/connection-limits.ts'
 import { createFunctions, type Functions } from './database/functions.ts'
-import { type Away, createAway } from './database/outage-log.ts'
+import { createOutageLog, type OutageLog } from './database/outage-log.ts'
 import type { DB } from './db.types.ts'
 import { type AddressRules, createAddressRules } from './deliveries/address.ts'
 import echo from './echo/routes.ts'
@@ -41,7 +41,7 @@ import workers from './workers/routes.ts'
 declare module 'fastify' {
   interface FastifyInstance {
     config: Config
-    away: Away
+    outageLog: OutageLog
     /** SQL functions, which make all changes. Calls for an account use only a part of the connections at a time. */
     fn: Functions
     /** The same without that limit, for statements that serve many accounts. */
@@ -73,7 +73,7 @@ export type Options = {
   /** For tests: the time passed to SQL functions and returned by `app.now`. */
   clock?: () => Date
   /** Logs database outages for the whole replica. */
-  away?: Away
+  outageLog?: OutageLog
   logger?: FastifyBaseLogger
   /** Destination of log lines if no logger is given; stdout by default. */
   logStream?: { write: (line: string) => void }
@@ -83,7 +83,7 @@ export type Options = {
 
 /** Builds the service. It doesn't listen, and uses the database only when a request needs it. */
 export const build = async (options: Options) => {
-  const { config, pool, rules, clock: fixed, logger, logStream, patience, responseLimits, metrics = createMetrics(), away } = options
+  const { config, pool, rules, clock: fixed, logger, logStream, patience, responseLimits, metrics = createMetrics(), outageLog } = options
   const log = logger ? { loggerInstance: logger } : { logger: { ...loggerOptions(config.logLevel), stream: logStream } }
   const server: FastifyServerOptions = { ...serverOptions(patience), ...log, trustProxy: hops(config.trustProxy) }
   const app = Fastify(server).withTypeProvider<TypeBoxTypeProvider>()
@@ -91,7 +91,7 @@ export const build = async (options: Options) => {
 
   const clock = createClock(fixed)
   app.decorate('config', config)
-  app.decorate('away', away ?? createAway(app.log))
+  app.decorate('outageLog', outageLog ?? createOutageLog(app.log))
   app.decorate('fn', createFunctions(pool, fixed, createConnectionLimits(pool.options.max)))
   app.decorate('shared', createFunctions(pool, fixed))
   app.decorate('db', new Kysely<DB>({ dialect: new PostgresDialect({ pool }) }).withSchema('cue'))

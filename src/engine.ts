@@ -9,7 +9,7 @@ import { type Config, engineConnections, version } from './config.ts'
 import type { Clock } from './database/clock.ts'
 import { type BegunAttempt, createFunctions } from './database/functions.ts'
 import { createListener } from './database/listener.ts'
-import { type Away, createAway } from './database/outage-log.ts'
+import { createOutageLog, type OutageLog } from './database/outage-log.ts'
 import { createPool } from './database/pool.ts'
 import type { AddressRules } from './deliveries/address.ts'
 import { createFlights } from './deliveries/flights.ts'
@@ -51,13 +51,13 @@ type Options = {
   decryptKey: (ciphertext: string) => string | undefined
   metrics?: Metrics
   /** Shared with the API of the same process. */
-  away?: Away
+  outageLog?: OutageLog
   log: FastifyBaseLogger
 }
 
 /** Starts firing and delivering. Rejects when the database cannot be reached, or LISTEN_URL is no direct connection. */
 export const startEngine = async (options: Options): Promise<Engine> => {
-  const { config, rules, clock, decryptKey, metrics = createMetrics(), log, away = createAway(log) } = options
+  const { config, rules, clock, decryptKey, metrics = createMetrics(), log, outageLog = createOutageLog(log) } = options
   const id = randomUUID()
   const onConnectionLost = (error: Error) => onError(error, 'idle connection')
   const pool = createPool(config, { max: connections, name: 'pgcue engine', onError: onConnectionLost })
@@ -79,7 +79,7 @@ export const startEngine = async (options: Options): Promise<Engine> => {
     if (stopped) return
     // What it was at is not done: what waits, and when, is read again.
     wakesAt = 0
-    if (!away.lost(error, task)) log.error({ err: error, task }, 'engine task failed')
+    if (!outageLog.lost(error, task)) log.error({ err: error, task }, 'engine task failed')
   }
 
   const flights = createFlights(createFunctions(leasePool))
@@ -177,7 +177,7 @@ export const startEngine = async (options: Options): Promise<Engine> => {
     // An answer that took long says little about the time.
     if (performance.now() - askedAt < 20 || !clockKnown) clock.learn(database_now, askedAt)
     clockKnown = true
-    away.back()
+    outageLog.back()
     share = living
     if (outage_recorded) {
       log.warn('no engine was running: catch_up of each cue decides about the slots that came due')
@@ -206,7 +206,7 @@ export const startEngine = async (options: Options): Promise<Engine> => {
   }
 
   await beat()
-  const jobs = await startJobs(pool, log, away, metrics.jobFailed)
+  const jobs = await startJobs(pool, log, outageLog, metrics.jobFailed)
   const listener = await createListener(config, {
     channels: ['cue_due', 'cue_waiting', 'cue_deadline', 'cue_jobs'],
     onNotification: (channel, payload) => {
@@ -219,7 +219,7 @@ export const startEngine = async (options: Options): Promise<Engine> => {
     },
     // What was notified meanwhile is unknown.
     onConnected: () => {
-      away.back()
+      outageLog.back()
       ahead.expect(0)
       wakesAt = 0
       wake()

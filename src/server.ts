@@ -7,7 +7,7 @@ import { atPort, type Config, ConfigError, loadConfig } from './config.ts'
 import { createClock } from './database/clock.ts'
 import { createFunctions } from './database/functions.ts'
 import { isPooled } from './database/listener.ts'
-import { createAway } from './database/outage-log.ts'
+import { createOutageLog } from './database/outage-log.ts'
 import { createPool, startDatabase } from './database/pool.ts'
 import { createAddressRules } from './deliveries/address.ts'
 import { type Engine, startEngine } from './engine.ts'
@@ -41,12 +41,13 @@ const start = async () => {
   config = Object.freeze({ ...config, pooled: await isPooled(config).catch(error => Promise.reject(unusable(error))) })
   await prepare(config)
 
-  const away = createAway(logger)
+  const outageLog = createOutageLog(logger)
   const metrics = createMetrics({ thread: roles.engine ? 'engine' : 'api' })
   const openApi = async (): Promise<Api> => {
-    if (roles.api && roles.engine) return superviseApi({ config, metrics, away, log: logger, write: lines => destination.write(lines) })
+    if (roles.api && roles.engine)
+      return superviseApi({ config, metrics, outageLog, log: logger, write: lines => destination.write(lines) })
     const { createApi } = await import('./api/api.ts')
-    return createApi({ config, metrics, away, logger })
+    return createApi({ config, metrics, outageLog, logger })
   }
   const api = await openApi()
   let starting: Promise<Engine> | undefined
@@ -58,7 +59,7 @@ const start = async () => {
   if (roles.engine) {
     const rules = createAddressRules({ allowCidrs: config.callbackAllowCidrs, allowHttp: config.callbackAllowHttp })
     const decrypt = (ciphertext: string) => decryptKey(config.encryptionKeys, ciphertext)
-    starting = startEngine({ config, rules, clock: createClock(), decryptKey: decrypt, metrics, away, log: logger })
+    starting = startEngine({ config, rules, clock: createClock(), decryptKey: decrypt, metrics, outageLog, log: logger })
     await starting
   }
   await api.listen().catch(error => refuseToListen(error, config))

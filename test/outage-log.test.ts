@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import t, { type Test } from 'tap'
-import { createAway } from '../src/database/outage-log.ts'
+import { createOutageLog } from '../src/database/outage-log.ts'
 import { createDatabase } from './database.ts'
 import { eventually } from './eventually.ts'
 import { startReplica } from './replica.ts'
@@ -11,8 +11,11 @@ const gone = Object.assign(new Error('gone'), { code: 'ECONNREFUSED' })
 const setUp = () => {
   let time = 0
   const lines: string[] = []
-  const away = createAway({ warn: ({ task, ms }: { task?: string; ms?: number }, text) => lines.push(`${text} ${task ?? ms}`) }, () => time)
-  return { ...away, lines, pass: (ms: number) => (time += ms) }
+  const outageLog = createOutageLog(
+    { warn: ({ task, ms }: { task?: string; ms?: number }, text) => lines.push(`${text} ${task ?? ms}`) },
+    () => time
+  )
+  return { ...outageLog, lines, pass: (ms: number) => (time += ms) }
 }
 
 t.test('logs a lost database once, and its return', async t => {

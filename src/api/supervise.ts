@@ -5,7 +5,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { type MessagePort, Worker } from 'node:worker_threads'
 import type { Config } from '../config.ts'
-import type { Away } from '../database/outage-log.ts'
+import type { OutageLog } from '../database/outage-log.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import type { Api } from './api.ts'
 
@@ -28,7 +28,7 @@ type Options = {
   config: Config
   /** The engine's metrics, which the API's /metrics includes. */
   metrics: Metrics
-  away: Away
+  outageLog: OutageLog
   log: { error: (fields: object, message: string) => void; warn: (message: string) => void }
   /** Writes whole lines to the log. */
   write: (lines: string) => void
@@ -68,7 +68,7 @@ export const superviseApi = (options: Options): Api => {
   }
 }
 
-const openThread = ({ config, metrics, away, log, write }: Options) => {
+const openThread = ({ config, metrics, outageLog, log, write }: Options) => {
   const worker = new Worker(new URL('thread.ts', import.meta.url), { name: 'pgcue API', workerData: config })
   const send = (message: ToThread) => worker.postMessage(message)
   let isListening = false
@@ -81,8 +81,8 @@ const openThread = ({ config, metrics, away, log, write }: Options) => {
     void ended.then(reject)
     worker.on('message', (message: FromThread) => {
       if (message.kind === 'log') write(message.lines)
-      else if (message.kind === 'lost') away.lost(message.error, message.task)
-      else if (message.kind === 'back') away.back()
+      else if (message.kind === 'lost') outageLog.lost(message.error, message.task)
+      else if (message.kind === 'back') outageLog.back()
       else if (message.kind === 'metrics') void metrics.values().then(values => message.answer.postMessage(values))
       else {
         isListening = true

@@ -2,7 +2,7 @@
 import { once } from 'node:events'
 import { MessageChannel, type MessagePort, parentPort, workerData } from 'node:worker_threads'
 import type { Config } from '../config.ts'
-import type { Away } from '../database/outage-log.ts'
+import type { OutageLog } from '../database/outage-log.ts'
 import { isAway, unavailable } from '../errors.ts'
 import { createMetrics, type MetricValues } from '../metrics/metrics.ts'
 import { together } from '../startup/log.ts'
@@ -13,7 +13,7 @@ const engineAnswerMs = 5000
 
 const send = (message: FromThread, ports: MessagePort[] = []) => parentPort!.postMessage(message, ports)
 
-const away: Away = {
+const outageLog: OutageLog = {
   lost: (error, task) => {
     if (!isAway(error)) return false
     const { name, message, code } = error as Error & { code?: string }
@@ -56,7 +56,7 @@ const askEngine = async (): Promise<MetricValues> => {
 const given: Config = workerData
 const config: Config = Object.freeze({ ...given, encryptionKeys: given.encryptionKeys.map(key => Buffer.from(key)) })
 const metrics = createMetrics({ thread: 'api', askEngine })
-const api = await createApi({ config, metrics, away, logStream: { write } })
+const api = await createApi({ config, metrics, outageLog, logStream: { write } })
 
 parentPort!.on('message', async (message: ToThread) => {
   if (message === 'listen') {

@@ -38,9 +38,9 @@ export const followDatabase = (app: FastifyInstance): void => {
     try {
       const { now } = await app.db.selectNoFrom(sql<Date>`clock_timestamp()`.as('now')).executeTakeFirstOrThrow()
       app.clock.learn(now, askedAt)
-      app.away.back()
+      app.outageLog.back()
     } catch (error) {
-      app.away.lost(error, 'read clock')
+      app.outageLog.lost(error, 'read clock')
       next = askAgainMs
     }
     if (!closed) timer = setTimeout(ask, next).unref()

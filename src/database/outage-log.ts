@@ -1,11 +1,11 @@
 /** What the log tells of a lost database. All that fails meanwhile fails for that: a line for each would bury what else is there. */
 import { isAway } from '../errors.ts'
 
-export type Away = ReturnType<typeof createAway>
+export type OutageLog = ReturnType<typeof createOutageLog>
 
 const quietMs = 60_000
 
-export const createAway = (log: { warn: (fields: object, message: string) => void }, now = () => performance.now()) => {
+export const createOutageLog = (log: { warn: (fields: object, message: string) => void }, now = () => performance.now()) => {
   let lostAt: number | undefined
   let toldAt = Number.NEGATIVE_INFINITY
   let told = false

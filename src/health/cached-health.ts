@@ -6,7 +6,7 @@ const maxAgeMs = 5000
 const patienceMs = 2000
 
 /** Returns a function that returns the result of `read`, at most 5 seconds old; null if the database does not respond. */
-export const createLook = <T>({ now, away, log }: Pick<FastifyInstance, 'now' | 'away' | 'log'>, read: () => Promise<T>) => {
+export const createLook = <T>({ now, outageLog, log }: Pick<FastifyInstance, 'now' | 'outageLog' | 'log'>, read: () => Promise<T>) => {
   let asked = Number.NEGATIVE_INFINITY
   let answer: Promise<T | null>
 
@@ -19,7 +19,7 @@ export const createLook = <T>({ now, away, log }: Pick<FastifyInstance, 'now' | 
       timer = setTimeout(resolve, patienceMs, null)
     })
     const found = read().catch(error => {
-      if (!away.lost(error, 'health check')) log.warn({ err: error }, 'health check failed')
+      if (!outageLog.lost(error, 'health check')) log.warn({ err: error }, 'health check failed')
       return null
     })
     answer = Promise.race([found, late]).finally(() => clearTimeout(timer))

@@ -3,7 +3,7 @@ import type { FastifyBaseLogger } from 'fastify'
 import type pg from 'pg'
 import { PgBoss, type Queue } from 'pg-boss'
 import { createFunctions } from '../database/functions.ts'
-import { type Away, createAway } from '../database/outage-log.ts'
+import { createOutageLog, type OutageLog } from '../database/outage-log.ts'
 import { createJobTimers } from './job-timers.ts'
 import { workPerAccount } from './per-account-workers.ts'
 
@@ -65,11 +65,11 @@ const stopMs = 3000
 export const startJobs = async (
   pool: pg.Pool,
   log: Pick<FastifyBaseLogger, 'warn'>,
-  away: Pick<Away, 'lost'> = createAway(log),
+  outageLog: Pick<OutageLog, 'lost'> = createOutageLog(log),
   onFailed: (queue: string) => void = () => {}
 ) => {
   const warn = (error: unknown, what: string, fields: object = {}) => {
-    if (!away.lost(error, what)) log.warn({ err: error, ...fields }, what)
+    if (!outageLog.lost(error, what)) log.warn({ err: error, ...fields }, what)
   }
   const boss = new PgBoss({
     db: { executeSql: (text, values) => pool.query(text, values) },
