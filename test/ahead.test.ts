@@ -1,7 +1,8 @@
 /** Looking ahead: what is handed out when, and to whom of several engines. */
 import t from 'tap'
 import type { LookAheadRow } from '../src/database/functions.ts'
-import { createAhead, type Share } from '../src/firing/look-ahead.ts'
+import type { Share } from '../src/firing/due-cue.ts'
+import { createAhead } from '../src/firing/look-ahead.ts'
 import { exactly } from './exactly.ts'
 
 const start = Date.parse('2030-01-15T09:00:00Z')
@@ -28,9 +29,7 @@ const setup = (cues: Partial<LookAheadRow>[], shares: Share[] = [{ engines: 1, p
     looks++
     return rows
   }
-  const engines = shares.map(share =>
-    createAhead({ fn: { lookAhead }, now: () => time, pollIntervalMs: 5000, skipAccounts: () => [], share: () => share })
-  )
+  const engines = shares.map(share => createAhead({ fn: { lookAhead }, now: () => time, pollIntervalMs: 5000, share: () => share }))
   const at = (ms: number) => {
     time = start + ms
   }

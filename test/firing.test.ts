@@ -11,7 +11,7 @@ const worker = { transport: 'worker', callback_url: null, cron: '* * * * *' }
 
 const setup = async (t: Test) => {
   const s = await stage(t)
-  const ahead = createAhead({ fn: s.fn, now: () => s.clock.now().getTime() + 2, pollIntervalMs: 5000, skipAccounts: () => [] })
+  const ahead = createAhead({ fn: s.fn, now: () => s.clock.now().getTime() + 2, pollIntervalMs: 5000 })
   const fireDue = createFiring({ fn: s.fn, ahead, missedAfter: '60 seconds', log: pino({ level: 'silent' }) })
   return {
     ...s,

@@ -17,7 +17,7 @@ const serve = async () => {
   const { fn, clock, get, claim, call, run, rows } = built
   const now = () => clock.now().getTime()
   // An engine whose clock is a little ahead: cues of workers are asked for when they are surely due.
-  const ahead = createAhead({ fn, now: () => now() + 2, pollIntervalMs: 5000, skipAccounts: () => [] })
+  const ahead = createAhead({ fn, now: () => now() + 2, pollIntervalMs: 5000 })
   const fireDue = createFiring({ fn, ahead, missedAfter: '100 years', log: pino({ level: 'silent' }) })
   await fn.beatEngine({ engine_id: crypto.randomUUID(), version: 'test', lateness_ms: null, open_deliveries: 0, missed_after: '100 years' })
   /** Fires what is due at this instant, and gives the id of the execution made last. */

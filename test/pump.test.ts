@@ -35,6 +35,7 @@ const setup = (t: Test, { due = 5000, concurrency = 100, spoiled = '' } = {}) =>
       tryAgain: none,
       passOver: ({ cue_id }: { cue_id: string }) => passedOver.push(cue_id),
       expect: none,
+      isLookDue: () => false,
       expectFrom: none
     },
     flights: { add: (id: number, count: number) => flights.set(id, count), stands: () => true, has: () => true },

@@ -42,6 +42,8 @@ const waitMs = 20
 const writersAtMost = 2
 const retryMs = 500
 
+export type Results = ReturnType<typeof createResults>
+
 export const createResults = ({ fn, flights, onWritten, log }: Options) => {
   const plain: Ended[] = []
   const other: Ended[] = []

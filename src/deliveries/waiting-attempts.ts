@@ -4,7 +4,7 @@
  * every attempt of another account. Holds no state that matters: what it hands out is begun only where the database still agrees.
  */
 import type { Functions } from '../database/functions.ts'
-import { engineOf, type Share } from '../firing/look-ahead.ts'
+import { engineOf, type Share } from '../firing/due-cue.ts'
 import { createTurnQueue } from '../firing/turn-queue.ts'
 
 type Options = {

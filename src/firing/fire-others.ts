@@ -7,7 +7,8 @@ import { bisect } from '../database/bisect.ts'
 import type { Functions } from '../database/functions.ts'
 import { parseCron } from '../schedule/cron.ts'
 import { nextRun, previousRun, slotsBetween, slotsCounted } from '../schedule/next-run.ts'
-import type { Ahead, DueCue } from './look-ahead.ts'
+import type { DueCue } from './due-cue.ts'
+import type { Ahead } from './look-ahead.ts'
 
 type Options = {
   fn: Pick<Functions, 'takeDueCues' | 'catchUpCues' | 'refuseDueCues'>

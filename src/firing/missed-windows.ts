@@ -4,7 +4,7 @@
  */
 import type { Functions, PassedWindowsRow } from '../database/functions.ts'
 import { parseCron } from '../schedule/cron.ts'
-import { windowEnd } from './look-ahead.ts'
+import { windowEnd } from './due-cue.ts'
 
 type Options = { fn: Pick<Functions, 'passedWindows' | 'moveWindows'>; now: () => number }
 

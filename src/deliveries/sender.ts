@@ -1,0 +1,151 @@
+/** Sends attempts that were taken, in turns by account, and passes their results on. */
+import { setTimeout as delay } from 'node:timers/promises'
+import type { FastifyBaseLogger } from 'fastify'
+import type { BegunAttempt, Functions } from '../database/functions.ts'
+import { createTurnQueue } from '../firing/turn-queue.ts'
+import type { Metrics } from '../metrics/metrics.ts'
+import type { Capacity } from './capacity.ts'
+import type { WebhookResult } from './exchange.ts'
+import { createFastSlots } from './fast-slots.ts'
+import type { Flights } from './flights.ts'
+import { reportIn } from './response-text.ts'
+import type { AttemptResult, Results } from './results.ts'
+import type { Handle, WebhookClient, WebhookRequest } from './webhook.ts'
+
+export type SenderOptions = {
+  fn: Pick<Functions, 'goneAttempts'>
+  flights: Flights
+  results: Results
+  client: WebhookClient
+  request: (attempt: BegunAttempt, now: number) => WebhookRequest
+  /** The database's clock, in epoch milliseconds. */
+  now: () => number
+  /** Fast slots. */
+  concurrency: number
+  /** A receiver that hasn't responded after this time is slow: see `createFastSlots`. 200 ms by default. */
+  slowAfterMs?: number
+  capacity: Capacity
+  /** A delivery of the account is no longer open. */
+  close: (account: string) => void
+  /** A request has ended, or its fast slot is free. */
+  onChange: () => void
+  metrics: Pick<Metrics, 'attemptEnded' | 'attemptTook'>
+  log: Pick<FastifyBaseLogger, 'debug' | 'info'>
+}
+
+export const createSender = (options: SenderOptions) => {
+  const { fn, flights, results, client, request, now, concurrency, slowAfterMs = 200, capacity, close, onChange, metrics, log } = options
+  const onHand = createTurnQueue<BegunAttempt>()
+  const sending = new Map<BegunAttempt, Handle>()
+  const fast = createFastSlots({
+    slots: concurrency,
+    slowAfterMs,
+    onSlow: account => {
+      capacity.note(account, false)
+      onChange()
+    }
+  })
+
+  /** An account with slow receivers needs no fast slot. */
+  const maySend = (account: string) => capacity.isSlow(account) || fast.hasRoom(account)
+
+  const deliver = async (attempt: BegunAttempt) => {
+    const { account_id } = attempt
+    const handle: Handle = {}
+    sending.set(attempt, handle)
+    const giveBack = capacity.isSlow(account_id) ? undefined : fast.lend(account_id)
+    const startedAt = now()
+    const result = await client.post(request(attempt, startedAt), handle)
+    giveBack?.()
+    // Aborted, or returned when the engine stopped.
+    if (!sending.delete(attempt)) return
+    capacity.note(account_id, result.duration_ms < slowAfterMs)
+    close(account_id)
+    results.add(attempt, resultOf(attempt, result, startedAt))
+    const outcome = result.ok ? 'success' : 'failed'
+    metrics.attemptEnded(outcome)
+    metrics.attemptTook(outcome, result.duration_ms)
+    log[result.ok ? 'debug' : 'info'](
+      { execution_id: attempt.execution_id, attempt: attempt.attempt, http_status: result.http_status, ms: result.duration_ms },
+      'attempt ended'
+    )
+    onChange()
+  }
+
+  const abort = (gone: ReadonlySet<string>) => {
+    for (const [attempt, handle] of sending) {
+      if (!gone.has(attempt.execution_id)) continue
+      sending.delete(attempt)
+      handle.abort?.('no longer wanted')
+      close(attempt.account_id)
+      flights.end(new Map([[attempt.flight_id, 1]]))
+      metrics.attemptEnded('aborted')
+      log.info({ execution_id: attempt.execution_id, attempt: attempt.attempt }, 'attempt aborted')
+    }
+    onChange()
+  }
+
+  return {
+    /** Number of attempts that are not sent yet. */
+    get onHand() {
+      return onHand.size
+    },
+    /** Number of requests under way. */
+    get sending() {
+      return sending.size
+    },
+    /** Queues an attempt; `send` sends it. */
+    add: (attempt: BegunAttempt): void => onHand.add(attempt.account_id, attempt),
+
+    /** Sends what there is room for. An attempt is sent only while its flight's lease stands, and dropped if the flight was taken over. */
+    send: (): void => {
+      while (onHand.size > 0) {
+        const [attempt] = onHand.take(1, maySend)
+        if (!attempt) return
+        if (flights.stands(attempt.flight_id)) void deliver(attempt)
+        else if (flights.has(attempt.flight_id)) {
+          // The lease may have expired: the next extension decides.
+          onHand.add(attempt.account_id, attempt)
+          return
+        } else close(attempt.account_id)
+      }
+    },
+
+    /** Aborts requests whose attempt has ended otherwise: its cue or account was deleted, or its execution was cancelled or taken over. */
+    abortGone: async (): Promise<void> => {
+      if (sending.size === 0) return
+      const asked = [...sending.keys()]
+      const gone = await fn.goneAttempts({
+        execution_ids: asked.map(attempt => attempt.execution_id),
+        attempts: asked.map(attempt => attempt.attempt)
+      })
+      if (gone.length > 0) abort(new Set(gone))
+    },
+
+    /** Removes and returns the attempts that are not sent yet. */
+    takeUnsent: (): BegunAttempt[] => {
+      const unsent = onHand.take(onHand.size)
+      for (const attempt of unsent) close(attempt.account_id)
+      return unsent
+    },
+
+    /** Waits until all requests have ended. Returns the attempts whose requests are still open at the signal; their results are dropped. */
+    ended: async (signal: AbortSignal): Promise<BegunAttempt[]> => {
+      while (sending.size > 0 && !signal.aborted) await delay(10)
+      const open = [...sending.keys()]
+      sending.clear()
+      return open
+    }
+  }
+}
+
+const resultOf = (attempt: BegunAttempt, result: WebhookResult, startedAt: number): AttemptResult => ({
+  started_at: startedAt,
+  duration_ms: result.duration_ms,
+  http_status: result.http_status,
+  body: result.body,
+  error: result.error,
+  retry_after_ms: result.retry_after_ms,
+  gone: result.gone,
+  reported: attempt.plain || !result.ok ? null : reportIn(result)
+})

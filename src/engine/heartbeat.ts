@@ -1,0 +1,52 @@
+/** The engine's heartbeat: it shows that the engine is alive, and returns its share of the cues and the database's time. */
+import type { FastifyBaseLogger } from 'fastify'
+import { version } from '../config.ts'
+import type { Clock } from '../database/clock.ts'
+import type { Functions } from '../database/functions.ts'
+import type { OutageLog } from '../database/outage-log.ts'
+import type { Pump } from '../deliveries/pump.ts'
+import type { Share } from '../firing/due-cue.ts'
+
+type Options = {
+  fn: Pick<Functions, 'beatEngine'>
+  engineId: string
+  /** Length of an outage from which `catch_up` applies, as an interval. */
+  missedAfter: string
+  pump: () => Pick<Pump, 'lateness' | 'open'>
+  clock: Pick<Clock, 'learn'>
+  outageLog: Pick<OutageLog, 'back'>
+  /** This heartbeat was the first after an outage. */
+  onOutage: () => void
+  log: Pick<FastifyBaseLogger, 'warn'>
+}
+
+/** An answer that took longer says too little about the time. */
+const quickMs = 20
+
+export const createHeartbeat = ({ fn, engineId, missedAfter, pump, clock, outageLog, onOutage, log }: Options) => {
+  let isClockKnown = false
+  let share: Share = { engines: 1, place: 0 }
+  return {
+    get share() {
+      return share
+    },
+    beat: async (): Promise<void> => {
+      const { lateness, open } = pump()
+      const askedAt = performance.now()
+      const { database_now, outage_recorded, ...living } = await fn.beatEngine({
+        engine_id: engineId,
+        version,
+        lateness_ms: lateness,
+        open_deliveries: open,
+        missed_after: missedAfter
+      })
+      if (performance.now() - askedAt < quickMs || !isClockKnown) clock.learn(database_now, askedAt)
+      isClockKnown = true
+      outageLog.back()
+      share = living
+      if (!outage_recorded) return
+      log.warn('no engine was running: catch_up of each cue decides about the slots that came due')
+      onOutage()
+    }
+  }
+}

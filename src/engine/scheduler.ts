@@ -1,0 +1,72 @@
+/**
+ * Decides when the engine does what. A turn does everything that can be done now; timers, notifications and ended deliveries ask for the next
+ * one.
+ */
+import type { Pump } from '../deliveries/pump.ts'
+import type { Ahead } from '../firing/look-ahead.ts'
+import type { Deadlines } from './deadlines.ts'
+
+type Options = {
+  pump: Pick<Pump, 'turn' | 'wakeAt'>
+  ahead: Pick<Ahead, 'firstDue'>
+  /** Fires due cues that need no delivery slot. */
+  fireOthers: () => Promise<void>
+  deadlines: Pick<Deadlines, 'at' | 'meet'>
+  /** The database's clock, in epoch milliseconds. */
+  now: () => number
+  onError: (error: unknown, task: string) => void
+}
+
+/** After a task has failed, before it runs again. */
+const pauseMs = 500
+const maxSleepMs = 60_000
+
+export const createScheduler = ({ pump, ahead, fireOthers, deadlines, now, onError }: Options) => {
+  const running = new Set<string>()
+  let isAsked = false
+  let stopped = false
+  let timer: NodeJS.Timeout | undefined
+
+  const wake = (): void => {
+    if (isAsked || stopped) return
+    isAsked = true
+    setImmediate(turn)
+  }
+
+  const turn = () => {
+    isAsked = false
+    if (stopped) return
+    pump.turn()
+    if (ahead.firstDue('other') <= now()) void run('fire cues', fireOthers)
+    if (deadlines.at <= now()) void run('meet deadlines', deadlines.meet)
+    clearTimeout(timer)
+    const next = Math.min(pump.wakeAt, ahead.firstDue('other'), deadlines.at)
+    if (next < Number.POSITIVE_INFINITY) timer = setTimeout(wake, Math.min(Math.max(next - now(), 1), maxSleepMs))
+  }
+
+  const run = async (task: string, work: () => Promise<unknown>): Promise<void> => {
+    if (running.has(task)) return
+    running.add(task)
+    try {
+      await work()
+    } catch (error) {
+      onError(error, task)
+      await new Promise(resolve => setTimeout(resolve, pauseMs))
+    } finally {
+      running.delete(task)
+      wake()
+    }
+  }
+
+  return {
+    /** Asks for a turn. Several calls in one round of the event loop make one turn. */
+    wake,
+    /** Runs a task, then asks for a turn. Does nothing while a task of this name is running, or for half a second after it failed. */
+    run,
+    /** Takes no further turns. */
+    stop: (): void => {
+      stopped = true
+      clearTimeout(timer)
+    }
+  }
+}

@@ -1,0 +1,54 @@
+/** A due cue, prepared for the moment at which it is taken: which engine takes it and when, and the slots after it. Pure. */
+import type { LookAheadRow } from '../database/functions.ts'
+import { type Cron, parseCron } from '../schedule/cron.ts'
+import { nextRun, nthRun } from '../schedule/next-run.ts'
+
+export type DueCue = LookAheadRow & {
+  /** When this engine takes it, in epoch milliseconds. */
+  due: number
+  /** Whether it is this engine's to take first. */
+  isOwn: boolean
+  /** The slot after it. */
+  next: Date | null
+  /** The end of the window for a success that firing it opens. */
+  successDue: Date | null
+}
+
+/** The number of live engines, and this one's place among them, from 0. */
+export type Share = { engines: number; place: number }
+
+/** How long engines leave a cue to the one it belongs to. Then each tries all that it has seen within as many milliseconds, in one statement. */
+export const leaveMs = 50
+/** Nobody reports whether a worker's cue was taken, so it is taken when it is surely due by the database's clock too. */
+const surelyMs = 2
+/** How long a success may be late, beyond its window. */
+const graceMs = 15_000
+
+export const prepare = (cue: LookAheadRow, share: Share): DueCue => {
+  const cron = cue.cron && !cue.outage_until ? parseCron(cue.cron) : undefined
+  const isOwn = engineOf(cue.cue_id, share.engines) === share.place
+  const instant = cue.next_run.getTime()
+  return {
+    ...cue,
+    due: isOwn ? instant + (cue.transport === 'worker' ? surelyMs : 0) : (Math.floor(instant / leaveMs) + 2) * leaveMs,
+    isOwn,
+    next: (cron && nextRun(cron, cue.timezone, cue.next_run)) ?? null,
+    successDue: (cron && cue.window_slots && windowEnd(cron, cue.timezone, cue.next_run, cue.window_slots)) || null
+  }
+}
+
+/**
+ * The place of the engine to which a cue or a waiting attempt belongs, so that engines don't compete for each. The others take it 50 to 100 ms
+ * later, together with all else that is left: its engine may be busy or gone, or count other engines.
+ */
+export const engineOf = (id: string, engines: number): number => {
+  let hash = 0
+  for (let n = 0; n < id.length; n++) hash = (Math.imul(hash, 31) + id.charCodeAt(n)) >>> 0
+  return hash % engines
+}
+
+/** The end of the window for a success: 15 seconds after the given number of slots; null if the schedule has fewer. */
+export const windowEnd = (cron: Cron, timezone: string, after: Date, slots: number): Date | null => {
+  const slot = nthRun(cron, timezone, after, slots)
+  return slot ? new Date(slot.getTime() + graceMs) : null
+}

@@ -1,0 +1,62 @@
+/** Due cues of one kind: in the order of their instants while those are ahead, then in turns by account. */
+import type { DueCue } from './due-cue.ts'
+import { createTurnQueue } from './turn-queue.ts'
+
+/** Consecutive cues of an account. More than one, because a batch that spans fewer accounts updates fewer usage counters. */
+const turnLength = 10
+/** Maximum due cues held for accounts without room. If there are more, they are dropped, and read again when their accounts have room. */
+const maxHeld = 65_536
+
+export const createLane = () => {
+  let cues: DueCue[] = []
+  let head = 0
+  const due = createTurnQueue<DueCue>(turnLength)
+  // Whether the latest call of `take` stopped at its limit, so that more cues can be taken now.
+  let hasMore = false
+  return {
+    get size() {
+      return cues.length - head + (hasMore ? due.size : 0)
+    },
+    /** When the first cue can be taken, in epoch milliseconds; 0 for at once. */
+    get first() {
+      return hasMore ? 0 : (cues[head]?.due ?? Number.POSITIVE_INFINITY)
+    },
+    /** Due cues that were not admitted. */
+    get held() {
+      return due.size
+    },
+    heldOf: (account: string) => due.countOf(account),
+    /** Replaces the cues by a new list, and keeps only the due ones of accounts that were skipped when it was read. */
+    fill: (list: DueCue[], now: number, skipped: ReadonlySet<string> = new Set()) => {
+      cues = inOrder(list, now)
+      head = 0
+      due.keepOnly(due.size > maxHeld ? new Set() : skipped)
+    },
+    /** Up to `limit` cues that are due `now`; an account for which `admit` returns false keeps its cues. */
+    take: (now: number, limit: number, admit?: (account: string) => boolean) => {
+      for (; head < cues.length && cues[head]!.due <= now; head++) due.add(cues[head]!.account_id, cues[head]!)
+      const taken = due.take(limit, admit)
+      hasMore = due.size > 0 && taken.length === limit
+      return taken
+    },
+    insert: (cue: DueCue) => {
+      let at = cues.length
+      while (at > head && cues[at - 1]!.due > cue.due) at--
+      cues.splice(at, 0, cue)
+    }
+  }
+}
+
+/**
+ * By instant, with all overdue cues at one instant. Those of an instant start at a random cue, so that engines with the same list don't
+ * compete for the same cues.
+ */
+const inOrder = (cues: DueCue[], now: number): DueCue[] => {
+  const instants = Map.groupBy(cues, cue => Math.max(cue.due, now))
+  return [...instants.keys()].sort((a, b) => a - b).flatMap(instant => rotate(instants.get(instant)!))
+}
+
+const rotate = <T>(list: T[]): T[] => {
+  const start = Math.floor(Math.random() * list.length)
+  return start ? [...list.slice(start), ...list.slice(0, start)] : list
+}

@@ -1,0 +1,228 @@
+/** The engine's parts without a database: when it does what, and how it hands its work over. */
+import { mock } from 'node:test'
+import { setImmediate as tick } from 'node:timers/promises'
+import t, { type Test } from 'tap'
+import type { BegunAttempt } from '../src/database/functions.ts'
+import { createDeadlines } from '../src/engine/deadlines.ts'
+import { startKeeper } from '../src/engine/keeper.ts'
+import { createScheduler } from '../src/engine/scheduler.ts'
+import { handOver } from '../src/engine/stop.ts'
+import { eventually } from './eventually.ts'
+
+const never = Number.POSITIVE_INFINITY
+
+/** A scheduler whose parts are due when the test says so. */
+const schedulerOf = (t: Test) => {
+  const at = { pump: never, others: never, deadline: never }
+  const done: string[] = []
+  const errors: string[] = []
+  let fail = false
+  const scheduler = createScheduler({
+    pump: {
+      turn: () => void done.push('turn'),
+      get wakeAt() {
+        return at.pump
+      }
+    },
+    ahead: { firstDue: () => at.others },
+    fireOthers: async () => {
+      at.others = never
+      done.push('fire')
+      if (fail) throw new Error('cannot fire')
+    },
+    deadlines: {
+      get at() {
+        return at.deadline
+      },
+      meet: async () => {
+        at.deadline = never
+        done.push('meet')
+      }
+    },
+    now: () => performance.now(),
+    onError: (_, task) => void errors.push(task)
+  })
+  t.teardown(scheduler.stop)
+  return { scheduler, at, done, errors, failFiring: () => (fail = true) }
+}
+
+t.test('several calls for a turn make one', async t => {
+  const { scheduler, done } = schedulerOf(t)
+  for (let n = 0; n < 3; n++) scheduler.wake()
+  await tick()
+  await tick()
+  t.same(done, ['turn'])
+})
+
+t.test('a turn fires and meets what is due, and takes another turn afterwards', async t => {
+  const { scheduler, at, done } = schedulerOf(t)
+  Object.assign(at, { others: 0, deadline: 0 })
+  scheduler.wake()
+  await eventually(() => done.length === 4)
+  t.same(done, ['turn', 'fire', 'meet', 'turn'])
+})
+
+t.test('the next turn comes when the first of its parts is due', async t => {
+  for (const part of ['pump', 'others', 'deadline'] as const) {
+    const { scheduler, at, done } = schedulerOf(t)
+    at[part] = performance.now() + 30
+    scheduler.wake()
+    await tick()
+    t.same(done, ['turn'], part)
+    await eventually(() => done.length > 1)
+    t.ok(performance.now() >= at[part] || at[part] === never, part)
+    at.pump = never
+  }
+})
+
+t.test('a task runs once at a time', async t => {
+  const { scheduler } = schedulerOf(t)
+  const ends: (() => void)[] = []
+  const work = () => new Promise<void>(resolve => void ends.push(resolve))
+  void scheduler.run('a', work)
+  void scheduler.run('a', work)
+  void scheduler.run('b', work)
+  t.equal(ends.length, 2)
+  ends[0]!()
+  await tick()
+  void scheduler.run('a', work)
+  t.equal(ends.length, 3)
+  for (const end of ends) end()
+})
+
+t.test('a failed task is reported, and does not run again for half a second', async t => {
+  const { scheduler, at, done, errors, failFiring } = schedulerOf(t)
+  failFiring()
+  at.others = 0
+  const startedAt = performance.now()
+  scheduler.wake()
+  await eventually(() => errors.length === 1)
+  t.same(errors, ['fire cues'])
+  at.others = 0
+  await eventually(() => done.filter(what => what === 'fire').length === 2)
+  t.ok(performance.now() - startedAt >= 490)
+})
+
+t.test('a stopped scheduler takes no turn', async t => {
+  const { scheduler, done } = schedulerOf(t)
+  scheduler.wake()
+  scheduler.stop()
+  scheduler.wake()
+  await tick()
+  await tick()
+  t.same(done, [])
+})
+
+t.test('deadlines are met until nothing is left, and then read', async t => {
+  const moves = [[1, 0, 2], [0, 3, 0], []]
+  const lost: number[] = []
+  let reads = 0
+  const next = (n: number) => async () => moves[0]![n] ?? 0
+  const deadlines = createDeadlines({
+    fn: {
+      recoverLeases: next(0),
+      expireOutcomes: next(1),
+      missUnclaimed: next(2),
+      nextWakes: async () => {
+        reads++
+        return { waiting_at: new Date(900), deadline_at: new Date(500) }
+      }
+    },
+    expectWaiting: at => t.equal(at, 900),
+    now: () => 1000,
+    metrics: { claimsLost: count => void lost.push(count) }
+  })
+  t.equal(deadlines.at, never)
+  deadlines.expect(700)
+  deadlines.expect(800)
+  t.equal(deadlines.at, 700)
+  for (const at of [0, 0, 1100]) {
+    await deadlines.meet()
+    t.equal(deadlines.at, at, 'a deadline whose row is locked waits a moment')
+    moves.shift()
+  }
+  t.same([lost, reads], [[1], 1])
+})
+
+t.test('the keeper runs each task at its interval, at once when asked to, and not while it is not due', async t => {
+  const runs: string[] = []
+  let isDue = false
+  let time = 0
+  t.intercept(performance, 'now', { value: () => time })
+  mock.timers.enable({ apis: ['setInterval'] })
+  t.teardown(() => mock.timers.reset())
+  const keeper = startKeeper({
+    tickMs: 1000,
+    run: task => void runs.push(task),
+    tasks: [
+      { task: 'often', everyMs: 0, work: async () => {} },
+      { task: 'rarely', everyMs: 3000, work: async () => {} },
+      { task: 'when due', everyMs: 0, isDue: () => isDue, work: async () => {} }
+    ]
+  })
+  t.teardown(keeper.stop)
+  const runsIn = (ms: number) => {
+    runs.length = 0
+    for (const end = time + ms; time < end; ) {
+      time += 1000
+      mock.timers.tick(1000)
+    }
+    return [...runs]
+  }
+  t.same(runs, ['often', 'rarely'])
+  t.same(runsIn(2000), ['often', 'often'])
+  t.same(runsIn(1000), ['often', 'rarely'])
+  isDue = true
+  keeper.soon('rarely')
+  t.same(runsIn(1000), ['often', 'rarely', 'when due'])
+  keeper.stop()
+  t.same(runsIn(5000), [])
+})
+
+const attempt = (flight_id: number, execution_id: string) => ({ flight_id, execution_id }) as BegunAttempt
+
+/** Hands over two unsent attempts and two open ones of two flights. */
+const handOverWith = async (refuse = (_what: string) => false) => {
+  const steps: string[] = []
+  const errors: string[] = []
+  const step = async (what: string) => {
+    if (refuse(what)) throw new Error(what)
+    steps.push(what)
+  }
+  const returned = await handOver({
+    engineId: 'e',
+    pump: {
+      stop: async () => [attempt(1, 'a'), attempt(2, 'b')],
+      ended: async () => [attempt(1, 'c'), attempt(1, 'd')]
+    },
+    flights: { end: ended => void steps.push(`end ${JSON.stringify([...ended])}`) },
+    results: { stop: async () => step('results') },
+    fn: {
+      stopEngine: async () => step('stop'),
+      releaseFlight: async ({ flight_id, execution_ids }) => {
+        await step(`release ${flight_id} ${execution_ids}`)
+        return execution_ids.length
+      },
+      loseAttempts: async ({ flight_id, execution_ids }) => {
+        await step(`lose ${flight_id} ${execution_ids}`)
+        return execution_ids.length
+      }
+    },
+    onError: (_, task) => void errors.push(task)
+  })
+  return { returned, steps, errors }
+}
+
+t.test('a stopping engine returns unsent attempts, then those that are still open, and writes its results', async t => {
+  const { returned, steps, errors } = await handOverWith()
+  t.equal(returned, 4)
+  t.same(steps, ['stop', 'release 1 a', 'end [[1,1]]', 'release 2 b', 'end [[2,1]]', 'lose 1 c,d', 'end [[1,2]]', 'results'])
+  t.same(errors, [])
+})
+
+t.test('a flight that cannot be returned is left to its lease, and the others are returned', async t => {
+  const { returned, steps, errors } = await handOverWith(what => what === 'release 1 a' || what === 'stop')
+  t.equal(returned, 3)
+  t.same(steps, ['release 2 b', 'end [[2,1]]', 'lose 1 c,d', 'end [[1,2]]', 'results'])
+  t.same(errors, ['report stop', 'return attempts'])
+})
