@@ -1,5 +1,6 @@
 import { globSync, readdirSync, readFileSync } from 'node:fs'
 import { join, relative, sep } from 'node:path'
+import { CronExpressionParser } from 'cron-parser'
 import t from 'tap'
 import { CronError, parseCron } from '../src/schedule/cron.ts'
 import { nextRun, nextRuns, nthRun, previousRun, slotsBetween } from '../src/schedule/next-run.ts'
@@ -23,6 +24,18 @@ t.test('returns the runs of every test vector', async t => {
       t.strictSame(iso([run]), [expected], `${id} backwards`)
     }
   }
+})
+
+t.test("cron-parser's own iteration still breaks the rule for clock changes: if this fails, ours may go", t => {
+  const broken = vectors.filter(({ cron, timezone, from, next }) => {
+    const runs = CronExpressionParser.parse(cron, { currentDate: from, tz: timezone })
+    return next.some(expected => iso([runs.next().toDate()])[0] !== expected)
+  })
+  t.strictSame(
+    broken.map(({ id }) => id),
+    ['V09', 'V13', 'V14', 'V16', 'V17']
+  )
+  t.end()
 })
 
 // Expressions with the first two runs after the start of Thursday 1 January 2026, UTC.

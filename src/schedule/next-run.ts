@@ -1,6 +1,10 @@
 // Computes when a schedule runs. The rule (README, "Clock changes"): a *wildcard* cron runs at every real instant whose local time matches.
 // A *fixed* one runs each local slot once: in a gap of under three hours at the first instant after it, in a repeated hour at its first
 // occurrence. All functions are pure and read no clock. Instants are whole seconds internally and Dates in the interface.
+//
+// cron-parser reads the fields (cron.ts), but its iteration is not used: near clock changes it breaks this rule in 5 of the 19 vectors in
+// test/cron-vectors.json, where slots in a gap run late, twice or not at all. It also takes 200 µs per run, against 1.5 µs here. A test
+// fails as soon as it gets them right.
 
 import type { Cron } from './cron.ts'
 import { nextSlot, previousSlot } from './slots.ts'
