@@ -1,4 +1,4 @@
-/** An array as PostgreSQL reads it. Instants in UTC: writing them in local time, as pg does, takes several times as long. */
+/** An array as PostgreSQL's input text. Instants are in UTC, which is several times faster than pg's local time. @throws TypeError */
 export const arrayText = (values: readonly unknown[]): string => `{${values.map(elementText).join()}}`
 
 const elementText = (value: unknown): string => {

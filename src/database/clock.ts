@@ -1,19 +1,22 @@
-/** What time it is by the database's clock, which decides what is due. */
+/** The time by the database's clock, which decides what is due. */
 import type { FastifyInstance } from 'fastify'
 import { sql } from 'kysely'
 
 export type Clock = {
   now: () => Date
-  /** Takes over what the database answered to a question asked at `askedAt` (`performance.now()`). */
+  /** Adopts the database's time, requested at `askedAt` on the clock of `performance.now()`. */
   learn: (databaseNow: Date, askedAt: number) => void
 }
 
 const askEveryMs = 30_000
 const askAgainMs = 2000
-/** The middle of a round trip is the best guess; of one that took longer than this, not a good one. */
+/** The middle of a round trip is the best estimate, but a poor one if the round trip took longer than this. */
 const longMs = 250
 
-/** Counts on from the last answer by this process's steady clock, so that a step of the host's clock changes nothing. Until then, the host's. */
+/**
+ * Continues from the latest answer by this process's monotonic clock, so that a step of the host's clock changes nothing. Before the first
+ * answer, it follows the host's clock. Tests pass a `fixed` clock.
+ */
 export const createClock = (fixed?: () => Date): Clock => {
   let offset = Date.now() - performance.now()
   let learned = false
@@ -28,7 +31,7 @@ export const createClock = (fixed?: () => Date): Clock => {
   }
 }
 
-/** Keeps the clock by asking the database, before the service is ready and every 30 seconds. A lost database changes nothing. */
+/** Reads the database's time before the service is ready and every 30 seconds. While the database is unavailable, the clock goes on. */
 export const followDatabase = (app: FastifyInstance): void => {
   let timer: NodeJS.Timeout
   let closed = false

@@ -1,7 +1,7 @@
 /**
  * The SQL functions, bound to a pool or a connection. Their names, arguments and results are generated from the catalog, so a changed argument
- * or column breaks the type check. Arguments are named as in SQL, without their `p_`; of what a caller passes only those are used, so a
- * request's body, path and caller can be spread into one object. An undefined argument keeps its default.
+ * or column breaks the type check. Arguments are named as in SQL, without `p_`. Other members are ignored, so a request's body, path and caller
+ * can be spread into one object. An undefined argument keeps its default.
  */
 import type { QueryConfig, QueryResult } from 'pg'
 import { isOutdated } from '../errors.ts'
@@ -18,7 +18,7 @@ export type Queryable = { query: (query: QueryConfig) => Promise<QueryResult> }
 type Row = Record<string, unknown>
 type Kind = (typeof functions)[keyof typeof functions][0]
 
-/** What a call returns of its rows, by the kind of the function's result. */
+/** Converts the rows of a call, by the kind of the function's result. */
 const results: Record<Kind, (rows: Row[], name: string) => unknown> = {
   rows: rows => rows,
   row: rows => rows[0],
@@ -26,13 +26,13 @@ const results: Record<Kind, (rows: Row[], name: string) => unknown> = {
   values: (rows, name) => rows.map(row => row[name])
 }
 
-/** Binds the functions of this release: see `bindFunctions`. */
+/** Binds the functions of this release, like `bindFunctions`. */
 export const createFunctions = (db: Queryable, clock?: () => Date, limits?: ConnectionLimits): Functions =>
   bindFunctions(functions, db, clock, limits) as Functions
 
 /**
- * Binds functions to a pool or a connection, each by its name in camel case. With a clock, which tests have, every function that has a `now` is
- * given the clock's. Calls for an account go through the connection limits, if there are any.
+ * Binds functions to a pool or a connection, under their names in camel case. With a clock, which tests have, functions with a `p_now` get its
+ * time. Calls with an account go through the connection limits, if given. A statement whose prepared plan is outdated is sent once more.
  */
 export const bindFunctions = (
   table: Record<string, readonly [Kind, string]>,
@@ -49,7 +49,7 @@ export const bindFunctions = (
       values.push(Array.isArray(value) ? arrayText(value) : value)
       list += `${list && ', '}p_${parameter} => $${values.length}`
     }
-    // The name is the whole text, shortened: a server-side prepared statement per set of arguments.
+    // The name stands for the whole text: one prepared statement per set of arguments.
     const text = `select * from cue.${name}(${list})`
     const call = () => {
       const prepared = db.query({ name: statementName(text), text, values })
@@ -69,7 +69,7 @@ const camelCase = (name: string) => name.replace(/_(\w)/g, (_, letter: string) =
 
 const statementNames = new Map<string, string>()
 
-/** PostgreSQL cuts identifiers at 63 bytes, so statements are numbered. */
+/** A number, because PostgreSQL truncates identifiers to 63 bytes. */
 const statementName = (text: string): string => {
   let name = statementNames.get(text)
   if (!name) {

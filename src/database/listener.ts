@@ -6,7 +6,7 @@ import { connectDirect } from './pool.ts'
 export type ListenerOptions = {
   channels: string[]
   onNotification: (channel: string, payload: string) => void
-  /** LISTEN stands, for the first time or again: what was notified before may have been missed. */
+  /** The listener is connected, for the first time or again: earlier notifications may have been missed. */
   onConnected?: () => void
   onLost?: (error: Error) => void
 }
@@ -19,8 +19,8 @@ const silenceMs = 15_000
 const answerMs = 5000
 
 /**
- * Keeps one connection on LISTEN_URL listening; when it is lost, it is tried again every 500 ms. Resolves when LISTEN stands.
- * @throws {ConfigError} when LISTEN_URL leads through a pooler in transaction mode; the error of the first attempt to connect
+ * Keeps one connection on LISTEN_URL listening, and reconnects every 500 ms while it is lost. Resolves when it is first connected.
+ * @throws {ConfigError} if LISTEN_URL is a pooler in transaction mode; the error of the first attempt to connect
  */
 export const createListener = async (config: Pick<Config, 'databaseUrl' | 'listenUrl'>, options: ListenerOptions): Promise<Listener> => {
   const { channels, onNotification, onConnected = () => {}, onLost = () => {} } = options
@@ -52,7 +52,7 @@ export const createListener = async (config: Pick<Config, 'databaseUrl' | 'liste
   let connection = await connect()
   const stay = async () => {
     for (;;) {
-      if (closing.signal.aborted) await connection.client.end() // made while closing
+      if (closing.signal.aborted) await connection.client.end() // connected while closing
       const error = await connection.lost
       connectedAt = null
       if (closing.signal.aborted) return
@@ -76,7 +76,7 @@ export const createListener = async (config: Pick<Config, 'databaseUrl' | 'liste
   }
 }
 
-/** A peer that vanished without a word is noticed by a question that gets no answer. */
+/** Detects a dead connection by a query that gets no answer. */
 const askNowAndThen = (client: pg.Client) => {
   let heardAt = performance.now()
   client.on('notification', () => {
@@ -94,8 +94,8 @@ const askNowAndThen = (client: pg.Client) => {
 }
 
 /**
- * A pooler in transaction mode hands its server connections round between transactions, and a LISTEN goes with them.
- * @throws {ConfigError} when one of two open sessions is seen on the other's server process
+ * Checks that LISTEN_URL is not a pooler in transaction mode, which assigns server connections to transactions, so that a LISTEN is lost.
+ * @throws {ConfigError} if it is: one of two open sessions is seen on the other's server process
  */
 export const assertDirect = async (config: Pick<Config, 'databaseUrl' | 'listenUrl'>) => {
   const clients: pg.Client[] = []
@@ -113,11 +113,11 @@ export const assertDirect = async (config: Pick<Config, 'databaseUrl' | 'listenU
     const ours = await open()
     await ours.query('listen pgcue_probe')
     const process = await processOf(ours)
-    // A server names its own process when a session starts, a pooler makes up a number.
+    // A server reports its own process when a session starts; a pooler makes up a number.
     if (process === (ours as unknown as { processID: number }).processID) return
     for (let i = 0; i < 4; i++) {
       const other = await open()
-      await other.query('begin').catch(refuse) // holds on to whatever it was given; in statement mode even that is refused
+      await other.query('begin').catch(refuse) // keeps its server connection; in statement mode, this is refused
       if ((await processOf(other)) === process || (await processOf(ours)) !== process) refuse()
     }
   } finally {
@@ -125,7 +125,7 @@ export const assertDirect = async (config: Pick<Config, 'databaseUrl' | 'listenU
   }
 }
 
-/** Whether DATABASE_URL leads through a pooler in transaction mode, beside a LISTEN_URL that does not. */
+/** Whether DATABASE_URL is a pooler in transaction mode and LISTEN_URL is not. */
 export const isPooled = async ({ databaseUrl, listenUrl }: Pick<Config, 'databaseUrl' | 'listenUrl'>): Promise<boolean> => {
   if (listenUrl === databaseUrl) return false
   try {

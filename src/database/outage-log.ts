@@ -1,4 +1,4 @@
-/** What the log tells of a lost database. All that fails meanwhile fails for that: a line for each would bury what else is there. */
+/** Logs the start and the end of database outages. Everything fails during one, and a line for each failure would bury all others. */
 import { isAway } from '../errors.ts'
 
 export type OutageLog = ReturnType<typeof createOutageLog>
@@ -7,28 +7,28 @@ const quietMs = 60_000
 
 export const createOutageLog = (log: { warn: (fields: object, message: string) => void }, now = () => performance.now()) => {
   let lostAt: number | undefined
-  let toldAt = Number.NEGATIVE_INFINITY
-  let told = false
+  let loggedAt = Number.NEGATIVE_INFINITY
+  let isLogged = false
 
   return {
-    /** Whether this error means that the database is away. Told at most once a minute, however often it comes and goes. */
+    /** Returns whether an error means that the database is unavailable, and logs that at most once a minute. */
     lost: (error: unknown, task: string): boolean => {
       if (!isAway(error)) return false
       const time = now()
       lostAt ??= time
-      if (time - toldAt >= quietMs) {
-        toldAt = time
-        told = true
+      if (time - loggedAt >= quietMs) {
+        loggedAt = time
+        isLogged = true
         log.warn({ err: error, task }, 'database unavailable')
       }
       return true
     },
 
-    /** The database has answered. */
+    /** The database has answered: logs the end of an outage whose start was logged. */
     back: (): void => {
-      if (told && lostAt !== undefined) log.warn({ ms: Math.round(now() - lostAt) }, 'database available again')
+      if (isLogged && lostAt !== undefined) log.warn({ ms: Math.round(now() - lostAt) }, 'database available again')
       lostAt = undefined
-      told = false
+      isLogged = false
     }
   }
 }

@@ -5,8 +5,8 @@ import { startEmbedded } from '../embedded-postgres/embedded-postgres.ts'
 export type Database = { config: Config; stop: () => Promise<void> }
 
 /**
- * In embedded mode starts the server, and hands back the configuration with its address; otherwise there is nothing to start.
- * @throws {ConfigError} when the embedded server cannot run
+ * Starts the embedded server, if it is used, and returns the configuration with its address.
+ * @throws {ConfigError} if the embedded server cannot run
  */
 export const startDatabase = async (config: Config, log?: (line: string) => void): Promise<Database> => {
   if (!config.embedded) return { config, stop: async () => {} }
@@ -14,18 +14,18 @@ export const startDatabase = async (config: Config, log?: (line: string) => void
   return { config: Object.freeze({ ...config, databaseUrl: url, listenUrl: url }), stop }
 }
 
-// Set by a statement rather than in the startup packet, where PgBouncer refuses what it does not know. A stuck statement would hold a
-// connection, and so would one that waits for a lock; an idle transaction its locks, and so would one with a long answer for a client that is
-// frozen. Names are always qualified, so nothing a user creates can stand in. Everything here looks rows up by an index: a plan that was made
-// while a table was small, and reads all of it, would be kept while it grows.
+// Set by a statement rather than in the startup packet, where PgBouncer refuses parameters that it doesn't know. The timeouts free connections
+// from stuck statements and lock waits, and locks from idle transactions and from responses to frozen clients. The search path keeps users'
+// objects out of the way. Everything here has an index: without enable_seqscan = off, a plan made while a table is small would scan it when it
+// has grown.
 const session = `set search_path = pg_catalog, pg_temp; set enable_seqscan = off; set statement_timeout = '30s'; set lock_timeout = '2s';
   set idle_in_transaction_session_timeout = '10s'; set tcp_user_timeout = '5s'; set jit = off`
 
-// Missing among the names that pg-types knows.
+// Not among the names that pg-types has.
 const textArrayType: number = 1009
 const int8Array: number = 1016
 
-// Most arrays of texts hold nothing that is quoted, and splitting them is many times cheaper than parsing.
+// Most text arrays contain nothing that is quoted, and splitting them is many times cheaper than parsing.
 const textArray = (text: string) => {
   if (/["\\[{]/.test(text.slice(1))) return pg.types.getTypeParser(textArrayType)(text)
   return text === '{}' ? [] : text.slice(1, -1).split(',').map(nullable)
@@ -37,7 +37,7 @@ const types: pg.CustomTypesConfig = {
     if (oid === pg.types.builtins.INT8) return number // counts, which stay far below 2^53
     if (oid === textArrayType) return textArray
     if (oid === int8Array) return (text: string) => pg.types.getTypeParser(int8Array)(text).map(number)
-    if (oid === pg.types.builtins.DATE) return String // a day; a Date would put it in some time zone
+    if (oid === pg.types.builtins.DATE) return String // a day; a Date would have a time zone
     return pg.types.getTypeParser(oid, format as 'text')
   }
 }
@@ -47,14 +47,14 @@ const connection = (connectionString: string, name: string): pg.ClientConfig => 
   application_name: name,
   types,
   connectionTimeoutMillis: 5000,
-  query_timeout: 35_000, // past statement_timeout: only a server that is gone without a word gets here
+  query_timeout: 35_000, // longer than statement_timeout, so this is reached only if the server vanished
   keepAlive: true,
   keepAliveInitialDelayMillis: 10_000
 })
 
 /**
- * For a pooler in transaction mode: a statement prepared under a name stays on the server connection, where another of our connections
- * meets it, or misses it. Without a name it is prepared and run in one go.
+ * For a pooler in transaction mode, where a named prepared statement stays on a server connection that later serves another client: it would
+ * be missing here and be in the way there. Without a name, a statement is prepared and run at once.
  */
 class UnnamedClient extends pg.Client {
   // biome-ignore lint/suspicious/noExplicitAny: pg's many forms of a query
@@ -64,12 +64,12 @@ class UnnamedClient extends pg.Client {
   }
 }
 
-/** `answerMs` bounds connecting and every statement: for those that are worth nothing when they come late. */
+/** `answerMs` limits connecting and every statement, for statements that are useless when late. */
 export type PoolOptions = { max?: number; name?: string; onError?: (error: Error) => void; answerMs?: number }
 
 /**
- * A pool on DATABASE_URL. `timestamptz` is read as Date, `int8` as number, `date` as text, `json` and `jsonb` as values.
- * A connection that breaks is told to `onError` and replaced; it never ends the process.
+ * Creates a pool on DATABASE_URL. `timestamptz` is read as Date, `int8` as number, `date` as text, `json` and `jsonb` as values.
+ * A broken connection is reported to `onError` and replaced; it never ends the process.
  */
 export const createPool = (
   config: Pick<Config, 'databaseUrl' | 'pgPoolMax'> & { pooled?: boolean },
@@ -83,7 +83,7 @@ export const createPool = (
     max,
     idleTimeoutMillis: 60_000,
     onConnect: async client => {
-      // The pool itself listens to idle clients only, and one that breaks within a transaction would throw.
+      // The pool listens only to idle clients; without this, a connection that breaks in a transaction would throw.
       client.on('error', () => {})
       await client.query(session)
     }
@@ -93,7 +93,7 @@ export const createPool = (
 
 export type DirectOptions = { name?: string; onLost?: (error: Error) => void }
 
-/** One connection on LISTEN_URL, for what a pooler would break: LISTEN, session state, prepared statements. `onLost` is told once. */
+/** Opens a connection on LISTEN_URL, for what a pooler would break: LISTEN, session state, prepared statements. Calls `onLost` once. */
 export const connectDirect = async (config: Pick<Config, 'listenUrl'>, options: DirectOptions = {}): Promise<pg.Client> => {
   const { name = 'pgcue', onLost = () => {} } = options
   const client = new pg.Client(connection(config.listenUrl, name))

@@ -1,10 +1,13 @@
-/** Single things that accounts own, read by their ids: what is asked for at the same time is read together. */
+/** Reads single things that accounts own, by id: concurrent requests share one statement. */
 import { createBatches, type Turns } from './batched.ts'
 
 /** An id, and the account that must own it. */
 export type Owned = { account_id: string; id: string }
 
-/** @param read the rows of those that exist, in any order. @returns undefined also for what belongs to others */
+/**
+ * @param read returns the rows that exist, in any order
+ * @returns a function that reads one row; undefined if it doesn't exist or belongs to another account
+ */
 export const createReader = <Row extends Owned>(
   read: (account_ids: string[], ids: string[]) => Promise<Row[]>,
   turns?: Turns

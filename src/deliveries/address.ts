@@ -1,5 +1,7 @@
-// Where callbacks may go. A URL is judged when it is set, so that its owner hears about it, and every connection is judged
-// again on the address that it dials, which alone is what protects the network around us: names change their addresses.
+/**
+ * Where callbacks may go. A URL is checked when it is set, so that its owner sees an error, and again for every connection, by the address that
+ * is dialed. Only the latter protects the network around us, since a name can change its addresses.
+ */
 import { isIP, type LookupFunction } from 'node:net'
 import ipaddr, { type IPv4, type IPv6 } from 'ipaddr.js'
 import { badPorts } from './bad-ports.ts'
@@ -8,22 +10,22 @@ import { createDnsResolve, createSystemResolve, type Resolve } from './resolve.t
 const MAX_URL_LENGTH = 2048
 const SET_TIME_PATIENCE_MS = 3000
 
-/** IPv4 that is not global: IANA's special-purpose registry, multicast, and Azure's host service, whose address looks global. */
+/** IPv4 ranges that are not global: IANA's special-purpose registry, multicast, and Azure's host service, whose address looks global. */
 const BLOCKED_V4 = `0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 192.0.0.0/24 192.0.2.0/24 192.88.99.0/24
   192.168.0.0/16 198.18.0.0/15 198.51.100.0/24 203.0.113.0/24 224.0.0.0/4 240.0.0.0/4 168.63.129.16/32`
   .split(/\s+/)
   .map(range => ipaddr.IPv4.parseCIDR(range))
 
-/** All global unicast IPv6 lies in here, so loopback, link-local, unique local, multicast and mapped addresses do not. */
+/** All global unicast IPv6 is in this range; loopback, link-local, unique local, multicast and mapped addresses are not. */
 const GLOBAL_V6 = ipaddr.IPv6.parseCIDR('2000::/3')
 
-/** What in there is not global: protocol assignments with Teredo, 6to4, and documentation. */
+/** Exceptions in that range: protocol assignments with Teredo, 6to4, and documentation. */
 const BLOCKED_V6 = ['2001::/23', '2001:db8::/32', '2002::/16', '3fff::/20'].map(range => ipaddr.IPv6.parseCIDR(range))
 
-/** Those, and databases, caches and the container engine. */
+/** The Fetch standard's bad ports, and those of databases, caches and container engines. */
 const BLOCKED_PORTS = new Set([...badPorts, ...'2375 2376 3306 5432 6379 9200 11211 27017'.split(' ')])
 
-/** A person's sentence about why nothing is sent to a URL. */
+/** Why nothing is sent to a URL. The message is a sentence for the cue's owner. */
 export class AddressError extends Error {
   override name = 'AddressError'
   readonly code: 'EBLOCKED' | 'ENOTFOUND' | 'EAI_AGAIN'
@@ -35,32 +37,32 @@ export class AddressError extends Error {
 }
 
 /**
- * `unresolved` says why the host could not be looked up. Such a URL is fine as far as one can tell: the name may be about to
- * exist, and nothing can be sent there before an address was judged.
+ * `unresolved` says why the host could not be looked up. Such a URL is accepted: the name may exist soon, and nothing is sent to it before an
+ * address has been checked.
  */
 export type CheckedUrl = { ok: true; url: string; unresolved: string | null } | { ok: false; reason: string }
 
 export interface AddressRules {
-  /** Judges a URL that is about to be stored: its form, and every address its host has now. Never throws. */
+  /** Checks a URL that is about to be stored: its form, and every address its host has now. Never throws. */
   checkUrl(url: string): Promise<CheckedUrl>
   /**
-   * Judges all of a URL that needs no lookup, and parses it.
+   * Checks everything about a URL that needs no lookup, and parses it.
    * @throws AddressError
    */
   parseUrl(url: string): URL
-  /** Whether an IPv4 or IPv6 address may be dialled. */
+  /** Whether an IPv4 or IPv6 address may be dialed. */
   allows(address: string): boolean
-  /** For `net.connect`, which must not resolve names on its own: fails with an AddressError, or gives only judged addresses. */
+  /** For `net.connect`, which must not resolve names itself: returns only allowed addresses, or fails with an AddressError. */
   lookup: LookupFunction
 }
 
 export interface AddressOptions {
-  /** Ranges that may be dialled although they are not global, such as `10.0.0.0/8`. */
+  /** Ranges that may be dialed although they are not global, such as `10.0.0.0/8`. */
   allowCidrs: readonly string[]
   allowHttp: boolean
   /**
-   * Gives all addresses of a name. By default the machine's resolver where ranges are exempt, whose names its hosts file and
-   * search domains may hold; else DNS alone, which no slow name server can hold up for others.
+   * Returns all addresses of a name. The default is DNS only, where one slow name server delays no other lookup. If ranges are exempt, it is the
+   * machine's resolver, since the hosts file or search domains may contain their names.
    */
   resolve?: Resolve
 }
@@ -88,13 +90,13 @@ export const createAddressRules = ({ allowCidrs, allowHttp, resolve }: AddressOp
     return url
   }
 
-  /** All addresses of a name, each of them judged. */
+  /** All addresses of a name, if all of them are allowed. */
   const resolveSafely = async (host: string): Promise<string[]> => {
     const addresses = await addressesOf(host).catch(error => {
       throw unresolved(host, error)
     })
     if (addresses.length === 0) throw unresolved(host, { code: 'ENOTFOUND' })
-    // No address in the message: it would tell what the names of the network around us stand for.
+    // No address in the message: it would reveal those of names in the network around us.
     if (!addresses.every(isLocal(host) ? isExempt : allows)) throw blocked(`${host} resolves to an address that is not public`)
     return addresses
   }
@@ -136,10 +138,10 @@ const unresolved = (host: string, { code }: { code?: string }): AddressError =>
     ? new AddressError('ENOTFOUND', `DNS: ${host} was not found`)
     : new AddressError('EAI_AGAIN', `DNS: lookup of ${host} failed`)
 
-/** The text as a URL, when every reader of it would agree on what it means. */
+/** Parses a URL that every parser would read in the same way. */
 const wellFormed = (text: string): URL => {
   if (text.length > MAX_URL_LENGTH) throw blocked(`must not be longer than ${MAX_URL_LENGTH} characters`)
-  // The parser drops tabs and line ends, trims, and takes `\` for `/`.
+  // The parser drops tabs and line breaks, trims, and reads `\` as `/`.
   if (/[\0- \\\x7f-\xa0]/.test(text)) throw blocked('must not contain spaces, control characters or backslashes')
   const authority = /^https?:\/\/([^/?#]+)/i.exec(text)?.[1]
   if (authority === undefined) throw blocked('must start with https:// and include a host')
@@ -150,13 +152,13 @@ const wellFormed = (text: string): URL => {
   return url!
 }
 
-/** The host as it is dialled: canonical, so `0x7f.1` reads `127.0.0.1`, and without the brackets of IPv6. */
+/** The host as it is dialed: canonical, so that `0x7f.1` becomes `127.0.0.1`, and without the brackets of IPv6. */
 const hostOf = (url: URL): string => url.hostname.replace(/^\[|\]$/g, '')
 
-/** Names that mean something else on each network. They pass only where everything they stand for is exempt. */
+/** Names that mean something else on each network. They are allowed only if all their addresses are exempt. */
 const isLocal = (host: string): boolean => /^(.*\.)?(localhost|local|internal)\.?$|^[^.]*\.?$/i.test(host)
 
-/** `ipaddr` alone would take `10` and `0x7f.1` too. */
+/** `ipaddr` alone would accept `10` and `0x7f.1`, too. */
 const isAddress = (text: string): boolean => isIP(text) !== 0 && ipaddr.isValid(text)
 
 const isGlobal = (address: string): boolean => {
@@ -168,7 +170,7 @@ const isGlobal = (address: string): boolean => {
   return v6.match(GLOBAL_V6) && !BLOCKED_V6.some(range => v6.match(range))
 }
 
-/** A range of mapped addresses is the range of what they map to. */
+/** The IPv4 range of a range of IPv4-mapped IPv6 addresses; any other range unchanged. */
 const unmappedRange = ([network, bits]: [IPv4 | IPv6, number]): [IPv4 | IPv6, number] =>
   network.kind() === 'ipv6' && (network as IPv6).isIPv4MappedAddress() && bits >= 96
     ? [(network as IPv6).toIPv4Address(), bits - 96]

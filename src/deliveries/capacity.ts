@@ -1,24 +1,23 @@
 /**
- * How many deliveries are open, and which account may open another. Capacity is shared according to what is free: an account may open more
- * only while it holds less than is free, and n accounts together leave 1/(n+1) of it to the next one, in whichever order they come. Beyond
- * that there is a reserve, in which every account may hold a few: the accounts that fill the rest, and there may be hundreds of them, keep
- * nobody from delivering.
+ * How many deliveries are open, and which account may open another. An account may open more only while it holds less than is free, and n
+ * accounts together leave 1/(n+1) of the capacity to the next one, in any order. On top of that there is a reserve, in which every account may
+ * hold a few, so that hundreds of accounts with hanging receivers can't keep others from delivering.
  */
 
-/** What all accounts share. */
+/** Open deliveries shared by all accounts. */
 export const sharedAtMost = 5000
-/** The reserve on top. With one trial each, it takes a thousand accounts whose receivers hang to fill it. */
+/** The reserve on top. With one trial each, it takes a thousand accounts with hanging receivers to fill it. */
 export const reserveAtMost = 1000
-/** How much of the reserve an account may hold: one delivery to find out how fast its receivers answer; more if the last one was fast. */
+/** An account's part of the reserve: one delivery, to find out how fast its receivers respond; more if the latest one was quick. */
 const trials = 1
 const quickTrials = 5
-/** Accounts whose pace is remembered. */
+/** Maximum accounts whose pace is remembered. */
 const pacesKept = 10_000
 
 type Options = {
   shared?: number
   reserve?: number
-  /** Whether the account's plan allows another open delivery beside so many. */
+  /** Whether the account's plan allows another delivery beside `open` ones. */
   isAllowed: (account: string, open: number) => boolean
 }
 
@@ -26,10 +25,10 @@ export type Capacity = ReturnType<typeof createCapacity>
 
 export const createCapacity = ({ shared = sharedAtMost, reserve = reserveAtMost, isAllowed }: Options) => {
   const openOf = new Map<string, number>()
-  // Whether the account's latest delivery was quick, the account noted last at the end.
+  // Whether each account's latest delivery was quick; ordered by when it ended.
   const quick = new Map<string, boolean>()
   let open = 0
-  // Accounts that hold something and are not known to be quick.
+  // Accounts that have open deliveries and are not known to be quick.
   let holders = 0
 
   const isQuick = (account: string) => quick.get(account) === true
@@ -51,14 +50,17 @@ export const createCapacity = ({ shared = sharedAtMost, reserve = reserveAtMost,
   }
 
   return {
+    /** Number of open deliveries. */
     get open() {
       return open
     },
+    /** Maximum of `open`. */
     limit: shared + reserve,
     openOf: (account: string): number => openOf.get(account) ?? 0,
+    /** Whether the account may open another delivery. */
     hasRoom,
 
-    /** Counts another delivery of the account as open, if it may have one. */
+    /** Counts another delivery of the account as open, if it has room. Returns whether it has. */
     tryOpen: (account: string): boolean => {
       if (!hasRoom(account)) return false
       const own = openOf.get(account) ?? 0
@@ -68,6 +70,7 @@ export const createCapacity = ({ shared = sharedAtMost, reserve = reserveAtMost,
       return true
     },
 
+    /** A delivery of the account is no longer open. */
     close: (account: string): void => {
       const own = openOf.get(account)! - 1
       open--
@@ -76,16 +79,16 @@ export const createCapacity = ({ shared = sharedAtMost, reserve = reserveAtMost,
       if (!isQuick(account)) holders--
     },
 
-    /** A delivery of this account ended quickly, or did not. */
+    /** Notes whether a delivery of the account was quick. */
     note: (account: string, wasQuick: boolean): void => {
       notePace(account, wasQuick)
       if (quick.size > pacesKept) notePace(quick.keys().next().value!, undefined)
     },
 
-    /** The account's latest delivery took long. */
+    /** Whether the account's latest delivery was slow. */
     isSlow: (account: string): boolean => quick.get(account) === false,
 
-    /** The accounts that may not open another now. */
+    /** Accounts with open deliveries that may not open another. */
     full: (): string[] => [...openOf.keys()].filter(account => !hasRoom(account))
   }
 }

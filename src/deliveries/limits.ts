@@ -1,16 +1,16 @@
 /**
- * How many deliveries the plans allow accounts to hold open. A plan is read only for an account that holds as many as the smallest plan
- * allows, which few do, and again while it holds so many. The engines share an account's limit evenly.
+ * How many open deliveries each account's plan allows. A plan is read only for accounts with as many as the smallest plan allows, which are few,
+ * and again every few seconds while they have. The engines share an account's limit evenly.
  */
 import type { Functions } from '../database/functions.ts'
 
 type Options = {
   fn: Pick<Functions, 'openLimits'>
-  /** What every plan allows. */
+  /** Open deliveries that every plan allows. */
   least: number
-  /** How many engines live. */
+  /** Number of live engines. */
   engines: () => number
-  /** Limits were read. */
+  /** Limits were read, so that accounts may have room. */
   onChange: () => void
   onError: (error: unknown, task: string) => void
 }
@@ -49,7 +49,7 @@ export const createLimits = ({ fn, least, engines, onChange, onError }: Options)
 
   const shareOf = (limit: number) => Math.ceil(limit / Math.max(1, engines()))
 
-  /** Whether the account may open another delivery beside so many. */
+  /** Whether the account may open another delivery beside `open` ones. Uses the smallest plan's limit until the account's is read. */
   return (account: string, open: number): boolean => {
     if (open < shareOf(least)) return true
     const entry = known.get(account)

@@ -1,20 +1,20 @@
-/** How many deliveries this process may hold open: each takes a file descriptor. */
+/** How many deliveries this process can have open: each needs a file descriptor. */
 import type { FastifyBaseLogger } from 'fastify'
 import { reserveAtMost, sharedAtMost } from './capacity.ts'
 
-/** Descriptors for all else: connections of API callers and to the database, idle sockets of receivers, files. */
+/** Descriptors for everything else: connections of API callers and to the database, idle sockets of receivers, files. */
 const otherFiles = 2000
-/** Of a smaller number of deliveries, the part that is reserve is the same. */
+/** The reserve's part of the total, also of a smaller total. */
 const reservePart = reserveAtMost / (sharedAtMost + reserveAtMost)
 
 /**
- * What accounts share of open deliveries and the reserve on top, which holds the fast slots. Less than usual, with a warning, where the
- * system allows few open files: Node has raised the soft limit to the hard one by itself.
+ * Returns the open deliveries that accounts share, and the reserve, which must hold the fast slots. Both are smaller, with a warning, if the
+ * system allows too few open files. (Node has already raised the soft limit to the hard one.)
  */
 export const capacityFor = (concurrency: number, log: Pick<FastifyBaseLogger, 'warn'>, openFiles = openFilesAllowed()) => {
   const usual = { shared: sharedAtMost, reserve: Math.max(reserveAtMost, concurrency) }
   const needed = usual.shared + usual.reserve
-  // Half of what there is for very low limits: a development machine delivers little.
+  // At least half of a very low limit: development machines deliver little.
   const total = Math.floor(Math.max(openFiles - otherFiles, openFiles / 2))
   if (total >= needed) return usual
   log.warn(
@@ -26,7 +26,7 @@ export const capacityFor = (concurrency: number, log: Pick<FastifyBaseLogger, 'w
 }
 
 const openFilesAllowed = (): number => {
-  // What the process is connected to is not asked for: looking up names may take long.
+  // Without network details, which would look up names of peers and may take long.
   const report: NodeJS.ProcessReport & { excludeNetwork?: boolean } = process.report
   const before = report.excludeNetwork
   report.excludeNetwork = true

@@ -1,4 +1,4 @@
-/** An attempt as the request that goes out. */
+/** Turns an attempt into its HTTP request. */
 import type { KeyObject } from 'node:crypto'
 import { version } from '../config.ts'
 import type { BegunAttempt } from '../database/functions.ts'
@@ -9,18 +9,18 @@ export const userAgent = `pgcue/${version}`
 
 type Options = {
   tokenKey: KeyObject
-  /** Opens an account's encrypted key, for those that want it sent. */
+  /** Decrypts the API key of an account that wants it sent. */
   decryptKey: (ciphertext: string) => string | undefined
 }
 
-/** Makes requests of attempts: `now` is the instant of signing, in epoch milliseconds. */
+/** @returns a function that makes an attempt's request, signed at `now`, in epoch milliseconds */
 export const createRequests =
   ({ tokenKey, decryptKey }: Options) =>
   (attempt: BegunAttempt, now: number): WebhookRequest => {
     const body = attempt.callback_method === 'GET' ? '' : attempt.payload
     const own = ownHeaders(attempt.callback_headers)
     const token = executionToken(tokenKey, attempt.execution_id)
-    // The key replaces the token, and a cue's own authorization both: whoever reads that may report without a key.
+    // The account's key replaces the token; a cue's own Authorization header replaces both, and the token gets a header of its own.
     const key = own.Authorization === undefined && attempt.api_key ? decryptKey(attempt.api_key) : undefined
     return {
       url: attempt.callback_url,
@@ -41,10 +41,10 @@ export const createRequests =
     }
   }
 
-/** Headers of ours that a cue may replace, by their names in lower case. */
+/** Default headers that a cue may replace, by lowercase name. */
 const replaceable: Record<string, string> = { authorization: 'Authorization', 'user-agent': 'User-Agent', 'content-type': 'Content-Type' }
 
-/** A cue's headers, those that replace ours named as ours are, so that none is sent twice. */
+/** A cue's headers. Those that replace defaults get the same spelling, so that none is sent twice. */
 const ownHeaders = (headers: Record<string, string>): Record<string, string> => {
   const own: Record<string, string> = {}
   for (const name in headers) own[replaceable[name.toLowerCase()] ?? name] = headers[name]!

@@ -1,19 +1,19 @@
-// Names to addresses. Answers are remembered for a few seconds: a herd of deliveries to one host asks once.
+/** Resolves names to addresses. Answers are cached for a few seconds, so that a herd of deliveries to one host needs one lookup. */
 import { promises as dns } from 'node:dns'
 
 const REMEMBER_MS = 5000
 const MAX_REMEMBERED = 10_000
 const RENEW_MS = 30_000
 
-/** Gives all addresses of a name; rejects with `code` `ENOTFOUND` when it has none, and with any other when one cannot tell. */
+/** Returns all addresses of a name. Rejects with the code `ENOTFOUND` if it has none, and with another one if the lookup failed. */
 export type Resolve = (name: string) => Promise<string[]>
 
-/** As every other program on the machine resolves: hosts file, search domains, DNS. Runs on the few threads that the process has. */
+/** Resolves like other programs on the machine: hosts file, search domains, DNS. Each lookup occupies one of a few threads. */
 export const createSystemResolve = (): Resolve =>
   remembering(async name => (await dns.lookup(name, { all: true })).map(({ address }) => address))
 
 /**
- * DNS and nothing else, on no thread: however many names hang, others resolve.
+ * Resolves by DNS only, without threads, so that hanging lookups delay no others.
  *
  * @param servers name servers, such as `10.0.0.2:53`; by default the machine's
  */
@@ -32,7 +32,7 @@ export const createDnsResolve = (servers?: readonly string[]): Resolve => {
     if (addresses.length > 0) return addresses
     const missing = answers.every(answer => answer.status === 'fulfilled' || NO_ADDRESS.has(answer.reason.code))
     if (!missing && performance.now() - connectedAt > RENEW_MS) {
-      // The machine may be on another network by now, and only a new resolver reads its list of name servers again.
+      // The machine may be on another network now, and only a new resolver reads the list of name servers again.
       resolver = connect()
       connectedAt = performance.now()
     }

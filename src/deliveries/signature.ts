@@ -1,23 +1,23 @@
-// Signing what goes out, and the token that a callback's receiver answers with. Nothing here knows the network or the database.
+/** Signatures of outgoing requests, and the token with which a handler reports. Pure: no network, no database. */
 import { createHmac, createSecretKey, hkdfSync, type KeyObject, timingSafeEqual } from 'node:crypto'
 
 const MAX_CACHED_SECRETS = 10_000
 const TOKEN_PREFIX = 'svc_sk_x_'
 
 export interface Message {
-  /** The secrets that sign: the current one first, then, while their overlap lasts, former ones. */
+  /** Signing secrets: the current one first, then former ones while they are still valid. */
   secrets: readonly string[]
-  /** What receivers deduplicate by; becomes `webhook-id`. */
+  /** For receivers to deduplicate by; sent as `webhook-id`. */
   executionId: string
   /** Epoch seconds. */
   timestamp: number
-  /** The body exactly as it is sent; empty for a GET. */
+  /** The exact request body; empty for a GET. */
   body: string
 }
 
 /**
- * The headers that sign one request: `X-Service-*`, and the trio of the Standard Webhooks specification. Several secrets
- * give several values, separated by commas in the one and by blanks in the other.
+ * Returns the headers that sign a request: `X-Service-*`, and the three of the Standard Webhooks specification. With several secrets, each
+ * signature header has several values, separated by commas in the former and by spaces in the latter.
  */
 export const signHeaders = ({ secrets, executionId, timestamp, body }: Message) => {
   let own = ''
@@ -37,23 +37,23 @@ export const signHeaders = ({ secrets, executionId, timestamp, body }: Message) 
   }
 }
 
-/** A key of 32 bytes for one purpose. Different purposes give unrelated keys, so none can be used in another's place. */
+/** Derives a 32-byte key for a purpose. Keys of different purposes are unrelated. */
 export const deriveKey = (secret: string, purpose: string): KeyObject =>
   createSecretKey(Buffer.from(hkdfSync('sha256', secret, 'pgcue', purpose, 32)))
 
 /**
- * The bearer token for one execution, `svc_sk_x_…`: the 16 bytes of its id and 16 of an HMAC over them, in base64url.
- * It says nothing about time; how long it is good for is the execution's state to tell.
+ * Returns the bearer token for one execution, `svc_sk_x_…`: the 16 bytes of its id and 16 of an HMAC over them, in base64url.
+ * It has no expiry: the execution's state decides what it is valid for.
  *
  * @param executionId a UUID
  */
 export const executionToken = (key: KeyObject, executionId: string): string => TOKEN_PREFIX + signId(key, executionId)
 
-/** The id of the execution that a token is for, or undefined when this key did not make it. */
+/** Returns the id of the execution that a token is for, or undefined if it was not made with this key. */
 export const readExecutionToken = (key: KeyObject, token: string): string | undefined =>
   token.startsWith(TOKEN_PREFIX) ? readSignedId(key, token.slice(TOKEN_PREFIX.length)) : undefined
 
-/** A UUID's 16 bytes and 16 of an HMAC over them: 43 characters of base64url that only a holder of the key can make. */
+/** Returns a UUID's 16 bytes and 16 of an HMAC over them: 43 characters of base64url that only a holder of the key can make. */
 export const signId = (key: KeyObject, id: string): string => {
   const token = Buffer.allocUnsafe(32)
   token.write(id.replaceAll('-', ''), 0, 16, 'hex')
@@ -61,13 +61,13 @@ export const signId = (key: KeyObject, id: string): string => {
   return token.toString('base64url')
 }
 
-/** The id that was signed, or undefined when this key did not sign it. Compares in constant time. */
+/** Returns the id that was signed, or undefined if it was not signed with this key. Compares in constant time. */
 export const readSignedId = (key: KeyObject, text: string): string | undefined => {
   if (text.length !== 43) return undefined
   const hex = Buffer.from(text, 'base64url').toString('hex', 0, 16)
   if (hex.length !== 32) return undefined
   const id = hex.replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-')
-  // Compared as text, since base64 has several spellings of the same bytes.
+  // Compared as text, since base64 can spell the same bytes in several ways.
   return sameText(text, signId(key, id)) ? id : undefined
 }
 
@@ -78,9 +78,9 @@ const sameText = (a: string, b: string): boolean => {
 }
 
 interface Keys {
-  /** The whole secret as UTF-8. */
+  /** From the whole secret as UTF-8. */
   text: KeyObject
-  /** The bytes that the secret encodes, as Standard Webhooks has it. */
+  /** From the bytes that the secret encodes, as in Standard Webhooks. */
   decoded: KeyObject
 }
 
@@ -88,8 +88,8 @@ let recent = new Map<string, Keys>()
 let older = new Map<string, Keys>()
 
 /**
- * Making both keys costs three times the signing, so the secrets used last are kept: in two generations, because a Map whose
- * hot keys are deleted and set again, to move them to the end, becomes a long chain of deleted entries.
+ * Making both keys costs three times as much as signing, so those used last are cached. In two generations, because deleting and setting hot
+ * keys, which moves them to the end of a Map, leaves long chains of deleted entries.
  */
 const keysOf = (secret: string): Keys => {
   const known = recent.get(secret)

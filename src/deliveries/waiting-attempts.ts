@@ -1,7 +1,7 @@
 /**
- * Attempts that wait and are due: retries, fires, replays, what was recovered. Reads them page by page in the order of their instants, and
- * hands them out in turns by account. What an account has no room for stays here, so that its backlog, however long, is not read again for
- * every attempt of another account. Holds no state that matters: what it hands out is begun only where the database still agrees.
+ * Waiting attempts that are due: retries, fires, replays and recovered attempts. Reads them page by page, in the order in which they are due, and
+ * hands them out in turns by account. Attempts of accounts without room stay here, so that a long backlog is not read again for every attempt of
+ * another account. Its state may be outdated, since an attempt is begun only if the database still agrees.
  */
 import type { Functions } from '../database/functions.ts'
 import { engineOf, type Share } from '../firing/due-cue.ts'
@@ -12,24 +12,24 @@ type Options = {
   /** The database's clock, in epoch milliseconds. */
   now: () => number
   share: () => Share
-  /** Something was read. */
+  /** Attempts were read, or can be tried again. */
   onChange: () => void
   onError: (error: unknown, task: string) => void
 }
 
-/** What is held: its account, and whether it could not be begun before. */
+/** `again`: it could not be begun the first time. */
 export type Waiting = { execution_id: string; account_id: string; again: boolean }
-/** Where reading goes on: behind this instant, in microseconds, and id. */
+/** Where reading continues: after this instant, in microseconds, and id. */
 type Place = { at: number; id: string }
 
 const pageSize = 1000
-/** What is held of one account. The rest is read again when that is used up. */
+/** Maximum attempts held for an account. The rest is read again when those are used up. */
 const heldPerAccount = 500
-/** An instant this far behind the place of reading is one whose transaction committed late; the farther past is read again by the way. */
+/** An attempt due up to this long before the front was committed late, and is read at once. Older ones are read again in the background. */
 const lateMs = 10_000
-/** Between pages of what is read again, so that it costs the database a tenth of a core at most. */
+/** Between pages that are read again, so that this takes at most a tenth of a core of the database. */
 const pauseMs = 20
-/** What could not be begun was locked, or another engine has it: tried once more after this, and then left to the next regular look. */
+/** An attempt that could not be begun is locked, or another engine's: it is tried once more after this, and then left to the next page. */
 const againMs = 250
 
 const firstId = '00000000-0000-0000-0000-000000000000'
@@ -38,14 +38,14 @@ const isBefore = (a: Place, b: Place) => a.at < b.at || (a.at === b.at && a.id <
 
 export const createWaiting = ({ fn, now, share, onChange, onError }: Options) => {
   const held = createTurnQueue<Waiting>()
-  // Held, or being begun.
+  // Ids of attempts that are held or being begun.
   const known = new Set<string>()
-  // What was read and not held: where the first of each account is.
+  // Account → place of its first attempt that was read but not held.
   const left = new Map<string, Place>()
   let front = before(0)
-  // At once: what is there is unknown.
+  // Due at once: nothing has been read yet.
   let frontDueAt = 0
-  // Reads again what lies behind the front.
+  // Where attempts before the front are read again.
   let back: Place | null = null
   let backDueAt = Number.POSITIVE_INFINITY
   let looking = false
@@ -68,7 +68,7 @@ export const createWaiting = ({ fn, now, share, onChange, onError }: Options) =>
     const rows = await fn.lookWaiting({ after: from.at, after_id: from.id, limit: pageSize })
     const due = rows.filter(row => row.is_due)
     const { engines, place } = share()
-    // Each engine begins with its own, so that they do not all try the same.
+    // Each engine starts with its own, so that they don't all try the same ones.
     const own = due.filter(row => engineOf(row.execution_id, engines) === place)
     const others = due.filter(row => engineOf(row.execution_id, engines) !== place)
     for (const row of [...own, ...others]) hold(row.execution_id, row.account_id, { at: row.due_at - 1, id: firstId })
@@ -85,7 +85,7 @@ export const createWaiting = ({ fn, now, share, onChange, onError }: Options) =>
     frontDueAt = Number.POSITIVE_INFINITY
     const from = front
     const { place, isFull, next } = await lookAt(from)
-    // Unless something came meanwhile that lies before.
+    // Unless an earlier attempt was announced meanwhile.
     if (front === from) front = place
     frontDueAt = Math.min(frontDueAt, isFull ? 0 : next)
   }
@@ -98,7 +98,7 @@ export const createWaiting = ({ fn, now, share, onChange, onError }: Options) =>
     if (isFull && isBefore(place, front)) readAgainFrom(place)
   }
 
-  // A page is handed out before the next one is read.
+  // The next page is read after this one has been handed out.
   const isCrowded = () => hasMore && held.size >= pageSize
   const lookDueAt = () => (looking || isCrowded() ? Number.POSITIVE_INFINITY : Math.min(frontDueAt, backDueAt))
 
@@ -118,7 +118,7 @@ export const createWaiting = ({ fn, now, share, onChange, onError }: Options) =>
   }
 
   return {
-    /** An attempt waits and is due at this instant, in epoch milliseconds. */
+    /** A waiting attempt is due at `at`, in epoch milliseconds. */
     expect: (at: number): void => {
       const place = before(at)
       if (!isBefore(place, front)) frontDueAt = Math.min(frontDueAt, at)
@@ -128,20 +128,21 @@ export const createWaiting = ({ fn, now, share, onChange, onError }: Options) =>
       } else readAgainFrom(place)
     },
 
-    /** Reads on, if it is time. */
+    /** Reads the next page if it is time. */
     lookIfDue: (): void => {
       if (lookDueAt() <= now()) void look()
     },
 
-    /** When there is something to read or to take next, as far as is known. Epoch milliseconds. */
+    /** When to read or take next, as far as is known, in epoch milliseconds; 0 for at once. */
     get wakeAt() {
       return hasMore ? 0 : lookDueAt()
     },
+    /** Number of due attempts that wait for room. */
     get held() {
       return held.size
     },
 
-    /** Due attempts of accounts that are admitted. Each is to be passed to `ended` when it was begun, or was not. */
+    /** Takes up to `limit` due attempts, in turns by account. The caller must pass them to `ended` once they were begun or could not be. */
     take: (limit: number, admit: (account: string) => boolean): Waiting[] => {
       const taken = held.take(limit, admit)
       hasMore = held.size > 0 && taken.length === limit
@@ -154,7 +155,7 @@ export const createWaiting = ({ fn, now, share, onChange, onError }: Options) =>
       return taken
     },
 
-    /** These were to be begun, and of them these were. */
+    /** The attempts `tried` are done with; those in `begun` were begun. */
     ended: (tried: Waiting[], begun: ReadonlySet<string>): void => {
       const failed: Waiting[] = []
       for (const one of tried) {

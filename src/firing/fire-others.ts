@@ -1,6 +1,6 @@
 /**
- * Due cues that need no delivery slot: those of workers, which become claimable; those that came due while the service was away, which go by
- * their catch_up; and those of accounts over their limit.
+ * Fires due cues that need no delivery slot: those of workers, whose executions become claimable; those that came due during an outage, which
+ * follow their catch_up; and those of accounts over their limit.
  */
 import type { FastifyBaseLogger } from 'fastify'
 import { bisect } from '../database/bisect.ts'
@@ -20,7 +20,7 @@ type Options = {
 const batchSize = 500
 const kept = { skip_missed: 0, run_once_if_missed: 1, replay_all_missed: 100 }
 
-/** Fires what has come due, in batches, until nothing is left. Rejects when the database does not answer. */
+/** @returns a function that fires due cues in batches until none are left, and rejects if the database doesn't answer */
 export const createFiring =
   ({ fn, ahead, missedAfter, log }: Options) =>
   async (): Promise<void> => {
@@ -39,7 +39,7 @@ export const createFiring =
       )
     }
     for (let cues = ahead.takeDue('other', batchSize); cues.length > 0; cues = ahead.takeDue('other', batchSize)) {
-      // A schedule over its limit leaves the outage behind like any other; what comes then is refused slot by slot.
+      // A recurring cue over its limit catches up like any other, running no slot; later slots are refused one by one.
       const missed = cues.filter(cue => cue.outage_until && !(cue.over_limit && !cue.cron))
       const refused = cues.filter(cue => cue.over_limit && !missed.includes(cue))
       const queued = cues.filter(cue => !cue.over_limit && !cue.outage_until)
@@ -49,7 +49,7 @@ export const createFiring =
         fn.takeDueCues({ ...columns(some), success_due: some.map(cue => cue.successDue), missed_after: missedAfter })
       )
       for (const cue of [...refused, ...queued]) ahead.putBack(cue)
-      // Their next slot was worked out only now.
+      // Their next slot was computed only now, and may be due.
       if (missed.length > 0) ahead.expect(0)
     }
   }
@@ -62,8 +62,8 @@ const columns = (cues: DueCue[]) => ({
 })
 
 /**
- * What becomes of the slots of a cue that came due in an outage: which run, none over the limit; which are dropped; and where the schedule
- * goes on.
+ * Decides about the slots of a cue that came due during an outage, as the JSON that `catch_up_cues` takes: which run (none if the account is over
+ * its limit), which are dropped, and when the schedule goes on.
  */
 export const catchUp = (
   cue: Pick<DueCue, 'cue_id' | 'version' | 'next_run' | 'cron' | 'timezone' | 'catch_up' | 'outage_until' | 'over_limit'>

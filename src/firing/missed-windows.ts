@@ -1,6 +1,6 @@
 /**
- * Windows for a success. When one has passed, the last success since decides: it moves the window on, or there was none and an alert tells of
- * it. A success itself writes nothing, so healthy cues cost one look per window.
+ * Windows for a success. When one has passed, it moves on from the latest success, or raises an alert if there was none. A success itself writes
+ * nothing, so a healthy cue costs one query per window.
  */
 import type { Functions, PassedWindowsRow } from '../database/functions.ts'
 import { parseCron } from '../schedule/cron.ts'
@@ -10,7 +10,7 @@ type Options = { fn: Pick<Functions, 'passedWindows' | 'moveWindows'>; now: () =
 
 const batchSize = 200
 
-/** Looks at the windows that have passed. Returns how many alerts were raised. */
+/** @returns a function that moves all windows that have passed, and resolves to the number of alerts raised */
 export const createWindowSweep =
   ({ fn, now }: Options) =>
   async (): Promise<number> => {
@@ -30,7 +30,7 @@ export const createWindowSweep =
     }
   }
 
-/** Where a window that has passed goes: N slots after the last success, or, when that has passed too, N slots on from now with an alert. */
+/** The next end of a window that has passed: N slots after the latest success or, if that has passed too, N slots from now, with an alert. */
 export const move = ({ cron, timezone, slots, last_success_at }: PassedWindowsRow, now: Date): { next: Date | null; missed: boolean } => {
   const parsed = parseCron(cron)
   const earned = last_success_at && windowEnd(parsed, timezone, last_success_at, slots)

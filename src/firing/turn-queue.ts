@@ -1,15 +1,15 @@
 /**
- * Items of many accounts, handed out in turns: a few of one account, then the next account. An account's backlog delays only itself, and an
- * account that may not have more now is passed over.
+ * A queue that serves accounts in turns: a few items of one, then the next. An account's backlog delays only itself, and accounts without room
+ * are passed over.
  */
 type Queue<T> = { items: T[]; head: number }
 
-/** Accounts without room that one call passes over. The next call goes on behind them, so that no call takes long however many they are. */
+/** Maximum accounts that one call passes over. The next call continues after them, so that no call takes long. */
 const passedOverAtMost = 500
 
 export type TurnQueue<T> = ReturnType<typeof createTurnQueue<T>>
 
-/** @param turnLength how many items of an account go before the next account's turn */
+/** @param turnLength items of an account in one turn */
 export const createTurnQueue = <T>(turnLength = 1) => {
   const queues = new Map<string, Queue<T>>()
   let size = 0
@@ -28,7 +28,7 @@ export const createTurnQueue = <T>(turnLength = 1) => {
       size++
     },
 
-    /** Up to `limit` items. `admit` is called before each, and an account for which it returns false keeps its items. */
+    /** Takes up to `limit` items. `admit` is called before each; an account for which it returns false keeps its items. */
     take: (limit: number, admit: (account: string) => boolean = () => true): T[] => {
       const taken: T[] = []
       let passedOver = 0
@@ -45,7 +45,7 @@ export const createTurnQueue = <T>(turnLength = 1) => {
       return taken
     },
 
-    /** Removes the items of all accounts but these. */
+    /** Removes the items of all other accounts. */
     keepOnly: (accounts: ReadonlySet<string>): void => {
       for (const [account, queue] of queues) {
         if (accounts.has(account)) continue

@@ -2,39 +2,39 @@
 import type { IncomingMessage, Server } from 'node:http'
 import type { Socket } from 'node:net'
 
-/** Requests of one connection that are under way at once. Pipelined ones beyond that stay in the kernel, and so with the client. */
+/** Maximum open requests of a connection. Further pipelined ones stay in the kernel's buffers, and so with the client. */
 export const PIPELINED = 16
 
 /**
- * What is read at once, over all connections, of bodies whose requests have been answered already, and how often. It's read so that clients
- * that send everything first get their response, and dropped: 25 MB a second at most, which cost few percent of a CPU.
+ * How much is read, over all connections together, of bodies whose requests are already answered: clients that send everything first must
+ * get their response. At 64 KB a read it's 25 MB per second, a few percent of a CPU.
  */
 const dropped = { reads: 4, everyMs: 10 }
 
 type Connection = {
   socket: Socket
   underWay: number
-  /** Was answered before its body was read. */
+  /** The request that was answered before its body was read. */
   answered: IncomingMessage | undefined
-  /** Came with earlier requests, and is read when they have ended. */
+  /** Data that came with earlier requests, to be read when those have ended. */
   held: Buffer | undefined
-  /** The end of what was read last: a header may end across two reads. */
+  /** The end of the data read last, since the end of a header may be split across two reads. */
   tail: Buffer
-  /** What is left to send, and since when it has been as much. */
+  /** Bytes left to send, and since when their number has not changed. */
   unsent: number
   unsentSince: number
 }
 
-/** What Node keeps of a socket and does not declare: `_paused` is set while its parser is, because responses are not read. */
+/** Undeclared members of Node's sockets: `_paused` is set while the parser is paused because responses are not read. */
 type Internals = { _paused?: boolean; _handle?: { writeQueueSize?: number } | null }
 
 const headerEnd = '\r\n\r\n'
 const tailLength = headerEnd.length - 1
 
 /**
- * Watches the connections of a server that does not listen yet: reads no more requests than `PIPELINED` ahead of a client, and closes a
- * connection whose client has accepted no data for `stalledMs` although there is some.
- * @returns the idle connections. Node counts only those as idle that have had a request, and would wait for the others.
+ * Watches the connections of a server that does not listen yet: reads at most `PIPELINED` requests of a connection ahead, and closes a connection
+ * whose client has accepted no data for `stalledMs` although there is some to send.
+ * @returns the idle connections, kept up to date. To Node, a connection without a request yet is not idle, so it would wait for it when closing.
  */
 export const watchConnections = (server: Server, stalledMs: number): ReadonlySet<Socket> => {
   const connections = new Map<Socket, Connection>()
@@ -59,7 +59,7 @@ export const watchConnections = (server: Server, stalledMs: number): ReadonlySet
       idle.delete(socket)
     })
 
-    // The parser takes whatever one read brings, which may be thousands of requests: it is given pieces of it.
+    // The parser would take all that one read returns, which may be thousands of requests, so it gets the data in pieces.
     const parse = socket.listeners('data')[0] as (data: Buffer) => void
     socket.removeListener('data', parse)
     let isParsing = false
@@ -117,7 +117,7 @@ export const watchConnections = (server: Server, stalledMs: number): ReadonlySet
   return idle
 }
 
-/** Calls what it's given in turn, a few at a time. */
+/** Returns a function that queues calls; a few run at a time, in order. */
 const createPace = ({ reads, everyMs }: typeof dropped) => {
   const queue: (() => void)[] = []
   let isRunning = false
@@ -133,11 +133,11 @@ const createPace = ({ reads, everyMs }: typeof dropped) => {
   }
 }
 
-/** Where the data may be cut so that no more requests begin in it than these: after the header of the last. */
+/** Where to cut the data so that at most this many requests begin in it: after the header of the last one. */
 const endOf = (data: Buffer, requests: number, tail: Buffer): number => {
   let end = 0
   let left = requests
-  // A header that began with the read before.
+  // A header that began in the previous read.
   const across = Buffer.concat([tail, data.subarray(0, tailLength)]).indexOf(headerEnd)
   if (across >= 0) {
     end = across + headerEnd.length - tailLength

@@ -1,4 +1,4 @@
-/** Responses that are the same for everyone until the next release: bytes made once, and not sent to whoever has them. */
+/** Responses that are the same for everyone until the next release: made once, with an ETag. */
 import { createHash } from 'node:crypto'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 
@@ -9,7 +9,7 @@ export const fixed = (content: string | Buffer): Fixed => {
   return { bytes, etag: `"${createHash('sha256').update(bytes).digest('base64url').slice(0, 22)}"` }
 }
 
-/** Sends it, or 304 to a client that names its tag. */
+/** Sends the bytes, or 304 if the client has them: its If-None-Match contains the ETag. */
 export const sendFixed = (request: FastifyRequest, reply: FastifyReply, { bytes, etag }: Fixed): FastifyReply => {
   reply.header('etag', etag)
   const known = request.headers['if-none-match']?.split(',').map(tag => tag.trim().replace(/^W\//, ''))

@@ -1,4 +1,4 @@
-/** What holds for every request: ids, one log line, errors in one form, 404 and 405, browsers, timeouts and an orderly end. */
+/** Everything that applies to all requests: ids, one log line each, the form of errors, 404 and 405, CORS, timeouts, and an orderly shutdown. */
 import { randomUUID } from 'node:crypto'
 import { type Server, STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
@@ -17,12 +17,12 @@ import { watchConnections } from './connections.ts'
 import { createInFlight, type InFlight, type ResponseLimits } from './in-flight.ts'
 import { buildSerializer } from './serializer.ts'
 
-/** Milliseconds a client may take for its headers, for the whole request, and without accepting any of a response. */
+/** Milliseconds that a client may take to send its headers, to send the whole request, and without accepting any of a response. */
 export type Patience = { headers: number; request: number; stalled?: number }
 
 declare module 'fastify' {
   interface FastifyInstance {
-    /** Responses that their clients have not taken yet. */
+    /** Responses that their clients have not read yet. */
     inFlight: InFlight
   }
 }
@@ -31,15 +31,15 @@ export const serverOptions = (patience: Patience = { headers: 20_000, request: 6
   ({
     bodyLimit: MAX_BODY,
     schemaController: { compilersFactory: { buildSerializer } },
-    // Against clients that send slowly or nothing. What a handler takes is not counted, so a request may be held for long.
+    // Against clients that send slowly or nothing. Time in handlers is not counted, so long polls are possible.
     requestTimeout: patience.request,
     http: { headersTimeout: patience.headers, connectionsCheckingInterval: Math.min(5000, patience.headers) },
-    // As long as a whole URL may be, so that an overlong id is a 404 like any other that does not exist.
+    // The maximum length of a URL, so that an overlong id gets a 404 like any other unknown id.
     routerOptions: { maxParamLength: 16_384 },
-    // A caller's id is taken over where it can do no harm in a log, so that its traces and ours meet.
+    // A caller's id is adopted if it can do no harm in a log, so that both sides' traces match.
     genReqId: ({ headers: { 'x-request-id': id } }) => (typeof id === 'string' && /^[\w.:-]{8,64}$/.test(id) ? id : randomUUID()),
     logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'request_id' }),
-    // Ours answers in our form, below.
+    // Ours, below, responds in the API's form.
     return503OnClosing: false,
     clientErrorHandler: refuseSocket,
     frameworkErrors: (error: FastifyError, request: FastifyRequest, reply: FastifyReply) => {
@@ -93,7 +93,7 @@ export default fp(
         reply.headers({ 'access-control-allow-origin': origin, 'access-control-expose-headers': exposed })
       }
       if (stopping.signal.aborted) throw unavailable()
-      // PostgreSQL takes no NUL in a text, and nothing here has a use for one.
+      // PostgreSQL stores no NUL in text.
       if (/%00/.test(request.url)) throw new ApiError('validation_error', 'The URL contains a NUL character.')
     })
 
@@ -107,9 +107,9 @@ export default fp(
         (thrown as FastifyError | null)?.code === 'FST_ERR_CTP_BODY_TOO_LARGE'
           ? tooLarge(request.routeOptions.bodyLimit, thrown)
           : toApiError(thrown)
-      // Fastify would close at once, and a client that still sends would lose the answer: the rest of the body is read and dropped instead.
+      // Fastify would close the connection at once, and a client that is still sending would lose the response. So the rest is read and dropped.
       reply.removeHeader('connection')
-      // That billing is not set up is no error of ours, and anybody can ask for it.
+      // Billing that is not configured is not an error of ours, and anyone can request it.
       if (error.statusCode >= 500 && error.code !== 'billing_not_configured')
         request.log.error({ err: error.cause ?? error, code: error.code }, 'request failed')
       return refuse(error, reply)
@@ -121,7 +121,7 @@ export default fp(
       for (const one of [method].flat()) path.methods.add(one)
       paths.set(url, path)
     })
-    // The body of a request to nothing is dropped unread.
+    // For requests without a route; their bodies are not read.
     app.decorate('refuseUnknown', (request, reply) => {
       const path = request.url.replace(/[?#].*/, '')
       const methods = [...paths.values()].filter(({ pattern }) => pattern.test(path)).flatMap(({ methods }) => [...methods])
@@ -142,7 +142,7 @@ export default fp(
   { name: 'http' }
 )
 
-/** The route's pattern, not the path: that may hold a token. */
+/** Log fields of a request: the route's pattern rather than the path, which may contain a token. */
 const about = ({ method, routeOptions, caller }: FastifyRequest) => ({
   method,
   route: routeOptions.url ?? null,
@@ -162,7 +162,7 @@ const patternOf = (url: string) =>
 const bytesOf = (payload: unknown): number =>
   typeof payload === 'string' ? Buffer.byteLength(payload) : Buffer.isBuffer(payload) ? payload.length : 0
 
-/** What cannot be read as HTTP, or comes too late, never becomes a request: the socket is answered by itself. */
+/** Responds on the socket to data that is not HTTP, or comes too late: it never becomes a request. */
 function refuseSocket(error: NodeJS.ErrnoException, socket: Socket & { _httpMessage?: { headersSent: boolean } }) {
   if (error.code === 'ECONNRESET' || socket.destroyed) return
   const [status, code, message] = socketErrors[error.code ?? ''] ?? [400, 'validation_error', 'Malformed HTTP request.']

@@ -1,12 +1,12 @@
-/** Bytes of responses that their clients have not taken yet, and how many there may be. */
+/** Bytes of responses that clients have not read yet, and their limits. */
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { ApiError } from '../errors.ts'
 import { subjectOf } from './address-subject.ts'
 
-/** Smaller responses are not counted: a connection has few of them, since it is read no further while they wait. */
+/** Smaller responses are not counted: a connection has few of them, since no further requests are read while they wait. */
 const COUNTED_FROM = 16 * 1024
 
-/** Bytes of counted responses, for one account (without one, for an address) and for all. */
+/** Maximum bytes of counted responses: of one account (or address, without an account) and of all. */
 export type ResponseLimits = { account: number; all: number }
 export const responseLimits: ResponseLimits = { account: 16 * 1024 * 1024, all: 64 * 1024 * 1024 }
 
@@ -17,7 +17,6 @@ declare module 'fastify' {
   }
 }
 
-/** Makes the count. */
 export const createInFlight = (limits: ResponseLimits = responseLimits) => {
   const bytesOf = new Map<string, number>()
   let all = 0
@@ -31,8 +30,8 @@ export const createInFlight = (limits: ResponseLimits = responseLimits) => {
 
   return {
     /**
-     * Counts the response until the kernel has all of it, or its connection is gone. Counted again, it is the larger size that counts.
-     * @throws ApiError unavailable when too much is in flight
+     * Counts a response until the kernel has all of it or its connection is closed. If it is counted again, the larger size counts.
+     * @throws ApiError unavailable if too much is in flight
      */
     add: (request: FastifyRequest, reply: FastifyReply, bytes: number): void => {
       const more = bytes - request.responseBytes
@@ -44,7 +43,7 @@ export const createInFlight = (limits: ResponseLimits = responseLimits) => {
       request.responseBytes = bytes
       add(subject, more)
     },
-    /** Of all accounts. */
+    /** Bytes in flight of all accounts. */
     get bytes() {
       return all
     }

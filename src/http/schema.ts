@@ -1,6 +1,6 @@
 import type { ErrorCode } from '../errors.ts'
 
-/** The parts of JSON Schema that matter here. */
+/** The parts of JSON Schema that validation and serialization use. */
 export type Schema = {
   type?: string | string[]
   properties?: Record<string, Schema>

@@ -1,4 +1,4 @@
-/** What browsers are told about every answer. Pages say what they need besides with a Content-Security-Policy of their own. */
+/** Security headers of every response. Pages that load anything replace the Content-Security-Policy with their own. */
 import { IncomingMessage, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
 import type { FastifyInstance } from 'fastify'
@@ -16,10 +16,10 @@ export default fp(
       },
       frameguard: { action: 'deny' },
       referrerPolicy: { policy: 'no-referrer' },
-      // Not of a service that is reached without TLS: browsers would not come back to it.
+      // Not without TLS: browsers could not reach the service again.
       strictTransportSecurity: app.config.baseUrl.startsWith('https:') && { maxAge: year, includeSubDomains: false }
     })
-    // They are the same for every request, and making them would cost each a twentieth of its time.
+    // Made once, since they are the same for every response: making them takes a twentieth of a request's time.
     const request = new IncomingMessage(new Socket())
     const answer = new ServerResponse(request)
     setHeaders(request, answer, () => {})

@@ -1,4 +1,4 @@
-/** How responses become JSON: by the compiled schema, with stored JSON spliced in as the text that it is. */
+/** Serializes responses: by the compiled schema, with stored JSON inserted as text. */
 import fastJson from 'fast-json-stringify'
 import type { FastifyServerOptions } from 'fastify'
 import type { Json } from '../json/canonical-json.ts'
@@ -6,13 +6,13 @@ import type { Schema } from './schema.ts'
 
 type Compilers = NonNullable<NonNullable<FastifyServerOptions['schemaController']>['compilersFactory']>
 
-/** Makes the compiler of response schemas. A schema is the allow-list: what it does not name is not written. */
+/** Compiles response schemas. A schema is the allow-list: other members are not written. */
 export const buildSerializer = ((shared: unknown) =>
   ({ schema }: { schema: unknown }) => {
     const options = { schema: shared as Record<string, fastJson.Schema> }
     const spliced = withTexts(schema as Schema)
     if (spliced === schema) return fastJson(schema as fastJson.Schema, options)
-    // The code and what it calls apart, since one of those is ours.
+    // In debug mode, the code comes separately from the functions it calls, one of which is replaced by ours.
     const { code, validator, serializer } = fastJson(spliced as fastJson.Schema, { ...options, mode: 'debug' }) as unknown as Compiled
     return new Function('validator', 'serializer', code)(validator, Object.assign(serializer, { asUnsafeString: textOf }))
   }) as unknown as NonNullable<Compilers['buildSerializer']>
@@ -21,7 +21,7 @@ type Compiled = { code: string; validator: unknown; serializer: object }
 
 const textOf = (json: Json | null): string => (json === null ? 'null' : json.text)
 
-/** The schema with a string in place of free JSON, which `asUnsafeString` writes; the schema itself where there is none. */
+/** Replaces free JSON in a schema by a string that `asUnsafeString` writes; returns the schema itself if it has none. */
 const withTexts = (schema: Schema): Schema => {
   if (schema['x-json']) return { type: 'string', format: 'unsafe' } as Schema
   let changed = schema

@@ -1,4 +1,4 @@
-/** pg-boss: its queues and their options in one place, and its start. Each queue is one kind of slow work that must not wait for the others. */
+/** pg-boss: its queues with their options, and its start. Each queue is one kind of slow work that must not wait for the others. */
 import type { FastifyBaseLogger } from 'fastify'
 import type pg from 'pg'
 import { PgBoss, type Queue } from 'pg-boss'
@@ -7,38 +7,37 @@ import { createOutageLog, type OutageLog } from '../database/outage-log.ts'
 import { createJobTimers } from './job-timers.ts'
 import { workPerAccount } from './per-account-workers.ts'
 
-/** Jobs of a queue are done one by one in a replica, but those with `perAccount` side by side, so many of one account. */
+/** A replica runs the jobs of a queue one by one; with `perAccount`, concurrently, with at most that many of an account. */
 type QueueSettings = { name: string; perAccount?: number; options: Omit<Queue, 'name'> }
 
 const day = 86_400
 
 export const queues: QueueSettings[] = [
-  // Executions that wait for an attempt. No worker of pg-boss takes these: the pump begins them, and owns their retries.
+  // Executions waiting for an attempt. No worker of pg-boss takes these: the pump begins them and owns their retries.
   { name: 'attempts', options: { retryLimit: 0, retentionSeconds: 400 * day } },
-  // Mails to send.
   { name: 'mails', options: { retryLimit: 8, retryDelay: 30, retryBackoff: true, retryDelayMax: 3600, expireInSeconds: 120 } },
-  // Links that somebody waits for in front of a screen.
+  // Sign-in links, which somebody is waiting for.
   { name: 'magic_links', options: { retryLimit: 6, retryDelay: 5, retryBackoff: true, expireInSeconds: 120, retentionSeconds: day } },
-  // Signed webhooks that are no deliveries, such as on_failure.
+  // on_failure webhooks.
   {
     name: 'notifications',
     perAccount: 5,
     options: { retryLimit: 4, retryDelay: 60, retryBackoff: true, retryDelayMax: 1800, expireInSeconds: 120 }
   },
-  // Webhooks that tell of alerts.
+  // Alert webhooks.
   { name: 'alerts', perAccount: 5, options: { retryLimit: 4, retryDelay: 10, expireInSeconds: 120 } },
-  // Webhooks that tell of a new memory block: one waits for each subscriber, and one after the other, so that none is told twice.
+  // Webhooks about a new memory block: one waiting job per subscriber, one running job per account, so that none is notified twice.
   {
     name: 'memory_updates',
     perAccount: 1,
     options: { policy: 'short', retryLimit: 4, retryDelay: 10, expireInSeconds: 120 }
   },
-  // Tickets that become issues in the tracker.
+  // Support tickets that become issues in the tracker.
   {
     name: 'tickets',
     options: { retryLimit: 20, retryDelay: 30, retryBackoff: true, retryDelayMax: 3600, expireInSeconds: 120 }
   },
-  // Customers at Stripe whose account is gone.
+  // Stripe customers of deleted accounts, to be deleted there.
   {
     name: 'customers',
     options: { retryLimit: 20, retryDelay: 30, retryBackoff: true, retryDelayMax: 3600, expireInSeconds: 120 }
@@ -46,22 +45,22 @@ export const queues: QueueSettings[] = [
   // Histories of deleted cues, removed in batches.
   {
     name: 'purges',
-    // Whoever creates and deletes cues all day would leave a week of finished jobs otherwise.
+    // Otherwise, creating and deleting cues all day would leave a week of finished jobs.
     options: { policy: 'short', retryLimit: 10, retryDelay: 30, retryBackoff: true, expireInSeconds: 3600, deleteAfterSeconds: 3600 }
   },
-  // Accounts whose day of grace is over, removed in batches.
+  // Accounts to be deleted, in batches.
   { name: 'deletions', options: { retryLimit: 10, retryDelay: 30, retryBackoff: true, expireInSeconds: 3600 } },
-  // Partitions, retention, usage, pruning: by schedule, once per cluster.
+  // Partitions, retention, usage, pruning: on a schedule, once per cluster.
   { name: 'housekeeping', options: { retryLimit: 3, retryDelay: 10, retryBackoff: true, expireInSeconds: 900 } }
 ]
 
 export type Jobs = Awaited<ReturnType<typeof startJobs>>
 
-/** New jobs are announced on the channel cue_jobs, and timers wake waiting ones; this is how often jobs are looked for besides. */
+/** Notifications on cue_jobs announce new jobs, and timers wake waiting ones; polling finds what they miss. */
 const pollSeconds = 60
 const stopMs = 3000
 
-/** pg-boss on a pool of ours. Its schema and queues were made by migrate. */
+/** Starts pg-boss on the given pool. Its schema and queues are created by migrations. `onFailed` is called for each failed try of a job. */
 export const startJobs = async (
   pool: pg.Pool,
   log: Pick<FastifyBaseLogger, 'warn'>,
@@ -94,7 +93,7 @@ export const startJobs = async (
   })
 
   return {
-    /** Works off a queue. A handler that rejects lets its job wait for another try; `tries` is how many there were before. */
+    /** Works off a queue. If `run` rejects, its job is retried; `tries` is the number of tries before this one. */
     work: async <T extends object>(queue: string, run: (data: T, id: string, tries: number) => Promise<void>): Promise<void> => {
       const handle = async (data: T, id: string, tries: number) => {
         try {
@@ -115,16 +114,17 @@ export const startJobs = async (
         try {
           for (const job of jobs) await handle(job.data, job.id, job.retryCount)
         } finally {
-          // There may be more, also behind one that fails: pg-boss would wait for its next poll.
+          // There may be more, also after a failed one: pg-boss would wait for its next poll.
           wake(queue)
         }
       })
       workers.set(queue, [...(workers.get(queue) ?? []), () => boss.notifyWorker(worker)])
     },
-    /** Runs a job of a queue by cron, once in the whole cluster. */
+    /** Adds a job to a queue by cron, once in the whole cluster. */
     schedule: (queue: string, key: string, cron: string, data: object) => boss.schedule(queue, cron, data, { key }),
-    /** A job was added to this queue. */
+    /** Looks for jobs in a queue at once. */
     wake: (queue: string) => wake(queue),
+    /** Takes no more jobs, waits a few seconds for running ones, and returns the others to their queues. */
     stop: async () => {
       timers.stop()
       await Promise.all(crews.map(crew => crew.stop(stopMs)))

@@ -1,4 +1,4 @@
-/** What may wait for minutes: schedules that run once per cluster, and the removal of deleted cues' histories and of accounts. */
+/** Work that may wait for minutes: schedules that run once per cluster, and the deletion of accounts and of deleted cues' histories. */
 import type { FastifyBaseLogger } from 'fastify'
 import type { Functions } from '../database/functions.ts'
 import type { Jobs } from './boss.ts'

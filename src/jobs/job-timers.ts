@@ -1,15 +1,15 @@
-/** Wakes the queues of pg-boss when their waiting jobs are due: pg-boss itself only finds those at its next poll. */
+/** Wakes the queues of pg-boss when their waiting jobs are due. pg-boss itself would find those at its next poll. */
 
 type Options = {
-  /** The next waiting job of each queue, those included that became due within `past`. */
+  /** Reads the next waiting job of each queue, including those that became due within `past`, an interval. */
   read: (past: string) => Promise<{ queue: string; wait_ms: number }[]>
   wake: (queue: string) => void
   onError: (error: unknown) => void
 }
 
-/** How often the database is asked. A job that is put off for less may start late by this much. */
+/** Between queries. A job that is delayed by less than this may start late by as much. */
 const readEveryMs = 5000
-/** After a queue was woken: its next job may follow soon. */
+/** Between waking a queue and the next query, since its next job may follow soon. */
 const soonMs = 1000
 /** A timer may fire a little early. */
 const slackMs = 20
@@ -31,7 +31,7 @@ export const createJobTimers = ({ read, wake, onError }: Options): { stop: () =>
       const found = await read(`${Math.ceil(askedAt - readAt)} milliseconds`)
       readAt = askedAt
       if (stopped) return
-      // Timers that have not fired yet are for jobs that were found again.
+      // Timers that have not fired yet are for jobs that this query has found again.
       for (const timer of timers) clearTimeout(timer)
       timers = found
         .filter(({ wait_ms }) => wait_ms <= 2 * readEveryMs)

@@ -15,7 +15,7 @@ type Options<T> = {
   warn: (error: unknown, what: string, fields: object) => void
 }
 
-/** In one replica. */
+/** Maximum running jobs in one replica. */
 const atOnce = 100
 const batchSize = 20
 
@@ -25,7 +25,7 @@ export const workPerAccount = <T extends object>({ boss, queue, perAccount, poll
   let isAsked = false
   let stopped = false
 
-  /** One fetch at a time; a call meanwhile makes it fetch again. */
+  /** Fetches jobs, one fetch at a time; a call meanwhile makes it fetch again. */
   const look = async () => {
     isAsked = true
     if (isLooking) return

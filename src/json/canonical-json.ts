@@ -1,21 +1,22 @@
-// JSON in canonical form: what `json.dumps(json.loads(text), sort_keys=True)` of Python gives back unchanged.
-// The form is made from text to text, because a JavaScript number holds neither long integers nor the difference
-// between 1 and 1.0.
+/**
+ * Canonical JSON: text that Python's `json.dumps(json.loads(text), sort_keys=True)` returns unchanged. It is made from text directly, because
+ * JavaScript numbers cannot represent long integers or the difference between 1 and 1.0.
+ */
 import { isUtf8 } from 'node:buffer'
 import { JsonError, join, lastOfEach, type Member, quote, Scanner } from './json-scanner.ts'
 
 export { JsonError, type JsonFault } from './json-scanner.ts'
 
-/** How deep a payload may nest: `[[1]]` has two levels, `1` none. */
+/** Maximum nesting of a payload: `[[1]]` has two levels, `1` none. */
 export const MAX_LEVELS = 64
-/** Bytes from which a text may have more than its value needs matter: the most that a payload may have. */
+/** The maximum size of a payload. Beyond it, the size is computed exactly, without needless escapes. */
 const LARGE = 1024 * 1024
 
-/** A JSON value as its canonical text. Where a response schema says `AnyJson`, that text is spliced in; nothing else may write one. */
+/** A JSON value as canonical text. Response schemas with `AnyJson` insert that text; nothing else can serialize it. */
 export class Json {
   /** Canonical text, printable ASCII only: its length is its size in bytes. */
   readonly text: string
-  /** Size of the JSON as it came, in UTF-8 without the blanks between its tokens; of the text where it came from the database. */
+  /** Size of the received JSON in UTF-8, without whitespace between tokens; of the canonical text if it came from the database. */
   readonly bytes: number
   #task: string | null | undefined
 
@@ -25,11 +26,12 @@ export class Json {
     this.#task = task
   }
 
-  /** The plain JavaScript value, with numbers rounded to doubles. */
+  /** The JavaScript value, with numbers as doubles. */
   get value(): unknown {
     return JSON.parse(this.text)
   }
 
+  /** See `taskOf`. */
   get task(): string | null {
     if (this.#task === undefined) this.#task = taskOf(this.text)
     return this.#task
@@ -40,21 +42,21 @@ export class Json {
   }
 }
 
-/** What `split` keeps as text. */
+/** The members that `split` keeps as text. */
 export type Free = {
   names: readonly string[]
-  /** How deep the objects may lie that have such members; 0 is the outermost object. */
+  /** Maximum depth of the objects whose members are kept; 0 is the outermost object. */
   depth?: number
-  /** Kept as it was written, for what is going to be read again. */
+  /** Keeps the source text instead of the canonical text, for members that are read again later. */
   asWritten?: boolean
 }
 
 type Kept = { text: string; bytes: number; task: string | null }
-/** A JSON text without its free members: in place of each stands a string that no accepted text has, NUL and the index in `kept`. */
+/** A JSON text whose free members are replaced by strings that no accepted text contains: NUL and the index in `kept`. */
 export type Split = { rest: string; kept: Kept[] }
 
 /**
- * Takes free members out of a JSON text, so that only what is left is ever parsed.
+ * Takes free members out of a JSON text, so that only the rest is ever parsed.
  *
  * @throws JsonError
  */
@@ -75,12 +77,12 @@ export const split = (body: string | Uint8Array, { names, depth = 0, asWritten =
 
 const keptOf = (text: string, bytes: number): Kept => ({
   text,
-  // Canonical text escapes what is not ASCII, and so may the source.
+  // The source may have needless escapes, like canonical text.
   bytes: bytes > LARGE ? Math.min(bytes, compactBytes(text)) : bytes,
   task: taskOf(text)
 })
 
-/** The value of what `split` returned, with `Json` where free members were. */
+/** Parses the result of `split`, with a `Json` for each free member. */
 export const unite = ({ rest, kept }: Split): unknown =>
   kept.length === 0
     ? JSON.parse(rest)
@@ -91,35 +93,31 @@ export const unite = ({ rest, kept }: Split): unknown =>
       })
 
 /**
- * Reads a request's body. Members of the outermost object that `raw` names become `Json`, everything else plain values,
- * with numbers as doubles. Of duplicate keys the last one counts; `__proto__` is a member like any other.
+ * Parses a request body. The outermost object's members named in `raw` become `Json`, everything else plain values with numbers as doubles.
+ * The last of duplicate keys counts; `__proto__` is a member like any other.
  *
- * @param levels how deep a member may nest
+ * @param levels maximum nesting of a member
  * @throws JsonError
  */
 export const readJson = (body: string | Uint8Array, raw: readonly string[] = [], levels = MAX_LEVELS): unknown =>
   unite(split(body, { names: raw }, levels))
 
-/**
- * The canonical form of a JSON text.
- *
- * @throws JsonError
- */
+/** Converts a JSON text to its canonical form. @throws JsonError */
 export const canonicalJson = (text: string | Uint8Array, levels = MAX_LEVELS): string => new Scanner(decode(text), levels).whole()
 
-/** Lays the members of one canonical object over another's, one level deep. Unless both are objects, `override` replaces `base`. */
+/** Merges two canonical objects, one level deep; `override` wins. Unless both are objects, returns `override`. */
 export const canonicalMerge = (base: string, override: string): string => {
   if (base[0] !== '{' || override[0] !== '{') return override
   return join(lastOfEach([...new Scanner(base, Infinity).outermost(), ...new Scanner(override, Infinity).outermost()]))
 }
 
-/** `canonicalMerge`, with what is asked of the result. */
+/** `canonicalMerge`, with the size and task of the result. */
 export const mergeJson = (base: string, override: string): Kept => {
   const text = canonicalMerge(base, override)
   return keptOf(text, text.length)
 }
 
-/** The least bytes that a value of canonical text takes as JSON in UTF-8: without blanks between tokens, and with no needless escape. */
+/** The minimum size of a canonical text's value as JSON in UTF-8: without whitespace between tokens and needless escapes. */
 export const compactBytes = (text: string): number => {
   let bytes = text.length
   let isInString = false
@@ -135,23 +133,23 @@ export const compactBytes = (text: string): number => {
   return bytes
 }
 
-/** Of one UTF-16 unit. A surrogate has half of the four bytes of its pair. */
+/** Bytes of one UTF-16 unit. A surrogate has half of the four bytes of its pair. */
 const bytesOf = (unit: number): number => {
   if (unit < 0x20) return 6
   if (unit < 0x80) return 1
   return unit < 0x800 || (unit >= 0xd800 && unit < 0xe000) ? 2 : 3
 }
 
-/** The `task` member of a canonical text when that is an object and the member a string: what workers' handler names are matched with. */
+/** The string member `task` of a canonical object, which is matched with workers' tasks; null if there is none. */
 export const taskOf = (text: string): string | null => {
   if (text[0] !== '{' || !text.includes('"task": "')) return null
   const { task } = JSON.parse(text)
   return typeof task === 'string' ? task : null
 }
 
-/** The value of a JSON text; numbers that a double does not hold become what `JSON.stringify` writes back as they were. */
+/** Parses a JSON text. Numbers that a double cannot represent become raw JSON, which `JSON.stringify` writes unchanged. */
 export const parseExactly = (text: string): unknown =>
-  // A reviver costs seven times the parsing, and few texts hold a number that needs it.
+  // A reviver makes parsing seven times slower, and few texts contain such numbers.
   /\d{16}|\.0|\de/i.test(text) ? JSON.parse(text, keepLiteral) : JSON.parse(text)
 
 const { rawJSON } = JSON as unknown as { rawJSON: (literal: string) => unknown }

@@ -1,7 +1,7 @@
-// Reads a JSON text and writes its canonical one in the same pass. What the form is, `canonical-json.ts` says.
+/** Reads a JSON text and writes its canonical form, described in `canonical-json.ts`, in one pass. */
 export type JsonFault = 'malformed' | 'too_deep' | 'nul' | 'lone_surrogate' | 'number_too_large'
 
-/** Text that is no JSON, or JSON that this service does not take. `position` counts characters from 0. */
+/** A text is not JSON, or JSON that this service doesn't accept. `position` counts characters from 0. */
 export class JsonError extends Error {
   readonly reason: JsonFault
   readonly position: number
@@ -17,7 +17,7 @@ export class JsonError extends Error {
   }
 }
 
-/** Walks once over a JSON text and writes the canonical one. It calls itself per level, so the limit on levels also guards the stack. */
+/** Scans a JSON text once. Recursive, so the limit on levels also protects the stack. Methods throw JsonError. */
 export class Scanner {
   readonly #text: string
   readonly #levels: number
@@ -33,25 +33,26 @@ export class Scanner {
     this.#skipBlanks()
   }
 
+  /** Whether the text is an object. */
   startsObject(): boolean {
     return this.#unit() === 0x7b
   }
 
-  /** The whole text as one value. */
+  /** Returns the canonical form of the whole text. */
   whole(): string {
     const text = this.#value(0)
     this.#end()
     return text
   }
 
-  /** The members of the object that the text is. It is no level itself. */
+  /** Returns the members of a text that is an object, which doesn't count as a level. */
   outermost(): Member[] {
     const members = this.#members(0)
     this.#end()
     return members
   }
 
-  /** The source of a member's value. */
+  /** Returns the source text of a member's value. */
   source({ from, to }: Member): string {
     return this.#text.slice(from, to)
   }
@@ -213,13 +214,13 @@ export class Scanner {
   }
 }
 
-/** Looks at each member of objects that lie no deeper than `depth`, and gives the text that takes its value's place. */
+/** Called for each member of objects no deeper than `depth`; returns the text that replaces its value. */
 export interface Keep {
   depth: number
   member: (member: Member, scanner: Scanner) => string
 }
 
-/** A member of an object: its canonical text, what it sorts by, and where in the source its value stood. */
+/** A member of an object: canonical name and value, its sort key, and where in the source its value was, with the whitespace in it. */
 export interface Member {
   name: string
   order: string
@@ -229,13 +230,14 @@ export interface Member {
   blanks: number
 }
 
+/** Writes members as an object. */
 export const join = (members: Member[]): string => {
   let text = '{'
   for (const { name, value } of members) text += text.length === 1 ? `${name}: ${value}` : `, ${name}: ${value}`
   return `${text}}`
 }
 
-/** Sorted by code point, and of equal keys only the last. */
+/** Sorts members by code point, and keeps only the last of equal keys. */
 export const lastOfEach = (members: Member[]): Member[] => {
   members.sort(byOrder)
   return members.filter(({ order }, i) => order !== members[i + 1]?.order)
@@ -244,8 +246,8 @@ export const lastOfEach = (members: Member[]): Member[] => {
 const byOrder = (a: Member, b: Member): number => (a.order < b.order ? -1 : a.order > b.order ? 1 : 0)
 
 /**
- * A string that sorts by UTF-16 unit, as JavaScript compares, where the key sorts by code point: surrogates stand for the
- * characters above all others, so they change places with U+E000 to U+FFFF.
+ * Maps a key to a string that JavaScript, which compares UTF-16 units, sorts as the key sorts by code point: surrogates, which encode the highest
+ * code points, change places with U+E000 to U+FFFF.
  */
 const sortable = (key: string): string =>
   key.replace(/[\ud800-\uffff]/g, unit => String.fromCharCode(unit.charCodeAt(0) + (unit < '\ue000' ? 0x2000 : -0x800)))
@@ -257,7 +259,7 @@ const float = (value: number): string => {
   return String(value)
 }
 
-/** A string as JSON in printable ASCII. Written into bytes, ten times as fast as `replace` where most characters are foreign. */
+/** A string as JSON in printable ASCII. Writing bytes is ten times faster than `replace` if most characters are not ASCII. */
 export const quote = (value: string): string => {
   const json = JSON.stringify(value)
   const bytes = Buffer.allocUnsafe(json.length * 6)

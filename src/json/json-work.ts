@@ -1,4 +1,4 @@
-// What is done with JSON whose size a client chooses. Pure, and of texts only, so that any thread can do it.
+/** Work on JSON whose size a client chooses. Pure functions of texts, so that any thread can run them. */
 import { createHash } from 'node:crypto'
 import { canonicalJson, mergeJson, split } from './canonical-json.ts'
 
@@ -8,7 +8,7 @@ export const work = {
   mergeJson,
   /** A text as a JSON string. */
   literal: (text: string): string => JSON.stringify(text),
-  /** SHA-256 of a list of JSON values as JSON, of which the first is given as it is. */
+  /** SHA-256 of the JSON list `others` with the string `first`, or null, in front. */
   hashOf: (first: string | null, others: string): string =>
     createHash('sha256')
       .update(`[${JSON.stringify(first)},${others.slice(1)}`)

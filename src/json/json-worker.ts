@@ -1,4 +1,4 @@
-// The thread that `large-json.ts` starts: does one piece of work after the other.
+/** The thread that `large-json.ts` starts: runs one piece of work after the other. */
 import { parentPort } from 'node:worker_threads'
 import { JsonError } from './canonical-json.ts'
 import { work } from './json-work.ts'
@@ -10,7 +10,7 @@ parentPort!.on('message', ({ id, name, args }: Asked) => {
   parentPort!.postMessage({ id, ...outcomeOf(name, args) } satisfies Answered)
 })
 
-/** Anything thrown but a JsonError is a bug, and ends the thread. */
+/** Anything else thrown than a JsonError is a bug, and ends the thread. */
 const outcomeOf = (name: keyof typeof work, args: unknown[]): Omit<Answered, 'id'> => {
   try {
     return { result: (work[name] as (...args: unknown[]) => unknown)(...args) }

@@ -1,6 +1,6 @@
 /**
- * Work on JSON that takes as long as a client likes: the small is done at once, the large by a thread beside the event loop, which goes on
- * serving others meanwhile. The thread starts when it is first needed, and ends when it has had nothing to do for a while.
+ * Runs work on small JSON at once, and on large JSON in a thread, so that the event loop can serve other requests. The thread starts when it is
+ * first needed, and ends when it has been idle for a while.
  */
 import { Worker } from 'node:worker_threads'
 import { unavailable } from '../errors.ts'
@@ -8,7 +8,7 @@ import { JsonError } from './canonical-json.ts'
 import { work } from './json-work.ts'
 import type { Answered, Asked } from './json-worker.ts'
 
-/** Bytes or characters. The slowest text of this size takes some 10 ms. */
+/** Bytes or characters. The slowest text of this size takes about 10 ms. */
 const SMALL = 32 * 1024
 const IDLE_MS = 30_000
 

@@ -1,4 +1,4 @@
-/** Writes values that hold free JSON as text: `JSON.stringify`, but what is `Json` goes in as it is, without being parsed. */
+/** Like `JSON.stringify`, but inserts the text of `Json` values without parsing it. */
 import { Json } from './canonical-json.ts'
 
 export const splice = (value: unknown): string => {
