@@ -9,6 +9,7 @@ import { createPool } from '../src/database/pool.ts'
 import { startEmbedded } from '../src/embedded-postgres/embedded-postgres.ts'
 import { migrate } from '../src/migrate/migrate.ts'
 import { releaseFile } from '../src/migrate/sql-files.ts'
+import { catalog } from './catalog.ts'
 import { cueColumns } from './cue-columns.ts'
 import { dumpSchema } from './dump-schema.ts'
 import { functionTypes } from './function-types.ts'
@@ -23,6 +24,7 @@ export const generate = async (databaseUrl: string): Promise<Record<string, stri
       'sql/release.json': releaseFile(),
       'sql/schema.sql': await dumpSchema(pool),
       'src/db.types.ts': await rowTypes(pool),
+      'src/catalog.ts': await catalog(pool),
       'src/functions.types.ts': await functionTypes(pool),
       'src/cues/columns.ts': await cueColumns(pool),
       'src/blog/posts.json': postsFile(),

@@ -1145,7 +1145,7 @@ create view cue.cue_view as
     jsonb_build_object('url', c.callback_url, 'method', c.callback_method, 'headers',
         CASE
             WHEN c.callback_headers = '{}'::jsonb THEN '{}'::jsonb
-            ELSE ( SELECT jsonb_object_agg(h.name, '********') AS jsonb_object_agg
+            ELSE ( SELECT jsonb_object_agg(h.name, cue.mask()) AS jsonb_object_agg
                FROM jsonb_object_keys(c.callback_headers) h(name))
         END) AS callback,
     COALESCE(c.payload, ( SELECT p.body
@@ -1986,6 +1986,14 @@ end $function$;
 comment on function cue.approve_device(bytea,uuid,bytea,text,text,text,timestamp with time zone) is 'Confirms a sign-in, and creates an account if the address has none; returns whether it did.';
 grant execute on function cue.approve_device(bytea,uuid,bytea,text,text,text,timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.artifacts_bytes()
+ RETURNS integer
+ LANGUAGE sql
+ IMMUTABLE
+AS $function$ select 64 * 1024 $function$;
+comment on function cue.artifacts_bytes() is 'Returns the maximum size of an execution''s artifacts.';
+grant execute on function cue.artifacts_bytes() to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.attach_evidence(p_account_id uuid, p_execution_id uuid, p_external_id text DEFAULT NULL::text, p_result_url text DEFAULT NULL::text, p_result_ref text DEFAULT NULL::text, p_result_type text DEFAULT NULL::text, p_summary text DEFAULT NULL::text, p_artifacts jsonb DEFAULT NULL::jsonb, p_metadata jsonb DEFAULT NULL::jsonb, p_claim_token uuid DEFAULT NULL::uuid, p_now timestamp with time zone DEFAULT now())
  RETURNS TABLE(execution_id uuid, outcome_state cue.outcome_state, evidence_updated boolean)
  LANGUAGE plpgsql
@@ -2024,7 +2032,7 @@ begin
   e.artifacts := case when p_artifacts is null then e.artifacts else coalesce(e.artifacts, '[]') || coalesce((
     select jsonb_agg(a.value order by a.place) from jsonb_array_elements(p_artifacts) with ordinality as a (value, place)
      where not exists (select from jsonb_array_elements(e.artifacts) as k (value) where k.value = a.value)), '[]') end;
-  if p_metadata is not null and old.metadata is not null and cue.json_bytes(e.metadata) > 10240 then
+  if p_metadata is not null and old.metadata is not null and cue.json_bytes(e.metadata) > cue.metadata_bytes() then
     raise exception 'metadata exceeds 10 KB of JSON, including members already stored.' using errcode = 'QU022';
   end if;
   if p_metadata is not null then perform cue.check_metadata(e.metadata); end if;
@@ -2063,7 +2071,7 @@ end $function$;
 comment on function cue.attempts_to_repeat(uuid[],integer[],text[],text[],boolean[]) is 'Returns those of these ended attempts that failed and have attempts left.';
 grant execute on function cue.attempts_to_repeat(uuid[],integer[],text[],text[],boolean[]) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.beat_engine(p_engine_id uuid, p_version text, p_lateness_ms integer DEFAULT NULL::integer, p_open_deliveries integer DEFAULT 0, p_missed_after interval DEFAULT '00:01:00'::interval, p_now timestamp with time zone DEFAULT now())
+CREATE OR REPLACE FUNCTION cue.beat_engine(p_engine_id uuid, p_version text, p_lateness_ms integer DEFAULT NULL::integer, p_open_deliveries integer DEFAULT 0, p_missed_after interval DEFAULT cue.missed_after(), p_now timestamp with time zone DEFAULT now())
  RETURNS TABLE(database_now timestamp with time zone, outage_recorded boolean, engines integer, place integer)
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -2089,12 +2097,12 @@ begin
          open_deliveries = excluded.open_deliveries;
   return query
   select case when p_now = now() then clock_timestamp() else p_now end, v_outage, count(*)::int, (count(*) filter (where n.id < p_engine_id))::int
-    from cue.engines n where n.last_seen_at > p_now - interval '12 seconds' and n.stopped_at is null or n.id = p_engine_id;
+    from cue.engines n where n.last_seen_at > p_now - cue.engine_timeout() and n.stopped_at is null or n.id = p_engine_id;
 end $function$;
 comment on function cue.beat_engine(uuid,text,integer,integer,interval,timestamp with time zone) is 'Records an engine''s heartbeat, and an outage if no engine had one for p_missed_after; returns the number of live engines and its place among them.';
 grant execute on function cue.beat_engine(uuid,text,integer,integer,interval,timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.begin_attempts(p_execution_ids uuid[], p_lease interval DEFAULT '00:00:04'::interval, p_now timestamp with time zone DEFAULT now())
+CREATE OR REPLACE FUNCTION cue.begin_attempts(p_execution_ids uuid[], p_lease interval DEFAULT cue.flight_lease(), p_now timestamp with time zone DEFAULT now())
  RETURNS SETOF cue.begun_attempt
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -2147,7 +2155,7 @@ end $function$;
 comment on function cue.begin_attempts(uuid[],interval,timestamp with time zone) is 'Begins the due attempts among these executions that are not locked, and returns the requests to send.';
 grant execute on function cue.begin_attempts(uuid[],interval,timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.begin_claims(p_execution_ids uuid[], p_worker_ids text[], p_lease interval DEFAULT '00:15:00'::interval, p_now timestamp with time zone DEFAULT now())
+CREATE OR REPLACE FUNCTION cue.begin_claims(p_execution_ids uuid[], p_worker_ids text[], p_lease interval DEFAULT cue.claim_lease(), p_now timestamp with time zone DEFAULT now())
  RETURNS TABLE(execution_id uuid, cue_id text, cue_name text, task text, scheduled_for timestamp with time zone, lease_expires_at timestamp with time zone, claim_token uuid, attempt integer, payload text)
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -2194,7 +2202,7 @@ end $function$;
 comment on function cue.begin_issue(integer,timestamp with time zone) is 'Returns the content of a tracker issue for a ticket that has none, or no row.';
 grant execute on function cue.begin_issue(integer,timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.begin_waiting(p_limit integer, p_skip_accounts uuid[] DEFAULT '{}'::uuid[], p_lease interval DEFAULT '00:00:04'::interval, p_now timestamp with time zone DEFAULT now())
+CREATE OR REPLACE FUNCTION cue.begin_waiting(p_limit integer, p_skip_accounts uuid[] DEFAULT '{}'::uuid[], p_lease interval DEFAULT cue.flight_lease(), p_now timestamp with time zone DEFAULT now())
  RETURNS SETOF cue.begun_attempt
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -2402,7 +2410,7 @@ CREATE OR REPLACE FUNCTION cue.check_artifacts(p_artifacts jsonb)
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
 begin
-  if cue.json_bytes(p_artifacts) > 65536 then
+  if cue.json_bytes(p_artifacts) > cue.artifacts_bytes() then
     raise exception 'artifacts exceed 64 KB of JSON, including those already stored.' using errcode = 'QU023';
   end if;
 end $function$;
@@ -2447,7 +2455,7 @@ end $function$;
 comment on function cue.check_secrets(text[],text,boolean,timestamp with time zone) is 'Returns the settings whose secrets differ from those of earlier replicas, and stores them if none do; p_changed forgets the stored ones first.';
 grant execute on function cue.check_secrets(text[],text,boolean,timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.claim_executions(p_account_id uuid, p_worker_id text, p_execution_id uuid DEFAULT NULL::uuid, p_tasks text[] DEFAULT NULL::text[], p_limit integer DEFAULT 1, p_lease interval DEFAULT '00:15:00'::interval, p_now timestamp with time zone DEFAULT now())
+CREATE OR REPLACE FUNCTION cue.claim_executions(p_account_id uuid, p_worker_id text, p_execution_id uuid DEFAULT NULL::uuid, p_tasks text[] DEFAULT NULL::text[], p_limit integer DEFAULT 1, p_lease interval DEFAULT cue.claim_lease(), p_now timestamp with time zone DEFAULT now())
  RETURNS TABLE(execution_id uuid, cue_id text, cue_name text, task text, scheduled_for timestamp with time zone, lease_expires_at timestamp with time zone, claim_token uuid, attempt integer, payload text)
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -2479,7 +2487,15 @@ end $function$;
 comment on function cue.claim_executions(uuid,text,uuid,text[],integer,interval,timestamp with time zone) is 'Claims one execution by id, or the next p_limit of some tasks, for one worker; each goes to exactly one caller.';
 grant execute on function cue.claim_executions(uuid,text,uuid,text[],integer,interval,timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.claim_next(p_claims jsonb, p_lease interval DEFAULT '00:15:00'::interval, p_now timestamp with time zone DEFAULT now())
+CREATE OR REPLACE FUNCTION cue.claim_lease()
+ RETURNS interval
+ LANGUAGE sql
+ IMMUTABLE
+AS $function$ select interval '15 minutes' $function$;
+comment on function cue.claim_lease() is 'Returns how long a worker holds a claim that it does not extend.';
+grant execute on function cue.claim_lease() to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.claim_next(p_claims jsonb, p_lease interval DEFAULT cue.claim_lease(), p_now timestamp with time zone DEFAULT now())
  RETURNS TABLE(claim integer, execution_id uuid, cue_id text, cue_name text, task text, scheduled_for timestamp with time zone, lease_expires_at timestamp with time zone, claim_token uuid, attempt integer, payload text)
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -2543,7 +2559,7 @@ $function$;
 comment on function cue.claim_timeout(integer) is 'Returns how long an execution of a cue may wait for a claim.';
 grant execute on function cue.claim_timeout(integer) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.claimable_page(p_account_id uuid, p_task text DEFAULT NULL::text, p_limit integer DEFAULT 50, p_bytes integer DEFAULT 4194304, p_now timestamp with time zone DEFAULT now())
+CREATE OR REPLACE FUNCTION cue.claimable_page(p_account_id uuid, p_task text DEFAULT NULL::text, p_limit integer DEFAULT 50, p_bytes integer DEFAULT cue.page_bytes(), p_now timestamp with time zone DEFAULT now())
  RETURNS TABLE(id uuid, execution_id uuid, cue_id text, cue_name text, task text, scheduled_for timestamp with time zone, attempt integer, payload text, has_more boolean)
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
@@ -2805,6 +2821,14 @@ begin
 end $function$;
 comment on function cue.count_results(uuid,integer,integer,integer,timestamp with time zone) is 'Counts outcomes and failures in the current UTC month.';
 grant execute on function cue.count_results(uuid,integer,integer,integer,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.counted_to()
+ RETURNS integer
+ LANGUAGE sql
+ IMMUTABLE
+AS $function$ select 10000 $function$;
+comment on function cue.counted_to() is 'Returns the number up to which slots, jobs and other waiting work are counted.';
+grant execute on function cue.counted_to() to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.create_cue(p_account_id uuid, p_cue jsonb, p_next_run timestamp with time zone, p_now timestamp with time zone DEFAULT now())
  RETURNS text
@@ -3335,6 +3359,14 @@ end $function$;
 comment on function cue.end_one_time_cue(cue.cues,cue.cue_status,timestamp with time zone) is 'Completes or fails a one-time cue when its first execution ends.';
 grant execute on function cue.end_one_time_cue(cue.cues,cue.cue_status,timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.engine_timeout()
+ RETURNS interval
+ LANGUAGE sql
+ IMMUTABLE
+AS $function$ select interval '15 seconds' $function$;
+comment on function cue.engine_timeout() is 'Returns how long an engine counts as live after a heartbeat.';
+grant execute on function cue.engine_timeout() to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.enqueue_attempts(p_execution_ids uuid[], p_due_at timestamp with time zone[])
  RETURNS void
  LANGUAGE plpgsql
@@ -3472,7 +3504,7 @@ end $function$;
 comment on function cue.expire_outcomes(integer,timestamp with time zone) is 'Ends executions whose outcome deadline has passed; returns how many.';
 grant execute on function cue.expire_outcomes(integer,timestamp with time zone) to cue_operator, cue_service;
 
-CREATE OR REPLACE FUNCTION cue.extend_flights(p_flight_ids bigint[], p_lease interval DEFAULT '00:00:04'::interval, p_now timestamp with time zone DEFAULT now())
+CREATE OR REPLACE FUNCTION cue.extend_flights(p_flight_ids bigint[], p_lease interval DEFAULT cue.flight_lease(), p_now timestamp with time zone DEFAULT now())
  RETURNS SETOF bigint
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -3667,6 +3699,14 @@ end $function$;
 comment on function cue.fire_cue(uuid,text,text,text,integer,timestamp with time zone,text,text,timestamp with time zone) is 'Fires a cue now or at p_send_at and returns the execution, or the existing one for a repeated idempotency key.';
 grant execute on function cue.fire_cue(uuid,text,text,text,integer,timestamp with time zone,text,text,timestamp with time zone) to cue_operator, cue_service;
 
+CREATE OR REPLACE FUNCTION cue.flight_lease()
+ RETURNS interval
+ LANGUAGE sql
+ IMMUTABLE
+AS $function$ select interval '4 seconds' $function$;
+comment on function cue.flight_lease() is 'Returns how long an engine holds a flight that it does not extend.';
+grant execute on function cue.flight_lease() to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.fold_usage(p_now timestamp with time zone DEFAULT now())
  RETURNS integer
  LANGUAGE plpgsql
@@ -3792,9 +3832,9 @@ CREATE OR REPLACE FUNCTION cue.has_live_worker(p_account_id uuid, p_now timestam
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
-  select exists (select from cue.workers where account_id = p_account_id and last_heartbeat > p_now - interval '180 seconds')
+  select exists (select from cue.workers where account_id = p_account_id and last_heartbeat > p_now - cue.worker_timeout())
 $function$;
-comment on function cue.has_live_worker(uuid,timestamp with time zone) is 'Returns whether any worker of an account had a heartbeat in the last three minutes.';
+comment on function cue.has_live_worker(uuid,timestamp with time zone) is 'Returns whether an account has a live worker.';
 grant execute on function cue.has_live_worker(uuid,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.has_used_grace(p_account_id uuid, p_plan cue.plan, p_now timestamp with time zone)
@@ -3808,7 +3848,7 @@ $function$;
 comment on function cue.has_used_grace(uuid,cue.plan,timestamp with time zone) is 'Returns whether an account has used twice its plan''s monthly executions.';
 grant execute on function cue.has_used_grace(uuid,cue.plan,timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.heartbeat_execution(p_account_id uuid, p_execution_id uuid, p_worker_id text DEFAULT NULL::text, p_claim_token uuid DEFAULT NULL::uuid, p_lease interval DEFAULT '00:15:00'::interval, p_now timestamp with time zone DEFAULT now())
+CREATE OR REPLACE FUNCTION cue.heartbeat_execution(p_account_id uuid, p_execution_id uuid, p_worker_id text DEFAULT NULL::text, p_claim_token uuid DEFAULT NULL::uuid, p_lease interval DEFAULT cue.claim_lease(), p_now timestamp with time zone DEFAULT now())
  RETURNS timestamp with time zone
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -4067,7 +4107,7 @@ AS $function$ select to_char(p_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.M
 comment on function cue.iso(timestamp with time zone) is 'Formats an instant as the API does: ISO 8601 in UTC with milliseconds.';
 grant execute on function cue.iso(timestamp with time zone) to cue_reader, cue_service;
 
-CREATE OR REPLACE FUNCTION cue.job_counts(p_limit integer DEFAULT 10000)
+CREATE OR REPLACE FUNCTION cue.job_counts(p_limit integer DEFAULT cue.counted_to())
  RETURNS TABLE(queue text, waiting integer)
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
@@ -4652,6 +4692,14 @@ end $function$;
 comment on function cue.maintain_partitions(integer,timestamp with time zone) is 'Creates the monthly partitions of executions and attempts up to p_months ahead; returns how many.';
 grant execute on function cue.maintain_partitions(integer,timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.mask()
+ RETURNS text
+ LANGUAGE sql
+ IMMUTABLE
+AS $function$ select '********' $function$;
+comment on function cue.mask() is 'Returns the text shown in place of a secret.';
+grant execute on function cue.mask() to cue_reader, cue_service;
+
 CREATE OR REPLACE FUNCTION cue.max_timeout(p_account_id uuid)
  RETURNS integer
  LANGUAGE sql
@@ -4735,6 +4783,14 @@ end $function$;
 comment on function cue.memory_notice(uuid,text,timestamp with time zone) is 'Returns the next memory block notification of a subscriber with its signing secrets, or no row if there is none.';
 grant execute on function cue.memory_notice(uuid,text,timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.metadata_bytes()
+ RETURNS integer
+ LANGUAGE sql
+ IMMUTABLE
+AS $function$ select 10 * 1024 $function$;
+comment on function cue.metadata_bytes() is 'Returns the maximum size of an execution''s metadata.';
+grant execute on function cue.metadata_bytes() to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.milliseconds(p_interval interval)
  RETURNS integer
  LANGUAGE sql
@@ -4779,6 +4835,14 @@ begin
 end $function$;
 comment on function cue.miss_unclaimed(integer,timestamp with time zone) is 'Ends executions that were not claimed in time as missed; returns how many.';
 grant execute on function cue.miss_unclaimed(integer,timestamp with time zone) to cue_operator, cue_service;
+
+CREATE OR REPLACE FUNCTION cue.missed_after()
+ RETURNS interval
+ LANGUAGE sql
+ IMMUTABLE
+AS $function$ select interval '60 seconds' $function$;
+comment on function cue.missed_after() is 'Returns the default length of an outage from which catch_up applies.';
+grant execute on function cue.missed_after() to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.months_before(p_before timestamp with time zone)
  RETURNS SETOF text
@@ -4996,6 +5060,14 @@ begin
 end $function$;
 comment on function cue.open_session(bytea,text,timestamp with time zone) is 'Opens a session with a one-time token; QU050 as take_session_token.';
 grant execute on function cue.open_session(bytea,text,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.page_bytes()
+ RETURNS integer
+ LANGUAGE sql
+ IMMUTABLE
+AS $function$ select 4 * 1024 * 1024 $function$;
+comment on function cue.page_bytes() is 'Returns the maximum size of a list or of the claims of one request, beyond their first item.';
+grant execute on function cue.page_bytes() to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.partition_bound(p_month timestamp without time zone)
  RETURNS uuid
@@ -5444,8 +5516,8 @@ begin
     continue when not found;
     v_heard_at := greatest(e.last_heartbeat_at, (select w.last_heartbeat from cue.workers w
                                                   where w.account_id = e.account_id and w.worker_id = e.claimed_by_worker));
-    if v_heard_at > p_now - interval '180 seconds' then
-      update cue.executions set lease_expires_at = v_heard_at + interval '180 seconds' where id = e.id;
+    if v_heard_at > p_now - cue.worker_timeout() then
+      update cue.executions set lease_expires_at = v_heard_at + cue.worker_timeout() where id = e.id;
     else
       perform cue.lose_claim(e, c, 'worker stopped sending heartbeats', false, p_now);
       v_count := v_count + 1;
@@ -5563,7 +5635,7 @@ begin
        where e.cue_id = c.id and e.id >= cue.uuid_v7_floor(date_trunc('hour', p_now, 'UTC')) and e.status = 'failed'
          and e.error_message = v_error)
     then
-      update cue.missed_slots m set last = d.expected, count = least(m.count + 1, 10000), recorded_at = p_now
+      update cue.missed_slots m set last = d.expected, count = least(m.count + 1, cue.counted_to()), recorded_at = p_now
        -- If the latest row is locked, a new one is inserted below.
        where m.id = (select o.id from cue.missed_slots o
                       where o.id = (select id from cue.missed_slots where cue_id = c.id order by id desc limit 1) for update skip locked)
@@ -6152,16 +6224,16 @@ CREATE OR REPLACE FUNCTION cue.service_health(p_now timestamp with time zone DEF
  SET enable_seqscan TO 'off'
  SET jit TO 'off'
 AS $function$
-  with due as materialized (select next_run from cue.cue_runs where next_run <= p_now order by next_run limit 10000),
+  with due as materialized (select next_run from cue.cue_runs where next_run <= p_now order by next_run limit cue.counted_to()),
   waiting as materialized (
-    select attempt_due_at, attempts from cue.executions where attempt_due_at is not null order by attempt_due_at limit 10000),
-  claimable as materialized (select from cue.executions where claimable_at <= p_now limit 10000),
-  leased as materialized (select from cue.executions where lease_expires_at is not null limit 10000),
+    select attempt_due_at, attempts from cue.executions where attempt_due_at is not null order by attempt_due_at limit cue.counted_to()),
+  claimable as materialized (select from cue.executions where claimable_at <= p_now limit cue.counted_to()),
+  leased as materialized (select from cue.executions where lease_expires_at is not null limit cue.counted_to()),
   engines as (
     select max(n.last_seen_at) as last_seen_at, max(n.lateness_ms) filter (where s.lives) as lateness_ms, count(*) filter (where s.lives) as replicas
       from cue.engines n
-     cross join lateral (select n.last_seen_at > p_now - interval '15 seconds' and n.stopped_at is null as lives) s),
-  active as materialized (select from cue.workers where last_heartbeat > p_now - interval '3 minutes' limit 10000)
+     cross join lateral (select n.last_seen_at > p_now - cue.engine_timeout() and n.stopped_at is null as lives) s),
+  active as materialized (select from cue.workers where last_heartbeat > p_now - cue.worker_timeout() limit cue.counted_to())
   select n.last_seen_at, n.lateness_ms, n.replicas::int,
          (select count(*) from due)::int + (select count(*) from waiting where attempts = 0 and attempt_due_at <= p_now)::int,
          (select count(*) from waiting where attempts > 0)::int,
@@ -6171,7 +6243,7 @@ AS $function$
          (select count(*) from active)::int, (select max(w.last_heartbeat) from cue.workers w)
     from engines n cross join cue.require_writable()
 $function$;
-comment on function cue.service_health(timestamp with time zone) is 'Returns live engines (seen in the last 15 seconds), live workers (three minutes), and queue lengths, counted up to 10,000; delivering counts whole flights and claims.';
+comment on function cue.service_health(timestamp with time zone) is 'Returns live engines and workers, and queue lengths, counted up to 10,000; delivering counts whole flights and claims.';
 grant execute on function cue.service_health(timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.set_customer(p_account_id uuid, p_customer_id text, p_now timestamp with time zone DEFAULT now())
@@ -6526,7 +6598,7 @@ end $function$;
 comment on function cue.subscribe_memory(uuid,text,text,text,timestamp with time zone) is 'Subscribes an agent to new versions of the memory block, or changes its address; QU062 if turned off, QU011 above 20 agents.';
 grant execute on function cue.subscribe_memory(uuid,text,text,text,timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.take_due_cues(p_cue_ids text[], p_versions integer[], p_expected timestamp with time zone[], p_next timestamp with time zone[], p_success_due timestamp with time zone[] DEFAULT '{}'::timestamp with time zone[], p_missed_after interval DEFAULT '00:01:00'::interval, p_lease interval DEFAULT '00:00:04'::interval, p_now timestamp with time zone DEFAULT now())
+CREATE OR REPLACE FUNCTION cue.take_due_cues(p_cue_ids text[], p_versions integer[], p_expected timestamp with time zone[], p_next timestamp with time zone[], p_success_due timestamp with time zone[] DEFAULT '{}'::timestamp with time zone[], p_missed_after interval DEFAULT cue.missed_after(), p_lease interval DEFAULT cue.flight_lease(), p_now timestamp with time zone DEFAULT now())
  RETURNS SETOF cue.begun_attempt
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -6690,7 +6762,7 @@ begin
     raise exception 'Cue % ran at the same time. Try again.', p_cue_id using errcode = 'QU014';
   end if;
   if p_changes ? 'callback_headers' then
-    select coalesce(jsonb_object_agg(n.key, coalesce(case when n.value = '"********"' then o.value end, n.value)), '{}') into c.callback_headers
+    select coalesce(jsonb_object_agg(n.key, coalesce(case when n.value = to_jsonb(cue.mask()) then o.value end, n.value)), '{}') into c.callback_headers
       from jsonb_each(c.callback_headers) n left join jsonb_each(old.callback_headers) o on lower(o.key) = lower(n.key);
   end if;
   if v_lesser and (c.callback_url, c.callback_method, c.callback_headers, c.on_failure_webhook)
@@ -6826,7 +6898,15 @@ begin
        select coalesce(x.payload, (select p.body from cue.payloads p where p.id = x.payload_id)) as payload
          from cue.executions x where x.id = u.id limit 1) e
     window w as (partition by u.claim order by u.place)) f
-   where f.nth = 1 or f.bytes <= 4194304;
+   where f.nth = 1 or f.bytes <= cue.page_bytes();
 end $function$;
 comment on function cue.within_bytes(uuid[],integer[]) is 'Returns, for each claim, as many executions as fit into 4 MiB, but at least one.';
 grant execute on function cue.within_bytes(uuid[],integer[]) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.worker_timeout()
+ RETURNS interval
+ LANGUAGE sql
+ IMMUTABLE
+AS $function$ select interval '3 minutes' $function$;
+comment on function cue.worker_timeout() is 'Returns how long a worker counts as live after a heartbeat.';
+grant execute on function cue.worker_timeout() to cue_service;

@@ -6,7 +6,7 @@ select c.id, c.account_id, c.name, c.description, c.status, c.transport,
          when 'recurring' then jsonb_build_object('type', c.schedule_type, 'cron', c.cron, 'timezone', c.timezone)
          else jsonb_build_object('type', c.schedule_type, 'at', cue.iso(c.at), 'timezone', c.timezone) end as schedule,
        jsonb_build_object('url', c.callback_url, 'method', c.callback_method, 'headers', case when c.callback_headers = '{}' then '{}' else
-         (select jsonb_object_agg(h.name, '********') from jsonb_object_keys(c.callback_headers) as h (name)) end) as callback,
+         (select jsonb_object_agg(h.name, cue.mask()) from jsonb_object_keys(c.callback_headers) as h (name)) end) as callback,
        coalesce(c.payload, (select p.body from cue.payloads p where p.id = c.payload_id)) as payload,
        jsonb_build_object('max_attempts', c.retry_max_attempts, 'backoff_minutes', c.retry_backoff_minutes) as retry,
        jsonb_build_object('email', c.on_failure_email, 'webhook', c.on_failure_webhook, 'pause', c.on_failure_pause) as on_failure,

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { existsSync, linkSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import ipaddr from 'ipaddr.js'
+import { constants } from './catalog.ts'
 import { makeDirectory } from './files/directories.ts'
 
 export type Plan = 'free' | 'pro' | 'scale'
@@ -154,7 +155,7 @@ export const loadConfig = (env: Env) => {
         ? ['127.0.0.0/8', '::1/128']
         : list('CALLBACK_ALLOW_CIDRS', 'must be a comma-separated list of address ranges such as 10.0.0.0/8', isCidr),
     callbackAllowHttp: flag('CALLBACK_ALLOW_HTTP', embedded),
-    missedAfterSeconds: integer('MISSED_AFTER_SECONDS', 60, 1, 31_536_000),
+    missedAfterSeconds: integer('MISSED_AFTER_SECONDS', constants.missedAfterMs / 1000, 1, 31_536_000),
     plans: read(
       'PLANS',
       defaultPlans,

@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import type { FastifyBaseLogger } from 'fastify'
 import { startCustomers } from './billing/customers.ts'
+import { constants } from './catalog.ts'
 import { type Config, engineConnections } from './config.ts'
 import type { Clock } from './database/clock.ts'
 import { createFunctions } from './database/functions.ts'
@@ -10,7 +11,7 @@ import { createOutageLog, type OutageLog } from './database/outage-log.ts'
 import { createPool } from './database/pool.ts'
 import type { AddressRules } from './deliveries/address.ts'
 import { createFlights } from './deliveries/flights.ts'
-import { createLeases } from './deliveries/leases.ts'
+import { createLeases, leaseTimes } from './deliveries/leases.ts'
 import { startNotifications } from './deliveries/notifications.ts'
 import { capacityFor } from './deliveries/open-files.ts'
 import { createPump } from './deliveries/pump.ts'
@@ -36,11 +37,11 @@ import { startTracker } from './support/tracker.ts'
 
 /** Two take attempts, two write results, one does the rest. Leases have a connection of their own, so that they never wait. */
 const connections = engineConnections - 1
-const leaseAnswerMs = 1500
 /** A statement that takes longer is sent again: its connection may be dead without a sign. */
 const answerMs = 10_000
-const tickMs = 1000
-const beatMs = 5000
+/** Two heartbeats may be lost before the engine no longer counts as live. */
+const beatMs = constants.engineTimeoutMs / 3
+const times = leaseTimes()
 const windowsMs = 15_000
 
 export type Engine = {
@@ -80,7 +81,7 @@ export const startEngine = async (options: Options): Promise<Engine> => {
   const wake = () => scheduler.wake()
 
   const pool = createPool(config, { max: connections, name: 'pgcue engine', onError: onConnectionLost })
-  const leasePool = createPool(config, { max: 1, name: 'pgcue leases', onError: onConnectionLost, answerMs: leaseAnswerMs })
+  const leasePool = createPool(config, { max: 1, name: 'pgcue leases', onError: onConnectionLost, answerMs: times.answerMs })
   metrics.watchPool('engine', pool)
   const fn = createFunctions({ query: query => pool.query(Object.assign(query, { query_timeout: answerMs })) })
   const client = createWebhookClient({ rules })
@@ -152,7 +153,7 @@ export const startEngine = async (options: Options): Promise<Engine> => {
   await startCustomers({ jobs, config, log })
   await startHousekeeping({ jobs, fn: createFunctions(pool), retentionDays: config.executionRetentionDays, release, now, log })
   keeper = startKeeper({
-    tickMs,
+    tickMs: times.extendMs,
     run: scheduler.run,
     tasks: [
       { task: 'extend leases', everyMs: 0, work: leases.extend },

@@ -1,5 +1,6 @@
 /** Schemas shared by several nouns. */
 import { type Static, type TSchema, Type } from 'typebox'
+import { constants } from './catalog.ts'
 import type { ErrorCode } from './errors.ts'
 import type { Json } from './json/canonical-json.ts'
 
@@ -50,8 +51,8 @@ export const Confirmation = orElse(
   Type.Object({ 'x-confirm-destructive': Type.String({ pattern: '^true$' }) })
 )
 
-/** Bytes of stored text at which a list page ends, unless it has only one item. `claimable_page` and `within_bytes` repeat this number. */
-export const PAGE_BYTES = 4 * 1024 * 1024
+/** Bytes of stored text at which a list page ends, unless it has only one item. The same for claims. */
+export const PAGE_BYTES = constants.pageBytes
 export const endsEarly = 'A page ends early at 4 MiB, but has at least one item.'
 
 /** `limit` and `offset` of a list. Both have defaults, so neither is undefined. */

@@ -146,7 +146,7 @@ t.test('cue_reader can read every view and nothing else', async t => {
   await refused('create table cue.mine ()')
   t.strictSame(
     await callable(),
-    ['executions_used', 'iso', 'latest_executions', 'latest_missed', 'usage_month', 'uuid_v7_floor'],
+    ['executions_used', 'iso', 'latest_executions', 'latest_missed', 'mask', 'usage_month', 'uuid_v7_floor'],
     'what the views call'
   )
 })
@@ -220,6 +220,7 @@ t.test('cue_operator can fire, replay and cancel in psql, which wakes an engine'
       'iso',
       'latest_executions',
       'latest_missed',
+      'mask',
       'miss_unclaimed',
       'recover_flights'
     ],

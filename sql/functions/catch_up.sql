@@ -104,7 +104,7 @@ begin
        where e.cue_id = c.id and e.id >= cue.uuid_v7_floor(date_trunc('hour', p_now, 'UTC')) and e.status = 'failed'
          and e.error_message = v_error)
     then
-      update cue.missed_slots m set last = d.expected, count = least(m.count + 1, 10000), recorded_at = p_now
+      update cue.missed_slots m set last = d.expected, count = least(m.count + 1, cue.counted_to()), recorded_at = p_now
        -- If the latest row is locked, a new one is inserted below.
        where m.id = (select o.id from cue.missed_slots o
                       where o.id = (select id from cue.missed_slots where cue_id = c.id order by id desc limit 1) for update skip locked)

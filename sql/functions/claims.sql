@@ -61,7 +61,7 @@ comment on function cue.find_claimable is
 -- If there is more than one page, half of it is shared among the tasks, so that a backlog of one task hides no other. A page holds at most
 -- p_bytes, but at least one execution; it is then filled task by task.
 create or replace function cue.claimable_page(
-  p_account_id uuid, p_task text default null, p_limit int default 50, p_bytes int default 4194304, p_now timestamptz default now()
+  p_account_id uuid, p_task text default null, p_limit int default 50, p_bytes int default cue.page_bytes(), p_now timestamptz default now()
 ) returns table (
   id uuid, execution_id uuid, cue_id text, cue_name text, task text, scheduled_for timestamptz, attempt int, payload text, has_more boolean
 )
@@ -174,7 +174,7 @@ comment on function cue.lock_next is 'Locks and returns the next executions for 
 
 -- A new claim_token fences each claim: an earlier token is refused.
 create or replace function cue.begin_claims(
-  p_execution_ids uuid[], p_worker_ids text[], p_lease interval default '900 seconds', p_now timestamptz default now()
+  p_execution_ids uuid[], p_worker_ids text[], p_lease interval default cue.claim_lease(), p_now timestamptz default now()
 ) returns table (
   execution_id uuid, cue_id text, cue_name text, task text, scheduled_for timestamptz, lease_expires_at timestamptz, claim_token uuid,
   attempt int, payload text
@@ -210,13 +210,13 @@ begin
        select coalesce(x.payload, (select p.body from cue.payloads p where p.id = x.payload_id)) as payload
          from cue.executions x where x.id = u.id limit 1) e
     window w as (partition by u.claim order by u.place)) f
-   where f.nth = 1 or f.bytes <= 4194304;
+   where f.nth = 1 or f.bytes <= cue.page_bytes();
 end $$;
 comment on function cue.within_bytes is 'Returns, for each claim, as many executions as fit into 4 MiB, but at least one.';
 
 create or replace function cue.claim_executions(
   p_account_id uuid, p_worker_id text, p_execution_id uuid default null, p_tasks text[] default null, p_limit int default 1,
-  p_lease interval default '900 seconds', p_now timestamptz default now()
+  p_lease interval default cue.claim_lease(), p_now timestamptz default now()
 ) returns table (
   execution_id uuid, cue_id text, cue_name text, task text, scheduled_for timestamptz, lease_expires_at timestamptz, claim_token uuid,
   attempt int, payload text
@@ -248,7 +248,7 @@ comment on function cue.claim_executions is
 
 -- p_claims: an array of {account_id, worker_id, tasks, "limit"}. Single claims for any task are served by one statement; the others are
 -- grouped by account and tasks.
-create or replace function cue.claim_next(p_claims jsonb, p_lease interval default '900 seconds', p_now timestamptz default now())
+create or replace function cue.claim_next(p_claims jsonb, p_lease interval default cue.claim_lease(), p_now timestamptz default now())
 returns table (
   claim int, execution_id uuid, cue_id text, cue_name text, task text, scheduled_for timestamptz, lease_expires_at timestamptz,
   claim_token uuid, attempt int, payload text

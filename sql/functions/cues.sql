@@ -189,7 +189,7 @@ begin
     raise exception 'Cue % ran at the same time. Try again.', p_cue_id using errcode = 'QU014';
   end if;
   if p_changes ? 'callback_headers' then
-    select coalesce(jsonb_object_agg(n.key, coalesce(case when n.value = '"********"' then o.value end, n.value)), '{}') into c.callback_headers
+    select coalesce(jsonb_object_agg(n.key, coalesce(case when n.value = to_jsonb(cue.mask()) then o.value end, n.value)), '{}') into c.callback_headers
       from jsonb_each(c.callback_headers) n left join jsonb_each(old.callback_headers) o on lower(o.key) = lower(n.key);
   end if;
   if v_lesser and (c.callback_url, c.callback_method, c.callback_headers, c.on_failure_webhook)

@@ -114,7 +114,7 @@ comment on function cue.look_ahead is
 -- call would cost as much as the work, with so many partitions.
 create or replace function cue.take_due_cues(
   p_cue_ids text[], p_versions int[], p_expected timestamptz[], p_next timestamptz[], p_success_due timestamptz[] default '{}',
-  p_missed_after interval default '60 seconds', p_lease interval default '4 seconds', p_now timestamptz default now()
+  p_missed_after interval default cue.missed_after(), p_lease interval default cue.flight_lease(), p_now timestamptz default now()
 ) returns setof cue.begun_attempt
 language plpgsql security definer as $$
 declare

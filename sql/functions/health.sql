@@ -15,16 +15,16 @@ returns table (
   oldest_pending_at timestamptz, active_workers int, last_heartbeat timestamptz
 )
 language sql stable security definer as $$
-  with due as materialized (select next_run from cue.cue_runs where next_run <= p_now order by next_run limit 10000),
+  with due as materialized (select next_run from cue.cue_runs where next_run <= p_now order by next_run limit cue.counted_to()),
   waiting as materialized (
-    select attempt_due_at, attempts from cue.executions where attempt_due_at is not null order by attempt_due_at limit 10000),
-  claimable as materialized (select from cue.executions where claimable_at <= p_now limit 10000),
-  leased as materialized (select from cue.executions where lease_expires_at is not null limit 10000),
+    select attempt_due_at, attempts from cue.executions where attempt_due_at is not null order by attempt_due_at limit cue.counted_to()),
+  claimable as materialized (select from cue.executions where claimable_at <= p_now limit cue.counted_to()),
+  leased as materialized (select from cue.executions where lease_expires_at is not null limit cue.counted_to()),
   engines as (
     select max(n.last_seen_at) as last_seen_at, max(n.lateness_ms) filter (where s.lives) as lateness_ms, count(*) filter (where s.lives) as replicas
       from cue.engines n
-     cross join lateral (select n.last_seen_at > p_now - interval '15 seconds' and n.stopped_at is null as lives) s),
-  active as materialized (select from cue.workers where last_heartbeat > p_now - interval '3 minutes' limit 10000)
+     cross join lateral (select n.last_seen_at > p_now - cue.engine_timeout() and n.stopped_at is null as lives) s),
+  active as materialized (select from cue.workers where last_heartbeat > p_now - cue.worker_timeout() limit cue.counted_to())
   select n.last_seen_at, n.lateness_ms, n.replicas::int,
          (select count(*) from due)::int + (select count(*) from waiting where attempts = 0 and attempt_due_at <= p_now)::int,
          (select count(*) from waiting where attempts > 0)::int,
@@ -35,5 +35,4 @@ language sql stable security definer as $$
     from engines n cross join cue.require_writable()
 $$;
 comment on function cue.service_health is
-  'Returns live engines (seen in the last 15 seconds), live workers (three minutes), and queue lengths, counted up to 10,000; delivering '
-  'counts whole flights and claims.';
+  'Returns live engines and workers, and queue lengths, counted up to 10,000; delivering counts whole flights and claims.';

@@ -63,7 +63,7 @@ comment on function cue.look_waiting is
 
 -- Jobs are removed and a flight is added in the same call. An execution without a job is left to requeue_attempts.
 create or replace function cue.begin_attempts(
-  p_execution_ids uuid[], p_lease interval default '4 seconds', p_now timestamptz default now()
+  p_execution_ids uuid[], p_lease interval default cue.flight_lease(), p_now timestamptz default now()
 ) returns setof cue.begun_attempt
 language plpgsql security definer as $$
 declare
@@ -112,7 +112,7 @@ comment on function cue.begin_attempts is
 
 -- For engines of releases without begin_attempts, and for use by hand. It reads all due attempts of the skipped accounts.
 create or replace function cue.begin_waiting(
-  p_limit int, p_skip_accounts uuid[] default '{}', p_lease interval default '4 seconds', p_now timestamptz default now()
+  p_limit int, p_skip_accounts uuid[] default '{}', p_lease interval default cue.flight_lease(), p_now timestamptz default now()
 ) returns setof cue.begun_attempt
 language plpgsql security definer as $$
 declare
@@ -166,7 +166,7 @@ begin
 end $$;
 comment on function cue.next_jobs is 'Returns the milliseconds until each queue''s next waiting job may start; negative if it became due within p_past.';
 
-create or replace function cue.job_counts(p_limit int default 10000) returns table (queue text, waiting int)
+create or replace function cue.job_counts(p_limit int default cue.counted_to()) returns table (queue text, waiting int)
 language plpgsql stable security definer as $$
 begin
   return query

@@ -5,7 +5,7 @@
 create or replace function cue.check_artifacts(p_artifacts jsonb) returns void
 language plpgsql security definer as $$
 begin
-  if cue.json_bytes(p_artifacts) > 65536 then
+  if cue.json_bytes(p_artifacts) > cue.artifacts_bytes() then
     raise exception 'artifacts exceed 64 KB of JSON, including those already stored.' using errcode = 'QU023';
   end if;
 end $$;
@@ -132,7 +132,7 @@ begin
   e.artifacts := case when p_artifacts is null then e.artifacts else coalesce(e.artifacts, '[]') || coalesce((
     select jsonb_agg(a.value order by a.place) from jsonb_array_elements(p_artifacts) with ordinality as a (value, place)
      where not exists (select from jsonb_array_elements(e.artifacts) as k (value) where k.value = a.value)), '[]') end;
-  if p_metadata is not null and old.metadata is not null and cue.json_bytes(e.metadata) > 10240 then
+  if p_metadata is not null and old.metadata is not null and cue.json_bytes(e.metadata) > cue.metadata_bytes() then
     raise exception 'metadata exceeds 10 KB of JSON, including members already stored.' using errcode = 'QU022';
   end if;
   if p_metadata is not null then perform cue.check_metadata(e.metadata); end if;

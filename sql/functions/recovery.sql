@@ -3,7 +3,7 @@
 -- Called every few seconds, and before an engine first takes anything. database_now gives the offset of the database's clock.
 create or replace function cue.beat_engine(
   p_engine_id uuid, p_version text, p_lateness_ms int default null, p_open_deliveries int default 0,
-  p_missed_after interval default '60 seconds', p_now timestamptz default now()
+  p_missed_after interval default cue.missed_after(), p_now timestamptz default now()
 ) returns table (database_now timestamptz, outage_recorded boolean, engines int, place int)
 language plpgsql security definer as $$
 declare
@@ -26,7 +26,7 @@ begin
          open_deliveries = excluded.open_deliveries;
   return query
   select case when p_now = now() then clock_timestamp() else p_now end, v_outage, count(*)::int, (count(*) filter (where n.id < p_engine_id))::int
-    from cue.engines n where n.last_seen_at > p_now - interval '12 seconds' and n.stopped_at is null or n.id = p_engine_id;
+    from cue.engines n where n.last_seen_at > p_now - cue.engine_timeout() and n.stopped_at is null or n.id = p_engine_id;
 end $$;
 comment on function cue.beat_engine is
   'Records an engine''s heartbeat, and an outage if no engine had one for p_missed_after; returns the number of live engines and its '
@@ -52,7 +52,7 @@ comment on function cue.forget_engines is 'Removes engines not seen for an hour,
 
 -- Called every second.
 create or replace function cue.extend_flights(
-  p_flight_ids bigint[], p_lease interval default '4 seconds', p_now timestamptz default now()
+  p_flight_ids bigint[], p_lease interval default cue.flight_lease(), p_now timestamptz default now()
 ) returns setof bigint
 language plpgsql security definer as $$
 begin

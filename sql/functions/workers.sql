@@ -64,15 +64,15 @@ comment on function cue.forget_workers is 'Removes workers that were silent for 
 
 create or replace function cue.has_live_worker(p_account_id uuid, p_now timestamptz default now()) returns boolean
 language sql stable security definer as $$
-  select exists (select from cue.workers where account_id = p_account_id and last_heartbeat > p_now - interval '180 seconds')
+  select exists (select from cue.workers where account_id = p_account_id and last_heartbeat > p_now - cue.worker_timeout())
 $$;
-comment on function cue.has_live_worker is 'Returns whether any worker of an account had a heartbeat in the last three minutes.';
+comment on function cue.has_live_worker is 'Returns whether an account has a live worker.';
 
 -- p_claim_token proves the claim without a worker id. QU002 not found, QU016 outdated claim token, QU017 claimed by another worker, QU018
 -- not claimed.
 create or replace function cue.heartbeat_execution(
   p_account_id uuid, p_execution_id uuid, p_worker_id text default null, p_claim_token uuid default null,
-  p_lease interval default '900 seconds', p_now timestamptz default now()
+  p_lease interval default cue.claim_lease(), p_now timestamptz default now()
 ) returns timestamptz
 language plpgsql security definer as $$
 declare
@@ -171,8 +171,7 @@ language sql immutable as $$
 $$;
 comment on function cue.claim_timeout is 'Returns how long an execution of a cue may wait for a claim.';
 
--- If the worker had a heartbeat in the last three minutes, the lease is extended until those are over. Locked rows are left to the next
--- sweep.
+-- The lease of a worker that counts as live is extended until it no longer does. Locked rows are left to the next sweep.
 create or replace function cue.recover_leases(p_limit int default 200, p_now timestamptz default now()) returns int
 language plpgsql security definer as $$
 declare
@@ -193,8 +192,8 @@ begin
     continue when not found;
     v_heard_at := greatest(e.last_heartbeat_at, (select w.last_heartbeat from cue.workers w
                                                   where w.account_id = e.account_id and w.worker_id = e.claimed_by_worker));
-    if v_heard_at > p_now - interval '180 seconds' then
-      update cue.executions set lease_expires_at = v_heard_at + interval '180 seconds' where id = e.id;
+    if v_heard_at > p_now - cue.worker_timeout() then
+      update cue.executions set lease_expires_at = v_heard_at + cue.worker_timeout() where id = e.id;
     else
       perform cue.lose_claim(e, c, 'worker stopped sending heartbeats', false, p_now);
       v_count := v_count + 1;

@@ -1,8 +1,9 @@
 /** Alerts. */
 import { Type } from 'typebox'
+import { enums } from '../catalog.ts'
 import { Nullable, Page, Timestamp, Uuid } from '../schemas.ts'
 
-const alertTypes = ['consecutive_failure', 'missed_window', 'outcome_timeout'] as const
+const alertTypes = enums.alertType
 
 export const ListAlerts = Type.Object({
   alert_type: Type.Optional(Type.Enum([...alertTypes])),

@@ -1,8 +1,9 @@
 /** Headers that a cue adds to its callbacks. Their values may be credentials and are never shown again. */
+import { constants } from '../catalog.ts'
 import type { Detail } from '../errors.ts'
 
-/** Shown instead of every stored value. Sent back, it keeps that value; `cue.update_cue` restores it. */
-export const MASK = '********'
+/** Shown instead of every stored value. If sent back, `cue.update_cue` keeps the stored value. */
+const { mask } = constants
 
 const MAX_HEADERS = 20
 const MAX_BYTES = 8192
@@ -41,9 +42,9 @@ export const headerFaults = (headers: Record<string, string>, stored: readonly s
     if (twice) return [fault(name, 'duplicate header; names are case-insensitive')]
     if (!text.test(value))
       return [fault(name, 'header values may contain only Latin-1 characters, without line breaks or other control characters')]
-    if (folded === 'content-type' && value !== MASK && !json.test(value))
+    if (folded === 'content-type' && value !== mask && !json.test(value))
       return [fault(name, 'must be application/json or application/…+json: the body is JSON')]
-    if (value === MASK && !known.has(folded))
+    if (value === mask && !known.has(folded))
       return [fault(name, 'this is the mask of a stored value, but no value is stored under this name; send the value itself')]
     return []
   })

@@ -2,6 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Caller } from '../accounts/admission.ts'
+import { constants } from '../catalog.ts'
 import type { Plan } from '../config.ts'
 import type { ExecutionsRow } from '../database/functions.ts'
 import { ApiError, invalid, unavailable } from '../errors.ts'
@@ -146,7 +147,8 @@ export const checkTimeout = (app: FastifyInstance, plan: Plan, { delivery }: Pic
 }
 
 const unattended =
-  'No worker of this account has sent a heartbeat in the last 3 minutes. Start one: executions that no worker claims in time end as missed.'
+  `No worker of this account has sent a heartbeat in the last ${constants.workerTimeoutMs / 60_000} minutes. ` +
+  'Start one: executions that no worker claims in time end as missed.'
 
 /** How many names a warning lists, and how many characters of each. */
 const MAX_NAMES = 10

@@ -1,13 +1,10 @@
 /**
- * The flights this engine holds, and their leases. What a flight holds may be sent only while its lease stands: a process that was frozen
- * finds its flights taken over, and what it had not sent yet is no longer its own to send. A flight is held, and its row stays, until the end
- * of every one of its attempts is written: without a row nobody would recover them.
+ * The flights this engine holds, and their leases. Attempts of a flight are sent only while its lease stands: if this process was frozen, another
+ * engine may have taken the flight over. A flight's row stays until the results of all its attempts are written, so that another engine can
+ * always recover them.
  */
+import { constants } from '../catalog.ts'
 import type { Functions } from '../database/functions.ts'
-
-const leaseMs = 4000
-/** Sending stops this much before the lease ends, so that nothing leaves while another engine may take it over. */
-const marginMs = 500
 
 type Flight = { open: number; leasedUntil: number; lapses: boolean }
 
@@ -16,30 +13,37 @@ export type Ended = ReadonlyMap<number, number>
 
 export type Flights = ReturnType<typeof createFlights>
 
-export const createFlights = (fn: Pick<Functions, 'extendFlights' | 'endFlights'>) => {
+/** @param leaseMs granted by every statement that begins or extends a flight */
+export const createFlights = (fn: Pick<Functions, 'extendFlights' | 'endFlights'>, leaseMs = constants.flightLeaseMs) => {
   const flights = new Map<number, Flight>()
-  // Ended by two statements side by side, of which neither could know that it was the last.
+  // Ended by two concurrent statements, neither of which could know that it was the last: their rows are still there.
   const over = new Set<number>()
+  const lease = `${leaseMs} milliseconds`
+  /** Sending stops an eighth of the lease before its end, so that no request starts after another engine may have taken over. */
+  const standsUntil = (sentAt: number) => sentAt + leaseMs * (7 / 8)
 
   return {
-    /** A flight was begun with so many attempts, by a statement sent at `sentAt` on the clock of `performance.now()`. */
+    /** For the statements that begin flights, as an interval. */
+    lease,
+
+    /** A flight with so many attempts was begun by a statement sent at `sentAt`, on the clock of `performance.now()`. */
     add: (id: number, attempts: number, sentAt: number): void => {
-      flights.set(id, { open: attempts, leasedUntil: sentAt + leaseMs - marginMs, lapses: false })
+      flights.set(id, { open: attempts, leasedUntil: standsUntil(sentAt), lapses: false })
     },
 
     /** Whether attempts of this flight may still be sent. */
     stands: (id: number): boolean => performance.now() < (flights.get(id)?.leasedUntil ?? 0),
 
-    /** Whether the flight is known: false once it was taken over. */
+    /** Whether this engine holds the flight: false once it was taken over. */
     has: (id: number): boolean => flights.has(id),
 
-    /** The flights whose rows may go with the statement that writes these ends. */
+    /** The flights whose rows the statement that writes these results may remove. */
     ending: (ended: Ended): number[] => [
       ...over,
       ...[...ended].filter(([id, count]) => flights.get(id)?.open === count && !flights.get(id)!.lapses).map(([id]) => id)
     ],
 
-    /** These ends are written, and these rows gone with them. */
+    /** Results of these flights are written, and the rows of `gone` removed. */
     end: (ended: Ended, gone: number[] = []): void => {
       for (const [id, count] of ended) {
         const flight = flights.get(id)
@@ -52,7 +56,7 @@ export const createFlights = (fn: Pick<Functions, 'extendFlights' | 'endFlights'
       for (const id of gone) over.delete(id)
     },
 
-    /** An end of this flight cannot be written: when nothing else of it is open, its lease is let go, and another engine takes it over. */
+    /** A result of this flight cannot be written: once nothing else of it is open, its lease lapses and another engine recovers the attempt. */
     giveUp: (id: number): void => {
       const flight = flights.get(id)
       if (!flight) return
@@ -60,16 +64,16 @@ export const createFlights = (fn: Pick<Functions, 'extendFlights' | 'endFlights'
       if (--flight.open <= 0) flights.delete(id)
     },
 
-    /** Extends all leases; what the database no longer has was taken over, and is forgotten. Removes what has ended. */
+    /** Extends all leases, forgets flights that were taken over, and removes the rows of flights that have ended. */
     extend: async (): Promise<void> => {
       const ids = [...flights.keys()]
       if (ids.length > 0) {
         const sentAt = performance.now()
-        const standing = new Set(await fn.extendFlights({ flight_ids: ids, lease: `${leaseMs} milliseconds` }))
+        const standing = new Set(await fn.extendFlights({ flight_ids: ids, lease }))
         for (const id of ids) {
           const flight = flights.get(id)
           if (!standing.has(id)) flights.delete(id)
-          else if (flight) flight.leasedUntil = sentAt + leaseMs - marginMs
+          else if (flight) flight.leasedUntil = standsUntil(sentAt)
         }
       }
       const gone = [...over]

@@ -1,34 +1,45 @@
 /**
- * Leases, all along: ours are extended, and what lapsed ones hold is freed. Others are judged only by an engine that has itself been in touch
- * with the database for a while: one that was frozen or cut off sees lapsed what nobody could extend.
+ * Extends this engine's leases, and recovers flights whose lease has expired. Others' leases are judged only by an engine that has itself been
+ * in touch with the database for a while: one that was frozen or cut off sees expired leases that nobody could extend.
  */
 import type { FastifyBaseLogger } from 'fastify'
+import { constants } from '../catalog.ts'
 import type { Functions } from '../database/functions.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import type { Flights } from './flights.ts'
 
 type Options = {
   fn: Pick<Functions, 'recoverFlights'>
-  flights: Flights
+  flights: Pick<Flights, 'extend'>
   now: () => number
-  /** Since when the listener's connection stands, on the clock of `performance.now()`; null while it is lost. */
+  /** When the listener connected, on the clock of `performance.now()`; null while it is disconnected. */
   connectedAt: () => number | null
   metrics: Pick<Metrics, 'attemptEnded'>
   log: Pick<FastifyBaseLogger, 'warn'>
+  leaseMs?: number
 }
 
-const recoverMs = 2000
-/** How long to have been in touch: the holders had time to come back too. */
-const settledMs = 3000
-/** Who gets no answer for this long is out of touch. */
-const silentMs = 2000
+/** Everything that must fit into the lease of a flight, as milliseconds. */
+export const leaseTimes = (leaseMs = constants.flightLeaseMs) => ({
+  /** Between extensions. */
+  extendMs: leaseMs / 4,
+  /** After which an extension counts as failed. It is repeated once at once: two fit in before the lease ends. */
+  answerMs: leaseMs * (3 / 8),
+  /** After which an answer is late: the engine was out of touch. */
+  silentMs: leaseMs / 2,
+  /** How long to be in touch before judging others, so that they can be back too and have extended their leases. */
+  settledMs: leaseMs * (3 / 4),
+  /** Between recoveries. */
+  recoverMs: leaseMs / 2
+})
 
-export const createLeases = ({ fn, flights, now, connectedAt, metrics, log }: Options) => {
+export const createLeases = ({ fn, flights, now, connectedAt, metrics, log, leaseMs }: Options) => {
+  const { silentMs, settledMs, recoverMs } = leaseTimes(leaseMs)
   let lookedAt = performance.now()
   let silentAt = 0
   let recoveredAt = 0
 
-  /** Asks, and notes when there was no answer, or a late one. */
+  /** Sends a statement, and notes if the answer is late or missing. */
   const inTouch = async <T>(ask: () => Promise<T>): Promise<T> => {
     const askedAt = performance.now()
     let answered = false
@@ -42,19 +53,19 @@ export const createLeases = ({ fn, flights, now, connectedAt, metrics, log }: Op
   }
 
   return {
-    /** Extends our leases. At once again if that fails: the first statement on a connection that died unnoticed does. */
+    /** Extends our leases. Tries again at once if that fails, as the first statement on a dead connection does. */
     extend: (): Promise<void> => inTouch(() => flights.extend().catch(flights.extend)),
 
-    /** Whether to look for lapsed leases now. To be asked every second. */
+    /** Whether to recover flights now. Must be called at every `extendMs`: a longer gap means that this process was frozen. */
     isRecoveryDue: (): boolean => {
       const time = performance.now()
-      if (time - lookedAt > silentMs) silentAt = time // we were frozen
+      if (time - lookedAt > silentMs) silentAt = time
       lookedAt = time
       const inTouchSince = Math.max(connectedAt() ?? time, silentAt)
       return time - inTouchSince >= settledMs && time - recoveredAt >= recoverMs
     },
 
-    /** Frees what lapsed flights hold. */
+    /** Recovers the attempts of all flights whose lease has expired. */
     recover: async (): Promise<void> => {
       recoveredAt = performance.now()
       for (;;) {

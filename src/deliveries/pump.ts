@@ -130,7 +130,8 @@ export const createPump = (options: Options) => {
       expected: cues.map(cue => cue.next_run),
       next: cues.map(cue => cue.next),
       success_due: cues.map(cue => cue.successDue),
-      missed_after: missedAfter
+      missed_after: missedAfter,
+      lease: flights.lease
     })
 
   const takeCues = async (cues: DueCue[]) => {
@@ -153,7 +154,7 @@ export const createPump = (options: Options) => {
   const beginAttempts = async (tried: Waiting[]) => {
     let begun: BegunAttempt[] = []
     try {
-      begun = await fn.beginAttempts({ execution_ids: tried.map(one => one.execution_id) })
+      begun = await fn.beginAttempts({ execution_ids: tried.map(one => one.execution_id), lease: flights.lease })
     } finally {
       waiting.ended(tried, new Set(begun.map(attempt => attempt.execution_id)))
     }

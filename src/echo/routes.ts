@@ -1,7 +1,7 @@
 /** The echo buffer: a callback URL for trying things out. */
 import type { IncomingHttpHeaders } from 'node:http'
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import { MASK } from '../cues/headers.ts'
+import { constants } from '../catalog.ts'
 import { subjectOf } from '../http/address-subject.ts'
 import { Json, JsonError } from '../json/canonical-json.ts'
 import { AskedToken, Echo, EchoParams, Stored } from './schemas.ts'
@@ -77,7 +77,7 @@ const captured = (headers: IncomingHttpHeaders): Record<string, string> =>
   Object.fromEntries(
     Object.entries(headers).flatMap(([name, value]) =>
       (name.startsWith('x-service-') || name === 'content-type' || name === 'user-agent') && value !== undefined
-        ? [[name, name === 'x-service-execution-token' ? MASK : String(value)]]
+        ? [[name, name === 'x-service-execution-token' ? constants.mask : String(value)]]
         : []
     )
   )

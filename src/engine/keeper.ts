@@ -1,4 +1,4 @@
-/** Runs the engine's periodic tasks. It ticks every second by its own timer, so that a busy scheduler never delays a lease. */
+/** Runs the engine's periodic tasks. It ticks by its own timer, so that a busy scheduler never delays a lease. */
 
 /** `everyMs` 0 means at every tick. `isDue` decides as well, if there is one, and is called at every tick. */
 export type PeriodicTask = { task: string; everyMs: number; isDue?: () => boolean; work: () => Promise<unknown> }

@@ -1,6 +1,7 @@
 /** Queries for executions. */
 import { type Kysely, type SelectQueryBuilder, sql } from 'kysely'
 import type { Static } from 'typebox'
+import { constants } from '../catalog.ts'
 import type { Turns } from '../database/batched.ts'
 import type { Functions } from '../database/functions.ts'
 import { createReader, type Owned } from '../database/reader.ts'
@@ -14,7 +15,7 @@ type Filters = Static<typeof ListExecutions>
 type View = SelectQueryBuilder<DB, 'execution_view', object>
 
 /** Totals are counted up to this number. */
-const countedTo = 10_000
+const { countedTo } = constants
 
 const columns = [
   'id',

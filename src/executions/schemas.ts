@@ -1,28 +1,12 @@
 /** Executions on the wire. */
 import { Type } from 'typebox'
+import { enums } from '../catalog.ts'
 import { Instant } from '../schedule/schemas.ts'
 import { AnyJson, endsEarly, Nullable, Page, Timestamp, Uuid } from '../schemas.ts'
 
-export const statuses = [
-  'pending',
-  'delivering',
-  'success',
-  'failed',
-  'retrying',
-  'retry_ready',
-  'missed',
-  'pending_outcome',
-  'outcome_timeout'
-] as const
-export const outcomeStates = [
-  'reported_success',
-  'reported_failure',
-  'verified_success',
-  'verification_pending',
-  'verification_failed',
-  'unknown'
-] as const
-const triggers = ['schedule', 'manual_fire', 'replay'] as const
+export const statuses = enums.executionStatus
+export const outcomeStates = enums.outcomeState
+const triggers = enums.triggerKind
 
 /** The reported outcome. Members that were not reported are absent. */
 export const Outcome = Type.Object({
@@ -74,7 +58,7 @@ const Attempt = Type.Object({
   attempt: Type.Integer(),
   started_at: Timestamp,
   finished_at: Timestamp,
-  result: Type.Enum(['success', 'failed', 'lost'], {
+  result: Type.Enum([...enums.attemptResult], {
     description: '`lost`: the result is unknown, because the replica or worker disappeared.'
   }),
   http_status: Nullable(Type.Integer()),

@@ -1,4 +1,5 @@
 import { Type } from 'typebox'
+import { constants } from '../catalog.ts'
 import { Nullable, Timestamp } from '../schemas.ts'
 
 const State = Type.Enum(['healthy', 'degraded', 'down'])
@@ -16,13 +17,13 @@ export const Health = Type.Object({
   ),
   workers: Type.Object(
     { active_count: Count, last_heartbeat: Nullable(Timestamp) },
-    { description: 'Workers with a heartbeat in the last three minutes, and the latest heartbeat.' }
+    { description: `Workers with a heartbeat in the last ${constants.workerTimeoutMs / 60_000} minutes, and the latest heartbeat.` }
   ),
   queue: Type.Object(
     { pending: Count, retrying: Count, delivering: Count, pending_worker: Count, oldest_pending_seconds: Count },
     { description: 'Counted up to 10,000, at most every 5 seconds; null while the database is unavailable.' }
   ),
-  replicas: Nullable(Type.Integer({ description: 'Engines seen in the last 15 seconds.' }))
+  replicas: Nullable(Type.Integer({ description: `Engines seen in the last ${constants.engineTimeoutMs / 1000} seconds.` }))
 })
 
 export const Status = Type.Object({ status: State, reason: Type.Optional(Type.String()) })

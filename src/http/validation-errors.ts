@@ -1,5 +1,6 @@
 /** Converts the compiler's errors to the `detail` of a 422: one entry per field with type, loc, msg and input, as in pydantic. */
 import type { TLocalizedValidationError } from 'typebox/error'
+import { constants } from '../catalog.ts'
 import { ApiError, type Detail, invalid } from '../errors.ts'
 import { Json } from '../json/canonical-json.ts'
 import type { Schema } from './schema.ts'
@@ -40,7 +41,7 @@ export const explain = (
   return invalid([...entries.values()])
 }
 
-/** Leaves of each union only the branch that was meant: the one whose type fits. */
+/** Keeps only the errors of one branch of each union: the branch whose type fits. */
 const withoutUnions = (schema: Schema, errors: TLocalizedValidationError[]): TLocalizedValidationError[] => {
   const unions = new Map<string, TLocalizedValidationError[]>()
   const kept = errors.flatMap(error => {
@@ -69,7 +70,7 @@ const meant = (union: Schema, path: string, group: TLocalizedValidationError[]):
   return [{ ...at, schemaPath: path, keyword: 'type', params: { type: others.flatMap(({ node }) => node.type ?? []) } } as never]
 }
 
-/** The schemas on the way to the one that a path names. */
+/** The schemas on the path to the one that it points to. */
 const walk = (schema: Schema, path: string): Schema[] => {
   const nodes = [schema]
   let node: unknown = schema
@@ -169,7 +170,7 @@ const formats: Record<string, Pick<Detail, 'type' | 'msg'>> = {
 
 const secretName = /token|secret|key|password|authorization|cookie|headers|device_code/i
 const secretText = /svc_sk_|whsec_|\beyJ[\w-]+\.|:\/\/[^/]*@/
-const mask = '********'
+const { mask } = constants
 
 /** An input for display in an error: truncated, with secrets masked. */
 export const shown = (value: unknown, path: (string | number)[]): unknown => {
@@ -182,7 +183,7 @@ export const shown = (value: unknown, path: (string | number)[]): unknown => {
   return text.length > MAX_INPUT ? text.slice(0, MAX_INPUT) : JSON.parse(text)
 }
 
-/** The beginning of a value as JSON. Stops where it is long enough, since a body may have megabytes. */
+/** The beginning of a value as JSON. Stops as soon as it is long enough, since a body may have megabytes. */
 const preview = (value: unknown): string => {
   let text = ''
   const write = (value: unknown): void => {

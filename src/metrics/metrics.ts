@@ -1,4 +1,4 @@
-/** What a replica counts and measures of itself, for Prometheus. One set per thread; the API's shows the engine's values, too. */
+/** A replica's Prometheus metrics. Each thread has its own set; the API's includes the engine's values. */
 import type pg from 'pg'
 import {
   type Aggregator,
@@ -10,18 +10,19 @@ import {
   type MetricValue,
   Registry
 } from 'prom-client'
+import { constants } from '../catalog.ts'
 import { version } from '../config.ts'
 import type { ServiceHealthRow } from '../database/functions.ts'
 
 export type Metrics = ReturnType<typeof createMetrics>
 
-/** What a pump says of itself. */
+/** Measures of a pump. */
 type Deliveries = { readonly open: number; readonly openLimit: number; readonly held: number }
 
-/** What the database says of the whole service. */
+/** Measures of the whole service, from the database. */
 type Found = ServiceHealthRow & { jobs: { queue: string; waiting: number }[] }
 
-/** As they go from one thread to another. */
+/** Values as they are passed between threads. */
 export type MetricValues = MetricObjectWithValues<MetricValue<string>>[]
 
 type Options = {
@@ -97,7 +98,7 @@ export const createMetrics = ({ thread = 'engine', askEngine }: Options = {}) =>
   })
   const jobsWaiting = new Gauge({
     name: 'pgcue_jobs_waiting',
-    help: 'Background jobs of the whole service that wait to run, by queue, counted to 10,000.',
+    help: 'Background jobs of the whole service that wait to run, by queue, counted up to 10,000.',
     labelNames: ['queue'] as const,
     registers
   })
@@ -106,7 +107,11 @@ export const createMetrics = ({ thread = 'engine', askEngine }: Options = {}) =>
     help: 'Age of the oldest due cue or attempt.',
     registers
   })
-  const engines = new Gauge({ name: 'pgcue_engines', help: 'Engines seen in the last 15 seconds.', registers })
+  const engines = new Gauge({
+    name: 'pgcue_engines',
+    help: `Engines seen in the last ${constants.engineTimeoutMs / 1000} seconds.`,
+    registers
+  })
   const up = new Gauge({ name: 'pgcue_database_up', help: 'Whether the database was reachable for this scrape.', registers })
 
   const pools = new Map<string, pg.Pool>()
@@ -139,7 +144,7 @@ export const createMetrics = ({ thread = 'engine', askEngine }: Options = {}) =>
   measureDeliveries('pgcue_held_deliveries', 'Due deliveries waiting for capacity of their account.', ({ held }) => held)
 
   return {
-    /** A scheduled webhook was taken, so many milliseconds after its instant. */
+    /** A scheduled webhook was taken `lateMs` milliseconds after its instant. */
     taken: (lateMs: number): void => lateness.observe(Math.max(lateMs, 0) / 1000),
     attemptEnded: (result: 'success' | 'failed' | 'aborted' | 'lost', count = 1): void => attempts.inc({ result }, count),
     attemptTook: (result: 'success' | 'failed', ms: number): void => attemptDuration.observe({ result }, ms / 1000),
@@ -148,7 +153,7 @@ export const createMetrics = ({ thread = 'engine', askEngine }: Options = {}) =>
       outcomes.inc({ transport, result: success ? 'success' : 'failure' }),
     jobFailed: (queue: string): void => jobFailures.inc({ queue }),
     claimsLost: (count: number): void => claimsLost.inc(count),
-    /** @param route its pattern, never the path, which may hold a token */
+    /** @param route the pattern, never the path, which may contain a token */
     requestEnded: (method: string, route: string, status: number, ms: number): void =>
       requests.observe({ method, route, status }, ms / 1000),
     watchDeliveries: (deliveries: Deliveries): void => {
@@ -156,7 +161,7 @@ export const createMetrics = ({ thread = 'engine', askEngine }: Options = {}) =>
     },
     watchPool: (name: string, pool: pg.Pool): void => void pools.set(name, pool),
 
-    /** All of it, in Prometheus' text format. `found` is what the database said of the service, null if nothing. */
+    /** Returns everything in Prometheus' text format. `found` is null if the database didn't answer. */
     text: async (found: Found | null, now: Date): Promise<string> => {
       up.set(found ? 1 : 0)
       if (found) {
@@ -174,8 +179,8 @@ export const createMetrics = ({ thread = 'engine', askEngine }: Options = {}) =>
 }
 
 /**
- * Asked when somebody reads it. The package's own measures would wake a replica with nothing to do a hundred times a second. Of the values of two
- * threads `aggregator` chooses the process's.
+ * Measures the process when it is scraped; prom-client's default metrics would wake an idle replica a hundred times a second. `aggregator` picks
+ * the process's value from those of two threads.
  */
 const measureProcess = (registers: Registry[]): void => {
   const measure = (name: string, help: string, aggregator: Aggregator, read: () => number) =>

@@ -1,4 +1,4 @@
-/** `/metrics`, for Prometheus, and the counting of requests. */
+/** `/metrics` for Prometheus, and the measurement of requests. */
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { Type } from 'typebox'

@@ -43,7 +43,11 @@ export const readSources = (sqlDir = sqlRoot, queues: Queues = ourQueues) => {
       names.filter(name => existsSync(join(sqlDir, name)))
     )
   const forQueues = present('queues.sql')
-  const sources = [...functions, ...present('comments.sql', 'views.sql', 'view_functions.sql', 'settings.sql', 'roles.sql')]
+  const sources = [
+    ...present('constants.sql'),
+    ...functions,
+    ...present('comments.sql', 'views.sql', 'view_functions.sql', 'settings.sql', 'roles.sql')
+  ]
   const content = [...migrations, ...forQueues, ...sources].map(({ name, checksum }) => [name, checksum])
   const release = { number: readNumber(sqlDir), checksum: hash(JSON.stringify([pgBossSchema, queues, content])) }
   return { migrations, forQueues, sources, release }

@@ -1,5 +1,6 @@
 /** Outcomes: reports, evidence and verification. */
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { constants } from '../catalog.ts'
 import type { ExecutionsRow } from '../database/functions.ts'
 import { ApiError } from '../errors.ts'
 import type { Json } from '../json/canonical-json.ts'
@@ -9,8 +10,6 @@ import { claimTokenOf } from '../workers/token.ts'
 import * as schemas from './schemas.ts'
 
 const tags = ['outcomes']
-const metadataBytes = 10 * 1024
-const artifactsBytes = 64 * 1024
 const summaryCharacters = 500
 
 type Text = string | null | undefined
@@ -28,9 +27,9 @@ const filled = (text: Text) => (text?.trim() ? text : null)
 
 /** Converts evidence for SQL: JSON becomes text, and blank text becomes null, so that it doesn't overwrite anything. */
 const evidenceOf = <T extends Given>({ artifacts, metadata, ...given }: T) => {
-  if (metadata && metadata.bytes > metadataBytes)
+  if (metadata && metadata.bytes > constants.metadataBytes)
     throw new ApiError('metadata_too_large', 'metadata too large: the maximum is 10 KB of JSON.')
-  if (artifacts && artifacts.bytes > artifactsBytes) {
+  if (artifacts && artifacts.bytes > constants.artifactsBytes) {
     throw new ApiError('artifacts_too_large', 'artifacts too large: the maximum is 64 KB of JSON.')
   }
   const { external_id, result_url, result_ref, result_type, summary } = given

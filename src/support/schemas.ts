@@ -1,10 +1,11 @@
 /** Support tickets on the wire. */
 import { Type } from 'typebox'
+import { enums } from '../catalog.ts'
 import { orElse, Page, Strict, Timestamp } from '../schemas.ts'
 
-const severities = ['low', 'medium', 'high'] as const
-const types = ['bug', 'feature-request'] as const
-const statuses = ['open', 'in_progress', 'resolved', 'closed'] as const
+const severities = enums.ticketSeverity
+const types = enums.ticketType
+const statuses = enums.ticketStatus
 
 export const CreateTicket = Strict({
   subject: Type.String({ minLength: 10, maxLength: 200, pattern: '\\S' }),

@@ -1,15 +1,19 @@
 /** Claims of the next executions; concurrent requests share one statement. */
+import { constants } from '../catalog.ts'
 import { createBatches, type Turns } from '../database/batched.ts'
 import type { ClaimExecutionsRow, Functions } from '../database/functions.ts'
+
+/** Passed to every function that grants a claim, and reported to workers, so that both always agree. As an interval. */
+export const claimLease = `${constants.claimLeaseMs} milliseconds`
 
 export type Wanted = { account_id: string; worker_id: string; tasks?: string[]; limit: number }
 
 /** Returns a function that claims for one worker and resolves to an empty list if nothing is claimable. */
 export const createClaiming = (fn: Pick<Functions, 'claimExecutions' | 'claimNext'>, turns?: Turns) =>
   createBatches<Wanted, ClaimExecutionsRow[]>({
-    one: wanted => fn.claimExecutions(wanted),
+    one: wanted => fn.claimExecutions({ ...wanted, lease: claimLease }),
     many: async wanted => {
-      const claims = Map.groupBy(await fn.claimNext({ claims: JSON.stringify(wanted) }), ({ claim }) => claim)
+      const claims = Map.groupBy(await fn.claimNext({ claims: JSON.stringify(wanted), lease: claimLease }), ({ claim }) => claim)
       return wanted.map((_, n) => (claims.get(n + 1) ?? []).map(({ claim, ...rest }) => rest))
     },
     ownerOf: ({ account_id }) => account_id,

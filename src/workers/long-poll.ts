@@ -28,11 +28,10 @@ type Ask<T> = {
   ask: () => Promise<T[]>
 }
 
-/** Maximum wait. */
-const longestMs = 30_000
-
 /** Maximum waiting requests per account. */
 export const MAX_WAITING = 500
+/** Maximum wait of one request. */
+export const MAX_WAIT_SECONDS = 30
 
 type Sleeper = { wake: () => void }
 
@@ -66,7 +65,7 @@ export const createWaiting = ({ config, fn, now, log, closing, pollMs = 5000, ma
         if (!sleepers.has(account_id)) return
         const ms = Number(at) - now().getTime()
         if (ms <= 0) wake(account_id)
-        else if (ms < longestMs) setTimeout(wake, ms, account_id).unref()
+        else if (ms < MAX_WAIT_SECONDS * 1000) setTimeout(wake, ms, account_id).unref()
       },
       onConnected: wakeAll
     }).catch(error => {

@@ -4,19 +4,19 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { sql } from 'kysely'
 import { type Static, Type } from 'typebox'
+import { constants } from '../catalog.ts'
 import type { ClaimExecutionsRow } from '../database/functions.ts'
 import { deriveKey, executionToken } from '../deliveries/signature.ts'
 import { ApiError, invalid } from '../errors.ts'
 import { Json } from '../json/canonical-json.ts'
 import { ErrorBody, PAGE_BYTES } from '../schemas.ts'
-import { createClaiming } from './claiming.ts'
-import { createWaiting } from './long-poll.ts'
+import { claimLease, createClaiming } from './claiming.ts'
+import { createWaiting, MAX_WAIT_SECONDS } from './long-poll.ts'
 import * as schemas from './schemas.ts'
 import { claimTokenOf } from './token.ts'
 
 const tags = ['workers']
 const anonymous = 'anonymous-worker'
-const leaseSeconds = 900
 /** Upper bound for the rest of a claim in a response: names and tasks have at most 255 characters. */
 const claimBytes = 8192
 
@@ -30,7 +30,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     claimed: true,
     ...claim,
     payload: new Json(payload),
-    lease_seconds: leaseSeconds,
+    lease_seconds: constants.claimLeaseMs / 1000,
     execution_token: executionToken(tokenKey, claim.execution_id)
   })
 
@@ -69,7 +69,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     },
     async (request, reply) => {
       const worker_id = request.body?.worker_id ?? anonymous
-      const claims = await app.fn.claimExecutions({ worker_id, ...request.params, ...request.caller })
+      const claims = await app.fn.claimExecutions({ worker_id, lease: claimLease, ...request.params, ...request.caller })
       if (claims.length === 0) throw new ApiError('already_claimed', 'This execution is already claimed or not pending. Claim another one.')
       await makeRoom(request, reply, claims)
       return shown(claims[0]!)
@@ -99,7 +99,10 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       if (gone.aborted) await giveBack(account_id, claims)
       else gone.addEventListener('abort', () => giveBack(account_id, claims))
       if (claims.length === 0)
-        throw new ApiError('nothing_claimable', 'No execution is claimable now. Long-poll: wait up to `wait` seconds (max 30) for work.')
+        throw new ApiError(
+          'nothing_claimable',
+          `No execution is claimable now. Long-poll: wait up to \`wait\` seconds (max ${MAX_WAIT_SECONDS}) for work.`
+        )
       await makeRoom(request, reply, claims)
       return limit === undefined ? shown(claims[0]!) : { executions: claims.map(shown) }
     }
@@ -142,7 +145,8 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       if (worker_id === undefined && claim_token === undefined && !isOwnToken(request)) {
         throw invalid([{ type: 'missing', loc: ['header', 'X-Worker-Id'], msg: 'Field required', input: null }])
       }
-      const beat = (name?: string) => app.fn.heartbeatExecution({ worker_id: name, claim_token, ...request.params, ...request.caller })
+      const beat = (name?: string) =>
+        app.fn.heartbeatExecution({ worker_id: name, claim_token, lease: claimLease, ...request.params, ...request.caller })
       const lease_extended_until = await beat(worker_id).catch(error => {
         const name = asUtf8(worker_id)
         if (error.code !== 'QU017' || name === undefined || name === worker_id) throw error
@@ -232,7 +236,9 @@ type Registered = Pick<Worker, 'worker_id' | 'last_heartbeat' | 'handlers' | 're
 
 const withStatus = (worker: Registered, now: Date): Worker => {
   const seconds = Math.max(0, Math.floor((now.getTime() - worker.last_heartbeat.getTime()) / 1000))
-  return { ...worker, seconds_since_heartbeat: seconds, heartbeat_status: seconds < 180 ? 'active' : seconds < 900 ? 'stale' : 'dead' }
+  const isWithin = (ms: number) => seconds * 1000 < ms
+  const heartbeat_status = isWithin(constants.workerTimeoutMs) ? 'active' : isWithin(constants.claimLeaseMs) ? 'stale' : 'dead'
+  return { ...worker, seconds_since_heartbeat: seconds, heartbeat_status }
 }
 
 const isOwnToken = (request: FastifyRequest) => request.caller.actor.startsWith('execution:')

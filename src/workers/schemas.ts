@@ -2,14 +2,15 @@
 import { Type } from 'typebox'
 import { MAX_TASK } from '../cues/payload.ts'
 import { AnyJson, endsEarly, Nullable, orElse, Page, Strict, Timestamp, Uuid } from '../schemas.ts'
+import { MAX_WAIT_SECONDS, MAX_WAITING } from './long-poll.ts'
 
 const WorkerId = Type.String({ minLength: 1, maxLength: 255 })
 const Task = Type.String({ minLength: 1, maxLength: MAX_TASK })
 const Wait = Type.Number({
   minimum: 0,
-  maximum: 30,
+  maximum: MAX_WAIT_SECONDS,
   default: 0,
-  description: 'Long poll: seconds to wait for claimable work. An account may have 500 such requests open.'
+  description: `Long poll: seconds to wait for claimable work. An account may have ${MAX_WAITING} such requests open.`
 })
 
 export const ClaimableQuery = Type.Object({

@@ -1,0 +1,33 @@
+-- Values that several functions and the service rely on. Each is written here only: the service's copy, src/catalog.ts, is generated, and
+-- engines pass the lease that they rely on to each function that grants one, so that replicas of different releases each keep to their own.
+-- Immutable and inlined: they cost nothing at run time.
+
+create or replace function cue.flight_lease() returns interval language sql immutable as $$ select interval '4 seconds' $$;
+comment on function cue.flight_lease is 'Returns how long an engine holds a flight that it does not extend.';
+
+create or replace function cue.claim_lease() returns interval language sql immutable as $$ select interval '15 minutes' $$;
+comment on function cue.claim_lease is 'Returns how long a worker holds a claim that it does not extend.';
+
+create or replace function cue.worker_timeout() returns interval language sql immutable as $$ select interval '3 minutes' $$;
+comment on function cue.worker_timeout is 'Returns how long a worker counts as live after a heartbeat.';
+
+create or replace function cue.engine_timeout() returns interval language sql immutable as $$ select interval '15 seconds' $$;
+comment on function cue.engine_timeout is 'Returns how long an engine counts as live after a heartbeat.';
+
+create or replace function cue.missed_after() returns interval language sql immutable as $$ select interval '60 seconds' $$;
+comment on function cue.missed_after is 'Returns the default length of an outage from which catch_up applies.';
+
+create or replace function cue.mask() returns text language sql immutable as $$ select '********' $$;
+comment on function cue.mask is 'Returns the text shown in place of a secret.';
+
+create or replace function cue.page_bytes() returns int language sql immutable as $$ select 4 * 1024 * 1024 $$;
+comment on function cue.page_bytes is 'Returns the maximum size of a list or of the claims of one request, beyond their first item.';
+
+create or replace function cue.artifacts_bytes() returns int language sql immutable as $$ select 64 * 1024 $$;
+comment on function cue.artifacts_bytes is 'Returns the maximum size of an execution''s artifacts.';
+
+create or replace function cue.metadata_bytes() returns int language sql immutable as $$ select 10 * 1024 $$;
+comment on function cue.metadata_bytes is 'Returns the maximum size of an execution''s metadata.';
+
+create or replace function cue.counted_to() returns int language sql immutable as $$ select 10000 $$;
+comment on function cue.counted_to is 'Returns the number up to which slots, jobs and other waiting work are counted.';
