@@ -296,7 +296,11 @@ comment on column cue.alerts.created_at is 'When it was raised.';
 
 -- Executions ------------------------------------------------------------------------------------------------------------------------------
 
-comment on sequence cue.flight_ids is 'Ids of flights.';
+comment on sequence cue.flight_ids is 'Numbers flights.';
+comment on sequence cue.ended_success is 'Counts executions that ended as success; rolled back statements count, too.';
+comment on sequence cue.ended_failed is 'Counts executions that ended as failed.';
+comment on sequence cue.ended_missed is 'Counts executions that ended as missed.';
+comment on sequence cue.ended_outcome_timeout is 'Counts executions that ended as outcome_timeout.';
 comment on table cue.flights is
   'Groups of webhook attempts begun together by one engine, which extends the lease while it is alive. When the lease expires, any '
   'engine takes over the unfinished attempts.';

@@ -59,8 +59,16 @@ create type cue.begun_attempt as (execution_id uuid, flight_id bigint, attempt i
 
 -- Sequences
 
+create sequence cue.ended_failed as bigint;
+comment on sequence cue.ended_failed is 'Counts executions that ended as failed.';
+create sequence cue.ended_missed as bigint;
+comment on sequence cue.ended_missed is 'Counts executions that ended as missed.';
+create sequence cue.ended_outcome_timeout as bigint;
+comment on sequence cue.ended_outcome_timeout is 'Counts executions that ended as outcome_timeout.';
+create sequence cue.ended_success as bigint;
+comment on sequence cue.ended_success is 'Counts executions that ended as success; rolled back statements count, too.';
 create sequence cue.flight_ids as bigint;
-comment on sequence cue.flight_ids is 'Ids of flights.';
+comment on sequence cue.flight_ids is 'Numbers flights.';
 create sequence cue.payload_ids as bigint;
 comment on sequence cue.payload_ids is 'Ids of payloads.';
 
@@ -1806,6 +1814,7 @@ CREATE OR REPLACE FUNCTION cue.after_end(e cue.executions, c cue.cues, p_now tim
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
 begin
+  perform cue.count_ended(e.status);
   if c.id is null or c.deleted_at is not null then return; end if;
   -- Not at its start: begin_attempts has locked the execution by then, and cue_runs come first in the lock order.
   if e.started_at is not null and cue.is_deferred_fire(e.triggered_by, e.scheduled_for, e.created_at) then
@@ -2290,6 +2299,7 @@ begin
      set status = 'failed', error_message = 'cancelled', attempt_due_at = null, claimable_at = null, claim_deadline_at = null, ended_at = p_now, updated_at = p_now
    where id = e.id returning * into e;
   perform cue.drop_attempt_jobs(array[e.id]);
+  perform cue.count_ended('failed');
   perform cue.end_one_time_cue(c, 'failed', p_now);
   return next e;
 end $function$;
@@ -2326,6 +2336,7 @@ begin
      where id = any (v_ids) and (status in ('pending', 'retrying', 'retry_ready') or flight_id is not null) returning id, cue_id)
   select array_agg(id), array_agg(distinct cue_id) into v_ids, v_cues from ended;
   perform cue.drop_attempt_jobs(v_ids);
+  perform cue.count_ended('failed') from unnest(v_ids);
   perform cue.end_one_time_cue(c, 'failed', p_now) from cue.cues c where c.id = any (v_cues) and c.schedule_type = 'once';
   return coalesce(cardinality(v_ids), 0);
 end $function$;
@@ -2648,6 +2659,15 @@ begin
 end $function$;
 comment on function cue.confirm_email(uuid,timestamp with time zone) is 'Records that an account''s email address is confirmed; QU007 if the account no longer exists.';
 grant execute on function cue.confirm_email(uuid,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.count_ended(p_status cue.execution_status)
+ RETURNS bigint
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$ select nextval(('cue.ended_' || p_status)::regclass) $function$;
+comment on function cue.count_ended(cue.execution_status) is 'Counts an execution that has ended with a status.';
+grant execute on function cue.count_ended(cue.execution_status) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.count_executions(p_account_ids uuid[], p_now timestamp with time zone DEFAULT now())
  RETURNS void
@@ -3359,6 +3379,18 @@ end $function$;
 comment on function cue.end_one_time_cue(cue.cues,cue.cue_status,timestamp with time zone) is 'Completes or fails a one-time cue when its first execution ends.';
 grant execute on function cue.end_one_time_cue(cue.cues,cue.cue_status,timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.ended_executions()
+ RETURNS TABLE(status cue.execution_status, count bigint)
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+  select s.status, coalesce(pg_sequence_last_value(('cue.ended_' || s.status)::regclass), 0)
+    from unnest('{success,failed,missed,outcome_timeout}'::cue.execution_status[]) as s (status)
+$function$;
+comment on function cue.ended_executions() is 'Returns how many executions have ended with each status, since this was first counted.';
+grant execute on function cue.ended_executions() to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.engine_timeout()
  RETURNS interval
  LANGUAGE sql
@@ -3631,7 +3663,8 @@ begin
     insert into cue.attempts (execution_id, attempt, account_id, result, started_at, finished_at, duration_ms, http_status)
     select m.id, m.attempt, m.account_id, 'success', m.started_at, m.started_at + m.duration_ms * interval '1 millisecond', m.duration_ms,
            m.http_status from moved m)
-  select count(*) into v_moved from moved;
+  -- As count_ended does, without a call per row.
+  select count(nextval('cue.ended_success')) into v_moved from moved;
   perform cue.end_flights(p_ended_flights);
   return v_moved;
 end $function$;
@@ -5645,6 +5678,7 @@ begin
       values (c.id, c.account_id, d.expected, d.expected, 1, c.catch_up, 'execution_limit', p_now);
     else
       perform cue.add_ended_execution(c, 'failed', d.expected, v_error, p_now);
+      perform cue.count_ended('failed');
       perform cue.end_one_time_cue(c, 'failed', p_now);
     end if;
   end loop;

@@ -46,6 +46,7 @@ export const functions = {
   end_flights: ['value', 'flight_ids'],
   end_issue: ['value', 'ticket_id url'],
   end_memory_notice: ['value', 'subscription_id version url'],
+  ended_executions: ['rows', ''],
   exchange_session_token: ['row', 'token_hash client_id label key_hash prefix ip now'],
   executions_used: ['value', 'account_id now'],
   expire_outcomes: ['value', 'limit now'],
@@ -359,6 +360,11 @@ export type DisownableAccountRow = {
   email: string
   created_at: Date
   untouched: boolean
+}
+
+export type EndedExecutionsRow = {
+  status: ExecutionStatus
+  count: number
 }
 
 export type ExchangeSessionTokenRow = {
@@ -685,6 +691,7 @@ export type Functions = {
   endFlights: (args: { flight_ids: number[] }) => Promise<void>
   endIssue: (args: { ticket_id: number; url: string }) => Promise<void>
   endMemoryNotice: (args: { subscription_id: string; version: number | null; url?: string | null }) => Promise<void>
+  endedExecutions: (args: object) => Promise<EndedExecutionsRow[]>
   exchangeSessionToken: (args: { token_hash: Buffer; client_id: string; label: string; key_hash: Buffer; prefix: string; ip?: string | null }) => Promise<ExchangeSessionTokenRow>
   executionsUsed: (args: { account_id: string }) => Promise<number>
   expireOutcomes: (args: { limit?: number | null }) => Promise<number>

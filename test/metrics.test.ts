@@ -116,6 +116,8 @@ t.test('shows waiting work from the database and connections from the pools', as
   for (let n = 0; n < 3; n++) await post(`/v1/cues/${id}/fire`)
   const hook = await post('/v1/cues', { name: 'hook', cron: '0 9 * * *', callback_url: 'http://127.0.0.1:9999/' })
   await post(`/v1/cues/${hook.id}/fire`)
+  const cancelled = await post(`/v1/cues/${id}/fire`)
+  await post(`/v1/executions/${cancelled.id}/cancel`)
   await pool.query("update cue.executions set attempt_due_at = now() - interval '90 seconds' where attempt_due_at is not null")
   const found = await scrape()
   exactly(t, found, {
@@ -123,6 +125,7 @@ t.test('shows waiting work from the database and connections from the pools', as
     'pgcue_queue_depth{queue="pending"}': 1,
     'pgcue_queue_depth{queue="retrying"}': 0,
     'pgcue_queue_depth{queue="delivering"}': 0,
+    'pgcue_executions_ended_total{status="failed"}': 1,
     pgcue_database_up: 1,
     pgcue_engines: 0,
     'pgcue_pool_connections{pool="api",state="waiting"}': 0

@@ -114,6 +114,7 @@ begin
       values (c.id, c.account_id, d.expected, d.expected, 1, c.catch_up, 'execution_limit', p_now);
     else
       perform cue.add_ended_execution(c, 'failed', d.expected, v_error, p_now);
+      perform cue.count_ended('failed');
       perform cue.end_one_time_cue(c, 'failed', p_now);
     end if;
   end loop;

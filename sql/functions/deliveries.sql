@@ -115,7 +115,8 @@ begin
     insert into cue.attempts (execution_id, attempt, account_id, result, started_at, finished_at, duration_ms, http_status)
     select m.id, m.attempt, m.account_id, 'success', m.started_at, m.started_at + m.duration_ms * interval '1 millisecond', m.duration_ms,
            m.http_status from moved m)
-  select count(*) into v_moved from moved;
+  -- As count_ended does, without a call per row.
+  select count(nextval('cue.ended_success')) into v_moved from moved;
   perform cue.end_flights(p_ended_flights);
   return v_moved;
 end $$;

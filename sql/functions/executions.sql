@@ -130,6 +130,7 @@ begin
      set status = 'failed', error_message = 'cancelled', attempt_due_at = null, claimable_at = null, claim_deadline_at = null, ended_at = p_now, updated_at = p_now
    where id = e.id returning * into e;
   perform cue.drop_attempt_jobs(array[e.id]);
+  perform cue.count_ended('failed');
   perform cue.end_one_time_cue(c, 'failed', p_now);
   return next e;
 end $$;
@@ -161,6 +162,7 @@ begin
      where id = any (v_ids) and (status in ('pending', 'retrying', 'retry_ready') or flight_id is not null) returning id, cue_id)
   select array_agg(id), array_agg(distinct cue_id) into v_ids, v_cues from ended;
   perform cue.drop_attempt_jobs(v_ids);
+  perform cue.count_ended('failed') from unnest(v_ids);
   perform cue.end_one_time_cue(c, 'failed', p_now) from cue.cues c where c.id = any (v_cues) and c.schedule_type = 'once';
   return coalesce(cardinality(v_ids), 0);
 end $$;
@@ -202,11 +204,24 @@ returns boolean
 language sql immutable as $$ select p_triggered_by = 'manual_fire' and p_scheduled_for > p_created_at $$;
 comment on function cue.is_deferred_fire is 'Returns whether an execution was fired by hand for a later instant.';
 
+-- A sequence for each status: counting locks no row. A statement that is rolled back has counted all the same.
+create or replace function cue.count_ended(p_status cue.execution_status) returns bigint
+language sql security definer as $$ select nextval(('cue.ended_' || p_status)::regclass) $$;
+comment on function cue.count_ended is 'Counts an execution that has ended with a status.';
+
+create or replace function cue.ended_executions() returns table (status cue.execution_status, count bigint)
+language sql stable security definer as $$
+  select s.status, coalesce(pg_sequence_last_value(('cue.ended_' || s.status)::regclass), 0)
+    from unnest('{success,failed,missed,outcome_timeout}'::cue.execution_status[]) as s (status)
+$$;
+comment on function cue.ended_executions is 'Returns how many executions have ended with each status, since this was first counted.';
+
 -- The caller holds the cue's locks. Exhausted retries and misses run on_failure. A reported outcome counts as an outcome, and so does an
 -- outcome timeout.
 create or replace function cue.after_end(e cue.executions, c cue.cues, p_now timestamptz default now()) returns void
 language plpgsql security definer as $$
 begin
+  perform cue.count_ended(e.status);
   if c.id is null or c.deleted_at is not null then return; end if;
   -- Not at its start: begin_attempts has locked the execution by then, and cue_runs come first in the lock order.
   if e.started_at is not null and cue.is_deferred_fire(e.triggered_by, e.scheduled_for, e.created_at) then

@@ -20,7 +20,7 @@ export type Metrics = ReturnType<typeof createMetrics>
 type Deliveries = { readonly open: number; readonly openLimit: number; readonly held: number }
 
 /** Measures of the whole service, from the database. */
-type Found = ServiceHealthRow & { jobs: { queue: string; waiting: number }[] }
+type Found = ServiceHealthRow & { jobs: { queue: string; waiting: number }[]; ended: { status: string; count: number }[] }
 
 /** Values as they are passed between threads. */
 export type MetricValues = MetricObjectWithValues<MetricValue<string>>[]
@@ -102,6 +102,12 @@ export const createMetrics = ({ thread = 'engine', askEngine }: Options = {}) =>
     labelNames: ['queue'] as const,
     registers
   })
+  const ended = new Counter({
+    name: 'pgcue_executions_ended_total',
+    help: 'Executions of the whole service that have ended, by status, since this was first counted.',
+    labelNames: ['status'] as const,
+    registers
+  })
   const oldest = new Gauge({
     name: 'pgcue_queue_oldest_seconds',
     help: 'Age of the oldest due cue or attempt.',
@@ -169,6 +175,8 @@ export const createMetrics = ({ thread = 'engine', askEngine }: Options = {}) =>
         oldest.set(found.oldest_pending_at ? Math.max(0, (now.getTime() - found.oldest_pending_at.getTime()) / 1000) : 0)
         engines.set(found.replicas)
         for (const { queue, waiting } of found.jobs) jobsWaiting.set({ queue }, waiting)
+        ended.reset()
+        for (const { status, count } of found.ended) ended.inc({ status }, count)
       }
       if (!askEngine) return registry.metrics()
       return AggregatorRegistry.aggregate(await Promise.all([registry.getMetricsAsJSON(), askEngine()])).metrics()

@@ -15,8 +15,8 @@ export default fp(
     )
 
     const look = createLook(app, async () => {
-      const [health, jobs] = await Promise.all([app.fn.serviceHealth({}), app.fn.jobCounts({})])
-      return { ...health, jobs }
+      const [health, jobs, ended] = await Promise.all([app.fn.serviceHealth({}), app.fn.jobCounts({}), app.fn.endedExecutions({})])
+      return { ...health, jobs, ended }
     })
     app.get(
       '/metrics',
