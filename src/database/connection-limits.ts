@@ -13,6 +13,7 @@ type Account = { running: number; heldUntil: number; waiting: Set<() => void> }
 
 export type ConnectionLimits = ReturnType<typeof createConnectionLimits>
 
+/** @param connections size of the pool */
 export const createConnectionLimits = (connections: number) => {
   const most = Math.max(1, Math.floor(connections * 0.75))
   const accounts = new Map<string, Account>()

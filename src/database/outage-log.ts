@@ -5,6 +5,7 @@ export type OutageLog = ReturnType<typeof createOutageLog>
 
 const quietMs = 60_000
 
+/** Makes the log of one process. `now` returns milliseconds of a monotonic clock. */
 export const createOutageLog = (log: { warn: (fields: object, message: string) => void }, now = () => performance.now()) => {
   let lostAt: number | undefined
   let loggedAt = Number.NEGATIVE_INFINITY

@@ -19,6 +19,7 @@ type Options<Q, A> = {
 const patienceMs = 2000
 const pauseMs = 50
 
+/** Makes a queue of queries to retry. `many` answers null for a query whose rows are still locked. */
 export const createHeldRetry = <Q, A>({ many, ownerOf, size }: Options<Q, A>) => {
   // Owner → waiting queries with their deadlines, oldest first.
   const owners = new Map<string, Map<Waiting<Q, A>, number>>()

@@ -67,6 +67,7 @@ export interface AddressOptions {
   resolve?: Resolve
 }
 
+/** Makes the rules. @throws Error if a CIDR range is invalid */
 export const createAddressRules = ({ allowCidrs, allowHttp, resolve }: AddressOptions): AddressRules => {
   const exempt = allowCidrs.map(range => unmappedRange(ipaddr.parseCIDR(range)))
   const addressesOf = resolve ?? (exempt.length > 0 ? createSystemResolve() : createDnsResolve())

@@ -23,6 +23,7 @@ type Options = {
 
 export type Capacity = ReturnType<typeof createCapacity>
 
+/** Makes the count for one engine. The defaults are `sharedAtMost` and `reserveAtMost`. */
 export const createCapacity = ({ shared = sharedAtMost, reserve = reserveAtMost, isAllowed }: Options) => {
   const openOf = new Map<string, number>()
   // Whether each account's latest delivery was quick; ordered by when it ended.

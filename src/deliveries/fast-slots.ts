@@ -11,6 +11,7 @@ type Options = {
   onSlow: (account: string) => void
 }
 
+/** Makes the slots of one engine, all free. */
 export const createFastSlots = ({ slots, slowAfterMs, onSlow }: Options) => {
   const usedBy = new Map<string, number>()
   let used = 0

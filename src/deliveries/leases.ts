@@ -33,6 +33,7 @@ export const leaseTimes = (leaseMs = constants.flightLeaseMs) => ({
   recoverMs: leaseMs / 2
 })
 
+/** `leaseMs` is the lease that flights are begun with; that of `createFlights` by default. */
 export const createLeases = ({ fn, flights, now, connectedAt, metrics, log, leaseMs }: Options) => {
   const { silentMs, settledMs, recoverMs } = leaseTimes(leaseMs)
   let lookedAt = performance.now()

@@ -5,6 +5,7 @@ import type { BegunAttempt } from '../database/functions.ts'
 import { executionToken, signHeaders } from './signature.ts'
 import type { WebhookRequest } from './webhook.ts'
 
+/** The User-Agent of webhooks, unless a cue has its own. */
 export const userAgent = `pgcue/${version}`
 
 type Options = {

@@ -37,6 +37,7 @@ type Options = {
   log: Pick<FastifyBaseLogger, 'warn' | 'error'>
 }
 
+/** Maximum results per statement. */
 export const batchSize = 300
 const waitMs = 20
 const writersAtMost = 2

@@ -41,6 +41,7 @@ export interface WebhookOptions {
   ca?: string
 }
 
+/** Makes a client. Call `destroy` when done with it: it keeps connections open. */
 export const createWebhookClient = ({ rules, userAgent = 'pgcue', ca }: WebhookOptions): WebhookClient => {
   const agents = new Map<number, Agent>()
   let sockets = 0

@@ -24,6 +24,7 @@ const surelyMs = 2
 /** How long a success may be late, beyond its window. */
 const graceMs = 15_000
 
+/** Prepares a cue that was read ahead. Slots that came due during an outage are left to catch_up: they have no next slot here. */
 export const prepare = (cue: LookAheadRow, share: Share): DueCue => {
   const cron = cue.cron && !cue.outage_until ? parseCron(cue.cron) : undefined
   const isOwn = engineOf(cue.cue_id, share.engines) === share.place

@@ -4,6 +4,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 
 export type Fixed = { bytes: Buffer; etag: string }
 
+/** Makes a fixed response: its bytes and their ETag. */
 export const fixed = (content: string | Buffer): Fixed => {
   const bytes = Buffer.from(content)
   return { bytes, etag: `"${createHash('sha256').update(bytes).digest('base64url').slice(0, 22)}"` }

@@ -27,6 +27,7 @@ declare module 'fastify' {
   }
 }
 
+/** Options for Fastify itself; the plugin below does the rest. */
 export const serverOptions = (patience: Patience = { headers: 20_000, request: 60_000 }) =>
   ({
     bodyLimit: MAX_BODY,

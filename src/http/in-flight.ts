@@ -17,6 +17,7 @@ declare module 'fastify' {
   }
 }
 
+/** Makes the count of one server. */
 export const createInFlight = (limits: ResponseLimits = responseLimits) => {
   const bytesOf = new Map<string, number>()
   let all = 0

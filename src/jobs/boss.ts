@@ -12,6 +12,7 @@ type QueueSettings = { name: string; perAccount?: number; options: Omit<Queue, '
 
 const day = 86_400
 
+/** The queues, which migrations create and update. */
 export const queues: QueueSettings[] = [
   // Executions waiting for an attempt. No worker of pg-boss takes these: the pump begins them and owns their retries.
   { name: 'attempts', options: { retryLimit: 0, retentionSeconds: 400 * day } },

@@ -8,6 +8,7 @@ type Task = 'minute' | 'hour' | 'day'
 
 const schedules: Record<Task, string> = { minute: '* * * * *', hour: '7 * * * *', day: '13 3 * * *' }
 
+/** Schedules the tasks and works off the queues `housekeeping`, `purges` and `deletions`. */
 export const startHousekeeping = async ({ jobs, fn, retentionDays, release, now, log }: Options): Promise<void> => {
   const tasks: Record<Task, () => Promise<void>> = {
     minute: async () => {

@@ -14,6 +14,7 @@ const soonMs = 1000
 /** A timer may fire a little early. */
 const slackMs = 20
 
+/** Starts the timers. Reads at once, and then every few seconds until `stop` is called. */
 export const createJobTimers = ({ read, wake, onError }: Options): { stop: () => void } => {
   let stopped = false
   let readAt = performance.now() - readEveryMs

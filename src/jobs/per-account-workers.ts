@@ -19,6 +19,7 @@ type Options<T> = {
 const atOnce = 100
 const batchSize = 20
 
+/** Starts working off a queue: fetches at once, on `look`, and every `pollSeconds`. If `handle` rejects, pg-boss retries the job. */
 export const workPerAccount = <T extends object>({ boss, queue, perAccount, pollSeconds, handle, warn }: Options<T>) => {
   const underWay = new Map<string, JobWithMetadata<T>>()
   let isLooking = false

@@ -18,6 +18,7 @@ export type LargeJson = Beside & { close: () => Promise<void> }
 
 type Waiting = { resolve: (result: never) => void; reject: (error: unknown) => void }
 
+/** Rejects with JsonError for invalid JSON, and with ApiError unavailable if the thread ends, such as for lack of memory. */
 export const createLargeJson = (): LargeJson => {
   let thread: Worker | undefined
   let idle: NodeJS.Timeout | undefined

@@ -31,6 +31,7 @@ type Options = {
   askEngine?: () => Promise<MetricValues>
 }
 
+/** Makes the metrics of a thread. */
 export const createMetrics = ({ thread = 'engine', askEngine }: Options = {}) => {
   const registers = [new Registry()]
   const [registry] = registers as [Registry]
