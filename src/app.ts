@@ -10,7 +10,7 @@ import billing from './billing/routes.ts'
 import blog from './blog/routes.ts'
 import type { Config } from './config.ts'
 import cues from './cues/routes.ts'
-import { createTurns, type Turns } from './database/batched.ts'
+import { createPacer, type Pacer } from './database/batched.ts'
 import { type Clock, createClock, followDatabase } from './database/clock.ts'
 import { createConnectionLimits } from './database/connection-limits.ts'
 import { createFunctions, type Functions } from './database/functions.ts'
@@ -52,7 +52,7 @@ declare module 'fastify' {
     /** The database's current time; in tests, the test's. */
     now: () => Date
     /** Orders the statements that serve many requests at once. */
-    turns: Turns
+    pacer: Pacer
     /** Rules for callback addresses. */
     rules: AddressRules
     metrics: Metrics
@@ -95,7 +95,7 @@ export const build = async (options: Options) => {
   app.decorate('fn', createFunctions(pool, fixed, createConnectionLimits(pool.options.max)))
   app.decorate('shared', createFunctions(pool, fixed))
   app.decorate('db', new Kysely<DB>({ dialect: new PostgresDialect({ pool }) }).withSchema('cue'))
-  app.decorate('turns', createTurns())
+  app.decorate('pacer', createPacer())
   app.decorate('clock', clock)
   app.decorate('now', clock.now)
   app.decorate('rules', rules ?? createAddressRules({ allowCidrs: config.callbackAllowCidrs, allowHttp: config.callbackAllowHttp }))

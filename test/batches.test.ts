@@ -1,10 +1,10 @@
 import pg from 'pg'
 import t from 'tap'
-import { createBatches, createTurns, type Turns } from '../src/database/batched.ts'
+import { createBatches, createPacer, type Pacer } from '../src/database/batched.ts'
 import { exactly } from './exactly.ts'
 
 /** Batches whose questions are answered when the test says so, twice what they are. */
-const setup = (options: { size?: number; atOnce?: number; turns?: Turns; isDurable?: boolean; patienceMs?: number } = {}) => {
+const setup = (options: { size?: number; atOnce?: number; pacer?: Pacer; isDurable?: boolean; patienceMs?: number } = {}) => {
   const asked: (number | number[])[] = []
   const pending: { answer: () => void; refuse: (error: unknown) => void }[] = []
   const until = <A>(answer: A) =>
@@ -92,8 +92,8 @@ t.test('starts another statement beside one that takes long', async t => {
 })
 
 t.test('batches that share turns alternate, longest wait first', async t => {
-  const turns = createTurns()
-  const [a, b, c] = [setup({ turns }), setup({ turns }), setup({ turns, size: 4 })]
+  const pacer = createPacer()
+  const [a, b, c] = [setup({ pacer }), setup({ pacer }), setup({ pacer, size: 4 })]
   const answers = [a.ask(1), b.ask(1), b.ask(2), c.ask(1), a.ask(2), a.ask(3)]
   t.strictSame([a.asked, b.asked, c.asked], [[1], [], []])
   answers.push(c.ask(2))
@@ -112,8 +112,8 @@ t.test('batches that share turns alternate, longest wait first', async t => {
 })
 
 t.test('writes take turns without delaying reads', async t => {
-  const turns = createTurns()
-  const [reads, writes] = [setup({ turns }), setup({ turns, isDurable: true })]
+  const pacer = createPacer()
+  const [reads, writes] = [setup({ pacer }), setup({ pacer, isDurable: true })]
   const answers = [reads.ask(1), writes.ask(1), writes.ask(2)]
   t.strictSame([reads.asked, writes.asked], [[1], []])
   await reads.answer()

@@ -2,7 +2,7 @@
 import type { FastifyBaseLogger } from 'fastify'
 import pg from 'pg'
 import type { Config, Plan } from '../config.ts'
-import { createBatches, type Turns } from '../database/batched.ts'
+import { createBatches, type Pacer } from '../database/batched.ts'
 import type { Functions } from '../database/functions.ts'
 import { deriveKey, readExecutionToken } from '../deliveries/signature.ts'
 import type { ErrorCode } from '../errors.ts'
@@ -76,7 +76,7 @@ type Options = {
   log: Pick<FastifyBaseLogger, 'error'>
   /** The clock for the expiry of session JWTs. */
   now?: () => Date
-  turns?: Turns
+  pacer?: Pacer
 }
 
 type Question = {
@@ -112,7 +112,7 @@ type Asked = {
 }
 
 /** Creates the check that runs before every request. It rejects only if the database is unavailable. */
-export const createAdmission = ({ fn, config, log, now = () => new Date(), turns }: Options) => {
+export const createAdmission = ({ fn, config, log, now = () => new Date(), pacer }: Options) => {
   const tokenKey = deriveKey(config.sessionSecret, 'execution-token')
   const sessions = createSessions(config.sessionSecret)
 
@@ -140,7 +140,7 @@ export const createAdmission = ({ fn, config, log, now = () => new Date(), turns
       return answers.map(answer => (answer.error === 'unavailable' ? null : (answer as Answer)))
     },
     ownerOf: ({ key_hash, session_id, execution_id, address }) => key_hash?.toString('latin1') ?? session_id ?? execution_id ?? address,
-    turns
+    pacer
   })
 
   return async ({ authorization, address, scope, execution_id = null, cue_id = null, isCounted = false }: Asked): Promise<Admitted> => {

@@ -39,7 +39,7 @@ const passHeader = 'x-pgcue-counted'
 
 export default fp(
   async (app: FastifyInstance) => {
-    const admit = createAdmission({ fn: app.shared, config: app.config, log: app.log, now: app.now, turns: app.turns })
+    const admit = createAdmission({ fn: app.shared, config: app.config, log: app.log, now: app.now, pacer: app.pacer })
     const counted = new Set<string>()
     app.decorate('countedAlready', () => {
       const pass = randomUUID()

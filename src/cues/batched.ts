@@ -1,5 +1,5 @@
 /** Reads and creates single cues; concurrent requests share one statement. */
-import { createBatches, type Turns } from '../database/batched.ts'
+import { createBatches, type Pacer } from '../database/batched.ts'
 import type { Functions } from '../database/functions.ts'
 import { createReader } from '../database/reader.ts'
 import { ApiError } from '../errors.ts'
@@ -16,8 +16,8 @@ type Created = Awaited<ReturnType<Functions['createCues']>>[number]
 
 type Options = Pick<Functions, 'readCues' | 'createCue' | 'createCues'>
 
-export const createCueBatches = (fn: Options, turns?: Turns) => {
-  const read = createReader((account_ids, cue_ids) => fn.readCues({ account_ids, cue_ids }), turns)
+export const createCueBatches = (fn: Options, pacer?: Pacer) => {
+  const read = createReader((account_ids, cue_ids) => fn.readCues({ account_ids, cue_ids }), pacer)
 
   const createMany = async (asked: NewCue[]) => {
     const created = await fn.createCues({
@@ -27,7 +27,7 @@ export const createCueBatches = (fn: Options, turns?: Turns) => {
     })
     return created.map(cue => (cue.account_id === null ? null : cue))
   }
-  const options = { many: createMany, ownerOf: ({ account_id }: NewCue) => account_id, turns, isDurable: true }
+  const options = { many: createMany, ownerOf: ({ account_id }: NewCue) => account_id, pacer, isDurable: true }
   const create = createBatches<NewCue, Created>(options)
   const createLarge = createBatches<NewCue, Created>({ ...options, size: 1 })
 

@@ -18,7 +18,7 @@ const tags = ['cues']
 const params = schemas.CueParams
 
 const routes: FastifyPluginAsyncTypebox = async app => {
-  app.decorate('cues', createCueBatches(app.shared, app.turns))
+  app.decorate('cues', createCueBatches(app.shared, app.pacer))
 
   app.post(
     '/v1/cues',

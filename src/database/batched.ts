@@ -1,49 +1,60 @@
-/** Questions that come while others are being answered are asked together, in one statement: under load the database is asked less often. */
+/**
+ * Queries that arrive while others are being answered share one statement.
+ *
+ * CPU time per request with shared statements, and with one per query: of the database, 0.15 and 1.41 ms for GET /v1/cues/{id}, 0.27 and 2.16 ms
+ * for POST /v1/cues; of the service, 0.29 and 0.87 ms, 0.39 and 1.49 ms. (Medians of three interleaved runs of `npm run bench -- api --seconds 3`
+ * on two busy cores.)
+ * Without the pacer only, the database needs 0.16 and 0.31 ms, the service about the same.
+ */
 import pg from 'pg'
 import { isAway, isHeld } from '../errors.ts'
 import { createHeldRetry, type Waiting } from './retry-held.ts'
 
 type Options<Q, A> = {
-  /** Several, or one; the answers in their order. Null: somebody holds a row that this question needs. */
+  /** Answers queries, in order. Null: another session has locked a row that the query needs. */
   many: (questions: Q[]) => Promise<(A | null)[]>
-  /** A question that nobody else asked with; by default as several. */
+  /** Answers a query that is alone in its batch; `many` by default. */
   one?: (question: Q) => Promise<A | null>
-  /** Whose rows a question needs. Those of an owner whose rows are held are asked apart from all others. */
+  /** Whose rows a query needs. While an owner's rows are locked, its queries are retried separately from all others. */
   ownerOf?: (question: Q) => string
+  /** Maximum queries in a statement. */
   size?: number
-  /** How many statements at once. */
+  /** Maximum concurrent statements. */
   atOnce?: number
-  /** Shared by batches whose statements are to take turns. */
-  turns?: Turns
-  /** What it asks waits for the disk: it takes its turn, and meanwhile others have theirs. */
+  /** Shared by batchers whose statements should not run concurrently. */
+  pacer?: Pacer
+  /** Statements wait for the disk: they start only when the pacer is free, but don't occupy it. */
   isDurable?: boolean
-  /** A statement that takes longer may be waiting for a lock or for the disk: what has come meanwhile is asked beside it. */
+  /** A statement that takes longer may be waiting for a lock or the disk, so queries that arrived meanwhile get another one. */
   patienceMs?: number
 }
 
-export type Turns = ReturnType<typeof createTurns>
+export type Pacer = ReturnType<typeof createPacer>
 
 /**
- * Statements of several batches, one after the other: what one kind of question gathers while another is being answered goes in one statement,
- * and the database is asked half as often. Who has waited longest is next.
+ * Runs the statements of several batchers one after the other, so that queries of one kind gather while those of another are answered. The
+ * batcher that has waited longest is next.
  */
-export const createTurns = () => {
+export const createPacer = () => {
   const waiting = new Set<() => void>()
   let underWay = 0
   return {
+    /** Whether no statement is under way. */
     get isFree() {
       return underWay === 0
     },
+    /** A statement starts. */
     begin: () => {
       underWay++
     },
+    /** A statement has ended: wakes the batchers that wait. */
     end: () => {
       underWay--
       const woken = [...waiting]
       waiting.clear()
       for (const next of woken) next()
     },
-    /** Calls once, when a statement has ended. */
+    /** Calls `next` once, when a statement has ended. */
     wait: (next: () => void) => {
       waiting.add(next)
     }
@@ -51,8 +62,9 @@ export const createTurns = () => {
 }
 
 /**
- * Makes a function that asks. A lone question is asked at once, and none waits for another that has not come yet. While a statement is under
- * way the next ones gather, since each costs several times what a question in it does; half a statement full of them go beside it.
+ * Makes a batcher: a function that answers a query, or rejects with its error. A lone query is sent at once; none waits for others to arrive.
+ * While a statement is under way, queries gather for the next one, since a statement costs several times as much as a query in it. Once half a
+ * statement's worth have gathered, they get one of their own.
  */
 export const createBatches = <Q, A>({
   many,
@@ -60,7 +72,7 @@ export const createBatches = <Q, A>({
   ownerOf = () => '',
   size = 50,
   atOnce = 2,
-  turns = createTurns(),
+  pacer = createPacer(),
   isDurable = false,
   patienceMs = 5
 }: Options<Q, A>) => {
@@ -78,13 +90,13 @@ export const createBatches = <Q, A>({
         error => (isHeld(error) ? apart.add(waiting) : waiting.reject(error))
       )
 
-  /** Answers those whose question was answered, or failed for all. @returns those to be asked alone; if there are any, nothing has ended */
+  /** Runs a batch as one statement. Returns the queries to be sent one by one, if the server refused it; only then, `ended` is not called. */
   const together = async (batch: Waiting<Q, A>[], ended: () => void): Promise<Waiting<Q, A>[]> => {
     let answers: (A | null)[]
     try {
       answers = await many(batch.map(({ question }) => question))
     } catch (error) {
-      // One of them may be at fault: it alone is to be told so. Only what the server refused is known to have changed nothing, and is asked again.
+      // One query may be at fault, and only it should fail. A statement is known to have changed nothing only if the server refused it.
       if (error instanceof pg.DatabaseError && !isAway(error)) return batch
       ended()
       for (const waiting of batch) {
@@ -94,7 +106,7 @@ export const createBatches = <Q, A>({
       return []
     }
     ended()
-    // By then the pool has sent the next statement, and the database need not wait for what is done with the answers of this one.
+    // By then, the pool has sent the next statement, so the database doesn't wait while these answers are processed.
     await new Promise(process.nextTick)
     for (const [n, waiting] of batch.entries()) {
       const answer = answers[n]!
@@ -104,7 +116,7 @@ export const createBatches = <Q, A>({
     return []
   }
 
-  /** Whoever is asked alone is so in the place of the batch: one tenant's faults take no more connections than others' answers. */
+  /** Queries sent one by one take the place of their batch, so that one tenant's faults take no further connections. */
   const ask = async (batch: Waiting<Q, A>[], ended: () => void) => {
     if (batch.length === 1) return alone(batch[0]!, ended)
     const left = await together(batch, ended)
@@ -113,19 +125,19 @@ export const createBatches = <Q, A>({
   }
 
   const next = (gathered = size / 2) => {
-    while (queue.length > 0 && asking < atOnce && ((turns.isFree && !(isDurable && asking > 0)) || queue.length >= gathered)) {
+    while (queue.length > 0 && asking < atOnce && ((pacer.isFree && !(isDurable && asking > 0)) || queue.length >= gathered)) {
       const batch = queue.splice(0, size)
       asking++
-      if (!isDurable) turns.begin()
+      if (!isDurable) pacer.begin()
       const ended = () => {
         asking--
         if (isDurable) next()
-        else turns.end()
+        else pacer.end()
       }
       void ask(batch, ended)
     }
     if (queue.length === 0) return
-    turns.wait(wake)
+    pacer.wait(wake)
     if (asking === atOnce || isPatient) return
     isPatient = true
     setTimeout(() => {

@@ -1,5 +1,5 @@
 /** Reads single things that accounts own, by id: concurrent requests share one statement. */
-import { createBatches, type Turns } from './batched.ts'
+import { createBatches, type Pacer } from './batched.ts'
 
 /** An id, and the account that must own it. */
 export type Owned = { account_id: string; id: string }
@@ -10,7 +10,7 @@ export type Owned = { account_id: string; id: string }
  */
 export const createReader = <Row extends Owned>(
   read: (account_ids: string[], ids: string[]) => Promise<Row[]>,
-  turns?: Turns
+  pacer?: Pacer
 ): ((asked: Owned) => Promise<Row | undefined>) => {
   const many = async (asked: Owned[]) => {
     const rows = await read(
@@ -20,5 +20,5 @@ export const createReader = <Row extends Owned>(
     const found = new Map(rows.map(row => [`${row.account_id} ${row.id}`, row]))
     return asked.map(({ account_id, id }) => found.get(`${account_id} ${id}`))
   }
-  return createBatches<Owned, Row | undefined>({ many, ownerOf: ({ account_id }) => account_id, turns })
+  return createBatches<Owned, Row | undefined>({ many, ownerOf: ({ account_id }) => account_id, pacer })
 }

@@ -2,7 +2,7 @@
 import { type Kysely, type SelectQueryBuilder, sql } from 'kysely'
 import type { Static } from 'typebox'
 import { constants } from '../catalog.ts'
-import type { Turns } from '../database/batched.ts'
+import type { Pacer } from '../database/batched.ts'
 import type { Functions } from '../database/functions.ts'
 import { createReader, type Owned } from '../database/reader.ts'
 import type { DB } from '../db.types.ts'
@@ -169,8 +169,8 @@ export const listExecutions = async (
  * Returns a function that reads one execution with its payload and attempts. @throws ApiError execution_not_found, also for other accounts'
  * executions
  */
-export const createShow = ({ readExecutionDetails }: Pick<Functions, 'readExecutionDetails'>, turns?: Turns) => {
-  const read = createReader((account_ids, execution_ids) => readExecutionDetails({ account_ids, execution_ids }), turns)
+export const createShow = ({ readExecutionDetails }: Pick<Functions, 'readExecutionDetails'>, pacer?: Pacer) => {
+  const read = createReader((account_ids, execution_ids) => readExecutionDetails({ account_ids, execution_ids }), pacer)
   return async (account_id: string, id: string): Promise<Static<typeof ExecutionDetail>> => {
     const row = await read({ account_id, id: id.toLowerCase() })
     if (!row) throw new ApiError('execution_not_found', 'Execution not found in this account.')

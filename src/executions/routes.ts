@@ -9,7 +9,7 @@ const tags = ['executions']
 const params = schemas.ExecutionParams
 
 const routes: FastifyPluginAsyncTypebox = async app => {
-  const show = createShow(app.fn, app.turns)
+  const show = createShow(app.fn, app.pacer)
 
   app.get(
     '/v1/executions',

@@ -23,7 +23,7 @@ const claimBytes = 8192
 const routes: FastifyPluginAsyncTypebox = async app => {
   const waiting = createWaiting({ config: app.config, fn: app.fn, now: app.now, log: app.log, closing: app.closing })
   app.addHook('onClose', () => waiting.close())
-  const claimNext = createClaiming(app.shared, app.turns)
+  const claimNext = createClaiming(app.shared, app.pacer)
   const tokenKey = deriveKey(app.config.sessionSecret, 'execution-token')
 
   const shown = ({ payload, ...claim }: ClaimExecutionsRow) => ({
