@@ -7,15 +7,29 @@ import type { Schema } from './schema.ts'
 type Compilers = NonNullable<NonNullable<FastifyServerOptions['schemaController']>['compilersFactory']>
 
 /** Compiles response schemas. A schema is the allow-list: other members are not written. */
-export const buildSerializer = ((shared: unknown) =>
-  ({ schema }: { schema: unknown }) => {
-    const options = { schema: shared as Record<string, fastJson.Schema> }
-    const spliced = withTexts(schema as Schema)
-    if (spliced === schema) return fastJson(schema as fastJson.Schema, options)
-    // In debug mode, the code comes separately from the functions it calls, one of which is replaced by ours.
-    const { code, validator, serializer } = fastJson(spliced as fastJson.Schema, { ...options, mode: 'debug' }) as unknown as Compiled
-    return new Function('validator', 'serializer', code)(validator, Object.assign(serializer, { asUnsafeString: textOf }))
-  }) as unknown as NonNullable<Compilers['buildSerializer']>
+export const buildSerializer = ((shared: Shared) =>
+  ({ schema }: { schema: Schema }) =>
+    serializerOf(schema, shared)) as unknown as NonNullable<Compilers['buildSerializer']>
+
+type Shared = Record<string, fastJson.Schema>
+type Serializer = (value: unknown) => string
+
+/** Compiling takes a millisecond or more, and most routes share the schema of errors. */
+const compiled = new WeakMap<Schema, Serializer>()
+
+const serializerOf = (schema: Schema, shared: Shared): Serializer => {
+  const known = compiled.get(schema) ?? compile(schema, shared)
+  compiled.set(schema, known)
+  return known
+}
+
+const compile = (schema: Schema, shared: Shared): Serializer => {
+  const spliced = withTexts(schema)
+  if (spliced === schema) return fastJson(schema as fastJson.Schema, { schema: shared })
+  // In debug mode, the code comes separately from the functions it calls, one of which is replaced by ours.
+  const { code, validator, serializer } = fastJson(spliced as fastJson.Schema, { schema: shared, mode: 'debug' }) as unknown as Compiled
+  return new Function('validator', 'serializer', code)(validator, Object.assign(serializer, { asUnsafeString: textOf }))
+}
 
 type Compiled = { code: string; validator: unknown; serializer: object }
 
