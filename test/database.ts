@@ -1,21 +1,44 @@
 import { randomBytes } from 'node:crypto'
 import { basename } from 'node:path'
 import type pg from 'pg'
-import type { Test } from 'tap'
+import root, { type Test } from 'tap'
 import { type Config, loadConfig } from '../src/config.ts'
 import { createPool } from '../src/database/pool.ts'
 import { connectAdmin, prepareTemplate } from './template.ts'
 
-export type TestDatabase = { url: string; name: string; pool: pg.Pool; config: Config }
+export type TestDatabase = {
+  url: string
+  name: string
+  pool: pg.Pool
+  config: Config
+  /** Empties it, as the template is; false when it can't be, because its tables or functions have changed or a connection is in use. */
+  empty: () => Promise<boolean>
+}
+
+/** Emptied databases of this file. */
+const spare: TestDatabase[] = []
+root.teardown(() => Promise.all(spare.map(drop)))
 
 /**
- * A database of its own for a test or a file: a clone of the migrated template, or an empty one. At the end it is dropped,
- * unless the test failed; then its name is told, and it stays for an hour, or as long as the tests' server.
+ * A database for a test or a file: a clone of the migrated template, or an empty one. It is used again by later tests of the file. At the end
+ * it is dropped, unless the test failed; then its name is shown, and it stays for an hour, or as long as the tests' server.
  */
 export const createDatabase = async (t: Test, { migrated = true } = {}): Promise<TestDatabase> => {
-  const admin = await connectAdmin()
+  const database = (migrated && spare.pop()) || (await clone(migrated))
+  t.teardown(async () => {
+    if (!t.passing()) {
+      await database.pool.end()
+      t.comment(`the database stays for a while: ${database.url}`)
+    } else if (migrated && t !== root && (await database.empty().catch(() => false))) spare.push(database)
+    else await drop(database)
+  })
+  return database
+}
+
+const clone = async (migrated: boolean): Promise<TestDatabase> => {
   const file = basename(process.argv[1] ?? '').replace(/\W.*/, '')
   const name = `test_${Math.floor(Date.now() / 1000)}_${file}_${randomBytes(4).toString('hex')}`
+  const admin = await connectAdmin()
   try {
     const template = migrated ? await prepareTemplate(admin) : 'template0'
     await admin.client.query(`create database ${name} template ${template} strategy file_copy`) // with fsync off the faster one
@@ -25,15 +48,51 @@ export const createDatabase = async (t: Test, { migrated = true } = {}): Promise
   const url = admin.urlOf(name)
   const config = testConfig(url)
   const pool = createPool(config)
-  t.teardown(async () => {
-    await pool.end()
-    if (!t.passing()) return t.comment(`the database stays for a while: ${url}`)
-    const admin = await connectAdmin()
-    await admin.client.query(`drop database if exists ${name} with (force)`)
-    await admin.end()
-  })
-  return { url, name, pool, config }
+  const pids = new Set<number>()
+  pool.on('connect', client => pids.add((client as pg.PoolClient & { processID: number }).processID))
+  const shape = migrated ? await shapeOf(pool) : ''
+  const empty = async () => {
+    if (pool.ending || pool.idleCount < pool.totalCount || (await shapeOf(pool)) !== shape) return false
+    await pool.query(`select pg_terminate_backend(pid, 5000) from pg_stat_activity
+       where datname = current_database() and pid <> all ('{${[...pids]}}')`)
+    await pool.query(emptied)
+    return true
+  }
+  return { url, name, pool, config, empty }
 }
+
+const drop = async ({ name, pool }: TestDatabase) => {
+  if (!pool.ending) await pool.end()
+  const admin = await connectAdmin()
+  await admin.client.query(`drop database if exists ${name} with (force)`)
+  await admin.end()
+}
+
+/** Differs after any change of tables, functions, triggers, constraints or settings. */
+const shapeOf = async (pool: pg.Pool): Promise<string> => {
+  const catalogs = ['pg_class', 'pg_proc', 'pg_trigger', 'pg_constraint', 'pg_db_role_setting']
+  const { rows } = await pool.query(
+    catalogs.map(name => `select count(*) || ' ' || max(xmin::text::bigint) as shape from pg_catalog.${name}`).join(' union all ')
+  )
+  return rows.map(row => row.shape).join()
+}
+
+/** Sequences begin anew; the few rows that a migrated database has come back from the template's copy of them. */
+const emptied = `
+do $$
+declare
+  r record;
+begin
+  set local session_replication_role = replica; -- the order of tables does not matter then
+  for r in select oid::regclass::text as name, relnamespace::regnamespace || '_' || relname as copy from pg_catalog.pg_class
+            where relkind in ('r', 'p') and not relispartition and relnamespace in ('cue'::regnamespace, 'pgboss'::regnamespace) loop
+    execute 'delete from ' || r.name;
+    if to_regclass('pristine.' || r.copy) is not null then
+      execute format('insert into %s select * from pristine.%I', r.name, r.copy);
+    end if;
+  end loop;
+  perform setval(seqrelid::regclass, seqstart, false) from pg_catalog.pg_sequence;
+end $$`
 
 /** The configuration of a service under test: quiet, on any port, with callbacks to this machine allowed. */
 export const testConfig = (url: string, env: Record<string, string> = {}): Config =>

@@ -5,9 +5,6 @@ import { type Account, build } from './setup.ts'
 // biome-ignore lint/suspicious/noExplicitAny: rows of any shape
 type Row = any
 
-const tables = ['accounts', 'usage_counters', 'executions', 'attempts', 'flights', 'engines', 'outages', 'missed_slots', 'rate_windows']
-const emptied = [...tables.map(name => `cue.${name}`), 'pgboss.job'].map(name => `delete from ${name}`).join('; ')
-
 /**
  * Gives, each time it is called, the service with a new account whose key every call carries, and nothing else in it; at this time, or else
  * in real time.
@@ -17,7 +14,8 @@ export const serviceAt = (start?: string) => {
   return async () => {
     building ??= build(root, start, { env: { PLANS: '{"free": {"cues": 1000, "executions_per_month": 1000000}}' } })
     const service = await building
-    await service.pool.query(emptied)
+    await service.empty()
+    await service.fn.setPlans({ plans: service.config.plans })
     if (start) service.clock.set(start)
     const account = await service.register()
     const calls = service.as(account)

@@ -6,6 +6,7 @@ import { createKey, encryptKey, hashKey, keyPrefix } from '../src/accounts/keys.
 import { build as buildApp, type Options } from '../src/app.ts'
 import { createFunctions } from '../src/database/functions.ts'
 import type { ErrorCode } from '../src/errors.ts'
+import { createTestClock } from './clock.ts'
 import { createDatabase, testConfig } from './database.ts'
 
 export { eventually } from './eventually.ts'
@@ -29,7 +30,7 @@ type Settings = Partial<Omit<Options, 'config' | 'pool' | 'clock'>> & {
  * functions live by a clock that only `clock` moves.
  */
 export const build = async (t: Test, start?: string, { env = {}, ...options }: Settings = {}) => {
-  const { url, pool } = await createDatabase(t)
+  const { url, pool, empty } = await createDatabase(t)
   const config = testConfig(url, { RATE_LIMIT: 'off', ...env })
   const clock = createTestClock(start)
   const now = start === undefined ? undefined : clock.now
@@ -88,6 +89,7 @@ export const build = async (t: Test, start?: string, { env = {}, ...options }: S
     app,
     config,
     pool,
+    empty,
     url,
     clock,
     fn,
@@ -98,28 +100,5 @@ export const build = async (t: Test, start?: string, { env = {}, ...options }: S
     /** The calls of another account, or of nobody. */
     as: (other: Account | null) => calls(other?.api_key),
     ...calls(account.api_key)
-  }
-}
-
-const units = { millisecond: 1, second: 1000, minute: 60_000, hour: 3_600_000, day: 86_400_000, week: 604_800_000 }
-
-/** A clock that stands still until it is moved: `advance('16 minutes')`, `set('2030-01-01T00:00:00Z')`. */
-const createTestClock = (start?: string) => {
-  let time = start === undefined ? Number.NaN : Date.parse(start)
-  const running = () => {
-    if (Number.isNaN(time)) throw new Error('this test has no clock of its own: give build a start time')
-    return time
-  }
-  return {
-    now: () => new Date(running()),
-    advance: (by: string) => {
-      const [, count, unit] = /^(\d+) (\w+?)s?$/.exec(by) ?? []
-      const ms = units[unit as keyof typeof units]
-      if (!ms) throw new Error(`${by} is no time`)
-      time = running() + Number(count) * ms
-    },
-    set: (at: string) => {
-      time = Date.parse(at)
-    }
   }
 }

@@ -1,9 +1,10 @@
 /** What tests of the SQL functions stand on: a database with accounts, cues and a living engine, and a clock that stands still. */
 import { randomUUID } from 'node:crypto'
 import pg from 'pg'
-import root, { type Test } from 'tap'
+import type { Test } from 'tap'
 import { type BegunAttempt, createFunctions, type Functions } from '../src/database/functions.ts'
-import { createDatabase, type TestDatabase } from './database.ts'
+import { createTestClock } from './clock.ts'
+import { createDatabase } from './database.ts'
 import { eventually } from './eventually.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: rows of any shape
@@ -56,30 +57,12 @@ export const awaiting = { timeout_seconds: 30, outcome_deadline_seconds: 300, cl
 
 /** Outages are no subject of most tests, which move the clock by hours. */
 const never = '100 years'
-const units = { second: 1000, minute: 60_000, hour: 3_600_000, day: 86_400_000 }
+const hourMs = 3_600_000
 
-let database: Promise<TestDatabase> | undefined
-const tables = ['accounts', 'usage_counters', 'executions', 'attempts', 'flights', 'engines', 'outages', 'missed_slots'].map(
-  name => `cue.${name}`
-)
-
-/** One database for all tests of a file, emptied for each. */
+/** A database whose functions live by a clock that stands still, with an account and a living engine. */
 export const stage = async (t: Test, start = '2030-01-15T09:00:00Z') => {
-  database ??= createDatabase(root)
-  const { pool, url } = await database
-  await pool.query([...tables, 'pgboss.job'].map(name => `delete from ${name}`).join('; '))
-  let time = Date.parse(start)
-  const clock = {
-    now: () => new Date(time),
-    /** `advance('16 minutes')` */
-    advance: (by: string) => {
-      const [, count, unit] = /^([\d.]+) (\w+?)s?$/.exec(by)!
-      time += Number(count) * units[unit as keyof typeof units]
-    },
-    set: (at: string | Date) => {
-      time = new Date(at).getTime()
-    }
-  }
+  const { pool, url } = await createDatabase(t)
+  const clock = createTestClock(start)
   const fn = createFunctions(pool, clock.now)
   await fn.maintainPartitions({ months: 2 })
 
@@ -118,7 +101,7 @@ export const stage = async (t: Test, start = '2030-01-15T09:00:00Z') => {
   /** As an engine takes cues: with the version and the slot that it read. `by` is the connection that takes. */
   const take = async (cue_ids: string[], { by = fn, next, missed_after = never }: TakeOptions = {}): Promise<BegunAttempt[]> => {
     const runs = await rows('select * from cue.cue_runs where cue_id = any ($1) order by array_position($1, cue_id)', [cue_ids])
-    return by.takeDueCues({ ...dueCues(runs, next === undefined ? new Date(time + units.hour) : next), missed_after })
+    return by.takeDueCues({ ...dueCues(runs, next === undefined ? new Date(clock.now().getTime() + hourMs) : next), missed_after })
   }
 
   const settle = (attempts: BegunAttempt[], result: Result = {}, by: Functions = fn, ended_flights: number[] = []) =>

@@ -81,6 +81,7 @@ const templateName = () => {
     'sql/release.json',
     ...scripts,
     'src/jobs/boss.ts',
+    'test/template.ts',
     'node_modules/pg-boss/package.json'
   ]
   return `template_${hash(files.map(name => `${name} ${readFileSync(join(root, name), 'utf8')}`).join()).slice(0, 12)}`
@@ -118,8 +119,26 @@ const preparePartitions = async (url: string) => {
   )
   for (const { name } of rows) await client.query(`drop table ${name}`)
   await client.query("select cue.maintain_partitions(12, '2030-01-01T00:00:00Z')")
+  await client.query(keepRows)
   await end()
 }
+
+// What a database is emptied to.
+const keepRows = `
+do $$
+declare
+  r record;
+  has_rows boolean;
+begin
+  create schema pristine;
+  for r in select oid::regclass::text as name, relnamespace::regnamespace || '_' || relname as copy from pg_catalog.pg_class
+            where relkind in ('r', 'p') and not relispartition and relnamespace in ('cue'::regnamespace, 'pgboss'::regnamespace) loop
+    execute format('select exists (select from %s)', r.name) into has_rows;
+    if has_rows then
+      execute format('create table pristine.%I as table %s', r.copy, r.name);
+    end if;
+  end loop;
+end $$`
 
 // Templates of former versions, and databases that failed or killed tests kept, after an hour.
 const sweep = async (client: pg.Client) => {

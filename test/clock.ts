@@ -1,0 +1,24 @@
+const units = { millisecond: 1, second: 1000, minute: 60_000, hour: 3_600_000, day: 86_400_000, week: 604_800_000 }
+
+export type TestClock = ReturnType<typeof createTestClock>
+
+/** A clock that stands still until it is moved: `advance('16 minutes')`, `set('2030-01-01T00:00:00Z')`. Without a start it has no time to tell. */
+export const createTestClock = (start?: string) => {
+  let time = start === undefined ? Number.NaN : Date.parse(start)
+  const running = () => {
+    if (Number.isNaN(time)) throw new Error('this test has no clock of its own: give it a start time')
+    return time
+  }
+  return {
+    now: () => new Date(running()),
+    advance: (by: string) => {
+      const [, count, unit] = /^([\d.]+) (\w+?)s?$/.exec(by) ?? []
+      const ms = units[unit as keyof typeof units]
+      if (!ms) throw new Error(`${by} is not a duration`)
+      time = running() + Number(count) * ms
+    },
+    set: (at: string | Date) => {
+      time = new Date(at).getTime()
+    }
+  }
+}
