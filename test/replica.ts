@@ -6,9 +6,10 @@ import type { Test } from 'tap'
 const server = fileURLToPath(new URL('../src/server.ts', import.meta.url))
 
 /** A replica as `npm start` runs it, on any port of this machine, with this environment only. Killed at the end of the test if it lives. */
-export const startReplica = (t: Test, env: Record<string, string>) => {
+export const startReplica = (t: Test, env: Record<string, string | undefined>) => {
   const settings = {
     PATH: process.env.PATH,
+    NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
     HOST: '127.0.0.1',
     PORT: '0',
     ENCRYPTION_KEYS: Buffer.alloc(32, 1).toString('base64'),
