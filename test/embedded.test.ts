@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { chmodSync, lstatSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
@@ -25,6 +25,22 @@ const emptyDir = (t: Test, mode = 0o755) => {
   const dir = mkdtempSync(join(tmpdir(), 'pgcue-embedded-'))
   chmodSync(dir, mode)
   t.teardown(() => rmSync(dir, { recursive: true, force: true }))
+  return dir
+}
+
+/** A directory that a first start has been through, which takes a second: most tests are about what comes after. */
+const usedDir = async (t: Test) => {
+  used ??= makeUsed()
+  const dir = emptyDir(t)
+  execFileSync('cp', ['-a', join(await used, 'postgres'), dir])
+  return dir
+}
+let used: Promise<string> | undefined
+const makeUsed = async () => {
+  const dir = emptyDir(t)
+  const { stop } = await startEmbedded({ dataDir: dir, durable: false })
+  await stop()
+  rmSync(join(dir, 'postgres', 'data', 'postmaster.opts')) // the port
   return dir
 }
 
@@ -70,7 +86,7 @@ t.test('data survives a restart on the same port', async t => {
 })
 
 t.test('is durable, uses UTC and UTF-8, and sorts by code point', async t => {
-  const { url } = await start(t, { dataDir: emptyDir(t), durable: true })
+  const { url } = await start(t, { dataDir: await usedDir(t), durable: true })
   const [settings] = await query(
     url,
     `select current_setting('fsync') as fsync, current_setting('synchronous_commit') as synchronous_commit,
@@ -81,12 +97,12 @@ t.test('is durable, uses UTC and UTF-8, and sorts by code point', async t => {
 })
 
 t.test('requires the password', async t => {
-  const { url } = await start(t, { dataDir: emptyDir(t) })
+  const { url } = await start(t, { dataDir: await usedDir(t) })
   await t.rejects(query(url.replace(/:[^:@]+@/, ':guess@'), 'select 1'), { code: '28P01' })
 })
 
 t.test('rejects a second start on a directory in use in one line', async t => {
-  const dataDir = emptyDir(t)
+  const dataDir = await usedDir(t)
   const { url } = await start(t, { dataDir })
   await t.rejects(startEmbedded({ dataDir }), { name: 'ConfigError', message: /^DATA_DIR \S+ is in use by another pgcue[^\n]*$/ })
   t.same(await query(url, 'select 1 as n'), [{ n: 1 }], 'the first goes on')
@@ -103,14 +119,14 @@ t.test('of two simultaneous starts, one gets the directory', async t => {
 })
 
 t.test('runs several instances side by side', async t => {
-  const [a, b] = await Promise.all([start(t, { dataDir: emptyDir(t) }), start(t, { dataDir: emptyDir(t) })])
+  const [a, b] = await Promise.all([start(t, { dataDir: await usedDir(t) }), start(t, { dataDir: await usedDir(t) })])
   t.not(a.port, b.port)
   await query(a.url, 'create table only_here ()')
   await t.rejects(query(b.url, 'select from only_here'), { code: '42P01' })
 })
 
 t.test('a start after SIGKILL takes over the running server', async t => {
-  const dataDir = emptyDir(t)
+  const dataDir = await usedDir(t)
   const elsewhere = await startElsewhere(t, dataDir)
   await query(elsewhere.url, 'create table kept as select 7 as n')
   await t.rejects(startEmbedded({ dataDir }), { message: /is in use/ }, 'its owner lives')
@@ -121,7 +137,7 @@ t.test('a start after SIGKILL takes over the running server', async t => {
 })
 
 t.test('a start after SIGKILL of process and server recovers', async t => {
-  const dataDir = emptyDir(t)
+  const dataDir = await usedDir(t)
   const elsewhere = await startElsewhere(t, dataDir)
   await query(elsewhere.url, 'create table kept as select 7 as n')
   await elsewhere.kill()
@@ -131,7 +147,7 @@ t.test('a start after SIGKILL of process and server recovers', async t => {
 })
 
 t.test('a start ignores a pid file whose process id belongs to another program', async t => {
-  const dataDir = emptyDir(t)
+  const dataDir = await usedDir(t)
   const first = await startEmbedded({ dataDir, durable: false })
   const pidFile = join(dataDir, 'postgres', 'data', 'postmaster.pid')
   const content = readFileSync(pidFile, 'utf8')
@@ -145,7 +161,7 @@ t.test('a start ignores a pid file whose process id belongs to another program',
 })
 
 t.test('uses another port if its own is taken', async t => {
-  const dataDir = emptyDir(t)
+  const dataDir = await usedDir(t)
   const first = await startEmbedded({ dataDir, durable: false })
   await first.stop()
   const other = createServer().listen(first.port, '127.0.0.1')
@@ -157,7 +173,7 @@ t.test('uses another port if its own is taken', async t => {
 })
 
 t.test('restarts a crashed server on its port and keeps owning it', async t => {
-  const dataDir = emptyDir(t)
+  const dataDir = await usedDir(t)
   const embedded = await start(t, { dataDir })
   const { pid } = embedded
   process.kill(pid, 'SIGKILL')
@@ -169,7 +185,7 @@ t.test('restarts a crashed server on its port and keeps owning it', async t => {
 })
 
 t.test('the server stops when its process exits without stopping it', async t => {
-  const dataDir = emptyDir(t)
+  const dataDir = await usedDir(t)
   const module = JSON.stringify(new URL('../src/embedded-postgres/embedded-postgres.ts', import.meta.url).href)
   const script = `const { startEmbedded } = await import(${module})
     console.log((await startEmbedded({ dataDir: ${JSON.stringify(dataDir)}, durable: false })).pid); process.exit(3)`
@@ -179,7 +195,7 @@ t.test('the server stops when its process exits without stopping it', async t =>
 })
 
 t.test('reports a server that cannot start in one line', async t => {
-  const dataDir = emptyDir(t)
+  const dataDir = await usedDir(t)
   await t.rejects(startEmbedded({ dataDir, durable: false, settings: { shared_buffers: 'plenty' } }), {
     name: 'ConfigError',
     message: /^PostgreSQL in DATA_DIR \S+ failed to start: [^\n]*shared_buffers[^\n]*$/
