@@ -5,6 +5,7 @@ import { buildSerializer } from '../src/http/serializer.ts'
 import { canonicalJson, canonicalMerge, Json, JsonError, readJson, taskOf } from '../src/json/canonical-json.ts'
 import { AnyJson } from '../src/schemas.ts'
 import { exactly } from './exactly.ts'
+import { always } from './seed.ts'
 
 // Written by Python 3: [text, json.dumps(json.loads(text), sort_keys=True)].
 const vectors: [string, string][] = [
@@ -112,7 +113,7 @@ t.test('the canonical form is the one that Python writes', async t => {
 })
 
 t.test('the canonical form is its own canonical form, and as text means what it was made from', async t => {
-  fc.assert(
+  always(
     fc.property(anyJson, fc.constantFrom(undefined, 1, '\t'), (value, indent) => {
       const source = JSON.stringify(value, null, indent)
       const canonical = canonicalJson(source)
@@ -126,11 +127,11 @@ t.test('the canonical form is its own canonical form, and as text means what it 
 })
 
 t.test('an integer of any length keeps its digits', async () => {
-  fc.assert(fc.property(fc.bigInt(), digits => canonicalJson(`[${digits}]`) === `[${digits}]`))
+  always(fc.property(fc.bigInt(), digits => canonicalJson(`[${digits}]`) === `[${digits}]`))
 })
 
 t.test('the order of members does not change the canonical form', async () => {
-  fc.assert(
+  always(
     fc.property(fc.uniqueArray(text, { minLength: 2 }), keys => {
       const members = keys.map((key, i) => `${JSON.stringify(key)}:${i}`)
       return canonicalJson(`{${members.join(',')}}`) === canonicalJson(`{${members.toReversed().join(',')}}`)
@@ -151,12 +152,12 @@ t.test('what JSON.parse refuses is malformed, and nothing else is', async () => 
       const from = at % (source.length + 1)
       return source.slice(0, from) + piece + source.slice(from + cut)
     })
-  fc.assert(
+  always(
     fc.property(mutated, source => {
       const reason = reasonOf(() => canonicalJson(source))
       return isJson(source) ? reason !== 'malformed' : reason !== 'none'
     }),
-    { numRuns: 2000 }
+    2000
   )
 })
 

@@ -1,13 +1,14 @@
-/** Claims under load: never two holders, and never slower for what waits behind. CLAIM_ATTEMPTS=1000000 makes it as many attempts. */
+/** Claims under load: never two holders, and never slower for what waits behind. TEST_CASES=100 makes it a million attempts. */
 import t from 'tap'
 import { type ClaimExecutionsRow, createFunctions } from '../src/database/functions.ts'
 import { createPool } from '../src/database/pool.ts'
 import { testConfig } from './database.ts'
 import { scaled, spelled } from './scale.ts'
+import { cases, chance, random } from './seed.ts'
 import { addWaiting, serviceAt } from './service.ts'
 
 const serve = serviceAt('2030-01-15T09:00:00Z')
-const attempts = Number(process.env.CLAIM_ATTEMPTS ?? 20_000)
+const attempts = cases(10_000)
 
 t.test('fifty workers on three replicas never claim the same execution twice', { timeout: 3_600_000 }, async t => {
   const service = await serve()
@@ -27,16 +28,16 @@ t.test('fifty workers on three replicas never claim the same execution twice', {
     const fn = replicas[n % 3]!
     const worker_id = `w${n}`
     while (left-- > 0) {
-      const at = Math.floor(((attempts - left) / attempts) * ids.length + Math.random() * 5)
+      const at = Math.floor(((attempts - left) / attempts) * ids.length + random() * 5)
       const claims = await fn.claimExecutions(
-        Math.random() < 0.8
+        chance(0.8)
           ? { account_id: account.id, worker_id, execution_id: ids[Math.min(at, ids.length - 1)] }
-          : { account_id: account.id, worker_id, limit: 2, tasks: Math.random() < 0.5 ? ['go'] : undefined }
+          : { account_id: account.id, worker_id, limit: 2, tasks: chance(0.5) ? ['go'] : undefined }
       )
       if (claims.length === 0) refused++
       for (const claim of claims) {
         wins.set(claim.execution_id, [...(wins.get(claim.execution_id) ?? []), claim])
-        if (Math.random() < 0.1)
+        if (chance(0.1))
           await fn.releaseExecution({ account_id: account.id, execution_id: claim.execution_id, claim_token: claim.claim_token })
       }
     }
@@ -94,7 +95,7 @@ t.test(`claiming and listing read as much with ${spelled(200_000)} waiting execu
     }
   }
   const few = await measure(await addWaiting(service, cue_id, 1000))
-  const many = await measure(await addWaiting(service, cue_id, scaled(200_000) - 1000))
+  const many = await measure(await addWaiting(service, cue_id, scaled(50_000) - 1000))
   for (const [what, read] of Object.entries(few)) {
     // A deeper index is a page more for each look into it; a list looks up each of its fifty twice.
     const deeper = what.startsWith('a list') ? 100 : 10

@@ -4,7 +4,8 @@ import pg from 'pg'
 import t from 'tap'
 import { type BegunAttempt, createFunctions, type Functions } from '../src/database/functions.ts'
 import { catchUp } from '../src/firing/fire-others.ts'
-import { letFunctionsWait } from './patient.ts'
+import { setLockTimeout } from './patient.ts'
+import { chance, pick, random, shuffled } from './seed.ts'
 import { awaiting, cueDefaults, dueCues, once, type Row, refused, resultsOf, stage } from './stage.ts'
 
 const connections = 8
@@ -32,15 +33,13 @@ const lease = '5 milliseconds'
 /** There is nothing to do it to. A refusal is an answer, too. */
 const nothing = new Error('nothing to do this to')
 
-const pick = <T>(list: T[]): T => list[Math.floor(Math.random() * list.length)]!
-const some = <T>(list: T[], most = 12): T[] =>
-  list.filter(() => Math.random() < most / Math.max(list.length, 1)).toSorted(() => Math.random() - 0.5)
+const some = <T>(list: T[], most = 12): T[] => shuffled(list.filter(() => chance(most / Math.max(list.length, 1))))
 
 t.test('concurrent operations of all kinds neither deadlock nor fail', async t => {
   const { pool, url, rows, account, account_id, row } = await stage(t, new Date().toISOString())
   const accounts = [account_id, await account()]
   await rows('update cue.plans set executions_per_month = 1000000, cues = 1000000')
-  await letFunctionsWait(rows)
+  await setLockTimeout(rows, 'short', '10s')
   const attempts: BegunAttempt[] = []
   const claims: { execution_id: string; claim_token: string; account_id: string; worker_id: string }[] = []
   const done = new Map<string, number>()
@@ -72,7 +71,7 @@ t.test('concurrent operations of all kinds neither deadlock nor fail', async t =
     const keep = (begun: BegunAttempt[]) => attempts.push(...begun)
     const dueRuns = async (limit = 10) => some(await read('select * from cue.cue_runs where next_run <= clock_timestamp()'), limit)
     // Instants lie in the past and a millisecond apart, so that every cue is always due again.
-    const next = () => new Date(Date.now() - Math.random() * 1000)
+    const next = () => new Date(Date.now() - random() * 1000)
     return {
       take: async () => {
         const due = await dueRuns()

@@ -243,7 +243,7 @@ t.test(`${spelled(200_000)} healthy cues do not increase what the sweeps read`, 
     insert into cue.executions (id, account_id, cue_id, transport, status, triggered_by, scheduled_for, payload, started_at, ended_at, outcome_state,
                                 outcome_success, outcome_recorded_at, created_at, updated_at)
     select cue.uuid_v7($2), account_id, id, 'worker', 'success', 'schedule', $2, '{}', $2, $2, 'reported_success', true, $2, $2, $2 from made`
-  for (let made = 0; made < scaled(200_000); made += batch) await client.query(insert, [account.id, clock.now(), made])
+  for (let made = 0; made < scaled(50_000); made += batch) await client.query(insert, [account.id, clock.now(), made])
   client.release(true)
   await pool.query('vacuum analyze cue.cue_runs, cue.executions, cue.cues')
   const after = await reads()

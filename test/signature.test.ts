@@ -4,6 +4,7 @@ import t from 'tap'
 import { verifyWebhook } from '../src/client/webhook.ts'
 import { deriveKey, executionToken, readExecutionToken, signHeaders } from '../src/deliveries/signature.ts'
 import { exactly } from './exactly.ts'
+import { always } from './seed.ts'
 
 const secret = `whsec_${'0123456789abcdef'.repeat(4)}`
 const former = `whsec_${'fedcba9876543210'.repeat(4)}`
@@ -82,7 +83,7 @@ t.test('receivers reject a timestamp more than five minutes off', async t => {
 })
 
 t.test('a token returns the execution it was made for', async t => {
-  fc.assert(
+  always(
     fc.property(fc.uuid(), id => {
       const token = executionToken(key, id)
       return /^svc_sk_x_[\w-]{43}$/.test(token) && readExecutionToken(key, token) === id

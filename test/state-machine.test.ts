@@ -1,40 +1,28 @@
 /**
  * Random walks through every operation on executions, of one to four callers at once, checked against a model after each step.
- * STATE_STEPS=1000000 walks farther; STATE_SEED=n repeats a walk, as far as callers at once can be repeated: a failure prints its seed.
+ * TEST_CASES=500 walks a million steps.
  */
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import type { BegunAttempt, Functions } from '../src/database/functions.ts'
-import { letFunctionsWait } from './patient.ts'
+import { setLockTimeout } from './patient.ts'
+import { below, cases, chance, pick, random } from './seed.ts'
 import { awaiting, type Result, refused, resultsOf, stage } from './stage.ts'
 import { type Cue, createDriver, type Step } from './state-driver.ts'
 import { move, type Operation, type State } from './state-model.ts'
 
-const steps = Number(process.env.STATE_STEPS ?? 3000)
-const seed = Number(process.env.STATE_SEED ?? Math.floor(Math.random() * 2 ** 31))
-
-/** mulberry32 */
-const createRandom = (state: number) => () => {
-  state = (state + 0x6d2b79f5) | 0
-  let x = Math.imul(state ^ (state >>> 15), 1 | state)
-  x = (x + Math.imul(x ^ (x >>> 7), 61 | x)) ^ x
-  return ((x ^ (x >>> 14)) >>> 0) / 2 ** 32
-}
+const steps = cases(2000)
 
 t.setTimeout(0) // a long walk takes its time
 
-t.test(`${steps} random steps from seed ${seed}`, { timeout: 0 }, async t => {
+t.test(`${steps} random steps`, { timeout: 0 }, async t => {
   const { fn, pool, url, clock, account_id, cue: addCue, rows } = await stage(t)
   await fn.setPlans({ plans: { scale: { requests_per_minute: 500, cues: 1_000_000, executions_per_month: 1_000_000_000 } } })
-  await letFunctionsWait(rows)
+  await setLockTimeout(rows, 'short', '10s')
   const driver = await createDriver(pool, url, clock, 4)
   t.teardown(driver.close)
   const { states, cueOf, deleted } = driver
 
-  const random = createRandom(seed)
-  const below = (n: number) => Math.floor(random() * n)
-  const chance = (p: number) => random() < p
-  const one = <T>(list: readonly T[]): T => list[below(list.length)]!
   const now = () => clock.now().getTime()
 
   const kinds: [Cue['transport'], object, Partial<Cue>][] = [
@@ -80,7 +68,7 @@ t.test(`${steps} random steps from seed ${seed}`, { timeout: 0 }, async t => {
       endsFlight(attempt)
       return on(state, { kind: 'giveBack', flight: flight_id }, f => f.releaseFlight({ flight_id, execution_ids: [execution_id] }))
     }
-    const result = one(results)
+    const result = pick(results)
     const ended_flights = endsFlight(attempt)
     const operation: Operation = {
       kind: 'settle',
@@ -101,8 +89,8 @@ t.test(`${steps} random steps from seed ${seed}`, { timeout: 0 }, async t => {
       ? undefined
       : chance(0.7) && state.claim_token
         ? state.claim_token
-        : (one([...tokens, randomUUID()]) as string)
-    const worker_id = chance(0.6) && state.claimed_by_worker ? state.claimed_by_worker : one(workers)
+        : (pick([...tokens, randomUUID()]) as string)
+    const worker_id = chance(0.6) && state.claimed_by_worker ? state.claimed_by_worker : pick(workers)
     switch (below(9)) {
       case 0:
       case 1: {
@@ -113,11 +101,11 @@ t.test(`${steps} random steps from seed ${seed}`, { timeout: 0 }, async t => {
         )
       }
       case 2: {
-        const external_id = one(['x', 'y'])
+        const external_id = pick(['x', 'y'])
         return on(state, { kind: 'attach', external_id }, f => f.attachEvidence({ ...ids, external_id }))
       }
       case 3: {
-        const to = one(['verified_success', 'verification_failed', 'verification_pending'] as const)
+        const to = pick(['verified_success', 'verification_failed', 'verification_pending'] as const)
         return on(state, { kind: 'verify', state: to }, f => f.verifyOutcome({ ...ids, state: to }))
       }
       case 4:
@@ -147,36 +135,36 @@ t.test(`${steps} random steps from seed ${seed}`, { timeout: 0 }, async t => {
   const sweep = (kind: keyof typeof sweeps): Step => ({ operation: { kind }, call: sweeps[kind] })
   const begin = (limit: number): Step => ({ operation: { kind: 'begin' }, call: f => f.beginWaiting({ limit }) })
   const fire = (): Step => {
-    const cue = one(cues)
+    const cue = pick(cues)
     const at = chance(0.2) ? now() + below(120_000) : now()
     return { operation: { kind: 'fire', at }, cue, call: f => f.fireCue({ account_id, cue_id: cue.cue_id, send_at: new Date(at) }) }
   }
 
   const draw = (focus: State | undefined): Step => {
     const all = [...states.values()]
-    const some = focus ?? (chance(0.8) ? one(live()) : one(all))
+    const some = focus ?? (chance(0.8) ? pick(live()) : pick(all))
     const begunOf = attempts.filter(({ execution_id }) => !focus || execution_id === focus.id)
     const dice = random()
     if (!some || (dice < 0.15 && live().length < 40)) return fire()
     if (dice < 0.3) return begin(1 + below(5))
     if (dice < 0.55 && begunOf.length > 0)
-      return ofAttempt(chance(0.8) ? begunOf.at(-1 - below(Math.min(5, begunOf.length)))! : one(begunOf))
-    if (dice < 0.65) return sweep(one(Object.keys(sweeps) as (keyof typeof sweeps)[]))
+      return ofAttempt(chance(0.8) ? begunOf.at(-1 - below(Math.min(5, begunOf.length)))! : pick(begunOf))
+    if (dice < 0.65) return sweep(pick(Object.keys(sweeps) as (keyof typeof sweeps)[]))
     if (dice < 0.72) {
-      const worker = one(workers)
+      const worker = pick(workers)
       const limit = 1 + below(3)
       return { operation: { kind: 'claimNext', worker }, call: f => f.claimExecutions({ account_id, worker_id: worker, limit }) }
     }
     if (dice < 0.74) {
-      const worker = one(workers)
+      const worker = pick(workers)
       return { operation: { kind: 'removeWorker', worker }, call: f => f.deleteWorker({ account_id, worker_id: worker }) }
     }
     if (dice < 0.76) {
-      const worker = one(workers)
+      const worker = pick(workers)
       return { operation: { kind: 'showWorker' }, call: f => f.heartbeatWorker({ account_id, worker_id: worker, handlers: [] }) }
     }
     if (dice < 0.765) {
-      const cue = one(cues)
+      const cue = pick(cues)
       return { operation: { kind: 'deleteCue' }, cue, call: f => f.deleteCue({ account_id, cue_id: cue.cue_id }) }
     }
     return ofExecution(some)
@@ -253,27 +241,22 @@ t.test(`${steps} random steps from seed ${seed}`, { timeout: 0 }, async t => {
 
   await makeCues()
   const walked: Record<string, number> = {}
-  try {
-    for (let n = 1; n <= steps; n++) {
-      if (chance(0.3)) clock.set(new Date(now() + one([1, 999, 2000, 4001, 30_000, 61_000, 185_000, 301_000, 901_000])))
-      if (chance(0.3) && Object.keys(driver.flights()).length > 0) {
-        const flight_ids = Object.keys(driver.flights()).map(Number)
-        await alone({ operation: { kind: 'showWorker' }, call: f => f.extendFlights({ flight_ids }) })
-      }
-      const count = chance(0.5) ? 1 : 2 + below(driver.callers - 1)
-      const focus = count > 1 && chance(0.6) ? one(live()) : undefined
-      const drawn = Array.from({ length: count }, () => draw(focus))
-      for (const { operation } of drawn) walked[operation.kind] = (walked[operation.kind] ?? 0) + 1
-      if (count === 1) await alone(drawn[0]!)
-      else learn(await driver.step(drawn))
-      if (n % 10_000 === 0) t.comment(`${n} steps`)
-      if (n % 300 === 0 || cues.every(({ cue_id }) => deleted.has(cue_id))) await drain()
+  for (let n = 1; n <= steps; n++) {
+    if (chance(0.3)) clock.set(new Date(now() + pick([1, 999, 2000, 4001, 30_000, 61_000, 185_000, 301_000, 901_000])))
+    if (chance(0.3) && Object.keys(driver.flights()).length > 0) {
+      const flight_ids = Object.keys(driver.flights()).map(Number)
+      await alone({ operation: { kind: 'showWorker' }, call: f => f.extendFlights({ flight_ids }) })
     }
-    await drain()
-  } catch (error) {
-    t.comment(`STATE_SEED=${seed}`)
-    throw error
+    const count = chance(0.5) ? 1 : 2 + below(driver.callers - 1)
+    const focus = count > 1 && chance(0.6) ? pick(live()) : undefined
+    const drawn = Array.from({ length: count }, () => draw(focus))
+    for (const { operation } of drawn) walked[operation.kind] = (walked[operation.kind] ?? 0) + 1
+    if (count === 1) await alone(drawn[0]!)
+    else learn(await driver.step(drawn))
+    if (n % 10_000 === 0) t.comment(`${n} steps`)
+    if (n % 300 === 0 || cues.every(({ cue_id }) => deleted.has(cue_id))) await drain()
   }
+  await drain()
   t.comment(JSON.stringify(walked))
   t.pass('every step was as the model has it')
 })

@@ -3,6 +3,7 @@ import { createHmac, randomUUID } from 'node:crypto'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Test } from 'tap'
+import { build } from './setup.ts'
 
 export const webhookSecret = 'whsec_a_secret_only_for_tests'
 export const prices = {
@@ -102,4 +103,48 @@ export const eventOf = (type: string, object: object, created: number, id = `evt
 export const signatureOf = (body: string, at: Date, secret = webhookSecret): string => {
   const timestamp = Math.floor(at.getTime() / 1000)
   return `t=${timestamp},v1=${createHmac('sha256', secret).update(`${timestamp}.${body}`).digest('hex')},v0=ignored`
+}
+
+export const noon = '2030-01-15T12:00:00Z'
+export const seconds = Date.parse(noon) / 1000
+
+/** A service with billing, an account that is a customer, and what Stripe would send about it. */
+export const billed = async (t: Test, env: Record<string, string> = {}, options: object = {}) => {
+  const stripe = await standIn(t)
+  const service = await build(t, noon, { env: { ...stripe.env, ...env }, ...options })
+  const { as, clock, pool, post, get, account } = service
+  await post('/v1/billing/checkout', { plan: 'pro', interval: 'monthly' })
+  const [customer] = [...stripe.customers.values()]
+
+  const send = (event: object, headers: Record<string, string> = {}) => {
+    const body = JSON.stringify(event)
+    return as(null).call('POST', '/v1/billing/webhook', body, { 'stripe-signature': signatureOf(body, clock.now()), ...headers })
+  }
+  let at = seconds
+  const about = (type: string, status: string, price: string, { id = 'sub_1', created = at++, event_id = `evt_${randomUUID()}` } = {}) =>
+    eventOf(`customer.subscription.${type}`, subscriptionOf(id, customer!, { status, price }), created, event_id)
+  const paid = (fields: object = {}, created = at++) =>
+    eventOf(
+      'checkout.session.completed',
+      {
+        id: 'cs_1',
+        object: 'checkout.session',
+        mode: 'subscription',
+        customer,
+        subscription: 'sub_1',
+        payment_status: 'paid',
+        client_reference_id: account.id,
+        metadata: { account_id: account.id, plan: 'pro', interval: 'monthly' },
+        ...fields
+      },
+      created
+    )
+  const plan = async (): Promise<string> => (await get('/v1/auth/me')).plan
+  const mails = async (kind: string) => {
+    const { rows } = await pool.query("select data from pgboss.job where name = 'mails' and data ->> 'kind' = $1 order by created_on", [
+      kind
+    ])
+    return rows.map(row => row.data)
+  }
+  return { ...service, stripe, customer: customer!, send, about, paid, plan, mails }
 }
