@@ -43,7 +43,7 @@ const serve = async (t: Test, env: Record<string, string> = {}) => {
 t.test('a due cue is delivered once, signed both ways, and recorded', async t => {
   const { cue, ended, engineConfig, pool, account } = await serve(t)
   const hook = await receiver(t)
-  await startEngine(t, engineConfig)
+  const engine = await startEngine(t, engineConfig)
   const due = soon()
   const id = await cue({ callback_url: `${hook.url}path?q=1`, callback_headers: { 'X-Own': 'yes' } }, due)
   const execution = await ended(id)
@@ -85,6 +85,8 @@ t.test('a due cue is delivered once, signed both ways, and recorded', async t =>
   const runs = await pool.query('select * from cue.cue_runs')
   exactly(t, runs.rows, [{ run_count: 1, fired_count: 1, last_slot: due }])
   await eventually(async () => (await pool.query('select from cue.flights')).rowCount === 0)
+  await engine.stop()
+  t.equal(hook.requests.length, 1)
 })
 
 t.test('a cue that comes again within the look-ahead fires in every slot, once', async t => {

@@ -23,7 +23,7 @@ const setup = async (t: Test, cue: object = {}, env: Record<string, string> = {}
 
 t.test('firing creates a pending execution', async t => {
   for (const transport of ['webhook', 'worker']) {
-    const { id, fire, stored, get } = await setup(t, { transport, payload: { task: 'sync', n: 1 } })
+    const { id, fire, stored, get, pool } = await setup(t, { transport, payload: { task: 'sync', n: 1 } })
     const { status, body } = await fire()
     t.strictSame(
       [status, body],
@@ -32,6 +32,8 @@ t.test('firing creates a pending execution', async t => {
     const now = new Date(start)
     const waits = transport === 'worker' ? { attempt_due_at: null, claimable_at: now } : { attempt_due_at: now, claimable_at: null }
     t.strictSame(await stored(body.id), { payload: '{"n": 1, "task": "sync"}', task: 'sync', transport, ...waits })
+    const { rows: jobs } = await pool.query("select id from pgboss.job where name = 'attempts'")
+    t.same(jobs, transport === 'worker' ? [] : [{ id: body.id }])
     exactly(t, await get(`/v1/cues/${id}`), {
       run_count: 1,
       fired_count: 0,

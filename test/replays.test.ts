@@ -44,10 +44,13 @@ const allStatuses: [status: string, columns: string, ended: boolean][] = [
 ]
 for (const [status, columns, ended] of allStatuses) {
   t.test(`an execution that is ${status} ${ended ? 'can' : 'cannot'} be replayed`, async t => {
-    const { call, cue, fire, set, get, jobsOf } = await service()
+    const { call, cue, fire, set, get, jobsOf, pool } = await service()
     const id = await fire(await cue())
     await set(id, `status = '${status}'${columns && `, ${columns}`}`)
+    const jobs = async () => (await pool.query('select from pgboss.job')).rowCount!
+    const before = await jobs()
     const answer = await call('POST', `/v1/executions/${id}/replay`)
+    t.equal(await jobs(), before + (ended ? 1 : 0))
     exactly(
       t,
       answer,
