@@ -2,6 +2,7 @@ import type { Test } from 'tap'
 import { createAdmission } from '../src/accounts/admission.ts'
 import { createKey, hashKey, keyPrefix } from '../src/accounts/keys.ts'
 import { createFunctions } from '../src/database/functions.ts'
+import { createTestClock } from './clock.ts'
 import { createDatabase, testConfig } from './database.ts'
 
 export const start = Date.parse('2030-01-01T09:00:00Z')
@@ -9,11 +10,9 @@ export const start = Date.parse('2030-01-01T09:00:00Z')
 /** A database with one account of the plan, and what asks for admission to it. */
 export const setup = async (t: Test, { plan = 'free', env = {} }: { plan?: string; env?: Record<string, string> } = {}) => {
   const { pool, url } = await createDatabase(t)
-  let time = start
-  const at = (ms: number) => {
-    time = start + ms
-  }
-  const fn = createFunctions(pool, () => new Date(time))
+  const clock = createTestClock(start)
+  const at = (ms: number) => clock.set(new Date(start + ms))
+  const fn = createFunctions(pool, clock.now)
   const config = testConfig(url, env)
   const key = createKey()
   const { id: account_id } = await fn.register({

@@ -3,8 +3,8 @@ const units = { millisecond: 1, second: 1000, minute: 60_000, hour: 3_600_000, d
 export type TestClock = ReturnType<typeof createTestClock>
 
 /** A clock that stands still until it is moved: `advance('16 minutes')`, `set('2030-01-01T00:00:00Z')`. Without a start it has no time to tell. */
-export const createTestClock = (start?: string) => {
-  let time = start === undefined ? Number.NaN : Date.parse(start)
+export const createTestClock = (start?: string | number) => {
+  let time = start === undefined ? Number.NaN : new Date(start).getTime()
   const running = () => {
     if (Number.isNaN(time)) throw new Error('this test has no clock of its own: give it a start time')
     return time

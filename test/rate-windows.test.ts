@@ -1,28 +1,23 @@
 import t from 'tap'
 import { createFunctions } from '../src/database/functions.ts'
+import { createTestClock } from './clock.ts'
 import { createDatabase } from './database.ts'
 import { exactly } from './exactly.ts'
+import { below, chance } from './seed.ts'
 
 const start = Date.parse('2030-01-01T09:00:00Z')
 
 const { pool } = await createDatabase(t)
-let time = start
-const at = (ms: number) => {
-  time = start + ms
-}
-const fn = createFunctions(pool, () => new Date(time))
+const clock = createTestClock(start)
+const at = (ms: number) => clock.set(new Date(start + ms))
+const fn = createFunctions(pool, clock.now)
 t.beforeEach(() => at(0))
 
 t.test('the window matches a plain list of hits under any traffic', async t => {
-  let seed = 7
-  const random = (below: number) => {
-    seed = (seed * 48_271) % 2_147_483_647
-    return seed % below
-  }
   let ms = 0
   let hits: number[] = []
   for (let i = 0; i < 1500; i++) {
-    ms += random(10) === 0 ? random(70_000) : random(2000)
+    ms += chance(0.1) ? below(70_000) : below(2000)
     at(ms)
     hits = hits.filter(hit => hit > ms - 60_000)
     const allowed = hits.length < 25
