@@ -119,7 +119,7 @@ const checkChanges = (t: Test, zone: string, changes: number[], count: number) =
   t.pass(`${zone}: ${changes.length} changes`)
 }
 
-t.test('runs around every clock change from 2020 to 2037 follow the rule', async t => {
+t.test('runs around clock changes from 2020 to 2037 follow the rule', async t => {
   for (const zone of zones) {
     const changes = shuffled(clockChanges(zone, 2020, 2038)).slice(0, cases(8))
     checkChanges(t, zone, changes.length ? changes : [Date.UTC(2028, 1, 29) / 1000], 3)
