@@ -26,7 +26,7 @@ export type Capacity = ReturnType<typeof createCapacity>
 /** Makes the count for one engine. The defaults are `sharedAtMost` and `reserveAtMost`. */
 export const createCapacity = ({ shared = sharedAtMost, reserve = reserveAtMost, isAllowed }: Options) => {
   const openOf = new Map<string, number>()
-  // Whether each account's latest delivery was quick; ordered by when it ended.
+  // Whether each account's latest delivery was quick; ordered by when that last changed.
   const quick = new Map<string, boolean>()
   let open = 0
   // Accounts that have open deliveries and are not known to be quick.
@@ -82,6 +82,7 @@ export const createCapacity = ({ shared = sharedAtMost, reserve = reserveAtMost,
 
     /** Notes whether a delivery of the account was quick. */
     note: (account: string, wasQuick: boolean): void => {
+      if (quick.get(account) === wasQuick) return
       notePace(account, wasQuick)
       if (quick.size > pacesKept) notePace(quick.keys().next().value!, undefined)
     },

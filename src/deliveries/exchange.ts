@@ -25,12 +25,24 @@ export interface WebhookResult {
   duration_ms: number
 }
 
-/** Dispatched once. Calls `resolve` once, at the latest after `timeoutMs`; it never throws. */
+/** Filled in while the request is open: `exchange.fail` ends it with the reason as its error and closes its connection. */
+export interface Handle {
+  exchange?: { fail: (reason: string) => void } | undefined
+}
+
+/**
+ * Nothing refers to it once it has ended: no closure, and not its handle. A handle that was in a set may live until the next major
+ * collection, and all it refers to would move to the old space.
+ *
+ * Dispatched once. Calls `resolve` once, at the latest after `timeoutMs`; it never throws.
+ */
 export class Exchange implements Dispatcher.DispatchHandler {
   readonly #startedAt = new Date()
   readonly #started = performance.now()
   readonly #timer: NodeJS.Timeout
+  readonly #handle: Handle
   readonly #resolve: (result: WebhookResult) => void
+  readonly #onEnd: () => void
   #controller: Dispatcher.DispatchController | null = null
   #settled = false
   #status: number | null = null
@@ -38,8 +50,11 @@ export class Exchange implements Dispatcher.DispatchHandler {
   #chunks: Buffer[] = []
   #size = 0
 
-  constructor(timeoutMs: number, resolve: (result: WebhookResult) => void) {
+  constructor(timeoutMs: number, handle: Handle, resolve: (result: WebhookResult) => void, onEnd: () => void) {
+    this.#handle = handle
     this.#resolve = resolve
+    this.#onEnd = onEnd
+    handle.exchange = this
     this.#timer = setTimeout(() => {
       this.fail(`timed out after ${timeoutMs / 1000} s: no ${this.#controller ? 'response' : 'connection'}`)
     }, timeoutMs)
@@ -89,6 +104,8 @@ export class Exchange implements Dispatcher.DispatchHandler {
     if (this.#settled) return
     this.#settled = true
     clearTimeout(this.#timer)
+    this.#handle.exchange = undefined
+    this.#onEnd()
     const status = this.#status
     const ok = status !== null && status >= 200 && status < 300
     const answer = status === null ? null : (this.#chunks.length === 1 ? this.#chunks[0]! : Buffer.concat(this.#chunks)).toString()

@@ -38,7 +38,8 @@ export const createFastSlots = ({ slots, slowAfterMs, onSlow }: Options) => {
           giveBack()
           onSlow(account)
         },
-        slowAfterMs * Math.max(1 / 4, 1 - used / slots)
+        // In four steps: timers of the same duration share a list, which makes them cheaper.
+        (slowAfterMs * Math.max(1, Math.ceil(4 * (1 - used / slots)))) / 4
       )
       return giveBack
     }

@@ -5,12 +5,12 @@ import type { BegunAttempt, Functions } from '../database/functions.ts'
 import { createTurnQueue } from '../firing/turn-queue.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import type { Capacity } from './capacity.ts'
-import type { WebhookResult } from './exchange.ts'
+import type { Handle, WebhookResult } from './exchange.ts'
 import { createFastSlots } from './fast-slots.ts'
 import type { Flights } from './flights.ts'
 import { reportIn } from './response-text.ts'
 import type { AttemptResult, Results } from './results.ts'
-import type { Handle, WebhookClient, WebhookRequest } from './webhook.ts'
+import type { WebhookClient, WebhookRequest } from './webhook.ts'
 
 export type SenderOptions = {
   fn: Pick<Functions, 'goneAttempts'>
@@ -33,10 +33,12 @@ export type SenderOptions = {
   log: Pick<FastifyBaseLogger, 'debug' | 'info'>
 }
 
+type Sending = Handle & { attempt: BegunAttempt }
+
 export const createSender = (options: SenderOptions) => {
   const { fn, flights, results, client, request, now, concurrency, slowAfterMs = 200, capacity, close, onChange, metrics, log } = options
   const onHand = createTurnQueue<BegunAttempt>()
-  const sending = new Map<BegunAttempt, Handle>()
+  const sending = new Set<Sending>()
   const fast = createFastSlots({
     slots: concurrency,
     slowAfterMs,
@@ -51,14 +53,14 @@ export const createSender = (options: SenderOptions) => {
 
   const deliver = async (attempt: BegunAttempt) => {
     const { account_id } = attempt
-    const handle: Handle = {}
-    sending.set(attempt, handle)
+    const one: Sending = { attempt, exchange: undefined }
+    sending.add(one)
     const giveBack = capacity.isSlow(account_id) ? undefined : fast.lend(account_id)
     const startedAt = now()
-    const result = await client.post(request(attempt, startedAt), handle)
+    const result = await client.post(request(attempt, startedAt), one)
     giveBack?.()
     // Aborted, or returned when the engine stopped.
-    if (!sending.delete(attempt)) return
+    if (!sending.delete(one)) return
     capacity.note(account_id, result.duration_ms < slowAfterMs)
     close(account_id)
     results.add(attempt, resultOf(attempt, result, startedAt))
@@ -73,10 +75,11 @@ export const createSender = (options: SenderOptions) => {
   }
 
   const abort = (gone: ReadonlySet<string>) => {
-    for (const [attempt, handle] of sending) {
+    for (const one of sending) {
+      const { attempt } = one
       if (!gone.has(attempt.execution_id)) continue
-      sending.delete(attempt)
-      handle.abort?.('no longer wanted')
+      sending.delete(one)
+      one.exchange?.fail('no longer wanted')
       close(attempt.account_id)
       flights.end(new Map([[attempt.flight_id, 1]]))
       metrics.attemptEnded('aborted')
@@ -114,10 +117,10 @@ export const createSender = (options: SenderOptions) => {
     /** Aborts requests whose attempt has ended otherwise: its cue or account was deleted, or its execution was cancelled or taken over. */
     abortGone: async (): Promise<void> => {
       if (sending.size === 0) return
-      const asked = [...sending.keys()]
+      const asked = [...sending]
       const gone = await fn.goneAttempts({
-        execution_ids: asked.map(attempt => attempt.execution_id),
-        attempts: asked.map(attempt => attempt.attempt)
+        execution_ids: asked.map(({ attempt }) => attempt.execution_id),
+        attempts: asked.map(({ attempt }) => attempt.attempt)
       })
       if (gone.length > 0) abort(new Set(gone))
     },
@@ -132,7 +135,7 @@ export const createSender = (options: SenderOptions) => {
     /** Waits until all requests have ended. Returns the attempts whose requests are still open at the signal; their results are dropped. */
     ended: async (signal: AbortSignal): Promise<BegunAttempt[]> => {
       while (sending.size > 0 && !signal.aborted) await delay(10)
-      const open = [...sending.keys()]
+      const open = [...sending].map(({ attempt }) => attempt)
       sending.clear()
       return open
     }

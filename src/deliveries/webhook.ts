@@ -2,7 +2,7 @@
 import { Agent, buildConnector } from 'undici'
 import { memoize } from '../memoize/memoize.ts'
 import type { AddressRules } from './address.ts'
-import { Exchange, type WebhookResult } from './exchange.ts'
+import { Exchange, type Handle, type WebhookResult } from './exchange.ts'
 import { skippingContinue } from './interim-responses.ts'
 import { sentence } from './webhook-errors.ts'
 
@@ -19,11 +19,6 @@ export interface WebhookRequest {
   body: string
   /** Limit for everything: DNS, connection, TLS and the whole response. */
   timeoutMs: number
-}
-
-/** Filled in by `post`: `abort` ends the request with the reason as its error and closes its connection. No effect once it has ended. */
-export interface Handle {
-  abort?: (reason: string) => void
 }
 
 export interface WebhookClient {
@@ -82,15 +77,13 @@ export const createWebhookClient = ({ rules, userAgent = 'pgcue', ca }: WebhookO
     return agent
   }
 
+  const onEnd = () => void running--
+
   return {
     post: (request, handle = {}) =>
       new Promise(resolve => {
         running++
-        const exchange = new Exchange(request.timeoutMs, result => {
-          running--
-          resolve(result)
-        })
-        handle.abort = reason => exchange.fail(reason)
+        const exchange = new Exchange(request.timeoutMs, handle, resolve, onEnd)
         try {
           const { origin, path } = targetOf(request.url)
           const hasBody = request.method !== 'GET' && request.body !== ''
