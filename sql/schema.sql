@@ -1524,7 +1524,7 @@ begin
     from cue.cues c
    where a.id = p_alert_id and a.account_id = p_account_id and c.id = a.cue_id and c.deleted_at is null;
   if not found then
-    raise exception 'alert % not found', p_alert_id using errcode = 'QU003';
+    raise exception 'alert % not found', p_alert_id using errcode = cue.refusal('QU003');
   end if;
 end $function$;
 comment on function cue.acknowledge_alert(uuid,uuid,timestamp with time zone) is 'Acknowledges an alert, keeping the time of the first acknowledgement; QU003 if not found.';
@@ -1778,7 +1778,7 @@ begin
   v_used := cue.executions_used(a.id, p_now);
   if v_used >= v_limit then
     if v_used >= 2 * v_limit::bigint or cue.is_over_limit(a, p_now) then
-      raise exception 'Execution limit reached: the plan allows % executions per month. Upgrade, or wait until next month.', v_limit using errcode = 'QU032';
+      raise exception 'Execution limit reached: the plan allows % executions per month. Upgrade, or wait until next month.', v_limit using errcode = cue.refusal('QU032');
     end if;
     perform cue.start_grace(a, p_now);
   end if;
@@ -1800,7 +1800,7 @@ begin
   if v_cap is null then return; end if;
   if cue.payload_bytes_used(p_account_id, p_now) + p_bytes > v_cap then
     raise exception 'Payload limit reached: the plan allows % bytes per UTC day, and this payload has % bytes. Upgrade, or wait until the next day.',
-      v_cap, p_bytes using errcode = 'QU032';
+      v_cap, p_bytes using errcode = cue.refusal('QU032');
   end if;
   perform cue.add_payload_bytes(array[p_account_id], array[p_bytes], p_now);
 end $function$;
@@ -1914,7 +1914,7 @@ declare
 begin
   select * into w from cue.allow('keys:' || p_account_id, 10, '1 hour', p_now);
   if not w.allowed then
-    raise exception 'Key limit reached: 10 new keys per hour.' using errcode = 'QU031', detail = w.retry_after;
+    raise exception 'Key limit reached: 10 new keys per hour.' using errcode = cue.refusal('QU031'), detail = w.retry_after;
   end if;
 end $function$;
 comment on function cue.allow_key(uuid,timestamp with time zone) is 'Counts a new key against the limit of ten per hour; QU031 above it.';
@@ -1969,7 +1969,7 @@ declare
 begin
   select * into d from cue.device_codes where code_hash = p_code_hash and link_id = p_link_id;
   if not found then
-    raise exception 'Invalid link. Start again on the device.' using errcode = 'QU070';
+    raise exception 'Invalid link. Start again on the device.' using errcode = cue.refusal('QU070');
   end if;
   -- Waits for an account that is being deleted; the loop then creates a new one.
   loop
@@ -1984,9 +1984,9 @@ begin
   end loop;
   select * into d from cue.device_codes where code_hash = p_code_hash and link_id = p_link_id for update;
   if not found or d.expires_at <= p_now then
-    raise exception 'This link has expired. Start again on the device.' using errcode = 'QU071';
+    raise exception 'This link has expired. Start again on the device.' using errcode = cue.refusal('QU071');
   elsif d.status <> 'email_sent' then
-    raise exception 'This link was already used.' using errcode = 'QU073';
+    raise exception 'This link was already used.' using errcode = cue.refusal('QU073');
   end if;
   perform cue.confirm_email(a.id, p_now);
   update cue.device_codes set status = 'approved', account_id = a.id, key_id = k.id where code_hash = d.code_hash;
@@ -2020,13 +2020,13 @@ begin
    where x.id = p_execution_id and x.account_id = p_account_id
      and exists (select from cue.cues q where q.id = x.cue_id and q.deleted_at is null) for update;
   if not found then
-    raise exception 'execution % not found', p_execution_id using errcode = 'QU002';
+    raise exception 'execution % not found', p_execution_id using errcode = cue.refusal('QU002');
   end if;
   if p_claim_token is not null and old.claim_token is distinct from p_claim_token then
-    raise exception 'Claim lost: execution % may have been claimed by another worker. The evidence was not recorded.', old.id using errcode = 'QU016';
+    raise exception 'Claim lost: execution % may have been claimed by another worker. The evidence was not recorded.', old.id using errcode = cue.refusal('QU016');
   end if;
   if old.outcome_recorded_at is null then
-    raise exception 'Execution % has no outcome yet. Report it first.', old.id using errcode = 'QU021';
+    raise exception 'Execution % has no outcome yet. Report it first.', old.id using errcode = cue.refusal('QU021');
   end if;
   e := old;
   e.external_id := coalesce(p_external_id, e.external_id);
@@ -2042,7 +2042,7 @@ begin
     select jsonb_agg(a.value order by a.place) from jsonb_array_elements(p_artifacts) with ordinality as a (value, place)
      where not exists (select from jsonb_array_elements(e.artifacts) as k (value) where k.value = a.value)), '[]') end;
   if p_metadata is not null and old.metadata is not null and cue.json_bytes(e.metadata) > cue.metadata_bytes() then
-    raise exception 'metadata exceeds 10 KB of JSON, including members already stored.' using errcode = 'QU022';
+    raise exception 'metadata exceeds 10 KB of JSON, including members already stored.' using errcode = cue.refusal('QU022');
   end if;
   if p_metadata is not null then perform cue.check_metadata(e.metadata); end if;
   if e.artifacts is distinct from old.artifacts then perform cue.check_artifacts(e.artifacts); end if;
@@ -2261,9 +2261,9 @@ begin
    where d.id = p_deletion_id for no key update of a;
   select status into v_status from cue.deletion_status(p_deletion_id, p_now);
   if v_status = 'cancelled' then
-    raise exception 'This deletion was already cancelled.' using errcode = 'QU044';
+    raise exception 'This deletion was already cancelled.' using errcode = cue.refusal('QU044');
   elsif v_status = 'completed' then
-    raise exception 'The account has been deleted.' using errcode = 'QU045';
+    raise exception 'The account has been deleted.' using errcode = cue.refusal('QU045');
   end if;
   update cue.deletions set cancelled_at = p_now where id = p_deletion_id;
   perform cue.record_event(v_account, 'account.deletion_cancelled', 'anonymous', p_ip, '{}', p_now);
@@ -2288,12 +2288,12 @@ begin
     select * into c from cue.cues where id = e.cue_id and deleted_at is null for no key update;
   end if;
   if c.id is null then
-    raise exception 'execution % not found', p_execution_id using errcode = 'QU002';
+    raise exception 'execution % not found', p_execution_id using errcode = cue.refusal('QU002');
   end if;
   perform from cue.cue_runs where cue_id = c.id for update;
   select * into e from cue.executions where id = p_execution_id for update;
   if e.status not in ('pending', 'retrying', 'retry_ready') then
-    raise exception 'Only a waiting execution can be cancelled; execution % is %.', e.id, e.status using errcode = 'QU011';
+    raise exception 'Only a waiting execution can be cancelled; execution % is %.', e.id, e.status using errcode = cue.refusal('QU011');
   end if;
   update cue.executions
      set status = 'failed', error_message = 'cancelled', attempt_due_at = null, claimable_at = null, claim_deadline_at = null, ended_at = p_now, updated_at = p_now
@@ -2422,7 +2422,7 @@ CREATE OR REPLACE FUNCTION cue.check_artifacts(p_artifacts jsonb)
 AS $function$
 begin
   if cue.json_bytes(p_artifacts) > cue.artifacts_bytes() then
-    raise exception 'artifacts exceed 64 KB of JSON, including those already stored.' using errcode = 'QU023';
+    raise exception 'artifacts exceed 64 KB of JSON, including those already stored.' using errcode = cue.refusal('QU023');
   end if;
 end $function$;
 comment on function cue.check_artifacts(jsonb) is 'Raises QU023 if artifacts exceed 64 KB.';
@@ -2436,7 +2436,7 @@ CREATE OR REPLACE FUNCTION cue.check_metadata(p_metadata jsonb)
 AS $function$
 begin
   if octet_length(p_metadata::text) > 40960 then
-    raise exception 'metadata exceeds 40 KB with all digits of its numbers. Send large numbers as strings.' using errcode = 'QU022';
+    raise exception 'metadata exceeds 40 KB with all digits of its numbers. Send large numbers as strings.' using errcode = cue.refusal('QU022');
   end if;
 end $function$;
 comment on function cue.check_metadata(jsonb) is 'Raises QU022 if metadata exceeds 40 KB as stored.';
@@ -2654,7 +2654,7 @@ AS $function$
 begin
   update cue.accounts set email_confirmed_at = coalesce(email_confirmed_at, p_now) where id = p_account_id;
   if not found then
-    raise exception 'This account no longer exists.' using errcode = 'QU007';
+    raise exception 'This account no longer exists.' using errcode = cue.refusal('QU007');
   end if;
 end $function$;
 comment on function cue.confirm_email(uuid,timestamp with time zone) is 'Records that an account''s email address is confirmed; QU007 if the account no longer exists.';
@@ -2864,10 +2864,10 @@ begin
   end if;
   if v_id = '-' then
     perform cue.require_account_scope(p_account_id);
-    raise exception 'The account was changed at the same time. Try again.' using errcode = 'QU014';
+    raise exception 'The account was changed at the same time. Try again.' using errcode = cue.refusal('QU014');
   end if;
   if v_id = '' then
-    raise exception '%', cue.cue_limit_message(p_account_id) using errcode = 'QU030';
+    raise exception '%', cue.cue_limit_message(p_account_id) using errcode = cue.refusal('QU030');
   end if;
   return v_id;
 end $function$;
@@ -2911,14 +2911,14 @@ begin
   if p_address is not null then
     select * into w from cue.allow('device:' || p_address, 5, '1 hour', p_now);
     if not w.allowed then
-      raise exception 'Device code limit reached: 5 per hour from one address.' using errcode = 'QU031', detail = w.retry_after;
+      raise exception 'Device code limit reached: 5 per hour from one address.' using errcode = cue.refusal('QU031'), detail = w.retry_after;
     end if;
   end if;
   delete from cue.device_codes where code_hash = p_code_hash and expires_at <= p_now;
   insert into cue.device_codes (code_hash, ip, created_at, expires_at) values (p_code_hash, p_ip, p_now, p_now + interval '15 minutes')
   on conflict do nothing;
   if not found then
-    raise exception 'This device code is already in use. Generate a new one.' using errcode = 'QU072';
+    raise exception 'This device code is already in use. Generate a new one.' using errcode = cue.refusal('QU072');
   end if;
 end $function$;
 comment on function cue.create_device_code(bytea,text,text,timestamp with time zone) is 'Starts a sign-in with a code that the device generated, valid for 15 minutes; QU031 above five per hour and p_address, QU072 if in use.';
@@ -2955,14 +2955,14 @@ declare
   v_id int;
 begin
   if a.created_at > p_now - interval '1 hour' then
-    raise exception 'Accounts can open tickets one hour after registration. Try again later.' using errcode = 'QU060';
+    raise exception 'Accounts can open tickets one hour after registration. Try again later.' using errcode = cue.refusal('QU060');
   end if;
   if not exists (select from cue.cues where account_id = a.id and status = 'active' and deleted_at is null and not memory_check) then
-    raise exception 'A ticket requires an active cue. Create or resume one first.' using errcode = 'QU061';
+    raise exception 'A ticket requires an active cue. Create or resume one first.' using errcode = cue.refusal('QU061');
   end if;
   select * into w from cue.allow('support:' || a.id, 5, '1 hour', p_now);
   if not w.allowed then
-    raise exception 'Ticket limit reached: 5 per hour.' using errcode = 'QU031', detail = w.retry_after;
+    raise exception 'Ticket limit reached: 5 per hour.' using errcode = cue.refusal('QU031'), detail = w.retry_after;
   end if;
   insert into cue.tickets (account_id, subject, message, severity, type, created_at, updated_at)
   values (a.id, p_subject, p_message, p_severity, p_type, p_now, p_now) returning id into v_id;
@@ -3005,7 +3005,7 @@ AS $function$
 begin
   perform cue.delete_cues(p_account_id, array[p_cue_id], p_now);
   if not found then
-    raise exception 'cue % not found', p_cue_id using errcode = 'QU001';
+    raise exception 'cue % not found', p_cue_id using errcode = cue.refusal('QU001');
   end if;
 end $function$;
 comment on function cue.delete_cue(uuid,text,timestamp with time zone) is 'Deletes one cue; QU001 if not found.';
@@ -3123,7 +3123,7 @@ begin
   end loop;
   delete from cue.workers where account_id = p_account_id and worker_id = p_worker_id;
   if not found then
-    raise exception 'worker % not found', p_worker_id using errcode = 'QU005';
+    raise exception 'worker % not found', p_worker_id using errcode = cue.refusal('QU005');
   end if;
 end $function$;
 comment on function cue.delete_worker(uuid,text,timestamp with time zone) is 'Removes a worker and releases its claims; QU005 if not found.';
@@ -3179,7 +3179,7 @@ declare
 begin
   select * into a from cue.accounts where id = p_account_id and created_at > p_now - interval '30 days' for no key update;
   if not found then
-    raise exception 'The account no longer exists, or this link is older than 30 days.' using errcode = 'QU007';
+    raise exception 'The account no longer exists, or this link is older than 30 days.' using errcode = cue.refusal('QU007');
   end if;
   if cue.is_untouched(a) then
     perform cue.erase_account(a.id);
@@ -3273,7 +3273,7 @@ declare
   v_kept boolean;
 begin
   if p_before > p_now - interval '35 days' then
-    raise exception 'Executions are kept for at least 35 days; % is more recent.', p_before using errcode = 'QU011';
+    raise exception 'Executions are kept for at least 35 days; % is more recent.', p_before using errcode = cue.refusal('QU011');
   end if;
   for v_month in select cue.months_before(p_before) loop
     execute format(
@@ -3689,30 +3689,30 @@ begin
   perform from cue.accounts where id = p_account_id for no key update;
   select * into c from cue.cues where id = p_cue_id and account_id = p_account_id and deleted_at is null for no key update;
   if not found then
-    raise exception 'cue % not found', p_cue_id using errcode = 'QU001';
+    raise exception 'cue % not found', p_cue_id using errcode = cue.refusal('QU001');
   end if;
   if p_idempotency_key is not null then
     select * into f from cue.fires
      where cue_id = p_cue_id and idempotency_key = p_idempotency_key and fired_at > p_now - interval '24 hours';
     if found then
       if f.request_hash is distinct from p_request_hash then
-        raise exception 'This idempotency_key was already used for a different request. Use a new key.' using errcode = 'QU013';
+        raise exception 'This idempotency_key was already used for a different request. Use a new key.' using errcode = cue.refusal('QU013');
       end if;
       return query select * from cue.executions where id = f.execution_id;
       return;
     end if;
   end if;
   if c.status not in ('active', 'paused') then
-    raise exception 'Only an active or paused cue can be fired; cue % is %.', p_cue_id, c.status using errcode = 'QU011';
+    raise exception 'Only an active or paused cue can be fired; cue % is %.', p_cue_id, c.status using errcode = cue.refusal('QU011');
   end if;
   select version into v_version from cue.cue_runs where cue_id = p_cue_id for update;
   if v_version <> p_version then
-    raise exception 'Cue % was changed at the same time. Try again.', p_cue_id using errcode = 'QU014';
+    raise exception 'Cue % was changed at the same time. Try again.', p_cue_id using errcode = cue.refusal('QU014');
   end if;
   select t.fired_at into v_oldest from cue.fires t
    where t.cue_id = p_cue_id and t.fired_at > p_now - interval '1 hour' order by t.fired_at desc offset 9 limit 1;
   if found then
-    raise exception 'Fire limit reached: 10 per cue per hour.' using errcode = 'QU031',
+    raise exception 'Fire limit reached: 10 per cue per hour.' using errcode = cue.refusal('QU031'),
       detail = ceil(extract(epoch from v_oldest + interval '1 hour' - p_now))::text;
   end if;
   perform cue.admit_execution(p_account_id, p_now);
@@ -3894,16 +3894,16 @@ declare
 begin
   select * into e from cue.executions where id = p_execution_id and account_id = p_account_id for update;
   if not found or not exists (select from cue.cues where id = e.cue_id and deleted_at is null) then
-    raise exception 'execution % not found', p_execution_id using errcode = 'QU002';
+    raise exception 'execution % not found', p_execution_id using errcode = cue.refusal('QU002');
   end if;
   if p_claim_token is not null and e.transport = 'worker' and e.claim_token is distinct from p_claim_token then
-    raise exception 'Claim lost: execution % may have been claimed by another worker. Stop working on it.', e.id using errcode = 'QU016';
+    raise exception 'Claim lost: execution % may have been claimed by another worker. Stop working on it.', e.id using errcode = cue.refusal('QU016');
   end if;
   if e.lease_expires_at is null then
-    raise exception 'Only a claimed execution can be extended; execution % is %.', e.id, e.status using errcode = 'QU018';
+    raise exception 'Only a claimed execution can be extended; execution % is %.', e.id, e.status using errcode = cue.refusal('QU018');
   end if;
   if p_worker_id is not null and e.claimed_by_worker <> p_worker_id then
-    raise exception 'Execution % is claimed by another worker.', e.id using errcode = 'QU017';
+    raise exception 'Execution % is claimed by another worker.', e.id using errcode = cue.refusal('QU017');
   end if;
   update cue.executions set last_heartbeat_at = p_now, lease_expires_at = p_now + p_lease, updated_at = p_now where id = e.id;
   update cue.workers set last_heartbeat = p_now
@@ -4276,7 +4276,7 @@ declare
 begin
   select * into a from cue.accounts where id = p_account_id for no key update;
   if not found then
-    raise exception 'This account no longer exists.' using errcode = 'QU051';
+    raise exception 'This account no longer exists.' using errcode = cue.refusal('QU051');
   end if;
   return a;
 end $function$;
@@ -5178,7 +5178,7 @@ begin
   if p_limited then
     select * into w from cue.allow('poll:' || encode(p_code_hash, 'hex'), 30, '1 minute', p_now);
     if not w.allowed then
-      raise exception 'Poll limit reached: 30 per device code per minute.' using errcode = 'QU031', detail = w.retry_after;
+      raise exception 'Poll limit reached: 30 per device code per minute.' using errcode = cue.refusal('QU031'), detail = w.retry_after;
     end if;
   end if;
   if d.status is distinct from 'approved' then
@@ -5425,7 +5425,7 @@ declare
   v_content jsonb;
 begin
   if not exists (select from cue.accounts a where a.id = p_account_id and a.memory_block_enabled) then
-    raise exception 'The memory block is off. Turn it on with PATCH /v1/auth/me {"memory_block_enabled": true}.' using errcode = 'QU062';
+    raise exception 'The memory block is off. Turn it on with PATCH /v1/auth/me {"memory_block_enabled": true}.' using errcode = cue.refusal('QU062');
   end if;
   v_content := cue.memory_content(p_account_id, p_release);
   select * into m from cue.memory_versions v where v.account_id = p_account_id order by v.version desc limit 1;
@@ -5625,7 +5625,7 @@ begin
   update cue.sessions set expires_at = least(expires_at, p_now + interval '24 hours')
    where account_id = a.id and 'session:' || id = p_actor and expires_at > p_now;
   if not found then
-    raise exception 'Only an active session can be refreshed. Sign in again.' using errcode = 'QU050';
+    raise exception 'Only an active session can be refreshed. Sign in again.' using errcode = cue.refusal('QU050');
   end if;
   s := cue.insert_session(a.id, p_now);
   perform cue.record_event(a.id, 'session.refreshed', p_actor, p_ip, jsonb_build_object('session_id', s.id), p_now);
@@ -5633,6 +5633,19 @@ begin
 end $function$;
 comment on function cue.refresh_session(uuid,text,text,timestamp with time zone) is 'Opens a new session in place of the calling one; QU050 if the caller is a key or its session has ended.';
 grant execute on function cue.refresh_session(uuid,text,text,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.refusal(p_sqlstate text)
+ RETURNS text
+ LANGUAGE plpgsql
+AS $function$
+begin
+  if has_parameter_privilege('log_min_messages', 'set') then
+    perform set_config('log_min_messages', 'log', true);
+  end if;
+  return p_sqlstate;
+end $function$;
+comment on function cue.refusal(text) is 'Returns the SQLSTATE of a refusal, and keeps PostgreSQL from logging it as an error.';
+grant execute on function cue.refusal(text) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.refuse_due_cues(p_cue_ids text[], p_versions integer[], p_expected timestamp with time zone[], p_next timestamp with time zone[], p_now timestamp with time zone DEFAULT now())
  RETURNS integer
@@ -5723,7 +5736,7 @@ declare
 begin
   if (select count(*) from cue.api_keys where account_id = a.id and revoked_at is null) > 1 then
     raise exception 'The account has more than one active key. Create keys with POST /v1/auth/keys and revoke them with DELETE /v1/auth/keys/{key_id}.'
-      using errcode = 'QU042';
+      using errcode = cue.refusal('QU042');
   end if;
   perform cue.allow_key(a.id, p_now);
   update cue.api_keys set revoked_at = p_now, ciphertext = null where account_id = a.id and revoked_at is null returning * into old;
@@ -5772,12 +5785,12 @@ begin
   if p_address is not null then
     select * into w from cue.allow('register:' || p_address, 5, '1 hour', p_now);
     if not w.allowed then
-      raise exception 'Registration limit reached: 5 accounts per hour from one address.' using errcode = 'QU031', detail = w.retry_after;
+      raise exception 'Registration limit reached: 5 accounts per hour from one address.' using errcode = cue.refusal('QU031'), detail = w.retry_after;
     end if;
   end if;
   a := cue.insert_account(p_email, p_now);
   if a.id is null then
-    raise exception 'An account with this email address already exists. Sign in instead.' using errcode = 'QU040';
+    raise exception 'An account with this email address already exists. Sign in instead.' using errcode = cue.refusal('QU040');
   end if;
   k := cue.insert_key(a.id, 'default', p_key_hash, p_prefix, null, 'register', p_ciphertext, p_now);
   perform cue.record_event(a.id, 'account.registered', 'anonymous', p_ip, jsonb_build_object('key_id', k.id, 'prefix', k.prefix), p_now);
@@ -5804,14 +5817,14 @@ begin
     c := cue.lock_cue(e.cue_id);
   end if;
   if c.id is null or c.deleted_at is not null then
-    raise exception 'execution % not found', p_execution_id using errcode = 'QU002';
+    raise exception 'execution % not found', p_execution_id using errcode = cue.refusal('QU002');
   end if;
   select * into e from cue.executions where id = p_execution_id for update;
   if e.lease_expires_at is null then
-    raise exception 'Only a claimed execution can be released; execution % is %.', e.id, e.status using errcode = 'QU018';
+    raise exception 'Only a claimed execution can be released; execution % is %.', e.id, e.status using errcode = cue.refusal('QU018');
   end if;
   if e.claim_token <> p_claim_token then
-    raise exception 'Claim lost: execution % may have been claimed by another worker.', e.id using errcode = 'QU016';
+    raise exception 'Claim lost: execution % may have been claimed by another worker.', e.id using errcode = cue.refusal('QU016');
   end if;
   perform cue.lose_claim(e, c, 'released by worker', true, p_now);
 end $function$;
@@ -5856,7 +5869,7 @@ declare
 begin
   update cue.api_keys set label = p_label where id = p_key_id and account_id = a.id returning * into k;
   if not found then
-    raise exception 'key % not found', p_key_id using errcode = 'QU004';
+    raise exception 'key % not found', p_key_id using errcode = cue.refusal('QU004');
   end if;
   perform cue.record_event(a.id, 'key.renamed', p_actor, p_ip, jsonb_build_object('key_id', k.id, 'label', k.label), p_now);
 end $function$;
@@ -5882,17 +5895,17 @@ begin
     select * into c from cue.cues where id = e.cue_id and deleted_at is null for no key update;
   end if;
   if c.id is null then
-    raise exception 'execution % not found', p_execution_id using errcode = 'QU002';
+    raise exception 'execution % not found', p_execution_id using errcode = cue.refusal('QU002');
   end if;
   if e.ended_at is null then
-    raise exception 'Only an ended execution can be replayed; execution % is %.', e.id, e.status using errcode = 'QU012';
+    raise exception 'Only an ended execution can be replayed; execution % is %.', e.id, e.status using errcode = cue.refusal('QU012');
   end if;
   perform cue.admit_execution(p_account_id, p_now);
   perform cue.admit_payload(p_account_id, cue.payload_bytes(e.payload, e.payload_id), p_now);
   update cue.cue_runs set run_count = run_count + 1, last_run = p_now where cue_id = c.id;
   if e.payload_id is not null and cue.reuse_payload(e.payload_id, p_now) is null then
     -- Retention removed the execution and its payload after it was read.
-    raise exception 'execution % not found', p_execution_id using errcode = 'QU002';
+    raise exception 'execution % not found', p_execution_id using errcode = cue.refusal('QU002');
   end if;
   c.payload := e.payload;
   c.payload_id := e.payload_id;
@@ -5922,18 +5935,18 @@ begin
     select * into c from cue.cues where id = e.cue_id and deleted_at is null for no key update;
   end if;
   if c.id is null then
-    raise exception 'execution % not found', p_execution_id using errcode = 'QU002';
+    raise exception 'execution % not found', p_execution_id using errcode = cue.refusal('QU002');
   end if;
   perform from cue.cue_runs where cue_id = c.id for update;
   select * into e from cue.executions where id = p_execution_id for update;
   if p_claim_token is not null and e.claim_token is distinct from p_claim_token then
-    raise exception 'Claim lost: execution % may have been claimed by another worker. The report was not recorded.', e.id using errcode = 'QU016';
+    raise exception 'Claim lost: execution % may have been claimed by another worker. The report was not recorded.', e.id using errcode = cue.refusal('QU016');
   end if;
   if e.outcome_recorded_at is not null then
-    raise exception 'The outcome of execution % was already reported. Add evidence with PATCH /evidence.', e.id using errcode = 'QU020';
+    raise exception 'The outcome of execution % was already reported. Add evidence with PATCH /evidence.', e.id using errcode = cue.refusal('QU020');
   end if;
   if e.status = 'pending' then
-    raise exception 'Execution % is pending. Claim it before reporting its outcome.', e.id using errcode = 'QU011';
+    raise exception 'Execution % is pending. Claim it before reporting its outcome.', e.id using errcode = cue.refusal('QU011');
   end if;
   perform cue.check_artifacts(p_artifacts);
   perform cue.check_metadata(p_metadata);
@@ -5981,7 +5994,7 @@ declare
 begin
   if exists (select from cue.deletions where account_id = a.id and cancelled_at is null) then
     raise exception 'Deletion of this account is already pending. To cancel it, follow the link in the email.'
-      using errcode = 'QU043';
+      using errcode = cue.refusal('QU043');
   end if;
   perform cue.record_event(a.id, 'account.deletion_requested', p_actor, p_ip, '{}', p_now);
   return cue.insert_deletion(a.id, p_now);
@@ -6057,7 +6070,7 @@ AS $function$
 begin
   if exists (select from cue.accounts where id = p_account_id and webhook_authorization = 'api_key') then
     raise exception 'Only a key with scope account may set or change callback or on_failure.webhook while the account''s API key '
-      'is sent to callbacks (webhook_authorization: api_key).' using errcode = 'QU052';
+      'is sent to callbacks (webhook_authorization: api_key).' using errcode = cue.refusal('QU052');
   end if;
 end $function$;
 comment on function cue.require_account_scope(uuid) is 'Raises QU052 if the account''s own key is sent to callbacks; for keys without scope account.';
@@ -6127,10 +6140,10 @@ declare
 begin
   select * into k from cue.api_keys where account_id = a.id and is_default and revoked_at is null;
   if 'key:' || k.id = p_actor then
-    raise exception 'The default key cannot reveal itself. Use a session or another key.' using errcode = 'QU050';
+    raise exception 'The default key cannot reveal itself. Use a session or another key.' using errcode = cue.refusal('QU050');
   end if;
   if k.ciphertext is null or split_part(k.ciphertext, '.', 1) <> all (p_encryption_key_ids) then
-    raise exception 'The default key can no longer be shown. Create or regenerate a key.' using errcode = 'QU053';
+    raise exception 'The default key can no longer be shown. Create or regenerate a key.' using errcode = cue.refusal('QU053');
   end if;
   perform cue.record_event(a.id, 'key.revealed', p_actor, p_ip, jsonb_build_object('key_id', k.id, 'prefix', k.prefix), p_now);
   return query select k.prefix, k.ciphertext;
@@ -6150,11 +6163,11 @@ declare
 begin
   select * into k from cue.api_keys where id = p_key_id and account_id = a.id for no key update;
   if not found then
-    raise exception 'key % not found', p_key_id using errcode = 'QU004';
+    raise exception 'key % not found', p_key_id using errcode = cue.refusal('QU004');
   end if;
   if k.revoked_at is null then
     if not exists (select from cue.api_keys where account_id = a.id and id <> k.id and revoked_at is null) then
-      raise exception 'The last active key cannot be revoked. Create another key first.' using errcode = 'QU041';
+      raise exception 'The last active key cannot be revoked. Create another key first.' using errcode = cue.refusal('QU041');
     end if;
     update cue.api_keys set revoked_at = p_now, ciphertext = null where id = k.id returning * into k;
     perform cue.record_event(a.id, 'key.revoked', p_actor, p_ip, jsonb_build_object('key_id', k.id, 'prefix', k.prefix), p_now);
@@ -6175,7 +6188,7 @@ declare
   v_count int;
 begin
   if not p_all and p_actor not like 'session:%' then
-    raise exception 'An API key is not a session. Add ?all=true to end all sessions of the account.' using errcode = 'QU050';
+    raise exception 'An API key is not a session. Add ?all=true to end all sessions of the account.' using errcode = cue.refusal('QU050');
   end if;
   delete from cue.sessions where account_id = a.id and (p_all or 'session:' || id = p_actor);
   get diagnostics v_count = row_count;
@@ -6232,15 +6245,15 @@ declare
 begin
   select * into d from cue.device_codes where code_hash = p_code_hash for update;
   if not found then
-    raise exception 'Unknown device code. Start again on the device.' using errcode = 'QU070';
+    raise exception 'Unknown device code. Start again on the device.' using errcode = cue.refusal('QU070');
   elsif d.expires_at <= p_now then
-    raise exception 'This device code has expired. Start again on the device.' using errcode = 'QU071';
+    raise exception 'This device code has expired. Start again on the device.' using errcode = cue.refusal('QU071');
   elsif d.status <> 'pending' then
-    raise exception 'The sign-in email for this device code was already sent.' using errcode = 'QU073';
+    raise exception 'The sign-in email for this device code was already sent.' using errcode = cue.refusal('QU073');
   end if;
   select * into w from cue.allow(cue.email_window(p_email), 3, '1 hour', p_now);
   if not w.allowed then
-    raise exception 'Email limit reached: 3 per hour to one address.' using errcode = 'QU031', detail = w.retry_after;
+    raise exception 'Email limit reached: 3 per hour to one address.' using errcode = cue.refusal('QU031'), detail = w.retry_after;
   end if;
   update cue.device_codes
      set status = 'email_sent', email = p_email, code_ciphertext = p_code_ciphertext, link_id = gen_random_uuid()
@@ -6365,7 +6378,7 @@ AS $function$
 begin
   update cue.tickets set status = p_status, updated_at = p_now where id = p_ticket_id;
   if not found then
-    raise exception 'ticket % not found', p_ticket_id using errcode = 'QU006';
+    raise exception 'ticket % not found', p_ticket_id using errcode = cue.refusal('QU006');
   end if;
 end $function$;
 comment on function cue.set_ticket_status(integer,cue.ticket_status,timestamp with time zone) is 'Sets a ticket''s status, by hand; QU006 if not found.';
@@ -6555,13 +6568,13 @@ begin
   if p_address is not null then
     select * into w from cue.allow('echo:' || p_address, 10, '1 hour', p_now);
     if not w.allowed then
-      raise exception 'Echo limit reached: 10 per hour from one address.' using errcode = 'QU031', detail = w.retry_after;
+      raise exception 'Echo limit reached: 10 per hour from one address.' using errcode = cue.refusal('QU031'), detail = w.retry_after;
     end if;
   end if;
   delete from cue.echoes where token = any (array(
     select token from cue.echoes where expires_at <= p_now order by expires_at limit 10 for update skip locked));
   if (select count(*) from (select from cue.echoes limit 1000) e) >= 1000 and not exists (select from cue.echoes where token = p_token) then
-    raise exception 'The echo buffer is full. Try again in five minutes.' using errcode = 'QU031', detail = '300';
+    raise exception 'The echo buffer is full. Try again in five minutes.' using errcode = cue.refusal('QU031'), detail = '300';
   end if;
   insert into cue.echoes (token, payload, headers, received_at, expires_at)
   values (p_token, p_payload, p_headers, p_now, p_now + interval '5 minutes')
@@ -6624,7 +6637,7 @@ begin
   if found then return; end if;
   if (select count(*) from cue.memory_subscriptions where account_id = p_account_id) >= 20 then
     raise exception 'Subscription limit reached: 20 agents. Turning the memory block off and on again removes all subscriptions.'
-      using errcode = 'QU011';
+      using errcode = cue.refusal('QU011');
   end if;
   insert into cue.memory_subscriptions (id, account_id, agent_id, callback_url, sent_version, created_at)
   values (cue.uuid_v7(p_now), p_account_id, p_agent_id, p_callback_url, v_version, p_now);
@@ -6714,7 +6727,7 @@ begin
    where t.token_hash = p_token_hash and t.expires_at > p_now for no key update of a1;
   delete from cue.session_tokens where token_hash = p_token_hash and expires_at > p_now;
   if not found then
-    raise exception 'This session token is invalid, used or expired. Sign in again.' using errcode = 'QU050';
+    raise exception 'This session token is invalid, used or expired. Sign in again.' using errcode = cue.refusal('QU050');
   end if;
   return a;
 end $function$;
@@ -6770,30 +6783,30 @@ begin
   end if;
   select * into old from cue.cues where id = p_cue_id and account_id = p_account_id and deleted_at is null for no key update;
   if not found then
-    raise exception 'cue % not found', p_cue_id using errcode = 'QU001';
+    raise exception 'cue % not found', p_cue_id using errcode = cue.refusal('QU001');
   end if;
   select * into r from cue.cue_runs where cue_id = p_cue_id for update;
   if r.version <> p_version then
-    raise exception 'Cue % was changed at the same time. Try again.', p_cue_id using errcode = 'QU014';
+    raise exception 'Cue % was changed at the same time. Try again.', p_cue_id using errcode = cue.refusal('QU014');
   end if;
   if p_changes ? 'status' and old.status in ('completed', 'failed') then
-    raise exception 'Cue % is %, which is final. Create a new cue.', p_cue_id, old.status using errcode = 'QU011';
+    raise exception 'Cue % is %, which is final. Create a new cue.', p_cue_id, old.status using errcode = cue.refusal('QU011');
   end if;
   if v_limit is not null and old.status = 'paused' and not old.memory_check and v_limit <= (
        select count(*) from cue.cues where account_id = p_account_id and deleted_at is null and status = 'active' and not memory_check) then
-    raise exception 'Cue limit reached: the plan allows % active cues. Pause or delete one, or upgrade.', v_limit using errcode = 'QU030';
+    raise exception 'Cue limit reached: the plan allows % active cues. Pause or delete one, or upgrade.', v_limit using errcode = cue.refusal('QU030');
   end if;
   c := jsonb_populate_record(old, p_changes - v_fixed);
   if old.memory_check and (c.schedule_type, c.cron, c.at, c.timezone, c.payload, c.task, c.callback_url, c.callback_method, c.callback_headers)
        is distinct from (old.schedule_type, old.cron, old.at, old.timezone, old.payload, old.task, old.callback_url, old.callback_method,
                          old.callback_headers) then
     raise exception 'Cue % belongs to the memory block, and its schedule and payload cannot be changed. Pause or delete it, or turn the memory '
-      'block off with PATCH /v1/auth/me {"memory_block_enabled": false}.', p_cue_id using errcode = 'QU011';
+      'block off with PATCH /v1/auth/me {"memory_block_enabled": false}.', p_cue_id using errcode = cue.refusal('QU011');
   end if;
   v_reschedule := (c.schedule_type, c.cron, c.at, c.timezone) is distinct from (old.schedule_type, old.cron, old.at, old.timezone)
     or c.status = 'active' and old.status = 'paused';
   if v_reschedule and c.status = 'active' and p_next_run <= r.last_slot then
-    raise exception 'Cue % ran at the same time. Try again.', p_cue_id using errcode = 'QU014';
+    raise exception 'Cue % ran at the same time. Try again.', p_cue_id using errcode = cue.refusal('QU014');
   end if;
   if p_changes ? 'callback_headers' then
     select coalesce(jsonb_object_agg(n.key, coalesce(case when n.value = to_jsonb(cue.mask()) then o.value end, n.value)), '{}') into c.callback_headers
@@ -6868,13 +6881,13 @@ begin
    where x.id = p_execution_id and x.account_id = p_account_id
      and exists (select from cue.cues q where q.id = x.cue_id and q.deleted_at is null) for update;
   if not found then
-    raise exception 'execution % not found', p_execution_id using errcode = 'QU002';
+    raise exception 'execution % not found', p_execution_id using errcode = cue.refusal('QU002');
   end if;
   if e.outcome_recorded_at is null then
-    raise exception 'Execution % has no outcome yet. Report it first.', e.id using errcode = 'QU021';
+    raise exception 'Execution % has no outcome yet. Report it first.', e.id using errcode = cue.refusal('QU021');
   end if;
   if e.outcome_state <> 'reported_success' and (e.outcome_state <> 'verification_pending' or p_state = 'verification_pending') then
-    raise exception 'The outcome of execution % is %, which cannot be changed this way.', e.id, e.outcome_state using errcode = 'QU011';
+    raise exception 'The outcome of execution % is %, which cannot be changed this way.', e.id, e.outcome_state using errcode = cue.refusal('QU011');
   end if;
   return query
   update cue.executions

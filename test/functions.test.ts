@@ -73,7 +73,9 @@ const files = ['functions', 'migrations'].flatMap(dir =>
 
 t.test('every exception raised in sql/ has its own SQLSTATE, and every SQLSTATE a code', async t => {
   for (const file of files) {
-    const states = [...sql(file).matchAll(/raise exception .*?;\s*$/gms)].map(([statement]) => /errcode = '(\w+)'/.exec(statement)?.[1])
+    const states = [...sql(file).matchAll(/raise exception .*?;\s*$/gms)].map(
+      ([statement]) => /errcode = cue\.refusal\('(\w+)'\)/.exec(statement)?.[1]
+    )
     t.strictSame(
       states.filter(state => !Object.hasOwn(sqlstates, String(state))),
       [],
@@ -84,7 +86,7 @@ t.test('every exception raised in sql/ has its own SQLSTATE, and every SQLSTATE 
 
 t.test('sql/README.md lists every SQLSTATE that sql/ raises and every function the service calls', async t => {
   const readme = sql('README.md')
-  const raised = new Set(files.flatMap(file => [...sql(file).matchAll(/errcode = '(\w+)'/g)].map(([, state]) => state!)))
+  const raised = new Set(files.flatMap(file => [...sql(file).matchAll(/cue\.refusal\('(\w+)'\)/g)].map(([, state]) => state!)))
   t.strictSame(
     [...readme.matchAll(/\| (QU\w+) \| `(\w+)`/g)].map(([, state, code]) => [state, code]).sort(),
     [...raised].sort().map(state => [state, sqlstates[state]])

@@ -18,7 +18,7 @@ declare
 begin
   select * into a from cue.accounts where id = p_account_id for no key update;
   if not found then
-    raise exception 'This account no longer exists.' using errcode = 'QU051';
+    raise exception 'This account no longer exists.' using errcode = cue.refusal('QU051');
   end if;
   return a;
 end $$;
@@ -53,12 +53,12 @@ begin
   if p_address is not null then
     select * into w from cue.allow('register:' || p_address, 5, '1 hour', p_now);
     if not w.allowed then
-      raise exception 'Registration limit reached: 5 accounts per hour from one address.' using errcode = 'QU031', detail = w.retry_after;
+      raise exception 'Registration limit reached: 5 accounts per hour from one address.' using errcode = cue.refusal('QU031'), detail = w.retry_after;
     end if;
   end if;
   a := cue.insert_account(p_email, p_now);
   if a.id is null then
-    raise exception 'An account with this email address already exists. Sign in instead.' using errcode = 'QU040';
+    raise exception 'An account with this email address already exists. Sign in instead.' using errcode = cue.refusal('QU040');
   end if;
   k := cue.insert_key(a.id, 'default', p_key_hash, p_prefix, null, 'register', p_ciphertext, p_now);
   perform cue.record_event(a.id, 'account.registered', 'anonymous', p_ip, jsonb_build_object('key_id', k.id, 'prefix', k.prefix), p_now);
@@ -75,7 +75,7 @@ language plpgsql security definer as $$
 begin
   update cue.accounts set email_confirmed_at = coalesce(email_confirmed_at, p_now) where id = p_account_id;
   if not found then
-    raise exception 'This account no longer exists.' using errcode = 'QU007';
+    raise exception 'This account no longer exists.' using errcode = cue.refusal('QU007');
   end if;
 end $$;
 comment on function cue.confirm_email is 'Records that an account''s email address is confirmed; QU007 if the account no longer exists.';

@@ -68,7 +68,7 @@ begin
     from cue.cues c
    where a.id = p_alert_id and a.account_id = p_account_id and c.id = a.cue_id and c.deleted_at is null;
   if not found then
-    raise exception 'alert % not found', p_alert_id using errcode = 'QU003';
+    raise exception 'alert % not found', p_alert_id using errcode = cue.refusal('QU003');
   end if;
 end $$;
 comment on function cue.acknowledge_alert is 'Acknowledges an alert, keeping the time of the first acknowledgement; QU003 if not found.';

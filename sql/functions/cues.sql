@@ -110,7 +110,7 @@ language plpgsql stable security definer as $$
 begin
   if exists (select from cue.accounts where id = p_account_id and webhook_authorization = 'api_key') then
     raise exception 'Only a key with scope account may set or change callback or on_failure.webhook while the account''s API key '
-      'is sent to callbacks (webhook_authorization: api_key).' using errcode = 'QU052';
+      'is sent to callbacks (webhook_authorization: api_key).' using errcode = cue.refusal('QU052');
   end if;
 end $$;
 comment on function cue.require_account_scope is
@@ -127,10 +127,10 @@ begin
   end if;
   if v_id = '-' then
     perform cue.require_account_scope(p_account_id);
-    raise exception 'The account was changed at the same time. Try again.' using errcode = 'QU014';
+    raise exception 'The account was changed at the same time. Try again.' using errcode = cue.refusal('QU014');
   end if;
   if v_id = '' then
-    raise exception '%', cue.cue_limit_message(p_account_id) using errcode = 'QU030';
+    raise exception '%', cue.cue_limit_message(p_account_id) using errcode = cue.refusal('QU030');
   end if;
   return v_id;
 end $$;
@@ -163,30 +163,30 @@ begin
   end if;
   select * into old from cue.cues where id = p_cue_id and account_id = p_account_id and deleted_at is null for no key update;
   if not found then
-    raise exception 'cue % not found', p_cue_id using errcode = 'QU001';
+    raise exception 'cue % not found', p_cue_id using errcode = cue.refusal('QU001');
   end if;
   select * into r from cue.cue_runs where cue_id = p_cue_id for update;
   if r.version <> p_version then
-    raise exception 'Cue % was changed at the same time. Try again.', p_cue_id using errcode = 'QU014';
+    raise exception 'Cue % was changed at the same time. Try again.', p_cue_id using errcode = cue.refusal('QU014');
   end if;
   if p_changes ? 'status' and old.status in ('completed', 'failed') then
-    raise exception 'Cue % is %, which is final. Create a new cue.', p_cue_id, old.status using errcode = 'QU011';
+    raise exception 'Cue % is %, which is final. Create a new cue.', p_cue_id, old.status using errcode = cue.refusal('QU011');
   end if;
   if v_limit is not null and old.status = 'paused' and not old.memory_check and v_limit <= (
        select count(*) from cue.cues where account_id = p_account_id and deleted_at is null and status = 'active' and not memory_check) then
-    raise exception 'Cue limit reached: the plan allows % active cues. Pause or delete one, or upgrade.', v_limit using errcode = 'QU030';
+    raise exception 'Cue limit reached: the plan allows % active cues. Pause or delete one, or upgrade.', v_limit using errcode = cue.refusal('QU030');
   end if;
   c := jsonb_populate_record(old, p_changes - v_fixed);
   if old.memory_check and (c.schedule_type, c.cron, c.at, c.timezone, c.payload, c.task, c.callback_url, c.callback_method, c.callback_headers)
        is distinct from (old.schedule_type, old.cron, old.at, old.timezone, old.payload, old.task, old.callback_url, old.callback_method,
                          old.callback_headers) then
     raise exception 'Cue % belongs to the memory block, and its schedule and payload cannot be changed. Pause or delete it, or turn the memory '
-      'block off with PATCH /v1/auth/me {"memory_block_enabled": false}.', p_cue_id using errcode = 'QU011';
+      'block off with PATCH /v1/auth/me {"memory_block_enabled": false}.', p_cue_id using errcode = cue.refusal('QU011');
   end if;
   v_reschedule := (c.schedule_type, c.cron, c.at, c.timezone) is distinct from (old.schedule_type, old.cron, old.at, old.timezone)
     or c.status = 'active' and old.status = 'paused';
   if v_reschedule and c.status = 'active' and p_next_run <= r.last_slot then
-    raise exception 'Cue % ran at the same time. Try again.', p_cue_id using errcode = 'QU014';
+    raise exception 'Cue % ran at the same time. Try again.', p_cue_id using errcode = cue.refusal('QU014');
   end if;
   if p_changes ? 'callback_headers' then
     select coalesce(jsonb_object_agg(n.key, coalesce(case when n.value = to_jsonb(cue.mask()) then o.value end, n.value)), '{}') into c.callback_headers
@@ -238,7 +238,7 @@ language plpgsql security definer as $$
 begin
   perform cue.delete_cues(p_account_id, array[p_cue_id], p_now);
   if not found then
-    raise exception 'cue % not found', p_cue_id using errcode = 'QU001';
+    raise exception 'cue % not found', p_cue_id using errcode = cue.refusal('QU001');
   end if;
 end $$;
 comment on function cue.delete_cue is 'Deletes one cue; QU001 if not found.';
@@ -262,30 +262,30 @@ begin
   perform from cue.accounts where id = p_account_id for no key update;
   select * into c from cue.cues where id = p_cue_id and account_id = p_account_id and deleted_at is null for no key update;
   if not found then
-    raise exception 'cue % not found', p_cue_id using errcode = 'QU001';
+    raise exception 'cue % not found', p_cue_id using errcode = cue.refusal('QU001');
   end if;
   if p_idempotency_key is not null then
     select * into f from cue.fires
      where cue_id = p_cue_id and idempotency_key = p_idempotency_key and fired_at > p_now - interval '24 hours';
     if found then
       if f.request_hash is distinct from p_request_hash then
-        raise exception 'This idempotency_key was already used for a different request. Use a new key.' using errcode = 'QU013';
+        raise exception 'This idempotency_key was already used for a different request. Use a new key.' using errcode = cue.refusal('QU013');
       end if;
       return query select * from cue.executions where id = f.execution_id;
       return;
     end if;
   end if;
   if c.status not in ('active', 'paused') then
-    raise exception 'Only an active or paused cue can be fired; cue % is %.', p_cue_id, c.status using errcode = 'QU011';
+    raise exception 'Only an active or paused cue can be fired; cue % is %.', p_cue_id, c.status using errcode = cue.refusal('QU011');
   end if;
   select version into v_version from cue.cue_runs where cue_id = p_cue_id for update;
   if v_version <> p_version then
-    raise exception 'Cue % was changed at the same time. Try again.', p_cue_id using errcode = 'QU014';
+    raise exception 'Cue % was changed at the same time. Try again.', p_cue_id using errcode = cue.refusal('QU014');
   end if;
   select t.fired_at into v_oldest from cue.fires t
    where t.cue_id = p_cue_id and t.fired_at > p_now - interval '1 hour' order by t.fired_at desc offset 9 limit 1;
   if found then
-    raise exception 'Fire limit reached: 10 per cue per hour.' using errcode = 'QU031',
+    raise exception 'Fire limit reached: 10 per cue per hour.' using errcode = cue.refusal('QU031'),
       detail = ceil(extract(epoch from v_oldest + interval '1 hour' - p_now))::text;
   end if;
   perform cue.admit_execution(p_account_id, p_now);

@@ -9,7 +9,7 @@ declare
 begin
   if exists (select from cue.deletions where account_id = a.id and cancelled_at is null) then
     raise exception 'Deletion of this account is already pending. To cancel it, follow the link in the email.'
-      using errcode = 'QU043';
+      using errcode = cue.refusal('QU043');
   end if;
   perform cue.record_event(a.id, 'account.deletion_requested', p_actor, p_ip, '{}', p_now);
   return cue.insert_deletion(a.id, p_now);
@@ -51,9 +51,9 @@ begin
    where d.id = p_deletion_id for no key update of a;
   select status into v_status from cue.deletion_status(p_deletion_id, p_now);
   if v_status = 'cancelled' then
-    raise exception 'This deletion was already cancelled.' using errcode = 'QU044';
+    raise exception 'This deletion was already cancelled.' using errcode = cue.refusal('QU044');
   elsif v_status = 'completed' then
-    raise exception 'The account has been deleted.' using errcode = 'QU045';
+    raise exception 'The account has been deleted.' using errcode = cue.refusal('QU045');
   end if;
   update cue.deletions set cancelled_at = p_now where id = p_deletion_id;
   perform cue.record_event(v_account, 'account.deletion_cancelled', 'anonymous', p_ip, '{}', p_now);
@@ -73,7 +73,7 @@ declare
 begin
   select * into a from cue.accounts where id = p_account_id and created_at > p_now - interval '30 days' for no key update;
   if not found then
-    raise exception 'The account no longer exists, or this link is older than 30 days.' using errcode = 'QU007';
+    raise exception 'The account no longer exists, or this link is older than 30 days.' using errcode = cue.refusal('QU007');
   end if;
   if cue.is_untouched(a) then
     perform cue.erase_account(a.id);

@@ -13,14 +13,14 @@ begin
   if p_address is not null then
     select * into w from cue.allow('device:' || p_address, 5, '1 hour', p_now);
     if not w.allowed then
-      raise exception 'Device code limit reached: 5 per hour from one address.' using errcode = 'QU031', detail = w.retry_after;
+      raise exception 'Device code limit reached: 5 per hour from one address.' using errcode = cue.refusal('QU031'), detail = w.retry_after;
     end if;
   end if;
   delete from cue.device_codes where code_hash = p_code_hash and expires_at <= p_now;
   insert into cue.device_codes (code_hash, ip, created_at, expires_at) values (p_code_hash, p_ip, p_now, p_now + interval '15 minutes')
   on conflict do nothing;
   if not found then
-    raise exception 'This device code is already in use. Generate a new one.' using errcode = 'QU072';
+    raise exception 'This device code is already in use. Generate a new one.' using errcode = cue.refusal('QU072');
   end if;
 end $$;
 comment on function cue.create_device_code is
@@ -45,15 +45,15 @@ declare
 begin
   select * into d from cue.device_codes where code_hash = p_code_hash for update;
   if not found then
-    raise exception 'Unknown device code. Start again on the device.' using errcode = 'QU070';
+    raise exception 'Unknown device code. Start again on the device.' using errcode = cue.refusal('QU070');
   elsif d.expires_at <= p_now then
-    raise exception 'This device code has expired. Start again on the device.' using errcode = 'QU071';
+    raise exception 'This device code has expired. Start again on the device.' using errcode = cue.refusal('QU071');
   elsif d.status <> 'pending' then
-    raise exception 'The sign-in email for this device code was already sent.' using errcode = 'QU073';
+    raise exception 'The sign-in email for this device code was already sent.' using errcode = cue.refusal('QU073');
   end if;
   select * into w from cue.allow(cue.email_window(p_email), 3, '1 hour', p_now);
   if not w.allowed then
-    raise exception 'Email limit reached: 3 per hour to one address.' using errcode = 'QU031', detail = w.retry_after;
+    raise exception 'Email limit reached: 3 per hour to one address.' using errcode = cue.refusal('QU031'), detail = w.retry_after;
   end if;
   update cue.device_codes
      set status = 'email_sent', email = p_email, code_ciphertext = p_code_ciphertext, link_id = gen_random_uuid()
@@ -95,7 +95,7 @@ declare
 begin
   select * into d from cue.device_codes where code_hash = p_code_hash and link_id = p_link_id;
   if not found then
-    raise exception 'Invalid link. Start again on the device.' using errcode = 'QU070';
+    raise exception 'Invalid link. Start again on the device.' using errcode = cue.refusal('QU070');
   end if;
   -- Waits for an account that is being deleted; the loop then creates a new one.
   loop
@@ -110,9 +110,9 @@ begin
   end loop;
   select * into d from cue.device_codes where code_hash = p_code_hash and link_id = p_link_id for update;
   if not found or d.expires_at <= p_now then
-    raise exception 'This link has expired. Start again on the device.' using errcode = 'QU071';
+    raise exception 'This link has expired. Start again on the device.' using errcode = cue.refusal('QU071');
   elsif d.status <> 'email_sent' then
-    raise exception 'This link was already used.' using errcode = 'QU073';
+    raise exception 'This link was already used.' using errcode = cue.refusal('QU073');
   end if;
   perform cue.confirm_email(a.id, p_now);
   update cue.device_codes set status = 'approved', account_id = a.id, key_id = k.id where code_hash = d.code_hash;
@@ -144,7 +144,7 @@ begin
   if p_limited then
     select * into w from cue.allow('poll:' || encode(p_code_hash, 'hex'), 30, '1 minute', p_now);
     if not w.allowed then
-      raise exception 'Poll limit reached: 30 per device code per minute.' using errcode = 'QU031', detail = w.retry_after;
+      raise exception 'Poll limit reached: 30 per device code per minute.' using errcode = cue.refusal('QU031'), detail = w.retry_after;
     end if;
   end if;
   if d.status is distinct from 'approved' then

@@ -64,7 +64,7 @@ begin
   v_used := cue.executions_used(a.id, p_now);
   if v_used >= v_limit then
     if v_used >= 2 * v_limit::bigint or cue.is_over_limit(a, p_now) then
-      raise exception 'Execution limit reached: the plan allows % executions per month. Upgrade, or wait until next month.', v_limit using errcode = 'QU032';
+      raise exception 'Execution limit reached: the plan allows % executions per month. Upgrade, or wait until next month.', v_limit using errcode = cue.refusal('QU032');
     end if;
     perform cue.start_grace(a, p_now);
   end if;
@@ -86,17 +86,17 @@ begin
     select * into c from cue.cues where id = e.cue_id and deleted_at is null for no key update;
   end if;
   if c.id is null then
-    raise exception 'execution % not found', p_execution_id using errcode = 'QU002';
+    raise exception 'execution % not found', p_execution_id using errcode = cue.refusal('QU002');
   end if;
   if e.ended_at is null then
-    raise exception 'Only an ended execution can be replayed; execution % is %.', e.id, e.status using errcode = 'QU012';
+    raise exception 'Only an ended execution can be replayed; execution % is %.', e.id, e.status using errcode = cue.refusal('QU012');
   end if;
   perform cue.admit_execution(p_account_id, p_now);
   perform cue.admit_payload(p_account_id, cue.payload_bytes(e.payload, e.payload_id), p_now);
   update cue.cue_runs set run_count = run_count + 1, last_run = p_now where cue_id = c.id;
   if e.payload_id is not null and cue.reuse_payload(e.payload_id, p_now) is null then
     -- Retention removed the execution and its payload after it was read.
-    raise exception 'execution % not found', p_execution_id using errcode = 'QU002';
+    raise exception 'execution % not found', p_execution_id using errcode = cue.refusal('QU002');
   end if;
   c.payload := e.payload;
   c.payload_id := e.payload_id;
@@ -119,12 +119,12 @@ begin
     select * into c from cue.cues where id = e.cue_id and deleted_at is null for no key update;
   end if;
   if c.id is null then
-    raise exception 'execution % not found', p_execution_id using errcode = 'QU002';
+    raise exception 'execution % not found', p_execution_id using errcode = cue.refusal('QU002');
   end if;
   perform from cue.cue_runs where cue_id = c.id for update;
   select * into e from cue.executions where id = p_execution_id for update;
   if e.status not in ('pending', 'retrying', 'retry_ready') then
-    raise exception 'Only a waiting execution can be cancelled; execution % is %.', e.id, e.status using errcode = 'QU011';
+    raise exception 'Only a waiting execution can be cancelled; execution % is %.', e.id, e.status using errcode = cue.refusal('QU011');
   end if;
   update cue.executions
      set status = 'failed', error_message = 'cancelled', attempt_due_at = null, claimable_at = null, claim_deadline_at = null, ended_at = p_now, updated_at = p_now

@@ -22,7 +22,7 @@ declare
 begin
   select * into w from cue.allow('keys:' || p_account_id, 10, '1 hour', p_now);
   if not w.allowed then
-    raise exception 'Key limit reached: 10 new keys per hour.' using errcode = 'QU031', detail = w.retry_after;
+    raise exception 'Key limit reached: 10 new keys per hour.' using errcode = cue.refusal('QU031'), detail = w.retry_after;
   end if;
 end $$;
 comment on function cue.allow_key is 'Counts a new key against the limit of ten per hour; QU031 above it.';
@@ -56,7 +56,7 @@ declare
 begin
   update cue.api_keys set label = p_label where id = p_key_id and account_id = a.id returning * into k;
   if not found then
-    raise exception 'key % not found', p_key_id using errcode = 'QU004';
+    raise exception 'key % not found', p_key_id using errcode = cue.refusal('QU004');
   end if;
   perform cue.record_event(a.id, 'key.renamed', p_actor, p_ip, jsonb_build_object('key_id', k.id, 'label', k.label), p_now);
 end $$;
@@ -73,11 +73,11 @@ declare
 begin
   select * into k from cue.api_keys where id = p_key_id and account_id = a.id for no key update;
   if not found then
-    raise exception 'key % not found', p_key_id using errcode = 'QU004';
+    raise exception 'key % not found', p_key_id using errcode = cue.refusal('QU004');
   end if;
   if k.revoked_at is null then
     if not exists (select from cue.api_keys where account_id = a.id and id <> k.id and revoked_at is null) then
-      raise exception 'The last active key cannot be revoked. Create another key first.' using errcode = 'QU041';
+      raise exception 'The last active key cannot be revoked. Create another key first.' using errcode = cue.refusal('QU041');
     end if;
     update cue.api_keys set revoked_at = p_now, ciphertext = null where id = k.id returning * into k;
     perform cue.record_event(a.id, 'key.revoked', p_actor, p_ip, jsonb_build_object('key_id', k.id, 'prefix', k.prefix), p_now);
@@ -100,7 +100,7 @@ declare
 begin
   if (select count(*) from cue.api_keys where account_id = a.id and revoked_at is null) > 1 then
     raise exception 'The account has more than one active key. Create keys with POST /v1/auth/keys and revoke them with DELETE /v1/auth/keys/{key_id}.'
-      using errcode = 'QU042';
+      using errcode = cue.refusal('QU042');
   end if;
   perform cue.allow_key(a.id, p_now);
   update cue.api_keys set revoked_at = p_now, ciphertext = null where account_id = a.id and revoked_at is null returning * into old;
@@ -125,10 +125,10 @@ declare
 begin
   select * into k from cue.api_keys where account_id = a.id and is_default and revoked_at is null;
   if 'key:' || k.id = p_actor then
-    raise exception 'The default key cannot reveal itself. Use a session or another key.' using errcode = 'QU050';
+    raise exception 'The default key cannot reveal itself. Use a session or another key.' using errcode = cue.refusal('QU050');
   end if;
   if k.ciphertext is null or split_part(k.ciphertext, '.', 1) <> all (p_encryption_key_ids) then
-    raise exception 'The default key can no longer be shown. Create or regenerate a key.' using errcode = 'QU053';
+    raise exception 'The default key can no longer be shown. Create or regenerate a key.' using errcode = cue.refusal('QU053');
   end if;
   perform cue.record_event(a.id, 'key.revealed', p_actor, p_ip, jsonb_build_object('key_id', k.id, 'prefix', k.prefix), p_now);
   return query select k.prefix, k.ciphertext;

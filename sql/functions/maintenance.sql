@@ -58,7 +58,7 @@ declare
   v_kept boolean;
 begin
   if p_before > p_now - interval '35 days' then
-    raise exception 'Executions are kept for at least 35 days; % is more recent.', p_before using errcode = 'QU011';
+    raise exception 'Executions are kept for at least 35 days; % is more recent.', p_before using errcode = cue.refusal('QU011');
   end if;
   for v_month in select cue.months_before(p_before) loop
     execute format(

@@ -94,7 +94,7 @@ declare
   v_content jsonb;
 begin
   if not exists (select from cue.accounts a where a.id = p_account_id and a.memory_block_enabled) then
-    raise exception 'The memory block is off. Turn it on with PATCH /v1/auth/me {"memory_block_enabled": true}.' using errcode = 'QU062';
+    raise exception 'The memory block is off. Turn it on with PATCH /v1/auth/me {"memory_block_enabled": true}.' using errcode = cue.refusal('QU062');
   end if;
   v_content := cue.memory_content(p_account_id, p_release);
   select * into m from cue.memory_versions v where v.account_id = p_account_id order by v.version desc limit 1;
@@ -135,7 +135,7 @@ begin
   if found then return; end if;
   if (select count(*) from cue.memory_subscriptions where account_id = p_account_id) >= 20 then
     raise exception 'Subscription limit reached: 20 agents. Turning the memory block off and on again removes all subscriptions.'
-      using errcode = 'QU011';
+      using errcode = cue.refusal('QU011');
   end if;
   insert into cue.memory_subscriptions (id, account_id, agent_id, callback_url, sent_version, created_at)
   values (cue.uuid_v7(p_now), p_account_id, p_agent_id, p_callback_url, v_version, p_now);

@@ -6,7 +6,7 @@ create or replace function cue.check_artifacts(p_artifacts jsonb) returns void
 language plpgsql security definer as $$
 begin
   if cue.json_bytes(p_artifacts) > cue.artifacts_bytes() then
-    raise exception 'artifacts exceed 64 KB of JSON, including those already stored.' using errcode = 'QU023';
+    raise exception 'artifacts exceed 64 KB of JSON, including those already stored.' using errcode = cue.refusal('QU023');
   end if;
 end $$;
 comment on function cue.check_artifacts is 'Raises QU023 if artifacts exceed 64 KB.';
@@ -16,7 +16,7 @@ create or replace function cue.check_metadata(p_metadata jsonb) returns void
 language plpgsql immutable security definer as $$
 begin
   if octet_length(p_metadata::text) > 40960 then
-    raise exception 'metadata exceeds 40 KB with all digits of its numbers. Send large numbers as strings.' using errcode = 'QU022';
+    raise exception 'metadata exceeds 40 KB with all digits of its numbers. Send large numbers as strings.' using errcode = cue.refusal('QU022');
   end if;
 end $$;
 comment on function cue.check_metadata is 'Raises QU022 if metadata exceeds 40 KB as stored.';
@@ -41,18 +41,18 @@ begin
     select * into c from cue.cues where id = e.cue_id and deleted_at is null for no key update;
   end if;
   if c.id is null then
-    raise exception 'execution % not found', p_execution_id using errcode = 'QU002';
+    raise exception 'execution % not found', p_execution_id using errcode = cue.refusal('QU002');
   end if;
   perform from cue.cue_runs where cue_id = c.id for update;
   select * into e from cue.executions where id = p_execution_id for update;
   if p_claim_token is not null and e.claim_token is distinct from p_claim_token then
-    raise exception 'Claim lost: execution % may have been claimed by another worker. The report was not recorded.', e.id using errcode = 'QU016';
+    raise exception 'Claim lost: execution % may have been claimed by another worker. The report was not recorded.', e.id using errcode = cue.refusal('QU016');
   end if;
   if e.outcome_recorded_at is not null then
-    raise exception 'The outcome of execution % was already reported. Add evidence with PATCH /evidence.', e.id using errcode = 'QU020';
+    raise exception 'The outcome of execution % was already reported. Add evidence with PATCH /evidence.', e.id using errcode = cue.refusal('QU020');
   end if;
   if e.status = 'pending' then
-    raise exception 'Execution % is pending. Claim it before reporting its outcome.', e.id using errcode = 'QU011';
+    raise exception 'Execution % is pending. Claim it before reporting its outcome.', e.id using errcode = cue.refusal('QU011');
   end if;
   perform cue.check_artifacts(p_artifacts);
   perform cue.check_metadata(p_metadata);
@@ -111,13 +111,13 @@ begin
    where x.id = p_execution_id and x.account_id = p_account_id
      and exists (select from cue.cues q where q.id = x.cue_id and q.deleted_at is null) for update;
   if not found then
-    raise exception 'execution % not found', p_execution_id using errcode = 'QU002';
+    raise exception 'execution % not found', p_execution_id using errcode = cue.refusal('QU002');
   end if;
   if p_claim_token is not null and old.claim_token is distinct from p_claim_token then
-    raise exception 'Claim lost: execution % may have been claimed by another worker. The evidence was not recorded.', old.id using errcode = 'QU016';
+    raise exception 'Claim lost: execution % may have been claimed by another worker. The evidence was not recorded.', old.id using errcode = cue.refusal('QU016');
   end if;
   if old.outcome_recorded_at is null then
-    raise exception 'Execution % has no outcome yet. Report it first.', old.id using errcode = 'QU021';
+    raise exception 'Execution % has no outcome yet. Report it first.', old.id using errcode = cue.refusal('QU021');
   end if;
   e := old;
   e.external_id := coalesce(p_external_id, e.external_id);
@@ -133,7 +133,7 @@ begin
     select jsonb_agg(a.value order by a.place) from jsonb_array_elements(p_artifacts) with ordinality as a (value, place)
      where not exists (select from jsonb_array_elements(e.artifacts) as k (value) where k.value = a.value)), '[]') end;
   if p_metadata is not null and old.metadata is not null and cue.json_bytes(e.metadata) > cue.metadata_bytes() then
-    raise exception 'metadata exceeds 10 KB of JSON, including members already stored.' using errcode = 'QU022';
+    raise exception 'metadata exceeds 10 KB of JSON, including members already stored.' using errcode = cue.refusal('QU022');
   end if;
   if p_metadata is not null then perform cue.check_metadata(e.metadata); end if;
   if e.artifacts is distinct from old.artifacts then perform cue.check_artifacts(e.artifacts); end if;
@@ -163,13 +163,13 @@ begin
    where x.id = p_execution_id and x.account_id = p_account_id
      and exists (select from cue.cues q where q.id = x.cue_id and q.deleted_at is null) for update;
   if not found then
-    raise exception 'execution % not found', p_execution_id using errcode = 'QU002';
+    raise exception 'execution % not found', p_execution_id using errcode = cue.refusal('QU002');
   end if;
   if e.outcome_recorded_at is null then
-    raise exception 'Execution % has no outcome yet. Report it first.', e.id using errcode = 'QU021';
+    raise exception 'Execution % has no outcome yet. Report it first.', e.id using errcode = cue.refusal('QU021');
   end if;
   if e.outcome_state <> 'reported_success' and (e.outcome_state <> 'verification_pending' or p_state = 'verification_pending') then
-    raise exception 'The outcome of execution % is %, which cannot be changed this way.', e.id, e.outcome_state using errcode = 'QU011';
+    raise exception 'The outcome of execution % is %, which cannot be changed this way.', e.id, e.outcome_state using errcode = cue.refusal('QU011');
   end if;
   return query
   update cue.executions

@@ -149,7 +149,7 @@ begin
   if v_cap is null then return; end if;
   if cue.payload_bytes_used(p_account_id, p_now) + p_bytes > v_cap then
     raise exception 'Payload limit reached: the plan allows % bytes per UTC day, and this payload has % bytes. Upgrade, or wait until the next day.',
-      v_cap, p_bytes using errcode = 'QU032';
+      v_cap, p_bytes using errcode = cue.refusal('QU032');
   end if;
   perform cue.add_payload_bytes(array[p_account_id], array[p_bytes], p_now);
 end $$;

@@ -17,7 +17,7 @@ begin
    where t.token_hash = p_token_hash and t.expires_at > p_now for no key update of a1;
   delete from cue.session_tokens where token_hash = p_token_hash and expires_at > p_now;
   if not found then
-    raise exception 'This session token is invalid, used or expired. Sign in again.' using errcode = 'QU050';
+    raise exception 'This session token is invalid, used or expired. Sign in again.' using errcode = cue.refusal('QU050');
   end if;
   return a;
 end $$;
@@ -58,7 +58,7 @@ begin
   update cue.sessions set expires_at = least(expires_at, p_now + interval '24 hours')
    where account_id = a.id and 'session:' || id = p_actor and expires_at > p_now;
   if not found then
-    raise exception 'Only an active session can be refreshed. Sign in again.' using errcode = 'QU050';
+    raise exception 'Only an active session can be refreshed. Sign in again.' using errcode = cue.refusal('QU050');
   end if;
   s := cue.insert_session(a.id, p_now);
   perform cue.record_event(a.id, 'session.refreshed', p_actor, p_ip, jsonb_build_object('session_id', s.id), p_now);
@@ -76,7 +76,7 @@ declare
   v_count int;
 begin
   if not p_all and p_actor not like 'session:%' then
-    raise exception 'An API key is not a session. Add ?all=true to end all sessions of the account.' using errcode = 'QU050';
+    raise exception 'An API key is not a session. Add ?all=true to end all sessions of the account.' using errcode = cue.refusal('QU050');
   end if;
   delete from cue.sessions where account_id = a.id and (p_all or 'session:' || id = p_actor);
   get diagnostics v_count = row_count;

@@ -12,14 +12,14 @@ declare
   v_id int;
 begin
   if a.created_at > p_now - interval '1 hour' then
-    raise exception 'Accounts can open tickets one hour after registration. Try again later.' using errcode = 'QU060';
+    raise exception 'Accounts can open tickets one hour after registration. Try again later.' using errcode = cue.refusal('QU060');
   end if;
   if not exists (select from cue.cues where account_id = a.id and status = 'active' and deleted_at is null and not memory_check) then
-    raise exception 'A ticket requires an active cue. Create or resume one first.' using errcode = 'QU061';
+    raise exception 'A ticket requires an active cue. Create or resume one first.' using errcode = cue.refusal('QU061');
   end if;
   select * into w from cue.allow('support:' || a.id, 5, '1 hour', p_now);
   if not w.allowed then
-    raise exception 'Ticket limit reached: 5 per hour.' using errcode = 'QU031', detail = w.retry_after;
+    raise exception 'Ticket limit reached: 5 per hour.' using errcode = cue.refusal('QU031'), detail = w.retry_after;
   end if;
   insert into cue.tickets (account_id, subject, message, severity, type, created_at, updated_at)
   values (a.id, p_subject, p_message, p_severity, p_type, p_now, p_now) returning id into v_id;
@@ -35,7 +35,7 @@ language plpgsql security definer as $$
 begin
   update cue.tickets set status = p_status, updated_at = p_now where id = p_ticket_id;
   if not found then
-    raise exception 'ticket % not found', p_ticket_id using errcode = 'QU006';
+    raise exception 'ticket % not found', p_ticket_id using errcode = cue.refusal('QU006');
   end if;
 end $$;
 comment on function cue.set_ticket_status is 'Sets a ticket''s status, by hand; QU006 if not found.';

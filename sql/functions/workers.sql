@@ -40,7 +40,7 @@ begin
   end loop;
   delete from cue.workers where account_id = p_account_id and worker_id = p_worker_id;
   if not found then
-    raise exception 'worker % not found', p_worker_id using errcode = 'QU005';
+    raise exception 'worker % not found', p_worker_id using errcode = cue.refusal('QU005');
   end if;
 end $$;
 comment on function cue.delete_worker is 'Removes a worker and releases its claims; QU005 if not found.';
@@ -80,16 +80,16 @@ declare
 begin
   select * into e from cue.executions where id = p_execution_id and account_id = p_account_id for update;
   if not found or not exists (select from cue.cues where id = e.cue_id and deleted_at is null) then
-    raise exception 'execution % not found', p_execution_id using errcode = 'QU002';
+    raise exception 'execution % not found', p_execution_id using errcode = cue.refusal('QU002');
   end if;
   if p_claim_token is not null and e.transport = 'worker' and e.claim_token is distinct from p_claim_token then
-    raise exception 'Claim lost: execution % may have been claimed by another worker. Stop working on it.', e.id using errcode = 'QU016';
+    raise exception 'Claim lost: execution % may have been claimed by another worker. Stop working on it.', e.id using errcode = cue.refusal('QU016');
   end if;
   if e.lease_expires_at is null then
-    raise exception 'Only a claimed execution can be extended; execution % is %.', e.id, e.status using errcode = 'QU018';
+    raise exception 'Only a claimed execution can be extended; execution % is %.', e.id, e.status using errcode = cue.refusal('QU018');
   end if;
   if p_worker_id is not null and e.claimed_by_worker <> p_worker_id then
-    raise exception 'Execution % is claimed by another worker.', e.id using errcode = 'QU017';
+    raise exception 'Execution % is claimed by another worker.', e.id using errcode = cue.refusal('QU017');
   end if;
   update cue.executions set last_heartbeat_at = p_now, lease_expires_at = p_now + p_lease, updated_at = p_now where id = e.id;
   update cue.workers set last_heartbeat = p_now
@@ -111,14 +111,14 @@ begin
     c := cue.lock_cue(e.cue_id);
   end if;
   if c.id is null or c.deleted_at is not null then
-    raise exception 'execution % not found', p_execution_id using errcode = 'QU002';
+    raise exception 'execution % not found', p_execution_id using errcode = cue.refusal('QU002');
   end if;
   select * into e from cue.executions where id = p_execution_id for update;
   if e.lease_expires_at is null then
-    raise exception 'Only a claimed execution can be released; execution % is %.', e.id, e.status using errcode = 'QU018';
+    raise exception 'Only a claimed execution can be released; execution % is %.', e.id, e.status using errcode = cue.refusal('QU018');
   end if;
   if e.claim_token <> p_claim_token then
-    raise exception 'Claim lost: execution % may have been claimed by another worker.', e.id using errcode = 'QU016';
+    raise exception 'Claim lost: execution % may have been claimed by another worker.', e.id using errcode = cue.refusal('QU016');
   end if;
   perform cue.lose_claim(e, c, 'released by worker', true, p_now);
 end $$;
