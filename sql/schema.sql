@@ -3564,6 +3564,19 @@ $function$;
 comment on function cue.failure_notice(uuid,timestamp with time zone) is 'Returns the body and signing secrets of an on_failure webhook, or no row if the cue is gone.';
 grant execute on function cue.failure_notice(uuid,timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.failure_notice_retry_at(p_execution_id uuid, p_tries integer, p_retry_after_ms integer DEFAULT NULL::integer, p_now timestamp with time zone DEFAULT now())
+ RETURNS timestamp with time zone
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+  select cue.retry_due_at(c.retry_backoff_minutes, p_tries, p_retry_after_ms, p_now)
+    from cue.executions e join cue.cues c on c.id = e.cue_id
+   where e.id = p_execution_id and c.deleted_at is null and p_tries < c.retry_max_attempts
+$function$;
+comment on function cue.failure_notice_retry_at(uuid,integer,integer,timestamp with time zone) is 'Returns when an on_failure webhook is sent again after p_tries refusals, or null if it has no try left.';
+grant execute on function cue.failure_notice_retry_at(uuid,integer,integer,timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.find_claimable(p_account_id uuid, p_task text, p_limit integer, p_lock boolean DEFAULT false, p_except uuid[] DEFAULT '{}'::uuid[], p_now timestamp with time zone DEFAULT now())
  RETURNS uuid[]
  LANGUAGE plpgsql

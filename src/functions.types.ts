@@ -52,6 +52,7 @@ export const functions = {
   expire_outcomes: ['value', 'limit now'],
   extend_flights: ['values', 'flight_ids lease now'],
   failure_notice: ['row', 'execution_id now'],
+  failure_notice_retry_at: ['value', 'execution_id tries retry_after_ms now'],
   finish_attempts: ['value', 'execution_ids attempts cue_ids started_at duration_ms http_status bodies ended_flights now'],
   fire_cue: ['row', 'account_id cue_id payload task version send_at idempotency_key request_hash now'],
   fold_usage: ['value', 'now'],
@@ -697,6 +698,7 @@ export type Functions = {
   expireOutcomes: (args: { limit?: number | null }) => Promise<number>
   extendFlights: (args: { flight_ids: number[]; lease?: string | null }) => Promise<number[]>
   failureNotice: (args: { execution_id: string }) => Promise<FailureNoticeRow | undefined>
+  failureNoticeRetryAt: (args: { execution_id: string; tries: number; retry_after_ms?: number | null }) => Promise<Date>
   finishAttempts: (args: { execution_ids: string[]; attempts: number[]; cue_ids: string[]; started_at: Date[]; duration_ms: number[]; http_status: (number | null)[]; bodies: (string | null)[]; ended_flights?: number[] | null }) => Promise<number>
   fireCue: (args: { account_id: string; cue_id: string; payload?: string | null; task?: string | null; version?: number | null; send_at?: Date | null; idempotency_key?: string | null; request_hash?: string | null }) => Promise<ExecutionsRow>
   foldUsage: (args: object) => Promise<number>

@@ -46,7 +46,7 @@ const serve = async (t: Test) => {
     cue_id,
     fail,
     /** Works off the job added last. */
-    work: async () => handlers.get('alerts')!((await jobs('alerts')).at(-1)!.data, 'a job'),
+    work: async (queue = 'alerts') => handlers.get(queue)!((await jobs(queue)).at(-1)!.data, 'a job'),
     open: async () => (await get('/v1/alerts?acknowledged=false')).alerts[0],
     acknowledge: (id: string) => call('POST', `/v1/alerts/${id}/acknowledge`)
   }
@@ -97,6 +97,28 @@ t.test('retries a rejected webhook four times, after 10 seconds, 1, 5 and 30 min
   }
   t.strictSame(waits, [10, 60, 300, 1800])
   t.equal(new Set(hook.requests.map(({ headers }) => headers['x-service-alert-id'])).size, 1, 'one alert')
+})
+
+t.test("retries an on_failure webhook by the cue's own attempts and backoff", async t => {
+  const { work, hook, jobs, clock, patch, cue_id, fail } = await serve(t)
+  await patch(`/v1/cues/${cue_id}`, { on_failure: { webhook: `${hook.url}failed` }, retry: { max_attempts: 3, backoff_minutes: [5, 20] } })
+  await fail()
+  const waits: number[] = []
+  for (const [status, headers] of [
+    [500, {}],
+    [503, { 'retry-after': '3000' }],
+    [500, {}]
+  ] as const) {
+    hook.answer({ status, headers })
+    const before = (await jobs('notifications')).length
+    await work('notifications')
+    const after = await jobs('notifications')
+    if (after.length > before) waits.push((after.at(-1)!.start_after.getTime() - clock.now().getTime()) / 60_000)
+  }
+  t.equal(hook.requests.length, 3)
+  t.equal(waits.length, 2)
+  t.ok(waits[0]! >= 5 && waits[0]! <= 5.5, String(waits[0]))
+  t.equal(waits[1], 50, 'Retry-After is later than 22 minutes')
 })
 
 t.test('stops retrying after a 2xx or a 410', async t => {

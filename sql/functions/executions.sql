@@ -272,3 +272,15 @@ language sql stable security definer as $$
    where e.id = p_execution_id and c.deleted_at is null
 $$;
 comment on function cue.failure_notice is 'Returns the body and signing secrets of an on_failure webhook, or no row if the cue is gone.';
+
+-- Like a delivery's: by the cue's own attempts and backoff.
+create or replace function cue.failure_notice_retry_at(
+  p_execution_id uuid, p_tries int, p_retry_after_ms int default null, p_now timestamptz default now()
+) returns timestamptz
+language sql volatile security definer as $$
+  select cue.retry_due_at(c.retry_backoff_minutes, p_tries, p_retry_after_ms, p_now)
+    from cue.executions e join cue.cues c on c.id = e.cue_id
+   where e.id = p_execution_id and c.deleted_at is null and p_tries < c.retry_max_attempts
+$$;
+comment on function cue.failure_notice_retry_at is
+  'Returns when an on_failure webhook is sent again after p_tries refusals, or null if it has no try left.';

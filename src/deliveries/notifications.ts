@@ -1,8 +1,11 @@
 /** Signed webhooks that report failures and alerts. */
 import type { Functions } from '../database/functions.ts'
-import { type SignedWebhookOptions, workSignedWebhooks } from './signed-webhooks.ts'
+import { afterDelays, type SignedWebhookOptions, workSignedWebhooks } from './signed-webhooks.ts'
 
-type Options = SignedWebhookOptions & { fn: Pick<Functions, 'failureNotice' | 'alertNotice' | 'addJob'>; baseUrl: string }
+type Options = SignedWebhookOptions & {
+  fn: Pick<Functions, 'failureNotice' | 'failureNoticeRetryAt' | 'alertNotice' | 'addJob'>
+  baseUrl: string
+}
 type Failure = { kind: 'cue_failed'; url: string; execution_id: string; failed_at: string }
 type Alert = { alert_id: string }
 
@@ -10,10 +13,10 @@ const minute = 60_000
 
 /** Works off the queues `notifications` (on_failure webhooks) and `alerts`. */
 export const startNotifications = async (options: Options): Promise<void> => {
-  const { fn, baseUrl } = options
+  const { fn, now, baseUrl } = options
   await workSignedWebhooks(options, {
     queue: 'notifications',
-    delays: [minute, 2 * minute, 4 * minute],
+    retryAt: ({ execution_id }, tries, { retry_after_ms }) => fn.failureNoticeRetryAt({ execution_id, tries, retry_after_ms }),
     read: async ({ url, execution_id, failed_at }: Failure) => {
       const notice = await fn.failureNotice({ execution_id })
       if (!notice) return
@@ -26,7 +29,7 @@ export const startNotifications = async (options: Options): Promise<void> => {
   })
   await workSignedWebhooks(options, {
     queue: 'alerts',
-    delays: [10_000, minute, 5 * minute, 30 * minute],
+    retryAt: afterDelays(now, [10_000, minute, 5 * minute, 30 * minute]),
     read: async ({ alert_id }: Alert) => {
       const notice = await fn.alertNotice({ alert_id })
       if (!notice) return

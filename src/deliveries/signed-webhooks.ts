@@ -33,8 +33,8 @@ export type Notice<E extends object = object> = {
 
 type Queue<T, E extends object> = {
   queue: string
-  /** Milliseconds before the second try, the third, and so on. */
-  delays: number[]
+  /** When the next try is due after a refusal; null after the last one. `tries` counts those made. */
+  retryAt: (data: T, tries: number, result: WebhookResult) => Date | null | Promise<Date | null>
   /** Reads the request; undefined if there is nothing to send any more. */
   read: (data: T) => Promise<Notice<E> | undefined>
   /** Its members in the log. */
@@ -50,10 +50,18 @@ type Tried<T> = T & { tries?: number }
 
 const timeoutMs = 30_000
 
+/** Retries after these delays, in milliseconds, one after the other. */
+export const afterDelays =
+  (now: () => number, delays: number[]) =>
+  (_: unknown, tries: number): Date | null => {
+    const delay = delays[tries - 1]
+    return delay === undefined ? null : new Date(now() + delay)
+  }
+
 /** Works off a queue of signed webhooks. */
 export const workSignedWebhooks = async <T extends object, E extends object>(
   { jobs, fn, client, now, log }: SignedWebhookOptions,
-  { queue, delays, read, fields, onDone, key }: Queue<T, E>
+  { queue, retryAt, read, fields, onDone, key }: Queue<T, E>
 ): Promise<void> => {
   await jobs.work<Tried<T>>(queue, async data => {
     const notice = await read(data)
@@ -66,9 +74,8 @@ export const workSignedWebhooks = async <T extends object, E extends object>(
     log.info({ queue, ...fields(data), http_status: result.http_status, ms: result.duration_ms }, 'signed webhook ended')
     if (result.ok || result.gone) return onDone?.(data, notice, result)
     const tries = (data.tries ?? 0) + 1
-    const delay = delays[tries - 1]
-    if (delay === undefined) return log.warn({ queue, ...fields(data), error: result.error, tries }, 'signed webhook failed for good')
-    const start_after = new Date(now() + delay)
+    const start_after = await retryAt(data, tries, result)
+    if (!start_after) return log.warn({ queue, ...fields(data), error: result.error, tries }, 'signed webhook failed for good')
     await fn.addJob({ queue, data: { ...data, tries }, start_after, ...(key && { singleton_key: key(data) }) })
   })
 }

@@ -1,6 +1,6 @@
 /** Signed webhooks that announce a new memory block to its subscribers: the version that is current when they are sent. */
 import type { Functions } from '../database/functions.ts'
-import { type SignedWebhookOptions, workSignedWebhooks } from '../deliveries/signed-webhooks.ts'
+import { afterDelays, type SignedWebhookOptions, workSignedWebhooks } from '../deliveries/signed-webhooks.ts'
 import { release } from './block.ts'
 
 type Options = SignedWebhookOptions & { fn: Pick<Functions, 'memoryNotice' | 'endMemoryNotice' | 'addJob'> }
@@ -13,7 +13,7 @@ export const startMemoryUpdates = async (options: Options): Promise<void> => {
   const { fn } = options
   await workSignedWebhooks(options, {
     queue: 'memory_updates',
-    delays: [10_000, 60_000, 300_000, 1_800_000],
+    retryAt: afterDelays(options.now, [10_000, 60_000, 300_000, 1_800_000]),
     read: async ({ subscription_id }: Job) => {
       const notice = await fn.memoryNotice({ subscription_id, release })
       if (!notice) return
