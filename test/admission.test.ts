@@ -135,7 +135,8 @@ t.test('when the limiter fails requests pass, keys are still checked, and the lo
   exactly(t, await call(), { error: null, rate: { limit: 60, remaining: 60 } })
   exactly(t, await call(createKey()), { error: 'invalid_api_key' })
   t.equal(log.length, 2)
-  exactly(t, log[0], { err: { code: '42704' } })
+  // The table's row type is missing, or the table: a session that has called the function before knows the type.
+  exactly(t, log[0], { err: { code: /^42(704|P01)$/ } })
 })
 
 t.test('without a database nobody is let in', async t => {
