@@ -8,7 +8,7 @@ const secret = /^whsec_[0-9a-f]{64}$/
 const alertSecret = /^[0-9a-f]{64}$/
 const confirmed = { 'x-confirm-destructive': 'true' }
 
-t.test('registering makes an account with a key that works, and a mail that waits', async t => {
+t.test('registering creates an account with a working key and queues a mail', async t => {
   const { as, pool } = await build(t, noon)
   const { status, body } = await as(null).call('POST', '/v1/auth/register', { email: 'Grace@Example.com' })
   t.equal(status, 201)
@@ -23,7 +23,7 @@ t.test('registering makes an account with a key that works, and a mail that wait
   exactly(t, rows, [{ data: { kind: 'registered', account_id: body.id, key_id: /^[0-9a-f-]{36}$/ } }])
 })
 
-t.test('an e-mail address that is taken is refused in whatever case, also when asked for many times at once', async t => {
+t.test('rejects an e-mail address in use, ignoring case, even in many simultaneous registrations', async t => {
   const { as, pool } = await build(t)
   const { call } = as(null)
   const emails = ['ada@example.org', 'ADA@example.org', 'Ada@Example.ORG', 'ada@EXAMPLE.org', 'ada@example.org']
@@ -34,7 +34,7 @@ t.test('an e-mail address that is taken is refused in whatever case, also when a
   exactly(t, (await pool.query("select count(*) from pgboss.job where name = 'mails'")).rows, [{ count: 2 }], 'one mail for each account')
 })
 
-t.test('what is no e-mail address is refused', async t => {
+t.test('rejects invalid e-mail addresses', async t => {
   const { as } = await build(t)
   const { call } = as(null)
   const domain = `${'d'.repeat(60)}.`.repeat(3)
@@ -82,7 +82,7 @@ t.test('what is no e-mail address is refused', async t => {
   }
 })
 
-t.test('five accounts an hour can be registered from one address, and refused tries do not count', async t => {
+t.test('allows five registrations per hour and address, not counting rejected ones', async t => {
   const { app, clock } = await build(t, noon, { env: { RATE_LIMIT: 'on' } })
   const register = async (email: string, remoteAddress = '192.0.2.7') => {
     const answer = await app.inject({ method: 'POST', url: '/v1/auth/register', payload: { email }, remoteAddress })
@@ -100,7 +100,7 @@ t.test('five accounts an hour can be registered from one address, and refused tr
   exactly(t, await register('ada7@example.org'), { code: 'rate_limit_exceeded', wait: '60' })
 })
 
-t.test('the account shows its plan, its use of it and its settings, to a key of any scope', async t => {
+t.test('returns plan, usage and settings of the account to a key of any scope', async t => {
   const { get, post, as, clock, account, pool } = await build(t, noon)
   const { api_key } = await post('/v1/auth/keys', { label: 'worker', scopes: ['worker'] })
   const me = {
@@ -132,7 +132,7 @@ t.test('the account shows its plan, its use of it and its settings, to a key of 
   exactly(t, await get('/v1/auth/me'), { monthly_executions: 0 })
 })
 
-t.test('settings are changed one by one, and the audit log says which', async t => {
+t.test('changes each setting separately and names the changed ones in the audit log', async t => {
   const { patch, get } = await build(t)
   exactly(t, await patch('/v1/auth/me', { alert_webhook_url: 'http://127.0.0.1:3999/alerts' }), {
     alert_webhook_url: 'http://127.0.0.1:3999/alerts'
@@ -152,7 +152,7 @@ t.test('settings are changed one by one, and the audit log says which', async t 
   )
 })
 
-t.test('settings that cannot be are refused, and nothing is changed', async t => {
+t.test('rejects invalid settings and changes nothing', async t => {
   const { call, get } = await build(t)
   for (const body of [
     undefined,
@@ -203,7 +203,7 @@ t.test('the webhook secret is stable until it is regenerated', async t => {
   t.not((await as(await register()).get('/v1/auth/webhook-secret')).webhook_secret, second)
 })
 
-t.test('a regenerated secret signs beside the old one for as long as was asked, and then alone', async t => {
+t.test('after regenerating the secret, both sign during the requested overlap, then only the new one', async t => {
   const { get, post, clock, account, pool, call } = await build(t, noon)
   const signing = async () => {
     const query = 'select secrets from cue.signing_account($1, $2)'
@@ -232,13 +232,13 @@ t.test('a regenerated secret signs beside the old one for as long as was asked, 
 
   await post('/v1/auth/webhook-secret/regenerate?overlap_seconds=86400')
   const { webhook_secret: last } = await post('/v1/auth/webhook-secret/regenerate')
-  t.same(await signing(), [last], 'without an overlap all before are revoked at once')
+  t.same(await signing(), [last], 'without an overlap, all previous secrets are revoked at once')
   for (const overlap of ['-1', '86401', '1.5', 'x', '']) {
     exactly(t, await call('POST', `/v1/auth/webhook-secret/regenerate?overlap_seconds=${overlap}`), { status: 422 }, overlap)
   }
 })
 
-t.test('the alert secret is made by the first call, also by many at once, and regenerated only when confirmed', async t => {
+t.test('creates the alert secret once, even with simultaneous first calls, and regenerates it only when confirmed', async t => {
   const { get, call, post } = await build(t)
   const all = await Promise.all(Array.from({ length: 8 }, () => get('/v1/auth/alert-webhook-secret')))
   const { alert_webhook_secret: first } = all[0]
@@ -265,7 +265,7 @@ t.test('the alert secret is made by the first call, also by many at once, and re
   t.same(events, ['alert_webhook_secret.regenerated', 'alert_webhook_secret.created', 'account.registered'])
 })
 
-t.test('the audit log tells who did what from where, newest first and page by page, and never a secret', async t => {
+t.test('the audit log lists who did what from where, newest first, in pages, without secrets', async t => {
   const { get, post, del, patch, account, pool, call } = await build(t, noon)
   const { id, api_key } = await post('/v1/auth/keys', { label: 'ci' })
   await patch(`/v1/auth/keys/${id}`, { label: 'deploys' })
@@ -295,7 +295,7 @@ t.test('the audit log tells who did what from where, newest first and page by pa
   exactly(t, await call('GET', '/v1/auth/audit?limit=101', undefined, { authorization: `Bearer ${account.api_key}` }), { status: 422 })
 })
 
-t.test('one account sees nothing of another', async t => {
+t.test('an account sees no data of other accounts', async t => {
   const { get, patch, as, register } = await build(t)
   const other = as(await register())
   await patch('/v1/auth/me', { memory_block_enabled: true })
@@ -305,7 +305,7 @@ t.test('one account sees nothing of another', async t => {
   t.equal((await get('/v1/auth/audit')).total, 2)
 })
 
-t.test('keys without the scope account read no secret and change nothing', async t => {
+t.test('keys without scope account can neither read secrets nor change anything', async t => {
   const { post, as, account } = await build(t)
   const { api_key } = await post('/v1/auth/keys', { label: 'all but account', scopes: ['read', 'write', 'worker'] })
   const { call } = as({ ...account, api_key })

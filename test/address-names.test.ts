@@ -24,14 +24,14 @@ const look = (from: AddressRules, host: string, options: LookupOptions): Promise
     from.lookup(host, options, (error, address) => (error ? reject(error) : resolve(address)))
   })
 
-t.test('a name that does not resolve is accepted, with a word about it', async t => {
+t.test('accepts a name that does not resolve, with a warning', async t => {
   const url = 'https://not-yet.example.com/'
   exactly(t, await rules({ resolve: failing('ENOTFOUND') }).checkUrl(url), { ok: true, url, unresolved: /not found/ })
   exactly(t, await rules({ resolve: async () => [] }).checkUrl(url), { ok: true, url, unresolved: /not found/ })
   exactly(t, await rules({ resolve: failing('EAI_AGAIN') }).checkUrl(url), { ok: true, url, unresolved: /lookup of/ })
 })
 
-t.test('a resolver that does not answer holds nobody up for long', async t => {
+t.test('limits the wait for a resolver that does not respond', async t => {
   mock.timers.enable({ apis: ['setTimeout'] })
   t.teardown(() => mock.timers.reset())
   const checking = rules({ resolve: () => new Promise(() => {}) }).checkUrl('https://example.com/')
@@ -39,7 +39,7 @@ t.test('a resolver that does not answer holds nobody up for long', async t => {
   exactly(t, await checking, { ok: true, unresolved: /lookup of/ })
 })
 
-t.test('a connection is given all addresses of a name, or those of one family, or one', async t => {
+t.test('returns all addresses of a name, those of one family, or one', async t => {
   const both = rules({ resolve: async () => ['93.184.215.14', '2606:4700::1'] })
   t.same(await look(both, 'example.com', { all: true }), [
     { address: '93.184.215.14', family: 4 },
@@ -50,13 +50,13 @@ t.test('a connection is given all addresses of a name, or those of one family, o
   await t.rejects(look(rules(), 'example.com', { family: 6 }), { code: 'ENOTFOUND' })
 })
 
-t.test('a connection is refused when one address of the name is blocked', async t => {
+t.test('refuses a connection if any address of the name is blocked', async t => {
   const mixed = rules({ resolve: async () => ['93.184.215.14', '127.0.0.1'] })
   for (const options of [{ all: true }, { family: 4 }, { family: 6 }, {}])
     await t.rejects(look(mixed, 'example.com', options), { name: 'AddressError', code: 'EBLOCKED' })
 })
 
-t.test('a name that does not resolve fails the connection and says which way', async t => {
+t.test('a name that does not resolve fails the connection with the reason', async t => {
   await t.rejects(look(rules({ resolve: failing('ENOTFOUND') }), 'example.com', {}), {
     code: 'ENOTFOUND',
     message: 'DNS: example.com was not found'
@@ -65,7 +65,7 @@ t.test('a name that does not resolve fails the connection and says which way', a
   await t.rejects(look(rules({ ...loopback, resolve: failing('EAI_AGAIN') }), 'redis', {}), { code: 'EAI_AGAIN' })
 })
 
-t.test("the machine's resolver knows localhost", async t => {
+t.test("the machine's resolver resolves localhost", async t => {
   const addresses = await createSystemResolve()('localhost')
   t.ok(addresses.length > 0)
   t.ok(addresses.every(address => rules(loopback).allows(address)))
@@ -96,7 +96,7 @@ const nameServer = async (t: Test, zone: Record<string, string[] | 'nxdomain' | 
   return { asked, resolve: createDnsResolve([`127.0.0.1:${socket.address().port}`]) }
 }
 
-t.test('DNS gives every address, and tells a missing name from a failing server', async t => {
+t.test('returns every address from DNS, and distinguishes a missing name from a failing server', async t => {
   const { resolve } = await nameServer(t, {
     'a.example.com': ['93.184.215.14', '93.184.215.15'],
     'b.example.com': 'servfail',
@@ -109,7 +109,7 @@ t.test('DNS gives every address, and tells a missing name from a failing server'
   await t.rejects(resolve(`${'x'.repeat(64)}.example.com`), { code: 'ENOTFOUND' })
 })
 
-t.test('names that hang do not hold up another', async t => {
+t.test('hanging lookups do not delay others', async t => {
   const hanging = Array.from({ length: 100 }, (_, i) => `hangs-${i}.example.com`)
   const { resolve, asked } = await nameServer(t, {
     'a.example.com': ['93.184.215.14'],
@@ -125,7 +125,7 @@ t.test('names that hang do not hold up another', async t => {
   t.equal(asked.at(-1), 'a.example.com')
 })
 
-t.test('a herd of connections to one host asks once', async t => {
+t.test('simultaneous connections to one host share a lookup', async t => {
   const { resolve, asked } = await nameServer(t, { 'a.example.com': ['93.184.215.14'] })
   await Promise.all(Array.from({ length: 200 }, () => resolve('a.example.com')))
   await resolve('a.example.com')

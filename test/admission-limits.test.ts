@@ -12,7 +12,7 @@ for (const [plan, limit] of [
   ['pro', 200],
   ['scale', 500]
 ] as const) {
-  t.test(`of ${limit + 50} requests at once on the plan ${plan}, exactly ${limit} pass`, async t => {
+  t.test(`plan ${plan} admits exactly ${limit} of ${limit + 50} simultaneous requests`, async t => {
     const { key, config, account_id } = await setup(t, { plan })
     const pool = createPool(config, { max: 20 })
     t.teardown(() => pool.end())
@@ -32,7 +32,7 @@ for (const [plan, limit] of [
   })
 }
 
-t.test('the window slides: a request leaves it after exactly a minute, and those refused never were in it', async t => {
+t.test('a request leaves the sliding window after exactly a minute, and refused requests do not count', async t => {
   const { call, at } = await setup(t)
   for (let i = 0; i < 60; i++) {
     at(i * 500)
@@ -51,7 +51,7 @@ t.test('the window slides: a request leaves it after exactly a minute, and those
   exactly(t, await call(), { error: null, rate: { remaining: 59 } })
 })
 
-t.test('keys of one account have a window each', async t => {
+t.test('each key of an account has its own window', async t => {
   const { call, key, addKey } = await setup(t)
   const { text } = await addKey()
   for (let i = 0; i < 60; i++) await call(key)
@@ -59,7 +59,7 @@ t.test('keys of one account have a window each', async t => {
   exactly(t, await call(text), { error: null, rate: { remaining: 59 } })
 })
 
-t.test('callers without a key share the window of their address, however they fail, and fill no table', async t => {
+t.test('callers without a valid key share one window per address, whatever they send', async t => {
   const { call, ask, pool, key } = await setup(t)
   const ways = [
     () => call(null),
@@ -69,7 +69,7 @@ t.test('callers without a key share the window of their address, however they fa
   ]
   for (let i = 0; i < 60; i++) t.not((await ways[i % 4]!()).error, 'rate_limit_exceeded')
   for (const way of ways) exactly(t, await way(), { error: 'rate_limit_exceeded', retry_after: 60 })
-  exactly(t, await call(key), { error: null }, 'a good key from there is let in')
+  exactly(t, await call(key), { error: null }, 'a valid key from that address is admitted')
   exactly(t, await call(null, { address: '192.0.2.2' }), { error: 'not_authenticated', rate: { remaining: 59 } })
   const { rows } = await pool.query("select subject from cue.rate_windows where subject like 'address:%' order by 1")
   t.same(
@@ -78,7 +78,7 @@ t.test('callers without a key share the window of their address, however they fa
   )
 })
 
-t.test('an address counts as one however it is written, and an IPv6 network of 64 bits as one', async t => {
+t.test('counts an address once however it is written, and an IPv6 /64 network once', async t => {
   for (const [ip, subject] of [
     ['127.0.0.1', '127.0.0.1'],
     ['127.0.0.2', '127.0.0.2'],
@@ -95,7 +95,7 @@ t.test('an address counts as one however it is written, and an IPv6 network of 6
   t.equal(subjectOf(undefined), '')
 })
 
-t.test('a refusal for its scope counts, and comes after that for the window', async t => {
+t.test('counts a request with insufficient scope, and checks the rate limit before the scope', async t => {
   const { call, addKey } = await setup(t)
   const { text } = await addKey({ scopes: ['worker'] })
   for (let i = 0; i < 60; i++) exactly(t, await call(text), { error: 'insufficient_scope', rate: { remaining: 59 - i } })

@@ -7,7 +7,7 @@ import { createDatabase, testConfig } from './database.ts'
 
 export const start = Date.parse('2030-01-01T09:00:00Z')
 
-/** A database with one account of the plan, and what asks for admission to it. */
+/** A database with one account of the plan, and a way to request admission to it. */
 export const setup = async (t: Test, { plan = 'free', env = {} }: { plan?: string; env?: Record<string, string> } = {}) => {
   const { pool, url } = await createDatabase(t)
   const clock = createTestClock(start)

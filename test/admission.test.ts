@@ -22,7 +22,7 @@ const cueDefaults = {
   catch_up: 'run_once_if_missed'
 }
 
-t.test('a key is let in as its account, and an unknown, a mistyped and a revoked one are not', async t => {
+t.test('admits a key as its account, and rejects unknown, mistyped and revoked keys', async t => {
   const { call, fn, actor, addKey, account_id } = await setup(t)
   const { text, key_id } = await addKey()
   exactly(t, await call(text), { error: null, caller: { account_id, actor: `key:${key_id}`, ip: '192.0.2.1' } })
@@ -32,7 +32,7 @@ t.test('a key is let in as its account, and an unknown, a mistyped and a revoked
   exactly(t, await call(text), { error: 'invalid_api_key', caller: null })
 })
 
-t.test('the cue that is asked for comes along for its account, and for nobody who is refused', async t => {
+t.test('returns the requested cue with the admission of its account, and to nobody who is refused', async t => {
   const { ask, call, config, fn, key, account_id, addKey, pool } = await setup(t)
   const cue = { name: 'c', transport: 'worker', schedule_type: 'recurring', cron: '0 9 * * *', ...cueDefaults }
   const create = (account_id: string) => fn.createCue({ account_id, cue, next_run: null })
@@ -79,7 +79,7 @@ t.test('the cue that is asked for comes along for its account, and for nobody wh
   exactly(t, await wants(key, cue_id), { error: 'rate_limit_exceeded', cue: null })
 })
 
-t.test('what is no bearer of ours at all is not authenticated', async t => {
+t.test('rejects any header that is not one of our bearer tokens as not_authenticated', async t => {
   const { ask, key } = await setup(t)
   for (const authorization of [
     undefined,
@@ -101,7 +101,7 @@ t.test('what is no bearer of ours at all is not authenticated', async t => {
   exactly(t, await ask({ authorization: `bearer  ${key}`, address: '192.0.2.1', scope: 'any' }), { error: null })
 })
 
-t.test('every scope opens its own routes and no others', async t => {
+t.test('each scope allows its own routes and no others', async t => {
   const { addKey, ask } = await setup(t)
   const scopes = ['read', 'write', 'worker', 'account'] as const
   for (const scope of scopes) {
@@ -113,7 +113,7 @@ t.test('every scope opens its own routes and no others', async t => {
   }
 })
 
-t.test('a public route lets everybody in and looks at no key', async t => {
+t.test('a public route admits everybody without checking a key', async t => {
   const { ask, key } = await setup(t)
   exactly(t, await ask({ authorization: `Bearer ${key}`, address: '192.0.2.1', scope: null }), {
     error: null,
@@ -122,14 +122,14 @@ t.test('a public route lets everybody in and looks at no key', async t => {
   })
 })
 
-t.test('with limits off nothing is counted, and keys are still checked', async t => {
+t.test('with limits off, counts nothing and still checks keys', async t => {
   const { call, pool } = await setup(t, { env: { RATE_LIMIT: 'off' } })
   for (let i = 0; i < 70; i++) exactly(t, await call(), { error: null, rate: { limit: 60, remaining: 60 } })
   exactly(t, await call(createKey()), { error: 'invalid_api_key' })
   exactly(t, (await pool.query('select * from cue.rate_windows')).rows, [])
 })
 
-t.test('when the limiter fails requests pass, keys are still checked, and the log says so', async t => {
+t.test('if the limiter fails, admits valid keys, rejects others, and logs the failure', async t => {
   const { call, pool, log } = await setup(t)
   await pool.query('drop table cue.rate_windows')
   exactly(t, await call(), { error: null, rate: { limit: 60, remaining: 60 } })
@@ -139,7 +139,7 @@ t.test('when the limiter fails requests pass, keys are still checked, and the lo
   exactly(t, log[0], { err: { code: /^42(704|P01)$/ } })
 })
 
-t.test('without a database nobody is let in', async t => {
+t.test('without a database, admits nobody', async t => {
   const { config, key } = await setup(t)
   const pool = new pg.Pool({ connectionString: 'postgres://127.0.0.1:1/none' })
   t.teardown(() => pool.end())
@@ -147,7 +147,7 @@ t.test('without a database nobody is let in', async t => {
   await t.rejects(ask({ authorization: `Bearer ${key}`, address: '192.0.2.1', scope: 'read' }), { code: 'ECONNREFUSED' })
 })
 
-t.test("from 80 percent of the month's executions on every answer warns", async t => {
+t.test('warns in every response from 80 percent of the monthly executions on', async t => {
   const { call, pool, account_id, at } = await setup(t)
   const use = (slot: number, executions: number) =>
     pool.query("insert into cue.usage_counters values ($1, '2030-01-01', $2, $3)", [account_id, slot, executions])
@@ -160,7 +160,7 @@ t.test("from 80 percent of the month's executions on every answer warns", async 
   exactly(t, await call(), { usage_warning: false }, 'a new month')
 })
 
-t.test("last_used_at follows a key's use, at most once a minute and without waiting", async t => {
+t.test('updates last_used_at at most once a minute, without waiting for a lock', async t => {
   const { call, pool, at, addKey, url } = await setup(t)
   const { text, key_id } = await addKey()
   const lastUsed = async () => (await pool.query('select last_used_at from cue.api_keys where id = $1', [key_id])).rows[0].last_used_at
@@ -176,7 +176,7 @@ t.test("last_used_at follows a key's use, at most once a minute and without wait
   await client.query('begin')
   await client.query('select from cue.api_keys where id = $1 for update', [key_id])
   at(61_000)
-  exactly(t, await call(text), { error: null }, 'somebody holds the key')
+  exactly(t, await call(text), { error: null }, "the key's row is locked")
   await client.query('commit')
   await client.end()
   t.same(await lastUsed(), new Date(start))
@@ -184,7 +184,7 @@ t.test("last_used_at follows a key's use, at most once a minute and without wait
   t.same(await lastUsed(), new Date(start + 61_000))
 })
 
-t.test("an execution's token is good for that execution while it is unfinished, and 24 hours beyond", async t => {
+t.test('an execution token is valid for its execution until 24 hours after the end', async t => {
   const { call, pool, account_id, config, at, fn } = await setup(t)
   await fn.maintainPartitions({})
   const tokenKey = deriveKey(config.sessionSecret, 'execution-token')
@@ -200,7 +200,7 @@ t.test("an execution's token is good for that execution while it is unfinished, 
   exactly(t, await call(token, { execution_id: id.toUpperCase() }), good)
   exactly(t, await call(token), { error: 'insufficient_scope', caller: null }, 'at another route')
   exactly(t, await call(token, { execution_id: randomUUID() }), { error: 'insufficient_scope', caller: null }, 'at another execution')
-  exactly(t, await call(executionToken(tokenKey, randomUUID()), { execution_id: id }), { error: 'invalid_api_key' }, 'of no execution')
+  exactly(t, await call(executionToken(tokenKey, randomUUID()), { execution_id: id }), { error: 'invalid_api_key' }, 'unknown execution')
   exactly(
     t,
     await call(`${token.slice(0, -1)}${token.endsWith('A') ? 'B' : 'A'}`, { execution_id: id }),
@@ -217,7 +217,7 @@ t.test("an execution's token is good for that execution while it is unfinished, 
   exactly(t, await call(token, { execution_id: id }), { error: 'invalid_api_key' })
 })
 
-t.test('requests that come at the same time are each let in as who they are', async t => {
+t.test('judges simultaneous requests each by its own credentials', async t => {
   const { fn, ask, key, addKey, account_id, actor } = await setup(t, { plan: 'scale' })
   const { text: reader } = await addKey({ scopes: ['read'] })
   const { text: revoked, key_id } = await addKey()
@@ -235,10 +235,10 @@ t.test('requests that come at the same time are each let in as who they are', as
   )
   for (const [n, { answer }] of asked.entries()) exactly(t, answers[n], answer)
   const remaining = answers.filter((_, n) => n % kinds.length === 0).map(({ rate }) => rate.remaining)
-  t.equal(new Set(remaining).size, 20, 'and each is counted')
+  t.equal(new Set(remaining).size, 20, 'each is counted')
 })
 
-t.test('many at a time do not stand in each other’s way, in whatever order they come', async t => {
+t.test('simultaneous batches do not deadlock, whatever their order', async t => {
   const { config, key, addKey } = await setup(t, { plan: 'scale' })
   const hashes = [hashKey(key), ...(await Promise.all(Array.from({ length: 10 }, async () => hashKey((await addKey()).text))))]
   const pool = createPool(config, { max: 4 })
@@ -246,7 +246,7 @@ t.test('many at a time do not stand in each other’s way, in whatever order the
   const together = createFunctions(pool)
   const questions = [
     ...hashes.map(key_hash => ({ key_hash: key_hash as Buffer | null, address: '192.0.2.1' })),
-    // Unknown keys count by address, whatever they are.
+    // Unknown keys count by address.
     ...Array.from({ length: 10 }, (_, n) => ({ key_hash: hashKey(createKey()) as Buffer | null, address: `192.0.2.${n}` })),
     ...Array.from({ length: 10 }, (_, n) => ({ key_hash: null, address: `192.0.2.${n}` }))
   ]
@@ -264,7 +264,7 @@ t.test('many at a time do not stand in each other’s way, in whatever order the
   }
 })
 
-t.test('a plan made on empty tables serves when they are large', async t => {
+t.test('a query plan made on empty tables stays cheap on large ones', async t => {
   const { pool, account_id } = await setup(t)
   const client = await pool.connect()
   t.teardown(() => client.release())
@@ -284,7 +284,7 @@ t.test('a plan made on empty tables serves when they are large', async t => {
     `insert into cue.sessions select gen_random_uuid(), $1, $2, $2::timestamptz + interval '1 day' from generate_series(1, 20000)`,
     [account_id, new Date(start)]
   )
-  // A plan that was given up meanwhile, as for an analyze, is made anew, which reads the catalogs.
+  // A plan invalidated meanwhile, for example by an analyze, is made again, which reads the catalogs.
   const after = Math.min(await read(), await read())
   t.ok(after <= before + 10, `${before} buffers, then ${after}`)
 })
