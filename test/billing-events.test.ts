@@ -1,4 +1,4 @@
-/** Events about payments: they come twice, late, in any order and from anybody. */
+/** Stripe events: they may arrive twice, late, in any order, or forged. */
 import t from 'tap'
 import { exactly } from './exactly.ts'
 import { mailServer, sendMails } from './mailbox.ts'
@@ -7,7 +7,7 @@ import { billed, eventOf, seconds, signatureOf, subscriptionOf } from './stripe.
 
 const worker = { name: 'work', cron: '0 9 * * *', worker: true }
 
-t.test('an event that Stripe did not sign, or long ago, changes nothing', async t => {
+t.test('rejects an event with a wrong or an old signature, and changes nothing', async t => {
   const { as, send, paid, plan, clock } = await billed(t)
   const event = paid()
   const body = JSON.stringify(event)
@@ -38,11 +38,11 @@ t.test('an event that Stripe did not sign, or long ago, changes nothing', async 
     )
   }
   t.equal(await plan(), 'free')
-  exactly(t, await send(event, { 'content-type': 'text/plain; charset=utf-8' }), { status: 200, body: { received: true } }, 'of any type')
+  exactly(t, await send(event, { 'content-type': 'text/plain; charset=utf-8' }), { status: 200, body: { received: true } }, 'any content type')
   t.equal(await plan(), 'pro')
 })
 
-t.test('what is signed and yet of another shape is refused, and changes nothing', async t => {
+t.test('rejects a signed event of another shape, and changes nothing', async t => {
   const { send, about, paid, plan, customer } = await billed(t)
   const event = about('updated', 'active', 'price_pro_m')
   const subscription = event.data.object
@@ -79,7 +79,7 @@ t.test('what is signed and yet of another shape is refused, and changes nothing'
   t.equal(await plan(), 'pro')
 })
 
-t.test('the bytes that came are what is signed', async t => {
+t.test('verifies the signature over the received bytes', async t => {
   const { as, paid, plan, clock } = await billed(t)
   const body = `\n{ "unused": 1.0, ${JSON.stringify(paid()).slice(1)}\n`
   exactly(t, await as(null).call('POST', '/v1/billing/webhook', body, { 'stripe-signature': signatureOf(body, clock.now()) }), {
@@ -88,7 +88,7 @@ t.test('the bytes that came are what is signed', async t => {
   t.equal(await plan(), 'pro')
 })
 
-t.test('a paid checkout gives the plan, whose limits hold at once', async t => {
+t.test('a paid checkout sets the plan, whose limits apply at once', async t => {
   const { send, paid, get, plan, pool, account } = await billed(t)
   exactly(t, await send(paid({ payment_status: 'unpaid' })), { status: 200 })
   exactly(t, await send(paid({ mode: 'payment', subscription: null })), { status: 200 })
@@ -101,7 +101,7 @@ t.test('a paid checkout gives the plan, whose limits hold at once', async t => {
   exactly(t, (await get('/v1/auth/audit')).events[0], { event: 'plan.changed', actor: 'stripe', detail: { from: 'free', to: 'pro' } })
 })
 
-t.test('an account over its limit may fire again when its plan allows more', async t => {
+t.test('an account over its limit can fire again once its plan allows more', async t => {
   const { send, paid, call, post, pool, account } = await billed(t)
   const { id } = await post('/v1/cues', worker)
   await pool.query("insert into cue.usage_counters (account_id, month, slot, executions) values ($1, '2030-01-01', 0, 300)", [account.id])
@@ -111,7 +111,7 @@ t.test('an account over its limit may fire again when its plan allows more', asy
   exactly(t, await call('POST', `/v1/cues/${id}/fire`), { status: 200 })
 })
 
-t.test('each state of a subscription gives its plan, or none', async t => {
+t.test('each subscription status sets its plan, or none', async t => {
   const { send, about, plan } = await billed(t)
   for (const [status, price, expected] of [
     ['incomplete', 'price_pro_m', 'free'],
@@ -130,7 +130,7 @@ t.test('each state of a subscription gives its plan, or none', async t => {
   t.equal(await plan(), 'free')
 })
 
-t.test('with two subscriptions the larger plan counts', async t => {
+t.test('with two subscriptions, the larger plan applies', async t => {
   const { send, about, plan } = await billed(t)
   await send(about('updated', 'active', 'price_scale_m', { id: 'sub_1' }))
   await send(about('created', 'active', 'price_pro_m', { id: 'sub_2' }))
@@ -139,7 +139,7 @@ t.test('with two subscriptions the larger plan counts', async t => {
   t.equal(await plan(), 'pro')
 })
 
-t.test('each event counts once, also when it comes many times at the same moment', async t => {
+t.test('applies each event once, even if it arrives many times at once', async t => {
   const { send, about, plan, get, mails } = await billed(t)
   const up = about('updated', 'active', 'price_scale_m')
   exactly(t, await Promise.all(Array.from({ length: 6 }, () => send(up))), Array(6).fill({ status: 200 }))
@@ -151,7 +151,7 @@ t.test('each event counts once, also when it comes many times at the same moment
   t.equal((await mails('downgrade')).length, 1)
 })
 
-t.test('an older event changes nothing, in whichever order they come', async t => {
+t.test('an older event changes nothing, whatever the order of arrival', async t => {
   const { send, about, paid, plan } = await billed(t)
   const history = [
     paid(),
@@ -162,14 +162,14 @@ t.test('an older event changes nothing, in whichever order they come', async t =
   ]
   const [checkout, first, second, third, deleted] = history
   for (const event of [second!, first!, checkout!]) await send(event)
-  t.equal(await plan(), 'scale', 'the second came first')
+  t.equal(await plan(), 'scale', 'the second arrived first')
   await send(deleted!)
   t.equal(await plan(), 'free')
   for (const event of [third!, ...history]) await send(event)
   t.equal(await plan(), 'free', 'cancelled is final')
 })
 
-t.test('events of one second that contradict each other are settled by asking Stripe', async t => {
+t.test('asks Stripe if events of the same second contradict each other', async t => {
   const { send, about, plan, stripe } = await billed(t)
   const created = seconds + 50
   stripe.subscriptions.set('sub_1', { status: 'active', price: 'price_scale_m' })
@@ -178,7 +178,7 @@ t.test('events of one second that contradict each other are settled by asking St
   t.equal(await plan(), 'scale', 'the later one was sent first')
   t.equal(stripe.asked.filter(({ path }) => path === '/v1/subscriptions/sub_1').length, 1)
   await send(about('updated', 'active', 'price_scale_m', { created }))
-  t.equal(stripe.asked.filter(({ path }) => path === '/v1/subscriptions/sub_1').length, 1, 'one that agrees needs no asking')
+  t.equal(stripe.asked.filter(({ path }) => path === '/v1/subscriptions/sub_1').length, 1, 'an event that agrees causes no request')
   stripe.fail(500)
   const event = about('updated', 'active', 'price_pro_m', { created })
   exactly(t, await send(event), error('stripe_error', 502))
@@ -188,7 +188,7 @@ t.test('events of one second that contradict each other are settled by asking St
   t.equal(await plan(), 'pro', 'sent again, it counts')
 })
 
-t.test('an event about nobody here is taken, and changes nobody', async t => {
+t.test('accepts an event about an unknown customer, and changes nothing', async t => {
   const { send, about, plan, clock, register, as } = await billed(t)
   const other = await register()
   const at = Math.floor(clock.now().getTime() / 1000)
@@ -205,17 +205,17 @@ t.test('an event about nobody here is taken, and changes nobody', async t => {
   t.equal((await as(other).get('/v1/auth/me')).plan, 'free')
 })
 
-t.test('a subscription of ours with a price that the settings lack is sent again until they have it', async t => {
+t.test('refuses an event with a price missing from the settings, so that Stripe sends it again', async t => {
   const log: object[] = []
   const logStream = { write: (line: string) => void log.push(JSON.parse(line)) }
   const { send, account, customer, plan } = await billed(t, { LOG_LEVEL: 'error' }, { logStream })
   const subscription = subscriptionOf('sub_1', customer, { status: 'active', price: 'price_new' }, { account_id: account.id })
   exactly(t, await send(eventOf('customer.subscription.updated', subscription, seconds)), error('billing_not_configured', 503))
   t.equal(await plan(), 'free')
-  exactly(t, log, [{ subscription_id: 'sub_1', price: 'price_new' }], 'whoever runs the service is told')
+  exactly(t, log, [{ subscription_id: 'sub_1', price: 'price_new' }], 'the operator finds it in the log')
 })
 
-t.test('a checkout of a customer that was made elsewhere is the account’s that it names', async t => {
+t.test('a checkout by a customer created elsewhere belongs to the account it names', async t => {
   const { send, stripe, register, as, clock, about } = await billed(t)
   const account = await register()
   const at = Math.floor(clock.now().getTime() / 1000)
@@ -227,14 +227,14 @@ t.test('a checkout of a customer that was made elsewhere is the account’s that
       at
     )
   )
-  t.equal((await as(account).get('/v1/auth/me')).plan, 'scale', 'its plan is what Stripe says')
+  t.equal((await as(account).get('/v1/auth/me')).plan, 'scale', 'its plan is the one Stripe reports')
   await send(eventOf('customer.subscription.deleted', subscriptionOf('sub_7', 'cus_7', { status: 'canceled', price: 'price_scale_m' }), at))
   t.equal((await as(account).get('/v1/auth/me')).plan, 'free')
   await send(about('updated', 'active', 'price_pro_m'))
-  t.equal((await as(account).get('/v1/auth/me')).plan, 'free', 'the other account’s is the other account’s')
+  t.equal((await as(account).get('/v1/auth/me')).plan, 'free', "another account's customer changes nothing here")
 })
 
-t.test('a failed payment is told by mail, once, and the plan stays while it is tried again', async t => {
+t.test('sends one mail about a failed payment, and keeps the plan while Stripe retries it', async t => {
   const service = await billed(t)
   const { send, paid, plan, mails, customer, account, about } = service
   await send(paid())
@@ -253,5 +253,5 @@ t.test('a failed payment is told by mail, once, and the plan stays while it is t
   await send(eventOf('invoice.payment_failed', { ...invoice, next_payment_attempt: null }, seconds + 30))
   await send(about('deleted', 'canceled', 'price_pro_m', { created: seconds + 40 }))
   exactly(t, await sendMails(service, { smtpUrl: server.url }), { errors: [] })
-  t.equal(server.mails.filter(({ subject }) => /^Payment/.test(subject)).length, 1, 'nothing about a plan that is lost')
+  t.equal(server.mails.filter(({ subject }) => /^Payment/.test(subject)).length, 1, 'no mail once the plan is lost')
 })

@@ -10,7 +10,7 @@ const worker = { name: 'work', cron: '0 9 * * *', worker: true }
 
 // Pages -------------------------------------------------------------------------------------------------------------------------------
 
-t.test('without settings billing says so, whatever is asked', async t => {
+t.test('without settings, every billing route returns an error that says so', async t => {
   const { call, as } = await build(t)
   exactly(t, await call('POST', '/v1/billing/checkout', { plan: 'pro', interval: 'monthly' }), error('billing_not_configured', 503))
   exactly(t, await call('POST', '/v1/billing/portal'), error('billing_not_configured', 503))
@@ -21,7 +21,7 @@ t.test('without settings billing says so, whatever is asked', async t => {
   )
 })
 
-t.test('that billing is not set up fills no log', async t => {
+t.test('logs no errors while billing is not set up', async t => {
   const log: { level: number }[] = []
   const { as } = await build(t, undefined, {
     env: { LOG_LEVEL: 'info' },
@@ -35,7 +35,7 @@ t.test('that billing is not set up fills no log', async t => {
   )
 })
 
-t.test('a checkout leads to a page for the price of plan and interval', async t => {
+t.test('a checkout returns a Stripe page for the price of the plan and interval', async t => {
   const { post, account, stripe, customer } = await billed(t)
   for (const [plan, interval] of [
     ['pro', 'annual'],
@@ -64,10 +64,10 @@ t.test('a checkout leads to a page for the price of plan and interval', async t 
       }
     )
   }
-  t.equal(stripe.asked.filter(({ path }) => path === '/v1/customers').length, 1, 'one customer for all')
+  t.equal(stripe.asked.filter(({ path }) => path === '/v1/customers').length, 1, 'one customer for all checkouts')
 })
 
-t.test('checkouts at the same time make one customer', async t => {
+t.test('simultaneous checkouts create one customer', async t => {
   const { as, register, stripe, pool } = await billed(t)
   const account = await register()
   await Promise.all(Array.from({ length: 5 }, () => as(account).post('/v1/billing/checkout', { plan: 'pro', interval: 'monthly' })))
@@ -77,7 +77,7 @@ t.test('checkouts at the same time make one customer', async t => {
   t.same([...new Set(used)], [rows[0].id])
 })
 
-t.test('what is no plan or interval is refused by its own code', async t => {
+t.test('rejects an invalid plan or interval with its own code', async t => {
   const { call } = await billed(t)
   for (const plan of ['free', 'PRO', '', 5, null, ['pro'], 'pro\n', '__proto__']) {
     exactly(t, await call('POST', '/v1/billing/checkout', { plan, interval: 'monthly' }), error('invalid_plan', 400), JSON.stringify(plan))
@@ -100,13 +100,13 @@ t.test('what is no plan or interval is refused by its own code', async t => {
   })
 })
 
-t.test('a plan that has no price cannot be bought', async t => {
+t.test('a plan without a price cannot be bought', async t => {
   const { call } = await billed(t, { STRIPE_PRICES: '{"pro": {"monthly": "price_pro_m"}}' })
   exactly(t, await call('POST', '/v1/billing/checkout', { plan: 'pro', interval: 'annual' }), error('billing_not_configured', 503))
   exactly(t, await call('POST', '/v1/billing/checkout', { plan: 'scale', interval: 'monthly' }), error('billing_not_configured', 503))
 })
 
-t.test('the portal is for customers', async t => {
+t.test('the portal requires a Stripe customer', async t => {
   const { post, call, as, register, stripe, customer } = await billed(t)
   exactly(t, await as(await register()).call('POST', '/v1/billing/portal'), error('no_stripe_customer', 400))
   t.same(await post('/v1/billing/portal'), { portal_url: 'https://portal.example.com/1' })
@@ -115,7 +115,7 @@ t.test('the portal is for customers', async t => {
   exactly(t, await call('POST', '/v1/billing/portal'), error('no_stripe_customer', 400), 'deleted at Stripe')
 })
 
-t.test('who has a subscription is led to where it is changed, and pays for no second one', async t => {
+t.test('a subscriber is sent to the portal instead of buying a second subscription', async t => {
   const { post, send, paid, stripe } = await billed(t)
   await send(paid())
   t.same(await post('/v1/billing/checkout', { plan: 'scale', interval: 'monthly' }), { checkout_url: 'https://portal.example.com/1' })
@@ -125,7 +125,7 @@ t.test('who has a subscription is led to where it is changed, and pays for no se
   })
 })
 
-t.test('when Stripe fails nothing has changed, and nothing of it is told', async t => {
+t.test('if Stripe fails, changes nothing and does not repeat its message', async t => {
   const { call, stripe, pool, as, register } = await billed(t)
   const account = await register()
   for (const [status, type] of [
@@ -146,7 +146,7 @@ t.test('when Stripe fails nothing has changed, and nothing of it is told', async
   exactly(t, await as(account).call('POST', '/v1/billing/checkout', { plan: 'pro', interval: 'monthly' }), { status: 200 })
 })
 
-t.test('buying needs the scope account', async t => {
+t.test('a checkout requires scope account', async t => {
   const { post, as, account } = await billed(t)
   const { api_key } = await post('/v1/auth/keys', { label: 'agent', scopes: ['read', 'write', 'worker'] })
   const { call } = as({ ...account, api_key })
@@ -157,7 +157,7 @@ t.test('buying needs the scope account', async t => {
 
 // Smaller plans -----------------------------------------------------------------------------------------------------------------------
 
-t.test('a smaller plan pauses the newest cues over its limit, deletes none, and a mail tells which', async t => {
+t.test('a smaller plan pauses the newest cues over its limit, deletes none, and lists them in a mail', async t => {
   const service = await billed(t, { PLANS: '{"free":{"cues":3}}' })
   const { send, about, post, get, patch, clock, mails, account } = service
   await send(about('updated', 'active', 'price_pro_m'))
@@ -187,7 +187,7 @@ t.test('a smaller plan pauses the newest cues over its limit, deletes none, and 
   t.ok(server.mails.find(({ subject }) => subject === 'Your plan is now free')?.text.includes('- “cue 5”\n- “cue 4”\n'))
 })
 
-t.test('a cue paused for a smaller plan resumes only when another makes room, or the plan grows', async t => {
+t.test('a cue paused for a smaller plan resumes only when another is removed or the plan grows', async t => {
   const { send, about, post, patch, call, clock } = await billed(t, { PLANS: '{"free":{"cues":1}}' })
   await send(about('updated', 'active', 'price_pro_m'))
   const first = await post('/v1/cues', worker)
@@ -195,17 +195,17 @@ t.test('a cue paused for a smaller plan resumes only when another makes room, or
   const second = await post('/v1/cues', worker)
   await send(about('deleted', 'canceled', 'price_pro_m'))
   exactly(t, await call('PATCH', `/v1/cues/${second.id}`, { status: 'active' }), error('cue_limit_exceeded', 403))
-  exactly(t, await call('PATCH', `/v1/cues/${first.id}`, { status: 'active' }), { status: 200 }, 'the one that is active may stay so')
+  exactly(t, await call('PATCH', `/v1/cues/${first.id}`, { status: 'active' }), { status: 200 }, 'an active cue stays active')
   exactly(t, await call('POST', '/v1/cues', worker), error('cue_limit_exceeded', 403))
   await patch(`/v1/cues/${first.id}`, { status: 'paused' })
   const both = await Promise.all([first, second].map(({ id }) => call('PATCH', `/v1/cues/${id}`, { status: 'active' })))
-  t.same(both.map(({ status }) => status).sort(), [200, 403], 'one, also when both ask at once')
+  t.same(both.map(({ status }) => status).sort(), [200, 403], 'exactly one of two simultaneous requests')
   await send(about('created', 'active', 'price_pro_m', { id: 'sub_2' }))
   for (const { id } of [first, second])
     exactly(t, await call('PATCH', `/v1/cues/${id}`, { status: 'active' }), { status: 200, body: { status: 'active' } })
 })
 
-t.test('cues that are made while the plan shrinks never exceed it', async t => {
+t.test('cues created during a downgrade never exceed the new limit', async t => {
   const { send, about, post, call, get } = await billed(t, { PLANS: '{"free":{"cues":2},"pro":{"cues":50}}' })
   await send(about('updated', 'active', 'price_pro_m'))
   for (let n = 0; n < 3; n++) await post('/v1/cues', worker)
@@ -216,7 +216,7 @@ t.test('cues that are made while the plan shrinks never exceed it', async t => {
 
 // Leaving -----------------------------------------------------------------------------------------------------------------------------
 
-t.test('the customer of an account that goes is deleted at Stripe, which ends what it pays for', async t => {
+t.test('deleting an account deletes its customer at Stripe, which ends its subscription', async t => {
   const stripe = await standIn(t)
   const { config, pool, account, register, as, fn } = await build(t, undefined, { env: stripe.env })
   const other = await register()
@@ -229,12 +229,12 @@ t.test('the customer of an account that goes is deleted at Stripe, which ends wh
   stripe.fail(503)
   await pool.query('select cue.erase_account($1)', [account.id])
   await eventually(async () => (await jobs())[0] === 'retry', 20_000)
-  t.ok(deletions() > 0, 'it is tried again, though the account is gone')
+  t.ok(deletions() > 0, 'the deletion is retried although the account is gone')
   stripe.fail(null)
   await fn.addJob({ queue: 'customers', data: { customer_id } })
   await eventually(() => stripe.customers.size === 1)
   t.same([...stripe.customers.keys()], [`pgcue-customer-${other.id}`])
   await fn.addJob({ queue: 'customers', data: { customer_id } })
   await eventually(async () => String(await jobs()) === 'completed,completed,retry')
-  t.equal(stripe.customers.size, 1, 'one that is gone already is no failure')
+  t.equal(stripe.customers.size, 1, 'a customer already deleted is not a failure')
 })
