@@ -105,14 +105,14 @@ const { value: anyJson } = fc.letrec<{ value: unknown }>(tie => ({
   )
 }))
 
-t.test('the canonical form is the one that Python writes', async t => {
+t.test("the canonical form equals Python's", async t => {
   t.strictSame(
     vectors.map(([source]) => [source, canonicalJson(source)]),
     vectors
   )
 })
 
-t.test('the canonical form is its own canonical form, and as text means what it was made from', async t => {
+t.test('canonicalising is idempotent and keeps the meaning', async t => {
   always(
     fc.property(anyJson, fc.constantFrom(undefined, 1, '\t'), (value, indent) => {
       const source = JSON.stringify(value, null, indent)
@@ -139,7 +139,7 @@ t.test('the order of members does not change the canonical form', async () => {
   )
 })
 
-t.test('what JSON.parse refuses is malformed, and nothing else is', async () => {
+t.test('rejects exactly what JSON.parse rejects', async () => {
   const mutated = fc
     .tuple(
       anyJson,
@@ -161,7 +161,7 @@ t.test('what JSON.parse refuses is malformed, and nothing else is', async () => 
   )
 })
 
-t.test('a refusal names its reason and where it is', async t => {
+t.test('an error names its reason and position', async t => {
   const refusals: [string, string, number][] = [
     ['', 'malformed', 0],
     ['  ', 'malformed', 2],
@@ -186,7 +186,7 @@ t.test('a refusal names its reason and where it is', async t => {
     t.throws(() => canonicalJson(source), { name: 'JsonError', reason, position }, JSON.stringify(source))
 })
 
-t.test('64 levels are taken and 65 are not, whatever they are made of', async t => {
+t.test('accepts 64 levels of lists and objects, but not 65', async t => {
   for (const [open, close] of [
     ['[', ']'],
     ['{"a": ', '}']
@@ -205,7 +205,7 @@ t.test('64 levels are taken and 65 are not, whatever they are made of', async t 
   }
 })
 
-t.test('bytes that are not UTF-8 are malformed, and a byte order mark is skipped', async t => {
+t.test('rejects bytes that are not UTF-8, and skips a byte order mark', async t => {
   t.equal(
     reasonOf(() => canonicalJson(Buffer.from([0x22, 0xff, 0x22]))),
     'malformed'
@@ -213,7 +213,7 @@ t.test('bytes that are not UTF-8 are malformed, and a byte order mark is skipped
   t.equal(canonicalJson(Buffer.from('\ufeff{"a":"ü"}')), '{"a": "\\u00fc"}')
 })
 
-t.test('a body reads as plain values, except for the members that stay JSON', async t => {
+t.test('parses a body to plain values, except for free JSON members', async t => {
   const body = readJson('{"name":"n","retry":{"max_attempts":3},"payload":{"b":1.0,"a":12345678901234567890},"metadata":null}', ['payload'])
   exactly(t, body, { name: 'n', retry: { max_attempts: 3 }, metadata: null })
   const { payload } = body as { payload: Json }
@@ -227,7 +227,7 @@ t.test('a body need not be an object', async t => {
   t.equal(readJson('null'), null)
 })
 
-t.test('of duplicate members the last one counts, for those that stay JSON too', async t => {
+t.test('the last of duplicate members counts, also for free JSON', async t => {
   const body = readJson('{"payload":1,"a":1,"\\u0070ayload":2,"a":2}', ['payload']) as { payload: Json; a: number }
   t.equal(body.payload.text, '2')
   t.equal(body.a, 2)
@@ -253,7 +253,7 @@ t.test('the limit on levels counts from the member, not from the body', async t 
   )
 })
 
-t.test('the size of a member is that of its JSON as it came, without the blanks between tokens', async t => {
+t.test('the size of a member is that of its JSON as received, without blanks between tokens', async t => {
   const sizeOf = (payload: string): number =>
     (readJson(`{ "payload" : ${payload} , "b" : 1 }`, ['payload']) as { payload: Json }).payload.bytes
   for (const payload of ['{"a":[1,2,3],"b":"x y"}', '"Grüße 😀"', '1', '{"a":1,"a":2}', '[]']) {
@@ -267,7 +267,7 @@ const responseWriter = () => {
   return compiler({ schema: Type.Object({ payload: AnyJson() }) })
 }
 
-t.test('a response carries a payload to the last digit', async t => {
+t.test('a response keeps all digits of a payload', async t => {
   const write = responseWriter()
   for (const canonical of [
     '[12345678901234567890, 1.0, 1e+16, 1.5e-07, -0.0, 2.5]',
@@ -279,11 +279,11 @@ t.test('a response carries a payload to the last digit', async t => {
     t.equal(write({ payload: new Json(canonical) }), `{"payload":${canonical}}`)
 })
 
-t.test('nothing but a response writes a payload', async t => {
+t.test('only a response serialises a payload', async t => {
   t.throws(() => JSON.stringify({ payload: new Json('1.0') }), { message: 'free JSON is written by the serializer of responses only' })
 })
 
-t.test('merging lays one object over the other, one level deep', async t => {
+t.test('merges objects one level deep', async t => {
   const base = canonicalJson('{"a":{"x":1},"b":1.0,"c":"kept"}')
   t.equal(
     canonicalMerge(base, canonicalJson('{"a":{"y":2},"b":12345678901234567890,"aa":null}')),
@@ -293,13 +293,13 @@ t.test('merging lays one object over the other, one level deep', async t => {
   t.equal(canonicalMerge('{}', base), base)
 })
 
-t.test('what cannot be merged is replaced', async t => {
+t.test('replaces values that cannot be merged', async t => {
   t.equal(canonicalMerge('{"a": 1}', '[2]'), '[2]')
   t.equal(canonicalMerge('[1]', '{"a": 2}'), '{"a": 2}')
   t.equal(canonicalMerge('{"a": 1}', 'null'), 'null')
 })
 
-t.test('the task is the member of that name, when it is a string', async t => {
+t.test('the task is the member "task" if that is a string', async t => {
   const tasks: [string, string | null][] = [
     ['{"task":"sync"}', 'sync'],
     ['{"z":1,"task":"Grüße"}', 'Grüße'],

@@ -1,4 +1,4 @@
-/** How claims begin and end: by next, in whose turn, given back, timed out, with their worker gone, and by whose credentials. */
+/** Claims: their order, filters, releases, timeouts, removed workers and execution tokens. */
 import pg from 'pg'
 import t from 'tap'
 import { createFunctions } from '../src/database/functions.ts'
@@ -9,7 +9,7 @@ import { error } from './setup.ts'
 
 const serve = serviceAt('2030-01-15T09:00:00Z')
 
-t.test('the next claim is of what has waited longest, whatever its task', async t => {
+t.test('claims the execution that has waited longest, whatever its task', async t => {
   const { call, post, cue, fire, clock } = await serve()
   const ids: string[] = []
   for (const task of ['b', 'c', 'a', undefined]) {
@@ -22,7 +22,7 @@ t.test('the next claim is of what has waited longest, whatever its task', async 
   exactly(t, await call('POST', '/v1/executions/claim'), error('nothing_claimable', 409))
 })
 
-t.test('a claim takes one task, or several, or as many executions as it says', async t => {
+t.test('a claim can name one task, several tasks, or a number of executions', async t => {
   const { call, post, cue, fire, clock } = await serve()
   const ids = new Map<string, string>()
   for (const task of ['a', 'b', 'c', 'd', 'e']) {
@@ -39,7 +39,7 @@ t.test('a claim takes one task, or several, or as many executions as it says', a
   exactly(t, await call('POST', '/v1/executions/claim', { limit: 3 }), error('nothing_claimable', 409))
 })
 
-t.test('what is out of range is refused', async t => {
+t.test('rejects values out of range', async t => {
   const { call } = await serve()
   const bodies = [
     ...[0, 11, 1.5, '1', null].map(limit => ({ limit })),
@@ -72,7 +72,7 @@ t.test('what is out of range is refused', async t => {
   }
 })
 
-t.test('a backlog of one task hides no other', async t => {
+t.test('a backlog of one task does not hide other tasks', async t => {
   const service = await serve()
   const { get, post, cue, fire, pool } = service
   await addWaiting(service, await cue(), 2000)
@@ -83,17 +83,17 @@ t.test('a backlog of one task hides no other', async t => {
   t.equal(listed.length, 5)
   t.ok(listed.includes(rare) && listed.includes(plain), 'both are listed')
   const { rows } = await pool.query('select id from cue.executions order by claimable_at, id limit 1')
-  t.equal(listed[0], rows[0].id, 'after the oldest')
+  t.equal(listed[0], rows[0].id, 'the oldest is listed first')
   const claimed: string[] = []
   for (let n = 0; n < 2000 && !(claimed.includes(rare) && claimed.includes(plain)); n++) {
     claimed.push((await post('/v1/executions/claim')).execution_id)
   }
-  t.ok(claimed.length < 2000, 'both are claimed among them')
+  t.ok(claimed.length < 2000, 'both are claimed before the backlog ends')
   const { executions: batch } = await post('/v1/executions/claim', { limit: 10 })
   t.equal(batch.length, 10)
 })
 
-t.test('of more tasks than have their turn at once, none waits for ever', async t => {
+t.test('among more tasks than are served in one turn, none starves', async t => {
   const service = await serve()
   const { get, post, cue } = service
   const cue_id = await cue()
@@ -107,7 +107,7 @@ t.test('of more tasks than have their turn at once, none waits for ever', async 
   t.equal(ids.size, 0)
 })
 
-t.test('workers who ask at the same time each get what they asked for', async t => {
+t.test('simultaneous claims each get executions they asked for', async t => {
   const service = await serve()
   const { cue, other, post, fn, account } = service
   const { account: second, calls } = await other()
@@ -125,16 +125,16 @@ t.test('workers who ask at the same time each get what they asked for', async t 
   for (const { own, body, answer } of answers) {
     const claims: { execution_id: string; task: string }[] = answer.executions ?? (answer.claimed ? [answer] : [])
     for (const { execution_id, task } of claims) {
-      t.ok(own.includes(execution_id) && !taken.has(execution_id), 'one of its account, which nobody else has')
+      t.ok(own.includes(execution_id) && !taken.has(execution_id), 'of its own account, and claimed by nobody else')
       if ('task' in body) t.equal(task, body.task)
       t.equal((await service.execution(execution_id)).claimed_by_worker, body.worker_id)
       taken.add(execution_id)
     }
     if (claims.length === 0) exactly(t, answer, { error: { code: 'nothing_claimable' } })
   }
-  t.equal(theirs.filter(id => taken.has(id)).length, 4, 'all of the other account, by six who asked')
+  t.equal(theirs.filter(id => taken.has(id)).length, 4, 'all four of the other account are claimed by its six requests')
 
-  // One statement, and less than all of them want.
+  // One statement, with fewer executions than requested.
   const left = mine.filter(id => !taken.has(id))
   const wanted = [1, 2, 10].map(limit => ({ account_id: account.id, worker_id: `last ${limit}`, limit }))
   const claims = await fn.claimNext({ claims: JSON.stringify([...wanted, { account_id: second.id, worker_id: 'x', limit: 1 }]) })
@@ -146,7 +146,7 @@ t.test('workers who ask at the same time each get what they asked for', async t 
   )
 })
 
-t.test('one account’s backlog is nothing to another', async t => {
+t.test("an account's backlog does not affect other accounts", async t => {
   const service = await serve()
   const { cue, fire, other } = service
   await addWaiting(service, await cue(), 500)
@@ -157,7 +157,7 @@ t.test('one account’s backlog is nothing to another', async t => {
   exactly(t, await calls.call('POST', '/v1/executions/claim'), error('nothing_claimable', 409))
 })
 
-t.test('a claim that is given back waits again at once, and was none', async t => {
+t.test('a released execution is claimable again at once, and the claim uses up no attempt', async t => {
   const { call, get, cue, fire, claim, clock, execution } = await serve()
   const id = await fire(await cue({ retry: { max_attempts: 1 } }))
   const path = `/v1/executions/${id}/release`
@@ -178,7 +178,7 @@ t.test('a claim that is given back waits again at once, and was none', async t =
   })
 })
 
-t.test('what nobody claims in time is missed', async t => {
+t.test('an execution not claimed in time is missed', async t => {
   const { get, cue, fire, claim, call, clock, fn, run } = await serve()
   const soon = await cue({ delivery: { claim_timeout_seconds: 60 } })
   const usual = await cue()
@@ -200,13 +200,13 @@ t.test('what nobody claims in time is missed', async t => {
   await call('POST', `/v1/executions/${ids.held}/release`, undefined, { 'x-claim-token': claim_token })
   t.strictSame(await missAt('2030-01-15T09:15:00Z'), ['soon', 'usual'])
   exactly(t, await get(`/v1/executions/${ids.usual}`), { error_message: 'not claimed in time', attempts: 0, started_at: null })
-  t.strictSame(await missAt('2030-01-15T09:16:00Z'), ['soon', 'usual', 'held'], 'a minute from when it was given back')
+  t.strictSame(await missAt('2030-01-15T09:16:00Z'), ['soon', 'usual', 'held'], 'a minute after its release')
   t.strictSame(await missAt('2030-01-15T10:14:59.999Z'), ['soon', 'usual', 'held'])
   t.strictSame(await missAt('2030-01-15T10:15:00Z'), ['soon', 'usual', 'deferred', 'held'])
   exactly(t, await run(soon), { failed_deliveries: 1 })
 })
 
-t.test('workers are listed with how long they have been silent', async t => {
+t.test('lists workers with the time since their last heartbeat', async t => {
   const { call, post, get, clock, other } = await serve()
   const beat = (worker_id: string, handlers: string[] = [], by = post) => by('/v1/worker/heartbeat', { worker_id, handlers })
   t.strictSame(await beat('w1', ['a', 'b']), { acknowledged: true })
@@ -249,7 +249,7 @@ t.test('workers are listed with how long they have been silent', async t => {
   exactly(t, await call('DELETE', '/v1/workers/w3'), error('worker_not_found', 404))
 })
 
-t.test('the start of a deferred execution is its cue’s last run, once it has ended', async t => {
+t.test('last_run is the start of a deferred execution once that has ended', async t => {
   const { get, post, cue, fire, claim, clock } = await serve()
   const cue_id = await cue()
   const id = await fire(cue_id, { send_at: '2030-01-15T10:00:00Z' })
@@ -270,7 +270,7 @@ t.test('the start of a deferred execution is its cue’s last run, once it has e
   t.equal(await lastRun(), '2030-01-15T10:03:00.000Z', 'a later start stays')
 })
 
-t.test('of many workers a page is shown, those heard of last first', async t => {
+t.test('lists workers in pages, latest heartbeat first', async t => {
   const { get, call, fn, account, clock } = await serve()
   for (let n = 0; n < 101; n++) {
     await fn.heartbeatWorker({ account_id: account.id, worker_id: `w${n}`, handlers: [] })
@@ -282,7 +282,7 @@ t.test('of many workers a page is shown, those heard of last first', async t => 
   exactly(t, await call('GET', '/v1/workers?limit=101'), { status: 422 })
 })
 
-t.test('a worker that is removed holds nothing any more', async t => {
+t.test('removing a worker releases all its claims', async t => {
   const { call, post, get, cue, fire, claim, other } = await serve()
   const { calls } = await other()
   const name = 'host 1/ä'
@@ -300,10 +300,10 @@ t.test('a worker that is removed holds nothing any more', async t => {
   for (const id of mine) exactly(t, await get(`/v1/executions/${id}`), { status: 'pending', attempt_log: [{ error: 'worker removed' }] })
   exactly(t, await get(`/v1/executions/${kept}`), { status: 'delivering' })
   exactly(t, await calls.get(`/v1/executions/${foreign}`), { status: 'delivering' })
-  exactly(t, await claim(mine[0]!, 'other'), { claimed: true, attempt: 2 }, 'it may be claimed though its cue has one attempt')
+  exactly(t, await claim(mine[0]!, 'other'), { claimed: true, attempt: 2 }, 'claimable although its cue allows one attempt')
 })
 
-t.test('an execution token is good for its own execution’s GET, outcome, evidence and heartbeat, and for nothing else', async t => {
+t.test('an execution token allows only GET, outcome, evidence and heartbeat of its own execution', async t => {
   const { as, get, cue, fire, claim, clock } = await serve()
   const cue_id = await cue()
   const own = await fire(cue_id)
@@ -341,7 +341,7 @@ t.test('an execution token is good for its own execution’s GET, outcome, evide
   exactly(t, await call('GET', `/v1/executions/${own}`), error('invalid_api_key', 401), 'a day after the end')
 })
 
-t.test('a heartbeat that comes while its lease is being looked at keeps the claim, and removing its worker waits for it', async t => {
+t.test('a heartbeat during lease recovery keeps the claim, and removing its worker waits for it', async t => {
   const { cue, fire, claim, clock, fn, url, execution, account, pool, post } = await serve()
   await post('/v1/worker/heartbeat', { worker_id: 'w1', handlers: [] })
   const id = await fire(await cue())
@@ -352,12 +352,12 @@ t.test('a heartbeat that comes while its lease is being looked at keeps the clai
   t.teardown(() => client.end())
   await client.query('begin')
   await createFunctions(client, clock.now).heartbeatExecution({ account_id: account.id, execution_id: id, worker_id: 'w1' })
-  t.equal(await fn.recoverLeases({}), 0, 'what somebody holds is left out')
+  t.equal(await fn.recoverLeases({}), 0, 'skips a locked execution')
   await client.query('commit')
   t.equal(await fn.recoverLeases({}), 0)
   exactly(t, await execution(id), { status: 'delivering', lease_expires_at: new Date('2030-01-15T09:30:00Z') })
 
-  // The heartbeat holds the execution and wants the worker, the removal comes the other way: neither may be killed for it.
+  // The heartbeat locks the execution and then the worker, the removal the other way round: this must not deadlock.
   await client.query('begin')
   await client.query('select from cue.executions where id = $1 for update', [id])
   const removing = fn.deleteWorker({ account_id: account.id, worker_id: 'w1' })

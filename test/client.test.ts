@@ -20,7 +20,7 @@ const thrown = async (call: Promise<unknown>): Promise<PgcueError> =>
     error => error
   )
 
-t.test('cues are made, listed, shown, changed, fired and deleted', async t => {
+t.test('creates, lists, shows, changes, fires and deletes cues', async t => {
   const { client } = await service(t)
   const cue = await client.cues.create({ name: 'report', schedule: { cron: '0 9 * * *' }, callback: { url: 'http://127.0.0.1:8099/' } })
   exactly(t, cue, { id: /^cue_/, schedule: { type: 'recurring', cron: '0 9 * * *', timezone: 'UTC' }, status: 'active' })
@@ -41,21 +41,21 @@ t.test('cues are made, listed, shown, changed, fired and deleted', async t => {
   exactly(t, await thrown(client.cues.get(cue.id)), { code: 'cue_not_found', status: 404 })
 })
 
-t.test('several cues are deleted at once', async t => {
+t.test('deletes several cues at once', async t => {
   const { client } = await service(t)
   const { id } = await client.cues.create(workerCue)
   t.same(await client.cues.bulkDelete([id, 'cue_000000000000']), { deleted: [id], skipped: ['cue_000000000000'] })
 })
 
-t.test('a schedule is previewed', async t => {
+t.test('previews a schedule', async t => {
   const { client } = await service(t)
   const answer = await client.cues.preview({ schedule: { cron: '0 9 * * *' }, from: '2030-01-01T00:00:00Z', count: 1 })
   exactly(t, answer, { description: /09:00/, next: [{ at: '2030-01-01T09:00:00.000Z' }] })
 })
 
-t.test('a worker waits, claims, shows that it lives, and reports with evidence', async t => {
+t.test('a worker waits, claims, sends heartbeats, and reports with evidence', async t => {
   const { client } = await service(t)
-  t.same(await client.executions.claimNext({ worker_id: 'w1' }), [], 'nothing is an empty list')
+  t.same(await client.executions.claimNext({ worker_id: 'w1' }), [], 'returns an empty list if nothing is claimable')
   await client.workers.heartbeat({ worker_id: 'w1', handlers: ['backup'] })
   const cue = await client.cues.create({ ...workerCue, verification: { mode: 'manual' } })
   t.equal(cue.warning, null)
@@ -65,7 +65,7 @@ t.test('a worker waits, claims, shows that it lives, and reports with evidence',
   const { execution_id: id, claim_token: claimToken, execution_token: apiKey } = claim!
   exactly(t, claim, { task: 'backup', payload: { task: 'backup' }, attempt: 1, lease_seconds: 900 })
   exactly(t, await client.executions.heartbeat(id, { workerId: 'w1' }), { acknowledged: true })
-  exactly(t, await client.executions.heartbeat(id, { apiKey }), { acknowledged: true }, 'the token of the execution is proof enough')
+  exactly(t, await client.executions.heartbeat(id, { apiKey }), { acknowledged: true }, 'the execution token suffices')
   exactly(t, await client.executions.reportOutcome(id, { success: true, result: 'done' }, { claimToken }), { outcome_recorded: true })
   exactly(t, await client.executions.attachEvidence(id, { external_id: 'x1' }), { evidence_updated: true })
   exactly(t, await client.executions.verify(id), { outcome_state: 'verified_success' })
@@ -75,14 +75,14 @@ t.test('a worker waits, claims, shows that it lives, and reports with evidence',
   exactly(t, await client.workers.list(), { total: 0 })
 })
 
-t.test('the next claims are a list, also where the limit is undefined', async t => {
+t.test('claimNext returns a list, even if the limit is undefined', async t => {
   const { client } = await service(t)
   const { id } = await client.cues.fire((await client.cues.create(workerCue)).id)
   exactly(t, await client.executions.claimNext({ limit: undefined } as never), [{ execution_id: id }])
   t.same(await client.executions.claimNext({ limit: undefined } as never), [])
 })
 
-t.test('one execution is found, claimed by its id, and given back', async t => {
+t.test('finds an execution, claims it by id, and releases it', async t => {
   const { client } = await service(t)
   const { id } = await client.cues.fire((await client.cues.create(workerCue)).id)
   exactly(t, await client.executions.claimable({ task: 'backup' }), [{ id, attempt: 1 }])
@@ -92,7 +92,7 @@ t.test('one execution is found, claimed by its id, and given back', async t => {
   exactly(t, await client.executions.claimable(), [{ id, attempt: 2 }])
 })
 
-t.test('the account, its keys and secrets', async t => {
+t.test('reads and changes the account, its keys and secrets', async t => {
   const { client, account } = await service(t)
   exactly(t, await client.me(), { email: account.email, plan: 'free' })
   const key = await client.keys.create({ label: 'ci', scopes: ['read'] })
@@ -106,7 +106,7 @@ t.test('the account, its keys and secrets', async t => {
   exactly(t, await client.alerts.list({ acknowledged: false }), { alerts: [], total: 0 })
 })
 
-t.test('a refusal says what, why and where to look', async t => {
+t.test('an error has code, status, details and request id', async t => {
   const { client } = await service(t)
   const error = await thrown(client.cues.update('cue_000000000000', { nmae: 'x' } as never))
   t.ok(error instanceof PgcueError)
@@ -122,7 +122,7 @@ t.test('a refusal says what, why and where to look', async t => {
 
 const refusal = (status: number, code: string, headers = {}) => ({ status, headers, body: { error: { code, message: 'not now', status } } })
 
-t.test('a key that no header can have is said to be one, and not shown', async t => {
+t.test('reports a key with characters not allowed in headers, without showing it', async t => {
   const { baseUrl, client, account } = await service(t)
   for (const apiKey of ['svc_sk_53wic9w…', 'svc_sk_\nsecret', 'svc_sk_\0secret', 'svc_sk_\x7fsecret']) {
     const error = await thrown(client.me({ apiKey }))
@@ -137,7 +137,7 @@ t.test('a key that no header can have is said to be one, and not shown', async t
   exactly(t, await createClient({ baseUrl, apiKey: `${account.api_key}\n` }).me(), { email: account.email })
 })
 
-t.test('a worker whose name no header can have proves its claim with the token', async t => {
+t.test('a worker whose name is not allowed in headers proves its claim with the token', async t => {
   const { client } = await service(t)
   const { id } = await client.cues.fire((await client.cues.create(workerCue)).id)
   const { claim_token: claimToken } = await client.executions.claim(id, { worker_id: '東京' })
@@ -148,7 +148,7 @@ t.test('a worker whose name no header can have proves its claim with the token',
   exactly(t, await client.executions.heartbeat(id, { claimToken }), { acknowledged: true })
 })
 
-t.test('what only reads is tried again, when the service says', async t => {
+t.test('retries a read when the service says so', async t => {
   const { url, requests } = await receiver(t, (_, n) =>
     n === 0 ? refusal(503, 'unavailable', { 'retry-after': '0' }) : n === 1 ? { status: 502, body: 'a proxy' } : { body: { cues: [] } }
   )
@@ -156,7 +156,7 @@ t.test('what only reads is tried again, when the service says', async t => {
   t.equal(requests.length, 3)
 })
 
-t.test('what makes something is not tried again, unless it was refused for its rate', async t => {
+t.test('does not retry a creation, except after a rate limit', async t => {
   const { url, requests, answer } = await receiver(t, () => refusal(503, 'unavailable', { 'retry-after': '0' }))
   const client = createClient({ baseUrl: url })
   exactly(t, await thrown(client.cues.create(workerCue)), { code: 'unavailable', status: 503, retryAfter: 0 })
@@ -166,20 +166,20 @@ t.test('what makes something is not tried again, unless it was refused for its r
   t.equal(requests.length, 4)
 })
 
-t.test('a fire with an idempotency key is tried again, one without is not', async t => {
+t.test('retries a fire with an idempotency key', async t => {
   const { url, requests } = await receiver(t, (_, n) => (n === 0 ? { status: 502, body: '' } : { body: { id: 'e1' } }))
   const client = createClient({ baseUrl: url })
   exactly(t, await client.cues.fire('cue_1', { idempotency_key: 'k' }), { id: 'e1' })
   t.equal(requests.length, 2)
 })
 
-t.test('who is told to wait for long is told so instead of waiting', async t => {
+t.test('throws instead of waiting if Retry-After is long', async t => {
   const { url, requests } = await receiver(t, () => refusal(429, 'rate_limit_exceeded', { 'retry-after': '3000' }))
   exactly(t, await thrown(createClient({ baseUrl: url }).cues.fire('cue_1')), { code: 'rate_limit_exceeded', retryAfter: 3000 })
   t.equal(requests.length, 1)
 })
 
-t.test('a request that never arrived is tried again, whatever it does', async t => {
+t.test('retries any request that was never sent', async t => {
   const { baseUrl, account } = await service(t)
   let tries = 0
   const flaky: typeof fetch = async (input, init) => {
@@ -191,7 +191,7 @@ t.test('a request that never arrived is tried again, whatever it does', async t 
   exactly(t, await client.cues.list(), { total: 1 })
 })
 
-t.test('a deletion whose answer was lost has succeeded when the cue is gone', async t => {
+t.test('a deletion whose response was lost has succeeded if the cue is gone', async t => {
   const { baseUrl, account, client } = await service(t)
   const { id } = await client.cues.create(workerCue)
   let tries = 0
@@ -206,7 +206,7 @@ t.test('a deletion whose answer was lost has succeeded when the cue is gone', as
   exactly(t, await thrown(clumsy.cues.delete(id)), { code: 'cue_not_found' })
 })
 
-t.test('an answer that does not come is given up, or can be called off', async t => {
+t.test('times out without a response, and can be aborted', async t => {
   const { url, requests } = await receiver(t, () => new Promise(() => {}))
   const client = createClient({ baseUrl: url, retries: 0 })
   exactly(t, await thrown(client.me({ timeoutMs: 50 })), { code: 'timeout', status: 0, sent: true })
@@ -218,7 +218,7 @@ t.test('an answer that does not come is given up, or can be called off', async t
   exactly(t, await thrown(client.me({ signal: AbortSignal.abort(new Error('too late')) })), { message: 'too late' })
 })
 
-t.test('calling off also ends the wait between two tries', async t => {
+t.test('aborting also ends the wait between two attempts', async t => {
   const { url, requests } = await receiver(t, () => refusal(503, 'unavailable', { 'retry-after': '50' }))
   const controller = new AbortController()
   const call = thrown(createClient({ baseUrl: url }).me({ signal: controller.signal }))
@@ -227,7 +227,7 @@ t.test('calling off also ends the wait between two tries', async t => {
   exactly(t, await call, { message: 'enough' })
 })
 
-t.test('what is not the service is told from it', async t => {
+t.test('reports a server that is not pgcue, and one that is unreachable', async t => {
   const { url } = await receiver(t, () => ({ body: '<html>' }))
   exactly(t, await thrown(createClient({ baseUrl: url }).me()), { code: 'unexpected_answer', status: 200, message: /address/ })
   const nobody = createClient({ baseUrl: `http://127.0.0.1:${await freePort()}`, retries: 0 })
@@ -256,7 +256,7 @@ const about = {
   'X-Service-Scheduled-For': '2030-01-01T00:00:00.000Z'
 }
 
-t.test('a webhook of the service is believed, in every form that headers and bodies have', async t => {
+t.test('accepts a genuine webhook in every form of headers and body', async t => {
   const headers = { ...signHeaders(message), ...about }
   const expected = {
     payload: { a: 'é' },
@@ -274,7 +274,7 @@ t.test('a webhook of the service is believed, in every form that headers and bod
   exactly(t, await verifyWebhook('', signHeaders(empty), secret, { now }), { payload: null })
 })
 
-t.test('each scheme is believed alone, and both must be right where both are there', async t => {
+t.test('accepts either signature scheme alone; if both are present, both must be valid', async t => {
   const headers: Record<string, string> = signHeaders(message)
   const only = (prefix: string) => Object.fromEntries(Object.entries(headers).filter(([name]) => name.toLowerCase().startsWith(prefix)))
   exactly(t, await verifyWebhook(message.body, only('x-service'), secret, { now }), { payload: { a: 'é' } })
@@ -285,20 +285,20 @@ t.test('each scheme is believed alone, and both must be right where both are the
   }
 })
 
-t.test('an alert has its own id to deduplicate by, and nothing of a callback', async t => {
+t.test('an alert has its own id for deduplication, and no fields of a callback', async t => {
   const alert = { ...message, executionId: 'alert_1' }
   const expected = { executionId: 'alert_1', cueId: '', scheduledFor: '', attempt: 0 }
   exactly(t, await verifyWebhook(alert.body, { ...signHeaders(alert), 'X-Service-Alert-Id': 'alert_1' }, secret, { now }), expected)
 })
 
-t.test('while secrets overlap a receiver with either one believes', async t => {
+t.test('during an overlap, a receiver with either secret accepts', async t => {
   const headers = signHeaders({ ...message, secrets: [secret, former] })
   t.ok(await verifyWebhook(message.body, headers, secret, { now }))
   t.ok(await verifyWebhook(message.body, headers, former, { now }))
   await t.rejects(verifyWebhook(message.body, headers, `whsec_${'00'.repeat(32)}`, { now }), { code: 'wrong_signature' })
 })
 
-t.test('what was changed, is old, or is not signed is not believed', async t => {
+t.test('rejects changed, old and unsigned webhooks', async t => {
   const headers: Record<string, string> = { ...signHeaders(message), ...about }
   const refused = (code: string, body: string, change: Record<string, string | undefined>, at = now) =>
     t.rejects(verifyWebhook(body, { ...headers, ...change }, secret, { now: at }), { name: 'WebhookError', code })
