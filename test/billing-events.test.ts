@@ -38,7 +38,7 @@ t.test('rejects an event with a wrong or an old signature, and changes nothing',
     )
   }
   t.equal(await plan(), 'free')
-  exactly(t, await send(event, { 'content-type': 'text/plain; charset=utf-8' }), { status: 200, body: { received: true } }, 'any content type')
+  exactly(t, await send(event, { 'content-type': 'text/plain; charset=utf-8' }), { status: 200, body: { received: true } }, 'any type')
   t.equal(await plan(), 'pro')
 })
 

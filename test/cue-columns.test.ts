@@ -1,11 +1,11 @@
-/** Columns of cues: what their statements do with one that a caller, or the functions themselves, don't know. */
+/** Columns of cues: defaults, bounds, and columns unknown to a caller or to the loaded functions. */
 import t from 'tap'
 import { cueColumns } from '../scripts/cue-columns.ts'
 import { stage } from './stage.ts'
 
 const required = { name: 'n', transport: 'worker', schedule_type: 'recurring', cron: '@daily' }
 
-t.test('what a new cue lacks, or has as null, takes the default of its column', async t => {
+t.test('a missing or null member of a new cue takes the default of its column', async t => {
   const { account_id, rows, row, fn } = await stage(t)
   const expected = {
     description: null,
@@ -37,7 +37,7 @@ t.test('what a new cue lacks, or has as null, takes the default of its column', 
   t.equal((await rows('select from cue.cue_runs')).length, 3)
 })
 
-t.test('a change writes what it names, and no other column', async t => {
+t.test('a change writes only the columns it names', async t => {
   const { account_id, row, fn } = await stage(t)
   const cue_id = await fn.createCue({
     account_id,
@@ -59,10 +59,10 @@ t.test('a change writes what it names, and no other column', async t => {
   t.strictSame(after, { ...before, name: 'm', retry_max_attempts: 9 })
 })
 
-t.test('a column that a migration has just added keeps its default until functions are loaded', async t => {
+t.test('a column just added by a migration keeps its default until functions are reloaded', async t => {
   const { account_id, row, fn, pool, cue, take } = await stage(t)
   const create = () => fn.createCue({ account_id, cue: required, next_run: new Date(Date.now() + 60_000) })
-  await create() // plans are made
+  await create() // caches query plans
   const fired = await cue({})
   await take([fired])
   await pool.query('alter table cue.cues add column priority int not null default 4 check (priority between 0 and 9)')
@@ -72,7 +72,7 @@ t.test('a column that a migration has just added keeps its default until functio
   t.equal((await take([await cue({})])).length, 1)
 })
 
-t.test('a default and bounds come from the column', async t => {
+t.test('default and bounds come from the column', async t => {
   const { pool } = await stage(t)
   await pool.query('alter table cue.cues add column weight int not null default 4')
   await pool.query('alter table cue.cues add constraint in_bounds check (weight between 0 and 9) not valid')

@@ -7,7 +7,7 @@ const start = '2030-01-07T08:30:00Z'
 const url = 'http://127.0.0.1:5555/hook'
 const hourly = { name: 'Hourly', schedule: { cron: '0 * * * *' }, callback: { url } }
 
-t.test('a new cue is answered whole, with every default', async t => {
+t.test('creating a cue returns all members, with defaults', async t => {
   const { call, get } = await build(t, start)
   const { status, body } = await call('POST', '/v1/cues', hourly)
   t.equal(status, 201)
@@ -39,7 +39,7 @@ t.test('a new cue is answered whole, with every default', async t => {
   t.strictSame((await get('/v1/cues')).cues, [body])
 })
 
-t.test('every member reads back as it was given', async t => {
+t.test('every member reads back as it was sent', async t => {
   const { post, get } = await build(t, start)
   const given = {
     name: 'Grüße 中文 😀 \u0001 "quoted" \\',
@@ -66,7 +66,7 @@ t.test('every member reads back as it was given', async t => {
   exactly(t, await get(`/v1/cues/${created.id}`), expected)
 })
 
-t.test('the flat shorthand makes the same cues', async t => {
+t.test('the flat shorthand creates the same cues', async t => {
   const { post, call } = await build(t, start)
   exactly(
     t,
@@ -90,7 +90,7 @@ t.test('the flat shorthand makes the same cues', async t => {
   )
 })
 
-t.test('a payload reads back to the last digit', async t => {
+t.test('a payload keeps all digits', async t => {
   const { app, account, call } = await build(t, start)
   const headers = { authorization: `Bearer ${account.api_key}` }
   const cases: [string, string][] = [
@@ -112,14 +112,14 @@ t.test('a payload reads back to the last digit', async t => {
   }
 })
 
-t.test('a worker cue is created with a warning while nobody works', async t => {
+t.test('creates a worker cue with a warning if no worker is active', async t => {
   const { post, get } = await build(t, start)
   const { id, warning } = await post('/v1/cues', { name: 'w', schedule: { cron: '@daily' }, transport: 'worker' })
   t.match(warning, /worker/)
   t.equal((await get(`/v1/cues/${id}`)).warning, null)
 })
 
-t.test('lists come newest first, in pages, and by status', async t => {
+t.test('lists cues newest first, in pages, filtered by status', async t => {
   const { post, patch, get, clock } = await build(t, start)
   const ids: string[] = []
   for (let i = 0; i < 5; i++) {
@@ -156,7 +156,7 @@ t.test('lists come newest first, in pages, and by status', async t => {
   t.strictSame(await get('/v1/cues?status=failed'), { cues: [], total: 0, limit: 20, offset: 0, has_more: false })
 })
 
-t.test('the detail shows the last ten executions and what was missed', async t => {
+t.test('the detail shows the last ten executions and missed slots', async t => {
   const { post, get, clock, fn, account } = await build(t, start)
   const { id } = await post('/v1/cues', { ...hourly, transport: 'worker' })
   const fired: string[] = []
@@ -203,7 +203,7 @@ t.test('the detail shows the last ten executions and what was missed', async t =
   ])
 })
 
-t.test('an outcome in the detail has all three members', async t => {
+t.test('an outcome in the detail has all its members', async t => {
   const { post, get } = await build(t, start)
   const { id } = await post('/v1/cues', { ...hourly, transport: 'worker' })
   for (const result of [null, 'done']) {
@@ -216,7 +216,7 @@ t.test('an outcome in the detail has all three members', async t => {
   }
 })
 
-t.test('an execution in the detail has its outcome with all evidence, to the last digit', async t => {
+t.test('an execution in the detail has its outcome with all evidence and digits', async t => {
   const { app, post, get, account } = await build(t, start)
   const { id } = await post('/v1/cues', { ...hourly, transport: 'worker' })
   const execution = await post(`/v1/cues/${id}/fire`)
@@ -229,7 +229,7 @@ t.test('an execution in the detail has its outcome with all evidence, to the las
   t.equal(/"metadata":(.*?\})/.exec(body)?.[1]?.replaceAll(' ', ''), '{"n":12345678901234567890}')
 })
 
-t.test('of 25 cues created at once, the plan lets exactly 10 be made', async t => {
+t.test('the plan allows exactly 10 of 25 simultaneous creations', async t => {
   const { call, get, del } = await build(t, start)
   const answers = await Promise.all(Array.from({ length: 25 }, () => call('POST', '/v1/cues', hourly)))
   t.same(
@@ -243,7 +243,7 @@ t.test('of 25 cues created at once, the plan lets exactly 10 be made', async t =
   t.equal((await call('POST', '/v1/cues', hourly)).status, 201, 'a deleted cue makes room')
 })
 
-t.test('what is known of an account’s room never lets one cue too many be made, nor keeps one out', async t => {
+t.test('cached room for cues never exceeds the limit, nor refuses a cue within it', async t => {
   const { fn, pool } = await build(t, start)
   const { rows } = await pool.query('select id, (select cues from cue.plans where plan = $1) as usual from cue.accounts', ['free'])
   const account_id = rows[0].id
@@ -277,7 +277,7 @@ t.test('what is known of an account’s room never lets one cue too many be made
   }
 })
 
-t.test('what many ask and create at the same time, each gets for itself', async t => {
+t.test('simultaneous reads and creations each get their own result', async t => {
   const { call, get, as, register, account, post } = await build(t, start)
   const other = await register()
   const [mine, theirs] = [await post('/v1/cues', hourly), await as(other).post('/v1/cues', hourly)]
@@ -298,15 +298,15 @@ t.test('what many ask and create at the same time, each gets for itself', async 
   t.equal((await call('POST', '/v1/cues', hourly)).status, 403)
 })
 
-t.test('a deleted cue is gone at once, with all that it had', async t => {
+t.test('a deleted cue disappears at once, with its history and waiting executions', async t => {
   const { call, post, get, fn, db, clock } = await build(t, start)
   const { id } = await post('/v1/cues', hourly)
   await post(`/v1/cues/${id}/fire`)
   t.equal((await call('DELETE', `/v1/cues/${id}`)).status, 204)
   clock.advance('1 hour')
-  t.strictSame(await fn.lookAhead({ until: clock.now() }), [], 'it comes due no more')
-  t.strictSame(await fn.beginWaiting({ limit: 10 }), [], 'what waited is not begun')
-  t.strictSame(await db.selectFrom('execution_view').selectAll().execute(), [], 'its history shows nowhere')
+  t.strictSame(await fn.lookAhead({ until: clock.now() }), [], 'never due again')
+  t.strictSame(await fn.beginWaiting({ limit: 10 }), [], 'waiting attempts are not begun')
+  t.strictSame(await db.selectFrom('execution_view').selectAll().execute(), [], 'its history is hidden')
   exactly(t, await get('/v1/cues'), { cues: [], total: 0 })
   for (const [method, path, body] of [
     ['GET', ''],
@@ -323,7 +323,7 @@ t.test('a deleted cue is gone at once, with all that it had', async t => {
   }
 })
 
-t.test('many are deleted at once, and the others named', async t => {
+t.test('deletes several cues and names those not found', async t => {
   const { call, post, get, register, as } = await build(t, start)
   const other = await register()
   const foreign = (await as(other).post('/v1/cues', hourly)).id
@@ -342,7 +342,7 @@ t.test('many are deleted at once, and the others named', async t => {
   t.equal((await as(other).get('/v1/cues')).total, 1)
 })
 
-t.test('what belongs to another account looks like what does not exist', async t => {
+t.test("returns 404 for another account's cue", async t => {
   const { call, post, register, as } = await build(t, start)
   const { id } = await post('/v1/cues', hourly)
   const others = as(await register())

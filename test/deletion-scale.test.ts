@@ -1,4 +1,4 @@
-/** What deleting an account costs beside many cues and executions of others, in pages that PostgreSQL touched. */
+/** Cost of deleting an account beside many cues and executions of others, in pages touched by PostgreSQL. */
 import pg from 'pg'
 import t, { type Test } from 'tap'
 import { createDatabase } from './database.ts'
@@ -51,7 +51,7 @@ const setUp = async (t: Test) => {
 }
 
 t.setTimeout(600_000)
-t.test(`deleting a batch of an account reads as much among ${spelled(40_000)} cues of others as among few`, async t => {
+t.test(`deleting a batch of an account reads as much among ${spelled(40_000)} other cues as among few`, async t => {
   const { account, addCues, deleteOne, rows } = await setUp(t)
   const other = await account()
   await addCues(other, 1000)

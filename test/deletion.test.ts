@@ -4,7 +4,7 @@ import { exactly } from './exactly.ts'
 import { build, error, eventually, receiver } from './setup.ts'
 import { buildWithMail, everything, form, formHeaders } from './sign-in.ts'
 
-// Many services of their own, on machines that are busy: alone under node a file would have 30 seconds.
+// Every test starts a service, which takes long on busy machines; the default limit of a file run by node is 30 seconds.
 t.setTimeout(110_000)
 
 const noon = '2030-01-15T12:00:00.000Z'
@@ -15,7 +15,7 @@ const setup = async (t: Test, env?: Record<string, string>) => {
   const service = await buildWithMail(t, noon, env)
   const request = (headers: Record<string, string> = confirmed) => service.call('DELETE', '/v1/auth/me', undefined, headers)
   const cancel = (token: string) => service.nobody.call('POST', '/v1/auth/me/cancel-deletion', { token })
-  /** Asks for the deletion; the mail's link. */
+  /** Requests the deletion and returns the link in the mail. */
   const requestLink = async () => {
     await request()
     return (await service.mails()).at(-1)!.links[0]!
@@ -23,7 +23,7 @@ const setup = async (t: Test, env?: Record<string, string>) => {
   return { ...service, request, cancel, requestLink }
 }
 
-t.test('an account is deleted a day after that was confirmed, and works until then', async t => {
+t.test('deletes an account a day after confirmation; it works until then', async t => {
   const { request, call, clock, maintain, mails, account, nobody, withSession, openSession } = await setup(t)
   const session = withSession(await openSession(account.email))
   exactly(t, await request({}), error('confirmation_required', 400))
@@ -42,10 +42,10 @@ t.test('an account is deleted a day after that was confirmed, and works until th
   await maintain()
   exactly(t, await call('GET', '/v1/auth/me'), error('invalid_api_key', 401))
   exactly(t, await session.call('GET', '/v1/auth/me'), error('not_authenticated', 401))
-  exactly(t, await nobody.call('POST', '/v1/auth/register', { email: account.email }), { status: 201 }, 'the address is free again')
+  exactly(t, await nobody.call('POST', '/v1/auth/register', { email: account.email }), { status: 201 }, 'the address can register again')
 })
 
-t.test('nothing of a deleted account is left, in no table and no job, and everything of others is', async t => {
+t.test('removes a deleted account from every table and job, and nothing of other accounts', async t => {
   const service = await setup(t, { RATE_LIMIT: 'on' })
   const { account, register, as, call, post, get, patch, pool, clock, mails, signIn, openSession, withSession, request, fn, nobody } =
     service
@@ -95,7 +95,7 @@ t.test('nothing of a deleted account is left, in no table and no job, and everyt
   )
   let steps = 0
   while ((await fn.deleteDueAccounts({ batch: 2 })) > 0) steps++
-  t.ok(steps > 3, 'it goes in batches')
+  t.ok(steps > 3, 'deletes in batches')
   const after = await everything(service)
   const left = Object.entries(after).flatMap(([table, text]) => ids.filter(id => text.includes(id)).map(id => `${id} in ${table}`))
   t.same(left, [])
@@ -103,7 +103,7 @@ t.test('nothing of a deleted account is left, in no table and no job, and everyt
   exactly(t, await other.get('/v1/cues'), { total: 2 })
 })
 
-t.test('every table with an account in it goes with the account', async t => {
+t.test('every table with an account_id is emptied with the account', async t => {
   const { pool } = await setup(t)
   const { rows } = await pool.query(
     `select c.relname as name from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attname = 'account_id' and not a.attisdropped
@@ -119,7 +119,7 @@ t.test('every table with an account in it goes with the account', async t => {
   )
 })
 
-t.test('from the first step on nothing of the account runs or lets in, however much history is left', async t => {
+t.test('from the first batch on, the account runs nothing and rejects its keys, however much history is left', async t => {
   const { request, post, call, clock, fn, pool } = await setup(t)
   const { id } = await post('/v1/cues', { name: 'a cue', cron: '* * * * *', worker: true })
   for (let i = 0; i < 5; i++) await post(`/v1/cues/${id}/fire`)
@@ -131,7 +131,7 @@ t.test('from the first step on nothing of the account runs or lets in, however m
   exactly(t, (await pool.query('select count(*) from cue.executions')).rows, [{ count: 3 }])
 })
 
-t.test('two engines delete the same account side by side', async t => {
+t.test('two engines can delete the same account at once', async t => {
   const { request, post, clock, fn, pool } = await setup(t)
   for (let c = 0; c < 3; c++) {
     const { id } = await post('/v1/cues', { name: 'a cue', cron: '* * * * *', worker: true })
@@ -146,7 +146,7 @@ t.test('two engines delete the same account side by side', async t => {
   exactly(t, (await pool.query('select count(*) from cue.accounts')).rows, [{ count: 0 }])
 })
 
-t.test('an account is deleted in the midst of its runs, and others do not notice', async t => {
+t.test('deletes an account during its deliveries without affecting others', async t => {
   const service = await build(t, undefined, { env: { PLANS: '{"free":{"executions_per_month":100000}}' } })
   const { pool, register, as, config, fn, account } = service
   const { url, received, requests } = await receiver(t)
@@ -175,13 +175,13 @@ t.test('an account is deleted in the midst of its runs, and others do not notice
   exactly(t, rows, [{ deadlocks: 0 }])
 })
 
-t.test('the link in the mail leads to a page whose button keeps the account', async t => {
+t.test('the link in the mail opens a page whose button keeps the account', async t => {
   const { requestLink, nobody, request, call, clock, maintain, get } = await setup(t)
   const link = await requestLink()
   t.match(link, /^https:\/\/pgcue\.example\/auth\/cancel-deletion\?token=[\w-]{43}$/)
   const { pathname, search } = new URL(link)
   for (const method of ['GET', 'HEAD', 'GET']) exactly(t, await nobody.call(method, pathname + search), { status: 200 })
-  exactly(t, await request(), error('deletion_already_pending', 409), 'looking at it changes nothing')
+  exactly(t, await request(), error('deletion_already_pending', 409), 'opening the page changes nothing')
   t.match(await nobody.get(pathname + search), /16 January 2030, 12:00 UTC.*action="\/v1\/auth\/me\/cancel-deletion"/s)
 
   const post = () => nobody.call('POST', '/v1/auth/me/cancel-deletion', form({ token: tokenIn(link) }), formHeaders)
@@ -196,7 +196,7 @@ t.test('the link in the mail leads to a page whose button keeps the account', as
   })
 })
 
-t.test('a token cancels its own deletion, once, while there is time', async t => {
+t.test('a token cancels its own deletion, once, before the deadline', async t => {
   const { requestLink, cancel, clock, maintain, request, nobody } = await setup(t)
   const first = tokenIn(await requestLink())
   exactly(t, await cancel(first), { status: 200, body: { cancelled: true } })
@@ -206,10 +206,10 @@ t.test('a token cancels its own deletion, once, while there is time', async t =>
   exactly(t, await cancel(first), error('already_cancelled', 410))
   exactly(t, await request(), error('deletion_already_pending', 409))
   clock.advance('24 hours')
-  exactly(t, await cancel(second), error('deletion_already_completed', 410), 'also before the sweep comes')
+  exactly(t, await cancel(second), error('deletion_already_completed', 410), 'even before the sweep')
   await maintain()
   exactly(t, await cancel(second), error('deletion_already_completed', 410))
-  exactly(t, await cancel(first), error('deletion_already_completed', 410), 'of what was cancelled once nothing is left either')
+  exactly(t, await cancel(first), error('deletion_already_completed', 410), 'a cancelled deletion leaves no trace either')
   exactly(t, await nobody.call('GET', `/auth/cancel-deletion?token=${second}`), {
     status: 410,
     body: /The account has been deleted/
@@ -218,7 +218,7 @@ t.test('a token cancels its own deletion, once, while there is time', async t =>
   exactly(t, await nobody.call('POST', '/v1/auth/me/cancel-deletion', {}), { status: 422 })
 })
 
-t.test('a mail about a deletion that was cancelled meanwhile is not sent', async t => {
+t.test('sends no mail about a deletion cancelled meanwhile', async t => {
   const { request, cancel, mails, pool, config } = await setup(t)
   await request()
   const { createLinks } = await import('../src/accounts/links.ts')
@@ -227,7 +227,7 @@ t.test('a mail about a deletion that was cancelled meanwhile is not sent', async
   t.same(await mails(), [])
 })
 
-t.test('a job carries the deletion out at its time, and names nobody', async t => {
+t.test('a job deletes the account when due, and contains no address', async t => {
   const { request, pool } = await setup(t)
   await request()
   const { rows } = await pool.query("select data, start_after from pgboss.job where name = 'deletions'")
@@ -235,13 +235,13 @@ t.test('a job carries the deletion out at its time, and names nobody', async t =
   t.same(Object.keys(rows[0].data), [])
 })
 
-t.test('a key without the scope account deletes nothing', async t => {
+t.test('a key without scope account cannot delete the account', async t => {
   const { post, as, account } = await setup(t)
   const { api_key } = await post('/v1/auth/keys', { label: 'all but account', scopes: ['read', 'write', 'worker'] })
   exactly(t, await as({ ...account, api_key }).call('DELETE', '/v1/auth/me', undefined, confirmed), error('insufficient_scope', 403))
 })
 
-t.test('whoever did not register deletes the unused account at once', async t => {
+t.test('the owner of the address can delete an unused account at once', async t => {
   const service = await setup(t)
   const { nobody, mails, as } = service
   const { api_key, id } = await nobody.post('/v1/auth/register', { email: 'grace@example.com' })
@@ -255,7 +255,7 @@ t.test('whoever did not register deletes the unused account at once', async t =>
   t.notOk(mail!.raw.includes(api_key))
   const { pathname, search } = new URL(mail!.links[0]!)
   t.match(await nobody.get(pathname + search), /grace@example.com.*never been used.*<button/s)
-  exactly(t, await as({ id: '', email: '', api_key }).call('GET', '/v1/auth/me'), { status: 200 }, 'looking changes nothing')
+  exactly(t, await as({ id: '', email: '', api_key }).call('GET', '/v1/auth/me'), { status: 200 }, 'opening the page changes nothing')
 
   const post = () => nobody.call('POST', pathname, form({ token: tokenIn(mail!.links[0]!) }), formHeaders)
   exactly(t, await post(), { status: 200, body: /The account is deleted/ })
@@ -265,7 +265,7 @@ t.test('whoever did not register deletes the unused account at once', async t =>
   exactly(t, await nobody.call('GET', pathname + search), { status: 404 })
 })
 
-t.test('an account in use loses keys and sessions at once, its cues pause, and it goes a day later unless that is cancelled', async t => {
+t.test('an account in use loses keys and sessions and pauses at once, and is deleted a day later unless cancelled', async t => {
   const { nobody, mails, as, openSession, withSession, clock, maintain, cancel, pool } = await setup(t)
   const { api_key } = await nobody.post('/v1/auth/register', { email: 'grace@example.com' })
   const { pathname, searchParams } = new URL((await mails())[0]!.links[0]!)
@@ -280,7 +280,7 @@ t.test('an account in use loses keys and sessions at once, its cues pause, and i
 
   const post = () => nobody.call('POST', pathname, form({ token }), formHeaders)
   exactly(t, await post(), { status: 200, body: /16 January 2030, 12:00 UTC/ })
-  exactly(t, await post(), { status: 200, body: /16 January 2030, 12:00 UTC/ }, 'again is the same')
+  exactly(t, await post(), { status: 200, body: /16 January 2030, 12:00 UTC/ }, 'repeating it returns the same')
   const used = await nobody.call('GET', `${pathname}?token=${token}`)
   t.equal(used.status, 200)
   t.match(used.body, /This link was already used.*16 January 2030, 12:00 UTC/s)
@@ -292,7 +292,7 @@ t.test('an account in use loses keys and sessions at once, its cues pause, and i
 
   const [mail] = await mails()
   exactly(t, await cancel(tokenIn(mail!.links[0]!)), { status: 200 })
-  t.match(await nobody.get(`${pathname}?token=${token}`), /<button/, 'after that it can be used again')
+  t.match(await nobody.get(`${pathname}?token=${token}`), /<button/, 'after cancelling, the link works again')
   clock.advance('25 hours')
   await maintain()
   const owner = withSession(await openSession('grace@example.com'))
@@ -301,7 +301,7 @@ t.test('an account in use loses keys and sessions at once, its cues pause, and i
   exactly(t, await as({ id: '', email: '', api_key: fresh }).call('GET', `/v1/cues/${cue.id}`), { status: 200, body: { status: 'paused' } })
 })
 
-t.test('of an account that somebody else made nothing that waits is sent in the day of grace', async t => {
+t.test('sends no waiting executions of a disowned account during its day of grace', async t => {
   const { nobody, mails, as, clock, fn, pool } = await setup(t)
   const { api_key } = await nobody.post('/v1/auth/register', { email: 'grace@example.com' })
   const { pathname, searchParams } = new URL((await mails())[0]!.links[0]!)
@@ -344,7 +344,7 @@ t.test('of an account that somebody else made nothing that waits is sent in the 
   t.equal((await pool.query("select from pgboss.job where name = 'attempts'")).rowCount, 0)
 })
 
-t.test('the link of the registration mail is good for 30 days', async t => {
+t.test('the link in the registration mail expires after 30 days', async t => {
   const { nobody, mails, clock, call } = await setup(t)
   await nobody.post('/v1/auth/register', { email: 'grace@example.com' })
   const { pathname, search, searchParams } = new URL((await mails())[0]!.links[0]!)
