@@ -1,4 +1,4 @@
-// Recording what became of attempts: finish_attempts and settle_attempts.
+// Recording results of attempts: finish_attempts and settle_attempts.
 import t from 'tap'
 import { exactly } from './exactly.ts'
 import { awaiting, once, type Result, refused, stage } from './stage.ts'
@@ -23,7 +23,7 @@ t.test('a plain success ends the execution, logs the attempt and ends its flight
   t.same(await rows('select * from cue.flights'), [])
 })
 
-t.test('a success resets the count of failures in a row', async t => {
+t.test('a success resets the count of consecutive failures', async t => {
   const { cue, take, finish, rows, run, clock } = await stage(t)
   const id = await cue()
   await rows('update cue.cue_runs set failed_deliveries = 2 where cue_id = $1', [id])
@@ -38,18 +38,18 @@ for (const [what, act] of [
   ['settle_attempts with a success', (s, attempt) => s.settle([attempt])],
   ['settle_attempts with a refusal', (s, attempt) => s.settle([attempt], refused)]
 ] as [string, (s: Awaited<ReturnType<typeof stage>>, attempt: Awaited<ReturnType<typeof s.begun>>) => Promise<number>][]) {
-  t.test(`${what} drops the result of an attempt whose number has moved on`, async t => {
+  t.test(`${what} drops the result of a superseded attempt`, async t => {
     const s = await stage(t)
     const attempt = await s.begun()
     s.clock.advance('5 seconds')
     t.equal(await s.fn.recoverFlights({}), 1)
-    t.equal(await act(s, attempt), 0, 'while it waits for the next attempt')
+    t.equal(await act(s, attempt), 0, 'while waiting for the next attempt')
     const [second] = await s.fn.beginWaiting({ limit: 10 })
     t.equal(second!.attempt, 2)
-    t.equal(await act(s, attempt), 0, 'while the next attempt is under way')
+    t.equal(await act(s, attempt), 0, 'during the next attempt')
     exactly(t, await s.execution(attempt.execution_id), { status: 'delivering', attempts: 2, flight_id: second!.flight_id })
     await s.finish([second!])
-    t.equal(await act(s, second!), 0, 'when it has ended')
+    t.equal(await act(s, second!), 0, 'after the end')
     exactly(t, await s.attempts(attempt.execution_id), [
       { attempt: 1, result: 'lost' },
       { attempt: 2, result: 'success' }
@@ -57,7 +57,7 @@ for (const [what, act] of [
   })
 }
 
-t.test('results of many attempts are recorded together, whatever became of them', async t => {
+t.test('records results of many attempts in one call, dropping superseded ones', async t => {
   const { cue, take, fn, finish, rows, clock } = await stage(t)
   const ids = await Promise.all(Array.from({ length: 5 }, () => cue()))
   const taken = await take(ids)
@@ -72,7 +72,7 @@ t.test('results of many attempts are recorded together, whatever became of them'
   ])
 })
 
-t.test("a refusal waits the next element of the cue's backoff, plus up to a tenth, and the last element repeats", async t => {
+t.test('a rejection waits for the next element of the backoff plus up to 10%, and the last element repeats', async t => {
   const { begun, settle, execution, fn, jobs, clock, attempts } = await stage(t)
   const attempt = await begun({ retry_max_attempts: 5, retry_backoff_minutes: [0.5, 10] })
   const id = attempt.execution_id
@@ -107,7 +107,7 @@ t.test('the jitter differs between executions', async t => {
   t.ok(different > 10, `${different} of 20`)
 })
 
-t.test('Retry-After lengthens the wait and never shortens it', async t => {
+t.test('Retry-After can lengthen the wait, but not shorten it', async t => {
   const { begun, settle, execution, clock } = await stage(t)
   const waitAfter = async (retry_after_ms: number) => {
     const attempt = await begun({ retry_backoff_minutes: [10] })
@@ -134,7 +134,7 @@ t.test('exhaustion counts a failed delivery and leaves a recurring cue active', 
   t.not((await run(attempt.cue_id)).next_run, null)
 })
 
-t.test('exhaustion does what on_failure asks for, in the same transaction', async t => {
+t.test('exhaustion triggers the on_failure actions in the same transaction', async t => {
   const { begun, settle, run, jobs, clock } = await stage(t)
   const attempt = await begun({
     retry_max_attempts: 1,
@@ -152,7 +152,7 @@ t.test('exhaustion does what on_failure asks for, in the same transaction', asyn
   t.equal(new Date((await jobs('notifications'))[0].data.failed_at).getTime(), clock.now().getTime())
 })
 
-t.test('a refusal that is tried again asks nothing of on_failure', async t => {
+t.test('a rejection that is retried triggers no on_failure action', async t => {
   const { begun, settle, run, jobs } = await stage(t)
   const attempt = await begun({ on_failure_email: true, on_failure_pause: true })
   await settle([attempt], refused)
@@ -160,7 +160,7 @@ t.test('a refusal that is tried again asks nothing of on_failure', async t => {
   exactly(t, await run(attempt.cue_id), { status: 'active', failed_deliveries: 0 })
 })
 
-// Where a result leads: the cue, the result, and what the execution and its cue become.
+// A cue, a result, and the expected execution and status of the cue.
 type Case = [title: string, cue: object, result: Result, execution: object, cueStatus: string]
 const cases: Case[] = [
   ['a one-time cue completes on delivery', once, {}, { status: 'success', outcome_state: null }, 'completed'],
@@ -174,22 +174,22 @@ const cases: Case[] = [
     'failed'
   ],
   [
-    'a delivery whose outcome is awaited is pending_outcome',
+    'a delivery that awaits an outcome becomes pending_outcome',
     awaiting,
     {},
     { status: 'pending_outcome', ended_at: null, outcome_state: null },
     'active'
   ],
-  ['a one-time cue that awaits an outcome is undecided by delivery', { ...once, ...awaiting }, {}, { status: 'pending_outcome' }, 'active'],
+  ['a one-time cue awaiting an outcome stays active after delivery', { ...once, ...awaiting }, {}, { status: 'pending_outcome' }, 'active'],
   [
-    'an answer that reports success is the outcome at once',
+    'a response that reports success sets the outcome at once',
     awaiting,
     { reported: true, reported_result: 'done' },
     { status: 'success', outcome_success: true, outcome_state: 'reported_success', result: 'done', outcome_deadline_at: null },
     'active'
   ],
   [
-    'an answer that reports failure is the outcome at once, of a delivery that succeeded',
+    'a response that reports failure sets the outcome of a successful delivery at once',
     awaiting,
     { reported: false, reported_error: 'bad' },
     { status: 'success', outcome_success: false, outcome_state: 'reported_failure', error: 'bad' },
@@ -198,21 +198,21 @@ const cases: Case[] = [
   ['a reported success completes a one-time cue', { ...once, ...awaiting }, { reported: true }, { status: 'success' }, 'completed'],
   ['a reported failure fails a one-time cue', { ...once, ...awaiting }, { reported: false }, { status: 'success' }, 'failed'],
   [
-    'an answer is no evidence where the policy asks for some',
+    'a response is not evidence if the policy requires some',
     { ...awaiting, verification_mode: 'require_external_id' },
     { reported: true },
     { status: 'success', outcome_state: 'verification_failed' },
     'active'
   ],
   [
-    'an answer waits for a person where the policy is manual',
+    'a response awaits verification if the policy is manual',
     { ...awaiting, verification_mode: 'manual' },
     { reported: true },
     { status: 'success', outcome_state: 'verification_pending' },
     'active'
   ],
   [
-    'an answer says nothing to a cue that does not await it',
+    'ignores a report in the response if the cue awaits none',
     once,
     { reported: true },
     { status: 'success', outcome_state: null, outcome_success: null },
@@ -223,7 +223,7 @@ for (const [title, columns, result, expected, cueStatus] of cases) {
   t.test(title, async t => {
     const { begun, settle, execution, row, attempts } = await stage(t)
     const attempt = await begun(columns)
-    t.equal(attempt.plain, false, 'a cue that asks for more than the hot path')
+    t.equal(attempt.plain, false, 'not on the hot path')
     t.equal(await settle([attempt], result), 1)
     const e = await execution(attempt.execution_id)
     exactly(t, e, expected)
@@ -232,7 +232,7 @@ for (const [title, columns, result, expected, cueStatus] of cases) {
   })
 }
 
-t.test('an outcome that came before the 2xx makes it a success at once', async t => {
+t.test('a 2xx after an outcome was reported is a success at once', async t => {
   const { begun, rows, settle, execution } = await stage(t)
   const attempt = await begun(awaiting)
   await rows(
@@ -289,7 +289,7 @@ t.test('a batch holds every kind of result', async t => {
   t.same(await rows('select * from cue.flights'), [])
 })
 
-t.test('what is under way when its cue is deleted ends without consequences', async t => {
+t.test('an attempt in flight when its cue is deleted ends without consequences', async t => {
   const { begun, settle, fn, account_id, execution, jobs } = await stage(t)
   const attempt = await begun({ on_failure_email: true })
   await fn.deleteCue({ account_id, cue_id: attempt.cue_id })
@@ -299,7 +299,7 @@ t.test('what is under way when its cue is deleted ends without consequences', as
   t.same(await jobs(), [])
 })
 
-t.test('an outcome deadline that passes ends the execution as outcome_timeout, unknown', async t => {
+t.test('a passed outcome deadline ends the execution as outcome_timeout, with outcome_state unknown', async t => {
   const { begun, settle, execution, fn, clock, run } = await stage(t)
   const attempt = await begun(awaiting)
   await settle([attempt])
@@ -319,7 +319,7 @@ t.test('an outcome deadline that passes ends the execution as outcome_timeout, u
   t.equal(await fn.expireOutcomes({}), 0)
 })
 
-t.test('an outcome deadline that passes fails a one-time cue', async t => {
+t.test('a passed outcome deadline fails a one-time cue', async t => {
   const { begun, settle, fn, clock, run } = await stage(t)
   const attempt = await begun({ ...once, ...awaiting })
   await settle([attempt])

@@ -9,7 +9,7 @@ import { build, eventually, receiver } from './setup.ts'
 
 const soon = (ms = 300) => new Date(Date.now() + ms)
 
-/** The service with an engine, and cues made past the API: due when they say, with the columns given. */
+/** The service with an engine, and a way to create cues directly, due at the given time and with the given columns. */
 const serve = async (t: Test, env: Record<string, string> = {}) => {
   const service = await build(t, undefined, { env: { PLANS: '{"free": {"cues": 1000, "executions_per_month": 100000}}', ...env } })
   const { fn, pool, account, url } = service
@@ -40,7 +40,7 @@ const serve = async (t: Test, env: Record<string, string> = {}) => {
   return { ...service, cue, executions, ended, engineConfig: testConfig(url, { POLL_INTERVAL_MS: '60000', ...env }) }
 }
 
-t.test('a due cue is delivered once, signed both ways, and recorded', async t => {
+t.test('delivers a due cue once, with both signatures, and records it', async t => {
   const { cue, ended, engineConfig, pool, account } = await serve(t)
   const hook = await receiver(t)
   const engine = await startEngine(t, engineConfig)
@@ -89,7 +89,7 @@ t.test('a due cue is delivered once, signed both ways, and recorded', async t =>
   t.equal(hook.requests.length, 1)
 })
 
-t.test('a cue that comes again within the look-ahead fires in every slot, once', async t => {
+t.test('a cue with several slots within the look-ahead fires once in each', async t => {
   const { cue, executions, engineConfig } = await serve(t)
   const hook = await receiver(t)
   await startEngine(t, engineConfig)
@@ -102,10 +102,10 @@ t.test('a cue that comes again within the look-ahead fires in every slot, once',
     [0, 1000, 2000].map(ms => first.getTime() + ms)
   )
   const made = await executions(id)
-  t.equal(new Set(made.map(e => e.scheduled_for.getTime())).size, made.length, 'no slot twice')
+  t.equal(new Set(made.map(e => e.scheduled_for.getTime())).size, made.length, 'each slot once')
 })
 
-t.test('a refused delivery is tried again, by the numbers, and then fails', async t => {
+t.test('retries a rejected delivery up to its limit, then fails', async t => {
   const { cue, ended, engineConfig, pool } = await serve(t)
   const hook = await receiver(t, request => (request.path === '/failed' ? {} : { status: 500, body: 'broken' }))
   await startEngine(t, engineConfig)
@@ -141,7 +141,7 @@ t.test('a refused delivery is tried again, by the numbers, and then fails', asyn
   ])
 })
 
-t.test('a delivery that succeeds at the second attempt is a success', async t => {
+t.test('a delivery that succeeds on the second attempt is a success', async t => {
   const { cue, ended, engineConfig, pool } = await serve(t)
   const hook = await receiver(t, (_, n) => ({ status: n === 0 ? 503 : 204 }))
   await startEngine(t, engineConfig)
@@ -150,7 +150,7 @@ t.test('a delivery that succeeds at the second attempt is a success', async t =>
   t.equal((await pool.query("select from pgboss.job where name = 'attempts'")).rowCount, 0)
 })
 
-t.test('Retry-After makes the next attempt wait longer, and 410 ends the attempts', async t => {
+t.test('Retry-After delays the next attempt, and 410 ends the attempts', async t => {
   const { cue, ended, engineConfig } = await serve(t)
   const busy = await receiver(t, () => ({ status: 429, headers: { 'retry-after': '600' } }))
   const gone = await receiver(t, () => ({ status: 410 }))
@@ -162,7 +162,7 @@ t.test('Retry-After makes the next attempt wait longer, and 410 ends the attempt
   exactly(t, await ended(final, 'failed'), { attempts: 1, http_status: 410 })
 })
 
-t.test('an awaited outcome comes with the answer, or does not come in time', async t => {
+t.test('takes an awaited outcome from the response, or times out', async t => {
   const { cue, ended, engineConfig } = await serve(t)
   const said = await receiver(t, () => ({ body: { success: false, error: 'no such file' } }))
   const silent = await receiver(t, () => ({ body: 'ok' }))
@@ -174,7 +174,7 @@ t.test('an awaited outcome comes with the answer, or does not come in time', asy
   exactly(t, await ended(unheard, 'outcome_timeout'), { outcome_state: 'unknown', outcome_success: null, delivered_at: Date })
 })
 
-t.test('a one-time cue is completed by its delivery', async t => {
+t.test('a delivery completes a one-time cue', async t => {
   const { cue, ended, engineConfig, pool } = await serve(t)
   const hook = await receiver(t)
   await startEngine(t, engineConfig)
@@ -186,7 +186,7 @@ t.test('a one-time cue is completed by its delivery', async t => {
   ])
 })
 
-t.test('a fire with send_at is sent then, and not before', async t => {
+t.test('a fire with send_at is sent at that time, not before', async t => {
   const { cue, ended, engineConfig, fn, account } = await serve(t)
   const hook = await receiver(t)
   await startEngine(t, engineConfig)
@@ -198,7 +198,7 @@ t.test('a fire with send_at is sent then, and not before', async t => {
   t.equal((await hook.received()).length, 1)
 })
 
-t.test('receivers that hang keep nobody else waiting', async t => {
+t.test('hanging receivers do not delay other deliveries', async t => {
   const { cue, ended, engineConfig } = await serve(t, { DELIVERY_CONCURRENCY: '2' })
   const open: (() => void)[] = []
   const hanging = await receiver(t, () => new Promise(resolve => open.push(() => resolve({}))))
@@ -219,7 +219,7 @@ t.test('receivers that hang keep nobody else waiting', async t => {
   for (const answer of open) answer()
 })
 
-t.test('engines share a herd, and every cue is delivered once', async t => {
+t.test('several engines share simultaneous cues and deliver each once', async t => {
   const { cue, engineConfig, pool } = await serve(t)
   const hook = await receiver(t)
   const due = soon(4000)
@@ -230,12 +230,12 @@ t.test('engines share a herd, and every cue is delivered once', async t => {
   t.equal(new Set(hook.requests.map(request => request.headers['x-service-cue-id'])).size, 300)
 })
 
-t.test('what a silent replica held is attempted again by another', async t => {
+t.test('another replica retries the attempts of one that died', async t => {
   const { cue, ended, engineConfig, fn, pool } = await serve(t)
   const hook = await receiver(t)
   const due = new Date(Date.now() - 1000)
   const id = await cue({ callback_url: hook.url }, due)
-  // A replica takes it and is never heard of again.
+  // A replica takes it and dies.
   await fn.beatEngine({
     engine_id: '00000000-0000-7000-8000-00000000dead',
     version: '1',
@@ -262,7 +262,7 @@ t.test('what a silent replica held is attempted again by another', async t => {
   ])
 })
 
-t.test('results are held while database unavailable, and nothing is sent twice', async t => {
+t.test('keeps results while the database is unavailable, and sends nothing twice', async t => {
   const { cue, ended, engineConfig, pool } = await serve(t)
   let answer: (() => void) | undefined
   const hook = await receiver(t, () => new Promise(resolve => (answer = () => resolve({}))))
@@ -277,7 +277,7 @@ t.test('results are held while database unavailable, and nothing is sent twice',
   t.equal(hook.requests.length, 1)
 })
 
-t.test('stopping lets what is being sent end, and gives back what is not', async t => {
+t.test('stopping lets open requests finish and releases unsent attempts', async t => {
   const { cue, ended, executions, engineConfig } = await serve(t, { DELIVERY_CONCURRENCY: '1' })
   const hook = await receiver(t, async () => {
     await new Promise(resolve => setTimeout(resolve, 150))
@@ -296,7 +296,7 @@ t.test('stopping lets what is being sent end, and gives back what is not', async
   t.equal(hook.requests.length, 5, 'each was sent once')
 })
 
-t.test('slots that came due while the service was away go by the policy', async t => {
+t.test("catches up slots missed while the service was down by the cue's policy", async t => {
   const { cue, ended, executions, engineConfig, pool } = await serve(t)
   const hook = await receiver(t)
   const now = Date.now()
@@ -322,17 +322,17 @@ t.test('slots that came due while the service was away go by the policy', async 
     { count: 10_000, reason: 'service_away' }
   )
   const { rows: runs } = await pool.query('select next_run from cue.cue_runs')
-  for (const { next_run } of runs) t.ok(next_run.getTime() > now - 1000, 'the schedule goes on')
+  for (const { next_run } of runs) t.ok(next_run.getTime() > now - 1000, 'the schedule continues')
 })
 
-t.test('a worker cue becomes pending at its instant, without a slot', async t => {
+t.test('a due worker cue becomes pending without occupying a delivery slot', async t => {
   const { cue, ended, engineConfig } = await serve(t)
   await startEngine(t, engineConfig)
   const id = await cue({ transport: 'worker' })
   exactly(t, await ended(id, 'pending'), { attempts: 0, claimable_at: Date, task: null, flight_id: null })
 })
 
-t.test('an account that wants its key sent gets it instead of the token', async t => {
+t.test("sends the account's key instead of the token if so configured", async t => {
   const { cue, engineConfig, pool, account } = await serve(t)
   await pool.query("update cue.accounts set webhook_authorization = 'api_key'")
   const hook = await receiver(t)
@@ -342,7 +342,7 @@ t.test('an account that wants its key sent gets it instead of the token', async 
   t.equal(request!.headers.authorization, `Bearer ${account.api_key}`)
 })
 
-t.test("a cue's own Authorization, User-Agent and Content-Type replace the service's, and the token moves aside", async t => {
+t.test("a cue's own Authorization, User-Agent and Content-Type replace the service's, and the token moves to its own header", async t => {
   const { cue, engineConfig, pool, account, config } = await serve(t)
   await pool.query("update cue.accounts set webhook_authorization = 'api_key'")
   const hook = await receiver(t)
@@ -363,5 +363,5 @@ t.test("a cue's own Authorization, User-Agent and Content-Type replace the servi
       executionToken(deriveKey(config.sessionSecret, 'execution-token'), headers['x-service-execution-id']!)
     ]
   )
-  t.notOk(JSON.stringify(headers).includes(account.api_key), 'the key stays here')
+  t.notOk(JSON.stringify(headers).includes(account.api_key), 'the key is not sent')
 })

@@ -1,4 +1,4 @@
-/** The engine's parts without a database: when it does what, and how it hands its work over. */
+/** The engine's parts without a database: scheduling, deadlines, periodic tasks and the hand-over on stop. */
 import { mock } from 'node:test'
 import { setImmediate as tick } from 'node:timers/promises'
 import t, { type Test } from 'tap'
@@ -11,7 +11,7 @@ import { eventually } from './eventually.ts'
 
 const never = Number.POSITIVE_INFINITY
 
-/** A scheduler whose parts are due when the test says so. */
+/** A scheduler whose parts are due at times set by the test. */
 const schedulerOf = (t: Test) => {
   const at = { pump: never, others: never, deadline: never }
   const done: string[] = []
@@ -46,7 +46,7 @@ const schedulerOf = (t: Test) => {
   return { scheduler, at, done, errors, failFiring: () => (fail = true) }
 }
 
-t.test('several calls for a turn make one', async t => {
+t.test('several wake-ups cause one turn', async t => {
   const { scheduler, done } = schedulerOf(t)
   for (let n = 0; n < 3; n++) scheduler.wake()
   await tick()
@@ -54,7 +54,7 @@ t.test('several calls for a turn make one', async t => {
   t.same(done, ['turn'])
 })
 
-t.test('a turn fires and meets what is due, and takes another turn afterwards', async t => {
+t.test('a turn fires due cues and meets due deadlines, then takes another turn', async t => {
   const { scheduler, at, done } = schedulerOf(t)
   Object.assign(at, { others: 0, deadline: 0 })
   scheduler.wake()
@@ -62,7 +62,7 @@ t.test('a turn fires and meets what is due, and takes another turn afterwards', 
   t.same(done, ['turn', 'fire', 'meet', 'turn'])
 })
 
-t.test('the next turn comes when the first of its parts is due', async t => {
+t.test('the next turn starts when the first part is due', async t => {
   for (const part of ['pump', 'others', 'deadline'] as const) {
     const { scheduler, at, done } = schedulerOf(t)
     at[part] = performance.now() + 30
@@ -75,7 +75,7 @@ t.test('the next turn comes when the first of its parts is due', async t => {
   }
 })
 
-t.test('a task runs once at a time', async t => {
+t.test('a task does not run concurrently with itself', async t => {
   const { scheduler } = schedulerOf(t)
   const ends: (() => void)[] = []
   const work = () => new Promise<void>(resolve => void ends.push(resolve))
@@ -90,7 +90,7 @@ t.test('a task runs once at a time', async t => {
   for (const end of ends) end()
 })
 
-t.test('a failed task is reported, and does not run again for half a second', async t => {
+t.test('reports a failed task, and retries it no sooner than half a second later', async t => {
   const { scheduler, at, done, errors, failFiring } = schedulerOf(t)
   failFiring()
   at.others = 0
@@ -113,7 +113,7 @@ t.test('a stopped scheduler takes no turn', async t => {
   t.same(done, [])
 })
 
-t.test('deadlines are met until nothing is left, and then read', async t => {
+t.test('meets deadlines until none is left, then reads the next', async t => {
   const moves = [[1, 0, 2], [0, 3, 0], []]
   const lost: number[] = []
   let reads = 0
@@ -138,13 +138,13 @@ t.test('deadlines are met until nothing is left, and then read', async t => {
   t.equal(deadlines.at, 700)
   for (const at of [0, 0, 1100]) {
     await deadlines.meet()
-    t.equal(deadlines.at, at, 'a deadline whose row is locked waits a moment')
+    t.equal(deadlines.at, at, 'a deadline whose row is locked is retried a moment later')
     moves.shift()
   }
   t.same([lost, reads], [[1], 1])
 })
 
-t.test('the keeper runs each task at its interval, at once when asked to, and not while it is not due', async t => {
+t.test('the keeper runs each task at its interval, sooner on request, and only when due', async t => {
   const runs: string[] = []
   let isDue = false
   let time = 0
@@ -213,14 +213,14 @@ const handOverWith = async (refuse = (_what: string) => false) => {
   return { returned, steps, errors }
 }
 
-t.test('a stopping engine returns unsent attempts, then those that are still open, and writes its results', async t => {
+t.test('a stopping engine returns unsent attempts, then open ones, and writes its results', async t => {
   const { returned, steps, errors } = await handOverWith()
   t.equal(returned, 4)
   t.same(steps, ['stop', 'release 1 a', 'end [[1,1]]', 'release 2 b', 'end [[2,1]]', 'lose 1 c,d', 'end [[1,2]]', 'results'])
   t.same(errors, [])
 })
 
-t.test('a flight that cannot be returned is left to its lease, and the others are returned', async t => {
+t.test('leaves a flight that cannot be returned to its lease, and returns the others', async t => {
   const { returned, steps, errors } = await handOverWith(what => what === 'release 1 a' || what === 'stop')
   t.equal(returned, 3)
   t.same(steps, ['release 2 b', 'end [[2,1]]', 'lose 1 c,d', 'end [[1,2]]', 'results'])

@@ -4,7 +4,7 @@ import { eventually } from './eventually.ts'
 import { exactly } from './exactly.ts'
 import { awaiting, dueCues, once, stage } from './stage.ts'
 
-t.test('a due webhook cue is fired: execution, flight, counters and the next run, all at once', async t => {
+t.test('fires a due webhook cue: execution, flight, counters and next run in one statement', async t => {
   const { cue, take, execution, run, rows, clock, used, jobs } = await stage(t)
   const id = await cue({ payload: '{"task": "x"}', task: 'x', callback_method: 'PUT', callback_headers: { 'x-a': 'b' } })
   const next = new Date('2030-01-15T09:01:00Z')
@@ -52,7 +52,7 @@ t.test('a due webhook cue is fired: execution, flight, counters and the next run
   t.same(await jobs(), [])
 })
 
-t.test('a due worker cue waits to be claimed, and holds no flight', async t => {
+t.test('a due worker cue becomes claimable, without a flight', async t => {
   const { cue, take, rows, clock, used } = await stage(t)
   const id = await cue({ transport: 'worker', callback_url: null })
   t.same(await take([id]), [])
@@ -63,7 +63,7 @@ t.test('a due worker cue waits to be claimed, and holds no flight', async t => {
   t.equal(await used(), 1)
 })
 
-t.test('webhook and worker cues are taken together', async t => {
+t.test('takes webhook and worker cues in one call', async t => {
   const { cue, take, rows } = await stage(t)
   const ids = [await cue(), await cue({ transport: 'worker', callback_url: null }), await cue()]
   const attempts = await take(ids)
@@ -84,7 +84,7 @@ for (const [what, columns, plain] of [
   })
 }
 
-// What is not taken: each row spoils one condition.
+// Cues that are not taken: each row violates one condition.
 type Spoil = (s: Awaited<ReturnType<typeof stage>>, id: string) => Promise<unknown>
 const spoils: [string, Spoil][] = [
   ['before its instant', s => Promise.resolve(s.clock.set('2030-01-15T08:59:59.999Z'))],
@@ -115,7 +115,7 @@ for (const [what, spoil] of spoils) {
   })
 }
 
-// And the same conditions, just not spoiled.
+// The same conditions, just satisfied.
 const kept: [string, Spoil][] = [
   ['when an outage ended before its slot', s => s.rows("insert into cue.outages values ('2030-01-15T08:50:00Z', '2030-01-15T08:59:59Z')")],
   ['when an outage began with its slot', s => s.rows("insert into cue.outages values ('2030-01-15T09:00:00Z', '2030-01-15T09:05:00Z')")],
@@ -134,7 +134,7 @@ for (const [what, prepare] of kept) {
   })
 }
 
-t.test("an engine's sign of life must be younger than missed_after", async t => {
+t.test("an engine's heartbeat must be younger than missed_after", async t => {
   const { cue, take, clock, beat } = await stage(t)
   const id = await cue()
   clock.advance('60 seconds')
@@ -143,7 +143,7 @@ t.test("an engine's sign of life must be younger than missed_after", async t => 
   t.equal((await take([id], { missed_after: '60 seconds' })).length, 1)
 })
 
-t.test('two takers at once fire a slot once', async t => {
+t.test('two simultaneous takers fire a slot once', async t => {
   const { cue, connect, rows, clock, run } = await stage(t)
   const ids = await Promise.all(Array.from({ length: 6 }, () => cue()))
   const read = await rows('select * from cue.cue_runs order by cue_id')
@@ -160,7 +160,7 @@ t.test('two takers at once fire a slot once', async t => {
   t.equal((await rows('select from cue.executions')).length, 6)
 })
 
-t.test('a taker that is rolled back leaves its cues to the others', async t => {
+t.test('a taker that rolls back leaves its cues to others', async t => {
   const { cue, take, connect } = await stage(t)
   const id = await cue()
   const a = await connect()
@@ -170,7 +170,7 @@ t.test('a taker that is rolled back leaves its cues to the others', async t => {
   t.equal((await take([id])).length, 1)
 })
 
-t.test('what a taker read before another fired is not fired again, even under the lock', async t => {
+t.test('a cue read before another taker fired it is not fired again', async t => {
   const { cue, connect, rows, clock } = await stage(t)
   await cue()
   const read = await rows('select * from cue.cue_runs')
@@ -185,7 +185,7 @@ t.test('what a taker read before another fired is not fired again, even under th
   t.equal((await rows('select from cue.executions')).length, 1)
 })
 
-t.test('a slot that was fired cannot become the next run again', async t => {
+t.test('a fired slot cannot become next_run again', async t => {
   const { cue, take, rows, clock } = await stage(t)
   const id = await cue()
   await t.rejects(take([id], { next: clock.now() }), { code: '23514' })
@@ -193,7 +193,7 @@ t.test('a slot that was fired cannot become the next run again', async t => {
   await t.rejects(rows('update cue.cue_runs set next_run = last_slot'), { code: '23514' })
 })
 
-t.test('requests are signed with the former secret too, while it overlaps', async t => {
+t.test('requests are also signed with the previous secret during an overlap', async t => {
   const { cue, take, account, clock } = await stage(t)
   const previous = `whsec_${'b'.repeat(64)}`
   const account_id = await account({ previous_webhook_secret: previous, previous_webhook_secret_until: '2030-01-15T09:30:00Z' })
@@ -203,7 +203,7 @@ t.test('requests are signed with the former secret too, while it overlaps', asyn
   t.equal((await take([id]))[0]!.secrets.length, 1)
 })
 
-t.test("the account's key goes with the request only where the account wants it", async t => {
+t.test("includes the account's key only if the account is configured so", async t => {
   const { cue, take, account, rows } = await stage(t)
   const account_id = await account()
   await rows(
@@ -219,7 +219,7 @@ t.test("the account's key goes with the request only where the account wants it"
 
 // look_ahead ---------------------------------------------------------------------------------------------------------------------------
 
-t.test('look_ahead shows what is due soon, and the first cue beyond', async t => {
+t.test('look_ahead returns cues due soon, and the first later one', async t => {
   const { cue, fn, clock, rows } = await stage(t)
   const at = (seconds: number) => new Date(clock.now().getTime() + seconds * 1000)
   const ids = await Promise.all([-60, 1, 5, 60, 120].map(seconds => cue({ name: String(seconds) }, { next_run: at(seconds) })))
@@ -240,7 +240,7 @@ t.test('look_ahead shows what is due soon, and the first cue beyond', async t =>
   t.equal(seen[1]!.outage_until, null)
 })
 
-t.test('look_ahead shows every account when one has more due than a page holds', async t => {
+t.test('look_ahead returns cues of every account although one has more due than fit a page', async t => {
   const { cue, fn, clock, account } = await stage(t)
   const earlier = new Date(clock.now().getTime() - 60_000)
   for (let i = 0; i < 30; i++) await cue({}, { next_run: earlier })
@@ -263,7 +263,7 @@ const overLimit = async (t: Parameters<typeof stage>[0]) => {
   return { ...s, refuse }
 }
 
-t.test('over the limit a slot leaves a failed execution, once per cue and hour; the others are recorded as dropped', async t => {
+t.test('a slot over the limit leaves one failed execution per cue and hour; the others are recorded as dropped', async t => {
   const { cue, refuse, clock, rows, run, used, jobs } = await overLimit(t)
   const id = await cue({ on_failure_email: true })
   const next = () => new Date(clock.now().getTime() + 10 * 60_000)
@@ -289,7 +289,7 @@ t.test('over the limit a slot leaves a failed execution, once per cue and hour; 
   t.same(await jobs('mails'), [])
 })
 
-t.test('over the limit a one-time cue fails', async t => {
+t.test('a one-time cue over the limit fails', async t => {
   const { cue, refuse, run, rows } = await overLimit(t)
   const id = await cue(once)
   t.equal(await refuse(null), 1)
@@ -297,7 +297,7 @@ t.test('over the limit a one-time cue fails', async t => {
   exactly(t, await rows('select status from cue.executions'), [{ status: 'failed' }])
 })
 
-t.test('what is within the limit, paused or moved is not refused', async t => {
+t.test('does not refuse cues that are within the limit, paused or already fired', async t => {
   const { cue, fn, rows, clock, account_id } = await overLimit(t)
   const id = await cue()
   const read = dueCues(await rows('select * from cue.cue_runs'), new Date(clock.now().getTime() + 60_000))
