@@ -1,5 +1,5 @@
-// What things cost when tables are large, in pages that PostgreSQL touched: a number that does not depend on how fast the machine is. 200,000
-// executions and 100,000 cues stand for millions, so that the test takes seconds; SCALE makes more of them.
+// Costs on large tables, in pages touched by PostgreSQL, which do not depend on the speed of the machine. 200,000
+// executions and 100,000 cues stand for millions, so that the test takes seconds; SCALE multiplies them.
 import { randomUUID } from 'node:crypto'
 import { Kysely, PostgresDialect } from 'kysely'
 import pg from 'pg'
@@ -16,22 +16,22 @@ const start = '2030-01-15T09:00:00Z'
 const now = new Date(start)
 const clock = () => now
 
-/** A plan as EXPLAIN gives it. */
+/** A plan as returned by EXPLAIN. */
 type Plan = { 'Shared Hit Blocks': number; 'Shared Read Blocks': number; 'Node Type': string; Plans?: Plan[] }
 
 const setUp = async (t: Test) => {
   const { pool, url } = await createDatabase(t)
-  // One connection for everything: its plans are made while the tables are small, and kept.
+  // One connection for everything: its plans are made while the tables are small, and stay cached.
   const client = new pg.Client({ connectionString: url })
   await client.connect()
   t.teardown(() => client.end())
-  // Commits that the disk has not seen yet would keep what they deleted from being tidied away.
+  // Rows deleted by commits not yet flushed to disk could not be vacuumed.
   await client.query('set jit = off; set synchronous_commit = on')
-  // What fills the tables: without foreign keys, whose checks would take most of the time.
+  // Fills the tables, without foreign keys, whose checks would take most of the time.
   const loader = new pg.Client({ connectionString: url })
   await loader.connect()
   t.teardown(() => loader.end())
-  // Synchronously, or the vacuum after it comes too early to see the pages as visible to all.
+  // Synchronously, or the following vacuum could not mark the pages as all-visible yet.
   await loader.query('set session_replication_role = replica; set synchronous_commit = on')
   const load = async (text: string, values: unknown[]): Promise<Row[]> => (await loader.query(text, values)).rows
   const rows = async (text: string, values: unknown[] = []): Promise<Row[]> => (await client.query(text, values)).rows
@@ -44,7 +44,7 @@ const setUp = async (t: Test) => {
     const plan = await explain(text, values)
     return plan['Shared Hit Blocks'] + plan['Shared Read Blocks']
   }
-  /** The pages of what this call of a function did, as PostgreSQL counts for the whole statement. */
+  /** Pages touched by one function call, all its statements included. */
   const fn = createFunctions({ query: query => client.query(query) }, clock)
   const counted = async <T>(call: (on: typeof fn) => Promise<T>): Promise<{ pages: number; result: T }> => {
     let touched = 0
@@ -79,7 +79,7 @@ const setUp = async (t: Test) => {
     ])
     return id
   }
-  /** So many cues more, due at this instant or never. */
+  /** Adds cues, due at this instant or never. */
   const addCues = (account_id: string, count: number, next_run: Date | null) =>
     load(
       `with c as (
@@ -89,7 +89,7 @@ const setUp = async (t: Test) => {
        insert into cue.cue_runs (cue_id, account_id, transport, next_run) select id, account_id, transport, $3 from c returning cue_id`,
       [account_id, count, next_run]
     )
-  /** So many finished executions more of these cues, a tenth of a second apart. */
+  /** Adds finished executions of these cues, a tenth of a second apart. */
   const addExecutions = (account_id: string, cue_ids: string[], count: number) =>
     load(
       `insert into cue.executions (id, account_id, cue_id, transport, status, triggered_by, scheduled_for, payload, attempts, started_at, ended_at,
@@ -114,7 +114,7 @@ const find = (plan: Plan, type: string): Plan => {
 }
 
 root.setTimeout(110_000)
-root.test('what things cost, on small tables and on large ones', async t => {
+root.test('costs on small and on large tables', async t => {
   const near = (t: Test, large: number, small: number, share: number, title: string) =>
     t.ok(large <= small * (1 + share) + 30, `${title}: ${small} pages, then ${large}`)
 
@@ -135,8 +135,8 @@ root.test('what things cost, on small tables and on large ones', async t => {
   }
 
   /**
-   * Everything that one delivery and one retry take, for a hundred at a time. The least of several rounds: plans are made in the first, and
-   * what others do on the server can make this session read its catalogs again.
+   * Everything one delivery and one retry take, for a hundred at a time. The minimum of several rounds: plans are made in the first, and
+   * activity of other sessions can make this one read its catalogs again.
    */
   const deliver = async (account_id: string) => {
     const cost: Record<string, number> = {}
@@ -186,7 +186,7 @@ root.test('what things cost, on small tables and on large ones', async t => {
 
   await t.test(`firing touches as many pages among ${spelled(100_000)} cues as among a thousand`, async t => {
     await rows('delete from cue.executions')
-    // The least of three, since an index now and then splits or tidies a page.
+    // The minimum of three, since an index occasionally splits or cleans up a page.
     const least = async () => {
       const costs: number[] = []
       for (let batch = 0; batch < 3; batch++) {
@@ -205,14 +205,14 @@ root.test('what things cost, on small tables and on large ones', async t => {
     near(t, amongMany, among, version < 170_000 ? 0.35 : 0.2, 'take_due_cues of 500')
   })
 
-  await t.test('looking ahead touches what is due, not what is there', async t => {
+  await t.test('looking ahead reads due cues, not all cues', async t => {
     const look = (until: Date) => counted(on => on.lookAhead({ until }))
-    // What was fired above is passed over once no connection of the server, even one of another file, could still see it.
+    // Entries fired above are skipped once no connection of the server, even one of another test file, can still see them.
     const idle = await eventually(async () => {
       const { result, pages } = await look(now)
       return pages < 200 ? result : undefined
     })
-    t.equal(idle.length, 1, 'nothing due, and the first cue beyond')
+    t.equal(idle.length, 1, 'no due cue, and the first later one')
     await addCues(others, 1000, now)
     const busy = await look(now)
     t.equal(busy.result.length, 1001)
@@ -244,10 +244,10 @@ root.test('what things cost, on small tables and on large ones', async t => {
     ['the second page', { offset: 20 }, 500],
     ['a page at 100,000', { offset: 100_000 }, 400 + 100_000 / 50],
     ['a page of one cue at 1,500', { cue_id, offset: 1500 }, 400 + 1500 / 20],
-    ['a page of a time that long is past', { since: '2030-01-15T08:00:00Z', until: '2030-01-15T08:01:00Z' }, 1500],
-    ['a page of what is common, behind thousands of others', { status: 'success' }, 10_000]
+    ['a page of an early period', { since: '2030-01-15T08:00:00Z', until: '2030-01-15T08:01:00Z' }, 1500],
+    ['a page of a common status, behind thousands of others', { status: 'success' }, 10_000]
   ] as const) {
-    await t.test(`${what} costs its rows, and the index before it`, async t => {
+    await t.test(`${what} reads its own rows and the index entries before them`, async t => {
       const { pages, shown, found } = await page(filters)
       t.same([shown, found], [20, 21])
       t.ok(pages <= most, `${pages} pages, at most ${most}`)
@@ -258,24 +258,24 @@ root.test('what things cost, on small tables and on large ones', async t => {
     ['an account', {}, 10_001],
     ['a cue', { cue_id }, Math.min(many / 100, 10_001)]
   ] as const) {
-    await t.test(`the total of ${what} is counted in an index, and no further than 10,000`, async t => {
+    await t.test(`the total of ${what} is counted in an index, up to 10,000`, async t => {
       const { pages, found } = await total(filters)
       t.equal(found, expected)
       t.ok(pages <= 700, `${pages} pages`)
     })
   }
 
-  await t.test('a list of an account with nothing touches nothing of the others', async t => {
+  await t.test('an empty list reads no rows of other accounts', async t => {
     const { sql, parameters } = pageQuery(db, randomUUID(), { limit: 20, offset: 0 }, now).compile()
     t.ok((await pages(sql, parameters)) < 60)
   })
 
-  await t.test('one execution is found in its own month', async t => {
+  await t.test('finds one execution in the partition of its month', async t => {
     const [{ id }] = await rows('select id from cue.executions where account_id = $1 order by id limit 1 offset 1000', [mine])
     t.ok((await pages('select * from cue.execution_view where id = $1 and account_id = $2', [id, mine])) <= 12)
   })
 
-  await t.test('a deleted cue costs a list no more than passing over its entries', async t => {
+  await t.test('a list skips entries of a deleted cue cheaply', async t => {
     await fn.deleteCue({ account_id: mine, cue_id: own[0]! })
     const { pages, found } = await page({})
     t.equal(found, 21)
@@ -283,20 +283,20 @@ root.test('what things cost, on small tables and on large ones', async t => {
     t.equal((await page({ cue_id: own[0]! })).found, 0)
   })
 
-  // What runs all the time ----------------------------------------------------------------------------------------------------------------
+  // Sweeps and deliveries ----------------------------------------------------------------------------------------------------------------
 
-  await t.test('sweeps touch no finished rows, however many there are', async t => {
+  await t.test('sweeps read no finished executions, however many there are', async t => {
     await rows('vacuum full cue.flights')
     const large = await sweep()
     for (const name of Object.keys(sweeps)) near(t, large[name]!, small.sweeps[name]!, 0.1, name)
   })
 
-  await t.test('delivering touches as many pages as on empty tables, plus the height of their indexes', async t => {
+  await t.test('delivering reads as many pages as on empty tables, plus the height of the indexes', async t => {
     const large = await deliver(others)
     for (const name of ['take', 'finish', 'settle', 'begin']) near(t, large[name]!, small.delivery[name]!, 0.7, `${name} of 100`)
   })
 
-  await t.test('a plan that reads a whole table would be noticed', async t => {
+  await t.test('the test detects a plan that reads a whole table', async t => {
     const plan = await explain('select count(*) from cue.executions where error_message is not null')
     t.ok(plan['Shared Hit Blocks'] + plan['Shared Read Blocks'] > 2000)
   })

@@ -1,4 +1,4 @@
-/** What tests of executions through the API stand on. */
+/** Setup for tests of executions through the API. */
 import root from 'tap'
 import { build } from './setup.ts'
 import { resultsOf } from './stage.ts'
@@ -21,12 +21,12 @@ export const service = async () => {
   const { post } = calls
   const cue = async (body: object = webhook): Promise<string> => {
     const { id } = await post('/v1/cues', body)
-    if (!id) throw new Error('no cue was made')
+    if (!id) throw new Error('no cue was created')
     return id
   }
   const fire = async (cue_id: string, body?: object): Promise<string> => (await post(`/v1/cues/${cue_id}/fire`, body)).id
   const begin = () => fn.beginWaiting({ limit: 100 })
-  /** Fires the cue and records what its one attempt came to. */
+  /** Fires the cue and records the result of its only attempt. */
   const ran = async (cue_id: string, result = {}, body?: object): Promise<string> => {
     const id = await fire(cue_id, body)
     await fn.settleAttempts(
@@ -39,7 +39,7 @@ export const service = async () => {
     return id
   }
   const set = (id: string, columns: string) => pool.query(`update cue.executions set ${columns} where id = $1`, [id])
-  /** The jobs of these executions, and those that ask for something on their behalf. */
+  /** The jobs of these executions, including mails and notifications about them. */
   const jobsOf = async (...ids: string[]) =>
     (await pool.query(`select id, name from pgboss.job where id = any ($1) or data ->> 'execution_id' = any ($1::text[])`, [ids])).rows
   return { ...s, ...calls, account, cue, fire, begin, ran, set, jobsOf }

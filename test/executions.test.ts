@@ -5,7 +5,7 @@ import { exactly } from './exactly.ts'
 import { service, start, webhook } from './executions-stage.ts'
 import { refused, resultsOf } from './stage.ts'
 
-t.test('a list shows executions in full, newest first', async t => {
+t.test('lists executions with all members, newest first', async t => {
   const { get, cue, ran, fire, clock } = await service()
   const id = await cue()
   const first = await ran(id)
@@ -41,7 +41,7 @@ t.test('a list shows executions in full, newest first', async t => {
   exactly(t, list.executions[0], { id: second, status: 'pending', attempts: 0, started_at: null })
 })
 
-t.test('an execution shows its payload, the answer and its attempts', async t => {
+t.test('an execution shows its payload, the response and its attempts', async t => {
   const { get, cue, ran, begin, fn, clock } = await service()
   const id = await ran(await cue({ ...webhook, payload: { n: 1 }, retry: { max_attempts: 2, backoff_minutes: [1] } }), refused)
   const { next_retry } = await get(`/v1/executions/${id}`)
@@ -66,7 +66,7 @@ t.test('an execution shows its payload, the answer and its attempts', async t =>
   ])
 })
 
-t.test('payloads, metadata and artifacts come back to the last digit, with their nulls', async t => {
+t.test('payloads, metadata and artifacts keep all digits and nulls', async t => {
   const { app, account, cue, fire, set, call } = await service()
   const payload = '{"big": 123456789012345678901234567890, "float": 1.0, "none": null}'
   const id = await fire(await cue(), { payload_override: { replaced: true }, merge_strategy: 'replace' })
@@ -84,7 +84,7 @@ t.test('payloads, metadata and artifacts come back to the last digit, with their
   exactly(t, (await call('GET', `/v1/executions/${id}`)).body.outcome, { success: true, result: 'done', recorded_at: start })
 })
 
-t.test('an outcome holds what was reported, and nothing else', async t => {
+t.test('an outcome contains exactly what was reported', async t => {
   const { get, cue, fire, set } = await service()
   const id = await fire(await cue())
   t.equal((await get(`/v1/executions/${id}`)).outcome, null)
@@ -94,7 +94,7 @@ t.test('an outcome holds what was reported, and nothing else', async t => {
   exactly(t, execution, { outcome_state: 'reported_failure', outcome_success: false })
 })
 
-// Each filter, with a column that makes one of two executions match.
+// Each filter, with a column by which one of two executions matches.
 const filters: [query: string, columns: string | null][] = [
   ['status=missed', `status = 'missed', ended_at = now(), attempt_due_at = null`],
   ['status=retry_ready', `status = 'retry_ready', started_at = now()`],
@@ -115,7 +115,7 @@ const filters: [query: string, columns: string | null][] = [
   ['since=2030-01-15T09:30:00Z', null],
   ['since=2030-01-15T10:30:00%2B01:00', null]
 ]
-t.test('each filter finds what matches, and counts it', async t => {
+t.test('each filter returns and counts the matching executions', async t => {
   const { get, cue, fire, set, clock, pool, account } = await service()
   const id = await cue()
   for (const [query, columns] of filters) {
@@ -138,7 +138,7 @@ t.test('each filter finds what matches, and counts it', async t => {
   t.equal((await get('/v1/executions?has_evidence=false')).total, 2)
 })
 
-t.test('since is inclusive and until is not; both are about created_at', async t => {
+t.test('since is inclusive and until exclusive; both compare created_at', async t => {
   const { get, cue, fire, clock } = await service()
   const id = await cue()
   const made: string[] = []
@@ -157,7 +157,7 @@ t.test('since is inclusive and until is not; both are about created_at', async t
   t.same(await ids('since=0001-01-01T00:00:00Z&until=9999-12-31T23:59:59Z'), made.toReversed())
 })
 
-t.test('filters go together', async t => {
+t.test('filters can be combined', async t => {
   const { get, cue, ran } = await service()
   const [a, b] = [await cue(), await cue()]
   const id = await ran(a, { ...refused, gone: true })
@@ -167,7 +167,7 @@ t.test('filters go together', async t => {
   exactly(t, await get(`/v1/executions?cue_id=${a}&status=failed&triggered_by=schedule`), { total: 0, executions: [] })
 })
 
-t.test('a value that a filter cannot take is refused', async t => {
+t.test('rejects invalid filter values', async t => {
   const { call } = await service()
   for (const query of [
     'status=done',
@@ -191,7 +191,7 @@ t.test('a value that a filter cannot take is refused', async t => {
   }
 })
 
-t.test('the executions of a cue that is unknown, foreign or no cue at all are none', async t => {
+t.test("returns no executions for a cue_id that is unknown, malformed or another account's", async t => {
   const { get, as, register, cue, fire } = await service()
   const id = await cue()
   await fire(id)
@@ -210,7 +210,7 @@ t.test('the executions of a cue that is unknown, foreign or no cue at all are no
   t.equal((await other.get('/v1/executions')).total, 0)
 })
 
-t.test('pages fit together, and has_more is exact', async t => {
+t.test('pages neither overlap nor skip, and has_more is exact', async t => {
   const { get, cue, fire } = await service()
   const id = await cue()
   const made: string[] = []
@@ -238,7 +238,7 @@ t.test('pages fit together, and has_more is exact', async t => {
   }
 })
 
-t.test('totals are exact to 10,000, has_more beyond', async t => {
+t.test('totals are exact up to 10,000, and has_more beyond', async t => {
   const { get, cue, pool, account } = await service()
   const id = await cue()
   const add = (count: number) =>
@@ -266,7 +266,7 @@ t.test('totals are exact to 10,000, has_more beyond', async t => {
   }
 })
 
-t.test('the executions of a deleted cue vanish at once, everywhere', async t => {
+t.test('executions of a deleted cue disappear at once from every response', async t => {
   const { get, call, del, cue, ran, fire } = await service()
   const [gone, kept] = [await cue(), await cue()]
   const id = await ran(gone, { ...refused, gone: true })
@@ -284,7 +284,7 @@ t.test('the executions of a deleted cue vanish at once, everywhere', async t => 
   }
 })
 
-t.test('ids that are unknown, foreign or no UUID are all not found', async t => {
+t.test("returns 404 for ids that are unknown, malformed or another account's", async t => {
   const { call, as, register, cue, ran } = await service()
   const id = await ran(await cue())
   t.equal((await call('GET', `/v1/executions/${id.toUpperCase()}`)).status, 200)
@@ -316,7 +316,7 @@ t.test('ids that are unknown, foreign or no UUID are all not found', async t => 
   }
 })
 
-t.test("a key needs the scope of the call; an execution's token reads that execution", async t => {
+t.test('a key requires the scope of the call; an execution token can read its execution', async t => {
   const { post, as, cue, ran, account, config } = await service()
   const id = await ran(await cue())
   const other = await ran(await cue())

@@ -1,5 +1,5 @@
-// A lock hurts only its owner: somebody's open transaction holds rows of one account, which goes on asking and firing, and another account
-// notices nothing.
+// Locked rows of one account do not affect others: an open transaction holds rows of an account that keeps sending requests and firing,
+// and another account is not affected.
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import pg from 'pg'
@@ -11,7 +11,7 @@ import { startEngine } from './engine.ts'
 import { setLockTimeout } from './patient.ts'
 import { type Account, build, eventually, receiver } from './setup.ts'
 
-/** Far longer than anything takes that waits for nothing, and shorter than a wait for a held row: statement_timeout ends that after 30 seconds. */
+/** Far longer than any call that waits for no lock, and shorter than a wait for a locked row, which statement_timeout ends after 30 seconds. */
 const patienceMs = 20_000
 /** As many connections as the API has by default. */
 const apiConnections = 4
@@ -23,7 +23,7 @@ const env = {
 
 type Calls = ReturnType<Awaited<ReturnType<typeof build>>['as']>
 
-/** With so much patience for locks. */
+/** @param lockTimeout of the SQL functions */
 const stage = async (t: Test, lockTimeout: string) => {
   const service = await build(t, undefined, { env })
   await setLockTimeout(async text => (await service.pool.query(text)).rows, 'others', lockTimeout)
@@ -52,7 +52,7 @@ const stage = async (t: Test, lockTimeout: string) => {
 
 type Stage = Awaited<ReturnType<typeof stage>>
 
-/** What a user does: creates, reads, changes, fires, claims, reports, and is delivered to. Every answer is exactly as always. */
+/** A user's calls: creates, reads, changes, fires, claims, reports, and gets a delivery. Every response is the usual one. */
 const live = async (t: Test, { as, hook, workerCue, callback }: Stage, account: Account, name: string) => {
   const call = as(account)
   const done = async (what: string, asked: ReturnType<typeof call>, status: number) => {
@@ -75,7 +75,7 @@ const live = async (t: Test, { as, hook, workerCue, callback }: Stage, account: 
   await eventually(async () => (await call('GET', `/v1/cues/${once.id}`)).body.status === 'completed', patienceMs)
 }
 
-/** Rows of an account in each table that requests or the engine lock; in a table that belongs to no account, all. */
+/** Rows of an account in each table that requests or the engine lock, or all rows if the table belongs to no account. */
 const own = 'account_id = $1'
 const all = '$1::uuid is not null'
 const held: Record<string, string> = {
@@ -102,8 +102,8 @@ const held: Record<string, string> = {
 }
 
 /**
- * Not held here: written once, by the service's own start and sweeps, for large payloads and their optional cap, or only to sign in, to pay, to
- * write to support and to say goodbye.
+ * Tables not locked here: written once, only by start and sweeps, only for large payloads and their optional cap, or only to sign in, to pay, to
+ * contact support and to delete the account.
  */
 const others = [
   'deletions',
@@ -121,7 +121,7 @@ const others = [
   'tickets'
 ]
 
-root.test('each table is held in a test, or it is said why not', async t => {
+root.test('each table is locked in a test, or listed as an exception', async t => {
   const { pool } = await createDatabase(t)
   const { rows } = await pool.query(
     `select relname as name from pg_class where relnamespace = 'cue'::regnamespace and relkind in ('r', 'p') and not relispartition order by 1`
@@ -138,11 +138,11 @@ root.test('each table is held in a test, or it is said why not', async t => {
   )
 })
 
-root.test('while rows of one account are held, it keeps asking, and another account notices nothing', async t => {
+root.test('locked rows of one account do not affect another, although the first keeps sending requests', async t => {
   const s = await stage(t, '1min')
   const [busy, other] = [s.account, await s.register()]
   const call = s.as(busy)
-  // Every kind of row: cues that fire each second, to a receiver that is there and to one that refuses, a worker's and its claims.
+  // Every kind of row: cues that fire each second, with a working and a rejecting receiver, a worker cue and its claims.
   const cueOf = async (columns: object) => (await call('POST', '/v1/cues', { cron: '* * * * * *', ...columns })).body.id as string
   const worker = await cueOf({ ...s.workerCue, cron: '* * * * * *' })
   await cueOf({ name: 'ticks', ...s.callback('ticks') })
@@ -195,15 +195,15 @@ root.test('while rows of one account are held, it keeps asking, and another acco
     }
     await holder.query('begin')
     const { rowCount } = await holder.query(`select from ${table} where ${condition} for update`, [busy.id])
-    t.ok(rowCount, `${table} has such rows`)
+    t.ok(rowCount, `${table} has rows to lock`)
     const asking = keepAsking()
     await delay(100)
     await live(t, s, other, table)
     isHeld = false
     await holder.query('rollback')
     await asking
-    t.same(unexpected, [], `${table}: whoever must wait is told to come back`)
-    t.equal((await call('POST', '/v1/cues', s.workerCue)).status, 201, `${table}: as soon as nothing is held the other goes on`)
+    t.same(unexpected, [], `${table}: callers that must wait get 503`)
+    t.equal((await call('POST', '/v1/cues', s.workerCue)).status, 201, `${table}: the locked account continues after the lock`)
   }
 })
 
@@ -219,7 +219,7 @@ const written = [
 ]
 
 root.test(
-  'while a whole table takes no changes reads are answered, changes are made or told to come back, and nothing is lost',
+  'while a whole table is locked against changes, reads succeed, changes succeed or return 503 with Retry-After, and no delivery is lost',
   async t => {
     const s = await stage(t, '300ms')
     const call = s.as(s.account)
@@ -231,7 +231,7 @@ root.test(
       const at = new Date(Date.now() + 500).toISOString()
       const due = await call('POST', '/v1/cues', { name: 'due', at, ...s.callback(table) })
       await holder.query(`begin; lock table ${table} in share mode`)
-      t.equal((await call('GET', `/v1/cues/${id}`)).status, 200, `${table}: reads are answered`)
+      t.equal((await call('GET', `/v1/cues/${id}`)).status, 200, `${table}: reads succeed`)
       const changes = await Promise.all([
         call('POST', '/v1/cues', s.workerCue),
         call('PATCH', `/v1/cues/${id}`, { description: table }),
@@ -241,7 +241,7 @@ root.test(
       for (const { status, headers } of changes)
         t.ok(status < 300 || status === 429 || (status === 503 && headers['retry-after']), `${table}: ${status}`)
       await holder.query('rollback')
-      t.equal((await call('POST', '/v1/cues', s.workerCue)).status, 201, `${table}: changes are made again at once`)
+      t.equal((await call('POST', '/v1/cues', s.workerCue)).status, 201, `${table}: changes succeed immediately afterwards`)
       await eventually(async () => (await call('GET', `/v1/cues/${due.body.id}`)).body.status === 'completed')
       t.equal(s.hook.requests.filter(request => request.path === `/${table}`).length, 1, `${table}: delivered once`)
     }
