@@ -1,4 +1,4 @@
-// Connections of one account, and questions of whoever's rows somebody holds.
+// Limits on connections per account, and requests that meet locked rows.
 import pg from 'pg'
 import t from 'tap'
 import { createBatches } from '../src/database/batched.ts'
@@ -7,7 +7,7 @@ import { eventually } from './eventually.ts'
 
 const held = Object.assign(new pg.DatabaseError('canceling statement due to lock timeout', 1, 'error'), { code: '55P03' })
 
-/** A gate, and work of an account that ends when the test says so. */
+/** A gate, and work of an account that ends when the test resolves it. */
 const setUp = (connections: number) => {
   const gate = createConnectionLimits(connections)
   const begun: string[] = []
@@ -63,7 +63,7 @@ t.test('limits an account to one connection after a lock timeout, and rejects ca
   t.strictSame(begun, ['a1', 'a2', 'b1', 'b2'])
 })
 
-/** Batches of questions such as `a1`, of owner a, and the owners whose rows somebody holds. */
+/** Batches of requests such as `a1`, of owner a, and the owners whose rows are locked. */
 const batches = (size = 50) => {
   const asked: string[][] = []
   const locked = new Set<string>()
@@ -78,7 +78,7 @@ const batches = (size = 50) => {
   return { asked, locked, ask }
 }
 
-t.test('what is held is asked again apart, with all that its owner asks meanwhile, and others wait for none of it', async t => {
+t.test("retries a request that met a lock, and its owner's later ones, separately and without delaying other owners", async t => {
   const { asked, locked, ask } = batches()
   locked.add('a')
   const first = ask('a1')
@@ -94,10 +94,10 @@ t.test('what is held is asked again apart, with all that its owner asks meanwhil
   t.strictSame(await Promise.all([first, ...more]), ['a1!', 'a2!', 'a3!'])
   const before = asked.length
   t.equal(await ask('a4'), 'a4!')
-  t.strictSame(asked.slice(before), [['a4']], 'nothing is apart any more')
+  t.strictSame(asked.slice(before), [['a4']], 'nothing is retried separately any more')
 })
 
-t.test('the many questions of one owner stand before nobody else who is held', async t => {
+t.test('many locked requests of one owner do not delay another locked owner', async t => {
   const { asked, locked, ask } = batches(4)
   for (const owner of ['a', 'b']) locked.add(owner)
   const answers = Promise.allSettled(['a1', 'a2', 'a3', 'a4', 'a5', 'a6', 'b1'].map(ask))
@@ -109,13 +109,13 @@ t.test('the many questions of one owner stand before nobody else who is held', a
   )
 })
 
-t.test('what stays held is unavailable after two seconds', async t => {
+t.test('a request that stays locked is unavailable after two seconds', async t => {
   const { locked, ask } = batches()
   locked.add('a')
   await t.rejects(ask('a1'), { code: 'unavailable', headers: { 'retry-after': /\d/ } })
 })
 
-t.test('a statement that had to wait for a lock is asked again apart, and a fault in it meets only who is at fault', async t => {
+t.test('splits a statement that met a lock, and only the faulty request fails', async t => {
   let times = 0
   const ask = createBatches<number, number>({
     many: async questions => {

@@ -1,8 +1,8 @@
-/** Executions are counted once when they end, whichever way they do. */
+/** Each execution is counted once when it ends, however it ends. */
 import t from 'tap'
 import { awaiting, once, refused, stage } from './stage.ts'
 
-t.test('every execution that ends is counted under its status', async t => {
+t.test('counts every ended execution under its status', async t => {
   const { fn, cue, take, settle, finish, begun, clock, rows, row, account, account_id } = await stage(t)
   const counted = async () => new Map((await fn.endedExecutions({})).map(({ status, count }) => [status, count]))
   const before = await counted()

@@ -27,7 +27,7 @@ const setUp = async (t: Test) => {
   t.teardown(() => client.end())
   // Rows deleted by commits not yet flushed to disk could not be vacuumed.
   await client.query('set jit = off; set synchronous_commit = on')
-  // Fills the tables, without foreign keys, whose checks would take most of the time.
+  // Loads rows without checking foreign keys, which would take most of the time.
   const loader = new pg.Client({ connectionString: url })
   await loader.connect()
   t.teardown(() => loader.end())

@@ -1,4 +1,4 @@
-/** Each lease is written once, in sql/constants.sql: whoever grants, extends or judges one follows it. */
+/** Each lease is defined once, in sql/constants.sql; every grant, extension and check of a lease uses it. */
 import t from 'tap'
 import { catalog } from '../scripts/catalog.ts'
 import { constants } from '../src/catalog.ts'
@@ -9,7 +9,7 @@ import { createPump } from '../src/deliveries/pump.ts'
 import { exactly } from './exactly.ts'
 import { once, refused, stage } from './stage.ts'
 
-t.test('every function that grants a lease takes it from its constant', async t => {
+t.test('every function that grants a lease uses its constant', async t => {
   const { rows } = await stage(t)
   const leased = await rows(
     `select proname as name, substring(pg_get_function_arguments(oid) from 'p_lease interval DEFAULT ([^,]+)') as lease
@@ -26,14 +26,14 @@ t.test('every function that grants a lease takes it from its constant', async t 
   )
 })
 
-t.test('a changed lease holds for whoever takes, extends and recovers a flight', async t => {
+t.test('a changed lease applies to taking, extending and recovering flights', async t => {
   const { rows, row, cue, take, settle, fn, clock, pool } = await stage(t)
   const original = (await row("select pg_get_functiondef('cue.flight_lease()'::regprocedure) as text")).text
   t.teardown(() => rows(original))
   await rows("create or replace function cue.flight_lease() returns interval language sql immutable as $$ select interval '2 seconds' $$")
 
   const generated = /flightLeaseMs: (\d+)/.exec(await catalog(pool))
-  t.equal(generated?.[1], '2000', 'the service’s copy')
+  t.equal(generated?.[1], '2000', "the service's copy")
   const end = async ({ flight_id }: BegunAttempt) =>
     (await row('select lease_expires_at as at from cue.flights where id = $1', [flight_id])).at
   const inSeconds = (seconds: number) => new Date(clock.now().getTime() + seconds * 1000)
@@ -44,9 +44,9 @@ t.test('a changed lease holds for whoever takes, extends and recovers a flight',
   t.same(await fn.extendFlights({ flight_ids: [taken!.flight_id] }), [taken!.flight_id])
   t.same(await end(taken!), inSeconds(2), 'extend_flights')
   clock.advance('2 seconds')
-  t.equal(await fn.recoverFlights({}), 0, 'the lease stands')
+  t.equal(await fn.recoverFlights({}), 0, 'the lease is valid')
   clock.advance('0.001 seconds')
-  t.equal(await fn.recoverFlights({}), 1, 'it has expired')
+  t.equal(await fn.recoverFlights({}), 1, 'the lease has expired')
 
   const [again] = await fn.beginAttempts({ execution_ids: [taken!.execution_id] })
   t.same(await end(again!), inSeconds(2), 'begin_attempts')
@@ -57,7 +57,7 @@ t.test('a changed lease holds for whoever takes, extends and recovers a flight',
   t.same(await end(begun!), inSeconds(2), 'begin_waiting')
 })
 
-t.test('an engine grants the lease that it keeps to, stops sending before its end, and extends it in time', async t => {
+t.test('an engine keeps to the lease it is granted: it extends it in time and stops sending before its end', async t => {
   let time = 1000
   t.intercept(performance, 'now', { value: () => time })
   const granted: unknown[] = []
@@ -98,15 +98,15 @@ t.test('an engine grants the lease that it keeps to, stops sending before its en
     await new Promise(setImmediate)
     flights.add(7, 1, time)
     await flights.extend()
-    exactly(t, granted, [lease, lease, lease], 'what is taken, begun and extended')
+    exactly(t, granted, [lease, lease, lease], 'taken, begun and extended')
 
     time += leaseMs * (7 / 8) - 1
     t.ok(flights.stands(7))
     time += 1
-    t.notOk(flights.stands(7), 'while others must still leave it alone')
+    t.notOk(flights.stands(7), 'while others may not recover it yet')
     due = []
     const { extendMs, answerMs, settledMs, silentMs } = leaseTimes(leaseMs)
-    t.ok(extendMs + 2 * answerMs <= leaseMs, 'an extension that fails is repeated within the lease')
+    t.ok(extendMs + 2 * answerMs <= leaseMs, 'a failed extension can be repeated within the lease')
     t.ok(silentMs > extendMs && settledMs > silentMs && settledMs < leaseMs)
   }
 })

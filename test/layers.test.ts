@@ -1,4 +1,4 @@
-/** The structure of src/, as README's development section draws it: each folder imports only from those below it, and nothing in a circle. */
+/** The structure of src/, as in README's development section: each folder imports only from those below it, without cycles. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'

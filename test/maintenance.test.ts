@@ -1,4 +1,4 @@
-// Housekeeping: partitions, retention, the purge of deleted cues, and what is kept for a while only.
+// Housekeeping: partitions, retention, purging of deleted cues, and pruning.
 import t, { type Test } from 'tap'
 import { migrate } from '../src/migrate/migrate.ts'
 import { exactly } from './exactly.ts'
@@ -7,11 +7,11 @@ import { refused, stage } from './stage.ts'
 const months = `select c.relname as name, pg_get_expr(c.relpartbound, c.oid) as bounds, c.reloptions as options
                   from pg_inherits i join pg_class c on c.oid = i.inhrelid where i.inhparent = $1::regclass order by 1`
 
-/** Years in which nothing else happens, so that tests do not meet each other's partitions. */
+/** Each test uses years of its own, so that tests do not share partitions. */
 const stageIn = async (t: Test, start: string) => {
   const s = await stage(t, start)
   const names = async (parent = 'executions') => (await s.rows(months, [`cue.${parent}`])).map(row => row.name as string)
-  /** An execution made at this time that has ended at another, with its attempt. */
+  /** An execution created at one time and ended at another, with its attempt. */
   const ended = async (cue_id: string, made_at: string, ended_at: string | null = made_at) => {
     const [{ id }] = await s.rows('select cue.uuid_v7($1) as id', [made_at])
     await s.rows(
@@ -26,7 +26,7 @@ const stageIn = async (t: Test, start: string) => {
   return { ...s, names, ended }
 }
 
-t.test('partitions are made for this month and those ahead, without gaps, across the turn of a year', async t => {
+t.test('creates partitions for this month and those ahead, without gaps, across the end of a year', async t => {
   const { fn, rows, names } = await stageIn(t, '2040-11-30T23:59:59Z')
   t.equal(await fn.maintainPartitions({ months: 4 }), 4, 'two more of each than the stage made')
   t.equal(await fn.maintainPartitions({ months: 4 }), 0)
@@ -40,7 +40,7 @@ t.test('partitions are made for this month and those ahead, without gaps, across
   for (let i = 1; i < bounds.length; i++) t.equal(bounds[i]![0], bounds[i - 1]![1])
 })
 
-t.test('an id falls into the partition of its month, to the millisecond', async t => {
+t.test('an id belongs to the partition of its month, to the millisecond', async t => {
   const { cue, ended, row } = await stageIn(t, '2042-02-15T00:00:00Z')
   const id = await cue()
   for (const [at, month] of [
@@ -65,7 +65,7 @@ t.test('partitions of executions leave room for a second version of each row', a
   for (const { options } of await rows(months, ['cue.executions'])) t.ok(options.includes('fillfactor=50'))
 })
 
-t.test('making partitions waits neither for readers nor for writers', async t => {
+t.test('creating partitions waits neither for readers nor for writers', async t => {
   const { fn, begun, connect, finish } = await stageIn(t, '2043-01-15T00:00:00Z')
   const attempt = await begun()
   const { client, fn: other } = await connect()
@@ -76,7 +76,7 @@ t.test('making partitions waits neither for readers nor for writers', async t =>
   await client.query('commit')
 })
 
-t.test('two that make partitions at once make them once', async t => {
+t.test('simultaneous calls create each partition once', async t => {
   const { fn, connect } = await stageIn(t, '2044-01-15T00:00:00Z')
   const a = await connect()
   const b = await connect()
@@ -89,7 +89,7 @@ t.test('two that make partitions at once make them once', async t => {
   t.equal(await fn.maintainPartitions({ months: 3 }), 0)
 })
 
-t.test('recording a delivery is a HOT update: no index mentions what it changes, and the page has room', async t => {
+t.test('recording a delivery is a HOT update: no indexed column changes, and the page has room', async t => {
   const { cue, take, finish, fn, connect, row } = await stageIn(t, '2045-01-15T00:00:00Z')
   await fn.maintainPartitions({})
   const { client, fn: by } = await connect()
@@ -105,7 +105,7 @@ t.test('recording a delivery is a HOT update: no index mentions what it changes,
 
 // Retention ---------------------------------------------------------------------------------------------------------------------------
 
-t.test('a month that lies wholly before the instant is dropped, with its attempts', async t => {
+t.test('drops a month that is entirely before the instant, with its attempts', async t => {
   const { cue, ended, fn, names, rows, clock } = await stageIn(t, '2050-01-15T00:00:00Z')
   const id = await cue()
   await ended(id, '2050-01-31T23:59:59.999Z')
@@ -126,7 +126,7 @@ t.test('a month that lies wholly before the instant is dropped, with its attempt
   )
 })
 
-t.test('nothing younger than the shortest retention is dropped, whatever is asked for', async t => {
+t.test('refuses to drop anything younger than the minimum retention', async t => {
   const { ended, cue, fn, names, clock } = await stageIn(t, '2053-01-15T00:00:00Z')
   await ended(await cue(), '2053-01-16T00:00:00Z')
   clock.set('2053-03-08T00:00:00Z')
@@ -135,7 +135,7 @@ t.test('nothing younger than the shortest retention is dropped, whatever is aske
   t.ok((await fn.dropOldExecutions({ before: new Date('2053-02-01T00:00:00Z') })).includes('2053_01'))
 })
 
-t.test('months end at midnight UTC, wherever the session is', async t => {
+t.test('months end at midnight UTC in every session time zone', async t => {
   const { connect, rows } = await stageIn(t, '2051-03-15T00:00:00Z')
   for (const zone of ['America/New_York', 'Asia/Kolkata', 'Pacific/Kiritimati', 'UTC']) {
     const { client } = await connect()
@@ -148,7 +148,7 @@ t.test('months end at midnight UTC, wherever the session is', async t => {
   await rows('select 1')
 })
 
-t.test('a month with unfinished executions loses only the finished ones, a batch at a time', async t => {
+t.test('deletes only the finished executions of a month with unfinished ones, in batches', async t => {
   const { cue, ended, fn, names, rows, clock } = await stageIn(t, '2052-01-15T00:00:00Z')
   const id = await cue()
   for (let i = 0; i < 7; i++) await ended(id, `2052-01-1${i}T00:00:00Z`)
@@ -170,9 +170,9 @@ t.test('a month with unfinished executions loses only the finished ones, a batch
   )
 
   await rows("update cue.executions set status = 'failed', ended_at = '2052-04-30T00:00:00Z', attempt_due_at = null where id = $1", [open])
-  t.notOk((await fn.dropOldExecutions({ before })).includes('2052_01'), 'what ended since is kept')
+  t.notOk((await fn.dropOldExecutions({ before })).includes('2052_01'), 'executions ended since are kept')
   const after = new Date('2052-07-30T00:00:00Z')
-  t.ok((await fn.dropOldExecutions({ before: after })).includes('2052_01'), 'until that is old, too')
+  t.ok((await fn.dropOldExecutions({ before: after })).includes('2052_01'), 'until those are old, too')
   t.notOk((await names()).includes('executions_2052_01'))
 })
 
@@ -187,7 +187,7 @@ const waits: [string, string][] = [
   ['retry_ready', `status = 'retry_ready', attempt_due_at = now(), ended_at = null`]
 ]
 for (const [i, [what, columns]] of waits.entries()) {
-  t.test(`a month is kept for an execution that is ${what}`, async t => {
+  t.test(`keeps a month that has an execution that is ${what}`, async t => {
     const year = 2053 + i
     const { cue, ended, fn, rows, clock } = await stageIn(t, `${year}-01-15T00:00:00Z`)
     const id = await ended(await cue(), `${year}-01-15T00:00:00Z`)
@@ -197,12 +197,12 @@ for (const [i, [what, columns]] of waits.entries()) {
     clock.set(`${year}-10-01T00:00:00Z`)
     const dropped = await fn.dropOldExecutions({ before })
     t.notOk(dropped.includes(`${year}_01`))
-    t.ok(dropped.includes(`${year}_02`), 'and no other is')
+    t.ok(dropped.includes(`${year}_02`), 'no other month is kept')
     t.equal(await fn.deleteOldExecutions({ before }), 0)
   })
 }
 
-t.test('a month that somebody reads is not waited for, and nothing is half dropped', async t => {
+t.test('does not wait for a month being read, and drops nothing of it', async t => {
   const { fn, connect, names, clock } = await stageIn(t, '2060-01-15T00:00:00Z')
   clock.set('2060-06-01T00:00:00Z')
   const { client } = await connect()
@@ -215,16 +215,16 @@ t.test('a month that somebody reads is not waited for, and nothing is half dropp
 
 // Deleted cues ------------------------------------------------------------------------------------------------------------------------
 
-t.test("a deleted cue's history goes in batches, and the cue with the last one", async t => {
+t.test("removes a deleted cue's history in batches, and the cue with the last", async t => {
   const { cue, take, settle, fn, rows, account_id, jobs } = await stage(t)
   const [id, other] = [await cue(), await cue()]
   for (let i = 0; i < 4; i++) await fn.fireCue({ account_id, cue_id: id })
   await settle(await take([other]), refused)
   t.equal((await rows('select from cue.executions where cue_id = $1', [id])).length, 4)
-  t.equal(await fn.purgeCue({ cue_id: id }), 0, 'a living cue is not purged')
+  t.equal(await fn.purgeCue({ cue_id: id }), 0, 'a cue that is not deleted is not purged')
   await fn.deleteCue({ account_id, cue_id: id })
   exactly(t, await jobs('purges'), [{ data: { cue_id: id } }])
-  t.equal((await rows('select from cue.execution_view where cue_id = $1', [id])).length, 0, 'gone for everyone at once')
+  t.equal((await rows('select from cue.execution_view where cue_id = $1', [id])).length, 0, 'hidden at once')
   t.equal(await fn.purgeCue({ cue_id: id, batch: 3 }), 3)
   t.equal((await rows('select from cue.cues where id = $1', [id])).length, 1)
   t.equal(await fn.purgeCue({ cue_id: id, batch: 3 }), 1)
@@ -236,7 +236,7 @@ t.test("a deleted cue's history goes in batches, and the cue with the last one",
   t.same((await rows('select from cue.fires')).length, 0)
 })
 
-t.test('two that purge share the batches', async t => {
+t.test('simultaneous purges share the batches', async t => {
   const { cue, fn, rows, account_id, connect } = await stage(t)
   const id = await cue()
   for (let i = 0; i < 6; i++) await fn.fireCue({ account_id, cue_id: id })
@@ -252,19 +252,19 @@ t.test('two that purge share the batches', async t => {
   t.same(await rows('select from cue.cues where id = $1', [id]), [])
 })
 
-t.test('a purge whose job was lost gets one again, and only one', async t => {
+t.test('a purge whose job was lost gets a new job, only once', async t => {
   const { cue, fn, rows, account_id, clock, jobs } = await stage(t)
   const id = await cue()
   await fn.deleteCue({ account_id, cue_id: id })
   await rows('delete from pgboss.job')
-  t.equal(await fn.requeuePurges({}), 0, 'not at once')
+  t.equal(await fn.requeuePurges({}), 0, 'not immediately')
   clock.advance('6 minutes')
   await fn.requeuePurges({})
   await fn.requeuePurges({})
   exactly(t, await jobs('purges'), [{ data: { cue_id: id } }])
 })
 
-t.test('what is kept for a while only is pruned, and nothing younger', async t => {
+t.test('prunes rows past their retention and keeps younger ones', async t => {
   const { cue, fn, rows, account_id, clock, beat } = await stage(t)
   const id = await cue()
   await fn.fireCue({ account_id, cue_id: id })
@@ -298,7 +298,7 @@ t.test('what is kept for a while only is pruned, and nothing younger', async t =
   t.same(await left(), [0, 0, 0, 0])
 })
 
-t.test('engines not seen for an hour are forgotten, but never the one seen last', async t => {
+t.test('removes engines silent for an hour, but never the one seen last', async t => {
   const { fn, rows, clock, beat } = await stage(t)
   await beat('100 years', '00000000-0000-0000-0000-000000000002')
   clock.advance('30 minutes')
@@ -308,7 +308,7 @@ t.test('engines not seen for an hour are forgotten, but never the one seen last'
   exactly(t, await rows('select id from cue.engines'), [{ id: '00000000-0000-0000-0000-000000000003' }])
 })
 
-t.test('workers silent for a week are forgotten, unless they hold a claim', async t => {
+t.test('removes workers silent for a week, unless they hold a claim', async t => {
   const { fn, rows, account_id, clock, cue, account } = await stage(t)
   const cue_id = await cue({ transport: 'worker', callback_url: null }, { next_run: null })
   const other = await account()
@@ -332,7 +332,7 @@ t.test('workers silent for a week are forgotten, unless they hold a claim', asyn
   t.strictSame(await left(), [['young', account_id]])
 })
 
-t.test('partitions are there after a second migrate', async t => {
+t.test('migrating again keeps the partitions', async t => {
   const { url, row } = await stage(t)
   await migrate({ connectionString: url })
   const { made } = await row(`select count(*) as made from generate_series(0, 12) m
