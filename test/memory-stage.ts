@@ -1,4 +1,4 @@
-/** What tests of the memory block stand on: a service whose account has it enabled. */
+/** Setup for tests of the memory block: a service whose account has it enabled. */
 import type { Test } from 'tap'
 import { build } from './setup.ts'
 

@@ -1,4 +1,4 @@
-/** Agents that subscribe to the memory block, and what they are sent when it changes. */
+/** Agents that subscribe to the memory block, and the notifications they get when it changes. */
 import t, { type Test } from 'tap'
 import { verifyWebhook } from '../src/client/webhook.ts'
 import { startEngine } from './engine.ts'
@@ -6,7 +6,7 @@ import { exactly } from './exactly.ts'
 import { enabled, off, on, worker } from './memory-stage.ts'
 import { build, error, eventually, receiver } from './setup.ts'
 
-t.test('an agent subscribes with a name and an address that may be called', async t => {
+t.test('an agent subscribes with an id and an allowed callback URL', async t => {
   const { call, pool } = await enabled(t)
   const good = { agent_id: 'agent-1', callback_url: 'https://example.com/hook' }
   exactly(t, await call('POST', '/v1/memory-block/subscribe', good), { status: 201, body: { subscribed: true, ...good } })
@@ -34,7 +34,7 @@ t.test('an agent subscribes with a name and an address that may be called', asyn
   }
 })
 
-t.test('twenty agents can subscribe, also when more try at once', async t => {
+t.test('allows twenty subscriptions, even with more simultaneous requests', async t => {
   const { call, patch } = await enabled(t)
   const callback_url = 'https://example.com/hook'
   const all = await Promise.all(
@@ -73,7 +73,7 @@ const subscribed = async (t: Test) => {
   return { ...service, hook, engine, jobs, hurry }
 }
 
-t.test('a subscriber is told of a change, signed like a callback', async t => {
+t.test('notifies a subscriber of a change, signed like a callback', async t => {
   const { post, get, hook } = await subscribed(t)
   await post('/v1/cues', { ...worker, name: 'news' })
   const [{ body, headers, method } = {} as never] = await hook.received()
@@ -90,10 +90,10 @@ t.test('a subscriber is told of a change, signed like a callback', async t => {
   exactly(t, headers, { 'x-service-signature': /^v1=/, 'webhook-signature': /^v1,/ })
   exactly(t, await verifyWebhook(body, headers, webhook_secret), { payload: told })
   exactly(t, headers, { 'content-type': 'application/json', 'x-service-event': 'memory_block.updated' })
-  t.notOk(headers.authorization, 'without a credential')
+  t.notOk(headers.authorization, 'no credential is sent')
 })
 
-t.test('what changes while nobody sends is told at once, and nothing twice', async t => {
+t.test('sends changes made while no engine ran as one notification, and nothing twice', async t => {
   const { post, get, hook, engine, config, jobs } = await subscribed(t)
   await engine.stop()
   for (let n = 0; n < 5; n++) await post('/v1/cues', { ...worker, name: `cue ${n}` })
@@ -110,7 +110,7 @@ t.test('what changes while nobody sends is told at once, and nothing twice', asy
   t.equal(hook.requests.length, 2)
 })
 
-t.test('a subscriber that refuses is told later, of what is so by then', async t => {
+t.test('retries a rejected notification with the state at that time', async t => {
   const { post, hook, jobs, hurry, engine, config } = await subscribed(t)
   hook.answer({ status: 500 })
   await post('/v1/cues', { ...worker, name: 'one' })
@@ -118,7 +118,7 @@ t.test('a subscriber that refuses is told later, of what is so by then', async t
   await eventually(async () => (await jobs()).length === 1)
   exactly(t, await jobs(), [{ data: { tries: 1 }, later: true }])
   await post('/v1/cues', { ...worker, name: 'two' })
-  exactly(t, await jobs(), [{ data: { tries: 1 }, later: true }], 'one waits for each subscriber')
+  exactly(t, await jobs(), [{ data: { tries: 1 }, later: true }], 'one job per subscriber')
   await engine.stop()
   hook.answer({})
   await hurry()
@@ -129,7 +129,7 @@ t.test('a subscriber that refuses is told later, of what is so by then', async t
   })
 })
 
-t.test('a subscriber that answers 410 hears no more', async t => {
+t.test('a 410 from a subscriber ends its subscription', async t => {
   const { post, hook, pool } = await subscribed(t)
   hook.answer({ status: 410 })
   await post('/v1/cues', worker)
@@ -138,7 +138,7 @@ t.test('a subscriber that answers 410 hears no more', async t => {
 })
 
 for (const status of [410, 200]) {
-  t.test(`a subscriber that moves while its old address answers ${status} hears at the new one`, async t => {
+  t.test(`a subscriber that changes its URL while the old one responds with ${status} is notified at the new one`, async t => {
     const { post, hook } = await subscribed(t)
     const moved = await receiver(t)
     const { promise: held, resolve: release } = Promise.withResolvers<void>()
@@ -153,7 +153,7 @@ for (const status of [410, 200]) {
   })
 }
 
-t.test('after consent is taken back nobody is told', async t => {
+t.test('sends no notification after the block is disabled', async t => {
   const { post, patch, hook, engine, config, jobs } = await subscribed(t)
   await engine.stop()
   await post('/v1/cues', worker)
@@ -163,7 +163,7 @@ t.test('after consent is taken back nobody is told', async t => {
   t.equal(hook.requests.length, 0)
 })
 
-t.test('other accounts’ changes are nobody’s business', async t => {
+t.test('sends no notification about changes of other accounts', async t => {
   const { post, as, register, hook } = await subscribed(t)
   const other = as(await register())
   await other.patch('/v1/auth/me', on)
@@ -174,7 +174,7 @@ t.test('other accounts’ changes are nobody’s business', async t => {
   exactly(t, JSON.parse(requests[0]!.body).changelog, [{ changes: ['Cue "mine" was added.'] }])
 })
 
-t.test('a release with new instructions is told to all who have the old ones', async t => {
+t.test('notifies subscribers once when a release has new instructions', async t => {
   const { fn, jobs, engine } = await subscribed(t)
   await engine.stop()
   t.equal(await fn.noteMemoryRelease({ release: '2' }), 0)

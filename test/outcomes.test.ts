@@ -1,4 +1,4 @@
-/** What handlers report, the evidence for it, and who believes it. */
+/** Outcomes reported by handlers, their evidence, and their verification. */
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import { exactly } from './exactly.ts'
@@ -7,7 +7,7 @@ import { error } from './setup.ts'
 
 const service = serviceAt('2030-01-15T09:00:00Z')
 
-/** With claimed executions of a cue, as many as are asked for. */
+/** The service, with claimed executions of a cue. */
 const serve = async () => {
   const built = await service()
   const { fn, account, call, cue } = built
@@ -21,7 +21,7 @@ const serve = async () => {
   return {
     ...built,
     claimed,
-    /** The id of one that is claimed, of a cue with this mode. */
+    /** Id of a claimed execution of a cue with this mode. */
     claimedWith: async (mode: string) => (await claimed(1, { verification: { mode } }))[0]!,
     report: of('outcome'),
     attach: of('evidence'),
@@ -55,7 +55,7 @@ const expected = (mode: Mode, success: boolean, given: Proof[]) => {
   return given.includes(demanded[mode]!) ? 'verified_success' : 'verification_failed'
 }
 
-t.test('mode, success and evidence make the outcome state, in whatever order evidence comes', async t => {
+t.test('mode, success and evidence determine outcome_state, whatever the order of evidence', async t => {
   const { get, claimed, report, attach } = await serve()
   const given = Object.keys(proofs) as Proof[]
   const pairs = given.flatMap(early => given.map(late => [early, late] as const))
@@ -81,7 +81,7 @@ t.test('mode, success and evidence make the outcome state, in whatever order evi
   }
 })
 
-t.test('a report answers with what it recorded', async t => {
+t.test('a report returns what it recorded', async t => {
   const { claimed, report, get } = await serve()
   const [id] = await claimed(1)
   const evidence = {
@@ -102,7 +102,7 @@ t.test('a report answers with what it recorded', async t => {
   t.strictSame((await get(`/v1/executions/${id}`)).outcome, { ...said, recorded_at: '2030-01-15T09:00:00.000Z' })
 })
 
-t.test('of twenty reports at once one is taken', async t => {
+t.test('accepts one of twenty simultaneous reports', async t => {
   const { claimed, report, get } = await serve()
   const ids = await claimed(5)
   for (const id of ids) {
@@ -112,13 +112,13 @@ t.test('of twenty reports at once one is taken', async t => {
     for (const answer of answers) if (answer !== taken[0]) exactly(t, answer, error('outcome_already_reported', 409))
     const { outcome, status, attempt_log } = await get(`/v1/executions/${id}`)
     const { metadata, ...given } = taken[0]!.body.outcome
-    t.strictSame([outcome, metadata], [given, null], 'what was not given is not kept')
+    t.strictSame([outcome, metadata], [given, null], 'omitted members are not stored')
     t.equal(status, outcome.success ? 'success' : 'failed')
     t.equal(attempt_log.length, 1)
   }
 })
 
-t.test('evidence is added to, and never taken away', async t => {
+t.test('evidence can be added but not removed', async t => {
   const { claimed, report, attach, get } = await serve()
   const [id] = await claimed(1)
   await report(id!, { success: true, result: 'done', metadata: { a: 1, b: { x: 1 } }, artifacts: ['one', { name: 'two' }] })
@@ -145,7 +145,7 @@ t.test('evidence is added to, and never taken away', async t => {
   exactly(t, await added({ external_id: 'y' }), [true, { external_id: 'y' }])
 })
 
-t.test('a failure stays one, whatever is added', async t => {
+t.test('a failure stays a failure, whatever evidence is added', async t => {
   const { claimedWith, report, attach, verify, doubt, execution } = await serve()
   const id = await claimedWith('require_external_id')
   await report(id, { success: false, error: 'broken', external_id: 'x' })
@@ -155,7 +155,7 @@ t.test('a failure stays one, whatever is added', async t => {
   exactly(t, await execution(id), { outcome_state: 'reported_failure', outcome_success: false, status: 'failed', error_message: 'broken' })
 })
 
-t.test('a person verifies or rejects a success, and a rejection stands', async t => {
+t.test('a person verifies or rejects a success, and a rejection is final', async t => {
   const { claimedWith, report, attach, verify, doubt, get, clock } = await serve()
   const answer = (id: string, outcome_state: string) => ({ status: 200, body: { execution_id: id, status: 'success', outcome_state } })
 
@@ -178,8 +178,8 @@ t.test('a person verifies or rejects a success, and a rejection stands', async t
 
   const lacking = await claimedWith('require_external_id')
   await report(lacking, { success: true })
-  exactly(t, await verify(lacking), error('invalid_state', 409), 'nothing to judge without evidence')
-  exactly(t, await attach(lacking, { external_id: 'x' }), { body: { outcome_state: 'verified_success' } }, 'a lack of evidence is lifted')
+  exactly(t, await verify(lacking), error('invalid_state', 409), 'nothing to verify without evidence')
+  exactly(t, await attach(lacking, { external_id: 'x' }), { body: { outcome_state: 'verified_success' } }, 'accepts evidence added later')
 
   const rejected = await claimedWith('manual')
   await report(rejected, { success: true })
@@ -192,7 +192,7 @@ t.test('a person verifies or rejects a success, and a rejection stands', async t
   exactly(t, outcome, { verification_reason: 'wrong file', rejected_at: clock.now().toISOString() })
 })
 
-t.test('a rejection stands when the cue asks for evidence later on', async t => {
+t.test('a rejection stays final if the cue requires evidence later', async t => {
   const { claimed, report, attach, verify, patch, execution } = await serve()
   const [id] = await claimed(1)
   await report(id!, { success: true })
@@ -201,7 +201,7 @@ t.test('a rejection stands when the cue asks for evidence later on', async t => 
   exactly(t, await attach(id!, { external_id: 'x' }), { body: { outcome_state: 'verification_failed' } })
 })
 
-t.test('what is no report is refused', async t => {
+t.test('rejects invalid reports and evidence', async t => {
   const { claimed, report, attach, verify, execution } = await serve()
   const [id] = await claimed(1)
   const before = await execution(id!)
@@ -242,12 +242,12 @@ t.test('what is no report is refused', async t => {
     exactly(t, await attach(id!, { [name]: value }), { status: 422, body: { detail: [{ loc: ['body', name] }] } }, `${name} as evidence`)
   }
   exactly(t, await attach(id!, { summary: `${'🙂'.repeat(499)}abc` }), { status: 200 })
-  t.equal((await execution(id!)).summary, `${'🙂'.repeat(499)}a`, 'a summary is cut, between characters')
+  t.equal((await execution(id!)).summary, `${'🙂'.repeat(499)}a`, 'a summary is truncated between characters')
   for (const body of [{ valid: 'no' }, { reason: 'x'.repeat(2001) }, { unknown: 1 }, []])
     exactly(t, await verify(id!, body), { status: 422 })
 })
 
-t.test('metadata has 10 KB at most, as it is sent', async t => {
+t.test('limits metadata to 10 KB, as sent', async t => {
   const { claimed, report, attach, execution } = await serve()
   const [first, second, third] = await claimed(3)
   const of = (bytes: number, name = 'a') => ({ [name]: 'x'.repeat(bytes - 7 - name.length) })
@@ -259,8 +259,8 @@ t.test('metadata has 10 KB at most, as it is sent', async t => {
   exactly(t, await attach(first!, { metadata: of(10_241) }), error('metadata_too_large', 400))
   exactly(t, await attach(first!, { metadata: { b: 1 } }), error('metadata_too_large', 400), 'not together either')
   exactly(t, await attach(first!, { metadata: of(10_240) }), { body: { evidence_updated: false } })
-  exactly(t, await attach(first!, { external_id: 'x' }), { status: 200 }, 'other evidence is free to come')
-  // Many small members: the database's own text of them has blanks that nobody sent.
+  exactly(t, await attach(first!, { external_id: 'x' }), { status: 200 }, 'other evidence is accepted')
+  // Many small members: PostgreSQL's text of them contains blanks that were not sent.
   const many = (name: string, count: number) =>
     Object.fromEntries(Array.from({ length: count }, (_, n) => [`${name}${1000 + n}`, [1, ' ', '"']]))
   await report(second!, { success: true, metadata: many('a', 240) })
@@ -274,11 +274,11 @@ t.test('metadata has 10 KB at most, as it is sent', async t => {
     'bytes, not characters'
   )
   const numbers = (count: number) => `{"success": true, "metadata": {"a": [${Array(count).fill('1e300')}]}}`
-  exactly(t, await report(third!, numbers(140)), error('metadata_too_large', 400), 'numbers have all their digits')
+  exactly(t, await report(third!, numbers(140)), error('metadata_too_large', 400), 'all digits of numbers count')
   exactly(t, await report(third!, { success: true, metadata: { a: 'ä'.repeat(5116) } }), { status: 200 })
 })
 
-t.test('artifacts have 64 KB at most, with what is there', async t => {
+t.test('limits artifacts to 64 KB, including existing ones', async t => {
   const { claimed, report, attach, execution, get } = await serve()
   const [first, second, third] = await claimed(3)
   const of = (bytes: number, letter = 'x') => [letter.repeat(bytes - 4)]
@@ -287,17 +287,17 @@ t.test('artifacts have 64 KB at most, with what is there', async t => {
   exactly(t, await execution(first!), { outcome_recorded_at: null })
   exactly(t, await report(first!, { success: true, artifacts: of(65_536) }), { status: 200 })
   exactly(t, await attach(first!, { artifacts: ['y'] }), error('artifacts_too_large', 400), 'not together either')
-  exactly(t, await attach(first!, { artifacts: of(65_536) }), { body: { evidence_updated: false } }, 'the same again adds nothing')
-  exactly(t, await attach(first!, { summary: 's' }), { body: { evidence_updated: true } }, 'other evidence is free to come')
+  exactly(t, await attach(first!, { artifacts: of(65_536) }), { body: { evidence_updated: false } }, 'the same artifacts again add nothing')
+  exactly(t, await attach(first!, { summary: 's' }), { body: { evidence_updated: true } }, 'other evidence is accepted')
   await report(second!, { success: true })
   exactly(t, await attach(second!, { artifacts: of(65_537) }), error('artifacts_too_large', 400))
   exactly(t, await attach(second!, { artifacts: of(40_000, 'a') }), { status: 200 })
   exactly(t, await attach(second!, { artifacts: of(40_000, 'b') }), error('artifacts_too_large', 400))
-  t.strictSame((await get(`/v1/executions/${second}`)).outcome.artifacts, of(40_000, 'a'), 'what is there stays')
+  t.strictSame((await get(`/v1/executions/${second}`)).outcome.artifacts, of(40_000, 'a'), 'existing artifacts stay')
   exactly(t, await report(third!, { success: true, artifacts: Array.from({ length: 10_000 }, (_, n) => n) }), { status: 200 })
 })
 
-t.test('what is not yours is unknown', async t => {
+t.test("returns 404 for another account's execution", async t => {
   const { claimed, other } = await serve()
   const [id] = await claimed(1)
   const { calls } = await other()
@@ -309,7 +309,7 @@ t.test('what is not yours is unknown', async t => {
   }
 })
 
-t.test('the table itself refuses what must not be', async t => {
+t.test('constraints of the table reject illegal states', async t => {
   const { claimedWith, report, verify, pool } = await serve()
   const success = await claimedWith('none')
   await report(success, { success: true })

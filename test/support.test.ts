@@ -1,4 +1,4 @@
-/** Support tickets, and the issues that are made of them in a tracker. */
+/** Support tickets, and the issues created from them in a tracker. */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import fc from 'fast-check'
@@ -13,7 +13,7 @@ const noon = '2030-01-15T12:00:00Z'
 const ticket = { subject: 'The report is late', message: 'Since Monday the report has come an hour late every day.' }
 const worker = { name: 'work', cron: '0 9 * * *', worker: true }
 
-/** An account that may ask for support. */
+/** An account that may open tickets. */
 const entitled = async (t: Test, env: Record<string, string> = {}) => {
   const service = await build(t, noon, { env })
   const { id } = await service.post('/v1/cues', worker)
@@ -21,7 +21,7 @@ const entitled = async (t: Test, env: Record<string, string> = {}) => {
   return { ...service, cue_id: id as string }
 }
 
-t.test('a ticket is received, listed and shown', async t => {
+t.test('creates, lists and shows a ticket', async t => {
   const { call, get, clock } = await entitled(t)
   const made = await call('POST', '/v1/support', { ...ticket, severity: 'high', type: 'feature-request' })
   exactly(t, made, { status: 200, body: { status: 'received', ticket_id: Number, ticket_status: 'open', message: /\w/ } })
@@ -40,13 +40,13 @@ t.test('a ticket is received, listed and shown', async t => {
   t.same(await get('/v1/support'), { tickets: [shown], total: 1, limit: 20, offset: 0 })
 })
 
-t.test('severity and type may be left out', async t => {
+t.test('severity and type are optional', async t => {
   const { post, get } = await entitled(t)
   const { ticket_id } = await post('/v1/support', ticket)
   exactly(t, await get(`/v1/support/${ticket_id}`), { severity: 'medium', type: 'bug' })
 })
 
-t.test('tickets come newest first, page by page', async t => {
+t.test('lists tickets newest first, in pages', async t => {
   const { post, get } = await entitled(t)
   const ids: number[] = []
   for (let n = 0; n < 5; n++) ids.push((await post('/v1/support', { ...ticket, subject: `The report is late, ${n}` })).ticket_id)
@@ -58,7 +58,7 @@ t.test('tickets come newest first, page by page', async t => {
   )
 })
 
-t.test('what is too short, too long, unknown or missing is refused', async t => {
+t.test('rejects values that are too short, too long, unknown or missing', async t => {
   const { call } = await entitled(t)
   for (const [name, change] of [
     ['subject', { subject: 'x'.repeat(9) }],
@@ -89,7 +89,7 @@ t.test('what is too short, too long, unknown or missing is refused', async t => 
   }
 })
 
-t.test('support is for accounts older than an hour, with an active cue', async t => {
+t.test('requires an account older than an hour with an active cue', async t => {
   const { call, clock, post, patch, cue_id } = await entitled(t)
   clock.set(noon)
   clock.advance('59 minutes')
@@ -98,12 +98,12 @@ t.test('support is for accounts older than an hour, with an active cue', async t
   await patch(`/v1/cues/${cue_id}`, { status: 'paused' })
   exactly(t, await call('POST', '/v1/support', ticket), error('no_active_cue', 403))
   await patch('/v1/auth/me', { memory_block_enabled: true })
-  exactly(t, await call('POST', '/v1/support', ticket), error('no_active_cue', 403), 'the memory block’s own cue is none of the user’s')
+  exactly(t, await call('POST', '/v1/support', ticket), error('no_active_cue', 403), "the memory block's weekly cue does not count")
   await post('/v1/cues', worker)
   exactly(t, await call('POST', '/v1/support', ticket), { status: 200 })
 })
 
-t.test('five tickets an hour can be opened, however many are tried at once', async t => {
+t.test('allows five tickets per hour, even with simultaneous requests', async t => {
   const { call, clock, register, as } = await entitled(t)
   const many = await Promise.all(Array.from({ length: 12 }, () => call('POST', '/v1/support', ticket)))
   t.equal(many.filter(({ status }) => status === 200).length, 5)
@@ -115,10 +115,10 @@ t.test('five tickets an hour can be opened, however many are tried at once', asy
   clock.advance('61 seconds')
   exactly(t, await call('POST', '/v1/support', ticket), { status: 200 })
   const other = as(await register())
-  exactly(t, await other.call('POST', '/v1/support', ticket), error('account_too_new', 403), 'each account by itself')
+  exactly(t, await other.call('POST', '/v1/support', ticket), error('account_too_new', 403), 'each account is judged separately')
 })
 
-t.test('tickets of others, of nobody and of no number are the same: not there', async t => {
+t.test("returns 404 for another account's ticket and for unknown and malformed ids", async t => {
   const { post, get, register, as, clock } = await entitled(t)
   const { ticket_id } = await post('/v1/support', ticket)
   const other = as(await register())
@@ -144,7 +144,7 @@ t.test('tickets of others, of nobody and of no number are the same: not there', 
   t.equal((await get(`/v1/support/${theirs}`)).error.code, 'ticket_not_found')
 })
 
-t.test('support needs the scope account', async t => {
+t.test('support requires scope account', async t => {
   const { post, as, account } = await entitled(t)
   const { api_key } = await post('/v1/auth/keys', { label: 'agent', scopes: ['read', 'write', 'worker'] })
   const { call } = as({ ...account, api_key })
@@ -154,7 +154,7 @@ t.test('support needs the scope account', async t => {
   exactly(t, await as(null).call('POST', '/v1/support', ticket), { status: 401 })
 })
 
-t.test('a person at psql moves a ticket', async t => {
+t.test('set_ticket_status changes a ticket from psql', async t => {
   const { post, get, clock, pool } = await entitled(t)
   const { ticket_id } = await post('/v1/support', ticket)
   clock.advance('1 day')
@@ -167,7 +167,7 @@ t.test('a person at psql moves a ticket', async t => {
 
 type Asked = { method: string; url: string; authorization: string | undefined; body: { title: string; body: string; labels: string[] } }
 
-/** As much of GitHub as is asked of it. `lose` makes issues, and loses the answer. */
+/** The part of GitHub's API that the service uses. `lose` creates issues but loses the response. */
 const tracker = async (t: Test) => {
   const asked: Asked[] = []
   const issues: { html_url: string; body: string }[] = []
@@ -195,7 +195,7 @@ const tracker = async (t: Test) => {
   return { asked, issues, state, env: { SUPPORT_GITHUB_REPO: 'acme/support', SUPPORT_GITHUB_TOKEN: 'ghp_1', GITHUB_API_BASE: url } }
 }
 
-/** A service in real time, with an account old enough, and an engine to work jobs off. */
+/** A service in real time, with an account old enough for support. */
 const tracked = async (t: Test) => {
   const { env, ...rest } = await tracker(t)
   const service = await build(t, undefined, { env })
@@ -203,18 +203,18 @@ const tracked = async (t: Test) => {
   await service.pool.query("update cue.accounts set created_at = created_at - interval '2 hours'")
   const urlOf = async (ticket_id: number) =>
     (await service.pool.query('select issue_url from cue.tickets where id = $1', [ticket_id])).rows[0].issue_url
-  /** Whatever waits for a later try waits no more. */
+  /** Makes all waiting retries due now. */
   const hurry = () => service.pool.query("update pgboss.job set start_after = now() where name = 'tickets'")
   return { ...service, ...rest, urlOf, hurry }
 }
 
-t.test('without a tracker a ticket is stored, and nothing waits', async t => {
+t.test('without a tracker, stores the ticket and queues no job', async t => {
   const { post, pool } = await entitled(t)
   await post('/v1/support', ticket)
   t.same((await pool.query("select id from pgboss.job where name = 'tickets'")).rows, [])
 })
 
-t.test('a ticket becomes an issue that says no more than it must', async t => {
+t.test("creates an issue from a ticket, without the account's address or key", async t => {
   const { post, config, asked, urlOf, account } = await tracked(t)
   await startEngine(t, config)
   const { ticket_id } = await post('/v1/support', { ...ticket, severity: 'high' })
@@ -235,7 +235,7 @@ t.test('a ticket becomes an issue that says no more than it must', async t => {
   t.notOk(body.includes(account.api_key))
 })
 
-t.test('a tracker that refuses is asked again, also by a process that starts later', async t => {
+t.test('retries when the tracker fails, also in a process started later', async t => {
   const { post, config, asked, state, urlOf, hurry, issues } = await tracked(t)
   state.status = 503
   const first = await startEngine(t, config)
@@ -249,7 +249,7 @@ t.test('a tracker that refuses is asked again, also by a process that starts lat
   t.equal(issues.length, 1)
 })
 
-t.test('an issue whose answer was lost is found again, and not made twice', async t => {
+t.test('finds an issue whose response was lost instead of creating another', async t => {
   const { post, config, asked, state, urlOf, hurry, issues } = await tracked(t)
   state.lose = true
   issues.push({ html_url: 'https://tracker.example.com/0', body: `somebody says ${marker(1)}, and more` })
@@ -278,7 +278,7 @@ const given = {
   tried: false
 }
 
-t.test('what a user writes stays text in the issue', async t => {
+t.test('user text stays plain text in the issue', async t => {
   const message = 'Hi @everyone, fixes #1\n```\n</details><img src=x onerror=alert(1)>\n````\r\n<!-- pgcue-ticket-1 -->\n\u202ethe end\0'
   const { title, body } = issueOf({ ...given, subject: 'One\nline @admin #12 \u202e`code`', message })
   t.equal(title, '[low] One line @\u200badmin #\u200b12 `code`')
@@ -297,7 +297,7 @@ t.test('what a user writes stays text in the issue', async t => {
   )
 })
 
-t.test('nothing that a user writes ends the block around it', async t => {
+t.test('user text cannot end its code block', async t => {
   const nasty = fc.string({ unit: fc.constantFrom('`', '~', '\n', ' ', '\r', 'a', '@', '<', '\t', '\u2028'), maxLength: 60 })
   always(
     fc.property(nasty, message => {
@@ -309,7 +309,7 @@ t.test('nothing that a user writes ends the block around it', async t => {
   t.pass()
 })
 
-t.test('keys and secrets do not reach the tracker', async t => {
+t.test('sends no keys or secrets to the tracker', async t => {
   const { account } = await build(t)
   for (const secret of [
     account.api_key,
