@@ -1,9 +1,9 @@
-// Attempts that wait, and attempts whose holder fell silent: begin_waiting, flights, and the sweeps.
+// Waiting attempts, and attempts of engines that died: begin_waiting, flights and the sweeps.
 import t from 'tap'
 import { exactly } from './exactly.ts'
 import { once, refused, stage } from './stage.ts'
 
-t.test('begin_waiting begins what is due, oldest first, and takes its jobs away', async t => {
+t.test('begin_waiting begins due attempts, oldest first, and removes their jobs', async t => {
   const { cue, take, settle, fn, clock, jobs, execution, rows } = await stage(t)
   const first = await take([await cue({ retry_backoff_minutes: [1] })])
   await settle(first, refused)
@@ -38,7 +38,7 @@ t.test('begin_waiting begins what is due, oldest first, and takes its jobs away'
   t.same(await fn.beginWaiting({ limit: 10 }), [])
 })
 
-t.test('begin_waiting leaves alone what waits without a job, and requeue_attempts gives it one', async t => {
+t.test('begin_waiting skips attempts without a job, and requeue_attempts creates their jobs', async t => {
   const { begun, settle, fn, clock, rows, jobs } = await stage(t)
   const attempt = await begun({ retry_backoff_minutes: [1] })
   await settle([attempt], refused)
@@ -52,7 +52,7 @@ t.test('begin_waiting leaves alone what waits without a job, and requeue_attempt
   exactly(t, await fn.beginWaiting({ limit: 10 }), [{ execution_id: attempt.execution_id }])
 })
 
-t.test('a job that pg-boss counts as over is made anew', async t => {
+t.test('replaces a job that pg-boss considers finished', async t => {
   const { begun, settle, fn, clock, rows, jobs } = await stage(t)
   const attempt = await begun({ retry_backoff_minutes: [1] })
   await settle([attempt], refused)
@@ -64,7 +64,7 @@ t.test('a job that pg-boss counts as over is made anew', async t => {
   t.equal((await fn.beginWaiting({ limit: 10 })).length, 1)
 })
 
-t.test('begin_waiting skips accounts that it is told to', async t => {
+t.test('begin_waiting skips the given accounts', async t => {
   const { cue, take, settle, fn, clock, account } = await stage(t)
   const other = await account()
   const attempts = [...(await take([await cue()])), ...(await take([await cue({}, { account_id: other })]))]
@@ -74,7 +74,7 @@ t.test('begin_waiting skips accounts that it is told to', async t => {
   exactly(t, await fn.beginWaiting({ limit: 10 }), [{ account_id: other }])
 })
 
-t.test('nothing of a deleted cue is begun', async t => {
+t.test('begins no attempt of a deleted cue', async t => {
   const { begun, settle, fn, clock, account_id } = await stage(t)
   const attempt = await begun()
   await settle([attempt], refused)
@@ -94,7 +94,7 @@ t.test('a deferred fire is not begun before its time', async t => {
   exactly(t, await fn.beginWaiting({ limit: 10 }), [{ execution_id: id, attempt: 1, scheduled_for: send_at }])
 })
 
-t.test('two beginners share what waits and begin nothing twice', async t => {
+t.test('simultaneous begin_waiting calls share the attempts and begin each once', async t => {
   const { cue, take, settle, clock, connect, rows } = await stage(t)
   const ids = await Promise.all(Array.from({ length: 10 }, () => cue()))
   await settle(await take(ids), refused)
@@ -115,7 +115,7 @@ t.test('two beginners share what waits and begin nothing twice', async t => {
   ])
 })
 
-t.test('what one cancels while another begins is either cancelled or begun', async t => {
+t.test('an execution cancelled during begin_waiting is either cancelled or begun', async t => {
   const { begun, settle, clock, connect, account_id, execution, jobs } = await stage(t)
   const attempt = await begun()
   await settle([attempt], refused)
@@ -124,7 +124,7 @@ t.test('what one cancels while another begins is either cancelled or begun', asy
   const [a, b] = [await connect(), await connect()]
   await a.client.query('begin')
   await a.fn.cancelExecution({ account_id, execution_id })
-  t.same(await b.fn.beginWaiting({ limit: 10 }), [], 'held by the one that cancels')
+  t.same(await b.fn.beginWaiting({ limit: 10 }), [], 'locked by the cancellation')
   await a.client.query('commit')
   t.same(await b.fn.beginWaiting({ limit: 10 }), [])
   exactly(t, await execution(execution_id), { status: 'failed', error_message: 'cancelled' })
@@ -133,7 +133,7 @@ t.test('what one cancels while another begins is either cancelled or begun', asy
 
 // Flights ----------------------------------------------------------------------------------------------------------------------------
 
-t.test('a holder extends its flights, and learns which were taken over', async t => {
+t.test('extend_flights extends flights and returns those still held', async t => {
   const { cue, take, fn, clock } = await stage(t)
   const [kept] = await take([await cue()])
   const [lapsed] = await take([await cue()])
@@ -146,7 +146,7 @@ t.test('a holder extends its flights, and learns which were taken over', async t
   t.equal(await fn.recoverFlights({}), 0)
 })
 
-t.test('a lapsed flight gives its executions back as retry_ready, due now, with the attempt logged as lost', async t => {
+t.test('recovering an expired flight makes its executions retry_ready, due now, and logs the attempt as lost', async t => {
   const { begun, fn, clock, execution, attempts, jobs, rows } = await stage(t)
   const attempt = await begun()
   clock.advance('5 seconds')
@@ -165,7 +165,7 @@ t.test('a lapsed flight gives its executions back as retry_ready, due now, with 
   t.equal(await fn.recoverFlights({}), 0)
 })
 
-t.test('what lapsed after recovery was asked for is left alone', async t => {
+t.test('does not recover flights that expired after the request for recovery', async t => {
   const { begun, fn, clock } = await stage(t)
   await begun()
   const asked_at = clock.now()
@@ -174,7 +174,7 @@ t.test('what lapsed after recovery was asked for is left alone', async t => {
   t.equal(await fn.recoverFlights({ asked_at: clock.now() }), 1)
 })
 
-t.test('two that recover take different flights', async t => {
+t.test('simultaneous recoveries take different flights', async t => {
   const { cue, take, clock, connect } = await stage(t)
   for (let i = 0; i < 3; i++) await take([await cue()])
   clock.advance('5 seconds')
@@ -195,7 +195,7 @@ t.test('a lost send does not use up max_attempts', async t => {
   await settle([second!], refused)
   const e = await execution(attempt.execution_id)
   exactly(t, e, { status: 'retrying', attempts: 2, lost_attempts: 1 })
-  t.ok(e.attempt_due_at - clock.now().getTime() <= 66_000, 'the first element of the backoff')
+  t.ok(e.attempt_due_at - clock.now().getTime() <= 66_000, 'waits the first element of the backoff')
   clock.advance('2 minutes')
   const [third] = await fn.beginWaiting({ limit: 1 })
   t.equal(third!.attempt, 3)
@@ -203,12 +203,12 @@ t.test('a lost send does not use up max_attempts', async t => {
   exactly(t, await execution(attempt.execution_id), { status: 'failed', attempts: 3 })
 })
 
-t.test('the fifth loss is the last', async t => {
+t.test('the fifth lost attempt is the last', async t => {
   const { rows } = await stage(t)
   t.strictSame(await rows('select n from generate_series(0, 5) n where cue.is_last_loss(n)'), [{ n: 4 }, { n: 5 }])
 })
 
-t.test('after five lost sends an execution is missed, with what follows from that', async t => {
+t.test('an execution is missed after five lost attempts, and on_failure applies', async t => {
   const { begun, fn, clock, execution, attempts, jobs, run } = await stage(t)
   const attempt = await begun({ on_failure_email: true, on_failure_pause: true })
   for (let lost = 1; lost <= 5; lost++) {
@@ -231,7 +231,7 @@ t.test('after five lost sends an execution is missed, with what follows from tha
   t.equal((await jobs('mails')).length, 1)
 })
 
-t.test('a one-time cue that is missed fails', async t => {
+t.test('a one-time cue whose execution is missed fails', async t => {
   const { begun, fn, clock, rows, run } = await stage(t)
   const attempt = await begun(once)
   await rows('update cue.executions set attempts = 5, lost_attempts = 4')
@@ -240,14 +240,14 @@ t.test('a one-time cue that is missed fails', async t => {
   exactly(t, await run(attempt.cue_id), { status: 'failed' })
 })
 
-t.test('a lapsed flight cannot seize a later attempt', async t => {
+t.test('an expired flight cannot take a later attempt', async t => {
   const { begun, fn, clock, rows, execution } = await stage(t)
   const attempt = await begun()
   const [flight] = await rows('select * from cue.flights')
   clock.advance('5 seconds')
   await fn.recoverFlights({})
   const [second] = await fn.beginWaiting({ limit: 1 })
-  // The old flight's row again, as after a crash of the one that removed it.
+  // The old flight's row again, as after a crash during its removal.
   await rows('insert into cue.flights (id, execution_ids, lease_expires_at) values ($1, $2, $3)', [
     flight.id,
     flight.execution_ids,
@@ -259,7 +259,7 @@ t.test('a lapsed flight cannot seize a later attempt', async t => {
   exactly(t, await execution(attempt.execution_id), { status: 'delivering', attempts: 2, flight_id: second!.flight_id, lost_attempts: 1 })
 })
 
-t.test('a result that comes while its flight is being taken over waits, and is dropped', async t => {
+t.test('a result recorded during recovery of its flight waits, and is dropped', async t => {
   const { begun, clock, connect, execution, finish } = await stage(t)
   const attempt = await begun()
   clock.advance('5 seconds')
@@ -273,7 +273,7 @@ t.test('a result that comes while its flight is being taken over waits, and is d
   exactly(t, await execution(attempt.execution_id), { status: 'retry_ready' })
 })
 
-t.test('a flight that is held by another is no reason to wait for who ends it', async t => {
+t.test('ending a flight does not wait for a lock on it', async t => {
   const { begun, connect, finish, rows, fn, clock } = await stage(t)
   const attempt = await begun()
   const { client } = await connect()
@@ -282,11 +282,11 @@ t.test('a flight that is held by another is no reason to wait for who ends it', 
   t.equal(await finish([attempt], fn, [attempt.flight_id]), 1)
   await client.query('rollback')
   clock.advance('5 seconds')
-  t.equal(await fn.recoverFlights({}), 0, 'it goes when it lapses')
+  t.equal(await fn.recoverFlights({}), 0, 'removed when it expires')
   t.same(await rows('select * from cue.flights'), [])
 })
 
-t.test('what was begun and not sent is given back as if it had not begun', async t => {
+t.test('release_flight undoes attempts that were begun but not sent', async t => {
   const { begun, fn, execution, attempts, jobs, clock } = await stage(t)
   const attempt = await begun()
   const { flight_id, execution_id } = attempt
@@ -303,7 +303,7 @@ t.test('what was begun and not sent is given back as if it had not begun', async
   exactly(t, await fn.beginWaiting({ limit: 1 }), [{ execution_id, attempt: 1 }])
 })
 
-t.test('what was open when an engine stopped is lost and tried again', async t => {
+t.test('lose_attempts logs the open attempts of a stopped engine as lost, and retries them', async t => {
   const { begun, fn, execution, attempts } = await stage(t)
   const { flight_id, execution_id } = await begun()
   t.equal(await fn.loseAttempts({ flight_id, execution_ids: [execution_id], error: 'the replica was stopped' }), 1)
@@ -311,7 +311,7 @@ t.test('what was open when an engine stopped is lost and tried again', async t =
   exactly(t, await attempts(execution_id), [{ result: 'lost', error: 'the replica was stopped' }])
 })
 
-// Stuck in delivering: past its own timeout by a minute, and five minutes old, although its holder lives.
+// Stuck in delivering: a minute past its timeout and five minutes old, although its engine is alive.
 for (const [timeout_seconds, seconds, stuck] of [
   [30, 299, false],
   [30, 301, true],
@@ -330,7 +330,7 @@ for (const [timeout_seconds, seconds, stuck] of [
   })
 }
 
-t.test('a stuck attempt that was the last is missed', async t => {
+t.test('an execution whose last attempt is stuck is missed', async t => {
   const { begun, fn, clock, execution, run } = await stage(t)
   const attempt = await begun({ ...once, retry_max_attempts: 1 })
   clock.advance('301 seconds')

@@ -3,7 +3,7 @@ import t from 'tap'
 import { exactly } from './exactly.ts'
 import { once, service, start, webhook, worker } from './executions-stage.ts'
 
-t.test('a replay is a new execution with the payload of the original, which stays as it was', async t => {
+t.test('a replay is a new execution with the payload of the original, which stays unchanged', async t => {
   const { get, call, cue, ran, patch, clock } = await service()
   const cue_id = await cue({ ...webhook, payload: { from: 'the cue', both: 1 } })
   const id = await ran(cue_id, {}, { payload_override: { from: 'the fire' } })
@@ -75,7 +75,7 @@ for (const [status, columns, ended] of allStatuses) {
     exactly(t, answer, { status: 200, body: { id, status: 'failed', error_message: 'cancelled' } })
     t.same(Object.keys(answer.body), ['id', 'status', 'error_message'])
     exactly(t, await get(`/v1/executions/${id}`), { status: 'failed', error_message: 'cancelled', updated_at: clock.now().toISOString() })
-    t.same(await jobsOf(id), [], 'neither its own job nor on_failure')
+    t.same(await jobsOf(id), [], 'neither its job nor an on_failure job')
     exactly(t, await get(`/v1/cues/${(await get(`/v1/executions/${id}`)).cue_id}`), { status: 'active' })
     exactly(t, await call('POST', `/v1/executions/${id}/cancel`), { status: 409 })
   })
@@ -90,7 +90,7 @@ t.test("a replay of a worker's execution becomes claimable", async t => {
   t.same(rows, [{ transport: 'worker', status: 'pending', claimable_at: new Date(start) }])
 })
 
-t.test('a replay counts against the plan, and past the day of grace it is refused', async t => {
+t.test('a replay counts towards the plan and is refused after the day of grace', async t => {
   const { call, cue, ran, pool, account } = await service()
   const id = await ran(await cue())
   const used = async () => (await pool.query('select cue.executions_used($1, $2) as n', [account.id, start])).rows[0].n
@@ -115,7 +115,7 @@ t.test("a deferred execution and a worker's can be cancelled before they begin",
   t.same(rows, Array(2).fill({ attempt_due_at: null, claimable_at: null }))
 })
 
-t.test('cancelling the execution of a one-time cue fails the cue, whose slot then runs no more', async t => {
+t.test('cancelling the execution of a one-time cue fails the cue, which does not run again', async t => {
   const { call, cue, fire, get } = await service()
   const cue_id = await cue(once)
   const id = await fire(cue_id)

@@ -1,4 +1,4 @@
-// Counting executions against the plan: who counts, who sums up, and what happens at the limit.
+// Counting executions against the plan: counters, folding, and the monthly limit.
 import t, { type Test } from 'tap'
 import { exactly } from './exactly.ts'
 import { refused, stage } from './stage.ts'
@@ -12,7 +12,7 @@ const limited = async (t: Test) => {
   const cues: string[] = []
   for (let i = 0; i < 4; i++) cues.push(await s.cue({}, { next_run: null }))
   let fired = 0
-  /** Fires by hand, of several cues in turn for the limit of ten an hour. */
+  /** Manual fires of several cues in turn, because of the limit of ten per hour and cue. */
   const fire = (by = s.fn) => by.fireCue({ account_id: s.account_id, cue_id: cues[fired++ % cues.length]! })
   const use = async (count: number) => {
     for (let i = 0; i < count; i++) await fire()
@@ -21,7 +21,7 @@ const limited = async (t: Test) => {
   return { ...s, fire, use, reachedAt }
 }
 
-t.test('every execution counts once, however it was triggered', async t => {
+t.test('counts every execution once, however it was triggered', async t => {
   const { fire, use, cue, take, fn, account_id, used, settle, clock } = await limited(t)
   await use(1)
   t.equal(await used(), 1)
@@ -32,12 +32,12 @@ t.test('every execution counts once, however it was triggered', async t => {
   t.equal(await used(), 3)
   clock.advance('1 hour')
   await fn.beginWaiting({ limit: 10 })
-  t.equal(await used(), 3, 'an attempt is no execution')
+  t.equal(await used(), 3, 'an attempt is not an execution')
   await fire()
   t.equal(await used(), 4)
 })
 
-t.test('an idempotent repeat and a refused fire count nothing', async t => {
+t.test('does not count idempotent repeats and refused fires', async t => {
   const { fn, cue, account_id, used } = await limited(t)
   const request = { account_id, cue_id: await cue(), idempotency_key: 'k', request_hash: 'h' }
   await fn.fireCue(request)
@@ -48,7 +48,7 @@ t.test('an idempotent repeat and a refused fire count nothing', async t => {
   t.equal(await used(), 1)
 })
 
-t.test('usage counts by UTC month', async t => {
+t.test('counts usage by UTC month', async t => {
   const { clock, use, used, fn } = await limited(t)
   clock.set('2030-01-31T23:59:59.999Z')
   await use(2)
@@ -62,10 +62,10 @@ t.test('usage counts by UTC month', async t => {
   t.equal(await used(), 2)
 })
 
-t.test('past the limit a day of grace begins, with one mail', async t => {
+t.test('exceeding the limit starts a day of grace, with one mail', async t => {
   const { use, fire, used, reachedAt, jobs, clock, account_id } = await limited(t)
   await use(limit)
-  t.equal(await reachedAt(), null, 'the limit itself may be used')
+  t.equal(await reachedAt(), null, 'the limit itself is allowed')
   t.same(await jobs('mails'), [])
   await fire()
   const reached = clock.now()
@@ -78,7 +78,7 @@ t.test('past the limit a day of grace begins, with one mail', async t => {
   t.equal((await jobs('mails')).length, 1)
 })
 
-t.test('after the day of grace, fire and replay are refused and nothing is left behind', async t => {
+t.test('refuses fires and replays after the day of grace, without side effects', async t => {
   const { use, fire, used, clock, fn, rows, account_id, jobs } = await limited(t)
   await use(limit + 1)
   const [{ id: execution_id }] = await rows(`update cue.executions set status = 'failed', ended_at = now(), attempt_due_at = null
@@ -90,10 +90,10 @@ t.test('after the day of grace, fire and replay are refused and nothing is left 
   t.same({ used: await used(), jobs: await jobs(), fires: await rows('select * from cue.fires order by id') }, before)
   clock.set('2030-02-01T00:00:00Z')
   await fire()
-  t.equal(await used(), 1, 'a new month begins anew')
+  t.equal(await used(), 1, 'a new month starts at zero')
 })
 
-t.test('the grace ends at twice the limit, exactly, for fires and replays', async t => {
+t.test('the grace ends at exactly twice the limit for fires and replays', async t => {
   const { use, fire, used, fn, rows, account_id } = await limited(t)
   await use(2 * limit - 1)
   const [{ id: execution_id }] = await rows(`update cue.executions set status = 'failed', ended_at = now(), attempt_due_at = null
@@ -105,7 +105,7 @@ t.test('the grace ends at twice the limit, exactly, for fires and replays', asyn
   t.equal(await used(), 2 * limit)
 })
 
-t.test('of fires at the end of twice the limit only those that fit get through', async t => {
+t.test('of simultaneous fires near twice the limit, only those within it succeed', async t => {
   const { use, cue, connect, account_id, used } = await limited(t)
   await use(2 * limit - 2)
   const cues = await Promise.all(Array.from({ length: 6 }, () => cue({}, { next_run: null })))
@@ -115,7 +115,7 @@ t.test('of fires at the end of twice the limit only those that fit get through',
   t.equal(await used(), 2 * limit)
 })
 
-t.test('a schedule is refused from twice the limit on, within the day of grace', async t => {
+t.test('refuses slots from twice the limit on, even within the day of grace', async t => {
   const { use, cue, take, fn, clock, used } = await limited(t)
   await use(2 * limit - 1)
   const [last, over] = [await cue(), await cue()]
@@ -128,7 +128,7 @@ t.test('a schedule is refused from twice the limit on, within the day of grace',
   t.equal(await used(), 2 * limit)
 })
 
-t.test('a schedule that overshoots twice the limit before the grace began is refused from the next fold on', async t => {
+t.test('refuses slots from the next fold on if they exceeded twice the limit before the grace began', async t => {
   const { cue, take, fn, used } = await limited(t)
   await take(await Promise.all(Array.from({ length: 2 * limit + 1 }, () => cue())))
   const next = await cue()
@@ -137,7 +137,7 @@ t.test('a schedule that overshoots twice the limit before the grace began is ref
   t.equal(await used(), 2 * limit + 1)
 })
 
-t.test('of fires that reach the limit together one begins the grace', async t => {
+t.test('simultaneous fires that reach the limit start one grace period', async t => {
   const { use, cue, connect, account_id, jobs, used } = await limited(t)
   await use(limit - 1)
   const cues = await Promise.all(Array.from({ length: 6 }, () => cue({}, { next_run: null })))
@@ -147,7 +147,7 @@ t.test('of fires that reach the limit together one begins the grace', async t =>
   t.equal((await jobs('mails')).length, 1)
 })
 
-t.test('of fires at the very end of the grace none slips through', async t => {
+t.test('refuses all simultaneous fires right at the end of the grace', async t => {
   const { use, cue, connect, account_id, used, clock } = await limited(t)
   await use(limit + 1)
   clock.advance('24 hours')
@@ -158,7 +158,7 @@ t.test('of fires at the very end of the grace none slips through', async t => {
   t.equal(await used(), limit + 1)
 })
 
-t.test('a schedule that overshoots starts the grace at the next fold', async t => {
+t.test('slots that exceed the limit start the grace at the next fold', async t => {
   const { cue, take, fn, reachedAt, clock, jobs, used } = await limited(t)
   await take(await Promise.all(Array.from({ length: limit + 2 }, () => cue())))
   t.equal(await used(), limit + 2)
@@ -170,7 +170,7 @@ t.test('a schedule that overshoots starts the grace at the next fold', async t =
   t.equal((await jobs('mails')).length, 1)
 })
 
-t.test('a grace of last month is no grace of this one', async t => {
+t.test('a new month has its own grace', async t => {
   const { use, fire, clock, reachedAt, jobs } = await limited(t)
   await use(limit + 1)
   clock.set('2030-02-10T00:00:00Z')
@@ -180,13 +180,13 @@ t.test('a grace of last month is no grace of this one', async t => {
   t.equal((await jobs('mails')).length, 2)
 })
 
-t.test('a higher limit frees accounts at once, and a lower one refuses only after its own grace', async t => {
+t.test('a higher limit applies at once, and a lower one refuses only after a grace of its own', async t => {
   const { use, fire, fn, reachedAt, clock, account_id, rows } = await limited(t)
   const plans = (count: number) => ({ scale: { requests_per_minute: 500, cues: 500, executions_per_month: count } })
   await use(limit + 1)
   clock.advance('25 hours')
   await t.rejects(fire(), { code: 'QU032' })
-  // What set_plans counts is the month that it is.
+  // set_plans counts the current month.
   await rows(`update cue.usage_counters set month = cue.usage_month(now()) where account_id = $1`, [account_id])
   await fn.setPlans({ plans: plans(100) })
   t.equal(await reachedAt(), null)
@@ -198,7 +198,7 @@ t.test('a higher limit frees accounts at once, and a lower one refuses only afte
   t.not(await reachedAt(), null)
 })
 
-t.test('settings that say the same leave everything as it is', async t => {
+t.test('setting the same plans changes nothing', async t => {
   const { use, fn, reachedAt, clock } = await limited(t)
   await use(limit + 1)
   clock.advance('1 hour')
@@ -209,7 +209,7 @@ t.test('settings that say the same leave everything as it is', async t => {
 
 // Folding -----------------------------------------------------------------------------------------------------------------------------
 
-t.test('folding sums up what many connections counted, month by month', async t => {
+t.test('folding sums the counts of all connections per month', async t => {
   const { connect, account_id, cue, take, fn, rows, clock, used, account } = await limited(t)
   const other = await account()
   const [a, b] = [await connect(), await connect()]
@@ -242,21 +242,21 @@ t.test('folding sums up what many connections counted, month by month', async t 
   t.equal(await used(), 1)
 })
 
-t.test('what a taker counts at that moment waits for the next fold, and nobody waits for another', async t => {
+t.test('a fold skips counters locked by a taker, and neither waits for the other', async t => {
   const { connect, cue, take, fn, rows, used } = await limited(t)
   const a = await connect()
   await take([await cue()], { by: a.fn })
   await a.client.query('begin')
   await take([await cue()], { by: a.fn })
   await fn.foldUsage({})
-  t.equal((await rows('select from cue.usage_counters where slot <> 0')).length, 1, 'held by the taker')
+  t.equal((await rows('select from cue.usage_counters where slot <> 0')).length, 1, 'locked by the taker')
   await a.client.query('commit')
   t.equal(await used(), 2)
   await fn.foldUsage({})
   exactly(t, await rows('select slot, executions from cue.usage_counters'), [{ slot: 0, executions: 2 }])
 })
 
-t.test('a taker counts into another row while somebody holds its own, and loses nothing', async t => {
+t.test('a taker counts into another row while its own is locked, and loses nothing', async t => {
   const { connect, cue, take, fn, used, rows } = await limited(t)
   const [a, b] = [await connect(), await connect()]
   await take([await cue()], { by: a.fn })
@@ -273,7 +273,7 @@ t.test('a taker counts into another row while somebody holds its own, and loses 
   t.same(await rows('select slot, executions from cue.usage_counters'), [{ slot: 0, executions: 2 }])
 })
 
-t.test('a report counts into another row while somebody holds its own', async t => {
+t.test('a result counts into another row while its own is locked', async t => {
   const { connect, cue, take, settle, rows } = await limited(t)
   const [a, b] = [await connect(), await connect()]
   const [first] = await take([await cue({ retry_max_attempts: 1 })], { by: a.fn })
@@ -286,7 +286,7 @@ t.test('a report counts into another row while somebody holds its own', async t 
   ])
 })
 
-t.test('one folds at a time; the other leaves it to that one', async t => {
+t.test('only one fold runs at a time; another returns at once', async t => {
   const { connect, cue, take, fn } = await limited(t)
   await take([await cue()])
   const a = await connect()
@@ -296,7 +296,7 @@ t.test('one folds at a time; the other leaves it to that one', async t => {
   await a.client.query('commit')
 })
 
-t.test('takers and folds that run against each other lose no count', async t => {
+t.test('concurrent takers and folds lose no count', async t => {
   const { connect, cue, rows, used, fn, clock, account_id } = await limited(t)
   await rows('update cue.plans set executions_per_month = 1000')
   const ids = await Promise.all(Array.from({ length: 4 }, () => cue()))

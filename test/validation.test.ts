@@ -1,4 +1,4 @@
-/** What a request must be, and how it is told what is wrong. */
+/** Validation of requests, and its errors. */
 import type { InjectOptions } from 'fastify'
 import t, { type Test } from 'tap'
 import { type TSchema, Type } from 'typebox'
@@ -10,14 +10,14 @@ import { build } from './setup.ts'
 
 type Schema = { body?: TSchema; querystring?: TSchema; params?: TSchema; headers?: TSchema }
 
-/** Free JSON is text, which only a response's schema writes. */
+/** Free JSON is text that only the schema of a response serialises. */
 const parsed = (value: unknown): unknown => {
   if (value instanceof Json) return JSON.parse(value.text)
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return value
   return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, parsed(member)]))
 }
 
-/** A route with these schemas, which gives back what its handler saw. */
+/** A route with these schemas that returns what its handler received. */
 const route = async (t: Test, schema: Schema, handler?: () => never) => {
   const { app } = await build(t)
   app.post('/test/:id', { config: { exempt: true }, schema }, async request => {
@@ -41,7 +41,7 @@ const route = async (t: Test, schema: Schema, handler?: () => never) => {
 const short = ({ type, loc, msg, input }: { type: string; loc: string[]; msg: string; input: unknown }) =>
   `${loc.join('.')} ${type}: ${msg} (${JSON.stringify(input)})`
 
-t.test('each thing that can be wrong with a body has its type, place, message and input', async t => {
+t.test('reports every kind of error in a body with type, location, message and input', async t => {
   const body = Strict({
     name: Type.String({ minLength: 2, maxLength: 5 }),
     count: Type.Optional(Type.Integer({ minimum: 1, maximum: 10 })),
@@ -117,14 +117,14 @@ t.test('each thing that can be wrong with a body has its type, place, message an
   exactly(t, await call({ name: 'abc', maybe: null, maybeKind: null, mixed: 5, list: [1] }), { status: 200, body: { maybe: null } })
 })
 
-t.test('the message names the first thing that is wrong, and how many more there are', async t => {
+t.test('the message contains the first error and the number of others', async t => {
   const call = await route(t, { body: Strict({ a: Type.Integer(), b: Strict({ c: Type.Integer() }) }) })
   exactly(t, await call({ a: 'x', b: { c: 1 } }), { error: { message: 'a: Input should be a valid integer' } })
   exactly(t, await call({ a: 1, b: {} }), { error: { message: 'b.c: Field required' } })
   exactly(t, await call({ a: 'x', b: { c: 'y' } }), { error: { message: 'a: Input should be a valid integer (and 1 more, see detail)' } })
 })
 
-t.test('inputs are cut at 200 characters, and there are at most 20 entries, however many are wrong', async t => {
+t.test('truncates inputs to 200 characters and details to 20 entries', async t => {
   const call = await route(t, { body: Strict({ list: Type.Array(Type.Integer()), text: Type.String() }) })
   const item = { nested: ['x'.repeat(300)] }
   const answer = await call({ list: Array.from({ length: 20 }, () => item), text: Array.from({ length: 25 }, () => item) })
@@ -134,7 +134,7 @@ t.test('inputs are cut at 200 characters, and there are at most 20 entries, howe
   exactly(t, (await call({ list: [], text: ['ü'.repeat(300)] })).detail[0].input.length, 200)
 })
 
-t.test('no secret is repeated', async t => {
+t.test('does not repeat secrets', async t => {
   const member = Type.Optional(Type.Integer())
   const names = [
     'api_key',
@@ -167,7 +167,7 @@ t.test('no secret is repeated', async t => {
   )
 })
 
-t.test('queries are read as numbers and booleans, get defaults, and lose what is not named', async t => {
+t.test('parses query parameters, adds defaults and drops unknown ones', async t => {
   const querystring = Type.Object({
     ...Page(50),
     on: Type.Optional(Type.Boolean()),
@@ -202,7 +202,7 @@ t.test('queries are read as numbers and booleans, get defaults, and lose what is
   }
 })
 
-t.test('a plain object drops what it does not name, at every depth, and a strict one refuses it', async t => {
+t.test('an object schema drops unknown members at every depth', async t => {
   const inner = { deep: Type.Optional(Type.Integer()) }
   const call = await route(t, {
     body: Type.Object({ a: Type.Optional(Type.Integer()), inner: Type.Optional(Type.Object(inner)), free: Type.Optional(AnyJson()) })
@@ -215,14 +215,14 @@ t.test('a plain object drops what it does not name, at every depth, and a strict
   t.strictSame((await call('{"__proto__": {"a": 5}, "constructor": 1}')).body, {})
 })
 
-t.test('defaults are filled into bodies, and a body that needs nothing may be missing', async t => {
+t.test('fills defaults into bodies, and a body without required members is optional', async t => {
   const inner = Type.Optional(Strict({ n: Type.Integer({ default: 3 }) }))
   const call = await route(t, { body: Strict({ id: Type.String({ default: 'anonymous' }), text: Type.Optional(Type.String()), inner }) })
   for (const body of [undefined, '', 'null', {}]) t.strictSame((await call(body)).body, { id: 'anonymous' }, JSON.stringify(body))
   t.strictSame((await call({ id: 'w1', inner: {} })).body, { id: 'w1', inner: { n: 3 } })
 })
 
-t.test('free JSON keeps every digit; objects and lists can be asked for', async t => {
+t.test('free JSON keeps all digits, and can be restricted to objects or lists', async t => {
   const body = Strict({
     any: Type.Optional(AnyJson()),
     object: Type.Optional(JsonObject()),
@@ -258,7 +258,7 @@ t.test('free JSON keeps every digit; objects and lists can be asked for', async 
   }
 })
 
-t.test('JSON that cannot be read, or kept, is a 400', async t => {
+t.test('responds with 400 to JSON that cannot be parsed or stored', async t => {
   const call = await route(t, { body: Strict({ any: Type.Optional(AnyJson()) }) })
   for (const body of [
     '{',
@@ -277,7 +277,7 @@ t.test('JSON that cannot be read, or kept, is a 400', async t => {
   exactly(t, await call(`{"any": ${'['.repeat(64)}${']'.repeat(64)}}`), { status: 200 })
 })
 
-t.test('bodies are JSON, whatever kind of it, and a body of no type is taken for JSON', async t => {
+t.test('accepts JSON content types and a missing one, and rejects others with 415', async t => {
   const call = await route(t, { body: Strict({ a: Type.Optional(Type.Integer()) }) })
   const { app } = await build(t)
   app.post('/none', { config: { exempt: true } }, async () => ({ fine: true }))
@@ -309,13 +309,13 @@ t.test('bodies are JSON, whatever kind of it, and a body of no type is taken for
   }
 })
 
-t.test('headers are checked, and stay as they came', async t => {
+t.test('validates headers without changing them', async t => {
   const call = await route(t, { headers: Type.Object({ 'x-worker-id': Type.String({ minLength: 1 }) }) })
   exactly(t, await call(), { status: 422, detail: [{ type: 'missing', loc: ['header', 'x-worker-id'] }] })
   exactly(t, await call(undefined, { headers: { 'x-worker-id': 'w1' } }), { status: 200 })
 })
 
-t.test('a schema can name another code than validation_error', async t => {
+t.test('a schema can set another code than validation_error', async t => {
   const body = Strict({
     plan: orElse('invalid_plan', 'The plan is pro or scale.', Type.Enum(['pro', 'scale'])),
     n: Type.Optional(Type.Integer())
@@ -334,7 +334,7 @@ t.test('a schema can name another code than validation_error', async t => {
   }
 })
 
-t.test('a handler can refuse a field in the same form', async t => {
+t.test('a handler can report an invalid field in the same format', async t => {
   const call = await route(t, {}, () => {
     throw invalid([{ type: 'value_error', loc: ['body', 'at'], msg: 'needs a zone', input: '2030' }])
   })

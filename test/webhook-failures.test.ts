@@ -1,4 +1,4 @@
-/** Requests that fail: deadlines, connections, TLS, and addresses that must not be called. */
+/** Requests that fail: deadlines, connections, TLS and blocked addresses. */
 import { once } from 'node:events'
 import { createServer as createTlsServer } from 'node:https'
 import { type AddressInfo, createServer as createTcpServer, type Socket } from 'node:net'
@@ -9,7 +9,7 @@ import { eventually } from './eventually.ts'
 import { exactly } from './exactly.ts'
 import { client, listen, OK, rawReceiver, receiver } from './webhook-stage.ts'
 
-// For localhost, self-signed, good until 2120.
+// For localhost, self-signed, valid until 2120.
 const KEY = `-----BEGIN PRIVATE KEY-----
 MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgd5PdX8jihKVXWMWB
 ajg/QsgiDJexjkwT7nU0Cj0xVq2hRANCAASPeGGHwuXg6marcYCU5onVnOASNkfa
@@ -26,7 +26,7 @@ AiBd3wQZzyvptlzBNT44MnWC12jiacc22fqpRRz3NEcangIgE0mDWyIlgpK0N6/U
 mY018C2pXz83XyiGi/TU6VmGCgQ=
 -----END CERTIFICATE-----`
 
-t.test('the deadline ends a request that is not answered, and its connection', async t => {
+t.test('the deadline ends a request without a response, and its connection', async t => {
   const hook = await receiver(t, () => {})
   exactly(t, await client(t)(hook.url, { timeoutMs: 100 }), {
     ok: false,
@@ -38,7 +38,7 @@ t.test('the deadline ends a request that is not answered, and its connection', a
   t.equal(hook.requests.length, 1)
 })
 
-t.test('the deadline ends headers that come slowly', async t => {
+t.test('the deadline ends headers that arrive slowly', async t => {
   const hook = await rawReceiver(t, socket => {
     socket.write(OK)
     const timer = setInterval(() => socket.write('X-More: 1\r\n'), 10)
@@ -48,7 +48,7 @@ t.test('the deadline ends headers that come slowly', async t => {
   await eventually(() => hook.open === 0)
 })
 
-t.test('the deadline ends a body that comes slowly, and the status alone decides', async t => {
+t.test('the deadline ends a body that arrives slowly, and the status alone decides', async t => {
   const hook = await receiver(t, (response, { url }) => {
     response.writeHead(Number(url.slice(1)))
     response.write('some')
@@ -70,12 +70,12 @@ t.test('the deadline ends a body that comes slowly, and the status alone decides
   await eventually(() => hook.open === 0)
 })
 
-t.test('the deadline ends a name server that does not answer', async t => {
+t.test('the deadline ends a DNS lookup without a response', async t => {
   const post = client(t, { resolve: () => new Promise(() => {}) })
   exactly(t, await post('http://example.com/', { timeoutMs: 50 }), { ok: false, error: 'timed out after 0.05 s: no connection' })
 })
 
-t.test('the deadline ends a TLS handshake that stalls, and its connection', async t => {
+t.test('the deadline ends a stalled TLS handshake, and its connection', async t => {
   const hook = await rawReceiver(t, socket => socket.resume())
   exactly(t, await client(t)(`https://127.0.0.1:${hook.port}/`, { timeoutMs: 50 }), {
     ok: false,
@@ -84,7 +84,7 @@ t.test('the deadline ends a TLS handshake that stalls, and its connection', asyn
   await eventually(() => hook.open === 0)
 })
 
-t.test('nothing is sent when the connection comes about after the deadline', async t => {
+t.test('sends nothing if the connection is established after the deadline', async t => {
   const hook = await receiver(t)
   const { promise, resolve } = Promise.withResolvers<string[]>()
   const post = client(t, { resolve: () => promise })
@@ -96,7 +96,7 @@ t.test('nothing is sent when the connection comes about after the deadline', asy
   t.equal(hook.requests.length, 1)
 })
 
-t.test('what goes wrong is said in words, without addresses', async t => {
+t.test('error messages say what went wrong, without addresses', async t => {
   const post = client(t)
   const closed = createTcpServer().listen(0, '127.0.0.1')
   await once(closed, 'listening')
@@ -123,20 +123,20 @@ t.test('what goes wrong is said in words, without addresses', async t => {
   }
 })
 
-t.test('an upgrade that nobody asked for is a failure', async t => {
+t.test('an unrequested upgrade is a failure', async t => {
   const hook = await rawReceiver(t, socket => {
     socket.once('data', () => socket.write('HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: upgrade\r\n\r\n'))
   })
   exactly(t, await client(t)(hook.url), { ok: false, error: 'connection closed before a response' })
 })
 
-t.test('names that do not resolve are said in words', async t => {
+t.test('error messages name hosts that do not resolve', async t => {
   const failing = (code: string) => client(t, { resolve: () => Promise.reject(Object.assign(new Error(code), { code })) })
   exactly(t, await failing('ENOTFOUND')('http://example.com/'), { ok: false, error: 'DNS: example.com was not found' })
   exactly(t, await failing('EAI_AGAIN')('http://example.com/'), { ok: false, error: 'DNS: lookup of example.com failed' })
 })
 
-t.test('a certificate is checked, and what is wrong with it is said', async t => {
+t.test('verifies the certificate, and says what is wrong with it', async t => {
   const { port } = await listen(
     t,
     createTlsServer({ key: KEY, cert: CERTIFICATE }, (_, response) => response.end('ok'))
@@ -147,12 +147,12 @@ t.test('a certificate is checked, and what is wrong with it is said', async t =>
   exactly(t, await trusting(`https://localhost:${port}/`), { ok: true, http_status: 200 })
 })
 
-t.test('TLS to a receiver that does not speak it fails', async t => {
+t.test('https to a receiver without TLS fails', async t => {
   const { port } = await receiver(t)
   exactly(t, await client(t)(`https://127.0.0.1:${port}/`), { ok: false, error: 'TLS: handshake failed' })
 })
 
-t.test('an address that is not allowed is not dialled, whether literal, named or mapped', async t => {
+t.test('does not connect to a blocked address, whether literal, resolved or mapped', async t => {
   const hook = await receiver(t)
   const post = client(t, { allowCidrs: [], resolve: async () => ['127.0.0.1'] })
   for (const host of ['127.0.0.1', '2130706433', '[::1]', '[::ffff:127.0.0.1]', 'localhost', 'rebinds.example.com'])
@@ -160,7 +160,7 @@ t.test('an address that is not allowed is not dialled, whether literal, named or
   t.equal(hook.connections, 0)
 })
 
-t.test('a name that changes its address after its URL was checked is not dialled', async t => {
+t.test('does not connect to a blocked address that a name resolves to only after the check', async t => {
   const hook = await receiver(t)
   const answers = [['93.184.215.14'], ['127.0.0.1']]
   const rules = createAddressRules({ allowCidrs: [], allowHttp: true, resolve: async () => answers.shift()! })
@@ -176,7 +176,7 @@ t.test('a name that changes its address after its URL was checked is not dialled
   t.same(answers, [])
 })
 
-t.test('a name goes to the address that was judged, under its own Host', async t => {
+t.test('connects to the address that was checked, with the name as Host', async t => {
   const hook = await receiver(t)
   const asked: string[] = []
   const post = client(t, {
@@ -190,12 +190,12 @@ t.test('a name goes to the address that was judged, under its own Host', async t
   t.same(asked, ['hooks.example.com'])
 })
 
-t.test('the next address of a name is tried when one refuses', async t => {
+t.test('tries the next address of a name if one refuses the connection', async t => {
   const hook = await receiver(t)
   exactly(t, await client(t, { resolve: async () => ['::1', '127.0.0.1'] })(`http://example.com:${hook.port}/`), { ok: true })
 })
 
-t.test('a stored URL that the rules no longer allow is not sent to', async t => {
+t.test('does not call a stored URL that is no longer allowed', async t => {
   const hook = await receiver(t)
   exactly(t, await client(t, { allowHttp: false })(hook.url), { ok: false, error: 'blocked address: must start with https://' })
   exactly(t, await client(t)('http://127.0.0.1:6379/'), { ok: false, error: 'blocked address: port 6379 is not allowed' })

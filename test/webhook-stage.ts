@@ -1,4 +1,4 @@
-/** What tests of outgoing webhooks stand on: receivers of requests and of bytes, and a client that may call them. */
+/** Setup for tests of outgoing webhooks: receivers of requests and of raw bytes, and a client that may call them. */
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http'
 import { type AddressInfo, createServer as createTcpServer, type Server, type Socket } from 'node:net'
@@ -38,7 +38,7 @@ interface Received {
   body: string
 }
 
-/** An HTTP server that keeps what it received and answers as told. */
+/** An HTTP server that records its requests and responds as scripted. */
 export const receiver = async (
   t: Test,
   answer: (response: ServerResponse, received: Received) => unknown = response => response.end('ok')
@@ -59,13 +59,13 @@ export const receiver = async (
   return Object.assign(counts, { requests, url: `http://127.0.0.1:${counts.port}/hook` })
 }
 
-/** A server that speaks bytes. */
+/** A server that sends raw bytes. */
 export const rawReceiver = async (t: Test, speak: (socket: Socket) => unknown) => {
   const counts = await listen(t, createTcpServer(speak))
   return Object.assign(counts, { url: `http://127.0.0.1:${counts.port}/hook` })
 }
 
-/** A client that may call loopback, and fills in what a test does not say about a request. */
+/** A client that may call loopback and fills in members of a request omitted by a test. */
 export const client = (t: Test, rules: Partial<AddressOptions> = {}, options: Partial<WebhookOptions> = {}) => {
   const { post, destroy } = createWebhookClient({
     rules: createAddressRules({ allowCidrs: ['127.0.0.0/8', '::1/128'], allowHttp: true, ...rules }),

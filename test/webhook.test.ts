@@ -8,7 +8,7 @@ import { eventually } from './eventually.ts'
 import { exactly } from './exactly.ts'
 import { client, OK, rawReceiver, receiver } from './webhook-stage.ts'
 
-t.test('a request arrives as it was given', async t => {
+t.test('sends method, headers and body unchanged', async t => {
   const hook = await receiver(t)
   const post = client(t, {}, { userAgent: 'pgcue/1.2.3' })
   const result = await post(`${hook.url}/ü?b=2&a=%20#part`, {
@@ -47,7 +47,7 @@ t.test('PUT and PATCH carry the body, GET carries none', async t => {
   ])
 })
 
-t.test('2xx is success and everything else is not', async t => {
+t.test('only a 2xx is a success', async t => {
   const hook = await receiver(t, (response, { url }) => response.writeHead(Number(url.slice(1))).end())
   const post = client(t)
   const results: [number, string | null][] = [
@@ -84,7 +84,7 @@ t.test('a redirect is a failure and is not followed', async t => {
   t.equal(target.connections, 0)
 })
 
-t.test('an answer that comes in pieces, after interim ones, is read whole', async t => {
+t.test('reads a response in pieces, after interim responses, completely', async t => {
   const hook = await receiver(t, async response => {
     response.writeEarlyHints({ link: '</style.css>; rel=preload' })
     response.writeProcessing()
@@ -95,7 +95,7 @@ t.test('an answer that comes in pieces, after interim ones, is read whole', asyn
   exactly(t, await client(t)(hook.url), { ok: true, http_status: 202, body: '{"success": true}' })
 })
 
-t.test('at most 64 KB of an answer are read', async t => {
+t.test('reads at most 64 KB of a response', async t => {
   const hook = await receiver(t, response => {
     const more = () => {
       while (!response.closed && response.write('x'.repeat(10_000)));
@@ -110,7 +110,7 @@ t.test('at most 64 KB of an answer are read', async t => {
   await eventually(() => hook.open === 0)
 })
 
-t.test('an answer that drips is put together', async t => {
+t.test('joins the pieces of a slow response', async t => {
   const hook = await receiver(t, async response => {
     for (let i = 0; i < 200; i++) {
       response.write(`${i} `)
@@ -121,14 +121,14 @@ t.test('an answer that drips is put together', async t => {
   t.equal((await client(t)(hook.url)).answer, Array.from({ length: 200 }, (_, i) => `${i} `).join(''))
 })
 
-t.test('an answer of exactly 64 KB is whole, and its connection goes on', async t => {
+t.test('reads a response of exactly 64 KB completely and keeps the connection', async t => {
   const hook = await receiver(t, response => response.end('x'.repeat(64 * 1024)))
   const post = client(t)
   t.equal((await post(hook.url)).answer!.length, 64 * 1024)
   t.equal(hook.open, 1)
 })
 
-t.test('2,000 characters of an answer are kept, none of them broken', async t => {
+t.test('keeps 2,000 characters of a response, without splitting one', async t => {
   const hook = await receiver(t, (response, { body }) => response.end(Buffer.from(JSON.parse(body), 'latin1')))
   const post = client(t)
   const kept = async (answer: Buffer): Promise<string | null> =>
@@ -140,7 +140,7 @@ t.test('2,000 characters of an answer are kept, none of them broken', async t =>
   t.equal(await kept(Buffer.alloc(0)), '')
 })
 
-t.test('a header cannot smuggle another one, or a second request', async t => {
+t.test('a header value cannot inject a header or a second request', async t => {
   const hook = await receiver(t)
   const post = client(t)
   const headers: Record<string, string>[] = [
@@ -163,7 +163,7 @@ t.test('a header cannot smuggle another one, or a second request', async t => {
   t.equal(hook.requests.length, 0)
 })
 
-t.test('Retry-After counts with 429 and 503, in seconds or as a date, up to an hour', async t => {
+t.test('honours Retry-After with 429 and 503, in seconds or as a date, up to an hour', async t => {
   const hook = await receiver(t, (response, { headers }) => {
     if (headers['x-after'] !== undefined) response.setHeader('Retry-After', headers['x-after'])
     response.writeHead(Number(headers['x-status'])).end()
@@ -191,14 +191,14 @@ t.test('Retry-After counts with 429 and 503, in seconds or as a date, up to an h
   t.ok(retry_after_ms! > 30_000 && retry_after_ms! <= 60_000, 'a date counts from now')
 })
 
-t.test('connections are used again', async t => {
+t.test('reuses connections', async t => {
   const hook = await receiver(t)
   const post = client(t)
   for (let i = 0; i < 20; i++) t.ok((await post(hook.url)).ok)
   t.ok(hook.connections <= 2, `${hook.connections} connections`)
 })
 
-t.test('a request that was lost on a reused connection is not sent twice', async t => {
+t.test('does not repeat a request lost on a reused connection', async t => {
   const hook = await receiver(t, (response, { url }) => (url === '/lost' ? response.destroy() : response.end('ok')))
   const post = client(t)
   await post(hook.url)
@@ -210,7 +210,7 @@ t.test('a request that was lost on a reused connection is not sent twice', async
   )
 })
 
-t.test('requests to one receiver do not wait for each other', async t => {
+t.test('requests to one receiver run concurrently', async t => {
   const waiting: ServerResponse[] = []
   const hook = await receiver(t, response => waiting.push(response))
   const post = client(t)
@@ -220,7 +220,7 @@ t.test('requests to one receiver do not wait for each other', async t => {
   t.ok((await Promise.all(results)).every(({ ok }) => ok))
 })
 
-t.test('destroying the client ends open requests with an error, and closes every connection', async t => {
+t.test('destroying the client fails open requests and closes every connection', async t => {
   const waiting: ServerResponse[] = []
   const hook = await receiver(t, response => waiting.push(response))
   const { post, destroy } = createWebhookClient({ rules: createAddressRules({ allowCidrs: ['127.0.0.0/8'], allowHttp: true }) })
@@ -238,7 +238,7 @@ t.test('an idle connection closes after a few seconds', async t => {
   await eventually(() => hook.open === 0)
 })
 
-t.test('a report in the answer is read, from answers longer than what is kept too', async t => {
+t.test('reads the report in a response, even one longer than the stored part', async t => {
   const hook = await receiver(t, (response, { body }) => response.end(body))
   const post = client(t)
   const report = async (answer: unknown) =>
@@ -259,7 +259,7 @@ t.test('a report in the answer is read, from answers longer than what is kept to
     t.equal(await report(answer), null)
 })
 
-t.test('interim answers that nobody asked for are skipped, a 100 Continue too', async t => {
+t.test('skips unrequested interim responses, including 100 Continue', async t => {
   for (const interim of ['100 Continue\r\n', '100 Continue\r\nX-A: b\r\n', '102 Processing\r\n', '103 Early Hints\r\nLink: </a>\r\n']) {
     for (const pause of [false, true]) {
       const hook = await rawReceiver(t, socket =>
