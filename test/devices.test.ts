@@ -5,7 +5,7 @@ import { exactly } from './exactly.ts'
 import { error } from './setup.ts'
 import { buildWithMail, everything, form, formHeaders, newDeviceCode } from './sign-in.ts'
 
-// Many services of their own, on machines that are busy: alone under node a file would have 30 seconds.
+// Every test starts a service, which takes long on busy machines; the default limit of a file run by node is 30 seconds.
 t.setTimeout(110_000)
 
 const noon = '2030-01-15T12:00:00.000Z'

@@ -1,4 +1,4 @@
-/** Whatever is sent to whichever route: it is answered in our form, and never with a 500. */
+/** Random input to every route: responses use our error format, and none is a 500. */
 import fc from 'fast-check'
 import t from 'tap'
 import type { Schema } from '../src/http/schema.ts'
@@ -17,7 +17,7 @@ const { app, as, register } = await build(t, undefined, { env: { ...env, PLANS }
 await app.ready()
 const { paths } = app.swagger() as unknown as { paths: Record<string, Record<string, Operation>> }
 
-/** An account of its own, since some routes revoke its key, with a cue and an execution to name. */
+/** A separate account, since some routes revoke its key, with a cue and an execution to refer to. */
 const prepare = async () => {
   const account = await register()
   const { call, post } = as(account)
@@ -56,9 +56,9 @@ const deep = [
 ]
 const nasty = fc.constantFrom<unknown>(...texts, ...others, ...numbers, ...deep)
 
-/** What the schema asks for, or nearly, or not at all. */
+/** Values that match the schema, nearly match it, or don't. */
 const near = (schema: Schema & { minimum?: number; maximum?: number } = {}, name = ''): fc.Arbitrary<unknown> => {
-  if (name === 'wait') return fc.constant(0) // else it would
+  if (name === 'wait') return fc.constant(0) // would really wait otherwise
   const fitting: fc.Arbitrary<unknown>[] = [nasty]
   const types = [schema.type].flat()
   if (schema.enum) fitting.push(fc.constantFrom(...schema.enum), fc.constantFrom(...schema.enum))
@@ -98,13 +98,13 @@ for (const [path, operations] of Object.entries(paths)) {
             parameters
               .filter(parameter => parameter.in === place && parameter.name in values)
               .map(({ name }): [string, string] => [name, given(values, name)!])
-          const headers: Record<string, string> = { accept: 'application/json' } // else pages would refuse with pages
+          const headers: Record<string, string> = { accept: 'application/json' } // otherwise errors of pages would be pages
           for (const [name, value] of of('header')) headers[name] = encodeURIComponent(value)
           const payload = method === 'get' ? undefined : JSON.stringify(body)
           const { status, body: answer } = await call(method.toUpperCase(), `${url}?${new URLSearchParams(of('query'))}`, payload, headers)
           if (path === '/status') return
           if (status >= 500) throw new Error(`${status} ${JSON.stringify(answer)}`)
-          // JSON-RPC has a form of its own.
+          // JSON-RPC has its own error format.
           if (status >= 400 && path !== '/mcp' && answer.error?.status !== status) throw new Error(`${status} without error`)
         }),
         30

@@ -7,7 +7,7 @@ import { form, formHeaders, newDeviceCode } from './sign-in.ts'
 const attacks: Attack[] = [
   // Device codes ------------------------------------------------------------------------------------------------------------------------
   {
-    name: 'which addresses have accounts, asked through sign-in',
+    name: 'enumerating accounts through sign-in',
     attempt: async world => {
       const answers = []
       for (const email of [world.victim.email, 'nobody@example.org']) {
@@ -21,7 +21,7 @@ const attacks: Attack[] = [
     expected: { status: 200, body: { status: 'email_sent' } }
   },
   {
-    name: 'device codes, guessed by polling',
+    name: 'guessing device codes by polling',
     env: { RATE_LIMIT: 'on' },
     attempt: async world => {
       const { fields, confirm } = { ...world, ...(await world.requestLink(world.victim.email)) }
@@ -31,7 +31,7 @@ const attacks: Attack[] = [
     expected: refused('rate_limit_exceeded', 429)
   },
   {
-    name: 'the code of a sign-in under way, taken over',
+    name: 'taking over the code of a pending sign-in',
     attempt: async world => {
       const { device_code } = await world.requestLink(world.victim.email)
       return world.send('POST', '/v1/auth/device-code', { body: { device_code } })
@@ -39,7 +39,7 @@ const attacks: Attack[] = [
     expected: refused('device_code_exists', 409)
   },
   {
-    name: 'the address of a sign-in under way, replaced by another',
+    name: 'replacing the address of a pending sign-in',
     attempt: async world => {
       const { device_code } = await world.requestLink(world.victim.email)
       return world.send('POST', '/v1/auth/device-code/submit-email', { body: { device_code, email: 'mallory@example.org' } })
@@ -48,7 +48,7 @@ const attacks: Attack[] = [
     harmless: async ({ mails }, t) => t.same(await mails(), [])
   },
   {
-    name: 'a link confirmed for the code of another device',
+    name: 'confirming a link for the code of another device',
     attempt: async world => {
       const theirs = await world.requestLink(world.victim.email)
       const own = await world.requestLink('mallory@example.org')
@@ -59,7 +59,7 @@ const attacks: Attack[] = [
     expected: { status: 404, body: /is not valid/ }
   },
   {
-    name: 'tokens of links, guessed, cut off, or made for something else',
+    name: 'link tokens that are guessed, truncated or made for another purpose',
     attempt: async world => {
       const { device_code, fields } = await world.requestLink(world.victim.email)
       const links = createLinks({ ...world.config, baseUrl: 'https://x' })
@@ -79,7 +79,7 @@ const attacks: Attack[] = [
     expected: { status: 404, body: /is not valid/ }
   },
   {
-    name: 'a link, replayed after it was used',
+    name: 'reusing a link',
     attempt: async world => {
       const { fields, device_code, path } = await world.requestLink(world.victim.email)
       await world.confirm(fields)
@@ -90,7 +90,7 @@ const attacks: Attack[] = [
     harmless: async ({ pool }, t) => exactly(t, (await pool.query('select count(*) from cue.session_tokens')).rows, [{ count: 1 }])
   },
   {
-    name: 'an account taken by whoever polls faster than its owner confirms',
+    name: 'taking an account by polling faster than its owner confirms',
     attempt: async world => {
       const { device_code } = await world.requestLink(world.victim.email)
       return times(20, () => world.send('POST', '/v1/auth/device-code/poll', { body: { device_code } }))
@@ -98,7 +98,7 @@ const attacks: Attack[] = [
     expected: { status: 200, body: { status: 'email_sent', session_token: undefined, api_key: undefined } }
   },
   {
-    name: 'a mailbox flooded by sign-ins',
+    name: 'flooding a mailbox with sign-ins',
     attempt: async world => {
       const answers = await times(12, async i => {
         const device_code = newDeviceCode()
@@ -113,7 +113,7 @@ const attacks: Attack[] = [
   },
   // Links about accounts ----------------------------------------------------------------------------------------------------------------
   {
-    name: "an account ended, or its deletion cancelled, by guessing ids without the service's signature",
+    name: 'deleting an account, or cancelling its deletion, by guessing ids without a valid signature',
     attempt: async world => {
       const { account } = world
       await world.call('DELETE', '/v1/auth/me', undefined, { 'x-confirm-destructive': 'true' })
@@ -132,14 +132,14 @@ const attacks: Attack[] = [
     harmless: async ({ call }, t) => exactly(t, await call('GET', '/v1/auth/me'), { status: 200 })
   },
   {
-    name: 'an account deleted without the header that confirms it',
+    name: 'deleting an account without the confirmation header',
     attempt: world =>
       times(2, i => world.send('DELETE', ['/v1/auth/me', '/v1/auth/me?X-Confirm-Destructive=true'][i]!, { bearer: world.account.api_key })),
     expected: refused('confirmation_required', 400)
   },
   // Pages and mails ---------------------------------------------------------------------------------------------------------------------
   {
-    name: 'markup in whatever a page repeats',
+    name: 'injecting markup into values that a page repeats',
     attempt: async world => {
       const markup = `"><script>alert(1)</script><img src=x onerror=alert(1)>'`
       const device_code = newDeviceCode()
@@ -157,7 +157,7 @@ const attacks: Attack[] = [
     expected: { body: 'clean' }
   },
   {
-    name: 'pages framed, run scripts on, or told to other sites',
+    name: 'framing pages, running scripts on them, or leaking their URLs',
     attempt: async world => {
       const { path } = await world.requestLink(world.victim.email)
       return Promise.all([world.show(path), world.show('/auth/device?code=unknown'), world.show('/auth/not-me?token=x')]).then(answers =>
@@ -176,7 +176,7 @@ const attacks: Attack[] = [
     }
   },
   {
-    name: 'headers of mails, injected through an address',
+    name: 'injecting mail headers through an address',
     attempt: world =>
       Promise.all(
         [
@@ -192,7 +192,7 @@ const attacks: Attack[] = [
     harmless: async ({ mails }, t) => t.same(await mails(), [])
   },
   {
-    name: "headers and markup of mails, injected through a cue's name",
+    name: "injecting mail headers and markup through a cue's name",
     attempt: async world => {
       const name = 'x\r\nBcc: victim@example.org\r\nContent-Type: text/html\r\n\r\n<script>alert(1)</script>'
       const { id } = await world.post('/v1/cues', { name, cron: '0 9 * * *', worker: true })
@@ -217,7 +217,7 @@ const attacks: Attack[] = [
     }
   },
   {
-    name: 'a NUL, a second value, or a field too many in a form',
+    name: 'a NUL, a duplicate field or an extra field in a form',
     attempt: async world => {
       const { fields } = await world.requestLink(world.victim.email)
       const send = (payload: string) =>

@@ -10,12 +10,12 @@ import { newDeviceCode } from './sign-in.ts'
 const json = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url')
 const sessionKey = ({ config }: World) => deriveKey(config.sessionSecret, 'session')
 const jwtOf = (world: World) => world.openSession(world.victim.email)
-/** The claims of a session that exists, signed anew. */
+/** The claims of an existing session, signed again. */
 const resign = (jwt: string, { key, alg = 'HS256', claims = {} }: { key: KeyObject; alg?: string; claims?: object }) =>
   new SignJWT({ ...decodeJwt(jwt), ...claims }).setProtectedHeader({ alg }).sign(key)
 
 const attacks: Attack[] = [
-  // Bodies that cost more to read than to send -------------------------------------------------------------------------------------------
+  // Bodies that cost more to parse than to send -------------------------------------------------------------------------------------------
   {
     name: 'two megabytes of nested lists, without a key',
     attempt: async world => {
@@ -30,7 +30,7 @@ const attacks: Attack[] = [
   },
   // Sessions ---------------------------------------------------------------------------------------------------------------------------
   {
-    name: 'a JWT that says it needs no signature',
+    name: 'a JWT with alg none',
     attempt: async world => {
       const [, claims] = (await jwtOf(world)).split('.')
       const heads = ['none', 'None', 'NONE', 'nOnE', ''].map(alg => json({ alg, typ: 'JWT' }))
@@ -68,7 +68,7 @@ const attacks: Attack[] = [
     expected: refused('not_authenticated', 401)
   },
   {
-    name: 'a JWT whose claims were changed under the old signature',
+    name: 'a JWT with changed claims and the old signature',
     attempt: async world => {
       const [head, claims, signature] = (await jwtOf(world)).split('.')
       const other = json({ ...JSON.parse(Buffer.from(claims!, 'base64url').toString()), exp: 9_999_999_999 })
@@ -77,7 +77,7 @@ const attacks: Attack[] = [
     expected: refused('not_authenticated', 401)
   },
   {
-    name: 'a JWT with a genuine signature and claims that are none of ours',
+    name: 'a JWT with a valid signature and invalid claims',
     attempt: async world => {
       const jwt = await jwtOf(world)
       const wrong = [
@@ -99,7 +99,7 @@ const attacks: Attack[] = [
     expected: refused('not_authenticated', 401)
   },
   {
-    name: 'a session that was signed out, replayed',
+    name: 'replaying a session after signing out',
     attempt: async world => {
       const jwt = await jwtOf(world)
       await world.withSession(jwt).del('/v1/auth/session')
@@ -108,7 +108,7 @@ const attacks: Attack[] = [
     expected: refused('not_authenticated', 401)
   },
   {
-    name: 'a session refreshed after its year',
+    name: 'refreshing an expired session',
     attempt: async world => {
       const jwt = await jwtOf(world)
       world.clock.advance('366 days')
@@ -117,7 +117,7 @@ const attacks: Attack[] = [
     expected: refused('not_authenticated', 401)
   },
   {
-    name: 'a JWT as a one-time token, and a one-time token as a bearer',
+    name: 'using a JWT as a one-time token, and a one-time token as a bearer token',
     attempt: async world => {
       const { session_token } = await world.signIn(world.victim.email)
       const jwt = await jwtOf(world)
@@ -126,7 +126,7 @@ const attacks: Attack[] = [
     expected: refused('not_authenticated', 401)
   },
   {
-    name: 'an execution token where an account is wanted',
+    name: 'an execution token where an account is required',
     attempt: async world => {
       const { id } = await world.post('/v1/cues', { name: 'a cue', cron: '0 9 * * *', worker: true })
       const execution = await world.post(`/v1/cues/${id}/fire`)
@@ -140,7 +140,7 @@ const attacks: Attack[] = [
     expected: refused('insufficient_scope', 403)
   },
   {
-    name: 'one-time tokens, guessed',
+    name: 'guessing one-time tokens',
     env: { RATE_LIMIT: 'on' },
     attempt: async world => {
       await world.signIn(world.victim.email)
@@ -149,14 +149,14 @@ const attacks: Attack[] = [
     expected: refused('rate_limit_exceeded', 429)
   },
   {
-    name: 'keys, guessed',
+    name: 'guessing keys',
     env: { RATE_LIMIT: 'on' },
     attempt: world => afterSixty(() => world.send('GET', '/v1/auth/me', { bearer: createKey() })),
     expected: refused('rate_limit_exceeded', 429)
   },
   // Keys for clients ---------------------------------------------------------------------------------------------------------------------
   {
-    name: 'an exchange by a client that is not approved, with a genuine token',
+    name: 'a key exchange by an unapproved client with a valid token',
     env: { MCP_CLIENT_IDS: 'desk' },
     attempt: async world => {
       const { session_token } = await world.signIn(world.victim.email)
@@ -168,7 +168,7 @@ const attacks: Attack[] = [
     harmless: async ({ get }, t) => exactly(t, await get('/v1/auth/keys'), { keys: [{}] })
   },
   {
-    name: 'an exchanged key that reaches for the account',
+    name: 'calling account routes with an exchanged key',
     env: { MCP_CLIENT_IDS: 'desk' },
     attempt: async world => {
       const { session_token } = await world.signIn(world.victim.email)

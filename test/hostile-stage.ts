@@ -1,12 +1,12 @@
 /**
- * Attacks on accounts, sessions, links, pages and mails, and what each is answered with: tables, one row an attack. Every row gets a service of
- * its own; `harmless` is asked afterwards, and must say that nothing came of it.
+ * Tables of attacks on accounts, sessions, links, pages and mails, with the expected responses. Each attack gets its own service; afterwards
+ * `harmless` checks that it had no effect.
  */
 import t, { type Test } from 'tap'
 import { exactly } from './exactly.ts'
 import { buildWithMail, form, formHeaders } from './sign-in.ts'
 
-// Many services of their own, on machines that are busy: alone under node a file would have 30 seconds.
+// Every test starts a service, which takes long on busy machines; the default limit of a file run by node is 30 seconds.
 t.setTimeout(110_000)
 
 export const noon = '2030-01-15T12:00:00.000Z'
@@ -16,7 +16,7 @@ export type Answer = { status: number; body?: unknown; headers?: Record<string, 
 export type Attack = {
   name: string
   env?: Record<string, string>
-  /** Tries it, and gives the answer, or several that must all be as expected. */
+  /** Attempts the attack and returns the response, or several that must all be as expected. */
   attempt: (world: World) => Promise<Answer | Answer[]>
   expected: object
   harmless?: (world: World, t: Test) => Promise<unknown>
@@ -25,7 +25,7 @@ export type Attack = {
 const setup = async (t: Test, env?: Record<string, string>) => {
   const service = await buildWithMail(t, noon, env)
   const { app, nobody, account } = service
-  /** Somebody's request, from an address of his own choice. */
+  /** A request from any address. */
   const send = async (
     method: 'GET' | 'POST' | 'DELETE',
     url: string,
@@ -52,7 +52,7 @@ const setup = async (t: Test, env?: Record<string, string>) => {
 
 export const refused = (code: string, status: number) => ({ status, body: { error: { code, status } } })
 export const times = <T>(count: number, make: (i: number) => Promise<T>) => Promise.all(Array.from({ length: count }, (_, i) => make(i)))
-/** One after the other, of which those count that came after the first 60. */
+/** Sends 65 requests in turn and returns the responses after the first 60. */
 export const afterSixty = async (send: () => Promise<Answer>) => {
   const answers = []
   for (let i = 0; i < 65; i++) answers.push(await send())

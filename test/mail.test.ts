@@ -7,13 +7,13 @@ import { exactly } from './exactly.ts'
 import { mailServer, readMail, sendMails } from './mailbox.ts'
 import { build, eventually } from './setup.ts'
 
-// Many services of their own, on machines that are busy: alone under node a file would have 30 seconds.
+// Every test starts a service, which takes long on busy machines; the default limit of a file run by node is 30 seconds.
 t.setTimeout(110_000)
 
 const noon = '2030-01-15T12:00:00.000Z'
 const env = { BASE_URL: 'https://pgcue.example', EMAIL_FROM: 'The pgcue <cue@pgcue.example>' }
 
-/** The service with its account's registration mail waiting, and no mail server yet. */
+/** The service with its account's registration mail queued, and no mail server yet. */
 const setup = async (t: Test, own: Record<string, string> = {}) => {
   const service = await build(t, noon, { env: { ...env, DATA_DIR: t.testdir(), ...own } })
   const waiting = async () => (await service.pool.query("select data from pgboss.job where name = 'mails'")).rows

@@ -7,12 +7,12 @@ import { exactly } from './exactly.ts'
 import { error } from './setup.ts'
 import { buildWithMail } from './sign-in.ts'
 
-// Many services of their own, on machines that are busy: alone under node a file would have 30 seconds.
+// Every test starts a service, which takes long on busy machines; the default limit of a file run by node is 30 seconds.
 t.setTimeout(110_000)
 
 const noon = '2030-01-15T12:00:00.000Z'
 
-/** In the order of their names: what happens within a millisecond is listed in any. */
+/** Sorted by name: entries of the same millisecond are listed in any order. */
 const eventsOf = async (get: (path: string) => Promise<{ events: { event: string; actor: string }[] }>) =>
   (await get('/v1/auth/audit')).events.map(({ event, actor }) => `${event} by ${actor}`).sort()
 
@@ -70,7 +70,7 @@ t.test('accepts only one spelling of a session JWT', async t => {
   const jwt = await openSession(account.email)
   const [head, body, signature] = jwt.split('.') as [string, string, string]
   exactly(t, await withSession(jwt).call('GET', '/v1/auth/me'), { status: 200 })
-  // The last letter of 43 stands for four bits and two that say nothing.
+  // The last of 43 characters encodes four bits; its other two are ignored.
   const letters = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
   const sameBytes = `${signature.slice(0, -1)}${letters[letters.indexOf(signature.at(-1)!) + 1]}`
   for (const other of [`${jwt}=`, `${head}=.${body}.${signature}`, `${head}.${body}=.${signature}`, `${head}.${body}.${sameBytes}`]) {
