@@ -13,7 +13,7 @@ const failing =
     throw Object.assign(new Error(code), { code })
   }
 
-/** Rules as in production, over a resolver that knows one public address. */
+/** Rules as in production, with a resolver that returns one public address. */
 const rules = (options: Partial<AddressOptions> = {}): AddressRules =>
   createAddressRules({ allowCidrs: [], allowHttp: false, resolve: async () => ['93.184.215.14'], ...options })
 
@@ -71,7 +71,7 @@ t.test("the machine's resolver resolves localhost", async t => {
   t.ok(addresses.every(address => rules(loopback).allows(address)))
 })
 
-/** A name server of our own: A records by name, an RCODE, or silence. Answers AAAA with "no such record". */
+/** A DNS server: A records by name, an RCODE, or no response. Responds to AAAA with "no such record". */
 const nameServer = async (t: Test, zone: Record<string, string[] | 'nxdomain' | 'servfail' | 'silence'>) => {
   const asked: string[] = []
   const socket = createSocket('udp4', (query, peer) => {

@@ -11,7 +11,7 @@ const failing =
     throw Object.assign(new Error(code), { code })
   }
 
-/** Rules as in production, over a resolver that knows one public address. */
+/** Rules as in production, with a resolver that returns one public address. */
 const rules = (options: Partial<AddressOptions> = {}): AddressRules =>
   createAddressRules({ allowCidrs: [], allowHttp: false, resolve: async () => ['93.184.215.14'], ...options })
 

@@ -1,4 +1,4 @@
-/** Looking ahead: what is handed out when, and to whom of several engines. */
+/** Looking ahead: which cues an engine takes, and when. */
 import t from 'tap'
 import type { LookAheadRow } from '../src/database/functions.ts'
 import type { Share } from '../src/firing/due-cue.ts'
@@ -7,7 +7,7 @@ import { exactly } from './exactly.ts'
 
 const start = Date.parse('2030-01-15T09:00:00Z')
 
-/** Engines that see the same cues, at a time that the test sets. */
+/** Engines that see the same cues, at a time set by the test. */
 const setup = (cues: Partial<LookAheadRow>[], shares: Share[] = [{ engines: 1, place: 0 }]) => {
   let time = start
   let looks = 0

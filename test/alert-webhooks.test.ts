@@ -1,4 +1,4 @@
-/** Webhooks that tell of alerts: durable jobs, signed with a secret of their own, tried five times. */
+/** Alert webhooks: durable jobs with five attempts, signed with a secret of their own. */
 import { createHmac } from 'node:crypto'
 import { pino } from 'pino'
 import t, { type Test } from 'tap'
@@ -14,7 +14,7 @@ import { refused, resultsOf } from './stage.ts'
 
 const service = serviceAt('2030-01-15T09:00:00Z')
 
-/** With a receiver of alerts, a cue whose failures each raise one, and what pg-boss would call for a job. */
+/** The service with a receiver of alerts, a cue whose failures each raise one, and the job handler that pg-boss would call. */
 const serve = async (t: Test) => {
   const built = await service()
   const { app, fn, cue, fire, clock, patch, jobs, get, call } = built
@@ -45,7 +45,7 @@ const serve = async (t: Test) => {
     hook,
     cue_id,
     fail,
-    /** Works off the job added last. */
+    /** Runs the latest job. */
     work: async (queue = 'alerts') => handlers.get(queue)!((await jobs(queue)).at(-1)!.data, 'a job'),
     open: async () => (await get('/v1/alerts?acknowledged=false')).alerts[0],
     acknowledge: (id: string) => call('POST', `/v1/alerts/${id}/acknowledge`)
@@ -192,7 +192,7 @@ t.test('an engine sends the webhook of an alert and retries it', async t => {
   const { id } = await post('/v1/cues', { ...cue, alerts: { consecutive_failures: 1 } })
   await post(`/v1/cues/${id}/fire`)
   await hook.received(2)
-  // The second try waits for ten seconds: not here.
+  // The second attempt would wait ten seconds.
   const now = "update pgboss.job set start_after = now() where name = 'alerts' and state = 'created' and start_after > now()"
   await eventually(async () => (await pool.query(now)).rowCount)
   await pool.query("select pg_notify('cue_jobs', 'alerts')")

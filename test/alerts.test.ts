@@ -1,4 +1,4 @@
-/** What raises an alert, how one grows, and what acknowledging does. */
+/** Alerts: raising, updating and acknowledging. */
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import { isHeld } from '../src/errors.ts'

@@ -1,4 +1,4 @@
-/** A replica with both roles runs its API in a thread beside the engine. What one costs or breaks does not reach the other. */
+/** A replica with both roles runs its API in a thread beside the engine. Load and failures of one do not affect the other. */
 import t from 'tap'
 import { eventually } from './eventually.ts'
 import { exactly } from './exactly.ts'

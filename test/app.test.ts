@@ -1,4 +1,4 @@
-/** What holds for every route: paths and methods, ids and log lines, errors, browsers. */
+/** Rules for every route: paths and methods, ids and log lines, errors, browsers. */
 import t, { type Test } from 'tap'
 import { Type } from 'typebox'
 import { build as buildApp } from '../src/app.ts'

@@ -1,4 +1,4 @@
-/** Who may call what, and how often. */
+/** Authentication, scopes and rate limits. */
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import { createKey, hashKey, keyPrefix } from '../src/accounts/keys.ts'

@@ -1,4 +1,4 @@
-/** What README says of backups: a dump of a database in use, restored into an empty one, goes on where the dump began. */
+/** Backups as in README: a dump of a database in use, restored into an empty one, continues from where the dump began. */
 import { execFile, execFileSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'

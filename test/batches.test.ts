@@ -3,7 +3,7 @@ import t from 'tap'
 import { createBatches, createPacer, type Pacer } from '../src/database/batched.ts'
 import { exactly } from './exactly.ts'
 
-/** Batches whose questions are answered when the test says so, twice what they are. */
+/** Batches of numbers whose results, twice the number, arrive when the test says so. */
 const setup = (options: { size?: number; atOnce?: number; pacer?: Pacer; isDurable?: boolean; patienceMs?: number } = {}) => {
   const asked: (number | number[])[] = []
   const pending: { answer: () => void; refuse: (error: unknown) => void }[] = []
@@ -21,7 +21,7 @@ const setup = (options: { size?: number; atOnce?: number; pacer?: Pacer; isDurab
     patienceMs: 1_000_000, // for ever
     ...options
   })
-  /** Lets what was asked first be answered, and what follows from that happen. */
+  /** Completes the oldest statement, and waits for its effects. */
   const answer = async () => {
     pending.shift()!.answer()
     await new Promise(resolve => setImmediate(resolve))

@@ -1,4 +1,4 @@
-/** The blog: posts as JSON and RSS, and what a Markdown file may and may not bring along. */
+/** The blog: posts as JSON and RSS, and the sanitising of Markdown. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

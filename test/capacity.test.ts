@@ -1,4 +1,4 @@
-/** How open deliveries are shared among accounts: exact numbers, on small capacities. */
+/** Sharing of open deliveries among accounts: exact numbers, with small capacities. */
 import t from 'tap'
 import { createCapacity } from '../src/deliveries/capacity.ts'
 import { createLimits } from '../src/deliveries/limits.ts'
@@ -7,7 +7,7 @@ import { createTurnQueue } from '../src/firing/turn-queue.ts'
 const names = (count: number, prefix = 'account') => Array.from({ length: count }, (_, n) => `${prefix}-${n}`)
 const unlimited = () => true
 
-/** Opens what it can for these accounts, in turns, none of which ever ends. */
+/** Opens as many deliveries as possible for these accounts in turn; none ever ends. */
 const fill = (capacity: ReturnType<typeof createCapacity>, accounts: string[]) => {
   for (let opened = true; opened; ) opened = accounts.map(account => capacity.tryOpen(account)).includes(true)
   return accounts.map(account => capacity.openOf(account))

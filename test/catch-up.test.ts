@@ -1,4 +1,4 @@
-// Slots that came due while no engine was there: outages, and what becomes of what they hold.
+// Slots that came due while no engine was alive: outages and catch-up.
 import t, { type Test } from 'tap'
 import { catchUp } from '../src/firing/fire-others.ts'
 import { exactly } from './exactly.ts'

@@ -1,5 +1,5 @@
 // The short form of `npm run chaos`: processes of the real service on a PostgreSQL of their own, killed, stopped and cut off in the middle of
-// their work. Nothing here depends on time. What passes judgement is judged first.
+// their work. Nothing here depends on time. The judge itself is tested first.
 import { createSecretKey, randomUUID } from 'node:crypto'
 import t from 'tap'
 import type { Found, Slot } from '../scripts/chaos/herd.ts'
@@ -14,7 +14,7 @@ t.setTimeout(300_000)
 
 const [victimKey, otherKey] = [1, 2].map(n => createSecretKey(Buffer.alloc(32, n))) as [Evidence['tokenKeys'][0], Evidence['tokenKeys'][0]]
 
-/** A slot that all went well with, and what says so. */
+/** A slot that was delivered correctly, and its records. */
 const delivered = (cue_id: string) => {
   const slot: Slot = { cue_id, scheduled_for: 1000 }
   const id = randomUUID()

@@ -1,4 +1,4 @@
-/** What the command line says of refused requests. */
+/** Errors printed by the command line. */
 import t from 'tap'
 import { cliStage } from './cli-stage.ts'
 

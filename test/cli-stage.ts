@@ -1,4 +1,4 @@
-/** What tests of the command line stand on: a service that listens, and `pgcue` in this process with its own environment. */
+/** Setup for tests of the command line: a listening service, and `pgcue` in this process with its own environment. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -12,11 +12,11 @@ type Settings = {
   stdin?: string
   tty?: boolean
   stopping?: AbortSignal
-  /** Told what is written to stderr, while the command runs. */
+  /** Called with everything written to stderr while the command runs. */
   onError?: (text: string) => void
 }
 
-/** `pgcue` with these arguments. */
+/** Runs `pgcue` with these arguments. */
 export const pgcue = async (args: string[], { env = {}, stdin = '', tty = false, stopping, onError }: Settings = {}): Promise<Ran> => {
   const said = { out: '', err: '' }
   const sink = (name: 'out' | 'err') => ({
@@ -37,7 +37,7 @@ export const pgcue = async (args: string[], { env = {}, stdin = '', tty = false,
 
 export const cliStage = async (t: Test) => listening(t, await build(t))
 
-/** The command line beside a service that was built otherwise. */
+/** The command line for a service built elsewhere. */
 export const listening = async <S extends Awaited<ReturnType<typeof build>>>(t: Test, stage: S) => {
   const baseUrl = await stage.app.listen({ host: '127.0.0.1', port: 0 })
   const config = mkdtempSync(join(tmpdir(), 'pgcue-cli-'))
@@ -50,7 +50,7 @@ export const listening = async <S extends Awaited<ReturnType<typeof build>>>(t: 
     config,
     env,
     cli,
-    /** What a command prints with --json. */
+    /** Returns the parsed output of a command with --json. */
     json: async (args: string[], settings?: Settings) => {
       const { code, out, err } = await cli([...args, '--json'], settings)
       if (code !== 0) throw new Error(`exit code ${code}: ${err}`)

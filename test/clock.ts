@@ -2,7 +2,7 @@ const units = { millisecond: 1, second: 1000, minute: 60_000, hour: 3_600_000, d
 
 export type TestClock = ReturnType<typeof createTestClock>
 
-/** A clock that stands still until it is moved: `advance('16 minutes')`, `set('2030-01-01T00:00:00Z')`. Without a start it has no time to tell. */
+/** A clock that stands still until it is moved: `advance('16 minutes')`, `set('2030-01-01T00:00:00Z')`. Has no time without a start. */
 export const createTestClock = (start?: string | number) => {
   let time = start === undefined ? Number.NaN : new Date(start).getTime()
   const running = () => {

@@ -1,4 +1,4 @@
-/** Migrations outside of a transaction, and indexes that are built while others write. */
+/** Migrations outside a transaction, and indexes built while others write. */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import t, { type Test } from 'tap'

@@ -1,4 +1,4 @@
-/** The warning of a cue that was just created. */
+/** The warning in the response to a new cue. */
 import t from 'tap'
 import { build } from './setup.ts'
 

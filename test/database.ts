@@ -11,17 +11,17 @@ export type TestDatabase = {
   name: string
   pool: pg.Pool
   config: Config
-  /** Empties it, as the template is; false when it can't be, because its tables or functions have changed or a connection is in use. */
+  /** Resets it to the template; false if that's impossible because its tables or functions have changed or a connection is in use. */
   empty: () => Promise<boolean>
 }
 
-/** Emptied databases of this file. */
+/** Emptied databases of this test file. */
 const spare: TestDatabase[] = []
 root.teardown(() => Promise.all(spare.map(drop)))
 
 /**
- * A database for a test or a file: a clone of the migrated template, or an empty one. It is used again by later tests of the file. At the end
- * it is dropped, unless the test failed; then its name is shown, and it stays for an hour, or as long as the tests' server.
+ * A database for a test or a file: a clone of the migrated template, or an empty one. Later tests of the file reuse it. At the end it is
+ * dropped, unless the test failed; then its name is printed, and it remains for an hour, or as long as the tests' server.
  */
 export const createDatabase = async (t: Test, { migrated = true } = {}): Promise<TestDatabase> => {
   const database = (migrated && spare.pop()) || (await clone(migrated))
@@ -77,7 +77,7 @@ const shapeOf = async (pool: pg.Pool): Promise<string> => {
   return rows.map(row => row.shape).join()
 }
 
-/** Sequences begin anew; the few rows that a migrated database has come back from the template's copy of them. */
+/** Restarts sequences, and restores the few rows of a migrated database from the template's copy. */
 const emptied = `
 do $$
 declare

@@ -1,4 +1,4 @@
-/** What the interface says about itself: `/openapi.json` and `/docs`. */
+/** The API's description: `/openapi.json` and `/docs`. */
 import { gunzipSync } from 'node:zlib'
 import t from 'tap'
 import { Type } from 'typebox'

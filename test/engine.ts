@@ -7,7 +7,7 @@ import { createAddressRules } from '../src/deliveries/address.ts'
 import { startEngine as start } from '../src/engine.ts'
 import type { Metrics } from '../src/metrics/metrics.ts'
 
-/** An engine as a replica runs it, in real time. Stopped at the end of the test unless the test does. */
+/** An engine as a replica runs it, in real time. Stopped at the end of the test unless stopped before. */
 export const startEngine = async (t: Test, config: Config, metrics?: Metrics) => {
   const engine = await start({
     config,

@@ -1,11 +1,11 @@
 /**
- * Compares what a test names, exactly: strings and numbers are equal, lists have the same length, objects the named members (others may be
- * there). tap's own `match` lets extra items and substrings pass. A RegExp, or a type such as String, stands for what the test cannot know.
+ * Compares exactly what a test names: strings and numbers are equal, lists have the same length, objects have the named members (and may have
+ * others). tap's own `match` allows extra items and substrings. A RegExp, or a type such as String, matches values that the test cannot know.
  */
 import { isDeepStrictEqual } from 'node:util'
 import type { Test } from 'tap'
 
-/** Passes if `actual` is as `expected` says. */
+/** Passes if `actual` matches `expected`. */
 export const exactly = (
   t: Pick<Test, 'pass' | 'fail'>,
   actual: unknown,
@@ -54,7 +54,7 @@ const show = (value: unknown): string => {
   return text.length > 300 ? `${text.slice(0, 300)}…` : text
 }
 
-/** The line of the test, which tap would show as this file's. */
+/** The line of the test; tap would show a line of this file. */
 const callSite = () =>
   new Error().stack
     ?.split('\n')

@@ -1,6 +1,6 @@
 /**
- * Loaded into a replica by NODE_OPTIONS, once per thread. Requests to these paths break the thread that serves them: /fault/block holds it while
- * the file that it makes exists, FAULTS_HOLD; /fault/exhaust fills its heap, /fault/throw throws. SIGUSR2 throws in the main thread.
+ * Loaded into a replica by NODE_OPTIONS, once per thread. Requests to these paths break the serving thread: /fault/block blocks it as long as
+ * the file FAULTS_HOLD, which it creates, exists; /fault/exhaust fills its heap, /fault/throw throws. SIGUSR2 throws in the main thread.
  */
 import { subscribe } from 'node:diagnostics_channel'
 import { existsSync, writeFileSync } from 'node:fs'

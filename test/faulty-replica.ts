@@ -1,4 +1,4 @@
-/** A replica with two threads on a database of its own, whose threads can be broken from outside; see faults.ts. */
+/** A replica with two threads and its own database, whose threads can be broken from outside; see faults.ts. */
 import { existsSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Test } from 'tap'
@@ -6,7 +6,7 @@ import { createDatabase } from './database.ts'
 import { eventually } from './eventually.ts'
 import { startReplica } from './replica.ts'
 
-/** A start takes seconds while other tests run. */
+/** Starting takes seconds while other tests run. */
 export const patienceMs = 60_000
 
 export const startFaultyReplica = async (t: Test, env: Record<string, string> = {}) => {
@@ -36,13 +36,13 @@ export const startFaultyReplica = async (t: Test, env: Record<string, string> = 
     ...replica,
     pool,
     call,
-    /** Holds up the API's thread until it is released. */
+    /** Blocks the API's thread until released. */
     block: async () => {
       void call('/fault/block').catch(() => {})
       await eventually(() => existsSync(hold), patienceMs)
       return { release: () => rmSync(hold) }
     },
-    /** Ends the API's thread; the request is never answered. */
+    /** Ends the API's thread; the request gets no response. */
     end: (how: 'exhaust' | 'throw') => void call(`/fault/${how}`).catch(() => {}),
     errors: () => replica.lines().filter(({ level }) => level >= 50),
     /** A cue of a new account that fires every second. */

@@ -7,7 +7,7 @@ const start = '2030-01-07T08:30:00Z'
 const base = { name: 'n', schedule: { cron: '0 * * * *' }, callback: { url: 'http://127.0.0.1:5555/hook' } }
 const refused = (status: number, code: string) => ({ status, body: { error: { code, status } } })
 
-/** The service with a cue, and what of an execution is not in an answer. */
+/** The service with a cue, and members of an execution that responses don't contain. */
 const setup = async (t: Test, cue: object = {}, env: Record<string, string> = {}) => {
   const built = await build(t, start, { env })
   const { id } = await built.post('/v1/cues', { ...base, ...cue })

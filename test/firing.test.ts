@@ -1,4 +1,4 @@
-// What an engine does with due cues that need no delivery slot: nothing of one cue or account may stand before the others.
+// Due cues that need no delivery slot: no cue or account may block the others.
 import { pino } from 'pino'
 import t, { type Test } from 'tap'
 import { bisect } from '../src/database/bisect.ts'
@@ -15,7 +15,7 @@ const setup = async (t: Test) => {
   const fireDue = createFiring({ fn: s.fn, ahead, missedAfter: '60 seconds', log: pino({ level: 'silent' }) })
   return {
     ...s,
-    /** Fires what is due at this instant. */
+    /** Fires the cues due at this instant. */
     fireAt: async (at: string) => {
       s.clock.set(at)
       await s.beat('1 day')

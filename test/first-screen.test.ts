@@ -6,7 +6,7 @@ import { testConfig } from './database.ts'
 import { startEngine } from './engine.ts'
 import { build } from './setup.ts'
 
-/** The paths that a first screen shows above its tour. */
+/** The paths listed on a first screen above its tour. */
 const pages = (screen: string) => screen.split('\nA tour')[0]!.match(/(?<=localhost:0)\/[\w./-]+/g) ?? []
 
 for (const ROLES of ['api,engine', 'engine']) {

@@ -1,4 +1,4 @@
-/** What two places say, held against each other: the catalog, `functions.ts`, `errors.ts`, and the comments a DBA reads. */
+/** Compares the catalog, `functions.ts`, `errors.ts` and the documentation for DBAs. */
 
 import { readdirSync, readFileSync } from 'node:fs'
 import fc from 'fast-check'

@@ -1,4 +1,4 @@
-// What requests alone could let grow without bound, and what bounds it.
+// Limits on everything that requests alone could make grow.
 import t from 'tap'
 import { stage } from './stage.ts'
 

@@ -1,4 +1,4 @@
-/** Receivers that hang: what they cost other accounts, what a plan allows of them, and what ends them. */
+/** Hanging receivers: their effect on other accounts, the limits of plans, and how their requests end. */
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Test } from 'tap'
 import t from 'tap'
@@ -14,7 +14,7 @@ const patient = { timeout_seconds: 3600, outcome_deadline_seconds: 300, claim_ti
 const PLANS = JSON.stringify({ free: { cues: 1000, executions_per_month: 1_000_000, open_deliveries: allowed } })
 const soon = (ms = 300) => new Date(Date.now() + ms)
 
-/** The service with an engine, a receiver that never answers and one that does, and accounts with cues made past the API. */
+/** The service with an engine, a hanging and a working receiver, and accounts with cues created directly. */
 const serve = async (t: Test, env: Record<string, string> = {}) => {
   const service = await build(t, undefined, { env: { PLANS, ...env } })
   const { fn, pool } = service
@@ -23,9 +23,9 @@ const serve = async (t: Test, env: Record<string, string> = {}) => {
   const hook = await receiver(t)
   const hanging = await receiver(t, () => new Promise(resolve => held.push(() => resolve({}))))
   await startEngine(t, testConfig(service.url, { POLL_INTERVAL_MS: '500', PLANS, ...env }), metrics)
-  /** Answers the oldest request. */
+  /** Responds to the oldest request. */
   const answer = () => held.shift()!()
-  // An engine that stops waits for what is open.
+  // A stopping engine waits for open requests.
   t.teardown(() => {
     hanging.answer({})
     for (const end of held) end()

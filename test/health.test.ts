@@ -11,7 +11,7 @@ import { refused, stage } from './stage.ts'
 
 const start = '2030-01-15T09:00:00Z'
 
-/** An engine's sign of life. */
+/** An engine's heartbeat. */
 const beat = ({ fn }: Pick<Awaited<ReturnType<typeof build>>, 'fn'>, lateness_ms: number | null = 3) =>
   fn.beatEngine({ engine_id: randomUUID(), version: 'test', lateness_ms, open_deliveries: 0, missed_after: '1 day' })
 
@@ -129,7 +129,7 @@ t.test('a worker is active for three minutes after a heartbeat', async t => {
 t.test('silent workers add no cost', async t => {
   const { fn, rows, account_id, clock, connect } = await stage(t)
   const { client } = await connect()
-  // Making a plan reads the catalog: each call shall.
+  // Planning reads the catalog: make every call plan.
   await client.query('set plan_cache_mode = force_custom_plan')
   const pages = async () => {
     const asked = { text: 'explain (analyze, buffers, format json) select * from cue.service_health($1)', values: [clock.now()] }
@@ -195,7 +195,7 @@ t.test('health checks do not count towards rate limits', async t => {
   exactly(t, answers[0]?.headers, { 'x-ratelimit-limit': /^\d+$/, 'x-ratelimit-remaining': /^\d+$/, 'x-ratelimit-reset': /^\d+$/ })
 })
 
-/** The service over a database address where nobody, or nobody in their right mind, answers. */
+/** The service with a database address that refuses connections or never responds. */
 const astray = async (t: Test, databaseUrl: string) => {
   const config = testConfig(databaseUrl)
   const pool = createPool(config)

@@ -1,9 +1,9 @@
-// What the SQL functions do that serve several accounts, while somebody's transaction holds rows of one.
+// SQL functions that serve several accounts, while another transaction holds rows of one.
 import t, { type Test } from 'tap'
 import type { Functions } from '../src/database/functions.ts'
 import { awaiting, cueDefaults, once, type Row, refused, stage } from './stage.ts'
 
-/** The stage with a second account, and a transaction that holds what a query finds. */
+/** The stage with a second account, and a transaction that locks the rows of a query. */
 const holding = async (t: Test) => {
   const s = await stage(t)
   const other = await s.account()
@@ -173,13 +173,13 @@ t.test('extends all leases except a locked one, and returns all as held', async 
   t.same([await leaseOf(one!), await leaseOf(two!)], [before, new Date(clock.now().getTime() + 4000)])
 })
 
-/** Executions that a sweep ends: how they come about, and what to call when their time has come. */
+/** Executions that a sweep ends: how to create them, and the sweep to call when they are due. */
 const sweeps: Record<string, { made: object; call: (fn: Row) => Promise<number> }> = {
   expire_outcomes: { made: awaiting, call: fn => fn.expireOutcomes({}) },
   miss_unclaimed: { made: { transport: 'worker', callback_url: null }, call: fn => fn.missUnclaimed({}) },
   recover_stuck: { made: {}, call: fn => fn.recoverStuck({}) }
 }
-/** What a sweep would wait for, of the cue $1. */
+/** Rows of cue $1 that a sweep would wait for. */
 const rowsOf = {
   'its cue': 'select from cue.cues where id = $1',
   'its moving parts': 'select from cue.cue_runs where cue_id = $1',

@@ -1,4 +1,4 @@
-/** What inject would hide: bodies in pieces, cut off, late or too large, what is no HTTP, and an orderly end. */
+/** HTTP over real sockets: bodies in pieces, aborted, late or too large, invalid HTTP, and a graceful stop. */
 import { once } from 'node:events'
 import { Agent, type IncomingMessage, request } from 'node:http'
 import { type AddressInfo, connect, type Socket } from 'node:net'

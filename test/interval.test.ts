@@ -1,4 +1,4 @@
-// The least seconds that a plan requires between a schedule's slots.
+// The minimum interval between slots that a plan requires.
 import t from 'tap'
 import { parseCron } from '../src/schedule/cron.ts'
 import { isTighterThan } from '../src/schedule/interval.ts'
@@ -9,7 +9,7 @@ const minute = 60
 const hour = 3600
 const day = 86_400
 
-/** Expressions with the least seconds between two of their slots. */
+/** Expressions with the minimum seconds between two of their slots. */
 const gaps: [cron: string, seconds: number][] = [
   ['* * * * * *', 1],
   ['*/7 * * * * *', 4], // 56, 0
@@ -91,7 +91,7 @@ t.test('rejects a cue whose slots are too close, on creation and on PATCH', asyn
   t.equal((await call('PATCH', `/v1/cues/${id}`, { schedule: { at: '2030-01-07T08:30:01Z' } })).status, 200)
 })
 
-// On clock changes these have slots closer together, or twice; on the local clock they are an hour apart.
+// At clock changes, these have closer or repeated slots; on the local clock, they are an hour apart.
 for (const [cron, timezone] of [
   ['0 * * * *', 'Europe/Berlin'],
   ['0 1-3 * * *', 'America/New_York'],

@@ -9,7 +9,7 @@ import { eventually } from './eventually.ts'
 
 const limitMs = 20_000
 
-/** Works off these queues. */
+/** Runs the jobs of these queues. */
 const setup = async (t: Test, queues: string[], handle: (name: string, tries: number) => void = () => {}) => {
   const { pool } = await createDatabase(t)
   const fn = createFunctions(pool)

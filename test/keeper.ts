@@ -1,6 +1,6 @@
 /**
- * Runs the tests' PostgreSQL in the background, and stops and removes it when nobody has been connected for a while, so that one server
- * serves a whole run, single files run by hand, and runs side by side, and none is left over.
+ * Runs the tests' PostgreSQL in the background, and stops and removes it after a while without connections, so that one server serves
+ * a whole run, single files run by hand, and concurrent runs, and none remains.
  * Usage: node test/keeper.ts <directory> [<bin directory>]
  */
 import { renameSync, rmSync, writeFileSync } from 'node:fs'
@@ -41,7 +41,7 @@ for (let quietSince = Date.now(); Date.now() - quietSince < idleMs; await delay(
 }
 rmSync(state)
 await client.end()
-// Out of the way first: the next keeper may come before this server has stopped.
+// Renamed first: the next keeper may start before this server has stopped.
 const left = join(dir, `left-${process.pid}`)
 renameSync(join(dir, 'postgres'), left)
 await embedded.stop()

@@ -1,4 +1,4 @@
-/** Free JSON is taken out of a body before anything is parsed, and what is large is worked on beside the event loop. */
+/** Free JSON is cut out of a body before parsing, and large JSON is processed in another thread. */
 import { createHash } from 'node:crypto'
 import t from 'tap'
 import { canonicalJson, canonicalMerge, compactBytes, type Json, JsonError, split, unite } from '../src/json/canonical-json.ts'

@@ -11,7 +11,7 @@ const stage = async (t: Test) => {
   const client = createClient({ baseUrl, apiKey: account.api_key })
   const cue = async (task: string) => (await post('/v1/cues', { name: task, cron: '@yearly', worker: true, payload: { task, é: 1 } })).id
   const fire = async (id: string) => (await post(`/v1/cues/${id}/fire`)).id as string
-  /** `pgcue listen` until it is stopped; gives its lines. */
+  /** Runs `pgcue listen` until stopped, and returns its lines. */
   const listen = (args: string[]) => {
     const stop = new AbortController()
     const ended = cli(['listen', '--json', ...args], { stopping: stop.signal })
@@ -180,7 +180,7 @@ t.test('releases claims when stopped', async t => {
   exactly(t, await get(`/v1/executions/${id}`), { status: 'pending', outcome: null })
 })
 
-/** What stands before a service, and refuses what `refuses` says. */
+/** A proxy in front of a service that refuses the requests selected by `refuses`. */
 const proxy = (t: Test, baseUrl: string, refuses: (path: string) => boolean) =>
   receiver(t, async ({ method, path, headers, body }) => {
     if (refuses(path)) return { status: 503, headers: { 'retry-after': '0' }, body: { error: { code: 'unavailable' } } }

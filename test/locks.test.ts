@@ -1,4 +1,4 @@
-// One order of locks: eight connections do everything at once, to the same few cues, and nobody ever meets another in a circle.
+// One lock order: eight connections call every operation on the same few cues concurrently, without a deadlock.
 import { randomUUID } from 'node:crypto'
 import pg from 'pg'
 import t from 'tap'
@@ -10,7 +10,7 @@ import { awaiting, cueDefaults, dueCues, once, type Row, refused, resultsOf, sta
 
 const connections = 8
 const steps = 400
-/** What meets most. */
+/** The cues most operations use. */
 const often = [
   'take',
   'take',
@@ -27,10 +27,10 @@ const often = [
   'create',
   'create'
 ]
-/** So short that flights lapse in the hands of who holds them. */
+/** So short that flights expire while held. */
 const lease = '5 milliseconds'
 
-/** There is nothing to do it to. A refusal is an answer, too. */
+/** Nothing to operate on. A refusal is a valid result, too. */
 const nothing = new Error('nothing to do this to')
 
 const some = <T>(list: T[], most = 12): T[] => shuffled(list.filter(() => chance(most / Math.max(list.length, 1))))
@@ -48,7 +48,7 @@ t.test('concurrent operations of all kinds neither deadlock nor fail', async t =
     const client = new pg.Client({ connectionString: url })
     await client.connect()
     t.teardown(() => client.end())
-    // A deadlock is noticed after this; an own wait is never longer than a batch takes.
+    // PostgreSQL detects a deadlock after this; ordinary waits are no longer than a batch.
     await client.query(`set deadlock_timeout = '100ms'`)
     const fn = createFunctions(client)
     const read = async (text: string, values: unknown[] = []): Promise<Row[]> => (await client.query(text, values)).rows
@@ -62,7 +62,7 @@ t.test('concurrent operations of all kinds neither deadlock nor fail', async t =
       if (found.length === 0) throw nothing
       return pick(found)
     }
-    // A flight has ended when all that it was begun with is in the batch.
+    // A flight has ended if the batch contains all its attempts.
     const endedFlights = (ended: BegunAttempt[]) =>
       [...new Set(ended.map(attempt => attempt.flight_id))].filter(flight =>
         attempts.every(one => one.flight_id !== flight || ended.includes(one))
@@ -70,7 +70,7 @@ t.test('concurrent operations of all kinds neither deadlock nor fail', async t =
     const recent = () => attempts.slice(-30)
     const keep = (begun: BegunAttempt[]) => attempts.push(...begun)
     const dueRuns = async (limit = 10) => some(await read('select * from cue.cue_runs where next_run <= clock_timestamp()'), limit)
-    // Instants lie in the past and a millisecond apart, so that every cue is always due again.
+    // Instants are in the past and a millisecond apart, so every cue is always due again.
     const next = () => new Date(Date.now() - random() * 1000)
     return {
       take: async () => {
@@ -85,7 +85,7 @@ t.test('concurrent operations of all kinds neither deadlock nor fail', async t =
         )
       },
       begin: async () => keep(await fn.beginWaiting({ limit: 10, lease })),
-      // Results come late, twice, or in the same breath as another's: all of that happens.
+      // Results arrive late, twice, or together with another's.
       finish: async () => {
         const ended = some(recent()).filter(attempt => attempt.plain)
         await fn.finishAttempts({ ...resultsOf(ended, {}, new Date()), ended_flights: endedFlights(ended) })
@@ -118,7 +118,7 @@ t.test('concurrent operations of all kinds neither deadlock nor fail', async t =
       look: () => fn.lookAhead({ until: new Date(), limit: 4 }),
       catchUp: async () => {
         const seen = some(await fn.lookAhead({ until: new Date() }), 5)
-        // An outage covers the slot that was missed in it.
+        // An outage covers its missed slot.
         const missed = seen.map(cue => ({ ...cue, outage_until: new Date(Math.max(+next(), +cue.next_run)) }))
         await fn.catchUpCues({ cues: JSON.stringify(missed.map(catchUp)) })
       },
@@ -189,7 +189,7 @@ t.test('concurrent operations of all kinds neither deadlock nor fail', async t =
   const unexpected: string[] = []
   const run = async () => {
     const { steps: own } = await session()
-    // Workers' leases run out as fast as flights do.
+    // Leases of claims expire as fast as flights.
     const hasten = `update cue.executions set outcome_deadline_at = now() where id in (
       select id from cue.executions where outcome_deadline_at > now() limit 5 for update skip locked)`
     for (let step = 0; step < steps; step++) {
@@ -234,7 +234,7 @@ t.test('concurrent operations of all kinds neither deadlock nor fail', async t =
   const { executions } = await row('select count(*)::int as executions from cue.executions')
   t.ok(executions > 100, `${executions} executions`)
 
-  // And when it is over, nothing is left that no sweep would find.
+  // Afterwards, nothing remains that no sweep would find.
   const last = createFunctions(pool, () => new Date(Date.now() + 3_600_000))
   await last.recoverFlights({ limit: 1000 })
   await last.requeueAttempts({ limit: 10_000 })
