@@ -1,4 +1,4 @@
-/** A real mail server on this machine, what it was given as people read it, and the sending of mails that wait. */
+/** A real mail server on this machine, the mails it received as people read them, and a way to send queued mails. */
 import type { AddressInfo } from 'node:net'
 import type pg from 'pg'
 import { pino } from 'pino'
@@ -12,10 +12,10 @@ import { startMails } from '../src/mails/mail.ts'
 import { eventually } from './eventually.ts'
 
 export type Received = ReturnType<typeof readMail> & { from: string; recipients: string[] }
-/** What the server says to a recipient: undefined is welcome. */
+/** The server's response to a recipient; undefined accepts it. */
 type Judge = (recipient: string) => { code: number; text: string } | undefined
 
-/** An SMTP server that keeps what it is sent. `judge` may refuse recipients. Closed at the end of the test. */
+/** An SMTP server that keeps the mails it receives. `judge` may refuse recipients. Closed at the end of the test. */
 export const mailServer = async (t: Test, { judge: first = () => undefined }: { judge?: Judge } = {}) => {
   const mails: Received[] = []
   let judge = first
@@ -50,7 +50,7 @@ export const mailServer = async (t: Test, { judge: first = () => undefined }: { 
     judge: (next: Judge) => {
       judge = next
     },
-    /** Waits until this many have come, and gives the last one. */
+    /** Waits until this many have arrived, and returns the last one. */
     received: async (count = 1): Promise<Received> => {
       await eventually(() => mails.length >= count)
       return mails[count - 1]!
@@ -61,8 +61,8 @@ export const mailServer = async (t: Test, { judge: first = () => undefined }: { 
 type Service = { config: Config; fn: Functions; pool: pg.Pool; app: { now: () => Date } }
 
 /**
- * Sends what waits in the queues, as an engine would, by the service's own clock: each job once. Jobs that fail stay for another time.
- * Returns what went wrong, and the log.
+ * Runs the queued mail jobs as an engine would, by the service's clock, each job once. Failed jobs remain queued.
+ * Returns the errors and the log.
  */
 export const sendMails = async ({ config, fn, pool, app }: Service, env: Partial<Config> = {}) => {
   const log: Record<string, unknown>[] = []
@@ -92,7 +92,7 @@ export const sendMails = async ({ config, fn, pool, app }: Service, env: Partial
   return { errors, log, sent: rows.length - errors.length }
 }
 
-/** A message as its reader sees it: headers by lower-case name, both texts, and the links in the plain one. */
+/** A message as its reader sees it: headers by lower-case name, both texts, and the links in the plain text. */
 export const readMail = (raw: string) => {
   const { headers, body } = split(raw)
   const boundary = /boundary="?([^";]+)/.exec(headers['content-type'] ?? '')?.[1]

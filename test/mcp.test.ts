@@ -73,7 +73,7 @@ t.test('reports what is wrong with invalid input', async t => {
   exactly(t, await call('create_cue', { name: 'x', cron: '61 * * * *' }), { failed: /^invalid_schedule/ })
 })
 
-/** Asks as text: JavaScript's own JSON has no such numbers. */
+/** Sends raw text: JSON.stringify cannot write such numbers. */
 const digits = '{"float": 1.0, "long": -12345678901234567890}'
 const message = (name: string, args: string, id = 1) =>
   `{"jsonrpc": "2.0", "id": ${id}, "method": "tools/call", "params": {"name": "${name}", "arguments": ${args}}}`
@@ -163,7 +163,7 @@ t.test('a tool call counts as one request, and each further one in the same mess
     return Number(rows[0].used)
   }
   const { call: callTool } = await connect(account.api_key)
-  // initialize, its notification, and the client's look for a stream, for which nobody waits.
+  // initialize, its notification, and the client's attempt to open a stream, which it doesn't await.
   await eventually(async () => (await used()) === 3)
   const before = await used()
   await callTool('list_alerts')

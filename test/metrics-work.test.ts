@@ -1,4 +1,4 @@
-/** What Prometheus reads of attempts, outcomes and jobs. */
+/** Metrics of attempts, outcomes and jobs. */
 import { setTimeout as delay } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { createMetrics } from '../src/metrics/metrics.ts'

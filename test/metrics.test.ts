@@ -1,4 +1,4 @@
-/** What Prometheus reads, who may, and what browsers are told. */
+/** Metrics, access to them, and security headers. */
 import { once } from 'node:events'
 import { request } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -28,7 +28,7 @@ const scraped = async (t: Test, env: Record<string, string> = {}) => {
   return { ...service, metrics, scrape }
 }
 
-// What is measured --------------------------------------------------------------------------------------------------------------------
+// Metrics -----------------------------------------------------------------------------------------------------------------------------
 
 t.test('returns text that Prometheus reads, with help and type for each metric', async t => {
   const { as } = await scraped(t)
@@ -156,7 +156,7 @@ t.test('includes memory, CPU and event loop of the process', async t => {
   for (const { 'nodejs_eventloop_utilization{thread="engine"}': share } of [first, second]) t.ok(share! >= 0 && share! <= 1, String(share))
 })
 
-// Who may read ------------------------------------------------------------------------------------------------------------------------
+// Access ------------------------------------------------------------------------------------------------------------------------------
 
 t.test('allows this machine and private networks, but no others', async t => {
   for (const address of [

@@ -25,7 +25,7 @@ const write = (sqlDir: string, files: Files) => {
   }
 }
 
-/** An empty database, an sql directory, and what has been logged. */
+/** An empty database, an sql directory, and the log. */
 const setUp = async (t: Test, files: Files = {}) => {
   const { url, pool } = await createDatabase(t, { migrated: false })
   const sqlDir = t.testdir({})
