@@ -1,6 +1,6 @@
 /**
- * What migrations since the last release lock on tables that grow, while others write them. 20,000 executions stand for many; SCALE=500 makes ten
- * million of them.
+ * Locks that migrations since the last release take on growing tables, while others write. 20,000 executions stand for many; SCALE=500 makes
+ * ten million.
  */
 import { cpSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -13,17 +13,17 @@ import { readSources, statementsOf } from '../src/migrate/sql-files.ts'
 import { createDatabase } from './database.ts'
 import { scaled, spelled } from './scale.ts'
 
-/** Those after it are not released yet. */
+/** Later migrations are not released yet. */
 const lastReleased = '0008'
 const migrations = readSources().migrations.filter(({ name }) => name > `${lastReleased}_~`)
 const sqlRoot = fileURLToPath(new URL('../sql', import.meta.url))
 
-/** What grows with use. */
+/** Tables that grow with use. */
 const isBig = /^cue\.(executions|attempts|cues|cue_runs|accounts|usage_counters|missed_slots|flights|api_keys)(_\d{4}_\d\d)?$/
-/** What writers wait for, the weakest first. */
+/** Lock modes that block writers, weakest first. */
 const blocking = ['ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock']
 
-/** A database as the last release left it, without its functions: writers here write with statements of their own. */
+/** A database of the last release, without its functions: writers use their own statements. */
 const setUp = async (t: Test) => {
   const { pool, url } = await createDatabase(t, { migrated: false })
   const sqlDir = t.testdir({})
@@ -72,7 +72,7 @@ const fill = async (url: string, count: number) => {
 
 type Held = { name: string; mode: string }
 
-/** Observes the statements of migrations: which locks it leaves held, and how many rows it has read. */
+/** Observes each statement of the migrations: the locks it holds afterwards, and the rows it has read. */
 const observe = (t: Test) => {
   const faults: string[] = []
   const names: string[] = []
@@ -138,7 +138,7 @@ const observe = (t: Test) => {
   return { faults, names }
 }
 
-/** Statements that run outside of a transaction, with their file: all but those that PostgreSQL lets nobody wait for. */
+/** Statements that run outside a transaction, with their file, except those that block nobody. */
 const alone = new Map(
   migrations
     .filter(isOutsideTransaction)
@@ -155,7 +155,7 @@ t.test('a migration locks one growing table at a time, strongest lock first, and
   await migrate({ connectionString: url })
   const expected = migrations.filter(file => !isOutsideTransaction(file) || [...alone.values()].includes(file.name)).map(file => file.name)
   t.same([...new Set(names)], expected)
-  // A foreign key cannot be dropped otherwise.
+  // A foreign key cannot be dropped without it.
   t.same(faults, ['0012_usage_without_accounts.sql:4 holds locks of cue.accounts and cue.usage_counters'])
 })
 
@@ -201,7 +201,7 @@ t.test(`writers continue while ${spelled(20_000)} executions are migrated`, asyn
   await writing
   client.release()
   t.comment(`${writes} writes in ${Math.round(performance.now() - since)} ms, of which the longest took ${Math.round(longest)} ms`)
-  // A lock that is not given within 800 ms is asked for again later, and what holds one is over at once; the rest is for busy machines.
+  // A lock not granted within 800 ms is requested again later, and locks are held briefly; the rest is a margin for busy machines.
   t.ok(longest < 6000, `${Math.round(longest)} ms`)
   const { rows } = await pool.query(
     `select (select count(*)::int from pg_constraint where not convalidated and conname in ('one_payload', 'next_run_in_milliseconds')) as checks,

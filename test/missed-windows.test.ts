@@ -1,4 +1,4 @@
-/** missed_window: when a cue should have had a success, and what looking for one costs. */
+/** missed_window alerts: when a success was due, and the cost of checking. */
 import { pino } from 'pino'
 import t from 'tap'
 import { createFiring } from '../src/firing/fire-others.ts'
@@ -11,16 +11,16 @@ import { serviceAt } from './service.ts'
 const service = serviceAt('2030-01-15T08:00:00Z')
 const daily = { cron: '0 9 * * *' }
 
-/** With what an engine does about cues that are due and windows that have passed, whenever it is told to. */
+/** The service, and the engine's firing and its sweep of windows, on demand. */
 const serve = async () => {
   const built = await service()
   const { fn, clock, get, claim, call, run, rows } = built
   const now = () => clock.now().getTime()
-  // An engine whose clock is a little ahead: cues of workers are asked for when they are surely due.
+  // An engine whose clock is slightly ahead, so that worker cues are certainly due.
   const ahead = createAhead({ fn, now: () => now() + 2, pollIntervalMs: 5000 })
   const fireDue = createFiring({ fn, ahead, missedAfter: '100 years', log: pino({ level: 'silent' }) })
   await fn.beatEngine({ engine_id: crypto.randomUUID(), version: 'test', lateness_ms: null, open_deliveries: 0, missed_after: '100 years' })
-  /** Fires what is due at this instant, and gives the id of the execution made last. */
+  /** Fires the cues due at this instant, and returns the id of the latest execution. */
   const fireAt = async (at: string): Promise<string> => {
     clock.set(at)
     ahead.reset()
@@ -36,7 +36,7 @@ const serve = async () => {
       await call('POST', `/v1/executions/${id}/outcome`, { success })
     },
     sweep: createWindowSweep({ fn, now }),
-    /** The sweep at this instant: how many alerts it raised. */
+    /** Sweeps at this instant, and returns the number of alerts raised. */
     sweepAt: (at: string) => {
       clock.set(at)
       return createWindowSweep({ fn, now })()
@@ -121,7 +121,7 @@ t.test('a delivery whose handler reports a failure is not a success', async t =>
 t.test("uses the cue's own slots, so longer days and weekends are not misses", async t => {
   const { cue, fireAt, report, sweepAt, dueAt, clock } = await serve()
   const strict = { alerts: { missed_window_multiplier: 1 } }
-  // Clocks go back in New York on 3 November 2030: that day has 25 hours.
+  // In New York, 3 November 2030 has 25 hours.
   const long = await cue({ ...strict, cron: '0 9 * * *', timezone: 'America/New_York' })
   await report(await fireAt('2030-01-15T14:00:00Z'))
   t.equal(await dueAt(long), '2030-01-16T14:00:15.000Z')
@@ -249,7 +249,7 @@ t.test(`${spelled(50_000)} healthy cues do not increase what the sweeps read`, {
   const after = await reads()
   for (const name of sweeps) t.ok(after[name]! <= before[name]! * 1.2 + 10, `${name}: ${before[name]} buffers, then ${after[name]}`)
 
-  // One of them all has passed: that one is looked at.
+  // Only one window has passed: only that cue is read.
   await pool.query("update cue.cue_runs set success_due_at = $1 where cue_id = 'cue_000000001234'", [clock.now()])
   const one = await reads()
   t.ok(one.passed_windows! <= after.passed_windows! + 100, `${one.passed_windows} for one`)

@@ -1,4 +1,4 @@
-/** `npm start`, and how it ends. */
+/** `npm start` and signals. */
 import { spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'

@@ -1,4 +1,4 @@
-/** What agents are spared of large responses. */
+/** Large members omitted from responses to agents. */
 import t from 'tap'
 import { split, unite } from '../src/json/canonical-json.ts'
 import { splice } from '../src/json/splice.ts'

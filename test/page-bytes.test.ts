@@ -1,4 +1,4 @@
-/** Lists of large items: they end early, nothing is passed over, and what they leave out is not read from the database either. */
+/** Lists of large items: they end early, skip nothing, and do not read what they omit from the database. */
 import t, { type Test } from 'tap'
 import { pageQuery } from '../src/executions/queries.ts'
 import { build } from './setup.ts'
@@ -9,7 +9,7 @@ const page = 4 * MiB
 const hourly = { name: 'large', cron: '@hourly', worker: true }
 const payloadOf = (bytes: number, task = 'go') => ({ task, text: 'x'.repeat(bytes - JSON.stringify({ task, text: '' }).length - 3) })
 
-/** The service, and what its statements gave back. */
+/** The service, and the rows its statements returned. */
 const serve = async (t: Test) => {
   const service = await build(t, start, { env: { PLANS: '{"free": {"cues": 1000}}' } })
   const { pool, post, clock } = service
@@ -20,7 +20,7 @@ const serve = async (t: Test) => {
     for (const value of result.rows.flatMap(row => Object.values(row))) if (typeof value === 'string') fetched.bytes += value.length
     return result
   }) as typeof pool.query
-  // Each a second after the one before: lists are in the order of time.
+  // A second apart, because lists are ordered by time.
   const create = async (bytes: number, body: object = {}): Promise<string> => {
     clock.advance('1 second')
     return (await post('/v1/cues', { ...hourly, payload: payloadOf(bytes), ...body })).id
@@ -28,7 +28,7 @@ const serve = async (t: Test) => {
   return { ...service, create, fetched }
 }
 
-/** Follows a list by the number of items that came, and gives the pages. */
+/** Pages through a list by the number of items received, and returns the pages. */
 // biome-ignore lint/suspicious/noExplicitAny: bodies of any shape
 const follow = async (get: (path: string) => Promise<any>, path: string, member: string) => {
   const pages: { ids: string[]; bytes: number; has_more: boolean }[] = []
@@ -66,7 +66,7 @@ t.test('a list of cues ends at 4 MiB, and its pages contain each cue once', asyn
 t.test('a list has at least one item, however large', async t => {
   const { get, post, create, clock } = await serve(t)
   const small = [await create(1000)]
-  // Six bytes each in canonical form.
+  // Six bytes per character in canonical form.
   const large = await create(1000, { payload: '\x7f'.repeat(MiB - 2) })
   small.push(await create(1000))
   const { pages } = await follow(get, '/v1/cues', 'cues')

@@ -1,6 +1,6 @@
 /**
- * Sets how long functions of this database wait for a lock: those with a short lock_timeout of their own, or all others that no function calls.
- * The short ones are too short to notice a deadlock, and a busy machine exceeds them; the others end a wait that a test wants to see.
+ * Sets the lock_timeout of this database's functions: of those with a short one of their own, or of all others that no function calls.
+ * The short ones end before a deadlock is detected, and a busy machine exceeds them; the others end waits that a test wants to observe.
  */
 export const setLockTimeout = async (
   rows: (text: string) => Promise<{ name: string }[]>,
@@ -15,6 +15,6 @@ export const setLockTimeout = async (
           : `coalesce(p.proconfig::text, '') not like '%lock_timeout%'
              and not exists (select from pg_proc o where o.oid <> p.oid and o.prosrc like '%cue.' || p.proname || '(%')`
       }`)
-  if (functions.length === 0) throw new Error('no function has a lock_timeout of its own any more: this is not needed')
+  if (functions.length === 0) throw new Error('no function has its own lock_timeout any more: remove this helper')
   for (const { name } of functions) await rows(`alter function ${name} set lock_timeout = '${timeout}'`)
 }

@@ -1,4 +1,4 @@
-// The cap on payload bytes per UTC day: exact for what people ask for, and for schedules up to what is being taken.
+// The cap on payload bytes per UTC day: exact for requests; schedules may exceed it by the batch being taken.
 import t, { type Test } from 'tap'
 import { stage as bareStage, dueCues } from './stage.ts'
 

@@ -1,11 +1,11 @@
-// Large payloads: stored once, referenced by cues and executions, readable as long as any of those are there.
+// Large payloads: stored once, referenced by cues and executions, kept as long as they are referenced.
 import { randomBytes } from 'node:crypto'
 import t, { type Test } from 'tap'
 import { exactly } from './exactly.ts'
 import { stage as bareStage, type Row } from './stage.ts'
 
 const mebibyte = 1024 * 1024
-/** Canonical JSON of so many bytes that does not compress. */
+/** Incompressible canonical JSON of the given size. */
 const random = (bytes: number) =>
   `"${randomBytes(bytes)
     .toString('base64')
@@ -14,7 +14,7 @@ const random = (bytes: number) =>
 const stage = async (t: Test, start?: string) => {
   const s = await bareStage(t, start)
   const stored = async (): Promise<Row[]> => s.rows('select * from cue.payloads order by id')
-  /** Where the payload of each execution is, oldest first. */
+  /** Where each execution's payload is stored, oldest first. */
   const carried = () => s.rows('select payload, payload_id from cue.executions order by id')
   const shown = async (id: string) => (await s.row('select payload from cue.execution_detail_view where id = $1', [id])).payload
   const shownCue = async (id: string) => (await s.row('select payload from cue.cue_view where id = $1', [id])).payload
@@ -23,7 +23,7 @@ const stage = async (t: Test, start?: string) => {
     s.fn.updateCue({ account_id: s.account_id, cue_id, version: await version(cue_id), changes: { payload, task: null } })
   const fire = (cue_id: string, request: { payload?: string; send_at?: Date } = {}) =>
     s.fn.fireCue({ account_id: s.account_id, cue_id, ...request })
-  /** Lets everything that waits be over. */
+  /** Ends all waiting executions. */
   const end = () =>
     s.rows(`update cue.executions set status = 'failed', ended_at = created_at, attempt_due_at = null, claimable_at = null, claim_deadline_at = null,
               flight_id = null where ended_at is null`)
@@ -218,7 +218,7 @@ t.test('moves payloads of older cues in batches, leaving their executions unchan
   t.equal(await shown(execution_id), body)
 })
 
-// What goes ------------------------------------------------------------------------------------------------------------------------------
+// Removal --------------------------------------------------------------------------------------------------------------------------------
 
 t.test('deleting a cue removes its payloads with its history, in batches', async t => {
   const { cue, fire, fn, account_id, stored, rows } = await stage(t)

@@ -1,4 +1,4 @@
-// Jobs that wait for other people's servers, on a real pg-boss.
+// Jobs that call users' servers, on a real pg-boss.
 import { randomUUID } from 'node:crypto'
 import { pino } from 'pino'
 import t, { type Test } from 'tap'

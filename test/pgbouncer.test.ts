@@ -1,4 +1,4 @@
-/** Replicas behind a real PgBouncer in transaction mode, as Debian packages it: it keeps no statements prepared by name. */
+/** Replicas behind a real PgBouncer in transaction mode, as packaged by Debian: without named prepared statements. */
 import { spawn } from 'node:child_process'
 import { chmodSync, existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -11,7 +11,7 @@ import { startReplica } from './replica.ts'
 
 const program = process.env.PGBOUNCER_PATH ?? '/usr/sbin/pgbouncer'
 
-/** The address of the database through PgBouncer, which has a few connections for any number of clients. */
+/** The URL of the database through PgBouncer, which has few connections for any number of clients. */
 const startPgBouncer = async (t: Test, databaseUrl: string): Promise<string> => {
   const { hostname, port, username, password, pathname } = new URL(databaseUrl)
   const listenPort = await findPort(testConfig(databaseUrl))
@@ -33,7 +33,7 @@ max_client_conn = 200
 `
   )
   for (const one of [dir, file]) chmodSync(one, 0o755)
-  // It refuses to run as root.
+  // PgBouncer refuses to run as root.
   const child = spawn(program, ['-q', file], { stdio: 'ignore', ...(process.getuid?.() === 0 && { uid: 65534, gid: 65534 }) })
   t.teardown(() => child.kill('SIGKILL'))
   return Object.assign(new URL(databaseUrl), { hostname: '127.0.0.1', port: String(listenPort) }).href

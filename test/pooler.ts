@@ -4,9 +4,9 @@ import pg from 'pg'
 import type { Test } from 'tap'
 
 /**
- * The part of PgBouncer that matters here: clients share server connections. In transaction mode one is given to a client with its
- * first message and taken back when the server is ready outside of a transaction; in session mode it stays until the client leaves.
- * @returns the address of the database through the pooler
+ * The relevant part of PgBouncer: clients share server connections. In transaction mode a client gets one with its
+ * first message and returns it when the server is ready outside a transaction; in session mode it keeps it until it disconnects.
+ * @returns the URL of the database through the pooler
  */
 export const startPooler = async (t: Test, databaseUrl: string, mode: 'transaction' | 'session') => {
   const idle: Socket[] = []

@@ -3,7 +3,7 @@ import t, { type Test } from 'tap'
 import type { BegunAttempt } from '../src/database/functions.ts'
 import { createPump } from '../src/deliveries/pump.ts'
 
-/** A pump over cues that are all due. What it takes comes when the test says so, and what it sends is answered then. */
+/** A pump over due cues. Taken attempts and responses arrive when the test says so. */
 const setup = (t: Test, { due = 5000, concurrency = 100, spoiled = '' } = {}) => {
   const taken: number[] = []
   const arriving: (() => void)[] = []
@@ -52,12 +52,12 @@ const setup = (t: Test, { due = 5000, concurrency = 100, spoiled = '' } = {}) =>
     metrics: { taken: none, attemptEnded: none, attemptTook: none },
     log: { debug: none, info: none }
   } as unknown as Parameters<typeof createPump>[0])
-  /** Lets what was taken first arrive. */
+  /** Delivers the oldest batch taken. */
   const arrive = async () => {
     arriving.shift()!()
     await tick()
   }
-  /** Answers so many of what was sent. */
+  /** Responds to the given number of requests. */
   const end = async (count: number) => {
     for (const one of sent.splice(0, count)) one()
     await tick()

@@ -1,4 +1,4 @@
-/** A database that takes no writes for a while, as a standby does until it is promoted. */
+/** A database that is temporarily read-only, like a standby until it is promoted. */
 import t from 'tap'
 import { createPool } from '../src/database/pool.ts'
 import { startEngine } from './engine.ts'

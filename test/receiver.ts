@@ -5,12 +5,12 @@ import { eventually } from './eventually.ts'
 
 export type Received = { method: string; path: string; headers: IncomingHttpHeaders; body: string; at: Date }
 export type Answer = { status?: number; headers?: Record<string, string>; body?: string | object }
-/** Gives the answer to the n-th request, from 0. A promise holds the request until it resolves; one that never does hangs. */
+/** Returns the response to the n-th request, from 0. A promise delays the response; one that never resolves hangs. */
 export type Script = (request: Received, n: number) => Answer | Promise<Answer>
 
 /**
- * A real HTTP server on this machine that keeps what it is sent. Answers 200 `{}` unless a script, or `answer`, says otherwise.
- * Closed at the end of the test, with whatever still hangs.
+ * A real HTTP server on this machine that keeps the requests it receives. Responds with 200 `{}` unless a script, or `answer`, says otherwise.
+ * Closed at the end of the test, including hanging requests.
  */
 export const receiver = async (t: Test, script: Script = () => ({})) => {
   const requests: Received[] = []
@@ -34,11 +34,11 @@ export const receiver = async (t: Test, script: Script = () => ({})) => {
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`,
     requests,
-    /** From now on answers so. */
+    /** Sets the response to further requests. */
     answer: (next: Script | Answer) => {
       current = typeof next === 'function' ? next : () => next
     },
-    /** Waits until this many have come, and gives them. */
+    /** Waits until this many have arrived, and returns them. */
     received: async (count = 1, limitMs?: number): Promise<Received[]> => {
       await eventually(() => requests.length >= count, limitMs)
       return requests

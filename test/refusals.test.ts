@@ -1,4 +1,4 @@
-// Refusals cost no more than what they refuse, and changes of one cue wait for each other.
+// Refusals cost no more than the refused call, and changes of one cue run one after the other.
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
@@ -6,7 +6,7 @@ import { build } from './setup.ts'
 
 const hourly = { name: 'hourly', cron: '0 * * * *', worker: true, payload: { task: 'go' } }
 
-/** The service, with each statement that it sends, by the function called, and how many failed. */
+/** The service, with a count of its statements by the function called, and of failed ones. */
 const watched = async (t: Test) => {
   const service = await build(t, '2030-01-07T08:30:00Z')
   const statements: string[] = []

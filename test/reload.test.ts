@@ -1,4 +1,4 @@
-/** What becomes of functions and views when sql/ changes: which release loads its own, and how one follows another. */
+/** Reloading functions and views when sql/ changes: which release loads its own, and upgrades between releases. */
 import { execFileSync } from 'node:child_process'
 import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -28,7 +28,7 @@ const write = (sqlDir: string, files: Files) => {
   }
 }
 
-/** A database with a release's files loaded; `release` loads another one's, changed as given. */
+/** A database with a release loaded; `release` loads another one, with the given changes. */
 const setUp = async (t: Test) => {
   const { url, pool } = await createDatabase(t, { migrated: false })
   const lines: string[] = []
@@ -170,7 +170,7 @@ t.test('rejects settings of a function that does not exist', async t => {
   t.same(await rows('select cue.number() as n'), [{ n: 1 }])
 })
 
-// The last commit with other functions or views than the present files, and the same migrations as far as it has them: those that are not
+// The last commit whose functions or views differ from the present files, and whose migrations are the same as far as it has them: those not
 // released yet may still be edited.
 const formerRelease = (): string | undefined => {
   const git = (...args: string[]) =>

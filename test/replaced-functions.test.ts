@@ -1,4 +1,4 @@
-/** Calls of functions that another release replaces meanwhile. */
+/** Calls of functions while another release replaces them. */
 import type { QueryConfig, QueryResult } from 'pg'
 import t, { type Test } from 'tap'
 import { bindFunctions } from '../src/database/functions.ts'

@@ -1,4 +1,4 @@
-/** Executions replayed and cancelled by a person. */
+/** Replaying and cancelling executions. */
 import t from 'tap'
 import { exactly } from './exactly.ts'
 import { once, service, start, webhook, worker } from './executions-stage.ts'

@@ -1,4 +1,4 @@
-/** How a replica of two threads ends. */
+/** The end of a replica with two threads. */
 import type { Pool } from 'pg'
 import t from 'tap'
 import { createDatabase } from './database.ts'

@@ -5,7 +5,7 @@ import type { Test } from 'tap'
 
 const server = fileURLToPath(new URL('../src/server.ts', import.meta.url))
 
-/** A replica as `npm start` runs it, on any port of this machine, with this environment only. Killed at the end of the test if it lives. */
+/** A replica as run by `npm start`, on any port of this machine, with this environment only. Killed at the end of the test if still running. */
 export const startReplica = (t: Test, env: Record<string, string | undefined>) => {
   const settings = {
     PATH: process.env.PATH,
@@ -26,10 +26,10 @@ export const startReplica = (t: Test, env: Record<string, string | undefined>) =
   })
   const ended = once(child, 'close').then(([code]): { code: number | null; out: string; err: string } => ({ code, ...said }))
   return {
-    /** With its exit code, what it logged, and what it told whoever started it. */
+    /** Resolves to its exit code, its log, and its output for the terminal. */
     ended,
     told: () => said.err,
-    /** What it has logged so far. */
+    /** Its log so far. */
     lines: () =>
       said.out
         .split('\n')

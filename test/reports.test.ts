@@ -1,4 +1,4 @@
-/** Reports by the status in which they come, what follows for the delivery and for a one-time cue, and both phases with a real engine. */
+/** Reports in each status, their effect on the delivery and on a one-time cue, and both phases with a real engine. */
 import t from 'tap'
 import type { BegunAttempt } from '../src/database/functions.ts'
 import { testConfig } from './database.ts'
@@ -31,7 +31,7 @@ const serve = async () => {
     fn.loseAttempts({ execution_ids: [attempt.execution_id], flight_id: attempt.flight_id, error: 'gone' })
   const once = { retry: { max_attempts: 1 } }
 
-  /** Makes an execution that is in a status, and gives its id. */
+  /** Creates an execution in a status and returns its id. */
   const stages: Record<string, () => Promise<string>> = {
     'pending, for a callback': async () => fire(await cue({ callback })),
     'pending, deferred': async () => fire(await cue({ callback }), { send_at: '2030-01-16T09:00:00Z' }),

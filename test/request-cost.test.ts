@@ -1,6 +1,6 @@
 /**
- * No request that a route takes holds up the event loop for 50 ms: each is sent the dearest bodies it reads to their end. Writing the response
- * counts; reading it, which is the client's work, does not.
+ * No accepted request blocks the event loop for 50 ms: each route gets the most expensive bodies that it reads completely. Writing the response
+ * counts; reading it, which is the client's work, doesn't.
  */
 import t from 'tap'
 import { build } from './setup.ts'
@@ -18,7 +18,7 @@ const accept = { accept: 'application/json, text/event-stream' }
 const confirmed = { 'x-confirm-destructive': 'true' }
 const start = '"name":"a","cron":"@daily","worker":true'
 type Sent = { status: number; body: string }
-/** One request. Its response stays text: parsing a large one would take this thread longer than all that is measured. */
+/** One request. Its response stays text, because parsing a large one would block this thread longer than the measured work. */
 const call = async (method: 'POST' | 'PATCH', url: string, payload: string, headers = {}): Promise<Sent> => {
   const own = { authorization: `Bearer ${account.api_key}`, 'content-type': 'application/json' }
   const answer = await app.inject({ method, url, payload, headers: { ...own, ...headers } })
@@ -36,7 +36,7 @@ const claimed = async () => {
   return id as string
 }
 
-/** Routes with free JSON: what each is sent with a hostile text of so many bytes, and whether it takes it. */
+/** Routes with free JSON: the request to each with a hostile text of a given size, and whether it is accepted. */
 const free: Record<string, { bytes: number; send: (text: string) => Promise<Sent>; status: number }[]> = {
   'POST /v1/cues': [
     { bytes: MB, send: text => call('POST', '/v1/cues', `{${start},"payload":${text}}`), status: 201 },

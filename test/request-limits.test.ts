@@ -1,4 +1,4 @@
-/** How much of a body each route reads: enumerated, so that a new route is among them. */
+/** Limits on request bodies, for every route, including new ones. */
 import { Readable } from 'node:stream'
 import t from 'tap'
 import { build } from './setup.ts'

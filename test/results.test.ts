@@ -1,4 +1,4 @@
-// How results are written while the database fails, and what becomes of flights meanwhile. The SQL functions are stood in for.
+// Recording results while the database fails, and the flights meanwhile. The SQL functions are stubs.
 import pg from 'pg'
 import t, { type Test } from 'tap'
 import type { BegunAttempt, Functions } from '../src/database/functions.ts'
@@ -21,7 +21,7 @@ const delivered: AttemptResult = {
   reported: null
 }
 
-/** Results whose statements end when the test says so. */
+/** Results whose statements complete when the test says so. */
 const setUp = () => {
   const statements: Statement[] = []
   const removed: number[] = []
@@ -42,7 +42,7 @@ const setUp = () => {
     log: { warn: () => {}, error: (_: object, message?: string) => void logged.push(String(message)) } as never
   })
   let added = 0
-  /** So many attempts of a flight end. */
+  /** Ends the given number of a flight's attempts. */
   const end = (flight_id: number, count: number) => {
     for (let n = 0; n < count; n++) {
       const attempt = { execution_id: `e${added++}`, flight_id, attempt: 1, cue_id: 'c', plain: true } as BegunAttempt
@@ -122,7 +122,7 @@ t.test('leaves held results to recovery when the engine stops, without an error'
 
 // Leases ------------------------------------------------------------------------------------------------------------------------------
 
-/** Leases on a clock that stands still. Asked every second whether to recover. */
+/** Leases on a stopped clock, asked every second whether to recover. */
 const leasesOf = (t: Test, extend: () => Promise<void> = async () => {}) => {
   const clock = { time: 1e6, connectedAt: 1e6 as number | null }
   t.intercept(performance, 'now', { value: () => clock.time })
@@ -141,7 +141,7 @@ const leasesOf = (t: Test, extend: () => Promise<void> = async () => {}) => {
     metrics: { attemptEnded: () => {} },
     log: { warn: () => {} } as never
   })
-  /** Lets seconds pass, and tells after how many recovery was due; -1 when it was not. */
+  /** Advances seconds, and returns after how many recovery was due, or -1. */
   const dueWithin = (seconds: number) => {
     for (let second = 1; second <= seconds; second++) {
       clock.time += 1000

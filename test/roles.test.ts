@@ -1,4 +1,4 @@
-/** The roles of sql/roles.sql, by logins that have nothing else: what each may do, and no more. */
+/** The roles of sql/roles.sql, with logins that have no other rights: exactly what each may do. */
 import { randomBytes } from 'node:crypto'
 import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -17,7 +17,7 @@ import { connectAdmin } from './template.ts'
 
 const denied = { code: '42501' }
 
-/** A login of its own, dropped after what was made later in the test. */
+/** A login, dropped after everything created later in the test. */
 const createLogin = async (t: Test, options = '') => {
   const [name, password] = [`test_${randomBytes(6).toString('hex')}`, randomBytes(12).toString('hex')]
   const asAdmin = async (text: string) => {
@@ -29,7 +29,7 @@ const createLogin = async (t: Test, options = '') => {
   return { name, urlOf: (url: string) => Object.assign(new URL(url), { username: name, password }).href }
 }
 
-/** A connection of a login that is a member of this role, and nothing else. */
+/** A connection of a login that is a member of only this role. */
 const connectAs = async (t: Test, role: string, url: string) => {
   const client = new pg.Client((await createLogin(t, `in role ${role}`)).urlOf(url))
   await client.connect()
@@ -38,7 +38,7 @@ const connectAs = async (t: Test, role: string, url: string) => {
   return {
     rows,
     refused: (text: string, values: unknown[] = []) => t.rejects(client.query(text, values), denied, text),
-    /** The functions of schema cue that it may call. */
+    /** The functions of schema cue it may call. */
     callable: async () =>
       (
         await rows(
@@ -246,7 +246,7 @@ t.test('an owner who may not create roles can migrate, and existing roles get th
 })
 
 t.test('roles created later get their grants from the next migration', async t => {
-  // Roles are the whole server's: this takes one that has none.
+  // Roles belong to the whole server, so this test uses a server without them.
   const dataDir = mkdtempSync(join(tmpdir(), 'pgcue-roles-'))
   chmodSync(dataDir, 0o755) // as root the server runs as another user
   t.teardown(() => rmSync(dataDir, { recursive: true, force: true }))
