@@ -1,4 +1,4 @@
-/** How many rows stand for many in tests of costs: SCALE=5 makes 200,000 a million, and the tests minutes long. */
+/** Number of rows in tests of costs: SCALE=5 turns 200,000 into a million, and the tests take minutes. */
 const factor = Number(process.env.SCALE ?? 1)
 
 export const scaled = (count: number): number => count * factor

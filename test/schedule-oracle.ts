@@ -1,5 +1,5 @@
-// The rule for clock changes read out word by word over every real minute (or second) that Intl knows, for the property tests.
-// It shares nothing with src/schedule: expressions are drawn together with their meaning, and local time is asked of Intl each time.
+// The rule for clock changes, applied literally to every real minute (or second) known to Intl, for the property tests.
+// It shares nothing with src/schedule: expressions are generated together with their meaning, and local time always comes from Intl.
 import fc from 'fast-check'
 
 /** An expression and what it means; `values` per field, seconds first, Sunday is 0. */
@@ -13,7 +13,7 @@ const spread = (low: number, high: number, step: number) => {
   return values
 }
 
-// `likely` narrows most single values and ranges to those; steps and stars cover the field.
+// `likely` limits most single values and ranges to those; steps and stars cover the field.
 const field = (min: number, max: number, likely: [number, number], stars: number, names: string[] = []) => {
   const [low, high] = likely
   const value = fc.oneof({ weight: 4, arbitrary: fc.integer({ min: low, max: high }) }, { weight: 1, arbitrary: fc.integer({ min, max }) })
@@ -56,7 +56,7 @@ const weekdays = ['sun', 'MON', 'tue', 'Wed', 'thu', 'fri', 'SAT']
 const months = ['jan', 'FEB', 'mar', 'Apr', 'may', 'jun', 'jul', 'aug', 'sep', 'oct', 'nov', 'dec']
 
 /**
- * Expressions. Near a clock change most hours are those in which clocks change and most days all days, or hardly any would meet it;
+ * Expressions. Near a clock change, most use the hours in which clocks change and every day, because otherwise few would meet it;
  * `anywhere` spreads them over the year instead.
  */
 export const expressions = (options: { seconds?: boolean; anywhere?: boolean } = {}): fc.Arbitrary<Drawn> => {
@@ -87,7 +87,7 @@ export const expressions = (options: { seconds?: boolean; anywhere?: boolean } =
 
 const formats = new Map<string, Intl.DateTimeFormat>()
 
-/** Local time at an instant as Intl tells it; both in seconds since 1970, local counted as if UTC. */
+/** Local time at an instant according to Intl; both in seconds since 1970, local time as if it were UTC. */
 export const localTime = (timeZone: string, second: number): number => {
   let format = formats.get(timeZone)
   if (!format) {
@@ -136,7 +136,7 @@ export const walk = (timeZone: string, from: number, to: number, step: number): 
   return { step, instants }
 }
 
-/** Whether a local time is a slot, going by nothing but the fields. */
+/** Whether a local time is a slot, judged by the fields alone. */
 export const matches = ({ values, eitherDay }: Drawn, local: number): boolean => {
   const date = new Date(local * 1000)
   const ofMonth = values[3]!.has(date.getUTCDate())
@@ -150,7 +150,7 @@ export const matches = ({ values, eitherDay }: Drawn, local: number): boolean =>
   )
 }
 
-/** The runs of an expression along a walk. What was shown before the walk began is not known to it, so begin a day early. */
+/** The runs of an expression along a walk. Local times before the walk are unknown to it, so begin a day early. */
 export const runsAlong = ({ step, instants }: Walk, drawn: Drawn): number[] => {
   const runs: number[] = []
   const shown = new Set<number>()

@@ -40,7 +40,7 @@ const zones =
         'Asia/Kolkata'
       ]
 
-// Whole days left out, gaps of exactly three hours, quarters of an hour, double summer time, and the next century.
+// Skipped days, gaps of exactly three hours, quarters of an hour, double summer time, and the next century.
 const oddities: [zone: string, from: number, to: number][] = [
   ['Pacific/Apia', 2009, 2013],
   ['Pacific/Kwajalein', 1993, 1994],
@@ -63,7 +63,7 @@ const same = (what: string, actual: unknown, expected: unknown) => {
     throw new Error(`${what}: ${JSON.stringify(actual)}, expected ${JSON.stringify(expected)}`)
 }
 
-// Only what no year has may be refused.
+// Only expressions that no year matches may be rejected.
 const parsed = (drawn: Drawn) => {
   try {
     return parseCron(drawn.text)
@@ -74,13 +74,13 @@ const parsed = (drawn: Drawn) => {
   }
 }
 
-// What must hold for one expression between two instants of a walk.
+// Checks one expression between two instants of a walk.
 const agrees = (zone: string, along: Walk, drawn: Drawn, from: Date, until: Date, keep: number) => {
   const cron = parsed(drawn)
   if (!cron) return
   const expected = runsAlong(along, drawn).filter(second => instant(second) > from && instant(second) <= until)
 
-  // one more than expected is wrong already, and bounds a walk that never ends
+  // one more than expected is already wrong, and bounds an endless walk
   const forward: Date[] = []
   for (let run = nextRun(cron, zone, from); run && run <= until && forward.length <= expected.length; run = nextRun(cron, zone, run))
     forward.push(run)
@@ -141,7 +141,7 @@ t.test('runs of expressions with seconds follow the rule', async t => {
     fc.property(fc.constantFrom(...changes), expressions({ seconds: true }), shifts, ({ zone, change }, drawn, shift) => {
       const from = change * 1000 + shift
       const until = Math.floor(from / 1000) + 2 * hour
-      // no clock of these years goes back by more than three hours
+      // no clock is set back by more than three hours in these years
       agrees(zone, walk(zone, Math.floor(from / 1000) - 4 * hour, until, 1), drawn, new Date(from), instant(until), 20)
     }),
     20

@@ -1,4 +1,4 @@
-/** Which secrets a replica may start with, on a database that has seen others. */
+/** Secrets with which a replica may start on a database that was used with others. */
 import t, { type Test } from 'tap'
 import { loadConfig } from '../src/config.ts'
 import { createFunctions } from '../src/database/functions.ts'

@@ -1,5 +1,5 @@
 /**
- * Chance in tests, fast-check's included. Each run prints its seed: TEST_SEED=<seed> repeats it, as far as concurrent callers can be repeated.
+ * Randomness in tests, including fast-check's. Each run prints its seed: TEST_SEED=<seed> repeats it, except for the order of concurrent calls.
  * TEST_CASES=20 makes twenty times as many cases.
  */
 import fc from 'fast-check'
@@ -8,7 +8,7 @@ import t from 'tap'
 const factor = Number(process.env.TEST_CASES ?? 1)
 const seed = Number(process.env.TEST_SEED ?? Math.floor(Math.random() * 2 ** 31))
 
-/** How many cases to try: `count`, unless TEST_CASES asks for more or fewer. */
+/** Number of cases: `count`, multiplied by TEST_CASES. */
 export const cases = (count: number): number => Math.ceil(count * factor)
 
 t.comment(`TEST_SEED=${seed}`)
@@ -31,7 +31,7 @@ export const shuffled = <T>(list: readonly T[]): T[] =>
     .sort((a, b) => a.at - b.at)
     .map(({ item }) => item)
 
-/** @throws {Error} a counterexample among so many cases */
+/** @throws {Error} the counterexample, if one is found */
 export function always<T>(property: fc.IAsyncProperty<T>, count?: number): Promise<void>
 export function always<T>(property: fc.IProperty<T>, count?: number): void
 export function always(property: fc.IRawProperty<unknown>, count = 100): unknown {

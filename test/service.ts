@@ -1,4 +1,4 @@
-/** The service once for all tests of a file, and emptied for each: a database takes longer to make than most tests take to run. */
+/** One service for all tests of a file, emptied for each: creating a database takes longer than most tests. */
 import root from 'tap'
 import { type Account, build } from './setup.ts'
 
@@ -6,8 +6,8 @@ import { type Account, build } from './setup.ts'
 type Row = any
 
 /**
- * Gives, each time it is called, the service with a new account whose key every call carries, and nothing else in it; at this time, or else
- * in real time.
+ * Returns a function that resets the service to one new account, whose key every call carries; at the given time, or
+ * otherwise in real time.
  */
 export const serviceAt = (start?: string) => {
   let building: ReturnType<typeof build> | undefined
@@ -22,14 +22,14 @@ export const serviceAt = (start?: string) => {
     const rows = async (text: string, values: unknown[] = []): Promise<Row[]> => (await service.pool.query(text, values)).rows
     const row = async (text: string, values: unknown[] = []): Promise<Row> => (await rows(text, values))[0]
 
-    /** A cue of this account, or of another: a worker's unless it has a callback. */
+    /** Creates a cue of this account, or of another: a worker cue unless it has a callback. */
     const cue = async (columns: object = {}, by = calls): Promise<string> => {
       const transport = 'callback' in columns ? {} : { worker: true, payload: { task: 'go' } }
       const { status, body } = await by.call('POST', '/v1/cues', { name: 'job', cron: '@hourly', ...transport, ...columns })
       if (status !== 201) throw new Error(JSON.stringify(body))
       return body.id
     }
-    /** An execution of a cue, that waits. More than ten an hour are made by replays. */
+    /** Creates a waiting execution of a cue, from the eleventh per hour on by replaying. */
     const fire = async (cue_id: string, body: object = {}, by = calls): Promise<string> => {
       const answer = await by.call('POST', `/v1/cues/${cue_id}/fire`, body)
       if (answer.status !== 200) throw new Error(JSON.stringify(answer.body))
@@ -56,7 +56,7 @@ export const serviceAt = (start?: string) => {
   }
 }
 
-/** Executions of a worker cue that wait, a millisecond apart, without the API's and the plan's limits. Returns their ids, oldest first. */
+/** Adds waiting executions of a worker cue, a millisecond apart, bypassing the limits of API and plan. Returns their ids, oldest first. */
 export const addWaiting = async (
   { pool, clock }: { pool: { query: (text: string, values: unknown[]) => Promise<{ rows: Row[] }> }; clock: { now: () => Date } },
   cue_id: string,
@@ -65,7 +65,7 @@ export const addWaiting = async (
 ): Promise<string[]> => {
   const at = clock.now()
   const ids: string[] = []
-  // A statement of a few seconds at a time, however busy the machine is.
+  // In statements of at most a few seconds, even on a busy machine.
   for (let first = 1; first <= count; first += 10_000) {
     const { rows } = await pool.query(
       `insert into cue.executions (id, account_id, cue_id, transport, status, triggered_by, scheduled_for, payload, task, claimable_at,

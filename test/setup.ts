@@ -1,4 +1,4 @@
-/** What tests of the API stand on: the service on a database of its own, a clock to turn, a receiver of webhooks. */
+/** Setup for tests of the API: the service on its own database, an adjustable clock, a receiver of webhooks. */
 import { randomUUID } from 'node:crypto'
 import type { InjectOptions } from 'fastify'
 import type { Test } from 'tap'
@@ -12,7 +12,7 @@ import { createDatabase, testConfig } from './database.ts'
 export { eventually } from './eventually.ts'
 export { receiver } from './receiver.ts'
 
-/** What `call` gives for a refusal, to match against. */
+/** The expected result of `call` for a refusal. */
 export const error = (code: ErrorCode, status: number) => ({ status, body: { error: { code, status, message: /\w/ } } })
 
 export type Account = { id: string; email: string; api_key: string }
@@ -21,13 +21,13 @@ type Body = any
 type Headers = Record<string, string>
 
 type Settings = Partial<Omit<Options, 'config' | 'pool' | 'clock'>> & {
-  /** Environment of the service, over the tests' own. Request limits are off unless RATE_LIMIT says otherwise. */
+  /** Environment of the service, overriding the tests' own. Rate limits are off unless RATE_LIMIT says otherwise. */
   env?: Record<string, string>
 }
 
 /**
- * The service on a database of its own, with one registered account whose key every call carries. With a start time, the service and its SQL
- * functions live by a clock that only `clock` moves.
+ * The service on its own database, with one registered account whose key every call carries. With a start time, the service and its SQL
+ * functions use a clock that only `clock` moves.
  */
 export const build = async (t: Test, start?: string, { env = {}, ...options }: Settings = {}) => {
   const { url, pool, empty } = await createDatabase(t)
@@ -40,7 +40,7 @@ export const build = async (t: Test, start?: string, { env = {}, ...options }: S
   const app = await buildApp({ config, pool, clock: now, ...options })
   t.teardown(() => app.close())
 
-  /** Another account, made the way registration makes one. */
+  /** Another account, created like a registered one. */
   const register = async (email = `${randomUUID()}@example.com`): Promise<Account> => {
     const api_key = createKey()
     const row = { email, key_hash: hashKey(api_key), prefix: keyPrefix(api_key), ciphertext: encryptKey(config.encryptionKeys, api_key) }
@@ -49,7 +49,7 @@ export const build = async (t: Test, start?: string, { env = {}, ...options }: S
   }
 
   const calls = (api_key?: string) => {
-    /** One request; the answer with status and headers. A string is sent as it is. */
+    /** Sends one request and returns status, headers and body. A string is sent unchanged. */
     const call = async (method: string, path: string, body?: unknown, headers: Headers = {}) => {
       const answer = await app.inject({
         method: method as InjectOptions['method'],
@@ -73,7 +73,7 @@ export const build = async (t: Test, start?: string, { env = {}, ...options }: S
     }
   }
 
-  /** What the engines sweep and housekeeping does, once. */
+  /** Runs the engine's sweeps and housekeeping once. */
   const maintain = async () => {
     await fn.recoverFlights({})
     await fn.recoverStuck({})
@@ -97,7 +97,7 @@ export const build = async (t: Test, start?: string, { env = {}, ...options }: S
     account,
     register,
     maintain,
-    /** The calls of another account, or of nobody. */
+    /** Calls by another account, or without a key. */
     as: (other: Account | null) => calls(other?.api_key),
     ...calls(account.api_key)
   }

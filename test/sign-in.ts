@@ -1,4 +1,4 @@
-/** Signing in as a device and a person do it, for tests that need what comes of it. */
+/** Signing in as a device and a person do, for tests that need the result. */
 import { randomBytes } from 'node:crypto'
 import type { Test } from 'tap'
 import { mailServer, sendMails } from './mailbox.ts'
@@ -10,12 +10,12 @@ export const newDeviceCode = () => randomBytes(16).toString('base64url')
 export const formHeaders = { 'content-type': 'application/x-www-form-urlencoded', accept: 'text/html,*/*;q=0.8' }
 export const form = (fields: Record<string, string>) => new URLSearchParams(fields).toString()
 
-/** The service with a mail server beside it. No mail waits at first. */
+/** The service with a mail server. No mail is queued at first. */
 export const buildWithMail = async (t: Test, start?: string, env: Record<string, string> = {}) => {
   const server = await mailServer(t)
   const service = await build(t, start, { env: { SMTP_URL: server.url, BASE_URL: 'https://pgcue.example', ...env } })
   await service.pool.query("delete from pgboss.job where name = 'mails'") // about the tests' own account
-  /** Sends what waits, and gives the mails that came. */
+  /** Sends queued mails, and returns those that arrived. */
   const mails = async () => {
     const before = server.mails.length
     await sendMails(service)
@@ -24,7 +24,7 @@ export const buildWithMail = async (t: Test, start?: string, env: Record<string,
   return { ...service, server, mails, nobody: service.as(null), ...steps(service, mails) }
 }
 
-/** All that is stored in tables, as one text per table. */
+/** The contents of all tables, as one text per table. */
 export const everything = async ({ pool }: Pick<Service, 'pool'>): Promise<Record<string, string>> => {
   const { rows } = await pool.query(
     `select oid::regclass::text as name from pg_class
@@ -38,7 +38,7 @@ export const everything = async ({ pool }: Pick<Service, 'pool'>): Promise<Recor
 
 const steps = (service: Service, mails: () => Promise<{ links: string[] }[]>) => {
   const { call, post } = service.as(null)
-  /** A code whose link was sent to an address; the link's query parameters. */
+  /** Starts a sign-in with an address; returns the code and the query parameters of its link. */
   const requestLink = async (email: string, device_code = newDeviceCode()) => {
     await post('/v1/auth/device-code', { device_code })
     await post('/v1/auth/device-code/submit-email', { device_code, email })
@@ -47,7 +47,7 @@ const steps = (service: Service, mails: () => Promise<{ links: string[] }[]>) =>
   }
   const confirm = (fields: Record<string, string>) => call('POST', '/v1/auth/verify', form(fields), formHeaders)
   const poll = (device_code: string) => post('/v1/auth/device-code/poll', { device_code })
-  /** What a device gets that was let in with this address. */
+  /** Completes a sign-in with this address, and returns what the device gets. */
   const signIn = async (email: string): Promise<{ status: string; email: string; session_token: string; api_key?: string }> => {
     const { device_code, fields } = await requestLink(email)
     await confirm(fields)

@@ -1,4 +1,4 @@
-/** Clients that ask for more than they read: pipelining, connections that take nothing, and large responses in flight. */
+/** Clients that request more than they read: pipelining, stalled connections, and large responses in flight. */
 import { once } from 'node:events'
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import t, { type Test } from 'tap'
@@ -9,7 +9,7 @@ const get = (path: string, ...headers: string[]) => [`GET ${path} HTTP/1.1`, 'Ho
 
 type Options = NonNullable<Parameters<typeof build>[2]>
 
-/** The service on a port, with a route of a megabyte, one of a few bytes and one that waits; counts what they handle. */
+/** The service on a port, with routes that return a megabyte, return a few bytes, and wait; counts the requests they handle. */
 const listening = async (t: Test, options: Options = {}) => {
   const service = await build(t, undefined, options)
   const { app } = service
@@ -38,7 +38,7 @@ const listening = async (t: Test, options: Options = {}) => {
   return { ...service, port, counts, open, release: () => gate.resolve() }
 }
 
-/** Reads until so many responses have come, and gives their status codes. */
+/** Reads until the given number of responses have arrived, and returns their status codes. */
 const responses = async (socket: Socket, count: number): Promise<number[]> => {
   let text = ''
   for await (const data of socket) {
@@ -156,7 +156,7 @@ t.test("refuses large responses above an account's or the total limit until some
   const sizeOf = async (id: string, by = { call }) => Number((await by.call('GET', `/v1/cues/${id}`)).headers['content-length'])
   const [size, otherSize] = [await sizeOf(mine.body.id), await sizeOf(theirs.body.id, as(other))]
 
-  // Responses behind one that waits are in flight, and none of them with the kernel.
+  // Responses behind a waiting one are in flight, but not yet passed to the kernel.
   const ask = (id: string, key: string, times: number) =>
     open().write(get('/held') + get(`/v1/cues/${id}`, `Authorization: Bearer ${key}`).repeat(times))
   ask(mine.body.id, account.api_key, 2)

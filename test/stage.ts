@@ -1,4 +1,4 @@
-/** What tests of the SQL functions stand on: a database with accounts, cues and a living engine, and a clock that stands still. */
+/** Setup for tests of the SQL functions: a database with accounts, cues and a live engine, and a stopped clock. */
 import { randomUUID } from 'node:crypto'
 import pg from 'pg'
 import type { Test } from 'tap'
@@ -11,7 +11,7 @@ import { eventually } from './eventually.ts'
 export type Row = any
 export type Stage = Awaited<ReturnType<typeof stage>>
 
-/** What became of an attempt. Left out: answered 200 after 5 ms. */
+/** The result of an attempt. By default, a 200 after 5 ms. */
 export type Result = Partial<{
   http_status: number | null
   body: string | null
@@ -55,11 +55,11 @@ export const cueDefaults = {
 export const once = { schedule_type: 'once', cron: null, at: '2030-01-15T09:00:00Z' }
 export const awaiting = { timeout_seconds: 30, outcome_deadline_seconds: 300, claim_timeout_seconds: 900, await_outcome: true }
 
-/** Outages are no subject of most tests, which move the clock by hours. */
+/** Prevents outages in tests that move the clock by hours. */
 const never = '100 years'
 const hourMs = 3_600_000
 
-/** A database whose functions live by a clock that stands still, with an account and a living engine. */
+/** A database whose functions use a stopped clock, with an account and a live engine. */
 export const stage = async (t: Test, start = '2030-01-15T09:00:00Z') => {
   const { pool, url } = await createDatabase(t)
   const clock = createTestClock(start)
@@ -69,13 +69,13 @@ export const stage = async (t: Test, start = '2030-01-15T09:00:00Z') => {
   const rows = async (text: string, values: unknown[] = []): Promise<Row[]> => (await pool.query(text, values)).rows
   const row = async (text: string, values: unknown[] = []): Promise<Row> => (await rows(text, values))[0]
 
-  /** A second connection, for races; its functions live by the same clock. */
+  /** A second connection, for races; its functions use the same clock. */
   const connect = async () => {
     const client = new pg.Client({ connectionString: url })
     await client.connect()
     t.teardown(() => client.end())
     const { rows: own } = await client.query('select pg_backend_pid() as pid')
-    /** Waits until this connection waits for another's lock. */
+    /** Resolves once this connection waits for another's lock. */
     const blocked = () => eventually(async () => (await row('select pg_blocking_pids($1) as pids', [own[0].pid])).pids.length > 0)
     return { client, fn: createFunctions(client, clock.now), blocked }
   }
@@ -98,7 +98,7 @@ export const stage = async (t: Test, start = '2030-01-15T09:00:00Z') => {
   const cue = (columns: object = {}, { next_run = clock.now(), account_id = own }: { next_run?: Date | null; account_id?: string } = {}) =>
     fn.createCue({ account_id, cue: { ...cueDefaults, ...columns }, next_run })
 
-  /** As an engine takes cues: with the version and the slot that it read. `by` is the connection that takes. */
+  /** Takes cues as an engine does, with the version and slot that it read, on the connection `by`. */
   const take = async (cue_ids: string[], { by = fn, next, missed_after = never }: TakeOptions = {}): Promise<BegunAttempt[]> => {
     const runs = await rows('select * from cue.cue_runs where cue_id = any ($1) order by array_position($1, cue_id)', [cue_ids])
     return by.takeDueCues({ ...dueCues(runs, next === undefined ? new Date(clock.now().getTime() + hourMs) : next), missed_after })
@@ -123,7 +123,7 @@ export const stage = async (t: Test, start = '2030-01-15T09:00:00Z') => {
     settle,
     finish: (attempts: BegunAttempt[], by: Functions = fn, ended_flights: number[] = []) =>
       by.finishAttempts({ ...columnsOf(attempts, {}, clock.now()), ended_flights }),
-    /** The one execution of a webhook cue, begun. */
+    /** Creates a webhook cue and takes its execution. */
     begun: async (columns: object = {}) => {
       const [attempt] = await take([await cue(columns)], columns === once || 'at' in columns ? { next: null } : {})
       return attempt!
@@ -142,7 +142,7 @@ type TakeOptions = { by?: Functions; next?: Date | null; missed_after?: string }
 
 const value = async (found: Promise<Row>) => (await found).value
 
-/** What an engine passes on of runs it has read. */
+/** The arguments of take_due_cues for runs that an engine has read. */
 export const dueCues = (runs: Row[], next: Date | null) => ({
   cue_ids: runs.map(run => run.cue_id),
   versions: runs.map(run => run.version),
@@ -150,7 +150,7 @@ export const dueCues = (runs: Row[], next: Date | null) => ({
   next: runs.map(() => next)
 })
 
-/** What settle_attempts takes when all these attempts ended so. */
+/** The arguments of settle_attempts for attempts that all ended with this result. */
 export const resultsOf = (attempts: BegunAttempt[], result: Result, now: Date) => ({
   ...columnsOf(attempts, result, now),
   ...furtherColumns(attempts, result)

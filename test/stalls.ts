@@ -1,9 +1,9 @@
-/** How long the event loop is held up, and texts that are meant to hold it up. */
+/** Measures stalls of the event loop, and builds texts meant to stall it. */
 import { setTimeout as sleep } from 'node:timers/promises'
 
 /**
- * The longest stall while something is done, in milliseconds of this thread's processor time, which other processes cannot lengthen: the least of
- * three tries, since the first compiles and any may collect garbage. One that is short enough is the last.
+ * The longest stall during some work, in milliseconds of this thread's processor time, which other processes cannot lengthen: the minimum of
+ * three runs, since the first compiles and any may collect garbage. Stops after one that is short enough.
  */
 export const longestStall = async (work: () => Promise<void>, enough = 0): Promise<number> => {
   let least = Infinity
@@ -44,7 +44,7 @@ const object = (bytes: number, key: (n: number) => string) => {
 const shuffled = (n: number) => (n * 7919) % 1_679_616
 const nested = (levels: number) => '['.repeat(levels) + ']'.repeat(levels)
 
-/** JSON of at most so many bytes that is dear to read, to sort, to write or to look through. */
+/** JSON up to a given size that is expensive to parse, sort, write or scan. */
 export const hostileJson = (bytes: number): Record<string, string> => ({
   'numbers to be rewritten': list('1e5', bytes),
   'floats of many digits': list('1.7976931348623157e308', bytes),
@@ -65,7 +65,7 @@ export const hostileJson = (bytes: number): Record<string, string> => ({
   blanks: `${' '.repeat(bytes - 1)}1`
 })
 
-/** A few of them, of several kinds. */
+/** A few of these texts, of several kinds. */
 export const someHostileJson = (bytes: number): Record<string, string> => {
   const all = hostileJson(bytes)
   const kinds = ['numbers to be rewritten', 'one list in another', 'keys out of order', 'a character that takes six bytes']

@@ -1,4 +1,4 @@
-/** Starts that cannot succeed, and stops, as whoever ran `npm start` sees them. */
+/** Failing starts, and stops, as seen by whoever runs `npm start`. */
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
@@ -11,7 +11,7 @@ import { eventually } from './eventually.ts'
 import { exactly } from './exactly.ts'
 import { startReplica } from './replica.ts'
 
-/** Fails unless the start ends at once, with this one line. */
+/** Passes if the start ends at once with this one line. */
 const refused = async (t: Test, env: Record<string, string>, line: RegExp) => {
   const { code, err } = await startReplica(t, env).ended
   t.equal(code, 1)

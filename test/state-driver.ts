@@ -1,6 +1,6 @@
 /**
- * Drives a database through random operations of several callers at once and holds every single update of an execution, as a trigger saw it,
- * against the model; then what must hold whenever nobody is at work.
+ * Runs random operations of several concurrent callers, checks every update of an execution, as recorded by a trigger, against the model, and
+ * then the invariants that hold whenever no operation is running.
  */
 import type pg from 'pg'
 import { createFunctions, type Functions } from '../src/database/functions.ts'
@@ -11,12 +11,12 @@ import { begun, differences, move, type Operation, type Rules, refusal, type Sta
 export type Caller = {
   pid: number
   fn: Functions
-  /** Waits until the server has put away what came before. */
+  /** Waits until the server has flushed earlier changes. */
   settled: () => Promise<unknown>
   end: () => Promise<void>
 }
 export type Cue = Rules & { cue_id: string; transport: State['transport'] }
-/** An operation, on one execution, on a cue, or on whatever it finds, and the call that is to do it. */
+/** An operation on one execution, on a cue, or on whatever is due, and the call that performs it. */
 export type Step = { operation: Operation; on?: string; cue?: Cue; call: (fn: Functions) => Promise<unknown> }
 type Done = Step & { pid: number; answer: unknown; refused: string | null }
 type Move = { seq: number; pid: number; old: State | null; new: State }
@@ -34,7 +34,7 @@ const ms = (expression: string) => `(extract(epoch from ${expression}) * 1000)::
 const stateOf = (row: string) =>
   `jsonb_build_object(${[...list(fields).map(name => `'${name}', ${row}.${name}`), ...list(instants).map(name => `'${name}', ${ms(`${row}.${name}`)}`)]})`
 
-/** Every update of an execution's row leaves a line, in the order in which they happened to that row. */
+/** A trigger logs every update of an execution, in order per row. */
 export const watch = `
   create schema test;
   create unlogged table test.moves (seq bigserial primary key, pid int not null, old jsonb, new jsonb);
@@ -46,7 +46,7 @@ export const watch = `
   end $$;
   create trigger watch after insert or update on cue.executions for each row execute function test.watch()`
 
-// What each execution still waits for must be there to move it; what it has been through is in its log.
+// Whatever moves a waiting execution on must exist; each ended attempt is in its log.
 const snapshot = `
   select (select json_agg(json_build_object('seq', m.seq, 'pid', m.pid, 'old', m.old, 'new', m.new) order by m.seq)
             from test.moves m where m.seq > $1) as moves,
@@ -90,7 +90,7 @@ export const createDriver = async (pool: pg.Pool, url: string, clock: { now: () 
   let trace: object[] = []
 
   const fail = (message: string, detail: object = {}) => {
-    throw new Error(`${message} ${JSON.stringify(detail)}\nthe last steps:\n${trace.map(step => JSON.stringify(step)).join('\n')}`)
+    throw new Error(`${message} ${JSON.stringify(detail)}\nlast steps:\n${trace.map(step => JSON.stringify(step)).join('\n')}`)
   }
 
   const run = async (caller: Caller, step: Step): Promise<Done> => {
@@ -104,24 +104,24 @@ export const createDriver = async (pool: pg.Pool, url: string, clock: { now: () 
     }
   }
 
-  /** One update of a row, as the model allows it to whoever made it. */
+  /** Checks one update of a row against what the model allows its operation. */
   const check = ({ old, new: found }: Move, { operation }: Done, after: Snapshot, deletedBefore: Set<string>, isHeard: boolean) => {
     const now = clock.now().getTime()
     if (!old) {
       const at = operation.kind === 'fire' ? Math.max(operation.at, now) : now
-      if (!['fire', 'replay'].includes(operation.kind)) fail(`${operation.kind} made an execution`, found)
+      if (!['fire', 'replay'].includes(operation.kind)) fail(`${operation.kind} created an execution`, found)
       const wrong = differences({}, begun(found.transport, at), found)
-      if (wrong.length > 0) fail(`${operation.kind} made another execution than it should`, wrong)
+      if (wrong.length > 0) fail(`${operation.kind} created an execution other than expected`, wrong)
       return
     }
     const known = states.get(old.id)
     const torn = differences(known!, {}, old)
-    if (torn.length > 0) fail('a row changed unseen', torn)
+    if (torn.length > 0) fail('a row changed without a logged update', torn)
     const flight = flights[old.flight_id ?? -1]
     if (operation.kind === 'recoverFlights' && !(flight && flight.lease < now))
-      fail('a flight was taken over that had not lapsed', { old, flight })
-    if (operation.kind === 'recoverStuck' && !(begunAt.get(old.id)! < now - 300_000)) fail('an attempt was ended too soon', old)
-    // A worker may have shown a sign of life before this update or after it, and then been removed, and a cue may have been deleted.
+      fail('a flight was recovered before it expired', { old, flight })
+    if (operation.kind === 'recoverStuck' && !(begunAt.get(old.id)! < now - 300_000)) fail('an attempt was ended too early', old)
+    // A worker may have sent a heartbeat before or after this update and then been removed, and a cue may have been deleted.
     const rules = cueOf.get(old.id)!
     const heard = [workers, after.workers ?? {}].map(known => (worker: string) => known[worker] ?? 0)
     const possible = [...heard, () => now].flatMap((workerHeardAt, n) =>
@@ -134,12 +134,12 @@ export const createDriver = async (pool: pg.Pool, url: string, clock: { now: () 
     if (possible.every(wrong => wrong.length > 0)) fail(`${operation.kind} moved an execution wrongly`, { wrong: possible[0], old, found })
   }
 
-  /** Whether what a caller was told fits what its operation did, and what states the execution was in meanwhile. */
+  /** Checks that a caller's result fits its operation's updates and the execution's states during the call. */
   const checkAnswer = (done: Done, moves: Move[], seen: State[], isDeleted: boolean[]) => {
     const { operation, on, refused, answer } = done
     const now = clock.now().getTime()
     const nothing = refused !== null || (Array.isArray(answer) && answer.length === 0) || answer === 0
-    if (refused !== null && moves.length > 0) fail(`${operation.kind} was refused and yet did something`, { refused, moves })
+    if (refused !== null && moves.length > 0) fail(`${operation.kind} was refused but changed something`, { refused, moves })
     if (!on) return
     const judged = seen.flatMap(state => isDeleted.map(gone => refusal(operation, state, gone, now)))
     if (nothing && !judged.includes(refused ?? '')) fail(`${operation.kind} was refused without a reason`, { refused, judged, seen })
@@ -152,7 +152,7 @@ export const createDriver = async (pool: pg.Pool, url: string, clock: { now: () 
     cueOf,
     deleted,
     callers: all.length,
-    /** Does these at once, and checks. */
+    /** Runs these operations concurrently, then checks. */
     step: async (steps: Step[]): Promise<Done[]> => {
       trace = [...trace.slice(-40), { at: clock.now(), steps: steps.map(({ operation, on }) => ({ ...operation, on })) }]
       const before = new Set(deleted)
@@ -178,13 +178,13 @@ export const createDriver = async (pool: pg.Pool, url: string, clock: { now: () 
         const own = moves.filter(({ pid }) => pid === one.pid)
         checkAnswer(one, own, seen.get(one.on ?? '') ?? [], gone)
       }
-      if (after.broken) fail('what must hold does not', after.broken)
+      if (after.broken) fail('an invariant is violated', after.broken)
       flights = after.flights ?? {}
       workers = after.workers ?? {}
       const tokens = [...states.values()].flatMap(({ status, claim_token }) =>
         status === 'delivering' && claim_token ? [claim_token] : []
       )
-      if (new Set(tokens).size < tokens.length) fail('two executions are held by one token')
+      if (new Set(tokens).size < tokens.length) fail('two claims have the same token')
       return done
     },
     flights: () => flights,

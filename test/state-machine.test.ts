@@ -1,6 +1,6 @@
 /**
- * Random walks through every operation on executions, of one to four callers at once, checked against a model after each step.
- * TEST_CASES=500 walks a million steps.
+ * Random walks through every operation on executions, by one to four concurrent callers, checked against a model after each step.
+ * TEST_CASES=500 makes a million steps.
  */
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
@@ -41,14 +41,14 @@ t.test(`${steps} random steps`, { timeout: 0 }, async t => {
     }
   }
 
-  // What engines and workers remember: attempts begun, which they may end late or never, and tokens of claims long lost.
+  // State of engines and workers: begun attempts, which they may end late or never, and tokens of lost claims.
   let attempts: BegunAttempt[] = []
   let tokens: string[] = []
   const unended = new Map<number, Set<string>>()
   const workers = ['w1', 'w2', 'w3']
   const live = () => [...states.values()].filter(({ ended_at, id }) => ended_at === null && !deleted.has(cueOf.get(id)!.cue_id))
 
-  /** Of a flight's attempts the last one to end takes the flight with it. */
+  /** The last of a flight's attempts to end removes the flight. */
   const endsFlight = ({ flight_id, execution_id }: BegunAttempt): number[] => {
     const open = unended.get(flight_id)
     return open?.delete(execution_id) && open.size === 0 ? [flight_id] : []
@@ -170,7 +170,7 @@ t.test(`${steps} random steps`, { timeout: 0 }, async t => {
     return ofExecution(some)
   }
 
-  /** What the callers learn from their answers. */
+  /** Records what callers learn from their results. */
   const learn = (done: Awaited<ReturnType<typeof driver.step>>) => {
     for (const { operation, answer } of done) {
       if (operation.kind === 'begin') {
@@ -189,7 +189,7 @@ t.test(`${steps} random steps`, { timeout: 0 }, async t => {
     tokens = tokens.slice(-20)
   }
 
-  /** A sweep that nobody is in the way of leaves nothing behind. */
+  /** A sweep without contention leaves nothing behind. */
   const leavesNothing = (operation: Operation) => {
     if (!(operation.kind in sweeps) || operation.kind === 'recoverStuck') return
     const left = [...states.values()].filter(state => {
@@ -206,7 +206,7 @@ t.test(`${steps} random steps`, { timeout: 0 }, async t => {
     return done[0]!
   }
 
-  /** Nobody else does it for tests. */
+  /** No engine does this in tests. */
   const vacuum = async (schema: string) => {
     for (const { name } of await rows(
       "select oid::regclass::text as name from pg_class where relnamespace = $1::regnamespace and relkind = 'r'",
@@ -215,7 +215,7 @@ t.test(`${steps} random steps`, { timeout: 0 }, async t => {
       await rows(`vacuum ${name}`)
   }
 
-  /** With nothing but engines and the clock everything ends. Then all begins anew. */
+  /** With only engines and the clock, everything ends. Then starts afresh. */
   let drained = 0
   const drain = async () => {
     for (let round = 0; live().length > 0; round++) {

@@ -1,6 +1,6 @@
 /**
- * What an execution may do: the state machine of sql/README.md once more, in TypeScript, small enough to be read beside it. `refusal` says
- * whether an operation is refused in a state, `move` what it makes of the state. Instants are epoch milliseconds.
+ * A model of an execution: the state machine of sql/README.md in TypeScript, small enough to be compared with it. `refusal` returns
+ * whether a state refuses an operation, `move` how the operation changes the state. Instants are epoch milliseconds.
  */
 export type State = {
   id: string
@@ -24,7 +24,7 @@ export type State = {
   ended_at: number | null
 }
 
-/** What a cue says about its executions. */
+/** Settings of a cue that affect its executions. */
 export type Rules = { maxAttempts: number; awaits: boolean; mode: string | null; backoffMs: number }
 
 export type Operation =
@@ -54,7 +54,7 @@ const flies = (state: State) => state.status === 'delivering' && state.transport
 const isHeld = (state: State) => state.status === 'delivering' && state.transport === 'worker'
 const isOpen = (state: State) => state.status === 'pending' && state.transport === 'worker'
 
-/** The SQLSTATE that refuses an operation on this execution, or null; '' for one that finds nothing to do and says so by doing nothing. */
+/** The SQLSTATE with which this execution refuses an operation, or null; '' if the operation finds nothing to do. */
 export const refusal = (operation: Operation, state: State, deleted: boolean, now: number): string | null => {
   switch (operation.kind) {
     case 'claim':
@@ -114,12 +114,12 @@ const openAgain = (now: number) => ({
   last_heartbeat_at: null
 })
 
-/** A change of a state: members with their new values; a function checks one that cannot be foretold. */
+/** A change of a state: members with their new values; a function checks one that cannot be predicted. */
 export type Change = { [K in keyof State]?: State[K] | ((value: State[K]) => boolean) }
 
 type Context = { now: number; rules: Rules; state: State; deleted: boolean; workerHeardAt: (worker: string) => number }
 
-/** What an operation makes of an execution, in one update of its row. Undefined: it must not touch it. */
+/** The change of an execution by an operation, in one update of its row. Undefined: it must not change it. */
 export const move = (operation: Operation, { now, rules, state, deleted, workerHeardAt }: Context): Change | undefined => {
   const again = state.attempts - state.lost_attempts < rules.maxAttempts
   switch (operation.kind) {
@@ -212,7 +212,7 @@ export const move = (operation: Operation, { now, rules, state, deleted, workerH
 
 const isSome = (value: unknown) => value !== null
 
-/** How a new execution begins. */
+/** The initial state of a new execution. */
 export const begun = (transport: State['transport'], at: number): Change => ({
   transport,
   status: 'pending',
@@ -228,7 +228,7 @@ export const begun = (transport: State['transport'], at: number): Change => ({
   ended_at: null
 })
 
-/** How a new state differs from the old one with its change: nothing, where they agree. */
+/** Differences between the expected and the actual new state; empty if they agree. */
 export const differences = (old: Partial<State>, change: Change, found: State): string[] =>
   (Object.keys(found) as (keyof State)[]).flatMap(name => {
     const wanted = name in change ? change[name] : old[name]

@@ -1,10 +1,10 @@
-// What the tables themselves refuse: a state always comes with the times that belong to it, so no statement can make one that no sweep finds.
+// Constraints of the tables: each state requires its times, so no statement can create a state that no sweep finds.
 import t from 'tap'
 import { cueDefaults, type Row, stage } from './stage.ts'
 
 const now = '2030-01-15T09:00:00Z'
 
-// The columns that tell what an execution waits for, and a value that each can take.
+// The columns that define what an execution waits for, each with a possible value.
 const values: Record<string, string> = {
   attempt_due_at: `'${now}'`,
   claimable_at: `'${now}'`,
@@ -22,7 +22,7 @@ const both = (state: Omit<State, 'transport'>): State[] => [
   { ...state, transport: 'webhook' },
   { ...state, transport: 'worker' }
 ]
-/** Every state, what must be set in it, and what may be. All else must be null. */
+/** Every state, with the columns that must and may be set. All others must be null. */
 const states: State[] = [
   { status: 'pending', transport: 'webhook', set: ['attempt_due_at'], free: ['started_at'] },
   { status: 'pending', transport: 'worker', set: ['claimable_at'], free: ['started_at'] },

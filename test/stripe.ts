@@ -1,4 +1,4 @@
-/** A server that speaks as much of Stripe's API as this service asks of it, and events signed as Stripe signs them. */
+/** A server with the part of Stripe's API that this service uses, and events signed like Stripe's. */
 import { createHmac, randomUUID } from 'node:crypto'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -64,12 +64,12 @@ export const standIn = async (t: Test) => {
   return {
     asked,
     customers,
-    /** What Stripe says when it is asked for a subscription. */
+    /** Stripe's state of a subscription. */
     subscriptions,
     fail: (status: number | null, error: object = { type: 'api_error', message: 'down' }) => {
       failing = status === null ? null : { status, error }
     },
-    /** Environment of a service that has billing. */
+    /** Environment of a service with billing. */
     env: {
       STRIPE_SECRET_KEY: 'sk_test_1',
       STRIPE_WEBHOOK_SECRET: webhookSecret,
@@ -99,7 +99,7 @@ export const eventOf = (type: string, object: object, created: number, id = `evt
   data: { object }
 })
 
-/** The header with which Stripe signs a body. */
+/** The signature header that Stripe sends with a body. */
 export const signatureOf = (body: string, at: Date, secret = webhookSecret): string => {
   const timestamp = Math.floor(at.getTime() / 1000)
   return `t=${timestamp},v1=${createHmac('sha256', secret).update(`${timestamp}.${body}`).digest('hex')},v0=ignored`
@@ -108,7 +108,7 @@ export const signatureOf = (body: string, at: Date, secret = webhookSecret): str
 export const noon = '2030-01-15T12:00:00Z'
 export const seconds = Date.parse(noon) / 1000
 
-/** A service with billing, an account that is a customer, and what Stripe would send about it. */
+/** A service with billing, an account that is a customer, and Stripe's events about it. */
 export const billed = async (t: Test, env: Record<string, string> = {}, options: object = {}) => {
   const stripe = await standIn(t)
   const service = await build(t, noon, { env: { ...stripe.env, ...env }, ...options })

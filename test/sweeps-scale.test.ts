@@ -1,6 +1,6 @@
 /**
- * What the sweeps cost beside accounts that are idle and things that are finished, in pages that PostgreSQL touched. 10,000 accounts stand for
- * many; SCALE=100 makes a million of them.
+ * Cost of the sweeps beside idle accounts and finished work, in pages touched by PostgreSQL. 10,000 accounts stand for
+ * many; SCALE=100 makes a million.
  */
 import pg from 'pg'
 import t, { type Test } from 'tap'
@@ -12,13 +12,13 @@ const setUp = async (t: Test) => {
   const client = new pg.Client({ connectionString: url })
   await client.connect()
   t.teardown(() => client.end())
-  // Deleted rows are tidied away only when their commit has been written.
+  // Deleted rows can be vacuumed only once their commit is flushed.
   await client.query('set synchronous_commit = on')
   const rows = async (text: string, values: unknown[] = []) => (await client.query(text, values)).rows
 
   /**
-   * Accounts that have done things once: a counter, a key, a cue with a payload of its own, an execution that is finished and one that waits for
-   * tomorrow, slots missed, and jobs done.
+   * Accounts that were active once: a counter, a key, a cue with its own payload, a finished execution and one due
+   * tomorrow, missed slots, and completed jobs.
    */
   const addIdle = async (count: number) => {
     await rows('set session_replication_role = replica')
@@ -72,7 +72,7 @@ const setUp = async (t: Test) => {
   return { rows, addIdle, account, pages }
 }
 
-/** What runs every minute, hour or day. The name says what there is to do, the statement before it makes that. */
+/** Sweeps that run every minute, hour or day, each named by its work, with the statement that creates it. */
 const sweeps: Record<string, { work?: string; sweep: string; left?: string }> = {
   fold_usage: {
     work: `insert into cue.usage_counters (account_id, month, slot, executions) values ($1, cue.usage_month(now()), 7, 1)`,
@@ -123,7 +123,7 @@ t.test(`no sweep reads idle accounts, ended executions or far deadlines, with ${
   await addIdle(scaled(10_000))
   const large = await measure()
   t.comment(JSON.stringify({ small, large }))
-  // An index has another level at times, on which each of its entries is looked for.
+  // An index may have another level, which adds a page per lookup.
   for (const name of Object.keys(sweeps))
     t.ok(large[name]! <= small[name]! * 1.5 + 30, `${name}: ${small[name]} pages, then ${large[name]}`)
 })

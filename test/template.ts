@@ -1,11 +1,11 @@
 /**
- * The tests' server and its template database, both made by the first test that wants a database: within a run of all, or of
- * one file, or of several side by side.
+ * The tests' server and its template database, both created by the first test that needs a database, in a run of all tests, of
+ * one file, or in concurrent runs.
  *
  *   TEST_DATABASE_URL=postgres://…             use this server (its user must be allowed to create databases)
  *   TEST_POSTGRES_BIN=/usr/lib/postgresql/15/bin   run these programs instead of the packaged PostgreSQL 18
  *
- * Otherwise a PostgreSQL of this checkout runs in the background without fsync, in memory where there is room, and is removed two minutes
+ * Otherwise this checkout's PostgreSQL runs in the background without fsync, in memory if there is room, and is removed two minutes
  * after its last client.
  */
 import { spawn } from 'node:child_process'
@@ -24,7 +24,7 @@ const limitMs = 60_000
 
 export type Admin = { client: pg.Client; urlOf: (database: string) => string; end: () => Promise<void> }
 
-/** A connection to the server's database postgres, or to the one that TEST_DATABASE_URL names; starts the server if need be. */
+/** A connection to the server's database postgres, or to that of TEST_DATABASE_URL; starts the server if necessary. */
 export const connectAdmin = async (): Promise<Admin> => {
   if (process.env.TEST_DATABASE_URL) return connect(process.env.TEST_DATABASE_URL)
   const dir = join(home(), `pgcue-test-${hash(`${root} ${binDir ?? ''} ${process.getuid?.()}`).slice(0, 8)}`)
@@ -35,7 +35,7 @@ export const connectAdmin = async (): Promise<Admin> => {
       process.kill(pid, 0) // throws when nobody would stop the server any more: the next keeper takes it over
       return await connect(url)
     } catch (error) {
-      if (Date.now() > end) throw new Error(`the tests' PostgreSQL does not start, see ${dir}: ${(error as Error).message}`)
+      if (Date.now() > end) throw new Error(`the tests' PostgreSQL doesn't start, see ${dir}: ${(error as Error).message}`)
     }
     if (Date.now() < nextStart) continue
     nextStart = Date.now() + 10_000
@@ -43,7 +43,7 @@ export const connectAdmin = async (): Promise<Admin> => {
   }
 }
 
-// Cloning a database is writing some 900 files: 17 ms in memory, 130 on a disk.
+// Cloning a database writes some 900 files: 17 ms in memory, 130 ms on a disk.
 const home = () => {
   try {
     const { bavail, bsize } = statfsSync('/dev/shm')
@@ -64,7 +64,7 @@ const startKeeper = (dir: string) => {
   mkdirSync(dir, { recursive: true, mode: 0o755 })
   const log = openSync(join(dir, 'keeper.log'), 'a')
   const args = [fileURLToPath(new URL('keeper.ts', import.meta.url)), dir, ...(binDir ? [binDir] : [])]
-  // Without tap's environment, which would have its loaders follow into the background.
+  // Without tap's environment, which would load tap into the background process.
   const env = { PATH: process.env.PATH, TMPDIR: process.env.TMPDIR }
   spawn(process.execPath, args, { cwd: root, env, detached: true, stdio: ['ignore', log, log] }).unref()
 }
@@ -87,7 +87,7 @@ const templateName = () => {
   return `template_${hash(files.map(name => `${name} ${readFileSync(join(root, name), 'utf8')}`).join()).slice(0, 12)}`
 }
 
-/** The name of a migrated database to clone, made once for what sql/ is now, whoever asks first. */
+/** The name of the migrated database to clone, created once per state of sql/. */
 export const prepareTemplate = async ({ client, urlOf }: Admin): Promise<string> => {
   const name = templateName()
   const exists = async () => Boolean((await client.query('select from pg_database where datname = $1', [name])).rowCount)
@@ -108,8 +108,8 @@ export const prepareTemplate = async ({ client, urlOf }: Admin): Promise<string>
   }
 }
 
-// Most of what a test costs is cloning files and making partitions. So the template has what tests write to, and no more: this month and the
-// next, and the year that test clocks live in.
+// Cloning files and creating partitions are most of a test's cost, so the template has only the partitions that tests write to: this month and
+// the next, and the year of the test clocks.
 const preparePartitions = async (url: string) => {
   const { client, end } = await connect(url)
   const { rows } = await client.query(
@@ -123,7 +123,7 @@ const preparePartitions = async (url: string) => {
   await end()
 }
 
-// What a database is emptied to.
+// The state to which a database is reset.
 const keepRows = `
 do $$
 declare
@@ -140,7 +140,7 @@ begin
   end loop;
 end $$`
 
-// Templates of former versions, and databases that failed or killed tests kept, after an hour.
+// Templates of earlier versions, and databases kept by failed or killed tests, are dropped after an hour.
 const sweep = async (client: pg.Client) => {
   const { rows } = await client.query(
     `select datname as name from pg_database

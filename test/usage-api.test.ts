@@ -1,4 +1,4 @@
-/** GET /v1/usage: the plan, what is used of it, and what it comes to by the end of the month. */
+/** GET /v1/usage: the plan, its use, and the projection for the month. */
 import t from 'tap'
 import { billingPeriod, projected, share } from '../src/usage/period.ts'
 import { exactly } from './exactly.ts'

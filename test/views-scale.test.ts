@@ -1,6 +1,6 @@
 /**
- * What the queries cost that sql/README.md shows to people at psql, in pages that PostgreSQL touched. 20,000 cues stand for many; SCALE=50 makes a
- * million of them, with an execution each.
+ * Cost of the queries in sql/README.md, in pages touched by PostgreSQL. 20,000 cues stand for many; SCALE=50 makes a
+ * million, with an execution each.
  */
 import { readFileSync } from 'node:fs'
 import pg from 'pg'
@@ -32,7 +32,7 @@ t.test(`the queries in sql/README.md read as much among ${spelled(20_000)} cues 
         [count]
       )
     ).map(row => row.account_id)
-  /** Cues that run daily, with an execution of the last day each: one of fifty failed. */
+  /** Daily cues, each with an execution of the last day, of which one in fifty failed. */
   const addCues = async (account_ids: string[], count: number) => {
     await rows(
       `with c as (
@@ -72,7 +72,7 @@ t.test(`the queries in sql/README.md read as much among ${spelled(20_000)} cues 
   const small = await measure()
   await addCues(await addAccounts(scaled(500)), scaled(20_000))
   const large = await measure()
-  // Indexes are one level higher. Of all accounts the use is summed up, and the cues of those shown are counted.
+  // Indexes are one level higher. Usage is summed for all accounts, and cues are counted only for those shown.
   for (const { view } of queries) {
     const most = small[view]! * 2 + 100 + (view === 'account_usage' ? scaled(500) * 10 : 0)
     t.ok(large[view]! <= most, `${view}: ${small[view]} pages, then ${large[view]}`)

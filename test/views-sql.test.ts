@@ -1,4 +1,4 @@
-// The views that people read at psql. They tell the time by now(), and so the tests lie in the past.
+// The views for psql. They use now(), so the tests set times in the past.
 import t, { type Test } from 'tap'
 import { exactly } from './exactly.ts'
 import { awaiting, refused, stage } from './stage.ts'
@@ -7,7 +7,7 @@ const hours = (count: number) => new Date(Date.now() - count * 3_600_000)
 const ago = (t: Test, count: number) => stage(t, hours(count).toISOString())
 const worker = { transport: 'worker', callback_url: null }
 
-/** An execution in each state that waits for something, an hour ago: the name of what it waits for is the cue's. */
+/** An execution in each waiting state since an hour ago; its cue is named after what it waits for. */
 const waiting = async (t: Test) => {
   const staged = await ago(t, 1)
   const { fn, account_id, cue, take, settle } = staged

@@ -1,4 +1,4 @@
-/** Reading attempts that wait: what is read, held and handed out. */
+/** Reading waiting attempts: what is read, kept and passed on. */
 import { setImmediate as tick } from 'node:timers/promises'
 import t from 'tap'
 import { createWaiting } from '../src/deliveries/waiting-attempts.ts'
@@ -7,7 +7,7 @@ type Row = { account_id: string; at: number }
 const start = Date.parse('2030-01-15T09:00:00Z')
 const idOf = (n: number) => `00000000-0000-7000-8000-${String(n).padStart(12, '0')}`
 
-/** Attempts that wait, at their instants in epoch microseconds, and somebody who reads them at a time that the test sets. */
+/** Waiting attempts at instants in epoch microseconds, and a reader at a time set by the test. */
 const setup = (given: Row[]) => {
   let time = start
   let pages = 0
@@ -29,7 +29,7 @@ const setup = (given: Row[]) => {
     onChange: () => {},
     onError: error => t.fail(String(error))
   })
-  /** Reads until there is nothing to read at this time. */
+  /** Reads until nothing is left at this time. */
   const read = async () => {
     for (let n = 0; n < 500; n++) {
       waiting.take(0, () => false)

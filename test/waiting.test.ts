@@ -1,4 +1,4 @@
-/** Requests that wait for something to claim, in real time. */
+/** Requests that wait for claimable executions, in real time. */
 import type { AddressInfo } from 'node:net'
 import { pino } from 'pino'
 import t from 'tap'
@@ -16,7 +16,7 @@ const serve = async () => {
   if (!app.server.listening) await app.listen({ port: 0, host: '127.0.0.1' })
   const { port } = app.server.address() as AddressInfo
   const cue_id = await cue()
-  /** A claim over a connection of its own. Resolves to the error's name when it was left. */
+  /** A claim over its own connection. Resolves to the error's name if it was aborted. */
   const fetchClaim = (body: object, signal?: AbortSignal) =>
     fetch(`http://127.0.0.1:${port}/v1/executions/claim`, {
       method: 'POST',

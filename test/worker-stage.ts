@@ -1,4 +1,4 @@
-/** What tests of workers stand on: a service that listens, a cue for them, and workers as processes or in this one. */
+/** Setup for tests of workers: a listening service, a worker cue, and workers as processes or in this one. */
 import { spawn } from 'node:child_process'
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -17,10 +17,10 @@ import { build, eventually } from './setup.ts'
 export const main = fileURLToPath(new URL('../src/cli/main.ts', import.meta.url))
 
 type Event = { event: string; [field: string]: unknown }
-// biome-ignore lint/suspicious/noExplicitAny: whatever a request may have
+// biome-ignore lint/suspicious/noExplicitAny: any member of a request
 type Members = any
 
-/** A directory that goes with the test. */
+/** A directory removed after the test. */
 export const directory = (t: Test) => {
   const dir = mkdtempSync(join(tmpdir(), 'pgcue-worker-'))
   t.teardown(() => rmSync(dir, { recursive: true, force: true }))
@@ -35,7 +35,7 @@ export const directory = (t: Test) => {
   }
 }
 
-/** The lines of a JSON log as they come. */
+/** The lines of a JSON log as they arrive. */
 const follow = () => {
   const events: Event[] = []
   let rest = ''
@@ -46,7 +46,7 @@ const follow = () => {
       rest = lines.pop()!
       for (const line of lines) events.push(JSON.parse(line))
     },
-    /** Waits for the n-th such event, and gives it. */
+    /** Waits for the n-th such event, and returns it. */
     event: (name: string, n = 1): Promise<Event> => eventually(() => events.filter(({ event }) => event === name)[n - 1], 20_000)
   }
 }
@@ -68,7 +68,7 @@ export const workerStage = async (t: Test) => {
   /** `pgcue worker` as a process of its own. */
   const start = (args: string[], env: Record<string, string> = {}) => {
     const log = follow()
-    // Without what tap has every Node load, which takes its time.
+    // Without tap's loaders, which slow every Node process down.
     const command = ['-u', 'NODE_OPTIONS', process.execPath, main, 'worker', '--json', '--state-dir', dir.path('state'), ...args]
     const child = spawn('env', command, {
       env: { ...process.env, PGCUE_BASE_URL: baseUrl, PGCUE_API_KEY: stage.account.api_key, XDG_CONFIG_HOME: dir.path('config'), ...env }
@@ -87,7 +87,7 @@ export const workerStage = async (t: Test) => {
     return { ...log, exited, kill: (signal: NodeJS.Signals) => child.kill(signal) }
   }
 
-  /** A worker in this process, which can be given other intervals and another way to the service. */
+  /** A worker in this process, optionally with other intervals and another fetch. */
   const run = (flags: Flags, options: Partial<WorkerOptions> & { fetch?: typeof fetch } = {}) => {
     const log = follow()
     const stop = new AbortController()
@@ -122,7 +122,7 @@ export const isAlive = (pid: number): boolean => {
   return !/^State:\s+Z/m.test(readStatus(pid))
 }
 
-/** A process that has ended stays in the table until its parent asks. */
+/** An ended process stays in the process table until its parent waits for it. */
 const readStatus = (pid: number): string => {
   try {
     return readFileSync(`/proc/${pid}/status`, 'utf8')

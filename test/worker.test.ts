@@ -4,7 +4,7 @@ import { exactly } from './exactly.ts'
 import { eventually } from './setup.ts'
 import { isAlive, workerStage } from './worker-stage.ts'
 
-/** A handler that ends when there is a file. */
+/** A handler that ends once a file exists. */
 const patient = (dir: { path: (name: string) => string }) => `job=until [ -e ${dir.path('go')} ]; do sleep 0.05; done; echo done`
 
 t.test('a worker runs the command of a task and reports its output', async t => {

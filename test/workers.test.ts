@@ -1,4 +1,4 @@
-/** Claims as workers see them: what may be claimed, by whom it is held and for how long, and how it comes free again. */
+/** Claims from a worker's view: claiming, holders, leases and releases. */
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import { exactly } from './exactly.ts'
