@@ -1,4 +1,4 @@
-/** What cue.cues says of its columns, for requests: `npm run generate` writes it to src/cues/columns.ts. */
+/** Defaults and bounds of the columns of cue.cues, for requests: `npm run generate` writes them to src/cues/columns.ts. */
 import type pg from 'pg'
 
 export const cueColumns = async (pool: pg.Pool): Promise<string> => {
@@ -25,10 +25,10 @@ export const cueColumns = async (pool: pg.Pool): Promise<string> => {
 /** The columns' defaults. */
 export const defaults = ${JSON.stringify(defaults, null, 2)} as const
 
-/** What applies where a cue's delivery, alerts or verification is set in part, or not at all. */
+/** Values of unset members of a cue's delivery, alerts and verification. */
 export const implied = ${JSON.stringify(implied, null, 2)} as const
 
-/** What checks allow. */
+/** Bounds set by check constraints. */
 export const bounds = ${JSON.stringify(Object.fromEntries(bounds), null, 2)} as const
 `
 }

@@ -7,10 +7,10 @@ import type { LargeJson } from '../json/large-json.ts'
 import type { Columns } from './changes.ts'
 import { type StoredCue, shown, unknownCue } from './read.ts'
 
-/** Columns as `newCue` makes them, as JSON. */
+/** The columns from `newCue`, as JSON. */
 type NewCue = Omit<Parameters<Functions['createCue']>[0], 'cue'> & { cue: string }
 
-/** Characters of JSON from which a cue is created alone: many such in one statement would hold up everyone. */
+/** Characters of JSON above which a cue is created alone: a statement with many of these would delay everyone. */
 const LARGE = 64 * 1024
 type Created = Awaited<ReturnType<Functions['createCues']>>[number]
 
@@ -32,27 +32,27 @@ export const createCueBatches = (fn: Options, pacer?: Pacer) => {
   const createLarge = createBatches<NewCue, Created>({ ...options, size: 1 })
 
   return {
-    /** @throws ApiError cue_not_found, also for what belongs to others */
+    /** @throws ApiError cue_not_found, also for another account's cue */
     find: async (account_id: string, id: string): Promise<StoredCue> => {
       const row = await read({ account_id, id })
       if (!row) throw unknownCue()
       return shown(row)
     },
 
-    /** @throws ApiError cue_limit_exceeded where the plan allows no more, DatabaseError where the caller's key may not receive callbacks */
+    /** @throws ApiError cue_limit_exceeded, or DatabaseError if the caller's key may not set a callback */
     create: async (cue: NewCue): Promise<StoredCue> => {
       const created = await (cue.cue.length > LARGE ? createLarge : create)(cue)
       if (created.id !== null) return shown(created)
       if (created.description !== null) throw new ApiError('cue_limit_exceeded', created.description)
-      const cue_id = await fn.createCue(cue) // says why not
+      const cue_id = await fn.createCue(cue) // throws the reason
       return shown((await fn.readCues({ account_ids: [cue.account_id], cue_ids: [cue_id] }))[0]!)
     }
   }
 }
 
-/** Columns as JSON. A payload, which is long already, is written beside the event loop. */
+/** Columns as JSON. A payload may be large, so another thread serialises it. */
 export const columnsText = async ({ payload, ...others }: Columns, json: LargeJson): Promise<string> => {
   const text = JSON.stringify(others)
-  // What has a payload has its task, too.
+  // A change of the payload always includes its task.
   return typeof payload === 'string' ? `${text.slice(0, -1)},"payload":${await json.literal(payload)}}` : text
 }

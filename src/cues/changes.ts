@@ -8,14 +8,14 @@ import { payloadColumns } from './payload.ts'
 import type { StoredCue } from './read.ts'
 import { type CreateCue, groups, plain, type UpdateCue } from './schemas.ts'
 
-/** Columns by name, as `create_cue` and `update_cue` take them. */
+/** Columns by name, as accepted by `create_cue` and `update_cue`. */
 export type Columns = Record<string, unknown>
 
 /** `next_run` applies if the schedule is new or restarts. */
 export type Change = { columns: Columns; next_run: Date | null }
 
 /**
- * The columns of a new cue that the request says something of, and its first run. The others take the table's defaults.
+ * The columns of a new cue that the request sets, and its first run. The others take the table's defaults.
  *
  * @param minInterval seconds that the plan requires between slots
  * @throws ApiError
@@ -41,8 +41,8 @@ export const newCue = (given: CreateCue, now: Date, minInterval: number | null =
 }
 
 /**
- * What a request changes of a cue: objects are laid over the stored ones, lists, headers and the payload replace them, and a null
- * sets back. Without columns nothing changes. A schedule that stays as it is may be tighter than `minInterval`: it was made under another plan.
+ * The changes of a cue by a request: objects are merged with the stored ones; lists, headers and the payload are replaced; null restores
+ * the default. No columns means no change. An unchanged schedule may have closer slots than `minInterval`, from an earlier plan.
  *
  * @throws ApiError
  */
@@ -65,14 +65,14 @@ const reschedule = (given: UpdateCue, stored: StoredCue, now: Date, minInterval:
     Object.assign(columns, scheduleColumns(schedule))
   }
   if (!changed && !resumed) return stored.next_run
-  // Another time zone says nothing about an instant: what is due, or has run already, stays so.
+  // A time zone doesn't affect an instant: a slot that is due, or has run, stays so.
   const sameInstant =
     schedule.type === 'once' && stored.schedule.type === 'once' && +new Date(schedule.at) === +new Date(stored.schedule.at)
   if (sameInstant && !resumed) return stored.next_run
   return firstRun(schedule, new Date(Math.max(+now, +(stored.last_slot ?? 0))))
 }
 
-/** Whether a request says anything of an object: an empty one does not. */
+/** Whether a request sets an object: an empty one sets nothing. */
 const says = <T extends object>(given: T | null | undefined): given is T | null =>
   given === null || (given !== undefined && Object.keys(given).length > 0)
 
@@ -111,7 +111,7 @@ const scheduleColumns = (schedule: Schedule) => ({
 
 type Settings = Pick<CreateCue, keyof typeof groups | keyof typeof plain | 'catch_up'>
 
-/** The columns of what a request says, over the stored cue if there is one. */
+/** The columns set by a request, merged with the stored cue, if any. */
 const settingColumns = (given: Settings, transport: StoredCue['transport'], stored?: StoredCue): Columns => {
   const columns: Columns = {}
   for (const name of names(plain)) if (given[name] !== undefined) columns[name] = given[name] ?? defaultOf(name)
@@ -125,13 +125,13 @@ const settingColumns = (given: Settings, transport: StoredCue['transport'], stor
   return columns
 }
 
-/** The columns of an object: what is given, else what is stored, else the defaults. A null sets it back. */
+/** The columns of an object: given, otherwise stored, otherwise default values. Null restores the defaults. */
 const groupColumns = (name: keyof typeof groups, given: Columns | null, stored?: Columns | null): Columns => {
   const { prefix, members } = groups[name]
   const columns: Columns = {}
   for (const member of Object.keys(members)) {
     const column = prefix + member
-    // A column's name stands for its member, too.
+    // A member may also be given by its column's name.
     const said = [given, stored].flatMap(object => [object?.[member], object?.[column]]).find(value => value !== undefined)
     columns[column] = (given && (said ?? (implied as Columns)[column])) ?? defaultOf(column)
   }
@@ -146,7 +146,7 @@ const catchUp = (given: CreateCue['catch_up']) => (given === 'replay_all' ? 'rep
 const awaitsOutcome = (given: NonNullable<CreateCue['delivery']>, stored?: StoredCue) =>
   given.await_outcome ?? stored?.await_outcome_set ?? (given.outcome_deadline_seconds === undefined ? null : true)
 
-/** Headers that a change leaves out stay as they are: what is stored of them is masked here. */
+/** Validates callback and headers. Headers omitted from a change stay as stored; only their masked values are known here. */
 const checkCallback = (given: CreateCue['callback'], columns: Columns, transport: StoredCue['transport'], stored?: StoredCue) => {
   if (columns.callback_url == null && transport === 'webhook') throw invalid([missing('callback', 'url')])
   if (given && stored && given.headers === undefined) delete columns.callback_headers

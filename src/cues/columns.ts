@@ -19,7 +19,7 @@ export const defaults = {
   ]
 } as const
 
-/** What applies where a cue's delivery, alerts or verification is set in part, or not at all. */
+/** Values of unset members of a cue's delivery, alerts and verification. */
 export const implied = {
   "timeout_seconds": 30,
   "verification_mode": "none",
@@ -29,7 +29,7 @@ export const implied = {
   "alert_missed_window_multiplier": 2
 } as const
 
-/** What checks allow. */
+/** Bounds set by check constraints. */
 export const bounds = {
   "name": {
     "minLength": 1,

@@ -9,11 +9,11 @@ const MAX_HEADERS = 20
 const MAX_BYTES = 8192
 
 const token = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
-// What undici sends: Latin-1 without control characters.
+// Values that undici can send: Latin-1 without control characters.
 const text = /^[\t\x20-\x7e\x80-\xff]*$/
-// What is sent as JSON may be called by a narrower name.
+// JSON types, including narrower ones such as application/cloudevents+json.
 const json = /^application\/(?:[!#$&^_.+\w-]+\+)?json[ \t]*(?:;[\t\x20-\x7e]*)?$/i
-// The signature's, the framing's and the connection's: a receiver could be led to trust or to read what we did not send.
+// Headers of signature, framing and connection: they could make a receiver trust or read something that we did not send.
 const reserved =
   /^(?:(?:x-service|webhook|proxy)-.*|content-(?!type$).*|host|connection|keep-alive|te|trailers?|transfer-encoding|upgrade|http2-settings|expect)$/i
 

@@ -1,15 +1,15 @@
-/** Payloads as they are stored: canonical JSON, at most 1 MiB of it. */
+/** Payloads as stored: canonical JSON, at most 1 MiB. */
 
 import { ApiError } from '../errors.ts'
 import type { Json } from '../json/canonical-json.ts'
 
 /** Bytes of JSON in UTF-8, blanks between tokens not counted. */
 const MAX_PAYLOAD = 1024 * 1024
-/** Characters of a task's name: what workers ask for, and an index holds. */
+/** Maximum characters of a task's name; workers ask for tasks, and an index contains them. */
 export const MAX_TASK = 255
 
 /**
- * The columns of a payload. A null is none, which reads `{}`. A member `task` that is too long for a name is no task, only payload.
+ * The columns of a payload. Null is stored as `{}`. A member `task` that is too long for a name is ordinary payload.
  *
  * @throws ApiError invalid_payload_size
  */

@@ -1,4 +1,4 @@
-/** What is read of cues. */
+/** Reading cues. */
 import { type Kysely, sql } from 'kysely'
 import type { Static } from 'typebox'
 import type { DB } from '../db.types.ts'
@@ -8,21 +8,21 @@ import { Json } from '../json/canonical-json.ts'
 import { PAGE_BYTES } from '../schemas.ts'
 import { type Cue, type CueDetail, type Cues, type ListCues, noSuchCue } from './schemas.ts'
 
-/** A cue as the API shows it, and besides what a change must know: `version` and `last_slot`, and whether the user set await_outcome. */
+/** A cue as the API shows it, and what a change needs: `version`, `last_slot`, and await_outcome as the user set it. */
 export type StoredCue = Static<typeof Cue> & {
   version: number
   last_slot: Date | null
   await_outcome_set: boolean | null
 }
 
-/** A row of cue_view as a cue. */
+/** Converts a row of cue_view to a cue. */
 export const shown = (row: object): StoredCue => ({
   ...(row as StoredCue),
   payload: new Json((row as { payload: string }).payload),
   warning: null
 })
 
-/** Also for what belongs to others. */
+/** Also for another account's cue. */
 export const unknownCue = () => new ApiError('cue_not_found', noSuchCue)
 
 /** A cue with its latest executions and missed slots, from JSON of `cue_detail_view`. @throws ApiError cue_not_found without one */
@@ -70,5 +70,5 @@ export const listCues = async (
   return { cues: rows.map(shown), total, limit, offset, has_more: offset + rows.length < total }
 }
 
-/** What a cue takes in a list, nearly: PostgreSQL knows the size of a long text without reading it. */
+/** Approximate size of a cue in a list: PostgreSQL knows the size of a long text without reading it. */
 const storedBytes = sql<number>`octet_length(payload) + coalesce(octet_length(description), 0) + 2048`

@@ -1,4 +1,4 @@
-/** Cues: what users register, change and fire. */
+/** Cues: create, read, change, fire and delete. */
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from 'typebox'
 import { ErrorBody } from '../schemas.ts'

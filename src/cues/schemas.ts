@@ -13,11 +13,11 @@ const modes = ['none', 'require_external_id', 'require_result_url', 'require_art
 
 const byDefault = { ...defaults, ...implied }
 
-/** A whole number within the bounds of its column. */
+/** An integer within the bounds of its column. */
 const Whole = (column: keyof typeof bounds & keyof typeof byDefault, description = '') =>
   Type.Integer({ ...bounds[column], description: `${description} Default: ${byDefault[column]}.`.trim() })
 
-/** Members that are columns themselves, the same in requests and responses. */
+/** Members stored in a column of the same name, equal in requests and responses. */
 export const plain = { description: Nullable(Type.String({ maxLength: 2000 })) }
 
 const retry = {
@@ -54,7 +54,7 @@ const callback = {
   )
 }
 
-/** The objects of a request: their members, and what the names of their columns begin with. */
+/** The objects of a request: their members, and the prefix of their columns. */
 export const groups = {
   callback: { prefix: 'callback_', members: callback },
   retry: { prefix: 'retry_', members: retry },
@@ -70,7 +70,7 @@ const optionalOrNull = <P extends Record<string, TSchema>>(members: P) => {
   return optional(nullable as { [Name in keyof P]: TUnsafe<Static<P[Name]> | null> })
 }
 
-/** The members of both bodies, their objects made by one of two makers: a new cue drops what it does not know, a change refuses it. */
+/** The members common to both bodies. `object` builds their objects: a new cue drops unknown members, a change rejects them. */
 const settings = (object: typeof Strict) => ({
   callback: Type.Optional(Nullable(object(optional(callback)))),
   payload: Type.Optional(AnyJson({ description: `Any JSON up to 1 MiB, delivered with each execution. Default: ${defaults.payload}.` })),
@@ -144,7 +144,7 @@ const cue = {
 }
 export const Cue = Type.Object(cue)
 
-/** Its result is always there, also where none was given. */
+/** Its outcome always has a result, null if none was reported. */
 const RecentExecution = Type.Object({
   ...Execution.properties,
   outcome: Nullable(Type.Object({ ...Outcome.properties, result: Nullable(Type.String()) }))

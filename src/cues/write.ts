@@ -18,10 +18,10 @@ const RETRIES = 5
 const TURN_MS = 5000
 const YEAR_MS = 366 * 86_400_000
 
-/** Who asks, with which scopes, and under which plan. */
+/** The caller, its scopes and its plan. */
 type Asking = Pick<FastifyRequest, 'caller' | 'scopes' | 'plan'>
 
-/** Whether these scopes reach as far as the account's own key, which it may have sent to callbacks. */
+/** Whether these scopes equal those of the account's own key, which may be sent to callbacks. */
 const mayReceiveKey = ({ scopes }: Asking) => scopes.includes('account')
 
 export const createCue = async (app: FastifyInstance, asking: Asking, given: CreateCue): Promise<StoredCue> => {
@@ -51,7 +51,7 @@ export const updateCue = async (app: FastifyInstance, asking: Asking, cue_id: st
   })
 }
 
-/** Fires a cue. A merged override is merged with the payload of exactly the version that runs. */
+/** Fires a cue. An override is merged with the payload of exactly the version that runs. */
 export const fireCue = async (app: FastifyInstance, caller: Caller, cue_id: string, given: FireRequest): Promise<ExecutionsRow> => {
   const { payload_override, merge_strategy = 'merge', idempotency_key } = given
   const override = payload_override && payload_override.text !== 'null' ? payload_override : undefined
@@ -97,7 +97,7 @@ const changeInTurn = async <T>(cue: string, change: () => Promise<T>): Promise<T
   const since = performance.now()
   const own = (async () => {
     await before?.catch(() => {})
-    // Those before may have waited for a lock, one after the other.
+    // Earlier changes may each have waited for a lock.
     if (performance.now() - since > TURN_MS) throw unavailable()
     return untilUnmoved(change)
   })()
@@ -133,8 +133,8 @@ const checkAddresses = async (app: FastifyInstance, { callback, on_failure }: Ur
 }
 
 /**
- * A plan's maximum timeout counts for what a request sets. For cues that were created under another one, and for the default, it counts when
- * they are sent.
+ * Applies a plan's maximum timeout to the timeout in a request. For cues created under another plan, and for the default, it applies when
+ * executions are sent.
  *
  * @throws ApiError
  */
@@ -150,7 +150,7 @@ const unattended =
   `No worker of this account has sent a heartbeat in the last ${constants.workerTimeoutMs / 60_000} minutes. ` +
   'Start one: executions that no worker claims in time end as missed.'
 
-/** How many names a warning lists, and how many characters of each. */
+/** Maximum names in a warning, and characters of each. */
 const MAX_NAMES = 10
 const MAX_NAME = 64
 
