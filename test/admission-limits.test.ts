@@ -26,7 +26,7 @@ for (const [plan, limit] of [
     t.same(
       left.sort((a, b) => b - a),
       Array.from({ length: limit }, (_, i) => limit - 1 - i),
-      'each is told another number of requests that remain'
+      'each gets a different number of remaining requests'
     )
     for (const { error, retry_after } of all) t.ok(error ? retry_after! >= 1 && retry_after! <= 60 : retry_after === null)
   })

@@ -32,7 +32,7 @@ t.test('admits a key as its account, and rejects unknown, mistyped and revoked k
   exactly(t, await call(text), { error: 'invalid_api_key', caller: null })
 })
 
-t.test('returns the requested cue with the admission of its account, and to nobody who is refused', async t => {
+t.test('returns the requested cue together with the admission, and to no refused caller', async t => {
   const { ask, call, config, fn, key, account_id, addKey, pool } = await setup(t)
   const cue = { name: 'c', transport: 'worker', schedule_type: 'recurring', cron: '0 9 * * *', ...cueDefaults }
   const create = (account_id: string) => fn.createCue({ account_id, cue, next_run: null })
@@ -73,7 +73,7 @@ t.test('returns the requested cue with the admission of its account, and to nobo
       [null, undefined],
       ['not_authenticated', undefined]
     ],
-    'each answer in its place'
+    'each result in its place'
   )
   await pool.query("update cue.plans set requests_per_minute = 1 where plan = 'free'")
   exactly(t, await wants(key, cue_id), { error: 'rate_limit_exceeded', cue: null })

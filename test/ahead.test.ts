@@ -84,7 +84,7 @@ t.test('a cue that could not be taken when due is tried once more without anothe
   t.same(engine.takeDue('send', 1), [])
   t.notOk(engine.isLookDue())
   at(1000)
-  t.ok(engine.isLookDue(), 'the next look finds what is still due')
+  t.ok(engine.isLookDue(), 'the next look finds the remaining cue')
   t.equal(looks(), 1)
 })
 

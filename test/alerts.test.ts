@@ -113,7 +113,7 @@ t.test('a success resets the count of failures, and the cue sets the threshold',
     t,
     await alerts(),
     [{ cue_id: strict, metadata: { failure_count: 1, first_failure_at: '2030-01-15T09:00:08.000Z' } }],
-    'the open one goes on'
+    'the open alert continues'
   )
 })
 
@@ -190,7 +190,7 @@ t.test('acknowledges an alert once; a further failure raises a new one that ment
   t.strictSame(
     await acknowledge(first.id.toUpperCase()).then(answer => [answer.status, answer.body]),
     [200, acknowledged],
-    'again: the same'
+    'the same again'
   )
   t.strictSame(await alerts('?acknowledged=false'), [])
   t.strictSame(await alerts('?acknowledged=true'), [acknowledged])

@@ -24,7 +24,7 @@ t.test('responds with 404 to an unknown path, and with 405 and Allow to another 
   const { call } = await build(t)
   for (const path of ['/v1', '/v2/cues', '/v1/nothing', '/health/', '/v1/echo', '/v1/echo/a/b', '//health', '/HEALTH', '/docs/x']) {
     exactly(t, await call('GET', path), error('not_found', 404), path)
-    exactly(t, await call('POST', path, '{'), error('not_found', 404), `${path}, whatever is sent`)
+    exactly(t, await call('POST', path, '{'), error('not_found', 404), `${path}, with any body`)
   }
   for (const [method, path, allow] of [
     ['POST', '/', 'GET, HEAD, OPTIONS'],
@@ -95,7 +95,7 @@ t.test('logs each request as one line with ids and without any of its content', 
   t.notMatch(JSON.stringify(log), /hunter2/)
   t.notOk(
     log.some(({ level }) => level > 30),
-    'a 4xx is no error of ours'
+    'a 4xx is not logged as an error'
   )
 })
 

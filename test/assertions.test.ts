@@ -68,7 +68,7 @@ t.test('allows t.match only with regular expressions, and no partial match of a 
   t.end()
 })
 
-t.test('chance comes from a seed that is printed and can be repeated', t => {
+t.test('randomness comes from a printed seed and can be repeated', t => {
   for (const file of files.filter(name => name !== 'seed.ts'))
     t.same(readFileSync(`${import.meta.dirname}/${file}`, 'utf8').match(/.*(Math\.random|fc\.assert)\(.*/g), null, file)
   t.end()

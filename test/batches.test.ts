@@ -97,7 +97,7 @@ t.test('batches that share turns alternate, longest wait first', async t => {
   const answers = [a.ask(1), b.ask(1), b.ask(2), c.ask(1), a.ask(2), a.ask(3)]
   t.strictSame([a.asked, b.asked, c.asked], [[1], [], []])
   answers.push(c.ask(2))
-  t.strictSame(c.asked, [[1, 2]], 'half a statement full of them waits for nobody')
+  t.strictSame(c.asked, [[1, 2]], 'half a full statement is sent without waiting')
   await c.answer()
   t.strictSame([a.asked, b.asked], [[1], []], 'the first is still under way')
   await a.answer()

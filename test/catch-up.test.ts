@@ -250,5 +250,5 @@ t.test("takes nothing after a gap until an engine's heartbeat has recorded the o
   clock.advance('1 hour')
   t.same(await take([id], { missed_after: '60 seconds' }), [])
   await beat('60 seconds')
-  t.same(await take([id], { missed_after: '60 seconds' }), [], 'and then it goes by catch_up')
+  t.same(await take([id], { missed_after: '60 seconds' }), [], 'afterwards catch_up decides')
 })

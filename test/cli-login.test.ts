@@ -23,7 +23,7 @@ t.test('checks and uses a key from standard input, stored for its owner only', a
   t.equal(statSync(join(file, '..')).mode & 0o777, 0o700)
   exactly(t, await cli(['whoami'], noKey), { code: 0, out: new RegExp(account.email) })
   exactly(t, await cli(['whoami'], { env: { PGCUE_API_KEY: '', PGCUE_BASE_URL: '' } }), { code: 0 }, 'its service is the default now')
-  exactly(t, await cli(['whoami'], { env: { PGCUE_API_KEY: 'svc_sk_wrong' } }), { code: 2 }, 'the environment goes before it')
+  exactly(t, await cli(['whoami'], { env: { PGCUE_API_KEY: 'svc_sk_wrong' } }), { code: 2 }, 'the environment overrides it')
   exactly(t, await cli(['login', '--with-key', '--email', 'a@b.cd']), { code: 2, err: /not both/ })
 })
 
@@ -76,13 +76,13 @@ t.test('login by mail works for new and for existing accounts', async t => {
     t,
     await cli(['keys', 'list'], { env: { PGCUE_API_KEY: '' } }),
     { out: /pgcue on [\s\S]*default/ },
-    'a key of its own, to revoke by itself'
+    'a separate key, which can be revoked alone'
   )
   const { events } = await as(account).get('/v1/auth/audit')
   t.same(
     events.map(({ event }: { event: string }) => event),
     ['session.revoked', 'key.created', 'session.created', 'account.registered'],
-    'and no session is left'
+    'no session remains'
   )
   t.notOk(readFileSync(stored_in, 'utf8').includes(account.api_key))
   exactly(t, await nobody.get('/v1/auth/me'), { error: { code: 'not_authenticated' } })

@@ -15,7 +15,7 @@ t.test("the service uses the database's clock", async t => {
   t.equal(clock.now().getUTCFullYear(), 2040)
   clock.learn(new Date('2050-01-01T00:00:00Z'), performance.now() - 1000)
   t.equal(clock.now().getUTCFullYear(), 2040, 'an answer that took long tells little')
-  t.equal((await build(t, '2030-01-15T09:00:00Z')).app.now().toISOString(), '2030-01-15T09:00:00.000Z', 'a test’s clock comes first')
+  t.equal((await build(t, '2030-01-15T09:00:00Z')).app.now().toISOString(), '2030-01-15T09:00:00.000Z', "a test's clock takes precedence")
 })
 
 t.test("uses the host's clock while the database is unreachable, then asks again", async t => {

@@ -35,7 +35,7 @@ t.test('the replicas start with the documented environment', async t => {
   t.same(
     Object.keys(environment).filter(name => !asked.has(name)),
     [],
-    'no variable that means nothing'
+    'no unknown variable'
   )
   exactly(t, config, { embedded: false, host: '0.0.0.0', port: 8080, baseUrl: 'http://localhost:8080', trustProxy: 1 })
   t.equal(pgcue.deploy.replicas, 3)

@@ -55,7 +55,7 @@ t.test('generates embedded secrets once, readable by their owner only', async t 
   t.same(second.encryptionKeys, first.encryptionKeys)
   t.equal(first.encryptionKeys[0]?.length, 32)
   t.equal(second.sessionSecret, first.sessionSecret)
-  t.same(readdirSync(dataDir).sort(), ['encryption_keys', 'session_secret'], 'no draft is left behind')
+  t.same(readdirSync(dataDir).sort(), ['encryption_keys', 'session_secret'], 'no temporary file remains')
   for (const file of readdirSync(dataDir)) t.equal(statSync(join(dataDir, file)).mode & 0o777, 0o600)
 })
 

@@ -114,8 +114,8 @@ t.test('every table with an account_id is emptied with the account', async t => 
   )
   t.same(
     rows,
-    [{ name: 'attempts' }, { name: 'executions' }, { name: 'payload_counters' }, { name: 'usage_counters' }],
-    'these go in batches with their cues, or by name'
+    [{ name: 'attempts' }, { name: 'executions' }, { name: 'usage_counters' }],
+    'these are removed in batches with their cues, or explicitly'
   )
 })
 

@@ -33,12 +33,12 @@ t.test('the API describes itself', async t => {
       t.ok(operation.summary && operation.tags?.length === 1 && tags.has(operation.tags[0]!), `${name} has a summary and a known tag`)
       t.ok(
         responses.some(code => /^2/.test(code)) && ['4XX', '5XX'].every(code => responses.includes(code)),
-        `${name} says what it answers`
+        `${name} describes its responses`
       )
       if (operation.security?.length)
         t.ok(
           ['401', '429', '503'].every(code => responses.includes(code)),
-          `${name} tells its refusals`
+          `${name} lists its errors`
         )
       const named = (operation.parameters ?? []).filter(({ in: where }) => where === 'path').map(parameter => `{${parameter.name}}`)
       t.strictSame(named.sort(), (path.match(/{\w+}/g) ?? []).sort(), `${name} describes its path`)

@@ -105,7 +105,7 @@ t.test('rejects a second start on a directory in use in one line', async t => {
   const dataDir = await usedDir(t)
   const { url } = await start(t, { dataDir })
   await t.rejects(startEmbedded({ dataDir }), { name: 'ConfigError', message: /^DATA_DIR \S+ is in use by another pgcue[^\n]*$/ })
-  t.same(await query(url, 'select 1 as n'), [{ n: 1 }], 'the first goes on')
+  t.same(await query(url, 'select 1 as n'), [{ n: 1 }], 'the first keeps running')
 })
 
 t.test('of two simultaneous starts, one gets the directory', async t => {

@@ -75,7 +75,7 @@ t.test('takes webhook and worker cues in one call', async t => {
 
 for (const [what, columns, plain] of [
   ['a recurring cue', {}, true],
-  ['a cue whose outcome is awaited', awaiting, false],
+  ['a cue that awaits an outcome', awaiting, false],
   ['a one-time cue', once, false]
 ] as const) {
   t.test(`${what} is ${plain ? '' : 'not '}plain`, async t => {
@@ -87,16 +87,13 @@ for (const [what, columns, plain] of [
 // Cues that are not taken: each row violates one condition.
 type Spoil = (s: Awaited<ReturnType<typeof stage>>, id: string) => Promise<unknown>
 const spoils: [string, Spoil][] = [
-  ['before its instant', s => Promise.resolve(s.clock.set('2030-01-15T08:59:59.999Z'))],
+  ['before it is due', s => Promise.resolve(s.clock.set('2030-01-15T08:59:59.999Z'))],
   ['with another version', (s, id) => s.rows('update cue.cue_runs set version = version + 1 where cue_id = $1', [id])],
   ['with another next_run', (s, id) => s.rows("update cue.cue_runs set next_run = next_run - interval '1 minute' where cue_id = $1", [id])],
-  ['when it was paused', (s, id) => s.fn.updateCue({ account_id: s.account_id, cue_id: id, version: 1, changes: { status: 'paused' } })],
-  ['when it was deleted', (s, id) => s.fn.deleteCue({ account_id: s.account_id, cue_id: id })],
-  [
-    'when it came due while the service was away',
-    s => s.rows("insert into cue.outages values ('2030-01-15T08:50:00Z', '2030-01-15T09:00:00Z')")
-  ],
-  ['when no engine shows a sign of life', s => s.rows('delete from cue.engines')],
+  ['when paused', (s, id) => s.fn.updateCue({ account_id: s.account_id, cue_id: id, version: 1, changes: { status: 'paused' } })],
+  ['when deleted', (s, id) => s.fn.deleteCue({ account_id: s.account_id, cue_id: id })],
+  ['when it came due during an outage', s => s.rows("insert into cue.outages values ('2030-01-15T08:50:00Z', '2030-01-15T09:00:00Z')")],
+  ['when no engine is alive', s => s.rows('delete from cue.engines')],
   [
     'over the limit, after the day of grace',
     s => s.rows("update cue.accounts set limit_reached_at = '2030-01-14T08:59:00Z' where id = $1", [s.account_id])
@@ -119,7 +116,10 @@ for (const [what, spoil] of spoils) {
 const kept: [string, Spoil][] = [
   ['when an outage ended before its slot', s => s.rows("insert into cue.outages values ('2030-01-15T08:50:00Z', '2030-01-15T08:59:59Z')")],
   ['when an outage began with its slot', s => s.rows("insert into cue.outages values ('2030-01-15T09:00:00Z', '2030-01-15T09:05:00Z')")],
-  ['in the day of grace', s => s.rows("update cue.accounts set limit_reached_at = '2030-01-14T09:00:01Z' where id = $1", [s.account_id])],
+  [
+    'within the day of grace',
+    s => s.rows("update cue.accounts set limit_reached_at = '2030-01-14T09:00:01Z' where id = $1", [s.account_id])
+  ],
   [
     'when the limit was reached last month',
     s => s.rows("update cue.accounts set limit_reached_at = '2029-12-31T23:59:59Z' where id = $1", [s.account_id])

@@ -42,7 +42,7 @@ t.test('a cue that fails to fire does not block others and is retried after a mi
   const others = ids.filter(id => id !== spoiled)
   t.same((await fired()).toSorted(), others.toSorted())
   await fireAt('2030-01-15T09:00:30Z')
-  t.equal((await fired()).length, 6, 'and it is not asked for at every look')
+  t.equal((await fired()).length, 6, 'it is not retried at every look')
   await pool.query('drop trigger spoil on cue.executions')
   await fireAt('2030-01-15T09:01:00Z')
   t.ok((await fired()).includes(spoiled))

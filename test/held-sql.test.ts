@@ -182,7 +182,7 @@ const sweeps: Record<string, { made: object; call: (fn: Row) => Promise<number> 
 /** Rows of cue $1 that a sweep would wait for. */
 const rowsOf = {
   'its cue': 'select from cue.cues where id = $1',
-  'its moving parts': 'select from cue.cue_runs where cue_id = $1',
+  'its run': 'select from cue.cue_runs where cue_id = $1',
   'its execution': 'select from cue.executions where cue_id = $1',
   'an open alert': 'select from cue.alerts where cue_id = $1',
   'its account': 'select from cue.accounts where id = (select account_id from cue.cues where id = $1)'

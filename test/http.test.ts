@@ -76,8 +76,8 @@ const textOf = (bytes: number) => JSON.stringify({ text: 'x'.repeat(bytes - '{"t
 const limit = 16 * 1024
 
 for (const [name, headers] of [
-  ['told', {}],
-  ['not told', { 'transfer-encoding': 'chunked' }]
+  ['known', {}],
+  ['unknown', { 'transfer-encoding': 'chunked' }]
 ] as const) {
   t.test(`rejects a body over 16 KB with 413 if its length is ${name}, and the connection continues`, async t => {
     const { port } = await listening(t)

@@ -244,19 +244,19 @@ t.test('concurrent operations of all kinds neither deadlock nor fail', async t =
     await rows(`select e.id from cue.executions e where e.attempt_due_at is not null
                  and not exists (select from pgboss.job j where j.name = 'attempts' and j.id = e.id and j.state < 'active')`),
     [],
-    'what waits has a job'
+    'every waiting execution has a job'
   )
   t.same(
     await rows(`select j.id from pgboss.job j where j.name = 'attempts'
                  and not exists (select from cue.executions e where e.id = j.id and e.attempt_due_at is not null)`),
     [],
-    'and a job is only for what waits'
+    'every job has a waiting execution'
   )
   t.same(
     await rows(`select e.id from cue.executions e
                  where (select count(*) from cue.attempts a where a.execution_id = e.id) <> e.attempts - (e.lease_expires_at is not null)::int
                    and e.ended_at is null`),
     [],
-    'every attempt that is over is logged'
+    'every ended attempt is logged'
   )
 })

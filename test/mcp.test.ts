@@ -180,7 +180,7 @@ t.test('a tool call counts as one request, and each further one in the same mess
   t.equal(await used(), before + 4, 'three calls')
   const headers = { 'x-pgcue-counted': 'undefined' }
   await call('GET', '/v1/alerts', undefined, headers)
-  t.equal(await used(), before + 5, 'nobody else can say that he was counted')
+  t.equal(await used(), before + 5, 'clients cannot set the internal header')
 })
 
 t.test('rejects a wrong key, no key and other methods like the API', async t => {

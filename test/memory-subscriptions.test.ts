@@ -52,7 +52,7 @@ t.test('allows twenty subscriptions, even with more simultaneous requests', asyn
     t,
     await call('POST', '/v1/memory-block/subscribe', { agent_id: 'another', callback_url }),
     { status: 201 },
-    'consent taken back forgets them'
+    'disabling the block removes them'
   )
 })
 

@@ -192,7 +192,7 @@ t.test('allows this machine and private networks, but no others', async t => {
 
 t.test('treats a proxied request by the farthest address named, and as remote if proxies are not trusted', async t => {
   t.ok(comesFromNear({ ips: ['10.0.0.1'], forwards: false }))
-  t.notOk(comesFromNear({ ips: ['10.0.0.1'], forwards: true }), 'nobody knows for whom it asks')
+  t.notOk(comesFromNear({ ips: ['10.0.0.1'], forwards: true }), 'its client is unknown')
   t.ok(comesFromNear({ ips: ['10.0.0.1', '192.168.0.5'], forwards: true }))
   t.notOk(comesFromNear({ ips: ['10.0.0.1', '8.8.8.8'], forwards: true }))
   t.notOk(comesFromNear({ ips: ['10.0.0.1', '8.8.8.8', '10.0.0.2'], forwards: true }), 'the farthest is what the client wrote itself')
@@ -215,7 +215,7 @@ t.test('compares the complete token', async t => {
     t.notOk(hasToken(given, 'a-token'), String(given))
   }
   t.notOk(hasToken('Bearer null', null))
-  t.notOk(hasToken('Bearer undefined', null), 'without a token nobody has it')
+  t.notOk(hasToken('Bearer undefined', null), 'without a configured token, none is valid')
 })
 
 t.test('requires the token from other networks', async t => {

@@ -35,7 +35,7 @@ const setup = async (t: Test, env: Record<string, string> = {}) => {
       t.same(
         complaints.filter(line => !/status of 4\d\d/.test(line)),
         [],
-        `${name} on ${screen}: no complaints`
+        `${name} on ${screen}: no errors`
       )
     }
     return pages.desktop!

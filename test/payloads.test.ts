@@ -146,7 +146,7 @@ t.test("history shows the payload sent, after the cue's payload has changed", as
       [first, true],
       [second, false]
     ],
-    'a payload that returns is the same row'
+    'setting an earlier payload again reuses its row'
   )
 })
 
@@ -252,7 +252,7 @@ t.test('prunes exactly the payloads that no execution references', async t => {
   t.equal(await fn.prunePayloads({ before: new Date('2030-01-31T23:59:59Z') }), 0, 'that month is kept')
   t.equal(await fn.prunePayloads({ before, batch: 2 }), 2)
   t.equal(await fn.prunePayloads({ before, batch: 2 }), 1)
-  t.equal(await fn.prunePayloads({ before }), 0, 'what is still referenced is not looked at again')
+  t.equal(await fn.prunePayloads({ before }), 0, 'payloads still referenced are not checked again')
   t.same(await bodies(), new Set([current, retired, override, waiting]), 'history is there')
 
   await rows(`update cue.payloads set last_used_at = '2030-01-31T23:59:00Z' where last_used_at is not null`)

@@ -60,7 +60,7 @@ t.test('25 simultaneous changes of one cue all succeed, one after the other', as
     answers.map(({ status, body }) => [status, body.name, body.description]),
     names.map(name => [200, name, `${name}!`])
   )
-  t.equal(failed(), 0, 'none had to be computed anew')
+  t.equal(failed(), 0, 'none had to be computed again')
   const { name, description } = await get(`/v1/cues/${id}`)
   t.equal(description, `${name}!`)
 })

@@ -197,14 +197,14 @@ t.test('the end of an execution completes or fails a one-time cue', async t => {
   }
   const cases: [string, string, () => Promise<string>][] = [
     ['a delivered webhook', 'completed', () => settled({ callback, ...once })],
-    ['an exhausted one', 'failed', () => settled({ callback, ...once, retry: { max_attempts: 1 } }, refused)],
-    ['one that will be tried again', 'active', () => settled({ callback, ...once }, refused)],
+    ['an exhausted webhook', 'failed', () => settled({ callback, ...once, retry: { max_attempts: 1 } }, refused)],
+    ['a webhook to be retried', 'active', () => settled({ callback, ...once }, refused)],
     ['an awaited success', 'completed', () => waited(true)],
     ['an awaited failure', 'failed', () => waited(false)],
-    ['a success in the answer', 'completed', () => settled({ ...awaiting, ...once }, { reported: true })],
-    ['a failure in the answer', 'failed', () => settled({ ...awaiting, ...once }, { reported: false })],
+    ['a success in the response', 'completed', () => settled({ ...awaiting, ...once }, { reported: true })],
+    ['a failure in the response', 'failed', () => settled({ ...awaiting, ...once }, { reported: false })],
     [
-      'a failure told before the answer of one that awaits',
+      'a failure reported before the response, if awaited',
       'failed',
       async () => {
         const { id, attempt } = await begun({ ...awaiting, ...once })
@@ -215,7 +215,7 @@ t.test('the end of an execution completes or fails a one-time cue', async t => {
       }
     ],
     [
-      'a failure told of one that awaits nothing',
+      'a failure reported without being awaited',
       'completed',
       async () => {
         const { id, attempt } = await begun({ callback, ...once })
@@ -226,7 +226,7 @@ t.test('the end of an execution completes or fails a one-time cue', async t => {
       }
     ],
     [
-      'silence',
+      'no report',
       'failed',
       async () => {
         const id = await settled({ ...awaiting, ...once })

@@ -100,7 +100,7 @@ t.test('a result that cannot be recorded lets its own flight expire, and no othe
   first.fail({ code: '22P05', message: 'this cannot be stored' })
   const second = await statement(2)
   t.ok(flights.has(1), 'the other one is still open')
-  t.same([second.execution_ids, second.ended_flights], [['e1'], []], 'the row stays, for whoever recovers it')
+  t.same([second.execution_ids, second.ended_flights], [['e1'], []], 'the row stays until it is recovered')
   second.done()
   await eventually(() => !flights.has(1))
   await flights.extend()
@@ -193,7 +193,7 @@ t.test('retries a failed extension immediately', async t => {
   t.equal(tries, 2)
 })
 
-t.test('recovers until nothing is left, and passes when it asked', async t => {
+t.test('recovers until nothing is left, and passes the time of the request', async t => {
   const { leases, askedAt } = leasesOf(t)
   await leases.recover()
   t.same(askedAt, [new Date(5000), new Date(5000), new Date(5000)])

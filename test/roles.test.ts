@@ -147,7 +147,7 @@ t.test('cue_reader can read every view and nothing else', async t => {
   t.strictSame(
     await callable(),
     ['executions_used', 'iso', 'latest_executions', 'latest_missed', 'mask', 'usage_month', 'uuid_v7_floor'],
-    'what the views call'
+    'functions that the views call'
   )
 })
 

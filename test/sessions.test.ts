@@ -98,13 +98,13 @@ t.test('refreshing extends a session by a year, and the former one ends a day la
   t.not(session_token, jwt)
   t.equal(decodeJwt(session_token).exp, Date.parse('2031-12-31T00:00:00Z') / 1000)
   const next = withSession(session_token)
-  exactly(t, await former.call('GET', '/v1/auth/me'), { status: 200 }, 'an answer that got lost locks nobody out')
+  exactly(t, await former.call('GET', '/v1/auth/me'), { status: 200 }, 'a lost response locks nobody out')
   clock.advance('24 hours')
   exactly(t, await former.call('GET', '/v1/auth/me'), error('not_authenticated', 401))
   exactly(t, await next.call('GET', '/v1/auth/me'), { status: 200 })
   exactly(t, await call('POST', '/v1/auth/session/refresh'), error('not_authenticated', 401), 'a key is no session')
   await maintain()
-  exactly(t, (await pool.query('select count(*) from cue.sessions')).rows, [{ count: 1 }], 'what has ended is swept away')
+  exactly(t, (await pool.query('select count(*) from cue.sessions')).rows, [{ count: 1 }], 'removes ended sessions')
 })
 
 t.test('signing out takes effect immediately on every replica', async t => {

@@ -163,7 +163,7 @@ t.test("refuses large responses above an account's or the total limit until some
   await eventually(() => app.inFlight.bytes === 2 * size)
   const refused = await call('GET', `/v1/cues/${mine.body.id}`)
   t.same([refused.status, refused.body.error.code, refused.headers['retry-after']], [503, 'unavailable', '2'])
-  t.equal(app.inFlight.bytes, 2 * size, 'what is refused is not counted')
+  t.equal(app.inFlight.bytes, 2 * size, 'refused responses are not counted')
   t.equal((await call('GET', '/v1/usage')).status, 200, 'small responses are sent')
   t.equal((await as(other).call('GET', `/v1/cues/${theirs.body.id}`)).status, 200, 'other accounts are served')
 

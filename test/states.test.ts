@@ -91,12 +91,12 @@ t.test('a claim has a token, a worker and a time', async t => {
 })
 
 for (const [what, columns] of [
-  ['reported without saying what', 'outcome_recorded_at = now(), outcome_success = null'],
+  ['reported without success', 'outcome_recorded_at = now(), outcome_success = null'],
   ['reported without a time', 'outcome_recorded_at = null, outcome_success = true'],
-  ['verified, of a failure', `outcome_recorded_at = now(), outcome_success = false, outcome_state = 'verified_success'`],
-  ['verified, of nothing', `outcome_state = 'verified_success'`],
-  ['a reported failure, of a success', `outcome_recorded_at = now(), outcome_success = true, outcome_state = 'reported_failure'`],
-  ['a reported failure, of nothing', `outcome_state = 'reported_failure'`]
+  ['verified although a failure', `outcome_recorded_at = now(), outcome_success = false, outcome_state = 'verified_success'`],
+  ['verified without an outcome', `outcome_state = 'verified_success'`],
+  ['a reported failure of a success', `outcome_recorded_at = now(), outcome_success = true, outcome_state = 'reported_failure'`],
+  ['a reported failure without an outcome', `outcome_state = 'reported_failure'`]
 ] as const) {
   t.test(`rejects an outcome: ${what}`, async t => {
     const { begun, rows } = await stage(t)
@@ -126,21 +126,21 @@ t.test('an outage does not end before it starts', async t => {
 })
 
 for (const [what, columns] of [
-  ['of no known form of id', { id: 'cue_short' }],
+  ['with a malformed id', { id: 'cue_short' }],
   ['recurring without cron', { cron: null }],
   ['recurring with an instant', { at: now }],
   ['one-time with cron', { schedule_type: 'once', at: now }],
   ['one-time without an instant', { schedule_type: 'once', cron: null }],
-  ['a webhook without an address', { callback_url: null }],
+  ['a webhook without a URL', { callback_url: null }],
   ['without a name', { name: '' }],
-  ['with too long a name', { name: 'x'.repeat(256) }],
+  ['with a name that is too long', { name: 'x'.repeat(256) }],
   ['with no attempts', { retry_max_attempts: 0 }],
   ['with eleven attempts', { retry_max_attempts: 11 }],
   ['without a backoff', { retry_backoff_minutes: [] }],
-  ['with half a delivery', { timeout_seconds: 30 }],
+  ['with an incomplete delivery', { timeout_seconds: 30 }],
   ['awaiting an outcome without a deadline', { await_outcome: true }],
-  ['with too long a timeout', { timeout_seconds: 3601, outcome_deadline_seconds: 300, claim_timeout_seconds: 900 }],
-  ['with half its alerts', { alert_consecutive_failures: 3 }]
+  ['with a timeout that is too long', { timeout_seconds: 3601, outcome_deadline_seconds: 300, claim_timeout_seconds: 900 }],
+  ['with incomplete alerts', { alert_consecutive_failures: 3 }]
 ] as const) {
   t.test(`rejects a cue: ${what}`, async t => {
     const { rows, cue } = await stage(t)

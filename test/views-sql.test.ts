@@ -71,7 +71,7 @@ t.test('stuck_executions shows overdue executions and why', async t => {
     { name: 'retrying', why: 'attempt overdue', late: true }
   ])
   await rows("select cue.delete_cues(account_id, array_agg(id)) from cue.cues where name <> 'pending' group by account_id")
-  exactly(t, await stuck(), [{ name: 'pending' }], 'what was deleted waits for nothing')
+  exactly(t, await stuck(), [{ name: 'pending' }], 'deleted cues are excluded')
 })
 
 t.test('stuck_executions is empty while nothing is overdue', async t => {

@@ -42,7 +42,7 @@ t.test('a waiting request gets a response when its task becomes claimable, but n
   exactly(t, await other, { error: { code: 'nothing_claimable' } })
   const again = await fire()
   const { executions } = await listing
-  t.ok([id, again].includes(executions[0].id), 'a list is shown what is there when it looks')
+  t.ok([id, again].includes(executions[0].id), 'a list contains what is claimable at that time')
 })
 
 t.test('a deferred execution becomes claimable in time, also for waiting requests', async t => {
@@ -182,7 +182,7 @@ t.test("refuses waiting requests above the account's limit", async t => {
     Array(2).fill(['rate_limit_exceeded', { 'retry-after': '5' }])
   )
   found = ['found']
-  t.same(await wait('a'), ['found'], 'what is there is given to everyone')
+  t.same(await wait('a'), ['found'], 'an available result is returned even above the limit')
   leaving.abort()
   t.same(await Promise.all([crowd[0], crowd[1], crowd[4]]), [[], [], []])
   found = []

@@ -128,7 +128,7 @@ t.test('reads the outcome file strictly, except for unknown members', async t =>
     exactly(t, readOutcomeFile(file), { said: {}, broken }, `${text.slice(0, 40)} is broken`)
   }
   writeFileSync(file, Buffer.from([0x22, 0xff, 0x22]))
-  exactly(t, readOutcomeFile(file), { broken: /\w/ }, 'what is no UTF-8 is broken')
+  exactly(t, readOutcomeFile(file), { broken: /\w/ }, 'invalid UTF-8 is rejected')
   writeFileSync(file, '{"external_id": "x", "result": null, "externalid": 1}')
   t.same(readOutcomeFile(file), { said: { external_id: 'x' }, broken: null, ignored: ['externalid'] })
 })
@@ -147,7 +147,7 @@ t.test('builds the report from exit code, file and output', async t => {
   t.same(report({}, { success: false, error: 'said' }), { success: false, error: 'said' })
   t.same(report({ stdout: 'a\0b' }, { summary: 'x'.repeat(600) }), { success: true, result: 'a\ufffdb', summary: 'x'.repeat(500) })
   const cut = report({ stdout: `😀${'x'.repeat(1999)}` }).result!
-  t.ok(cut.isWellFormed() && cut.length === 2000, 'no half of a pair is left')
+  t.ok(cut.isWellFormed() && cut.length === 2000, 'no surrogate pair is split')
   exactly(t, reportOf(ending, 1500, nothing, 'f').report, { success: false, error: 'timed out after 1.5 s' })
   t.same(reportOf(ending, null, { ...nothing, said: { result_ref: 'r' } }, 'f').evidence, { result_ref: 'r' })
 })
