@@ -1544,7 +1544,7 @@ declare
   v_transports cue.transport[];
   v_free uuid[] := cue.lock_accounts(p_account_ids);
 begin
-  -- A new statement: the one that waited for the locks has an older snapshot.
+  -- A new statement, because the snapshot of the one that waited for the locks is older.
   with given as materialized (
     select g.*, g.account_id = any (v_free) as is_free, g.cue @> '{"memory_check": true}' as memory_check,
            g.cue @> '{"callback_allowed": false}' and cue.has_callback(g.cue ->> 'callback_url', g.cue ->> 'on_failure_webhook') as lesser
@@ -1816,7 +1816,7 @@ AS $function$
 begin
   perform cue.count_ended(e.status);
   if c.id is null or c.deleted_at is not null then return; end if;
-  -- Not at its start: begin_attempts has locked the execution by then, and cue_runs come first in the lock order.
+  -- Not when it starts: begin_attempts has locked the execution by then, and cue_runs come first in the lock order.
   if e.started_at is not null and cue.is_deferred_fire(e.triggered_by, e.scheduled_for, e.created_at) then
     update cue.cue_runs set last_run = greatest(last_run, e.started_at) where cue_id = c.id;
   end if;
@@ -2531,7 +2531,7 @@ begin
      where c.tasks is null group by c.account_id having sum(c."limit") = 1) g
    where cue.in_turn(1) = 0;
   if v_lone is not null then
-    -- As find_claimable, for all of them at once.
+    -- Like find_claimable, for all of them in one statement.
     select coalesce(array_agg(l.id), '{}'), coalesce(array_agg(u.n), '{}') into v_ids, v_claims
       from unnest(v_lone, v_lone_accounts) as u (n, account_id)
      cross join lateral (
@@ -2666,7 +2666,7 @@ CREATE OR REPLACE FUNCTION cue.count_ended(p_status cue.execution_status)
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$ select nextval(('cue.ended_' || p_status)::regclass) $function$;
-comment on function cue.count_ended(cue.execution_status) is 'Counts an execution that has ended with a status.';
+comment on function cue.count_ended(cue.execution_status) is 'Counts an execution that ended with a status.';
 grant execute on function cue.count_ended(cue.execution_status) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.count_executions(p_account_ids uuid[], p_now timestamp with time zone DEFAULT now())
@@ -3388,7 +3388,7 @@ AS $function$
   select s.status, coalesce(pg_sequence_last_value(('cue.ended_' || s.status)::regclass), 0)
     from unnest('{success,failed,missed,outcome_timeout}'::cue.execution_status[]) as s (status)
 $function$;
-comment on function cue.ended_executions() is 'Returns how many executions have ended with each status, since this was first counted.';
+comment on function cue.ended_executions() is 'Returns how many executions have ended with each status since counting began.';
 grant execute on function cue.ended_executions() to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.engine_timeout()
@@ -3574,7 +3574,7 @@ AS $function$
     from cue.executions e join cue.cues c on c.id = e.cue_id
    where e.id = p_execution_id and c.deleted_at is null and p_tries < c.retry_max_attempts
 $function$;
-comment on function cue.failure_notice_retry_at(uuid,integer,integer,timestamp with time zone) is 'Returns when an on_failure webhook is sent again after p_tries refusals, or null if it has no try left.';
+comment on function cue.failure_notice_retry_at(uuid,integer,integer,timestamp with time zone) is 'Returns when an on_failure webhook is retried after p_tries failed attempts, or null if none are left.';
 grant execute on function cue.failure_notice_retry_at(uuid,integer,integer,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.find_claimable(p_account_id uuid, p_task text, p_limit integer, p_lock boolean DEFAULT false, p_except uuid[] DEFAULT '{}'::uuid[], p_now timestamp with time zone DEFAULT now())
@@ -3676,7 +3676,7 @@ begin
     insert into cue.attempts (execution_id, attempt, account_id, result, started_at, finished_at, duration_ms, http_status)
     select m.id, m.attempt, m.account_id, 'success', m.started_at, m.started_at + m.duration_ms * interval '1 millisecond', m.duration_ms,
            m.http_status from moved m)
-  -- As count_ended does, without a call per row.
+  -- Like count_ended, without a call per row.
   select count(nextval('cue.ended_success')) into v_moved from moved;
   perform cue.end_flights(p_ended_flights);
   return v_moved;
@@ -3869,7 +3869,7 @@ CREATE OR REPLACE FUNCTION cue.has_callback(p_callback_url text, p_on_failure_we
  LANGUAGE sql
  IMMUTABLE
 AS $function$ select p_callback_url is not null or p_on_failure_webhook is not null $function$;
-comment on function cue.has_callback(text,text) is 'Returns whether a cue sends anything to an address of the user.';
+comment on function cue.has_callback(text,text) is 'Returns whether a cue sends requests to a URL set by the user.';
 grant execute on function cue.has_callback(text,text) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.has_live_worker(p_account_id uuid, p_now timestamp with time zone DEFAULT now())
@@ -3982,7 +3982,7 @@ AS $function$
     "timeout_seconds": 30, "outcome_deadline_seconds": 300, "claim_timeout_seconds": 900,
     "alert_consecutive_failures": 3, "alert_missed_window_multiplier": 2, "verification_mode": "none"}')
 $function$;
-comment on function cue.implied_settings() is 'Returns what applies to a cue where its delivery, alerts or verification is null.';
+comment on function cue.implied_settings() is 'Returns the settings of a cue whose delivery, alerts or verification is null.';
 grant execute on function cue.implied_settings() to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.in_turn(p_limit integer)
@@ -4016,7 +4016,7 @@ AS $function$
             as g (id, account_id, payload_id)
          where g.id not in ('', '-');
       end $function$;
-comment on function cue.insert_cues(text[],uuid[],bigint[],jsonb,timestamp with time zone) is 'Inserts cues from an array of objects of columns, except those whose id is '''' or ''-''; what an object lacks takes the table''s default.';
+comment on function cue.insert_cues(text[],uuid[],bigint[],jsonb,timestamp with time zone) is 'Inserts cues from an array of objects of columns, except those whose id is '''' or ''-''; omitted columns take the table''s default.';
 grant execute on function cue.insert_cues(text[],uuid[],bigint[],jsonb,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.insert_deletion(p_account_id uuid, p_now timestamp with time zone)
@@ -5088,7 +5088,7 @@ CREATE OR REPLACE FUNCTION cue.open_limits(p_account_ids uuid[])
 AS $function$
   select a.id, p.open_deliveries from cue.accounts a join cue.plans p on p.plan = a.plan where a.id = any (p_account_ids)
 $function$;
-comment on function cue.open_limits(uuid[]) is 'Returns how many deliveries each account may have open, by plan.';
+comment on function cue.open_limits(uuid[]) is 'Returns how many open deliveries each account may have, by plan.';
 grant execute on function cue.open_limits(uuid[]) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.open_session(p_token_hash bytea, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
@@ -6233,7 +6233,7 @@ begin
     update cue.cue_runs set next_run = null, success_due_at = null, version = version + 1 where cue_id = c.id;
   end if;
 end $function$;
-comment on function cue.run_on_failure(cue.executions,cue.cues,timestamp with time zone) is 'Runs a cue''s on_failure: queues the mail and the webhook, and pauses the cue.';
+comment on function cue.run_on_failure(cue.executions,cue.cues,timestamp with time zone) is 'Applies a cue''s on_failure: queues the mail and the webhook, and pauses the cue.';
 grant execute on function cue.run_on_failure(cue.executions,cue.cues,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.save_cue(c cue.cues)

@@ -2,7 +2,7 @@
 -- backlog costs nothing. Plans are generic, because planning over all partitions takes longer than a claim. Ids below v_until (tomorrow)
 -- exclude the partitions made ahead of time.
 
--- A recursive query skips from one task to the next: select distinct would read the whole backlog.
+-- A recursive query jumps from one task to the next: select distinct would read the whole backlog.
 create or replace function cue.claimable_tasks(p_account_id uuid, p_now timestamptz default now()) returns text[]
 language plpgsql stable security definer as $$
 declare
@@ -25,8 +25,8 @@ begin
 end $$;
 comment on function cue.claimable_tasks is 'Returns up to 100 tasks that have claimable executions; '''' stands for no task.';
 
--- Every statement that looks for work reads the view claimable_executions, which says in which order. A lock and a task each need a plan of
--- their own: hence four statements.
+-- Every statement that looks for work reads the view claimable_executions, which defines the order. A lock and a task each need their own
+-- plan: hence four statements.
 create or replace function cue.find_claimable(
   p_account_id uuid, p_task text, p_limit int, p_lock boolean default false, p_except uuid[] default '{}', p_now timestamptz default now()
 ) returns uuid[]
@@ -58,8 +58,8 @@ end $$;
 comment on function cue.find_claimable is
   'Returns the next claimable executions of one task, or of all, and locks them if asked, skipping locked ones.';
 
--- If there is more than one page, half of it is shared among the tasks, so that a backlog of one task hides no other. A page holds at most
--- p_bytes, but at least one execution; it is then filled task by task.
+-- If there is more than one page, half of it is shared among the tasks, so that a backlog of one task doesn't hide others. A page holds at
+-- most p_bytes, but at least one execution; it is then filled task by task.
 create or replace function cue.claimable_page(
   p_account_id uuid, p_task text default null, p_limit int default 50, p_bytes int default cue.page_bytes(), p_now timestamptz default now()
 ) returns table (
@@ -269,7 +269,7 @@ begin
      where c.tasks is null group by c.account_id having sum(c."limit") = 1) g
    where cue.in_turn(1) = 0;
   if v_lone is not null then
-    -- As find_claimable, for all of them at once.
+    -- Like find_claimable, for all of them in one statement.
     select coalesce(array_agg(l.id), '{}'), coalesce(array_agg(u.n), '{}') into v_ids, v_claims
       from unnest(v_lone, v_lone_accounts) as u (n, account_id)
      cross join lateral (

@@ -1,5 +1,5 @@
--- Statements that name every column of cue.cues. They are written from the catalog whenever functions are loaded, so a new column needs no line
--- here. A column that a migration has added since then is not in them: until the functions are loaded, it keeps its default.
+-- Statements that name every column of cue.cues. They are generated from the catalog whenever functions are loaded, so a new column needs no
+-- line here. They don't contain a column added by a later migration: it keeps its default until the functions are loaded again.
 do $load$
 begin
   execute (
@@ -30,7 +30,7 @@ begin
        and a.attname not in ('id', 'account_id', 'payload_id', 'created_at', 'updated_at', 'payload'));
 end $load$;
 comment on function cue.insert_cues is
-  'Inserts cues from an array of objects of columns, except those whose id is '''' or ''-''; what an object lacks takes the table''s default.';
+  'Inserts cues from an array of objects of columns, except those whose id is '''' or ''-''; omitted columns take the table''s default.';
 comment on function cue.save_cue is 'Writes all columns of a cue.';
 
 create or replace function cue.implied_settings() returns cue.cues
@@ -39,4 +39,4 @@ language sql immutable as $$
     "timeout_seconds": 30, "outcome_deadline_seconds": 300, "claim_timeout_seconds": 900,
     "alert_consecutive_failures": 3, "alert_missed_window_multiplier": 2, "verification_mode": "none"}')
 $$;
-comment on function cue.implied_settings is 'Returns what applies to a cue where its delivery, alerts or verification is null.';
+comment on function cue.implied_settings is 'Returns the settings of a cue whose delivery, alerts or verification is null.';

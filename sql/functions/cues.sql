@@ -23,9 +23,9 @@ begin
 end $$;
 comment on function cue.lock_accounts is 'Locks accounts for adding cues and returns those it could lock.';
 
--- p_cues: an array of objects of columns; what an object lacks takes the table's default, so a release that knows a column less can add cues,
--- too. Exact, because the accounts are locked. memory_check cues are not counted. callback_allowed false means the key lacks scope account:
--- such a cue with a callback gets '-' where the account's key is sent to callbacks.
+-- p_cues: an array of objects of columns; omitted columns take the table's default, so the previous release can add cues without a new
+-- column. Exact, because the accounts are locked. memory_check cues are not counted. callback_allowed false means the key lacks scope
+-- account: a cue with a callback then gets '-' if the account's key is sent to callbacks.
 create or replace function cue.add_cues(
   p_account_ids uuid[], p_cues jsonb, p_next_runs timestamptz[], p_now timestamptz default now()
 ) returns text[]
@@ -36,7 +36,7 @@ declare
   v_transports cue.transport[];
   v_free uuid[] := cue.lock_accounts(p_account_ids);
 begin
-  -- A new statement: the one that waited for the locks has an older snapshot.
+  -- A new statement, because the snapshot of the one that waited for the locks is older.
   with given as materialized (
     select g.*, g.account_id = any (v_free) as is_free, g.cue @> '{"memory_check": true}' as memory_check,
            g.cue @> '{"callback_allowed": false}' and cue.has_callback(g.cue ->> 'callback_url', g.cue ->> 'on_failure_webhook') as lesser
@@ -101,7 +101,7 @@ comment on function cue.cue_limit_message is 'Returns the message for an account
 
 create or replace function cue.has_callback(p_callback_url text, p_on_failure_webhook text) returns boolean
 language sql immutable as $$ select p_callback_url is not null or p_on_failure_webhook is not null $$;
-comment on function cue.has_callback is 'Returns whether a cue sends anything to an address of the user.';
+comment on function cue.has_callback is 'Returns whether a cue sends requests to a URL set by the user.';
 
 -- With webhook_authorization api_key, the receiver of a callback gets the account's key: only a key with full rights may choose the
 -- receiver.

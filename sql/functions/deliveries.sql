@@ -1,10 +1,10 @@
--- Delivering: what engines have open, and how it ended. Locks: accounts, cues, cue_runs, executions, jobs; within a table by id.
+-- Deliveries: open attempts and their results. Locks: accounts, cues, cue_runs, executions, jobs; within a table by id.
 
 create or replace function cue.open_limits(p_account_ids uuid[]) returns table (account_id uuid, open_deliveries int)
 language sql stable security definer as $$
   select a.id, p.open_deliveries from cue.accounts a join cue.plans p on p.plan = a.plan where a.id = any (p_account_ids)
 $$;
-comment on function cue.open_limits is 'Returns how many deliveries each account may have open, by plan.';
+comment on function cue.open_limits is 'Returns how many open deliveries each account may have, by plan.';
 
 -- Engines ask once a second about the requests they have open, and abort these.
 create or replace function cue.gone_attempts(p_execution_ids uuid[], p_attempts int[]) returns setof uuid
@@ -49,7 +49,7 @@ begin
 end $$;
 comment on function cue.lock_free_cues is 'Locks and returns the cues that are free, with the rows that the end of an execution may write.';
 
--- Unless a whole table is locked, the results of all others can be written at once.
+-- Unless a whole table is locked, all other results can be written at once.
 create or replace function cue.held_attempts(p_execution_ids uuid[], p_cue_ids text[]) returns setof uuid
 language plpgsql security definer as $$
 declare
@@ -115,7 +115,7 @@ begin
     insert into cue.attempts (execution_id, attempt, account_id, result, started_at, finished_at, duration_ms, http_status)
     select m.id, m.attempt, m.account_id, 'success', m.started_at, m.started_at + m.duration_ms * interval '1 millisecond', m.duration_ms,
            m.http_status from moved m)
-  -- As count_ended does, without a call per row.
+  -- Like count_ended, without a call per row.
   select count(nextval('cue.ended_success')) into v_moved from moved;
   perform cue.end_flights(p_ended_flights);
   return v_moved;

@@ -1,7 +1,7 @@
 -- Executions requested by a person, and the consequences of an execution's end. Locks: account, cue, cue_runs, execution, job.
 
--- Every execution is made here: one for each element of the arrays, with the task and payload that p_cues has. Webhooks of a flight are on their
--- way; other executions wait until p_due_at, which is now where it is null; with p_ended, the slot did not run.
+-- All executions are created here: one for each element of the arrays, with the task and payload in p_cues. Webhooks of a flight are being
+-- sent; other executions wait until p_due_at, or are due now if it is null; with p_ended, the slot did not run.
 create or replace function cue.add_executions(
   p_cues cue.cues[], p_ids uuid[], p_scheduled_for timestamptz[], p_due_at timestamptz[] default null,
   p_triggered_by cue.trigger_kind default 'schedule', p_flight_id bigint default null, p_replayed_from uuid default null,
@@ -204,26 +204,26 @@ returns boolean
 language sql immutable as $$ select p_triggered_by = 'manual_fire' and p_scheduled_for > p_created_at $$;
 comment on function cue.is_deferred_fire is 'Returns whether an execution was fired by hand for a later instant.';
 
--- A sequence for each status: counting locks no row. A statement that is rolled back has counted all the same.
+-- One sequence per status, so counting locks no row. A statement that is rolled back still counts.
 create or replace function cue.count_ended(p_status cue.execution_status) returns bigint
 language sql security definer as $$ select nextval(('cue.ended_' || p_status)::regclass) $$;
-comment on function cue.count_ended is 'Counts an execution that has ended with a status.';
+comment on function cue.count_ended is 'Counts an execution that ended with a status.';
 
 create or replace function cue.ended_executions() returns table (status cue.execution_status, count bigint)
 language sql stable security definer as $$
   select s.status, coalesce(pg_sequence_last_value(('cue.ended_' || s.status)::regclass), 0)
     from unnest('{success,failed,missed,outcome_timeout}'::cue.execution_status[]) as s (status)
 $$;
-comment on function cue.ended_executions is 'Returns how many executions have ended with each status, since this was first counted.';
+comment on function cue.ended_executions is 'Returns how many executions have ended with each status since counting began.';
 
--- The caller holds the cue's locks. Exhausted retries and misses run on_failure. A reported outcome counts as an outcome, and so does an
+-- The caller holds the cue's locks. Exhausted retries and misses trigger on_failure. A reported outcome counts as an outcome, and so does an
 -- outcome timeout.
 create or replace function cue.after_end(e cue.executions, c cue.cues, p_now timestamptz default now()) returns void
 language plpgsql security definer as $$
 begin
   perform cue.count_ended(e.status);
   if c.id is null or c.deleted_at is not null then return; end if;
-  -- Not at its start: begin_attempts has locked the execution by then, and cue_runs come first in the lock order.
+  -- Not when it starts: begin_attempts has locked the execution by then, and cue_runs come first in the lock order.
   if e.started_at is not null and cue.is_deferred_fire(e.triggered_by, e.scheduled_for, e.created_at) then
     update cue.cue_runs set last_run = greatest(last_run, e.started_at) where cue_id = c.id;
   end if;
@@ -261,7 +261,7 @@ begin
     update cue.cue_runs set next_run = null, success_due_at = null, version = version + 1 where cue_id = c.id;
   end if;
 end $$;
-comment on function cue.run_on_failure is 'Runs a cue''s on_failure: queues the mail and the webhook, and pauses the cue.';
+comment on function cue.run_on_failure is 'Applies a cue''s on_failure: queues the mail and the webhook, and pauses the cue.';
 
 create or replace function cue.failure_notice(p_execution_id uuid, p_now timestamptz default now()) returns table (
   cue_id text, cue_name text, execution_id uuid, attempts int, last_http_status int, last_error text, secrets text[]
@@ -273,7 +273,7 @@ language sql stable security definer as $$
 $$;
 comment on function cue.failure_notice is 'Returns the body and signing secrets of an on_failure webhook, or no row if the cue is gone.';
 
--- Like a delivery's: by the cue's own attempts and backoff.
+-- As for deliveries, by the cue's own attempts and backoff.
 create or replace function cue.failure_notice_retry_at(
   p_execution_id uuid, p_tries int, p_retry_after_ms int default null, p_now timestamptz default now()
 ) returns timestamptz
@@ -283,4 +283,4 @@ language sql volatile security definer as $$
    where e.id = p_execution_id and c.deleted_at is null and p_tries < c.retry_max_attempts
 $$;
 comment on function cue.failure_notice_retry_at is
-  'Returns when an on_failure webhook is sent again after p_tries refusals, or null if it has no try left.';
+  'Returns when an on_failure webhook is retried after p_tries failed attempts, or null if none are left.';

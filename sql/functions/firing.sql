@@ -34,7 +34,7 @@ create or replace function cue.limits_timeouts() returns boolean
 language sql stable as $$ select exists (select from cue.plans where max_timeout_seconds is not null) $$;
 comment on function cue.limits_timeouts is 'Returns whether any plan limits timeouts.';
 
--- It also applies to cues created before it was set.
+-- It also applies to cues created before the limit was set.
 create or replace function cue.max_timeout(p_account_id uuid) returns int
 language sql stable as $$
   select (select p.max_timeout_seconds from cue.accounts a join cue.plans p on p.plan = a.plan where a.id = p_account_id)

@@ -110,7 +110,7 @@ language sql stable security definer as $$
 $$;
 comment on function cue.exceeds_payload_cap is 'Returns whether another execution of a cue would exceed its plan''s daily payload bytes.';
 
--- On spare rows if another transaction holds one of the backend's own, as in count_executions.
+-- Uses a spare row if another transaction holds the backend's own, like count_executions.
 create or replace function cue.add_payload_bytes(p_account_ids uuid[], p_bytes bigint[], p_now timestamptz default now()) returns void
 language plpgsql security definer as $$
 declare

@@ -1,7 +1,7 @@
--- Refusals: exceptions of class QU, which the API turns into responses. They are answers, so PostgreSQL's log shows no errors for them.
+-- Refusals: exceptions of class QU, which the API turns into responses. They are results, not errors, so PostgreSQL's log doesn't show them.
 
--- PostgreSQL decides while raising whether to log. The setting ends with the transaction, which the exception aborts. It is a superuser's,
--- so where our owner may not change it, refusals are logged.
+-- PostgreSQL decides whether to log when the exception is raised. The setting ends with the transaction, which the exception aborts. It is
+-- reserved for superusers, so if the functions' owner may not change it, refusals are logged.
 create or replace function cue.refusal(p_sqlstate text) returns text
 language plpgsql as $$
 begin
