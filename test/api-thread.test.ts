@@ -1,4 +1,5 @@
 /** A replica with both roles runs its API in a thread beside the engine. Load and failures of one do not affect the other. */
+import { readdirSync, readFileSync } from 'node:fs'
 import t from 'tap'
 import { eventually } from './eventually.ts'
 import { exactly } from './exactly.ts'
@@ -31,6 +32,14 @@ t.test('/metrics combines the metrics of both threads', async t => {
 
 const threads = (text: string) => [...text.matchAll(/^nodejs_eventloop_utilization\{thread="(\w+)"\}/gm)].map(([, name]) => name).sort()
 const names = (text: string) => [...text.matchAll(/^# TYPE (.*)$/gm)].map(([, name]) => name).sort()
+
+t.test('the API gives way to the engine where both want the same CPU', { skip: process.platform !== 'linux' }, async t => {
+  const tasks = `/proc/${replica.pid}/task`
+  // Behind the thread's name, which may contain blanks, the nice value is the seventeenth field.
+  const nice = (task: string) => Number(readFileSync(`${tasks}/${task}/stat`, 'utf8').split(') ').at(-1)!.split(' ')[16])
+  t.equal(nice(String(replica.pid)), 0)
+  t.ok(readdirSync(tasks).map(nice).includes(5))
+})
 
 t.test('a cue fires every second while a request blocks the API', async t => {
   const { release } = await replica.block()

@@ -35,6 +35,7 @@ export const startReplica = (t: Test, env: Record<string, string | undefined>) =
         .split('\n')
         .filter(Boolean)
         .map(line => JSON.parse(line)),
+    pid: child.pid!,
     signal: (name: NodeJS.Signals) => child.kill(name)
   }
 }
