@@ -3,21 +3,10 @@ import type { LookupAddress, LookupOptions } from 'node:dns'
 import { once } from 'node:events'
 import { mock } from 'node:test'
 import t, { type Test } from 'tap'
-import { type AddressOptions, type AddressRules, createAddressRules } from '../src/deliveries/address.ts'
-import { createDnsResolve, createSystemResolve, type Resolve } from '../src/deliveries/resolve.ts'
+import type { AddressRules } from '../src/deliveries/address.ts'
+import { createDnsResolve, createSystemResolve } from '../src/deliveries/resolve.ts'
+import { failing, loopback, rules } from './address-stage.ts'
 import { exactly } from './exactly.ts'
-
-const failing =
-  (code: string): Resolve =>
-  async () => {
-    throw Object.assign(new Error(code), { code })
-  }
-
-/** Rules as in production, with a resolver that returns one public address. */
-const rules = (options: Partial<AddressOptions> = {}): AddressRules =>
-  createAddressRules({ allowCidrs: [], allowHttp: false, resolve: async () => ['93.184.215.14'], ...options })
-
-const loopback = { allowCidrs: ['127.0.0.0/8', '::1/128'], allowHttp: true }
 
 const look = (from: AddressRules, host: string, options: LookupOptions): Promise<LookupAddress[] | string> =>
   new Promise((resolve, reject) => {

@@ -1,21 +1,9 @@
 import fc from 'fast-check'
 import t from 'tap'
-import { type AddressOptions, type AddressRules, createAddressRules } from '../src/deliveries/address.ts'
-import type { Resolve } from '../src/deliveries/resolve.ts'
+import type { AddressRules } from '../src/deliveries/address.ts'
+import { failing, loopback, rules } from './address-stage.ts'
 import { exactly } from './exactly.ts'
 import { always } from './seed.ts'
-
-const failing =
-  (code: string): Resolve =>
-  async () => {
-    throw Object.assign(new Error(code), { code })
-  }
-
-/** Rules as in production, with a resolver that returns one public address. */
-const rules = (options: Partial<AddressOptions> = {}): AddressRules =>
-  createAddressRules({ allowCidrs: [], allowHttp: false, resolve: async () => ['93.184.215.14'], ...options })
-
-const loopback = { allowCidrs: ['127.0.0.0/8', '::1/128'], allowHttp: true }
 
 const octets = fc.tuple(fc.nat(255), fc.nat(255), fc.nat(255), fc.nat(255))
 type Octets = [number, number, number, number]
