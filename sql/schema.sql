@@ -2435,7 +2435,7 @@ CREATE OR REPLACE FUNCTION cue.check_metadata(p_metadata jsonb)
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
 begin
-  if octet_length(p_metadata::text) > 40960 then
+  if octet_length(p_metadata::text) > 4 * cue.metadata_bytes() then
     raise exception 'metadata exceeds 40 KB with all digits of its numbers. Send large numbers as strings.' using errcode = cue.refusal('QU022');
   end if;
 end $function$;

@@ -15,7 +15,7 @@ comment on function cue.check_artifacts is 'Raises QU023 if artifacts exceed 64 
 create or replace function cue.check_metadata(p_metadata jsonb) returns void
 language plpgsql immutable security definer as $$
 begin
-  if octet_length(p_metadata::text) > 40960 then
+  if octet_length(p_metadata::text) > 4 * cue.metadata_bytes() then
     raise exception 'metadata exceeds 40 KB with all digits of its numbers. Send large numbers as strings.' using errcode = cue.refusal('QU022');
   end if;
 end $$;

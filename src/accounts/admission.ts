@@ -1,6 +1,7 @@
 // Admission: reads the bearer token and checks key, scope, rate limit and usage with one database query.
 import type { FastifyBaseLogger } from 'fastify'
 import pg from 'pg'
+import { enums } from '../catalog.ts'
 import type { Config, Plan } from '../config.ts'
 import { createBatches, type Pacer } from '../database/batched.ts'
 import type { Functions } from '../database/functions.ts'
@@ -10,7 +11,7 @@ import { subjectOf } from '../http/address-subject.ts'
 import { hashKey, isKey } from './keys.ts'
 import { createSessions } from './sessions.ts'
 
-export const scopes = ['read', 'write', 'worker', 'account'] as const
+export const scopes = enums.keyScope
 export type Scope = (typeof scopes)[number]
 /** The scope a route requires. */
 export type Needed = Scope | 'any' | readonly Scope[]

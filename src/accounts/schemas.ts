@@ -1,11 +1,10 @@
 /** Accounts, keys and secrets on the wire. */
 import { Type } from 'typebox'
+import { enums } from '../catalog.ts'
 import { Nullable, Page, Strict, Timestamp, Uuid } from '../schemas.ts'
 import { scopes } from './admission.ts'
 
-const plans = ['free', 'pro', 'scale'] as const
-const authorizations = ['execution_token', 'api_key'] as const
-const origins = ['user', 'register', 'migration', 'mcp-exchange'] as const
+const { plan: plans, webhookAuthorization: authorizations, keyOrigin: origins } = enums
 const Label = Type.String({ minLength: 1, maxLength: 100, description: 'A name for the key.' })
 const Scopes = Type.Array(Type.Enum([...scopes]), {
   minItems: 1,

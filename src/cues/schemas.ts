@@ -1,15 +1,12 @@
 /** Cues on the wire. */
 import { type Static, type TSchema, type TUnsafe, Type } from 'typebox'
+import { enums } from '../catalog.ts'
 import { Execution, Outcome } from '../executions/schemas.ts'
 import { GivenSchedule, Instant, ScheduleBody, StrictSchedule } from '../schedule/schemas.ts'
 import { AnyJson, CueId, endsEarly, Nullable, orElse, Page, Strict, Timestamp } from '../schemas.ts'
 import { bounds, defaults, implied } from './columns.ts'
 
-export const statuses = ['active', 'paused', 'completed', 'failed'] as const
-const transports = ['webhook', 'worker'] as const
-const methods = ['POST', 'PUT', 'PATCH', 'GET'] as const
-const policies = ['skip_missed', 'run_once_if_missed', 'replay_all_missed'] as const
-const modes = ['none', 'require_external_id', 'require_result_url', 'require_artifacts', 'manual'] as const
+const { cueStatus: statuses, transport: transports, callbackMethod: methods, catchUp: policies, verificationMode: modes } = enums
 
 const byDefault = { ...defaults, ...implied }
 

@@ -19,7 +19,7 @@ type Options = {
 const keptMs = 5000
 const accountsKept = 10_000
 
-/** @returns a function that tells whether an account may open another delivery */
+/** Returns a function: whether an account that holds `open` deliveries may open another. */
 export const createLimits = ({ fn, least, engines, onChange, onError }: Options) => {
   const known = new Map<string, { limit: number; readAt: number }>()
   const asked = new Set<string>()

@@ -5,7 +5,9 @@
 import { type Static, type TSchema, Type } from 'typebox'
 import type { Needed } from '../accounts/admission.ts'
 import type { Client } from '../client/index.ts'
+import { bounds } from '../cues/columns.ts'
 import { plain } from '../cues/schemas.ts'
+import { lengths } from '../outcomes/schemas.ts'
 import { alertLine, cueLine, executionLine } from './lines.ts'
 
 export type Tool = {
@@ -42,12 +44,13 @@ const scheduleOf = ({ cron, at, timezone }: { cron?: string; at?: string; timezo
 
 const settings = Type.Partial(Type.Object(plain)).properties
 
+const text = (maxLength: number) => Type.Optional(Type.String({ maxLength }))
 const evidence = {
-  external_id: Type.Optional(Type.String({ maxLength: 255 })),
-  result_url: Type.Optional(Type.String()),
-  result_ref: Type.Optional(Type.String({ maxLength: 255 })),
-  result_type: Type.Optional(Type.String({ maxLength: 50 })),
-  summary: Type.Optional(Type.String({ maxLength: 500 })),
+  external_id: text(lengths.external_id),
+  result_url: text(lengths.result_url),
+  result_ref: text(lengths.result_ref),
+  result_type: text(lengths.result_type),
+  summary: text(lengths.summary),
   artifacts: Type.Optional(Type.Array(Type.Unknown())),
   metadata: Type.Optional(Type.Record(Type.String(), Type.Unknown()))
 }
@@ -72,7 +75,7 @@ export const tools: readonly Tool[] = [
     scope: 'write',
     readOnly: false,
     input: Type.Object({
-      name: Type.String({ minLength: 1, maxLength: 255 }),
+      name: Type.String(bounds.name),
       ...schedule,
       callback_url: Type.Optional(Type.String({ description: 'The webhook URL.' })),
       payload: Type.Optional(Payload),
@@ -122,7 +125,7 @@ export const tools: readonly Tool[] = [
     readOnly: false,
     input: Type.Object({
       cue_id: Id('cue'),
-      name: Type.Optional(Type.String({ minLength: 1, maxLength: 255 })),
+      name: Type.Optional(Type.String(bounds.name)),
       ...schedule,
       callback_url: Type.Optional(Type.String()),
       payload: Type.Optional(Payload),

@@ -1,5 +1,6 @@
 /** The memory block on the wire. */
 import { Type } from 'typebox'
+import { enums } from '../catalog.ts'
 import { Nullable, Strict } from '../schemas.ts'
 
 const version = Type.Integer({
@@ -15,7 +16,7 @@ export const MemoryBlock = Type.Object({
   version,
   changelog,
   key: Nullable(Type.String({ description: 'The first 12 characters of the default key, and ***; null when all keys are revoked.' })),
-  plan: Type.Enum(['free', 'pro', 'scale']),
+  plan: Type.Enum([...enums.plan]),
   cues: Type.Array(Type.String(), { description: 'Names of active and paused cues, newest first; at most 500.' }),
   instructions: Type.String()
 })

@@ -10,7 +10,7 @@ import {
   type MetricValue,
   Registry
 } from 'prom-client'
-import { constants } from '../catalog.ts'
+import { constants, enums } from '../catalog.ts'
 import { version } from '../config.ts'
 import type { ServiceHealthRow } from '../database/functions.ts'
 
@@ -82,7 +82,7 @@ export const createMetrics = ({ thread = 'engine', askEngine }: Options = {}) =>
     registers
   })
   for (const result of ['success', 'failed', 'aborted', 'lost']) attempts.inc({ result }, 0)
-  for (const transport of ['webhook', 'worker']) for (const result of ['success', 'failure']) outcomes.inc({ transport, result }, 0)
+  for (const transport of enums.transport) for (const result of ['success', 'failure']) outcomes.inc({ transport, result }, 0)
   new Gauge({
     name: 'pgcue_build_info',
     help: 'The release of pgcue and of Node that this replica runs; always 1.',

@@ -1,36 +1,38 @@
 /** Reports, evidence and their verification. */
 import { Type } from 'typebox'
+import { enums } from '../catalog.ts'
 import { JsonArray, JsonObject, Nullable, Strict, Timestamp } from '../schemas.ts'
 import { ClaimToken } from '../workers/schemas.ts'
 
+/** Maximum characters of the evidence's texts. */
+export const lengths = { external_id: 255, result_url: 2048, result_ref: 255, result_type: 50, summary: 500 }
+
 const text = (maxLength: number) => Type.Optional(Nullable(Type.String({ maxLength })))
 const evidence = {
-  external_id: text(255),
-  result_url: text(2048),
-  result_ref: text(255),
-  result_type: text(50),
+  external_id: text(lengths.external_id),
+  result_url: text(lengths.result_url),
+  result_ref: text(lengths.result_ref),
+  result_type: text(lengths.result_type),
   artifacts: Type.Optional(
     Nullable(JsonArray({ description: 'Created resources: ids, URLs, or objects with name and url. At most 64 KB.' }))
   ),
   metadata: Type.Optional(Nullable(JsonObject({ description: 'At most 10 KB.' })))
 }
 
-export const Report = Strict({ success: Type.Boolean(), result: text(2000), error: text(2000), ...evidence, summary: text(500) })
+export const Report = Strict({
+  success: Type.Boolean(),
+  result: text(2000),
+  error: text(2000),
+  ...evidence,
+  summary: text(lengths.summary)
+})
 export const Evidence = Strict({
   ...evidence,
   summary: Type.Optional(Nullable(Type.String({ description: 'Truncated to 500 characters.' })))
 })
 export const TokenHeaders = Type.Object({ 'x-claim-token': Type.Optional(ClaimToken) })
 
-export const outcomeStates = [
-  'reported_success',
-  'reported_failure',
-  'verified_success',
-  'verification_pending',
-  'verification_failed',
-  'unknown'
-] as const
-const State = Type.Enum([...outcomeStates])
+const State = Type.Enum([...enums.outcomeState])
 
 export const Reported = Type.Object({
   execution_id: Type.String(),

@@ -1,5 +1,6 @@
 /** Usage on the wire. */
 import { Type } from 'typebox'
+import { enums } from '../catalog.ts'
 
 const Count = Type.Integer()
 const share = {
@@ -10,7 +11,7 @@ const share = {
 }
 
 export const Usage = Type.Object({
-  plan: Type.Enum(['free', 'pro', 'scale']),
+  plan: Type.Enum([...enums.plan]),
   billing_period: Type.Object({
     start: Type.String({ format: 'date' }),
     end: Type.String({ format: 'date', description: 'The last day of the UTC month.' }),

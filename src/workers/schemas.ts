@@ -75,7 +75,7 @@ export const ReleaseHeaders = Type.Object({ 'x-claim-token': ClaimToken })
 export const Extended = Type.Object({ acknowledged: Type.Boolean(), lease_extended_until: Timestamp })
 export const Released = Type.Object({ released: Type.Boolean(), execution_id: Type.String(), status: Type.String() })
 
-export const Heartbeat = Strict({ worker_id: WorkerId, handlers: Type.Array(Type.String({ maxLength: 255 }), { maxItems: 1000 }) })
+export const Heartbeat = Strict({ worker_id: WorkerId, handlers: Type.Array(Type.String({ maxLength: MAX_TASK }), { maxItems: 1000 }) })
 export const Acknowledged = Type.Object({ acknowledged: Type.Boolean() })
 
 export const ListWorkers = Type.Object(Page(100))
