@@ -85,7 +85,9 @@ t.test('computes a change again if another replica was faster', async t => {
   )
 })
 
-t.test("PostgreSQL's log has errors, but no refusals", async t => {
+const isOurs = !process.env.TEST_DATABASE_URL // another server's log is not here
+
+t.test("PostgreSQL's log has errors, but no refusals", { skip: !isOurs }, async t => {
   const { as, account, pool } = await watched(t)
   const other = 'a function raises this for the log'
   await t.rejects(pool.query(`do $$ begin raise exception '${other}' using errcode = 'XX001'; end $$`))
