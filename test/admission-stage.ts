@@ -25,7 +25,7 @@ export const setup = async (t: Test, { plan = 'free', env = {} }: { plan?: strin
   })
   await pool.query('update cue.accounts set plan = $1', [plan])
   const log: object[] = []
-  const ask = createAdmission({ fn, config, log: { error: (fields: object) => void log.push(fields) } as never })
+  const ask = createAdmission({ fn, config, now: clock.now, log: { error: (fields: object) => void log.push(fields) } as never })
   const call = (
     bearer: string | null = key,
     { scope = 'read' as const, address = '192.0.2.1', execution_id = null as string | null } = {}

@@ -8,6 +8,7 @@ import type { Functions } from '../database/functions.ts'
 import { deriveKey, readExecutionToken } from '../deliveries/signature.ts'
 import type { ErrorCode } from '../errors.ts'
 import { subjectOf } from '../http/address-subject.ts'
+import { limitCallers } from './callers.ts'
 import { hashKey, isKey } from './keys.ts'
 import { createSessions } from './sessions.ts'
 
@@ -75,9 +76,11 @@ type Options = {
   fn: Pick<Functions, 'admit' | 'admitAndReadCues'>
   config: Config
   log: Pick<FastifyBaseLogger, 'error'>
-  /** The clock for the expiry of session JWTs. */
+  /** The clock for the expiry of session JWTs, and for refusals. */
   now?: () => Date
   pacer?: Pacer
+  /** Aborted when the service begins to stop. */
+  closing?: AbortSignal
 }
 
 type Question = {
@@ -113,7 +116,7 @@ type Asked = {
 }
 
 /** Creates the check that runs before every request. It rejects only if the database is unavailable. */
-export const createAdmission = ({ fn, config, log, now = () => new Date(), pacer }: Options) => {
+export const createAdmission = ({ fn, config, log, now = () => new Date(), pacer, closing }: Options) => {
   const tokenKey = deriveKey(config.sessionSecret, 'execution-token')
   const sessions = createSessions(config.sessionSecret)
 
@@ -135,14 +138,17 @@ export const createAdmission = ({ fn, config, log, now = () => new Date(), pacer
     return cue_ids.every(id => id === null) ? fn.admit(asked) : fn.admitAndReadCues({ ...asked, cue_ids })
   }
   const uncounted = async (question: Question) => (await ask([question], false))[0] as Answer
-  const admit = createBatches<Question, Answer>({
+  const batched = createBatches<Question, Answer>({
     many: async questions => {
       const answers = await withLimits(limited => ask(questions, limited))
       return answers.map(answer => (answer.error === 'unavailable' ? null : (answer as Answer)))
     },
-    ownerOf: ({ key_hash, session_id, execution_id, address }) => key_hash?.toString('latin1') ?? session_id ?? execution_id ?? address,
+    ownerOf: credentialOf,
     pacer
   })
+  // With the address, because an invalid credential counts towards it.
+  const callerOf = (question: Question) => `${credentialOf(question)} ${question.address}`
+  const admit = limitCallers(batched, { callerOf, now, closing })
 
   return async ({ authorization, address, scope, execution_id = null, cue_id = null, isCounted = false }: Asked): Promise<Admitted> => {
     const bearer = scope === null ? '' : (/^Bearer +(\S+) *$/i.exec(authorization ?? '')?.[1] ?? '')
@@ -175,6 +181,9 @@ export const createAdmission = ({ fn, config, log, now = () => new Date(), pacer
     }
   }
 }
+
+const credentialOf = ({ key_hash, session_id, execution_id, address }: Question) =>
+  key_hash?.toString('latin1') ?? session_id ?? execution_id ?? address
 
 /** Whether any scope of a list is enough. The SQL function compares with one scope only, so the list is checked here. */
 const isOneOf = (scope: Needed | null): scope is readonly Scope[] => Array.isArray(scope)

@@ -39,7 +39,14 @@ const passHeader = 'x-pgcue-counted'
 
 export default fp(
   async (app: FastifyInstance) => {
-    const admit = createAdmission({ fn: app.shared, config: app.config, log: app.log, now: app.now, pacer: app.pacer })
+    const admit = createAdmission({
+      fn: app.shared,
+      config: app.config,
+      log: app.log,
+      now: app.now,
+      pacer: app.pacer,
+      closing: app.closing
+    })
     const counted = new Set<string>()
     app.decorate('countedAlready', () => {
       const pass = randomUUID()
