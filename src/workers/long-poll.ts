@@ -1,7 +1,8 @@
 /**
  * Long polls: requests that wait for claimable work. They hold no database connection: a notification wakes the requests of its account,
- * and each queries again. The listener starts with the first of them.
+ * and each queries again. The listener starts with the first of them. Because notifications may be lost, each account is polled, too.
  */
+import { setTimeout as delay } from 'node:timers/promises'
 import type { FastifyBaseLogger } from 'fastify'
 import type { Config } from '../config.ts'
 import type { Functions } from '../database/functions.ts'
@@ -15,7 +16,7 @@ type Options = {
   log: FastifyBaseLogger
   /** Aborted when the service begins to stop; waiting requests then get a response. */
   closing: AbortSignal
-  /** Poll interval, because notifications may be lost. */
+  /** Interval at which an account's requests query again. */
   pollMs?: number
   maxWaiting?: number
 }
@@ -33,8 +34,6 @@ export const MAX_WAITING = 500
 /** Maximum wait of one request. */
 export const MAX_WAIT_SECONDS = 30
 
-type Sleeper = { wake: () => void }
-
 const tooMany = (most: number) =>
   new ApiError(
     'rate_limit_exceeded',
@@ -45,15 +44,15 @@ const tooMany = (most: number) =>
   )
 
 export const createWaiting = ({ config, fn, now, log, closing, pollMs = 5000, maxWaiting = MAX_WAITING }: Options) => {
-  const sleepers = new Map<string, Set<Sleeper>>()
+  const accounts = new Map<string, Set<() => void>>()
   let listener: Promise<Listener | undefined> | undefined
   let closed = false
 
   const wake = (account_id: string) => {
-    for (const sleeper of [...(sleepers.get(account_id) ?? [])]) sleeper.wake()
+    for (const wakeOne of [...(accounts.get(account_id) ?? [])]) wakeOne()
   }
   const wakeAll = () => {
-    for (const account_id of [...sleepers.keys()]) wake(account_id)
+    for (const account_id of [...accounts.keys()]) wake(account_id)
   }
   closing.addEventListener('abort', wakeAll)
 
@@ -62,7 +61,7 @@ export const createWaiting = ({ config, fn, now, log, closing, pollMs = 5000, ma
       channels: ['cue_claimable'],
       onNotification: (_channel, payload) => {
         const [account_id = '', at = ''] = payload.split(' ')
-        if (!sleepers.has(account_id)) return
+        if (!accounts.has(account_id)) return
         const ms = Number(at) - now().getTime()
         if (ms <= 0) wake(account_id)
         else if (ms < MAX_WAIT_SECONDS * 1000) setTimeout(wake, ms, account_id).unref()
@@ -74,23 +73,35 @@ export const createWaiting = ({ config, fn, now, log, closing, pollMs = 5000, ma
       return undefined
     })
 
+  /** Wakes an account's requests when its next execution becomes claimable, and every `pollMs`, while it has any. */
+  const poll = async (account_id: string, requests: Set<() => void>) => {
+    while (accounts.get(account_id) === requests) {
+      const next = await fn.nextClaimable({ account_id }).catch(() => null)
+      const nextMs = next ? Math.max(next.getTime() - now().getTime(), 1) : pollMs
+      await delay(Math.min(nextMs, pollMs), undefined, { ref: false })
+      wake(account_id)
+    }
+  }
+
   /** Registers a waiting request. A wake-up between two sleeps ends the next sleep immediately. */
   const register = (account_id: string) => {
     let woken = Promise.withResolvers<void>()
-    const sleeper: Sleeper = { wake: () => woken.resolve() }
-    const own = sleepers.get(account_id) ?? new Set()
-    sleepers.set(account_id, own.add(sleeper))
+    const wakeOne = () => woken.resolve()
+    const requests = accounts.get(account_id) ?? new Set()
+    if (requests.size >= maxWaiting) throw tooMany(maxWaiting)
+    accounts.set(account_id, requests.add(wakeOne))
+    if (requests.size === 1) void poll(account_id, requests)
     return {
-      wake: sleeper.wake,
+      wake: wakeOne,
       sleep: async (ms: number) => {
-        const timer = setTimeout(sleeper.wake, ms)
+        const timer = setTimeout(wakeOne, ms)
         await woken.promise
         clearTimeout(timer)
         woken = Promise.withResolvers()
       },
       leave: () => {
-        own.delete(sleeper)
-        if (own.size === 0) sleepers.delete(account_id)
+        requests.delete(wakeOne)
+        if (requests.size === 0) accounts.delete(account_id)
       }
     }
   }
@@ -104,7 +115,6 @@ export const createWaiting = ({ config, fn, now, log, closing, pollMs = 5000, ma
       if (first.length > 0 || waitMs === 0 || gone.aborted || closed) return first
       listener ??= listen()
       await listener
-      if ((sleepers.get(account_id)?.size ?? 0) >= maxWaiting) throw tooMany(maxWaiting)
       const { wake, sleep, leave } = register(account_id)
       gone.addEventListener('abort', wake)
       try {
@@ -113,9 +123,7 @@ export const createWaiting = ({ config, fn, now, log, closing, pollMs = 5000, ma
           const found = await ask()
           const leftMs = until - performance.now()
           if (found.length > 0 || gone.aborted || closing.aborted || leftMs <= 0) return found
-          const next = await fn.nextClaimable({ account_id })
-          const nextMs = next ? Math.max(next.getTime() - now().getTime(), 1) : pollMs
-          await sleep(Math.min(leftMs, nextMs, pollMs))
+          await sleep(leftMs)
           if (gone.aborted) return []
         }
       } finally {

@@ -6,6 +6,7 @@ import { sql } from 'kysely'
 import { type Static, Type } from 'typebox'
 import { constants } from '../catalog.ts'
 import type { ClaimExecutionsRow } from '../database/functions.ts'
+import { shareReads } from '../database/shared-read.ts'
 import { deriveKey, executionToken } from '../deliveries/signature.ts'
 import { ApiError, invalid } from '../errors.ts'
 import { Json } from '../json/canonical-json.ts'
@@ -24,6 +25,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
   const waiting = createWaiting({ config: app.config, fn: app.fn, now: app.now, log: app.log, closing: app.closing })
   app.addHook('onClose', () => waiting.close())
   const claimNext = createClaiming(app.shared, app.pacer)
+  const claimablePage = shareReads(app.fn.claimablePage)
   const tokenKey = deriveKey(app.config.sessionSecret, 'execution-token')
 
   const shown = ({ payload, ...claim }: ClaimExecutionsRow) => ({
@@ -48,7 +50,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     async (request, reply) => {
       const { task, limit, wait } = request.query
       const { account_id } = request.caller
-      const ask = () => app.fn.claimablePage({ account_id, task, limit })
+      const ask = () => claimablePage({ account_id, task, limit })
       const executions = await waiting.until({ account_id, waitMs: wait * 1000, gone: goneSignal(reply), ask })
       const has_more = executions[0]?.has_more ?? false
       return { executions: executions.map(({ payload, ...execution }) => ({ ...execution, payload: new Json(payload) })), has_more }
