@@ -103,7 +103,7 @@ comment on table cue.usage_counters is
 comment on column cue.usage_counters.account_id is 'The account.';
 comment on column cue.usage_counters.month is 'First day of the UTC month.';
 comment on column cue.usage_counters.slot is
-  'Process id of the backend that counts here; 0: the sum so far; negative: spare rows for when the backend''s own row is locked.';
+  'Process id of the backend that counts here; 0: the sum so far; negative: a backend that found a row of its first slot locked.';
 comment on column cue.usage_counters.executions is 'Executions created, whatever triggered them.';
 comment on column cue.usage_counters.reported is 'Outcomes reported.';
 comment on column cue.usage_counters.succeeded is 'Outcomes reported as success.';

@@ -950,7 +950,7 @@ CREATE INDEX usage_counters_unfolded ON cue.usage_counters USING btree (account_
 comment on table cue.usage_counters is 'Executions created per account and UTC month: the sum over all slots. Each database backend counts in its own slot, so that writers never wait for each other; housekeeping sums them up in slot 0.';
 comment on column cue.usage_counters.account_id is 'The account.';
 comment on column cue.usage_counters.month is 'First day of the UTC month.';
-comment on column cue.usage_counters.slot is 'Process id of the backend that counts here; 0: the sum so far; negative: spare rows for when the backend''s own row is locked.';
+comment on column cue.usage_counters.slot is 'Process id of the backend that counts here; 0: the sum so far; negative: a backend that found a row of its first slot locked.';
 comment on column cue.usage_counters.executions is 'Executions created, whatever triggered them.';
 comment on column cue.usage_counters.reported is 'Outcomes reported.';
 comment on column cue.usage_counters.succeeded is 'Outcomes reported as success.';
@@ -1671,11 +1671,12 @@ declare
   v_day date := (p_now at time zone 'utc')::date;
 begin
   insert into cue.payload_counters as u (account_id, day, slot, bytes)
-  select n.id, v_day, pg_backend_pid(), n.bytes from unnest(p_account_ids, p_bytes) as n (id, bytes)
+  select n.id, v_day, cue.counter_slot(), n.bytes from unnest(p_account_ids, p_bytes) as n (id, bytes)
   on conflict (account_id, day, slot) do update set bytes = u.bytes + excluded.bytes;
 exception when lock_not_available then
+  perform cue.leave_counter_slot();
   insert into cue.payload_counters as u (account_id, day, slot, bytes)
-  select n.id, v_day, cue.spare_slot(), n.bytes from unnest(p_account_ids, p_bytes) as n (id, bytes)
+  select n.id, v_day, cue.counter_slot(), n.bytes from unnest(p_account_ids, p_bytes) as n (id, bytes)
   on conflict (account_id, day, slot) do update set bytes = u.bytes + excluded.bytes;
 end $function$;
 comment on function cue.add_payload_bytes(uuid[],bigint[],timestamp with time zone) is 'Adds p_bytes[n] to what account p_account_ids[n] has used in the current UTC day.';
@@ -2680,11 +2681,12 @@ CREATE OR REPLACE FUNCTION cue.count_executions(p_account_ids uuid[], p_now time
 AS $function$
 begin
   insert into cue.usage_counters as u (account_id, month, slot, executions)
-  select n.id, cue.usage_month(p_now), pg_backend_pid(), count(*) from unnest(p_account_ids) as n (id) group by n.id
+  select n.id, cue.usage_month(p_now), cue.counter_slot(), count(*) from unnest(p_account_ids) as n (id) group by n.id
   on conflict (account_id, month, slot) do update set executions = u.executions + excluded.executions;
 exception when lock_not_available then
+  perform cue.leave_counter_slot();
   insert into cue.usage_counters as u (account_id, month, slot, executions)
-  select n.id, cue.usage_month(p_now), cue.spare_slot(), count(*) from unnest(p_account_ids) as n (id) group by n.id
+  select n.id, cue.usage_month(p_now), cue.counter_slot(), count(*) from unnest(p_account_ids) as n (id) group by n.id
   on conflict (account_id, month, slot) do update set executions = u.executions + excluded.executions;
 end $function$;
 comment on function cue.count_executions(uuid[],timestamp with time zone) is 'Counts new executions in the current UTC month, one per element of p_account_ids.';
@@ -2828,11 +2830,11 @@ CREATE OR REPLACE FUNCTION cue.count_results(p_account_id uuid, p_reported integ
 AS $function$
 declare
   v_month date := cue.usage_month(p_now);
-  v_slot int := pg_backend_pid();
+  v_slot int := cue.counter_slot();
 begin
   perform from cue.usage_counters where account_id = p_account_id and month = v_month and slot = v_slot for update skip locked;
   if not found and exists (select from cue.usage_counters where account_id = p_account_id and month = v_month and slot = v_slot) then
-    v_slot := cue.spare_slot();
+    v_slot := cue.leave_counter_slot();
   end if;
   insert into cue.usage_counters as u (account_id, month, slot, reported, succeeded, failed)
   values (p_account_id, v_month, v_slot, p_reported, p_succeeded, p_failed)
@@ -2849,6 +2851,14 @@ CREATE OR REPLACE FUNCTION cue.counted_to()
 AS $function$ select 10000 $function$;
 comment on function cue.counted_to() is 'Returns the number up to which slots, jobs and other waiting work are counted.';
 grant execute on function cue.counted_to() to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.counter_slot()
+ RETURNS integer
+ LANGUAGE sql
+ STABLE
+AS $function$ select coalesce(nullif(current_setting('cue.counter_slot', true), '')::int, pg_backend_pid()) $function$;
+comment on function cue.counter_slot() is 'Returns the slot of the counter rows of this backend.';
+grant execute on function cue.counter_slot() to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.create_cue(p_account_id uuid, p_cue jsonb, p_next_run timestamp with time zone, p_now timestamp with time zone DEFAULT now())
  RETURNS text
@@ -4257,6 +4267,13 @@ AS $function$
 $function$;
 comment on function cue.latest_missed(text) is 'Returns a cue''s latest ten missed slots as JSON.';
 grant execute on function cue.latest_missed(text) to cue_reader, cue_service;
+
+CREATE OR REPLACE FUNCTION cue.leave_counter_slot()
+ RETURNS integer
+ LANGUAGE sql
+AS $function$ select set_config('cue.counter_slot', (-1 - floor(random() * 2147483647)::int)::text, false)::int $function$;
+comment on function cue.leave_counter_slot() is 'Gives this backend another slot of counter rows, and returns it.';
+grant execute on function cue.leave_counter_slot() to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.limits_timeouts()
  RETURNS boolean
@@ -6500,13 +6517,6 @@ AS $function$
 $function$;
 comment on function cue.signing_secrets(cue.accounts,timestamp with time zone) is 'Returns the secrets that sign an account''s webhooks now, current one first.';
 grant execute on function cue.signing_secrets(cue.accounts,timestamp with time zone) to cue_service;
-
-CREATE OR REPLACE FUNCTION cue.spare_slot()
- RETURNS integer
- LANGUAGE sql
-AS $function$ select -1 - floor(random() * 2147483647)::int $function$;
-comment on function cue.spare_slot() is 'Returns a random counter slot for when the backend''s own is locked.';
-grant execute on function cue.spare_slot() to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.start_grace(a cue.accounts, p_now timestamp with time zone DEFAULT now())
  RETURNS void

@@ -1598,7 +1598,7 @@ export interface UsageCounters {
    */
   reported: Generated<number>;
   /**
-   * Process id of the backend that counts here; 0: the sum so far; negative: spare rows for when the backend's own row is locked.
+   * Process id of the backend that counts here; 0: the sum so far; negative: a backend that found a row of its first slot locked.
    */
   slot: number;
   /**

@@ -273,6 +273,19 @@ t.test('a taker counts into another row while its own is locked, and loses nothi
   t.same(await rows('select slot, executions from cue.usage_counters'), [{ slot: 0, executions: 2 }])
 })
 
+t.test('a taker that found its row locked once keeps counting into another row, without waiting again', async t => {
+  const { connect, cue, take, rows } = await limited(t)
+  const [a, b] = [await connect(), await connect()]
+  await take([await cue()], { by: a.fn })
+  await b.client.query('begin; select from cue.usage_counters for update')
+  for (let n = 0; n < 3; n++) await take([await cue()], { by: a.fn })
+  await b.client.query('commit')
+  t.same(await rows('select sign(slot) as slot, executions from cue.usage_counters order by 1'), [
+    { slot: -1, executions: 3 },
+    { slot: 1, executions: 1 }
+  ])
+})
+
 t.test('a result counts into another row while its own is locked', async t => {
   const { connect, cue, take, settle, rows } = await limited(t)
   const [a, b] = [await connect(), await connect()]

@@ -6,37 +6,42 @@ language sql stable security definer as $$
 $$;
 comment on function cue.executions_used is 'Returns the number of executions an account has created in the current UTC month.';
 
--- Each backend has its own counter rows. If one is locked, all are counted in spare rows; fold_usage sums up both.
+-- Each backend has its own counter rows, in a slot of its own, until one of them is locked by another session.
+create or replace function cue.counter_slot() returns int
+language sql stable as $$ select coalesce(nullif(current_setting('cue.counter_slot', true), '')::int, pg_backend_pid()) $$;
+comment on function cue.counter_slot is 'Returns the slot of the counter rows of this backend.';
+
+-- Negative: process ids are positive. Kept for the session, so that only one statement waits for the locked row.
+create or replace function cue.leave_counter_slot() returns int
+language sql volatile as $$ select set_config('cue.counter_slot', (-1 - floor(random() * 2147483647)::int)::text, false)::int $$;
+comment on function cue.leave_counter_slot is 'Gives this backend another slot of counter rows, and returns it.';
+
+-- fold_usage sums up all slots.
 create or replace function cue.count_executions(p_account_ids uuid[], p_now timestamptz default now()) returns void
 language plpgsql security definer as $$
 begin
   insert into cue.usage_counters as u (account_id, month, slot, executions)
-  select n.id, cue.usage_month(p_now), pg_backend_pid(), count(*) from unnest(p_account_ids) as n (id) group by n.id
+  select n.id, cue.usage_month(p_now), cue.counter_slot(), count(*) from unnest(p_account_ids) as n (id) group by n.id
   on conflict (account_id, month, slot) do update set executions = u.executions + excluded.executions;
 exception when lock_not_available then
+  perform cue.leave_counter_slot();
   insert into cue.usage_counters as u (account_id, month, slot, executions)
-  select n.id, cue.usage_month(p_now), cue.spare_slot(), count(*) from unnest(p_account_ids) as n (id) group by n.id
+  select n.id, cue.usage_month(p_now), cue.counter_slot(), count(*) from unnest(p_account_ids) as n (id) group by n.id
   on conflict (account_id, month, slot) do update set executions = u.executions + excluded.executions;
 end $$;
 comment on function cue.count_executions is 'Counts new executions in the current UTC month, one per element of p_account_ids.';
 
--- Negative: process ids are positive.
-create or replace function cue.spare_slot() returns int
-language sql volatile as $$ select -1 - floor(random() * 2147483647)::int $$;
-comment on function cue.spare_slot is 'Returns a random counter slot for when the backend''s own is locked.';
-
--- Counts in a spare row if the backend's own is locked.
 create or replace function cue.count_results(
   p_account_id uuid, p_reported int, p_succeeded int, p_failed int, p_now timestamptz default now()
 ) returns void
 language plpgsql security definer as $$
 declare
   v_month date := cue.usage_month(p_now);
-  v_slot int := pg_backend_pid();
+  v_slot int := cue.counter_slot();
 begin
   perform from cue.usage_counters where account_id = p_account_id and month = v_month and slot = v_slot for update skip locked;
   if not found and exists (select from cue.usage_counters where account_id = p_account_id and month = v_month and slot = v_slot) then
-    v_slot := cue.spare_slot();
+    v_slot := cue.leave_counter_slot();
   end if;
   insert into cue.usage_counters as u (account_id, month, slot, reported, succeeded, failed)
   values (p_account_id, v_month, v_slot, p_reported, p_succeeded, p_failed)
