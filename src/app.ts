@@ -4,6 +4,7 @@ import Fastify, { type FastifyBaseLogger, type FastifyReply, type FastifyServerO
 import { Kysely, PostgresDialect } from 'kysely'
 import type pg from 'pg'
 import auth from './accounts/auth.ts'
+import lists from './accounts/lists.ts'
 import accounts from './accounts/routes.ts'
 import alerts from './alerts/routes.ts'
 import billing from './billing/routes.ts'
@@ -42,7 +43,7 @@ declare module 'fastify' {
   interface FastifyInstance {
     config: Config
     outageLog: OutageLog
-    /** SQL functions, which make all changes. Calls for an account use only a part of the connections at a time. */
+    /** SQL functions, which make all changes. Calls for an account use at most three quarters of the connections at a time. */
     fn: Functions
     /** The same without that limit, for statements that serve many accounts. */
     shared: Functions
@@ -92,7 +93,7 @@ export const build = async (options: Options) => {
   const clock = createClock(fixed)
   app.decorate('config', config)
   app.decorate('outageLog', outageLog ?? createOutageLog(app.log))
-  app.decorate('fn', createFunctions(pool, fixed, createConnectionLimits(pool.options.max)))
+  app.decorate('fn', createFunctions(pool, fixed, createConnectionLimits(Math.max(1, Math.floor(pool.options.max * 0.75)))))
   app.decorate('shared', createFunctions(pool, fixed))
   app.decorate('db', new Kysely<DB>({ dialect: new PostgresDialect({ pool }) }).withSchema('cue'))
   app.decorate('pacer', createPacer())
@@ -106,6 +107,7 @@ export const build = async (options: Options) => {
   await app.register(http, { patience, responseLimits })
   await app.register(securityHeaders)
   await app.register(auth)
+  await app.register(lists)
   await app.register(body)
   await app.register(description)
 

@@ -11,7 +11,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
   app.get(
     '/v1/alerts',
     {
-      config: { scope: 'read' },
+      config: { scope: 'read', isList: true },
       schema: { tags, summary: 'List alerts, newest first', querystring: ListAlerts, response: { 200: Alerts, '4xx': ErrorBody } }
     },
     async request => {

@@ -35,7 +35,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
   app.get(
     '/v1/cues',
     {
-      config: { scope: 'read' },
+      config: { scope: 'read', isList: true },
       schema: { tags, summary: 'List cues, newest first', querystring: schemas.ListCues, response: { 200: schemas.Cues, '4xx': ErrorBody } }
     },
     async request => listCues(app.db, request.caller.account_id, request.query)

@@ -1,6 +1,6 @@
 /**
- * Limits the connections per account: at most three quarters of the pool, and only one for 5 s after a lock timeout, since further
- * queries would probably wait for the same lock while holding connections that others need.
+ * Limits the connections per account, and to only one for 5 s after a lock timeout, since further queries would probably wait for the same
+ * lock while holding connections that others need.
  */
 import { isHeld, unavailable } from '../errors.ts'
 
@@ -13,9 +13,8 @@ type Account = { running: number; heldUntil: number; waiting: Set<() => void> }
 
 export type ConnectionLimits = ReturnType<typeof createConnectionLimits>
 
-/** @param connections size of the pool */
-export const createConnectionLimits = (connections: number) => {
-  const most = Math.max(1, Math.floor(connections * 0.75))
+/** @param most operations of an account at a time */
+export const createConnectionLimits = (most: number) => {
   const accounts = new Map<string, Account>()
 
   const isKnownHeld = ({ heldUntil }: Account) => performance.now() < heldUntil

@@ -14,7 +14,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
   app.get(
     '/v1/executions',
     {
-      config: { scope: 'read' },
+      config: { scope: 'read', isList: true },
       schema: {
         tags,
         summary: 'List executions, newest first',

@@ -34,7 +34,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
   app.get(
     '/v1/support',
     {
-      config,
+      config: { ...config, isList: true },
       schema: { tags, summary: 'List support tickets, newest first', querystring: schemas.ListTickets, response: { 200: schemas.Tickets } }
     },
     async request => {

@@ -25,7 +25,9 @@ const routes: FastifyPluginAsyncTypebox = async app => {
   const waiting = createWaiting({ config: app.config, fn: app.fn, now: app.now, log: app.log, closing: app.closing })
   app.addHook('onClose', () => waiting.close())
   const claimNext = createClaiming(app.shared, app.pacer)
-  const claimablePage = shareReads(app.fn.claimablePage)
+  const claimablePage = shareReads((asked: Parameters<typeof app.fn.claimablePage>[0]) =>
+    app.readList(asked.account_id, () => app.fn.claimablePage(asked))
+  )
   const tokenKey = deriveKey(app.config.sessionSecret, 'execution-token')
 
   const shown = ({ payload, ...claim }: ClaimExecutionsRow) => ({
@@ -196,7 +198,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
   app.get(
     '/v1/workers',
     {
-      config: { scope: ['read', 'worker'] },
+      config: { scope: ['read', 'worker'], isList: true },
       schema: {
         tags,
         summary: 'List workers, most recent heartbeat first',
