@@ -18,8 +18,9 @@ import { claimTokenOf } from './token.ts'
 
 const tags = ['workers']
 const anonymous = 'anonymous-worker'
-/** Upper bound for the rest of a claim in a response: names and tasks have at most 255 characters. */
-const claimBytes = 8192
+/** Upper bound for what a response has of an execution besides its payload: names and tasks have at most 255 characters. */
+const restBytes = 8192
+const sizeOf = (executions: { payload: string }[]) => executions.reduce((sum, { payload }) => sum + payload.length + restBytes, 0)
 
 const routes: FastifyPluginAsyncTypebox = async app => {
   const waiting = createWaiting({ config: app.config, fn: app.fn, now: app.now, log: app.log, closing: app.closing })
@@ -54,6 +55,8 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       const { account_id } = request.caller
       const ask = () => claimablePage({ account_id, task, limit })
       const executions = await waiting.until({ account_id, waitMs: wait * 1000, gone: goneSignal(reply), ask })
+      // Before the response is made: a wake-up may cause hundreds of them.
+      app.inFlight.add(request, reply, sizeOf(executions))
       const has_more = executions[0]?.has_more ?? false
       return { executions: executions.map(({ payload, ...execution }) => ({ ...execution, payload: new Json(payload) })), has_more }
     }
@@ -114,9 +117,8 @@ const routes: FastifyPluginAsyncTypebox = async app => {
 
   /** Reserves room for the response, or releases the claims. @throws ApiError unavailable */
   const makeRoom = async (request: FastifyRequest, reply: FastifyReply, claims: ClaimExecutionsRow[]) => {
-    const bytes = claims.reduce((sum, { payload }) => sum + payload.length + claimBytes, 0)
     try {
-      app.inFlight.add(request, reply, bytes)
+      app.inFlight.add(request, reply, sizeOf(claims))
     } catch (error) {
       await giveBack(request.caller.account_id, claims)
       throw error
