@@ -188,8 +188,7 @@ t.test('uses colours on terminals only, and escapes control characters from othe
 
 t.test("the process exits with the command's code, and quietly if its output is closed", async t => {
   const { env } = await cliStage(t)
-  const start = (args: string[]) =>
-    spawn('env', ['-u', 'NODE_OPTIONS', process.execPath, main, ...args], { env: { ...process.env, ...env } })
+  const start = (args: string[]) => spawn(process.execPath, [main, ...args], { env: { ...process.env, ...env } })
   const code = (child: ReturnType<typeof start>) => new Promise(resolve => child.on('close', resolve))
   t.equal(await code(start(['cues', 'get', 'cue_000000000000'])), 3)
   const unread = start(['help'])

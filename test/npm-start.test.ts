@@ -12,6 +12,7 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 const environment = (url: string) => ({
   PATH: process.env.PATH,
   HOME: process.env.HOME,
+  NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
   DATABASE_URL: url,
   HOST: '127.0.0.1',
   PORT: '0',

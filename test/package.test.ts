@@ -17,9 +17,7 @@ const path = (process.env.PATH ?? '')
 type Ran = { code: number; stdout: string; stderr: string }
 const run = (command: string, args: string[], cwd: string, env: Record<string, string | undefined> = {}) =>
   new Promise<Ran>(resolve => {
-    // tap has every Node that is started load its own code.
-    const own = ['-u', 'NODE_OPTIONS', command, ...args]
-    execFile('env', own, { cwd, env: { ...process.env, NODE_COMPILE_CACHE: undefined, PATH: path, ...env } }, (error, stdout, stderr) =>
+    execFile(command, args, { cwd, env: { ...process.env, NODE_COMPILE_CACHE: undefined, PATH: path, ...env } }, (error, stdout, stderr) =>
       resolve({ code: error ? Number(error.code ?? 1) : 0, stdout, stderr })
     )
   })

@@ -68,9 +68,7 @@ export const workerStage = async (t: Test) => {
   /** `pgcue worker` as a process of its own. */
   const start = (args: string[], env: Record<string, string> = {}) => {
     const log = follow()
-    // Without tap's loaders, which slow every Node process down.
-    const command = ['-u', 'NODE_OPTIONS', process.execPath, main, 'worker', '--json', '--state-dir', dir.path('state'), ...args]
-    const child = spawn('env', command, {
+    const child = spawn(process.execPath, [main, 'worker', '--json', '--state-dir', dir.path('state'), ...args], {
       env: { ...process.env, PGCUE_BASE_URL: baseUrl, PGCUE_API_KEY: stage.account.api_key, XDG_CONFIG_HOME: dir.path('config'), ...env }
     })
     let stderr = ''

@@ -122,7 +122,7 @@ export const openStage = () => {
         const port = await freePort()
         const log = join(dir, `${name}.log`)
         const output = openSync(log, 'w')
-        const { PATH, HOME, TMPDIR } = process.env
+        const { PATH, HOME, TMPDIR, NODE_COMPILE_CACHE } = process.env
         // Imported first, so that it ends the process if chaos has ended.
         const child = spawn(process.execPath, ['--import', new URL('../bench/probe.ts', import.meta.url).href, 'src/server.ts'], {
           cwd: root,
@@ -130,6 +130,7 @@ export const openStage = () => {
             PATH,
             HOME,
             TMPDIR,
+            NODE_COMPILE_CACHE,
             DATABASE_URL: databaseUrl,
             MIGRATE: root === here ? 'off' : 'on',
             HOST: '127.0.0.1',
