@@ -69,12 +69,19 @@ const subscribed = async (t: Test) => {
         "select data, start_after > now() as later from pgboss.job where name = 'memory_updates' and state < 'active'"
       )
     ).rows
+  /** Waits until no job is left, and returns how many there were. */
+  const worked = async (): Promise<number> => {
+    const count = async (state: string) =>
+      (await service.pool.query(`select from pgboss.job where name = 'memory_updates' and state <= '${state}'`)).rowCount!
+    await eventually(async () => (await count('active')) === 0)
+    return count('failed')
+  }
   const hurry = () => service.pool.query("update pgboss.job set start_after = now() where name = 'memory_updates'")
-  return { ...service, hook, engine, jobs, hurry }
+  return { ...service, hook, engine, jobs, worked, hurry }
 }
 
 t.test('notifies a subscriber of a change, signed like a callback', async t => {
-  const { post, get, hook } = await subscribed(t)
+  const { post, get, hook, worked } = await subscribed(t)
   await post('/v1/cues', { ...worker, name: 'news' })
   const [{ body, headers, method } = {} as never] = await hook.received()
   t.equal(method, 'POST')
@@ -91,10 +98,12 @@ t.test('notifies a subscriber of a change, signed like a callback', async t => {
   exactly(t, await verifyWebhook(body, headers, webhook_secret), { payload: told })
   exactly(t, headers, { 'content-type': 'application/json', 'x-service-event': 'memory_block.updated' })
   t.notOk(headers.authorization, 'no credential is sent')
+  t.equal(await worked(), 1)
+  t.equal(hook.requests.length, 1)
 })
 
 t.test('sends changes made while no engine ran as one notification, and nothing twice', async t => {
-  const { post, get, hook, engine, config, jobs } = await subscribed(t)
+  const { post, get, hook, engine, config, jobs, worked } = await subscribed(t)
   await engine.stop()
   for (let n = 0; n < 5; n++) await post('/v1/cues', { ...worker, name: `cue ${n}` })
   t.equal((await jobs()).length, 1)
@@ -106,7 +115,7 @@ t.test('sends changes made while no engine ran as one notification, and nothing 
   t.equal(told[0].changelog[0].changes.length, 5)
   exactly(t, told[1], { version: told[0].version + 1, changelog: [{ changes: ['Cue "the last" was added.'] }] })
   await get('/v1/memory-block')
-  await eventually(async () => (await jobs()).length === 0)
+  t.equal(await worked(), 2)
   t.equal(hook.requests.length, 2)
 })
 
@@ -130,16 +139,18 @@ t.test('retries a rejected notification with the state at that time', async t =>
 })
 
 t.test('a 410 from a subscriber ends its subscription', async t => {
-  const { post, hook, pool } = await subscribed(t)
+  const { post, hook, pool, worked } = await subscribed(t)
   hook.answer({ status: 410 })
   await post('/v1/cues', worker)
   await hook.received(1)
   await eventually(async () => (await pool.query('select from cue.memory_subscriptions')).rowCount === 0)
+  t.equal(await worked(), 1)
+  t.equal(hook.requests.length, 1)
 })
 
 for (const status of [410, 200]) {
   t.test(`a subscriber that changes its URL while the old one responds with ${status} is notified at the new one`, async t => {
-    const { post, hook } = await subscribed(t)
+    const { post, hook, worked } = await subscribed(t)
     const moved = await receiver(t)
     const { promise: held, resolve: release } = Promise.withResolvers<void>()
     hook.answer(() => held.then(() => ({ status })))
@@ -149,7 +160,8 @@ for (const status of [410, 200]) {
     release()
     const [request] = await moved.received()
     exactly(t, JSON.parse(request!.body), { version: 2, changelog: [{ changes: ['Cue "news" was added.'] }] })
-    t.equal(hook.requests.length, 1)
+    t.equal(await worked(), 2)
+    t.same([hook.requests.length, moved.requests.length], [1, 1])
   })
 }
 
@@ -164,7 +176,7 @@ t.test('sends no notification after the block is disabled', async t => {
 })
 
 t.test('sends no notification about changes of other accounts', async t => {
-  const { post, as, register, hook } = await subscribed(t)
+  const { post, as, register, hook, worked } = await subscribed(t)
   const other = as(await register())
   await other.patch('/v1/auth/me', on)
   await other.post('/v1/cues', { ...worker, name: 'theirs' })
@@ -172,6 +184,8 @@ t.test('sends no notification about changes of other accounts', async t => {
   await post('/v1/cues', { ...worker, name: 'mine' })
   const requests = await hook.received(1)
   exactly(t, JSON.parse(requests[0]!.body).changelog, [{ changes: ['Cue "mine" was added.'] }])
+  t.equal(await worked(), 1)
+  t.equal(hook.requests.length, 1)
 })
 
 t.test('notifies subscribers once when a release has new instructions', async t => {

@@ -14,7 +14,8 @@ const daily = { cron: '0 9 * * *' }
 /** The service, and the engine's firing and its sweep of windows, on demand. */
 const serve = async () => {
   const built = await service()
-  const { fn, clock, get, claim, call, run, rows } = built
+  const { fn, clock, get, claim, call, run, rows, jobs, patch } = built
+  await patch('/v1/auth/me', { alert_webhook_url: 'http://127.0.0.1/alerts' })
   const now = () => clock.now().getTime()
   // An engine whose clock is slightly ahead, so that worker cues are certainly due.
   const ahead = createAhead({ fn, now: () => now() + 2, pollIntervalMs: 5000 })
@@ -42,12 +43,14 @@ const serve = async () => {
       return createWindowSweep({ fn, now })()
     },
     dueAt: async (cue_id: string): Promise<string | undefined> => (await run(cue_id)).success_due_at?.toISOString(),
-    alerts: async () => (await get('/v1/alerts?alert_type=missed_window')).alerts
+    alerts: async () => (await get('/v1/alerts?alert_type=missed_window')).alerts,
+    /** The ids of alerts queued for the alert webhook, oldest first. */
+    queued: async () => (await jobs('alerts')).map(({ data }) => data.alert_id).sort()
   }
 }
 
 t.test('firing opens a window of N slots, and one without a success raises an alert and moves on', async t => {
-  const { cue, fireAt, sweepAt, dueAt, alerts } = await serve()
+  const { cue, fireAt, sweepAt, dueAt, alerts, queued } = await serve()
   const cue_id = await cue({ ...daily, name: 'backup' })
   t.equal(await dueAt(cue_id), undefined)
   await fireAt('2030-01-15T09:00:00Z')
@@ -166,7 +169,7 @@ t.test('paused cues, changed schedules or windows, and one-time cues have no win
 })
 
 t.test('simultaneous engines raise one alert', async t => {
-  const { cue, fireAt, sweep, clock, alerts } = await serve()
+  const { cue, fireAt, sweep, clock, alerts, queued } = await serve()
   for (let n = 0; n < 5; n++) await cue(daily)
   await fireAt('2030-01-15T09:00:00Z')
   clock.set('2030-01-17T09:00:15Z')
@@ -175,7 +178,9 @@ t.test('simultaneous engines raise one alert', async t => {
     raised.reduce((sum, n) => sum + n, 0),
     5
   )
-  t.equal((await alerts()).length, 5)
+  const found = (await alerts()).map(({ id }: { id: string }) => id)
+  t.equal(found.length, 5)
+  t.same(await queued(), found.sort())
 })
 
 t.test('finds an old success behind failures, within a limit', async t => {
