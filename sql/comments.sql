@@ -250,8 +250,7 @@ comment on column cue.cue_runs.version is 'Increases with every edit. A slot com
 comment on column cue.cue_runs.next_run is 'Next slot. Null: none, because the cue is paused or has ended.';
 comment on column cue.cue_runs.last_slot is
   'Last slot fired. next_run is always later, so neither a clock nor an edit can fire a slot twice.';
-comment on column cue.cue_runs.last_run is
-  'When an execution was last created, whatever triggered it. A deferred fire counts from its start, once it has ended.';
+comment on column cue.cue_runs.last_run is 'When an execution last started, whatever triggered it.';
 comment on column cue.cue_runs.run_count is 'Executions created, whatever triggered them.';
 comment on column cue.cue_runs.fired_count is 'Executions created by the schedule.';
 comment on column cue.cue_runs.failed_deliveries is 'Consecutive executions whose delivery failed.';

@@ -286,7 +286,7 @@ comment on column cue.cue_runs.transport is 'The cue''s transport, copied for th
 comment on column cue.cue_runs.version is 'Increases with every edit. A slot computed from an older version does not fire.';
 comment on column cue.cue_runs.next_run is 'Next slot. Null: none, because the cue is paused or has ended.';
 comment on column cue.cue_runs.last_slot is 'Last slot fired. next_run is always later, so neither a clock nor an edit can fire a slot twice.';
-comment on column cue.cue_runs.last_run is 'When an execution was last created, whatever triggered it. A deferred fire counts from its start, once it has ended.';
+comment on column cue.cue_runs.last_run is 'When an execution last started, whatever triggered it.';
 comment on column cue.cue_runs.run_count is 'Executions created, whatever triggered them.';
 comment on column cue.cue_runs.fired_count is 'Executions created by the schedule.';
 comment on column cue.cue_runs.failed_deliveries is 'Consecutive executions whose delivery failed.';
@@ -1817,9 +1817,9 @@ AS $function$
 begin
   perform cue.count_ended(e.status);
   if c.id is null or c.deleted_at is not null then return; end if;
-  -- Not when it starts: begin_attempts has locked the execution by then, and cue_runs come first in the lock order.
-  if e.started_at is not null and cue.is_deferred_fire(e.triggered_by, e.scheduled_for, e.created_at) then
-    update cue.cue_runs set last_run = greatest(last_run, e.started_at) where cue_id = c.id;
+  -- Not set when it started, if the row was locked then.
+  if e.started_at > e.created_at then
+    update cue.cue_runs set last_run = e.started_at where cue_id = c.id and (last_run is null or last_run < e.started_at);
   end if;
   if e.outcome_recorded_at = p_now then perform cue.count_outcome(e, c, p_now); end if;
   if e.status = 'success' and (e.outcome_success or e.transport = 'webhook' and not coalesce(c.await_outcome, false)) then
@@ -2124,13 +2124,14 @@ AS $function$
 declare
   v_flight bigint;
   v_ids uuid[];
+  v_starts boolean;
   v_first uuid := (select min(id::text)::uuid from unnest(p_execution_ids) as u (id));
   v_last uuid := (select max(id::text)::uuid from unnest(p_execution_ids) as u (id));
   v_limited boolean := cue.limits_timeouts();
 begin
   -- Scalar subqueries look up one row each; a join could read all jobs.
-  select array_agg(due.id) into v_ids from (
-    select e.id from cue.executions e
+  select array_agg(due.id), bool_or(due.started_at is null) into v_ids, v_starts from (
+    select e.id, e.started_at from cue.executions e
      where e.id = any (p_execution_ids) and e.id between v_first and v_last and e.attempt_due_at <= p_now
        and (select true from pgboss.job j where j.name = 'attempts' and j.id = e.id and j.state < 'active')
        and (select c.deleted_at is null from cue.cues c where c.id = e.cue_id)
@@ -2141,13 +2142,21 @@ begin
       select j.id from pgboss.job j where j.name = 'attempts' and j.id = any (v_ids) for update skip locked)) returning id)
   select array_agg(id) into v_ids from gone;
   v_flight := nextval('cue.flight_ids');
+  -- cue_runs precede executions in the lock order, so a locked row is skipped; its last_run is set when the execution ends.
+  if v_starts then
+    update cue.cue_runs set last_run = greatest(last_run, p_now)
+     where cue_id = any (array(
+       select l.cue_id from cue.executions e
+        cross join lateral (select r.cue_id from cue.cue_runs r where r.cue_id = e.cue_id limit 1 for update skip locked) l
+        where e.id = any (v_ids) and e.id between v_first and v_last and e.started_at is null));
+  end if;
   return query
   with begun as (
     update cue.executions e
        set status = 'delivering', attempts = e.attempts + 1, flight_id = v_flight, attempt_due_at = null,
            started_at = coalesce(e.started_at, p_now), last_attempt_at = p_now, updated_at = p_now
      where e.id = any (v_ids) and e.id between v_first and v_last
-    returning e.id, e.attempts, e.account_id, e.cue_id, e.scheduled_for, e.payload, e.payload_id, e.triggered_by, e.created_at),
+    returning e.id, e.attempts, e.account_id, e.cue_id, e.scheduled_for, e.payload, e.payload_id, e.started_at, e.created_at),
   flight as (
     insert into cue.flights (id, execution_ids, lease_expires_at, created_at)
     select v_flight, array_agg(b.id), p_now + p_lease, p_now from begun b having count(*) > 0)
@@ -2155,9 +2164,8 @@ begin
          coalesce(b.payload, (select p.body from cue.payloads p where p.id = b.payload_id)),
          least(coalesce(c.timeout_seconds, (cue.implied_settings()).timeout_seconds), case when v_limited then cue.max_timeout(b.account_id) end),
          a.secrets, a.api_key,
-         -- A deferred fire is not plain: its end sets the cue's last_run.
          c.schedule_type = 'recurring' and not coalesce(c.await_outcome, false)
-           and not cue.is_deferred_fire(b.triggered_by, b.scheduled_for, b.created_at)
+           and (b.started_at = b.created_at or coalesce((select r.last_run >= b.started_at from cue.cue_runs r where r.cue_id = b.cue_id), false))
     from begun b
    cross join lateral (select * from cue.cues where id = b.cue_id limit 1) c
    cross join lateral cue.signing_account(b.account_id, p_now) a;
@@ -2182,13 +2190,22 @@ begin
     select min(u.id::text)::uuid, max(u.id::text)::uuid into v_first, v_last from unnest(p_execution_ids) as u (id);
   end if;
   return query
-  update cue.executions e
-     set status = 'delivering', attempts = e.attempts + 1, started_at = coalesce(e.started_at, p_now), last_attempt_at = p_now,
-         claimed_by_worker = p_worker_ids[array_position(p_execution_ids, e.id)], claimed_at = p_now, claim_token = gen_random_uuid(),
-         last_heartbeat_at = p_now, lease_expires_at = p_now + p_lease, claimable_at = null, claim_deadline_at = null, updated_at = p_now
-   where e.id = any (p_execution_ids) and e.id between v_first and v_last
-  returning e.id, e.cue_id, (select q.name from cue.cues q where q.id = e.cue_id), e.task, e.scheduled_for, e.lease_expires_at,
-            e.claim_token, e.attempts, coalesce(e.payload, (select p.body from cue.payloads p where p.id = e.payload_id));
+  with begun as (
+    update cue.executions e
+       set status = 'delivering', attempts = e.attempts + 1, started_at = coalesce(e.started_at, p_now), last_attempt_at = p_now,
+           claimed_by_worker = p_worker_ids[array_position(p_execution_ids, e.id)], claimed_at = p_now, claim_token = gen_random_uuid(),
+           last_heartbeat_at = p_now, lease_expires_at = p_now + p_lease, claimable_at = null, claim_deadline_at = null, updated_at = p_now
+     where e.id = any (p_execution_ids) and e.id between v_first and v_last
+    returning e.id, e.cue_id, (select q.name from cue.cues q where q.id = e.cue_id), e.task, e.scheduled_for, e.lease_expires_at,
+              e.claim_token, e.attempts, coalesce(e.payload, (select p.body from cue.payloads p where p.id = e.payload_id)) as payload,
+              e.started_at),
+  runs as (
+    update cue.cue_runs r set last_run = greatest(r.last_run, p_now)
+     where r.ctid = any (array(
+       select l.ctid from begun b
+        cross join lateral (select x.ctid from cue.cue_runs x where x.cue_id = b.cue_id limit 1 for update skip locked) l
+        where b.started_at = p_now)))
+  select b.id, b.cue_id, b.name, b.task, b.scheduled_for, b.lease_expires_at, b.claim_token, b.attempts, b.payload from begun b;
 end $function$;
 comment on function cue.begin_claims(uuid[],text[],interval,timestamp with time zone) is 'Assigns locked executions to workers and returns the claims.';
 grant execute on function cue.begin_claims(uuid[],text[],interval,timestamp with time zone) to cue_service;
@@ -2385,8 +2402,7 @@ begin
     v_made := coalesce(cardinality(d.slots), 0);
     update cue.cue_runs
        set next_run = d.next_run, fired_count = fired_count + v_made, run_count = run_count + v_made,
-           last_slot = (select max(s) from unnest(d.slots || d.expected || (d.dropped ->> 'last')::timestamptz) as u (s)),
-           last_run = case when v_made > 0 then p_now else last_run end
+           last_slot = (select max(s) from unnest(d.slots || d.expected || (d.dropped ->> 'last')::timestamptz) as u (s))
      where cue_id = d.cue_id;
     if d.dropped is not null then
       insert into cue.missed_slots (cue_id, account_id, first, last, count, policy, reason, recorded_at)
@@ -3745,8 +3761,7 @@ begin
     c.payload_id := case when cue.is_large(p_payload) then cue.store_payload(p_account_id, p_cue_id, p_payload, null, p_now, p_now) end;
     c.payload := case when c.payload_id is null then p_payload end;
   end if;
-  update cue.cue_runs
-     set run_count = run_count + 1, last_run = case when p_send_at > p_now then last_run else p_now end where cue_id = p_cue_id;
+  update cue.cue_runs set run_count = run_count + 1 where cue_id = p_cue_id;
   v_id := cue.queue_execution(c, 'manual_fire', greatest(p_send_at, p_now), p_now => p_now);
   insert into cue.fires (id, cue_id, account_id, fired_at, idempotency_key, request_hash, execution_id)
   values (cue.uuid_v7(p_now), p_cue_id, p_account_id, p_now, p_idempotency_key, p_request_hash, v_id);
@@ -4087,14 +4102,6 @@ AS $function$
 $function$;
 comment on function cue.insert_session_token(uuid,bytea,timestamp with time zone) is 'Adds a one-time session token, valid for 15 minutes, to an account that the caller has locked.';
 grant execute on function cue.insert_session_token(uuid,bytea,timestamp with time zone) to cue_service;
-
-CREATE OR REPLACE FUNCTION cue.is_deferred_fire(p_triggered_by cue.trigger_kind, p_scheduled_for timestamp with time zone, p_created_at timestamp with time zone)
- RETURNS boolean
- LANGUAGE sql
- IMMUTABLE
-AS $function$ select p_triggered_by = 'manual_fire' and p_scheduled_for > p_created_at $function$;
-comment on function cue.is_deferred_fire(cue.trigger_kind,timestamp with time zone,timestamp with time zone) is 'Returns whether an execution was fired by hand for a later instant.';
-grant execute on function cue.is_deferred_fire(cue.trigger_kind,timestamp with time zone,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.is_email_confirmed(p_account_id uuid)
  RETURNS boolean
@@ -5932,7 +5939,7 @@ begin
   end if;
   perform cue.admit_execution(p_account_id, p_now);
   perform cue.admit_payload(p_account_id, cue.payload_bytes(e.payload, e.payload_id), p_now);
-  update cue.cue_runs set run_count = run_count + 1, last_run = p_now where cue_id = c.id;
+  update cue.cue_runs set run_count = run_count + 1 where cue_id = c.id;
   if e.payload_id is not null and cue.reuse_payload(e.payload_id, p_now) is null then
     -- Retention removed the execution and its payload after it was read.
     raise exception 'execution % not found', p_execution_id using errcode = cue.refusal('QU002');
@@ -6709,8 +6716,8 @@ begin
     select * from unnest(v_cue_ids, v_expected, v_next, v_success_due) as d (cue_id, expected, next_run, success_due)),
   moved as (
     update cue.cue_runs r
-       set next_run = due.next_run, last_slot = due.expected, last_run = p_now, fired_count = r.fired_count + 1, run_count = r.run_count + 1,
-           success_due_at = coalesce(r.success_due_at, due.success_due)
+       set next_run = due.next_run, last_slot = due.expected, last_run = case r.transport when 'webhook' then p_now else r.last_run end,
+           fired_count = r.fired_count + 1, run_count = r.run_count + 1, success_due_at = coalesce(r.success_due_at, due.success_due)
       from due where r.ctid = any (v_rows) and r.cue_id = due.cue_id
     returning r.cue_id, due.expected),
   fired as materialized (

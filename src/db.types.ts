@@ -481,7 +481,7 @@ export interface CueRuns {
    */
   fired_count: Generated<number>;
   /**
-   * When an execution was last created, whatever triggered it. A deferred fire counts from its start, once it has ended.
+   * When an execution last started, whatever triggered it.
    */
   last_run: Timestamp | null;
   /**

@@ -249,27 +249,6 @@ t.test('lists workers with the time since their last heartbeat', async t => {
   exactly(t, await call('DELETE', '/v1/workers/w3'), error('worker_not_found', 404))
 })
 
-t.test('last_run is the start of a deferred execution once that has ended', async t => {
-  const { get, post, cue, fire, claim, clock } = await serve()
-  const cue_id = await cue()
-  const id = await fire(cue_id, { send_at: '2030-01-15T10:00:00Z' })
-  const lastRun = async () => (await get(`/v1/cues/${cue_id}`)).last_run
-  t.equal(await lastRun(), null)
-  clock.set('2030-01-15T10:00:05Z')
-  await claim(id)
-  clock.advance('1 minute')
-  await post(`/v1/executions/${id}/outcome`, { success: true })
-  t.equal(await lastRun(), '2030-01-15T10:00:05.000Z')
-
-  const later = await fire(cue_id, { send_at: '2030-01-15T10:02:00Z' })
-  clock.set('2030-01-15T10:02:00Z')
-  await claim(later)
-  clock.advance('1 minute')
-  await fire(cue_id)
-  await post(`/v1/executions/${later}/outcome`, { success: false })
-  t.equal(await lastRun(), '2030-01-15T10:03:00.000Z', 'a later start stays')
-})
-
 t.test('lists workers in pages, latest heartbeat first', async t => {
   const { get, call, fn, account, clock } = await serve()
   for (let n = 0; n < 101; n++) {

@@ -1,7 +1,6 @@
 import t, { type Test } from 'tap'
 import { exactly } from './exactly.ts'
 import { build } from './setup.ts'
-import { resultsOf } from './stage.ts'
 
 const start = '2030-01-07T08:30:00Z'
 const base = { name: 'n', schedule: { cron: '0 * * * *' }, callback: { url: 'http://127.0.0.1:5555/hook' } }
@@ -37,7 +36,6 @@ t.test('firing creates a pending execution', async t => {
     exactly(t, await get(`/v1/cues/${id}`), {
       run_count: 1,
       fired_count: 0,
-      last_run: '2030-01-07T08:30:00.000Z',
       next_run: '2030-01-07T09:00:00.000Z',
       executions: [{ id: body.id }]
     })
@@ -94,18 +92,14 @@ t.test('responds with 503 if the cue keeps changing during a fire', async t => {
 })
 
 t.test('a deferred fire waits until send_at', async t => {
-  const { id, fire, fn, clock, get } = await setup(t)
+  const { fire, fn, clock } = await setup(t)
   const { body } = await fire({ send_at: '2030-01-07T10:00:00+01:00' })
   exactly(t, body, { scheduled_for: '2030-01-07T09:00:00.000Z', status: 'pending' })
-  exactly(t, await get(`/v1/cues/${id}`), { run_count: 1, last_run: null })
   clock.advance('29 minutes')
   t.same(await fn.beginWaiting({ limit: 10 }), [])
   clock.advance('1 minute')
   const begun = await fn.beginWaiting({ limit: 10 })
-  exactly(t, begun, [{ execution_id: body.id, plain: false }])
-  clock.advance('1 second')
-  await fn.settleAttempts(resultsOf(begun, {}, clock.now()))
-  exactly(t, await get(`/v1/cues/${id}`), { run_count: 1, last_run: '2030-01-07T09:00:00.000Z' })
+  exactly(t, begun, [{ execution_id: body.id, plain: true }])
 })
 
 t.test('a past send_at fires now', async t => {

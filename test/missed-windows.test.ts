@@ -89,12 +89,13 @@ t.test('after acknowledgement, the next window without a success raises a new al
 })
 
 t.test('a success moves the window, once passed, to the N-th slot after it', async t => {
-  const { cue, fireAt, report, sweepAt, dueAt, alerts, row } = await serve()
+  const { cue, fireAt, report, claim, call, sweepAt, dueAt, alerts, row } = await serve()
   const cue_id = await cue(daily)
   const xmin = () => row('select xmin::text, success_due_at from cue.cue_runs where cue_id = $1', [cue_id])
   const first = await fireAt('2030-01-15T09:00:00Z')
+  await claim(first)
   const before = await xmin()
-  await report(first)
+  await call('POST', `/v1/executions/${first}/outcome`, { success: true })
   t.strictSame(await xmin(), before, 'the success itself writes nothing to the cue')
   await report(await fireAt('2030-01-16T09:00:00Z'))
   await fireAt('2030-01-17T09:00:00Z')

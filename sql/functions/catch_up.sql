@@ -27,8 +27,7 @@ begin
     v_made := coalesce(cardinality(d.slots), 0);
     update cue.cue_runs
        set next_run = d.next_run, fired_count = fired_count + v_made, run_count = run_count + v_made,
-           last_slot = (select max(s) from unnest(d.slots || d.expected || (d.dropped ->> 'last')::timestamptz) as u (s)),
-           last_run = case when v_made > 0 then p_now else last_run end
+           last_slot = (select max(s) from unnest(d.slots || d.expected || (d.dropped ->> 'last')::timestamptz) as u (s))
      where cue_id = d.cue_id;
     if d.dropped is not null then
       insert into cue.missed_slots (cue_id, account_id, first, last, count, policy, reason, recorded_at)

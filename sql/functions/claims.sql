@@ -172,7 +172,8 @@ begin
 end $$;
 comment on function cue.lock_next is 'Locks and returns the next executions for a worker.';
 
--- A new claim_token fences each claim: an earlier token is refused.
+-- A new claim_token fences each claim: an earlier token is refused. cue_runs precede executions in the lock order, so a locked row is skipped;
+-- its last_run is set when the execution ends.
 create or replace function cue.begin_claims(
   p_execution_ids uuid[], p_worker_ids text[], p_lease interval default cue.claim_lease(), p_now timestamptz default now()
 ) returns table (
@@ -188,13 +189,22 @@ begin
     select min(u.id::text)::uuid, max(u.id::text)::uuid into v_first, v_last from unnest(p_execution_ids) as u (id);
   end if;
   return query
-  update cue.executions e
-     set status = 'delivering', attempts = e.attempts + 1, started_at = coalesce(e.started_at, p_now), last_attempt_at = p_now,
-         claimed_by_worker = p_worker_ids[array_position(p_execution_ids, e.id)], claimed_at = p_now, claim_token = gen_random_uuid(),
-         last_heartbeat_at = p_now, lease_expires_at = p_now + p_lease, claimable_at = null, claim_deadline_at = null, updated_at = p_now
-   where e.id = any (p_execution_ids) and e.id between v_first and v_last
-  returning e.id, e.cue_id, (select q.name from cue.cues q where q.id = e.cue_id), e.task, e.scheduled_for, e.lease_expires_at,
-            e.claim_token, e.attempts, coalesce(e.payload, (select p.body from cue.payloads p where p.id = e.payload_id));
+  with begun as (
+    update cue.executions e
+       set status = 'delivering', attempts = e.attempts + 1, started_at = coalesce(e.started_at, p_now), last_attempt_at = p_now,
+           claimed_by_worker = p_worker_ids[array_position(p_execution_ids, e.id)], claimed_at = p_now, claim_token = gen_random_uuid(),
+           last_heartbeat_at = p_now, lease_expires_at = p_now + p_lease, claimable_at = null, claim_deadline_at = null, updated_at = p_now
+     where e.id = any (p_execution_ids) and e.id between v_first and v_last
+    returning e.id, e.cue_id, (select q.name from cue.cues q where q.id = e.cue_id), e.task, e.scheduled_for, e.lease_expires_at,
+              e.claim_token, e.attempts, coalesce(e.payload, (select p.body from cue.payloads p where p.id = e.payload_id)) as payload,
+              e.started_at),
+  runs as (
+    update cue.cue_runs r set last_run = greatest(r.last_run, p_now)
+     where r.ctid = any (array(
+       select l.ctid from begun b
+        cross join lateral (select x.ctid from cue.cue_runs x where x.cue_id = b.cue_id limit 1 for update skip locked) l
+        where b.started_at = p_now)))
+  select b.id, b.cue_id, b.name, b.task, b.scheduled_for, b.lease_expires_at, b.claim_token, b.attempts, b.payload from begun b;
 end $$;
 comment on function cue.begin_claims is 'Assigns locked executions to workers and returns the claims.';
 

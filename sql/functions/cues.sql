@@ -295,8 +295,7 @@ begin
     c.payload_id := case when cue.is_large(p_payload) then cue.store_payload(p_account_id, p_cue_id, p_payload, null, p_now, p_now) end;
     c.payload := case when c.payload_id is null then p_payload end;
   end if;
-  update cue.cue_runs
-     set run_count = run_count + 1, last_run = case when p_send_at > p_now then last_run else p_now end where cue_id = p_cue_id;
+  update cue.cue_runs set run_count = run_count + 1 where cue_id = p_cue_id;
   v_id := cue.queue_execution(c, 'manual_fire', greatest(p_send_at, p_now), p_now => p_now);
   insert into cue.fires (id, cue_id, account_id, fired_at, idempotency_key, request_hash, execution_id)
   values (cue.uuid_v7(p_now), p_cue_id, p_account_id, p_now, p_idempotency_key, p_request_hash, v_id);

@@ -93,7 +93,7 @@ begin
   end if;
   perform cue.admit_execution(p_account_id, p_now);
   perform cue.admit_payload(p_account_id, cue.payload_bytes(e.payload, e.payload_id), p_now);
-  update cue.cue_runs set run_count = run_count + 1, last_run = p_now where cue_id = c.id;
+  update cue.cue_runs set run_count = run_count + 1 where cue_id = c.id;
   if e.payload_id is not null and cue.reuse_payload(e.payload_id, p_now) is null then
     -- Retention removed the execution and its payload after it was read.
     raise exception 'execution % not found', p_execution_id using errcode = cue.refusal('QU002');
@@ -198,12 +198,6 @@ begin
 end $$;
 comment on function cue.end_one_time_cue is 'Completes or fails a one-time cue when its first execution ends.';
 
--- fire_cue leaves last_run unchanged for these; it is set from their start once they end.
-create or replace function cue.is_deferred_fire(p_triggered_by cue.trigger_kind, p_scheduled_for timestamptz, p_created_at timestamptz)
-returns boolean
-language sql immutable as $$ select p_triggered_by = 'manual_fire' and p_scheduled_for > p_created_at $$;
-comment on function cue.is_deferred_fire is 'Returns whether an execution was fired by hand for a later instant.';
-
 -- One sequence per status, so counting locks no row. A statement that is rolled back still counts.
 create or replace function cue.count_ended(p_status cue.execution_status) returns bigint
 language sql security definer as $$ select nextval(('cue.ended_' || p_status)::regclass) $$;
@@ -223,9 +217,9 @@ language plpgsql security definer as $$
 begin
   perform cue.count_ended(e.status);
   if c.id is null or c.deleted_at is not null then return; end if;
-  -- Not when it starts: begin_attempts has locked the execution by then, and cue_runs come first in the lock order.
-  if e.started_at is not null and cue.is_deferred_fire(e.triggered_by, e.scheduled_for, e.created_at) then
-    update cue.cue_runs set last_run = greatest(last_run, e.started_at) where cue_id = c.id;
+  -- Not set when it started, if the row was locked then.
+  if e.started_at > e.created_at then
+    update cue.cue_runs set last_run = e.started_at where cue_id = c.id and (last_run is null or last_run < e.started_at);
   end if;
   if e.outcome_recorded_at = p_now then perform cue.count_outcome(e, c, p_now); end if;
   if e.status = 'success' and (e.outcome_success or e.transport = 'webhook' and not coalesce(c.await_outcome, false)) then

@@ -150,8 +150,8 @@ begin
     select * from unnest(v_cue_ids, v_expected, v_next, v_success_due) as d (cue_id, expected, next_run, success_due)),
   moved as (
     update cue.cue_runs r
-       set next_run = due.next_run, last_slot = due.expected, last_run = p_now, fired_count = r.fired_count + 1, run_count = r.run_count + 1,
-           success_due_at = coalesce(r.success_due_at, due.success_due)
+       set next_run = due.next_run, last_slot = due.expected, last_run = case r.transport when 'webhook' then p_now else r.last_run end,
+           fired_count = r.fired_count + 1, run_count = r.run_count + 1, success_due_at = coalesce(r.success_due_at, due.success_due)
       from due where r.ctid = any (v_rows) and r.cue_id = due.cue_id
     returning r.cue_id, due.expected),
   fired as materialized (

@@ -69,13 +69,14 @@ language plpgsql security definer as $$
 declare
   v_flight bigint;
   v_ids uuid[];
+  v_starts boolean;
   v_first uuid := (select min(id::text)::uuid from unnest(p_execution_ids) as u (id));
   v_last uuid := (select max(id::text)::uuid from unnest(p_execution_ids) as u (id));
   v_limited boolean := cue.limits_timeouts();
 begin
   -- Scalar subqueries look up one row each; a join could read all jobs.
-  select array_agg(due.id) into v_ids from (
-    select e.id from cue.executions e
+  select array_agg(due.id), bool_or(due.started_at is null) into v_ids, v_starts from (
+    select e.id, e.started_at from cue.executions e
      where e.id = any (p_execution_ids) and e.id between v_first and v_last and e.attempt_due_at <= p_now
        and (select true from pgboss.job j where j.name = 'attempts' and j.id = e.id and j.state < 'active')
        and (select c.deleted_at is null from cue.cues c where c.id = e.cue_id)
@@ -86,13 +87,21 @@ begin
       select j.id from pgboss.job j where j.name = 'attempts' and j.id = any (v_ids) for update skip locked)) returning id)
   select array_agg(id) into v_ids from gone;
   v_flight := nextval('cue.flight_ids');
+  -- cue_runs precede executions in the lock order, so a locked row is skipped; its last_run is set when the execution ends.
+  if v_starts then
+    update cue.cue_runs set last_run = greatest(last_run, p_now)
+     where cue_id = any (array(
+       select l.cue_id from cue.executions e
+        cross join lateral (select r.cue_id from cue.cue_runs r where r.cue_id = e.cue_id limit 1 for update skip locked) l
+        where e.id = any (v_ids) and e.id between v_first and v_last and e.started_at is null));
+  end if;
   return query
   with begun as (
     update cue.executions e
        set status = 'delivering', attempts = e.attempts + 1, flight_id = v_flight, attempt_due_at = null,
            started_at = coalesce(e.started_at, p_now), last_attempt_at = p_now, updated_at = p_now
      where e.id = any (v_ids) and e.id between v_first and v_last
-    returning e.id, e.attempts, e.account_id, e.cue_id, e.scheduled_for, e.payload, e.payload_id, e.triggered_by, e.created_at),
+    returning e.id, e.attempts, e.account_id, e.cue_id, e.scheduled_for, e.payload, e.payload_id, e.started_at, e.created_at),
   flight as (
     insert into cue.flights (id, execution_ids, lease_expires_at, created_at)
     select v_flight, array_agg(b.id), p_now + p_lease, p_now from begun b having count(*) > 0)
@@ -100,9 +109,8 @@ begin
          coalesce(b.payload, (select p.body from cue.payloads p where p.id = b.payload_id)),
          least(coalesce(c.timeout_seconds, (cue.implied_settings()).timeout_seconds), case when v_limited then cue.max_timeout(b.account_id) end),
          a.secrets, a.api_key,
-         -- A deferred fire is not plain: its end sets the cue's last_run.
          c.schedule_type = 'recurring' and not coalesce(c.await_outcome, false)
-           and not cue.is_deferred_fire(b.triggered_by, b.scheduled_for, b.created_at)
+           and (b.started_at = b.created_at or coalesce((select r.last_run >= b.started_at from cue.cue_runs r where r.cue_id = b.cue_id), false))
     from begun b
    cross join lateral (select * from cue.cues where id = b.cue_id limit 1) c
    cross join lateral cue.signing_account(b.account_id, p_now) a;
