@@ -1348,6 +1348,33 @@ create view cue.missed_view as
 comment on view cue.missed_view is 'Slots that did not run.';
 grant select on cue.missed_view to cue_reader, cue_service;
 
+create view cue.new_executions as
+ SELECT id,
+    account_id,
+    cue_id,
+    transport,
+    status,
+    triggered_by,
+    replayed_from,
+    scheduled_for,
+    payload,
+    payload_id,
+    task,
+    attempts,
+    started_at,
+    last_attempt_at,
+    flight_id,
+    attempt_due_at,
+    claimable_at,
+    claim_deadline_at,
+    error_message,
+    ended_at,
+    created_at,
+    updated_at
+   FROM cue.executions;
+comment on view cue.new_executions is 'The columns that a new execution sets. Executions are inserted into it, as rows of cue.new_execution.';
+grant select on cue.new_executions to cue_reader, cue_service;
+
 create view cue.queue_depth as
  SELECT 'due'::text AS queue,
     count(*) AS waiting,
@@ -1609,37 +1636,14 @@ declare
   e cue.executions;
   v_id uuid := cue.uuid_v7(p_now);
 begin
-  perform cue.add_executions(array[c], array[v_id], array[p_scheduled_for], p_ended => p_status, p_error => p_error, p_now => p_now);
+  insert into cue.new_executions
+  select n.* from cue.new_execution(c, v_id, p_scheduled_for, p_ended => p_status, p_error => p_error, p_now => p_now) n;
   select * into e from cue.executions where id = v_id;
   update cue.cue_runs set run_count = run_count + 1, fired_count = fired_count + 1 where cue_id = c.id;
   return e;
 end $function$;
 comment on function cue.add_ended_execution(cue.cues,cue.execution_status,timestamp with time zone,text,timestamp with time zone) is 'Records a slot that did not run as an ended execution.';
 grant execute on function cue.add_ended_execution(cue.cues,cue.execution_status,timestamp with time zone,text,timestamp with time zone) to cue_service;
-
-CREATE OR REPLACE FUNCTION cue.add_executions(p_cues cue.cues[], p_ids uuid[], p_scheduled_for timestamp with time zone[], p_due_at timestamp with time zone[] DEFAULT NULL::timestamp with time zone[], p_triggered_by cue.trigger_kind DEFAULT 'schedule'::cue.trigger_kind, p_flight_id bigint DEFAULT NULL::bigint, p_replayed_from uuid DEFAULT NULL::uuid, p_ended cue.execution_status DEFAULT NULL::cue.execution_status, p_error text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
- RETURNS void
- LANGUAGE plpgsql
-AS $function$
-begin
-  insert into cue.executions (
-    id, account_id, cue_id, transport, status, triggered_by, replayed_from, scheduled_for, payload, payload_id, task, attempts, started_at,
-    last_attempt_at, flight_id, attempt_due_at, claimable_at, claim_deadline_at, error_message, ended_at, created_at, updated_at)
-  select n.id, n.account_id, n.cue_id, n.transport, coalesce(p_ended, case when n.is_sent then 'delivering'::cue.execution_status else 'pending' end),
-         p_triggered_by, p_replayed_from, n.scheduled_for, n.payload, n.payload_id, n.task, n.is_sent::int, case when n.is_sent then p_now end,
-         case when n.is_sent then p_now end, case when n.is_sent then p_flight_id end,
-         case when n.waits and n.transport = 'webhook' then n.due_at end, case when n.waits and n.transport = 'worker' then n.due_at end,
-         case when n.waits and n.transport = 'worker' then n.due_at + cue.claim_timeout(n.claim_timeout_seconds) end, p_error,
-         case when p_ended is not null then p_now end, p_now, p_now
-    from (
-      select p_ids[c.ordinality] as id, c.id as cue_id, c.account_id, c.transport, c.payload, c.payload_id, c.task, c.claim_timeout_seconds,
-             p_scheduled_for[c.ordinality] as scheduled_for, coalesce(p_due_at[c.ordinality], p_now) as due_at,
-             p_ended is null and (p_flight_id is null or c.transport = 'worker') as waits,
-             p_ended is null and p_flight_id is not null and c.transport = 'webhook' as is_sent
-        from unnest(p_cues) with ordinality as c) n;
-end $function$;
-comment on function cue.add_executions(cue.cues[],uuid[],timestamp with time zone[],timestamp with time zone[],cue.trigger_kind,bigint,uuid,cue.execution_status,text,timestamp with time zone) is 'Creates executions of cues: sent with a flight, waiting until they are due, or ended.';
-grant execute on function cue.add_executions(cue.cues[],uuid[],timestamp with time zone[],timestamp with time zone[],cue.trigger_kind,bigint,uuid,cue.execution_status,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.add_job(p_queue text, p_data jsonb DEFAULT NULL::jsonb, p_id uuid DEFAULT gen_random_uuid(), p_start_after timestamp with time zone DEFAULT now(), p_singleton_key text DEFAULT NULL::text)
  RETURNS void
@@ -2414,7 +2418,9 @@ begin
       v_due := array(
         select date_trunc('milliseconds', p_now) + n * interval '1 millisecond' from generate_series(0, v_made - 1) as n order by n);
       v_ids := array(select cue.uuid_v7(u.due_at) from unnest(v_due) with ordinality as u (due_at, n) order by u.n);
-      perform cue.add_executions(array_fill(c, array[v_made]), v_ids, d.slots, v_due, p_now => p_now);
+      insert into cue.new_executions
+      select n.* from unnest(v_ids, d.slots, v_due) as u (id, slot, due_at)
+       cross join lateral cue.new_execution(c, u.id, u.slot, u.due_at, p_now => p_now) n;
       if c.transport = 'webhook' then perform cue.enqueue_attempts(v_ids, v_due);
       else perform cue.wake_workers(c.account_id, p_now);
       end if;
@@ -4969,6 +4975,24 @@ $function$;
 comment on function cue.new_cue_id() is 'Returns a cue id: cue_ and twelve random characters of 0-9A-Za-z.';
 grant execute on function cue.new_cue_id() to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.new_execution(c cue.cues, p_id uuid, p_scheduled_for timestamp with time zone, p_due_at timestamp with time zone DEFAULT NULL::timestamp with time zone, p_triggered_by cue.trigger_kind DEFAULT 'schedule'::cue.trigger_kind, p_flight_id bigint DEFAULT NULL::bigint, p_replayed_from uuid DEFAULT NULL::uuid, p_ended cue.execution_status DEFAULT NULL::cue.execution_status, p_error text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
+ RETURNS SETOF cue.new_executions
+ LANGUAGE sql
+ STABLE
+AS $function$
+  select p_id, c.account_id, c.id, c.transport, coalesce(p_ended, case when n.is_sent then 'delivering'::cue.execution_status else 'pending' end),
+         p_triggered_by, p_replayed_from, p_scheduled_for, c.payload, c.payload_id, c.task, n.is_sent::int, case when n.is_sent then p_now end,
+         case when n.is_sent then p_now end, case when n.is_sent then p_flight_id end,
+         case when n.waits and c.transport = 'webhook' then n.due_at end, case when n.waits and c.transport = 'worker' then n.due_at end,
+         case when n.waits and c.transport = 'worker' then n.due_at + cue.claim_timeout(c.claim_timeout_seconds) end, p_error,
+         case when p_ended is not null then p_now end, p_now, p_now
+    from (select p_ended is null and (p_flight_id is null or c.transport = 'worker') as waits,
+                 p_ended is null and p_flight_id is not null and c.transport = 'webhook' as is_sent,
+                 coalesce(p_due_at, p_now) as due_at) n
+$function$;
+comment on function cue.new_execution(cue.cues,uuid,timestamp with time zone,timestamp with time zone,cue.trigger_kind,bigint,uuid,cue.execution_status,text,timestamp with time zone) is 'Returns the row of a new execution of a cue: sent with a flight, waiting until it is due, or ended.';
+grant execute on function cue.new_execution(cue.cues,uuid,timestamp with time zone,timestamp with time zone,cue.trigger_kind,bigint,uuid,cue.execution_status,text,timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.new_secret()
  RETURNS text
  LANGUAGE sql
@@ -5371,8 +5395,8 @@ declare
   v_id uuid := cue.uuid_v7(p_now);
   v_due_at timestamptz := greatest(p_scheduled_for, p_now);
 begin
-  perform cue.add_executions(array[c], array[v_id], array[p_scheduled_for], array[v_due_at], p_triggered_by,
-    p_replayed_from => p_replayed_from, p_now => p_now);
+  insert into cue.new_executions
+  select n.* from cue.new_execution(c, v_id, p_scheduled_for, v_due_at, p_triggered_by, p_replayed_from => p_replayed_from, p_now => p_now) n;
   if c.transport = 'webhook' then
     perform cue.enqueue_attempts(array[v_id], array[v_due_at]);
   else
@@ -6732,14 +6756,15 @@ begin
   flight as (
     insert into cue.flights (id, execution_ids, lease_expires_at, created_at)
     select v_flight, array_agg(f.id), p_now + p_lease, p_now from fired f where f.transport = 'webhook' having count(*) > 0),
-  made as materialized (
-    select cue.add_executions(array_agg(f.cue), array_agg(f.id), array_agg(f.scheduled_for), p_flight_id => v_flight, p_now => p_now) from fired f),
+  made as (
+    insert into cue.new_executions
+    select n.* from fired f cross join lateral cue.new_execution(f.cue, f.id, f.scheduled_for, p_flight_id => v_flight, p_now => p_now) n),
   woken as materialized (
     select cue.wake_workers(w.account_id, p_now) from (select distinct f.account_id from fired f where f.transport = 'worker') w)
   select f.id, v_flight, 1, f.account_id, f.cue_id, f.scheduled_for, f.callback_url, f.callback_method, f.callback_headers,
          coalesce(f.payload, (select p.body from cue.payloads p where p.id = f.payload_id)), f.timeout_seconds, f.secrets, f.api_key, f.plain
     -- Always true: a CTE that only selects runs only if it is read.
-    from fired f where f.transport = 'webhook' and (select count(*) from made) + (select count(*) from woken) >= 0;
+    from fired f where f.transport = 'webhook' and (select count(*) from woken) >= 0;
 end $function$;
 comment on function cue.take_due_cues(text[],integer[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],interval,interval,timestamp with time zone) is 'Fires due cues and returns the webhook attempts to send; worker executions become claimable.';
 grant execute on function cue.take_due_cues(text[],integer[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],interval,interval,timestamp with time zone) to cue_service;

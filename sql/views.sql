@@ -55,6 +55,12 @@ select e.id, e.account_id, e.cue_id, coalesce(e.task, '') as task, e.claimable_a
  order by e.claimable_at, e.id;
 comment on view cue.claimable_executions is 'Executions that workers can claim, now or later, in the order in which they get them; task is empty where there is none.';
 
+create or replace view cue.new_executions as
+select id, account_id, cue_id, transport, status, triggered_by, replayed_from, scheduled_for, payload, payload_id, task, attempts, started_at,
+       last_attempt_at, flight_id, attempt_due_at, claimable_at, claim_deadline_at, error_message, ended_at, created_at, updated_at
+  from cue.executions;
+comment on view cue.new_executions is 'The columns that a new execution sets. Executions are inserted into it, as rows of cue.new_execution.';
+
 create or replace view cue.attempt_view as
 select execution_id, account_id, attempt, started_at, finished_at, result, http_status, error, duration_ms, worker_id from cue.attempts;
 comment on view cue.attempt_view is 'The attempt log.';

@@ -1274,6 +1274,31 @@ export interface MissedView {
   recorded_at: Timestamp | null;
 }
 
+export interface NewExecutions {
+  account_id: string | null;
+  attempt_due_at: Timestamp | null;
+  attempts: number | null;
+  claim_deadline_at: Timestamp | null;
+  claimable_at: Timestamp | null;
+  created_at: Timestamp | null;
+  cue_id: string | null;
+  ended_at: Timestamp | null;
+  error_message: string | null;
+  flight_id: number | null;
+  id: string | null;
+  last_attempt_at: Timestamp | null;
+  payload: string | null;
+  payload_id: number | null;
+  replayed_from: string | null;
+  scheduled_for: Timestamp | null;
+  started_at: Timestamp | null;
+  status: ExecutionStatus | null;
+  task: string | null;
+  transport: Transport | null;
+  triggered_by: TriggerKind | null;
+  updated_at: Timestamp | null;
+}
+
 export interface Outages {
   /**
    * Last heartbeat before the outage.
@@ -1674,6 +1699,7 @@ export interface DB {
   migrations: Migrations;
   missed_slots: MissedSlots;
   missed_view: MissedView;
+  new_executions: NewExecutions;
   outages: Outages;
   payload_counters: PayloadCounters;
   payloads: Payloads;

@@ -39,7 +39,9 @@ begin
       v_due := array(
         select date_trunc('milliseconds', p_now) + n * interval '1 millisecond' from generate_series(0, v_made - 1) as n order by n);
       v_ids := array(select cue.uuid_v7(u.due_at) from unnest(v_due) with ordinality as u (due_at, n) order by u.n);
-      perform cue.add_executions(array_fill(c, array[v_made]), v_ids, d.slots, v_due, p_now => p_now);
+      insert into cue.new_executions
+      select n.* from unnest(v_ids, d.slots, v_due) as u (id, slot, due_at)
+       cross join lateral cue.new_execution(c, u.id, u.slot, u.due_at, p_now => p_now) n;
       if c.transport = 'webhook' then perform cue.enqueue_attempts(v_ids, v_due);
       else perform cue.wake_workers(c.account_id, p_now);
       end if;
@@ -64,7 +66,8 @@ declare
   e cue.executions;
   v_id uuid := cue.uuid_v7(p_now);
 begin
-  perform cue.add_executions(array[c], array[v_id], array[p_scheduled_for], p_ended => p_status, p_error => p_error, p_now => p_now);
+  insert into cue.new_executions
+  select n.* from cue.new_execution(c, v_id, p_scheduled_for, p_ended => p_status, p_error => p_error, p_now => p_now) n;
   select * into e from cue.executions where id = v_id;
   update cue.cue_runs set run_count = run_count + 1, fired_count = fired_count + 1 where cue_id = c.id;
   return e;

@@ -1,32 +1,5 @@
 -- Executions requested by a person, and the consequences of an execution's end. Locks: account, cue, cue_runs, execution, job.
 
--- All executions are created here: one for each element of the arrays, with the task and payload in p_cues. Webhooks of a flight are being
--- sent; other executions wait until p_due_at, or are due now if it is null; with p_ended, the slot did not run.
-create or replace function cue.add_executions(
-  p_cues cue.cues[], p_ids uuid[], p_scheduled_for timestamptz[], p_due_at timestamptz[] default null,
-  p_triggered_by cue.trigger_kind default 'schedule', p_flight_id bigint default null, p_replayed_from uuid default null,
-  p_ended cue.execution_status default null, p_error text default null, p_now timestamptz default now()
-) returns void
-language plpgsql as $$
-begin
-  insert into cue.executions (
-    id, account_id, cue_id, transport, status, triggered_by, replayed_from, scheduled_for, payload, payload_id, task, attempts, started_at,
-    last_attempt_at, flight_id, attempt_due_at, claimable_at, claim_deadline_at, error_message, ended_at, created_at, updated_at)
-  select n.id, n.account_id, n.cue_id, n.transport, coalesce(p_ended, case when n.is_sent then 'delivering'::cue.execution_status else 'pending' end),
-         p_triggered_by, p_replayed_from, n.scheduled_for, n.payload, n.payload_id, n.task, n.is_sent::int, case when n.is_sent then p_now end,
-         case when n.is_sent then p_now end, case when n.is_sent then p_flight_id end,
-         case when n.waits and n.transport = 'webhook' then n.due_at end, case when n.waits and n.transport = 'worker' then n.due_at end,
-         case when n.waits and n.transport = 'worker' then n.due_at + cue.claim_timeout(n.claim_timeout_seconds) end, p_error,
-         case when p_ended is not null then p_now end, p_now, p_now
-    from (
-      select p_ids[c.ordinality] as id, c.id as cue_id, c.account_id, c.transport, c.payload, c.payload_id, c.task, c.claim_timeout_seconds,
-             p_scheduled_for[c.ordinality] as scheduled_for, coalesce(p_due_at[c.ordinality], p_now) as due_at,
-             p_ended is null and (p_flight_id is null or c.transport = 'worker') as waits,
-             p_ended is null and p_flight_id is not null and c.transport = 'webhook' as is_sent
-        from unnest(p_cues) with ordinality as c) n;
-end $$;
-comment on function cue.add_executions is 'Creates executions of cues: sent with a flight, waiting until they are due, or ended.';
-
 -- The caller has locked the cue, counted the usage and set the cue's task and payload to those that the execution gets.
 create or replace function cue.queue_execution(
   c cue.cues, p_triggered_by cue.trigger_kind, p_scheduled_for timestamptz, p_replayed_from uuid default null, p_now timestamptz default now()
@@ -36,8 +9,8 @@ declare
   v_id uuid := cue.uuid_v7(p_now);
   v_due_at timestamptz := greatest(p_scheduled_for, p_now);
 begin
-  perform cue.add_executions(array[c], array[v_id], array[p_scheduled_for], array[v_due_at], p_triggered_by,
-    p_replayed_from => p_replayed_from, p_now => p_now);
+  insert into cue.new_executions
+  select n.* from cue.new_execution(c, v_id, p_scheduled_for, v_due_at, p_triggered_by, p_replayed_from => p_replayed_from, p_now => p_now) n;
   if c.transport = 'webhook' then
     perform cue.enqueue_attempts(array[v_id], array[v_due_at]);
   else

@@ -166,13 +166,14 @@ begin
   flight as (
     insert into cue.flights (id, execution_ids, lease_expires_at, created_at)
     select v_flight, array_agg(f.id), p_now + p_lease, p_now from fired f where f.transport = 'webhook' having count(*) > 0),
-  made as materialized (
-    select cue.add_executions(array_agg(f.cue), array_agg(f.id), array_agg(f.scheduled_for), p_flight_id => v_flight, p_now => p_now) from fired f),
+  made as (
+    insert into cue.new_executions
+    select n.* from fired f cross join lateral cue.new_execution(f.cue, f.id, f.scheduled_for, p_flight_id => v_flight, p_now => p_now) n),
   woken as materialized (
     select cue.wake_workers(w.account_id, p_now) from (select distinct f.account_id from fired f where f.transport = 'worker') w)
   select f.id, v_flight, 1, f.account_id, f.cue_id, f.scheduled_for, f.callback_url, f.callback_method, f.callback_headers,
          coalesce(f.payload, (select p.body from cue.payloads p where p.id = f.payload_id)), f.timeout_seconds, f.secrets, f.api_key, f.plain
     -- Always true: a CTE that only selects runs only if it is read.
-    from fired f where f.transport = 'webhook' and (select count(*) from made) + (select count(*) from woken) >= 0;
+    from fired f where f.transport = 'webhook' and (select count(*) from woken) >= 0;
 end $$;
 comment on function cue.take_due_cues is 'Fires due cues and returns the webhook attempts to send; worker executions become claimable.';
