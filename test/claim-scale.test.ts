@@ -83,7 +83,7 @@ t.test(`claiming and listing read as much with ${spelled(50_000)} waiting execut
     return sum
   }
   const measure = async (ids: string[]) => {
-    await pool.query('vacuum analyze cue.executions')
+    await pool.query('vacuum analyze cue.executions, cue.cue_runs, cue.workers')
     const unclaimed = ids.toReversed().values()
     return {
       'the next of a task': await mean("cue.claim_executions($1, 'w', p_tasks => '{go}', p_now => $2)"),
