@@ -1,9 +1,9 @@
 import type pg from 'pg'
 
 /**
- * Returns the schema `cue` as one file, from the catalogs and in a fixed order: types, sequences, tables with constraints, indexes and
- * triggers, views and functions, each with its comment and grants. Partitions are omitted, because their names are dates. Meant for reading
- * and comparing; the order of the statements does not allow running them.
+ * Returns the schema `cue` as one file, from the catalogs and in a fixed order: types, sequences, tables with constraints, indexes,
+ * triggers and rules, views and functions, each with its comment and grants. Partitions are omitted, because their names are dates. Meant
+ * for reading and comparing; the order of the statements does not allow running them.
  */
 export const dumpSchema = async (client: pg.Client | pg.Pool): Promise<string> => {
   const sections = await Promise.all(
@@ -97,6 +97,7 @@ const queries = {
            || coalesce((select string_agg(format(E'%s;\\n', pg_get_indexdef(i.indexrelid)), '' order by i.indexrelid::regclass::text collate "C")
                 from pg_index i where i.indrelid = c.oid and not exists (select from pg_constraint where conindid = i.indexrelid)), '')
            || coalesce((select string_agg(format(E'%s;\\n', pg_get_triggerdef(oid)), '' order by tgname) from pg_trigger where tgrelid = c.oid and not tgisinternal), '')
+           || coalesce((select string_agg(format(E'%s\\n', pg_get_ruledef(oid)), '' order by rulename) from pg_rewrite where ev_class = c.oid), '')
            || coalesce((select string_agg(format(E'%s;\\n', pg_get_statisticsobjdef(oid)), '' order by stxname) from pg_statistic_ext where stxrelid = c.oid), '')
            || ${comment('table', 'c.oid::regclass', 'pg_class', 'c.oid')}
            || coalesce((select string_agg(format(E'comment on column %s.%I is %L;\\n', c.oid::regclass, attname, col_description(c.oid, attnum)), '' order by attnum)

@@ -379,6 +379,10 @@ comment on column cue.workers.registered_since is 'First heartbeat.';
 
 -- The service -----------------------------------------------------------------------------------------------------------------------------
 
+comment on table cue.cell is 'One row: the number of this database among those of the service, encoded in ids and keys. Never changes.';
+comment on column cue.cell.id is 'The n-th URL of CELLS is cell n.';
+comment on column cue.cell.created_at is 'When the database took its number.';
+
 comment on table cue.engines is 'Replicas that fire and deliver. The latest last_seen_at shows when the service was last alive.';
 comment on column cue.engines.id is 'Random id, new at each start.';
 comment on column cue.engines.version is 'Release it runs.';

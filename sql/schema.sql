@@ -242,6 +242,23 @@ comment on column cue.audit_events.detail is 'Details, depending on the event: t
 comment on column cue.audit_events.created_at is 'Time of the change. Entries are removed after 400 days.';
 grant select on cue.audit_events to cue_service;
 
+create table cue.cell (
+  id smallint not null,
+  created_at timestamp with time zone not null default now(),
+  constraint cell_id_check CHECK (id >= 1 AND id <= 61)
+);
+CREATE UNIQUE INDEX cell_is_one ON cue.cell USING btree ((true));
+CREATE RULE cell_stays AS
+    ON DELETE TO cue.cell
+   WHERE true DO INSTEAD NOTHING;
+CREATE RULE cell_stays_the_same AS
+    ON UPDATE TO cue.cell
+   WHERE true DO INSTEAD NOTHING;
+comment on table cue.cell is 'One row: the number of this database among those of the service, encoded in ids and keys. Never changes.';
+comment on column cue.cell.id is 'The n-th URL of CELLS is cell n.';
+comment on column cue.cell.created_at is 'When the database took its number.';
+grant select on cue.cell to cue_service;
+
 create unlogged table cue.cue_rooms (
   account_id uuid not null,
   plan_cues integer not null,
@@ -2437,6 +2454,24 @@ end $function$;
 comment on function cue.catch_up_cues(jsonb,timestamp with time zone) is 'Applies each cue''s catch_up policy to slots that came due during an outage; returns the number of cues moved.';
 grant execute on function cue.catch_up_cues(jsonb,timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.cell_id()
+ RETURNS integer
+ LANGUAGE sql
+ STABLE PARALLEL SAFE
+AS $function$ select 1 $function$;
+comment on function cue.cell_id() is 'Returns the number of this cell, as in cue.cell.';
+grant execute on function cue.cell_id() to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.cell_of(p_id uuid)
+ RETURNS integer
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+AS $function$
+  select case when get_byte(uuid_send(p_id), 6) >> 4 = 7 then ((get_byte(uuid_send(p_id), 6) & 15) << 2) | (get_byte(uuid_send(p_id), 7) >> 6) else 1 end
+$function$;
+comment on function cue.cell_of(uuid) is 'Returns the cell that an id encodes. Ids created before there was a second cell belong to cell 1 and encode any.';
+grant execute on function cue.cell_of(uuid) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.check_artifacts(p_artifacts jsonb)
  RETURNS void
  LANGUAGE plpgsql
@@ -4057,7 +4092,7 @@ CREATE OR REPLACE FUNCTION cue.insert_deletion(p_account_id uuid, p_now timestam
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
 declare
-  v_id uuid := gen_random_uuid();
+  v_id uuid := cue.uuid_v7(p_now);
   v_due_at timestamptz := p_now + interval '24 hours';
 begin
   insert into cue.deletions (id, account_id, requested_at, due_at) values (v_id, p_account_id, p_now, v_due_at);
@@ -6905,10 +6940,11 @@ CREATE OR REPLACE FUNCTION cue.uuid_v7(p_now timestamp with time zone DEFAULT no
  PARALLEL SAFE
 AS $function$
   select encode(set_bit(set_bit(
-    overlay(uuid_send(gen_random_uuid()) placing substring(int8send(floor(extract(epoch from p_now) * 1000)::bigint) from 3) from 1 for 6),
-    52, 1), 53, 1), 'hex')::uuid
+    overlay(uuid_send(gen_random_uuid()) placing substring(
+      int8send((floor(extract(epoch from p_now) * 1000)::bigint << 8) | (112 + (cue.cell_id() >> 2))) from 2) from 1 for 7),
+    62, cue.cell_id() & 1), 63, (cue.cell_id() >> 1) & 1), 'hex')::uuid
 $function$;
-comment on function cue.uuid_v7(timestamp with time zone) is 'Returns a UUIDv7 for an instant.';
+comment on function cue.uuid_v7(timestamp with time zone) is 'Returns a UUIDv7 for an instant, which encodes the cell.';
 grant execute on function cue.uuid_v7(timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.uuid_v7_floor(p_at timestamp with time zone)

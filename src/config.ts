@@ -136,6 +136,8 @@ export const loadConfig = (env: Env) => {
     baseUrlGiven: raw('BASE_URL') !== null,
     databaseUrl,
     listenUrl: postgresUrl('LISTEN_URL', databaseUrl),
+    /** The number of this database among those of the service. */
+    cell: 1 as number,
     /** Whether DATABASE_URL leads through a pooler in transaction mode. Determined at start. */
     pooled: false as boolean,
     dataDir,

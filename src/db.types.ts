@@ -386,6 +386,17 @@ export interface AuditView {
   seq: number | null;
 }
 
+export interface Cell {
+  /**
+   * When the database took its number.
+   */
+  created_at: Generated<Timestamp>;
+  /**
+   * The n-th URL of CELLS is cell n.
+   */
+  id: number;
+}
+
 export interface ClaimableExecutions {
   account_id: string | null;
   claimable_at: Timestamp | null;
@@ -1674,6 +1685,7 @@ export interface DB {
   attempts: Attempts;
   audit_events: AuditEvents;
   audit_view: AuditView;
+  cell: Cell;
   claimable_executions: ClaimableExecutions;
   cue_detail_view: CueDetailView;
   cue_health: CueHealth;

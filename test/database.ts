@@ -15,32 +15,34 @@ export type TestDatabase = {
   empty: () => Promise<boolean>
 }
 
-/** Emptied databases of this test file. */
-const spare: TestDatabase[] = []
-root.teardown(() => Promise.all(spare.map(drop)))
+/** Emptied databases of this test file, by cell. */
+const spare = new Map<number, TestDatabase[]>()
+root.teardown(() => Promise.all([...spare.values()].flat().map(drop)))
 
 /**
  * A database for a test or a file: a clone of the migrated template, or an empty one. Later tests of the file reuse it. At the end it is
  * dropped, unless the test failed; then its name is printed, and it remains for an hour, or as long as the tests' server.
  */
-export const createDatabase = async (t: Test, { migrated = true } = {}): Promise<TestDatabase> => {
-  const database = (migrated && spare.pop()) || (await clone(migrated))
+export const createDatabase = async (t: Test, { migrated = true, cell = 1 } = {}): Promise<TestDatabase> => {
+  const spares = spare.get(cell) ?? []
+  spare.set(cell, spares)
+  const database = (migrated && spares.pop()) || (await clone(migrated, cell))
   t.teardown(async () => {
     if (!t.passing()) {
       await database.pool.end()
       t.comment(`the database stays for a while: ${database.url}`)
-    } else if (migrated && t !== root && (await database.empty().catch(() => false))) spare.push(database)
+    } else if (migrated && t !== root && (await database.empty().catch(() => false))) spares.push(database)
     else await drop(database)
   })
   return database
 }
 
-const clone = async (migrated: boolean): Promise<TestDatabase> => {
+const clone = async (migrated: boolean, cell: number): Promise<TestDatabase> => {
   const file = basename(process.argv[1] ?? '').replace(/\W.*/, '')
   const name = `test_${Math.floor(Date.now() / 1000)}_${file}_${randomBytes(4).toString('hex')}`
   const admin = await connectAdmin()
   try {
-    const template = migrated ? await prepareTemplate(admin) : 'template0'
+    const template = migrated ? await prepareTemplate(admin, cell) : 'template0'
     await admin.client.query(`create database ${name} template ${template} strategy file_copy`) // with fsync off the faster one
   } finally {
     await admin.end()

@@ -24,7 +24,7 @@ t.test("a device signs in with a new address and gets a session token and, once,
   t.same(await poll(asked.device_code), { status: 'email_sent' })
   exactly(t, await confirm(asked.fields), { status: 200, body: /Your device is signed in/ })
   const approved = await poll(asked.device_code)
-  exactly(t, approved, { status: 'approved', email: 'grace@example.com', session_token: /^[\w-]{43}$/ })
+  exactly(t, approved, { status: 'approved', email: 'grace@example.com', session_token: /^1[\w-]{43}$/ })
   t.ok(isKey(approved.api_key))
   t.same(await poll(asked.device_code), { status: 'claimed' })
   t.same(await poll(asked.device_code), { status: 'claimed' })

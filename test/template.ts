@@ -71,7 +71,7 @@ const startKeeper = (dir: string) => {
 
 const hash = (text: string) => createHash('sha256').update(text).digest('hex')
 
-const templateName = () => {
+const templateName = (cell: number) => {
   const sql = readdirSync(join(root, 'sql'), { recursive: true, encoding: 'utf8' }).filter(
     name => name.endsWith('.sql') && name !== 'schema.sql'
   )
@@ -84,12 +84,12 @@ const templateName = () => {
     'test/template.ts',
     'node_modules/pg-boss/package.json'
   ]
-  return `template_${hash(files.map(name => `${name} ${readFileSync(join(root, name), 'utf8')}`).join()).slice(0, 12)}`
+  return `template_${hash([cell, ...files.map(name => `${name} ${readFileSync(join(root, name), 'utf8')}`)].join()).slice(0, 12)}`
 }
 
-/** The name of the migrated database to clone, created once per state of sql/. */
-export const prepareTemplate = async ({ client, urlOf }: Admin): Promise<string> => {
-  const name = templateName()
+/** The name of the migrated database to clone, created once per state of sql/ and cell. */
+export const prepareTemplate = async ({ client, urlOf }: Admin, cell: number): Promise<string> => {
+  const name = templateName(cell)
   const exists = async () => Boolean((await client.query('select from pg_database where datname = $1', [name])).rowCount)
   if (await exists()) return name
   await client.query("select pg_advisory_lock(hashtext('pgcue template'))")
@@ -98,7 +98,7 @@ export const prepareTemplate = async ({ client, urlOf }: Admin): Promise<string>
     const draft = `${name}_draft`
     await client.query(`drop database if exists ${draft} with (force)`)
     await client.query(`create database ${draft}`)
-    await migrate({ connectionString: urlOf(draft) })
+    await migrate({ connectionString: urlOf(draft), cell })
     await preparePartitions(urlOf(draft))
     await client.query(`alter database ${draft} rename to ${name}`)
     await sweep(client)

@@ -21,7 +21,7 @@ comment on function cue.request_deletion is
 create or replace function cue.insert_deletion(p_account_id uuid, p_now timestamptz) returns timestamptz
 language plpgsql security definer as $$
 declare
-  v_id uuid := gen_random_uuid();
+  v_id uuid := cue.uuid_v7(p_now);
   v_due_at timestamptz := p_now + interval '24 hours';
 begin
   insert into cue.deletions (id, account_id, requested_at, due_at) values (v_id, p_account_id, p_now, v_due_at);

@@ -1,13 +1,31 @@
 -- Identifiers. Plain SQL, so that they work on PostgreSQL 15, and without settings, so that the planner can inline them.
 
--- The first 48 bits are the milliseconds, so ids sort by time and determine the partition.
+-- Its body is the number in cue.cell, so that it is inlined and creating an id reads no table.
+do $$
+declare
+  v_cell int := (select id from cue.cell);
+begin
+  if v_cell is null then raise 'cue.cell is empty: insert the number of this database'; end if;
+  execute format('create or replace function cue.cell_id() returns int language sql stable parallel safe as $f$ select %s $f$', v_cell);
+end $$;
+comment on function cue.cell_id is 'Returns the number of this cell, as in cue.cell.';
+
+-- The first 48 bits are the milliseconds, so ids sort by time and determine the partition. The version, the cell in six bits, and 68 random
+-- bits follow.
 create or replace function cue.uuid_v7(p_now timestamptz default now()) returns uuid
 language sql volatile parallel safe as $$
   select encode(set_bit(set_bit(
-    overlay(uuid_send(gen_random_uuid()) placing substring(int8send(floor(extract(epoch from p_now) * 1000)::bigint) from 3) from 1 for 6),
-    52, 1), 53, 1), 'hex')::uuid
+    overlay(uuid_send(gen_random_uuid()) placing substring(
+      int8send((floor(extract(epoch from p_now) * 1000)::bigint << 8) | (112 + (cue.cell_id() >> 2))) from 2) from 1 for 7),
+    62, cue.cell_id() & 1), 63, (cue.cell_id() >> 1) & 1), 'hex')::uuid
 $$;
-comment on function cue.uuid_v7 is 'Returns a UUIDv7 for an instant.';
+comment on function cue.uuid_v7 is 'Returns a UUIDv7 for an instant, which encodes the cell.';
+
+create or replace function cue.cell_of(p_id uuid) returns int
+language sql immutable parallel safe as $$
+  select case when get_byte(uuid_send(p_id), 6) >> 4 = 7 then ((get_byte(uuid_send(p_id), 6) & 15) << 2) | (get_byte(uuid_send(p_id), 7) >> 6) else 1 end
+$$;
+comment on function cue.cell_of is 'Returns the cell that an id encodes. Ids created before there was a second cell belong to cell 1 and encode any.';
 
 create or replace function cue.uuid_v7_floor(p_at timestamptz) returns uuid
 language sql immutable parallel safe as $$

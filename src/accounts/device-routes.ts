@@ -49,7 +49,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       schema: { tags, summary: 'Poll the status of a device sign-in', body: schemas.PollDeviceCode, response: { 200: schemas.Polled } }
     },
     async request => {
-      const session_token = createToken()
+      const session_token = createToken(config.cell)
       const { status, email, key_ciphertext } = await fn.pollDevice({
         code_hash: hashKey(request.body.device_code),
         token_hash: hashKey(session_token),
@@ -137,7 +137,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     { config: { public: true }, schema: { hide: true, body: schemas.ConfirmLink }, errorHandler: pageErrors(problem) },
     async (request, reply) => {
       const { token, device_code } = request.body
-      const api_key = createKey()
+      const api_key = createKey(config.cell)
       await fn.approveDevice({
         code_hash: hashKey(device_code),
         link_id: linkId(token),

@@ -11,7 +11,7 @@ const config = { scope: 'account' } as const
 const params = schemas.KeyParams
 
 const routes: FastifyPluginAsyncTypebox = async app => {
-  const { encryptionKeys } = app.config
+  const { encryptionKeys, cell } = app.config
 
   app.get(
     '/v1/auth/keys',
@@ -25,7 +25,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     '/v1/auth/keys',
     { config, schema: { tags, summary: 'Create a key', body: schemas.CreateKey, response: { 201: schemas.CreatedKey } } },
     async (request, reply) => {
-      const api_key = createKey()
+      const api_key = createKey(cell)
       const id = await app.fn.createKey({
         ...request.body,
         key_hash: hashKey(api_key),
@@ -61,7 +61,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     '/v1/auth/key/regenerate',
     { config, schema: { tags, summary: 'Replace the only key', response: { 200: schemas.RegeneratedKey } } },
     async request => {
-      const api_key = createKey()
+      const api_key = createKey(cell)
       const replaced_key_id = await app.fn.regenerateKey({
         key_hash: hashKey(api_key),
         prefix: keyPrefix(api_key),

@@ -1,25 +1,28 @@
 // API keys as text: creation, check digits, hashing and encryption. Independent of the database.
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto'
 import { crc32 } from 'node:zlib'
+import { cellDigit, cellOfDigit, digits } from '../cells/ids.ts'
 
 const PREFIX = 'svc_sk_'
 const RANDOM_LENGTH = 32
 const CHECK_LENGTH = 6
-const DIGITS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 const FORM = new RegExp(`^${PREFIX}[0-9A-Za-z]{${RANDOM_LENGTH + CHECK_LENGTH}}$`)
 
-/** Creates a key: `svc_sk_`, 32 random base-62 digits, and the CRC-32 of all that as 6 more digits. */
-export const createKey = (): string => {
-  let key = PREFIX
+/** Creates a key: `svc_sk_`, 32 base-62 digits, of which the first is the cell and the others are random, and the CRC-32 of all that as 6 more. */
+export const createKey = (cell = 1): string => {
+  let key = PREFIX + cellDigit(cell)
   while (key.length < PREFIX.length + RANDOM_LENGTH) {
     // Values from 248 (4 × 62) are skipped; otherwise some digits would be more frequent than others.
-    for (const byte of randomBytes(RANDOM_LENGTH)) if (byte < 248 && key.length < PREFIX.length + RANDOM_LENGTH) key += DIGITS[byte % 62]
+    for (const byte of randomBytes(RANDOM_LENGTH)) if (byte < 248 && key.length < PREFIX.length + RANDOM_LENGTH) key += digits[byte % 62]
   }
   return key + checkDigits(key)
 }
 
 /** Whether a text has the form of a key and correct check digits, so that mistyped keys are rejected without a lookup. */
 export const isKey = (text: string): boolean => FORM.test(text) && text.endsWith(checkDigits(text.slice(0, -CHECK_LENGTH)))
+
+/** The cell that a key names; undefined for any other text. Keys created before there were cells name a random one. */
+export const cellOfKey = (text: string): number | undefined => (FORM.test(text) ? cellOfDigit(text.slice(PREFIX.length)) : undefined)
 
 /** The stored form of a key: its SHA-256. Keys are random enough not to need a slow hash. */
 export const hashKey = (key: string): Buffer => createHash('sha256').update(key).digest()
@@ -28,9 +31,9 @@ export const hashKey = (key: string): Buffer => createHash('sha256').update(key)
 export const keyPrefix = (key: string): string => key.slice(0, 12)
 
 const checkDigits = (text: string): string => {
-  let digits = ''
-  for (let rest = crc32(text); digits.length < CHECK_LENGTH; rest = Math.floor(rest / 62)) digits = DIGITS[rest % 62] + digits
-  return digits
+  let check = ''
+  for (let rest = crc32(text); check.length < CHECK_LENGTH; rest = Math.floor(rest / 62)) check = digits[rest % 62] + check
+  return check
 }
 
 /**

@@ -23,7 +23,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       schema: { tags, summary: 'Create an account and its first key', body: schemas.Register, response: { 201: schemas.Registered } }
     },
     async (request, reply) => {
-      const api_key = createKey()
+      const api_key = createKey(app.config.cell)
       const account = await app.fn.register({
         ...request.body,
         key_hash: hashKey(api_key),

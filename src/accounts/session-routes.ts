@@ -60,7 +60,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       if (!approved.includes(client_id)) {
         throw new ApiError('client_not_approved', 'client_id not approved. Ask the operator of this service to add it to MCP_CLIENT_IDS.')
       }
-      const api_key = createKey()
+      const api_key = createKey(app.config.cell)
       const { account_id, key_id, scopes } = await app.fn.exchangeSessionToken({
         token_hash: hashKey(session_token),
         client_id,

@@ -1,6 +1,7 @@
 // Session JWTs and one-time tokens as text. The database knows which of them are valid.
 import { randomBytes } from 'node:crypto'
 import { jwtVerify, SignJWT } from 'jose'
+import { cellDigit, cellOfDigit } from '../cells/ids.ts'
 import { deriveKey } from '../deliveries/signature.ts'
 
 const ISSUER = 'pgcue'
@@ -40,5 +41,10 @@ export const createSessions = (sessionSecret: string) => {
   }
 }
 
-/** Creates a one-time token of 256 random bits. */
-export const createToken = (): string => randomBytes(32).toString('base64url')
+const TOKEN_LENGTH = 44
+
+/** Creates a one-time token: the cell and 256 random bits. */
+export const createToken = (cell = 1): string => cellDigit(cell) + randomBytes(32).toString('base64url')
+
+/** The cell of a one-time token. Tokens of the previous release have no digit for it and belong to cell 1. */
+export const cellOfToken = (token: string): number => (token.length === TOKEN_LENGTH && cellOfDigit(token)) || 1

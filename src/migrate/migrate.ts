@@ -14,6 +14,8 @@ export type MigrateOptions = {
   log?: (line: string) => void
   sqlDir?: string
   lockTimeout?: string
+  /** Number of a new database among those of the service. */
+  cell?: number
   queues?: Queues
 }
 
@@ -27,7 +29,7 @@ const lockTries = 60
  * next call
  */
 export const migrate = async (options: MigrateOptions) => {
-  const { connectionString, log = () => {}, sqlDir, lockTimeout = '800ms', queues = ourQueues } = options
+  const { connectionString, log = () => {}, sqlDir, lockTimeout = '800ms', queues = ourQueues, cell = 1 } = options
   const { migrations, forQueues, sources, release } = readSources(sqlDir, queues)
   await reach(connectionString)
   const client = new pg.Client({ connectionString, application_name: 'pgcue migrate' })
@@ -40,7 +42,7 @@ export const migrate = async (options: MigrateOptions) => {
     await requireVersion(client)
     await client.query(`set search_path = pg_catalog, pg_temp; set statement_timeout = 0; set idle_in_transaction_session_timeout = 0`)
     await takeTurn(client)
-    await client.query("select set_config('lock_timeout', $1, false)", [lockTimeout])
+    await client.query("select set_config('lock_timeout', $1, false), set_config('pgcue.cell', $2, false)", [lockTimeout, String(cell)])
     const applied = await readLedger(client)
 
     const newest = migrations.at(-1)?.id ?? 0
