@@ -134,6 +134,7 @@ comment on column cue.device_codes.link_id is 'Id contained, signed, in the mail
 comment on column cue.device_codes.code_ciphertext is 'The code, encrypted like the default key, for the mail that shows it.';
 comment on column cue.device_codes.account_id is 'Account that the device was signed in to.';
 comment on column cue.device_codes.key_id is 'Key of the account, if this sign-in created it. The device gets it once, when it polls.';
+comment on column cue.device_codes.cell is 'Cell of the email address, in which the sign-in continues; null if that is this one.';
 comment on column cue.device_codes.created_at is 'Time the sign-in started.';
 comment on column cue.device_codes.expires_at is '15 minutes later.';
 
@@ -382,6 +383,11 @@ comment on column cue.workers.registered_since is 'First heartbeat.';
 comment on table cue.cell is 'One row: the number of this database among those of the service, encoded in ids and keys. Never changes.';
 comment on column cue.cell.id is 'The n-th URL of CELLS is cell n.';
 comment on column cue.cell.created_at is 'When the database took its number.';
+
+comment on table cue.directory is 'The cell of each email address, so that an address has one account across all cells. Used in the home cell only.';
+comment on column cue.directory.email_hash is 'SHA-256 of the address in lower case.';
+comment on column cue.directory.cell is 'Cell in which its account is created.';
+comment on column cue.directory.created_at is 'When the cell claimed it.';
 
 comment on table cue.engines is 'Replicas that fire and deliver. The latest last_seen_at shows when the service was last alive.';
 comment on column cue.engines.id is 'Random id, new at each start.';

@@ -439,6 +439,7 @@ create unlogged table cue.device_codes (
   key_id uuid,
   created_at timestamp with time zone not null,
   expires_at timestamp with time zone not null,
+  cell smallint,
   constraint device_codes_pkey PRIMARY KEY (code_hash),
   constraint device_codes_link_id_key UNIQUE (link_id),
   constraint device_codes_check CHECK ((email IS NOT NULL) = (status <> 'pending'::cue.device_code_status)),
@@ -460,7 +461,20 @@ comment on column cue.device_codes.account_id is 'Account that the device was si
 comment on column cue.device_codes.key_id is 'Key of the account, if this sign-in created it. The device gets it once, when it polls.';
 comment on column cue.device_codes.created_at is 'Time the sign-in started.';
 comment on column cue.device_codes.expires_at is '15 minutes later.';
+comment on column cue.device_codes.cell is 'Cell of the email address, in which the sign-in continues; null if that is this one.';
 grant select on cue.device_codes to cue_service;
+
+create table cue.directory (
+  email_hash bytea not null,
+  cell smallint not null,
+  created_at timestamp with time zone not null,
+  constraint directory_pkey PRIMARY KEY (email_hash)
+);
+comment on table cue.directory is 'The cell of each email address, so that an address has one account across all cells. Used in the home cell only.';
+comment on column cue.directory.email_hash is 'SHA-256 of the address in lower case.';
+comment on column cue.directory.cell is 'Cell in which its account is created.';
+comment on column cue.directory.created_at is 'When the cell claimed it.';
+grant select on cue.directory to cue_service;
 
 create unlogged table cue.echoes (
   token text not null,
@@ -2524,6 +2538,31 @@ end $function$;
 comment on function cue.check_secrets(text[],text,boolean,timestamp with time zone) is 'Returns the settings whose secrets differ from those of earlier replicas, and stores them if none do; p_changed forgets the stored ones first.';
 grant execute on function cue.check_secrets(text[],text,boolean,timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.claim_address(p_email text, p_cell integer, p_address text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
+ RETURNS integer
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+declare
+  w record;
+  v_cell int;
+begin
+  perform cue.lock_address(p_email);
+  v_cell := cue.find_address(p_email);
+  if v_cell is not null then return v_cell; end if;
+  if p_address is not null then
+    select * into w from cue.allow('claim:' || p_address, 5, '1 hour', p_now);
+    if not w.allowed then
+      raise exception 'Registration limit reached: 5 accounts per hour from one address.' using errcode = cue.refusal('QU031'), detail = w.retry_after;
+    end if;
+  end if;
+  insert into cue.directory (email_hash, cell, created_at) values (cue.email_hash(p_email), p_cell, p_now);
+  return p_cell;
+end $function$;
+comment on function cue.claim_address(text,integer,text,timestamp with time zone) is 'Assigns an email address to a cell unless it has one, and returns its cell; QU031 above five new ones per hour and p_address.';
+grant execute on function cue.claim_address(text,integer,text,timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.claim_executions(p_account_id uuid, p_worker_id text, p_execution_id uuid DEFAULT NULL::uuid, p_tasks text[] DEFAULT NULL::text[], p_limit integer DEFAULT 1, p_lease interval DEFAULT cue.claim_lease(), p_now timestamp with time zone DEFAULT now())
  RETURNS TABLE(execution_id uuid, cue_id text, cue_name text, task text, scheduled_for timestamp with time zone, lease_expires_at timestamp with time zone, claim_token uuid, attempt integer, payload text)
  LANGUAGE plpgsql
@@ -2717,6 +2756,15 @@ begin
 end $function$;
 comment on function cue.confirm_email(uuid,timestamp with time zone) is 'Records that an account''s email address is confirmed; QU007 if the account no longer exists.';
 grant execute on function cue.confirm_email(uuid,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.count_accounts()
+ RETURNS bigint
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$ select count(*) from cue.accounts $function$;
+comment on function cue.count_accounts() is 'Returns the number of accounts of this cell.';
+grant execute on function cue.count_accounts() to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.count_ended(p_status cue.execution_status)
  RETURNS bigint
@@ -3360,6 +3408,14 @@ end $function$;
 comment on function cue.drop_old_executions(timestamp with time zone,timestamp with time zone) is 'Drops the months that end before p_before and returns them; QU011 if p_before is within 35 days.';
 grant execute on function cue.drop_old_executions(timestamp with time zone,timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.email_hash(p_email text)
+ RETURNS bytea
+ LANGUAGE sql
+ IMMUTABLE
+AS $function$ select sha256(convert_to(lower(p_email), 'UTF8')) $function$;
+comment on function cue.email_hash(text) is 'Returns the directory''s key for an email address.';
+grant execute on function cue.email_hash(text) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.email_window(p_email text)
  RETURNS text
  LANGUAGE sql
@@ -3503,6 +3559,7 @@ begin
   delete from cue.usage_counters where account_id = p_account_id;
   delete from cue.payload_counters where account_id = p_account_id;
   delete from cue.device_codes where lower(email) = lower(a.email);
+  delete from cue.directory where email_hash = cue.email_hash(a.email) and cell = cue.cell_id();
   delete from cue.rate_windows where subject = any (v_subjects || cue.email_window(a.email));
   perform cue.drop_account_jobs(p_account_id);
 end $function$;
@@ -3644,6 +3701,18 @@ $function$;
 comment on function cue.failure_notice_retry_at(uuid,integer,integer,timestamp with time zone) is 'Returns when an on_failure webhook is retried after p_tries failed attempts, or null if none are left.';
 grant execute on function cue.failure_notice_retry_at(uuid,integer,integer,timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.find_address(p_email text)
+ RETURNS integer
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+  select coalesce((select d.cell from cue.directory d where d.email_hash = cue.email_hash(p_email)),
+                  (select cue.cell_id() from cue.accounts a where lower(a.email) = lower(p_email)))
+$function$;
+comment on function cue.find_address(text) is 'Returns the cell of an email address, or null if this cell does not know it.';
+grant execute on function cue.find_address(text) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.find_claimable(p_account_id uuid, p_task text, p_limit integer, p_lock boolean DEFAULT false, p_except uuid[] DEFAULT '{}'::uuid[], p_now timestamp with time zone DEFAULT now())
  RETURNS uuid[]
  LANGUAGE plpgsql
@@ -3700,6 +3769,18 @@ begin
 end $function$;
 comment on function cue.find_customer(text,text,uuid,timestamp with time zone) is 'Returns the account of a Stripe customer, subscription or checkout, and stores the customer if the account has none.';
 grant execute on function cue.find_customer(text,text,uuid,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.find_device_code(p_code_hash bytea, p_now timestamp with time zone DEFAULT now())
+ RETURNS TABLE(cell integer, ip text, created_at timestamp with time zone, expires_at timestamp with time zone)
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+  select coalesce(d.cell, cue.cell_id()), d.ip, d.created_at, d.expires_at
+    from cue.device_codes d where d.code_hash = p_code_hash and d.expires_at > p_now
+$function$;
+comment on function cue.find_device_code(bytea,timestamp with time zone) is 'Returns the cell in which a sign-in continues, and its start; no row if the code is unknown or expired.';
+grant execute on function cue.find_device_code(bytea,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.finish_attempts(p_execution_ids uuid[], p_attempts integer[], p_cue_ids text[], p_started_at timestamp with time zone[], p_duration_ms integer[], p_http_status integer[], p_bodies text[], p_ended_flights bigint[] DEFAULT '{}'::bigint[], p_now timestamp with time zone DEFAULT now())
  RETURNS integer
@@ -3930,6 +4011,20 @@ end $function$;
 comment on function cue.gone_attempts(uuid[],integer[]) is 'Returns the executions whose running attempt was cancelled, deleted or taken over.';
 grant execute on function cue.gone_attempts(uuid[],integer[]) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.hand_over_device_code(p_code_hash bytea, p_cell integer, p_now timestamp with time zone DEFAULT now())
+ RETURNS integer
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+begin
+  update cue.device_codes d set cell = p_cell
+   where d.code_hash = p_code_hash and d.expires_at > p_now and d.status = 'pending' and d.cell is null;
+  return (select f.cell from cue.find_device_code(p_code_hash, p_now) f);
+end $function$;
+comment on function cue.hand_over_device_code(bytea,integer,timestamp with time zone) is 'Lets a sign-in continue in the cell of its email address, unless it already continues elsewhere or has its mail; returns its cell.';
+grant execute on function cue.hand_over_device_code(bytea,integer,timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.has_callback(p_callback_url text, p_on_failure_webhook text)
  RETURNS boolean
  LANGUAGE sql
@@ -4060,15 +4155,23 @@ grant execute on function cue.in_turn(integer) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.insert_account(p_email text, p_now timestamp with time zone)
  RETURNS cue.accounts
- LANGUAGE sql
+ LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
+declare
+  a cue.accounts;
+begin
+  perform cue.lock_address(p_email);
+  if cue.is_claimed_elsewhere(p_email) then
+    raise exception 'Another cell has this email address. Try again.' using errcode = cue.refusal('QU014');
+  end if;
   insert into cue.accounts (id, email, webhook_secret, created_at, updated_at)
   values (cue.uuid_v7(p_now), p_email, 'whsec_' || cue.new_secret(), p_now, p_now)
-  on conflict do nothing returning *
-$function$;
-comment on function cue.insert_account(text,timestamp with time zone) is 'Adds an account without a key; returns null if its email address is taken, ignoring case.';
+  on conflict do nothing returning * into a;
+  return a;
+end $function$;
+comment on function cue.insert_account(text,timestamp with time zone) is 'Adds an account without a key; returns null if its email address is taken, ignoring case; QU014 if another cell has claimed it.';
 grant execute on function cue.insert_account(text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.insert_cues(p_ids text[], p_account_ids uuid[], p_payload_ids bigint[], p_cues jsonb, p_now timestamp with time zone)
@@ -4143,6 +4246,17 @@ AS $function$
 $function$;
 comment on function cue.insert_session_token(uuid,bytea,timestamp with time zone) is 'Adds a one-time session token, valid for 15 minutes, to an account that the caller has locked.';
 grant execute on function cue.insert_session_token(uuid,bytea,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.is_claimed_elsewhere(p_email text)
+ RETURNS boolean
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+  select exists (select from cue.directory where email_hash = cue.email_hash(p_email) and cell <> cue.cell_id())
+$function$;
+comment on function cue.is_claimed_elsewhere(text) is 'Returns whether this cell''s directory assigns an email address to another cell.';
+grant execute on function cue.is_claimed_elsewhere(text) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.is_email_confirmed(p_account_id uuid)
  RETURNS boolean
@@ -4388,6 +4502,15 @@ begin
 end $function$;
 comment on function cue.lock_accounts(uuid[]) is 'Locks accounts for adding cues and returns those it could lock.';
 grant execute on function cue.lock_accounts(uuid[]) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.lock_address(p_email text)
+ RETURNS void
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$ select pg_advisory_xact_lock(hashtext('cue.directory'), hashtext(lower(p_email))) $function$;
+comment on function cue.lock_address(text) is 'Makes claims of an email address and the creation of its account wait for each other.';
+grant execute on function cue.lock_address(text) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.lock_attempts(p_execution_ids uuid[], p_flight_ids bigint[])
  RETURNS void
@@ -5420,6 +5543,18 @@ end $function$;
 comment on function cue.purge_cue(text,integer) is 'Deletes a batch of a deleted cue''s history, then its payloads, and finally the cue; returns the number of rows, 0 when done.';
 grant execute on function cue.purge_cue(text,integer) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.put_device_code(p_code_hash bytea, p_ip text, p_created_at timestamp with time zone, p_expires_at timestamp with time zone)
+ RETURNS void
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+  insert into cue.device_codes (code_hash, ip, created_at, expires_at) values (p_code_hash, p_ip, p_created_at, p_expires_at)
+  on conflict do nothing
+$function$;
+comment on function cue.put_device_code(bytea,text,timestamp with time zone,timestamp with time zone) is 'Stores a sign-in that started in another cell, before that one hands it over.';
+grant execute on function cue.put_device_code(bytea,text,timestamp with time zone,timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.queue_execution(c cue.cues, p_triggered_by cue.trigger_kind, p_scheduled_for timestamp with time zone, p_replayed_from uuid DEFAULT NULL::uuid, p_now timestamp with time zone DEFAULT now())
  RETURNS uuid
  LANGUAGE plpgsql
@@ -6344,7 +6479,7 @@ begin
     raise exception 'Unknown device code. Start again on the device.' using errcode = cue.refusal('QU070');
   elsif d.expires_at <= p_now then
     raise exception 'This device code has expired. Start again on the device.' using errcode = cue.refusal('QU071');
-  elsif d.status <> 'pending' then
+  elsif d.status <> 'pending' or d.cell is not null then
     raise exception 'The sign-in email for this device code was already sent.' using errcode = cue.refusal('QU073');
   end if;
   select * into w from cue.allow(cue.email_window(p_email), 3, '1 hour', p_now);

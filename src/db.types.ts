@@ -716,6 +716,10 @@ export interface DeviceCodes {
    */
   account_id: string | null;
   /**
+   * Cell of the email address, in which the sign-in continues; null if that is this one.
+   */
+  cell: number | null;
+  /**
    * The code, encrypted like the default key, for the mail that shows it.
    */
   code_ciphertext: string | null;
@@ -751,6 +755,21 @@ export interface DeviceCodes {
    * Status. Ignored after expires_at.
    */
   status: Generated<DeviceCodeStatus>;
+}
+
+export interface Directory {
+  /**
+   * Cell in which its account is created.
+   */
+  cell: number;
+  /**
+   * When the cell claimed it.
+   */
+  created_at: Timestamp;
+  /**
+   * SHA-256 of the address in lower case.
+   */
+  email_hash: Buffer;
 }
 
 export interface DueCues {
@@ -1695,6 +1714,7 @@ export interface DB {
   cues: Cues;
   deletions: Deletions;
   device_codes: DeviceCodes;
+  directory: Directory;
   due_cues: DueCues;
   echoes: Echoes;
   engines: Engines;

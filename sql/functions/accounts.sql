@@ -32,12 +32,21 @@ $$;
 comment on function cue.new_secret is 'Returns a random secret of 64 hex digits.';
 
 create or replace function cue.insert_account(p_email text, p_now timestamptz) returns cue.accounts
-language sql security definer as $$
+language plpgsql security definer as $$
+declare
+  a cue.accounts;
+begin
+  perform cue.lock_address(p_email);
+  if cue.is_claimed_elsewhere(p_email) then
+    raise exception 'Another cell has this email address. Try again.' using errcode = cue.refusal('QU014');
+  end if;
   insert into cue.accounts (id, email, webhook_secret, created_at, updated_at)
   values (cue.uuid_v7(p_now), p_email, 'whsec_' || cue.new_secret(), p_now, p_now)
-  on conflict do nothing returning *
-$$;
-comment on function cue.insert_account is 'Adds an account without a key; returns null if its email address is taken, ignoring case.';
+  on conflict do nothing returning * into a;
+  return a;
+end $$;
+comment on function cue.insert_account is
+  'Adds an account without a key; returns null if its email address is taken, ignoring case; QU014 if another cell has claimed it.';
 
 -- Only accounts that are created count towards the limit. A null p_address means no limit.
 create or replace function cue.register(

@@ -48,7 +48,7 @@ begin
     raise exception 'Unknown device code. Start again on the device.' using errcode = cue.refusal('QU070');
   elsif d.expires_at <= p_now then
     raise exception 'This device code has expired. Start again on the device.' using errcode = cue.refusal('QU071');
-  elsif d.status <> 'pending' then
+  elsif d.status <> 'pending' or d.cell is not null then
     raise exception 'The sign-in email for this device code was already sent.' using errcode = cue.refusal('QU073');
   end if;
   select * into w from cue.allow(cue.email_window(p_email), 3, '1 hour', p_now);
