@@ -14,12 +14,13 @@ import cues from './cues/routes.ts'
 import { createPacer, type Pacer } from './database/batched.ts'
 import { type Clock, createClock, followDatabase } from './database/clock.ts'
 import { createConnectionLimits } from './database/connection-limits.ts'
-import { createFunctions, type Functions } from './database/functions.ts'
+import { createFunctions, type Functions, type ServiceHealthRow } from './database/functions.ts'
 import { createOutageLog, type OutageLog } from './database/outage-log.ts'
 import type { DB } from './db.types.ts'
 import { type AddressRules, createAddressRules } from './deliveries/address.ts'
 import echo from './echo/routes.ts'
 import executions from './executions/routes.ts'
+import { createLook } from './health/cached-health.ts'
 import health from './health/routes.ts'
 import body from './http/body.ts'
 import http, { type Patience, serverOptions } from './http/http.ts'
@@ -57,6 +58,12 @@ declare module 'fastify' {
     /** Rules for callback addresses. */
     rules: AddressRules
     metrics: Metrics
+    /** Reads the service's health from the database; null if it does not answer. */
+    lookAtHealth: () => Promise<ServiceHealthRow | null>
+    /** The apps of all cells by number, including this one. */
+    cells: Pick<FastifyInstance, 'config' | 'fn' | 'lookAtHealth' | 'measure'>[]
+    /** Whether this cell may get requests of another, because older credentials are not known yet. */
+    mayBeMisrouted: () => boolean
     /** Responds with 404, or with 405 if the path exists for other methods. */
     refuseUnknown: (request: FastifyRequest, reply: FastifyReply) => FastifyReply
     /** Aborted when the service begins to stop. Handlers that hold a request open then respond. */
@@ -102,6 +109,12 @@ export const build = async (options: Options) => {
   app.decorate('rules', rules ?? createAddressRules({ allowCidrs: config.callbackAllowCidrs, allowHttp: config.callbackAllowHttp }))
   app.decorate('metrics', metrics)
   metrics.watchPool('api', pool)
+  app.decorate('cells', [app])
+  app.decorate('mayBeMisrouted', () => false)
+  app.decorate(
+    'lookAtHealth',
+    createLook(app, () => app.fn.serviceHealth({}))
+  )
 
   if (!fixed) followDatabase(app)
   await app.register(http, { patience, responseLimits })

@@ -3,6 +3,7 @@ import { existsSync, linkSync, readFileSync, rmSync, writeFileSync } from 'node:
 import { dirname, join, resolve } from 'node:path'
 import ipaddr from 'ipaddr.js'
 import { constants } from './catalog.ts'
+import { readCells } from './cells/settings.ts'
 import { makeDirectory } from './files/directories.ts'
 
 export type Plan = 'free' | 'pro' | 'scale'
@@ -95,12 +96,14 @@ const readers = (env: Env) => {
 }
 
 /**
- * Returns the URL for migrations, which need a direct connection: LISTEN_URL, or DATABASE_URL.
- * @throws {ConfigError} if it is missing or invalid
+ * Returns the URLs for migrations, which need direct connections: LISTEN_URL, or DATABASE_URL, or those of CELLS.
+ * @throws {ConfigError} if none is given or one is invalid
  */
-export const loadMigrateUrl = (env: Env): string => {
-  const { postgresUrl, refuse } = readers(env)
-  return postgresUrl('LISTEN_URL', postgresUrl('DATABASE_URL', '')) || refuse('DATABASE_URL', 'is required')
+export const loadMigrateUrls = (env: Env): readonly string[] => {
+  const known = readers(env)
+  const { databases } = readCells(known)
+  if (databases.length > 1) return databases
+  return [known.postgresUrl('LISTEN_URL', databases[0]!) || known.refuse('DATABASE_URL', 'is required')]
 }
 
 /**
@@ -109,9 +112,11 @@ export const loadMigrateUrl = (env: Env): string => {
  * @throws {ConfigError} for the first invalid variable
  */
 export const loadConfig = (env: Env) => {
-  const { refuse, raw, read, text, integer, flag, list, url, webUrl, postgresUrl } = readers(env)
+  const known = readers(env)
+  const { refuse, raw, read, text, integer, flag, list, url, webUrl, postgresUrl } = known
 
-  const databaseUrl = postgresUrl('DATABASE_URL', '')
+  const cells = readCells(known)
+  const databaseUrl = cells.databases[0]!
   const embedded = databaseUrl === ''
   const dataDir = resolve(raw('DATA_DIR') ?? '.data')
   const secret = (name: string) => {
@@ -136,8 +141,9 @@ export const loadConfig = (env: Env) => {
     baseUrlGiven: raw('BASE_URL') !== null,
     databaseUrl,
     listenUrl: postgresUrl('LISTEN_URL', databaseUrl),
-    /** The number of this database among those of the service. */
+    /** The number of the database among those of the service; `cellConfig` has that of another. */
     cell: 1 as number,
+    ...cells,
     /** Whether DATABASE_URL leads through a pooler in transaction mode. Determined at start. */
     pooled: false as boolean,
     dataDir,

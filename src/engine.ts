@@ -115,7 +115,7 @@ export const startEngine = async (options: Options): Promise<Engine> => {
     log,
     concurrency: config.deliveryConcurrency,
     leastOpen: Math.min(...Object.values(config.plans).map(plan => plan.open_deliveries)),
-    capacity: capacityFor(config.deliveryConcurrency, log),
+    capacity: capacityFor(config.deliveryConcurrency, log, undefined, config.engineCells.length),
     share,
     onChange: wake
   })

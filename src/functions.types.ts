@@ -22,10 +22,12 @@ export const functions = {
   cancel_execution: ['row', 'account_id execution_id now'],
   catch_up_cues: ['value', 'cues now'],
   check_secrets: ['values', 'encryption_key_ids session_secret changed now'],
+  claim_address: ['value', 'email cell address now'],
   claim_executions: ['rows', 'account_id worker_id execution_id tasks limit lease now'],
   claim_next: ['rows', 'claims lease now'],
   claimable_page: ['rows', 'account_id task limit bytes now'],
   confirm_email: ['value', 'account_id now'],
+  count_accounts: ['value', ''],
   create_cue: ['value', 'account_id cue next_run now'],
   create_cues: ['rows', 'account_ids cues next_runs now'],
   create_device_code: ['value', 'code_hash address ip now'],
@@ -53,10 +55,13 @@ export const functions = {
   extend_flights: ['values', 'flight_ids lease now'],
   failure_notice: ['row', 'execution_id now'],
   failure_notice_retry_at: ['value', 'execution_id tries retry_after_ms now'],
+  find_address: ['value', 'email'],
+  find_device_code: ['rows', 'code_hash now'],
   finish_attempts: ['value', 'execution_ids attempts cue_ids started_at duration_ms http_status bodies ended_flights now'],
   fire_cue: ['row', 'account_id cue_id payload task version send_at idempotency_key request_hash now'],
   fold_usage: ['value', 'now'],
   gone_attempts: ['values', 'execution_ids attempts'],
+  hand_over_device_code: ['value', 'code_hash cell now'],
   has_live_worker: ['value', 'account_id now'],
   heartbeat_execution: ['value', 'account_id execution_id worker_id claim_token lease now'],
   heartbeat_worker: ['value', 'account_id worker_id handlers now'],
@@ -89,6 +94,7 @@ export const functions = {
   prune: ['value', 'now'],
   prune_payloads: ['value', 'before batch now'],
   purge_cue: ['value', 'cue_id batch'],
+  put_device_code: ['value', 'code_hash ip created_at expires_at'],
   read_cues: ['rows', 'account_ids cue_ids'],
   read_echo: ['row', 'token now'],
   read_execution_details: ['rows', 'account_ids execution_ids'],
@@ -384,6 +390,13 @@ export type FailureNoticeRow = {
   secrets: string[]
 }
 
+export type FindDeviceCodeRow = {
+  cell: number
+  ip: string
+  created_at: Date
+  expires_at: Date
+}
+
 export type JobCountsRow = {
   queue: string
   waiting: number
@@ -668,10 +681,12 @@ export type Functions = {
   cancelExecution: (args: { account_id: string; execution_id: string }) => Promise<ExecutionsRow>
   catchUpCues: (args: { cues: object | string }) => Promise<number>
   checkSecrets: (args: { encryption_key_ids: string[]; session_secret: string; changed?: boolean | null }) => Promise<string[]>
+  claimAddress: (args: { email: string; cell: number; address?: string | null }) => Promise<number>
   claimExecutions: (args: { account_id: string; worker_id: string; execution_id?: string | null; tasks?: string[] | null; limit?: number | null; lease?: string | null }) => Promise<ClaimExecutionsRow[]>
   claimNext: (args: { claims: object | string; lease?: string | null }) => Promise<ClaimNextRow[]>
   claimablePage: (args: { account_id: string; task?: string | null; limit?: number | null; bytes?: number | null }) => Promise<ClaimablePageRow[]>
   confirmEmail: (args: { account_id: string }) => Promise<void>
+  countAccounts: (args: object) => Promise<number>
   createCue: (args: { account_id: string; cue: object | string; next_run: Date | null }) => Promise<string>
   createCues: (args: { account_ids: string[]; cues: object | string; next_runs: (Date | null)[] }) => Promise<CreateCuesRow[]>
   createDeviceCode: (args: { code_hash: Buffer; address?: string | null; ip?: string | null }) => Promise<void>
@@ -699,10 +714,13 @@ export type Functions = {
   extendFlights: (args: { flight_ids: number[]; lease?: string | null }) => Promise<number[]>
   failureNotice: (args: { execution_id: string }) => Promise<FailureNoticeRow | undefined>
   failureNoticeRetryAt: (args: { execution_id: string; tries: number; retry_after_ms?: number | null }) => Promise<Date>
+  findAddress: (args: { email: string }) => Promise<number>
+  findDeviceCode: (args: { code_hash: Buffer }) => Promise<FindDeviceCodeRow[]>
   finishAttempts: (args: { execution_ids: string[]; attempts: number[]; cue_ids: string[]; started_at: Date[]; duration_ms: number[]; http_status: (number | null)[]; bodies: (string | null)[]; ended_flights?: number[] | null }) => Promise<number>
   fireCue: (args: { account_id: string; cue_id: string; payload?: string | null; task?: string | null; version?: number | null; send_at?: Date | null; idempotency_key?: string | null; request_hash?: string | null }) => Promise<ExecutionsRow>
   foldUsage: (args: object) => Promise<number>
   goneAttempts: (args: { execution_ids: string[]; attempts: number[] }) => Promise<string[]>
+  handOverDeviceCode: (args: { code_hash: Buffer; cell: number }) => Promise<number>
   hasLiveWorker: (args: { account_id: string }) => Promise<boolean>
   heartbeatExecution: (args: { account_id: string; execution_id: string; worker_id?: string | null; claim_token?: string | null; lease?: string | null }) => Promise<Date>
   heartbeatWorker: (args: { account_id: string; worker_id: string; handlers: string[] }) => Promise<void>
@@ -735,6 +753,7 @@ export type Functions = {
   prune: (args: object) => Promise<void>
   prunePayloads: (args: { before: Date; batch?: number | null }) => Promise<number>
   purgeCue: (args: { cue_id: string; batch?: number | null }) => Promise<number>
+  putDeviceCode: (args: { code_hash: Buffer; ip: string; created_at: Date; expires_at: Date }) => Promise<void>
   readCues: (args: { account_ids: string[]; cue_ids: string[] }) => Promise<ReadCuesRow[]>
   readEcho: (args: { token: string }) => Promise<ReadEchoRow | undefined>
   readExecutionDetails: (args: { account_ids: string[]; execution_ids: string[] }) => Promise<ReadExecutionDetailsRow[]>

@@ -1,26 +1,18 @@
 /** Starts a replica: configuration, database, migrations, engine and API; stops them in order. `npm start` runs this. */
 import { pino } from 'pino'
-import { decryptKey } from './accounts/keys.ts'
 import type { Api } from './api/api.ts'
 import { superviseApi } from './api/supervise.ts'
-import { atPort, type Config, ConfigError, loadConfig } from './config.ts'
-import { createClock } from './database/clock.ts'
-import { createFunctions } from './database/functions.ts'
-import { isPooled } from './database/listener.ts'
-import { createOutageLog } from './database/outage-log.ts'
-import { createPool, startDatabase } from './database/pool.ts'
-import { createAddressRules } from './deliveries/address.ts'
-import { type Engine, startEngine } from './engine.ts'
+import { atPort, ConfigError, loadConfig } from './config.ts'
+import { startDatabase } from './database/pool.ts'
+import type { Engine } from './engine.ts'
+import { openCells, startEngines } from './engines/engines.ts'
 import { isAway } from './errors.ts'
-import { createMetrics } from './metrics/metrics.ts'
-import { migrate, unusable } from './migrate/migrate.ts'
+import { unusable } from './migrate/migrate.ts'
 import { firstScreen } from './startup/first-screen.ts'
 import { collectGarbage } from './startup/garbage.ts'
 import { loggerOptions, together } from './startup/log.ts'
 import { whenNpmEnds } from './startup/parent.ts'
 import { findPort, refuseToListen } from './startup/port.ts'
-import { requireFunctions } from './startup/required-functions.ts'
-import { requireSecrets } from './startup/secrets.ts'
 
 /** Milliseconds after which a stopping process exits in any case. */
 const stopMs = 29_000
@@ -37,49 +29,24 @@ const start = async () => {
   onStop(() => database.stop())
   // Checked before the engine starts: a replica that cannot listen must not register as an engine.
   config = atPort(database.config, await findPort(config))
-  if (config.migrate) await migrate({ connectionString: config.listenUrl, log: say })
-  config = Object.freeze({ ...config, pooled: await isPooled(config).catch(error => Promise.reject(unusable(error))) })
-  await prepare(config)
-
-  const outageLog = createOutageLog(logger)
-  const metrics = createMetrics({ thread: roles.engine ? 'engine' : 'api' })
+  const cells = await openCells(config, logger, say)
   const openApi = async (): Promise<Api> => {
-    if (roles.api && roles.engine)
-      return superviseApi({ config, metrics, outageLog, log: logger, write: lines => destination.write(lines) })
+    if (roles.api && roles.engine) return superviseApi({ cells, log: logger, write: lines => destination.write(lines) })
     const { createApi } = await import('./api/api.ts')
-    return createApi({ config, metrics, outageLog, logger })
+    return createApi({ cells, logger })
   }
   const api = await openApi()
   let starting: Promise<Engine> | undefined
-  const stopEngine = async () => (await starting?.catch(() => undefined))?.stop()
+  const stopEngines = async () => (await starting?.catch(() => undefined))?.stop()
   onStop(async () => {
-    const [count] = await Promise.all([stopEngine(), api.stop()])
+    const [count] = await Promise.all([stopEngines(), api.stop()])
     attemptsGivenBack = count
   })
-  if (roles.engine) {
-    const rules = createAddressRules({ allowCidrs: config.callbackAllowCidrs, allowHttp: config.callbackAllowHttp })
-    const decrypt = (ciphertext: string) => decryptKey(config.encryptionKeys, ciphertext)
-    starting = startEngine({ config, rules, clock: createClock(), decryptKey: decrypt, metrics, outageLog, log: logger })
-    await starting
-  }
+  starting = startEngines(cells, { say, onFailed: fail })
+  await starting
   await api.listen().catch(error => refuseToListen(error, config))
   say(firstScreen(config))
   collectGarbage()
-}
-
-/** Checks the database (reachable, has this release's functions, same secrets as other replicas) and stores the limits of the plans. */
-const prepare = async (config: Config) => {
-  const pool = createPool(config, { max: 1 })
-  try {
-    const connection = await pool.connect().catch(error => Promise.reject(unusable(error)))
-    connection.release()
-    await requireFunctions(pool, config)
-    const fn = createFunctions(pool)
-    await requireSecrets(fn, config)
-    await fn.setPlans({ plans: config.plans })
-  } finally {
-    await pool.end()
-  }
 }
 
 const say = (line: string) => console.error(line)
@@ -106,9 +73,11 @@ whenNpmEnds(() => stop(0, 'SIGTERM'))
 // The engine runs in this thread, and without it the API must not continue. Node ends the process; other replicas take over its attempts.
 process.on('uncaughtExceptionMonitor', error => log?.fatal({ err: error }, 'unhandled error: replica exits'))
 
-start().catch(thrown => {
+const fail = (thrown: unknown) => {
   if (stopping) return
   const error = isAway(thrown) ? unusable(thrown) : thrown
-  say(error instanceof ConfigError ? `pgcue: ${error.message}` : `pgcue: could not start: ${error.stack}`)
+  say(error instanceof ConfigError ? `pgcue: ${error.message}` : `pgcue: could not start: ${(error as Error).stack}`)
   return stop(1)
-})
+}
+
+start().catch(fail)

@@ -1,7 +1,8 @@
 import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { atPort, ConfigError, loadConfig, loadMigrateUrl } from '../src/config.ts'
+import { cellConfig } from '../src/cells/settings.ts'
+import { atPort, ConfigError, loadConfig, loadMigrateUrls } from '../src/config.ts'
 import { exactly } from './exactly.ts'
 
 const key = Buffer.alloc(32, 7).toString('base64')
@@ -189,13 +190,45 @@ t.test('an error in PLANS lists what is allowed', async t => {
 })
 
 t.test('migrates LISTEN_URL, or DATABASE_URL, and needs no other setting', async t => {
-  t.equal(loadMigrateUrl({ DATABASE_URL: server.DATABASE_URL, LISTEN_URL: '' }), server.DATABASE_URL)
-  t.equal(loadMigrateUrl({ DATABASE_URL: server.DATABASE_URL, LISTEN_URL: 'postgres://direct/cue' }), 'postgres://direct/cue')
-  t.throws(() => loadMigrateUrl({ DATABASE_URL: 'secretword' }), {
+  t.same(loadMigrateUrls({ DATABASE_URL: server.DATABASE_URL, LISTEN_URL: '' }), [server.DATABASE_URL])
+  t.same(loadMigrateUrls({ DATABASE_URL: server.DATABASE_URL, LISTEN_URL: 'postgres://direct/cue' }), ['postgres://direct/cue'])
+  t.throws(() => loadMigrateUrls({ DATABASE_URL: 'secretword' }), {
     name: 'ConfigError',
     message: /^DATABASE_URL must be a URL(?!.*secret)/
   })
-  t.throws(() => loadMigrateUrl({}), { message: 'DATABASE_URL is required' })
+  t.throws(() => loadMigrateUrls({}), { message: 'DATABASE_URL is required' })
+})
+
+t.test('CELLS are URLs or a file of them, and take the place of DATABASE_URL', async t => {
+  const urls = ['postgres://a/cue', 'postgres://b/cue', 'postgresql://c/cue']
+  const { DATABASE_URL: _, ...rest } = server
+  const config = loadConfig({ ...rest, CELLS: `${urls[0]}  ${urls[1]}\n${urls[2]}\n` })
+  t.same([config.embedded, config.databases, config.engineCells], [false, urls, [1, 2, 3]])
+  exactly(t, cellConfig(config, 2), { cell: 2, databaseUrl: urls[1], listenUrl: urls[1] })
+  t.same(loadMigrateUrls({ CELLS: urls.join(' ') }), urls)
+  const file = join(t.testdir({ cells: `${urls.join('\n')}\n` }), 'cells')
+  t.same(loadConfig({ ...rest, CELLS: file, ENGINE_CELLS: '1,3' }).engineCells, [1, 3])
+  t.same(loadConfig({ ...rest, CELLS: file }).databases, urls)
+
+  const alone = loadConfig({ ...rest, CELLS: urls[0]!, LISTEN_URL: 'postgres://direct/cue' })
+  t.equal(cellConfig(alone, 1), alone)
+  t.equal(alone.listenUrl, 'postgres://direct/cue')
+
+  const two = urls.slice(0, 2).join(' ')
+  t.match(refusal({ ...server, CELLS: two }), /^DATABASE_URL cannot be combined with CELLS/)
+  t.match(refusal({ ...rest, CELLS: two, LISTEN_URL: urls[0]! }), /^LISTEN_URL cannot be combined with several CELLS/)
+  for (const CELLS of [
+    `${urls[0]} ${urls[0]}`,
+    'http://a/cue',
+    '/no/such/file',
+    Array.from({ length: 62 }, (_, i) => `postgres://${i}/cue`).join(' ')
+  ])
+    t.match(refusal({ ...rest, CELLS }), /^CELLS must be PostgreSQL URLs separated by whitespace, 61 at most, or a file with one per line$/)
+  for (const ENGINE_CELLS of ['0', '3', '1;2', 'x'])
+    t.match(
+      refusal({ ...rest, CELLS: two, ENGINE_CELLS }),
+      /^ENGINE_CELLS must be a comma-separated list of numbers of CELLS, from 1 to 2$/
+    )
 })
 
 t.test('requires the secrets with DATABASE_URL', async t => {

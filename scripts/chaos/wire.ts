@@ -53,11 +53,11 @@ export const layWire = async (databaseUrl: string) => {
       cut()
     },
 
-    /** All connections break, and new ones fail for a while. */
-    interrupt: async (ms: number) => {
+    /** All connections break, and new ones fail for a while, or until something has happened. */
+    interrupt: async (until: number | Promise<unknown>) => {
       state = 'down'
       cut()
-      await delay(ms)
+      await (typeof until === 'number' ? delay(until) : until)
       state = 'up'
     },
 

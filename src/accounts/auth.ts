@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import type { Plan } from '../config.ts'
-import { ApiError, isAway } from '../errors.ts'
+import { ApiError, isAway, unavailable } from '../errors.ts'
 import { isCueId } from '../schemas.ts'
 import { type Caller, createAdmission, type Needed, refusals, type Scope } from './admission.ts'
 
@@ -88,6 +88,7 @@ export default fp(
       const { error, caller, rate, retry_after, usage_warning } = admitted
       reply.headers({ 'x-ratelimit-limit': rate.limit, 'x-ratelimit-remaining': rate.remaining, 'x-ratelimit-reset': rate.reset })
       if (usage_warning) reply.header('x-service-usage-warning', 'approaching_limit')
+      if ((error === 'not_authenticated' || error === 'invalid_api_key') && app.mayBeMisrouted()) throw unavailable()
       if (error && (error === 'rate_limit_exceeded' || !request.is404))
         throw new ApiError(error, refusals[error], retry_after === null ? {} : { headers: { 'retry-after': String(retry_after) } })
       if (caller) request.caller = caller

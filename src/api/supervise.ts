@@ -4,16 +4,13 @@
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import { type MessagePort, Worker } from 'node:worker_threads'
-import type { Config } from '../config.ts'
-import type { OutageLog } from '../database/outage-log.ts'
-import type { Metrics } from '../metrics/metrics.ts'
-import type { Api } from './api.ts'
+import type { Api, ApiCell } from './api.ts'
 
 export type FromThread =
   | { kind: 'listening' }
   | { kind: 'log'; lines: string }
-  | { kind: 'lost'; error: object; task: string }
-  | { kind: 'back' }
+  | { kind: 'lost'; cell: number; error: object; task: string }
+  | { kind: 'back'; cell: number }
   | { kind: 'metrics'; answer: MessagePort }
 export type ToThread = 'listen' | 'stop'
 
@@ -25,10 +22,8 @@ const steadyMs = 60_000
 const stopMs = 25_000
 
 type Options = {
-  config: Config
-  /** The engine's metrics, which the API's /metrics includes. */
-  metrics: Metrics
-  outageLog: OutageLog
+  /** Each with its engine's metrics, which the API's /metrics includes. */
+  cells: readonly ApiCell[]
   log: { error: (fields: object, message: string) => void; warn: (message: string) => void }
   /** Writes whole lines to the log. */
   write: (lines: string) => void
@@ -68,8 +63,10 @@ export const superviseApi = (options: Options): Api => {
   }
 }
 
-const openThread = ({ config, metrics, outageLog, log, write }: Options) => {
-  const worker = new Worker(new URL('thread.ts', import.meta.url), { name: 'pgcue API', workerData: config })
+const openThread = ({ cells, log, write }: Options) => {
+  const outageLogOf = (cell: number) => cells[cell - 1]!.outageLog
+  const measure = () => Promise.all(cells.map(({ metrics }) => metrics.values()))
+  const worker = new Worker(new URL('thread.ts', import.meta.url), { name: 'pgcue API', workerData: cells.map(({ config }) => config) })
   const send = (message: ToThread) => worker.postMessage(message)
   let isListening = false
 
@@ -81,9 +78,9 @@ const openThread = ({ config, metrics, outageLog, log, write }: Options) => {
     void ended.then(reject)
     worker.on('message', (message: FromThread) => {
       if (message.kind === 'log') write(message.lines)
-      else if (message.kind === 'lost') outageLog.lost(message.error, message.task)
-      else if (message.kind === 'back') outageLog.back()
-      else if (message.kind === 'metrics') void metrics.values().then(values => message.answer.postMessage(values))
+      else if (message.kind === 'lost') outageLogOf(message.cell).lost(message.error, message.task)
+      else if (message.kind === 'back') outageLogOf(message.cell).back()
+      else if (message.kind === 'metrics') void measure().then(values => message.answer.postMessage(values))
       else {
         isListening = true
         resolve()

@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { readlinkSync } from 'node:fs'
 import { setPriority } from 'node:os'
 import { MessageChannel, type MessagePort, parentPort, workerData } from 'node:worker_threads'
+import { labelOf } from '../cells/settings.ts'
 import type { Config } from '../config.ts'
 import type { OutageLog } from '../database/outage-log.ts'
 import { isAway, unavailable } from '../errors.ts'
@@ -25,15 +26,15 @@ yieldToEngine()
 
 const send = (message: FromThread, ports: MessagePort[] = []) => parentPort!.postMessage(message, ports)
 
-const outageLog: OutageLog = {
+const outageLogOf = (cell: number): OutageLog => ({
   lost: (error, task) => {
     if (!isAway(error)) return false
     const { name, message, code } = error as Error & { code?: string }
-    send({ kind: 'lost', error: { name, message, code }, task })
+    send({ kind: 'lost', cell, error: { name, message, code }, task })
     return true
   },
-  back: () => send({ kind: 'back' })
-}
+  back: () => send({ kind: 'back', cell })
+})
 
 let lines = ''
 let timer: NodeJS.Timeout | undefined
@@ -50,8 +51,8 @@ const write = (line: string) => {
 }
 process.on('uncaughtExceptionMonitor', flush)
 
-/** @throws {ApiError} if the engine does not respond: without its values, counters would seem to have restarted */
-const askEngine = async (): Promise<MetricValues> => {
+/** @throws {ApiError} if the engines do not respond: without their values, counters would seem to have restarted */
+const askEngines = async (): Promise<MetricValues[]> => {
   const { port1, port2 } = new MessageChannel()
   try {
     send({ kind: 'metrics', answer: port2 }, [port2])
@@ -65,10 +66,13 @@ const askEngine = async (): Promise<MetricValues> => {
 }
 
 // A Buffer is cloned to another thread as a plain Uint8Array.
-const given: Config = workerData
-const config: Config = Object.freeze({ ...given, encryptionKeys: given.encryptionKeys.map(key => Buffer.from(key)) })
-const metrics = createMetrics({ thread: 'api', askEngine })
-const api = await createApi({ config, metrics, outageLog, logStream: { write } })
+const given: Config[] = workerData
+const cells = given.map(config => ({
+  config: Object.freeze({ ...config, encryptionKeys: config.encryptionKeys.map(key => Buffer.from(key)) }),
+  metrics: createMetrics({ thread: 'api', askEngines: config.cell === 1 ? askEngines : undefined, cell: labelOf(config) }),
+  outageLog: outageLogOf(config.cell)
+}))
+const api = await createApi({ cells, logStream: { write } })
 
 parentPort!.on('message', async (message: ToThread) => {
   if (message === 'listen') {

@@ -11,7 +11,7 @@ export type Database = { config: Config; stop: () => Promise<void> }
 export const startDatabase = async (config: Config, log?: (line: string) => void): Promise<Database> => {
   if (!config.embedded) return { config, stop: async () => {} }
   const { url, stop } = await startEmbedded({ dataDir: config.dataDir, log })
-  return { config: Object.freeze({ ...config, databaseUrl: url, listenUrl: url }), stop }
+  return { config: Object.freeze({ ...config, databaseUrl: url, listenUrl: url, databases: [url] }), stop }
 }
 
 // Set by a statement rather than in the startup packet, where PgBouncer refuses parameters that it doesn't know. The timeouts free connections

@@ -9,17 +9,17 @@ const reservePart = reserveAtMost / (sharedAtMost + reserveAtMost)
 
 /**
  * Returns the open deliveries that accounts share, and the reserve, which must hold the fast slots. Both are smaller, with a warning, if the
- * system allows too few open files. (Node has already raised the soft limit to the hard one.)
+ * system allows too few open files, which the engines of a process share. (Node has already raised the soft limit to the hard one.)
  */
-export const capacityFor = (concurrency: number, log: Pick<FastifyBaseLogger, 'warn'>, openFiles = openFilesAllowed()) => {
+export const capacityFor = (concurrency: number, log: Pick<FastifyBaseLogger, 'warn'>, openFiles = openFilesAllowed(), engines = 1) => {
   const usual = { shared: sharedAtMost, reserve: Math.max(reserveAtMost, concurrency) }
   const needed = usual.shared + usual.reserve
   // At least half of a very low limit: development machines deliver little.
-  const total = Math.floor(Math.max(openFiles - otherFiles, openFiles / 2))
+  const total = Math.floor(Math.max(openFiles - otherFiles, openFiles / 2) / engines)
   if (total >= needed) return usual
   log.warn(
     { open_files: openFiles, open_deliveries: total },
-    `open file limit too low for DELIVERY_CONCURRENCY: fewer deliveries run at once; raise it to ${needed + otherFiles} (ulimit -n)`
+    `open file limit too low for DELIVERY_CONCURRENCY: fewer deliveries run at once; raise it to ${needed * engines + otherFiles} (ulimit -n)`
   )
   const reserve = Math.ceil(total * reservePart)
   return { shared: total - reserve, reserve }

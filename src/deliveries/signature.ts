@@ -61,12 +61,21 @@ export const signId = (key: KeyObject, id: string): string => {
   return token.toString('base64url')
 }
 
-/** Returns the id that was signed, or undefined if it was not signed with this key. Compares in constant time. */
-export const readSignedId = (key: KeyObject, text: string): string | undefined => {
+/** Returns the id in an execution token, whoever signed it. */
+export const idInToken = (token: string): string | undefined =>
+  token.startsWith(TOKEN_PREFIX) ? idInSigned(token.slice(TOKEN_PREFIX.length)) : undefined
+
+/** Returns the id in a text of `signId`, whoever signed it. */
+export const idInSigned = (text: string): string | undefined => {
   if (text.length !== 43) return undefined
   const hex = Buffer.from(text, 'base64url').toString('hex', 0, 16)
-  if (hex.length !== 32) return undefined
-  const id = hex.replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-')
+  return hex.length === 32 ? hex.replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-') : undefined
+}
+
+/** Returns the id that was signed, or undefined if it was not signed with this key. Compares in constant time. */
+export const readSignedId = (key: KeyObject, text: string): string | undefined => {
+  const id = idInSigned(text)
+  if (id === undefined) return undefined
   // Compared as text, since base64 can spell the same bytes in several ways.
   return sameText(text, signId(key, id)) ? id : undefined
 }

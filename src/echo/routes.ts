@@ -2,6 +2,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { constants } from '../catalog.ts'
+import { cellOfValue } from '../cells/ids.ts'
 import { subjectOf } from '../http/address-subject.ts'
 import { Json, JsonError } from '../json/canonical-json.ts'
 import { AskedToken, Echo, EchoParams, Stored } from './schemas.ts'
@@ -14,6 +15,8 @@ declare module 'fastify' {
 }
 
 const echo: FastifyPluginAsyncTypebox = async app => {
+  // Tokens belong to no account: any caller may read them.
+  const fnOf = (token: string) => app.cells[cellOfValue(token, app.cells.length) - 1]!.fn
   // Every body is accepted, so this plugin replaces the body parsers.
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', { parseAs: 'buffer' }, async (_: unknown, body: Buffer) => body)
@@ -47,7 +50,7 @@ const echo: FastifyPluginAsyncTypebox = async app => {
       }
     },
     async request => {
-      await app.fn.storeEcho({
+      await fnOf(request.params.token).storeEcho({
         token: request.params.token,
         payload: await textOf((request.body as Buffer | undefined) ?? Buffer.alloc(0)),
         headers: request.captured,
@@ -64,7 +67,7 @@ const echo: FastifyPluginAsyncTypebox = async app => {
       schema: { tags: ['service'], summary: 'Get the latest request posted to an echo token', params: AskedToken, response: { 200: Echo } }
     },
     async request => {
-      const echo = await app.fn.readEcho(request.params)
+      const echo = await fnOf(request.params.token).readEcho(request.params)
       return echo ? { status: 'delivered' as const, ...echo, payload: new Json(echo.payload) } : { status: 'waiting' as const }
     }
   )

@@ -44,3 +44,42 @@ export const judge = (found: ServiceHealthRow | null, now: Date) => {
     replicas: found?.replicas ?? null
   }
 }
+
+type Judged = ReturnType<typeof judge>
+
+/** Several cells as one service: degraded while some of it is up. Counts are those of the cells that answer. */
+export const judgeCells = (looks: readonly { id: number; found: ServiceHealthRow | null }[], now: Date) => {
+  const cells = looks.map(({ id, found }) => ({ id, ...judge(found, now) }))
+  const answers = looks.flatMap(({ found }) => found ?? [])
+  const whole = judge(answers.length > 0 ? merge(answers) : null, now)
+  const common = (states: State[]): State => (states.every(state => state === states[0]) ? states[0]! : 'degraded')
+  const services = ['postgres', 'poller', 'delivery'] as const
+  const unwell = cells.find(({ status }) => status !== 'healthy')
+  return {
+    ...whole,
+    status: common(cells.map(({ status }) => status)),
+    reason: unwell && `cell ${unwell.id}: ${unwell.reason}`,
+    services: Object.fromEntries(services.map(name => [name, common(cells.map(cell => cell.services[name]))])) as Judged['services'],
+    cells
+  }
+}
+
+const merge = (rows: readonly ServiceHealthRow[]): ServiceHealthRow => {
+  const sum = (name: 'pending' | 'retrying' | 'delivering' | 'pending_worker' | 'active_workers') =>
+    rows.reduce((total, row) => total + row[name], 0)
+  const dates = (name: 'last_seen_at' | 'oldest_pending_at' | 'last_heartbeat') =>
+    rows.flatMap(row => row[name] ?? []).sort((a, b) => a.getTime() - b.getTime())
+  const latenesses = rows.flatMap(({ lateness_ms }) => lateness_ms ?? [])
+  return {
+    last_seen_at: dates('last_seen_at').at(-1) ?? null,
+    lateness_ms: latenesses.length > 0 ? Math.max(...latenesses) : null,
+    replicas: Math.max(...rows.map(({ replicas }) => replicas)),
+    pending: sum('pending'),
+    retrying: sum('retrying'),
+    delivering: sum('delivering'),
+    pending_worker: sum('pending_worker'),
+    oldest_pending_at: dates('oldest_pending_at')[0] ?? null,
+    active_workers: sum('active_workers'),
+    last_heartbeat: dates('last_heartbeat').at(-1) ?? null
+  }
+}

@@ -1,19 +1,22 @@
 /** Service health: details for people and dashboards, and a status for load balancers. */
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { version } from '../config.ts'
-import { createLook } from './cached-health.ts'
-import { judge } from './check.ts'
+import { judge, judgeCells } from './check.ts'
 import { Health, Status } from './schemas.ts'
 
 const health: FastifyPluginAsyncTypebox = async app => {
-  const look = createLook(app, () => app.fn.serviceHealth({}))
+  const judgeService = async (now: Date) => {
+    if (app.cells.length === 1) return judge(await app.lookAtHealth(), now)
+    const looks = app.cells.map(async ({ config, lookAtHealth }) => ({ id: config.cell, found: await lookAtHealth() }))
+    return judgeCells(await Promise.all(looks), now)
+  }
 
   app.get(
     '/health',
     { config: { exempt: true }, schema: { tags: ['service'], summary: 'Get service health in detail', response: { 200: Health } } },
     async () => {
       const now = app.now()
-      return { ...judge(await look(), now), version, timestamp: now }
+      return { ...(await judgeService(now)), version, timestamp: now }
     }
   )
 
@@ -28,7 +31,7 @@ const health: FastifyPluginAsyncTypebox = async app => {
       }
     },
     async (_, reply) => {
-      const { status, reason } = judge(await look(), app.now())
+      const { status, reason } = await judgeService(app.now())
       return reply.code(status === 'down' ? 503 : 200).send({ status, reason })
     }
   )

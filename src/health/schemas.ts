@@ -5,11 +5,7 @@ import { Nullable, Timestamp } from '../schemas.ts'
 const State = Type.Enum(['healthy', 'degraded', 'down'])
 const Count = Nullable(Type.Integer())
 
-export const Health = Type.Object({
-  status: State,
-  reason: Type.Optional(Type.String()),
-  version: Type.String(),
-  timestamp: Timestamp,
+const parts = {
   services: Type.Object({ postgres: State, poller: State, delivery: State }),
   poller: Type.Object(
     { last_run: Nullable(Timestamp), seconds_ago: Count, lateness_ms: Count },
@@ -24,6 +20,19 @@ export const Health = Type.Object({
     { description: 'Counted up to 10,000, at most every 5 seconds; null while the database is unavailable.' }
   ),
   replicas: Nullable(Type.Integer({ description: `Engines seen in the last ${constants.engineTimeoutMs / 1000} seconds.` }))
+}
+
+export const Health = Type.Object({
+  status: State,
+  reason: Type.Optional(Type.String()),
+  version: Type.String(),
+  timestamp: Timestamp,
+  ...parts,
+  cells: Type.Optional(
+    Type.Array(Type.Object({ id: Type.Integer(), status: State, reason: Type.Optional(Type.String()), ...parts }), {
+      description: 'Health of each cell, if the service has several; everything else is about all of them.'
+    })
+  )
 })
 
 export const Status = Type.Object({ status: State, reason: Type.Optional(Type.String()) })

@@ -1,4 +1,4 @@
-/** A replica's Prometheus metrics. Each thread has its own set; the API's includes the engine's values. */
+/** A replica's Prometheus metrics. Each thread has its own set per cell; the API's includes the engines' values. */
 import type pg from 'pg'
 import {
   type Aggregator,
@@ -27,16 +27,22 @@ export type MetricValues = MetricObjectWithValues<MetricValue<string>>[]
 
 type Options = {
   thread?: 'api' | 'engine'
-  /** Reads the values of an engine in another thread. */
-  askEngine?: () => Promise<MetricValues>
+  /** Reads the values of the engines in another thread. */
+  askEngines?: () => Promise<MetricValues[]>
+  /** With several cells, a label of all values; the first also measures process and thread. */
+  cell?: number
 }
 
 /** Makes the metrics of a thread. */
-export const createMetrics = ({ thread = 'engine', askEngine }: Options = {}) => {
+export const createMetrics = ({ thread = 'engine', askEngines, cell }: Options = {}) => {
   const registers = [new Registry()]
   const [registry] = registers as [Registry]
-  measureProcess(registers)
-  measureThread(registers, thread)
+  const common = cell === undefined ? registry : new Registry()
+  if (cell !== undefined) registry.setDefaultLabels({ cell })
+  if (cell === undefined || cell === 1) {
+    measureProcess([common])
+    measureThread([common], thread)
+  }
 
   const lateness = new Histogram({
     name: 'pgcue_lateness_seconds',
@@ -150,6 +156,21 @@ export const createMetrics = ({ thread = 'engine', askEngine }: Options = {}) =>
   measureDeliveries('pgcue_open_deliveries_limit', 'Maximum open webhook deliveries of this replica.', ({ openLimit }) => openLimit)
   measureDeliveries('pgcue_held_deliveries', 'Due deliveries waiting for capacity of their account.', ({ held }) => held)
 
+  const observe = (found: Found | null, now: Date) => {
+    up.set(found ? 1 : 0)
+    if (!found) return
+    for (const queue of ['pending', 'retrying', 'delivering', 'pending_worker'] as const) depth.set({ queue }, found[queue])
+    oldest.set(found.oldest_pending_at ? Math.max(0, (now.getTime() - found.oldest_pending_at.getTime()) / 1000) : 0)
+    engines.set(found.replicas)
+    for (const { queue, waiting } of found.jobs) jobsWaiting.set({ queue }, waiting)
+    ended.reset()
+    for (const { status, count } of found.ended) ended.inc({ status }, count)
+  }
+  const values = async (): Promise<MetricValues> => {
+    const own = await registry.getMetricsAsJSON()
+    return common === registry ? own : [...(await common.getMetricsAsJSON()), ...own]
+  }
+
   return {
     /** A scheduled webhook was taken `lateMs` milliseconds after its instant. */
     taken: (lateMs: number): void => lateness.observe(Math.max(lateMs, 0) / 1000),
@@ -168,21 +189,20 @@ export const createMetrics = ({ thread = 'engine', askEngine }: Options = {}) =>
     },
     watchPool: (name: string, pool: pg.Pool): void => void pools.set(name, pool),
 
-    /** Returns everything in Prometheus' text format. `found` is null if the database didn't answer. */
-    text: async (found: Found | null, now: Date): Promise<string> => {
-      up.set(found ? 1 : 0)
-      if (found) {
-        for (const queue of ['pending', 'retrying', 'delivering', 'pending_worker'] as const) depth.set({ queue }, found[queue])
-        oldest.set(found.oldest_pending_at ? Math.max(0, (now.getTime() - found.oldest_pending_at.getTime()) / 1000) : 0)
-        engines.set(found.replicas)
-        for (const { queue, waiting } of found.jobs) jobsWaiting.set({ queue }, waiting)
-        ended.reset()
-        for (const { status, count } of found.ended) ended.inc({ status }, count)
-      }
-      if (!askEngine) return registry.metrics()
-      return AggregatorRegistry.aggregate(await Promise.all([registry.getMetricsAsJSON(), askEngine()])).metrics()
+    /**
+     * Returns everything in Prometheus' text format, including the values of other cells. `found` is null if the database didn't answer.
+     */
+    text: async (found: Found | null, now: Date, others: readonly Promise<MetricValues>[] = []): Promise<string> => {
+      observe(found, now)
+      if (!askEngines && others.length === 0 && common === registry) return registry.metrics()
+      const [own, engines, ...rest] = await Promise.all([values(), askEngines?.() ?? [], ...others])
+      return AggregatorRegistry.aggregate([own, ...engines, ...rest]).metrics()
     },
-    values: (): Promise<MetricValues> => registry.getMetricsAsJSON(),
+    values,
+    valuesWith: (found: Found | null, now: Date): Promise<MetricValues> => {
+      observe(found, now)
+      return values()
+    },
     contentType: registry.contentType
   }
 }

@@ -5,6 +5,14 @@ import { Type } from 'typebox'
 import { ApiError } from '../errors.ts'
 import { createLook } from '../health/cached-health.ts'
 import { comesFromNear, hasToken } from './access.ts'
+import type { MetricValues } from './metrics.ts'
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    /** Values of this cell alone. */
+    measure: () => Promise<MetricValues>
+  }
+}
 
 export default fp(
   async (app: FastifyInstance) => {
@@ -18,6 +26,7 @@ export default fp(
       const [health, jobs, ended] = await Promise.all([app.fn.serviceHealth({}), app.fn.jobCounts({}), app.fn.endedExecutions({})])
       return { ...health, jobs, ended }
     })
+    app.decorate('measure', async () => metrics.valuesWith(await look(), app.now()))
     app.get(
       '/metrics',
       {
@@ -35,7 +44,8 @@ export default fp(
         if (!comesFromNear(peer) && !hasToken(authorization, app.config.metricsToken)) {
           throw new ApiError('not_authenticated', 'Metrics require a private network, or METRICS_TOKEN as bearer token.')
         }
-        return reply.type(metrics.contentType).send(await metrics.text(await look(), app.now()))
+        const others = app.cells.flatMap(cell => (cell.config.cell === app.config.cell ? [] : cell.measure()))
+        return reply.type(metrics.contentType).send(await metrics.text(await look(), app.now(), others))
       }
     )
   },

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import pg from 'pg'
 import { PgBoss } from 'pg-boss'
-import { ConfigError, loadMigrateUrl } from '../config.ts'
+import { ConfigError, loadMigrateUrls } from '../config.ts'
 import { assertDirect } from '../database/listener.ts'
 import { queues as ourQueues } from '../jobs/boss.ts'
 import { isOutsideTransaction, runOutsideTransaction } from './concurrently.ts'
@@ -89,10 +89,13 @@ const reach = async (url: string) => {
   }
 }
 
+/** A database cannot be reached at present. */
+export class Unreachable extends ConfigError {}
+
 /** Converts an error from an unreachable database to one line. */
-export const unusable = (error: unknown): ConfigError => {
+export const unusable = (error: unknown): Unreachable => {
   const { message, code } = error as Error & { code?: string } // if all of several addresses refused, there is only a code
-  return new ConfigError(`Cannot connect to the server of DATABASE_URL or LISTEN_URL: ${message || code}`)
+  return new Unreachable(`Cannot connect to the server of DATABASE_URL or LISTEN_URL: ${message || code}`)
 }
 
 const requireVersion = async (client: pg.Client) => {
@@ -210,7 +213,11 @@ const prepareQueues = async (client: pg.Client, queues: Queues) => {
 
 if (import.meta.main) {
   try {
-    await migrate({ connectionString: loadMigrateUrl(process.env), log: line => console.log(line) })
+    const urls = loadMigrateUrls(process.env)
+    for (const [index, connectionString] of urls.entries()) {
+      const log = (line: string) => console.log(urls.length > 1 ? `Cell ${index + 1}: ${line}` : line)
+      await migrate({ connectionString, cell: index + 1, log })
+    }
   } catch (error) {
     console.error((error as Error).message)
     process.exitCode = 1

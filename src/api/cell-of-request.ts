@@ -1,0 +1,121 @@
+/** The cell of a request: that of its credential, without a lookup. Requests that name no cell go to the first, the home cell. */
+import { cellOfKey, hashKey, isKey } from '../accounts/keys.ts'
+import { cellOfToken } from '../accounts/sessions.ts'
+import { cellOfId } from '../cells/ids.ts'
+import { idInSigned, idInToken } from '../deliveries/signature.ts'
+import type { Directory } from './directory.ts'
+
+export type Former = {
+  /** Ids with an earlier time belong to cell 1. */
+  since: Date
+  /** Short hashes of the keys of cell 1 that seem to belong to another. */
+  keys: ReadonlySet<string>
+  /** Whether both are known. */
+  isRead: boolean
+}
+
+type Body = Record<string, unknown>
+
+/** PostgreSQL stores no NUL in text. The route rejects what is empty here. */
+const text = (value: unknown): string => (typeof value === 'string' && !value.includes('\0') ? value : '')
+
+type Kind = 'token' | 'session_token' | 'link' | 'event' | 'email' | 'code' | 'sign-in'
+
+/** POST requests whose body names the cell. */
+const bodies: Record<string, Kind> = {
+  '/v1/auth/register': 'email',
+  '/v1/auth/device-code': 'code',
+  '/v1/auth/device-code/poll': 'code',
+  '/v1/auth/device-code/submit-email': 'sign-in',
+  '/v1/auth/verify': 'code',
+  '/v1/auth/session': 'token',
+  '/v1/auth/mcp-exchange': 'session_token',
+  '/v1/auth/me/cancel-deletion': 'link',
+  '/auth/confirm-email': 'link',
+  '/auth/not-me': 'link',
+  '/v1/billing/webhook': 'event'
+}
+/** Pages that links lead to, and the query parameter that names the cell. */
+const pages: Record<string, string> = {
+  '/auth/cancel-deletion': 'token',
+  '/auth/confirm-email': 'token',
+  '/auth/not-me': 'token',
+  '/auth/device': 'code',
+  '/v1/auth/verify': 'device_code'
+}
+
+/** `count` is the number of cells; the home cell refuses requests that name another. */
+export const createCellOf = (count: number, former: Former, directory: Directory) => {
+  const known = (cell: number | undefined) => (cell !== undefined && cell >= 1 && cell <= count ? cell : 1)
+  const ofId = (id: string | undefined) => (id === undefined ? 1 : known(cellOfId(id, former.since)))
+
+  const ofBearer = (authorization: string | undefined): number => {
+    const bearer = /^Bearer +(\S+) *$/i.exec(authorization ?? '')?.[1]
+    if (!bearer) return 1
+    if (isKey(bearer)) {
+      const cell = known(cellOfKey(bearer))
+      return cell > 1 && former.keys.size > 0 && former.keys.has(shortHash(hashKey(bearer))) ? 1 : cell
+    }
+    return ofId(idInToken(bearer) ?? accountInJwt(bearer))
+  }
+
+  /** Null means every cell, as the event names none. */
+  const ofEvent = (event: Body): number | null => {
+    const id = accountInEvent(event)
+    return id ? ofId(id) : null
+  }
+
+  return {
+    /** By URL and headers; `body` if the body names the cell. */
+    ofHead: (method: string, url: string, authorization: string | undefined): number | Promise<number> | 'body' => {
+      const [path = '', query] = url.split('?')
+      if (method === 'POST' && Object.hasOwn(bodies, path)) return 'body'
+      if (Object.hasOwn(pages, path)) {
+        const value = new URLSearchParams(query).get(pages[path]!) ?? ''
+        return pages[path] === 'token' ? ofId(idInSigned(value)) : directory.cellOfCode(value)
+      }
+      return ofBearer(authorization)
+    },
+    /** By the body, if `ofHead` returned `body`. */
+    ofBody: (url: string, body: Buffer): number | null | Promise<number> => {
+      const kind = bodies[url.replace(/\?.*/s, '')]!
+      const parsed = parse(body.toString())
+      const code = text(parsed.device_code)
+      if (kind === 'email') return directory.cellOfEmail(text(parsed.email))
+      if (kind === 'code') return directory.cellOfCode(code)
+      if (kind === 'sign-in') return directory.cellOfSignIn(code, text(parsed.email))
+      if (kind === 'event') return ofEvent(parsed)
+      if (kind === 'link') return ofId(idInSigned(text(parsed.token)))
+      return known(cellOfToken(text(parsed[kind])))
+    }
+  }
+}
+export type CellOf = ReturnType<typeof createCellOf>
+
+/** The stored part of a key's hash, long enough to be unique. */
+export const shortHash = (hash: Buffer): string => hash.toString('latin1', 0, 10)
+
+const parse = (body: string): Body => {
+  try {
+    const parsed: unknown = JSON.parse(body)
+    return typeof parsed === 'object' && parsed !== null ? (parsed as Body) : {}
+  } catch {
+    return Object.fromEntries(new URLSearchParams(body))
+  }
+}
+
+/** Not verified: the cell does that. */
+const accountInJwt = (jwt: string): string | undefined => {
+  const parts = jwt.split('.')
+  return parts.length === 3 ? text(parse(Buffer.from(parts[1]!, 'base64url').toString()).sub) : undefined
+}
+
+const accountInEvent = (event: Body): string | undefined => {
+  const at = (value: unknown, ...path: string[]): unknown => path.reduce((found, name) => (found as Body | null | undefined)?.[name], value)
+  const object = at(event, 'data', 'object')
+  const subscription = at(object, 'parent', 'subscription_details') ?? at(object, 'subscription_details')
+  return (
+    text(at(object, 'metadata', 'account_id') ?? at(object, 'client_reference_id') ?? at(subscription, 'metadata', 'account_id')) ||
+    undefined
+  )
+}

@@ -1,0 +1,62 @@
+/** Prepares a database for a replica: migrations, its number, this release's functions, the same secrets, and the limits of the plans. */
+import type pg from 'pg'
+import { type Config, ConfigError } from '../config.ts'
+import { createFunctions } from '../database/functions.ts'
+import { isPooled } from '../database/listener.ts'
+import { createPool } from '../database/pool.ts'
+import { migrate, unusable } from '../migrate/migrate.ts'
+import { requireFunctions } from './required-functions.ts'
+import { requireSecrets } from './secrets.ts'
+
+/**
+ * Prepares the database of a cell, and completes its configuration.
+ * @throws {Unreachable} if it is unavailable
+ * @throws {ConfigError} naming the reason if this replica cannot use it
+ */
+export const prepareCell = async (given: Config, log: (line: string) => void): Promise<Config> => {
+  if (given.migrate) await migrate({ connectionString: given.listenUrl, cell: given.cell, log })
+  const pooled = await isPooled(given).catch(error => Promise.reject(unusable(error)))
+  const config = Object.freeze({ ...given, pooled })
+  return connected(config, async pool => {
+    await requireFunctions(pool, config)
+    requireNumber(await readNumber(pool), config)
+    const fn = createFunctions(pool)
+    await requireSecrets(fn, config)
+    await fn.setPlans({ plans: config.plans })
+    return config
+  })
+}
+
+/**
+ * Checks the number of a database that already has one.
+ * @throws {Unreachable} if it is unavailable
+ * @throws {ConfigError} if it is listed in another place
+ */
+export const requireOrder = (config: Config): Promise<void> =>
+  connected(config, async pool => {
+    const { rows } = await pool.query("select to_regclass('cue.cell') is not null as exists")
+    if (rows[0].exists) requireNumber(await readNumber(pool), config)
+  })
+
+const connected = async <T>(config: Config, work: (pool: pg.Pool) => Promise<T>): Promise<T> => {
+  const pool = createPool(config, { max: 1 })
+  try {
+    const connection = await pool.connect().catch(error => Promise.reject(unusable(error)))
+    connection.release()
+    return await work(pool)
+  } finally {
+    await pool.end()
+  }
+}
+
+const readNumber = async (pool: pg.Pool): Promise<number | undefined> => (await pool.query('select id from cue.cell')).rows[0]?.id
+
+const requireNumber = (id: number | undefined, { cell, databases }: Pick<Config, 'cell' | 'databases'>): void => {
+  if (id === cell) return
+  if (id === undefined) throw new ConfigError('The table cue.cell is empty: insert the number that the database had, such as 1')
+  throw new ConfigError(
+    databases.length === 1
+      ? `DATABASE_URL is cell ${id} of several: list all of them in CELLS, in the order of their numbers`
+      : `CELLS must list the databases in the order of their numbers: URL ${cell} is cell ${id}`
+  )
+}
