@@ -7,7 +7,8 @@ import { build as buildApp, type Options } from '../src/app.ts'
 import { createFunctions } from '../src/database/functions.ts'
 import type { ErrorCode } from '../src/errors.ts'
 import { createTestClock } from './clock.ts'
-import { createDatabase, testConfig } from './database.ts'
+import { createDatabase, type TestDatabase } from './database.ts'
+import { appOf, cellNumbers, configOf, nextCell } from './two-cells.ts'
 
 export { eventually } from './eventually.ts'
 export { receiver } from './receiver.ts'
@@ -30,19 +31,26 @@ type Settings = Partial<Omit<Options, 'config' | 'pool' | 'clock'>> & {
  * functions use a clock that only `clock` moves.
  */
 export const build = async (t: Test, start?: string, { env = {}, ...options }: Settings = {}) => {
-  const { url, pool, empty } = await createDatabase(t)
-  const config = testConfig(url, { RATE_LIMIT: 'off', ...env })
   const clock = createTestClock(start)
   const now = start === undefined ? undefined : clock.now
-  const fn = createFunctions(pool, now)
-  if (now) await fn.maintainPartitions({})
-  await fn.setPlans({ plans: config.plans })
-  const app = await buildApp({ config, pool, clock: now, ...options })
+  const databases = await Promise.all(cellNumbers.map(cell => createDatabase(t, { cell })))
+  const urls = databases.map(({ url }) => url)
+  const cell = nextCell()
+  const open = async ({ pool, url }: TestDatabase, index: number) => {
+    const config = configOf(index + 1, urls, cell, { RATE_LIMIT: 'off', ...env })
+    const fn = createFunctions(pool, now)
+    if (now) await fn.maintainPartitions({})
+    await fn.setPlans({ plans: config.plans })
+    return { app: await buildApp({ config, pool, clock: now, ...options }), config, fn, pool, url }
+  }
+  const cells = await Promise.all(databases.map(open))
+  const { config, fn, pool, url } = cells[cell - 1]!
+  const app = await appOf(t, cell, cells)
   t.teardown(() => app.close())
 
   /** Another account, created like a registered one. */
   const register = async (email = `${randomUUID()}@example.com`): Promise<Account> => {
-    const api_key = createKey()
+    const api_key = createKey(config.cell)
     const row = { email, key_hash: hashKey(api_key), prefix: keyPrefix(api_key), ciphertext: encryptKey(config.encryptionKeys, api_key) }
     const { id } = await fn.register({ ...row, address: null, ip: '127.0.0.1' })
     return { id, email, api_key }
@@ -89,7 +97,8 @@ export const build = async (t: Test, start?: string, { env = {}, ...options }: S
     app,
     config,
     pool,
-    empty,
+    /** Resets the databases; false if one cannot be. */
+    empty: async () => (await Promise.all(databases.map(({ empty }) => empty()))).every(Boolean),
     url,
     clock,
     fn,
