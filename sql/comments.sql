@@ -384,6 +384,10 @@ comment on table cue.cell is 'One row: the number of this database among those o
 comment on column cue.cell.id is 'The n-th URL of CELLS is cell n.';
 comment on column cue.cell.created_at is 'When the database took its number.';
 
+comment on table cue.moved is 'One row if the cell goes on at another server: nothing here can be changed, and replicas go there.';
+comment on column cue.moved.to_url is 'The other server, as replicas connect to it.';
+comment on column cue.moved.at is 'When it took over.';
+
 comment on table cue.directory is 'The cell of each email address, so that an address has one account across all cells. Used in the home cell only.';
 comment on column cue.directory.email_hash is 'SHA-256 of the address in lower case.';
 comment on column cue.directory.cell is 'Cell in which its account is created.';

@@ -766,6 +766,16 @@ comment on column cue.missed_slots.reason is 'Why they did not run.';
 comment on column cue.missed_slots.recorded_at is 'When the row was added or last extended.';
 grant select on cue.missed_slots to cue_service;
 
+create table cue.moved (
+  to_url text not null,
+  at timestamp with time zone not null default now()
+);
+CREATE UNIQUE INDEX moved_is_one ON cue.moved USING btree ((true));
+comment on table cue.moved is 'One row if the cell goes on at another server: nothing here can be changed, and replicas go there.';
+comment on column cue.moved.to_url is 'The other server, as replicas connect to it.';
+comment on column cue.moved.at is 'When it took over.';
+grant select on cue.moved to cue_service;
+
 create table cue.outages (
   from_at timestamp with time zone not null,
   until_at timestamp with time zone not null,
@@ -4430,6 +4440,22 @@ $function$;
 comment on function cue.latest_missed(text) is 'Returns a cue''s latest ten missed slots as JSON.';
 grant execute on function cue.latest_missed(text) to cue_reader, cue_service;
 
+CREATE OR REPLACE FUNCTION cue.leave_cell(p_to_url text, p_tables regclass[])
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_table regclass;
+begin
+  insert into cue.moved (to_url) values (p_to_url);
+  foreach v_table in array p_tables loop
+    execute format('create trigger cell_has_moved before insert or update or delete or truncate on %s for each statement '
+                   'execute function cue.refuse_moved()', v_table);
+  end loop;
+end $function$;
+comment on function cue.leave_cell(text,regclass[]) is 'Closes this database for good, since its cell goes on at another server.';
+grant execute on function cue.leave_cell(text,regclass[]) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.leave_counter_slot()
  RETURNS integer
  LANGUAGE sql
@@ -5930,6 +5956,23 @@ begin
 end $function$;
 comment on function cue.refuse_due_cues(text[],integer[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone) is 'Skips slots of accounts above their execution limit or daily payload limit; returns the number of cues moved.';
 grant execute on function cue.refuse_due_cues(text[],integer[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.refuse_moved()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+begin
+  begin
+    perform pg_terminate_backend(pg_backend_pid());
+  exception
+    when insufficient_privilege then null;
+  end;
+  raise read_only_sql_transaction using message = 'The cell has moved to another server.';
+end $function$;
+comment on function cue.refuse_moved() is 'Refuses every change to a database that its cell has left.';
+grant execute on function cue.refuse_moved() to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.regenerate_alert_webhook_secret(p_account_id uuid, p_overlap_seconds integer DEFAULT 0, p_actor text DEFAULT SESSION_USER, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
  RETURNS text

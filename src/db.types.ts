@@ -1304,6 +1304,17 @@ export interface MissedView {
   recorded_at: Timestamp | null;
 }
 
+export interface Moved {
+  /**
+   * When it took over.
+   */
+  at: Generated<Timestamp>;
+  /**
+   * The other server, as replicas connect to it.
+   */
+  to_url: string;
+}
+
 export interface NewExecutions {
   account_id: string | null;
   attempt_due_at: Timestamp | null;
@@ -1731,6 +1742,7 @@ export interface DB {
   migrations: Migrations;
   missed_slots: MissedSlots;
   missed_view: MissedView;
+  moved: Moved;
   new_executions: NewExecutions;
   outages: Outages;
   payload_counters: PayloadCounters;

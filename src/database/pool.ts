@@ -1,4 +1,5 @@
 import pg from 'pg'
+import { currentUrl, noteMove, requireHere } from '../cells/moved.ts'
 import type { Config } from '../config.ts'
 import { startEmbedded } from '../embedded-postgres/embedded-postgres.ts'
 
@@ -52,11 +53,32 @@ const connection = (connectionString: string, name: string): pg.ClientConfig => 
   keepAliveInitialDelayMillis: 10_000
 })
 
+/** Connects to where the database of its URL is now. */
+class CellClient extends pg.Client {
+  readonly #url: string
+
+  constructor(config: pg.ClientConfig) {
+    const url = currentUrl(config.connectionString!)
+    super({ ...config, connectionString: url })
+    this.#url = url
+  }
+
+  /** @throws if the cell isn't in this database; if it has moved, later connections go where it is */
+  async begin() {
+    try {
+      await this.query(`${session}; ${requireHere}`)
+    } catch (error) {
+      noteMove(this.#url, error)
+      throw error
+    }
+  }
+}
+
 /**
  * For a pooler in transaction mode, where a named prepared statement stays on a server connection that later serves another client: it would
  * be missing here and be in the way there. Without a name, a statement is prepared and run at once.
  */
-class UnnamedClient extends pg.Client {
+class UnnamedClient extends CellClient {
   // biome-ignore lint/suspicious/noExplicitAny: pg's many forms of a query
   override query(query: any, ...rest: any[]): any {
     const plain = typeof query === 'object' && query?.name ? { ...query, name: undefined } : query
@@ -78,14 +100,14 @@ export const createPool = (
   const { max = config.pgPoolMax, name = 'pgcue', onError = () => {}, answerMs } = options
   const pool = new pg.Pool({
     ...connection(config.databaseUrl, name),
-    ...(config.pooled && { Client: UnnamedClient }),
+    Client: (config.pooled ? UnnamedClient : CellClient) as unknown as new () => CellClient,
     ...(answerMs && { connectionTimeoutMillis: answerMs, query_timeout: answerMs }),
     max,
     idleTimeoutMillis: 60_000,
     onConnect: async client => {
       // The pool listens only to idle clients; without this, a connection that breaks in a transaction would throw.
       client.on('error', () => {})
-      await client.query(session)
+      await (client as CellClient).begin()
     }
   })
   return pool.on('error', onError)
@@ -96,9 +118,12 @@ export type DirectOptions = { name?: string; onLost?: (error: Error) => void }
 /** Opens a connection on LISTEN_URL, for what a pooler would break: LISTEN, session state, prepared statements. Calls `onLost` once. */
 export const connectDirect = async (config: Pick<Config, 'listenUrl'>, options: DirectOptions = {}): Promise<pg.Client> => {
   const { name = 'pgcue', onLost = () => {} } = options
-  const client = new pg.Client(connection(config.listenUrl, name))
+  const client = new CellClient(connection(config.listenUrl, name))
   client.once('error', onLost).on('error', () => {})
   await client.connect()
-  await client.query(session)
+  await client.begin().catch(async error => {
+    await client.end()
+    throw error
+  })
   return client
 }

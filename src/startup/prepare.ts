@@ -1,9 +1,10 @@
 /** Prepares a database for a replica: migrations, its number, this release's functions, the same secrets, and the limits of the plans. */
 import type pg from 'pg'
+import { currentUrl } from '../cells/moved.ts'
 import { type Config, ConfigError } from '../config.ts'
 import { createFunctions } from '../database/functions.ts'
 import { isPooled } from '../database/listener.ts'
-import { createPool } from '../database/pool.ts'
+import { connectDirect, createPool } from '../database/pool.ts'
 import { migrate, unusable } from '../migrate/migrate.ts'
 import { requireFunctions } from './required-functions.ts'
 import { requireSecrets } from './secrets.ts'
@@ -13,7 +14,8 @@ import { requireSecrets } from './secrets.ts'
  * @throws {Unreachable} if it is unavailable
  * @throws {ConfigError} naming the reason if this replica cannot use it
  */
-export const prepareCell = async (given: Config, log: (line: string) => void): Promise<Config> => {
+export const prepareCell = async (configured: Config, log: (line: string) => void): Promise<Config> => {
+  const given = await followMoves(configured, log)
   if (given.migrate) await migrate({ connectionString: given.listenUrl, cell: given.cell, log })
   const pooled = await isPooled(given).catch(error => Promise.reject(unusable(error)))
   const config = Object.freeze({ ...given, pooled })
@@ -47,6 +49,24 @@ const connected = async <T>(config: Config, work: (pool: pg.Pool) => Promise<T>)
   } finally {
     await pool.end()
   }
+}
+
+/** The configuration with the URL that the database has now: a server that a cell has left says where it is. */
+const followMoves = async (given: Config, log: (line: string) => void): Promise<Config> => {
+  for (let url = ''; ; ) {
+    try {
+      const client = await connectDirect(given, { name: 'pgcue probe' })
+      await client.end()
+      break
+    } catch (error) {
+      if (currentUrl(given.listenUrl) === (url || given.listenUrl)) throw unusable(error)
+      url = currentUrl(given.listenUrl)
+    }
+  }
+  const url = currentUrl(given.listenUrl)
+  if (url === given.listenUrl) return given
+  log(`Cell ${given.cell} has moved to ${new URL(url).host}: update ${given.databases.length > 1 ? 'CELLS' : 'DATABASE_URL'}`)
+  return Object.freeze({ ...given, databaseUrl: url, listenUrl: url })
 }
 
 const readNumber = async (pool: pg.Pool): Promise<number | undefined> => (await pool.query('select id from cue.cell')).rows[0]?.id
