@@ -16,6 +16,8 @@ export type MigrateOptions = {
   lockTimeout?: string
   /** Number of a new database among those of the service. */
   cell?: number
+  /** The database is marked as an incomplete copy, which replicas cannot use. */
+  isCopy?: true
   queues?: Queues
 }
 
@@ -29,9 +31,9 @@ const lockTries = 60
  * next call
  */
 export const migrate = async (options: MigrateOptions) => {
-  const { connectionString, log = () => {}, sqlDir, lockTimeout = '800ms', queues = ourQueues, cell = 1 } = options
+  const { connectionString, log = () => {}, sqlDir, lockTimeout = '800ms', queues = ourQueues, cell = 1, isCopy } = options
   const { migrations, forQueues, sources, release } = readSources(sqlDir, queues)
-  await reach(connectionString)
+  if (!isCopy) await reach(connectionString)
   const client = new pg.Client({ connectionString, application_name: 'pgcue migrate' })
   client.on('error', () => {}) // the running statement fails with it
   client.on('notice', ({ message = '' }) => {
