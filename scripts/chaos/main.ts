@@ -3,6 +3,7 @@
  * replicas, and a fault in the middle; then received and expected requests are compared slot by slot.
  *
  * `npm run chaos -- neighbours` measures how much tenants can affect each other instead: see neighbours/main.ts.
+ * `npm run chaos -- cells` moves a cell to another server under load: see cells/main.ts.
  *
  *   --n N          number of cues (10,000)
  *   --replicas N   number of replicas (3)
@@ -13,6 +14,7 @@
 import './unpinned.ts'
 import { availableParallelism, loadavg } from 'node:os'
 import { parseArgs } from 'node:util'
+import { playCells } from './cells/main.ts'
 import { playAll } from './neighbours/main.ts'
 import { play, scenarios } from './scenarios.ts'
 import { openStage } from './stage.ts'
@@ -21,8 +23,9 @@ import { openStage } from './stage.ts'
 const shown = ['lost', 'duplicated', 'attempts_lost']
 
 const main = async () => {
-  const { names, n, replicas, seconds, from } = readArguments()
+  const { names, n, replicas, seconds, from, citus } = readArguments()
   if (names[0] === 'neighbours') process.exit((await playAll(names.slice(1), seconds)) ? 0 : 1)
+  if (names[0] === 'cells') process.exit((await playCells(seconds, citus)) ? 0 : 1)
   const stage = openStage()
   let closing: Promise<void> | undefined
   let failed = false
@@ -73,21 +76,23 @@ const readArguments = () => {
       n: { type: 'string', default: '10000' },
       replicas: { type: 'string', default: '3' },
       seconds: { type: 'string', default: '15' },
-      from: { type: 'string' }
+      from: { type: 'string' },
+      citus: { type: 'string' }
     }
   })
   const count = (name: 'n' | 'replicas' | 'seconds', least: number) => {
     if (!/^\d{1,7}$/.test(values[name]) || Number(values[name]) < least) throw new Error(`--${name} must be a whole number from ${least}`)
     return Number(values[name])
   }
-  const unknown = positionals[0] === 'neighbours' ? undefined : positionals.find(name => !scenarios[name])
+  const unknown = ['neighbours', 'cells'].includes(positionals[0]!) ? undefined : positionals.find(name => !scenarios[name])
   if (unknown) throw new Error(`there is no scenario ${unknown}; there are ${Object.keys(scenarios).join(', ')}`)
   return {
     names: positionals.length > 0 ? positionals : Object.keys(scenarios),
     n: count('n', 10),
     replicas: count('replicas', 2),
     seconds: count('seconds', 1),
-    from: values.from
+    from: values.from,
+    citus: values.citus
   }
 }
 

@@ -1,0 +1,92 @@
+/**
+ * A cell moves to another server under load: `npm run chaos -- cells`. First the operator's tool is killed and stopped at every step, and each time
+ * the cell must go on where it was; then it moves, and whatever was acknowledged must be there.
+ *
+ *   --seconds N    how long the load lasts before the last move and after it (15)
+ *   --citus DIR    on a Citus cluster made with `cluster build DIR`: home cell on the coordinator, from one worker to the other
+ *
+ * Prints the tool's actions and one line of JSON. Exits with 1 when something was lost or doubled.
+ */
+import { setTimeout as delay } from 'node:timers/promises'
+import { openCitus } from './citus.ts'
+import { startLoad } from './load.ts'
+import { interruptAdmin, openStage, runAdmin, withDatabase } from './stage.ts'
+
+/** What the tool prints before each step. */
+const steps = [
+  'Checking',
+  'Preparing',
+  'Publishing',
+  'Subscribing',
+  'Copied',
+  'Catching up',
+  'Pausing',
+  'Waiting',
+  'Copying sequences',
+  'Comparing',
+  'Closing'
+]
+
+export const playCells = async (seconds: number, citus: string | undefined): Promise<boolean> => {
+  const closing: (() => Promise<unknown>)[] = []
+  let isClosing = false
+  const close = async () => {
+    isClosing = true
+    for (const one of closing.splice(0).reverse()) await one()
+  }
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => void close().then(() => process.exit(130)))
+  try {
+    const cluster = citus ? await openCitus(citus) : undefined
+    if (cluster) closing.push(cluster.close)
+    const stage = await openStage({ durable: true, replicas: 3, ...(cluster && { databases: cluster.databases }) })
+    closing.push(stage.close)
+    return await play(stage, seconds)
+  } catch (error) {
+    if (isClosing) return false
+    throw error
+  } finally {
+    await close()
+  }
+}
+
+const play = async ({ cells, empty, addresses, connect, receive }: Awaited<ReturnType<typeof openStage>>, seconds: number) => {
+  const hook = await receive()
+  const load = await startLoad({ addresses, pool: connect(cells[1]), cell: 2, accounts: 10, cues: 10, hook: hook.url })
+  await delay(seconds * 1000)
+  const faults: string[] = []
+  for (const name of ['SIGKILL', 'SIGINT'] as const) {
+    for (const step of steps) {
+      const { code, seen, out, err } = await interruptAdmin(cells, ['move', '2', empty], new RegExp(`^ *${step}`), name)
+      console.log(`  ${name} at "${step}": ${code === null ? 'killed' : `exit code ${code}`}`)
+      if (!seen) faults.push(`${step} was not reached: ${out}${err}`)
+      if (code === 0) faults.push(`${name} at ${step} did not stop the tool`)
+      if (name === 'SIGINT' && code === 130)
+        faults.push(...(await leftovers(cells[1], empty)).map(left => `SIGINT at ${step} left ${left}`))
+    }
+  }
+  const moved = await runAdmin(cells, ['move', '2', empty], line => console.log(`  ${line}`)).ended
+  if (moved.code !== 0) faults.push(`the move failed: ${moved.err}`)
+  await delay(seconds * 1000)
+  const { figures, wrong } = await load.stop(connect(moved.code === 0 ? empty : cells[1]), hook.sends)
+  faults.push(...wrong, ...(moved.code === 0 ? (await leftovers(cells[1])).map(left => `the move left ${left}`) : []))
+  const pause = /paused for (\d+) ms/.exec(moved.out)?.[1]
+  console.log(`\nmove: writes paused for ${pause} ms, ${figures.longest_gap_ms} ms at most between two acknowledged ones`)
+  console.log(faults.length > 0 ? `FAILED\n  ${faults.slice(0, 20).join('\n  ')}` : 'well')
+  console.log(JSON.stringify({ scenario: 'cells', pause_ms: Number(pause), figures, faults }))
+  return faults.length === 0
+}
+
+const leftovers = async (...urls: string[]): Promise<string[]> => {
+  const found = await Promise.all(
+    urls.map(async (url, index) => {
+      const rows = await withDatabase(
+        url,
+        `select 'the publication ' || pubname as it from pg_publication where pubname = 'pgcue_move'
+         union all select 'the slot ' || slot_name from pg_replication_slots where database = current_database()
+         union all select 'the schema ' || nspname from pg_namespace where nspname in ('cue', 'pgboss', 'pgcue_copy') and ${index === 1}`
+      )
+      return rows.map(({ it }) => it)
+    })
+  )
+  return found.flat()
+}
