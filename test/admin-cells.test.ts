@@ -128,7 +128,16 @@ t.test('report merges the views of all cells, and lists a cell that fails', asyn
 })
 
 t.test('invalid arguments end with 2', async t => {
-  for (const args of [['nothing'], ['list', 'more'], ['report', 'nothing'], ['report', '--limit', '0'], ['add', 'x'], ['list', '--what']]) {
+  for (const args of [
+    ['nothing'],
+    ['list', 'more'],
+    ['report', 'nothing'],
+    ['report', '--limit', '0'],
+    ['add', 'x'],
+    ['list', '--what'],
+    ['move', '2', 'postgres://nobody@127.0.0.1:1/b'],
+    ['move', '1', 'b']
+  ]) {
     const { code, err } = await run(['postgres://nobody@127.0.0.1:1/a'], ...args)
     t.equal(code, 2, args.join(' '))
     t.match(err, /^pgcue-admin: /)

@@ -5,7 +5,7 @@ export type Answer<T> = { cell: number; rows?: T[]; error?: string }
 
 const answerMs = 60_000
 
-/** @param query returns one column of JSON, a row each; it is run by each cell with the given values in place of $1, $2 … */
+/** @param query returns rows of one column of JSON */
 export const askCells = async <T>(urls: readonly string[], query: string): Promise<Answer<T>[]> => {
   const answers = await askCitus<T>(urls[0]!, query).catch(() => new Map<number, T[]>())
   return Promise.all(urls.map((url, index) => answerOf<T>(url, index + 1, query, answers.get(index + 1))))

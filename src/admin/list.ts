@@ -10,7 +10,7 @@ type Found = {
   size_bytes: number
   accounts: number
   release: number
-  moved_to: string | null
+  has_moved: boolean
   is_moving: boolean
   health: Parameters<typeof judge>[0]
   now: string
@@ -22,7 +22,7 @@ const query = `
     'cell', (select id from cue.cell), 'postgres', current_setting('server_version'), 'size_bytes', pg_database_size(current_database()),
     'accounts', (select count(*) from cue.accounts),
     'release', (select split_part(checksum, ' ', 1)::int from cue.migrations where id = 0),
-    'moved_to', (select to_url from cue.moved),
+    'has_moved', exists (select from pg_trigger where tgname = 'cell_has_moved'),
     'is_moving', exists (select from pg_publication where pubname = 'pgcue_move'),
     'health', (select to_json(h) from cue.service_health() h), 'now', now())`
 
@@ -39,11 +39,11 @@ const describe = ({ cell, rows, error }: Answer<Found>, urls: readonly string[])
   const row = { cell, server: nameOf(urls[cell - 1]!) }
   const unknown = { postgres: null, release: null, size_bytes: null, accounts: null, lateness_seconds: null }
   if (!found) return { ...row, ...unknown, status: 'unavailable', reason: error ?? null }
-  const { postgres, release, size_bytes, accounts, health, moved_to, is_moving } = found
+  const { postgres, release, size_bytes, accounts, health, has_moved, is_moving } = found
   const dated = health && { ...health, last_seen_at: dateOf(health.last_seen_at), oldest_pending_at: dateOf(health.oldest_pending_at) }
   const { status, reason, queue } = judge(dated, new Date(found.now))
   const known = { ...row, postgres, release, size_bytes, accounts, lateness_seconds: queue.oldest_pending_seconds }
-  if (moved_to) return { ...known, status: 'moved', reason: `to ${nameOf(moved_to)}: update CELLS` }
+  if (has_moved) return { ...known, status: 'moved', reason: 'to another server: update CELLS' }
   if (found.cell !== cell) return { ...known, status: 'misplaced', reason: `is cell ${found.cell}` }
   return { ...known, status: is_moving && status === 'healthy' ? 'moving' : status, reason: reason ?? null }
 }

@@ -134,6 +134,12 @@ export const startLoad = async ({ addresses, pool, cell, accounts: count, cues, 
   ]
 
   return {
+    /** The longest time between two acknowledged edits since this was last asked. */
+    longestGap: () => {
+      const ms = Math.round(longestGapMs)
+      longestGapMs = 0
+      return ms
+    },
     /** Ends it, and compares what was acknowledged with what is there. `where` is the cell where it is now. */
     stop: async (where: pg.Pool, sends: () => Promise<Send[]>) => {
       stopping = true
@@ -174,7 +180,6 @@ export const startLoad = async ({ addresses, pool, cell, accounts: count, cues, 
         sign_ins: acknowledged.codes.length + acknowledged.sessions,
         outcomes: acknowledged.outcomes.length,
         refusals,
-        longest_gap_ms: Math.round(longestGapMs),
         write_p50_ms: Math.round(quantile(latencies, 0.5))
       }
       return { figures, wrong }

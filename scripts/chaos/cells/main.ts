@@ -12,7 +12,7 @@ import { openCitus } from './citus.ts'
 import { startLoad } from './load.ts'
 import { interruptAdmin, openStage, runAdmin, withDatabase } from './stage.ts'
 
-/** What the tool prints before each step. */
+/** What the tool prints before each step up to the commit that hands over, and after it. */
 const steps = [
   'Checking',
   'Preparing',
@@ -26,6 +26,7 @@ const steps = [
   'Comparing',
   'Closing'
 ]
+const lastSteps = ['Opening', 'Ending', 'Removing the subscription', 'Removing publication']
 
 export const playCells = async (seconds: number, citus: string | undefined): Promise<boolean> => {
   const closing: (() => Promise<unknown>)[] = []
@@ -49,31 +50,53 @@ export const playCells = async (seconds: number, citus: string | undefined): Pro
   }
 }
 
-const play = async ({ cells, empty, addresses, connect, receive }: Awaited<ReturnType<typeof openStage>>, seconds: number) => {
+const play = async ({ cells, empty, another, addresses, connect, receive }: Awaited<ReturnType<typeof openStage>>, seconds: number) => {
   const hook = await receive()
   const load = await startLoad({ addresses, pool: connect(cells[1]), cell: 2, accounts: 10, cues: 10, hook: hook.url })
   await delay(seconds * 1000)
   const faults: string[] = []
-  for (const name of ['SIGKILL', 'SIGINT'] as const) {
-    for (const step of steps) {
-      const { code, seen, out, err } = await interruptAdmin(cells, ['move', '2', empty], new RegExp(`^ *${step}`), name)
-      console.log(`  ${name} at "${step}": ${code === null ? 'killed' : `exit code ${code}`}`)
-      if (!seen) faults.push(`${step} was not reached: ${out}${err}`)
-      if (code === 0) faults.push(`${name} at ${step} did not stop the tool`)
-      if (name === 'SIGINT' && code === 130)
-        faults.push(...(await leftovers(cells[1], empty)).map(left => `SIGINT at ${step} left ${left}`))
-    }
+  const interrupt = async (name: NodeJS.Signals, step: string, urls: readonly string[], to: string) => {
+    const { code, seen, out, err } = await interruptAdmin(urls, ['move', '2', to], new RegExp(`^ *${step}`), name)
+    console.log(`  ${name} at "${step}": ${code === null ? 'killed' : `exit code ${code}`}`)
+    if (!seen) faults.push(`${step} was not reached: ${out}${err}`)
+    if (code === 0) faults.push(`${name} at ${step} did not stop the tool`)
+    return code
   }
-  const moved = await runAdmin(cells, ['move', '2', empty], line => console.log(`  ${line}`)).ended
-  if (moved.code !== 0) faults.push(`the move failed: ${moved.err}`)
+  const move = async (urls: readonly string[], to: string) => {
+    const { code, out, err } = await runAdmin(urls, ['move', '2', to], line => console.log(`  ${line}`)).ended
+    if (code !== 0) faults.push(`the move failed: ${err}`)
+    faults.push(...(await leftovers(urls[1]!)).map(left => `the move left ${left}`))
+    return pauseIn(out)
+  }
+  for (const step of steps) await interrupt('SIGKILL', step, cells, empty)
+  // Once the source is being closed, stopping is too late.
+  for (const step of steps.slice(0, -1)) {
+    if ((await interrupt('SIGINT', step, cells, empty)) === 130)
+      faults.push(...(await leftovers(cells[1], empty)).map(left => `SIGINT at ${step} left ${left}`))
+  }
+  const unmoved = load.longestGap()
+  const pause_ms = await move(cells, empty)
   await delay(seconds * 1000)
-  const { figures, wrong } = await load.stop(connect(moved.code === 0 ? empty : cells[1]), hook.sends)
-  faults.push(...wrong, ...(moved.code === 0 ? (await leftovers(cells[1])).map(left => `the move left ${left}`) : []))
-  const pause = /paused for (\d+) ms/.exec(moved.out)?.[1]
-  console.log(`\nmove: writes paused for ${pause} ms, ${figures.longest_gap_ms} ms at most between two acknowledged ones`)
+  const gap_ms = load.longestGap()
+  let now = empty
+  if (another) {
+    console.log('and on to a third database, killed after it is handed over')
+    now = another
+    for (const step of lastSteps) await interrupt('SIGKILL', step, [cells[0], empty], another)
+    await move([cells[0], empty], another)
+    await delay(seconds * 1000)
+  }
+  const { figures, wrong } = await load.stop(connect(now), hook.sends)
+  faults.push(...wrong)
+  console.log(`\nmove: writes paused for ${pause_ms} ms, ${gap_ms} ms at most between two acknowledged ones; before it ${unmoved} ms`)
   console.log(faults.length > 0 ? `FAILED\n  ${faults.slice(0, 20).join('\n  ')}` : 'well')
-  console.log(JSON.stringify({ scenario: 'cells', pause_ms: Number(pause), figures, faults }))
+  console.log(JSON.stringify({ scenario: 'cells', pause_ms, gap_ms, figures, faults }))
   return faults.length === 0
+}
+
+const pauseIn = (said: string): number | undefined => {
+  const [, ms] = /paused for (\d+) ms/.exec(said) ?? []
+  return ms === undefined ? undefined : Number(ms)
 }
 
 const leftovers = async (...urls: string[]): Promise<string[]> => {

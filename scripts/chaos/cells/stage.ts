@@ -59,6 +59,7 @@ export const openStage = async ({ durable, replicas: count = 0, databases }: Opt
     return {
       cells,
       empty,
+      another: databases ? undefined : await addDatabase(home, 'another'),
       connect,
       addresses: replicas.map(({ address }) => address),
       startReplica,

@@ -37,6 +37,7 @@ export const handOver = async (both: Both): Promise<void> => {
       await waitUntilCaughtUp(both)
       continue
     }
+    say('Opening the target')
     await to.query('drop schema if exists pgcue_copy')
     return say(`Cell ${cell} is handed over; writes were paused for ${Math.round(performance.now() - pausedAt)} ms`)
   }
