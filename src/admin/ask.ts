@@ -30,9 +30,14 @@ const askCitus = async <T>(home: string, query: string): Promise<Map<number, T[]
     await client.query(`set statement_timeout = ${answerMs}`)
     const [citus] = await read(client, "select from pg_extension where extname = 'citus'")
     if (!citus) return new Map()
+    // A cell that has moved, or is being copied, is there twice.
     const nodes = await read<{ success: boolean; result: string }>(client, 'select success, result from run_command_on_all_nodes($1)', [
-      `select json_build_object('cell', (select id from cue.cell), 'rows', (select coalesce(json_agg(q.one), '[]') from (${query}) q (one)))`
+      `select json_build_object('cell', (select id from cue.cell),
+         'is_here', to_regnamespace('pgcue_copy') is null and not exists (select from pg_trigger where tgname = 'cell_has_moved'),
+         'rows', (select coalesce(json_agg(q.one), '[]') from (${query}) q (one)))`
     ])
-    const answers = nodes.flatMap(({ success, result }) => (success ? (JSON.parse(result) as { cell: number; rows: T[] }) : []))
-    return new Map(answers.map(({ cell, rows }) => [cell, rows]))
+    const answers = nodes.flatMap(({ success, result }) =>
+      success ? (JSON.parse(result) as { cell: number; is_here: boolean; rows: T[] }) : []
+    )
+    return new Map(answers.filter(({ is_here }) => is_here).map(({ cell, rows }) => [cell, rows]))
   })

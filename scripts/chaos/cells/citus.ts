@@ -1,9 +1,10 @@
-/** A Citus cluster that somebody has built: a coordinator and two workers, each with an empty database, for as long as they are needed. */
+/** A Citus cluster that was built to try things: a coordinator and two workers, whose databases are emptied, for as long as they are needed. */
 import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
+import { withDatabase } from './stage.ts'
 
 const run = promisify(execFile)
 const script = fileURLToPath(new URL('../../../../shared/citus/cluster', import.meta.url))
@@ -16,5 +17,9 @@ export const openCitus = async (dir: string) => {
   const { stdout } = await run(cluster, ['start', dir])
   const urls = [...stdout.matchAll(/^(?:coordinator|worker) (\S+)$/gm)].map(([, url]) => url!)
   if (urls.length !== 3) throw new Error(`unexpected: ${stdout}`)
+  for (const url of urls) {
+    await withDatabase(url, 'begin read write; alter database pgcue reset default_transaction_read_only; commit')
+    for (const schema of ['cue', 'pgboss', 'pgcue_copy']) await withDatabase(url, `drop schema if exists ${schema} cascade`)
+  }
   return { databases: urls as [string, string, string], close: () => run(cluster, ['stop', dir]) }
 }

@@ -40,7 +40,7 @@ const endSessions = async ({ from, say }: Both): Promise<void> => {
     )
     for (const { pid, name } of others) {
       await from
-        .query('select pg_terminate_backend($1)', [pid])
+        .query('select pg_terminate_backend($1::int)', [pid])
         .catch(error => say(`  ${name} (pid ${pid}) stays connected: ${error.message}`))
     }
     await delay(100)

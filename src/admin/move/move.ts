@@ -100,14 +100,17 @@ const requireMovable = async (
     if (!server.is_copy) await assertDirect({ databaseUrl: url, listenUrl: url })
   const { release } = readSources()
   if ((await releaseOf(from)) !== release.number) refuse(`${nameOf(source)} has another release than this command: migrate all cells first`)
-  await requireRoom(from, source, {
-    max_replication_slots: 'select count(*) from pg_replication_slots',
-    max_wal_senders: 'select count(*) from pg_stat_replication'
-  })
-  await requireRoom(to, target, {
-    max_replication_slots: 'select count(*) from pg_replication_origin',
-    max_logical_replication_workers: 'select count(*) from pg_stat_subscription'
-  })
+  // A copy that is under way has what it needs.
+  if (!servers.target.is_copy) {
+    await requireRoom(from, source, {
+      max_replication_slots: 'select count(*) from pg_replication_slots',
+      max_wal_senders: 'select count(*) from pg_stat_replication'
+    })
+    await requireRoom(to, target, {
+      max_replication_slots: 'select count(*) from pg_replication_origin',
+      max_logical_replication_workers: 'select count(*) from pg_stat_subscription'
+    })
+  }
   if (servers.target.max_connections < servers.source.max_connections)
     say(`Note: the new server allows ${servers.target.max_connections} connections, the former ${servers.source.max_connections}`)
   const distributed = await citusTables(from)
