@@ -1,7 +1,7 @@
 /** The pause: from the first lock until replicas may use the target. */
 import { setTimeout as delay } from 'node:timers/promises'
 import pg from 'pg'
-import { type Client, read, readOne } from '../database.ts'
+import { type Client, read, readOne, withClient } from '../database.ts'
 import { type Both, releaseOf } from './both.ts'
 import { readLag, waitUntilCaughtUp } from './copy.ts'
 import { dropOldMonths, readTables, type Tables } from './tables.ts'
@@ -55,7 +55,7 @@ const closeSource = async (both: Both, pausedAt: number): Promise<void> => {
   await from.query(`lock table ${names.join(', ')} in share row exclusive mode`)
 
   say('Waiting until the target has everything')
-  const { lsn } = await readOne<{ lsn: string }>(from, 'select pg_current_wal_lsn()::text as lsn')
+  const lsn = await flushWal(both)
   while ((await readLag(both, lsn)).lag > 0) {
     signal.throwIfAborted()
     if (performance.now() - pausedAt > pauseMsAtMost) throw new NotNow(`the target needs more than ${pauseMsAtMost / 1000} s to catch up`)
@@ -81,6 +81,17 @@ const closeSource = async (both: Both, pausedAt: number): Promise<void> => {
   await from.query(`alter database ${pg.escapeIdentifier(name)} set default_transaction_read_only = on`)
   await from.query('commit')
 }
+
+/**
+ * The end of the WAL once all of it is on disk: commits with synchronous_commit = off may not be yet, and nothing is sent before. A commit of
+ * our own sees to that.
+ */
+const flushWal = ({ source }: Both): Promise<string> =>
+  withClient(source, async client => {
+    await client.query('set synchronous_commit = local')
+    await client.query("select pg_logical_emit_message(true, 'pgcue_move', '')")
+    return (await readOne<{ lsn: string }>(client, 'select pg_current_wal_lsn()::text as lsn')).lsn
+  })
 
 /** Some functions write to partitions by their names. */
 const partitions = async (client: Client): Promise<string[]> =>
