@@ -14,7 +14,9 @@ export const cueColumns = async (pool: pg.Pool): Promise<string> => {
   const found = await pool.query(
     `select jsonb_build_object(${pairs}) as defaults, jsonb_strip_nulls(to_jsonb(cue.implied_settings())) as implied`
   )
-  const bounds = rows.flatMap(({ name, check }) => {
+  const bounds = rows.flatMap(({ name, check }): [string, object][] => {
+    const [, pattern] = /^CHECK \(\(\w+ ~ '(.+)'::text\)\)( NOT VALID)?$/.exec(check ?? '') ?? []
+    if (pattern !== undefined) return [[name, { pattern }]]
     const [, length, from, to] = /^CHECK \(\(\((length)?\(?\w+\)? >= (\d+)\) AND \(.*<= (\d+)\)\)\)( NOT VALID)?$/.exec(check ?? '') ?? []
     if (from === undefined) return []
     return [[name, length ? { minLength: Number(from), maxLength: Number(to) } : { minimum: Number(from), maximum: Number(to) }]]

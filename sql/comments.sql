@@ -203,6 +203,7 @@ comment on table cue.cues is
   'rows.';
 comment on column cue.cues.id is 'cue_ and twelve random characters.';
 comment on column cue.cues.account_id is 'The cue''s account.';
+comment on column cue.cues.key is 'The user''s own name for the cue, unique among the account''s cues that are not deleted.';
 comment on column cue.cues.name is 'Name, not necessarily unique.';
 comment on column cue.cues.description is 'Description for people.';
 comment on column cue.cues.status is 'Whether it fires. Meaningful only while deleted_at is null.';

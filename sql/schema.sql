@@ -347,6 +347,7 @@ create table cue.cues (
   deleted_at timestamp with time zone,
   memory_check boolean not null default false,
   payload_id bigint,
+  key text,
   constraint cues_pkey PRIMARY KEY (id),
   constraint cues_alert_consecutive_failures_check CHECK (alert_consecutive_failures >= 1 AND alert_consecutive_failures <= 100),
   constraint cues_alert_missed_window_multiplier_check CHECK (alert_missed_window_multiplier >= 1 AND alert_missed_window_multiplier <= 10),
@@ -358,6 +359,7 @@ create table cue.cues (
   constraint cues_check5 CHECK (num_nulls(alert_consecutive_failures, alert_missed_window_multiplier) = ANY (ARRAY[0, 2])),
   constraint cues_claim_timeout_seconds_check CHECK (claim_timeout_seconds >= 60 AND claim_timeout_seconds <= 604800),
   constraint cues_id_check CHECK (id ~ '^cue_[0-9A-Za-z]{12}$'::text),
+  constraint cues_key_check CHECK (key ~ '^[A-Za-z0-9._:/-]{1,255}$'::text),
   constraint cues_name_check CHECK (length(name) >= 1 AND length(name) <= 255),
   constraint cues_outcome_deadline_seconds_check CHECK (outcome_deadline_seconds >= 1 AND outcome_deadline_seconds <= 3600),
   constraint cues_retry_backoff_minutes_check CHECK (cardinality(retry_backoff_minutes) >= 1 AND cardinality(retry_backoff_minutes) <= 10),
@@ -369,6 +371,7 @@ create table cue.cues (
 );
 CREATE INDEX cues_counted ON cue.cues USING btree (account_id) WHERE ((deleted_at IS NULL) AND (status = ANY (ARRAY['active'::cue.cue_status, 'paused'::cue.cue_status])));
 CREATE INDEX cues_deleted ON cue.cues USING btree (account_id) WHERE (deleted_at IS NOT NULL);
+CREATE UNIQUE INDEX cues_key ON cue.cues USING btree (account_id, key) WHERE ((key IS NOT NULL) AND (deleted_at IS NULL));
 CREATE INDEX cues_large_payload ON cue.cues USING btree (id) WHERE (octet_length(payload) > 2048);
 CREATE UNIQUE INDEX cues_memory_check ON cue.cues USING btree (account_id) WHERE (memory_check AND (deleted_at IS NULL));
 CREATE INDEX cues_of_account ON cue.cues USING btree (account_id, created_at DESC, id DESC);
@@ -406,6 +409,7 @@ comment on column cue.cues.updated_at is 'Time of the latest edit or status chan
 comment on column cue.cues.deleted_at is 'When it was deleted; the row is removed once its history is.';
 comment on column cue.cues.memory_check is 'Marks the weekly memory block cue, which does not count against the plan''s limit.';
 comment on column cue.cues.payload_id is 'Row of payloads that holds a payload over 2 KB.';
+comment on column cue.cues.key is 'The user''s own name for the cue, unique among the account''s cues that are not deleted.';
 grant select on cue.cues to cue_service;
 
 create table cue.deletions (
@@ -1126,6 +1130,7 @@ create view cue.cue_detail_view as
     c.account_id,
     c.name,
     c.description,
+    c.key,
     c.status,
     c.transport,
     c.schedule,
@@ -1185,6 +1190,7 @@ create view cue.cue_view as
     c.account_id,
     c.name,
     c.description,
+    c.key,
     c.status,
     c.transport,
         CASE c.schedule_type
@@ -1614,14 +1620,19 @@ declare
 begin
   -- A new statement, because the snapshot of the one that waited for the locks is older.
   with given as materialized (
-    select g.*, g.account_id = any (v_free) as is_free, g.cue @> '{"memory_check": true}' as memory_check,
+    select g.*, g.account_id = any (v_free) as is_free, g.cue @> '{"memory_check": true}' as memory_check, g.cue ->> 'key' as key,
            g.cue @> '{"callback_allowed": false}' and cue.has_callback(g.cue ->> 'callback_url', g.cue ->> 'on_failure_webhook') as lesser
       from rows from (unnest(p_account_ids), jsonb_array_elements(p_cues)) with ordinality as g (account_id, cue, place)),
-  counted as (
-    select g.*, count(*) filter (where not g.memory_check) over (partition by g.account_id order by g.place) as nth
+  -- Of several cues with the same key, the first gets it.
+  named as materialized (
+    select g.*, g.key is not null and coalesce(
+             (select true from cue.cues c where c.account_id = g.account_id and c.key = g.key and c.deleted_at is null limit 1),
+             (select true from given d where d.account_id = g.account_id and d.key = g.key and d.place < g.place limit 1), false) as is_taken
       from given g where g.is_free),
+  counted as (
+    select n.*, count(*) filter (where not n.memory_check and not n.is_taken) over (partition by n.account_id order by n.place) as nth from named n),
   wanted as (
-    select g.account_id, count(*) filter (where not g.memory_check)::int as cues from given g where g.is_free group by g.account_id),
+    select n.account_id, count(*) filter (where not n.memory_check and not n.is_taken)::int as cues from named n group by n.account_id),
   room as materialized (
     select w.account_id, w.cues as wanted, p.cues as plan_cues, p.sends_key, case
              when known.plan_cues = p.cues and known.room >= w.cues then known.room
@@ -1640,7 +1651,8 @@ begin
     select r.account_id, r.plan_cues, greatest(0, r.cues - r.wanted) from room r
     on conflict (account_id) do update set plan_cues = excluded.plan_cues, room = excluded.room),
   fitting as materialized (
-    select n.place, n.account_id, case when n.lesser and r.sends_key then '-'
+    select n.place, n.account_id, case when n.is_taken then '='
+                                      when n.lesser and r.sends_key then '-'
                                       when n.memory_check or n.nth <= r.cues then cue.new_cue_id() else '' end as id,
            case when cue.is_large(n.cue ->> 'payload') then nextval('cue.payload_ids') end as payload_id
       from counted n left join room r on r.account_id = n.account_id)
@@ -1652,19 +1664,19 @@ begin
     insert into cue.payloads (id, account_id, cue_id, hash, body, since_run, created_at)
     select n.payload_id, n.account_id, n.cue_id, sha256(convert_to(n.payload, 'UTF8')), n.payload, 0, p_now
       from rows from (unnest(v_ids, v_payload_ids, p_account_ids), jsonb_to_recordset(p_cues) as (payload text)) as n (cue_id, payload_id, account_id)
-     where n.payload_id is not null and n.cue_id not in ('', '-');
+     where n.payload_id is not null and cue.is_created(n.cue_id);
   end if;
   insert into cue.cue_runs (cue_id, account_id, transport, next_run)
   select n.cue_id, n.account_id, n.transport, date_trunc('milliseconds', n.next_run)
     from unnest(v_ids, p_account_ids, v_transports, p_next_runs) as n (cue_id, account_id, transport, next_run)
-   where n.cue_id not in ('', '-');
-  perform cue.wake('cue_due', (select min(n.at) from unnest(p_next_runs, v_ids) as n (at, id) where n.id not in ('', '-')));
+   where cue.is_created(n.cue_id);
+  perform cue.wake('cue_due', (select min(n.at) from unnest(p_next_runs, v_ids) as n (at, id) where cue.is_created(n.id)));
   -- Few accounts subscribe: skip the rest at once.
   perform cue.note_memory(s.account_id) from (
     select distinct m.account_id from cue.memory_subscriptions m where m.account_id = any (v_free)) s;
   return v_ids;
 end $function$;
-comment on function cue.add_cues(uuid[],jsonb,timestamp with time zone[],timestamp with time zone) is 'Adds cues and returns their ids in order: '''' if the plan allows no more, ''-'' if the key may not set a callback, null if the account is locked.';
+comment on function cue.add_cues(uuid[],jsonb,timestamp with time zone[],timestamp with time zone) is 'Adds cues and returns their ids in order: '''' if the plan allows no more, ''-'' if the caller may not set a callback, ''='' if another cue has the key, null if the account is locked.';
 grant execute on function cue.add_cues(uuid[],jsonb,timestamp with time zone[],timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.add_ended_execution(c cue.cues, p_status cue.execution_status, p_scheduled_for timestamp with time zone, p_error text, p_now timestamp with time zone)
@@ -2991,12 +3003,16 @@ begin
     perform cue.require_account_scope(p_account_id);
     raise exception 'The account was changed at the same time. Try again.' using errcode = cue.refusal('QU014');
   end if;
+  if v_id = '=' then
+    perform cue.require_free_key(p_account_id, p_cue ->> 'key');
+    raise exception 'The account was changed at the same time. Try again.' using errcode = cue.refusal('QU014');
+  end if;
   if v_id = '' then
     raise exception '%', cue.cue_limit_message(p_account_id) using errcode = cue.refusal('QU030');
   end if;
   return v_id;
 end $function$;
-comment on function cue.create_cue(uuid,jsonb,timestamp with time zone,timestamp with time zone) is 'Creates a cue and returns its id; QU030 above the plan''s limit, QU052 for a callback that the key may not set.';
+comment on function cue.create_cue(uuid,jsonb,timestamp with time zone,timestamp with time zone) is 'Creates a cue and returns its id; QU015 if another cue has its key, QU030 above the plan''s limit, QU052 for a callback that the caller may not set.';
 grant execute on function cue.create_cue(uuid,jsonb,timestamp with time zone,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.create_cues(p_account_ids uuid[], p_cues jsonb, p_next_runs timestamp with time zone[], p_now timestamp with time zone DEFAULT now())
@@ -3016,9 +3032,8 @@ begin
     left join lateral (
       (select * from cue.cue_view v where v.id = u.cue_id limit 1)
       union all
-      select r.* from jsonb_populate_record(null::cue.cue_view, jsonb_build_object(
-        'account_id', u.account_id, 'description', case u.cue_id when '' then cue.cue_limit_message(u.account_id) end)) r
-        where u.cue_id in ('', '-')) c on true
+      select r.* from jsonb_populate_record(null::cue.cue_view, cue.refused_cue(u.account_id, u.cue_id, p_cues -> (u.place - 1)::int ->> 'key')) r
+       where not cue.is_created(u.cue_id)) c on true
    order by u.place;
 end $function$;
 comment on function cue.create_cues(uuid[],jsonb,timestamp with time zone[],timestamp with time zone) is 'Creates cues and returns them in order; id is null for cues that were not created.';
@@ -3108,6 +3123,32 @@ AS $function$
 $function$;
 comment on function cue.cue_detail(uuid,text,uuid) is 'Returns a cue of an account with its latest executions and missed slots.';
 grant execute on function cue.cue_detail(uuid,text,uuid) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.cue_detail_by_key(p_account_id uuid, p_key text, p_now timestamp with time zone DEFAULT now())
+ RETURNS SETOF cue.cue_detail_view
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+begin
+  return query select d.* from cue.cue_detail(p_account_id, cue.cue_id_by_key(p_account_id, p_key), cue.uuid_v7_floor(p_now + interval '1 day')) d;
+end $function$;
+comment on function cue.cue_detail_by_key(uuid,text,timestamp with time zone) is 'Returns the cue with a key, with its latest executions and missed slots.';
+grant execute on function cue.cue_detail_by_key(uuid,text,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.cue_id_by_key(p_account_id uuid, p_key text)
+ RETURNS text
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+AS $function$
+  select id from cue.cues where account_id = p_account_id and key = p_key and deleted_at is null
+$function$;
+comment on function cue.cue_id_by_key(uuid,text) is 'Returns the id of the cue with a key, or null.';
+grant execute on function cue.cue_id_by_key(uuid,text) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.cue_limit_message(p_account_id uuid)
  RETURNS text
@@ -4189,13 +4230,13 @@ CREATE OR REPLACE FUNCTION cue.insert_cues(p_ids text[], p_account_ids uuid[], p
  LANGUAGE plpgsql
 AS $function$
       begin
-        insert into cue.cues (id, account_id, payload_id, created_at, updated_at, payload, name, description, status, transport, schedule_type, cron, at, timezone, callback_url, callback_method, callback_headers, task, retry_max_attempts, retry_backoff_minutes, on_failure_email, on_failure_webhook, on_failure_pause, timeout_seconds, outcome_deadline_seconds, claim_timeout_seconds, await_outcome, alert_consecutive_failures, alert_missed_window_multiplier, catch_up, verification_mode, deleted_at, memory_check)
-        select g.id, g.account_id, g.payload_id, p_now, p_now, case when g.payload_id is null then coalesce(g.payload, '{}') end, coalesce(g.name, null), coalesce(g.description, null), coalesce(g.status, 'active'::cue.cue_status), coalesce(g.transport, null), coalesce(g.schedule_type, null), coalesce(g.cron, null), coalesce(g.at, null), coalesce(g.timezone, 'UTC'::text), coalesce(g.callback_url, null), coalesce(g.callback_method, 'POST'::cue.callback_method), coalesce(g.callback_headers, '{}'::jsonb), coalesce(g.task, null), coalesce(g.retry_max_attempts, 3), coalesce(g.retry_backoff_minutes, '{1,2,4}'::double precision[]), coalesce(g.on_failure_email, true), coalesce(g.on_failure_webhook, null), coalesce(g.on_failure_pause, false), coalesce(g.timeout_seconds, null), coalesce(g.outcome_deadline_seconds, null), coalesce(g.claim_timeout_seconds, null), coalesce(g.await_outcome, null), coalesce(g.alert_consecutive_failures, null), coalesce(g.alert_missed_window_multiplier, null), coalesce(g.catch_up, 'run_once_if_missed'::cue.catch_up), coalesce(g.verification_mode, null), coalesce(g.deleted_at, null), coalesce(g.memory_check, false)
-          from rows from (unnest(p_ids, p_account_ids, p_payload_ids), jsonb_to_recordset(p_cues) as (payload text, name text, description text, status cue.cue_status, transport cue.transport, schedule_type cue.schedule_type, cron text, at timestamp with time zone, timezone text, callback_url text, callback_method cue.callback_method, callback_headers jsonb, task text, retry_max_attempts integer, retry_backoff_minutes double precision[], on_failure_email boolean, on_failure_webhook text, on_failure_pause boolean, timeout_seconds integer, outcome_deadline_seconds integer, claim_timeout_seconds integer, await_outcome boolean, alert_consecutive_failures integer, alert_missed_window_multiplier integer, catch_up cue.catch_up, verification_mode cue.verification_mode, deleted_at timestamp with time zone, memory_check boolean))
+        insert into cue.cues (id, account_id, payload_id, created_at, updated_at, payload, name, description, status, transport, schedule_type, cron, at, timezone, callback_url, callback_method, callback_headers, task, retry_max_attempts, retry_backoff_minutes, on_failure_email, on_failure_webhook, on_failure_pause, timeout_seconds, outcome_deadline_seconds, claim_timeout_seconds, await_outcome, alert_consecutive_failures, alert_missed_window_multiplier, catch_up, verification_mode, deleted_at, memory_check, key)
+        select g.id, g.account_id, g.payload_id, p_now, p_now, case when g.payload_id is null then coalesce(g.payload, '{}') end, coalesce(g.name, null), coalesce(g.description, null), coalesce(g.status, 'active'::cue.cue_status), coalesce(g.transport, null), coalesce(g.schedule_type, null), coalesce(g.cron, null), coalesce(g.at, null), coalesce(g.timezone, 'UTC'::text), coalesce(g.callback_url, null), coalesce(g.callback_method, 'POST'::cue.callback_method), coalesce(g.callback_headers, '{}'::jsonb), coalesce(g.task, null), coalesce(g.retry_max_attempts, 3), coalesce(g.retry_backoff_minutes, '{1,2,4}'::double precision[]), coalesce(g.on_failure_email, true), coalesce(g.on_failure_webhook, null), coalesce(g.on_failure_pause, false), coalesce(g.timeout_seconds, null), coalesce(g.outcome_deadline_seconds, null), coalesce(g.claim_timeout_seconds, null), coalesce(g.await_outcome, null), coalesce(g.alert_consecutive_failures, null), coalesce(g.alert_missed_window_multiplier, null), coalesce(g.catch_up, 'run_once_if_missed'::cue.catch_up), coalesce(g.verification_mode, null), coalesce(g.deleted_at, null), coalesce(g.memory_check, false), coalesce(g.key, null)
+          from rows from (unnest(p_ids, p_account_ids, p_payload_ids), jsonb_to_recordset(p_cues) as (payload text, name text, description text, status cue.cue_status, transport cue.transport, schedule_type cue.schedule_type, cron text, at timestamp with time zone, timezone text, callback_url text, callback_method cue.callback_method, callback_headers jsonb, task text, retry_max_attempts integer, retry_backoff_minutes double precision[], on_failure_email boolean, on_failure_webhook text, on_failure_pause boolean, timeout_seconds integer, outcome_deadline_seconds integer, claim_timeout_seconds integer, await_outcome boolean, alert_consecutive_failures integer, alert_missed_window_multiplier integer, catch_up cue.catch_up, verification_mode cue.verification_mode, deleted_at timestamp with time zone, memory_check boolean, key text))
             as g (id, account_id, payload_id)
-         where g.id not in ('', '-');
+         where cue.is_created(g.id);
       end $function$;
-comment on function cue.insert_cues(text[],uuid[],bigint[],jsonb,timestamp with time zone) is 'Inserts cues from an array of objects of columns, except those whose id is '''' or ''-''; omitted columns take the table''s default.';
+comment on function cue.insert_cues(text[],uuid[],bigint[],jsonb,timestamp with time zone) is 'Inserts cues from an array of objects of columns, except refused ones; omitted columns take the table''s default.';
 grant execute on function cue.insert_cues(text[],uuid[],bigint[],jsonb,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.insert_deletion(p_account_id uuid, p_now timestamp with time zone)
@@ -4267,6 +4308,14 @@ AS $function$
 $function$;
 comment on function cue.is_claimed_elsewhere(text) is 'Returns whether this cell''s directory assigns an email address to another cell.';
 grant execute on function cue.is_claimed_elsewhere(text) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.is_created(p_id text)
+ RETURNS boolean
+ LANGUAGE sql
+ IMMUTABLE
+AS $function$ select length(p_id) > 1 $function$;
+comment on function cue.is_created(text) is 'Returns whether an id that add_cues returned is that of a cue.';
+grant execute on function cue.is_created(text) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.is_email_confirmed(p_account_id uuid)
  RETURNS boolean
@@ -4382,6 +4431,14 @@ AS $function$
 $function$;
 comment on function cue.judge_outcome(cue.verification_mode,boolean,text,text,jsonb) is 'Returns the outcome state that a report leads to, by verification mode.';
 grant execute on function cue.judge_outcome(cue.verification_mode,boolean,text,text,jsonb) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.key_taken_message(p_key text, p_cue_id text)
+ RETURNS text
+ LANGUAGE sql
+ IMMUTABLE
+AS $function$ select format('Key %s belongs to cue %s. Use another key, or PUT /v1/cues/by-key/{key} to replace that cue.', p_key, p_cue_id) $function$;
+comment on function cue.key_taken_message(text,text) is 'Returns the message for a key that another cue has.';
+grant execute on function cue.key_taken_message(text,text) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.last_success(p_cue_id text, p_among integer, p_now timestamp with time zone DEFAULT now())
  RETURNS timestamp with time zone
@@ -5974,6 +6031,19 @@ end $function$;
 comment on function cue.refuse_moved() is 'Refuses every change to a database that its cell has left.';
 grant execute on function cue.refuse_moved() to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.refused_cue(p_account_id uuid, p_refusal text, p_key text)
+ RETURNS jsonb
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+  select jsonb_build_object('account_id', p_account_id, 'name', h.id, 'description',
+           case when p_refusal = '' then cue.cue_limit_message(p_account_id) when h.id is not null then cue.key_taken_message(p_key, h.id) end)
+    from (select case p_refusal when '=' then cue.cue_id_by_key(p_account_id, p_key) end as id) h
+$function$;
+comment on function cue.refused_cue(uuid,text,text) is 'Returns what create_cues says about a cue that add_cues refused.';
+grant execute on function cue.refused_cue(uuid,text,text) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.regenerate_alert_webhook_secret(p_account_id uuid, p_overlap_seconds integer DEFAULT 0, p_actor text DEFAULT SESSION_USER, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
  RETURNS text
  LANGUAGE plpgsql
@@ -6350,6 +6420,48 @@ end $function$;
 comment on function cue.require_account_scope(uuid) is 'Raises QU052 if the account''s own key is sent to callbacks; for keys without scope account.';
 grant execute on function cue.require_account_scope(uuid) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.require_free_key(p_account_id uuid, p_key text)
+ RETURNS void
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+declare
+  v_holder text := cue.cue_id_by_key(p_account_id, p_key);
+begin
+  if v_holder is not null then
+    raise exception '%', cue.key_taken_message(p_key, v_holder) using errcode = cue.refusal('QU015'), detail = v_holder;
+  end if;
+end $function$;
+comment on function cue.require_free_key(uuid,text) is 'Raises QU015 if a cue of the account has the key; the detail is the cue''s id.';
+grant execute on function cue.require_free_key(uuid,text) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.require_room(c cue.cues)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+declare
+  v_limit int;
+begin
+  if c.memory_check then return; end if;
+  select p.cues into v_limit from cue.accounts a join cue.plans p using (plan) where a.id = c.account_id;
+  if c.status = 'paused' and v_limit <= (
+       select count(*) from cue.cues where account_id = c.account_id and deleted_at is null and status = 'active' and not memory_check) then
+    raise exception 'Cue limit reached: the plan allows % active cues. Pause or delete one, or upgrade.', v_limit using errcode = cue.refusal('QU030');
+  end if;
+  if c.status in ('completed', 'failed') then
+    if v_limit <= (select count(*) from cue.cues
+                    where account_id = c.account_id and deleted_at is null and status in ('active', 'paused') and not memory_check) then
+      raise exception '%', cue.cue_limit_message(c.account_id) using errcode = cue.refusal('QU030');
+    end if;
+    update cue.cue_rooms set room = greatest(0, room - 1) where account_id = c.account_id;
+  end if;
+end $function$;
+comment on function cue.require_room(cue.cues) is 'Raises QU030 if the plan allows no further active cue.';
+grant execute on function cue.require_room(cue.cues) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.require_writable()
  RETURNS void
  LANGUAGE plpgsql
@@ -6363,6 +6475,19 @@ begin
 end $function$;
 comment on function cue.require_writable() is 'Raises an error if the database is read-only, as in the first seconds after a failover.';
 grant execute on function cue.require_writable() to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.reset_cue(c cue.cues)
+ RETURNS cue.cues
+ LANGUAGE plpgsql
+AS $function$
+      begin
+        c.name := null; c.description := null; c.schedule_type := null; c.cron := null; c.at := null; c.timezone := 'UTC'::text; c.callback_url := null; c.callback_method := 'POST'::cue.callback_method; c.callback_headers := '{}'::jsonb; c.task := null; c.retry_max_attempts := 3; c.retry_backoff_minutes := '{1,2,4}'::double precision[]; c.on_failure_email := true; c.on_failure_webhook := null; c.on_failure_pause := false; c.timeout_seconds := null; c.outcome_deadline_seconds := null; c.claim_timeout_seconds := null; c.await_outcome := null; c.alert_consecutive_failures := null; c.alert_missed_window_multiplier := null; c.catch_up := 'run_once_if_missed'::cue.catch_up; c.verification_mode := null;
+        c.payload := '{}';
+        c.payload_id := null;
+        return c;
+      end $function$;
+comment on function cue.reset_cue(cue.cues) is 'Returns a cue with the table''s defaults in all columns of its definition, except the payload.';
+grant execute on function cue.reset_cue(cue.cues) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.retire_payload(p_payload_id bigint, p_run_count bigint, p_now timestamp with time zone DEFAULT now())
  RETURNS void
@@ -6502,7 +6627,7 @@ CREATE OR REPLACE FUNCTION cue.save_cue(c cue.cues)
  LANGUAGE plpgsql
 AS $function$
       begin
-        update cue.cues q set payload_id = c.payload_id, updated_at = c.updated_at, payload = c.payload, name = c.name, description = c.description, status = c.status, transport = c.transport, schedule_type = c.schedule_type, cron = c.cron, at = c.at, timezone = c.timezone, callback_url = c.callback_url, callback_method = c.callback_method, callback_headers = c.callback_headers, task = c.task, retry_max_attempts = c.retry_max_attempts, retry_backoff_minutes = c.retry_backoff_minutes, on_failure_email = c.on_failure_email, on_failure_webhook = c.on_failure_webhook, on_failure_pause = c.on_failure_pause, timeout_seconds = c.timeout_seconds, outcome_deadline_seconds = c.outcome_deadline_seconds, claim_timeout_seconds = c.claim_timeout_seconds, await_outcome = c.await_outcome, alert_consecutive_failures = c.alert_consecutive_failures, alert_missed_window_multiplier = c.alert_missed_window_multiplier, catch_up = c.catch_up, verification_mode = c.verification_mode, deleted_at = c.deleted_at, memory_check = c.memory_check where q.id = c.id;
+        update cue.cues q set payload_id = c.payload_id, updated_at = c.updated_at, payload = c.payload, name = c.name, description = c.description, status = c.status, transport = c.transport, schedule_type = c.schedule_type, cron = c.cron, at = c.at, timezone = c.timezone, callback_url = c.callback_url, callback_method = c.callback_method, callback_headers = c.callback_headers, task = c.task, retry_max_attempts = c.retry_max_attempts, retry_backoff_minutes = c.retry_backoff_minutes, on_failure_email = c.on_failure_email, on_failure_webhook = c.on_failure_webhook, on_failure_pause = c.on_failure_pause, timeout_seconds = c.timeout_seconds, outcome_deadline_seconds = c.outcome_deadline_seconds, claim_timeout_seconds = c.claim_timeout_seconds, await_outcome = c.await_outcome, alert_consecutive_failures = c.alert_consecutive_failures, alert_missed_window_multiplier = c.alert_missed_window_multiplier, catch_up = c.catch_up, verification_mode = c.verification_mode, deleted_at = c.deleted_at, memory_check = c.memory_check, key = c.key where q.id = c.id;
       end $function$;
 comment on function cue.save_cue(cue.cues) is 'Writes all columns of a cue.';
 grant execute on function cue.save_cue(cue.cues) to cue_service;
@@ -7028,7 +7153,7 @@ comment on function cue.update_account(uuid,jsonb,text,text,timestamp with time 
 grant execute on function cue.update_account(uuid,jsonb,text,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.update_cue(p_account_id uuid, p_cue_id text, p_version integer, p_changes jsonb, p_next_run timestamp with time zone DEFAULT NULL::timestamp with time zone, p_now timestamp with time zone DEFAULT now())
- RETURNS void
+ RETURNS boolean
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
@@ -7038,16 +7163,21 @@ declare
   c cue.cues;
   r cue.cue_runs;
   v_reschedule boolean;
-  v_limit int;
-  v_fixed text[] := '{id,account_id,transport,memory_check,payload_id,created_at,deleted_at}';
+  v_replaces boolean := p_changes @> '{"replaces": true}';
   v_lesser boolean := (p_changes ->> 'callback_allowed')::boolean is false
-    and p_changes ?| '{callback_url,callback_method,callback_headers,on_failure_webhook}';
+    and (v_replaces or p_changes ?| '{callback_url,callback_method,callback_headers,on_failure_webhook}');
 begin
-  -- Keeps webhook_authorization unchanged until commit.
-  if v_lesser then perform from cue.accounts where id = p_account_id for share; end if;
-  if p_changes ->> 'status' = 'active' then
+  -- Most replacements change nothing, and need no locks then.
+  if v_replaces then
+    select q.* into old from cue.cues q join cue.cue_runs n on n.cue_id = q.id
+     where q.id = p_cue_id and q.account_id = p_account_id and q.deleted_at is null and n.version = p_version;
+    if found and cue.with_changes(old, p_changes) is not distinct from old then return false; end if;
+  end if;
+  -- Cues are counted and keys compared while the account is locked. For callbacks, it keeps webhook_authorization unchanged until commit.
+  if v_replaces or p_changes ? 'key' or p_changes ->> 'status' = 'active' then
     perform from cue.accounts where id = p_account_id for no key update;
-    select p.cues into v_limit from cue.accounts a join cue.plans p using (plan) where a.id = p_account_id;
+  elsif v_lesser then
+    perform from cue.accounts where id = p_account_id for share;
   end if;
   select * into old from cue.cues where id = p_cue_id and account_id = p_account_id and deleted_at is null for no key update;
   if not found then
@@ -7060,31 +7190,27 @@ begin
   if p_changes ? 'status' and old.status in ('completed', 'failed') then
     raise exception 'Cue % is %, which is final. Create a new cue.', p_cue_id, old.status using errcode = cue.refusal('QU011');
   end if;
-  if v_limit is not null and old.status = 'paused' and not old.memory_check and v_limit <= (
-       select count(*) from cue.cues where account_id = p_account_id and deleted_at is null and status = 'active' and not memory_check) then
-    raise exception 'Cue limit reached: the plan allows % active cues. Pause or delete one, or upgrade.', v_limit using errcode = cue.refusal('QU030');
-  end if;
-  c := jsonb_populate_record(old, p_changes - v_fixed);
+  c := cue.with_changes(old, p_changes);
+  if c is not distinct from old then return false; end if;
+  if c.key is distinct from old.key then perform cue.require_free_key(p_account_id, c.key); end if;
   if old.memory_check and (c.schedule_type, c.cron, c.at, c.timezone, c.payload, c.task, c.callback_url, c.callback_method, c.callback_headers)
        is distinct from (old.schedule_type, old.cron, old.at, old.timezone, old.payload, old.task, old.callback_url, old.callback_method,
                          old.callback_headers) then
     raise exception 'Cue % belongs to the memory block, and its schedule and payload cannot be changed. Pause or delete it, or turn the memory '
       'block off with PATCH /v1/auth/me {"memory_block_enabled": false}.', p_cue_id using errcode = cue.refusal('QU011');
   end if;
-  v_reschedule := (c.schedule_type, c.cron, c.at, c.timezone) is distinct from (old.schedule_type, old.cron, old.at, old.timezone)
-    or c.status = 'active' and old.status = 'paused';
+  v_reschedule := (c.schedule_type, c.cron, c.at, c.timezone) is distinct from (old.schedule_type, old.cron, old.at, old.timezone);
+  if v_replaces and v_reschedule and p_next_run is not null and old.status in ('completed', 'failed') then c.status := 'active'; end if;
+  v_reschedule := v_reschedule or c.status = 'active' and old.status = 'paused';
+  if c.status = 'active' and old.status <> 'active' then perform cue.require_room(old); end if;
   if v_reschedule and c.status = 'active' and p_next_run <= r.last_slot then
     raise exception 'Cue % ran at the same time. Try again.', p_cue_id using errcode = cue.refusal('QU014');
-  end if;
-  if p_changes ? 'callback_headers' then
-    select coalesce(jsonb_object_agg(n.key, coalesce(case when n.value = to_jsonb(cue.mask()) then o.value end, n.value)), '{}') into c.callback_headers
-      from jsonb_each(c.callback_headers) n left join jsonb_each(old.callback_headers) o on lower(o.key) = lower(n.key);
   end if;
   if v_lesser and (c.callback_url, c.callback_method, c.callback_headers, c.on_failure_webhook)
        is distinct from (old.callback_url, old.callback_method, old.callback_headers, old.on_failure_webhook) then
     perform cue.require_account_scope(p_account_id);
   end if;
-  if p_changes ? 'payload' then
+  if (c.payload, c.payload_id) is distinct from (old.payload, old.payload_id) then
     c.payload_id := case when cue.is_large(c.payload) then cue.store_payload(p_account_id, p_cue_id, c.payload, r.run_count, null, p_now) end;
     if c.payload_id is not null then c.payload := null; end if;
     if old.payload_id <> coalesce(c.payload_id, 0) then perform cue.retire_payload(old.payload_id, r.run_count, p_now); end if;
@@ -7099,9 +7225,10 @@ begin
            and c.alert_missed_window_multiplier is not distinct from old.alert_missed_window_multiplier then success_due_at end
    where cue_id = p_cue_id;
   if c.status = 'active' and v_reschedule then perform cue.wake('cue_due', p_next_run); end if;
-  if c.name <> old.name then perform cue.note_memory(p_account_id); end if;
+  if c.name <> old.name or old.status in ('completed', 'failed') and c.status = 'active' then perform cue.note_memory(p_account_id); end if;
+  return true;
 end $function$;
-comment on function cue.update_cue(uuid,text,integer,jsonb,timestamp with time zone,timestamp with time zone) is 'Changes the columns of a cue that p_changes names, if it still has p_version.';
+comment on function cue.update_cue(uuid,text,integer,jsonb,timestamp with time zone,timestamp with time zone) is 'Changes the columns of a cue that p_changes names, if it still has p_version; returns whether any changed. Otherwise it writes nothing.';
 grant execute on function cue.update_cue(uuid,text,integer,jsonb,timestamp with time zone,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.usage_month(p_now timestamp with time zone)
@@ -7196,6 +7323,28 @@ AS $function$
 $function$;
 comment on function cue.webhook_secret(uuid) is 'Returns the secret that signs an account''s webhooks.';
 grant execute on function cue.webhook_secret(uuid) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.with_changes(old cue.cues, p_changes jsonb)
+ RETURNS cue.cues
+ LANGUAGE plpgsql
+ STABLE
+AS $function$
+declare
+  v_fixed text[] := '{id,account_id,transport,memory_check,payload_id,created_at,updated_at,deleted_at}';
+  c cue.cues := jsonb_populate_record(case when p_changes @> '{"replaces": true}' then cue.reset_cue(old) else old end, p_changes - v_fixed);
+begin
+  if p_changes ? 'callback_headers' then
+    select coalesce(jsonb_object_agg(n.key, coalesce(case when n.value = to_jsonb(cue.mask()) then o.value end, n.value)), '{}') into c.callback_headers
+      from jsonb_each(c.callback_headers) n left join jsonb_each(old.callback_headers) o on lower(o.key) = lower(n.key);
+  end if;
+  if c.payload = coalesce(old.payload, (select p.body from cue.payloads p where p.id = old.payload_id)) then
+    c.payload := old.payload;
+    c.payload_id := old.payload_id;
+  end if;
+  return c;
+end $function$;
+comment on function cue.with_changes(cue.cues,jsonb) is 'Returns a cue with the columns that p_changes names; with the member replaces, the others have their defaults. A header whose value is the mask keeps its value.';
+grant execute on function cue.with_changes(cue.cues,jsonb) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.within_bytes(p_execution_ids uuid[], p_claims integer[])
  RETURNS TABLE(execution_ids uuid[], claims integer[])

@@ -27,9 +27,16 @@ begin
 end $$;
 comment on function cue.read_execution_details is 'Returns executions with their attempts, by account and id; rows not found are left out.';
 
--- A row without an id says why its cue was not created. With a description: the plan allows no more cues, and this is the message. With only
--- account_id: the key may not set this callback, and create_cue raises the error. With neither: the account is locked; call create_cue for
--- it, with a longer lock_timeout.
+create or replace function cue.cue_detail_by_key(p_account_id uuid, p_key text, p_now timestamptz default now())
+returns setof cue.cue_detail_view
+language plpgsql stable security definer as $$
+begin
+  return query select d.* from cue.cue_detail(p_account_id, cue.cue_id_by_key(p_account_id, p_key), cue.uuid_v7_floor(p_now + interval '1 day')) d;
+end $$;
+comment on function cue.cue_detail_by_key is 'Returns the cue with a key, with its latest executions and missed slots.';
+
+-- A row without an id says why its cue was not created, see refused_cue. With none: the account is locked; call create_cue for it, with a longer
+-- lock_timeout.
 create or replace function cue.create_cues(
   p_account_ids uuid[], p_cues jsonb, p_next_runs timestamptz[], p_now timestamptz default now()
 ) returns setof cue.cue_view
@@ -42,9 +49,8 @@ begin
     left join lateral (
       (select * from cue.cue_view v where v.id = u.cue_id limit 1)
       union all
-      select r.* from jsonb_populate_record(null::cue.cue_view, jsonb_build_object(
-        'account_id', u.account_id, 'description', case u.cue_id when '' then cue.cue_limit_message(u.account_id) end)) r
-        where u.cue_id in ('', '-')) c on true
+      select r.* from jsonb_populate_record(null::cue.cue_view, cue.refused_cue(u.account_id, u.cue_id, p_cues -> (u.place - 1)::int ->> 'key')) r
+       where not cue.is_created(u.cue_id)) c on true
    order by u.place;
 end $$;
 comment on function cue.create_cues is 'Creates cues and returns them in order; id is null for cues that were not created.';

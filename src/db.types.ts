@@ -419,6 +419,7 @@ export interface CueDetailView {
   executions: Json | null;
   fired_count: number | null;
   id: string | null;
+  key: string | null;
   last_run: Timestamp | null;
   last_slot: Timestamp | null;
   missed: Json | null;
@@ -587,6 +588,10 @@ export interface Cues {
    */
   id: string;
   /**
+   * The user's own name for the cue, unique among the account's cues that are not deleted.
+   */
+  key: string | null;
+  /**
    * Marks the weekly memory block cue, which does not count against the plan's limit.
    */
   memory_check: Generated<boolean>;
@@ -671,6 +676,7 @@ export interface CueView {
   description: string | null;
   fired_count: number | null;
   id: string | null;
+  key: string | null;
   last_run: Timestamp | null;
   last_slot: Timestamp | null;
   name: string | null;

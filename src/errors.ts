@@ -41,6 +41,7 @@ export const statuses = {
   invalid_state: 409,
   execution_in_flight: 409,
   idempotency_key_conflict: 409,
+  key_taken: 409,
   nothing_claimable: 409,
   claim_lost: 409,
   execution_not_claiming: 409,
@@ -54,6 +55,7 @@ export const statuses = {
   plaintext_unavailable: 410,
   already_cancelled: 410,
   deletion_already_completed: 410,
+  cue_exists: 412,
   payload_too_large: 413,
   invalid_timezone: 422,
   rate_limit_exceeded: 429,
@@ -78,6 +80,7 @@ export const sqlstates: Readonly<Record<string, ErrorCode>> = {
   QU012: 'execution_in_flight',
   QU013: 'idempotency_key_conflict',
   QU014: 'unavailable', // the cue was changed concurrently; its routes retry first
+  QU015: 'key_taken', // DETAIL: id of the cue that has the key
   QU016: 'claim_lost',
   QU017: 'not_execution_owner',
   QU018: 'execution_not_claiming',
@@ -110,27 +113,32 @@ export const sqlstates: Readonly<Record<string, ErrorCode>> = {
 /** One invalid field, in pydantic's format. */
 export type Detail = { type: string; loc: (string | number)[]; msg: string; input: unknown }
 
-type Options = { status?: number; headers?: Record<string, string>; detail?: Detail[]; cause?: unknown }
+/** Further members of an error, for programs: the cue that is in the way. */
+export type About = { cue_id?: string }
 
-/** An error as the client sees it: `{error: {code, message, status}}`, with `detail` beside it for invalid fields. */
+type Options = { status?: number; headers?: Record<string, string>; detail?: Detail[]; about?: About; cause?: unknown }
+
+/** An error as the client sees it: `{error: {code, message, status, …about}}`, with `detail` beside it for invalid fields. */
 export class ApiError extends Error {
   override name = 'ApiError'
   readonly code: ErrorCode
   readonly statusCode: number
   readonly headers: Record<string, string>
   readonly detail: Detail[] | undefined
+  readonly about: About | undefined
 
-  constructor(code: ErrorCode, message: string, { status = statuses[code], headers = {}, detail, cause }: Options = {}) {
+  constructor(code: ErrorCode, message: string, { status = statuses[code], headers = {}, detail, about, cause }: Options = {}) {
     super(message, { cause })
     this.code = code
     this.statusCode = status
     this.headers = headers
     this.detail = detail
+    this.about = about
   }
 
   toJSON() {
-    const { code, message, statusCode: status, detail } = this
-    return { error: { code, message, status }, ...(detail && { detail }) }
+    const { code, message, statusCode: status, detail, about } = this
+    return { error: { code, message, status, ...about }, ...(detail && { detail }) }
   }
 }
 
@@ -168,7 +176,8 @@ export const toApiError = (error: unknown): ApiError => {
   if (known) {
     const headers: Record<string, string> =
       known === 'rate_limit_exceeded' ? { 'retry-after': /^\d+$/.test(detail ?? '') ? detail! : '60' } : {}
-    return new ApiError(known, message ?? known, { headers, cause: error })
+    const about = known === 'key_taken' && detail !== undefined ? { cue_id: detail } : undefined
+    return new ApiError(known, message ?? known, { headers, about, cause: error })
   }
   // Refused by the HTTP framework: too large, not JSON, an invalid length.
   if (statusCode === 413) return new ApiError('payload_too_large', 'Request body too large.', { cause: error })

@@ -33,6 +33,8 @@ export const functions = {
   create_device_code: ['value', 'code_hash address ip now'],
   create_key: ['value', 'account_id label key_hash prefix scopes actor ip now'],
   create_ticket: ['value', 'account_id subject message severity type tracked now'],
+  cue_detail_by_key: ['row', 'account_id key now'],
+  cue_id_by_key: ['value', 'account_id key'],
   delete_cue: ['value', 'account_id cue_id now'],
   delete_cues: ['values', 'account_id cue_ids now'],
   delete_due_accounts: ['value', 'batch now'],
@@ -325,8 +327,9 @@ export type ClaimablePageRow = {
 export type CreateCuesRow = {
   id: string | null
   account_id: string | null
-  name: string
+  name: string | null
   description: string | null
+  key: string | null
   status: CueStatus
   transport: Transport
   schedule: unknown
@@ -347,6 +350,37 @@ export type CreateCuesRow = {
   version: number
   last_slot: Date
   await_outcome_set: boolean
+}
+
+export type CueDetailByKeyRow = {
+  id: string
+  account_id: string
+  name: string
+  description: string
+  key: string
+  status: CueStatus
+  transport: Transport
+  schedule: unknown
+  callback: unknown
+  payload: string
+  retry: unknown
+  on_failure: unknown
+  delivery: unknown
+  alerts: unknown
+  catch_up: CatchUp
+  verification: unknown
+  next_run: Date
+  last_run: Date
+  run_count: number
+  fired_count: number
+  created_at: Date
+  updated_at: Date
+  version: number
+  last_slot: Date
+  await_outcome_set: boolean
+  executions: unknown
+  execution_total: number
+  missed: unknown
 }
 
 export type DeletionStatusRow = {
@@ -528,6 +562,7 @@ export type ReadCuesRow = {
   account_id: string
   name: string
   description: string
+  key: string
   status: CueStatus
   transport: Transport
   schedule: unknown
@@ -692,6 +727,8 @@ export type Functions = {
   createDeviceCode: (args: { code_hash: Buffer; address?: string | null; ip?: string | null }) => Promise<void>
   createKey: (args: { account_id: string; label: string; key_hash: Buffer; prefix: string; scopes?: KeyScope[] | null; actor?: string | null; ip?: string | null }) => Promise<string>
   createTicket: (args: { account_id: string; subject: string; message: string; severity?: TicketSeverity | null; type?: TicketType | null; tracked?: boolean | null }) => Promise<number>
+  cueDetailByKey: (args: { account_id: string; key: string }) => Promise<CueDetailByKeyRow | undefined>
+  cueIdByKey: (args: { account_id: string; key: string }) => Promise<string | null>
   deleteCue: (args: { account_id: string; cue_id: string }) => Promise<void>
   deleteCues: (args: { account_id: string; cue_ids: string[] }) => Promise<string[]>
   deleteDueAccounts: (args: { batch?: number | null }) => Promise<number>
@@ -790,7 +827,7 @@ export type Functions = {
   subscribeMemory: (args: { account_id: string; agent_id: string; callback_url: string; release: string }) => Promise<void>
   takeDueCues: (args: { cue_ids: string[]; versions: number[]; expected: Date[]; next: (Date | null)[]; success_due?: (Date | null)[] | null; missed_after?: string | null; lease?: string | null }) => Promise<BegunAttempt[]>
   updateAccount: (args: { account_id: string; changes: object | string; actor?: string | null; ip?: string | null }) => Promise<void>
-  updateCue: (args: { account_id: string; cue_id: string; version: number; changes: object | string; next_run?: Date | null }) => Promise<void>
+  updateCue: (args: { account_id: string; cue_id: string; version: number; changes: object | string; next_run?: Date | null }) => Promise<boolean>
   verifyOutcome: (args: { account_id: string; execution_id: string; state: OutcomeState; reason?: string | null }) => Promise<ExecutionsRow>
   webhookSecret: (args: { account_id: string }) => Promise<string>
 }

@@ -63,7 +63,12 @@ export const Page = (limit = 20) => ({
 
 export const ErrorBody = Type.Object(
   {
-    error: Type.Object({ code: Type.String(), message: Type.String(), status: Type.Integer() }),
+    error: Type.Object({
+      code: Type.String(),
+      message: Type.String(),
+      status: Type.Integer(),
+      cue_id: Type.Optional(Type.String({ description: 'With `key_taken` and `cue_exists`: the cue that has the key.' }))
+    }),
     detail: Type.Optional(
       Type.Array(
         Type.Object({

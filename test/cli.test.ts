@@ -28,8 +28,8 @@ t.test('help lists every command, option and exit code', async t => {
 t.test('rejects invalid arguments with code 2 and refers to help', async t => {
   for (const [args, message] of [
     [['cus', 'list'], /unknown command cus; pgcue help/],
-    [['cues'], /needs a command: create, list/],
-    [['cues', 'liist'], /has no command liist; it has: create, list/],
+    [['cues'], /needs a command: create, put, list/],
+    [['cues', 'liist'], /has no command liist; it has: create, put, list/],
     [['help', 'nothing'], /unknown command nothing/],
     [['cues', 'list', '--stauts', 'x'], /--stauts[\s\S]*See: pgcue help cues list/],
     [['cues', 'list', '--limit', '500'], /--limit must be a whole number from 1 to 100/],
@@ -40,6 +40,9 @@ t.test('rejects invalid arguments with code 2 and refers to help', async t => {
     [['cues', 'create', 'x', '--payload', '@none.json'], /none\.json/],
     [['cues', 'create', 'x', '--data', '[]'], /--data must be a JSON object/],
     [['cues', 'create', 'x', '--task', 't', '--payload', '1'], /--task requires a payload that is a JSON object/],
+    [['cues', 'get', 'a', '--key', 'b'], /give either ID or --key, not both/],
+    [['cues', 'put'], /missing argument KEY/],
+    [['cues', 'put', 'k', '--cron', '@daily'], /missing argument NAME/],
     [['cues', 'update', 'x'], /nothing to update/],
     [['cues', 'fire', 'x', '--replace'], /--replace requires --payload/],
     [['executions', 'list', '--evidence', '--no-evidence'], /give either --evidence or --no-evidence, not both/],

@@ -14,6 +14,7 @@ t.test('creating a cue returns all members, with defaults', async t => {
   t.match(body.id, /^cue_[0-9A-Za-z]{12}$/)
   t.strictSame(body, {
     id: body.id,
+    key: null,
     name: 'Hourly',
     description: null,
     status: 'active',

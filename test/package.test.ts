@@ -68,7 +68,7 @@ t.test('npm pack includes the client and the command line, but not the service',
     const names = [...source.matchAll(/^export type (\w+)/gm)].map(([, name]) => name)
     const same = 'type Fits<A, B> = [A] extends [B] ? true : false; type Same<A, B> = Fits<A, B> & Fits<B, A>'
     // An answer's schedule has cron or at; a schema can only say that it may have both.
-    const wider = ['Cue', 'CueDetail', 'Cues', 'Preview']
+    const wider = ['Cue', 'UpsertedCue', 'CueDetail', 'Cues', 'Preview']
     const lines = names.map(
       name => `export const is${name}: ${wider.includes(name!) ? 'Fits' : 'Same'}<Ours.${name}, Packed.${name}> = true`
     )

@@ -2,6 +2,7 @@
  * No accepted request blocks the event loop for 50 ms: each route gets the most expensive bodies that it reads completely. Writing the response
  * counts; reading it, which is the client's work, doesn't.
  */
+import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import { build } from './setup.ts'
 import { hostileJson, longestStall, someHostileJson } from './stalls.ts'
@@ -19,7 +20,7 @@ const confirmed = { 'x-confirm-destructive': 'true' }
 const start = '"name":"a","cron":"@daily","worker":true'
 type Sent = { status: number; body: string }
 /** One request. Its response stays text, because parsing a large one would block this thread longer than the measured work. */
-const call = async (method: 'POST' | 'PATCH', url: string, payload: string, headers = {}): Promise<Sent> => {
+const call = async (method: 'POST' | 'PUT' | 'PATCH', url: string, payload: string, headers = {}): Promise<Sent> => {
   const own = { authorization: `Bearer ${account.api_key}`, 'content-type': 'application/json' }
   const answer = await app.inject({ method, url, payload, headers: { ...own, ...headers } })
   return { status: answer.statusCode, body: answer.body }
@@ -41,6 +42,17 @@ const free: Record<string, { bytes: number; send: (text: string) => Promise<Sent
   'POST /v1/cues': [
     { bytes: MB, send: text => call('POST', '/v1/cues', `{${start},"payload":${text}}`), status: 201 },
     { bytes: 2 * MB - 200, send: text => call('POST', '/v1/cues', `{${start},"x":${text}}`), status: 413 }
+  ],
+  'PUT /v1/cues/by-key/{key}': [
+    { bytes: MB, send: text => call('PUT', `/v1/cues/by-key/${randomUUID()}`, `{${start},"payload":${text}}`), status: 201 },
+    {
+      bytes: MB,
+      send: async text => {
+        await call('PUT', '/v1/cues/by-key/k', `{${start}}`)
+        return call('PUT', '/v1/cues/by-key/k', `{${start},"payload":${text}}`)
+      },
+      status: 200
+    }
   ],
   'PATCH /v1/cues/{cue_id}': [
     { bytes: MB, send: async text => call('PATCH', `/v1/cues/${await newCue()}`, `{"payload":${text}}`), status: 200 }

@@ -7,6 +7,7 @@ const KB = 1024
 /** Routes that take more than the 16 KB of the others. */
 const larger: Record<string, number> = {
   'POST /v1/cues': 2048 * KB,
+  'PUT /v1/cues/by-key/{key}': 2048 * KB,
   'PATCH /v1/cues/{cue_id}': 2048 * KB,
   'POST /v1/cues/{cue_id}/fire': 2048 * KB,
   'POST /v1/executions/{execution_id}/outcome': 2048 * KB,

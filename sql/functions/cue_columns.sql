@@ -12,7 +12,7 @@ begin
         select g.id, g.account_id, g.payload_id, p_now, p_now, case when g.payload_id is null then coalesce(g.payload, '{}') end, %2$s
           from rows from (unnest(p_ids, p_account_ids, p_payload_ids), jsonb_to_recordset(p_cues) as (payload text, %3$s))
             as g (id, account_id, payload_id)
-         where g.id not in ('', '-');
+         where cue.is_created(g.id);
       end $body$;
 
       create or replace function cue.save_cue(c cue.cues) returns void
@@ -20,18 +20,30 @@ begin
       begin
         update cue.cues q set payload_id = c.payload_id, updated_at = c.updated_at, payload = c.payload, %4$s where q.id = c.id;
       end $body$;
+
+      create or replace function cue.reset_cue(c cue.cues) returns cue.cues
+      language plpgsql as $body$
+      begin
+        %5$s
+        c.payload := '{}';
+        c.payload_id := null;
+        return c;
+      end $body$;
       $create$,
       string_agg(quote_ident(a.attname), ', ' order by a.attnum),
       string_agg(format('coalesce(g.%I, %s)', a.attname, coalesce(pg_get_expr(d.adbin, d.adrelid), 'null')), ', ' order by a.attnum),
       string_agg(format('%I %s', a.attname, format_type(a.atttypid, a.atttypmod)), ', ' order by a.attnum),
-      string_agg(format('%1$I = c.%1$I', a.attname), ', ' order by a.attnum))
+      string_agg(format('%1$I = c.%1$I', a.attname), ', ' order by a.attnum),
+      string_agg(format('c.%I := %s;', a.attname, coalesce(pg_get_expr(d.adbin, d.adrelid), 'null')), ' ' order by a.attnum)
+        filter (where a.attname not in ('key', 'status', 'transport', 'memory_check', 'deleted_at')))
       from pg_attribute a left join pg_attrdef d on d.adrelid = a.attrelid and d.adnum = a.attnum
      where a.attrelid = 'cue.cues'::regclass and a.attnum > 0 and not a.attisdropped
        and a.attname not in ('id', 'account_id', 'payload_id', 'created_at', 'updated_at', 'payload'));
 end $load$;
 comment on function cue.insert_cues is
-  'Inserts cues from an array of objects of columns, except those whose id is '''' or ''-''; omitted columns take the table''s default.';
+  'Inserts cues from an array of objects of columns, except refused ones; omitted columns take the table''s default.';
 comment on function cue.save_cue is 'Writes all columns of a cue.';
+comment on function cue.reset_cue is 'Returns a cue with the table''s defaults in all columns of its definition, except the payload.';
 
 create or replace function cue.implied_settings() returns cue.cues
 language sql immutable as $$

@@ -23,6 +23,21 @@ begin
 end $$;
 comment on function cue.lock_accounts is 'Locks accounts for adding cues and returns those it could lock.';
 
+-- A cue that add_cues refuses has a single character instead of an id.
+create or replace function cue.is_created(p_id text) returns boolean
+language sql immutable as $$ select length(p_id) > 1 $$;
+comment on function cue.is_created is 'Returns whether an id that add_cues returned is that of a cue.';
+
+create or replace function cue.cue_id_by_key(p_account_id uuid, p_key text) returns text
+language sql stable security definer as $$
+  select id from cue.cues where account_id = p_account_id and key = p_key and deleted_at is null
+$$;
+comment on function cue.cue_id_by_key is 'Returns the id of the cue with a key, or null.';
+
+create or replace function cue.key_taken_message(p_key text, p_cue_id text) returns text
+language sql immutable as $$ select format('Key %s belongs to cue %s. Use another key, or PUT /v1/cues/by-key/{key} to replace that cue.', p_key, p_cue_id) $$;
+comment on function cue.key_taken_message is 'Returns the message for a key that another cue has.';
+
 -- p_cues: an array of objects of columns; omitted columns take the table's default, so the previous release can add cues without a new
 -- column. Exact, because the accounts are locked. memory_check cues are not counted. callback_allowed false means the key lacks scope
 -- account: a cue with a callback then gets '-' if the account's key is sent to callbacks.
@@ -38,14 +53,19 @@ declare
 begin
   -- A new statement, because the snapshot of the one that waited for the locks is older.
   with given as materialized (
-    select g.*, g.account_id = any (v_free) as is_free, g.cue @> '{"memory_check": true}' as memory_check,
+    select g.*, g.account_id = any (v_free) as is_free, g.cue @> '{"memory_check": true}' as memory_check, g.cue ->> 'key' as key,
            g.cue @> '{"callback_allowed": false}' and cue.has_callback(g.cue ->> 'callback_url', g.cue ->> 'on_failure_webhook') as lesser
       from rows from (unnest(p_account_ids), jsonb_array_elements(p_cues)) with ordinality as g (account_id, cue, place)),
-  counted as (
-    select g.*, count(*) filter (where not g.memory_check) over (partition by g.account_id order by g.place) as nth
+  -- Of several cues with the same key, the first gets it.
+  named as materialized (
+    select g.*, g.key is not null and coalesce(
+             (select true from cue.cues c where c.account_id = g.account_id and c.key = g.key and c.deleted_at is null limit 1),
+             (select true from given d where d.account_id = g.account_id and d.key = g.key and d.place < g.place limit 1), false) as is_taken
       from given g where g.is_free),
+  counted as (
+    select n.*, count(*) filter (where not n.memory_check and not n.is_taken) over (partition by n.account_id order by n.place) as nth from named n),
   wanted as (
-    select g.account_id, count(*) filter (where not g.memory_check)::int as cues from given g where g.is_free group by g.account_id),
+    select n.account_id, count(*) filter (where not n.memory_check and not n.is_taken)::int as cues from named n group by n.account_id),
   room as materialized (
     select w.account_id, w.cues as wanted, p.cues as plan_cues, p.sends_key, case
              when known.plan_cues = p.cues and known.room >= w.cues then known.room
@@ -64,7 +84,8 @@ begin
     select r.account_id, r.plan_cues, greatest(0, r.cues - r.wanted) from room r
     on conflict (account_id) do update set plan_cues = excluded.plan_cues, room = excluded.room),
   fitting as materialized (
-    select n.place, n.account_id, case when n.lesser and r.sends_key then '-'
+    select n.place, n.account_id, case when n.is_taken then '='
+                                      when n.lesser and r.sends_key then '-'
                                       when n.memory_check or n.nth <= r.cues then cue.new_cue_id() else '' end as id,
            case when cue.is_large(n.cue ->> 'payload') then nextval('cue.payload_ids') end as payload_id
       from counted n left join room r on r.account_id = n.account_id)
@@ -76,21 +97,21 @@ begin
     insert into cue.payloads (id, account_id, cue_id, hash, body, since_run, created_at)
     select n.payload_id, n.account_id, n.cue_id, sha256(convert_to(n.payload, 'UTF8')), n.payload, 0, p_now
       from rows from (unnest(v_ids, v_payload_ids, p_account_ids), jsonb_to_recordset(p_cues) as (payload text)) as n (cue_id, payload_id, account_id)
-     where n.payload_id is not null and n.cue_id not in ('', '-');
+     where n.payload_id is not null and cue.is_created(n.cue_id);
   end if;
   insert into cue.cue_runs (cue_id, account_id, transport, next_run)
   select n.cue_id, n.account_id, n.transport, date_trunc('milliseconds', n.next_run)
     from unnest(v_ids, p_account_ids, v_transports, p_next_runs) as n (cue_id, account_id, transport, next_run)
-   where n.cue_id not in ('', '-');
-  perform cue.wake('cue_due', (select min(n.at) from unnest(p_next_runs, v_ids) as n (at, id) where n.id not in ('', '-')));
+   where cue.is_created(n.cue_id);
+  perform cue.wake('cue_due', (select min(n.at) from unnest(p_next_runs, v_ids) as n (at, id) where cue.is_created(n.id)));
   -- Few accounts subscribe: skip the rest at once.
   perform cue.note_memory(s.account_id) from (
     select distinct m.account_id from cue.memory_subscriptions m where m.account_id = any (v_free)) s;
   return v_ids;
 end $$;
 comment on function cue.add_cues is
-  'Adds cues and returns their ids in order: '''' if the plan allows no more, ''-'' if the key may not set a callback, null if the '
-  'account is locked.';
+  'Adds cues and returns their ids in order: '''' if the plan allows no more, ''-'' if the caller may not set a callback, ''='' if another '
+  'cue has the key, null if the account is locked.';
 
 create or replace function cue.cue_limit_message(p_account_id uuid) returns text
 language sql stable security definer as $$
@@ -98,6 +119,15 @@ language sql stable security definer as $$
     from cue.accounts a join cue.plans p using (plan) where a.id = p_account_id
 $$;
 comment on function cue.cue_limit_message is 'Returns the message for an account that has reached its cue limit.';
+
+-- With a name: the cue of that id has the key. With a description: the message. With neither: create_cue raises the error, or can create it now.
+create or replace function cue.refused_cue(p_account_id uuid, p_refusal text, p_key text) returns jsonb
+language sql stable security definer as $$
+  select jsonb_build_object('account_id', p_account_id, 'name', h.id, 'description',
+           case when p_refusal = '' then cue.cue_limit_message(p_account_id) when h.id is not null then cue.key_taken_message(p_key, h.id) end)
+    from (select case p_refusal when '=' then cue.cue_id_by_key(p_account_id, p_key) end as id) h
+$$;
+comment on function cue.refused_cue is 'Returns what create_cues says about a cue that add_cues refused.';
 
 create or replace function cue.has_callback(p_callback_url text, p_on_failure_webhook text) returns boolean
 language sql immutable as $$ select p_callback_url is not null or p_on_failure_webhook is not null $$;
@@ -116,6 +146,17 @@ end $$;
 comment on function cue.require_account_scope is
   'Raises QU052 if the account''s own key is sent to callbacks; for keys without scope account.';
 
+create or replace function cue.require_free_key(p_account_id uuid, p_key text) returns void
+language plpgsql stable security definer as $$
+declare
+  v_holder text := cue.cue_id_by_key(p_account_id, p_key);
+begin
+  if v_holder is not null then
+    raise exception '%', cue.key_taken_message(p_key, v_holder) using errcode = cue.refusal('QU015'), detail = v_holder;
+  end if;
+end $$;
+comment on function cue.require_free_key is 'Raises QU015 if a cue of the account has the key; the detail is the cue''s id.';
+
 create or replace function cue.create_cue(p_account_id uuid, p_cue jsonb, p_next_run timestamptz, p_now timestamptz default now())
 returns text
 language plpgsql security definer as $$
@@ -129,37 +170,68 @@ begin
     perform cue.require_account_scope(p_account_id);
     raise exception 'The account was changed at the same time. Try again.' using errcode = cue.refusal('QU014');
   end if;
+  if v_id = '=' then
+    perform cue.require_free_key(p_account_id, p_cue ->> 'key');
+    raise exception 'The account was changed at the same time. Try again.' using errcode = cue.refusal('QU014');
+  end if;
   if v_id = '' then
     raise exception '%', cue.cue_limit_message(p_account_id) using errcode = cue.refusal('QU030');
   end if;
   return v_id;
 end $$;
 comment on function cue.create_cue is
-  'Creates a cue and returns its id; QU030 above the plan''s limit, QU052 for a callback that the key may not set.';
+  'Creates a cue and returns its id; QU015 if another cue has its key, QU030 above the plan''s limit, QU052 for a callback that the caller may '
+  'not set.';
 
--- p_next_run applies if the schedule changes or the cue is resumed. A header whose value is the mask keeps the stored value.
+create or replace function cue.with_changes(old cue.cues, p_changes jsonb) returns cue.cues
+language plpgsql stable as $$
+declare
+  v_fixed text[] := '{id,account_id,transport,memory_check,payload_id,created_at,updated_at,deleted_at}';
+  c cue.cues := jsonb_populate_record(case when p_changes @> '{"replaces": true}' then cue.reset_cue(old) else old end, p_changes - v_fixed);
+begin
+  if p_changes ? 'callback_headers' then
+    select coalesce(jsonb_object_agg(n.key, coalesce(case when n.value = to_jsonb(cue.mask()) then o.value end, n.value)), '{}') into c.callback_headers
+      from jsonb_each(c.callback_headers) n left join jsonb_each(old.callback_headers) o on lower(o.key) = lower(n.key);
+  end if;
+  if c.payload = coalesce(old.payload, (select p.body from cue.payloads p where p.id = old.payload_id)) then
+    c.payload := old.payload;
+    c.payload_id := old.payload_id;
+  end if;
+  return c;
+end $$;
+comment on function cue.with_changes is
+  'Returns a cue with the columns that p_changes names; with the member replaces, the others have their defaults. A header whose value is the '
+  'mask keeps its value.';
+
+-- p_next_run applies if the schedule changes or the cue is resumed. For p_changes see with_changes; with replaces, key and status stay, but an
+-- ended cue becomes active again if its schedule changes and has a next run.
 -- QU001 not found. QU014 p_version is outdated, or p_next_run has fired. QU011 the status of an ended cue, or the schedule and payload of a
--- memory_check cue: it isn't counted, so it must not become an ordinary cue. QU030 resuming would exceed the plan's limit, as after a
--- downgrade. QU052 see require_account_scope.
+-- memory_check cue: it isn't counted, so it must not become an ordinary cue. QU015 another cue has the key. QU030 resuming would exceed the
+-- plan's limit, as after a downgrade. QU052 see require_account_scope.
 create or replace function cue.update_cue(
   p_account_id uuid, p_cue_id text, p_version int, p_changes jsonb, p_next_run timestamptz default null, p_now timestamptz default now()
-) returns void
+) returns boolean
 language plpgsql security definer as $$
 declare
   old cue.cues;
   c cue.cues;
   r cue.cue_runs;
   v_reschedule boolean;
-  v_limit int;
-  v_fixed text[] := '{id,account_id,transport,memory_check,payload_id,created_at,deleted_at}';
+  v_replaces boolean := p_changes @> '{"replaces": true}';
   v_lesser boolean := (p_changes ->> 'callback_allowed')::boolean is false
-    and p_changes ?| '{callback_url,callback_method,callback_headers,on_failure_webhook}';
+    and (v_replaces or p_changes ?| '{callback_url,callback_method,callback_headers,on_failure_webhook}');
 begin
-  -- Keeps webhook_authorization unchanged until commit.
-  if v_lesser then perform from cue.accounts where id = p_account_id for share; end if;
-  if p_changes ->> 'status' = 'active' then
+  -- Most replacements change nothing, and need no locks then.
+  if v_replaces then
+    select q.* into old from cue.cues q join cue.cue_runs n on n.cue_id = q.id
+     where q.id = p_cue_id and q.account_id = p_account_id and q.deleted_at is null and n.version = p_version;
+    if found and cue.with_changes(old, p_changes) is not distinct from old then return false; end if;
+  end if;
+  -- Cues are counted and keys compared while the account is locked. For callbacks, it keeps webhook_authorization unchanged until commit.
+  if v_replaces or p_changes ? 'key' or p_changes ->> 'status' = 'active' then
     perform from cue.accounts where id = p_account_id for no key update;
-    select p.cues into v_limit from cue.accounts a join cue.plans p using (plan) where a.id = p_account_id;
+  elsif v_lesser then
+    perform from cue.accounts where id = p_account_id for share;
   end if;
   select * into old from cue.cues where id = p_cue_id and account_id = p_account_id and deleted_at is null for no key update;
   if not found then
@@ -172,31 +244,27 @@ begin
   if p_changes ? 'status' and old.status in ('completed', 'failed') then
     raise exception 'Cue % is %, which is final. Create a new cue.', p_cue_id, old.status using errcode = cue.refusal('QU011');
   end if;
-  if v_limit is not null and old.status = 'paused' and not old.memory_check and v_limit <= (
-       select count(*) from cue.cues where account_id = p_account_id and deleted_at is null and status = 'active' and not memory_check) then
-    raise exception 'Cue limit reached: the plan allows % active cues. Pause or delete one, or upgrade.', v_limit using errcode = cue.refusal('QU030');
-  end if;
-  c := jsonb_populate_record(old, p_changes - v_fixed);
+  c := cue.with_changes(old, p_changes);
+  if c is not distinct from old then return false; end if;
+  if c.key is distinct from old.key then perform cue.require_free_key(p_account_id, c.key); end if;
   if old.memory_check and (c.schedule_type, c.cron, c.at, c.timezone, c.payload, c.task, c.callback_url, c.callback_method, c.callback_headers)
        is distinct from (old.schedule_type, old.cron, old.at, old.timezone, old.payload, old.task, old.callback_url, old.callback_method,
                          old.callback_headers) then
     raise exception 'Cue % belongs to the memory block, and its schedule and payload cannot be changed. Pause or delete it, or turn the memory '
       'block off with PATCH /v1/auth/me {"memory_block_enabled": false}.', p_cue_id using errcode = cue.refusal('QU011');
   end if;
-  v_reschedule := (c.schedule_type, c.cron, c.at, c.timezone) is distinct from (old.schedule_type, old.cron, old.at, old.timezone)
-    or c.status = 'active' and old.status = 'paused';
+  v_reschedule := (c.schedule_type, c.cron, c.at, c.timezone) is distinct from (old.schedule_type, old.cron, old.at, old.timezone);
+  if v_replaces and v_reschedule and p_next_run is not null and old.status in ('completed', 'failed') then c.status := 'active'; end if;
+  v_reschedule := v_reschedule or c.status = 'active' and old.status = 'paused';
+  if c.status = 'active' and old.status <> 'active' then perform cue.require_room(old); end if;
   if v_reschedule and c.status = 'active' and p_next_run <= r.last_slot then
     raise exception 'Cue % ran at the same time. Try again.', p_cue_id using errcode = cue.refusal('QU014');
-  end if;
-  if p_changes ? 'callback_headers' then
-    select coalesce(jsonb_object_agg(n.key, coalesce(case when n.value = to_jsonb(cue.mask()) then o.value end, n.value)), '{}') into c.callback_headers
-      from jsonb_each(c.callback_headers) n left join jsonb_each(old.callback_headers) o on lower(o.key) = lower(n.key);
   end if;
   if v_lesser and (c.callback_url, c.callback_method, c.callback_headers, c.on_failure_webhook)
        is distinct from (old.callback_url, old.callback_method, old.callback_headers, old.on_failure_webhook) then
     perform cue.require_account_scope(p_account_id);
   end if;
-  if p_changes ? 'payload' then
+  if (c.payload, c.payload_id) is distinct from (old.payload, old.payload_id) then
     c.payload_id := case when cue.is_large(c.payload) then cue.store_payload(p_account_id, p_cue_id, c.payload, r.run_count, null, p_now) end;
     if c.payload_id is not null then c.payload := null; end if;
     if old.payload_id <> coalesce(c.payload_id, 0) then perform cue.retire_payload(old.payload_id, r.run_count, p_now); end if;
@@ -211,9 +279,33 @@ begin
            and c.alert_missed_window_multiplier is not distinct from old.alert_missed_window_multiplier then success_due_at end
    where cue_id = p_cue_id;
   if c.status = 'active' and v_reschedule then perform cue.wake('cue_due', p_next_run); end if;
-  if c.name <> old.name then perform cue.note_memory(p_account_id); end if;
+  if c.name <> old.name or old.status in ('completed', 'failed') and c.status = 'active' then perform cue.note_memory(p_account_id); end if;
+  return true;
 end $$;
-comment on function cue.update_cue is 'Changes the columns of a cue that p_changes names, if it still has p_version.';
+comment on function cue.update_cue is
+  'Changes the columns of a cue that p_changes names, if it still has p_version; returns whether any changed. Otherwise it writes nothing.';
+
+-- The caller has locked the account. Paused cues may exceed the plan's limit, after a downgrade; ended cues are not counted at all.
+create or replace function cue.require_room(c cue.cues) returns void
+language plpgsql security definer as $$
+declare
+  v_limit int;
+begin
+  if c.memory_check then return; end if;
+  select p.cues into v_limit from cue.accounts a join cue.plans p using (plan) where a.id = c.account_id;
+  if c.status = 'paused' and v_limit <= (
+       select count(*) from cue.cues where account_id = c.account_id and deleted_at is null and status = 'active' and not memory_check) then
+    raise exception 'Cue limit reached: the plan allows % active cues. Pause or delete one, or upgrade.', v_limit using errcode = cue.refusal('QU030');
+  end if;
+  if c.status in ('completed', 'failed') then
+    if v_limit <= (select count(*) from cue.cues
+                    where account_id = c.account_id and deleted_at is null and status in ('active', 'paused') and not memory_check) then
+      raise exception '%', cue.cue_limit_message(c.account_id) using errcode = cue.refusal('QU030');
+    end if;
+    update cue.cue_rooms set room = greatest(0, room - 1) where account_id = c.account_id;
+  end if;
+end $$;
+comment on function cue.require_room is 'Raises QU030 if the plan allows no further active cue.';
 
 create or replace function cue.delete_cues(p_account_id uuid, p_cue_ids text[], p_now timestamptz default now()) returns setof text
 language plpgsql security definer as $$

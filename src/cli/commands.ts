@@ -3,7 +3,7 @@ import { keysCreate, keysList, keysRevoke, logout, usage, whoami } from './accou
 import { alertsAck, alertsList } from './alerts.ts'
 import type { Command } from './command.ts'
 import { completion } from './completion.ts'
-import { cuesCreate, cuesDelete, cuesFire, cuesGet, cuesList, cuesPause, cuesResume, cuesUpdate } from './cues.ts'
+import { cuesCreate, cuesDelete, cuesFire, cuesGet, cuesList, cuesPause, cuesPut, cuesResume, cuesUpdate } from './cues.ts'
 import { executionsCancel, executionsGet, executionsList, executionsReplay, executionsVerify } from './executions.ts'
 import { listen } from './listen.ts'
 import { login } from './login.ts'
@@ -20,6 +20,7 @@ export const commands: Readonly<Record<string, Command>> = {
   logout,
   whoami,
   'cues create': cuesCreate,
+  'cues put': cuesPut,
   'cues list': cuesList,
   'cues get': cuesGet,
   'cues update': cuesUpdate,

@@ -6,6 +6,7 @@ import { isObject, readJson } from './json.ts'
 
 /** Options that are members of a cue under their own names. */
 const plain = {
+  key: { type: 'string', value: 'KEY', help: 'your own name for the cue, unique in the account' },
   description: { type: 'string', value: 'TEXT', help: 'description of the cue' }
 } as const
 const plainNames = Object.keys(plain) as (keyof typeof plain)[]
@@ -81,45 +82,92 @@ const showCue = ({ out }: Pick<Context, 'out'>, cue: Cue) =>
     if (cue.warning) out.line(`\nWarning: ${cue.warning}`)
   })
 
+const definition = {
+  ...members,
+  worker: { type: 'boolean', help: 'no webhook: workers claim the executions' },
+  task: { type: 'string', value: 'TASK', help: 'sets "task" in the payload, which selects the handler' }
+} as const
+
+/** The body of a whole cue. NAME is the first of `args`, unless --data has a name. */
+const definitionOf = async (context: Context<typeof definition>, args: string[]): Promise<NewCue> => {
+  const { options } = context
+  const body = await bodyOf(context)
+  if (args.length || body.name === undefined) body.name = only({ args }, 'NAME')
+  if (options.worker) body.transport = 'worker'
+  if (options.task !== undefined) {
+    const { payload = {} } = body
+    if (!isObject(payload)) throw new UsageError('--task requires a payload that is a JSON object')
+    body.payload = { ...payload, task: options.task }
+  }
+  return body as NewCue
+}
+
 export const cuesCreate = command({
   args: 'NAME (--cron CRON | --at TIME) (--url URL | --worker)',
   summary: 'Create a cue',
-  options: {
-    ...members,
-    worker: { type: 'boolean', help: 'no webhook: workers claim the executions' },
-    task: { type: 'string', value: 'TASK', help: 'sets "task" in the payload, which selects the handler' }
-  },
+  options: definition,
   names: { ...names, name: 'NAME', transport: '--worker' },
   notes: `Examples
   pgcue cues create report --cron '0 9 * * MON-FRI' --timezone Europe/London --url https://example.com/hook
   pgcue cues create backup --cron @daily --worker --task backup --payload '{"keep": 7}'
   pgcue cues create once --at 2030-01-15T09:00:00Z --url https://example.com/hook --data '{"retry": {"max_attempts": 5}}'`,
   run: async context => {
-    const { options, args, connect } = context
-    const body = await bodyOf(context)
-    if (args.length || body.name === undefined) body.name = only(context, 'NAME')
-    if (options.worker) body.transport = 'worker'
-    if (options.task !== undefined) {
-      const { payload = {} } = body
-      if (!isObject(payload)) throw new UsageError('--task requires a payload that is a JSON object')
-      body.payload = { ...payload, task: options.task }
-    }
-    const client = await connect()
-    showCue(context, await client.cues.create(body as NewCue))
+    const body = await definitionOf(context, context.args)
+    showCue(context, await (await context.connect()).cues.create(body))
   }
 })
 
+const { key: _, ...definitionByKey } = definition
+
+export const cuesPut = command({
+  args: 'KEY NAME (--cron CRON | --at TIME) (--url URL | --worker)',
+  summary: 'Create the cue with a key, or replace its definition',
+  options: { ...definitionByKey, 'only-new': { type: 'boolean', help: 'refuse to replace an existing cue' } },
+  names: { ...names, key: 'KEY', name: 'NAME', transport: '--worker' },
+  notes: `Options that are not given return to their defaults. Status and counters stay, and so does the next run if the schedule is the same.
+
+Example
+  pgcue cues put billing/report report --cron '0 9 * * MON-FRI' --url https://example.com/hook`,
+  run: async context => {
+    const [key, ...args] = context.args
+    if (!key) throw new UsageError('missing argument KEY')
+    const body = await definitionOf(context, args)
+    const headers = { 'if-none-match': context.options['only-new'] ? '*' : undefined }
+    showCue(context, await (await context.connect()).cues.put(key, body, { headers }))
+  }
+})
+
+/** Options of commands that take a cue's id or its key. */
+const byKey = { key: { type: 'string', value: 'KEY', help: "the cue's key, instead of ID" } } as const
+
+const idOrKey = (context: Context<typeof byKey>): { id: string } | { key: string } => {
+  const { key } = context.options
+  if (key === undefined) return { id: only(context, 'ID') }
+  if (context.args.length) throw new UsageError('give either ID or --key, not both')
+  return { key }
+}
+
 export const cuesList = command({
   summary: 'List cues, newest first',
-  options: { status: { type: 'string', value: 'STATUS', help: 'active, paused, completed or failed' }, ...page },
-  names: { status: '--status' },
+  options: {
+    status: { type: 'string', value: 'STATUS', help: 'active, paused, completed or failed' },
+    key: { type: 'string', value: 'KEY', help: 'only the cue with this key' },
+    ...page
+  },
+  names: { status: '--status', key: '--key' },
   run: async context => {
     none(context)
     const { options, out } = context
-    const filter = { status: options.status, limit: integer(options.limit, 'limit', 1, 100), offset: offsetOf(options.offset) }
+    const filter = {
+      status: options.status,
+      key: options.key,
+      limit: integer(options.limit, 'limit', 1, 100),
+      offset: offsetOf(options.offset)
+    }
     const answer = await (await context.connect()).cues.list(filter as CueFilter)
     const columns: Parameters<typeof out.list<Cue>>[2] = [
       ['id', cue => cue.id],
+      ...(answer.cues.some(cue => cue.key !== null) ? [['key', cue => cue.key] as [string, (cue: Cue) => string | null]] : []),
       ['name', cue => cue.name],
       ['status', cue => cue.status],
       ['schedule', scheduleText],
@@ -134,12 +182,14 @@ export const cuesList = command({
 export const offsetOf = (value: string | undefined) => integer(value, 'offset', 0, 2 ** 31 - 1)
 
 export const cuesGet = command({
-  args: 'ID',
+  args: '(ID | --key KEY)',
   summary: 'Show a cue and its latest executions',
+  options: byKey,
   run: async context => {
     const { out } = context
-    const id = only(context, 'ID')
-    const cue: CueDetail = await (await context.connect()).cues.get(id)
+    const asked = idOrKey(context)
+    const { cues } = await context.connect()
+    const cue: CueDetail = await ('key' in asked ? cues.getByKey(asked.key) : cues.get(asked.id))
     showCue(context, cue)
     if (out.json || cue.executions.length === 0) return
     out.line(`\nLatest of ${cue.execution_total} executions`)
@@ -209,12 +259,14 @@ export const cuesFire = command({
 })
 
 export const cuesDelete = command({
-  args: 'ID',
+  args: '(ID | --key KEY)',
   summary: 'Delete a cue with its history',
+  options: byKey,
   run: async context => {
     const { out } = context
-    const id = only(context, 'ID')
-    await (await context.connect()).cues.delete(id)
-    out.show({ id, deleted: true }, () => out.line(`Deleted ${id}`))
+    const asked = idOrKey(context)
+    const { cues } = await context.connect()
+    await ('key' in asked ? cues.deleteByKey(asked.key) : cues.delete(asked.id))
+    out.show({ ...asked, deleted: true }, () => out.line(`Deleted ${'key' in asked ? asked.key : asked.id}`))
   }
 })

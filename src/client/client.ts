@@ -23,6 +23,7 @@ export const createClient = (options: ClientOptions) => {
   const patch = <A>(path: string, body: object, o?: CallOptions) => call<A>('PATCH', path, { body }, o)
   const remove = (path: string, o?: CallOptions) => call<void>('DELETE', path, {}, o)
   const cue = (id: string) => `/v1/cues/${encodeURIComponent(id)}`
+  const byKey = (key: string) => `/v1/cues/by-key/${encodeURIComponent(key)}`
   const execution = (id: string) => `/v1/executions/${encodeURIComponent(id)}`
 
   return {
@@ -34,6 +35,10 @@ export const createClient = (options: ClientOptions) => {
       create: (body: T.NewCue, o?: CallOptions) => post<T.Cue>('/v1/cues', body, o),
       list: (filter?: T.CueFilter, o?: CallOptions) => get<T.Cues>('/v1/cues', filter, o),
       get: (id: string, o?: CallOptions) => get<T.CueDetail>(cue(id), {}, o),
+      getByKey: (key: string, o?: CallOptions) => get<T.CueDetail>(byKey(key), {}, o),
+      /** Creates the cue with this key, or replaces its definition. `changed` is false if it was the same. */
+      put: (key: string, body: T.NewCue, o?: CallOptions) => call<T.UpsertedCue>('PUT', byKey(key), { body }, o),
+      deleteByKey: (key: string, o?: CallOptions) => remove(byKey(key), o),
       update: (id: string, changes: T.CueChanges, o?: CallOptions) => patch<T.Cue>(cue(id), changes, o),
       pause: (id: string, o?: CallOptions) => patch<T.Cue>(cue(id), { status: 'paused' }, o),
       resume: (id: string, o?: CallOptions) => patch<T.Cue>(cue(id), { status: 'active' }, o),

@@ -36,7 +36,7 @@ type Request = {
   query?: Query | undefined
   body?: unknown
   headers?: Record<string, string | undefined>
-  /** Whether the call is safe to repeat. GET, PATCH and DELETE always are. */
+  /** Whether the call is safe to repeat. GET, PUT, PATCH and DELETE always are. */
   repeatable?: boolean
   /** Seconds for which the service may hold the request. */
   wait?: number | undefined

@@ -27,6 +27,7 @@ type Given<S extends TSchema> = Wire<NonNullable<Static<S>>>
 type Filter<S extends TSchema> = Partial<Given<S>>
 
 export type Cue = Answer<typeof cues.Cue>
+export type UpsertedCue = Answer<typeof cues.UpsertedCue>
 export type CueDetail = Answer<typeof cues.CueDetail>
 export type Cues = Answer<typeof cues.Cues>
 export type CueFilter = Filter<typeof cues.ListCues>

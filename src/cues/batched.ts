@@ -39,10 +39,11 @@ export const createCueBatches = (fn: Options, pacer?: Pacer) => {
       return shown(row)
     },
 
-    /** @throws ApiError cue_limit_exceeded, or DatabaseError if the caller's key may not set a callback */
+    /** @throws ApiError cue_limit_exceeded, key_taken, or DatabaseError if the caller's key may not set a callback */
     create: async (cue: NewCue): Promise<StoredCue> => {
       const created = await (cue.cue.length > LARGE ? createLarge : create)(cue)
       if (created.id !== null) return shown(created)
+      if (created.name !== null) throw new ApiError('key_taken', created.description!, { about: { cue_id: created.name } })
       if (created.description !== null) throw new ApiError('cue_limit_exceeded', created.description)
       const cue_id = await fn.createCue(cue) // throws the reason
       return shown((await fn.readCues({ account_ids: [cue.account_id], cue_ids: [cue_id] }))[0]!)

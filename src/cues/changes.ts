@@ -24,19 +24,36 @@ export const newCue = (given: CreateCue, now: Date, minInterval: number | null =
   const transport = transportOf(given)
   const schedule = readSchedule(scheduleOf(given))
   checkInterval(schedule, minInterval)
+  return { columns: { transport, ...definition(given, schedule, transport) }, next_run: firstRun(schedule, now) }
+}
+
+/**
+ * A new definition of a stored cue: columns that the request doesn't set return to their defaults. The next run stays if the schedule does.
+ *
+ * @throws ApiError
+ */
+export const replacementOf = (given: CreateCue, stored: StoredCue, now: Date, minInterval: number | null = null): Change => {
+  const transport = transportOf(given)
+  if (transport !== stored.transport)
+    throw invalid([fault(['transport'], `cannot change from ${stored.transport} to ${transport}; delete the cue first`)])
+  const schedule = readSchedule(scheduleOf(given))
+  return {
+    columns: { ...definition(given, schedule, transport, Object.keys(stored.callback.headers)), replaces: true },
+    next_run: reschedule(schedule, stored, now, minInterval)
+  }
+}
+
+/** The columns that a request for a whole cue sets. */
+const definition = (given: CreateCue, schedule: Schedule, transport: StoredCue['transport'], headerNames: string[] = []): Columns => {
   const { callback_url } = given
   if (callback_url != null && given.callback?.url != null)
     throw invalid([fault(['callback_url'], 'give callback_url or callback.url, not both')])
   const callback = callback_url == null ? given.callback : { ...given.callback, url: callback_url }
   return {
-    columns: {
-      name: given.name,
-      transport,
-      ...scheduleColumns(schedule),
-      ...(given.payload && payloadColumns(given.payload)),
-      ...settingColumns({ ...given, callback }, transport)
-    },
-    next_run: firstRun(schedule, now)
+    name: given.name,
+    ...scheduleColumns(schedule),
+    ...(given.payload && payloadColumns(given.payload)),
+    ...settingColumns({ ...given, callback }, transport, undefined, headerNames)
   }
 }
 
@@ -52,18 +69,15 @@ export const changesOf = (given: UpdateCue, stored: StoredCue, now: Date, minInt
   if (given.name !== undefined) columns.name = given.name
   if (given.payload) Object.assign(columns, payloadColumns(given.payload))
   Object.assign(columns, settingColumns(given, stored.transport, stored))
-  const next_run = reschedule(given, stored, now, minInterval, columns)
-  return { columns, next_run }
+  const schedule = given.schedule ? readSchedule(given.schedule, stored.schedule) : stored.schedule
+  if (!sameSchedule(schedule, stored.schedule)) Object.assign(columns, scheduleColumns(schedule))
+  const resumed = given.status === 'active' && stored.status === 'paused'
+  return { columns, next_run: reschedule(schedule, stored, now, minInterval, resumed) }
 }
 
-const reschedule = (given: UpdateCue, stored: StoredCue, now: Date, minInterval: number | null, columns: Columns): Date | null => {
-  const schedule = given.schedule ? readSchedule(given.schedule, stored.schedule) : stored.schedule
+const reschedule = (schedule: Schedule, stored: StoredCue, now: Date, minInterval: number | null, resumed = false): Date | null => {
   const changed = !sameSchedule(schedule, stored.schedule)
-  const resumed = given.status === 'active' && stored.status === 'paused'
-  if (changed) {
-    checkInterval(schedule, minInterval)
-    Object.assign(columns, scheduleColumns(schedule))
-  }
+  if (changed) checkInterval(schedule, minInterval)
   if (!changed && !resumed) return stored.next_run
   // A time zone doesn't affect an instant: a slot that is due, or has run, stays so.
   const sameInstant =
@@ -76,7 +90,7 @@ const reschedule = (given: UpdateCue, stored: StoredCue, now: Date, minInterval:
 const says = <T extends object>(given: T | null | undefined): given is T | null =>
   given === null || (given !== undefined && Object.keys(given).length > 0)
 
-const fault = (loc: string[], msg: string): Detail => ({
+export const fault = (loc: string[], msg: string): Detail => ({
   type: 'value_error',
   loc: ['body', ...loc],
   msg: `Value error, ${msg}`,
@@ -111,8 +125,13 @@ const scheduleColumns = (schedule: Schedule) => ({
 
 type Settings = Pick<CreateCue, keyof typeof groups | keyof typeof plain | 'catch_up'>
 
-/** The columns set by a request, merged with the stored cue, if any. */
-const settingColumns = (given: Settings, transport: StoredCue['transport'], stored?: StoredCue): Columns => {
+/** The columns set by a request, merged with the stored cue, if any. Headers in `headerNames` may be given as masks. */
+const settingColumns = (
+  given: Settings,
+  transport: StoredCue['transport'],
+  stored?: StoredCue,
+  headerNames: string[] = Object.keys(stored?.callback.headers ?? {})
+): Columns => {
   const columns: Columns = {}
   for (const name of names(plain)) if (given[name] !== undefined) columns[name] = given[name] ?? defaultOf(name)
   if (given.catch_up !== undefined) columns.catch_up = catchUp(given.catch_up)
@@ -121,7 +140,7 @@ const settingColumns = (given: Settings, transport: StoredCue['transport'], stor
     if (stored ? says(object) : object != null) Object.assign(columns, groupColumns(name, object ?? null, stored?.[name]))
   }
   if (given.delivery && 'await_outcome' in columns) columns.await_outcome = awaitsOutcome(given.delivery, stored)
-  if (!stored || 'callback_url' in columns) checkCallback(given.callback, columns, transport, stored)
+  if (!stored || 'callback_url' in columns) checkCallback(given.callback, columns, transport, headerNames, stored)
   return columns
 }
 
@@ -147,9 +166,15 @@ const awaitsOutcome = (given: NonNullable<CreateCue['delivery']>, stored?: Store
   given.await_outcome ?? stored?.await_outcome_set ?? (given.outcome_deadline_seconds === undefined ? null : true)
 
 /** Validates callback and headers. Headers omitted from a change stay as stored; only their masked values are known here. */
-const checkCallback = (given: CreateCue['callback'], columns: Columns, transport: StoredCue['transport'], stored?: StoredCue) => {
+const checkCallback = (
+  given: CreateCue['callback'],
+  columns: Columns,
+  transport: StoredCue['transport'],
+  headerNames: string[],
+  stored?: StoredCue
+) => {
   if (columns.callback_url == null && transport === 'webhook') throw invalid([missing('callback', 'url')])
   if (given && stored && given.headers === undefined) delete columns.callback_headers
-  const faults = headerFaults((columns.callback_headers ?? {}) as Record<string, string>, Object.keys(stored?.callback.headers ?? {}))
+  const faults = headerFaults((columns.callback_headers ?? {}) as Record<string, string>, headerNames)
   if (faults.length) throw invalid(faults)
 }

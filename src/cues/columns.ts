@@ -31,6 +31,9 @@ export const implied = {
 
 /** Bounds set by check constraints. */
 export const bounds = {
+  "id": {
+    "pattern": "^cue_[0-9A-Za-z]{12}$"
+  },
   "name": {
     "minLength": 1,
     "maxLength": 255
@@ -58,5 +61,8 @@ export const bounds = {
   "alert_missed_window_multiplier": {
     "minimum": 1,
     "maximum": 10
+  },
+  "key": {
+    "pattern": "^[A-Za-z0-9._:/-]{1,255}$"
   }
 } as const

@@ -25,10 +25,10 @@ export const shown = (row: object): StoredCue => ({
 /** Also for another account's cue. */
 export const unknownCue = () => new ApiError('cue_not_found', noSuchCue)
 
-/** A cue with its latest executions and missed slots, from JSON of `cue_detail_view`. @throws ApiError cue_not_found without one */
-export const detail = (json: object | null): Static<typeof CueDetail> => {
-  if (!json) throw unknownCue()
-  const { next_run, last_run, created_at, updated_at, executions, ...rest } = json as Record<Instants, string> & {
+/** A cue with its latest executions and missed slots, from a row of `cue_detail_view`, also as JSON. @throws ApiError cue_not_found without one */
+export const detail = (row: object | null | undefined): Static<typeof CueDetail> => {
+  if (!row) throw unknownCue()
+  const { next_run, last_run, created_at, updated_at, executions, ...rest } = row as Record<Instants, string> & {
     executions: ExecutionRow[]
   }
   const times = {
@@ -47,10 +47,11 @@ const instant = (text: string | null) => (text === null ? null : new Date(text))
 export const listCues = async (
   db: Kysely<DB>,
   account_id: string,
-  { status, limit, offset }: Static<typeof ListCues>
+  { status, key, limit, offset }: Static<typeof ListCues>
 ): Promise<Static<typeof Cues>> => {
   let matching = db.selectFrom('cue_view').where('account_id', '=', account_id)
   if (status) matching = matching.where('status', '=', status)
+  if (key !== undefined) matching = matching.where('key', '=', key)
   const page = matching.selectAll().orderBy('created_at', 'desc').orderBy('id', 'desc').limit(limit).offset(offset).as('page')
   const sized = db
     .selectFrom(page)

@@ -3,9 +3,9 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from 'typebox'
 import { ErrorBody } from '../schemas.ts'
 import { createCueBatches } from './batched.ts'
-import { detail, listCues } from './read.ts'
+import { detail, listCues, unknownCue } from './read.ts'
 import * as schemas from './schemas.ts'
-import { checkTimeout, createCue, deleteCues, fireCue, updateCue } from './write.ts'
+import { createCue, deleteCues, fireCue, putCue, updateCue } from './write.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -16,6 +16,8 @@ declare module 'fastify' {
 
 const tags = ['cues']
 const params = schemas.CueParams
+/** Refusals of a cue's definition. */
+const refusals = ['cue_limit_exceeded', 'invalid_schedule', 'invalid_callback_url', 'invalid_payload_size'] as const
 
 const routes: FastifyPluginAsyncTypebox = async app => {
   app.decorate('cues', createCueBatches(app.shared, app.pacer))
@@ -23,13 +25,10 @@ const routes: FastifyPluginAsyncTypebox = async app => {
   app.post(
     '/v1/cues',
     {
-      config: { scope: 'write', errors: ['cue_limit_exceeded', 'invalid_schedule', 'invalid_callback_url', 'invalid_payload_size'] },
+      config: { scope: 'write', errors: ['key_taken', ...refusals] },
       schema: { tags, summary: 'Create a cue', body: schemas.CreateCue, response: { 201: schemas.Cue, '4xx': ErrorBody } }
     },
-    async (request, reply) => {
-      checkTimeout(app, request.plan, request.body)
-      return reply.code(201).send(await createCue(app, request, request.body))
-    }
+    async (request, reply) => reply.code(201).send(await createCue(app, request, request.body))
   )
 
   app.get(
@@ -55,7 +54,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     {
       config: {
         scope: 'write',
-        errors: ['cue_limit_exceeded', 'invalid_state', 'invalid_schedule', 'invalid_callback_url', 'invalid_payload_size']
+        errors: ['invalid_state', 'key_taken', ...refusals]
       },
       schema: {
         tags,
@@ -65,10 +64,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         response: { 200: schemas.Cue, '4xx': ErrorBody }
       }
     },
-    async request => {
-      checkTimeout(app, request.plan, request.body)
-      return updateCue(app, request, request.params.cue_id, request.body)
-    }
+    async request => updateCue(app, request, request.params.cue_id, request.body)
   )
 
   app.delete(
@@ -79,6 +75,61 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     },
     async (request, reply) => {
       await app.fn.deleteCue({ ...request.params, ...request.caller })
+      return reply.code(204).send(null)
+    }
+  )
+
+  app.get(
+    '/v1/cues/by-key/:key',
+    {
+      config: { scope: 'read' },
+      schema: {
+        tags,
+        summary: 'Get a cue by its key',
+        params: schemas.KeyParams,
+        response: { 200: schemas.CueDetail, '4xx': ErrorBody }
+      }
+    },
+    async request => detail(await app.fn.cueDetailByKey({ ...request.params, ...request.caller }))
+  )
+
+  app.put(
+    '/v1/cues/by-key/:key',
+    {
+      config: { scope: 'write', errors: ['invalid_state', 'cue_exists', ...refusals] },
+      schema: {
+        tags,
+        summary: 'Create the cue with a key, or replace its definition',
+        description:
+          'Omitted fields return to their defaults. Status, counters and an unchanged next run stay; a finished cue with a new schedule becomes active again.',
+        params: schemas.NewKeyParams,
+        headers: schemas.OnlyNew,
+        body: schemas.PutCue,
+        response: { 200: schemas.UpsertedCue, 201: schemas.UpsertedCue, '4xx': ErrorBody }
+      }
+    },
+    async (request, reply) => {
+      const isOnlyNew = request.headers['if-none-match'] !== undefined
+      const { cue, created, changed } = await putCue(app, request, request.params.key, request.body, isOnlyNew)
+      return reply.code(created ? 201 : 200).send({ ...cue, changed })
+    }
+  )
+
+  app.delete(
+    '/v1/cues/by-key/:key',
+    {
+      config: { scope: 'write' },
+      schema: {
+        tags,
+        summary: 'Delete a cue by its key, with its history',
+        params: schemas.KeyParams,
+        response: { 204: Type.Null(), '4xx': ErrorBody }
+      }
+    },
+    async (request, reply) => {
+      const cue_id = await app.fn.cueIdByKey({ ...request.params, ...request.caller })
+      if (cue_id === null) throw unknownCue()
+      await app.fn.deleteCue({ cue_id, ...request.caller })
       return reply.code(204).send(null)
     }
   )

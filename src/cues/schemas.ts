@@ -15,7 +15,10 @@ const Whole = (column: keyof typeof bounds & keyof typeof byDefault, description
   Type.Integer({ ...bounds[column], description: `${description} Default: ${byDefault[column]}.`.trim() })
 
 /** Members stored in a column of the same name, equal in requests and responses. */
-export const plain = { description: Nullable(Type.String({ maxLength: 2000 })) }
+export const plain = {
+  key: Nullable(Type.String({ ...bounds.key, description: 'Your own name for the cue, unique in the account.' })),
+  description: Nullable(Type.String({ maxLength: 2000 }))
+}
 
 const retry = {
   max_attempts: Whole('retry_max_attempts', 'Total attempts, including the first.'),
@@ -84,21 +87,23 @@ const settings = (object: typeof Strict) => ({
 const Name = Type.String(bounds.name)
 const Lenient = ((properties: Record<string, TSchema>, options = {}) => Type.Object(properties, options)) as unknown as typeof Strict
 
-export const CreateCue = Type.Object(
-  {
-    name: Name,
-    schedule: Type.Optional(Nullable(GivenSchedule)),
-    transport: Type.Optional(Nullable(Type.Enum([...transports]))),
-    ...settings(Lenient),
-    cron: Type.Optional(Nullable(Type.String({ description: 'Short for `schedule.cron`.' }))),
-    at: Type.Optional(Nullable(Instant)),
-    timezone: Type.Optional(Nullable(Type.String({ description: 'Short for `schedule.timezone`.' }))),
-    callback_url: Type.Optional(Nullable(Type.String({ description: 'Short for `callback.url`.' }))),
-    worker: Type.Optional(Nullable(Type.Boolean({ description: 'Short for `transport: "worker"`.' })))
-  },
-  { description: 'A schedule and, for webhook cues, a callback URL.' }
-)
+const definition = (schedule: typeof GivenSchedule, object: typeof Strict) => ({
+  name: Name,
+  schedule: Type.Optional(Nullable(schedule)),
+  transport: Type.Optional(Nullable(Type.Enum([...transports]))),
+  ...settings(object),
+  cron: Type.Optional(Nullable(Type.String({ description: 'Short for `schedule.cron`.' }))),
+  at: Type.Optional(Nullable(Instant)),
+  timezone: Type.Optional(Nullable(Type.String({ description: 'Short for `schedule.timezone`.' }))),
+  callback_url: Type.Optional(Nullable(Type.String({ description: 'Short for `callback.url`.' }))),
+  worker: Type.Optional(Nullable(Type.Boolean({ description: 'Short for `transport: "worker"`.' })))
+})
+const description = 'A schedule and, for webhook cues, a callback URL.'
+
+export const CreateCue = Type.Object(definition(GivenSchedule, Lenient), { description })
 export type CreateCue = Static<typeof CreateCue>
+/** The same, but unknown members are rejected. */
+export const PutCue = Strict(definition(StrictSchedule, Strict), { description })
 
 export const UpdateCue = Strict({
   status: Type.Optional(orElse('invalid_status', 'status must be active or paused.', Type.Enum(['active', 'paused']))),
@@ -140,6 +145,10 @@ const cue = {
   updated_at: Timestamp
 }
 export const Cue = Type.Object(cue)
+export const UpsertedCue = Type.Object({
+  ...cue,
+  changed: Type.Boolean({ description: 'False if the cue was the same before; nothing was written then.' })
+})
 
 /** Its outcome always has a result, null if none was reported. */
 const RecentExecution = Type.Object({
@@ -162,7 +171,11 @@ export const CueDetail = Type.Object({
   missed: Type.Array(Missed, { description: 'Ranges of slots that did not run; the latest 10.' })
 })
 
-export const ListCues = Type.Object({ status: Type.Optional(Type.Enum([...statuses])), ...Page(20) })
+export const ListCues = Type.Object({
+  status: Type.Optional(Type.Enum([...statuses])),
+  key: Type.Optional(Type.String()),
+  ...Page(20)
+})
 export const Cues = Type.Object({
   cues: Type.Array(Cue, { description: endsEarly }),
   total: Type.Integer(),
@@ -174,6 +187,15 @@ export const Cues = Type.Object({
 export const noSuchCue = 'Cue not found in this account.'
 export const CueParams = Type.Object({
   cue_id: orElse('cue_not_found', noSuchCue, CueId)
+})
+
+/** A malformed key gets the same error as an unknown one, unless the route creates the cue. */
+export const KeyParams = Type.Object({ key: orElse('cue_not_found', noSuchCue, Type.String(bounds.key)) })
+export const NewKeyParams = Type.Object({ key: Type.String({ ...bounds.key, description: 'Percent-encoded.' }) })
+export const OnlyNew = Type.Object({
+  'if-none-match': Type.Optional(
+    Type.String({ pattern: '^\\*$', description: '`*`: only create; an existing cue is refused with `cue_exists`.' })
+  )
 })
 
 export const FireRequest = Strict({

@@ -5,11 +5,11 @@ import type { Caller } from '../accounts/admission.ts'
 import { constants } from '../catalog.ts'
 import type { Plan } from '../config.ts'
 import type { ExecutionsRow } from '../database/functions.ts'
-import { ApiError, invalid, unavailable } from '../errors.ts'
+import { ApiError, invalid, toApiError, unavailable } from '../errors.ts'
 import { ignoredMembers } from '../http/validation.ts'
 import { Json } from '../json/canonical-json.ts'
 import { columnsText } from './batched.ts'
-import { changesOf, newCue } from './changes.ts'
+import { type Columns, changesOf, fault, newCue, replacementOf } from './changes.ts'
 import { payloadColumns } from './payload.ts'
 import type { StoredCue } from './read.ts'
 import type { CreateCue, FireRequest, UpdateCue } from './schemas.ts'
@@ -21,33 +21,72 @@ const YEAR_MS = 366 * 86_400_000
 /** The caller, its scopes and its plan. */
 type Asking = Pick<FastifyRequest, 'caller' | 'scopes' | 'plan'>
 
+const minIntervalOf = (app: FastifyInstance, { plan }: Asking) => app.config.plans[plan].min_interval_seconds
+
+const changesText = (app: FastifyInstance, asking: Asking, columns: Columns) =>
+  columnsText({ ...columns, callback_allowed: mayReceiveKey(asking) }, app.largeJson)
+
 /** Whether these scopes equal those of the account's own key, which may be sent to callbacks. */
 const mayReceiveKey = ({ scopes }: Asking) => scopes.includes('account')
 
 export const createCue = async (app: FastifyInstance, asking: Asking, given: CreateCue): Promise<StoredCue> => {
   const { caller } = asking
-  const { columns, next_run } = newCue(given, app.now(), app.config.plans[asking.plan].min_interval_seconds)
+  checkTimeout(app, asking.plan, given)
+  const { columns, next_run } = newCue(given, app.now(), minIntervalOf(app, asking))
   await checkAddresses(app, given, given.callback_url)
-  const cue = await app.cues.create({
-    cue: await columnsText({ ...columns, callback_allowed: mayReceiveKey(asking) }, app.largeJson),
-    next_run,
-    ...caller
-  })
+  const cue = await app.cues.create({ cue: await changesText(app, asking, columns), next_run, ...caller })
   const isUnattended = cue.transport === 'worker' && !(await app.shared.hasLiveWorker(caller))
   const warnings = [ignoredWarning(ignoredMembers(given)), isUnattended ? unattended : null]
   return { ...cue, warning: warnings.filter(warning => warning !== null).join(' ') || null }
 }
 
+export type Upserted = { cue: StoredCue; created: boolean; changed: boolean }
+
+/** Creates the cue with a key, or replaces its definition. */
+export const putCue = async (
+  app: FastifyInstance,
+  asking: Asking,
+  key: string,
+  given: CreateCue,
+  isOnlyNew: boolean
+): Promise<Upserted> => {
+  const { caller } = asking
+  if (given.key != null && given.key !== key) throw invalid([fault(['key'], 'differs from the key in the path; leave it out')])
+  return changeInTurn(`${caller.account_id} ${key}`, async () => {
+    const cue_id = await app.fn.cueIdByKey({ key, ...caller })
+    if (cue_id !== null && isOnlyNew) throw new ApiError('cue_exists', `Key ${key} belongs to cue ${cue_id}.`, { about: { cue_id } })
+    const put = cue_id === null ? createCue(app, asking, { ...given, key }).then(isNew) : replaceCue(app, asking, cue_id, given)
+    return put.catch(error => {
+      // Another request has created or deleted it since it was looked up.
+      throw ['key_taken', 'cue_not_found'].includes(toApiError(error).code) ? moved() : error
+    })
+  })
+}
+
+const isNew = (cue: StoredCue): Upserted => ({ cue, created: true, changed: true })
+
+const replaceCue = async (app: FastifyInstance, asking: Asking, cue_id: string, given: CreateCue): Promise<Upserted> => {
+  const { caller } = asking
+  const stored = await app.cues.find(caller.account_id, cue_id)
+  const { columns, next_run } = replacementOf(given, stored, app.now(), minIntervalOf(app, asking))
+  if (given.delivery?.timeout_seconds !== stored.delivery?.timeout_seconds) checkTimeout(app, asking.plan, given)
+  await checkAddresses(app, given, given.callback_url)
+  const changes = await changesText(app, asking, columns)
+  const changed = await app.fn.updateCue({ cue_id, version: stored.version, changes, next_run, ...caller })
+  return { cue: changed ? await app.cues.find(caller.account_id, cue_id) : stored, created: false, changed }
+}
+
 export const updateCue = async (app: FastifyInstance, asking: Asking, cue_id: string, given: UpdateCue): Promise<StoredCue> => {
   const { caller } = asking
+  checkTimeout(app, asking.plan, given)
   await checkAddresses(app, given)
   return changeInTurn(`${caller.account_id} ${cue_id}`, async () => {
     const stored = await app.cues.find(caller.account_id, cue_id)
-    const { columns, next_run } = changesOf(given, stored, app.now(), app.config.plans[asking.plan].min_interval_seconds)
+    const { columns, next_run } = changesOf(given, stored, app.now(), minIntervalOf(app, asking))
     if (Object.keys(columns).length === 0) return stored
-    const changes = await columnsText({ ...columns, callback_allowed: mayReceiveKey(asking) }, app.largeJson)
-    await app.fn.updateCue({ cue_id, version: stored.version, changes, next_run, ...caller })
-    return app.cues.find(caller.account_id, cue_id)
+    const changes = await changesText(app, asking, columns)
+    const changed = await app.fn.updateCue({ cue_id, version: stored.version, changes, next_run, ...caller })
+    return changed ? app.cues.find(caller.account_id, cue_id) : stored
   })
 }
 
@@ -109,6 +148,9 @@ const changeInTurn = async <T>(cue: string, change: () => Promise<T>): Promise<T
   }
 }
 
+/** What `update_cue` throws as well: the cue was changed between reading and writing. */
+const moved = () => Object.assign(new Error('the cue was changed at the same time'), { code: 'QU014' })
+
 /** Retries with growing delays if the cue was changed between reading and writing. */
 const untilUnmoved = async <T>(attempt: () => Promise<T>): Promise<T> => {
   for (let retries = 0; ; retries++) {
@@ -138,7 +180,7 @@ const checkAddresses = async (app: FastifyInstance, { callback, on_failure }: Ur
  *
  * @throws ApiError
  */
-export const checkTimeout = (app: FastifyInstance, plan: Plan, { delivery }: Pick<UpdateCue, 'delivery'>): void => {
+const checkTimeout = (app: FastifyInstance, plan: Plan, { delivery }: Pick<UpdateCue, 'delivery'>): void => {
   const limit = app.config.plans[plan].max_timeout_seconds
   const given = delivery?.timeout_seconds
   if (limit === null || given === undefined || given <= limit) return

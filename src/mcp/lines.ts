@@ -1,8 +1,9 @@
 /** Short text forms of cues, executions and alerts: agents pay for every token. */
 import type { Alert, Cue, Execution } from '../client/index.ts'
 
-export const cueLine = ({ id, name, status, transport, schedule, callback, next_run, run_count }: Cue) => ({
+export const cueLine = ({ id, key, name, status, transport, schedule, callback, next_run, run_count }: Cue) => ({
   cue_id: id,
+  ...(key && { key }),
   name,
   status,
   transport,

@@ -44,6 +44,19 @@ const scheduleOf = ({ cron, at, timezone }: { cron?: string; at?: string; timezo
 
 const settings = Type.Partial(Type.Object(plain)).properties
 
+const definition = {
+  name: Type.String(bounds.name),
+  ...schedule,
+  callback_url: Type.Optional(Type.String({ description: 'The webhook URL.' })),
+  payload: Type.Optional(Payload),
+  ...settings
+}
+/** Without a callback, the cue is one for workers. */
+const withTransport = <G extends { callback_url?: string }>(given: G) => ({
+  ...given,
+  ...(given.callback_url === undefined && { worker: true })
+})
+
 const text = (maxLength: number) => Type.Optional(Type.String({ maxLength }))
 const evidence = {
   external_id: text(lengths.external_id),
@@ -74,16 +87,21 @@ export const tools: readonly Tool[] = [
     description: 'Schedule a task. With callback_url, each run sends a signed webhook; without, workers claim the runs.',
     scope: 'write',
     readOnly: false,
-    input: Type.Object({
-      name: Type.String(bounds.name),
-      ...schedule,
-      callback_url: Type.Optional(Type.String({ description: 'The webhook URL.' })),
-      payload: Type.Optional(Payload),
-      ...settings
-    }),
+    input: Type.Object(definition),
     run: async (client, given) => {
-      const cue = await client.cues.create({ ...given, ...(given.callback_url === undefined && { worker: true }) })
+      const cue = await client.cues.create(withTransport(given))
       return { ...cueLine(cue), warning: cue.warning, next_step: 'fire_cue runs it now; list_executions shows its runs' }
+    }
+  }),
+  tool({
+    name: 'upsert_cue',
+    description: 'Create the cue with your own key, or replace its definition: omitted fields return to their defaults. Safe to repeat.',
+    scope: 'write',
+    readOnly: false,
+    input: Type.Object({ ...definition, key: Type.String({ ...bounds.key, description: 'Your own name for the cue.' }) }),
+    run: async (client, { key, ...given }) => {
+      const { changed, warning, ...cue } = await client.cues.put(key, withTransport(given))
+      return { ...cueLine({ ...cue, warning }), changed, warning, next_step: 'fire_cue runs it now; list_executions shows its runs' }
     }
   }),
   tool({
