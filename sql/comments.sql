@@ -248,7 +248,8 @@ comment on table cue.cue_runs is
 comment on column cue.cue_runs.cue_id is 'The cue.';
 comment on column cue.cue_runs.account_id is 'The cue''s account, copied so that finding due cues needs no join.';
 comment on column cue.cue_runs.transport is 'The cue''s transport, copied for the same reason.';
-comment on column cue.cue_runs.version is 'Increases with every edit. A slot computed from an older version does not fire.';
+comment on column cue.cue_runs.version is
+  'Increases with every change of the definition or status, not when the cue runs. A slot computed from an older version does not fire.';
 comment on column cue.cue_runs.next_run is 'Next slot. Null: none, because the cue is paused or has ended.';
 comment on column cue.cue_runs.last_slot is
   'Last slot fired. next_run is always later, so neither a clock nor an edit can fire a slot twice.';

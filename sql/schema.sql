@@ -300,7 +300,7 @@ comment on table cue.cue_runs is 'The frequently changing part of a cue: one nar
 comment on column cue.cue_runs.cue_id is 'The cue.';
 comment on column cue.cue_runs.account_id is 'The cue''s account, copied so that finding due cues needs no join.';
 comment on column cue.cue_runs.transport is 'The cue''s transport, copied for the same reason.';
-comment on column cue.cue_runs.version is 'Increases with every edit. A slot computed from an older version does not fire.';
+comment on column cue.cue_runs.version is 'Increases with every change of the definition or status, not when the cue runs. A slot computed from an older version does not fire.';
 comment on column cue.cue_runs.next_run is 'Next slot. Null: none, because the cue is paused or has ended.';
 comment on column cue.cue_runs.last_slot is 'Last slot fired. next_run is always later, so neither a clock nor an edit can fire a slot twice.';
 comment on column cue.cue_runs.last_run is 'When an execution last started, whatever triggered it.';
@@ -3162,20 +3162,26 @@ $function$;
 comment on function cue.cue_limit_message(uuid) is 'Returns the message for an account that has reached its cue limit.';
 grant execute on function cue.cue_limit_message(uuid) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.delete_cue(p_account_id uuid, p_cue_id text, p_now timestamp with time zone DEFAULT now())
+CREATE OR REPLACE FUNCTION cue.delete_cue(p_account_id uuid, p_cue_id text, p_now timestamp with time zone DEFAULT now(), p_version integer DEFAULT NULL::integer)
  RETURNS void
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
 begin
+  if p_version is not null then
+    perform from cue.cues where id = p_cue_id and account_id = p_account_id for no key update;
+    if p_version <> (select version from cue.cue_runs where cue_id = p_cue_id and account_id = p_account_id) then
+      raise exception 'Cue % was changed at the same time. Try again.', p_cue_id using errcode = cue.refusal('QU014');
+    end if;
+  end if;
   perform cue.delete_cues(p_account_id, array[p_cue_id], p_now);
   if not found then
     raise exception 'cue % not found', p_cue_id using errcode = cue.refusal('QU001');
   end if;
 end $function$;
-comment on function cue.delete_cue(uuid,text,timestamp with time zone) is 'Deletes one cue; QU001 if not found.';
-grant execute on function cue.delete_cue(uuid,text,timestamp with time zone) to cue_service;
+comment on function cue.delete_cue(uuid,text,timestamp with time zone,integer) is 'Deletes one cue, if it still has p_version; QU001 if not found, QU014 if changed.';
+grant execute on function cue.delete_cue(uuid,text,timestamp with time zone,integer) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.delete_cues(p_account_id uuid, p_cue_ids text[], p_now timestamp with time zone DEFAULT now())
  RETURNS SETOF text

@@ -521,7 +521,7 @@ export interface CueRuns {
    */
   transport: Transport;
   /**
-   * Increases with every edit. A slot computed from an older version does not fire.
+   * Increases with every change of the definition or status, not when the cue runs. A slot computed from an older version does not fire.
    */
   version: Generated<number>;
 }

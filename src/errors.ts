@@ -56,6 +56,7 @@ export const statuses = {
   already_cancelled: 410,
   deletion_already_completed: 410,
   cue_exists: 412,
+  version_conflict: 412,
   payload_too_large: 413,
   invalid_timezone: 422,
   rate_limit_exceeded: 429,
@@ -113,8 +114,8 @@ export const sqlstates: Readonly<Record<string, ErrorCode>> = {
 /** One invalid field, in pydantic's format. */
 export type Detail = { type: string; loc: (string | number)[]; msg: string; input: unknown }
 
-/** Further members of an error, for programs: the cue that is in the way. */
-export type About = { cue_id?: string }
+/** Further members of an error, for programs: the cue that is in the way, or its current version. */
+export type About = { cue_id?: string; version?: number }
 
 type Options = { status?: number; headers?: Record<string, string>; detail?: Detail[]; about?: About; cause?: unknown }
 

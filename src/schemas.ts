@@ -67,7 +67,8 @@ export const ErrorBody = Type.Object(
       code: Type.String(),
       message: Type.String(),
       status: Type.Integer(),
-      cue_id: Type.Optional(Type.String({ description: 'With `key_taken` and `cue_exists`: the cue that has the key.' }))
+      cue_id: Type.Optional(Type.String({ description: 'With `key_taken` and `cue_exists`: the cue that has the key.' })),
+      version: Type.Optional(Type.Integer({ description: 'With `version_conflict`: the current version.' }))
     }),
     detail: Type.Optional(
       Type.Array(

@@ -57,7 +57,10 @@ t.test('rejects invalid arguments with code 2 and refers to help', async t => {
 t.test('creates, shows, updates, fires, pauses and deletes a cue', async t => {
   const { cli, json } = await cliStage(t)
   const made = await cli(['cues', 'create', 'report', '--cron', '0 9 * * *', '--timezone', 'Europe/London', '--worker', '--task', 'report'])
-  exactly(t, made, { code: 0, out: /^id +cue_\w+\nname +report\nstatus +active\nschedule +0 9 \* \* \* Europe\/London\n[\s\S]*Warning: / })
+  exactly(t, made, {
+    code: 0,
+    out: /^id +cue_\w+\nname +report\nstatus +active\nversion +1\nschedule +0 9 \* \* \* Europe\/London\n[\s\S]*Warning: /
+  })
   const id = /cue_\w+/.exec(made.out)![0]
   exactly(t, await json(['cues', 'get', id]), { id, payload: { task: 'report' }, transport: 'worker', executions: [] })
   exactly(t, await cli(['cues', 'list', '--status', 'active']), { out: new RegExp(`^ID +NAME +STATUS +.*\\n${id} +report +active +0 9`) })

@@ -325,15 +325,22 @@ end $$;
 comment on function cue.delete_cues is
   'Deletes cues at once and returns the ids that existed; their history is purged by a job, in batches.';
 
-create or replace function cue.delete_cue(p_account_id uuid, p_cue_id text, p_now timestamptz default now()) returns void
+create or replace function cue.delete_cue(p_account_id uuid, p_cue_id text, p_now timestamptz default now(), p_version int default null)
+returns void
 language plpgsql security definer as $$
 begin
+  if p_version is not null then
+    perform from cue.cues where id = p_cue_id and account_id = p_account_id for no key update;
+    if p_version <> (select version from cue.cue_runs where cue_id = p_cue_id and account_id = p_account_id) then
+      raise exception 'Cue % was changed at the same time. Try again.', p_cue_id using errcode = cue.refusal('QU014');
+    end if;
+  end if;
   perform cue.delete_cues(p_account_id, array[p_cue_id], p_now);
   if not found then
     raise exception 'cue % not found', p_cue_id using errcode = cue.refusal('QU001');
   end if;
 end $$;
-comment on function cue.delete_cue is 'Deletes one cue; QU001 if not found.';
+comment on function cue.delete_cue is 'Deletes one cue, if it still has p_version; QU001 if not found, QU014 if changed.';
 
 -- p_payload and p_task replace the cue's; the caller merged them from the cue at p_version. Idempotency keys last 24 hours.
 -- QU001 not found, QU011 ended, QU013 idempotency key reused for another request, QU014 changed at the same time, QU031 above ten per hour,

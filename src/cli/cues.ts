@@ -70,6 +70,7 @@ const showCue = ({ out }: Pick<Context, 'out'>, cue: Cue) =>
       name: cue.name,
       ...Object.fromEntries(plainNames.map(name => [name, cue[name]])),
       status: cue.status,
+      version: cue.version,
       schedule: scheduleText(cue),
       'next run': cue.next_run,
       'last run': cue.last_run,
@@ -117,12 +118,19 @@ export const cuesCreate = command({
   }
 })
 
+/** Options of commands that change a cue. */
+const ifVersion = { 'if-version': { type: 'string', value: 'N', help: 'only if the cue still has this version' } } as const
+
+const versionOf = ({ options }: { options: { 'if-version'?: string } }) => ({
+  ifVersion: integer(options['if-version'], 'if-version', 1, 2 ** 31 - 1)
+})
+
 const { key: _, ...definitionByKey } = definition
 
 export const cuesPut = command({
   args: 'KEY NAME (--cron CRON | --at TIME) (--url URL | --worker)',
   summary: 'Create the cue with a key, or replace its definition',
-  options: { ...definitionByKey, 'only-new': { type: 'boolean', help: 'refuse to replace an existing cue' } },
+  options: { ...definitionByKey, ...ifVersion, 'only-new': { type: 'boolean', help: 'refuse to replace an existing cue' } },
   names: { ...names, key: 'KEY', name: 'NAME', transport: '--worker' },
   notes: `Options that are not given return to their defaults. Status and counters stay, and so does the next run if the schedule is the same.
 
@@ -133,7 +141,7 @@ Example
     if (!key) throw new UsageError('missing argument KEY')
     const body = await definitionOf(context, args)
     const headers = { 'if-none-match': context.options['only-new'] ? '*' : undefined }
-    showCue(context, await (await context.connect()).cues.put(key, body, { headers }))
+    showCue(context, await (await context.connect()).cues.put(key, body, { headers, ...versionOf(context) }))
   }
 })
 
@@ -207,7 +215,7 @@ export const cuesGet = command({
 export const cuesUpdate = command({
   args: 'ID [options]',
   summary: 'Update a cue',
-  options: { name: { type: 'string', value: 'NAME', help: 'new name' }, ...members },
+  options: { name: { type: 'string', value: 'NAME', help: 'new name' }, ...members, ...ifVersion },
   names: { ...names, name: '--name', cue_id: 'ID' },
   run: async context => {
     const id = only(context, 'ID')
@@ -215,7 +223,7 @@ export const cuesUpdate = command({
     if (context.options.name !== undefined) body.name = context.options.name
     if (Object.keys(body).length === 0) throw new UsageError('nothing to update: give at least one option')
     const client = await context.connect()
-    showCue(context, await client.cues.update(id, body as CueChanges))
+    showCue(context, await client.cues.update(id, body as CueChanges, versionOf(context)))
   }
 })
 
@@ -223,9 +231,10 @@ const setStatus = (verb: 'pause' | 'resume', summary: string) =>
   command({
     args: 'ID',
     summary,
+    options: ifVersion,
     run: async context => {
       const id = only(context, 'ID')
-      const cue = await (await context.connect()).cues[verb](id)
+      const cue = await (await context.connect()).cues[verb](id, versionOf(context))
       const { out } = context
       out.show(cue, () => out.line(`${cue.id} is ${cue.status}${cue.next_run ? `; the next run is at ${cue.next_run}` : ''}`))
     }
@@ -261,12 +270,13 @@ export const cuesFire = command({
 export const cuesDelete = command({
   args: '(ID | --key KEY)',
   summary: 'Delete a cue with its history',
-  options: byKey,
+  options: { ...byKey, ...ifVersion },
   run: async context => {
     const { out } = context
     const asked = idOrKey(context)
+    const version = versionOf(context)
     const { cues } = await context.connect()
-    await ('key' in asked ? cues.deleteByKey(asked.key) : cues.delete(asked.id))
+    await ('key' in asked ? cues.deleteByKey(asked.key, version) : cues.delete(asked.id, version))
     out.show({ ...asked, deleted: true }, () => out.line(`Deleted ${'key' in asked ? asked.key : asked.id}`))
   }
 })

@@ -11,7 +11,7 @@ export type Client = ReturnType<typeof createClient>
 /**
  * Creates a client for one service and one key. Calls that are safe to repeat are retried: reads, updates, and reports, which the service
  * accepts once. Rate-limited calls are always retried, when the service allows it. Every method takes `{ signal, timeoutMs, retries,
- * apiKey, headers }` as its last argument.
+ * apiKey, ifVersion, headers }` as its last argument.
  * @throws {PgcueError} from all methods, and from this function if the key cannot be sent in a header
  */
 export const createClient = (options: ClientOptions) => {

@@ -27,6 +27,8 @@ export type CallOptions = {
   retries?: number
   /** Replaces the client's key for this call. */
   apiKey?: string | undefined
+  /** Sent as `If-Match`: the call fails with `version_conflict` if the cue has another version. */
+  ifVersion?: number | undefined
   headers?: Record<string, string | undefined>
 }
 
@@ -36,7 +38,7 @@ type Request = {
   query?: Query | undefined
   body?: unknown
   headers?: Record<string, string | undefined>
-  /** Whether the call is safe to repeat. GET, PUT, PATCH and DELETE always are. */
+  /** Whether the call is safe to repeat. GET, PUT, PATCH and DELETE are, unless they expect a version. */
   repeatable?: boolean
   /** Seconds for which the service may hold the request. */
   wait?: number | undefined
@@ -64,6 +66,7 @@ export const createTransport = (defaults: ClientOptions) => {
       'user-agent': userAgent,
       ...bearer(apiKey),
       'content-type': body === undefined ? undefined : 'application/json',
+      'if-match': options.ifVersion === undefined ? undefined : `"${options.ifVersion}"`,
       ...request.headers,
       ...options.headers
     })
@@ -98,7 +101,8 @@ export const createTransport = (defaults: ClientOptions) => {
   }
 
   const call = async <T>(method: string, path: string, request: Request = {}, options: CallOptions = {}): Promise<T> => {
-    const { repeatable = method !== 'POST' } = request
+    // A repetition would be in conflict with what the lost try has done.
+    const { repeatable = method !== 'POST' && options.ifVersion === undefined } = request
     checkHeaders({ ...bearer(options.apiKey), ...request.headers, ...options.headers })
     const retries = options.retries ?? defaults.retries ?? 3
     const url = base + path + queryText(request.query)

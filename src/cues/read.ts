@@ -8,9 +8,8 @@ import { Json } from '../json/canonical-json.ts'
 import { PAGE_BYTES } from '../schemas.ts'
 import { type Cue, type CueDetail, type Cues, type ListCues, noSuchCue } from './schemas.ts'
 
-/** A cue as the API shows it, and what a change needs: `version`, `last_slot`, and await_outcome as the user set it. */
+/** A cue as the API shows it, and what a change needs: `last_slot`, and await_outcome as the user set it. */
 export type StoredCue = Static<typeof Cue> & {
-  version: number
   last_slot: Date | null
   await_outcome_set: boolean | null
 }

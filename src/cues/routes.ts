@@ -5,7 +5,7 @@ import { ErrorBody } from '../schemas.ts'
 import { createCueBatches } from './batched.ts'
 import { detail, listCues, unknownCue } from './read.ts'
 import * as schemas from './schemas.ts'
-import { createCue, deleteCues, fireCue, putCue, updateCue } from './write.ts'
+import { createCue, deleteCue, deleteCues, etagOf, fireCue, putCue, updateCue, versionsOf } from './write.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -28,7 +28,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       config: { scope: 'write', errors: ['key_taken', ...refusals] },
       schema: { tags, summary: 'Create a cue', body: schemas.CreateCue, response: { 201: schemas.Cue, '4xx': ErrorBody } }
     },
-    async (request, reply) => reply.code(201).send(await createCue(app, request, request.body))
+    async (request, reply) => tagged(reply.code(201), await createCue(app, request, request.body))
   )
 
   app.get(
@@ -46,7 +46,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       config: { scope: 'read', withCue: true },
       schema: { tags, summary: 'Get a cue and its latest executions', params, response: { 200: schemas.CueDetail, '4xx': ErrorBody } }
     },
-    async request => detail(request.cue)
+    async (request, reply) => tagged(reply, detail(request.cue))
   )
 
   app.patch(
@@ -54,27 +54,35 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     {
       config: {
         scope: 'write',
-        errors: ['invalid_state', 'key_taken', ...refusals]
+        errors: ['invalid_state', 'key_taken', 'version_conflict', ...refusals]
       },
       schema: {
         tags,
         summary: 'Update, pause or resume a cue',
         params,
+        headers: schemas.IfMatch,
         body: schemas.UpdateCue,
         response: { 200: schemas.Cue, '4xx': ErrorBody }
       }
     },
-    async request => updateCue(app, request, request.params.cue_id, request.body)
+    async (request, reply) =>
+      tagged(reply, await updateCue(app, request, request.params.cue_id, request.body, versionsOf(request.headers['if-match'])))
   )
 
   app.delete(
     '/v1/cues/:cue_id',
     {
-      config: { scope: 'write' },
-      schema: { tags, summary: 'Delete a cue with its history', params, response: { 204: Type.Null(), '4xx': ErrorBody } }
+      config: { scope: 'write', errors: ['version_conflict'] },
+      schema: {
+        tags,
+        summary: 'Delete a cue with its history',
+        params,
+        headers: schemas.IfMatch,
+        response: { 204: Type.Null(), '4xx': ErrorBody }
+      }
     },
     async (request, reply) => {
-      await app.fn.deleteCue({ ...request.params, ...request.caller })
+      await deleteCue(app, request.caller, request.params.cue_id, versionsOf(request.headers['if-match']))
       return reply.code(204).send(null)
     }
   )
@@ -90,46 +98,48 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         response: { 200: schemas.CueDetail, '4xx': ErrorBody }
       }
     },
-    async request => detail(await app.fn.cueDetailByKey({ ...request.params, ...request.caller }))
+    async (request, reply) => tagged(reply, detail(await app.fn.cueDetailByKey({ ...request.params, ...request.caller })))
   )
 
   app.put(
     '/v1/cues/by-key/:key',
     {
-      config: { scope: 'write', errors: ['invalid_state', 'cue_exists', ...refusals] },
+      config: { scope: 'write', errors: ['invalid_state', 'cue_exists', 'version_conflict', ...refusals] },
       schema: {
         tags,
         summary: 'Create the cue with a key, or replace its definition',
         description:
           'Omitted fields return to their defaults. Status, counters and an unchanged next run stay; a finished cue with a new schedule becomes active again.',
         params: schemas.NewKeyParams,
-        headers: schemas.OnlyNew,
+        headers: schemas.PutConditions,
         body: schemas.PutCue,
         response: { 200: schemas.UpsertedCue, 201: schemas.UpsertedCue, '4xx': ErrorBody }
       }
     },
     async (request, reply) => {
-      const isOnlyNew = request.headers['if-none-match'] !== undefined
-      const { cue, created, changed } = await putCue(app, request, request.params.key, request.body, isOnlyNew)
-      return reply.code(created ? 201 : 200).send({ ...cue, changed })
+      const { 'if-match': ifMatch, 'if-none-match': ifNoneMatch } = request.headers
+      const conditions = { versions: versionsOf(ifMatch), isOnlyNew: ifNoneMatch !== undefined }
+      const { cue, created, changed } = await putCue(app, request, request.params.key, request.body, conditions)
+      return tagged(reply.code(created ? 201 : 200), { ...cue, changed })
     }
   )
 
   app.delete(
     '/v1/cues/by-key/:key',
     {
-      config: { scope: 'write' },
+      config: { scope: 'write', errors: ['version_conflict'] },
       schema: {
         tags,
         summary: 'Delete a cue by its key, with its history',
         params: schemas.KeyParams,
+        headers: schemas.IfMatch,
         response: { 204: Type.Null(), '4xx': ErrorBody }
       }
     },
     async (request, reply) => {
       const cue_id = await app.fn.cueIdByKey({ ...request.params, ...request.caller })
       if (cue_id === null) throw unknownCue()
-      await app.fn.deleteCue({ cue_id, ...request.caller })
+      await deleteCue(app, request.caller, cue_id, versionsOf(request.headers['if-match']))
       return reply.code(204).send(null)
     }
   )
@@ -163,6 +173,12 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     },
     async request => fireCue(app, request.caller, request.params.cue_id, request.body)
   )
+}
+
+/** Adds the version of a cue to its response. */
+const tagged = <C extends { version: number }>(reply: { header: (name: string, value: string) => unknown }, cue: C): C => {
+  reply.header('etag', etagOf(cue))
+  return cue
 }
 
 export default routes

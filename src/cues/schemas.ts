@@ -136,6 +136,7 @@ const cue = {
   last_run: Nullable(Timestamp),
   run_count: Type.Integer({ description: 'Number of executions, whatever triggered them.' }),
   fired_count: Type.Integer({ description: 'Number of scheduled executions.' }),
+  version: Type.Integer({ description: 'Increases with every change of the definition or status; also sent as ETag.' }),
   warning: Nullable(
     Type.String({
       description: 'Set on creation only: lists unknown fields, which were ignored, and says when no live worker can run the cue.'
@@ -192,7 +193,20 @@ export const CueParams = Type.Object({
 /** A malformed key gets the same error as an unknown one, unless the route creates the cue. */
 export const KeyParams = Type.Object({ key: orElse('cue_not_found', noSuchCue, Type.String(bounds.key)) })
 export const NewKeyParams = Type.Object({ key: Type.String({ ...bounds.key, description: 'Percent-encoded.' }) })
-export const OnlyNew = Type.Object({
+
+const etag = '(W/)?"\\d{1,9}"'
+const ifMatch = {
+  'if-match': Type.Optional(
+    Type.String({
+      pattern: `^(\\*|${etag}( *, *${etag})*)$`,
+      maxLength: 255,
+      description: 'Only if the cue has this version, such as `"7"`; otherwise `version_conflict`. `*`: any version.'
+    })
+  )
+}
+export const IfMatch = Type.Object(ifMatch)
+export const PutConditions = Type.Object({
+  ...ifMatch,
   'if-none-match': Type.Optional(
     Type.String({ pattern: '^\\*$', description: '`*`: only create; an existing cue is refused with `cue_exists`.' })
   )

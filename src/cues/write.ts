@@ -48,14 +48,15 @@ export const putCue = async (
   asking: Asking,
   key: string,
   given: CreateCue,
-  isOnlyNew: boolean
+  { isOnlyNew = false, versions }: { isOnlyNew?: boolean; versions?: Versions }
 ): Promise<Upserted> => {
   const { caller } = asking
   if (given.key != null && given.key !== key) throw invalid([fault(['key'], 'differs from the key in the path; leave it out')])
   return changeInTurn(`${caller.account_id} ${key}`, async () => {
     const cue_id = await app.fn.cueIdByKey({ key, ...caller })
     if (cue_id !== null && isOnlyNew) throw new ApiError('cue_exists', `Key ${key} belongs to cue ${cue_id}.`, { about: { cue_id } })
-    const put = cue_id === null ? createCue(app, asking, { ...given, key }).then(isNew) : replaceCue(app, asking, cue_id, given)
+    if (cue_id === null && versions) throw new ApiError('version_conflict', `No cue has the key ${key}. Leave out If-Match to create it.`)
+    const put = cue_id === null ? createCue(app, asking, { ...given, key }).then(isNew) : replaceCue(app, asking, cue_id, given, versions)
     return put.catch(error => {
       // Another request has created or deleted it since it was looked up.
       throw ['key_taken', 'cue_not_found'].includes(toApiError(error).code) ? moved() : error
@@ -63,11 +64,34 @@ export const putCue = async (
   })
 }
 
+/** Versions that a caller expects, from If-Match. */
+export type Versions = readonly number[] | '*'
+
+export const versionsOf = (header: string | undefined): Versions | undefined =>
+  header === undefined || header === '*' ? header : header.match(/\d+/g)!.map(Number)
+
+/** @throws ApiError cue_not_found, or version_conflict if the cue has none of the versions */
+const findVersion = async (app: FastifyInstance, { account_id }: Caller, cue_id: string, versions?: Versions): Promise<StoredCue> => {
+  const stored = await app.cues.find(account_id, cue_id)
+  const { version } = stored
+  if (versions === undefined || versions === '*' || versions.includes(version)) return stored
+  const message = `Cue ${cue_id} has version ${version}, not the one in If-Match. Read it, and decide again.`
+  throw new ApiError('version_conflict', message, { about: { version }, headers: { etag: etagOf(stored) } })
+}
+
+export const etagOf = ({ version }: { version: number }) => `"${version}"`
+
 const isNew = (cue: StoredCue): Upserted => ({ cue, created: true, changed: true })
 
-const replaceCue = async (app: FastifyInstance, asking: Asking, cue_id: string, given: CreateCue): Promise<Upserted> => {
+const replaceCue = async (
+  app: FastifyInstance,
+  asking: Asking,
+  cue_id: string,
+  given: CreateCue,
+  versions: Versions | undefined
+): Promise<Upserted> => {
   const { caller } = asking
-  const stored = await app.cues.find(caller.account_id, cue_id)
+  const stored = await findVersion(app, caller, cue_id, versions)
   const { columns, next_run } = replacementOf(given, stored, app.now(), minIntervalOf(app, asking))
   if (given.delivery?.timeout_seconds !== stored.delivery?.timeout_seconds) checkTimeout(app, asking.plan, given)
   await checkAddresses(app, given, given.callback_url)
@@ -76,12 +100,18 @@ const replaceCue = async (app: FastifyInstance, asking: Asking, cue_id: string, 
   return { cue: changed ? await app.cues.find(caller.account_id, cue_id) : stored, created: false, changed }
 }
 
-export const updateCue = async (app: FastifyInstance, asking: Asking, cue_id: string, given: UpdateCue): Promise<StoredCue> => {
+export const updateCue = async (
+  app: FastifyInstance,
+  asking: Asking,
+  cue_id: string,
+  given: UpdateCue,
+  versions?: Versions
+): Promise<StoredCue> => {
   const { caller } = asking
   checkTimeout(app, asking.plan, given)
   await checkAddresses(app, given)
   return changeInTurn(`${caller.account_id} ${cue_id}`, async () => {
-    const stored = await app.cues.find(caller.account_id, cue_id)
+    const stored = await findVersion(app, caller, cue_id, versions)
     const { columns, next_run } = changesOf(given, stored, app.now(), minIntervalOf(app, asking))
     if (Object.keys(columns).length === 0) return stored
     const changes = await changesText(app, asking, columns)
@@ -115,6 +145,15 @@ export const fireCue = async (app: FastifyInstance, caller: Caller, cue_id: stri
     const { text, bytes, task } = await app.largeJson.mergeJson(payload.text, override.text)
     const merged = payloadColumns(new Json(text, bytes, task))
     return app.fn.fireCue({ ...request, ...merged, version, ...caller })
+  })
+}
+
+/** Deletes a cue, if it has one of the versions. */
+export const deleteCue = async (app: FastifyInstance, caller: Caller, cue_id: string, versions?: Versions): Promise<void> => {
+  if (!versions) return app.fn.deleteCue({ cue_id, ...caller })
+  return untilUnmoved(async () => {
+    const { version } = await findVersion(app, caller, cue_id, versions)
+    await app.fn.deleteCue({ cue_id, version, ...caller })
   })
 }
 

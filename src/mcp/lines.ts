@@ -1,7 +1,7 @@
 /** Short text forms of cues, executions and alerts: agents pay for every token. */
 import type { Alert, Cue, Execution } from '../client/index.ts'
 
-export const cueLine = ({ id, key, name, status, transport, schedule, callback, next_run, run_count }: Cue) => ({
+export const cueLine = ({ id, key, name, status, transport, schedule, callback, next_run, run_count, version }: Cue) => ({
   cue_id: id,
   ...(key && { key }),
   name,
@@ -10,7 +10,8 @@ export const cueLine = ({ id, key, name, status, transport, schedule, callback, 
   schedule,
   ...(callback.url && { callback_url: callback.url }),
   next_run,
-  run_count
+  run_count,
+  version
 })
 
 type Line = Omit<Execution, 'outcome'>

@@ -147,16 +147,17 @@ export const tools: readonly Tool[] = [
       ...schedule,
       callback_url: Type.Optional(Type.String()),
       payload: Type.Optional(Payload),
-      ...settings
+      ...settings,
+      if_version: Type.Optional(Type.Integer({ description: 'Only if the cue still has this version.' }))
     }),
-    run: async (client, { cue_id, cron, at, timezone, callback_url, ...changes }) => {
+    run: async (client, { cue_id, cron, at, timezone, callback_url, if_version, ...changes }) => {
       const given = scheduleOf({ cron, at, timezone })
-      const cue = await client.cues.update(cue_id, {
+      const body = {
         ...changes,
         ...(Object.keys(given).length > 0 && { schedule: given }),
         ...(callback_url !== undefined && { callback: { url: callback_url } })
-      } as never)
-      return cueLine(cue)
+      }
+      return cueLine(await client.cues.update(cue_id, body as never, { ifVersion: if_version }))
     }
   }),
   tool({
