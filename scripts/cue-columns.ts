@@ -17,6 +17,8 @@ export const cueColumns = async (pool: pg.Pool): Promise<string> => {
   const bounds = rows.flatMap(({ name, check }): [string, object][] => {
     const [, pattern] = /^CHECK \(\(\w+ ~ '(.+)'::text\)\)( NOT VALID)?$/.exec(check ?? '') ?? []
     if (pattern !== undefined) return [[name, { pattern }]]
+    const [, items] = /^CHECK \(\(cardinality\(\w+\) <= (\d+)\)\)( NOT VALID)?$/.exec(check ?? '') ?? []
+    if (items !== undefined) return [[name, { maxItems: Number(items) }]]
     const [, length, from, to] = /^CHECK \(\(\((length)?\(?\w+\)? >= (\d+)\) AND \(.*<= (\d+)\)\)\)( NOT VALID)?$/.exec(check ?? '') ?? []
     if (from === undefined) return []
     return [[name, length ? { minLength: Number(from), maxLength: Number(to) } : { minimum: Number(from), maximum: Number(to) }]]

@@ -206,6 +206,7 @@ comment on column cue.cues.account_id is 'The cue''s account.';
 comment on column cue.cues.key is 'The user''s own name for the cue, unique among the account''s cues that are not deleted.';
 comment on column cue.cues.name is 'Name, not necessarily unique.';
 comment on column cue.cues.description is 'Description for people.';
+comment on column cue.cues.tags is 'Labels to filter by, each at most 64 characters.';
 comment on column cue.cues.status is 'Whether it fires. Meaningful only while deleted_at is null.';
 comment on column cue.cues.transport is 'webhook or worker. Never changes.';
 comment on column cue.cues.schedule_type is 'Whether cron or at holds the schedule.';

@@ -1,7 +1,7 @@
 -- Views for the API and for people. Columns have the API's field names, plus account_id for filtering. No view contains a secret.
 
 create or replace view cue.cue_view as
-select c.id, c.account_id, c.name, c.description, c.key, c.status, c.transport,
+select c.id, c.account_id, c.name, c.description, c.key, c.tags, c.status, c.transport,
        case c.schedule_type
          when 'recurring' then jsonb_build_object('type', c.schedule_type, 'cron', c.cron, 'timezone', c.timezone)
          else jsonb_build_object('type', c.schedule_type, 'at', cue.iso(c.at), 'timezone', c.timezone) end as schedule,
@@ -42,9 +42,10 @@ select e.id, e.account_id, e.cue_id, c.name as cue_name, e.transport, e.task, e.
        e.result_type,
        e.external_id is not null or e.result_url is not null or e.result_ref is not null
          or coalesce(jsonb_array_length(e.artifacts), 0) > 0 as has_evidence,
-       coalesce(e.payload, (select p.body from cue.payloads p where p.id = e.payload_id)) as payload, e.response_body
+       coalesce(e.payload, (select p.body from cue.payloads p where p.id = e.payload_id)) as payload, e.response_body,
+       c.tags as cue_tags
   from cue.executions e
- cross join lateral (select q.name from cue.cues q where q.id = e.cue_id and q.deleted_at is null limit 1) c;
+ cross join lateral (select q.name, q.tags from cue.cues q where q.id = e.cue_id and q.deleted_at is null limit 1) c;
 comment on view cue.execution_view is 'Executions as the API shows them.';
 
 -- turn is what they are ordered by, to compare executions of several queries. Few columns: a query that locks copies them for each row.

@@ -431,6 +431,7 @@ export interface CueDetailView {
   run_count: number | null;
   schedule: Json | null;
   status: CueStatus | null;
+  tags: string[] | null;
   transport: Transport | null;
   updated_at: Timestamp | null;
   verification: Json | null;
@@ -640,6 +641,10 @@ export interface Cues {
    */
   status: Generated<CueStatus>;
   /**
+   * Labels to filter by, each at most 64 characters.
+   */
+  tags: Generated<string[]>;
+  /**
    * The payload's member task, if it is a string; workers filter by it.
    */
   task: string | null;
@@ -687,6 +692,7 @@ export interface CueView {
   run_count: number | null;
   schedule: Json | null;
   status: CueStatus | null;
+  tags: string[] | null;
   transport: Transport | null;
   updated_at: Timestamp | null;
   verification: Json | null;
@@ -1086,6 +1092,7 @@ export interface ExecutionView {
   created_at: Timestamp | null;
   cue_id: string | null;
   cue_name: string | null;
+  cue_tags: string[] | null;
   delivered_at: Timestamp | null;
   ended_at: Timestamp | null;
   error_message: string | null;

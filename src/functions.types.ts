@@ -330,6 +330,7 @@ export type CreateCuesRow = {
   name: string | null
   description: string | null
   key: string | null
+  tags: string[]
   status: CueStatus
   transport: Transport
   schedule: unknown
@@ -358,6 +359,7 @@ export type CueDetailByKeyRow = {
   name: string
   description: string
   key: string
+  tags: string[]
   status: CueStatus
   transport: Transport
   schedule: unknown
@@ -563,6 +565,7 @@ export type ReadCuesRow = {
   name: string
   description: string
   key: string
+  tags: string[]
   status: CueStatus
   transport: Transport
   schedule: unknown

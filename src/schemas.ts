@@ -61,6 +61,11 @@ export const Page = (limit = 20) => ({
   offset: Type.Integer({ minimum: 0, maximum: 2 ** 31 - 1, default: 0 })
 })
 
+const MAX_TAG = 64
+export const Tag = Type.String({ minLength: 1, maxLength: MAX_TAG })
+/** A filter of lists. */
+export const TagFilter = Type.Optional(Type.Array(Tag, { maxItems: 10, description: 'If repeated, all of them must match.' }))
+
 export const ErrorBody = Type.Object(
   {
     error: Type.Object({

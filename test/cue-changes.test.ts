@@ -16,6 +16,7 @@ const json = (value: unknown) => (readJson(JSON.stringify({ value }), ['value'])
 const stored = (over: Partial<StoredCue> = {}): StoredCue => ({
   id: 'cue_000000000000',
   key: null,
+  tags: [],
   name: 'n',
   description: null,
   status: 'active',

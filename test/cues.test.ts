@@ -17,6 +17,7 @@ t.test('creating a cue returns all members, with defaults', async t => {
     key: null,
     name: 'Hourly',
     description: null,
+    tags: [],
     status: 'active',
     transport: 'webhook',
     schedule: { type: 'recurring', cron: '0 * * * *', timezone: 'UTC' },
@@ -32,6 +33,7 @@ t.test('creating a cue returns all members, with defaults', async t => {
     last_run: null,
     run_count: 0,
     fired_count: 0,
+    version: 1,
     warning: null,
     created_at: '2030-01-07T08:30:00.000Z',
     updated_at: '2030-01-07T08:30:00.000Z'
@@ -45,6 +47,8 @@ t.test('every member reads back as it was sent', async t => {
   const given = {
     name: 'Grüße 中文 😀 \u0001 "quoted" \\',
     description: 'line one\nline two',
+    key: 'a/b:c',
+    tags: ['billing', 'größer als\n🙂'],
     transport: 'webhook',
     schedule: { type: 'once', at: '2030-06-01T09:00:00.123+02:00', timezone: 'europe/berlin' },
     callback: { url: `${url}?a=1&b=%20#part`, method: 'PATCH', headers: { 'X-Token': 'secret', 'x-empty': '' } },

@@ -19,6 +19,7 @@ const members = {
   url: { type: 'string', value: 'URL', help: 'webhook URL' },
   payload: { type: 'string', value: 'JSON', help: 'payload to deliver: JSON, @FILE, or - for standard input' },
   ...plain,
+  tag: { type: 'string', multiple: true, value: 'TAG', help: 'label to filter by; repeat it for several' },
   data: { type: 'string', value: 'JSON', help: 'other fields of the API request, as a JSON object, @FILE or -' }
 } as const
 const names = {
@@ -32,6 +33,7 @@ const names = {
   'callback.url': '--url',
   payload: '--payload',
   ...Object.fromEntries(plainNames.map(name => [name, `--${name}`])),
+  tags: '--tag',
   data: '--data'
 }
 const page = {
@@ -49,6 +51,7 @@ const bodyOf = async ({ options, io }: Pick<Context<typeof members>, 'options' |
   return defined({
     ...data,
     ...defined(Object.fromEntries(plainNames.map(name => [name, options[name]]))),
+    tags: options.tag ?? data.tags,
     schedule: Object.keys(schedule).length ? { ...(isObject(data.schedule) && data.schedule), ...schedule } : data.schedule,
     callback: url === undefined ? data.callback : { ...(isObject(data.callback) && data.callback), url },
     payload: options.payload === undefined ? data.payload : await readJson(options.payload, 'payload', io)
@@ -69,6 +72,7 @@ const showCue = ({ out }: Pick<Context, 'out'>, cue: Cue) =>
       id: cue.id,
       name: cue.name,
       ...Object.fromEntries(plainNames.map(name => [name, cue[name]])),
+      tags: cue.tags.join(', ') || null,
       status: cue.status,
       version: cue.version,
       schedule: scheduleText(cue),
@@ -155,20 +159,26 @@ const idOrKey = (context: Context<typeof byKey>): { id: string } | { key: string
   return { key }
 }
 
+export const tagFilter = {
+  tag: { type: 'string', multiple: true, value: 'TAG', help: 'only with this tag; of several, all must match' }
+} as const
+
 export const cuesList = command({
   summary: 'List cues, newest first',
   options: {
     status: { type: 'string', value: 'STATUS', help: 'active, paused, completed or failed' },
     key: { type: 'string', value: 'KEY', help: 'only the cue with this key' },
+    ...tagFilter,
     ...page
   },
-  names: { status: '--status', key: '--key' },
+  names: { status: '--status', key: '--key', tag: '--tag' },
   run: async context => {
     none(context)
     const { options, out } = context
     const filter = {
       status: options.status,
       key: options.key,
+      tag: options.tag,
       limit: integer(options.limit, 'limit', 1, 100),
       offset: offsetOf(options.offset)
     }

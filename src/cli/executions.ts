@@ -1,7 +1,7 @@
 /** `pgcue executions …` */
 import type { Execution, ExecutionFilter } from '../client/index.ts'
 import { command, integer, none, only } from './command.ts'
-import { offsetOf } from './cues.ts'
+import { offsetOf, tagFilter } from './cues.ts'
 import { UsageError } from './exit-codes.ts'
 
 const filters = {
@@ -13,6 +13,7 @@ const filters = {
   'no-evidence': { type: 'boolean', help: 'only without evidence' },
   trigger: { type: 'string', value: 'TRIGGER', help: 'schedule, manual_fire or replay' },
   worker: { type: 'string', value: 'ID', help: 'only those last claimed by this worker' },
+  ...tagFilter,
   since: { type: 'string', value: 'TIME', help: 'created at or after this time' },
   until: { type: 'string', value: 'TIME', help: 'created before this time' },
   limit: { type: 'string', value: 'N', help: 'maximum number of results, 1 to 100' },
@@ -26,6 +27,7 @@ const names = {
   result_type: '--result-type',
   triggered_by: '--trigger',
   worker_id: '--worker',
+  tag: '--tag',
   since: '--since',
   until: '--until'
 } as const
@@ -46,6 +48,7 @@ export const executionsList = command({
       has_evidence: o.evidence ? true : o['no-evidence'] ? false : undefined,
       triggered_by: o.trigger,
       worker_id: o.worker,
+      tag: o.tag,
       since: o.since,
       until: o.until,
       limit: integer(o.limit, 'limit', 1, 100),

@@ -32,7 +32,8 @@ export type CallOptions = {
   headers?: Record<string, string | undefined>
 }
 
-export type Query = Record<string, string | number | boolean | null | undefined>
+/** A list is sent as a repeated parameter. */
+export type Query = Record<string, string | number | boolean | readonly string[] | null | undefined>
 
 type Request = {
   query?: Query | undefined
@@ -185,6 +186,9 @@ const definedOnly = (headers: Record<string, string | undefined>) =>
   Object.fromEntries(Object.entries(headers).filter((entry): entry is [string, string] => Boolean(entry[1])))
 
 const queryText = (query: Query = {}): string => {
-  const given = Object.entries(query).filter(([, value]) => value !== undefined && value !== null)
-  return given.length ? `?${new URLSearchParams(given.map(([name, value]): [string, string] => [name, String(value)]))}` : ''
+  const given = Object.entries(query).flatMap(([name, value]) => {
+    if (value === undefined || value === null) return []
+    return [value].flat().map((one): [string, string] => [name, String(one)])
+  })
+  return given.length ? `?${new URLSearchParams(given)}` : ''
 }

@@ -2,6 +2,7 @@
 
 /** The columns' defaults. */
 export const defaults = {
+  "tags": [],
   "status": "active",
   "payload": "{}",
   "catch_up": "run_once_if_missed",
@@ -64,5 +65,8 @@ export const bounds = {
   },
   "key": {
     "pattern": "^[A-Za-z0-9._:/-]{1,255}$"
+  },
+  "tags": {
+    "maxItems": 10
   }
 } as const

@@ -3,7 +3,7 @@ import { type Static, type TSchema, type TUnsafe, Type } from 'typebox'
 import { enums } from '../catalog.ts'
 import { Execution, Outcome } from '../executions/schemas.ts'
 import { GivenSchedule, Instant, ScheduleBody, StrictSchedule } from '../schedule/schemas.ts'
-import { AnyJson, CueId, endsEarly, Nullable, orElse, Page, Strict, Timestamp } from '../schemas.ts'
+import { AnyJson, CueId, endsEarly, Nullable, orElse, Page, Strict, Tag, TagFilter, Timestamp } from '../schemas.ts'
 import { bounds, defaults, implied } from './columns.ts'
 
 const { cueStatus: statuses, transport: transports, callbackMethod: methods, catchUp: policies, verificationMode: modes } = enums
@@ -17,7 +17,8 @@ const Whole = (column: keyof typeof bounds & keyof typeof byDefault, description
 /** Members stored in a column of the same name, equal in requests and responses. */
 export const plain = {
   key: Nullable(Type.String({ ...bounds.key, description: 'Your own name for the cue, unique in the account.' })),
-  description: Nullable(Type.String({ maxLength: 2000 }))
+  description: Nullable(Type.String({ maxLength: 2000 })),
+  tags: Type.Array(Tag, { ...bounds.tags, uniqueItems: true, description: 'Labels to filter by.' })
 }
 
 const retry = {
@@ -175,6 +176,7 @@ export const CueDetail = Type.Object({
 export const ListCues = Type.Object({
   status: Type.Optional(Type.Enum([...statuses])),
   key: Type.Optional(Type.String()),
+  tag: TagFilter,
   ...Page(20)
 })
 export const Cues = Type.Object({

@@ -77,6 +77,7 @@ const matching = (db: Kysely<DB>, account_id: string, filters: Filters, now: Dat
   if (filters.result_type !== undefined) query = query.where('result_type', '=', filters.result_type)
   if (filters.has_evidence !== undefined) query = query.where('has_evidence', '=', filters.has_evidence)
   if (filters.triggered_by !== undefined) query = query.where('triggered_by', '=', filters.triggered_by)
+  if (filters.tag) query = query.where('cue_tags', '@>', sql<string[]>`${filters.tag}`)
   if (filters.worker_id !== undefined) query = query.where('claimed_by_worker', '=', filters.worker_id)
   return query
 }

@@ -2,7 +2,7 @@
 import { Type } from 'typebox'
 import { enums } from '../catalog.ts'
 import { Instant } from '../schedule/schemas.ts'
-import { AnyJson, endsEarly, Nullable, Page, Timestamp, Uuid } from '../schemas.ts'
+import { AnyJson, endsEarly, Nullable, Page, TagFilter, Timestamp, Uuid } from '../schemas.ts'
 
 export const statuses = enums.executionStatus
 export const outcomeStates = enums.outcomeState
@@ -82,6 +82,7 @@ export const ListExecutions = Type.Object({
   has_evidence: Type.Optional(Type.Boolean({ description: 'Whether any external_id, result_url, result_ref or artifacts were reported.' })),
   triggered_by: Type.Optional(Type.Enum([...triggers])),
   worker_id: Type.Optional(Type.String({ description: 'The worker of the latest claim.' })),
+  tag: TagFilter,
   since: Type.Optional({ ...Instant, description: 'Created at or after this instant.' }),
   until: Type.Optional({ ...Instant, description: 'Created before this instant.' }),
   ...Page(20)

@@ -71,6 +71,8 @@ const prepare = (schema: Schema, value: unknown, textual: boolean, unknown: stri
 
 const read = (schema: Schema, text: unknown): unknown => {
   if (typeof text !== 'string') return text
+  // A list that was given once.
+  if (schema.type === 'array') return [text]
   if (accepts(schema, 'integer') && /^-?\d{1,15}$/.test(text)) return Number(text)
   if (accepts(schema, 'number') && /^-?\d{1,15}(\.\d{1,15})?$/.test(text)) return Number(text)
   if (accepts(schema, 'boolean') && /^(true|false)$/i.test(text)) return text.toLowerCase() === 'true'

@@ -31,6 +31,8 @@ const Execution = Type.Object({ execution_id: Id('execution') })
 const limit = Type.Optional(Type.Integer({ minimum: 1, maximum: 50, description: 'Maximum number of results. Default: 10.' }))
 const offset = Type.Optional(Type.Integer({ minimum: 0 }))
 
+const tag = Type.Optional(Type.Array(Type.String(), { description: 'Only with all of these tags.' }))
+
 const schedule = {
   cron: Type.Optional(Type.String({ description: 'Five fields, or six with seconds first; or @hourly, @daily …' })),
   at: Type.Optional(Type.String({ description: 'Run once at this time instead of cron: ISO 8601 with Z or an offset.' })),
@@ -109,7 +111,7 @@ export const tools: readonly Tool[] = [
     description: 'List cues, newest first.',
     scope: 'read',
     readOnly: true,
-    input: Type.Object({ status: Type.Optional(Type.Enum(['active', 'paused', 'completed', 'failed'])), limit, offset }),
+    input: Type.Object({ status: Type.Optional(Type.Enum(['active', 'paused', 'completed', 'failed'])), tag, limit, offset }),
     run: async (client, { limit = 10, ...filter }) => {
       const { cues, total } = await client.cues.list({ limit, ...filter })
       return {
@@ -208,7 +210,7 @@ export const tools: readonly Tool[] = [
     description: 'List runs, newest first, optionally of one cue or with one status such as failed.',
     scope: 'read',
     readOnly: true,
-    input: Type.Object({ cue_id: Type.Optional(Id('cue')), status: Type.Optional(Type.String()), limit, offset }),
+    input: Type.Object({ cue_id: Type.Optional(Id('cue')), status: Type.Optional(Type.String()), tag, limit, offset }),
     run: async (client, { limit = 10, ...filter }) => {
       const { executions, total, has_more } = await client.executions.list({ limit, ...filter } as never)
       return {
