@@ -21,6 +21,7 @@ export const nullable: Record<string, string> = {
   alert_notice: 'row execution_id',
   allow: 'retry_after',
   apply_subscription: 'version',
+  begin_idempotent: 'row',
   begin_issue: 'row',
   billing_account: 'row customer_id subscription_id',
   create_cues: 'id account_id name description key',
@@ -49,6 +50,7 @@ export const nullable: Record<string, string> = {
   read_memory: 'key_prefix',
   read_usage: 'row',
   regenerate_key: 'value',
+  stored_response: 'row',
   'cue.begun_attempt': 'api_key',
   service_health: 'last_seen_at lateness_ms oldest_pending_at last_heartbeat'
 }

@@ -416,6 +416,18 @@ comment on column cue.echoes.headers is 'The captured headers, with lower-case n
 comment on column cue.echoes.received_at is 'Time of the request.';
 comment on column cue.echoes.expires_at is 'Five minutes later.';
 
+comment on table cue.idempotency_keys is 'Responses of the last 24 hours to requests with an Idempotency-Key.';
+comment on column cue.idempotency_keys.account_id is 'The account.';
+comment on column cue.idempotency_keys.route is 'Method and path of the request, with its ids.';
+comment on column cue.idempotency_keys.key is 'The key that the caller chose.';
+comment on column cue.idempotency_keys.request_hash is 'SHA-256 of the body, to refuse a different request with the same key.';
+comment on column cue.idempotency_keys.status is 'HTTP status of the response.';
+comment on column cue.idempotency_keys.body is 'Body of the response.';
+comment on column cue.idempotency_keys.place is 'Number within the account, in the order of created_at.';
+comment on column cue.idempotency_keys.bytes_before is 'Sum of bytes of all earlier rows of the account, expired ones included.';
+comment on column cue.idempotency_keys.bytes is 'Approximate size of the row with its index entries.';
+comment on column cue.idempotency_keys.created_at is 'Time of the request. The row expires 24 hours later.';
+
 comment on table cue.cue_rooms is
   'Lower bound of the number of cues an account may still create, so that creating one does not count them all. Creating cues reduces '
   'it; when it is too low, the cues are counted again.';

@@ -29,5 +29,8 @@ comment on function cue.artifacts_bytes is 'Returns the maximum size of an execu
 create or replace function cue.metadata_bytes() returns int language sql immutable as $$ select 10 * 1024 $$;
 comment on function cue.metadata_bytes is 'Returns the maximum size of an execution''s metadata.';
 
+create or replace function cue.idempotency_bytes() returns int language sql immutable as $$ select 64 * 1024 * 1024 $$;
+comment on function cue.idempotency_bytes is 'Returns the maximum size of the responses that an account keeps for its Idempotency-Keys.';
+
 create or replace function cue.counted_to() returns int language sql immutable as $$ select 10000 $$;
 comment on function cue.counted_to is 'Returns the number up to which slots, jobs and other waiting work are counted.';

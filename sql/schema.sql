@@ -680,6 +680,36 @@ comment on column cue.flights.lease_expires_at is 'End of the lease, after which
 comment on column cue.flights.created_at is 'When its attempts began.';
 grant select on cue.flights to cue_service;
 
+create table cue.idempotency_keys (
+  account_id uuid not null,
+  route text not null,
+  key text not null,
+  request_hash bytea not null,
+  status integer not null,
+  body text not null,
+  place bigint not null,
+  bytes_before bigint not null,
+  bytes integer not null,
+  created_at timestamp with time zone not null,
+  constraint idempotency_keys_pkey PRIMARY KEY (account_id, route, key),
+  constraint idempotency_keys_key_check CHECK (key ~ '^[\x21-\x7e]{1,255}$'::text),
+  constraint idempotency_keys_account_id_fkey FOREIGN KEY (account_id) REFERENCES cue.accounts(id) ON DELETE CASCADE
+);
+CREATE INDEX idempotency_keys_created_at ON cue.idempotency_keys USING btree (created_at);
+CREATE INDEX idempotency_keys_place ON cue.idempotency_keys USING btree (account_id, created_at, place);
+comment on table cue.idempotency_keys is 'Responses of the last 24 hours to requests with an Idempotency-Key.';
+comment on column cue.idempotency_keys.account_id is 'The account.';
+comment on column cue.idempotency_keys.route is 'Method and path of the request, with its ids.';
+comment on column cue.idempotency_keys.key is 'The key that the caller chose.';
+comment on column cue.idempotency_keys.request_hash is 'SHA-256 of the body, to refuse a different request with the same key.';
+comment on column cue.idempotency_keys.status is 'HTTP status of the response.';
+comment on column cue.idempotency_keys.body is 'Body of the response.';
+comment on column cue.idempotency_keys.place is 'Number within the account, in the order of created_at.';
+comment on column cue.idempotency_keys.bytes_before is 'Sum of bytes of all earlier rows of the account, expired ones included.';
+comment on column cue.idempotency_keys.bytes is 'Approximate size of the row with its index entries.';
+comment on column cue.idempotency_keys.created_at is 'Time of the request. The row expires 24 hours later.';
+grant select on cue.idempotency_keys to cue_service;
+
 create table cue.known_secrets (
   name text not null,
   value text not null,
@@ -2274,6 +2304,22 @@ end $function$;
 comment on function cue.begin_claims(uuid[],text[],interval,timestamp with time zone) is 'Assigns locked executions to workers and returns the claims.';
 grant execute on function cue.begin_claims(uuid[],text[],interval,timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.begin_idempotent(p_account_id uuid, p_route text, p_key text, p_request_hash bytea, p_now timestamp with time zone DEFAULT now())
+ RETURNS TABLE(status integer, body text)
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+begin
+  if not pg_try_advisory_xact_lock(hashtextextended(concat_ws(' ', p_account_id, p_route, p_key), 0)) then
+    raise exception 'A request with this Idempotency-Key is in progress. Retry to get its response.' using errcode = cue.refusal('QU019');
+  end if;
+  -- A new statement, which sees what the lock's last holder has committed.
+  return query select * from cue.stored_response(p_account_id, p_route, p_key, p_request_hash, p_now);
+end $function$;
+comment on function cue.begin_idempotent(uuid,text,text,bytea,timestamp with time zone) is 'Begins a request with a key like stored_response; QU019 if another transaction has begun it. If no row is returned, the caller does the work.';
+grant execute on function cue.begin_idempotent(uuid,text,text,bytea,timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.begin_issue(p_ticket_id integer, p_now timestamp with time zone DEFAULT now())
  RETURNS TABLE(ticket_id integer, account_id uuid, plan cue.plan, subject text, message text, severity cue.ticket_severity, type cue.ticket_type, created_at timestamp with time zone, tried boolean)
  LANGUAGE plpgsql
@@ -3518,6 +3564,36 @@ end $function$;
 comment on function cue.end_flights(bigint[]) is 'Removes flights whose attempts have all ended.';
 grant execute on function cue.end_flights(bigint[]) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.end_idempotent(p_account_id uuid, p_route text, p_key text, p_request_hash bytea, p_status integer, p_body text, p_now timestamp with time zone DEFAULT now())
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+declare
+  newest cue.idempotency_keys;
+  oldest cue.idempotency_keys;
+  -- With the rest of the row and its index entries.
+  v_bytes int := octet_length(p_body) + 2 * octet_length(p_route || p_key) + 250;
+  v_since timestamptz := p_now - interval '24 hours';
+begin
+  perform from cue.accounts where id = p_account_id for no key update;
+  select * into newest from cue.idempotency_keys where account_id = p_account_id order by created_at desc, place desc limit 1;
+  select * into oldest from cue.idempotency_keys where account_id = p_account_id and created_at > v_since order by created_at, place limit 1;
+  if newest.bytes_before + newest.bytes - oldest.bytes_before + v_bytes > cue.idempotency_bytes() then
+    raise exception 'Too many responses are kept for Idempotency-Keys: at most % MB in 24 hours. Wait, or send the request without a key.',
+      cue.idempotency_bytes() / 1024 / 1024 using errcode = cue.refusal('QU031'),
+      detail = ceil(extract(epoch from oldest.created_at - v_since))::text;
+  end if;
+  perform cue.admit_payload(p_account_id, v_bytes, p_now);
+  delete from cue.idempotency_keys where account_id = p_account_id and route = p_route and key = p_key; -- expired
+  insert into cue.idempotency_keys (account_id, route, key, request_hash, status, body, place, bytes_before, bytes, created_at)
+  values (p_account_id, p_route, p_key, p_request_hash, p_status, p_body, coalesce(newest.place, 0) + 1,
+          coalesce(newest.bytes_before + newest.bytes, 0), v_bytes, greatest(p_now, newest.created_at));
+end $function$;
+comment on function cue.end_idempotent(uuid,text,text,bytea,integer,text,timestamp with time zone) is 'Stores the response to a request that begin_idempotent began; QU031 if the account keeps too much, QU032 above the plan''s payload bytes per day.';
+grant execute on function cue.end_idempotent(uuid,text,text,bytea,integer,text,timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.end_issue(p_ticket_id integer, p_url text)
  RETURNS void
  LANGUAGE sql
@@ -4197,6 +4273,14 @@ begin
 end $function$;
 comment on function cue.held_attempts(uuid[],text[]) is 'Returns the attempts whose results cannot be written now, because another transaction holds a row they need.';
 grant execute on function cue.held_attempts(uuid[],text[]) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.idempotency_bytes()
+ RETURNS integer
+ LANGUAGE sql
+ IMMUTABLE
+AS $function$ select 64 * 1024 * 1024 $function$;
+comment on function cue.idempotency_bytes() is 'Returns the maximum size of the responses that an account keeps for its Idempotency-Keys.';
+grant execute on function cue.idempotency_bytes() to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.implied_settings()
  RETURNS cue.cues
@@ -5566,6 +5650,23 @@ begin
 end $function$;
 comment on function cue.prune_audit(timestamp with time zone) is 'Removes repeatable events beyond the newest 10,000 entries of an account''s audit log.';
 grant execute on function cue.prune_audit(timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.prune_idempotency_keys(p_batch integer DEFAULT 1000, p_now timestamp with time zone DEFAULT now())
+ RETURNS integer
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+declare
+  v_count int;
+begin
+  delete from cue.idempotency_keys where ctid = any (array(
+    select ctid from cue.idempotency_keys where created_at <= p_now - interval '24 hours' order by created_at limit p_batch for update skip locked));
+  get diagnostics v_count = row_count;
+  return v_count;
+end $function$;
+comment on function cue.prune_idempotency_keys(integer,timestamp with time zone) is 'Removes a batch of expired responses; returns how many.';
+grant execute on function cue.prune_idempotency_keys(integer,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.prune_payloads(p_before timestamp with time zone, p_batch integer DEFAULT 500, p_now timestamp with time zone DEFAULT now())
  RETURNS integer
@@ -7026,6 +7127,26 @@ begin
 end $function$;
 comment on function cue.store_payloads(integer,timestamp with time zone) is 'Moves large payloads out of cue rows, skipping locked ones; returns how many.';
 grant execute on function cue.store_payloads(integer,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.stored_response(p_account_id uuid, p_route text, p_key text, p_request_hash bytea, p_now timestamp with time zone DEFAULT now())
+ RETURNS TABLE(status integer, body text)
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+declare
+  k cue.idempotency_keys;
+begin
+  select * into k from cue.idempotency_keys i
+   where i.account_id = p_account_id and i.route = p_route and i.key = p_key and i.created_at > p_now - interval '24 hours';
+  if not found then return; end if;
+  if k.request_hash <> p_request_hash then
+    raise exception 'This Idempotency-Key was already used for a different request. Use a new key.' using errcode = cue.refusal('QU013');
+  end if;
+  return query select k.status, k.body;
+end $function$;
+comment on function cue.stored_response(uuid,text,text,bytea,timestamp with time zone) is 'Returns the response to an earlier request with this key, or no row; QU013 if that request was a different one.';
+grant execute on function cue.stored_response(uuid,text,text,bytea,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.subscribe_memory(p_account_id uuid, p_agent_id text, p_callback_url text, p_release text, p_now timestamp with time zone DEFAULT now())
  RETURNS void

@@ -16,6 +16,7 @@ import { type Clock, createClock, followDatabase } from './database/clock.ts'
 import { createConnectionLimits } from './database/connection-limits.ts'
 import { createFunctions, type Functions, type ServiceHealthRow } from './database/functions.ts'
 import { createOutageLog, type OutageLog } from './database/outage-log.ts'
+import { createTransactions } from './database/transaction.ts'
 import type { DB } from './db.types.ts'
 import { type AddressRules, createAddressRules } from './deliveries/address.ts'
 import echo from './echo/routes.ts'
@@ -48,6 +49,8 @@ declare module 'fastify' {
     fn: Functions
     /** The same without that limit, for statements that serve many accounts. */
     shared: Functions
+    /** Begins a transaction of an account with its first call, after calling `first`. */
+    transaction: ReturnType<typeof createTransactions>
     /** The views of schema `cue`, for all reads. */
     db: Kysely<DB>
     clock: Clock
@@ -100,7 +103,9 @@ export const build = async (options: Options) => {
   const clock = createClock(fixed)
   app.decorate('config', config)
   app.decorate('outageLog', outageLog ?? createOutageLog(app.log))
-  app.decorate('fn', createFunctions(pool, fixed, createConnectionLimits(Math.max(1, Math.floor(pool.options.max * 0.75)))))
+  const limits = createConnectionLimits(Math.max(1, Math.floor(pool.options.max * 0.75)))
+  app.decorate('fn', createFunctions(pool, fixed, limits))
+  app.decorate('transaction', createTransactions(pool, limits, fixed))
   app.decorate('shared', createFunctions(pool, fixed))
   app.decorate('db', new Kysely<DB>({ dialect: new PostgresDialect({ pool }) }).withSchema('cue'))
   app.decorate('pacer', createPacer())

@@ -7,6 +7,7 @@ export const constants = {
   countedTo: 10000,
   engineTimeoutMs: 15000,
   flightLeaseMs: 4000,
+  idempotencyBytes: 67108864,
   mask: '********',
   metadataBytes: 10240,
   missedAfterMs: 60000,

@@ -1169,6 +1169,49 @@ export interface Flights {
   lease_expires_at: Timestamp;
 }
 
+export interface IdempotencyKeys {
+  /**
+   * The account.
+   */
+  account_id: string;
+  /**
+   * Body of the response.
+   */
+  body: string;
+  /**
+   * Approximate size of the row with its index entries.
+   */
+  bytes: number;
+  /**
+   * Sum of bytes of all earlier rows of the account, expired ones included.
+   */
+  bytes_before: number;
+  /**
+   * Time of the request. The row expires 24 hours later.
+   */
+  created_at: Timestamp;
+  /**
+   * The key that the caller chose.
+   */
+  key: string;
+  /**
+   * Number within the account, in the order of created_at.
+   */
+  place: number;
+  /**
+   * SHA-256 of the body, to refuse a different request with the same key.
+   */
+  request_hash: Buffer;
+  /**
+   * Method and path of the request, with its ids.
+   */
+  route: string;
+  /**
+   * HTTP status of the response.
+   */
+  status: number;
+}
+
 export interface KeyView {
   account_id: string | null;
   created_at: Timestamp | null;
@@ -1748,6 +1791,7 @@ export interface DB {
   executions: Executions;
   fires: Fires;
   flights: Flights;
+  idempotency_keys: IdempotencyKeys;
   key_view: KeyView;
   known_secrets: KnownSecrets;
   memory_subscriptions: MemorySubscriptions;

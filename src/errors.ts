@@ -41,6 +41,7 @@ export const statuses = {
   invalid_state: 409,
   execution_in_flight: 409,
   idempotency_key_conflict: 409,
+  idempotency_key_in_use: 409,
   key_taken: 409,
   nothing_claimable: 409,
   claim_lost: 409,
@@ -85,6 +86,7 @@ export const sqlstates: Readonly<Record<string, ErrorCode>> = {
   QU016: 'claim_lost',
   QU017: 'not_execution_owner',
   QU018: 'execution_not_claiming',
+  QU019: 'idempotency_key_in_use',
   QU020: 'outcome_already_reported',
   QU021: 'no_outcome',
   QU022: 'metadata_too_large',
@@ -175,8 +177,9 @@ export const toApiError = (error: unknown): ApiError => {
   const known = code && Object.hasOwn(sqlstates, code) ? sqlstates[code]! : undefined
   if (known === 'unavailable') return unavailable(error)
   if (known) {
-    const headers: Record<string, string> =
-      known === 'rate_limit_exceeded' ? { 'retry-after': /^\d+$/.test(detail ?? '') ? detail! : '60' } : {}
+    const headers: Record<string, string> = {}
+    if (known === 'rate_limit_exceeded') headers['retry-after'] = /^\d+$/.test(detail ?? '') ? detail! : '60'
+    if (known === 'idempotency_key_in_use') headers['retry-after'] = '1'
     const about = known === 'key_taken' && detail !== undefined ? { cue_id: detail } : undefined
     return new ApiError(known, message ?? known, { headers, about, cause: error })
   }

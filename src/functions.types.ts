@@ -15,6 +15,7 @@ export const functions = {
   attach_evidence: ['row', 'account_id execution_id external_id result_url result_ref result_type summary artifacts metadata claim_token now'],
   beat_engine: ['row', 'engine_id version lateness_ms open_deliveries missed_after now'],
   begin_attempts: ['rows', 'execution_ids lease now'],
+  begin_idempotent: ['row', 'account_id route key request_hash now'],
   begin_issue: ['row', 'ticket_id now'],
   begin_waiting: ['rows', 'limit skip_accounts lease now'],
   billing_account: ['row', 'account_id'],
@@ -48,6 +49,7 @@ export const functions = {
   disowned_until: ['value', 'account_id'],
   drop_old_executions: ['values', 'before now'],
   end_flights: ['value', 'flight_ids'],
+  end_idempotent: ['value', 'account_id route key request_hash status body now'],
   end_issue: ['value', 'ticket_id url'],
   end_memory_notice: ['value', 'subscription_id version url'],
   ended_executions: ['rows', ''],
@@ -94,6 +96,7 @@ export const functions = {
   passed_windows: ['rows', 'limit now'],
   poll_device: ['row', 'code_hash token_hash limited now'],
   prune: ['value', 'now'],
+  prune_idempotency_keys: ['value', 'batch now'],
   prune_payloads: ['value', 'before batch now'],
   purge_cue: ['value', 'cue_id batch'],
   put_device_code: ['value', 'code_hash ip created_at expires_at'],
@@ -130,6 +133,7 @@ export const functions = {
   stop_engine: ['value', 'engine_id now'],
   store_echo: ['value', 'token payload headers address now'],
   store_payloads: ['value', 'batch now'],
+  stored_response: ['row', 'account_id route key request_hash now'],
   subscribe_memory: ['value', 'account_id agent_id callback_url release now'],
   take_due_cues: ['rows', 'cue_ids versions expected next success_due missed_after lease now'],
   update_account: ['value', 'account_id changes actor ip now'],
@@ -218,6 +222,11 @@ export type BegunAttempt = {
   secrets: string[]
   api_key: string | null
   plain: boolean
+}
+
+export type BeginIdempotentRow = {
+  status: number
+  body: string
 }
 
 export type BeginIssueRow = {
@@ -699,6 +708,11 @@ export type ServiceHealthRow = {
   last_heartbeat: Date | null
 }
 
+export type StoredResponseRow = {
+  status: number
+  body: string
+}
+
 export type Functions = {
   acknowledgeAlert: (args: { account_id: string; alert_id: string }) => Promise<void>
   addJob: (args: { queue: string; data?: object | string | null; id?: string | null; start_after?: Date | null; singleton_key?: string | null }) => Promise<void>
@@ -712,6 +726,7 @@ export type Functions = {
   attachEvidence: (args: { account_id: string; execution_id: string; external_id?: string | null; result_url?: string | null; result_ref?: string | null; result_type?: string | null; summary?: string | null; artifacts?: object | string | null; metadata?: object | string | null; claim_token?: string | null }) => Promise<AttachEvidenceRow>
   beatEngine: (args: { engine_id: string; version: string; lateness_ms?: number | null; open_deliveries?: number | null; missed_after?: string | null }) => Promise<BeatEngineRow>
   beginAttempts: (args: { execution_ids: string[]; lease?: string | null }) => Promise<BegunAttempt[]>
+  beginIdempotent: (args: { account_id: string; route: string; key: string; request_hash: Buffer }) => Promise<BeginIdempotentRow | undefined>
   beginIssue: (args: { ticket_id: number }) => Promise<BeginIssueRow | undefined>
   beginWaiting: (args: { limit: number; skip_accounts?: string[] | null; lease?: string | null }) => Promise<BegunAttempt[]>
   billingAccount: (args: { account_id: string }) => Promise<BillingAccountRow | undefined>
@@ -745,6 +760,7 @@ export type Functions = {
   disownedUntil: (args: { account_id: string }) => Promise<Date>
   dropOldExecutions: (args: { before: Date }) => Promise<string[]>
   endFlights: (args: { flight_ids: number[] }) => Promise<void>
+  endIdempotent: (args: { account_id: string; route: string; key: string; request_hash: Buffer; status: number; body: string }) => Promise<void>
   endIssue: (args: { ticket_id: number; url: string }) => Promise<void>
   endMemoryNotice: (args: { subscription_id: string; version: number | null; url?: string | null }) => Promise<void>
   endedExecutions: (args: object) => Promise<EndedExecutionsRow[]>
@@ -791,6 +807,7 @@ export type Functions = {
   passedWindows: (args: { limit?: number | null }) => Promise<PassedWindowsRow[]>
   pollDevice: (args: { code_hash: Buffer; token_hash: Buffer; limited?: boolean | null }) => Promise<PollDeviceRow>
   prune: (args: object) => Promise<void>
+  pruneIdempotencyKeys: (args: { batch?: number | null }) => Promise<number>
   prunePayloads: (args: { before: Date; batch?: number | null }) => Promise<number>
   purgeCue: (args: { cue_id: string; batch?: number | null }) => Promise<number>
   putDeviceCode: (args: { code_hash: Buffer; ip: string; created_at: Date; expires_at: Date }) => Promise<void>
@@ -827,6 +844,7 @@ export type Functions = {
   stopEngine: (args: { engine_id: string }) => Promise<void>
   storeEcho: (args: { token: string; payload: string; headers: object | string; address?: string | null }) => Promise<void>
   storePayloads: (args: { batch?: number | null }) => Promise<number>
+  storedResponse: (args: { account_id: string; route: string; key: string; request_hash: Buffer }) => Promise<StoredResponseRow | undefined>
   subscribeMemory: (args: { account_id: string; agent_id: string; callback_url: string; release: string }) => Promise<void>
   takeDueCues: (args: { cue_ids: string[]; versions: number[]; expected: Date[]; next: (Date | null)[]; success_due?: (Date | null)[] | null; missed_after?: string | null; lease?: string | null }) => Promise<BegunAttempt[]>
   updateAccount: (args: { account_id: string; changes: object | string; actor?: string | null; ip?: string | null }) => Promise<void>

@@ -107,10 +107,14 @@ const definitionOf = async (context: Context<typeof definition>, args: string[])
   return body as NewCue
 }
 
+export const idempotency = {
+  'idempotency-key': { type: 'string', value: 'KEY', help: 'idempotency key: repeating the command within 24 hours has no further effect' }
+} as const
+
 export const cuesCreate = command({
   args: 'NAME (--cron CRON | --at TIME) (--url URL | --worker)',
   summary: 'Create a cue',
-  options: definition,
+  options: { ...definition, ...idempotency },
   names: { ...names, name: 'NAME', transport: '--worker' },
   notes: `Examples
   pgcue cues create report --cron '0 9 * * MON-FRI' --timezone Europe/London --url https://example.com/hook
@@ -118,7 +122,7 @@ export const cuesCreate = command({
   pgcue cues create once --at 2030-01-15T09:00:00Z --url https://example.com/hook --data '{"retry": {"max_attempts": 5}}'`,
   run: async context => {
     const body = await definitionOf(context, context.args)
-    showCue(context, await (await context.connect()).cues.create(body))
+    showCue(context, await (await context.connect()).cues.create(body, { idempotencyKey: context.options['idempotency-key'] }))
   }
 })
 

@@ -1,7 +1,7 @@
 /** `pgcue executions …` */
 import type { Execution, ExecutionFilter } from '../client/index.ts'
 import { command, integer, none, only } from './command.ts'
-import { offsetOf, tagFilter } from './cues.ts'
+import { idempotency, offsetOf, tagFilter } from './cues.ts'
 import { UsageError } from './exit-codes.ts'
 
 const filters = {
@@ -117,10 +117,11 @@ export const executionsGet = command({
 export const executionsReplay = command({
   args: 'ID',
   summary: 'Replay an ended execution as a new one',
+  options: idempotency,
   run: async context => {
-    const { out } = context
+    const { out, options } = context
     const id = only(context, 'ID')
-    const replayed = await (await context.connect()).executions.replay(id)
+    const replayed = await (await context.connect()).executions.replay(id, { idempotencyKey: options['idempotency-key'] })
     out.show(replayed, () => out.line(`Execution ${replayed.id} is ${replayed.status}; it replays ${replayed.replayed_from}`))
   }
 })

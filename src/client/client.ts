@@ -11,13 +11,16 @@ export type Client = ReturnType<typeof createClient>
 /**
  * Creates a client for one service and one key. Calls that are safe to repeat are retried: reads, updates, and reports, which the service
  * accepts once. Rate-limited calls are always retried, when the service allows it. Every method takes `{ signal, timeoutMs, retries,
- * apiKey, ifVersion, headers }` as its last argument.
+ * apiKey, ifVersion, idempotencyKey, headers }` as its last argument.
  * @throws {PgcueError} from all methods, and from this function if the key cannot be sent in a header
  */
 export const createClient = (options: ClientOptions) => {
   const { base, call } = createTransport(options)
   const get = <A>(path: string, query?: object, o?: CallOptions) => call<A>('GET', path, { query: query as Query }, o)
   const post = <A>(path: string, body?: object, o?: CallOptions) => call<A>('POST', path, { body }, o)
+  /** A POST that is safe to repeat with an idempotency key. */
+  const once = <A>(path: string, body: object | undefined, o: CallOptions = {}, isKeyed = false) =>
+    call<A>('POST', path, { body, repeatable: isKeyed || o.idempotencyKey !== undefined }, o)
   /** A POST that is safe to repeat. */
   const repeat = <A>(path: string, body?: object, o?: CallOptions) => call<A>('POST', path, { body, repeatable: true }, o)
   const patch = <A>(path: string, body: object, o?: CallOptions) => call<A>('PATCH', path, { body }, o)
@@ -32,7 +35,7 @@ export const createClient = (options: ClientOptions) => {
     call,
 
     cues: {
-      create: (body: T.NewCue, o?: CallOptions) => post<T.Cue>('/v1/cues', body, o),
+      create: (body: T.NewCue, o?: CallOptions) => once<T.Cue>('/v1/cues', body, o),
       list: (filter?: T.CueFilter, o?: CallOptions) => get<T.Cues>('/v1/cues', filter, o),
       get: (id: string, o?: CallOptions) => get<T.CueDetail>(cue(id), {}, o),
       getByKey: (key: string, o?: CallOptions) => get<T.CueDetail>(byKey(key), {}, o),
@@ -47,14 +50,14 @@ export const createClient = (options: ClientOptions) => {
         call<T.BulkDeleted>('POST', '/v1/cues/bulk-delete', { body: { ids }, headers: confirmed }, o),
       /** Fires a cue now, or at `send_at`. With an `idempotency_key`, it is retried if the response is lost. */
       fire: (id: string, body: T.Fire = {}, o?: CallOptions) =>
-        call<T.FiredExecution>('POST', `${cue(id)}/fire`, { body, repeatable: Boolean(body.idempotency_key) }, o),
+        once<T.FiredExecution>(`${cue(id)}/fire`, body, o, Boolean(body.idempotency_key)),
       preview: (body: T.PreviewRequest, o?: CallOptions) => repeat<T.Preview>('/v1/schedules/preview', body, o)
     },
 
     executions: {
       list: (filter?: T.ExecutionFilter, o?: CallOptions) => get<T.Executions>('/v1/executions', filter, o),
       get: (id: string, o?: CallOptions) => get<T.ExecutionDetail>(execution(id), {}, o),
-      replay: (id: string, o?: CallOptions) => post<T.Replayed>(`${execution(id)}/replay`, undefined, o),
+      replay: (id: string, o?: CallOptions) => once<T.Replayed>(`${execution(id)}/replay`, undefined, o),
       cancel: (id: string, o?: CallOptions) => post<T.Cancelled>(`${execution(id)}/cancel`, undefined, o),
       /** Verifies a reported success; `{ valid: false, reason }` rejects it. */
       verify: (id: string, body: T.Verification = {}, o?: CallOptions) => post<T.Verified>(`${execution(id)}/verify`, body, o),

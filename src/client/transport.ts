@@ -29,6 +29,8 @@ export type CallOptions = {
   apiKey?: string | undefined
   /** Sent as `If-Match`: the call fails with `version_conflict` if the cue has another version. */
   ifVersion?: number | undefined
+  /** Sent as `Idempotency-Key` by calls that take one: the effect happens once per key in 24 hours, so the call is retried if the response is lost. */
+  idempotencyKey?: string | undefined
   headers?: Record<string, string | undefined>
 }
 
@@ -68,6 +70,7 @@ export const createTransport = (defaults: ClientOptions) => {
       ...bearer(apiKey),
       'content-type': body === undefined ? undefined : 'application/json',
       'if-match': options.ifVersion === undefined ? undefined : `"${options.ifVersion}"`,
+      'idempotency-key': options.idempotencyKey,
       ...request.headers,
       ...options.headers
     })

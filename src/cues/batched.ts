@@ -51,6 +51,16 @@ export const createCueBatches = (fn: Options, pacer?: Pacer) => {
   }
 }
 
+/** The same for one transaction: nothing is shared. */
+export const createSingleCues = (fn: Pick<Functions, 'readCues' | 'createCue'>): ReturnType<typeof createCueBatches> => {
+  const find = async (account_id: string, id: string) => {
+    const [row] = await fn.readCues({ account_ids: [account_id], cue_ids: [id] })
+    if (!row) throw unknownCue()
+    return shown(row)
+  }
+  return { find, create: async cue => find(cue.account_id, await fn.createCue(cue)) }
+}
+
 /** Columns as JSON. A payload may be large, so another thread serialises it. */
 export const columnsText = async ({ payload, ...others }: Columns, json: LargeJson): Promise<string> => {
   const text = JSON.stringify(others)

@@ -1,8 +1,11 @@
 /** Cues: create, read, change, fire and delete. */
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from 'typebox'
+import { IdempotencyKey, idempotencyErrors, idempotently } from '../database/idempotent.ts'
+import { invalid } from '../errors.ts'
 import { ErrorBody } from '../schemas.ts'
-import { createCueBatches } from './batched.ts'
+import { createCueBatches, createSingleCues } from './batched.ts'
+import { fault } from './changes.ts'
 import { detail, listCues, unknownCue } from './read.ts'
 import * as schemas from './schemas.ts'
 import { createCue, deleteCue, deleteCues, etagOf, fireCue, putCue, updateCue, versionsOf } from './write.ts'
@@ -25,10 +28,20 @@ const routes: FastifyPluginAsyncTypebox = async app => {
   app.post(
     '/v1/cues',
     {
-      config: { scope: 'write', errors: ['key_taken', ...refusals] },
-      schema: { tags, summary: 'Create a cue', body: schemas.CreateCue, response: { 201: schemas.Cue, '4xx': ErrorBody } }
+      config: { scope: 'write', errors: ['key_taken', ...idempotencyErrors, ...refusals] },
+      schema: {
+        tags,
+        summary: 'Create a cue',
+        headers: IdempotencyKey,
+        body: schemas.CreateCue,
+        response: { 201: schemas.Cue, '4xx': ErrorBody }
+      }
     },
-    async (request, reply) => tagged(reply.code(201), await createCue(app, request, request.body))
+    async (request, reply) =>
+      idempotently(app, request, reply.code(201), async fn => {
+        const writes = fn ? { cues: createSingleCues(fn), shared: fn } : app
+        return tagged(reply, await createCue(app, request, request.body, writes))
+      })
   )
 
   app.get(
@@ -162,16 +175,23 @@ const routes: FastifyPluginAsyncTypebox = async app => {
   app.post(
     '/v1/cues/:cue_id/fire',
     {
-      config: { scope: 'write', errors: ['invalid_state', 'idempotency_key_conflict', 'execution_limit_exceeded', 'invalid_payload_size'] },
+      config: { scope: 'write', errors: ['invalid_state', ...idempotencyErrors, 'execution_limit_exceeded', 'invalid_payload_size'] },
       schema: {
         tags,
         summary: 'Fire a cue now, or at `send_at`',
         params,
+        headers: IdempotencyKey,
         body: schemas.FireRequest,
         response: { 200: schemas.FiredExecution, '4xx': ErrorBody }
       }
     },
-    async request => fireCue(app, request.caller, request.params.cue_id, request.body)
+    async (request, reply) => {
+      const { 'idempotency-key': key } = request.headers
+      const { idempotency_key } = request.body
+      if (key !== undefined && idempotency_key != null && idempotency_key !== key)
+        throw invalid([fault(['idempotency_key'], 'differs from the header Idempotency-Key; leave one of them out')])
+      return idempotently(app, request, reply, async fn => fireCue(app, request.caller, request.params.cue_id, request.body, fn ?? app.fn))
+    }
   )
 }
 

@@ -29,13 +29,21 @@ const changesText = (app: FastifyInstance, asking: Asking, columns: Columns) =>
 /** Whether these scopes equal those of the account's own key, which may be sent to callbacks. */
 const mayReceiveKey = ({ scopes }: Asking) => scopes.includes('account')
 
-export const createCue = async (app: FastifyInstance, asking: Asking, given: CreateCue): Promise<StoredCue> => {
+/** What creating a cue writes with. */
+type Writes = { cues: Pick<FastifyInstance['cues'], 'create'>; shared: Pick<FastifyInstance['shared'], 'hasLiveWorker'> }
+
+export const createCue = async (
+  app: FastifyInstance,
+  asking: Asking,
+  given: CreateCue,
+  { cues, shared }: Writes = app
+): Promise<StoredCue> => {
   const { caller } = asking
   checkTimeout(app, asking.plan, given)
   const { columns, next_run } = newCue(given, app.now(), minIntervalOf(app, asking))
   await checkAddresses(app, given, given.callback_url)
-  const cue = await app.cues.create({ cue: await changesText(app, asking, columns), next_run, ...caller })
-  const isUnattended = cue.transport === 'worker' && !(await app.shared.hasLiveWorker(caller))
+  const cue = await cues.create({ cue: await changesText(app, asking, columns), next_run, ...caller })
+  const isUnattended = cue.transport === 'worker' && !(await shared.hasLiveWorker(caller))
   const warnings = [ignoredWarning(ignoredMembers(given)), isUnattended ? unattended : null]
   return { ...cue, warning: warnings.filter(warning => warning !== null).join(' ') || null }
 }
@@ -121,7 +129,13 @@ export const updateCue = async (
 }
 
 /** Fires a cue. An override is merged with the payload of exactly the version that runs. */
-export const fireCue = async (app: FastifyInstance, caller: Caller, cue_id: string, given: FireRequest): Promise<ExecutionsRow> => {
+export const fireCue = async (
+  app: FastifyInstance,
+  caller: Caller,
+  cue_id: string,
+  given: FireRequest,
+  fn: Pick<FastifyInstance['fn'], 'fireCue'> = app.fn
+): Promise<ExecutionsRow> => {
   const { payload_override, merge_strategy = 'merge', idempotency_key } = given
   const override = payload_override && payload_override.text !== 'null' ? payload_override : undefined
   const send_at = given.send_at == null ? undefined : new Date(given.send_at)
@@ -138,13 +152,13 @@ export const fireCue = async (app: FastifyInstance, caller: Caller, cue_id: stri
       request_hash: await app.largeJson.hashOf(override?.text ?? null, JSON.stringify([merge_strategy, send_at ?? null]))
     })
   }
-  if (!override) return app.fn.fireCue({ ...request, ...caller })
-  if (merge_strategy === 'replace') return app.fn.fireCue({ ...request, ...payloadColumns(override), ...caller })
+  if (!override) return fn.fireCue({ ...request, ...caller })
+  if (merge_strategy === 'replace') return fn.fireCue({ ...request, ...payloadColumns(override), ...caller })
   return untilUnmoved(async () => {
     const { payload, version } = await app.cues.find(caller.account_id, cue_id)
     const { text, bytes, task } = await app.largeJson.mergeJson(payload.text, override.text)
     const merged = payloadColumns(new Json(text, bytes, task))
-    return app.fn.fireCue({ ...request, ...merged, version, ...caller })
+    return fn.fireCue({ ...request, ...merged, version, ...caller })
   })
 }
 

@@ -1,6 +1,7 @@
 /** Executions: list, get, replay and cancel. */
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { Static } from 'typebox'
+import { IdempotencyKey, idempotencyErrors, idempotently } from '../database/idempotent.ts'
 import { ErrorBody } from '../schemas.ts'
 import { createShow, listExecutions } from './queries.ts'
 import * as schemas from './schemas.ts'
@@ -37,13 +38,20 @@ const routes: FastifyPluginAsyncTypebox = async app => {
   app.post(
     '/v1/executions/:execution_id/replay',
     {
-      config: { scope: 'write', errors: ['execution_in_flight', 'execution_limit_exceeded'] },
-      schema: { tags, summary: 'Replay an ended execution as a new one', params, response: { 200: schemas.Replayed, '4xx': ErrorBody } }
+      config: { scope: 'write', errors: ['execution_in_flight', 'execution_limit_exceeded', ...idempotencyErrors] },
+      schema: {
+        tags,
+        summary: 'Replay an ended execution as a new one',
+        params,
+        headers: IdempotencyKey,
+        response: { 200: schemas.Replayed, '4xx': ErrorBody }
+      }
     },
-    async request => {
-      const replayed = await app.fn.replayExecution({ ...request.params, ...request.caller })
-      return { ...replayed, execution_id: replayed.id } as Static<typeof schemas.Replayed>
-    }
+    async (request, reply) =>
+      idempotently(app, request, reply, async fn => {
+        const replayed = await (fn ?? app.fn).replayExecution({ ...request.params, ...request.caller })
+        return { ...replayed, execution_id: replayed.id } as Static<typeof schemas.Replayed>
+      })
   )
 
   app.post(

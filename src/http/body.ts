@@ -1,4 +1,5 @@
 /** Reading bodies: JSON only, and strictly; members declared as free JSON are kept as text. Each route has a limit, known from its schema. */
+import { createHash } from 'node:crypto'
 import type { FastifyInstance, FastifyRequest, FastifySchema } from 'fastify'
 import fp from 'fastify-plugin'
 import { ApiError, notJson } from '../errors.ts'
@@ -18,6 +19,10 @@ declare module 'fastify' {
     /** The free JSON members of the body, if its schema does not mark them. */
     free?: Free
   }
+  interface FastifyRequest {
+    /** SHA-256 of the body as sent, on requests with an Idempotency-Key. */
+    bodyHash: Buffer | null
+  }
   interface FastifyInstance {
     largeJson: LargeJson
   }
@@ -25,6 +30,7 @@ declare module 'fastify' {
 
 export default fp(
   async (app: FastifyInstance) => {
+    app.decorateRequest('bodyHash', null)
     const json = createLargeJson()
     app.decorate('largeJson', json)
     app.addHook('onClose', json.close)
@@ -52,6 +58,7 @@ const parser =
   (json: LargeJson) =>
   async (request: FastifyRequest, body: Buffer): Promise<unknown> => {
     if (!body.length) return undefined
+    if (request.headers['idempotency-key'] !== undefined) request.bodyHash = createHash('sha256').update(body).digest()
     const { 'content-encoding': encoding = 'identity' } = request.headers
     if (encoding !== 'identity') throw new ApiError('validation_error', 'Send the body uncompressed.', { status: 415 })
     const free = freeOf(request.routeOptions)

@@ -150,7 +150,8 @@ const about = ({ method, routeOptions, caller }: FastifyRequest) => ({
   account_id: caller?.account_id
 })
 
-const exposed = 'x-request-id, etag, x-ratelimit-limit, x-ratelimit-remaining, x-ratelimit-reset, x-service-usage-warning, retry-after'
+const exposed =
+  'x-request-id, etag, idempotency-replayed, x-ratelimit-limit, x-ratelimit-remaining, x-ratelimit-reset, x-service-usage-warning, retry-after'
 
 const patternOf = (url: string) =>
   new RegExp(

@@ -18,6 +18,7 @@ export const startHousekeeping = async ({ jobs, fn, retentionDays, release, now,
     },
     hour: async () => {
       await fn.prune({})
+      while ((await fn.pruneIdempotencyKeys({})) > 0);
       await fn.requeuePurges({})
       while ((await fn.storePayloads({})) > 0);
       await fn.noteMemoryRelease({ release })

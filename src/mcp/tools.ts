@@ -44,6 +44,9 @@ const scheduleOf = ({ cron, at, timezone }: { cron?: string; at?: string; timezo
   ...(timezone !== undefined && { timezone })
 })
 
+const IdempotencyKey = Type.Optional(
+  Type.String({ description: 'Repeating the call with the same key within 24 hours has no further effect.' })
+)
 const settings = Type.Partial(Type.Object(plain)).properties
 
 const definition = {
@@ -89,9 +92,9 @@ export const tools: readonly Tool[] = [
     description: 'Schedule a task. With callback_url, each run sends a signed webhook; without, workers claim the runs.',
     scope: 'write',
     readOnly: false,
-    input: Type.Object(definition),
-    run: async (client, given) => {
-      const cue = await client.cues.create(withTransport(given))
+    input: Type.Object({ ...definition, idempotency_key: IdempotencyKey }),
+    run: async (client, { idempotency_key: idempotencyKey, ...given }) => {
+      const cue = await client.cues.create(withTransport(given), { idempotencyKey })
       return { ...cueLine(cue), warning: cue.warning, next_step: 'fire_cue runs it now; list_executions shows its runs' }
     }
   }),
@@ -233,9 +236,9 @@ export const tools: readonly Tool[] = [
     description: 'Replay an ended run as a new execution with the same payload.',
     scope: 'write',
     readOnly: false,
-    input: Execution,
-    run: async (client, { execution_id }) => ({
-      ...(await client.executions.replay(execution_id)),
+    input: Type.Object({ execution_id: Id('execution'), idempotency_key: IdempotencyKey }),
+    run: async (client, { execution_id, idempotency_key: idempotencyKey }) => ({
+      ...(await client.executions.replay(execution_id, { idempotencyKey })),
       next_step: 'get_execution with the new id shows the result'
     })
   }),

@@ -1,0 +1,94 @@
+/** Transactions that begin with their first statement. */
+import type pg from 'pg'
+import { isOutdated } from '../errors.ts'
+import type { ConnectionLimits } from './connection-limits.ts'
+import { createFunctions, type Functions } from './functions.ts'
+
+type Begun = { fn: Functions; end: (command: 'commit' | 'rollback') => Promise<void> }
+
+export type Transaction = {
+  /** The SQL functions. The first call begins the transaction; one that fails rolls it back, and the next begins another. */
+  fn: Functions
+  /** Commits; `last` is called within the transaction, if one was begun. */
+  commit: (last: (fn: Functions) => Promise<unknown>) => Promise<void>
+  /** Rolls back whatever was begun. */
+  rollback: () => Promise<void>
+}
+
+/** Opens connections of the pool within an account's limits. */
+export const createTransactions = (pool: pg.Pool, limits: ConnectionLimits, clock?: () => Date) => {
+  const begin = (account_id: string, prepared: boolean): Promise<Begun> => {
+    const begun = Promise.withResolvers<Begun>()
+    const ended = Promise.withResolvers<void>()
+    const connection = async () => {
+      const client = await pool.connect()
+      let broken = false
+      try {
+        await client.query('begin')
+        const query = ({ name, ...rest }: pg.QueryConfig) => client.query(prepared ? { name, ...rest } : rest)
+        const done = Promise.withResolvers<'commit' | 'rollback'>()
+        begun.resolve({
+          fn: createFunctions({ query }, clock),
+          end: command => {
+            done.resolve(command)
+            return ended.promise
+          }
+        })
+        await client.query(await done.promise)
+      } catch (error) {
+        broken = true
+        throw error
+      } finally {
+        client.release(broken)
+      }
+    }
+    limits(account_id, connection).then(ended.resolve, error => {
+      begun.reject(error)
+      ended.reject(error)
+    })
+    ended.promise.catch(() => {})
+    return begun.promise
+  }
+
+  /** @param first is called at the beginning of each transaction */
+  return (account_id: string, first: (fn: Functions) => Promise<void>): Transaction => {
+    let open: Begun | undefined
+    const rollback = async () => {
+      const former = open
+      open = undefined
+      await former?.end('rollback').catch(() => {})
+    }
+    const attempt = async <T>(call: (fn: Functions) => Promise<T>, prepared: boolean): Promise<T> => {
+      try {
+        if (!open) {
+          open = await begin(account_id, prepared)
+          await first(open.fn)
+        }
+        return await call(open.fn)
+      } catch (error) {
+        await rollback()
+        throw error
+      }
+    }
+    /** Functions may be replaced at any time; within a transaction, a statement cannot be sent again alone. */
+    const run = async <T>(call: (fn: Functions) => Promise<T>): Promise<T> => {
+      const isFirst = !open
+      return attempt(call, true).catch(error => (isFirst && isStale(error) ? attempt(call, false) : Promise.reject(error)))
+    }
+    const bound = (name: keyof Functions) => (args: never) => run(fn => fn[name](args) as Promise<unknown>)
+    return {
+      fn: new Proxy({} as Functions, { get: (_, name) => bound(name as keyof Functions) }),
+      commit: async last => {
+        if (!open) return
+        await run(last)
+        const { end } = open
+        open = undefined
+        await end('commit')
+      },
+      rollback
+    }
+  }
+}
+
+/** The second attempt of an outdated statement finds the transaction aborted. */
+const isStale = (error: unknown) => isOutdated(error) || (error as { code?: string }).code === '25P02'
