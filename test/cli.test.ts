@@ -76,6 +76,26 @@ t.test('creates, shows, updates, fires, pauses and deletes a cue', async t => {
   exactly(t, await cli(['cues', 'list']), { out: 'No cues. Create one with: pgcue cues create\n' })
 })
 
+t.test('puts, lists, gets and deletes cues by key', async t => {
+  const { cli, json } = await cliStage(t)
+  const put = (...args: string[]) => ['cues', 'put', 'a/b', ...args, '--cron', '@daily', '--worker', '--tag', 'x', '--tag', 'y z']
+  const cue = await json(put('report'))
+  exactly(t, cue, { key: 'a/b', name: 'report', tags: ['x', 'y z'], changed: true })
+  exactly(t, await json(put('report')), { id: cue.id, changed: false })
+  exactly(t, await cli(put('other', '--only-new')), { code: 1, err: /belongs to cue/ })
+  exactly(t, await cli(put('other', '--if-version', '7')), { code: 1, err: /has version 1/ })
+  exactly(t, await cli(['cues', 'get', '--key', 'a/b']), { code: 0, out: /\nkey +a\/b\n[\s\S]*tags +x, y z\n/ })
+  exactly(t, await cli(['cues', 'list', '--tag', 'x', '--tag', 'y z']), { out: /^ID +KEY +NAME[\s\S]*a\/b +report/ })
+  exactly(t, await json(['cues', 'list', '--key', 'none']), { total: 0 })
+  exactly(t, await json(['executions', 'list', '--tag', 'x']), { executions: [] })
+  exactly(t, await cli(['cues', 'pause', cue.id, '--if-version', '1']), { code: 0 })
+  exactly(t, await cli(['cues', 'delete', '--key', 'a/b', '--if-version', '1']), { code: 1, err: /has version 2/ })
+  exactly(t, await cli(['cues', 'delete', '--key', 'a/b']), { code: 0, out: 'Deleted a/b\n' })
+  exactly(t, await cli(['cues', 'get', '--key', 'a/b']), { code: 3 })
+  const create = ['cues', 'create', 'n', '--cron', '@daily', '--worker', '--idempotency-key', 'k']
+  exactly(t, await json(create), { id: (await json(create)).id })
+})
+
 t.test('--data sets other members, and options override it', async t => {
   const { json, config } = await cliStage(t)
   const file = join(config, 'cue.json')

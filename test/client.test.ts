@@ -41,6 +41,36 @@ t.test('creates, lists, shows, changes, fires and deletes cues', async t => {
   exactly(t, await thrown(client.cues.get(cue.id)), { code: 'cue_not_found', status: 404 })
 })
 
+t.test('puts cues by key, expects versions, filters by tags', async t => {
+  const { client } = await service(t)
+  const cue = await client.cues.put('a/b', { ...workerCue, tags: ['x', 'y&z'] })
+  exactly(t, cue, { key: 'a/b', changed: true, version: 1 })
+  exactly(t, await client.cues.put('a/b', { ...workerCue, tags: ['x', 'y&z'] }), { id: cue.id, changed: false })
+  exactly(t, await client.cues.getByKey('a/b'), { id: cue.id, executions: [] })
+  exactly(t, await client.cues.list({ tag: ['x', 'y&z'] }), { total: 1 })
+  exactly(t, await client.cues.list({ tag: ['x', 'y'] }), { total: 0 })
+  exactly(t, await client.cues.update(cue.id, { name: 'b' }, { ifVersion: 1 }), { version: 2 })
+  exactly(t, await thrown(client.cues.pause(cue.id, { ifVersion: 1 })), { code: 'version_conflict', status: 412 })
+  exactly(t, await thrown(client.cues.deleteByKey('a/b', { ifVersion: 1 })), { code: 'version_conflict' })
+  t.equal(await client.cues.deleteByKey('a/b'), undefined)
+})
+
+t.test('retries a create whose response is lost, if it has an idempotency key', async t => {
+  const { baseUrl, account, client } = await service(t)
+  let lost = 1
+  const losing: typeof fetch = async (url, init) => {
+    const response = await fetch(url, init)
+    if (init?.method === 'POST' && lost-- > 0) throw new TypeError('fetch failed', { cause: { code: 'ECONNRESET' } })
+    return response
+  }
+  const unlucky = createClient({ baseUrl, apiKey: account.api_key, fetch: losing })
+  exactly(t, await unlucky.cues.create(workerCue, { idempotencyKey: 'k' }), { name: 'backup' })
+  exactly(t, await client.cues.list(), { total: 1 })
+  lost = 1
+  exactly(t, await thrown(unlucky.cues.create(workerCue)), { code: 'unreachable' })
+  exactly(t, await client.cues.list(), { total: 2 }, 'without a key, it is not repeated')
+})
+
 t.test('deletes several cues at once', async t => {
   const { client } = await service(t)
   const { id } = await client.cues.create(workerCue)

@@ -55,6 +55,21 @@ t.test('an agent previews, creates, fires, reads and deletes a cue', async t => 
   exactly(t, await call('get_cue', { cue_id: cue.cue_id }), { failed: /^cue_not_found/ })
 })
 
+t.test('an agent upserts a cue by its own key', async t => {
+  const { connect, account } = await serve(t)
+  const { call } = await connect(account.api_key)
+  const definition = { key: 'agents/report', name: 'report', cron: '0 9 * * *', payload: { task: 'report' }, tags: ['agent'] }
+  const cue = await call('upsert_cue', definition)
+  exactly(t, cue, { key: 'agents/report', changed: true, version: 1, transport: 'worker' })
+  exactly(t, await call('upsert_cue', definition), { cue_id: cue.cue_id, changed: false, version: 1 })
+  exactly(t, await call('upsert_cue', { ...definition, name: 'other' }), { cue_id: cue.cue_id, changed: true, name: 'other' })
+  exactly(t, await call('update_cue', { cue_id: cue.cue_id, name: 'x', if_version: 1 }), { failed: /^version_conflict/ })
+  exactly(t, await call('list_cues', { tag: ['agent'] }), { cues: [{ cue_id: cue.cue_id }], total: 1 })
+  const once = { name: 'once', cron: '@daily', idempotency_key: 'k' }
+  exactly(t, await call('create_cue', once), { cue_id: (await call('create_cue', once)).cue_id })
+  exactly(t, await call('upsert_cue', { name: 'x', cron: '@daily' }), { failed: /^Invalid input for upsert_cue/ })
+})
+
 t.test('a key sees the tools its scopes allow', async t => {
   const { connect, post } = await serve(t)
   const { api_key } = await post('/v1/auth/keys', { label: 'reader', scopes: ['read'] })
