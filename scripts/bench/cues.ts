@@ -11,12 +11,12 @@ export type Account = { id: string; api_key: string }
 export const payload = `{"pad": "${'x'.repeat(189)}"}`
 
 /** Adds accounts, as registering would. */
-export const addAccounts = async (pool: pg.Pool, count: number, name = 'bench'): Promise<Account[]> => {
+export const addAccounts = async (pool: pg.Pool, count: number, name = 'bench', cell = 1): Promise<Account[]> => {
   const fn = createFunctions(pool)
   const encryptionKeys = [Buffer.from(secrets.ENCRYPTION_KEYS, 'base64')]
   const accounts: Account[] = []
   for (let n = 0; n < count; n++) {
-    const api_key = createKey()
+    const api_key = createKey(cell)
     const key = { key_hash: hashKey(api_key), prefix: keyPrefix(api_key), ciphertext: encryptKey(encryptionKeys, api_key) }
     const { id } = await fn.register({ email: `${name}-${n}@example.com`, ...key, address: null, ip: '127.0.0.1' })
     accounts.push({ id, api_key })

@@ -16,6 +16,7 @@ import { availableParallelism, loadavg } from 'node:os'
 import { resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import api from './api.ts'
+import cells from './cells.ts'
 import claims from './claims.ts'
 import { summary, table } from './figures.ts'
 import firing from './firing.ts'
@@ -30,7 +31,7 @@ import spread from './spread.ts'
 import { openStage } from './stage.ts'
 import storage from './storage.ts'
 
-const measures: Record<string, Measure> = { herd, spread, hanging, api, firing, idle, replicas, storage, claims, peers }
+const measures: Record<string, Measure> = { herd, spread, hanging, api, firing, idle, replicas, storage, cells, claims, peers }
 /** The measures run by default. */
 const usualMeasures = ['herd', 'spread', 'hanging', 'api', 'firing', 'idle', 'replicas', 'storage']
 

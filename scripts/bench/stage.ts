@@ -23,7 +23,7 @@ export const openStage = () => {
   const dir = mkdtempSync(join(tmpdir(), 'pgcue-bench-'))
   chmodSync(dir, 0o755) // accessible to the server's system user
   // Not awaited yet, so that Ctrl-C during startup can end it.
-  const starting = startEmbedded({ dataDir: dir, binDir: process.env.BENCH_POSTGRES_BIN, settings: { log_line_prefix: '%a: ' } })
+  const starting = startEmbedded({ dataDir: dir, binDir: process.env.BENCH_POSTGRES_BIN, settings: { log_line_prefix: '%a %d: ' } })
 
   const connect = (connectionString: string) => new pg.Pool({ connectionString, application_name: 'bench', max: 4 }).on('error', () => {})
 
@@ -42,9 +42,9 @@ export const openStage = () => {
     }
 
     /** Creates a database with our tables and functions. */
-    const createOurs = async (name: string) => {
+    const createOurs = async (name: string, cell?: number) => {
       const database = await createDatabase(name)
-      await migrate({ connectionString: database.url })
+      await migrate({ connectionString: database.url, cell })
       return database
     }
 
@@ -66,7 +66,11 @@ export const openStage = () => {
       createOurs,
 
       /** Starts a replica as `npm start` does, without rate limits, on its own database or that of another replica. */
-      startReplica: async (name: string, env: Record<string, string> = {}, other?: Replica): Promise<Replica> => {
+      startReplica: async (
+        name: string,
+        env: Record<string, string> = {},
+        other?: Pick<Replica, 'databaseUrl' | 'pool'>
+      ): Promise<Replica> => {
         const { url: databaseUrl, pool } = other ? { url: other.databaseUrl, pool: other.pool } : await createOurs(name)
         const port = await freePort()
         const process = start('src/server.ts', 'tested', {
