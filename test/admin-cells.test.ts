@@ -2,19 +2,18 @@
 import { randomUUID } from 'node:crypto'
 import t, { type Test } from 'tap'
 import { runAdmin, withDatabase } from '../scripts/chaos/cells/stage.ts'
-import { migrate } from '../src/migrate/migrate.ts'
+import { runHere } from './admin-stage.ts'
 import { createDatabase } from './database.ts'
 import { exactly } from './exactly.ts'
 
 /** Two cells, and a URL that nothing answers. */
 const stage = async (t: Test) => {
   const one = await createDatabase(t)
-  const two = await createDatabase(t, { migrated: false })
-  await migrate({ connectionString: two.url, cell: 2 })
+  const two = await createDatabase(t, { cell: 2 })
   return { one, two, cells: [one.url, two.url], gone: 'postgres://nobody@127.0.0.1:1/gone' }
 }
 
-const run = (cells: readonly string[], ...args: string[]) => runAdmin(cells, args).ended
+const run = (cells: readonly string[], ...args: string[]) => runHere(cells, args)
 
 t.test('list shows each cell, and one that does not answer', async t => {
   const { cells, gone } = await stage(t)
@@ -72,7 +71,8 @@ t.test('add makes an empty database the next cell, and prints what remains', asy
   const three = await createDatabase(t, { migrated: false })
   const { code, out } = await run(cells, 'add', three.url)
   t.equal(code, 0)
-  t.ok(out.includes(`CELLS="${[...cells, three.url].join(' ')}"`))
+  t.match(out, /^1\. Append its URL to CELLS for all replicas, as number 3\.$/m)
+  t.notOk(out.includes(new URL(three.url).password))
   t.match(out, /REGISTER_CELLS=1,2/)
   t.same(await withDatabase(three.url, 'select id from cue.cell'), [{ id: 3 }])
   t.equal((await run(cells, 'add', three.url)).code, 0, 'again, as nothing uses it yet')
@@ -127,19 +127,49 @@ t.test('report merges the views of all cells, and lists a cell that fails', asyn
   t.match(text.out, /^cell 3 does not answer: .*ECONNREFUSED/m)
 })
 
-t.test('invalid arguments end with 2', async t => {
-  for (const args of [
-    ['nothing'],
-    ['list', 'more'],
-    ['report', 'nothing'],
-    ['report', '--limit', '0'],
-    ['add', 'x'],
-    ['list', '--what'],
-    ['move', '2', 'postgres://nobody@127.0.0.1:1/b'],
-    ['move', '1', 'b']
-  ]) {
-    const { code, err } = await run(['postgres://nobody@127.0.0.1:1/a'], ...args)
+t.test('invalid arguments end with 2, and no password is repeated', async t => {
+  const url = 'postgres://nobody:secret@127.0.0.1:1/b'
+  for (const [args, message] of [
+    [['nothing'], /^pgcue-admin: unknown command cells nothing; see --help\n$/],
+    [[], /^pgcue-admin: unknown command cells; /],
+    [[url], /^pgcue-admin: unknown command cells; /],
+    [['toString'], /^pgcue-admin: unknown command /],
+    [['list', 'more'], /^pgcue-admin: too many arguments for cells list; /],
+    [['add', url, url], /^pgcue-admin: too many arguments for cells add; /],
+    [['add', url, '--abort'], /^pgcue-admin: cells add has no option --abort; /],
+    [['report', 'nothing'], /^pgcue-admin: unknown report nothing; reports are health, /],
+    [['report', '--limit', '0'], /^pgcue-admin: --limit must be /],
+    [['add', 'x:secret'], /^pgcue-admin: the new database must be a PostgreSQL URL\n$/],
+    [['list', '--what'], /^pgcue-admin: Unknown option '--what'\n$/],
+    [['move', '2', url], /^pgcue-admin: CELL must be a number from 1 to 1\n$/],
+    [['move', '1', 'b'], /^pgcue-admin: the new server must be a PostgreSQL URL\n$/],
+    [['move', '1', url, '--source-url', 'b'], /^pgcue-admin: --source-url must be a PostgreSQL URL\n$/]
+  ] as [string[], RegExp][]) {
+    const { code, out, err } = await run(['postgres://nobody@127.0.0.1:1/a'], ...args)
     t.equal(code, 2, args.join(' '))
-    t.match(err, /^pgcue-admin: /)
+    t.match(err, message)
+    t.notMatch(out + err, /secret/)
   }
+})
+
+t.test('wrong settings, and servers that do not answer, end with 1', async t => {
+  const gone = 'postgres://nobody:secret@127.0.0.1:1/b'
+  for (const [cells, args, message] of [
+    [[], ['list'], /^pgcue-admin: DATABASE_URL is required\n$/],
+    [[gone, gone], ['list'], /^pgcue-admin: CELLS must be PostgreSQL URLs /],
+    [['/nowhere'], ['list'], /^pgcue-admin: CELLS must be PostgreSQL URLs /],
+    [[gone], ['move', '1', gone], /^pgcue-admin: connect ECONNREFUSED /],
+    [[gone], ['add', gone], /^pgcue-admin: connect ECONNREFUSED /]
+  ] as [string[], string[], RegExp][]) {
+    const { code, out, err } = await run(cells, ...args)
+    t.equal(code, 1, args.join(' '))
+    t.match(err, message)
+    t.notMatch(out + err, /secret/)
+  }
+})
+
+t.test('the executable passes on its arguments, settings and exit code', async t => {
+  const { code, out, err } = await runAdmin(['postgres://nobody@127.0.0.1:1/a'], ['list', '--json']).ended
+  t.same([code, err], [1, ''])
+  t.equal(JSON.parse(out).cells[0].status, 'unavailable')
 })

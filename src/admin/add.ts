@@ -22,10 +22,7 @@ export const addCell = async (urls: readonly string[], url: string, say: (line: 
   if (server.wal_level !== 'logical') say('Note: wal_level is not logical, which moving the cell to another server later requires')
   say(`
 ${nameOf(url)} is cell ${cell}. What remains:
-1. Append it to CELLS for all replicas, as the last of them:
-
-CELLS="${[...urls, url].join(' ')}"
-
+1. Append its URL to CELLS for all replicas, as number ${cell}${urls.length === 1 ? '; CELLS takes the place of DATABASE_URL' : ''}.
 2. Restart the replicas one after the other. New accounts are made there as soon as it has the fewest; to choose
    when, start with REGISTER_CELLS=${urls.map((_, index) => index + 1).join(',')} and drop that once all replicas know the cell.
 3. Check: pgcue-admin cells list`)
