@@ -70,9 +70,10 @@ const drop = async ({ name, pool }: TestDatabase) => {
   await admin.end()
 }
 
-/** Differs after any change of tables, functions, triggers, constraints or settings. */
+/** Differs after any change of our tables, functions, triggers, constraints or of settings. */
 const shapeOf = async (pool: pg.Pool): Promise<string> => {
-  const catalogs = ['pg_class', 'pg_proc', 'pg_trigger', 'pg_constraint', 'pg_db_role_setting']
+  const ours = 'where oid >= 16384'
+  const catalogs = [`pg_class ${ours}`, `pg_proc ${ours}`, `pg_trigger ${ours}`, `pg_constraint ${ours}`, 'pg_db_role_setting']
   const { rows } = await pool.query(
     catalogs.map(name => `select count(*) || ' ' || max(xmin::text::bigint) as shape from pg_catalog.${name}`).join(' union all ')
   )
@@ -83,15 +84,15 @@ const shapeOf = async (pool: pg.Pool): Promise<string> => {
 const emptied = `
 do $$
 declare
-  r record;
+  v_name text;
 begin
   set local session_replication_role = replica; -- the order of tables does not matter then
-  for r in select oid::regclass::text as name, relnamespace::regnamespace || '_' || relname as copy from pg_catalog.pg_class
-            where relkind in ('r', 'p') and not relispartition and relnamespace in ('cue'::regnamespace, 'pgboss'::regnamespace) loop
-    execute 'delete from ' || r.name;
-    if to_regclass('pristine.' || r.copy) is not null then
-      execute format('insert into %s select * from pristine.%I', r.name, r.copy);
-    end if;
+  for v_name in select oid::regclass from pg_catalog.pg_class
+                 where relkind = 'r' and relnamespace in ('cue'::regnamespace, 'pgboss'::regnamespace) and pg_relation_size(oid) > 0 loop
+    execute 'delete from ' || v_name;
+  end loop;
+  for v_name in select relname from pg_catalog.pg_class where relkind = 'r' and relnamespace = 'pristine'::regnamespace loop
+    execute format('insert into %s select * from pristine.%I', v_name, v_name);
   end loop;
   perform setval(seqrelid::regclass, seqstart, false) from pg_catalog.pg_sequence;
 end $$`

@@ -39,7 +39,7 @@ export const build = async (t: Test, start?: string, { env = {}, ...options }: S
   const open = async ({ pool, url }: TestDatabase, index: number) => {
     const config = configOf(index + 1, urls, cell, { RATE_LIMIT: 'off', ...env })
     const fn = createFunctions(pool, now)
-    if (now) await fn.maintainPartitions({})
+    if (now) await fn.maintainPartitions({ months: 2 })
     await fn.setPlans({ plans: config.plans })
     return { app: await buildApp({ config, pool, clock: now, ...options }), config, fn, pool, url }
   }

@@ -108,8 +108,8 @@ export const prepareTemplate = async ({ client, urlOf }: Admin, cell: number): P
   }
 }
 
-// Cloning files and creating partitions are most of a test's cost, so the template has only the partitions that tests write to: this month and
-// the next, and the year of the test clocks.
+// Each partition costs files to clone, time to create, and time in every plan. So the template has only those that most tests write to: this
+// month and the next, and the first months of the test clocks' year.
 const preparePartitions = async (url: string) => {
   const { client, end } = await connect(url)
   const { rows } = await client.query(
@@ -118,24 +118,24 @@ const preparePartitions = async (url: string) => {
         and to_date(right(inhrelid::regclass::text, 7), 'YYYY_MM') > now() + interval '1 month'`
   )
   for (const { name } of rows) await client.query(`drop table ${name}`)
-  await client.query("select cue.maintain_partitions(12, '2030-01-01T00:00:00Z')")
+  await client.query("select cue.maintain_partitions(3, '2030-01-01T00:00:00Z')")
   await client.query(keepRows)
   await end()
 }
 
-// The state to which a database is reset.
+// The state to which a database is reset: copies of its tables that have rows, by their full names.
 const keepRows = `
 do $$
 declare
-  r record;
-  has_rows boolean;
+  v_name text;
+  v_has_rows boolean;
 begin
   create schema pristine;
-  for r in select oid::regclass::text as name, relnamespace::regnamespace || '_' || relname as copy from pg_catalog.pg_class
-            where relkind in ('r', 'p') and not relispartition and relnamespace in ('cue'::regnamespace, 'pgboss'::regnamespace) loop
-    execute format('select exists (select from %s)', r.name) into has_rows;
-    if has_rows then
-      execute format('create table pristine.%I as table %s', r.copy, r.name);
+  for v_name in select oid::regclass from pg_catalog.pg_class
+                 where relkind in ('r', 'p') and not relispartition and relnamespace in ('cue'::regnamespace, 'pgboss'::regnamespace) loop
+    execute format('select exists (select from %s)', v_name) into v_has_rows;
+    if v_has_rows then
+      execute format('create table pristine.%I as table %s', v_name, v_name);
     end if;
   end loop;
 end $$`
