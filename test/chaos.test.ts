@@ -9,6 +9,7 @@ import { openStage } from '../scripts/chaos/stage.ts'
 import { type Evidence, judge } from '../scripts/chaos/verdict.ts'
 import { executionToken } from '../src/deliveries/signature.ts'
 import { exactly } from './exactly.ts'
+import { memoryDir } from './memory-dir.ts'
 
 t.setTimeout(300_000)
 
@@ -123,7 +124,7 @@ t.test('allows duplicates only of attempts held by a victim', async t => {
 // The scenarios -----------------------------------------------------------------------------------------------------------------------
 
 t.test('loses nothing, and duplicates only attempts in flight on a victim', async t => {
-  const stage = openStage()
+  const stage = openStage(memoryDir())
   t.teardown(() => stage.close(!t.passing()))
   const open = await stage.open()
   t.comment(`logs of a failure stay in ${open.dir}`)

@@ -2,13 +2,13 @@ import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { chmodSync, lstatSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
 import t, { type Test } from 'tap'
 import { type EmbeddedOptions, freePort, startEmbedded } from '../src/embedded-postgres/embedded-postgres.ts'
 import { eventually } from './eventually.ts'
 import { exactly } from './exactly.ts'
+import { memoryDir } from './memory-dir.ts'
 
 const query = async (connectionString: string, text: string) => {
   const client = new pg.Client({ connectionString })
@@ -22,7 +22,7 @@ const query = async (connectionString: string, text: string) => {
 
 // As root the server runs as another user, who has to come by.
 const emptyDir = (t: Test, mode = 0o755) => {
-  const dir = mkdtempSync(join(tmpdir(), 'pgcue-embedded-'))
+  const dir = mkdtempSync(join(memoryDir(), 'pgcue-embedded-'))
   chmodSync(dir, mode)
   t.teardown(() => rmSync(dir, { recursive: true, force: true }))
   return dir

@@ -1,7 +1,6 @@
 /** The roles of sql/roles.sql, with logins that have no other rights: exactly what each may do. */
 import { randomBytes } from 'node:crypto'
 import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
 import t, { type Test } from 'tap'
@@ -12,6 +11,7 @@ import { migrate } from '../src/migrate/migrate.ts'
 import { createDatabase, testConfig } from './database.ts'
 import { startEngine } from './engine.ts'
 import { exactly } from './exactly.ts'
+import { memoryDir } from './memory-dir.ts'
 import { build, eventually, receiver } from './setup.ts'
 import { connectAdmin } from './template.ts'
 
@@ -247,7 +247,7 @@ t.test('an owner who may not create roles can migrate, and existing roles get th
 
 t.test('roles created later get their grants from the next migration', async t => {
   // Roles belong to the whole server, so this test uses a server without them.
-  const dataDir = mkdtempSync(join(tmpdir(), 'pgcue-roles-'))
+  const dataDir = mkdtempSync(join(memoryDir(), 'pgcue-roles-'))
   chmodSync(dataDir, 0o755) // as root the server runs as another user
   t.teardown(() => rmSync(dataDir, { recursive: true, force: true }))
   const embedded = await startEmbedded({ dataDir, durable: false })

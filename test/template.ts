@@ -10,13 +10,13 @@
  */
 import { spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { mkdirSync, openSync, readdirSync, readFileSync, statfsSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, openSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import pg from 'pg'
 import { migrate } from '../src/migrate/migrate.ts'
+import { memoryDir } from './memory-dir.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const binDir = process.env.TEST_POSTGRES_BIN
@@ -27,7 +27,7 @@ export type Admin = { client: pg.Client; urlOf: (database: string) => string; en
 /** A connection to the server's database postgres, or to that of TEST_DATABASE_URL; starts the server if necessary. */
 export const connectAdmin = async (): Promise<Admin> => {
   if (process.env.TEST_DATABASE_URL) return connect(process.env.TEST_DATABASE_URL)
-  const dir = join(home(), `pgcue-test-${hash(`${root} ${binDir ?? ''} ${process.getuid?.()}`).slice(0, 8)}`)
+  const dir = join(memoryDir(), `pgcue-test-${hash(`${root} ${binDir ?? ''} ${process.getuid?.()}`).slice(0, 8)}`)
   let nextStart = 0
   for (const end = Date.now() + limitMs; ; await delay(50)) {
     try {
@@ -41,15 +41,6 @@ export const connectAdmin = async (): Promise<Admin> => {
     nextStart = Date.now() + 10_000
     startKeeper(dir)
   }
-}
-
-// Cloning a database writes some 900 files: 17 ms in memory, 130 ms on a disk.
-const home = () => {
-  try {
-    const { bavail, bsize } = statfsSync('/dev/shm')
-    if (bavail * bsize > 3 * 2 ** 30) return '/dev/shm'
-  } catch {} // no Linux
-  return tmpdir()
 }
 
 const connect = async (connectionString: string): Promise<Admin> => {

@@ -38,9 +38,9 @@ const unlimited = { requests_per_minute: 1_000_000, cues: 1_000_000, executions_
 const run = promisify(execFile)
 const here = fileURLToPath(new URL('../..', import.meta.url))
 
-/** `open` starts database and receiver; `close` ends everything started, at any time. */
-export const openStage = () => {
-  const dir = mkdtempSync(join(tmpdir(), 'pgcue-chaos-'))
+/** `open` starts database and receiver, in a new directory of `parent`; `close` ends everything started, at any time. */
+export const openStage = (parent = tmpdir()) => {
+  const dir = mkdtempSync(join(parent, 'pgcue-chaos-'))
   chmodSync(dir, 0o755) // accessible to the server's system user
   const running = new Set<(name: NodeJS.Signals) => void>()
   const endReplicas = () => {
