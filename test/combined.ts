@@ -1,5 +1,5 @@
 /**
- * Runs short test files in a few processes, one for each test/together/*.test.ts: loading the service and starting it for the first time takes
+ * Runs short test files in a few processes, one for each test/combined/*.test.ts: loading the service and starting it for the first time takes
  * longer than most of them. Files that .taprc includes by name run alone; the seed of random ones, for example, must not depend on others.
  */
 import { readdirSync, readFileSync } from 'node:fs'
@@ -10,10 +10,10 @@ import { parse } from 'yaml'
 const root = new URL('..', import.meta.url)
 const { include }: { include: string[] } = parse(readFileSync(new URL('.taprc', root), 'utf8'))
 const timeoutMs = 600_000
-const processes = readdirSync(new URL('test/together', root)).length
+const processes = readdirSync(new URL('test/combined', root)).length
 
 /** Runs the n-th part of the files, from 1. */
-export const runTogether = (n: number): void => {
+export const runCombined = (n: number): void => {
   const short = readdirSync(import.meta.dirname).filter(
     name => name.endsWith('.test.ts') && !include.some(glob => matchesGlob(`test/${name}`, glob))
   )

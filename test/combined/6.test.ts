@@ -1,0 +1,3 @@
+import { runCombined } from '../combined.ts'
+
+runCombined(6)

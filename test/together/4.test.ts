@@ -1,3 +1,0 @@
-import { runTogether } from '../together.ts'
-
-runTogether(4)
