@@ -89,6 +89,11 @@ t.test('addresses and device codes are looked up', async t => {
   t.equal(await cellOf.ofHead('GET', '/v1/auth/verify?token=x&device_code=a-device-code', undefined), 3)
 })
 
+t.test('bodies that name the cell have the limits of their routes', async t => {
+  t.equal(cellOf.bodyLimit('/v1/auth/register?x=1'), 16 * 1024)
+  t.equal(cellOf.bodyLimit('/v1/billing/webhook'), 256 * 1024)
+})
+
 t.test('nothing that a client sends leads past the cells', async t => {
   const paths = fc.constantFrom('/v1/cues', '/auth/not-me', '/v1/auth/session', '/v1/billing/webhook', '/v1/auth/me/cancel-deletion')
   always(

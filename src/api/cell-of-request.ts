@@ -1,8 +1,10 @@
 /** The cell of a request: that of its credential, without a lookup. Requests that name no cell go to the first, the home cell. */
 import { cellOfKey, hashKey, isKey } from '../accounts/keys.ts'
 import { cellOfToken } from '../accounts/sessions.ts'
+import { MAX_EVENT_BODY } from '../billing/routes.ts'
 import { cellOfId } from '../cells/ids.ts'
 import { idInSigned, idInToken } from '../deliveries/signature.ts'
+import { MAX_BODY } from '../http/body.ts'
 import type { Directory } from './directory.ts'
 
 export type Former = {
@@ -44,6 +46,8 @@ const pages: Record<string, string> = {
   '/v1/auth/verify': 'device_code'
 }
 
+const kindOf = (url: string): Kind => bodies[url.replace(/\?.*/s, '')]!
+
 /** `count` is the number of cells; the home cell refuses requests that name another. */
 export const createCellOf = (count: number, former: Former, directory: Directory) => {
   const known = (cell: number | undefined) => (cell !== undefined && cell >= 1 && cell <= count ? cell : 1)
@@ -76,9 +80,11 @@ export const createCellOf = (count: number, former: Former, directory: Directory
       }
       return ofBearer(authorization)
     },
+    /** Maximum bytes of that body: the route's limit. */
+    bodyLimit: (url: string): number => (kindOf(url) === 'event' ? MAX_EVENT_BODY : MAX_BODY),
     /** By the body, if `ofHead` returned `body`. */
     ofBody: (url: string, body: Buffer): number | null | Promise<number> => {
-      const kind = bodies[url.replace(/\?.*/s, '')]!
+      const kind = kindOf(url)
       const parsed = parse(body.toString())
       const code = text(parsed.device_code)
       if (kind === 'email') return directory.cellOfEmail(text(parsed.email))

@@ -7,18 +7,15 @@ import type { CellOf } from './cell-of-request.ts'
 /** Headers of the connection, and those that are set anew. */
 const perConnection = ['connection', 'keep-alive', 'transfer-encoding', 'content-length']
 
-/** Above the limit of every route whose body names the cell: an event of Stripe's has at most 256 KB. */
-const MAX_ROUTED_BODY = 300 * 1024
-
 /** Call it when all apps are ready and before the first one, the home cell's, listens. */
 export const routeByCell = (apps: readonly App[], cellOf: CellOf): void => {
   const [home] = apps as [App]
 
   /** Answers a request whose cell only its body names. */
   const answerByBody = async (request: IncomingMessage, response: ServerResponse) => {
-    const body = await readBody(request)
-    if (!body) return
     const { method = '', url = '', socket } = request
+    const body = await readBody(request, cellOf.bodyLimit(url))
+    if (!body) return
     const headers = Object.fromEntries(Object.entries(request.headers).filter(([name]) => !perConnection.includes(name)))
     const ask = (app: App) =>
       app.inject({ method: method as 'POST', url, headers, payload: body, remoteAddress: socket.remoteAddress ?? '' })
@@ -53,15 +50,15 @@ const refuse = (error: ApiError, response: ServerResponse) => {
   response.writeHead(error.statusCode, headers).end(JSON.stringify(error))
 }
 
-/** Returns the body, or the part that exceeds the limit of any route; undefined if the client has gone. */
-const readBody = async (request: IncomingMessage): Promise<Buffer | undefined> => {
+/** Returns the body, or as much of it as exceeds the limit, which the route refuses at once; undefined if the client has gone. */
+const readBody = async (request: IncomingMessage, limit: number): Promise<Buffer | undefined> => {
   const chunks: Buffer[] = []
   let length = 0
   try {
     for await (const chunk of request.iterator({ destroyOnReturn: false })) {
       chunks.push(chunk)
       length += chunk.length
-      if (length > MAX_ROUTED_BODY) break
+      if (length > limit) break
     }
   } catch {
     return undefined

@@ -13,6 +13,9 @@ import { upgradeUrl } from './upgrade-url.ts'
 
 const tags = ['billing']
 
+/** Events contain whole objects. */
+export const MAX_EVENT_BODY = 256 * 1024
+
 const routes: FastifyPluginAsyncTypebox = async app => {
   const { config, fn } = app
   const stripe = createStripe(config)
@@ -84,7 +87,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       '/v1/billing/webhook',
       {
         config: { exempt: true, errors: ['validation_error', 'billing_not_configured', 'stripe_error'] },
-        bodyLimit: 256 * 1024, // events contain whole objects
+        bodyLimit: MAX_EVENT_BODY,
         schema: { tags, summary: 'Receive a signed Stripe event', response: { 200: schemas.Received } }
       },
       async request => {
