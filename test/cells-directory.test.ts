@@ -8,6 +8,8 @@ import { addAccount, links, patienceMs, stage } from './cells-stage.ts'
 import { eventually } from './eventually.ts'
 import { exactly } from './exactly.ts'
 
+type Replica = Awaited<ReturnType<Awaited<ReturnType<typeof stage>>['start']>>
+
 t.test('an email address has one account across all cells', async t => {
   const { pools, wire, start } = await stage(t)
   const former = await addAccount(pools[0], 1)
@@ -36,8 +38,9 @@ t.test('an email address has one account across all cells', async t => {
     }
   })
 
+  const replicas = await Promise.all(['1', '2'].map(REGISTER_CELLS => start({ REGISTER_CELLS, RATE_LIMIT: 'off' })))
+
   await t.test('simultaneous registrations of an address through replicas that choose different cells create one account', async t => {
-    const replicas = await Promise.all(['1', '2'].map(REGISTER_CELLS => start({ REGISTER_CELLS, RATE_LIMIT: 'off' })))
     for (let round = 0; round < 5; round++) {
       const answers = await Promise.all(
         Array.from({ length: 12 }, (_, i) =>
@@ -56,7 +59,8 @@ t.test('an email address has one account across all cells', async t => {
     t.equal(new Set(all).size, all.length)
   })
 
-  const signIn = async (email: string, code = randomUUID()) => {
+  /** Returns the token of the mailed link. */
+  const requestLink = async (email: string, code: string, { call }: Pick<Replica, 'call'>) => {
     t.equal((await call('POST', '/v1/auth/device-code', { body: { device_code: code } })).status, 201)
     t.match((await call('GET', `/auth/device?code=${code}`)).body, /email/i)
     const sent = await call('POST', '/v1/auth/device-code/submit-email', { body: { device_code: code, email } })
@@ -65,9 +69,12 @@ t.test('an email address has one account across all cells', async t => {
       pools.map(async pool => (await pool.query("select link_id from cue.device_codes where status = 'email_sent'")).rows)
     )
     t.equal(found.flat().length, 1, 'in one cell')
-    const { searchParams } = new URL(links.url('verify', found.flat()[0].link_id), 'http://localhost')
-    const token = searchParams.get('token')
-    t.match(await call('GET', `/v1/auth/verify?${new URLSearchParams({ token: token!, device_code: code })}`), { status: 200 })
+    return new URL(links.url('verify', found.flat()[0].link_id), 'http://localhost').searchParams.get('token')!
+  }
+
+  const signIn = async (email: string, code = randomUUID()) => {
+    const token = await requestLink(email, code, { call })
+    t.match(await call('GET', `/v1/auth/verify?${new URLSearchParams({ token, device_code: code })}`), { status: 200 })
     t.equal((await call('POST', '/v1/auth/verify', { body: { token, device_code: code } })).status, 200)
     const { body } = await call('POST', '/v1/auth/device-code/poll', { body: { device_code: code } })
     t.equal(body.status, 'approved')
@@ -85,6 +92,18 @@ t.test('an email address has one account across all cells', async t => {
     const { api_key } = await signIn('new@example.com')
     t.equal((await call('GET', '/v1/auth/me', { key: api_key })).body.email, 'new@example.com')
     t.equal((await accounts()).flat().length, before + 1)
+  })
+
+  await t.test('an address that gets an account in another cell during a sign-in gets no second one', async t => {
+    const [one, two] = replicas
+    const device_code = randomUUID()
+    const token = await requestLink('late@example.com', device_code, two!)
+    t.equal((await one!.call('POST', '/v1/auth/register', { body: { email: 'late@example.com' } })).body.api_key[7], '1')
+    exactly(t, await two!.call('POST', '/v1/auth/verify', { body: { token, device_code } }), {
+      status: 400,
+      body: { error: { code: 'device_code_expired' } }
+    })
+    t.equal((await accounts()).flat().filter(email => email === 'late@example.com').length, 1)
   })
 
   await t.test('an unknown code stays unknown', async t => {
