@@ -17,7 +17,7 @@ t.test('every route sets exactly one of scope, public and exempt', async t => {
 })
 
 t.test('identifies a caller by key and checks its scope', async t => {
-  const { app, as, account, register, fn } = await build(t)
+  const { app, config, as, account, register, fn } = await build(t)
   app.get('/own', { config: { scope: 'any' } }, async ({ caller }) => caller)
   app.get('/account', { config: { scope: 'account' } }, async ({ caller }) => caller)
   exactly(t, await as(account).get('/own'), { account_id: account.id, actor: /^key:/, ip: '127.0.0.1' })
@@ -31,7 +31,7 @@ t.test('identifies a caller by key and checks its scope', async t => {
   }
   const other = await register()
   const actor = { account_id: other.id, actor: 'test', ip: '127.0.0.1' }
-  const api_key = createKey()
+  const api_key = createKey(config.cell)
   await fn.createKey({ ...actor, label: 'read only', key_hash: hashKey(api_key), prefix: keyPrefix(api_key), scopes: ['read'] })
   exactly(t, await as({ ...other, api_key }).get('/own'), { account_id: other.id })
   exactly(t, await as({ ...other, api_key }).call('GET', '/account'), error('insufficient_scope', 403))

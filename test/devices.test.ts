@@ -4,6 +4,7 @@ import { isKey } from '../src/accounts/keys.ts'
 import { exactly } from './exactly.ts'
 import { error } from './setup.ts'
 import { buildWithMail, everything, form, formHeaders, newDeviceCode } from './sign-in.ts'
+import { forOneCell } from './two-cells.ts'
 
 // Every test starts a service, which takes long on busy machines; the default limit of a file run by node is 30 seconds.
 t.setTimeout(110_000)
@@ -12,7 +13,7 @@ const noon = '2030-01-15T12:00:00.000Z'
 const base = '/v1/auth/device-code'
 
 t.test("a device signs in with a new address and gets a session token and, once, the new account's key", async t => {
-  const { nobody, requestLink, confirm, poll, as, pool } = await buildWithMail(t, noon)
+  const { config, nobody, requestLink, confirm, poll, as, pool } = await buildWithMail(t, noon)
   const device_code = newDeviceCode()
   exactly(t, await nobody.call('POST', base, { device_code }), {
     status: 201,
@@ -24,7 +25,7 @@ t.test("a device signs in with a new address and gets a session token and, once,
   t.same(await poll(asked.device_code), { status: 'email_sent' })
   exactly(t, await confirm(asked.fields), { status: 200, body: /Your device is signed in/ })
   const approved = await poll(asked.device_code)
-  exactly(t, approved, { status: 'approved', email: 'grace@example.com', session_token: /^1[\w-]{43}$/ })
+  exactly(t, approved, { status: 'approved', email: 'grace@example.com', session_token: new RegExp(`^${config.cell}[\\w-]{43}$`) })
   t.ok(isKey(approved.api_key))
   t.same(await poll(asked.device_code), { status: 'claimed' })
   t.same(await poll(asked.device_code), { status: 'claimed' })
@@ -113,7 +114,7 @@ t.test('two simultaneous sign-ins with a new address create one account', async 
   exactly(t, (await pool.query("select count(*) from cue.accounts where lower(email) = 'grace@example.com'")).rows, [{ count: 1 }])
 })
 
-t.test('a code expires after 15 minutes at every stage', async t => {
+t.test('a code expires after 15 minutes at every stage', { skip: forOneCell }, async t => {
   const { nobody, requestLink, confirm, poll, clock, pool, maintain } = await buildWithMail(t, noon)
   const waiting = newDeviceCode()
   await nobody.post(base, { device_code: waiting })
@@ -178,7 +179,7 @@ t.test('accepts one address per pending code', async t => {
   exactly(t, await submit({ device_code, email: 'ada@example.org' }), error('invalid_status', 400))
 })
 
-t.test('allows five codes per hour and address, not counting rejected ones', async t => {
+t.test('allows five codes per hour and address, not counting rejected ones', { skip: forOneCell }, async t => {
   const { app, clock } = await buildWithMail(t, noon, { RATE_LIMIT: 'on' })
   const create = async (device_code: string, remoteAddress = '192.0.2.7') => {
     const answer = await app.inject({ method: 'POST', url: base, payload: { device_code }, remoteAddress })

@@ -3,6 +3,7 @@ import { deriveKey, signId } from '../src/deliveries/signature.ts'
 import { exactly } from './exactly.ts'
 import { type Attack, afterSixty, noon, refused, times, tryAll } from './hostile-stage.ts'
 import { form, formHeaders, newDeviceCode } from './sign-in.ts'
+import { forOneCell } from './two-cells.ts'
 
 const attacks: Attack[] = [
   // Device codes ------------------------------------------------------------------------------------------------------------------------
@@ -23,6 +24,7 @@ const attacks: Attack[] = [
   {
     name: 'guessing device codes by polling',
     env: { RATE_LIMIT: 'on' },
+    skip: forOneCell,
     attempt: async world => {
       const { fields, confirm } = { ...world, ...(await world.requestLink(world.victim.email)) }
       await confirm(fields)

@@ -11,11 +11,11 @@ const watched = async (t: Test) => {
   const service = await build(t, '2030-01-07T08:30:00Z')
   const statements: string[] = []
   let failed = 0
-  const query = service.pool.query.bind(service.pool) as (query: { text?: string }) => Promise<unknown>
-  service.pool.query = (async (asked: { text?: string }) => {
+  const query = service.pool.query.bind(service.pool) as (query: { text?: string }, values?: unknown[]) => Promise<unknown>
+  service.pool.query = (async (asked: { text?: string }, values?: unknown[]) => {
     statements.push(/from cue\.(\w+)/.exec(asked.text ?? '')?.[1] ?? '')
     try {
-      return await query(asked)
+      return await query(asked, values)
     } catch (error) {
       failed++
       throw error
