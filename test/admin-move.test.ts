@@ -1,11 +1,18 @@
-// `pgcue-admin cells move`: a running cell to another server, on two servers of their own. The long form is `npm run chaos -- cells`.
+// `pgcue-admin cells move`: a running cell to another database of a server of their own. The long form is `npm run chaos -- cells`.
+import pg from 'pg'
 import t from 'tap'
 import '../scripts/chaos/unpinned.ts'
+import { secrets } from '../scripts/bench/stage.ts'
 import { startLoad } from '../scripts/chaos/cells/load.ts'
-import { addDatabase, interruptAdmin, openStage, runAdmin, withDatabase } from '../scripts/chaos/cells/stage.ts'
+import { addDatabase, interruptAdmin, openStage, withDatabase } from '../scripts/chaos/cells/stage.ts'
+import { moveCell } from '../src/admin/move/move.ts'
+import { cellConfig } from '../src/cells/settings.ts'
+import { prepareCell } from '../src/startup/prepare.ts'
+import { runHere } from './admin-stage.ts'
+import { testConfig } from './database.ts'
 
 t.setTimeout(300_000)
-const stage = await openStage({ durable: false, replicas: 2 })
+const stage = await openStage({ durable: false, servers: 1, replicas: 1 })
 t.teardown(() => stage.close())
 const { cells, empty, addresses, connect } = stage
 const move = ['move', '2', empty]
@@ -20,6 +27,13 @@ const leftIn = async (url: string) =>
          from pg_database d where d.datname = current_database()`
     )
   )[0]
+/** Until its end, nothing that the load changes reaches the target. */
+const stopApplying = async () => {
+  const client = new pg.Client({ connectionString: empty })
+  await client.connect()
+  await client.query('begin; select from cue.cues for update; select from cue.cue_runs for update')
+  return client
+}
 const nothing = { publications: 0, subscriptions: 0, slots: 0 }
 
 await t.test('refuses what cannot be moved, before anything is changed', async t => {
@@ -28,10 +42,25 @@ await t.test('refuses what cannot be moved, before anything is changed', async t
     [['move', '2', cells[0]], /is not empty: it has the schemas cue or pgboss$/m]
   ]
   for (const [args, message] of cases) {
-    const { code, err } = await runAdmin(cells, args).ended
+    const { code, err } = await runHere(cells, args)
     t.equal(code, 1)
     t.match(err, message)
   }
+  t.same(await leftIn(cells[1]), { ...nothing, schemas: 2 })
+  t.same(await leftIn(empty), { ...nothing, schemas: 0 })
+})
+
+await t.test('--abort removes what a killed move has left', async t => {
+  await withDatabase(empty, 'create schema pgcue_copy; create schema cue; create table cue.accounts (id int); create schema pgboss')
+  await withDatabase(cells[1], 'create publication pgcue_move')
+  await withDatabase(cells[1], "select pg_create_logical_replication_slot('pgcue_move', 'pgoutput')")
+  await withDatabase(
+    empty,
+    `create subscription pgcue_move connection ${pg.escapeLiteral(cells[1])} publication pgcue_move with (connect = false, slot_name = 'pgcue_move')`
+  )
+  const { code, out } = await runHere(cells, [...move, '--abort'])
+  t.equal(code, 0)
+  t.match(out, /^Nothing is left of the move; cell 2 stays at /m)
   t.same(await leftIn(cells[1]), { ...nothing, schemas: 2 })
   t.same(await leftIn(empty), { ...nothing, schemas: 0 })
 })
@@ -43,16 +72,34 @@ await t.test('moves a cell under load: every slot once, and no acknowledged writ
   const killed = await interruptAdmin(cells, move, /^Comparing/, 'SIGKILL')
   t.same([killed.seen, killed.code], [true, null])
   await withDatabase(empty, "insert into cue.stripe_events (id, type, received_at) values ('evt_1', 'x', now())")
-  const refused = await runAdmin(cells, move).ended
+  const refused = await runHere(cells, move)
   t.equal(refused.code, 1)
   t.match(refused.out, /^Going on with the copy that an earlier run has begun$/m)
   t.match(refused.err, /^pgcue-admin: rows are missing or too many: cue\.stripe_events has 0 in the source and 1 in the target$/m)
-  t.equal((await runAdmin(cells, [...move, '--abort']).ended).code, 0)
-  t.same(await leftIn(cells[1]), { ...nothing, schemas: 2 })
-  t.same(await leftIn(empty), { ...nothing, schemas: 0 })
+  await withDatabase(empty, 'delete from cue.stripe_events')
 
-  const moved = await runAdmin(cells, move, line => t.comment(line)).ended
-  t.equal(moved.code, 0, moved.err)
+  const said: string[] = []
+  const lag = await stopApplying()
+  const code = await moveCell({
+    cell: 2,
+    source: cells[1],
+    sourceForTarget: cells[1],
+    target: empty,
+    targetForReplicas: empty,
+    isAborting: false,
+    maxPauseMs: 500,
+    signal: new AbortController().signal,
+    say: line => {
+      t.comment(line)
+      said.push(line)
+      if (/not yet/.test(line)) void lag.end()
+    }
+  })
+  t.equal(code, 0)
+  t.match(
+    said.find(line => /not yet/.test(line)),
+    /the target needs more than 0\.5 s to catch up; the cell goes on at the source/
+  )
   t.same(await leftIn(cells[1]), { ...nothing, schemas: 2 })
   t.same(await leftIn(empty), { ...nothing, schemas: 2 })
 
@@ -65,23 +112,22 @@ await t.test('moves a cell under load: every slot once, and no acknowledged writ
 await t.test('the former server refuses every change, and leads replicas to the new one', async t => {
   await t.rejects(withDatabase(cells[1], 'begin read write; delete from cue.accounts'), /terminat|moved/)
   await t.rejects(withDatabase(cells[1], 'select cue.set_plan(id, $$pro$$) from cue.accounts limit 1'), /read-only/)
-  const { address, stop } = await stage.startReplica(cells)
-  t.equal((await fetch(`${address}/status`)).status, 200)
-  const [{ count }] = await withDatabase(
-    empty,
-    'select count(*)::int as count from cue.engines where stopped_at is null and last_seen_at > now() - interval $$15 s$$'
-  )
-  t.equal(count, 3)
-  await stop()
+  const said: string[] = []
+  const config = testConfig('', { CELLS: cells.join(' '), ...secrets })
+  const { databaseUrl, listenUrl } = await prepareCell(cellConfig(config, 2), line => said.push(line))
+  t.same([databaseUrl, listenUrl], [empty, empty])
+  t.match(said, [/^Cell 2 has moved to 127\.0\.0\.1:\d+: update CELLS$/])
+  const running = "select count(*)::int as count from cue.engines where stopped_at is null and last_seen_at > now() - interval '15 s'"
+  t.same(await withDatabase(empty, running), [{ count: 1 }])
 })
 
 await t.test('says where a moved cell is, and finishes only what it began', async t => {
-  const again = await runAdmin(cells, move).ended
+  const again = await runHere(cells, move)
   t.equal(again.code, 0, again.err)
-  t.match((await runAdmin(cells, [...move, '--abort']).ended).err, /has moved: nothing can be aborted/)
+  t.match((await runHere(cells, [...move, '--abort'])).err, /has moved: nothing can be aborted/)
   const other = await addDatabase(empty, 'other')
-  t.match((await runAdmin(cells, ['move', '2', other]).ended).err, /cell 2 has moved to .*\/two already/)
-  const { out } = await runAdmin(cells, ['list', '--json']).ended
+  t.match((await runHere(cells, ['move', '2', other])).err, /cell 2 has moved to .*\/moved already/)
+  const { out } = await runHere(cells, ['list', '--json'])
   t.same(
     JSON.parse(out).cells.map(({ cell, status }: { cell: number; status: string }) => [cell, status]),
     [

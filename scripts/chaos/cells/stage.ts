@@ -33,13 +33,15 @@ const unlimited = { requests_per_minute: 1_000_000, cues: 1_000_000, executions_
 
 type Options = {
   durable: boolean
+  /** One is enough to move a database to, and takes less time. */
+  servers?: 1 | 2
   replicas?: number
   /** Empty databases of servers that run already: of the home cell, of cell 2, and where that can move. */
   databases?: [string, string, string]
 }
 
 /** `cells` are the URLs of CELLS, `empty` is a database for cell 2. */
-export const openStage = async ({ durable, replicas: count = 0, databases }: Options) => {
+export const openStage = async ({ durable, servers = 2, replicas: count = 0, databases }: Options) => {
   const closing: (() => Promise<unknown>)[] = []
   const close = async () => {
     for (const one of closing.splice(0).reverse()) await one().catch(() => {})
@@ -52,7 +54,7 @@ export const openStage = async ({ durable, replicas: count = 0, databases }: Opt
       return pool
     }
     const cells: [string, string] = [home, second]
-    for (const [index, connectionString] of cells.entries()) await migrate({ connectionString, cell: index + 1 })
+    await Promise.all(cells.map((connectionString, index) => migrate({ connectionString, cell: index + 1 })))
     const replicas = await Promise.all(Array.from({ length: count }, () => startReplica(cells)))
 
     let receiver: Child | undefined
@@ -78,8 +80,9 @@ export const openStage = async ({ durable, replicas: count = 0, databases }: Opt
   }
 
   async function makeDatabases(): Promise<[string, string, string]> {
-    const [one, two] = await Promise.all([startServer(), startServer()])
-    return [await addDatabase(one.url, 'home'), await addDatabase(one.url, 'two'), await addDatabase(two.url, 'two')]
+    const one = await startServer()
+    const other = servers === 1 ? one : await startServer()
+    return [await addDatabase(one.url, 'home'), await addDatabase(one.url, 'two'), await addDatabase(other.url, 'moved')]
   }
 
   async function startServer() {

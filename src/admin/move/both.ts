@@ -9,6 +9,7 @@ export type Move = {
   sourceForTarget: string
   targetForReplicas: string
   isAborting: boolean
+  maxPauseMs?: number
   signal: AbortSignal
   say: (line: string) => void
 }

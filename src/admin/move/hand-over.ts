@@ -7,7 +7,7 @@ import { readLag, waitUntilCaughtUp } from './copy.ts'
 import { dropOldMonths, readTables, type Tables } from './tables.ts'
 
 /** A paused cell refuses writes with 503: rather than longer, it is paused another time. */
-const pauseMsAtMost = 8000
+const defaultMaxPauseMs = 8000
 const tries = 10
 /** A lock that is not to be had at once keeps writers waiting; past a second, they may be taken for a deadlock's. */
 const lockTimeout = '1300ms'
@@ -44,7 +44,7 @@ export const handOver = async (both: Both): Promise<void> => {
 }
 
 const closeSource = async (both: Both, pausedAt: number): Promise<void> => {
-  const { from, to, targetForReplicas, signal, say } = both
+  const { from, to, targetForReplicas, maxPauseMs = defaultMaxPauseMs, signal, say } = both
   const tables = await readTables(from)
   const names = [...tables.replicated, ...tables.unlogged]
   if ((await releaseOf(from)) !== (await releaseOf(to)))
@@ -58,7 +58,7 @@ const closeSource = async (both: Both, pausedAt: number): Promise<void> => {
   const lsn = await flushWal(both)
   while ((await readLag(both, lsn)).lag > 0) {
     signal.throwIfAborted()
-    if (performance.now() - pausedAt > pauseMsAtMost) throw new NotNow(`the target needs more than ${pauseMsAtMost / 1000} s to catch up`)
+    if (performance.now() - pausedAt > maxPauseMs) throw new NotNow(`the target needs more than ${maxPauseMs / 1000} s to catch up`)
     await delay(10)
   }
   await to.query('alter subscription pgcue_move disable')
