@@ -63,7 +63,7 @@ t.test('bash completes commands and options', async t => {
       .trim()
       .split(' ')
   t.same(complete('cu'), ['cues'])
-  t.same(complete('cues', 'p'), ['pause'])
+  t.same(complete('cues', 'p'), ['put', 'pause'])
   t.same(complete('executions', ''), ['list', 'tail', 'get', 'replay', 'cancel', 'verify'])
   t.same(complete('cues', 'create', 'a name', '--cr'), ['--cron'])
   t.same(complete('login', '--e'), ['--email'])

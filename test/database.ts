@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { basename } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
 import type pg from 'pg'
 import root, { type Test } from 'tap'
 import { type Config, loadConfig } from '../src/config.ts'
@@ -55,6 +56,7 @@ const clone = async (migrated: boolean, cell: number): Promise<TestDatabase> => 
   pool.on('connect', client => pids.add((client as pg.PoolClient & { processID: number }).processID))
   const shape = migrated ? await shapeOf(pool) : ''
   const empty = async () => {
+    for (let n = 0; pool.idleCount < pool.totalCount && n < 200; n++) await delay(10) // queries that the test did not wait for
     if (pool.ending || pool.idleCount < pool.totalCount || (await shapeOf(pool)) !== shape) return false
     await pool.query(`select pg_terminate_backend(pid, 5000) from pg_stat_activity
        where datname = current_database() and pid <> all ('{${[...pids]}}')`)

@@ -90,6 +90,7 @@ const held: Record<string, string> = {
   'cue.engines': all,
   'cue.executions': own,
   'cue.fires': own,
+  'cue.idempotency_keys': own,
   'cue.flights': all,
   'cue.memory_subscriptions': own,
   'cue.missed_slots': own,
@@ -106,12 +107,15 @@ const held: Record<string, string> = {
  * contact support and to delete the account.
  */
 const others = [
+  'cell',
   'deletions',
   'device_codes',
+  'directory',
   'echoes',
   'known_secrets',
   'memory_versions',
   'migrations',
+  'moved',
   'outages',
   'payload_counters',
   'payloads',

@@ -12,9 +12,11 @@ type Row = any
 export const serviceAt = (start?: string) => {
   let building: ReturnType<typeof build> | undefined
   return async () => {
+    const isNew = building === undefined
     building ??= build(root, start, { env: { PLANS: '{"free": {"cues": 1000, "executions_per_month": 1000000}}' } })
     const service = await building
-    await service.empty()
+    // It would keep the rows of earlier tests.
+    if (!isNew && !(await service.empty())) throw new Error('an earlier test changed the schema, or has queries under way')
     await service.fn.setPlans({ plans: service.config.plans })
     if (start) service.clock.set(start)
     const account = await service.register()
