@@ -7,7 +7,6 @@ import { buildWithMail, everything, form, formHeaders, newDeviceCode } from './s
 import { forOneCell } from './two-cells.ts'
 
 // Every test starts a service, which takes long on busy machines; the default limit of a file run by node is 30 seconds.
-t.setTimeout(110_000)
 
 const noon = '2030-01-15T12:00:00.000Z'
 const base = '/v1/auth/device-code'

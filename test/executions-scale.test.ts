@@ -113,7 +113,6 @@ const find = (plan: Plan, type: string): Plan => {
   return plan
 }
 
-root.setTimeout(110_000)
 root.test('costs on small and on large tables', async t => {
   const near = (t: Test, large: number, small: number, share: number, title: string) =>
     t.ok(large <= small * (1 + share) + 30, `${title}: ${small} pages, then ${large}`)

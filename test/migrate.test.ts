@@ -202,7 +202,7 @@ t.test('an edited comment in our own functions reloads with data in use', async 
   cpSync(new URL('../sql', import.meta.url), sqlDir, { recursive: true })
   write(sqlDir, { 'functions/zz_more.sql': '-- nothing but a comment' })
   const client = await pool.connect()
-  await client.query('begin; select * from cue.cues')
+  await client.query('begin; set local idle_in_transaction_session_timeout = 0; select * from cue.cues')
   await migrate({ connectionString: url, sqlDir, lockTimeout: '2s' })
   await client.query('commit')
   client.release()

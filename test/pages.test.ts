@@ -8,7 +8,6 @@ import { exactly } from './exactly.ts'
 import { buildWithMail, newDeviceCode } from './sign-in.ts'
 
 // Starts many services; run directly with node, a file would have only 30 seconds.
-t.setTimeout(110_000)
 
 /** Directory for a screenshot of every page. */
 const pictures = process.env.PAGE_PICTURES
