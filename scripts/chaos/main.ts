@@ -23,9 +23,9 @@ import { openStage } from './stage.ts'
 const shown = ['lost', 'duplicated', 'attempts_lost']
 
 const main = async () => {
-  const { names, n, replicas, seconds, from, citus } = readArguments()
+  const { names, n, replicas, seconds, isBrief, from, citus } = readArguments()
   if (names[0] === 'neighbours') process.exit((await playAll(names.slice(1), seconds)) ? 0 : 1)
-  if (names[0] === 'cells') process.exit((await playCells(seconds, citus)) ? 0 : 1)
+  if (names[0] === 'cells') process.exit((await playCells({ seconds, isBrief, citus })) ? 0 : 1)
   const stage = openStage()
   let closing: Promise<void> | undefined
   let failed = false
@@ -76,6 +76,7 @@ const readArguments = () => {
       n: { type: 'string', default: '10000' },
       replicas: { type: 'string', default: '3' },
       seconds: { type: 'string', default: '15' },
+      brief: { type: 'boolean', default: false },
       from: { type: 'string' },
       citus: { type: 'string' }
     }
@@ -91,6 +92,7 @@ const readArguments = () => {
     n: count('n', 10),
     replicas: count('replicas', 2),
     seconds: count('seconds', 1),
+    isBrief: values.brief,
     from: values.from,
     citus: values.citus
   }

@@ -2,18 +2,17 @@
 import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { withDatabase } from './stage.ts'
 
 const run = promisify(execFile)
-const script = fileURLToPath(new URL('../../../../shared/citus/cluster', import.meta.url))
 
-/** @throws if it was not built */
+/** CITUS_CLUSTER is a script that starts and stops the cluster in a directory, and prints its URLs. @throws if there is none */
 export const openCitus = async (dir: string) => {
-  const cluster = process.env.CITUS_CLUSTER ?? script
-  if (!existsSync(cluster)) throw new Error(`${cluster} is missing; CITUS_CLUSTER names another place`)
+  const cluster = process.env.CITUS_CLUSTER
+  if (!cluster) throw new Error('--citus needs CITUS_CLUSTER, the script that starts and stops the cluster')
   if (!existsSync(join(dir, 'root'))) throw new Error(`${dir} has no Citus: run ${cluster} build ${dir}`)
+  await run(cluster, ['stop', dir]) // what a killed run has left
   const { stdout } = await run(cluster, ['start', dir])
   const urls = [...stdout.matchAll(/^(?:coordinator|worker) (\S+)$/gm)].map(([, url]) => url!)
   if (urls.length !== 3) throw new Error(`unexpected: ${stdout}`)

@@ -2,15 +2,16 @@
  * A cell moves to another server under load: `npm run chaos -- cells`. First the operator's tool is killed and stopped at every step, and each time
  * the cell must go on where it was; then it moves, and whatever was acknowledged must be there.
  *
+ *   --brief        kills and stops it at one step each, and moves the cell once: some 40 s
  *   --seconds N    how long the load lasts before the last move and after it (15)
- *   --citus DIR    on a Citus cluster made with `cluster build DIR`: home cell on the coordinator, from one worker to the other
+ *   --citus DIR    on the Citus cluster that the script CITUS_CLUSTER has built in DIR: home cell on the coordinator, from one worker to the other
  *
  * Prints the tool's actions and one line of JSON. Exits with 1 when something was lost or doubled.
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import { openCitus } from './citus.ts'
 import { startLoad } from './load.ts'
-import { interruptAdmin, openStage, runAdmin, withDatabase } from './stage.ts'
+import { interruptAdmin, openStage, runAdmin, type Stage, withDatabase } from './stage.ts'
 
 /** What the tool prints before each step up to the commit that hands over, and after it. */
 const steps = [
@@ -28,29 +29,34 @@ const steps = [
 ]
 const lastSteps = ['Opening', 'Ending', 'Removing the subscription', 'Removing publication']
 
-export const playCells = async (seconds: number, citus: string | undefined): Promise<boolean> => {
-  const closing: (() => Promise<unknown>)[] = []
-  let isClosing = false
-  const close = async () => {
-    isClosing = true
-    for (const one of closing.splice(0).reverse()) await one()
+type Options = { seconds: number; isBrief: boolean; citus: string | undefined }
+
+export const playCells = async ({ citus, ...options }: Options): Promise<boolean> => {
+  const opened: (() => Promise<unknown>)[] = []
+  let closing: Promise<void> | undefined
+  const closeAll = async () => {
+    for (const close of opened.splice(0).reverse()) await close()
   }
+  const close = () => (closing ??= closeAll())
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => void close().then(() => process.exit(130)))
   try {
     const cluster = citus ? await openCitus(citus) : undefined
-    if (cluster) closing.push(cluster.close)
+    if (cluster) opened.push(cluster.close)
     const stage = await openStage({ durable: true, replicas: 3, ...(cluster && { databases: cluster.databases }) })
-    closing.push(stage.close)
-    return await play(stage, seconds)
+    opened.push(stage.close)
+    return await play(stage, options)
   } catch (error) {
-    if (isClosing) return false
+    if (closing) return false
     throw error
   } finally {
     await close()
   }
 }
 
-const play = async ({ cells, empty, another, addresses, connect, receive }: Awaited<ReturnType<typeof openStage>>, seconds: number) => {
+const play = async (
+  { cells, empty, another, addresses, connect, receive, startReplica }: Stage,
+  { seconds, isBrief }: Omit<Options, 'citus'>
+) => {
   const hook = await receive()
   const load = await startLoad({ addresses, pool: connect(cells[1]), cell: 2, accounts: 10, cues: 10, hook: hook.url })
   await delay(seconds * 1000)
@@ -68,9 +74,9 @@ const play = async ({ cells, empty, another, addresses, connect, receive }: Awai
     faults.push(...(await leftovers(urls[1]!)).map(left => `the move left ${left}`))
     return pauseIn(out)
   }
-  for (const step of steps) await interrupt('SIGKILL', step, cells, empty)
+  for (const step of isBrief ? ['Comparing'] : steps) await interrupt('SIGKILL', step, cells, empty)
   // Once the source is being closed, stopping is too late.
-  for (const step of steps.slice(0, -1)) {
+  for (const step of isBrief ? ['Copied'] : steps.slice(0, -1)) {
     if ((await interrupt('SIGINT', step, cells, empty)) === 130)
       faults.push(...(await leftovers(cells[1], empty)).map(left => `SIGINT at ${step} left ${left}`))
   }
@@ -79,13 +85,14 @@ const play = async ({ cells, empty, another, addresses, connect, receive }: Awai
   await delay(seconds * 1000)
   const gap_ms = load.longestGap()
   let now = empty
-  if (another) {
+  if (another && !isBrief) {
     console.log('and on to a third database, killed after it is handed over')
     now = another
     for (const step of lastSteps) await interrupt('SIGKILL', step, [cells[0], empty], another)
     await move([cells[0], empty], another)
     await delay(seconds * 1000)
   }
+  await startReplica(cells).catch(error => faults.push(`with the former CELLS: ${error.message}`))
   const { figures, wrong } = await load.stop(connect(now), hook.sends)
   faults.push(...wrong)
   console.log(`\nmove: writes paused for ${pause_ms} ms, ${gap_ms} ms at most between two acknowledged ones; before it ${unmoved} ms`)
