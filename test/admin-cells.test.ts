@@ -158,8 +158,8 @@ t.test('wrong settings, and servers that do not answer, end with 1', async t => 
     [[], ['list'], /^pgcue-admin: DATABASE_URL is required\n$/],
     [[gone, gone], ['list'], /^pgcue-admin: CELLS must be PostgreSQL URLs /],
     [['/nowhere'], ['list'], /^pgcue-admin: CELLS must be PostgreSQL URLs /],
-    [[gone], ['move', '1', gone], /^pgcue-admin: connect ECONNREFUSED /],
-    [[gone], ['add', gone], /^pgcue-admin: connect ECONNREFUSED /]
+    [[gone], ['move', '1', gone], /^pgcue-admin: cannot connect to 127\.0\.0\.1:1\/b: connect ECONNREFUSED /],
+    [[gone], ['add', gone], /^pgcue-admin: cannot connect to 127\.0\.0\.1:1\/b: connect ECONNREFUSED /]
   ] as [string[], string[], RegExp][]) {
     const { code, out, err } = await run(cells, ...args)
     t.equal(code, 1, args.join(' '))

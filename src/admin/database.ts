@@ -22,7 +22,9 @@ export const connect = async (connectionString: string): Promise<Client> => {
     types: { getTypeParser: (oid, format) => (oid === pg.types.builtins.INT8 ? Number : pg.types.getTypeParser(oid, format as 'text')) }
   })
   client.on('error', () => {}) // the statement under way fails with it
-  await client.connect()
+  await client.connect().catch(error => {
+    throw new Error(`cannot connect to ${nameOf(connectionString)}: ${reasonOf(error)}`, { cause: error })
+  })
   await client.query(
     `set search_path = pg_catalog, pg_temp; set statement_timeout = 0; set idle_in_transaction_session_timeout = 0; set jit = off;
      set default_transaction_read_only = off`

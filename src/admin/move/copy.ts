@@ -17,10 +17,13 @@ export const copy = async ({ from, to, source, sourceForTarget, say }: Both, tab
   await from.query(`create publication pgcue_move for table ${tables.join(', ')} with (publish_via_partition_root = true)`)
   await from.query("select pg_create_logical_replication_slot('pgcue_move', 'pgoutput')")
   say('Subscribing to them: the copy begins')
+  // If it fails, the server's log has the error without the statement, which contains a password. Only superusers may ask for that.
+  await to.query('set log_min_error_statement = panic').catch(() => {})
   await to.query(
     `create subscription pgcue_move connection ${pg.escapeLiteral(sourceForTarget)} publication pgcue_move
        with (create_slot = false, slot_name = 'pgcue_move', copy_data = true)`
   )
+  await to.query('reset log_min_error_statement').catch(() => {})
 }
 
 /** Looks again and again until `look` is done with it; says where it is every few seconds. */
