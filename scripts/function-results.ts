@@ -31,6 +31,7 @@ export const nullable: Record<string, string> = {
   device_link: 'row ip account_created_at',
   disown_account: 'value',
   disownable_account: 'row',
+  ended_pauses: 'last_slot cron at',
   failure_notice: 'row last_http_status last_error',
   claimable_page: 'task',
   look_ahead: 'cron outage_until window_slots',
@@ -66,6 +67,7 @@ export const nullableArguments: Record<string, string> = {
   finish_attempts: 'http_status bodies',
   move_windows: 'next',
   refuse_due_cues: 'next',
+  resume_cues: 'next_runs',
   settle_attempts: 'http_status bodies errors retry_after_ms reported reported_results reported_errors',
   take_due_cues: 'next success_due'
 }

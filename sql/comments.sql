@@ -22,6 +22,7 @@ comment on type cue.trigger_kind is 'What triggered an execution.';
 comment on type cue.attempt_result is 'Result of an attempt. lost: its engine or worker stopped responding.';
 comment on type cue.missed_reason is
   'Why slots did not run: no engine was alive (service_away), or a limit of the plan was reached (execution_limit).';
+comment on type cue.pause_cause is 'What paused a cue: its user, a smaller plan, on_failure, or the deletion of its account.';
 comment on type cue.alert_type is 'Reason for an alert: consecutive failures, no success in time, or no outcome in time.';
 comment on type cue.alert_severity is 'Urgency of an alert, lowest first.';
 comment on type cue.device_code_status is 'Status of a sign-in. Expiry is not a status: see device_codes.expires_at.';
@@ -208,6 +209,10 @@ comment on column cue.cues.name is 'Name, not necessarily unique.';
 comment on column cue.cues.description is 'Description for people.';
 comment on column cue.cues.tags is 'Labels to filter by, each at most 64 characters.';
 comment on column cue.cues.status is 'Whether it fires. Meaningful only while deleted_at is null.';
+comment on column cue.cues.paused_at is 'Since when it is paused; null if active, or paused by a release before pauses were recorded.';
+comment on column cue.cues.paused_by is 'What paused it; null like paused_at.';
+comment on column cue.cues.pause_reason is 'Reason that was given for the pause, or the error that caused it.';
+comment on column cue.cues.paused_until is 'When it resumes by itself; null: never.';
 comment on column cue.cues.transport is 'webhook or worker. Never changes.';
 comment on column cue.cues.schedule_type is 'Whether cron or at holds the schedule.';
 comment on column cue.cues.cron is 'Cron expression of five fields, or six with a leading seconds field, in timezone.';

@@ -34,6 +34,8 @@ create type cue.missed_reason as enum ('service_away', 'execution_limit');
 comment on type cue.missed_reason is 'Why slots did not run: no engine was alive (service_away), or a limit of the plan was reached (execution_limit).';
 create type cue.outcome_state as enum ('reported_success', 'reported_failure', 'verified_success', 'verification_pending', 'verification_failed', 'unknown');
 comment on type cue.outcome_state is 'The handler''s report and its verification. unknown: no report in time.';
+create type cue.pause_cause as enum ('user', 'plan', 'failures', 'deletion');
+comment on type cue.pause_cause is 'What paused a cue: its user, a smaller plan, on_failure, or the deletion of its account.';
 create type cue.plan as enum ('free', 'pro', 'scale');
 comment on type cue.plan is 'Plan of an account. Its limits are in the table plans.';
 create type cue.schedule_type as enum ('recurring', 'once');
@@ -349,6 +351,10 @@ create table cue.cues (
   payload_id bigint,
   key text,
   tags text[] not null default '{}'::text[],
+  paused_at timestamp with time zone,
+  paused_by cue.pause_cause,
+  pause_reason text,
+  paused_until timestamp with time zone,
   constraint cues_pkey PRIMARY KEY (id),
   constraint cues_alert_consecutive_failures_check CHECK (alert_consecutive_failures >= 1 AND alert_consecutive_failures <= 100),
   constraint cues_alert_missed_window_multiplier_check CHECK (alert_missed_window_multiplier >= 1 AND alert_missed_window_multiplier <= 10),
@@ -363,6 +369,8 @@ create table cue.cues (
   constraint cues_key_check CHECK (key ~ '^[A-Za-z0-9._:/-]{1,255}$'::text),
   constraint cues_name_check CHECK (length(name) >= 1 AND length(name) <= 255),
   constraint cues_outcome_deadline_seconds_check CHECK (outcome_deadline_seconds >= 1 AND outcome_deadline_seconds <= 3600),
+  constraint cues_pause_reason_check CHECK (length(pause_reason) >= 0 AND length(pause_reason) <= 500),
+  constraint cues_paused CHECK (status = 'paused'::cue.cue_status OR num_nonnulls(paused_at, paused_by, pause_reason, paused_until) = 0),
   constraint cues_retry_backoff_minutes_check CHECK (cardinality(retry_backoff_minutes) >= 1 AND cardinality(retry_backoff_minutes) <= 10),
   constraint cues_retry_max_attempts_check CHECK (retry_max_attempts >= 1 AND retry_max_attempts <= 10),
   constraint cues_tags_check CHECK (cardinality(tags) <= 10),
@@ -377,6 +385,7 @@ CREATE UNIQUE INDEX cues_key ON cue.cues USING btree (account_id, key) WHERE ((k
 CREATE INDEX cues_large_payload ON cue.cues USING btree (id) WHERE (octet_length(payload) > 2048);
 CREATE UNIQUE INDEX cues_memory_check ON cue.cues USING btree (account_id) WHERE (memory_check AND (deleted_at IS NULL));
 CREATE INDEX cues_of_account ON cue.cues USING btree (account_id, created_at DESC, id DESC);
+CREATE INDEX cues_paused_until ON cue.cues USING btree (paused_until) WHERE ((paused_until IS NOT NULL) AND (deleted_at IS NULL));
 comment on table cue.cues is 'Cues as their users configured them. Columns that change with every execution are in cue_runs, so that firing never writes these wide rows.';
 comment on column cue.cues.id is 'cue_ and twelve random characters.';
 comment on column cue.cues.account_id is 'The cue''s account.';
@@ -413,6 +422,10 @@ comment on column cue.cues.memory_check is 'Marks the weekly memory block cue, w
 comment on column cue.cues.payload_id is 'Row of payloads that holds a payload over 2 KB.';
 comment on column cue.cues.key is 'The user''s own name for the cue, unique among the account''s cues that are not deleted.';
 comment on column cue.cues.tags is 'Labels to filter by, each at most 64 characters.';
+comment on column cue.cues.paused_at is 'Since when it is paused; null if active, or paused by a release before pauses were recorded.';
+comment on column cue.cues.paused_by is 'What paused it; null like paused_at.';
+comment on column cue.cues.pause_reason is 'Reason that was given for the pause, or the error that caused it.';
+comment on column cue.cues.paused_until is 'When it resumes by itself; null: never.';
 grant select on cue.cues to cue_service;
 
 create table cue.deletions (
@@ -1166,6 +1179,10 @@ create view cue.cue_detail_view as
     c.key,
     c.tags,
     c.status,
+    c.paused_at,
+    c.paused_by,
+    c.pause_reason,
+    c.paused_until,
     c.transport,
     c.schedule,
     c.callback,
@@ -1227,6 +1244,10 @@ create view cue.cue_view as
     c.key,
     c.tags,
     c.status,
+    c.paused_at,
+    c.paused_by,
+    c.pause_reason,
+    c.paused_until,
     c.transport,
         CASE c.schedule_type
             WHEN 'recurring'::cue.schedule_type THEN jsonb_build_object('type', c.schedule_type, 'cron', c.cron, 'timezone', c.timezone)
@@ -3412,9 +3433,9 @@ begin
   end if;
   perform cue.drop_credentials(a.id, p_now);
   perform cue.lock_cues(array(select id from cue.cues where account_id = a.id and deleted_at is null));
-  v_ids := array(select id from cue.cues where account_id = a.id and status = 'active' and deleted_at is null);
-  update cue.cues set status = 'paused', updated_at = p_now where id = any (v_ids);
-  update cue.cue_runs set next_run = null, success_due_at = null, version = version + 1 where cue_id = any (v_ids);
+  v_ids := array(
+    select id from cue.cues where account_id = a.id and (status = 'active' or paused_until is not null) and deleted_at is null);
+  perform cue.pause_cues(v_ids, 'deletion', p_now => p_now);
   perform cue.cancel_waiting(a.id, p_now);
   perform cue.record_event(a.id, 'account.disowned', 'anonymous', p_ip, '{}', p_now);
   select due_at into v_due_at from cue.deletions where account_id = a.id and cancelled_at is null;
@@ -3634,7 +3655,9 @@ CREATE OR REPLACE FUNCTION cue.end_one_time_cue(c cue.cues, p_status cue.cue_sta
 AS $function$
 begin
   if c.schedule_type = 'once' and c.status in ('active', 'paused') and c.deleted_at is null then
-    update cue.cues set status = p_status, updated_at = p_now where id = c.id;
+    update cue.cues
+       set status = p_status, paused_at = null, paused_by = null, pause_reason = null, paused_until = null, updated_at = p_now
+     where id = c.id;
     update cue.cue_runs set next_run = null, success_due_at = null, version = version + 1 where cue_id = c.id;
     perform cue.note_memory(c.account_id);
   end if;
@@ -3653,6 +3676,23 @@ AS $function$
 $function$;
 comment on function cue.ended_executions() is 'Returns how many executions have ended with each status since counting began.';
 grant execute on function cue.ended_executions() to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.ended_pauses(p_limit integer DEFAULT 200, p_now timestamp with time zone DEFAULT now())
+ RETURNS TABLE(cue_id text, version integer, paused_until timestamp with time zone, last_slot timestamp with time zone, schedule_type cue.schedule_type, cron text, at timestamp with time zone, timezone text)
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+begin
+  return query
+  select c.id, r.version, c.paused_until, r.last_slot, c.schedule_type, c.cron, c.at, c.timezone
+    from (select q.* from cue.cues q where q.paused_until <= p_now and q.deleted_at is null order by q.paused_until limit p_limit) c
+   cross join lateral (select n.version, n.last_slot from cue.cue_runs n where n.cue_id = c.id limit 1) r;
+end $function$;
+comment on function cue.ended_pauses(integer,timestamp with time zone) is 'Returns cues whose pause has ended, with the input for computing their next run.';
+grant execute on function cue.ended_pauses(integer,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.engine_timeout()
  RETURNS interval
@@ -4327,9 +4367,9 @@ CREATE OR REPLACE FUNCTION cue.insert_cues(p_ids text[], p_account_ids uuid[], p
  LANGUAGE plpgsql
 AS $function$
       begin
-        insert into cue.cues (id, account_id, payload_id, created_at, updated_at, payload, name, description, status, transport, schedule_type, cron, at, timezone, callback_url, callback_method, callback_headers, task, retry_max_attempts, retry_backoff_minutes, on_failure_email, on_failure_webhook, on_failure_pause, timeout_seconds, outcome_deadline_seconds, claim_timeout_seconds, await_outcome, alert_consecutive_failures, alert_missed_window_multiplier, catch_up, verification_mode, deleted_at, memory_check, key, tags)
-        select g.id, g.account_id, g.payload_id, p_now, p_now, case when g.payload_id is null then coalesce(g.payload, '{}') end, coalesce(g.name, null), coalesce(g.description, null), coalesce(g.status, 'active'::cue.cue_status), coalesce(g.transport, null), coalesce(g.schedule_type, null), coalesce(g.cron, null), coalesce(g.at, null), coalesce(g.timezone, 'UTC'::text), coalesce(g.callback_url, null), coalesce(g.callback_method, 'POST'::cue.callback_method), coalesce(g.callback_headers, '{}'::jsonb), coalesce(g.task, null), coalesce(g.retry_max_attempts, 3), coalesce(g.retry_backoff_minutes, '{1,2,4}'::double precision[]), coalesce(g.on_failure_email, true), coalesce(g.on_failure_webhook, null), coalesce(g.on_failure_pause, false), coalesce(g.timeout_seconds, null), coalesce(g.outcome_deadline_seconds, null), coalesce(g.claim_timeout_seconds, null), coalesce(g.await_outcome, null), coalesce(g.alert_consecutive_failures, null), coalesce(g.alert_missed_window_multiplier, null), coalesce(g.catch_up, 'run_once_if_missed'::cue.catch_up), coalesce(g.verification_mode, null), coalesce(g.deleted_at, null), coalesce(g.memory_check, false), coalesce(g.key, null), coalesce(g.tags, '{}'::text[])
-          from rows from (unnest(p_ids, p_account_ids, p_payload_ids), jsonb_to_recordset(p_cues) as (payload text, name text, description text, status cue.cue_status, transport cue.transport, schedule_type cue.schedule_type, cron text, at timestamp with time zone, timezone text, callback_url text, callback_method cue.callback_method, callback_headers jsonb, task text, retry_max_attempts integer, retry_backoff_minutes double precision[], on_failure_email boolean, on_failure_webhook text, on_failure_pause boolean, timeout_seconds integer, outcome_deadline_seconds integer, claim_timeout_seconds integer, await_outcome boolean, alert_consecutive_failures integer, alert_missed_window_multiplier integer, catch_up cue.catch_up, verification_mode cue.verification_mode, deleted_at timestamp with time zone, memory_check boolean, key text, tags text[]))
+        insert into cue.cues (id, account_id, payload_id, created_at, updated_at, payload, name, description, status, transport, schedule_type, cron, at, timezone, callback_url, callback_method, callback_headers, task, retry_max_attempts, retry_backoff_minutes, on_failure_email, on_failure_webhook, on_failure_pause, timeout_seconds, outcome_deadline_seconds, claim_timeout_seconds, await_outcome, alert_consecutive_failures, alert_missed_window_multiplier, catch_up, verification_mode, deleted_at, memory_check, key, tags, paused_at, paused_by, pause_reason, paused_until)
+        select g.id, g.account_id, g.payload_id, p_now, p_now, case when g.payload_id is null then coalesce(g.payload, '{}') end, coalesce(g.name, null), coalesce(g.description, null), coalesce(g.status, 'active'::cue.cue_status), coalesce(g.transport, null), coalesce(g.schedule_type, null), coalesce(g.cron, null), coalesce(g.at, null), coalesce(g.timezone, 'UTC'::text), coalesce(g.callback_url, null), coalesce(g.callback_method, 'POST'::cue.callback_method), coalesce(g.callback_headers, '{}'::jsonb), coalesce(g.task, null), coalesce(g.retry_max_attempts, 3), coalesce(g.retry_backoff_minutes, '{1,2,4}'::double precision[]), coalesce(g.on_failure_email, true), coalesce(g.on_failure_webhook, null), coalesce(g.on_failure_pause, false), coalesce(g.timeout_seconds, null), coalesce(g.outcome_deadline_seconds, null), coalesce(g.claim_timeout_seconds, null), coalesce(g.await_outcome, null), coalesce(g.alert_consecutive_failures, null), coalesce(g.alert_missed_window_multiplier, null), coalesce(g.catch_up, 'run_once_if_missed'::cue.catch_up), coalesce(g.verification_mode, null), coalesce(g.deleted_at, null), coalesce(g.memory_check, false), coalesce(g.key, null), coalesce(g.tags, '{}'::text[]), coalesce(g.paused_at, null), coalesce(g.paused_by, null), coalesce(g.pause_reason, null), coalesce(g.paused_until, null)
+          from rows from (unnest(p_ids, p_account_ids, p_payload_ids), jsonb_to_recordset(p_cues) as (payload text, name text, description text, status cue.cue_status, transport cue.transport, schedule_type cue.schedule_type, cron text, at timestamp with time zone, timezone text, callback_url text, callback_method cue.callback_method, callback_headers jsonb, task text, retry_max_attempts integer, retry_backoff_minutes double precision[], on_failure_email boolean, on_failure_webhook text, on_failure_pause boolean, timeout_seconds integer, outcome_deadline_seconds integer, claim_timeout_seconds integer, await_outcome boolean, alert_consecutive_failures integer, alert_missed_window_multiplier integer, catch_up cue.catch_up, verification_mode cue.verification_mode, deleted_at timestamp with time zone, memory_check boolean, key text, tags text[], paused_at timestamp with time zone, paused_by cue.pause_cause, pause_reason text, paused_until timestamp with time zone))
             as g (id, account_id, payload_id)
          where cue.is_created(g.id);
       end $function$;
@@ -5124,6 +5164,19 @@ $function$;
 comment on function cue.max_timeout(uuid) is 'Returns the maximum timeout of an account''s plan, in seconds; null without one.';
 grant execute on function cue.max_timeout(uuid) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.may_resume(c cue.cues)
+ RETURNS boolean
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+  select c.memory_check or p.cues > (
+           select count(*) from cue.cues q where q.account_id = c.account_id and q.deleted_at is null and q.status = 'active' and not q.memory_check)
+    from cue.accounts a join cue.plans p using (plan) where a.id = c.account_id
+$function$;
+comment on function cue.may_resume(cue.cues) is 'Returns whether the plan allows one more active cue; the caller has locked the account.';
+grant execute on function cue.may_resume(cue.cues) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.memory_changes(p_old jsonb, p_new jsonb)
  RETURNS text[]
  LANGUAGE plpgsql
@@ -5397,9 +5450,10 @@ begin
   select (select min(e.attempt_due_at) from cue.executions e where e.attempt_due_at is not null),
          least((select min(e.outcome_deadline_at) from cue.executions e where e.outcome_deadline_at is not null),
                (select min(e.claim_deadline_at) from cue.executions e where e.claim_deadline_at is not null),
-               (select min(e.lease_expires_at) from cue.executions e where e.lease_expires_at is not null));
+               (select min(e.lease_expires_at) from cue.executions e where e.lease_expires_at is not null),
+               (select min(c.paused_until) from cue.cues c where c.paused_until is not null and c.deleted_at is null));
 end $function$;
-comment on function cue.next_wakes() is 'Returns when the next waiting attempt is due, and the next deadline of an outcome, a claim or a lease.';
+comment on function cue.next_wakes() is 'Returns when the next waiting attempt is due, and the next deadline of an outcome, a claim, a lease or a pause.';
 grant execute on function cue.next_wakes() to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.note_failed_payment(p_event_id text, p_type text, p_customer_id text, p_subscription_id text DEFAULT NULL::text, p_next_attempt_at timestamp with time zone DEFAULT NULL::timestamp with time zone, p_now timestamp with time zone DEFAULT now())
@@ -5530,6 +5584,21 @@ begin
 end $function$;
 comment on function cue.passed_windows(integer,timestamp with time zone) is 'Returns cues whose window for a success has passed, with the input for computing the next window.';
 grant execute on function cue.passed_windows(integer,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.pause_cues(p_cue_ids text[], p_by cue.pause_cause, p_reason text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+begin
+  update cue.cues
+     set status = 'paused', paused_at = p_now, paused_by = p_by, pause_reason = left(p_reason, 500), paused_until = null, updated_at = p_now
+   where id = any (p_cue_ids);
+  update cue.cue_runs set next_run = null, success_due_at = null, version = version + 1 where cue_id = any (p_cue_ids);
+end $function$;
+comment on function cue.pause_cues(text[],cue.pause_cause,text,timestamp with time zone) is 'Pauses cues until somebody resumes them.';
+grant execute on function cue.pause_cues(text[],cue.pause_cause,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.payload_bytes(p_payload text, p_payload_id bigint)
  RETURNS bigint
@@ -6561,8 +6630,7 @@ declare
 begin
   if c.memory_check then return; end if;
   select p.cues into v_limit from cue.accounts a join cue.plans p using (plan) where a.id = c.account_id;
-  if c.status = 'paused' and v_limit <= (
-       select count(*) from cue.cues where account_id = c.account_id and deleted_at is null and status = 'active' and not memory_check) then
+  if c.status = 'paused' and not cue.may_resume(c) then
     raise exception 'Cue limit reached: the plan allows % active cues. Pause or delete one, or upgrade.', v_limit using errcode = cue.refusal('QU030');
   end if;
   if c.status in ('completed', 'failed') then
@@ -6602,6 +6670,46 @@ AS $function$
       end $function$;
 comment on function cue.reset_cue(cue.cues) is 'Returns a cue with the table''s defaults in all columns of its definition, except the payload.';
 grant execute on function cue.reset_cue(cue.cues) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.resume_cues(p_cue_ids text[], p_versions integer[], p_next_runs timestamp with time zone[], p_now timestamp with time zone DEFAULT now())
+ RETURNS integer
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  d record;
+  c cue.cues;
+  v_moved int := 0;
+begin
+  for d in select * from unnest(p_cue_ids, p_versions, p_next_runs) as u (cue_id, version, next_run) order by u.cue_id loop
+    -- Active cues are counted while the account is locked.
+    perform from cue.accounts a
+      where a.id = (select r.account_id from cue.cue_runs r where r.cue_id = d.cue_id limit 1) for no key update skip locked;
+    continue when not found or cue.lock_free_cues(array[d.cue_id]) = '{}';
+    select q.* into c from cue.cues q join cue.cue_runs r on r.cue_id = q.id
+     where q.id = d.cue_id and q.deleted_at is null and q.status = 'paused' and q.paused_until <= p_now and r.version = d.version;
+    continue when not found;
+    if d.next_run is null or not cue.may_resume(c) then
+      update cue.cues
+         set paused_until = null, paused_by = case when d.next_run is null then paused_by else 'plan' end, updated_at = p_now
+       where id = c.id;
+      update cue.cue_runs set version = version + 1 where cue_id = c.id;
+    else
+      update cue.cues
+         set status = 'active', paused_at = null, paused_by = null, pause_reason = null, paused_until = null, updated_at = p_now
+       where id = c.id;
+      update cue.cue_runs set version = version + 1, next_run = d.next_run where cue_id = c.id;
+      perform cue.wake('cue_due', d.next_run);
+    end if;
+    v_moved := v_moved + 1;
+  end loop;
+  return v_moved;
+end $function$;
+comment on function cue.resume_cues(text[],integer[],timestamp with time zone[],timestamp with time zone) is 'Resumes cues whose pause has ended, from a next run each; returns the number of pauses ended.';
+grant execute on function cue.resume_cues(text[],integer[],timestamp with time zone[],timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.retire_payload(p_payload_id bigint, p_run_count bigint, p_now timestamp with time zone DEFAULT now())
  RETURNS void
@@ -6729,8 +6837,7 @@ begin
       'execution_id', e.id, 'failed_at', p_now));
   end if;
   if c.on_failure_pause and c.schedule_type = 'recurring' and c.status = 'active' then
-    update cue.cues set status = 'paused', updated_at = p_now where id = c.id;
-    update cue.cue_runs set next_run = null, success_due_at = null, version = version + 1 where cue_id = c.id;
+    perform cue.pause_cues(array[c.id], 'failures', e.error_message, p_now);
   end if;
 end $function$;
 comment on function cue.run_on_failure(cue.executions,cue.cues,timestamp with time zone) is 'Applies a cue''s on_failure: queues the mail and the webhook, and pauses the cue.';
@@ -6741,7 +6848,7 @@ CREATE OR REPLACE FUNCTION cue.save_cue(c cue.cues)
  LANGUAGE plpgsql
 AS $function$
       begin
-        update cue.cues q set payload_id = c.payload_id, updated_at = c.updated_at, payload = c.payload, name = c.name, description = c.description, status = c.status, transport = c.transport, schedule_type = c.schedule_type, cron = c.cron, at = c.at, timezone = c.timezone, callback_url = c.callback_url, callback_method = c.callback_method, callback_headers = c.callback_headers, task = c.task, retry_max_attempts = c.retry_max_attempts, retry_backoff_minutes = c.retry_backoff_minutes, on_failure_email = c.on_failure_email, on_failure_webhook = c.on_failure_webhook, on_failure_pause = c.on_failure_pause, timeout_seconds = c.timeout_seconds, outcome_deadline_seconds = c.outcome_deadline_seconds, claim_timeout_seconds = c.claim_timeout_seconds, await_outcome = c.await_outcome, alert_consecutive_failures = c.alert_consecutive_failures, alert_missed_window_multiplier = c.alert_missed_window_multiplier, catch_up = c.catch_up, verification_mode = c.verification_mode, deleted_at = c.deleted_at, memory_check = c.memory_check, key = c.key, tags = c.tags where q.id = c.id;
+        update cue.cues q set payload_id = c.payload_id, updated_at = c.updated_at, payload = c.payload, name = c.name, description = c.description, status = c.status, transport = c.transport, schedule_type = c.schedule_type, cron = c.cron, at = c.at, timezone = c.timezone, callback_url = c.callback_url, callback_method = c.callback_method, callback_headers = c.callback_headers, task = c.task, retry_max_attempts = c.retry_max_attempts, retry_backoff_minutes = c.retry_backoff_minutes, on_failure_email = c.on_failure_email, on_failure_webhook = c.on_failure_webhook, on_failure_pause = c.on_failure_pause, timeout_seconds = c.timeout_seconds, outcome_deadline_seconds = c.outcome_deadline_seconds, claim_timeout_seconds = c.claim_timeout_seconds, await_outcome = c.await_outcome, alert_consecutive_failures = c.alert_consecutive_failures, alert_missed_window_multiplier = c.alert_missed_window_multiplier, catch_up = c.catch_up, verification_mode = c.verification_mode, deleted_at = c.deleted_at, memory_check = c.memory_check, key = c.key, tags = c.tags, paused_at = c.paused_at, paused_by = c.paused_by, pause_reason = c.pause_reason, paused_until = c.paused_until where q.id = c.id;
       end $function$;
 comment on function cue.save_cue(cue.cues) is 'Writes all columns of a cue.';
 grant execute on function cue.save_cue(cue.cues) to cue_service;
@@ -6846,8 +6953,7 @@ begin
     perform cue.lock_cues(v_ids);
     v_ids := array(
       select id from cue.cues where id = any (v_ids) and status = 'active' and deleted_at is null order by created_at desc, id desc);
-    update cue.cues set status = 'paused', updated_at = p_now where id = any (v_ids);
-    update cue.cue_runs set next_run = null, success_due_at = null, version = version + 1 where cue_id = any (v_ids);
+    perform cue.pause_cues(v_ids, 'plan', p_now => p_now);
   end if;
   if p_plan < a.plan then
     perform cue.add_job('mails', jsonb_build_object('kind', 'downgrade', 'account_id', a.id, 'cue_ids', v_ids));
@@ -7324,7 +7430,7 @@ begin
   if p_changes ? 'status' and old.status in ('completed', 'failed') then
     raise exception 'Cue % is %, which is final. Create a new cue.', p_cue_id, old.status using errcode = cue.refusal('QU011');
   end if;
-  c := cue.with_changes(old, p_changes);
+  c := cue.with_pause(old, cue.with_changes(old, p_changes), p_changes ?| '{pause_reason,paused_until}', p_now);
   if c is not distinct from old then return false; end if;
   if c.key is distinct from old.key then perform cue.require_free_key(p_account_id, c.key); end if;
   if old.memory_check and (c.schedule_type, c.cron, c.at, c.timezone, c.payload, c.task, c.callback_url, c.callback_method, c.callback_headers)
@@ -7359,6 +7465,7 @@ begin
            and c.alert_missed_window_multiplier is not distinct from old.alert_missed_window_multiplier then success_due_at end
    where cue_id = p_cue_id;
   if c.status = 'active' and v_reschedule then perform cue.wake('cue_due', p_next_run); end if;
+  perform cue.wake('cue_deadline', c.paused_until);
   if c.name <> old.name or old.status in ('completed', 'failed') and c.status = 'active' then perform cue.note_memory(p_account_id); end if;
   return true;
 end $function$;
@@ -7464,7 +7571,7 @@ CREATE OR REPLACE FUNCTION cue.with_changes(old cue.cues, p_changes jsonb)
  STABLE
 AS $function$
 declare
-  v_fixed text[] := '{id,account_id,transport,memory_check,payload_id,created_at,updated_at,deleted_at}';
+  v_fixed text[] := '{id,account_id,transport,memory_check,payload_id,paused_at,paused_by,created_at,updated_at,deleted_at}';
   c cue.cues := jsonb_populate_record(case when p_changes @> '{"replaces": true}' then cue.reset_cue(old) else old end, p_changes - v_fixed);
 begin
   if p_changes ? 'callback_headers' then
@@ -7479,6 +7586,23 @@ begin
 end $function$;
 comment on function cue.with_changes(cue.cues,jsonb) is 'Returns a cue with the columns that p_changes names; with the member replaces, the others have their defaults. A header whose value is the mask keeps its value.';
 grant execute on function cue.with_changes(cue.cues,jsonb) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.with_pause(old cue.cues, c cue.cues, p_repeated boolean, p_now timestamp with time zone)
+ RETURNS cue.cues
+ LANGUAGE plpgsql
+ IMMUTABLE
+AS $function$
+begin
+  if c.status <> 'paused' then
+    select null, null, null, null into c.paused_at, c.paused_by, c.pause_reason, c.paused_until;
+  elsif old.status <> 'paused' or p_repeated then
+    c.paused_at := coalesce(old.paused_at, p_now);
+    c.paused_by := 'user';
+  end if;
+  return c;
+end $function$;
+comment on function cue.with_pause(cue.cues,cue.cues,boolean,timestamp with time zone) is 'Returns a changed cue with what its status says about pauses; p_repeated: a user pauses it, even if it is paused.';
+grant execute on function cue.with_pause(cue.cues,cue.cues,boolean,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.within_bytes(p_execution_ids uuid[], p_claims integer[])
  RETURNS TABLE(execution_ids uuid[], claims integer[])

@@ -30,6 +30,7 @@ export const enums = {
   keyScope: ['read', 'write', 'worker', 'account'],
   missedReason: ['service_away', 'execution_limit'],
   outcomeState: ['reported_success', 'reported_failure', 'verified_success', 'verification_pending', 'verification_failed', 'unknown'],
+  pauseCause: ['user', 'plan', 'failures', 'deletion'],
   plan: ['free', 'pro', 'scale'],
   scheduleType: ['recurring', 'once'],
   ticketSeverity: ['low', 'medium', 'high'],

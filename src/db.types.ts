@@ -58,6 +58,8 @@ export type MissedReason = "execution_limit" | "service_away";
 
 export type OutcomeState = "reported_failure" | "reported_success" | "unknown" | "verification_failed" | "verification_pending" | "verified_success";
 
+export type PauseCause = "deletion" | "failures" | "plan" | "user";
+
 export type Plan = "free" | "pro" | "scale";
 
 export type ScheduleType = "once" | "recurring";
@@ -426,6 +428,10 @@ export interface CueDetailView {
   name: string | null;
   next_run: Timestamp | null;
   on_failure: Json | null;
+  pause_reason: string | null;
+  paused_at: Timestamp | null;
+  paused_by: PauseCause | null;
+  paused_until: Timestamp | null;
   payload: string | null;
   retry: Json | null;
   run_count: number | null;
@@ -617,6 +623,22 @@ export interface Cues {
    */
   outcome_deadline_seconds: number | null;
   /**
+   * Reason that was given for the pause, or the error that caused it.
+   */
+  pause_reason: string | null;
+  /**
+   * Since when it is paused; null if active, or paused by a release before pauses were recorded.
+   */
+  paused_at: Timestamp | null;
+  /**
+   * What paused it; null like paused_at.
+   */
+  paused_by: PauseCause | null;
+  /**
+   * When it resumes by itself; null: never.
+   */
+  paused_until: Timestamp | null;
+  /**
    * Payload as canonical JSON, exactly the bytes that webhooks send; null if it is in payloads.
    */
   payload: Generated<string | null>;
@@ -687,6 +709,10 @@ export interface CueView {
   name: string | null;
   next_run: Timestamp | null;
   on_failure: Json | null;
+  pause_reason: string | null;
+  paused_at: Timestamp | null;
+  paused_by: PauseCause | null;
+  paused_until: Timestamp | null;
   payload: string | null;
   retry: Json | null;
   run_count: number | null;

@@ -24,6 +24,7 @@ import { createHeartbeat } from './engine/heartbeat.ts'
 import { startKeeper } from './engine/keeper.ts'
 import { createScheduler } from './engine/scheduler.ts'
 import { handOver } from './engine/stop.ts'
+import { createPauseSweep } from './firing/ended-pauses.ts'
 import { createFiring } from './firing/fire-others.ts'
 import { createAhead } from './firing/look-ahead.ts'
 import { createWindowSweep } from './firing/missed-windows.ts'
@@ -120,7 +121,7 @@ export const startEngine = async (options: Options): Promise<Engine> => {
     onChange: wake
   })
   metrics.watchDeliveries(pump)
-  const deadlines = createDeadlines({ fn, expectWaiting: pump.expectWaiting, now, metrics })
+  const deadlines = createDeadlines({ fn, expectWaiting: pump.expectWaiting, now, endPauses: createPauseSweep({ fn }), metrics })
   const fireOthers = createFiring({ fn, ahead, missedAfter, log })
   const scheduler = createScheduler({ pump, ahead, fireOthers, deadlines, now, onError })
   let keeper: ReturnType<typeof startKeeper> | undefined

@@ -1,5 +1,5 @@
 /** The SQL functions, as the catalog has them. Made by `npm run generate`; do not edit. */
-import type { AlertSeverity, AlertType, CallbackMethod, CatchUp, CueStatus, DeviceCodeStatus, ExecutionStatus, KeyScope, OutcomeState, Plan, ScheduleType, TicketSeverity, TicketType, Transport, TriggerKind, WebhookAuthorization } from './db.types.ts'
+import type { AlertSeverity, AlertType, CallbackMethod, CatchUp, CueStatus, DeviceCodeStatus, ExecutionStatus, KeyScope, OutcomeState, PauseCause, Plan, ScheduleType, TicketSeverity, TicketType, Transport, TriggerKind, WebhookAuthorization } from './db.types.ts'
 
 /** How each function returns its result, and its parameters without the prefix p_. */
 export const functions = {
@@ -53,6 +53,7 @@ export const functions = {
   end_issue: ['value', 'ticket_id url'],
   end_memory_notice: ['value', 'subscription_id version url'],
   ended_executions: ['rows', ''],
+  ended_pauses: ['rows', 'limit now'],
   exchange_session_token: ['row', 'token_hash client_id label key_hash prefix ip now'],
   executions_used: ['value', 'account_id now'],
   expire_outcomes: ['value', 'limit now'],
@@ -122,6 +123,7 @@ export const functions = {
   request_deletion: ['value', 'account_id actor ip now'],
   requeue_attempts: ['value', 'limit now'],
   requeue_purges: ['value', 'now'],
+  resume_cues: ['value', 'cue_ids versions next_runs now'],
   reveal_key: ['row', 'account_id encryption_key_ids actor ip now'],
   revoke_key: ['value', 'account_id key_id actor ip now'],
   revoke_sessions: ['value', 'account_id all actor ip now'],
@@ -341,6 +343,10 @@ export type CreateCuesRow = {
   key: string | null
   tags: string[]
   status: CueStatus
+  paused_at: Date
+  paused_by: PauseCause
+  pause_reason: string
+  paused_until: Date
   transport: Transport
   schedule: unknown
   callback: unknown
@@ -370,6 +376,10 @@ export type CueDetailByKeyRow = {
   key: string
   tags: string[]
   status: CueStatus
+  paused_at: Date
+  paused_by: PauseCause
+  pause_reason: string
+  paused_until: Date
   transport: Transport
   schedule: unknown
   callback: unknown
@@ -417,6 +427,17 @@ export type DisownableAccountRow = {
 export type EndedExecutionsRow = {
   status: ExecutionStatus
   count: number
+}
+
+export type EndedPausesRow = {
+  cue_id: string
+  version: number
+  paused_until: Date
+  last_slot: Date | null
+  schedule_type: ScheduleType
+  cron: string | null
+  at: Date | null
+  timezone: string
 }
 
 export type ExchangeSessionTokenRow = {
@@ -576,6 +597,10 @@ export type ReadCuesRow = {
   key: string
   tags: string[]
   status: CueStatus
+  paused_at: Date
+  paused_by: PauseCause
+  pause_reason: string
+  paused_until: Date
   transport: Transport
   schedule: unknown
   callback: unknown
@@ -764,6 +789,7 @@ export type Functions = {
   endIssue: (args: { ticket_id: number; url: string }) => Promise<void>
   endMemoryNotice: (args: { subscription_id: string; version: number | null; url?: string | null }) => Promise<void>
   endedExecutions: (args: object) => Promise<EndedExecutionsRow[]>
+  endedPauses: (args: { limit?: number | null }) => Promise<EndedPausesRow[]>
   exchangeSessionToken: (args: { token_hash: Buffer; client_id: string; label: string; key_hash: Buffer; prefix: string; ip?: string | null }) => Promise<ExchangeSessionTokenRow>
   executionsUsed: (args: { account_id: string }) => Promise<number>
   expireOutcomes: (args: { limit?: number | null }) => Promise<number>
@@ -833,6 +859,7 @@ export type Functions = {
   requestDeletion: (args: { account_id: string; actor?: string | null; ip?: string | null }) => Promise<Date>
   requeueAttempts: (args: { limit?: number | null }) => Promise<number>
   requeuePurges: (args: object) => Promise<number>
+  resumeCues: (args: { cue_ids: string[]; versions: number[]; next_runs: (Date | null)[] }) => Promise<number>
   revealKey: (args: { account_id: string; encryption_key_ids: string[]; actor?: string | null; ip?: string | null }) => Promise<RevealKeyRow>
   revokeKey: (args: { account_id: string; key_id: string; actor?: string | null; ip?: string | null }) => Promise<Date>
   revokeSessions: (args: { account_id: string; all: boolean; actor?: string | null; ip?: string | null }) => Promise<number>

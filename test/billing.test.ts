@@ -174,10 +174,10 @@ t.test('a smaller plan pauses the newest cues over its limit, deletes none, and 
   const byName = Object.fromEntries(cues.map((cue: { name: string; status: string; next_run: unknown }) => [cue.name, cue]))
   exactly(t, byName, {
     'cue 0': { status: 'active' },
-    'cue 1': { status: 'paused' },
+    'cue 1': { status: 'paused', paused_by: 'user' },
     'cue 2': { status: 'active' },
     'cue 3': { status: 'active' },
-    'cue 4': { status: 'paused', next_run: null },
+    'cue 4': { status: 'paused', paused_by: 'plan', paused_at: clock.now().toISOString(), paused_until: null, next_run: null },
     'cue 5': { status: 'paused', next_run: null },
     'Memory block update check': { status: 'active' }
   })

@@ -71,6 +71,10 @@ t.test('creates, shows, updates, fires, pauses and deletes a cue', async t => {
   exactly(t, await cli(['cues', 'fire', id, '--at', '2100-01-01T00:00:00Z']), { code: 1, err: /^pgcue: --at: / })
   exactly(t, await cli(['cues', 'get', id]), { out: new RegExp(`Latest of 1 executions\\nID +STATUS[\\s\\S]*${execution} +pending`) })
   exactly(t, await cli(['cues', 'pause', id]), { out: `${id} is paused\n` })
+  const until = ['--reason', 'broken', '--until', '2100-01-01T00:00:00Z']
+  exactly(t, await cli(['cues', 'pause', id, ...until]), { out: `${id} is paused until 2100-01-01T00:00:00.000Z\n` })
+  exactly(t, await cli(['cues', 'get', id]), { out: /paused by +user\n[\s\S]*paused until +2100-01-01T00:00:00Z\nreason +broken\n/ })
+  exactly(t, await cli(['cues', 'pause', id, '--until', '2020-01-01T00:00:00Z']), { code: 1, err: /^pgcue: --until: .*in the future/ })
   exactly(t, await cli(['cues', 'resume', id]), { out: new RegExp(`^${id} is active; the next run is at \\d{4}`) })
   exactly(t, await cli(['cues', 'delete', id]), { code: 0, out: `Deleted ${id}\n` })
   exactly(t, await cli(['cues', 'list']), { out: 'No cues. Create one with: pgcue cues create\n' })

@@ -27,6 +27,10 @@ t.test('creates, lists, shows, changes, fires and deletes cues', async t => {
   exactly(t, await client.cues.list({ status: 'active', limit: 1 }), { cues: [{ id: cue.id }], total: 1, limit: 1 })
   exactly(t, await client.cues.update(cue.id, { name: 'other', schedule: { timezone: 'Europe/London' } }), { name: 'other' })
   exactly(t, await client.cues.pause(cue.id), { status: 'paused', next_run: null })
+  exactly(t, await client.cues.pause(cue.id, { reason: 'broken', until: '2100-01-01T00:00:00Z' }), {
+    pause_reason: 'broken',
+    paused_until: '2100-01-01T00:00:00.000Z'
+  })
   exactly(t, await client.cues.resume(cue.id), { status: 'active', next_run: /Z$/ })
   const fired = await client.cues.fire(cue.id, { payload_override: { n: 1 }, idempotency_key: 'once' })
   exactly(t, await client.cues.fire(cue.id, { payload_override: { n: 1 }, idempotency_key: 'once' }), { id: fired.id })

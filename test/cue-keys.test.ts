@@ -136,6 +136,8 @@ t.test('a replacement returns omitted fields to their defaults and keeps runtime
       key,
       name: 'Other',
       status: 'paused',
+      paused_at: '2030-01-07T08:30:00.000Z',
+      paused_by: 'user',
       next_run: null,
       run_count: 7,
       fired_count: 5,
@@ -146,7 +148,10 @@ t.test('a replacement returns omitted fields to their defaults and keeps runtime
     }
   )
   const columns = (id: string) =>
-    pool.query("select to_jsonb(c) - '{id,key,name,status,created_at,updated_at}'::text[] as c from cue.cues c where id = $1", [id])
+    pool.query(
+      "select to_jsonb(c) - '{id,key,name,status,paused_at,paused_by,created_at,updated_at}'::text[] as c from cue.cues c where id = $1",
+      [id]
+    )
   t.same((await columns(id)).rows, (await columns(plain.id)).rows, 'all columns')
   t.same((await pool.query('select failed_deliveries from cue.cue_runs where cue_id = $1', [id])).rows, [{ failed_deliveries: 2 }])
 

@@ -14,6 +14,10 @@ t.test('creating a cue returns all members, with defaults', async t => {
   t.match(body.id, /^cue_[0-9A-Za-z]{12}$/)
   t.strictSame(body, {
     id: body.id,
+    paused_at: null,
+    paused_by: null,
+    pause_reason: null,
+    paused_until: null,
     key: null,
     name: 'Hourly',
     description: null,

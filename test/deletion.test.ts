@@ -271,6 +271,8 @@ t.test('an account in use loses keys and sessions and pauses at once, and is del
   const token = searchParams.get('token')!
   const intruder = as({ id: '', email: '', api_key })
   const cue = await intruder.post('/v1/cues', { name: 'mischief', cron: '* * * * *', worker: true })
+  const { id: rested } = await intruder.post('/v1/cues', { name: 'rested', cron: '* * * * *', worker: true })
+  await intruder.post(`/v1/cues/${rested}/pause`, { until: new Date(clock.now().getTime() + 60_000) })
   const session = withSession(await openSession('grace@example.com'))
   t.match(
     await nobody.get(`${pathname}?token=${token}`),
@@ -288,6 +290,8 @@ t.test('an account in use loses keys and sessions and pauses at once, and is del
   exactly(t, await session.call('GET', '/v1/auth/me'), error('not_authenticated', 401))
   const { rows } = await pool.query('select status, next_run from cue.cue_view where id = $1', [cue.id])
   t.same(rows, [{ status: 'paused', next_run: null }])
+  const pauses = await pool.query('select status, paused_by, paused_until from cue.cue_view where id = $1', [rested])
+  t.same(pauses.rows, [{ status: 'paused', paused_by: 'deletion', paused_until: null }], 'a pause that would end stays')
 
   const [mail] = await mails()
   exactly(t, await cancel(tokenIn(mail!.links[0]!)), { status: 200 })
@@ -297,7 +301,10 @@ t.test('an account in use loses keys and sessions and pauses at once, and is del
   const owner = withSession(await openSession('grace@example.com'))
   exactly(t, await owner.call('GET', '/v1/auth/key'), error('plaintext_unavailable', 410))
   const { api_key: fresh } = await owner.post('/v1/auth/key/regenerate')
-  exactly(t, await as({ id: '', email: '', api_key: fresh }).call('GET', `/v1/cues/${cue.id}`), { status: 200, body: { status: 'paused' } })
+  exactly(t, await as({ id: '', email: '', api_key: fresh }).call('GET', `/v1/cues/${cue.id}`), {
+    status: 200,
+    body: { status: 'paused', paused_by: 'deletion', paused_until: null }
+  })
 })
 
 t.test('sends no waiting executions of a disowned account during its day of grace', async t => {

@@ -135,7 +135,7 @@ t.test('exhaustion counts a failed delivery and leaves a recurring cue active', 
 })
 
 t.test('exhaustion triggers the on_failure actions in the same transaction', async t => {
-  const { begun, settle, run, jobs, clock } = await stage(t)
+  const { begun, settle, run, row, jobs, clock } = await stage(t)
   const attempt = await begun({
     retry_max_attempts: 1,
     on_failure_email: true,
@@ -149,6 +149,8 @@ t.test('exhaustion triggers the on_failure actions in the same transaction', asy
     { data: { kind: 'cue_failed', url: 'https://example.com/failed', execution_id: attempt.execution_id } }
   ])
   exactly(t, await run(attempt.cue_id), { status: 'paused', next_run: null, version: version + 1 })
+  const pause = await row('select paused_at, paused_by, pause_reason, paused_until from cue.cues where id = $1', [attempt.cue_id])
+  t.same(pause, { paused_at: clock.now(), paused_by: 'failures', pause_reason: refused.error, paused_until: null })
   t.equal(new Date((await jobs('notifications'))[0].data.failed_at).getTime(), clock.now().getTime())
 })
 

@@ -114,7 +114,7 @@ t.test('a stopped scheduler takes no turn', async t => {
 })
 
 t.test('meets deadlines until none is left, then reads the next', async t => {
-  const moves = [[1, 0, 2], [0, 3, 0], []]
+  const moves = [[1, 0, 2], [0, 3, 0], [0, 0, 0, 1], []]
   const lost: number[] = []
   let reads = 0
   const next = (n: number) => async () => moves[0]![n] ?? 0
@@ -130,13 +130,14 @@ t.test('meets deadlines until none is left, then reads the next', async t => {
     },
     expectWaiting: at => t.equal(at, 900),
     now: () => 1000,
+    endPauses: next(3),
     metrics: { claimsLost: count => void lost.push(count) }
   })
   t.equal(deadlines.at, never)
   deadlines.expect(700)
   deadlines.expect(800)
   t.equal(deadlines.at, 700)
-  for (const at of [0, 0, 1100]) {
+  for (const at of [0, 0, 0, 1100]) {
     await deadlines.meet()
     t.equal(deadlines.at, at, 'a deadline whose row is locked is retried a moment later')
     moves.shift()

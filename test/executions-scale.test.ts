@@ -167,6 +167,7 @@ root.test('costs on small and on large tables', async t => {
     next_jobs: on => on.nextJobs({ past: '5 seconds' }),
     recover_leases: on => on.recoverLeases({}),
     miss_unclaimed: on => on.missUnclaimed({}),
+    ended_pauses: on => on.endedPauses({}),
     passed_windows: on => on.passedWindows({}),
     extend_flights: on => on.extendFlights({ flight_ids: [1, 2, 3] })
   }

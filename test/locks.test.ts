@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto'
 import pg from 'pg'
 import t from 'tap'
 import { type BegunAttempt, createFunctions, type Functions } from '../src/database/functions.ts'
+import { createPauseSweep } from '../src/firing/ended-pauses.ts'
 import { catchUp } from '../src/firing/fire-others.ts'
 import { setLockTimeout } from './patient.ts'
 import { chance, pick, random, shuffled } from './seed.ts'
@@ -112,6 +113,7 @@ t.test('concurrent operations of all kinds neither deadlock nor fail', async t =
       recoverStuck: () => fn.recoverStuck({}),
       expire: () => fn.expireOutcomes({ limit: 20 }),
       requeue: () => fn.requeueAttempts({ limit: 20 }),
+      endPauses: createPauseSweep({ fn }),
       wakes: () => fn.nextWakes({}),
       fold: () => fn.foldUsage({}),
       beat: () => fn.beatEngine({ engine_id: randomUUID(), version: 'x', lateness_ms: 1, open_deliveries: 1, missed_after: '1 hour' }),
@@ -149,7 +151,7 @@ t.test('concurrent operations of all kinds neither deadlock nor fail', async t =
             account_id,
             cue_id,
             version: run.version,
-            changes: { status: pick(['active', 'paused', 'active']) },
+            changes: pick([{ status: 'active' }, { status: 'paused' }, { status: 'paused', paused_until: next() }]),
             next_run: new Date()
           })
       },

@@ -48,6 +48,12 @@ t.test('an agent previews, creates, fires, reads and deletes a cue', async t => 
   exactly(t, await call('get_execution', { execution_id: id }), { payload: { task: 'report', n: 1 } })
   exactly(t, await call('report_outcome', { execution_id: id, success: true }), { failed: /^invalid_state/ })
   exactly(t, await call('pause_cue', { cue_id: cue.cue_id }), { status: 'paused', next_run: null })
+  exactly(t, await call('pause_cue', { cue_id: cue.cue_id, reason: 'broken', until: '2100-01-01T00:00:00Z' }), {
+    status: 'paused',
+    paused_by: 'user',
+    pause_reason: 'broken',
+    paused_until: '2100-01-01T00:00:00.000Z'
+  })
   exactly(t, await call('update_cue', { cue_id: cue.cue_id, name: 'other', cron: '@hourly' }), { name: 'other' })
   exactly(t, await call('resume_cue', { cue_id: cue.cue_id }), { status: 'active' })
   exactly(t, await call('list_alerts'), { alerts: [], total: 0 })

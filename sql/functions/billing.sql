@@ -114,8 +114,7 @@ begin
     perform cue.lock_cues(v_ids);
     v_ids := array(
       select id from cue.cues where id = any (v_ids) and status = 'active' and deleted_at is null order by created_at desc, id desc);
-    update cue.cues set status = 'paused', updated_at = p_now where id = any (v_ids);
-    update cue.cue_runs set next_run = null, success_due_at = null, version = version + 1 where cue_id = any (v_ids);
+    perform cue.pause_cues(v_ids, 'plan', p_now => p_now);
   end if;
   if p_plan < a.plan then
     perform cue.add_job('mails', jsonb_build_object('kind', 'downgrade', 'account_id', a.id, 'cue_ids', v_ids));

@@ -186,7 +186,7 @@ comment on function cue.create_cue is
 create or replace function cue.with_changes(old cue.cues, p_changes jsonb) returns cue.cues
 language plpgsql stable as $$
 declare
-  v_fixed text[] := '{id,account_id,transport,memory_check,payload_id,created_at,updated_at,deleted_at}';
+  v_fixed text[] := '{id,account_id,transport,memory_check,payload_id,paused_at,paused_by,created_at,updated_at,deleted_at}';
   c cue.cues := jsonb_populate_record(case when p_changes @> '{"replaces": true}' then cue.reset_cue(old) else old end, p_changes - v_fixed);
 begin
   if p_changes ? 'callback_headers' then
@@ -244,7 +244,7 @@ begin
   if p_changes ? 'status' and old.status in ('completed', 'failed') then
     raise exception 'Cue % is %, which is final. Create a new cue.', p_cue_id, old.status using errcode = cue.refusal('QU011');
   end if;
-  c := cue.with_changes(old, p_changes);
+  c := cue.with_pause(old, cue.with_changes(old, p_changes), p_changes ?| '{pause_reason,paused_until}', p_now);
   if c is not distinct from old then return false; end if;
   if c.key is distinct from old.key then perform cue.require_free_key(p_account_id, c.key); end if;
   if old.memory_check and (c.schedule_type, c.cron, c.at, c.timezone, c.payload, c.task, c.callback_url, c.callback_method, c.callback_headers)
@@ -279,11 +279,20 @@ begin
            and c.alert_missed_window_multiplier is not distinct from old.alert_missed_window_multiplier then success_due_at end
    where cue_id = p_cue_id;
   if c.status = 'active' and v_reschedule then perform cue.wake('cue_due', p_next_run); end if;
+  perform cue.wake('cue_deadline', c.paused_until);
   if c.name <> old.name or old.status in ('completed', 'failed') and c.status = 'active' then perform cue.note_memory(p_account_id); end if;
   return true;
 end $$;
 comment on function cue.update_cue is
   'Changes the columns of a cue that p_changes names, if it still has p_version; returns whether any changed. Otherwise it writes nothing.';
+
+create or replace function cue.may_resume(c cue.cues) returns boolean
+language sql stable security definer as $$
+  select c.memory_check or p.cues > (
+           select count(*) from cue.cues q where q.account_id = c.account_id and q.deleted_at is null and q.status = 'active' and not q.memory_check)
+    from cue.accounts a join cue.plans p using (plan) where a.id = c.account_id
+$$;
+comment on function cue.may_resume is 'Returns whether the plan allows one more active cue; the caller has locked the account.';
 
 -- The caller has locked the account. Paused cues may exceed the plan's limit, after a downgrade; ended cues are not counted at all.
 create or replace function cue.require_room(c cue.cues) returns void
@@ -293,8 +302,7 @@ declare
 begin
   if c.memory_check then return; end if;
   select p.cues into v_limit from cue.accounts a join cue.plans p using (plan) where a.id = c.account_id;
-  if c.status = 'paused' and v_limit <= (
-       select count(*) from cue.cues where account_id = c.account_id and deleted_at is null and status = 'active' and not memory_check) then
+  if c.status = 'paused' and not cue.may_resume(c) then
     raise exception 'Cue limit reached: the plan allows % active cues. Pause or delete one, or upgrade.', v_limit using errcode = cue.refusal('QU030');
   end if;
   if c.status in ('completed', 'failed') then

@@ -81,9 +81,9 @@ begin
   end if;
   perform cue.drop_credentials(a.id, p_now);
   perform cue.lock_cues(array(select id from cue.cues where account_id = a.id and deleted_at is null));
-  v_ids := array(select id from cue.cues where account_id = a.id and status = 'active' and deleted_at is null);
-  update cue.cues set status = 'paused', updated_at = p_now where id = any (v_ids);
-  update cue.cue_runs set next_run = null, success_due_at = null, version = version + 1 where cue_id = any (v_ids);
+  v_ids := array(
+    select id from cue.cues where account_id = a.id and (status = 'active' or paused_until is not null) and deleted_at is null);
+  perform cue.pause_cues(v_ids, 'deletion', p_now => p_now);
   perform cue.cancel_waiting(a.id, p_now);
   perform cue.record_event(a.id, 'account.disowned', 'anonymous', p_ip, '{}', p_now);
   select due_at into v_due_at from cue.deletions where account_id = a.id and cancelled_at is null;

@@ -164,7 +164,9 @@ create or replace function cue.end_one_time_cue(c cue.cues, p_status cue.cue_sta
 language plpgsql security definer as $$
 begin
   if c.schedule_type = 'once' and c.status in ('active', 'paused') and c.deleted_at is null then
-    update cue.cues set status = p_status, updated_at = p_now where id = c.id;
+    update cue.cues
+       set status = p_status, paused_at = null, paused_by = null, pause_reason = null, paused_until = null, updated_at = p_now
+     where id = c.id;
     update cue.cue_runs set next_run = null, success_due_at = null, version = version + 1 where cue_id = c.id;
     perform cue.note_memory(c.account_id);
   end if;
@@ -224,8 +226,7 @@ begin
       'execution_id', e.id, 'failed_at', p_now));
   end if;
   if c.on_failure_pause and c.schedule_type = 'recurring' and c.status = 'active' then
-    update cue.cues set status = 'paused', updated_at = p_now where id = c.id;
-    update cue.cue_runs set next_run = null, success_due_at = null, version = version + 1 where cue_id = c.id;
+    perform cue.pause_cues(array[c.id], 'failures', e.error_message, p_now);
   end if;
 end $$;
 comment on function cue.run_on_failure is 'Applies a cue''s on_failure: queues the mail and the webhook, and pauses the cue.';

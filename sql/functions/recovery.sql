@@ -260,7 +260,8 @@ begin
   select (select min(e.attempt_due_at) from cue.executions e where e.attempt_due_at is not null),
          least((select min(e.outcome_deadline_at) from cue.executions e where e.outcome_deadline_at is not null),
                (select min(e.claim_deadline_at) from cue.executions e where e.claim_deadline_at is not null),
-               (select min(e.lease_expires_at) from cue.executions e where e.lease_expires_at is not null));
+               (select min(e.lease_expires_at) from cue.executions e where e.lease_expires_at is not null),
+               (select min(c.paused_until) from cue.cues c where c.paused_until is not null and c.deleted_at is null));
 end $$;
 comment on function cue.next_wakes is
-  'Returns when the next waiting attempt is due, and the next deadline of an outcome, a claim or a lease.';
+  'Returns when the next waiting attempt is due, and the next deadline of an outcome, a claim, a lease or a pause.';

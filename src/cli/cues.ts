@@ -74,6 +74,10 @@ const showCue = ({ out }: Pick<Context, 'out'>, cue: Cue) =>
       ...Object.fromEntries(plainNames.map(name => [name, cue[name]])),
       tags: cue.tags.join(', ') || null,
       status: cue.status,
+      'paused by': cue.paused_by,
+      'paused at': cue.paused_at,
+      'paused until': cue.paused_until,
+      reason: cue.pause_reason,
       version: cue.version,
       schedule: scheduleText(cue),
       'next run': cue.next_run,
@@ -241,20 +245,37 @@ export const cuesUpdate = command({
   }
 })
 
-const setStatus = (verb: 'pause' | 'resume', summary: string) =>
-  command({
-    args: 'ID',
-    summary,
-    options: ifVersion,
-    run: async context => {
-      const id = only(context, 'ID')
-      const cue = await (await context.connect()).cues[verb](id, versionOf(context))
-      const { out } = context
-      out.show(cue, () => out.line(`${cue.id} is ${cue.status}${cue.next_run ? `; the next run is at ${cue.next_run}` : ''}`))
-    }
+const showStatus = ({ out }: Pick<Context, 'out'>, cue: Cue) =>
+  out.show(cue, () => {
+    const until = cue.paused_until ? ` until ${cue.paused_until}` : ''
+    out.line(`${cue.id} is ${cue.status}${until}${cue.next_run ? `; the next run is at ${cue.next_run}` : ''}`)
   })
-export const cuesPause = setStatus('pause', 'Pause a cue; existing executions continue')
-export const cuesResume = setStatus('resume', 'Resume a paused cue')
+
+export const cuesPause = command({
+  args: 'ID [options]',
+  summary: 'Pause a cue; existing executions continue',
+  options: {
+    reason: { type: 'string', value: 'TEXT', help: 'why it is paused, shown with the cue' },
+    until: { type: 'string', value: 'TIME', help: 'resume by itself at this time: ISO 8601 with Z or an offset' },
+    ...ifVersion
+  },
+  names: { reason: '--reason', until: '--until', cue_id: 'ID' },
+  run: async context => {
+    const id = only(context, 'ID')
+    const { reason, until } = context.options
+    showStatus(context, await (await context.connect()).cues.pause(id, { ...defined({ reason, until }), ...versionOf(context) }))
+  }
+})
+
+export const cuesResume = command({
+  args: 'ID',
+  summary: 'Resume a paused cue',
+  options: ifVersion,
+  run: async context => {
+    const id = only(context, 'ID')
+    showStatus(context, await (await context.connect()).cues.resume(id, versionOf(context)))
+  }
+})
 
 export const cuesFire = command({
   args: 'ID [options]',

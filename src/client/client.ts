@@ -43,8 +43,10 @@ export const createClient = (options: ClientOptions) => {
       put: (key: string, body: T.NewCue, o?: CallOptions) => call<T.UpsertedCue>('PUT', byKey(key), { body }, o),
       deleteByKey: (key: string, o?: CallOptions) => remove(byKey(key), o),
       update: (id: string, changes: T.CueChanges, o?: CallOptions) => patch<T.Cue>(cue(id), changes, o),
-      pause: (id: string, o?: CallOptions) => patch<T.Cue>(cue(id), { status: 'paused' }, o),
-      resume: (id: string, o?: CallOptions) => patch<T.Cue>(cue(id), { status: 'active' }, o),
+      /** Pauses a cue, until it is resumed or until a time. */
+      pause: (id: string, { reason, until, ...o }: CallOptions & T.Pause = {}) =>
+        repeat<T.Cue>(`${cue(id)}/pause`, { ...(reason != null && { reason }), ...(until != null && { until }) }, o),
+      resume: (id: string, o?: CallOptions) => repeat<T.Cue>(`${cue(id)}/resume`, {}, o),
       delete: (id: string, o?: CallOptions) => remove(cue(id), o),
       bulkDelete: (ids: string[], o?: CallOptions) =>
         call<T.BulkDeleted>('POST', '/v1/cues/bulk-delete', { body: { ids }, headers: confirmed }, o),

@@ -34,6 +34,7 @@ export type CueFilter = Filter<typeof cues.ListCues>
 export type NewCue = Given<typeof cues.CreateCue>
 export type CueChanges = Given<typeof cues.UpdateCue>
 export type BulkDeleted = Answer<typeof cues.BulkDeleted>
+export type Pause = Given<typeof cues.PauseCue>
 export type Fire = Given<typeof cues.FireRequest>
 export type FiredExecution = Answer<typeof cues.FiredExecution>
 

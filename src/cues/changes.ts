@@ -1,12 +1,12 @@
 /** From requests to columns of cue.cues. Pure: the stored cue and the time are arguments. */
 import { ApiError, type Detail, invalid } from '../errors.ts'
 import type { Schedule } from '../schedule/describe.ts'
-import { checkInterval, firstRun, readSchedule, sameSchedule } from '../schedule/parse-schedule.ts'
+import { checkInterval, firstRun, lastInstant, readSchedule, sameSchedule } from '../schedule/parse-schedule.ts'
 import { defaults, implied } from './columns.ts'
 import { headerFaults } from './headers.ts'
 import { payloadColumns } from './payload.ts'
 import type { StoredCue } from './read.ts'
-import { type CreateCue, groups, plain, type UpdateCue } from './schemas.ts'
+import { type CreateCue, groups, type PauseCue, plain, type UpdateCue } from './schemas.ts'
 
 /** Columns by name, as accepted by `create_cue` and `update_cue`. */
 export type Columns = Record<string, unknown>
@@ -73,6 +73,16 @@ export const changesOf = (given: UpdateCue, stored: StoredCue, now: Date, minInt
   if (!sameSchedule(schedule, stored.schedule)) Object.assign(columns, scheduleColumns(schedule))
   const resumed = given.status === 'active' && stored.status === 'paused'
   return { columns, next_run: reschedule(schedule, stored, now, minInterval, resumed) }
+}
+
+/** @throws ApiError if the pause would end too early, or too late for the cue to run */
+export const pauseOf = ({ reason, until }: PauseCue, { schedule }: StoredCue, now: Date): Change => {
+  const end = until == null ? null : new Date(until)
+  if (end && end <= now) throw invalid([fault(['until'], 'must be in the future')])
+  if (end && +end > lastInstant) throw invalid([fault(['until'], 'must not be after the year 9999')])
+  if (end && schedule.type === 'once' && end > new Date(schedule.at))
+    throw invalid([fault(['until'], 'must not be after schedule.at: the cue would never run')])
+  return { columns: { status: 'paused', pause_reason: reason ?? null, paused_until: end }, next_run: null }
 }
 
 const reschedule = (schedule: Schedule, stored: StoredCue, now: Date, minInterval: number | null, resumed = false): Date | null => {

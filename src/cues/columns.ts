@@ -68,5 +68,9 @@ export const bounds = {
   },
   "tags": {
     "maxItems": 10
+  },
+  "pause_reason": {
+    "minLength": 0,
+    "maxLength": 500
   }
 } as const

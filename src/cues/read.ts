@@ -27,18 +27,20 @@ export const unknownCue = () => new ApiError('cue_not_found', noSuchCue)
 /** A cue with its latest executions and missed slots, from a row of `cue_detail_view`, also as JSON. @throws ApiError cue_not_found without one */
 export const detail = (row: object | null | undefined): Static<typeof CueDetail> => {
   if (!row) throw unknownCue()
-  const { next_run, last_run, created_at, updated_at, executions, ...rest } = row as Record<Instants, string> & {
+  const { next_run, last_run, paused_at, paused_until, created_at, updated_at, executions, ...rest } = row as Record<Instants, string> & {
     executions: ExecutionRow[]
   }
   const times = {
     next_run: instant(next_run),
     last_run: instant(last_run),
+    paused_at: instant(paused_at),
+    paused_until: instant(paused_until),
     created_at: instant(created_at),
     updated_at: instant(updated_at)
   }
   return shown({ ...rest, ...times, executions: executions.map(summary) }) as StoredCue & Static<typeof CueDetail>
 }
-type Instants = 'next_run' | 'last_run' | 'created_at' | 'updated_at'
+type Instants = 'next_run' | 'last_run' | 'paused_at' | 'paused_until' | 'created_at' | 'updated_at'
 
 const instant = (text: string | null) => (text === null ? null : new Date(text))
 

@@ -8,7 +8,7 @@ import { createCueBatches, createSingleCues } from './batched.ts'
 import { fault } from './changes.ts'
 import { detail, listCues, unknownCue } from './read.ts'
 import * as schemas from './schemas.ts'
-import { createCue, deleteCue, deleteCues, etagOf, fireCue, putCue, updateCue, versionsOf } from './write.ts'
+import { createCue, deleteCue, deleteCues, etagOf, fireCue, pauseCue, putCue, updateCue, versionsOf } from './write.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -80,6 +80,42 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     },
     async (request, reply) =>
       tagged(reply, await updateCue(app, request, request.params.cue_id, request.body, versionsOf(request.headers['if-match'])))
+  )
+
+  app.post(
+    '/v1/cues/:cue_id/pause',
+    {
+      config: { scope: 'write', errors: ['invalid_state', 'version_conflict'] },
+      schema: {
+        tags,
+        summary: 'Pause a cue, until you resume it or until a time',
+        description:
+          'Existing executions continue. At `until` the cue resumes by itself and counts from then: a slot at `until` runs. For a cue that is paused already, reason and end are replaced.',
+        params,
+        headers: schemas.IfMatch,
+        body: schemas.PauseCue,
+        response: { 200: schemas.Cue, '4xx': ErrorBody }
+      }
+    },
+    async (request, reply) =>
+      tagged(reply, await pauseCue(app, request, request.params.cue_id, request.body, versionsOf(request.headers['if-match'])))
+  )
+
+  app.post(
+    '/v1/cues/:cue_id/resume',
+    {
+      config: { scope: 'write', errors: ['invalid_state', 'version_conflict', 'cue_limit_exceeded', 'invalid_schedule'] },
+      schema: {
+        tags,
+        summary: 'Resume a paused cue from now on',
+        params,
+        headers: schemas.IfMatch,
+        body: schemas.ResumeCue,
+        response: { 200: schemas.Cue, '4xx': ErrorBody }
+      }
+    },
+    async (request, reply) =>
+      tagged(reply, await updateCue(app, request, request.params.cue_id, { status: 'active' }, versionsOf(request.headers['if-match'])))
   )
 
   app.delete(

@@ -6,7 +6,14 @@ import { GivenSchedule, Instant, ScheduleBody, StrictSchedule } from '../schedul
 import { AnyJson, CueId, endsEarly, Nullable, orElse, Page, Strict, Tag, TagFilter, Timestamp } from '../schemas.ts'
 import { bounds, defaults, implied } from './columns.ts'
 
-const { cueStatus: statuses, transport: transports, callbackMethod: methods, catchUp: policies, verificationMode: modes } = enums
+const {
+  cueStatus: statuses,
+  transport: transports,
+  callbackMethod: methods,
+  catchUp: policies,
+  verificationMode: modes,
+  pauseCause: causes
+} = enums
 
 const byDefault = { ...defaults, ...implied }
 
@@ -114,11 +121,27 @@ export const UpdateCue = Strict({
 })
 export type UpdateCue = Static<typeof UpdateCue>
 
+export const PauseCue = Strict({
+  reason: Type.Optional(Nullable(Type.String(bounds.pause_reason))),
+  until: Type.Optional(Nullable(Instant))
+})
+export type PauseCue = Static<typeof PauseCue>
+export const ResumeCue = Strict({})
+
 const cue = {
   id: Type.String(),
   name: Type.String(),
   ...plain,
   status: Type.Enum([...statuses]),
+  paused_at: Nullable(Timestamp),
+  paused_by: Nullable(
+    Type.Enum([...causes], {
+      description:
+        'What paused the cue: a request (`user`), a smaller plan, `on_failure` (`failures`), or the deletion of an account by "This was not me".'
+    })
+  ),
+  pause_reason: Nullable(Type.String()),
+  paused_until: Nullable(Timestamp),
   transport: Type.Enum([...transports]),
   schedule: ScheduleBody,
   callback: Type.Object({

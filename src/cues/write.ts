@@ -9,10 +9,10 @@ import { ApiError, invalid, toApiError, unavailable } from '../errors.ts'
 import { ignoredMembers } from '../http/validation.ts'
 import { Json } from '../json/canonical-json.ts'
 import { columnsText } from './batched.ts'
-import { type Columns, changesOf, fault, newCue, replacementOf } from './changes.ts'
+import { type Change, type Columns, changesOf, fault, newCue, pauseOf, replacementOf } from './changes.ts'
 import { payloadColumns } from './payload.ts'
 import type { StoredCue } from './read.ts'
-import type { CreateCue, FireRequest, UpdateCue } from './schemas.ts'
+import type { CreateCue, FireRequest, PauseCue, UpdateCue } from './schemas.ts'
 
 const RETRIES = 5
 const TURN_MS = 5000
@@ -115,12 +115,26 @@ export const updateCue = async (
   given: UpdateCue,
   versions?: Versions
 ): Promise<StoredCue> => {
-  const { caller } = asking
   checkTimeout(app, asking.plan, given)
   await checkAddresses(app, given)
+  return changeStored(app, asking, cue_id, versions, stored => changesOf(given, stored, app.now(), minIntervalOf(app, asking)))
+}
+
+/** Pauses a cue. Of one that is paused already, sets the reason and the end. */
+export const pauseCue = (app: FastifyInstance, asking: Asking, cue_id: string, given: PauseCue, versions?: Versions): Promise<StoredCue> =>
+  changeStored(app, asking, cue_id, versions, stored => pauseOf(given, stored, app.now()))
+
+const changeStored = (
+  app: FastifyInstance,
+  asking: Asking,
+  cue_id: string,
+  versions: Versions | undefined,
+  changeOf: (stored: StoredCue) => Change
+): Promise<StoredCue> => {
+  const { caller } = asking
   return changeInTurn(`${caller.account_id} ${cue_id}`, async () => {
     const stored = await findVersion(app, caller, cue_id, versions)
-    const { columns, next_run } = changesOf(given, stored, app.now(), minIntervalOf(app, asking))
+    const { columns, next_run } = changeOf(stored)
     if (Object.keys(columns).length === 0) return stored
     const changes = await changesText(app, asking, columns)
     const changed = await app.fn.updateCue({ cue_id, version: stored.version, changes, next_run, ...caller })

@@ -1,4 +1,4 @@
-/** Deadlines that engines meet: outcomes not reported, claims not made and leases of claims not extended in time. */
+/** Deadlines that engines meet: outcomes not reported, claims not made and leases of claims not extended in time, and pauses that end. */
 import type { Functions } from '../database/functions.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 
@@ -8,6 +8,8 @@ type Options = {
   expectWaiting: (at: number) => void
   /** The database's clock, in epoch milliseconds. */
   now: () => number
+  /** Ends pauses, and resolves to their number. */
+  endPauses: () => Promise<number>
   metrics: Pick<Metrics, 'claimsLost'>
 }
 
@@ -16,7 +18,7 @@ const restMs = 100
 
 export type Deadlines = ReturnType<typeof createDeadlines>
 
-export const createDeadlines = ({ fn, expectWaiting, now, metrics }: Options) => {
+export const createDeadlines = ({ fn, expectWaiting, now, endPauses, metrics }: Options) => {
   let at = Number.POSITIVE_INFINITY
 
   const read = async (): Promise<void> => {
@@ -41,7 +43,7 @@ export const createDeadlines = ({ fn, expectWaiting, now, metrics }: Options) =>
       at = Number.POSITIVE_INFINITY
       const lost = await fn.recoverLeases({})
       if (lost > 0) metrics.claimsLost(lost)
-      const moved = (await fn.expireOutcomes({})) + (await fn.missUnclaimed({})) + lost
+      const moved = (await fn.expireOutcomes({})) + (await fn.missUnclaimed({})) + (await endPauses()) + lost
       if (moved > 0) at = 0
       else await read()
     }

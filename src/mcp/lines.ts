@@ -1,18 +1,24 @@
 /** Short text forms of cues, executions and alerts: agents pay for every token. */
 import type { Alert, Cue, Execution } from '../client/index.ts'
 
-export const cueLine = ({ id, key, name, status, transport, schedule, callback, next_run, run_count, version }: Cue) => ({
-  cue_id: id,
-  ...(key && { key }),
-  name,
-  status,
-  transport,
-  schedule,
-  ...(callback.url && { callback_url: callback.url }),
-  next_run,
-  run_count,
-  version
-})
+export const cueLine = (cue: Cue) => {
+  const { id, key, name, status, paused_by, pause_reason, paused_until, transport, schedule, callback, next_run, run_count, version } = cue
+  return {
+    cue_id: id,
+    ...(key && { key }),
+    name,
+    status,
+    ...(paused_by && { paused_by }),
+    ...(pause_reason && { pause_reason }),
+    ...(paused_until && { paused_until }),
+    transport,
+    schedule,
+    ...(callback.url && { callback_url: callback.url }),
+    next_run,
+    run_count,
+    version
+  }
+}
 
 type Line = Omit<Execution, 'outcome'>
 

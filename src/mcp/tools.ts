@@ -167,11 +167,18 @@ export const tools: readonly Tool[] = [
   }),
   tool({
     name: 'pause_cue',
-    description: 'Stop future runs of a cue. Existing runs continue.',
+    description: 'Stop future runs of a cue, until you resume it or until a time. Existing runs continue.',
     scope: 'write',
     readOnly: false,
-    input: Cue,
-    run: async (client, { cue_id }) => ({ ...cueLine(await client.cues.pause(cue_id)), next_step: 'resume_cue starts it again' })
+    input: Type.Object({
+      cue_id: Id('cue'),
+      reason: Type.Optional(Type.String(bounds.pause_reason)),
+      until: Type.Optional(Type.String({ description: 'When it resumes by itself: ISO 8601 with Z or an offset.' }))
+    }),
+    run: async (client, { cue_id, ...pause }) => ({
+      ...cueLine(await client.cues.pause(cue_id, pause)),
+      next_step: 'resume_cue starts it again'
+    })
   }),
   tool({
     name: 'resume_cue',

@@ -7,8 +7,8 @@ import { nextRun } from './next-run.ts'
 import type { GivenSchedule } from './schemas.ts'
 import { canonicalTimeZone } from './zones.ts'
 
-// The last instant with a four-digit year, as calendar and timestamps require.
-const lastInstant = Date.UTC(10_000, 0) - 1
+/** The last instant with a four-digit year, as calendar and timestamps require. */
+export const lastInstant = Date.UTC(10_000, 0) - 1
 
 /**
  * Completes the given members with the stored schedule, if any; `cron` or `at` alone also changes the type.
