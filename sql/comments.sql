@@ -23,7 +23,7 @@ comment on type cue.attempt_result is 'Result of an attempt. lost: its engine or
 comment on type cue.missed_reason is
   'Why slots did not run: no engine was alive (service_away), or a limit of the plan was reached (execution_limit).';
 comment on type cue.pause_cause is 'What paused a cue: its user, a smaller plan, on_failure, or the deletion of its account.';
-comment on type cue.alert_type is 'Reason for an alert: consecutive failures, no success in time, or no outcome in time.';
+comment on type cue.alert_type is 'Reason for an alert: consecutive failures, no success in time, no outcome in time, or a cue paused after failures.';
 comment on type cue.alert_severity is 'Urgency of an alert, lowest first.';
 comment on type cue.device_code_status is 'Status of a sign-in. Expiry is not a status: see device_codes.expires_at.';
 comment on type cue.ticket_severity is 'Severity of a ticket, chosen by its author.';
@@ -231,6 +231,7 @@ comment on column cue.cues.retry_backoff_minutes is
 comment on column cue.cues.on_failure_email is 'Whether a mail is sent when an execution exhausts its attempts or is missed.';
 comment on column cue.cues.on_failure_webhook is 'URL notified when an execution exhausts its attempts or is missed; null: none.';
 comment on column cue.cues.on_failure_pause is 'Whether a recurring cue is paused when an execution exhausts its attempts or is missed.';
+comment on column cue.cues.on_failure_pause_after is 'Number of failed runs in a row that pause a recurring cue; null: any.';
 comment on column cue.cues.timeout_seconds is
   'Time limit for the callback''s response; null means 30. Null, like the next three columns, if delivery was never set.';
 comment on column cue.cues.outcome_deadline_seconds is 'Time limit for the awaited outcome, counted from the delivery; null means 300.';
@@ -263,6 +264,8 @@ comment on column cue.cue_runs.last_run is 'When an execution last started, what
 comment on column cue.cue_runs.run_count is 'Executions created, whatever triggered them.';
 comment on column cue.cue_runs.fired_count is 'Executions created by the schedule.';
 comment on column cue.cue_runs.failed_deliveries is 'Consecutive executions whose delivery failed.';
+comment on column cue.cue_runs.failed_runs is
+  'Scheduled executions in a row that failed, were missed or timed out, while on_failure_pause_after is set; 0 after a resumption.';
 comment on column cue.cue_runs.failed_outcomes is 'Consecutive outcomes that were failures or missing.';
 comment on column cue.cue_runs.deliveries_failing_since is 'First of the failures in failed_deliveries.';
 comment on column cue.cue_runs.outcomes_failing_since is 'First of the failures in failed_outcomes.';

@@ -10,8 +10,8 @@ grant usage on schema cue to cue_reader, cue_service;
 
 create type cue.alert_severity as enum ('info', 'warning', 'high', 'critical');
 comment on type cue.alert_severity is 'Urgency of an alert, lowest first.';
-create type cue.alert_type as enum ('consecutive_failure', 'missed_window', 'outcome_timeout');
-comment on type cue.alert_type is 'Reason for an alert: consecutive failures, no success in time, or no outcome in time.';
+create type cue.alert_type as enum ('consecutive_failure', 'missed_window', 'outcome_timeout', 'cue_paused');
+comment on type cue.alert_type is 'Reason for an alert: consecutive failures, no success in time, no outcome in time, or a cue paused after failures.';
 create type cue.attempt_result as enum ('success', 'failed', 'lost');
 comment on type cue.attempt_result is 'Result of an attempt. lost: its engine or worker stopped responding.';
 create type cue.audit_event as enum ('account.registered', 'account.updated', 'key.created', 'key.renamed', 'key.revoked', 'key.regenerated', 'key.revealed', 'webhook_secret.regenerated', 'alert_webhook_secret.created', 'alert_webhook_secret.regenerated', 'session.created', 'session.refreshed', 'session.revoked', 'account.deletion_requested', 'account.deletion_cancelled', 'account.disowned', 'plan.changed');
@@ -290,12 +290,14 @@ create table cue.cue_runs (
   deliveries_failing_since timestamp with time zone,
   outcomes_failing_since timestamp with time zone,
   success_due_at timestamp with time zone,
+  failed_runs integer not null default 0,
   constraint cue_runs_pkey PRIMARY KEY (cue_id),
   constraint cue_runs_check CHECK (next_run > last_slot),
   constraint next_run_in_milliseconds CHECK ((date_part('microseconds'::text, next_run)::bigint % 1000::bigint) = 0),
   constraint cue_runs_cue_id_fkey FOREIGN KEY (cue_id) REFERENCES cue.cues(id) ON DELETE CASCADE
 ) with (fillfactor=50);
 CREATE INDEX cue_runs_due ON cue.cue_runs USING btree (next_run, account_id, cue_id) WHERE (next_run IS NOT NULL);
+CREATE INDEX cue_runs_failed ON cue.cue_runs USING btree (cue_id) WHERE ((failed_deliveries > 0) OR (failed_runs > 0));
 CREATE INDEX cue_runs_failing ON cue.cue_runs USING btree (cue_id) WHERE (failed_deliveries > 0);
 CREATE INDEX cue_runs_success_due ON cue.cue_runs USING btree (success_due_at) WHERE (success_due_at IS NOT NULL);
 comment on table cue.cue_runs is 'The frequently changing part of a cue: one narrow row that every execution updates. Removed when the cue is deleted.';
@@ -313,6 +315,7 @@ comment on column cue.cue_runs.failed_outcomes is 'Consecutive outcomes that wer
 comment on column cue.cue_runs.deliveries_failing_since is 'First of the failures in failed_deliveries.';
 comment on column cue.cue_runs.outcomes_failing_since is 'First of the failures in failed_outcomes.';
 comment on column cue.cue_runs.success_due_at is 'Deadline for the next success, after which a missed_window alert is raised. Set on firing if null; a success does not write it.';
+comment on column cue.cue_runs.failed_runs is 'Scheduled executions in a row that failed, were missed or timed out, while on_failure_pause_after is set; 0 after a resumption.';
 grant select on cue.cue_runs to cue_service;
 
 create table cue.cues (
@@ -355,6 +358,7 @@ create table cue.cues (
   paused_by cue.pause_cause,
   pause_reason text,
   paused_until timestamp with time zone,
+  on_failure_pause_after integer,
   constraint cues_pkey PRIMARY KEY (id),
   constraint cues_alert_consecutive_failures_check CHECK (alert_consecutive_failures >= 1 AND alert_consecutive_failures <= 100),
   constraint cues_alert_missed_window_multiplier_check CHECK (alert_missed_window_multiplier >= 1 AND alert_missed_window_multiplier <= 10),
@@ -369,6 +373,7 @@ create table cue.cues (
   constraint cues_key_check CHECK (key ~ '^[A-Za-z0-9._:/-]{1,255}$'::text),
   constraint cues_name_check CHECK (length(name) >= 1 AND length(name) <= 255),
   constraint cues_outcome_deadline_seconds_check CHECK (outcome_deadline_seconds >= 1 AND outcome_deadline_seconds <= 3600),
+  constraint cues_pause_after_check CHECK (on_failure_pause_after >= 1 AND on_failure_pause_after <= 1000),
   constraint cues_pause_reason_check CHECK (length(pause_reason) >= 0 AND length(pause_reason) <= 500),
   constraint cues_paused CHECK (status = 'paused'::cue.cue_status OR num_nonnulls(paused_at, paused_by, pause_reason, paused_until) = 0),
   constraint cues_retry_backoff_minutes_check CHECK (cardinality(retry_backoff_minutes) >= 1 AND cardinality(retry_backoff_minutes) <= 10),
@@ -426,6 +431,7 @@ comment on column cue.cues.paused_at is 'Since when it is paused; null if active
 comment on column cue.cues.paused_by is 'What paused it; null like paused_at.';
 comment on column cue.cues.pause_reason is 'Reason that was given for the pause, or the error that caused it.';
 comment on column cue.cues.paused_until is 'When it resumes by itself; null: never.';
+comment on column cue.cues.on_failure_pause_after is 'Number of failed runs in a row that pause a recurring cue; null: any.';
 grant select on cue.cues to cue_service;
 
 create table cue.deletions (
@@ -1263,7 +1269,11 @@ create view cue.cue_view as
            FROM cue.payloads p
           WHERE p.id = c.payload_id)) AS payload,
     jsonb_build_object('max_attempts', c.retry_max_attempts, 'backoff_minutes', c.retry_backoff_minutes) AS retry,
-    jsonb_build_object('email', c.on_failure_email, 'webhook', c.on_failure_webhook, 'pause', c.on_failure_pause) AS on_failure,
+    jsonb_build_object('email', c.on_failure_email, 'webhook', c.on_failure_webhook, 'pause', c.on_failure_pause) ||
+        CASE
+            WHEN c.on_failure_pause_after IS NULL THEN '{}'::jsonb
+            ELSE jsonb_build_object('pause_after', c.on_failure_pause_after)
+        END AS on_failure,
         CASE
             WHEN c.timeout_seconds IS NOT NULL THEN jsonb_build_object('timeout_seconds', c.timeout_seconds, 'outcome_deadline_seconds', c.outcome_deadline_seconds, 'claim_timeout_seconds', c.claim_timeout_seconds, 'await_outcome', COALESCE(c.await_outcome, false))
             ELSE NULL::jsonb
@@ -1935,6 +1945,11 @@ begin
   -- Not set when it started, if the row was locked then.
   if e.started_at > e.created_at then
     update cue.cue_runs set last_run = e.started_at where cue_id = c.id and (last_run is null or last_run < e.started_at);
+  end if;
+  -- The mail about the pause replaces the one about the failure.
+  if c.on_failure_pause_after is not null and cue.count_run(e, c, p_now) then
+    c.status := 'paused';
+    c.on_failure_email := false;
   end if;
   if e.outcome_recorded_at = p_now then perform cue.count_outcome(e, c, p_now); end if;
   if e.status = 'success' and (e.outcome_success or e.transport = 'webhook' and not coalesce(c.await_outcome, false)) then
@@ -3045,6 +3060,34 @@ end $function$;
 comment on function cue.count_results(uuid,integer,integer,integer,timestamp with time zone) is 'Counts outcomes and failures in the current UTC month.';
 grant execute on function cue.count_results(uuid,integer,integer,integer,timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.count_run(e cue.executions, c cue.cues, p_now timestamp with time zone DEFAULT now())
+ RETURNS boolean
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+declare
+  v_error text := coalesce(e.error_message, e.error, 'unknown');
+  v_count int;
+  v_times text;
+begin
+  if c.schedule_type = 'once' or e.triggered_by <> 'schedule' then return false; end if;
+  if e.status = 'success' and e.outcome_success is distinct from false then
+    update cue.cue_runs set failed_runs = 0 where cue_id = c.id and failed_runs > 0;
+    return false;
+  end if;
+  update cue.cue_runs set failed_runs = failed_runs + 1 where cue_id = c.id returning failed_runs into v_count;
+  if c.status <> 'active' or v_count < c.on_failure_pause_after then return false; end if;
+  v_times := case v_count when 1 then 'once' else format('%s times in a row', v_count) end;
+  perform cue.pause_cues(array[c.id], 'failures', format('Failed %s. Last error: %s', v_times, v_error), p_now);
+  perform cue.raise_alert(c, 'cue_paused', 'high', format('%s was paused: it failed %s', c.name, v_times),
+    jsonb_build_object('failure_count', v_count, 'last_error', v_error), e.id, p_now);
+  perform cue.add_job('mails', jsonb_build_object('kind', 'cue_paused', 'account_id', c.account_id, 'execution_id', e.id, 'failures', v_count));
+  return true;
+end $function$;
+comment on function cue.count_run(cue.executions,cue.cues,timestamp with time zone) is 'Counts failed runs in a row of a cue with on_failure.pause_after, and pauses it at that number, with an alert and a mail; returns whether it did.';
+grant execute on function cue.count_run(cue.executions,cue.cues,timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.counted_to()
  RETURNS integer
  LANGUAGE sql
@@ -3980,9 +4023,18 @@ declare
 begin
   -- Usually none. Comes first, because cue_runs precede executions in the lock order.
   select array_agg(l.cue_id) into v_failing from (
-    select cue_id from cue.cue_runs where cue_id = any (p_cue_ids) and failed_deliveries > 0 order by cue_id for update) l;
+    select cue_id from cue.cue_runs where cue_id = any (p_cue_ids) and (failed_deliveries > 0 or failed_runs > 0) order by cue_id for update) l;
   if v_failing is not null then
-    update cue.cue_runs set failed_deliveries = 0 where cue_id = any (v_failing);
+    update cue.cue_runs c
+       set failed_deliveries = 0,
+           failed_runs = case when c.failed_runs > 0 and not exists (
+             select from unnest(p_execution_ids, p_attempts, p_cue_ids) as u (id, attempt, cue_id)
+              cross join lateral (
+                select x.status, x.attempts, x.triggered_by from cue.executions x
+                 where x.id = u.id and x.id between v_first and v_last limit 1) x
+              where u.cue_id = c.cue_id and x.status = 'delivering' and x.attempts = u.attempt and x.triggered_by = 'schedule')
+             then c.failed_runs else 0 end
+     where c.cue_id = any (v_failing);
   end if;
   -- Before PostgreSQL 17, the update below may use another index and lock in that order.
   if current_setting('server_version_num')::int < 170000 then
@@ -4367,9 +4419,9 @@ CREATE OR REPLACE FUNCTION cue.insert_cues(p_ids text[], p_account_ids uuid[], p
  LANGUAGE plpgsql
 AS $function$
       begin
-        insert into cue.cues (id, account_id, payload_id, created_at, updated_at, payload, name, description, status, transport, schedule_type, cron, at, timezone, callback_url, callback_method, callback_headers, task, retry_max_attempts, retry_backoff_minutes, on_failure_email, on_failure_webhook, on_failure_pause, timeout_seconds, outcome_deadline_seconds, claim_timeout_seconds, await_outcome, alert_consecutive_failures, alert_missed_window_multiplier, catch_up, verification_mode, deleted_at, memory_check, key, tags, paused_at, paused_by, pause_reason, paused_until)
-        select g.id, g.account_id, g.payload_id, p_now, p_now, case when g.payload_id is null then coalesce(g.payload, '{}') end, coalesce(g.name, null), coalesce(g.description, null), coalesce(g.status, 'active'::cue.cue_status), coalesce(g.transport, null), coalesce(g.schedule_type, null), coalesce(g.cron, null), coalesce(g.at, null), coalesce(g.timezone, 'UTC'::text), coalesce(g.callback_url, null), coalesce(g.callback_method, 'POST'::cue.callback_method), coalesce(g.callback_headers, '{}'::jsonb), coalesce(g.task, null), coalesce(g.retry_max_attempts, 3), coalesce(g.retry_backoff_minutes, '{1,2,4}'::double precision[]), coalesce(g.on_failure_email, true), coalesce(g.on_failure_webhook, null), coalesce(g.on_failure_pause, false), coalesce(g.timeout_seconds, null), coalesce(g.outcome_deadline_seconds, null), coalesce(g.claim_timeout_seconds, null), coalesce(g.await_outcome, null), coalesce(g.alert_consecutive_failures, null), coalesce(g.alert_missed_window_multiplier, null), coalesce(g.catch_up, 'run_once_if_missed'::cue.catch_up), coalesce(g.verification_mode, null), coalesce(g.deleted_at, null), coalesce(g.memory_check, false), coalesce(g.key, null), coalesce(g.tags, '{}'::text[]), coalesce(g.paused_at, null), coalesce(g.paused_by, null), coalesce(g.pause_reason, null), coalesce(g.paused_until, null)
-          from rows from (unnest(p_ids, p_account_ids, p_payload_ids), jsonb_to_recordset(p_cues) as (payload text, name text, description text, status cue.cue_status, transport cue.transport, schedule_type cue.schedule_type, cron text, at timestamp with time zone, timezone text, callback_url text, callback_method cue.callback_method, callback_headers jsonb, task text, retry_max_attempts integer, retry_backoff_minutes double precision[], on_failure_email boolean, on_failure_webhook text, on_failure_pause boolean, timeout_seconds integer, outcome_deadline_seconds integer, claim_timeout_seconds integer, await_outcome boolean, alert_consecutive_failures integer, alert_missed_window_multiplier integer, catch_up cue.catch_up, verification_mode cue.verification_mode, deleted_at timestamp with time zone, memory_check boolean, key text, tags text[], paused_at timestamp with time zone, paused_by cue.pause_cause, pause_reason text, paused_until timestamp with time zone))
+        insert into cue.cues (id, account_id, payload_id, created_at, updated_at, payload, name, description, status, transport, schedule_type, cron, at, timezone, callback_url, callback_method, callback_headers, task, retry_max_attempts, retry_backoff_minutes, on_failure_email, on_failure_webhook, on_failure_pause, timeout_seconds, outcome_deadline_seconds, claim_timeout_seconds, await_outcome, alert_consecutive_failures, alert_missed_window_multiplier, catch_up, verification_mode, deleted_at, memory_check, key, tags, paused_at, paused_by, pause_reason, paused_until, on_failure_pause_after)
+        select g.id, g.account_id, g.payload_id, p_now, p_now, case when g.payload_id is null then coalesce(g.payload, '{}') end, coalesce(g.name, null), coalesce(g.description, null), coalesce(g.status, 'active'::cue.cue_status), coalesce(g.transport, null), coalesce(g.schedule_type, null), coalesce(g.cron, null), coalesce(g.at, null), coalesce(g.timezone, 'UTC'::text), coalesce(g.callback_url, null), coalesce(g.callback_method, 'POST'::cue.callback_method), coalesce(g.callback_headers, '{}'::jsonb), coalesce(g.task, null), coalesce(g.retry_max_attempts, 3), coalesce(g.retry_backoff_minutes, '{1,2,4}'::double precision[]), coalesce(g.on_failure_email, true), coalesce(g.on_failure_webhook, null), coalesce(g.on_failure_pause, false), coalesce(g.timeout_seconds, null), coalesce(g.outcome_deadline_seconds, null), coalesce(g.claim_timeout_seconds, null), coalesce(g.await_outcome, null), coalesce(g.alert_consecutive_failures, null), coalesce(g.alert_missed_window_multiplier, null), coalesce(g.catch_up, 'run_once_if_missed'::cue.catch_up), coalesce(g.verification_mode, null), coalesce(g.deleted_at, null), coalesce(g.memory_check, false), coalesce(g.key, null), coalesce(g.tags, '{}'::text[]), coalesce(g.paused_at, null), coalesce(g.paused_by, null), coalesce(g.pause_reason, null), coalesce(g.paused_until, null), coalesce(g.on_failure_pause_after, null)
+          from rows from (unnest(p_ids, p_account_ids, p_payload_ids), jsonb_to_recordset(p_cues) as (payload text, name text, description text, status cue.cue_status, transport cue.transport, schedule_type cue.schedule_type, cron text, at timestamp with time zone, timezone text, callback_url text, callback_method cue.callback_method, callback_headers jsonb, task text, retry_max_attempts integer, retry_backoff_minutes double precision[], on_failure_email boolean, on_failure_webhook text, on_failure_pause boolean, timeout_seconds integer, outcome_deadline_seconds integer, claim_timeout_seconds integer, await_outcome boolean, alert_consecutive_failures integer, alert_missed_window_multiplier integer, catch_up cue.catch_up, verification_mode cue.verification_mode, deleted_at timestamp with time zone, memory_check boolean, key text, tags text[], paused_at timestamp with time zone, paused_by cue.pause_cause, pause_reason text, paused_until timestamp with time zone, on_failure_pause_after integer))
             as g (id, account_id, payload_id)
          where cue.is_created(g.id);
       end $function$;
@@ -6663,7 +6715,7 @@ CREATE OR REPLACE FUNCTION cue.reset_cue(c cue.cues)
  LANGUAGE plpgsql
 AS $function$
       begin
-        c.name := null; c.description := null; c.schedule_type := null; c.cron := null; c.at := null; c.timezone := 'UTC'::text; c.callback_url := null; c.callback_method := 'POST'::cue.callback_method; c.callback_headers := '{}'::jsonb; c.task := null; c.retry_max_attempts := 3; c.retry_backoff_minutes := '{1,2,4}'::double precision[]; c.on_failure_email := true; c.on_failure_webhook := null; c.on_failure_pause := false; c.timeout_seconds := null; c.outcome_deadline_seconds := null; c.claim_timeout_seconds := null; c.await_outcome := null; c.alert_consecutive_failures := null; c.alert_missed_window_multiplier := null; c.catch_up := 'run_once_if_missed'::cue.catch_up; c.verification_mode := null; c.tags := '{}'::text[];
+        c.name := null; c.description := null; c.schedule_type := null; c.cron := null; c.at := null; c.timezone := 'UTC'::text; c.callback_url := null; c.callback_method := 'POST'::cue.callback_method; c.callback_headers := '{}'::jsonb; c.task := null; c.retry_max_attempts := 3; c.retry_backoff_minutes := '{1,2,4}'::double precision[]; c.on_failure_email := true; c.on_failure_webhook := null; c.on_failure_pause := false; c.timeout_seconds := null; c.outcome_deadline_seconds := null; c.claim_timeout_seconds := null; c.await_outcome := null; c.alert_consecutive_failures := null; c.alert_missed_window_multiplier := null; c.catch_up := 'run_once_if_missed'::cue.catch_up; c.verification_mode := null; c.tags := '{}'::text[]; c.on_failure_pause_after := null;
         c.payload := '{}';
         c.payload_id := null;
         return c;
@@ -6701,7 +6753,7 @@ begin
       update cue.cues
          set status = 'active', paused_at = null, paused_by = null, pause_reason = null, paused_until = null, updated_at = p_now
        where id = c.id;
-      update cue.cue_runs set version = version + 1, next_run = d.next_run where cue_id = c.id;
+      update cue.cue_runs set version = version + 1, next_run = d.next_run, failed_runs = 0 where cue_id = c.id;
       perform cue.wake('cue_due', d.next_run);
     end if;
     v_moved := v_moved + 1;
@@ -6848,7 +6900,7 @@ CREATE OR REPLACE FUNCTION cue.save_cue(c cue.cues)
  LANGUAGE plpgsql
 AS $function$
       begin
-        update cue.cues q set payload_id = c.payload_id, updated_at = c.updated_at, payload = c.payload, name = c.name, description = c.description, status = c.status, transport = c.transport, schedule_type = c.schedule_type, cron = c.cron, at = c.at, timezone = c.timezone, callback_url = c.callback_url, callback_method = c.callback_method, callback_headers = c.callback_headers, task = c.task, retry_max_attempts = c.retry_max_attempts, retry_backoff_minutes = c.retry_backoff_minutes, on_failure_email = c.on_failure_email, on_failure_webhook = c.on_failure_webhook, on_failure_pause = c.on_failure_pause, timeout_seconds = c.timeout_seconds, outcome_deadline_seconds = c.outcome_deadline_seconds, claim_timeout_seconds = c.claim_timeout_seconds, await_outcome = c.await_outcome, alert_consecutive_failures = c.alert_consecutive_failures, alert_missed_window_multiplier = c.alert_missed_window_multiplier, catch_up = c.catch_up, verification_mode = c.verification_mode, deleted_at = c.deleted_at, memory_check = c.memory_check, key = c.key, tags = c.tags, paused_at = c.paused_at, paused_by = c.paused_by, pause_reason = c.pause_reason, paused_until = c.paused_until where q.id = c.id;
+        update cue.cues q set payload_id = c.payload_id, updated_at = c.updated_at, payload = c.payload, name = c.name, description = c.description, status = c.status, transport = c.transport, schedule_type = c.schedule_type, cron = c.cron, at = c.at, timezone = c.timezone, callback_url = c.callback_url, callback_method = c.callback_method, callback_headers = c.callback_headers, task = c.task, retry_max_attempts = c.retry_max_attempts, retry_backoff_minutes = c.retry_backoff_minutes, on_failure_email = c.on_failure_email, on_failure_webhook = c.on_failure_webhook, on_failure_pause = c.on_failure_pause, timeout_seconds = c.timeout_seconds, outcome_deadline_seconds = c.outcome_deadline_seconds, claim_timeout_seconds = c.claim_timeout_seconds, await_outcome = c.await_outcome, alert_consecutive_failures = c.alert_consecutive_failures, alert_missed_window_multiplier = c.alert_missed_window_multiplier, catch_up = c.catch_up, verification_mode = c.verification_mode, deleted_at = c.deleted_at, memory_check = c.memory_check, key = c.key, tags = c.tags, paused_at = c.paused_at, paused_by = c.paused_by, pause_reason = c.pause_reason, paused_until = c.paused_until, on_failure_pause_after = c.on_failure_pause_after where q.id = c.id;
       end $function$;
 comment on function cue.save_cue(cue.cues) is 'Writes all columns of a cue.';
 grant execute on function cue.save_cue(cue.cues) to cue_service;
@@ -7462,7 +7514,8 @@ begin
          next_run = case when c.status <> 'active' then null when v_reschedule then date_trunc('milliseconds', p_next_run) else next_run end,
          -- Rescheduling or a new number of slots resets the window; the next run opens another.
          success_due_at = case when c.status = 'active' and not v_reschedule
-           and c.alert_missed_window_multiplier is not distinct from old.alert_missed_window_multiplier then success_due_at end
+           and c.alert_missed_window_multiplier is not distinct from old.alert_missed_window_multiplier then success_due_at end,
+         failed_runs = case when c.on_failure_pause_after is null or c.status = 'active' and old.status <> 'active' then 0 else failed_runs end
    where cue_id = p_cue_id;
   if c.status = 'active' and v_reschedule then perform cue.wake('cue_due', p_next_run); end if;
   perform cue.wake('cue_deadline', c.paused_until);

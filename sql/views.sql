@@ -9,7 +9,8 @@ select c.id, c.account_id, c.name, c.description, c.key, c.tags, c.status, c.pau
          (select jsonb_object_agg(h.name, cue.mask()) from jsonb_object_keys(c.callback_headers) as h (name)) end) as callback,
        coalesce(c.payload, (select p.body from cue.payloads p where p.id = c.payload_id)) as payload,
        jsonb_build_object('max_attempts', c.retry_max_attempts, 'backoff_minutes', c.retry_backoff_minutes) as retry,
-       jsonb_build_object('email', c.on_failure_email, 'webhook', c.on_failure_webhook, 'pause', c.on_failure_pause) as on_failure,
+       jsonb_build_object('email', c.on_failure_email, 'webhook', c.on_failure_webhook, 'pause', c.on_failure_pause) ||
+         case when c.on_failure_pause_after is null then '{}' else jsonb_build_object('pause_after', c.on_failure_pause_after) end as on_failure,
        case when c.timeout_seconds is not null then
          jsonb_build_object('timeout_seconds', c.timeout_seconds, 'outcome_deadline_seconds', c.outcome_deadline_seconds,
            'claim_timeout_seconds', c.claim_timeout_seconds, 'await_outcome', coalesce(c.await_outcome, false)) end as delivery,

@@ -18,7 +18,7 @@ export const constants = {
 /** The labels of each enum, in order. */
 export const enums = {
   alertSeverity: ['info', 'warning', 'high', 'critical'],
-  alertType: ['consecutive_failure', 'missed_window', 'outcome_timeout'],
+  alertType: ['consecutive_failure', 'missed_window', 'outcome_timeout', 'cue_paused'],
   attemptResult: ['success', 'failed', 'lost'],
   auditEvent: ['account.registered', 'account.updated', 'key.created', 'key.renamed', 'key.revoked', 'key.regenerated', 'key.revealed', 'webhook_secret.regenerated', 'alert_webhook_secret.created', 'alert_webhook_secret.regenerated', 'session.created', 'session.refreshed', 'session.revoked', 'account.deletion_requested', 'account.deletion_cancelled', 'account.disowned', 'plan.changed'],
   callbackMethod: ['POST', 'PUT', 'PATCH', 'GET'],

@@ -8,7 +8,7 @@ import type { IPostgresInterval } from "postgres-interval";
 
 export type AlertSeverity = "critical" | "high" | "info" | "warning";
 
-export type AlertType = "consecutive_failure" | "missed_window" | "outcome_timeout";
+export type AlertType = "consecutive_failure" | "cue_paused" | "missed_window" | "outcome_timeout";
 
 export type ArrayType<T> = ArrayTypeImpl<T> extends (infer U)[]
   ? U[]
@@ -496,6 +496,10 @@ export interface CueRuns {
    */
   failed_outcomes: Generated<number>;
   /**
+   * Scheduled executions in a row that failed, were missed or timed out, while on_failure_pause_after is set; 0 after a resumption.
+   */
+  failed_runs: Generated<number>;
+  /**
    * Executions created by the schedule.
    */
   fired_count: Generated<number>;
@@ -614,6 +618,10 @@ export interface Cues {
    * Whether a recurring cue is paused when an execution exhausts its attempts or is missed.
    */
   on_failure_pause: Generated<boolean>;
+  /**
+   * Number of failed runs in a row that pause a recurring cue; null: any.
+   */
+  on_failure_pause_after: number | null;
   /**
    * URL notified when an execution exhausts its attempts or is missed; null: none.
    */

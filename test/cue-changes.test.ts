@@ -71,7 +71,8 @@ t.test('a new cue has the columns of the members in its request', async t => {
       callback_headers: {},
       on_failure_email: true,
       on_failure_webhook: null,
-      on_failure_pause: true
+      on_failure_pause: true,
+      on_failure_pause_after: null
     },
     next_run: new Date('2030-01-07T09:00:00Z')
   })
@@ -122,7 +123,12 @@ t.test('partly set objects get defaults for their other members', async t => {
   exactly(t, columnsOf({ delivery: {} }), { timeout_seconds: 30 })
   exactly(t, columnsOf({ alerts: { missed_window_multiplier: 4 } }), { alert_consecutive_failures: 3, alert_missed_window_multiplier: 4 })
   exactly(t, columnsOf({ retry: { max_attempts: 1 } }), { retry_max_attempts: 1, retry_backoff_minutes: [1, 2, 4] })
-  exactly(t, columnsOf({ on_failure: { pause: true } }), { on_failure_email: true, on_failure_webhook: null, on_failure_pause: true })
+  exactly(t, columnsOf({ on_failure: { pause: true } }), {
+    on_failure_email: true,
+    on_failure_webhook: null,
+    on_failure_pause: true,
+    on_failure_pause_after: null
+  })
   exactly(t, columnsOf({ verification: {} }), { verification_mode: 'none' })
 })
 
@@ -167,8 +173,11 @@ t.test('a change names only the columns that the request mentions', async t => {
     [{ callback: { headers: null } }, { callback_url: url, callback_method: 'PUT', callback_headers: {} }],
     [{ retry: { max_attempts: 2 } }, { retry_max_attempts: 2, retry_backoff_minutes: [7] }],
     [{ retry: null }, { retry_max_attempts: 3, retry_backoff_minutes: [1, 2, 4] }],
-    [{ on_failure: { webhook: null } }, { on_failure_email: false, on_failure_webhook: null, on_failure_pause: true }],
-    [{ on_failure: null }, { on_failure_email: true, on_failure_webhook: null, on_failure_pause: false }],
+    [
+      { on_failure: { webhook: null } },
+      { on_failure_email: false, on_failure_webhook: null, on_failure_pause: true, on_failure_pause_after: null }
+    ],
+    [{ on_failure: null }, { on_failure_email: true, on_failure_webhook: null, on_failure_pause: false, on_failure_pause_after: null }],
     [{ catch_up: 'replay_all' }, { catch_up: 'replay_all_missed' }],
     [{ catch_up: null }, { catch_up: 'run_once_if_missed' }],
     [{ verification: { mode: 'manual' } }, { verification_mode: 'manual' }],

@@ -276,7 +276,8 @@ begin
          next_run = case when c.status <> 'active' then null when v_reschedule then date_trunc('milliseconds', p_next_run) else next_run end,
          -- Rescheduling or a new number of slots resets the window; the next run opens another.
          success_due_at = case when c.status = 'active' and not v_reschedule
-           and c.alert_missed_window_multiplier is not distinct from old.alert_missed_window_multiplier then success_due_at end
+           and c.alert_missed_window_multiplier is not distinct from old.alert_missed_window_multiplier then success_due_at end,
+         failed_runs = case when c.on_failure_pause_after is null or c.status = 'active' and old.status <> 'active' then 0 else failed_runs end
    where cue_id = p_cue_id;
   if c.status = 'active' and v_reschedule then perform cue.wake('cue_due', p_next_run); end if;
   perform cue.wake('cue_deadline', c.paused_until);

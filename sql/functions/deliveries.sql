@@ -91,9 +91,18 @@ declare
 begin
   -- Usually none. Comes first, because cue_runs precede executions in the lock order.
   select array_agg(l.cue_id) into v_failing from (
-    select cue_id from cue.cue_runs where cue_id = any (p_cue_ids) and failed_deliveries > 0 order by cue_id for update) l;
+    select cue_id from cue.cue_runs where cue_id = any (p_cue_ids) and (failed_deliveries > 0 or failed_runs > 0) order by cue_id for update) l;
   if v_failing is not null then
-    update cue.cue_runs set failed_deliveries = 0 where cue_id = any (v_failing);
+    update cue.cue_runs c
+       set failed_deliveries = 0,
+           failed_runs = case when c.failed_runs > 0 and not exists (
+             select from unnest(p_execution_ids, p_attempts, p_cue_ids) as u (id, attempt, cue_id)
+              cross join lateral (
+                select x.status, x.attempts, x.triggered_by from cue.executions x
+                 where x.id = u.id and x.id between v_first and v_last limit 1) x
+              where u.cue_id = c.cue_id and x.status = 'delivering' and x.attempts = u.attempt and x.triggered_by = 'schedule')
+             then c.failed_runs else 0 end
+     where c.cue_id = any (v_failing);
   end if;
   -- Before PostgreSQL 17, the update below may use another index and lock in that order.
   if current_setting('server_version_num')::int < 170000 then

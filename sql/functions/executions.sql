@@ -196,6 +196,11 @@ begin
   if e.started_at > e.created_at then
     update cue.cue_runs set last_run = e.started_at where cue_id = c.id and (last_run is null or last_run < e.started_at);
   end if;
+  -- The mail about the pause replaces the one about the failure.
+  if c.on_failure_pause_after is not null and cue.count_run(e, c, p_now) then
+    c.status := 'paused';
+    c.on_failure_email := false;
+  end if;
   if e.outcome_recorded_at = p_now then perform cue.count_outcome(e, c, p_now); end if;
   if e.status = 'success' and (e.outcome_success or e.transport = 'webhook' and not coalesce(c.await_outcome, false)) then
     perform cue.end_one_time_cue(c, 'completed', p_now);

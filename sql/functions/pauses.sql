@@ -13,6 +13,31 @@ begin
 end $$;
 comment on function cue.pause_cues is 'Pauses cues until somebody resumes them.';
 
+-- The caller holds the cue's locks. Executions count when they end, by how they end; fires and replays don't count.
+create or replace function cue.count_run(e cue.executions, c cue.cues, p_now timestamptz default now()) returns boolean
+language plpgsql security definer as $$
+declare
+  v_error text := coalesce(e.error_message, e.error, 'unknown');
+  v_count int;
+  v_times text;
+begin
+  if c.schedule_type = 'once' or e.triggered_by <> 'schedule' then return false; end if;
+  if e.status = 'success' and e.outcome_success is distinct from false then
+    update cue.cue_runs set failed_runs = 0 where cue_id = c.id and failed_runs > 0;
+    return false;
+  end if;
+  update cue.cue_runs set failed_runs = failed_runs + 1 where cue_id = c.id returning failed_runs into v_count;
+  if c.status <> 'active' or v_count < c.on_failure_pause_after then return false; end if;
+  v_times := case v_count when 1 then 'once' else format('%s times in a row', v_count) end;
+  perform cue.pause_cues(array[c.id], 'failures', format('Failed %s. Last error: %s', v_times, v_error), p_now);
+  perform cue.raise_alert(c, 'cue_paused', 'high', format('%s was paused: it failed %s', c.name, v_times),
+    jsonb_build_object('failure_count', v_count, 'last_error', v_error), e.id, p_now);
+  perform cue.add_job('mails', jsonb_build_object('kind', 'cue_paused', 'account_id', c.account_id, 'execution_id', e.id, 'failures', v_count));
+  return true;
+end $$;
+comment on function cue.count_run is
+  'Counts failed runs in a row of a cue with on_failure.pause_after, and pauses it at that number, with an alert and a mail; returns whether it did.';
+
 create or replace function cue.with_pause(old cue.cues, c cue.cues, p_repeated boolean, p_now timestamptz) returns cue.cues
 language plpgsql immutable as $$
 begin
@@ -65,7 +90,7 @@ begin
       update cue.cues
          set status = 'active', paused_at = null, paused_by = null, pause_reason = null, paused_until = null, updated_at = p_now
        where id = c.id;
-      update cue.cue_runs set version = version + 1, next_run = d.next_run where cue_id = c.id;
+      update cue.cue_runs set version = version + 1, next_run = d.next_run, failed_runs = 0 where cue_id = c.id;
       perform cue.wake('cue_due', d.next_run);
     end if;
     v_moved := v_moved + 1;

@@ -1,4 +1,4 @@
-/** Alerts about consecutive failures, missed windows and outcome timeouts. */
+/** Alerts about consecutive failures, missed windows, outcome timeouts and cues paused after failures. */
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { sql } from 'kysely'
 import type { Static } from 'typebox'

@@ -7,7 +7,7 @@ import { UsageError } from './exit-codes.ts'
 export const alertsList = command({
   summary: 'List alerts, newest first',
   options: {
-    type: { type: 'string', value: 'TYPE', help: 'consecutive_failure, missed_window or outcome_timeout' },
+    type: { type: 'string', value: 'TYPE', help: 'consecutive_failure, missed_window, outcome_timeout or cue_paused' },
     cue: { type: 'string', value: 'ID', help: 'only for this cue' },
     open: { type: 'boolean', help: 'only unacknowledged alerts' },
     acknowledged: { type: 'boolean', help: 'only acknowledged alerts' },

@@ -72,5 +72,9 @@ export const bounds = {
   "pause_reason": {
     "minLength": 0,
     "maxLength": 500
+  },
+  "on_failure_pause_after": {
+    "minimum": 1,
+    "maximum": 1000
   }
 } as const

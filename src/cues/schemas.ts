@@ -36,7 +36,18 @@ const retry = {
     description: `Minutes to wait after the first failure, the second, and so on. Default: [${defaults.retry_backoff_minutes.join(', ')}].`
   })
 }
-const on_failure = { email: Type.Boolean(), webhook: Nullable(Type.String()), pause: Type.Boolean() }
+const on_failure = {
+  email: Type.Boolean(),
+  webhook: Nullable(Type.String()),
+  pause: Type.Boolean({ description: 'Whether a recurring cue is paused when an execution fails.' }),
+  pause_after: Nullable(
+    Type.Integer({
+      ...bounds.on_failure_pause_after,
+      description:
+        'Number of failed scheduled executions in a row after which a recurring cue is paused, with a mail and an alert; a success resets the count. Default: never.'
+    })
+  )
+}
 const delivery = {
   timeout_seconds: Whole('timeout_seconds'),
   outcome_deadline_seconds: Whole('outcome_deadline_seconds'),
@@ -151,7 +162,7 @@ const cue = {
   }),
   payload: AnyJson(),
   retry: Type.Object(retry),
-  on_failure: Type.Object(on_failure),
+  on_failure: Type.Object({ ...on_failure, pause_after: Type.Optional(Type.Integer()) }),
   delivery: Nullable(Type.Object(delivery)),
   alerts: Nullable(Type.Object(alerts)),
   catch_up: Type.Enum([...policies]),

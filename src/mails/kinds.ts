@@ -1,7 +1,7 @@
 /** All mails. A job has a kind and ids; the SQL function mail_<kind> looks up the content when the mail is sent. */
 import type { Links } from '../accounts/links.ts'
 import { upgradeUrl } from '../billing/upgrade-url.ts'
-import type { Functions } from '../database/functions.ts'
+import type { Functions, MailCueFailedRow } from '../database/functions.ts'
 import { counted, spoken } from '../pages/page.ts'
 import { type Mail, quote } from './layout.ts'
 
@@ -9,6 +9,7 @@ import { type Mail, quote } from './layout.ts'
 type Jobs = {
   registered: { account_id: string; key_id: string }
   cue_failed: { account_id: string; execution_id: string }
+  cue_paused: { account_id: string; execution_id: string; failures: number }
   limit_reached: { account_id: string }
   magic_link: { link_id: string }
   deletion_requested: { account_id: string; deletion_id: string }
@@ -30,6 +31,41 @@ type Options = {
  * this is the job's first try.
  */
 export const createComposer = ({ fn, links, baseUrl, decryptKey }: Options) => {
+  /** A mail about a failed execution. */
+  const aboutFailure = async (
+    { account_id, execution_id }: Jobs['cue_failed'],
+    isFirst: boolean,
+    textsOf: (told: MailCueFailedRow) => { subject: string; first: string; why: string }
+  ): Promise<Mail | undefined> => {
+    const told = await fn.mailCueFailed({ account_id, execution_id, counted: isFirst })
+    const isConfirmed = await fn.isEmailConfirmed({ account_id })
+    if (!told) return undefined
+    const { subject, first, why } = textsOf(told)
+    return {
+      to: told.email,
+      subject,
+      blocks: [
+        first,
+        {
+          facts: [
+            ['Cue', quote(told.cue_name)],
+            ['Cue ID', told.cue_id],
+            ['Scheduled for', spoken(told.scheduled_for)],
+            ['Ended', spoken(told.ended_at)],
+            ['Last HTTP status', told.http_status],
+            ['Error', told.error_message === null ? null : quote(told.error_message)],
+            ['Execution ID', told.execution_id]
+          ]
+        },
+        ...(after[told.cue_status] ?? []),
+        `Details: GET ${baseUrl}/v1/executions/${execution_id}. Run it again: POST ${baseUrl}/v1/executions/${execution_id}/replay.`,
+        ...(told.quiet ? [isConfirmed ? lastOfHour : lastOfDay] : []),
+        ...(isConfirmed ? [] : [unconfirmed, { link: links.url('confirm-email', account_id), label: 'Confirm this address' }])
+      ],
+      why
+    }
+  }
+
   const kinds: { [kind in keyof Jobs]: (job: Jobs[kind], isFirst: boolean) => Promise<Mail | undefined> } = {
     registered: async ({ account_id, key_id }) => {
       const told = await fn.mailRegistered({ account_id, key_id })
@@ -57,37 +93,24 @@ export const createComposer = ({ fn, links, baseUrl, decryptKey }: Options) => {
       )
     },
 
-    cue_failed: async ({ account_id, execution_id }, isFirst) => {
-      const told = await fn.mailCueFailed({ account_id, execution_id, counted: isFirst })
-      const isConfirmed = await fn.isEmailConfirmed({ account_id })
-      return (
-        told && {
-          to: told.email,
-          subject: told.status === 'missed' ? 'An execution was missed' : 'An execution failed',
-          blocks: [
-            told.status === 'missed'
-              ? 'An execution of this cue was missed.'
-              : `An execution of this cue failed, after ${counted(told.attempts, 'attempt')}.`,
-            {
-              facts: [
-                ['Cue', quote(told.cue_name)],
-                ['Cue ID', told.cue_id],
-                ['Scheduled for', spoken(told.scheduled_for)],
-                ['Ended', spoken(told.ended_at)],
-                ['Last HTTP status', told.http_status],
-                ['Error', told.error_message === null ? null : quote(told.error_message)],
-                ['Execution ID', told.execution_id]
-              ]
-            },
-            ...(after[told.cue_status] ?? []),
-            `Details: GET ${baseUrl}/v1/executions/${execution_id}. Run it again: POST ${baseUrl}/v1/executions/${execution_id}/replay.`,
-            ...(told.quiet ? [isConfirmed ? lastOfHour : lastOfDay] : []),
-            ...(isConfirmed ? [] : [unconfirmed, { link: links.url('confirm-email', account_id), label: 'Confirm this address' }])
-          ],
-          why: `You get this mail because on_failure.email is on for this cue. To turn it off: PATCH /v1/cues/${told.cue_id} with {"on_failure": {"email": false}}.`
+    cue_failed: async (job, isFirst) =>
+      aboutFailure(job, isFirst, ({ status, cue_id, attempts }) => {
+        const isMissed = status === 'missed'
+        return {
+          subject: isMissed ? 'An execution was missed' : 'An execution failed',
+          first: isMissed
+            ? 'An execution of this cue was missed.'
+            : `An execution of this cue failed, after ${counted(attempts, 'attempt')}.`,
+          why: `You get this mail because on_failure.email is on for this cue. To turn it off: PATCH /v1/cues/${cue_id} with {"on_failure": {"email": false}}.`
         }
-      )
-    },
+      }),
+
+    cue_paused: async (job, isFirst) =>
+      aboutFailure(job, isFirst, ({ cue_id }) => ({
+        subject: 'A cue was paused',
+        first: `This cue was paused, because it failed ${job.failures === 1 ? 'once' : `${job.failures} times in a row`}. This is its last failure:`,
+        why: `You get this mail because on_failure.pause_after is set for this cue. To turn it off: PATCH /v1/cues/${cue_id} with {"on_failure": {"pause_after": null}}.`
+      })),
 
     limit_reached: async ({ account_id }) => {
       const told = await fn.mailLimitReached({ account_id })

@@ -284,7 +284,7 @@ export const tools: readonly Tool[] = [
   }),
   tool({
     name: 'list_alerts',
-    description: 'List alerts: repeated failures, missed runs, missing outcomes. Unacknowledged ones by default.',
+    description: 'List alerts: repeated failures, missed runs, missing outcomes, paused cues. Unacknowledged ones by default.',
     scope: 'read',
     readOnly: true,
     input: Type.Object({ acknowledged: Type.Optional(Type.Boolean()), cue_id: Type.Optional(Id('cue')), limit, offset }),

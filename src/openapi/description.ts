@@ -22,7 +22,7 @@ const tags = {
   executions: 'Single runs and their results.',
   outcomes: 'Reported outcomes, evidence and verification.',
   workers: 'Workers that claim executions instead of receiving webhooks.',
-  alerts: 'Repeated failures, missed runs and missing outcomes.',
+  alerts: 'Repeated failures, missed runs, missing outcomes, and cues paused after failures.',
   auth: 'Accounts, keys, secrets and sessions.',
   billing: 'Plans, payment and usage.',
   support: 'Tickets.',
