@@ -10,6 +10,7 @@ type Schema = {
   anyOf?: Schema[]
   items?: Schema
   properties?: Record<string, Schema>
+  additionalProperties?: boolean | Schema
   patternProperties?: Record<string, Schema>
   required?: string[]
   description?: string
@@ -32,13 +33,14 @@ export const clientTypes = async (): Promise<string> => {
 }
 
 const typeOf = (schema: Schema, indent = ''): string => {
-  const { type, enum: values, anyOf, items, properties, patternProperties } = schema
+  const { type, enum: values, anyOf, items, properties, additionalProperties, patternProperties } = schema
   if (schema['x-json']) return 'unknown'
   if (values) return values.map(literal).join(' | ')
   if (anyOf) return anyOf.map(one => typeOf(one, indent)).join(' | ')
   if (Array.isArray(type)) return type.map(one => (one === 'null' ? one : typeOf({ ...schema, type: one }, indent))).join(' | ')
   if (type === 'array') return listOf(typeOf(items ?? {}, indent))
   if (properties) return objectOf(schema, indent)
+  if (typeof additionalProperties === 'object') return `Record<string, ${typeOf(additionalProperties, indent)}>`
   if (patternProperties)
     return `Record<string, ${Object.values(patternProperties)
       .map(one => typeOf(one, indent))

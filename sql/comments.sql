@@ -205,6 +205,7 @@ comment on table cue.cues is
 comment on column cue.cues.id is 'cue_ and twelve random characters.';
 comment on column cue.cues.account_id is 'The cue''s account.';
 comment on column cue.cues.key is 'The user''s own name for the cue, unique among the account''s cues that are not deleted.';
+comment on column cue.cues.managed_by is 'The set of declared cues that the cue belongs to, see apply_cues; null: none.';
 comment on column cue.cues.name is 'Name, not necessarily unique.';
 comment on column cue.cues.description is 'Description for people.';
 comment on column cue.cues.tags is 'Labels to filter by, each at most 64 characters.';

@@ -354,6 +354,7 @@ create table cue.cues (
   payload_id bigint,
   key text,
   tags text[] not null default '{}'::text[],
+  managed_by text,
   paused_at timestamp with time zone,
   paused_by cue.pause_cause,
   pause_reason text,
@@ -371,6 +372,7 @@ create table cue.cues (
   constraint cues_claim_timeout_seconds_check CHECK (claim_timeout_seconds >= 60 AND claim_timeout_seconds <= 604800),
   constraint cues_id_check CHECK (id ~ '^cue_[0-9A-Za-z]{12}$'::text),
   constraint cues_key_check CHECK (key ~ '^[A-Za-z0-9._:/-]{1,255}$'::text),
+  constraint cues_managed_by_check CHECK (length(managed_by) >= 1 AND length(managed_by) <= 100),
   constraint cues_name_check CHECK (length(name) >= 1 AND length(name) <= 255),
   constraint cues_outcome_deadline_seconds_check CHECK (outcome_deadline_seconds >= 1 AND outcome_deadline_seconds <= 3600),
   constraint cues_pause_after_check CHECK (on_failure_pause_after >= 1 AND on_failure_pause_after <= 1000),
@@ -390,6 +392,7 @@ CREATE UNIQUE INDEX cues_key ON cue.cues USING btree (account_id, key) WHERE ((k
 CREATE INDEX cues_large_payload ON cue.cues USING btree (id) WHERE (octet_length(payload) > 2048);
 CREATE UNIQUE INDEX cues_memory_check ON cue.cues USING btree (account_id) WHERE (memory_check AND (deleted_at IS NULL));
 CREATE INDEX cues_of_account ON cue.cues USING btree (account_id, created_at DESC, id DESC);
+CREATE INDEX cues_of_set ON cue.cues USING btree (account_id, managed_by) WHERE ((managed_by IS NOT NULL) AND (deleted_at IS NULL));
 CREATE INDEX cues_paused_until ON cue.cues USING btree (paused_until) WHERE ((paused_until IS NOT NULL) AND (deleted_at IS NULL));
 comment on table cue.cues is 'Cues as their users configured them. Columns that change with every execution are in cue_runs, so that firing never writes these wide rows.';
 comment on column cue.cues.id is 'cue_ and twelve random characters.';
@@ -427,6 +430,7 @@ comment on column cue.cues.memory_check is 'Marks the weekly memory block cue, w
 comment on column cue.cues.payload_id is 'Row of payloads that holds a payload over 2 KB.';
 comment on column cue.cues.key is 'The user''s own name for the cue, unique among the account''s cues that are not deleted.';
 comment on column cue.cues.tags is 'Labels to filter by, each at most 64 characters.';
+comment on column cue.cues.managed_by is 'The set of declared cues that the cue belongs to, see apply_cues; null: none.';
 comment on column cue.cues.paused_at is 'Since when it is paused; null if active, or paused by a release before pauses were recorded.';
 comment on column cue.cues.paused_by is 'What paused it; null like paused_at.';
 comment on column cue.cues.pause_reason is 'Reason that was given for the pause, or the error that caused it.';
@@ -1184,6 +1188,7 @@ create view cue.cue_detail_view as
     c.description,
     c.key,
     c.tags,
+    c.managed_by,
     c.status,
     c.paused_at,
     c.paused_by,
@@ -1249,6 +1254,7 @@ create view cue.cue_view as
     c.description,
     c.key,
     c.tags,
+    c.managed_by,
     c.status,
     c.paused_at,
     c.paused_by,
@@ -2050,6 +2056,108 @@ begin
 end $function$;
 comment on function cue.allow_key(uuid,timestamp with time zone) is 'Counts a new key against the limit of ten per hour; QU031 above it.';
 grant execute on function cue.allow_key(uuid,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.apply_cues(p_account_id uuid, p_set text, p_cues jsonb, p_keys text[], p_prune boolean DEFAULT false, p_take_over boolean DEFAULT false, p_dry_run boolean DEFAULT false, p_now timestamp with time zone DEFAULT now())
+ RETURNS TABLE(key text, action text, before jsonb, after jsonb, error text, message text)
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+AS $function$
+#variable_conflict use_column
+declare
+  v_results jsonb[] := '{}';
+  v_given jsonb;
+  v_before jsonb;
+  v_ids text[];
+  v_new jsonb[] := '{}';
+  v_pruned text[];
+  v_error text;
+  v_message text;
+  v_refused boolean := false;
+  n int;
+begin
+  p_cues := (
+    select coalesce(jsonb_agg(g.cue || jsonb_build_object('changes', g.changes, 'same', coalesce((
+               select cue.with_changes(c, g.changes) is not distinct from c
+                 from cue.cues c join cue.cue_runs r on r.cue_id = c.id
+                where c.id = g.cue ->> 'cue_id' and c.account_id = p_account_id and c.deleted_at is null
+                  and r.version = (g.cue ->> 'version')::int), false)) order by g.place), '[]')
+      from (select d.cue, d.place, d.cue -> 'changes' || jsonb_build_object('managed_by', p_set) as changes
+              from jsonb_array_elements(p_cues) with ordinality as d (cue, place) offset 0) g);
+  v_pruned := case when p_prune then cue.keys_outside(p_account_id, p_set, p_keys) else '{}' end;
+  if p_cues @? '$[*] ? (@.same == false)' or v_pruned <> '{}' then
+    begin
+      perform from cue.accounts where id = p_account_id for no key update;
+      v_pruned := case when p_prune then cue.keys_outside(p_account_id, p_set, p_keys) else '{}' end;
+      v_ids := array(
+        select c.id from cue.cues c
+         where c.account_id = p_account_id and c.deleted_at is null
+           and c.key = any (v_pruned || array(select g.cue ->> 'key' from jsonb_array_elements(p_cues) as g (cue) where g.cue -> 'same' = 'false')));
+      perform cue.lock_cues(v_ids);
+      -- First, because it makes room.
+      if v_pruned <> '{}' then
+        perform cue.delete_cues(p_account_id, array(select c.id from cue.cues c where c.id = any (v_ids) and c.key = any (v_pruned)), p_now);
+      end if;
+      for v_given in select g.cue from jsonb_array_elements(p_cues) with ordinality as g (cue, place) order by g.place loop
+        continue when (v_given ->> 'same')::boolean;
+        if v_given ->> 'cue_id' is distinct from cue.cue_id_by_key(p_account_id, v_given ->> 'key') then
+          raise exception 'Cue % was changed at the same time. Try again.', v_given ->> 'key' using errcode = cue.refusal('QU014');
+        end if;
+        if v_given ->> 'cue_id' is null then
+          v_new := v_new || v_given;
+          continue;
+        end if;
+        v_before := cue.cue_definition(v_given ->> 'cue_id');
+        begin
+          perform cue.require_set(p_set, v_before ->> 'managed_by', v_given ->> 'key', p_take_over);
+          perform cue.update_cue(p_account_id, v_given ->> 'cue_id', (v_given ->> 'version')::int, v_given -> 'changes',
+                                 (v_given ->> 'next_run')::timestamptz, p_now);
+          v_results := v_results || jsonb_build_object(
+            'key', v_given -> 'key', 'action', 'updated', 'before', v_before, 'after', cue.cue_definition(v_given ->> 'cue_id'));
+        exception when sqlstate 'QU011' or sqlstate 'QU024' or sqlstate 'QU030' or sqlstate 'QU052' then
+          get stacked diagnostics v_error = returned_sqlstate, v_message = message_text;
+          v_refused := true;
+          v_results := v_results || jsonb_build_object('key', v_given -> 'key', 'action', 'refused', 'error', v_error, 'message', v_message);
+        end;
+      end loop;
+      if v_new <> '{}' then
+        v_ids := cue.add_cues(
+          array_fill(p_account_id, array[cardinality(v_new)]),
+          (select jsonb_agg(u.cue -> 'changes' || jsonb_build_object('key', u.cue -> 'key') order by u.place)
+             from unnest(v_new) with ordinality as u (cue, place)),
+          array(select (u.cue ->> 'next_run')::timestamptz from unnest(v_new) with ordinality as u (cue, place) order by u.place), p_now);
+        for n in 1 .. cardinality(v_new) loop
+          if v_ids[n] is null then
+            raise lock_not_available using message = format('account %s is locked by another transaction', p_account_id);
+          elsif cue.is_created(v_ids[n]) then
+            v_results := v_results || jsonb_build_object('key', v_new[n] -> 'key', 'action', 'created');
+          else
+            begin
+              perform cue.raise_refused(p_account_id, v_ids[n], v_new[n] ->> 'key');
+            exception when sqlstate 'QU030' or sqlstate 'QU052' then
+              get stacked diagnostics v_error = returned_sqlstate, v_message = message_text;
+              v_refused := true;
+              v_results := v_results || jsonb_build_object('key', v_new[n] -> 'key', 'action', 'refused', 'error', v_error, 'message', v_message);
+            end;
+          end if;
+        end loop;
+      end if;
+      if v_refused or p_dry_run then raise sqlstate 'UNDO0'; end if;
+    exception when sqlstate 'UNDO0' then
+      null; -- what was done is undone; variables keep their values
+    end;
+  end if;
+  return query
+  select g.cue ->> 'key', coalesce(r.action, 'unchanged'), r.before, r.after, r.error, r.message
+    from jsonb_array_elements(p_cues) with ordinality as g (cue, place)
+    left join jsonb_to_recordset(to_jsonb(v_results)) as r (key text, action text, before jsonb, after jsonb, error text, message text)
+      on r.key = g.cue ->> 'key'
+   order by g.place;
+  return query select u.key, 'pruned', null::jsonb, null::jsonb, null, null from unnest(v_pruned) as u (key) order by u.key;
+end $function$;
+comment on function cue.apply_cues(uuid,text,jsonb,text[],boolean,boolean,boolean,timestamp with time zone) is 'Makes the cues of a set as declared, all or none; returns what it did with each: created, updated (with its definition before and after), unchanged, pruned or refused.';
+grant execute on function cue.apply_cues(uuid,text,jsonb,text[],boolean,boolean,boolean,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.apply_subscription(p_event_id text, p_type text, p_subscription_id text, p_customer_id text, p_account_id uuid, p_plan cue.plan, p_status text, p_at timestamp with time zone, p_first boolean DEFAULT false, p_version integer DEFAULT NULL::integer, p_now timestamp with time zone DEFAULT now())
  RETURNS TABLE(result text, version integer)
@@ -3116,17 +3224,7 @@ begin
   if v_id is null then
     raise lock_not_available using message = format('account %s is locked by another transaction', p_account_id);
   end if;
-  if v_id = '-' then
-    perform cue.require_account_scope(p_account_id);
-    raise exception 'The account was changed at the same time. Try again.' using errcode = cue.refusal('QU014');
-  end if;
-  if v_id = '=' then
-    perform cue.require_free_key(p_account_id, p_cue ->> 'key');
-    raise exception 'The account was changed at the same time. Try again.' using errcode = cue.refusal('QU014');
-  end if;
-  if v_id = '' then
-    raise exception '%', cue.cue_limit_message(p_account_id) using errcode = cue.refusal('QU030');
-  end if;
+  if not cue.is_created(v_id) then perform cue.raise_refused(p_account_id, v_id, p_cue ->> 'key'); end if;
   return v_id;
 end $function$;
 comment on function cue.create_cue(uuid,jsonb,timestamp with time zone,timestamp with time zone) is 'Creates a cue and returns its id; QU015 if another cue has its key, QU030 above the plan''s limit, QU052 for a callback that the caller may not set.';
@@ -3228,6 +3326,27 @@ begin
 end $function$;
 comment on function cue.create_ticket(uuid,text,text,cue.ticket_severity,cue.ticket_type,boolean,timestamp with time zone) is 'Opens a support ticket and returns its number; QU060 in an account''s first hour, QU061 without an active cue, QU031 above five per hour.';
 grant execute on function cue.create_ticket(uuid,text,text,cue.ticket_severity,cue.ticket_type,boolean,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.cue_definition(p_cue_id text)
+ RETURNS jsonb
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+begin
+  return (
+    select jsonb_build_object(
+             'name', v.name, 'description', v.description, 'tags', v.tags, 'managed_by', v.managed_by, 'status', v.status, 'schedule', v.schedule,
+             'callback', jsonb_set(v.callback, '{headers}', coalesce(
+               (select jsonb_object_agg(h.key, md5(h.value)) from jsonb_each_text(c.callback_headers) h), '{}')),
+             'payload', c.payload, 'large_payload', (
+               select jsonb_build_object('bytes', octet_length(p.body), 'sha256', encode(p.hash, 'hex')) from cue.payloads p where p.id = c.payload_id),
+             'retry', v.retry, 'on_failure', v.on_failure, 'delivery', v.delivery, 'alerts', v.alerts, 'catch_up', v.catch_up,
+             'verification', v.verification)
+      from cue.cue_view v join cue.cues c using (id) where v.id = p_cue_id limit 1);
+end $function$;
+comment on function cue.cue_definition(text) is 'Returns the definition of a cue as the API shows it, with hashes of its headers and of a large payload.';
+grant execute on function cue.cue_definition(text) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.cue_detail(p_account_id uuid, p_cue_id text, p_before uuid)
  RETURNS SETOF cue.cue_detail_view
@@ -4419,9 +4538,9 @@ CREATE OR REPLACE FUNCTION cue.insert_cues(p_ids text[], p_account_ids uuid[], p
  LANGUAGE plpgsql
 AS $function$
       begin
-        insert into cue.cues (id, account_id, payload_id, created_at, updated_at, payload, name, description, status, transport, schedule_type, cron, at, timezone, callback_url, callback_method, callback_headers, task, retry_max_attempts, retry_backoff_minutes, on_failure_email, on_failure_webhook, on_failure_pause, timeout_seconds, outcome_deadline_seconds, claim_timeout_seconds, await_outcome, alert_consecutive_failures, alert_missed_window_multiplier, catch_up, verification_mode, deleted_at, memory_check, key, tags, paused_at, paused_by, pause_reason, paused_until, on_failure_pause_after)
-        select g.id, g.account_id, g.payload_id, p_now, p_now, case when g.payload_id is null then coalesce(g.payload, '{}') end, coalesce(g.name, null), coalesce(g.description, null), coalesce(g.status, 'active'::cue.cue_status), coalesce(g.transport, null), coalesce(g.schedule_type, null), coalesce(g.cron, null), coalesce(g.at, null), coalesce(g.timezone, 'UTC'::text), coalesce(g.callback_url, null), coalesce(g.callback_method, 'POST'::cue.callback_method), coalesce(g.callback_headers, '{}'::jsonb), coalesce(g.task, null), coalesce(g.retry_max_attempts, 3), coalesce(g.retry_backoff_minutes, '{1,2,4}'::double precision[]), coalesce(g.on_failure_email, true), coalesce(g.on_failure_webhook, null), coalesce(g.on_failure_pause, false), coalesce(g.timeout_seconds, null), coalesce(g.outcome_deadline_seconds, null), coalesce(g.claim_timeout_seconds, null), coalesce(g.await_outcome, null), coalesce(g.alert_consecutive_failures, null), coalesce(g.alert_missed_window_multiplier, null), coalesce(g.catch_up, 'run_once_if_missed'::cue.catch_up), coalesce(g.verification_mode, null), coalesce(g.deleted_at, null), coalesce(g.memory_check, false), coalesce(g.key, null), coalesce(g.tags, '{}'::text[]), coalesce(g.paused_at, null), coalesce(g.paused_by, null), coalesce(g.pause_reason, null), coalesce(g.paused_until, null), coalesce(g.on_failure_pause_after, null)
-          from rows from (unnest(p_ids, p_account_ids, p_payload_ids), jsonb_to_recordset(p_cues) as (payload text, name text, description text, status cue.cue_status, transport cue.transport, schedule_type cue.schedule_type, cron text, at timestamp with time zone, timezone text, callback_url text, callback_method cue.callback_method, callback_headers jsonb, task text, retry_max_attempts integer, retry_backoff_minutes double precision[], on_failure_email boolean, on_failure_webhook text, on_failure_pause boolean, timeout_seconds integer, outcome_deadline_seconds integer, claim_timeout_seconds integer, await_outcome boolean, alert_consecutive_failures integer, alert_missed_window_multiplier integer, catch_up cue.catch_up, verification_mode cue.verification_mode, deleted_at timestamp with time zone, memory_check boolean, key text, tags text[], paused_at timestamp with time zone, paused_by cue.pause_cause, pause_reason text, paused_until timestamp with time zone, on_failure_pause_after integer))
+        insert into cue.cues (id, account_id, payload_id, created_at, updated_at, payload, name, description, status, transport, schedule_type, cron, at, timezone, callback_url, callback_method, callback_headers, task, retry_max_attempts, retry_backoff_minutes, on_failure_email, on_failure_webhook, on_failure_pause, timeout_seconds, outcome_deadline_seconds, claim_timeout_seconds, await_outcome, alert_consecutive_failures, alert_missed_window_multiplier, catch_up, verification_mode, deleted_at, memory_check, key, tags, managed_by, paused_at, paused_by, pause_reason, paused_until, on_failure_pause_after)
+        select g.id, g.account_id, g.payload_id, p_now, p_now, case when g.payload_id is null then coalesce(g.payload, '{}') end, coalesce(g.name, null), coalesce(g.description, null), coalesce(g.status, 'active'::cue.cue_status), coalesce(g.transport, null), coalesce(g.schedule_type, null), coalesce(g.cron, null), coalesce(g.at, null), coalesce(g.timezone, 'UTC'::text), coalesce(g.callback_url, null), coalesce(g.callback_method, 'POST'::cue.callback_method), coalesce(g.callback_headers, '{}'::jsonb), coalesce(g.task, null), coalesce(g.retry_max_attempts, 3), coalesce(g.retry_backoff_minutes, '{1,2,4}'::double precision[]), coalesce(g.on_failure_email, true), coalesce(g.on_failure_webhook, null), coalesce(g.on_failure_pause, false), coalesce(g.timeout_seconds, null), coalesce(g.outcome_deadline_seconds, null), coalesce(g.claim_timeout_seconds, null), coalesce(g.await_outcome, null), coalesce(g.alert_consecutive_failures, null), coalesce(g.alert_missed_window_multiplier, null), coalesce(g.catch_up, 'run_once_if_missed'::cue.catch_up), coalesce(g.verification_mode, null), coalesce(g.deleted_at, null), coalesce(g.memory_check, false), coalesce(g.key, null), coalesce(g.tags, '{}'::text[]), coalesce(g.managed_by, null), coalesce(g.paused_at, null), coalesce(g.paused_by, null), coalesce(g.pause_reason, null), coalesce(g.paused_until, null), coalesce(g.on_failure_pause_after, null)
+          from rows from (unnest(p_ids, p_account_ids, p_payload_ids), jsonb_to_recordset(p_cues) as (payload text, name text, description text, status cue.cue_status, transport cue.transport, schedule_type cue.schedule_type, cron text, at timestamp with time zone, timezone text, callback_url text, callback_method cue.callback_method, callback_headers jsonb, task text, retry_max_attempts integer, retry_backoff_minutes double precision[], on_failure_email boolean, on_failure_webhook text, on_failure_pause boolean, timeout_seconds integer, outcome_deadline_seconds integer, claim_timeout_seconds integer, await_outcome boolean, alert_consecutive_failures integer, alert_missed_window_multiplier integer, catch_up cue.catch_up, verification_mode cue.verification_mode, deleted_at timestamp with time zone, memory_check boolean, key text, tags text[], managed_by text, paused_at timestamp with time zone, paused_by cue.pause_cause, pause_reason text, paused_until timestamp with time zone, on_failure_pause_after integer))
             as g (id, account_id, payload_id)
          where cue.is_created(g.id);
       end $function$;
@@ -4628,6 +4747,18 @@ CREATE OR REPLACE FUNCTION cue.key_taken_message(p_key text, p_cue_id text)
 AS $function$ select format('Key %s belongs to cue %s. Use another key, or PUT /v1/cues/by-key/{key} to replace that cue.', p_key, p_cue_id) $function$;
 comment on function cue.key_taken_message(text,text) is 'Returns the message for a key that another cue has.';
 grant execute on function cue.key_taken_message(text,text) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.keys_outside(p_account_id uuid, p_set text, p_keys text[])
+ RETURNS text[]
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+  select coalesce(array_agg(c.key), '{}') from cue.cues c
+   where c.account_id = p_account_id and c.managed_by = p_set and c.deleted_at is null and c.key <> all (p_keys)
+$function$;
+comment on function cue.keys_outside(uuid,text,text[]) is 'Returns the keys of a set''s cues that are not among p_keys.';
+grant execute on function cue.keys_outside(uuid,text,text[]) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.last_success(p_cue_id text, p_among integer, p_now timestamp with time zone DEFAULT now())
  RETURNS timestamp with time zone
@@ -5920,6 +6051,23 @@ end $function$;
 comment on function cue.raise_alert(cue.cues,cue.alert_type,cue.alert_severity,text,jsonb,uuid,timestamp with time zone) is 'Raises an alert and returns its id, or updates the open one and returns null.';
 grant execute on function cue.raise_alert(cue.cues,cue.alert_type,cue.alert_severity,text,jsonb,uuid,timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.raise_refused(p_account_id uuid, p_refusal text, p_key text)
+ RETURNS void
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+begin
+  case p_refusal
+    when '' then raise exception '%', cue.cue_limit_message(p_account_id) using errcode = cue.refusal('QU030');
+    when '-' then perform cue.require_account_scope(p_account_id);
+    when '=' then perform cue.require_free_key(p_account_id, p_key);
+  end case;
+  raise exception 'The account was changed at the same time. Try again.' using errcode = cue.refusal('QU014');
+end $function$;
+comment on function cue.raise_refused(uuid,text,text) is 'Raises the error for a cue that add_cues refused.';
+grant execute on function cue.raise_refused(uuid,text,text) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.read_cues(p_account_ids uuid[], p_cue_ids text[])
  RETURNS SETOF cue.cue_view
  LANGUAGE plpgsql
@@ -5935,6 +6083,23 @@ begin
 end $function$;
 comment on function cue.read_cues(uuid[],text[]) is 'Returns cues by account and id; rows not found are left out.';
 grant execute on function cue.read_cues(uuid[],text[]) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.read_declared_cues(p_account_id uuid, p_keys text[])
+ RETURNS TABLE(id text, key text, status cue.cue_status, transport cue.transport, schedule jsonb, callback jsonb, on_failure jsonb, delivery jsonb, next_run timestamp with time zone, last_slot timestamp with time zone, version integer)
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+AS $function$
+begin
+  return query
+  select c.* from unnest(p_keys) as u (key)
+   cross join lateral (
+     select v.id, v.key, v.status, v.transport, v.schedule, v.callback, v.on_failure, v.delivery, v.next_run, v.last_slot, v.version
+       from cue.cue_view v where v.account_id = p_account_id and v.key = u.key limit 1) c;
+end $function$;
+comment on function cue.read_declared_cues(uuid,text[]) is 'Returns what new definitions of cues depend on, by their keys; cues not found are left out.';
+grant execute on function cue.read_declared_cues(uuid,text[]) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.read_echo(p_token text, p_now timestamp with time zone DEFAULT now())
  RETURNS TABLE(payload text, headers jsonb, received_at timestamp with time zone)
@@ -6696,6 +6861,20 @@ end $function$;
 comment on function cue.require_room(cue.cues) is 'Raises QU030 if the plan allows no further active cue.';
 grant execute on function cue.require_room(cue.cues) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.require_set(p_set text, p_managed_by text, p_key text, p_take_over boolean)
+ RETURNS void
+ LANGUAGE plpgsql
+ STABLE
+AS $function$
+begin
+  if p_managed_by <> p_set and not p_take_over then
+    raise exception 'Cue % belongs to the set %. Remove it from one of the two, or take it over with take_over.', p_key, p_managed_by
+      using errcode = cue.refusal('QU024');
+  end if;
+end $function$;
+comment on function cue.require_set(text,text,text,boolean) is 'Raises QU024 if a cue belongs to another set, unless it is to be taken over.';
+grant execute on function cue.require_set(text,text,text,boolean) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.require_writable()
  RETURNS void
  LANGUAGE plpgsql
@@ -6900,7 +7079,7 @@ CREATE OR REPLACE FUNCTION cue.save_cue(c cue.cues)
  LANGUAGE plpgsql
 AS $function$
       begin
-        update cue.cues q set payload_id = c.payload_id, updated_at = c.updated_at, payload = c.payload, name = c.name, description = c.description, status = c.status, transport = c.transport, schedule_type = c.schedule_type, cron = c.cron, at = c.at, timezone = c.timezone, callback_url = c.callback_url, callback_method = c.callback_method, callback_headers = c.callback_headers, task = c.task, retry_max_attempts = c.retry_max_attempts, retry_backoff_minutes = c.retry_backoff_minutes, on_failure_email = c.on_failure_email, on_failure_webhook = c.on_failure_webhook, on_failure_pause = c.on_failure_pause, timeout_seconds = c.timeout_seconds, outcome_deadline_seconds = c.outcome_deadline_seconds, claim_timeout_seconds = c.claim_timeout_seconds, await_outcome = c.await_outcome, alert_consecutive_failures = c.alert_consecutive_failures, alert_missed_window_multiplier = c.alert_missed_window_multiplier, catch_up = c.catch_up, verification_mode = c.verification_mode, deleted_at = c.deleted_at, memory_check = c.memory_check, key = c.key, tags = c.tags, paused_at = c.paused_at, paused_by = c.paused_by, pause_reason = c.pause_reason, paused_until = c.paused_until, on_failure_pause_after = c.on_failure_pause_after where q.id = c.id;
+        update cue.cues q set payload_id = c.payload_id, updated_at = c.updated_at, payload = c.payload, name = c.name, description = c.description, status = c.status, transport = c.transport, schedule_type = c.schedule_type, cron = c.cron, at = c.at, timezone = c.timezone, callback_url = c.callback_url, callback_method = c.callback_method, callback_headers = c.callback_headers, task = c.task, retry_max_attempts = c.retry_max_attempts, retry_backoff_minutes = c.retry_backoff_minutes, on_failure_email = c.on_failure_email, on_failure_webhook = c.on_failure_webhook, on_failure_pause = c.on_failure_pause, timeout_seconds = c.timeout_seconds, outcome_deadline_seconds = c.outcome_deadline_seconds, claim_timeout_seconds = c.claim_timeout_seconds, await_outcome = c.await_outcome, alert_consecutive_failures = c.alert_consecutive_failures, alert_missed_window_multiplier = c.alert_missed_window_multiplier, catch_up = c.catch_up, verification_mode = c.verification_mode, deleted_at = c.deleted_at, memory_check = c.memory_check, key = c.key, tags = c.tags, managed_by = c.managed_by, paused_at = c.paused_at, paused_by = c.paused_by, pause_reason = c.pause_reason, paused_until = c.paused_until, on_failure_pause_after = c.on_failure_pause_after where q.id = c.id;
       end $function$;
 comment on function cue.save_cue(cue.cues) is 'Writes all columns of a cue.';
 grant execute on function cue.save_cue(cue.cues) to cue_service;
@@ -7635,6 +7814,12 @@ begin
     c.payload := old.payload;
     c.payload_id := old.payload_id;
   end if;
+  -- Unset means false, and views show it so.
+  if p_changes @> '{"replaces": true}' and c.await_outcome is not true and old.await_outcome is not true then
+    c.await_outcome := old.await_outcome;
+  end if;
+  -- A set names its cues by their keys.
+  if c.key is null then c.managed_by := null; end if;
   return c;
 end $function$;
 comment on function cue.with_changes(cue.cues,jsonb) is 'Returns a cue with the columns that p_changes names; with the member replaces, the others have their defaults. A header whose value is the mask keeps its value.';

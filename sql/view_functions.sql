@@ -18,6 +18,37 @@ begin
 end $$;
 comment on function cue.read_cues is 'Returns cues by account and id; rows not found are left out.';
 
+-- Without the payloads, which may have megabytes each.
+create or replace function cue.read_declared_cues(p_account_id uuid, p_keys text[])
+returns table (id text, key text, status cue.cue_status, transport cue.transport, schedule jsonb, callback jsonb, on_failure jsonb, delivery jsonb,
+               next_run timestamptz, last_slot timestamptz, version int)
+language plpgsql stable security definer as $$
+begin
+  return query
+  select c.* from unnest(p_keys) as u (key)
+   cross join lateral (
+     select v.id, v.key, v.status, v.transport, v.schedule, v.callback, v.on_failure, v.delivery, v.next_run, v.last_slot, v.version
+       from cue.cue_view v where v.account_id = p_account_id and v.key = u.key limit 1) c;
+end $$;
+comment on function cue.read_declared_cues is 'Returns what new definitions of cues depend on, by their keys; cues not found are left out.';
+
+-- Headers are hashed: different values must differ, but not be shown. So is a large payload.
+create or replace function cue.cue_definition(p_cue_id text) returns jsonb
+language plpgsql stable security definer as $$
+begin
+  return (
+    select jsonb_build_object(
+             'name', v.name, 'description', v.description, 'tags', v.tags, 'managed_by', v.managed_by, 'status', v.status, 'schedule', v.schedule,
+             'callback', jsonb_set(v.callback, '{headers}', coalesce(
+               (select jsonb_object_agg(h.key, md5(h.value)) from jsonb_each_text(c.callback_headers) h), '{}')),
+             'payload', c.payload, 'large_payload', (
+               select jsonb_build_object('bytes', octet_length(p.body), 'sha256', encode(p.hash, 'hex')) from cue.payloads p where p.id = c.payload_id),
+             'retry', v.retry, 'on_failure', v.on_failure, 'delivery', v.delivery, 'alerts', v.alerts, 'catch_up', v.catch_up,
+             'verification', v.verification)
+      from cue.cue_view v join cue.cues c using (id) where v.id = p_cue_id limit 1);
+end $$;
+comment on function cue.cue_definition is 'Returns the definition of a cue as the API shows it, with hashes of its headers and of a large payload.';
+
 create or replace function cue.read_execution_details(p_account_ids uuid[], p_execution_ids uuid[]) returns setof cue.execution_detail_view
 language plpgsql stable security definer as $$
 begin

@@ -1,7 +1,7 @@
 -- Views for the API and for people. Columns have the API's field names, plus account_id for filtering. No view contains a secret.
 
 create or replace view cue.cue_view as
-select c.id, c.account_id, c.name, c.description, c.key, c.tags, c.status, c.paused_at, c.paused_by, c.pause_reason, c.paused_until, c.transport,
+select c.id, c.account_id, c.name, c.description, c.key, c.tags, c.managed_by, c.status, c.paused_at, c.paused_by, c.pause_reason, c.paused_until, c.transport,
        case c.schedule_type
          when 'recurring' then jsonb_build_object('type', c.schedule_type, 'cron', c.cron, 'timezone', c.timezone)
          else jsonb_build_object('type', c.schedule_type, 'at', cue.iso(c.at), 'timezone', c.timezone) end as schedule,

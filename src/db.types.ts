@@ -424,6 +424,7 @@ export interface CueDetailView {
   key: string | null;
   last_run: Timestamp | null;
   last_slot: Timestamp | null;
+  managed_by: string | null;
   missed: Json | null;
   name: string | null;
   next_run: Timestamp | null;
@@ -603,6 +604,10 @@ export interface Cues {
    */
   key: string | null;
   /**
+   * The set of declared cues that the cue belongs to, see apply_cues; null: none.
+   */
+  managed_by: string | null;
+  /**
    * Marks the weekly memory block cue, which does not count against the plan's limit.
    */
   memory_check: Generated<boolean>;
@@ -714,6 +719,7 @@ export interface CueView {
   key: string | null;
   last_run: Timestamp | null;
   last_slot: Timestamp | null;
+  managed_by: string | null;
   name: string | null;
   next_run: Timestamp | null;
   on_failure: Json | null;

@@ -43,6 +43,7 @@ export const statuses = {
   idempotency_key_conflict: 409,
   idempotency_key_in_use: 409,
   key_taken: 409,
+  managed_elsewhere: 409,
   nothing_claimable: 409,
   claim_lost: 409,
   execution_not_claiming: 409,
@@ -91,6 +92,7 @@ export const sqlstates: Readonly<Record<string, ErrorCode>> = {
   QU021: 'no_outcome',
   QU022: 'metadata_too_large',
   QU023: 'artifacts_too_large',
+  QU024: 'managed_elsewhere',
   QU030: 'cue_limit_exceeded',
   QU031: 'rate_limit_exceeded', // DETAIL: seconds for Retry-After
   QU032: 'execution_limit_exceeded',
@@ -145,11 +147,12 @@ export class ApiError extends Error {
   }
 }
 
-/** A 422 for invalid fields. */
-export const invalid = (detail: Detail[]): ApiError => {
+/** A 422 for invalid fields, or another refusal of several things at once. */
+export const invalid = (detail: Detail[], code: ErrorCode = 'validation_error'): ApiError => {
   const { loc, msg } = detail[0]!
   const more = detail.length > 1 ? ` (and ${detail.length - 1} more, see detail)` : ''
-  return new ApiError('validation_error', `${loc.slice(1).join('.') || loc[0]}: ${msg}${more}`, { status: 422, detail })
+  const status = code === 'validation_error' ? 422 : statuses[code]
+  return new ApiError(code, `${loc.slice(1).join('.') || loc[0]}: ${msg}${more}`, { status, detail })
 }
 
 export const unavailable = (cause?: unknown): ApiError =>

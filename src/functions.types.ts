@@ -10,6 +10,7 @@ export const functions = {
   alert_notice: ['row', 'alert_id now'],
   alert_webhook_secret: ['value', 'account_id actor ip now'],
   allow: ['row', 'subject limit window now'],
+  apply_cues: ['rows', 'account_id set cues keys prune take_over dry_run now'],
   apply_subscription: ['row', 'event_id type subscription_id customer_id account_id plan status at first version now'],
   approve_device: ['value', 'code_hash link_id key_hash prefix ciphertext ip now'],
   attach_evidence: ['row', 'account_id execution_id external_id result_url result_ref result_type summary artifacts metadata claim_token now'],
@@ -102,6 +103,7 @@ export const functions = {
   purge_cue: ['value', 'cue_id batch'],
   put_device_code: ['value', 'code_hash ip created_at expires_at'],
   read_cues: ['rows', 'account_ids cue_ids'],
+  read_declared_cues: ['rows', 'account_id keys'],
   read_echo: ['row', 'token now'],
   read_execution_details: ['rows', 'account_ids execution_ids'],
   read_memory: ['row', 'account_id release reader now'],
@@ -189,6 +191,15 @@ export type AllowRow = {
   remaining: number
   reset_at: Date
   retry_after: number | null
+}
+
+export type ApplyCuesRow = {
+  key: string
+  action: string
+  before: unknown | null
+  after: unknown | null
+  error: string | null
+  message: string | null
 }
 
 export type ApplySubscriptionRow = {
@@ -342,6 +353,7 @@ export type CreateCuesRow = {
   description: string | null
   key: string | null
   tags: string[]
+  managed_by: string
   status: CueStatus
   paused_at: Date
   paused_by: PauseCause
@@ -375,6 +387,7 @@ export type CueDetailByKeyRow = {
   description: string
   key: string
   tags: string[]
+  managed_by: string
   status: CueStatus
   paused_at: Date
   paused_by: PauseCause
@@ -596,6 +609,7 @@ export type ReadCuesRow = {
   description: string
   key: string
   tags: string[]
+  managed_by: string
   status: CueStatus
   paused_at: Date
   paused_by: PauseCause
@@ -620,6 +634,20 @@ export type ReadCuesRow = {
   version: number
   last_slot: Date
   await_outcome_set: boolean
+}
+
+export type ReadDeclaredCuesRow = {
+  id: string
+  key: string
+  status: CueStatus
+  transport: Transport
+  schedule: unknown
+  callback: unknown
+  on_failure: unknown
+  delivery: unknown | null
+  next_run: Date | null
+  last_slot: Date | null
+  version: number
 }
 
 export type ReadEchoRow = {
@@ -746,6 +774,7 @@ export type Functions = {
   alertNotice: (args: { alert_id: string }) => Promise<AlertNoticeRow | undefined>
   alertWebhookSecret: (args: { account_id: string; actor?: string | null; ip?: string | null }) => Promise<string>
   allow: (args: { subject: string; limit: number; window?: string | null }) => Promise<AllowRow>
+  applyCues: (args: { account_id: string; set: string; cues: object | string; keys: string[]; prune?: boolean | null; take_over?: boolean | null; dry_run?: boolean | null }) => Promise<ApplyCuesRow[]>
   applySubscription: (args: { event_id: string; type: string; subscription_id: string; customer_id: string; account_id: string | null; plan: Plan; status: string; at: Date; first?: boolean | null; version?: number | null }) => Promise<ApplySubscriptionRow>
   approveDevice: (args: { code_hash: Buffer; link_id: string; key_hash: Buffer; prefix: string; ciphertext: string; ip?: string | null }) => Promise<boolean>
   attachEvidence: (args: { account_id: string; execution_id: string; external_id?: string | null; result_url?: string | null; result_ref?: string | null; result_type?: string | null; summary?: string | null; artifacts?: object | string | null; metadata?: object | string | null; claim_token?: string | null }) => Promise<AttachEvidenceRow>
@@ -838,6 +867,7 @@ export type Functions = {
   purgeCue: (args: { cue_id: string; batch?: number | null }) => Promise<number>
   putDeviceCode: (args: { code_hash: Buffer; ip: string; created_at: Date; expires_at: Date }) => Promise<void>
   readCues: (args: { account_ids: string[]; cue_ids: string[] }) => Promise<ReadCuesRow[]>
+  readDeclaredCues: (args: { account_id: string; keys: string[] }) => Promise<ReadDeclaredCuesRow[]>
   readEcho: (args: { token: string }) => Promise<ReadEchoRow | undefined>
   readExecutionDetails: (args: { account_ids: string[]; execution_ids: string[] }) => Promise<ReadExecutionDetailsRow[]>
   readMemory: (args: { account_id: string; release: string; reader?: string | null }) => Promise<ReadMemoryRow>

@@ -83,7 +83,7 @@ export const ErrorBody = Type.Object(
           msg: Type.String(),
           input: Type.Unknown()
         }),
-        { description: 'With 422 only: the invalid fields, and what is wrong with each.' }
+        { description: 'With 422, and with refusals of several cues at once: the invalid fields, and what is wrong with each.' }
       )
     )
   },

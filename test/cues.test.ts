@@ -22,6 +22,7 @@ t.test('creating a cue returns all members, with defaults', async t => {
     name: 'Hourly',
     description: null,
     tags: [],
+    managed_by: null,
     status: 'active',
     transport: 'webhook',
     schedule: { type: 'recurring', cron: '0 * * * *', timezone: 'UTC' },

@@ -76,6 +76,20 @@ t.test('an agent upserts a cue by its own key', async t => {
   exactly(t, await call('upsert_cue', { name: 'x', cron: '@daily' }), { failed: /^Invalid input for upsert_cue/ })
 })
 
+t.test('an agent applies declared cues, first as a dry run', async t => {
+  const { connect, account, get } = await serve(t)
+  const { call } = await connect(account.api_key)
+  const given = { set: 's', cues: [{ key: 'a', name: 'a', cron: '@daily', worker: true, payload: { n: 1 } }] }
+  exactly(t, await call('apply', given), { dry_run: true, created: ['a'], next_step: /dry_run: false/ })
+  exactly(t, await get('/v1/cues'), { total: 0 })
+  exactly(t, await call('apply', { ...given, dry_run: false }), { dry_run: false, created: ['a'] })
+  exactly(t, await call('apply', { ...given, cues: [{ ...given.cues[0], payload: { n: 2 } }] }), {
+    updated: [{ key: 'a', changes: { payload: { from: { n: 1 }, to: { n: 2 } } } }]
+  })
+  exactly(t, await call('apply', { ...given, cues: [{ key: 'a' }] }), { failed: /^validation_error: cues\.a\.name: / })
+  exactly(t, await call('apply', { set: 's', cues: [], prune: true, dry_run: false }), { pruned: ['a'] })
+})
+
 t.test('a key sees the tools its scopes allow', async t => {
   const { connect, post } = await serve(t)
   const { api_key } = await post('/v1/auth/keys', { label: 'reader', scopes: ['read'] })

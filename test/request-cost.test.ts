@@ -37,6 +37,9 @@ const claimed = async () => {
   return id as string
 }
 
+/** Many elements of a list. */
+const apart = (count: number, element: (n: number) => string) => Array.from({ length: count }, (_, n) => element(n)).join()
+
 /** Routes with free JSON: the request to each with a hostile text of a given size, and whether it is accepted. */
 const free: Record<string, { bytes: number; send: (text: string) => Promise<Sent>; status: number }[]> = {
   'POST /v1/cues': [
@@ -53,6 +56,20 @@ const free: Record<string, { bytes: number; send: (text: string) => Promise<Sent
       },
       status: 200
     }
+  ],
+  'POST /v1/cues/apply': [
+    { bytes: MB, send: text => call('POST', '/v1/cues/apply', `{"set":"s","cues":[{${start},"key":"k","payload":${text}}]}`), status: 200 },
+    {
+      bytes: 4 * KB,
+      send: text => call('POST', '/v1/cues/apply', `{"set":"s","cues":[${apart(300, n => `{${start},"key":"k${n}","payload":${text}}`)}]}`),
+      status: 200
+    },
+    {
+      bytes: 3 * KB,
+      send: text => call('POST', '/v1/cues/apply', `{"set":"s","cues":[${apart(500, n => `{${start},"key":"k${n}","x":${text}}`)}]}`),
+      status: 422
+    },
+    { bytes: 2 * MB - 200, send: text => call('POST', '/v1/cues/apply', `{"set":"s","cues":[${text}]}`), status: 413 }
   ],
   'PATCH /v1/cues/{cue_id}': [
     { bytes: MB, send: async text => call('PATCH', `/v1/cues/${await newCue()}`, `{"payload":${text}}`), status: 200 }

@@ -8,6 +8,7 @@ const KB = 1024
 const larger: Record<string, number> = {
   'POST /v1/cues': 2048 * KB,
   'PUT /v1/cues/by-key/{key}': 2048 * KB,
+  'POST /v1/cues/apply': 2048 * KB,
   'PATCH /v1/cues/{cue_id}': 2048 * KB,
   'POST /v1/cues/{cue_id}/fire': 2048 * KB,
   'POST /v1/executions/{execution_id}/outcome': 2048 * KB,

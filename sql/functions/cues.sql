@@ -157,6 +157,18 @@ begin
 end $$;
 comment on function cue.require_free_key is 'Raises QU015 if a cue of the account has the key; the detail is the cue''s id.';
 
+create or replace function cue.raise_refused(p_account_id uuid, p_refusal text, p_key text) returns void
+language plpgsql stable security definer as $$
+begin
+  case p_refusal
+    when '' then raise exception '%', cue.cue_limit_message(p_account_id) using errcode = cue.refusal('QU030');
+    when '-' then perform cue.require_account_scope(p_account_id);
+    when '=' then perform cue.require_free_key(p_account_id, p_key);
+  end case;
+  raise exception 'The account was changed at the same time. Try again.' using errcode = cue.refusal('QU014');
+end $$;
+comment on function cue.raise_refused is 'Raises the error for a cue that add_cues refused.';
+
 create or replace function cue.create_cue(p_account_id uuid, p_cue jsonb, p_next_run timestamptz, p_now timestamptz default now())
 returns text
 language plpgsql security definer as $$
@@ -166,17 +178,7 @@ begin
   if v_id is null then
     raise lock_not_available using message = format('account %s is locked by another transaction', p_account_id);
   end if;
-  if v_id = '-' then
-    perform cue.require_account_scope(p_account_id);
-    raise exception 'The account was changed at the same time. Try again.' using errcode = cue.refusal('QU014');
-  end if;
-  if v_id = '=' then
-    perform cue.require_free_key(p_account_id, p_cue ->> 'key');
-    raise exception 'The account was changed at the same time. Try again.' using errcode = cue.refusal('QU014');
-  end if;
-  if v_id = '' then
-    raise exception '%', cue.cue_limit_message(p_account_id) using errcode = cue.refusal('QU030');
-  end if;
+  if not cue.is_created(v_id) then perform cue.raise_refused(p_account_id, v_id, p_cue ->> 'key'); end if;
   return v_id;
 end $$;
 comment on function cue.create_cue is
@@ -197,6 +199,12 @@ begin
     c.payload := old.payload;
     c.payload_id := old.payload_id;
   end if;
+  -- Unset means false, and views show it so.
+  if p_changes @> '{"replaces": true}' and c.await_outcome is not true and old.await_outcome is not true then
+    c.await_outcome := old.await_outcome;
+  end if;
+  -- A set names its cues by their keys.
+  if c.key is null then c.managed_by := null; end if;
   return c;
 end $$;
 comment on function cue.with_changes is

@@ -41,6 +41,8 @@ export const createClient = (options: ClientOptions) => {
       getByKey: (key: string, o?: CallOptions) => get<T.CueDetail>(byKey(key), {}, o),
       /** Creates the cue with this key, or replaces its definition. `changed` is false if it was the same. */
       put: (key: string, body: T.NewCue, o?: CallOptions) => call<T.UpsertedCue>('PUT', byKey(key), { body }, o),
+      /** Makes the cues of a set as declared, all or none. With `dry_run`, only says what it would do. */
+      apply: (body: T.Apply, o?: CallOptions) => once<T.Applied>('/v1/cues/apply', body, o, body.dry_run === true),
       deleteByKey: (key: string, o?: CallOptions) => remove(byKey(key), o),
       update: (id: string, changes: T.CueChanges, o?: CallOptions) => patch<T.Cue>(cue(id), changes, o),
       /** Pauses a cue, until it is resumed or until a time. */

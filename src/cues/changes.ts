@@ -27,12 +27,15 @@ export const newCue = (given: CreateCue, now: Date, minInterval: number | null =
   return { columns: { transport, ...definition(given, schedule, transport) }, next_run: firstRun(schedule, now) }
 }
 
+/** What a new definition depends on. */
+export type Replaced = Pick<StoredCue, 'transport' | 'schedule' | 'next_run' | 'last_slot'> & { callback: { headers: object } }
+
 /**
  * A new definition of a stored cue: columns that the request doesn't set return to their defaults. The next run stays if the schedule does.
  *
  * @throws ApiError
  */
-export const replacementOf = (given: CreateCue, stored: StoredCue, now: Date, minInterval: number | null = null): Change => {
+export const replacementOf = (given: CreateCue, stored: Replaced, now: Date, minInterval: number | null = null): Change => {
   const transport = transportOf(given)
   if (transport !== stored.transport)
     throw invalid([fault(['transport'], `cannot change from ${stored.transport} to ${transport}; delete the cue first`)])
@@ -85,7 +88,13 @@ export const pauseOf = ({ reason, until }: PauseCue, { schedule }: StoredCue, no
   return { columns: { status: 'paused', pause_reason: reason ?? null, paused_until: end }, next_run: null }
 }
 
-const reschedule = (schedule: Schedule, stored: StoredCue, now: Date, minInterval: number | null, resumed = false): Date | null => {
+const reschedule = (
+  schedule: Schedule,
+  stored: Pick<StoredCue, 'schedule' | 'next_run' | 'last_slot'>,
+  now: Date,
+  minInterval: number | null,
+  resumed = false
+): Date | null => {
   const changed = !sameSchedule(schedule, stored.schedule)
   if (changed) checkInterval(schedule, minInterval)
   if (!changed && !resumed) return stored.next_run

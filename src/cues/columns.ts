@@ -69,6 +69,10 @@ export const bounds = {
   "tags": {
     "maxItems": 10
   },
+  "managed_by": {
+    "minLength": 1,
+    "maxLength": 100
+  },
   "pause_reason": {
     "minLength": 0,
     "maxLength": 500

@@ -48,11 +48,12 @@ const instant = (text: string | null) => (text === null ? null : new Date(text))
 export const listCues = async (
   db: Kysely<DB>,
   account_id: string,
-  { status, key, tag, limit, offset }: Static<typeof ListCues>
+  { status, key, set, tag, limit, offset }: Static<typeof ListCues>
 ): Promise<Static<typeof Cues>> => {
   let matching = db.selectFrom('cue_view').where('account_id', '=', account_id)
   if (status) matching = matching.where('status', '=', status)
   if (key !== undefined) matching = matching.where('key', '=', key)
+  if (set !== undefined) matching = matching.where('managed_by', '=', set)
   if (tag) matching = matching.where('tags', '@>', sql<string[]>`${tag}`)
   const page = matching.selectAll().orderBy('created_at', 'desc').orderBy('id', 'desc').limit(limit).offset(offset).as('page')
   const sized = db

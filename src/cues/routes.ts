@@ -4,6 +4,7 @@ import { Type } from 'typebox'
 import { IdempotencyKey, idempotencyErrors, idempotently } from '../database/idempotent.ts'
 import { invalid } from '../errors.ts'
 import { ErrorBody } from '../schemas.ts'
+import { applyCues } from './apply.ts'
 import { createCueBatches, createSingleCues } from './batched.ts'
 import { fault } from './changes.ts'
 import { detail, listCues, unknownCue } from './read.ts'
@@ -191,6 +192,29 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       await deleteCue(app, request.caller, cue_id, versionsOf(request.headers['if-match']))
       return reply.code(204).send(null)
     }
+  )
+
+  app.post(
+    '/v1/cues/apply',
+    {
+      // The levels are: list, cue. Its members are read one cue at a time.
+      config: {
+        scope: 'write',
+        free: { names: ['cues'], depth: 2, asWritten: true },
+        errors: ['managed_elsewhere', 'invalid_state', ...idempotencyErrors, ...refusals]
+      },
+      schema: {
+        tags,
+        summary: 'Make the cues of a set as declared, all or none',
+        description:
+          'Creates cues, and replaces definitions that differ, by their keys. A cue without a set is adopted. All errors are reported at once: `loc` names ' +
+          'the key and the field. If they have the same code, it is that of the response; otherwise that is `validation_error`, and `type` is the code.',
+        headers: IdempotencyKey,
+        body: schemas.Apply,
+        response: { 200: schemas.Applied, '4xx': ErrorBody }
+      }
+    },
+    async (request, reply) => idempotently(app, request, reply, async fn => applyCues(app, request, request.body, fn ?? app.fn))
   )
 
   app.post(

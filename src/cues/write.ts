@@ -5,6 +5,7 @@ import type { Caller } from '../accounts/admission.ts'
 import { constants } from '../catalog.ts'
 import type { Plan } from '../config.ts'
 import type { ExecutionsRow } from '../database/functions.ts'
+import type { AddressRules } from '../deliveries/address.ts'
 import { ApiError, invalid, toApiError, unavailable } from '../errors.ts'
 import { ignoredMembers } from '../http/validation.ts'
 import { Json } from '../json/canonical-json.ts'
@@ -19,11 +20,11 @@ const TURN_MS = 5000
 const YEAR_MS = 366 * 86_400_000
 
 /** The caller, its scopes and its plan. */
-type Asking = Pick<FastifyRequest, 'caller' | 'scopes' | 'plan'>
+export type Asking = Pick<FastifyRequest, 'caller' | 'scopes' | 'plan'>
 
-const minIntervalOf = (app: FastifyInstance, { plan }: Asking) => app.config.plans[plan].min_interval_seconds
+export const minIntervalOf = (app: FastifyInstance, { plan }: Asking) => app.config.plans[plan].min_interval_seconds
 
-const changesText = (app: FastifyInstance, asking: Asking, columns: Columns) =>
+export const changesText = (app: FastifyInstance, asking: Asking, columns: Columns) =>
   columnsText({ ...columns, callback_allowed: mayReceiveKey(asking) }, app.largeJson)
 
 /** Whether these scopes equal those of the account's own key, which may be sent to callbacks. */
@@ -197,8 +198,8 @@ export const deleteCues = async (
 
 const changing = new Map<string, Promise<unknown>>()
 
-/** Serialises the changes of one cue in this replica; other replicas may still change it in between. */
-const changeInTurn = async <T>(cue: string, change: () => Promise<T>): Promise<T> => {
+/** Serialises the changes of one cue or list in this replica; other replicas may still change it in between. */
+export const changeInTurn = async <T>(cue: string, change: () => Promise<T>): Promise<T> => {
   const before = changing.get(cue)
   const since = performance.now()
   const own = (async () => {
@@ -232,7 +233,11 @@ const untilUnmoved = async <T>(attempt: () => Promise<T>): Promise<T> => {
 
 type Urls = Pick<UpdateCue, 'callback' | 'on_failure'>
 
-const checkAddresses = async (app: FastifyInstance, { callback, on_failure }: Urls, callbackUrl?: string | null): Promise<void> => {
+export const checkAddresses = async (
+  app: { rules: Pick<AddressRules, 'checkUrl'> },
+  { callback, on_failure }: Urls,
+  callbackUrl?: string | null
+): Promise<void> => {
   const urls = { 'callback.url': callback?.url ?? callbackUrl, 'on_failure.webhook': on_failure?.webhook }
   for (const [name, url] of Object.entries(urls)) {
     if (url == null) continue
@@ -247,7 +252,7 @@ const checkAddresses = async (app: FastifyInstance, { callback, on_failure }: Ur
  *
  * @throws ApiError
  */
-const checkTimeout = (app: FastifyInstance, plan: Plan, { delivery }: Pick<UpdateCue, 'delivery'>): void => {
+export const checkTimeout = (app: FastifyInstance, plan: Plan, { delivery }: Pick<UpdateCue, 'delivery'>): void => {
   const limit = app.config.plans[plan].max_timeout_seconds
   const given = delivery?.timeout_seconds
   if (limit === null || given === undefined || given <= limit) return

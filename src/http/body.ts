@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import type { FastifyInstance, FastifyRequest, FastifySchema } from 'fastify'
 import fp from 'fastify-plugin'
 import { ApiError, notJson } from '../errors.ts'
-import { type Free, JsonError, MAX_LEVELS, unite } from '../json/canonical-json.ts'
+import { type Free, JsonError, MAX_LEVELS, type Split, unite } from '../json/canonical-json.ts'
 import { createLargeJson, type LargeJson } from '../json/large-json.ts'
 import type { Schema } from './schema.ts'
 
@@ -65,16 +65,19 @@ const parser =
     try {
       // Deeper by the levels around a free member, so that its own are counted where it is read again.
       const parts = await json.split(body, free, MAX_LEVELS + (free.depth ?? 0))
-      if (free.names.length > 0 && parts.rest.length > MAX_REST) throw restTooLarge(free)
-      return unite(parts)
+      return uniteSmall(parts, free)
     } catch (error) {
       if (!(error instanceof JsonError)) throw error
       throw new ApiError('validation_error', `Invalid JSON in the request body: ${error.message}.`, { cause: error })
     }
   }
 
-const restTooLarge = ({ names }: Free) =>
-  new ApiError('payload_too_large', `Request body too large: the maximum is 64 KB, not counting ${names.join(', ')}.`)
+/** Parses a body without its free members, if that is small. @throws ApiError payload_too_large */
+export const uniteSmall = (parts: Split, { names }: Free): unknown => {
+  if (names.length > 0 && parts.rest.length > MAX_REST)
+    throw new ApiError('payload_too_large', `Request body too large: the maximum is 64 KB, not counting ${names.join(', ')}.`)
+  return unite(parts)
+}
 
 type Route = { schema?: FastifySchema; config?: { free?: Free } }
 

@@ -45,6 +45,10 @@ const withTexts = (schema: Schema): Schema => {
       changed = { ...changed, properties: Object.fromEntries(members.map(([name, now]) => [name, now])) }
     }
   }
+  if (typeof schema.additionalProperties === 'object') {
+    const others = withTexts(schema.additionalProperties)
+    if (others !== schema.additionalProperties) changed = { ...changed, additionalProperties: others }
+  }
   const items = schema.items && withTexts(schema.items)
   return items === schema.items ? changed : { ...changed, items }
 }

@@ -75,6 +75,10 @@ export const split = (body: string | Uint8Array, { names, depth = 0, asWritten =
   return { rest: scanner.startsObject() ? join(scanner.outermost()) : scanner.whole(), kept }
 }
 
+/** Splits at most `most` elements of a list. @throws JsonError */
+export const splitList = (text: string, most: number, free: Free): Split[] =>
+  new Scanner(text, Infinity).elements(most).map(element => split(element, free))
+
 const keptOf = (text: string, bytes: number): Kept => ({
   text,
   // The source may have needless escapes, like canonical text.

@@ -52,6 +52,20 @@ export class Scanner {
     return members
   }
 
+  /** Returns the source texts of at most `most` elements of a text that is a list. */
+  elements(most: number): string[] {
+    const sources: string[] = []
+    this.#enter(1)
+    if (this.#unit() === 0x5d) return sources
+    do {
+      const from = this.#at
+      this.#value(1)
+      sources.push(this.#text.slice(from, this.#at))
+      this.#skipBlanks()
+    } while (sources.length < most && this.#skip(0x2c))
+    return sources
+  }
+
   /** Returns the source text of a member's value. */
   source({ from, to }: Member): string {
     return this.#text.slice(from, to)

@@ -1,9 +1,10 @@
 /** Work on JSON whose size a client chooses. Pure functions of texts, so that any thread can run them. */
 import { createHash } from 'node:crypto'
-import { canonicalJson, mergeJson, split } from './canonical-json.ts'
+import { canonicalJson, mergeJson, split, splitList } from './canonical-json.ts'
 
 export const work = {
   split,
+  splitList,
   canonicalJson,
   mergeJson,
   /** A text as a JSON string. */

@@ -27,7 +27,7 @@ export const createMcpServer = (client: Client, scopes: readonly string[], versi
       name,
       description,
       inputSchema: { ...input, type: 'object' as const },
-      annotations: { readOnlyHint: readOnly, destructiveHint: name === 'delete_cue', openWorldHint: false }
+      annotations: { readOnlyHint: readOnly, destructiveHint: name === 'delete_cue' || name === 'apply', openWorldHint: false }
     }))
   }))
 

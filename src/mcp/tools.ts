@@ -74,9 +74,9 @@ const evidence = {
 }
 
 /** Passed on as text without losing digits; the API validates them. */
-export const freeArguments = ['payload', 'payload_override', 'artifacts', 'metadata']
+export const freeArguments = ['cues', 'payload', 'payload_override', 'artifacts', 'metadata']
 /** Members of API responses that contain free JSON. */
-export const freeAnswers = ['payload', 'artifacts', 'metadata']
+export const freeAnswers = ['changes', 'payload', 'artifacts', 'metadata']
 
 export const tools: readonly Tool[] = [
   tool({
@@ -108,6 +108,29 @@ export const tools: readonly Tool[] = [
       const { changed, warning, ...cue } = await client.cues.put(key, withTransport(given))
       return { ...cueLine({ ...cue, warning }), changed, warning, next_step: 'fire_cue runs it now; list_executions shows its runs' }
     }
+  }),
+  tool({
+    name: 'apply',
+    description:
+      'Make the cues of a set as declared, all or none: create, replace and, with prune, delete. By default it only says what it would do; ' +
+      'show that, then repeat it with dry_run: false.',
+    scope: 'write',
+    readOnly: false,
+    input: Type.Object({
+      set: Type.String({ ...bounds.managed_by, description: 'The name of the set.' }),
+      cues: Type.Optional(
+        Type.Unknown({
+          description: 'Required: a list of up to 500 cues with their keys. Fields as in the API; omitted ones have their defaults.'
+        })
+      ),
+      prune: Type.Optional(Type.Boolean({ description: 'Delete cues of this set that are not in the list.' })),
+      take_over: Type.Optional(Type.Boolean({ description: 'Also change cues of other sets.' })),
+      dry_run: Type.Optional(Type.Boolean({ description: 'Default: true.' }))
+    }),
+    run: async (client, { dry_run = true, ...given }) => ({
+      ...(await client.cues.apply({ ...given, dry_run } as never)),
+      next_step: dry_run ? 'nothing was changed: apply with dry_run: false does it' : 'list_cues shows the cues'
+    })
   }),
   tool({
     name: 'list_cues',

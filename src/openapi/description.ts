@@ -123,11 +123,12 @@ const plain = (schema: Schema, request: boolean, codes: Set<ErrorCode>): Schema 
   const { 'x-json': json, 'x-nullable': nullable, 'x-error': refusal, ...node } = schema
   if (refusal) codes.add(refusal.code)
   if (json === 'object') Object.assign(node, { type: nullable ? ['object', 'null'] : 'object', additionalProperties: true })
-  if (json === 'array') Object.assign(node, { type: nullable ? ['array', 'null'] : 'array', items: {} })
+  if (json === 'array') Object.assign(node, { type: nullable ? ['array', 'null'] : 'array', items: node.items ?? {} })
   if (node.properties) {
     node.properties = Object.fromEntries(Object.entries(node.properties).map(([name, member]) => [name, plain(member, request, codes)]))
     if (request) node.required = node.required?.filter(name => node.properties![name]?.default === undefined)
   }
+  if (typeof node.additionalProperties === 'object') node.additionalProperties = plain(node.additionalProperties, request, codes)
   if (node.items) node.items = plain(node.items, request, codes)
   if (node.anyOf) node.anyOf = node.anyOf.map(branch => plain(branch, request, codes))
   return node

@@ -1,0 +1,193 @@
+/** Declared cues: makes the cues of a set as a list says, all or none, and reports all errors of the list at once. */
+import { setImmediate } from 'node:timers/promises'
+import type { FastifyInstance } from 'fastify'
+import type { Functions } from '../database/functions.ts'
+import type { AddressRules, CheckedUrl } from '../deliveries/address.ts'
+import { type Detail, type ErrorCode, invalid, sqlstates, toApiError } from '../errors.ts'
+import { uniteSmall } from '../http/body.ts'
+import { validatorCompiler } from '../http/validation.ts'
+import type { Json } from '../json/canonical-json.ts'
+import { changesBetween, type Definition } from './applied.ts'
+import { type Columns, fault, newCue, replacementOf } from './changes.ts'
+import { type Applied, type Apply, DeclaredCue, MAX_DECLARED } from './schemas.ts'
+import { type Asking, changeInTurn, changesText, checkAddresses, checkTimeout, minIntervalOf } from './write.ts'
+
+/** Callback hosts looked up at the same time. */
+const LOOKUPS = 100
+/** Milliseconds of work before other requests get their turn. */
+const TURN_MS = 5
+const MAX_FAULTS = 1000
+
+/** A refusal of one cue of the list, named by its key, or by its place if it has none. */
+type Fault = { code: ErrorCode; name: string | number; detail: Detail[] }
+type Stored = Awaited<ReturnType<Functions['readDeclaredCues']>>[number]
+type Wanted = { cue: DeclaredCue; stored: Stored | undefined; columns: Columns; next_run: Date | null }
+type Names = (string | number)[]
+
+/** @throws ApiError with all faults; the code they share, otherwise validation_error */
+export const applyCues = async (
+  app: FastifyInstance,
+  asking: Asking,
+  given: Apply,
+  fn: Pick<Functions, 'applyCues'> = app.fn
+): Promise<Applied> => {
+  const { caller } = asking
+  const { set } = given
+  const [dry_run, prune, take_over] = [given.dry_run ?? false, given.prune ?? false, given.take_over ?? false]
+  const list = await readCues(app, given.cues)
+  return changeInTurn(`${caller.account_id} apply`, async () => {
+    const faults = [...list.faults]
+    const wanted = await definitions(app, asking, list.cues, faults)
+    const cues = await textOf(app, asking, wanted)
+    const keys = list.names.filter(name => typeof name === 'string')
+    // The list is refused anyway: only the other refusals are wanted.
+    const isRefused = faults.length > 0
+    const rows = await fn.applyCues({ set, cues, keys, prune, take_over, dry_run: dry_run || isRefused, ...caller })
+    for (const { key, error, message } of rows)
+      if (error !== null) faults.push({ code: sqlstates[error]!, name: key, detail: [refusal(key, sqlstates[error]!, message!)] })
+    if (faults.length > 0) throw together(faults, list.names)
+    const keysOf = (action: string) => rows.flatMap(row => (row.action === action ? [row.key] : []))
+    const updated = rows.filter(({ action }) => action === 'updated')
+    return {
+      set,
+      dry_run,
+      created: keysOf('created'),
+      updated: updated.map(({ key, before, after }) => ({ key, changes: changesBetween(before as Definition, after as Definition) })),
+      unchanged: keysOf('unchanged'),
+      pruned: keysOf('pruned')
+    }
+  })
+}
+
+const free = { names: ['payload'] }
+const validate = validatorCompiler({ schema: DeclaredCue, method: 'POST', url: '', httpPart: 'body' })
+
+/** The valid cues of a list, and the names of all. */
+const readCues = async (app: FastifyInstance, list: Json): Promise<{ cues: DeclaredCue[]; names: Names; faults: Fault[] }> => {
+  const parts = await app.largeJson.splitList(list.text, MAX_DECLARED + 1, free)
+  if (parts.length > MAX_DECLARED)
+    throw invalid([{ type: 'too_long', loc: ['body', 'cues'], msg: `List should have at most ${MAX_DECLARED} items`, input: null }])
+  const cues: DeclaredCue[] = []
+  const names: Names = []
+  const faults: Fault[] = []
+  const seen = new Set<string | number>()
+  const turn = createTurns()
+  for (const [place, part] of parts.entries()) {
+    await turn()
+    const one = uniteSmall(part, free) ?? 'null'
+    const key = (one as { key?: unknown }).key
+    const name = typeof key === 'string' && key !== '' ? key.slice(0, 255) : place
+    names.push(name)
+    if (seen.has(name)) faults.push(faultOf(name, invalid([fault(['key'], 'occurs more than once in the list')])))
+    else {
+      const checked = validate(one) as { value?: DeclaredCue; error?: Error }
+      if (checked.error) faults.push(faultOf(name, checked.error))
+      else cues.push(checked.value!)
+    }
+    seen.add(name)
+  }
+  return { cues, names, faults }
+}
+
+/** The columns of cues, and their next runs; those at fault are left out. */
+const definitions = async (app: FastifyInstance, asking: Asking, cues: DeclaredCue[], faults: Fault[]): Promise<Wanted[]> => {
+  const rows = await app.fn.readDeclaredCues({ keys: cues.map(({ key }) => key), ...asking.caller })
+  const byKey = new Map(rows.map(row => [row.key, row]))
+  const minInterval = minIntervalOf(app, asking)
+  const turn = createTurns()
+  const wanted: Wanted[] = []
+  for (const cue of cues) {
+    await turn()
+    const stored = byKey.get(cue.key)
+    try {
+      const { columns, next_run } = stored
+        ? replacementOf(cue, stored as never, app.now(), minInterval)
+        : newCue(cue, app.now(), minInterval)
+      const timeout = (stored?.delivery as DeclaredCue['delivery'])?.timeout_seconds
+      if (cue.delivery?.timeout_seconds !== timeout) checkTimeout(app, asking.plan, cue)
+      wanted.push({ cue, stored, columns, next_run })
+    } catch (error) {
+      faults.push(faultOf(cue.key, error))
+    }
+  }
+  return withoutBlocked(app.rules, wanted, faults)
+}
+
+/** Leaves out cues that set a callback which is not allowed. */
+const withoutBlocked = async (rules: AddressRules, wanted: Wanted[], faults: Fault[]): Promise<Wanted[]> => {
+  const blocked = new Set<Wanted>()
+  const each = onceByHost(rules)
+  const check = async (one: Wanted) => {
+    const { columns, stored, cue } = one
+    const isSame = (url: unknown, former: unknown) => url == null || url === former
+    const { url } = (stored?.callback ?? {}) as { url?: string }
+    const { webhook } = (stored?.on_failure ?? {}) as { webhook?: string }
+    if (isSame(columns.callback_url, url) && isSame(columns.on_failure_webhook, webhook)) return
+    await checkAddresses({ rules: each }, cue, cue.callback_url).catch(error => {
+      blocked.add(one)
+      faults.push(faultOf(cue.key, error))
+    })
+  }
+  for (let i = 0; i < wanted.length; i += LOOKUPS) await Promise.all(wanted.slice(i, i + LOOKUPS).map(check))
+  return wanted.filter(one => !blocked.has(one))
+}
+
+/** Looks up each host only once. */
+const onceByHost = (rules: AddressRules): Pick<AddressRules, 'checkUrl'> => {
+  const hosts = new Map<string, Promise<CheckedUrl>>()
+  return {
+    checkUrl: async url => {
+      let host: string
+      try {
+        host = rules.parseUrl(url).host
+      } catch {
+        return rules.checkUrl(url) // says why, without a lookup
+      }
+      const checked = hosts.get(host) ?? rules.checkUrl(url)
+      hosts.set(host, checked)
+      return checked
+    }
+  }
+}
+
+/** The cues as JSON for `apply_cues`. */
+const textOf = async (app: FastifyInstance, asking: Asking, wanted: Wanted[]): Promise<string> => {
+  const turn = createTurns()
+  const texts: string[] = []
+  for (const { cue, stored, columns, next_run } of wanted) {
+    await turn()
+    const about = JSON.stringify({ key: cue.key, cue_id: stored?.id ?? null, version: stored?.version ?? null, next_run })
+    texts.push(`${about.slice(0, -1)},"changes":${await changesText(app, asking, columns)}}`)
+  }
+  return `[${texts}]`
+}
+
+const createTurns = () => {
+  let since = performance.now()
+  return async () => {
+    if (performance.now() - since < TURN_MS) return
+    await setImmediate()
+    since = performance.now()
+  }
+}
+
+/** @throws the error unless it is a refusal */
+const faultOf = (name: string | number, error: unknown): Fault => {
+  const { code, message, detail, statusCode } = toApiError(error)
+  if (statusCode >= 500) throw error
+  const named = detail?.map(one => ({ ...one, loc: ['body', 'cues', name, ...one.loc.slice(1)] }))
+  return { code, name, detail: named ?? [refusal(name, code, message)] }
+}
+
+/** A refusal whose message may begin with the field. */
+const refusal = (name: string | number, type: ErrorCode, message: string): Detail => {
+  const [start = '', field, colon] = /^((?:schedule|callback|on_failure)\b[.\w]*)(: )?/.exec(message) ?? []
+  const path = field?.split('.') ?? (type === 'invalid_payload_size' ? ['payload'] : [])
+  return { type, loc: ['body', 'cues', name, ...path], msg: colon ? message.slice(start.length) : message, input: null }
+}
+
+const together = (faults: Fault[], names: Names) => {
+  const sorted = faults.toSorted((a, b) => names.indexOf(a.name) - names.indexOf(b.name))
+  const codes = new Set(sorted.map(({ code }) => code))
+  return invalid(sorted.flatMap(({ detail }) => detail).slice(0, MAX_FAULTS), codes.size === 1 ? sorted[0]!.code : undefined)
+}
