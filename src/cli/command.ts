@@ -5,7 +5,13 @@ import { UsageError } from './exit-codes.ts'
 import type { Io } from './io.ts'
 import type { Output } from './output.ts'
 
-export type Option = { type: 'string' | 'boolean'; multiple?: true /** Stands for the value in help. */; value?: string; help: string }
+export type Option = {
+  type: 'string' | 'boolean'
+  short?: string
+  multiple?: true /** Stands for the value in help. */
+  value?: string
+  help: string
+}
 type Options = Record<string, Option>
 type Given<O extends Options> = {
   [Name in keyof O]?: O[Name] extends { multiple: true } ? string[] : O[Name] extends { type: 'boolean' } ? boolean : string

@@ -1,10 +1,12 @@
 /** All commands by name. Help lists them in this order. */
 import { keysCreate, keysList, keysRevoke, logout, usage, whoami } from './account.ts'
 import { alertsAck, alertsList } from './alerts.ts'
+import { apply } from './apply.ts'
 import type { Command } from './command.ts'
 import { completion } from './completion.ts'
 import { cuesCreate, cuesDelete, cuesFire, cuesGet, cuesList, cuesPause, cuesPut, cuesResume, cuesUpdate } from './cues.ts'
 import { executionsCancel, executionsGet, executionsList, executionsReplay, executionsVerify } from './executions.ts'
+import { exportCues } from './export.ts'
 import { listen } from './listen.ts'
 import { login } from './login.ts'
 import { mcp } from './mcp.ts'
@@ -28,6 +30,8 @@ export const commands: Readonly<Record<string, Command>> = {
   'cues resume': cuesResume,
   'cues fire': cuesFire,
   'cues delete': cuesDelete,
+  apply,
+  export: exportCues,
   preview,
   'executions list': executionsList,
   'executions tail': executionsTail,

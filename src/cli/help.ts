@@ -43,7 +43,9 @@ export const helpOf = (name: string, { args = '', summary, notes, options = {} }
     .join('\n\n')
 
 const optionLines = (options: Record<string, Option>): string => {
-  const names = Object.entries(options).map(([name, { value }]) => `--${name}${value ? ` ${value}` : ''}`)
+  const names = Object.entries(options).map(
+    ([name, { short, value }]) => `${short ? `-${short}, ` : ''}--${name}${value ? ` ${value}` : ''}`
+  )
   const width = Math.max(...names.map(name => name.length))
   return Object.values(options)
     .map(({ help, multiple }, i) => `  ${names[i]!.padEnd(width)}  ${help}${multiple ? '; repeatable' : ''}`)

@@ -44,7 +44,7 @@ export const createOutput = (stdout: Sink, { json, colours }: { json: boolean; c
   }
   return {
     json,
-    line: (text: string) => line(printable(text)),
+    line: (text: string, colour?: keyof typeof paints) => line(colour ? paint(printable(text), colour) : printable(text)),
     table,
     fields,
     /** Prints the whole value as JSON, or calls `text`. */

@@ -1,0 +1,71 @@
+/** `pgcue apply`: makes cues as declared in files. */
+import { randomUUID } from 'node:crypto'
+import type { Applied, DeclaredCue } from '../client/index.ts'
+import { type Context, command, none } from './command.ts'
+import { readDeclared } from './declared.ts'
+import { exitCodes, UsageError } from './exit-codes.ts'
+
+const options = {
+  file: { type: 'string', short: 'f', multiple: true, value: 'FILE', help: 'YAML or JSON file of cues, or - for standard input' },
+  set: { type: 'string', value: 'NAME', help: 'the set of documents that do not name theirs' },
+  prune: { type: 'boolean', help: 'delete cues of the set that are not in the files' },
+  'take-over': { type: 'boolean', help: 'also change cues of other sets' },
+  'dry-run': { type: 'boolean', help: 'only show what would be done' },
+  'exit-code': { type: 'boolean', help: `exit with ${exitCodes.differs} if anything differs` }
+} as const
+
+export const apply = command({
+  args: '-f FILE [options]',
+  summary: 'Make the cues of a set as declared in files, all or none',
+  options,
+  names: { set: '--set' },
+  notes: `A document is {set, cues: [...]} or a single cue, with the fields of the API and a key. In strings, \${NAME} is replaced by the environment
+variable; $\${NAME} stands for \${NAME} itself.
+
+Examples
+  pgcue apply -f cues.yaml --set billing --dry-run
+  pgcue apply -f cues.yaml --prune --exit-code`,
+  run: async context => {
+    none(context)
+    const { options, out, io } = context
+    if (!options.file) throw new UsageError('missing option --file')
+    const sets = await readDeclared(options.file, options.set, io)
+    const { cues: client } = await context.connect()
+    const dry_run = options['dry-run'] ?? false
+    const send = (set: string, cues: DeclaredCue[], dry_run: boolean) => {
+      const body = { set, cues, prune: options.prune ?? false, take_over: options['take-over'] ?? false, dry_run }
+      return client.apply(body, dry_run ? {} : { idempotencyKey: randomUUID() })
+    }
+    // Nothing is done if a later set would be refused.
+    if (sets.size > 1 && !dry_run) for (const [set, cues] of sets) await send(set, cues, true)
+    const results: Applied[] = []
+    for (const [set, cues] of sets) results.push(await send(set, cues, dry_run))
+    out.show(results.length === 1 ? results[0] : results, () => {
+      for (const result of results) print(context, result)
+    })
+    const differs = results.some(({ created, updated, pruned }) => created.length + updated.length + pruned.length > 0)
+    return differs && options['exit-code'] ? exitCodes.differs : exitCodes.ok
+  }
+})
+
+const print = ({ out }: Pick<Context, 'out'>, { set, dry_run, created, updated, unchanged, pruned }: Applied) => {
+  for (const key of created) out.line(`+ ${key}`, 'green')
+  for (const { key, changes } of updated) {
+    out.line(`~ ${key}`, 'yellow')
+    for (const [field, { from, to }] of Object.entries(changes)) {
+      out.line(`    ${field}`)
+      out.line(`    - ${JSON.stringify(from)}`, 'red')
+      out.line(`    + ${JSON.stringify(to)}`, 'green')
+    }
+  }
+  for (const key of pruned) out.line(`- ${key}`, 'red')
+  const counts = [
+    [created, 'created'],
+    [updated, 'updated'],
+    [unchanged, 'unchanged'],
+    [pruned, 'pruned']
+  ] as const
+  out.line(
+    `${set}: ${counts.map(([list, what]) => `${list.length} ${what}`).join(', ')}${dry_run ? ' (dry run: nothing was changed)' : ''}`
+  )
+}

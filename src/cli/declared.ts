@@ -1,0 +1,75 @@
+/** Reads files of declared cues. */
+import { readFileSync } from 'node:fs'
+import { parseAllDocuments, visit } from 'yaml'
+import type { DeclaredCue } from '../client/index.ts'
+import { UsageError } from './exit-codes.ts'
+import type { Io } from './io.ts'
+import { isObject, parseExactly, readAll } from './json.ts'
+
+/** The cues of files by their sets. @throws UsageError naming the file and what is wrong */
+export const readDeclared = async (
+  files: readonly string[],
+  defaultSet: string | undefined,
+  { stdin, env }: Pick<Io, 'stdin' | 'env'>
+): Promise<Map<string, DeclaredCue[]>> => {
+  if (files.filter(file => file === '-').length > 1) throw new UsageError('only one --file can be standard input')
+  const sets = new Map<string, DeclaredCue[]>()
+  for (const file of files) {
+    const text = file === '-' ? await readAll(stdin) : readText(file)
+    for (const [i, document] of parse(text, file, env).entries()) {
+      if (document === null) continue
+      const where = `${file}, document ${i + 1}`
+      if (!isObject(document)) throw new UsageError(`${where}: must be {set, cues: [...]} or a cue`)
+      const isList = 'cues' in document
+      const { set = defaultSet, cues = [document], ...others } = isList ? document : { cues: [document] }
+      if (Object.keys(others).length > 0) throw new UsageError(`${where}: unknown field ${Object.keys(others)[0]} beside cues`)
+      if (!Array.isArray(cues)) throw new UsageError(`${where}: cues must be a list`)
+      if (typeof set !== 'string' || set === '') throw new UsageError(`${where}: names no set; use --set NAME`)
+      sets.set(set, [...(sets.get(set) ?? []), ...(cues as DeclaredCue[])])
+    }
+  }
+  if (sets.size === 0) throw new UsageError(`${files.join(', ')}: no document`)
+  return sets
+}
+
+const readText = (file: string) => {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch (error) {
+    throw new UsageError(`--file: ${(error as Error).message}`)
+  }
+}
+
+const parse = (text: string, file: string, env: Io['env']): unknown[] => {
+  const documents = parseAllDocuments(text)
+  return [...documents].map(document => {
+    const [error] = document.errors
+    if (error) throw new UsageError(`${file}: ${error.message}`)
+    visit(document, {
+      Scalar: (_, node) => {
+        if (typeof node.value === 'string') node.value = expand(node.value, env, file)
+        else if (typeof node.value === 'number' && isJsonNumber(node.source)) node.value = parseExactly(node.source!)
+      }
+    })
+    try {
+      return document.toJS()
+    } catch (error) {
+      throw new UsageError(`${file}: ${(error as Error).message}`)
+    }
+  })
+}
+
+const isJsonNumber = (source: string | undefined) => source !== undefined && /^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/.test(source)
+
+const variable = /\$(\$?)\{([A-Za-z_]\w*)\}/g
+
+const expand = (text: string, env: Io['env'], file: string): string =>
+  text.replace(variable, (whole, escaped: string, name: string) => {
+    if (escaped) return whole.slice(1)
+    const value = env[name]
+    if (value === undefined) throw new UsageError(`${file}: environment variable ${name} is not set`)
+    return value
+  })
+
+/** The opposite of replacing variables. */
+export const escapeVariables = (text: string): string => text.replace(variable, '$$$&')
