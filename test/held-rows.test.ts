@@ -146,6 +146,7 @@ root.test('locked rows of one account do not affect another, although the first 
   const s = await stage(t, '1min')
   const [busy, other] = [s.account, await s.register()]
   const call = s.as(busy)
+  const repeatable = { 'idempotency-key': 'k' }
   // Every kind of row: cues that fire each second, with a working and a rejecting receiver, a worker cue and its claims.
   const cueOf = async (columns: object) => (await call('POST', '/v1/cues', { cron: '* * * * * *', ...columns })).body.id as string
   const worker = await cueOf({ ...s.workerCue, cron: '* * * * * *' })
@@ -153,7 +154,7 @@ root.test('locked rows of one account do not affect another, although the first 
   await cueOf({ name: 'hangs', ...s.callback('hangs') })
   await cueOf({ name: 'fails', callback: { url: 'http://127.0.0.1:9/' }, retry: { max_attempts: 2, backoff_minutes: [1, 1] } })
   const idle = await cueOf({ ...s.workerCue, cron: '@yearly' })
-  await call('POST', `/v1/cues/${idle}/fire`, {})
+  await call('POST', `/v1/cues/${idle}/fire`, {}, repeatable)
   await call('POST', '/v1/worker/heartbeat', { worker_id: 'a', handlers: ['go'] })
   await s.pool.query(
     `insert into cue.alerts (id, account_id, cue_id, alert_type, severity, message, created_at)
@@ -182,6 +183,7 @@ root.test('locked rows of one account do not affect another, although the first 
       const requests = [
         () => call('POST', '/v1/cues', s.workerCue),
         () => call('POST', `/v1/cues/${idle}/fire`, {}),
+        () => call('POST', `/v1/cues/${idle}/fire`, {}, repeatable),
         () => call('PATCH', `/v1/cues/${worker}`, { description: 'y' }),
         () => call('POST', '/v1/executions/claim', { worker_id: 'a' }),
         () => call('POST', '/v1/worker/heartbeat', { worker_id: 'a', handlers: ['go'] }),
