@@ -178,7 +178,7 @@ const beginIdempotent = `create function cue.begin_idempotent(p_account_id uuid,
 t.test('an account keeps a bounded size of responses, counted until they expire', async t => {
   const service = await build(t, start)
   const { call, pool, clock, fn, as, register } = service
-  await pool.query('create or replace function cue.idempotency_bytes() returns int language sql immutable as $$ select 2500 $$')
+  await pool.query('create or replace function cue.idempotency_bytes() returns int language sql immutable as $$ select 3000 $$')
   const bytes = async () =>
     (await pool.query('select sum(bytes)::int as sum from cue.idempotency_keys where account_id = $1', [service.account.id])).rows[0].sum
   exactly(t, await call('POST', '/v1/cues', hourly, key('a')), { status: 201 })

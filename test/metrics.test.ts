@@ -118,7 +118,7 @@ t.test('shows waiting work from the database and connections from the pools', as
   await post(`/v1/cues/${hook.id}/fire`)
   const cancelled = await post(`/v1/cues/${id}/fire`)
   await post(`/v1/executions/${cancelled.id}/cancel`)
-  await pool.query("update cue.executions set attempt_due_at = now() - interval '90 seconds' where attempt_due_at is not null")
+  await pool.query("update cue.executions set attempt_due_at = now() - interval '91 seconds' where attempt_due_at is not null")
   const found = await scrape()
   exactly(t, found, {
     'pgcue_queue_depth{queue="pending_worker"}': 3,
