@@ -13,10 +13,10 @@ import type { Config } from './config.ts'
 import cues from './cues/routes.ts'
 import { createPacer, type Pacer } from './database/batched.ts'
 import { type Clock, createClock, followDatabase } from './database/clock.ts'
-import { createConnectionLimits } from './database/connection-limits.ts'
 import { createFunctions, type Functions, type ServiceHealthRow } from './database/functions.ts'
 import { createOutageLog, type OutageLog } from './database/outage-log.ts'
 import { createTransactions } from './database/transaction.ts'
+import { createTurns } from './database/turns.ts'
 import type { DB } from './db.types.ts'
 import { type AddressRules, createAddressRules } from './deliveries/address.ts'
 import echo from './echo/routes.ts'
@@ -103,7 +103,7 @@ export const build = async (options: Options) => {
   const clock = createClock(fixed)
   app.decorate('config', config)
   app.decorate('outageLog', outageLog ?? createOutageLog(app.log))
-  const limits = createConnectionLimits(Math.max(1, Math.floor(pool.options.max * 0.75)))
+  const limits = createTurns(Math.max(1, Math.floor(pool.options.max * 0.75)))
   app.decorate('fn', createFunctions(pool, fixed, limits))
   app.decorate('transaction', createTransactions(pool, limits, fixed))
   app.decorate('shared', createFunctions(pool, fixed))

@@ -3,10 +3,10 @@
  * a second costs no statement, and one that doesn't wait gets its refusals later.
  */
 import { setTimeout as delay } from 'node:timers/promises'
+import { createTurns } from '../database/turns.ts'
 
 type Answer = { error: string | null; retry_after: number | null }
 type Refusal<A> = { answer: A; atMs: number; untilMs: number; times: number }
-type Turn = { underWay: number; waiting: (() => void)[] }
 
 /** As many as two statements take. */
 const mostAtOnce = 100
@@ -26,7 +26,7 @@ type Options<Q> = {
 
 /** Wraps `ask`, whose answers may be `rate_limit_exceeded`, with the seconds until the caller may retry. */
 export const limitCallers = <Q, A extends Answer>(ask: (question: Q) => Promise<A>, { callerOf, now, closing }: Options<Q>) => {
-  const turns = new Map<string, Turn>()
+  const inTurn = createTurns(mostAtOnce)
   const refusals = new Map<string, Refusal<A>>()
 
   const known = (caller: string) => {
@@ -54,21 +54,16 @@ export const limitCallers = <Q, A extends Answer>(ask: (question: Q) => Promise<
 
   return async (question: Q): Promise<A> => {
     const caller = callerOf(question)
-    const turn = turns.get(caller) ?? { underWay: 0, waiting: [] }
-    turns.set(caller, turn)
-    while (turn.underWay >= mostAtOnce && !known(caller)) await new Promise<void>(resolve => turn.waiting.push(resolve))
-    const refusal = known(caller)
-    if (refusal) return again(refusal)
-    turn.underWay++
-    try {
-      const answer = await ask(question)
-      if (answer.error === 'rate_limit_exceeded') remember(caller, answer)
-      return answer
-    } finally {
-      turn.underWay--
-      const woken = known(caller) ? turn.waiting.splice(0) : turn.waiting.splice(0, 1)
-      for (const next of woken) next()
-      if (turn.underWay === 0 && turn.waiting.length === 0) turns.delete(caller)
-    }
+    let refusal = known(caller)
+    const answer =
+      refusal ??
+      (await inTurn(caller, async () => {
+        refusal = known(caller)
+        if (refusal) return refusal
+        const asked = await ask(question)
+        if (asked.error === 'rate_limit_exceeded') remember(caller, asked)
+        return asked
+      }))
+    return refusal ? again(refusal) : (answer as A)
   }
 }

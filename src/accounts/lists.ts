@@ -1,7 +1,7 @@
 /** Lists may read megabytes each, so an account's are read one after another. Its other requests don't wait for them. */
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
-import { type ConnectionLimits, createConnectionLimits } from '../database/connection-limits.ts'
+import { createTurns, type Turns } from '../database/turns.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -10,13 +10,13 @@ declare module 'fastify' {
   }
   interface FastifyInstance {
     /** Reads a list of an account when it is its turn. */
-    readList: ConnectionLimits
+    readList: Turns
   }
 }
 
 export default fp(
   async (app: FastifyInstance) => {
-    const readList = createConnectionLimits(1)
+    const readList = createTurns(1)
     app.decorate('readList', readList)
     app.addHook('onRoute', route => {
       const { handler, config } = route

@@ -7,7 +7,7 @@ import type { QueryConfig, QueryResult } from 'pg'
 import { isOutdated } from '../errors.ts'
 import { type Functions, functions } from '../functions.types.ts'
 import { arrayText } from './array-text.ts'
-import type { ConnectionLimits } from './connection-limits.ts'
+import type { Turns } from './turns.ts'
 
 export type * from '../functions.types.ts'
 export { functions } from '../functions.types.ts'
@@ -27,7 +27,7 @@ const results: Record<Kind, (rows: Row[], name: string) => unknown> = {
 }
 
 /** Binds the functions of this release, like `bindFunctions`. */
-export const createFunctions = (db: Queryable, clock?: () => Date, limits?: ConnectionLimits): Functions =>
+export const createFunctions = (db: Queryable, clock?: () => Date, limits?: Turns): Functions =>
   bindFunctions(functions, db, clock, limits) as Functions
 
 /**
@@ -38,7 +38,7 @@ export const bindFunctions = (
   table: Record<string, readonly [Kind, string]>,
   db: Queryable,
   clock?: () => Date,
-  limits?: ConnectionLimits
+  limits?: Turns
 ): object => {
   const bind = (name: string, kind: Kind, parameters: string[]) => async (args: Row) => {
     const values: unknown[] = []

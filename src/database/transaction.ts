@@ -1,8 +1,8 @@
 /** Transactions that begin with their first statement. */
 import type pg from 'pg'
 import { isOutdated } from '../errors.ts'
-import type { ConnectionLimits } from './connection-limits.ts'
 import { createFunctions, type Functions } from './functions.ts'
+import type { Turns } from './turns.ts'
 
 type Begun = { fn: Functions; end: (command: 'commit' | 'rollback') => Promise<void> }
 
@@ -16,7 +16,7 @@ export type Transaction = {
 }
 
 /** Opens connections of the pool within an account's limits. */
-export const createTransactions = (pool: pg.Pool, limits: ConnectionLimits, clock?: () => Date) => {
+export const createTransactions = (pool: pg.Pool, limits: Turns, clock?: () => Date) => {
   const begin = (account_id: string, prepared: boolean): Promise<Begun> => {
     const begun = Promise.withResolvers<Begun>()
     const ended = Promise.withResolvers<void>()

@@ -2,14 +2,14 @@
 import pg from 'pg'
 import t from 'tap'
 import { createBatches } from '../src/database/batched.ts'
-import { createConnectionLimits } from '../src/database/connection-limits.ts'
+import { createTurns } from '../src/database/turns.ts'
 import { eventually } from './eventually.ts'
 
 const held = Object.assign(new pg.DatabaseError('canceling statement due to lock timeout', 1, 'error'), { code: '55P03' })
 
 /** A gate, and work of an account that ends when the test resolves it. */
 const setUp = (most: number) => {
-  const gate = createConnectionLimits(most)
+  const gate = createTurns(most)
   const begun: string[] = []
   const ends = new Map<string, { resolve: () => void; reject: (error: unknown) => void }>()
   const work = (account: string, name: string) =>
