@@ -1,0 +1,236 @@
+-- Change, delete and fire cues. The caller computes cron slots and passes the next run with the version it was computed from.
+
+create or replace function cue.with_changes(old cue.cues, p_changes jsonb) returns cue.cues
+language plpgsql stable as $$
+declare
+  v_fixed text[] := '{id,account_id,transport,memory_check,payload_id,paused_at,paused_by,created_at,updated_at,deleted_at}';
+  c cue.cues := jsonb_populate_record(case when p_changes @> '{"replaces": true}' then cue.reset_cue(old) else old end, p_changes - v_fixed);
+begin
+  if p_changes ? 'callback_headers' then
+    select coalesce(jsonb_object_agg(n.key, coalesce(case when n.value = to_jsonb(cue.mask()) then o.value end, n.value)), '{}') into c.callback_headers
+      from jsonb_each(c.callback_headers) n left join jsonb_each(old.callback_headers) o on lower(o.key) = lower(n.key);
+  end if;
+  if c.payload = coalesce(old.payload, (select p.body from cue.payloads p where p.id = old.payload_id)) then
+    c.payload := old.payload;
+    c.payload_id := old.payload_id;
+  end if;
+  -- Unset means false, and views show it so.
+  if p_changes @> '{"replaces": true}' and c.await_outcome is not true and old.await_outcome is not true then
+    c.await_outcome := old.await_outcome;
+  end if;
+  -- A set names its cues by their keys.
+  if c.key is null then c.managed_by := null; end if;
+  return c;
+end $$;
+comment on function cue.with_changes is
+  'Returns a cue with the columns that p_changes names; with the member replaces, the others have their defaults. A header whose value is the '
+  'mask keeps its value.';
+
+-- p_next_run applies if the schedule changes or the cue is resumed. For p_changes see with_changes; with replaces, key and status stay, but an
+-- ended cue becomes active again if its schedule changes and has a next run.
+-- QU001 not found. QU014 p_version is outdated, or p_next_run has fired. QU011 the status of an ended cue, or the schedule and payload of a
+-- memory_check cue: it isn't counted, so it must not become an ordinary cue. QU015 another cue has the key. QU030 resuming would exceed the
+-- plan's limit, as after a downgrade. QU052 see require_account_scope.
+create or replace function cue.update_cue(
+  p_account_id uuid, p_cue_id text, p_version int, p_changes jsonb, p_next_run timestamptz default null, p_now timestamptz default now()
+) returns boolean
+language plpgsql security definer as $$
+declare
+  old cue.cues;
+  c cue.cues;
+  r cue.cue_runs;
+  v_reschedule boolean;
+  v_replaces boolean := p_changes @> '{"replaces": true}';
+  v_lesser boolean := (p_changes ->> 'callback_allowed')::boolean is false
+    and (v_replaces or p_changes ?| '{callback_url,callback_method,callback_headers,on_failure_webhook}');
+begin
+  -- Most replacements change nothing, and need no locks then.
+  if v_replaces then
+    select q.* into old from cue.cues q join cue.cue_runs n on n.cue_id = q.id
+     where q.id = p_cue_id and q.account_id = p_account_id and q.deleted_at is null and n.version = p_version;
+    if found and cue.with_changes(old, p_changes) is not distinct from old then return false; end if;
+  end if;
+  -- Cues are counted and keys compared while the account is locked. For callbacks, it keeps webhook_authorization unchanged until commit.
+  if v_replaces or p_changes ? 'key' or p_changes ->> 'status' = 'active' then
+    perform from cue.accounts where id = p_account_id for no key update;
+  elsif v_lesser then
+    perform from cue.accounts where id = p_account_id for share;
+  end if;
+  select * into old from cue.cues where id = p_cue_id and account_id = p_account_id and deleted_at is null for no key update;
+  if not found then
+    raise exception 'cue % not found', p_cue_id using errcode = cue.refusal('QU001');
+  end if;
+  select * into r from cue.cue_runs where cue_id = p_cue_id for update;
+  if r.version <> p_version then
+    raise exception 'Cue % was changed at the same time. Try again.', p_cue_id using errcode = cue.refusal('QU014');
+  end if;
+  if p_changes ? 'status' and old.status in ('completed', 'failed') then
+    raise exception 'Cue % is %, which is final. Create a new cue.', p_cue_id, old.status using errcode = cue.refusal('QU011');
+  end if;
+  c := cue.with_pause(old, cue.with_changes(old, p_changes), p_changes ?| '{pause_reason,paused_until}', p_now);
+  if c is not distinct from old then return false; end if;
+  if c.key is distinct from old.key then perform cue.require_free_key(p_account_id, c.key); end if;
+  if old.memory_check and (c.schedule_type, c.cron, c.at, c.timezone, c.payload, c.task, c.callback_url, c.callback_method, c.callback_headers)
+       is distinct from (old.schedule_type, old.cron, old.at, old.timezone, old.payload, old.task, old.callback_url, old.callback_method,
+                         old.callback_headers) then
+    raise exception 'Cue % belongs to the memory block, and its schedule and payload cannot be changed. Pause or delete it, or turn the memory '
+      'block off with PATCH /v1/auth/me {"memory_block_enabled": false}.', p_cue_id using errcode = cue.refusal('QU011');
+  end if;
+  v_reschedule := (c.schedule_type, c.cron, c.at, c.timezone) is distinct from (old.schedule_type, old.cron, old.at, old.timezone);
+  if v_replaces and v_reschedule and p_next_run is not null and old.status in ('completed', 'failed') then c.status := 'active'; end if;
+  v_reschedule := v_reschedule or c.status = 'active' and old.status = 'paused';
+  if c.status = 'active' and old.status <> 'active' then perform cue.require_room(old); end if;
+  if v_reschedule and c.status = 'active' and p_next_run <= r.last_slot then
+    raise exception 'Cue % ran at the same time. Try again.', p_cue_id using errcode = cue.refusal('QU014');
+  end if;
+  if v_lesser and (c.callback_url, c.callback_method, c.callback_headers, c.on_failure_webhook)
+       is distinct from (old.callback_url, old.callback_method, old.callback_headers, old.on_failure_webhook) then
+    perform cue.require_account_scope(p_account_id);
+  end if;
+  if (c.payload, c.payload_id) is distinct from (old.payload, old.payload_id) then
+    c.payload_id := case when cue.is_large(c.payload) then cue.store_payload(p_account_id, p_cue_id, c.payload, r.run_count, null, p_now) end;
+    if c.payload_id is not null then c.payload := null; end if;
+    if old.payload_id <> coalesce(c.payload_id, 0) then perform cue.retire_payload(old.payload_id, r.run_count, p_now); end if;
+  end if;
+  c.updated_at := p_now;
+  perform cue.save_cue(c);
+  update cue.cue_runs
+     set version = version + 1,
+         next_run = case when c.status <> 'active' then null when v_reschedule then date_trunc('milliseconds', p_next_run) else next_run end,
+         -- Rescheduling or a new number of slots resets the window; the next run opens another.
+         success_due_at = case when c.status = 'active' and not v_reschedule
+           and c.alert_missed_window_multiplier is not distinct from old.alert_missed_window_multiplier then success_due_at end,
+         failed_runs = case when c.on_failure_pause_after is null or c.status = 'active' and old.status <> 'active' then 0 else failed_runs end
+   where cue_id = p_cue_id;
+  if c.status = 'active' and v_reschedule then perform cue.wake('cue_due', p_next_run); end if;
+  perform cue.wake('cue_deadline', c.paused_until);
+  if c.name <> old.name or old.status in ('completed', 'failed') and c.status = 'active' then perform cue.note_memory(p_account_id); end if;
+  return true;
+end $$;
+comment on function cue.update_cue is
+  'Changes the columns of a cue that p_changes names, if it still has p_version; returns whether any changed. Otherwise it writes nothing.';
+
+create or replace function cue.may_resume(c cue.cues) returns boolean
+language sql stable security definer as $$
+  select c.memory_check or p.cues > (
+           select count(*) from cue.cues q where q.account_id = c.account_id and q.deleted_at is null and q.status = 'active' and not q.memory_check)
+    from cue.accounts a join cue.plans p using (plan) where a.id = c.account_id
+$$;
+comment on function cue.may_resume is 'Returns whether the plan allows one more active cue; the caller has locked the account.';
+
+-- The caller has locked the account. Paused cues may exceed the plan's limit, after a downgrade; ended cues are not counted at all.
+create or replace function cue.require_room(c cue.cues) returns void
+language plpgsql security definer as $$
+declare
+  v_limit int;
+begin
+  if c.memory_check then return; end if;
+  select p.cues into v_limit from cue.accounts a join cue.plans p using (plan) where a.id = c.account_id;
+  if c.status = 'paused' and not cue.may_resume(c) then
+    raise exception 'Cue limit reached: the plan allows % active cues. Pause or delete one, or upgrade.', v_limit using errcode = cue.refusal('QU030');
+  end if;
+  if c.status in ('completed', 'failed') then
+    if v_limit <= (select count(*) from cue.cues
+                    where account_id = c.account_id and deleted_at is null and status in ('active', 'paused') and not memory_check) then
+      raise exception '%', cue.cue_limit_message(c.account_id) using errcode = cue.refusal('QU030');
+    end if;
+    update cue.cue_rooms set room = greatest(0, room - 1) where account_id = c.account_id;
+  end if;
+end $$;
+comment on function cue.require_room is 'Raises QU030 if the plan allows no further active cue.';
+
+create or replace function cue.delete_cues(p_account_id uuid, p_cue_ids text[], p_now timestamptz default now()) returns setof text
+language plpgsql security definer as $$
+declare
+  v_id text;
+begin
+  for v_id in
+    select id from cue.cues where id = any (p_cue_ids) and account_id = p_account_id and deleted_at is null order by id for no key update
+  loop
+    update cue.cues set deleted_at = p_now, status = 'paused', updated_at = p_now where id = v_id;
+    delete from cue.cue_runs where cue_id = v_id;
+    perform cue.add_job('purges', jsonb_build_object('cue_id', v_id, 'account_id', p_account_id), p_singleton_key => v_id);
+    return next v_id;
+  end loop;
+  if found then perform cue.note_memory(p_account_id); end if;
+end $$;
+comment on function cue.delete_cues is
+  'Deletes cues at once and returns the ids that existed; their history is purged by a job, in batches.';
+
+create or replace function cue.delete_cue(p_account_id uuid, p_cue_id text, p_now timestamptz default now(), p_version int default null)
+returns void
+language plpgsql security definer as $$
+begin
+  if p_version is not null then
+    perform from cue.cues where id = p_cue_id and account_id = p_account_id for no key update;
+    if p_version <> (select version from cue.cue_runs where cue_id = p_cue_id and account_id = p_account_id) then
+      raise exception 'Cue % was changed at the same time. Try again.', p_cue_id using errcode = cue.refusal('QU014');
+    end if;
+  end if;
+  perform cue.delete_cues(p_account_id, array[p_cue_id], p_now);
+  if not found then
+    raise exception 'cue % not found', p_cue_id using errcode = cue.refusal('QU001');
+  end if;
+end $$;
+comment on function cue.delete_cue is 'Deletes one cue, if it still has p_version; QU001 if not found, QU014 if changed.';
+
+-- p_payload and p_task replace the cue's; the caller merged them from the cue at p_version. Idempotency keys last 24 hours.
+-- QU001 not found, QU011 ended, QU013 idempotency key reused for another request, QU014 changed at the same time, QU031 above ten per hour,
+-- QU032 above the plan's limit.
+create or replace function cue.fire_cue(
+  p_account_id uuid, p_cue_id text, p_payload text default null, p_task text default null, p_version int default null,
+  p_send_at timestamptz default null, p_idempotency_key text default null, p_request_hash text default null,
+  p_now timestamptz default now()
+) returns setof cue.executions
+language plpgsql security definer as $$
+declare
+  c cue.cues;
+  f cue.fires;
+  v_id uuid;
+  v_version int;
+  v_oldest timestamptz;
+begin
+  perform from cue.accounts where id = p_account_id for no key update;
+  select * into c from cue.cues where id = p_cue_id and account_id = p_account_id and deleted_at is null for no key update;
+  if not found then
+    raise exception 'cue % not found', p_cue_id using errcode = cue.refusal('QU001');
+  end if;
+  if p_idempotency_key is not null then
+    select * into f from cue.fires
+     where cue_id = p_cue_id and idempotency_key = p_idempotency_key and fired_at > p_now - interval '24 hours';
+    if found then
+      if f.request_hash is distinct from p_request_hash then
+        raise exception 'This idempotency_key was already used for a different request. Use a new key.' using errcode = cue.refusal('QU013');
+      end if;
+      return query select * from cue.executions where id = f.execution_id;
+      return;
+    end if;
+  end if;
+  if c.status not in ('active', 'paused') then
+    raise exception 'Only an active or paused cue can be fired; cue % is %.', p_cue_id, c.status using errcode = cue.refusal('QU011');
+  end if;
+  select version into v_version from cue.cue_runs where cue_id = p_cue_id for update;
+  if v_version <> p_version then
+    raise exception 'Cue % was changed at the same time. Try again.', p_cue_id using errcode = cue.refusal('QU014');
+  end if;
+  select t.fired_at into v_oldest from cue.fires t
+   where t.cue_id = p_cue_id and t.fired_at > p_now - interval '1 hour' order by t.fired_at desc offset 9 limit 1;
+  if found then
+    raise exception 'Fire limit reached: 10 per cue per hour.' using errcode = cue.refusal('QU031'),
+      detail = ceil(extract(epoch from v_oldest + interval '1 hour' - p_now))::text;
+  end if;
+  perform cue.admit_execution(p_account_id, p_now);
+  perform cue.admit_payload(p_account_id, cue.payload_bytes(coalesce(p_payload, c.payload), c.payload_id), p_now);
+  if p_payload is not null then
+    c.task := p_task;
+    c.payload_id := case when cue.is_large(p_payload) then cue.store_payload(p_account_id, p_cue_id, p_payload, null, p_now, p_now) end;
+    c.payload := case when c.payload_id is null then p_payload end;
+  end if;
+  update cue.cue_runs set run_count = run_count + 1 where cue_id = p_cue_id;
+  v_id := cue.queue_execution(c, 'manual_fire', greatest(p_send_at, p_now), p_now => p_now);
+  insert into cue.fires (id, cue_id, account_id, fired_at, idempotency_key, request_hash, execution_id)
+  values (cue.uuid_v7(p_now), p_cue_id, p_account_id, p_now, p_idempotency_key, p_request_hash, v_id);
+  return query select * from cue.executions where id = v_id;
+end $$;
+comment on function cue.fire_cue is
+  'Fires a cue now or at p_send_at and returns the execution, or the existing one for a repeated idempotency key.';
