@@ -1,7 +1,8 @@
 -- A cell that moves to another server. From the commit of leave_cell on, the other server has the cell: whoever waits here to write, of whichever
 -- release, meets the trigger.
 
--- Ends the session, since its next one is told where the cell has gone; one that it may not end is refused until the operator's tool has ended it.
+-- Ends the session, so that the replica opens another and learns where the cell is. Sessions that it may not end are refused, until the operator's
+-- tool ends them.
 create or replace function cue.refuse_moved() returns trigger
 language plpgsql security definer as $$
 begin

@@ -3,7 +3,7 @@ import pg from 'pg'
 
 export type Client = pg.Client
 
-/** Runs work on a connection of its own. */
+/** Opens a connection, runs `work` on it, and closes it. */
 export const withClient = async <T>(url: string, work: (client: Client) => Promise<T>): Promise<T> => {
   const client = await connect(url)
   try {

@@ -25,7 +25,7 @@ export const currentUrl = (url: string): string => {
   return found
 }
 
-/** Takes note of what a session was told. @returns whether there is another place to go to */
+/** Remembers where the cell is, if that is what a session was refused for. @returns whether it is */
 export const noteMove = (url: string, error: unknown): boolean => {
   const { code, detail } = (error ?? {}) as { code?: string; detail?: string }
   if (code !== notHere || !detail) return false

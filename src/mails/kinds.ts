@@ -35,31 +35,31 @@ export const createComposer = ({ fn, links, baseUrl, decryptKey }: Options) => {
   const aboutFailure = async (
     { account_id, execution_id }: Jobs['cue_failed'],
     isFirst: boolean,
-    textsOf: (told: MailCueFailedRow) => { subject: string; first: string; why: string }
+    textsOf: (row: MailCueFailedRow) => { subject: string; first: string; why: string }
   ): Promise<Mail | undefined> => {
-    const told = await fn.mailCueFailed({ account_id, execution_id, counted: isFirst })
+    const row = await fn.mailCueFailed({ account_id, execution_id, counted: isFirst })
     const isConfirmed = await fn.isEmailConfirmed({ account_id })
-    if (!told) return undefined
-    const { subject, first, why } = textsOf(told)
+    if (!row) return undefined
+    const { subject, first, why } = textsOf(row)
     return {
-      to: told.email,
+      to: row.email,
       subject,
       blocks: [
         first,
         {
           facts: [
-            ['Cue', quote(told.cue_name)],
-            ['Cue ID', told.cue_id],
-            ['Scheduled for', spoken(told.scheduled_for)],
-            ['Ended', spoken(told.ended_at)],
-            ['Last HTTP status', told.http_status],
-            ['Error', told.error_message === null ? null : quote(told.error_message)],
-            ['Execution ID', told.execution_id]
+            ['Cue', quote(row.cue_name)],
+            ['Cue ID', row.cue_id],
+            ['Scheduled for', spoken(row.scheduled_for)],
+            ['Ended', spoken(row.ended_at)],
+            ['Last HTTP status', row.http_status],
+            ['Error', row.error_message === null ? null : quote(row.error_message)],
+            ['Execution ID', row.execution_id]
           ]
         },
-        ...(after[told.cue_status] ?? []),
+        ...(after[row.cue_status] ?? []),
         `Details: GET ${baseUrl}/v1/executions/${execution_id}. Run it again: POST ${baseUrl}/v1/executions/${execution_id}/replay.`,
-        ...(told.quiet ? [isConfirmed ? lastOfHour : lastOfDay] : []),
+        ...(row.quiet ? [isConfirmed ? lastOfHour : lastOfDay] : []),
         ...(isConfirmed ? [] : [unconfirmed, { link: links.url('confirm-email', account_id), label: 'Confirm this address' }])
       ],
       why
@@ -68,18 +68,18 @@ export const createComposer = ({ fn, links, baseUrl, decryptKey }: Options) => {
 
   const kinds: { [kind in keyof Jobs]: (job: Jobs[kind], isFirst: boolean) => Promise<Mail | undefined> } = {
     registered: async ({ account_id, key_id }) => {
-      const told = await fn.mailRegistered({ account_id, key_id })
+      const row = await fn.mailRegistered({ account_id, key_id })
       return (
-        told && {
-          to: told.email,
+        row && {
+          to: row.email,
           subject: 'An account was created with your address',
           blocks: [
             `An account and an API key were created at ${baseUrl} with this email address.`,
             {
               facts: [
-                ['When', spoken(told.created_at)],
-                ['From', told.ip],
-                ['Key', `${told.key_prefix}…`]
+                ['When', spoken(row.created_at)],
+                ['From', row.ip],
+                ['Key', `${row.key_prefix}…`]
               ]
             },
             'If that was not you, revoke its keys and delete the account on this page:',
@@ -113,14 +113,14 @@ export const createComposer = ({ fn, links, baseUrl, decryptKey }: Options) => {
       })),
 
     limit_reached: async ({ account_id }) => {
-      const told = await fn.mailLimitReached({ account_id })
+      const row = await fn.mailLimitReached({ account_id })
       return (
-        told && {
-          to: told.email,
+        row && {
+          to: row.email,
           subject: 'You have used your executions for this month',
           blocks: [
-            `Your plan, ${told.plan}, includes ${told.executions_per_month} executions per month. All of them are used.`,
-            `Cues keep running until ${spoken(told.grace_ends_at)}, or until you have used twice as many, whichever comes first. After that, nothing runs until the end of the month unless you choose a larger plan.`,
+            `Your plan, ${row.plan}, includes ${row.executions_per_month} executions per month. All of them are used.`,
+            `Cues keep running until ${spoken(row.grace_ends_at)}, or until you have used twice as many, whichever comes first. After that, nothing runs until the end of the month unless you choose a larger plan.`,
             `See your usage: GET ${baseUrl}/v1/usage. Upgrade: POST ${baseUrl}/v1/billing/checkout.`
           ],
           why: 'This mail is sent at most once a month, when the limit of the plan is reached.'
@@ -129,31 +129,31 @@ export const createComposer = ({ fn, links, baseUrl, decryptKey }: Options) => {
     },
 
     magic_link: async ({ link_id }) => {
-      const told = await fn.mailMagicLink({ link_id })
-      const device_code = told && decryptKey(told.code_ciphertext)
-      if (!told || !device_code) return undefined
+      const row = await fn.mailMagicLink({ link_id })
+      const device_code = row && decryptKey(row.code_ciphertext)
+      if (!row || !device_code) return undefined
       return {
-        to: told.email,
+        to: row.email,
         subject: 'Your sign-in link',
         blocks: [
           'A program wants to sign in with this email address. Continue only if you started this yourself and it shows this code:',
           { code: device_code },
           { link: links.url('verify', link_id, { device_code }), label: 'Sign in' },
-          `The link works once, until ${spoken(told.expires_at)}.`,
-          `It was requested${told.ip ? ` from ${told.ip}` : ''}. If it was not you, do not open the link: nobody can sign in without it.`
+          `The link works once, until ${spoken(row.expires_at)}.`,
+          `It was requested${row.ip ? ` from ${row.ip}` : ''}. If it was not you, do not open the link: nobody can sign in without it.`
         ],
         why: 'This mail is sent when someone enters this address to sign in, at most three times an hour.'
       }
     },
 
     deletion_requested: async ({ deletion_id }) => {
-      const told = await fn.mailDeletionRequested({ deletion_id })
+      const row = await fn.mailDeletionRequested({ deletion_id })
       return (
-        told && {
-          to: told.email,
+        row && {
+          to: row.email,
           subject: 'Your account will be deleted',
           blocks: [
-            `On ${spoken(told.due_at)} your account at ${baseUrl} will be deleted, with all its cues, their history and its API keys. This cannot be undone.`,
+            `On ${spoken(row.due_at)} your account at ${baseUrl} will be deleted, with all its cues, their history and its API keys. This cannot be undone.`,
             'To keep it, cancel the deletion before then:',
             { link: links.url('cancel-deletion', deletion_id), label: 'Keep my account' },
             'If you did not request this, someone else has your API key or reads your mail. Cancel, sign in, and revoke any keys you do not recognise.'
@@ -164,16 +164,16 @@ export const createComposer = ({ fn, links, baseUrl, decryptKey }: Options) => {
     },
 
     downgrade: async ({ account_id, cue_ids }) => {
-      const told = await fn.mailDowngrade({ account_id, cue_ids })
+      const row = await fn.mailDowngrade({ account_id, cue_ids })
       return (
-        told && {
-          to: told.email,
-          subject: `Your plan is now ${told.plan}`,
+        row && {
+          to: row.email,
+          subject: `Your plan is now ${row.plan}`,
           blocks: [
-            told.paused.length
-              ? `It includes ${told.cues} cues. The newest cues over that limit are now paused; nothing was deleted:`
-              : `It includes ${told.cues} cues. All of yours keep running.`,
-            ...(told.paused.length ? [{ quotes: told.paused }, 'To resume one of them, pause or delete another cue first.'] : [])
+            row.paused.length
+              ? `It includes ${row.cues} cues. The newest cues over that limit are now paused; nothing was deleted:`
+              : `It includes ${row.cues} cues. All of yours keep running.`,
+            ...(row.paused.length ? [{ quotes: row.paused }, 'To resume one of them, pause or delete another cue first.'] : [])
           ],
           why: 'This mail is sent when an account changes to a smaller plan.'
         }
@@ -181,11 +181,11 @@ export const createComposer = ({ fn, links, baseUrl, decryptKey }: Options) => {
     },
 
     payment_failed: async ({ account_id, next_attempt_at }) => {
-      const told = await fn.mailPaymentFailed({ account_id })
+      const row = await fn.mailPaymentFailed({ account_id })
       return (
-        told && {
-          to: told.email,
-          subject: `Payment for your ${told.plan} plan failed`,
+        row && {
+          to: row.email,
+          subject: `Payment for your ${row.plan} plan failed`,
           blocks: [
             next_attempt_at
               ? `We will retry it on ${spoken(new Date(next_attempt_at))}. You keep the plan until the last retry fails.`

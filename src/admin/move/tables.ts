@@ -1,4 +1,4 @@
-/** What of a cell's tables is replicated, what is copied while the cell is paused, and what each database has of its own. */
+/** Which tables of a cell are replicated, which are copied while it is paused, and which stay as they are in each database. */
 import { type Client, read } from '../database.ts'
 
 export type Tables = {
