@@ -71,9 +71,9 @@ const readCues = async (app: FastifyInstance, list: Json): Promise<{ cues: Decla
   const names: Names = []
   const faults: Fault[] = []
   const seen = new Set<string | number>()
-  const turn = createTurns()
+  const giveWay = createGiveWay()
   for (const [place, part] of parts.entries()) {
-    await turn()
+    await giveWay()
     const one = uniteSmall(part, free) ?? 'null'
     const key = (one as { key?: unknown }).key
     const name = typeof key === 'string' && key !== '' ? key.slice(0, 255) : place
@@ -94,10 +94,10 @@ const definitions = async (app: FastifyInstance, asking: Asking, cues: DeclaredC
   const rows = await app.fn.readDeclaredCues({ keys: cues.map(({ key }) => key), ...asking.caller })
   const byKey = new Map(rows.map(row => [row.key, row]))
   const minInterval = minIntervalOf(app, asking)
-  const turn = createTurns()
+  const giveWay = createGiveWay()
   const wanted: Wanted[] = []
   for (const cue of cues) {
-    await turn()
+    await giveWay()
     const stored = byKey.get(cue.key)
     try {
       const { columns, next_run } = stored
@@ -152,17 +152,18 @@ const onceByHost = (rules: AddressRules): Pick<AddressRules, 'checkUrl'> => {
 
 /** The cues as JSON for `apply_cues`. */
 const textOf = async (app: FastifyInstance, asking: Asking, wanted: Wanted[]): Promise<string> => {
-  const turn = createTurns()
+  const giveWay = createGiveWay()
   const texts: string[] = []
   for (const { cue, stored, columns, next_run } of wanted) {
-    await turn()
+    await giveWay()
     const about = JSON.stringify({ key: cue.key, cue_id: stored?.id ?? null, version: stored?.version ?? null, next_run })
     texts.push(`${about.slice(0, -1)},"changes":${await changesText(app, asking, columns)}}`)
   }
   return `[${texts}]`
 }
 
-const createTurns = () => {
+/** Makes a function that lets other requests run once it has been called for a while. */
+const createGiveWay = () => {
   let since = performance.now()
   return async () => {
     if (performance.now() - since < TURN_MS) return

@@ -5,8 +5,9 @@ import type { Caller } from '../accounts/admission.ts'
 import { constants } from '../catalog.ts'
 import type { Plan } from '../config.ts'
 import type { ExecutionsRow } from '../database/functions.ts'
+import { createTurns } from '../database/turns.ts'
 import type { AddressRules } from '../deliveries/address.ts'
-import { ApiError, invalid, toApiError, unavailable } from '../errors.ts'
+import { ApiError, invalid, toApiError } from '../errors.ts'
 import { ignoredMembers } from '../http/validation.ts'
 import { Json } from '../json/canonical-json.ts'
 import { columnsText } from './batched.ts'
@@ -16,7 +17,6 @@ import type { StoredCue } from './read.ts'
 import type { CreateCue, FireRequest, PauseCue, UpdateCue } from './schemas.ts'
 
 const RETRIES = 5
-const TURN_MS = 5000
 const YEAR_MS = 366 * 86_400_000
 
 /** The caller, its scopes and its plan. */
@@ -196,25 +196,10 @@ export const deleteCues = async (
   return { deleted: cue_ids.filter(id => gone.has(id)), skipped: cue_ids.filter(id => !gone.has(id)) }
 }
 
-const changing = new Map<string, Promise<unknown>>()
+const inTurn = createTurns(1)
 
 /** Serialises the changes of one cue or list in this replica; other replicas may still change it in between. */
-export const changeInTurn = async <T>(cue: string, change: () => Promise<T>): Promise<T> => {
-  const before = changing.get(cue)
-  const since = performance.now()
-  const own = (async () => {
-    await before?.catch(() => {})
-    // Earlier changes may each have waited for a lock.
-    if (performance.now() - since > TURN_MS) throw unavailable()
-    return untilUnmoved(change)
-  })()
-  changing.set(cue, own)
-  try {
-    return await own
-  } finally {
-    if (changing.get(cue) === own) changing.delete(cue)
-  }
-}
+export const changeInTurn = <T>(cue: string, change: () => Promise<T>): Promise<T> => inTurn(cue, () => untilUnmoved(change))
 
 /** What `update_cue` throws as well: the cue was changed between reading and writing. */
 const moved = () => Object.assign(new Error('the cue was changed at the same time'), { code: 'QU014' })
