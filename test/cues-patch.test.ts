@@ -167,6 +167,14 @@ t.test('an ended cue keeps its status, whatever else is changed', async t => {
   }
 })
 
+t.test('fifty simultaneous changes of a cue all succeed', async t => {
+  const { post, get, call } = await build(t, start)
+  const { id, version } = await post('/v1/cues', hourly)
+  const changes = Array.from({ length: 50 }, (_, n) => call('PATCH', `/v1/cues/${id}`, { description: `${n}` }))
+  t.same([...new Set((await Promise.all(changes)).map(({ status }) => status))], [200])
+  exactly(t, await get(`/v1/cues/${id}`), { version: version + 50 })
+})
+
 t.test('applies all of several simultaneous changes', async t => {
   const { post, get, call } = await build(t, start)
   const { id } = await post('/v1/cues', { ...hourly, delivery: { timeout_seconds: 30 } })
