@@ -102,7 +102,7 @@ const sweeps: Record<string, { work?: string; sweep: string; left?: string }> = 
   erase_account: { sweep: 'select cue.erase_account($1)', left: 'select from cue.accounts where id = $1' }
 }
 
-t.setTimeout(600_000)
+t.setTimeout(Math.max(600_000, scaled(60_000)))
 t.test(`no sweep reads idle accounts, ended executions or far deadlines, with ${spelled(10_000)} as with 100`, async t => {
   const { rows, addIdle, account, pages } = await setUp(t)
   const measure = async () => {
