@@ -201,7 +201,7 @@ export const isHeld = (error: unknown): boolean => (error as { code?: string } |
 
 /**
  * Whether the database is unavailable, so that the same statement may succeed later: SQLSTATE classes and codes, socket errors,
- * and the driver's own. 25006 is a temporarily read-only database, as in a failover.
+ * the driver's own, and Citus's for a node that died. 25006 is a temporarily read-only database, as in a failover.
  */
 export const isAway = (error: unknown): boolean => {
   const { code = '', message = '' } = (error ?? {}) as { code?: string; message?: string }
@@ -210,7 +210,8 @@ export const isAway = (error: unknown): boolean => {
     /^E(CONNREFUSED|CONNRESET|CONNABORTED|PIPE|TIMEDOUT|NOTFOUND|AI_AGAIN|HOSTUNREACH|NETUNREACH|NOENT)$/.test(code) ||
     /^(Connection terminated|timeout exceeded when trying to connect|Query read timeout|Client has encountered|Client was closed)/.test(
       message
-    )
+    ) ||
+    message.startsWith('failure on connection marked as essential')
   )
 }
 

@@ -171,6 +171,7 @@ t.test('maps each database error to its response', async t => {
     'Connection terminated due to connection timeout',
     'timeout exceeded when trying to connect',
     'Query read timeout',
+    'failure on connection marked as essential: 127.0.0.1:5433',
     'Client has encountered a connection error and is not queryable'
   ]) {
     t.ok(isAway(new Error(message)), message)

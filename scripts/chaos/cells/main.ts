@@ -4,12 +4,14 @@
  *
  *   --brief        kills and stops it at one step each, and moves the cell once: some 40 s
  *   --seconds N    how long the load lasts before the last move and after it (15)
- *   --citus DIR    on the Citus cluster that the script CITUS_CLUSTER has built in DIR: home cell on the coordinator, from one worker to the other
+ *   --citus DIR    on the Citus cluster that the script CITUS_CLUSTER has built in DIR: home cell on the coordinator, from one worker to the other;
+ *                  then with the directory as a reference table, and one node down
  *
  * Prints the tool's actions and one line of JSON. Exits with 1 when something was lost or doubled.
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import { openCitus } from './citus.ts'
+import { playDirectory } from './directory.ts'
 import { startLoad } from './load.ts'
 import { interruptAdmin, openStage, runAdmin, type Stage, withDatabase } from './stage.ts'
 
@@ -44,7 +46,10 @@ export const playCells = async ({ citus, ...options }: Options): Promise<boolean
     if (cluster) opened.push(cluster.close)
     const stage = await openStage({ durable: true, replicas: 3, ...(cluster && { databases: cluster.databases }) })
     opened.push(stage.close)
-    return await play(stage, options)
+    const isWell = await play(stage, options)
+    if (!cluster) return isWell
+    await opened.pop()!()
+    return (await playDirectory(cluster)) && isWell
   } catch (error) {
     if (closing) return false
     throw error
