@@ -1,7 +1,7 @@
 /** Request validation: TypeBox's compiler checks, and this module reports errors in the API's format. */
 import type { FastifySchemaCompiler } from 'fastify'
 import type { TSchema } from 'typebox'
-import { Compile } from 'typebox/compile'
+import { Compile, type Validator } from 'typebox/compile'
 import { Settings } from 'typebox/system'
 import { type Detail, invalid } from '../errors.ts'
 import { Json } from '../json/canonical-json.ts'
@@ -13,12 +13,16 @@ Settings.Set({ maxErrors: 50 })
 
 const places: Record<string, string> = { body: 'body', querystring: 'query', params: 'path', headers: 'header' }
 
+/** Each cell has an app of its own; the schemas are the same. */
+const compiled = new WeakMap<TSchema, Validator>()
+
 /**
  * Validates one part of a request. Fills in defaults, drops members that the schema neither names nor forbids, and parses numbers
  * and booleans in queries and paths. Bodies are not coerced: `"5"` is not a number.
  */
 export const validatorCompiler: FastifySchemaCompiler<TSchema> = ({ schema, httpPart }) => {
-  const validator = Compile(schema)
+  const validator = compiled.get(schema) ?? Compile(schema)
+  compiled.set(schema, validator)
   const root = schema as Schema
   const place = places[httpPart!] ?? 'body'
   const optional = httpPart === 'body' && (root.required ?? []).every(name => root.properties?.[name]?.default !== undefined)
