@@ -26,6 +26,8 @@ t.test('an email address has one account across all cells', async t => {
       t.equal(body.api_key[7], '2')
       t.equal((await call('GET', '/v1/auth/me', { key: body.api_key })).body.email, `two-${i}@example.com`)
     }
+    const { rows } = await pools[1].query("select distinct ip from cue.audit_events where event = 'account.registered'")
+    t.same(rows, [{ ip: '127.0.0.1' }], "the client's own address")
     for (let i = 0; i < 2; i++) await addAccount(pools[1], 2)
     await delay(1100)
     t.equal((await register('one@example.com')).body.api_key[7], '1', 'counted again after a second')

@@ -1,7 +1,10 @@
 /** A replica on two cells: each request is answered by the cell that it names. */
+import { once } from 'node:events'
+import { request } from 'node:http'
 import t from 'tap'
 import { createKey, hashKey } from '../src/accounts/keys.ts'
 import { createToken } from '../src/accounts/sessions.ts'
+import { cellOfValue } from '../src/cells/ids.ts'
 import { addAccount, links, patienceMs, stage } from './cells-stage.ts'
 import { eventually } from './eventually.ts'
 import { exactly } from './exactly.ts'
@@ -115,16 +118,36 @@ t.test('with two cells', async t => {
 t.test('a stopping replica finishes the requests of every cell', async t => {
   const { pools, start } = await stage(t)
   const two = await addAccount(pools[1], 2)
-  const { call, signal, ended } = await start()
+  const { call, signal, ended, url } = await start()
   const holder = await pools[1].connect()
   await holder.query('begin; lock table cue.accounts in exclusive mode')
   const changed = call('PATCH', '/v1/auth/me', { key: two.api_key, body: { memory_block_enabled: false } })
   const polled = call('POST', '/v1/executions/claim', { key: two.api_key, body: { worker_id: 'w', wait: 30 } })
+  /** A request whose body arrives after the signal. */
+  const begin = (path: string, headers = {}) => {
+    const begun = request(`${url}${path}`, { method: 'POST', headers: { 'content-type': 'application/json', ...headers } })
+    begun.flushHeaders()
+    return async (body: object) => {
+      begun.end(JSON.stringify(body))
+      const [answer] = await once(begun, 'response')
+      answer.resume()
+      return answer.statusCode
+    }
+  }
+  const sendLarge = begin('/v1/cues', { authorization: `Bearer ${two.api_key}` })
+  const sendCode = begin('/v1/auth/device-code')
   await eventually(async () => (await pools[1].query('select from pg_locks where not granted')).rowCount === 1, patienceMs)
   signal('SIGTERM')
   t.equal((await polled).body.error.code, 'nothing_claimable')
   await holder.query('rollback')
   holder.release()
   t.equal((await changed).status, 200)
+  t.equal(await sendLarge({ name: 'late', cron: '@yearly', worker: true, payload: { text: 'x'.repeat(100_000) } }), 201)
+  const device_code = Array.from({ length: 50 }, (_, n) => `late-device-code-${n}`).find(code => cellOfValue(code, 2) === 2)!
+  t.equal(await sendCode({ device_code }), 503, 'a cell that only the body names is not asked any more')
   t.equal((await ended).code, 0)
+  const engines = await Promise.all(
+    pools.map(async pool => (await pool.query('select from cue.engines where stopped_at is null')).rowCount)
+  )
+  t.same(engines, [0, 0], 'every engine has ended')
 })

@@ -41,8 +41,9 @@ export const stage = async (t: Test) => {
     ended.catch(() => {})
     const listening = eventually(() => / at http:\/\/localhost:(\d+)/.exec(replica.told()), patienceMs)
     const [, port] = await Promise.race([listening, ended])
+    const url = `http://127.0.0.1:${port}`
     const call = async (method: string, path: string, { key, body }: { key?: string; body?: object } = {}) => {
-      const answer = await fetch(`http://127.0.0.1:${port}${path}`, {
+      const answer = await fetch(`${url}${path}`, {
         method,
         headers: { ...(key && { authorization: `Bearer ${key}` }), ...(body && { 'content-type': 'application/json' }) },
         body: body && JSON.stringify(body)
@@ -53,7 +54,7 @@ export const stage = async (t: Test) => {
     }
     const tick = (api_key: string, callback_url: string) =>
       call('POST', '/v1/cues', { key: api_key, body: { name: 'tick', cron: '* * * * * *', callback_url } })
-    return { ...replica, call, tick }
+    return { ...replica, url, call, tick }
   }
   return { urls: [first.url, second.url] as const, pools, wire, start }
 }

@@ -1,7 +1,7 @@
 /** One server for several cells: the home cell's, which passes each request to the app of the cell that its credential names. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { App } from '../app.ts'
-import { type ApiError, toApiError } from '../errors.ts'
+import { type ApiError, toApiError, unavailable } from '../errors.ts'
 import type { CellOf } from './cell-of-request.ts'
 
 /** Headers of the connection, and those that are set anew. */
@@ -36,8 +36,9 @@ export const routeByCell = (apps: readonly App[], cellOf: CellOf): void => {
     if (typeof cell === 'number') return apps[cell - 1]!.routing(request, response)
     const answering = cell === 'body' ? answerByBody(request, response) : cell.then(found => apps[found - 1]!.routing(request, response))
     answering.catch(error => {
-      if (!home.outageLog.lost(error, 'find cell')) home.log.error({ err: error }, 'request failed')
-      refuse(toApiError(error), response)
+      if (!home.closing.aborted && !home.outageLog.lost(error, 'find cell')) home.log.error({ err: error }, 'request failed')
+      // A closing app accepts no request that another one passes on.
+      refuse(home.closing.aborted ? unavailable() : toApiError(error), response)
     })
   }
   home.server.off('request', home.routing)
