@@ -3,7 +3,7 @@ import { type AddressInfo, createServer, type Socket } from 'node:net'
 import t, { type Test } from 'tap'
 import { build as buildApp } from '../src/app.ts'
 import { createPool } from '../src/database/pool.ts'
-import { judge } from '../src/health/check.ts'
+import { judge, judgeCells } from '../src/health/check.ts'
 import { testConfig } from './database.ts'
 import { exactly } from './exactly.ts'
 import { build } from './setup.ts'
@@ -85,6 +85,26 @@ t.test('is degraded when deliveries are late', async t => {
   const behind = { status: 'degraded', reason: 'deliveries are 61 s behind', services: { poller: 'healthy', delivery: 'degraded' } }
   exactly(t, judge({ ...found, oldest_pending_at: at(61) }, now), behind)
   exactly(t, judge({ ...found, oldest_pending_at: null, lateness_ms: 61_000 }, now), behind)
+})
+
+t.test('the health of several cells adds up their counts, and is degraded while one of them is', async t => {
+  const now = new Date(start)
+  const at = (seconds: number) => new Date(now.getTime() - seconds * 1000)
+  const row = { replicas: 1, pending: 1, retrying: 2, delivering: 3, pending_worker: 4, active_workers: 5, oldest_pending_at: null }
+  const cells = [
+    { id: 1, found: { ...row, last_seen_at: at(1), lateness_ms: 3, last_heartbeat: at(9) } },
+    { id: 2, found: { ...row, last_seen_at: at(2), lateness_ms: 8, last_heartbeat: at(7), replicas: 2, oldest_pending_at: at(70) } },
+    { id: 3, found: null }
+  ]
+  exactly(t, judgeCells(cells, now), {
+    status: 'degraded',
+    reason: 'cell 2: deliveries are 70 s behind',
+    services: { postgres: 'degraded', poller: 'degraded', delivery: 'degraded' },
+    poller: { last_run: at(1), seconds_ago: 1, lateness_ms: 8 },
+    workers: { active_count: 10, last_heartbeat: at(7) },
+    queue: { pending: 2, retrying: 4, delivering: 6, pending_worker: 8, oldest_pending_seconds: 70 },
+    replicas: 2
+  })
 })
 
 t.test('counts waiting work by kind, and since when', async t => {
