@@ -2,7 +2,8 @@
 import t from 'tap'
 import { parseCron } from '../src/schedule/cron.ts'
 import { isTighterThan } from '../src/schedule/interval.ts'
-import { nextRuns } from '../src/schedule/next-run.ts'
+import { cronTimetable } from '../src/schedule/next-run.ts'
+import { nextRuns } from '../src/schedule/runs.ts'
 import { build } from './setup.ts'
 
 const minute = 60
@@ -54,19 +55,40 @@ const gaps: [cron: string, seconds: number][] = [
 ]
 for (const [cron, seconds] of gaps) {
   t.test(`${cron} has slots ${seconds} s apart, and none closer`, async t => {
-    t.equal(isTighterThan(parseCron(cron), seconds), false)
-    t.equal(isTighterThan(parseCron(cron), seconds + 1), true)
+    t.equal(isTighterThan([parseCron(cron)], seconds), false)
+    t.equal(isTighterThan([parseCron(cron)], seconds + 1), true)
   })
 }
 
 t.test('computed intervals match the actual slots over years', async t => {
   for (const cron of ['*/7 3,4,23 */3 * *', '13 0,5 28-31 * *', '0 0 1,15 * 2', '30 6 29,30 */2 *', '0 22,2 */10 * */3']) {
-    const slots = nextRuns(parseCron(cron), 'UTC', new Date('2001-01-01T00:00:00Z'), 6000)
+    const slots = nextRuns(cronTimetable(parseCron(cron), 'UTC'), new Date('2001-01-01T00:00:00Z'), 6000)
     const least = slots.slice(1).reduce((gap, slot, n) => Math.min(gap, (+slot - +slots[n]!) / 1000), Infinity)
-    t.equal(isTighterThan(parseCron(cron), least), false, cron)
-    t.equal(isTighterThan(parseCron(cron), least + 1), true, cron)
+    t.equal(isTighterThan([parseCron(cron)], least), false, cron)
+    t.equal(isTighterThan([parseCron(cron)], least + 1), true, cron)
   }
 })
+
+/** Several expressions with the minimum seconds between two of their slots; one that several name is one slot. */
+const together: [crons: string[], seconds: number][] = [
+  [['0 9 * * *', '0 9 * * *'], day],
+  [['0 9 * * *', '30 9 * * *'], 30 * minute],
+  [['0 9 * * MON', '30 9 * * TUE'], day + 30 * minute],
+  [['0 9 * * MON', '30 8 * * TUE'], day - 30 * minute],
+  [['59 23 31 * *', '0 0 1 * *'], minute],
+  [['59 23 30 * *', '0 0 1 * *'], minute],
+  [['0 12 29 2 *', '15 12 29 2 *'], 15 * minute],
+  [['0 12 1 1 *', '0 12 1 7 *'], 181 * day],
+  [['0 0 * * 1', '0 0 * * 4', '30 23 * * 6'], day + 30 * minute],
+  [['*/20 * * * *', '5 12 * * *'], 5 * minute],
+  [['0 12 13 * *', '10 12 * * FRI'], 10 * minute]
+]
+for (const [crons, seconds] of together) {
+  t.test(`${crons.join('; ')} have slots ${seconds} s apart, and none closer`, async t => {
+    t.equal(isTighterThan(crons.map(parseCron), seconds), false)
+    t.equal(isTighterThan(crons.map(parseCron), seconds + 1), true)
+  })
+}
 
 const url = 'http://127.0.0.1:5555/hook'
 const limits = { free: { min_interval_seconds: 3600 } }

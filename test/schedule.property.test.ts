@@ -5,7 +5,8 @@ import type { Test } from 'tap'
 import t from 'tap'
 import { parseCron } from '../src/schedule/cron.ts'
 import { describe, previewNotes } from '../src/schedule/describe.ts'
-import { nextRun, nextRuns, nthRun, previousRun, slotsBetween } from '../src/schedule/next-run.ts'
+import { cronTimetable } from '../src/schedule/next-run.ts'
+import { nextRun, nextRuns, nthRun, previousRun, slotsBetween } from '../src/schedule/runs.ts'
 import type { Drawn, Walk } from './schedule-oracle.ts'
 import { clockChanges, expressions, matches, runsAlong, walk } from './schedule-oracle.ts'
 import { always, cases, shuffled } from './seed.ts'
@@ -82,22 +83,26 @@ const agrees = (zone: string, along: Walk, drawn: Drawn, from: Date, until: Date
 
   // one more than expected is already wrong, and bounds an endless walk
   const forward: Date[] = []
-  for (let run = nextRun(cron, zone, from); run && run <= until && forward.length <= expected.length; run = nextRun(cron, zone, run))
+  for (
+    let run = nextRun(cronTimetable(cron, zone), from);
+    run && run <= until && forward.length <= expected.length;
+    run = nextRun(cronTimetable(cron, zone), run)
+  )
     forward.push(run)
   same('nextRun', seconds(forward), expected)
   const backward: Date[] = []
   for (
-    let run = previousRun(cron, zone, new Date(until.getTime() + 1));
+    let run = previousRun(cronTimetable(cron, zone), new Date(until.getTime() + 1));
     run && run > from && backward.length <= expected.length;
-    run = previousRun(cron, zone, run)
+    run = previousRun(cronTimetable(cron, zone), run)
   )
     backward.push(run)
   same('previousRun', seconds(backward.reverse()), expected)
 
-  same('nextRuns', seconds(nextRuns(cron, zone, from, expected.length)), expected)
-  if (expected.length > 0) same('nthRun', seconds([nthRun(cron, zone, from, expected.length)]), expected.slice(-1))
+  same('nextRuns', seconds(nextRuns(cronTimetable(cron, zone), from, expected.length)), expected)
+  if (expected.length > 0) same('nthRun', seconds([nthRun(cronTimetable(cron, zone), from, expected.length)]), expected.slice(-1))
 
-  const slots = slotsBetween(cron, zone, from, until, keep)
+  const slots = slotsBetween(cronTimetable(cron, zone), from, until, keep)
   same('count', slots.count, Math.min(expected.length, 10_000))
   same('first and last', seconds([slots.first, slots.last]), [expected[0], expected.at(-1)])
   same('newest', seconds(slots.newest), keep > 0 ? expected.slice(-keep) : [])
@@ -163,7 +168,7 @@ t.test('months, days of the month and weekdays combine by the rule over years', 
           if (second > from && matches(drawn, second)) expected = second
         }
       }
-      const next = nextRun(cron, 'UTC', instant(from))!
+      const next = nextRun(cronTimetable(cron, 'UTC'), instant(from))!
       if (expected === undefined) same('far ahead', next.getTime() / 1000 > from + 9 * 365 * day, true)
       else same('next', next.toISOString(), instant(expected).toISOString())
     }),
@@ -182,14 +187,15 @@ t.test('each run is after the previous one, and searching backwards finds the sa
       (zone, drawn, from) => {
         const cron = parsed(drawn)
         if (!cron) return
-        const found = nextRuns(cron, zone, from, 20)
+        const found = nextRuns(cronTimetable(cron, zone), from, 20)
         let last = from
         for (const run of found) {
           if (run <= last) throw new Error(`${run.toISOString()} is not after ${last.toISOString()}`)
           last = run
         }
         const back: Date[] = []
-        for (let run = found.at(-1); run && run > from && back.length <= found.length; run = previousRun(cron, zone, run)) back.push(run)
+        for (let run = found.at(-1); run && run > from && back.length <= found.length; run = previousRun(cronTimetable(cron, zone), run))
+          back.push(run)
         same('backward', back.reverse(), found)
       }
     ),
@@ -215,7 +221,7 @@ t.test('every expression has a description, and a preview with its next runs', a
         same(
           'at',
           rows.map(({ at }) => at),
-          nextRuns(cron, zone, from, 5).map(run => run.toISOString())
+          nextRuns(cronTimetable(cron, zone), from, 5).map(run => run.toISOString())
         )
         same(
           'local',

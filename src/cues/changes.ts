@@ -1,7 +1,8 @@
 /** From requests to columns of cue.cues. Pure: the stored cue and the time are arguments. */
 import { ApiError, type Detail, invalid } from '../errors.ts'
-import type { Schedule } from '../schedule/describe.ts'
-import { checkInterval, firstRun, lastInstant, readSchedule, sameSchedule } from '../schedule/parse-schedule.ts'
+import { checkInterval, firstRun, readSchedule, sameSchedule } from '../schedule/parse-schedule.ts'
+import type { Schedule } from '../schedule/schedule.ts'
+import { lastInstant } from '../schedule/timetable.ts'
 import { defaults, implied } from './columns.ts'
 import { headerFaults } from './headers.ts'
 import { payloadColumns } from './payload.ts'

@@ -1,7 +1,9 @@
 /** A due cue, prepared for the moment at which it is taken: which engine takes it and when, and the slots after it. Pure. */
 import type { LookAheadRow } from '../database/functions.ts'
-import { type Cron, parseCron } from '../schedule/cron.ts'
-import { nextRun, nthRun } from '../schedule/next-run.ts'
+import { parseCron } from '../schedule/cron.ts'
+import { cronTimetable } from '../schedule/next-run.ts'
+import { nextRun, nthRun } from '../schedule/runs.ts'
+import type { Timetable } from '../schedule/timetable.ts'
 
 export type DueCue = LookAheadRow & {
   /** When this engine takes it, in epoch milliseconds. */
@@ -26,15 +28,15 @@ const graceMs = 15_000
 
 /** Prepares a cue that was read ahead. Slots that came due during an outage are left to catch_up: they have no next slot here. */
 export const prepare = (cue: LookAheadRow, share: Share): DueCue => {
-  const cron = cue.cron && !cue.outage_until ? parseCron(cue.cron) : undefined
+  const slots = cue.cron && !cue.outage_until ? cronTimetable(parseCron(cue.cron), cue.timezone) : undefined
   const isOwn = engineOf(cue.cue_id, share.engines) === share.place
   const instant = cue.next_run.getTime()
   return {
     ...cue,
     due: isOwn ? instant + (cue.transport === 'worker' ? surelyMs : 0) : (Math.floor(instant / leaveMs) + 2) * leaveMs,
     isOwn,
-    next: (cron && nextRun(cron, cue.timezone, cue.next_run)) ?? null,
-    successDue: (cron && cue.window_slots && windowEnd(cron, cue.timezone, cue.next_run, cue.window_slots)) || null
+    next: (slots && nextRun(slots, cue.next_run)) ?? null,
+    successDue: (slots && cue.window_slots && windowEnd(slots, cue.next_run, cue.window_slots)) || null
   }
 }
 
@@ -49,7 +51,7 @@ export const engineOf = (id: string, engines: number): number => {
 }
 
 /** The end of the window for a success: 15 seconds after the given number of slots; null if the schedule has fewer. */
-export const windowEnd = (cron: Cron, timezone: string, after: Date, slots: number): Date | null => {
-  const slot = nthRun(cron, timezone, after, slots)
+export const windowEnd = (slots: Timetable, after: Date, count: number): Date | null => {
+  const slot = nthRun(slots, after, count)
   return slot ? new Date(slot.getTime() + graceMs) : null
 }

@@ -1,7 +1,8 @@
 /** Pauses that end by themselves: cues resume, and count from the instant at which their pause ended. */
 import type { EndedPausesRow, Functions } from '../database/functions.ts'
 import { parseCron } from '../schedule/cron.ts'
-import { nextRun } from '../schedule/next-run.ts'
+import { cronTimetable } from '../schedule/next-run.ts'
+import { nextRun } from '../schedule/runs.ts'
 
 type Options = { fn: Pick<Functions, 'endedPauses' | 'resumeCues'> }
 
@@ -29,6 +30,6 @@ export const resumedRun = ({
   timezone
 }: Omit<EndedPausesRow, 'cue_id' | 'version' | 'schedule_type'>) => {
   const before = new Date(Math.max(paused_until.getTime() - 1, last_slot?.getTime() ?? 0))
-  if (cron) return nextRun(parseCron(cron), timezone, before) ?? null
+  if (cron) return nextRun(cronTimetable(parseCron(cron), timezone), before) ?? null
   return at && at > before ? at : null
 }

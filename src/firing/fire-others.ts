@@ -6,7 +6,8 @@ import type { FastifyBaseLogger } from 'fastify'
 import { bisect } from '../database/bisect.ts'
 import type { Functions } from '../database/functions.ts'
 import { parseCron } from '../schedule/cron.ts'
-import { nextRun, previousRun, slotsBetween, slotsCounted } from '../schedule/next-run.ts'
+import { cronTimetable } from '../schedule/next-run.ts'
+import { nextRun, previousRun, slotsBetween, slotsCounted } from '../schedule/runs.ts'
 import type { DueCue } from './due-cue.ts'
 import type { Ahead } from './look-ahead.ts'
 
@@ -70,11 +71,10 @@ export const catchUp = (
 ) => {
   const moved = { cue_id: cue.cue_id, version: cue.version, expected: cue.next_run }
   if (!cue.cron) return { ...moved, next_run: null, slots: cue.catch_up === 'skip_missed' ? [] : [cue.next_run], dropped: null }
-  const cron = parseCron(cue.cron)
+  const slots = cronTimetable(parseCron(cue.cron), cue.timezone)
   const until = cue.outage_until!
   const { count, first, last, newest } = slotsBetween(
-    cron,
-    cue.timezone,
+    slots,
     new Date(cue.next_run.getTime() - 1000),
     until,
     cue.over_limit ? 0 : kept[cue.catch_up]
@@ -82,13 +82,13 @@ export const catchUp = (
   const droppedCount = count >= slotsCounted ? slotsCounted : count - newest.length
   return {
     ...moved,
-    next_run: nextRun(cron, cue.timezone, until) ?? null,
+    next_run: nextRun(slots, until) ?? null,
     slots: newest,
     dropped:
       droppedCount > 0
         ? {
             first,
-            last: newest.length > 0 ? previousRun(cron, cue.timezone, newest[0]!) : last,
+            last: newest.length > 0 ? previousRun(slots, newest[0]!) : last,
             count: droppedCount,
             reason: cue.over_limit ? 'execution_limit' : 'service_away'
           }

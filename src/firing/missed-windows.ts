@@ -4,6 +4,7 @@
  */
 import type { Functions, PassedWindowsRow } from '../database/functions.ts'
 import { parseCron } from '../schedule/cron.ts'
+import { cronTimetable } from '../schedule/next-run.ts'
 import { windowEnd } from './due-cue.ts'
 
 type Options = { fn: Pick<Functions, 'passedWindows' | 'moveWindows'>; now: () => number }
@@ -32,8 +33,8 @@ export const createWindowSweep =
 
 /** The next end of a window that has passed: N slots after the latest success or, if that has passed too, N slots from now, with an alert. */
 export const move = ({ cron, timezone, slots, last_success_at }: PassedWindowsRow, now: Date): { next: Date | null; missed: boolean } => {
-  const parsed = parseCron(cron)
-  const earned = last_success_at && windowEnd(parsed, timezone, last_success_at, slots)
+  const timetable = cronTimetable(parseCron(cron), timezone)
+  const earned = last_success_at && windowEnd(timetable, last_success_at, slots)
   if (earned && earned > now) return { next: earned, missed: false }
-  return { next: windowEnd(parsed, timezone, now, slots), missed: true }
+  return { next: windowEnd(timetable, now, slots), missed: true }
 }

@@ -1,12 +1,10 @@
 import cronstrue from 'cronstrue'
 import type { Cron } from './cron.ts'
 import { fieldValues, parseCron } from './cron.ts'
-import { nextRuns, previousRun } from './next-run.ts'
 import { noteOf } from './notes.ts'
+import { nextRuns, previousRun } from './runs.ts'
+import { cronsOf, type Recurring, type Schedule, timetableOf } from './schedule.ts'
 import { offsetText, zoneOf } from './zones.ts'
-
-/** A cue's schedule: `timezone` comes from `canonicalTimeZone`; `at` is an instant (as text: ISO 8601 with zone). */
-export type Schedule = { type: 'recurring'; cron: string; timezone: string } | { type: 'once'; at: Date | string; timezone: string }
 
 /** One of the next runs: `at` in UTC, `local` the same instant in the schedule's time zone, both ISO 8601. */
 export type PreviewRun = { at: string; local: string; note: string | null }
@@ -55,6 +53,32 @@ const localText = (timeZone: string, at: Date) => {
   return local.replace(/\.000$/, '') + offsetText(offset)
 }
 
+const units = { s: 'second', m: 'minute', h: 'hour', d: 'day' }
+
+const describeEvery = (every: string) => {
+  const count = Number(every.slice(0, -1))
+  const unit = units[every.at(-1) as keyof typeof units]
+  return count === 1 ? `Every ${unit}` : `Every ${count} ${unit}s`
+}
+
+const describeRecurring = (schedule: Recurring) => {
+  const { every, anchor, starts_at, ends_at, max_runs, timezone } = schedule
+  const local = (at: string | number) => localText(timezone, new Date(at))
+  const parts = [
+    every === undefined
+      ? cronsOf(schedule)
+          .map(cron => describeCron(parseCron(cron)))
+          .map((words, i) => (i > 0 ? words.charAt(0).toLowerCase() + words.slice(1) : words))
+          .join('; ')
+      : `${describeEvery(every)}, counted from ${local(anchor ?? 0)}`,
+    starts_at && `from ${local(starts_at)}`,
+    ends_at && `until ${local(ends_at)}`,
+    max_runs && (max_runs === 1 ? 'at most 1 run' : `at most ${max_runs} runs`),
+    timezone
+  ]
+  return parts.filter(Boolean).join(', ')
+}
+
 /**
  * Describes a schedule with its time zone: 'At 09:00, Monday through Friday, Europe/London', 'Once, at 2026-11-20T09:00:00+00:00,
  * Europe/London'.
@@ -63,24 +87,23 @@ const localText = (timeZone: string, at: Date) => {
 export const describe = (schedule: Schedule): string =>
   schedule.type === 'once'
     ? `Once, at ${localText(schedule.timezone, new Date(schedule.at))}, ${schedule.timezone}`
-    : `${describeCron(parseCron(schedule.cron))}, ${schedule.timezone}`
+    : describeRecurring(schedule)
 
 /**
- * Returns the next `count` runs strictly after `from`. `note` is a sentence if a clock change moves, repeats or shifts the run, otherwise
- * null.
+ * Returns the next `count` runs strictly after `from`, at most `max_runs`. `note` is a sentence if a clock change moves, repeats or shifts the
+ * run, otherwise null.
  * @throws like `describe`
  */
 export const previewNotes = (schedule: Schedule, from: Date, count: number): PreviewRun[] => {
-  const row = (at: Date, note: string | null) => ({ at: at.toISOString(), local: localText(schedule.timezone, at), note })
-  if (schedule.type === 'once') {
-    const at = new Date(schedule.at)
-    return at > from && count > 0 ? [row(at, null)] : []
-  }
-  const cron = parseCron(schedule.cron)
-  const runs = nextRuns(cron, schedule.timezone, from, count)
-  let before = runs[0] && previousRun(cron, schedule.timezone, runs[0])
+  const { timezone } = schedule
+  const row = (at: Date, note: string | null) => ({ at: at.toISOString(), local: localText(timezone, at), note })
+  const slots = timetableOf(schedule)
+  if (schedule.type === 'once') return nextRuns(slots, from, Math.min(count, 1)).map(at => row(at, null))
+  const crons = cronsOf(schedule).map(parseCron)
+  const runs = nextRuns(slots, from, Math.min(count, schedule.max_runs ?? count))
+  let before = runs[0] && previousRun(slots, runs[0])
   return runs.map(at => {
-    const note = noteOf(cron, schedule.timezone, at, before)
+    const note = noteOf(crons, timezone, at, before)
     before = at
     return row(at, note)
   })

@@ -9,10 +9,31 @@ const units = [1, 60, 3600]
 const years = (count: number) => count * 366 * day
 
 /**
- * Whether any two slots are less than `seconds` apart on the local clock. Exact: within a day from the fields, from day to day from the
- * calendar. Clock changes are ignored, so that no schedule is rejected because of one night per year.
+ * Whether any two slots of expressions are less than `seconds` apart on the local clock. Exact: within a day from the fields, from day to day
+ * from the calendar. Clock changes are ignored, so that no schedule is rejected because of one night per year.
  */
-export const isTighterThan = (cron: Cron, seconds: number): boolean => {
+export const isTighterThan = (crons: readonly Cron[], seconds: number): boolean => {
+  if (crons.some(cron => isTightWithinDay(cron, seconds))) return true
+  const days = crons.map(cron => ({ cron, times: crons.length > 1 ? timesOf(cron) : endsOf(cron) }))
+  const clashes = days.map(one => days.map(other => one !== other && areClose(one.times, other.times, seconds)))
+  const [first, last] = [Math.min(...days.map(({ times }) => times[0]!)), Math.max(...days.map(({ times }) => times.at(-1)!))]
+  if (day - last + first >= seconds && !clashes.flat().includes(true)) return false
+  // From the last slot of a day to the first slot of the next day that has one.
+  const dayFrom = (cron: Cron, date: number) => Math.floor(nextSlot(cron.calendar, date * day) / day)
+  const next = days.map(({ cron }) => dayFrom(cron, 0))
+  const end = Math.min(...next) + years(seconds < 365 * day ? 29 : 401) / day
+  for (let latest = -Infinity; ; ) {
+    const date = Math.min(...next)
+    if (date >= end) return false
+    const today = days.flatMap((_, i) => (next[i] === date ? [i] : []))
+    if (today.some(i => today.some(other => clashes[i]![other]))) return true
+    if (date * day + Math.min(...today.map(i => days[i]!.times[0]!)) - latest < seconds) return true
+    latest = date * day + Math.max(...today.map(i => days[i]!.times.at(-1)!))
+    for (const i of today) next[i] = dayFrom(days[i]!.cron, date + 1)
+  }
+}
+
+const isTightWithinDay = (cron: Cron, seconds: number) => {
   let span = 0 // from the first to the last slot of a minute, then of an hour, then of a day
   for (const [i, unit] of units.entries()) {
     const values = fieldValues(cron, i)
@@ -20,14 +41,30 @@ export const isTighterThan = (cron: Cron, seconds: number): boolean => {
     if (gaps.some(gap => gap < seconds)) return true
     span += (values.at(-1)! - values[0]!) * unit
   }
-  if (day - span >= seconds) return false
-  // From the last slot of a day to the first slot of the next day that has one.
-  const start = nextSlot(cron.calendar, 0)
-  const end = start + years(seconds < 365 * day ? 29 : 401)
-  for (let first = start; first < end; ) {
-    const next = nextSlot(cron.calendar, (Math.floor(first / day) + 1) * day)
-    if (next - first - span < seconds) return true
-    first = next
-  }
   return false
+}
+
+/** The seconds of a day at which an expression has slots, on its days. */
+const timesOf = (cron: Cron): number[] => {
+  const [seconds, minutes, hours] = units.map((unit, i) => fieldValues(cron, i).map(value => value * unit)) as [
+    number[],
+    number[],
+    number[]
+  ]
+  return hours.flatMap(hour => minutes.flatMap(minute => seconds.map(second => hour + minute + second)))
+}
+
+const endsOf = (cron: Cron): number[] => {
+  const values = units.map((unit, i) => fieldValues(cron, i).map(value => value * unit))
+  return [0, -1].map(end => values.reduce((sum, list) => sum + list.at(end)!, 0))
+}
+
+/** Whether two ascending lists have different times less than `seconds` apart. */
+const areClose = (some: number[], others: number[], seconds: number) => {
+  let i = 0
+  return some.some(time => {
+    while (i < others.length && others[i]! <= time - seconds) i++
+    for (let n = i; n < others.length && others[n]! < time + seconds; n++) if (others[n] !== time) return true
+    return false
+  })
 }

@@ -1,13 +1,13 @@
-// Computes when a schedule runs. The rule (README, "Clock changes"): a *wildcard* cron runs at every real instant whose local time matches.
+// Computes when a cron runs. The rule (README, "Clock changes"): a *wildcard* cron runs at every real instant whose local time matches.
 // A *fixed* one runs each local slot once: in a gap of under three hours at the first instant after it, in a repeated hour at its first
-// occurrence. All functions are pure and read no clock. Instants are whole seconds internally and Dates in the interface.
+// occurrence. All functions are pure and read no clock. Instants are whole seconds internally and milliseconds in the interface.
 //
 // cron-parser reads the fields (cron.ts), but its iteration is not used: near clock changes it breaks this rule in 5 of the 19 vectors in
 // test/cron-vectors.json, where slots in a gap run late, twice or not at all. It also takes 200 µs per run, against 1.5 µs here. A test
 // fails as soon as it gets them right.
-import { constants } from '../catalog.ts'
 import type { Cron } from './cron.ts'
 import { nextSlot, previousSlot } from './slots.ts'
+import { firstInstant as firstMs, lastInstant as lastMs, type Timetable } from './timetable.ts'
 import type { Zone } from './zones.ts'
 import { zoneOf } from './zones.ts'
 
@@ -16,11 +16,8 @@ const day = 86_400
 export const longestGapBridged = 3 * 3600
 // If a cron has no run in a century (such as 02:30 on a Sunday that always loses that hour), it has none at all.
 const horizon = 100 * 366 * day
-const lastInstant = Date.UTC(9999, 11, 31, 23, 59, 59) / 1000
-const firstInstant = Date.parse('0001-01-01T00:00:00Z') / 1000
-
-/** Maximum count of `slotsBetween`; 10,000 means that many or more. */
-export const slotsCounted = constants.countedTo
+const lastInstant = Math.floor(lastMs / 1000)
+const firstInstant = firstMs / 1000
 
 // The latest local time that the clock has shown up to an instant. During a repeated hour, that is later than the current local time.
 const latestShown = (zone: Zone, second: number) => {
@@ -99,62 +96,15 @@ const previousSecond = (cron: Cron, zone: Zone, from: number) => {
   return second >= limit ? second : -Infinity
 }
 
-const dateOf = (second: number) => (Number.isFinite(second) ? new Date(second * 1000) : undefined)
-
-const millisecondsOf = (date: Date) => {
-  const milliseconds = date.getTime()
-  if (Number.isNaN(milliseconds)) throw new RangeError('not a valid date')
-  return milliseconds
-}
-
 /**
- * Returns the first run strictly after an instant, on a whole second; undefined if there is none within a hundred years. Years range from 1
- * to 9999.
+ * The runs of a cron, on whole seconds, in the years 1 to 9999; none where a hundred years have none.
  * @param timeZone a name from `canonicalTimeZone`
- * @throws RangeError for an unknown zone or an invalid date, also in the functions below
+ * @throws RangeError for an unknown zone
  */
-export const nextRun = (cron: Cron, timeZone: string, after: Date): Date | undefined =>
-  dateOf(nextSecond(cron, zoneOf(timeZone), Math.floor(millisecondsOf(after) / 1000)))
-
-/** Returns the last run strictly before an instant, mirroring `nextRun`. */
-export const previousRun = (cron: Cron, timeZone: string, before: Date): Date | undefined =>
-  dateOf(previousSecond(cron, zoneOf(timeZone), Math.ceil(millisecondsOf(before) / 1000)))
-
-/** Returns the next `count` runs strictly after an instant, earliest first; fewer if the schedule ends. */
-export const nextRuns = (cron: Cron, timeZone: string, after: Date, count: number): Date[] => {
+export const cronTimetable = (cron: Cron, timeZone: string): Timetable => {
   const zone = zoneOf(timeZone)
-  const runs: Date[] = []
-  let second = nextSecond(cron, zone, Math.floor(millisecondsOf(after) / 1000))
-  for (; runs.length < count && second !== Infinity; second = nextSecond(cron, zone, second)) runs.push(new Date(second * 1000))
-  return runs
-}
-
-/** Returns the n-th run strictly after an instant; 1 is `nextRun`. Takes time proportional to n. */
-export const nthRun = (cron: Cron, timeZone: string, after: Date, n: number): Date | undefined => {
-  if (!Number.isInteger(n) || n < 1) throw new RangeError('n must be a whole number of at least 1')
-  const zone = zoneOf(timeZone)
-  let second = Math.floor(millisecondsOf(after) / 1000)
-  for (let i = 0; i < n && second !== Infinity; i++) second = nextSecond(cron, zone, second)
-  return dateOf(second)
-}
-
-/** `count` is exact up to 10,000; `first` and `last` are always exact; `newest` is in ascending order. */
-export type Slots = { count: number; first: Date | undefined; last: Date | undefined; newest: Date[] }
-
-/** Returns the runs in (from, to], including the newest `keepNewest`. Computes at most 10,000 slots plus those, however many there are. */
-export const slotsBetween = (cron: Cron, timeZone: string, from: Date, to: Date, keepNewest: number): Slots => {
-  const zone = zoneOf(timeZone)
-  const after = Math.floor(millisecondsOf(from) / 1000)
-  const until = Math.floor(millisecondsOf(to) / 1000)
-  let count = 0
-  let first: number | undefined
-  for (let second = nextSecond(cron, zone, after); second <= until && count < slotsCounted; second = nextSecond(cron, zone, second)) {
-    first ??= second
-    count++
+  return {
+    next: after => nextSecond(cron, zone, Math.floor(after / 1000)) * 1000,
+    previous: before => previousSecond(cron, zone, Math.ceil(before / 1000)) * 1000
   }
-  if (first === undefined) return { count: 0, first: undefined, last: undefined, newest: [] }
-  const last = previousSecond(cron, zone, until + 1)
-  const newest: number[] = []
-  for (let second = last; second >= first && newest.length < keepNewest; second = previousSecond(cron, zone, second)) newest.push(second)
-  return { count, first: dateOf(first), last: dateOf(last), newest: newest.reverse().map(second => new Date(second * 1000)) }
 }

@@ -1,5 +1,5 @@
 import type { Cron } from './cron.ts'
-import { longestGapBridged } from './next-run.ts'
+import { cronTimetable, longestGapBridged } from './next-run.ts'
 import { nextSlot } from './slots.ts'
 import { offsetText, zoneOf } from './zones.ts'
 
@@ -41,24 +41,30 @@ const movedNote = (cron: Cron, shown: number, resumed: number) => {
 /**
  * Describes in a sentence how a clock change affects a run: moved out of a gap, one of two at a repeated time, or at another offset than
  * the previous run. Null if it doesn't.
+ * @param crons the expressions of a schedule; none if it runs at regular intervals, which clocks don't change
  * @param previous the previous run; undefined for the first
  */
-export const noteOf = (cron: Cron, timeZone: string, at: Date, previous: Date | undefined): string | null => {
+export const noteOf = (crons: readonly Cron[], timeZone: string, at: Date, previous: Date | undefined): string | null => {
   const zone = zoneOf(timeZone)
   const second = Math.floor(at.getTime() / 1000)
   const now = zone(second)
   const local = second + now.offset
 
-  if (!cron.wildcard && now.start === second && now.offset > now.before) {
-    const moved = movedNote(cron, second + now.before, local)
-    if (moved) return moved
+  const named = crons.filter(cron => cronTimetable(cron, timeZone).next(+at - 1) === +at)
+  const isFixed = named.length > 0 && named.every(cron => !cron.wildcard)
+
+  if (now.start === second && now.offset > now.before) {
+    for (const cron of named) {
+      const moved = !cron.wildcard && movedNote(cron, second + now.before, local)
+      if (moved) return moved
+    }
   }
 
   const isSecond = now.before > now.offset && local < now.start + now.before
   const next = zone(now.end)
   const isFirst = next.offset < now.offset && local >= next.start + next.offset
   if (isFirst || isSecond) {
-    const which = cron.wildcard ? `this is the ${isFirst ? 'first' : 'second'}` : 'it runs the first time only'
+    const which = isFixed ? 'it runs the first time only' : `this is the ${isFirst ? 'first' : 'second'}`
     return `${clockText(local)} comes twice, as the clocks go back: ${which}.`
   }
 

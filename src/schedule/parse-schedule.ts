@@ -1,14 +1,12 @@
 /** Validates a client's schedule and completes it. */
 import { ApiError } from '../errors.ts'
 import { CronError, parseCron } from './cron.ts'
-import type { Schedule } from './describe.ts'
 import { isTighterThan } from './interval.ts'
-import { nextRun } from './next-run.ts'
+import { nextRun } from './runs.ts'
+import { cronsOf, type Schedule, timetableOf } from './schedule.ts'
 import type { GivenSchedule } from './schemas.ts'
+import { lastInstant } from './timetable.ts'
 import { canonicalTimeZone } from './zones.ts'
-
-/** The last instant with a four-digit year, as calendar and timestamps require. */
-export const lastInstant = Date.UTC(10_000, 0) - 1
 
 /**
  * Completes the given members with the stored schedule, if any; `cron` or `at` alone also changes the type.
@@ -43,7 +41,7 @@ export const firstRun = (schedule: Schedule, after: Date): Date => {
     if (at <= after) throw refused(`schedule.at is ${at.toISOString()}, which is in the past`)
     return at
   }
-  const next = nextRun(parseCron(schedule.cron), schedule.timezone, after)
+  const next = nextRun(timetableOf(schedule), after)
   if (!next) throw refused(`schedule.cron: it would never run in ${schedule.timezone}`)
   return next
 }
@@ -53,7 +51,7 @@ export const firstRun = (schedule: Schedule, after: Date): Date => {
  * @throws ApiError invalid_schedule
  */
 export const checkInterval = (schedule: Schedule, minSeconds: number | null): void => {
-  if (minSeconds === null || schedule.type === 'once' || !isTighterThan(parseCron(schedule.cron), minSeconds)) return
+  if (minSeconds === null || schedule.type === 'once' || !isTighterThan(cronsOf(schedule).map(parseCron), minSeconds)) return
   throw refused(`schedule.cron: your plan requires at least ${minSeconds} seconds between slots; choose a longer interval, or upgrade`)
 }
 

@@ -1,7 +1,7 @@
 /** Schedules on the wire. */
 import { type Static, Type } from 'typebox'
 import { Nullable, Strict } from '../schemas.ts'
-import type { Schedule } from './describe.ts'
+import type { Schedule } from './schedule.ts'
 
 /** An instant in requests: RFC 3339 with a zone, at most milliseconds. `new Date` accepts all that pass. */
 export const Instant = Type.String({

@@ -1,0 +1,58 @@
+/** Runs of a timetable, as Dates. Pure. */
+import { constants } from '../catalog.ts'
+import type { Timetable } from './timetable.ts'
+
+/** Maximum count of `slotsBetween`; 10,000 means that many or more. */
+export const slotsCounted = constants.countedTo
+
+const dateOf = (instant: number) => (Number.isFinite(instant) ? new Date(instant) : undefined)
+
+const millisecondsOf = (date: Date) => {
+  const milliseconds = date.getTime()
+  if (Number.isNaN(milliseconds)) throw new RangeError('not a valid date')
+  return milliseconds
+}
+
+/**
+ * Returns the first run strictly after an instant; undefined if there is none.
+ * @throws RangeError for an invalid date, also in the functions below
+ */
+export const nextRun = (slots: Timetable, after: Date): Date | undefined => dateOf(slots.next(millisecondsOf(after)))
+
+/** Returns the last run strictly before an instant, mirroring `nextRun`. */
+export const previousRun = (slots: Timetable, before: Date): Date | undefined => dateOf(slots.previous(millisecondsOf(before)))
+
+/** Returns the next `count` runs strictly after an instant, earliest first; fewer if the schedule ends. */
+export const nextRuns = (slots: Timetable, after: Date, count: number): Date[] => {
+  const runs: Date[] = []
+  let slot = slots.next(millisecondsOf(after))
+  for (; runs.length < count && slot !== Infinity; slot = slots.next(slot)) runs.push(new Date(slot))
+  return runs
+}
+
+/** Returns the n-th run strictly after an instant; 1 is `nextRun`. Takes time proportional to n. */
+export const nthRun = (slots: Timetable, after: Date, n: number): Date | undefined => {
+  if (!Number.isInteger(n) || n < 1) throw new RangeError('n must be a whole number of at least 1')
+  let slot = millisecondsOf(after)
+  for (let i = 0; i < n && slot !== Infinity; i++) slot = slots.next(slot)
+  return dateOf(slot)
+}
+
+/** `count` is exact up to 10,000; `first` and `last` are always exact; `newest` is in ascending order. */
+export type Slots = { count: number; first: Date | undefined; last: Date | undefined; newest: Date[] }
+
+/** Returns the runs in (from, to], including the newest `keepNewest`. Computes at most 10,000 slots plus those, however many there are. */
+export const slotsBetween = (slots: Timetable, from: Date, to: Date, keepNewest: number): Slots => {
+  const until = millisecondsOf(to)
+  let count = 0
+  let first: number | undefined
+  for (let slot = slots.next(millisecondsOf(from)); slot <= until && count < slotsCounted; slot = slots.next(slot)) {
+    first ??= slot
+    count++
+  }
+  if (first === undefined) return { count: 0, first: undefined, last: undefined, newest: [] }
+  const last = slots.previous(until + 1)
+  const newest: number[] = []
+  for (let slot = last; slot >= first && newest.length < keepNewest; slot = slots.previous(slot)) newest.push(slot)
+  return { count, first: dateOf(first), last: dateOf(last), newest: newest.reverse().map(slot => new Date(slot)) }
+}

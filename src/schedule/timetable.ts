@@ -1,0 +1,78 @@
+/** Timetables: the slots of a schedule, and what combines them. Pure. Instants are milliseconds since 1970. */
+
+export type Timetable = Readonly<{
+  /** The first slot strictly after an instant; Infinity if there is none. */
+  next: (after: number) => number
+  /** The last slot strictly before an instant; -Infinity if there is none. */
+  previous: (before: number) => number
+}>
+
+/** Instants from `from` to before `to`. */
+export type Stretch = Readonly<{ from: number; to: number }>
+
+/** The last instant with a four-digit year, as calendar and timestamps require. */
+export const lastInstant = Date.UTC(10_000, 0) - 1
+export const firstInstant = Date.parse('0001-01-01T00:00:00Z')
+
+/** Stretches that a search passes before it gives up: some milliseconds. */
+const stretchesPassed = 10_000
+
+/** One slot. */
+export const single = (at: number): Timetable => ({
+  next: after => (at > after ? at : Infinity),
+  previous: before => (at < before ? at : -Infinity)
+})
+
+/** A slot every `length` milliseconds of real time, in both directions from the anchor. */
+export const regular = (length: number, anchor: number): Timetable => ({
+  next: after => {
+    const slot = anchor + (Math.floor((Math.max(after, firstInstant - 1) - anchor) / length) + 1) * length
+    return slot <= lastInstant ? slot : Infinity
+  },
+  previous: before => {
+    const slot = anchor + (Math.ceil((Math.min(before, lastInstant + 1) - anchor) / length) - 1) * length
+    return slot >= firstInstant ? slot : -Infinity
+  }
+})
+
+/** The slots of several timetables; one that occurs in several occurs once. */
+export const union = (all: readonly [Timetable, ...Timetable[]]): Timetable =>
+  all.length === 1
+    ? all[0]
+    : {
+        next: after => Math.min(...all.map(({ next }) => next(after))),
+        previous: before => Math.max(...all.map(({ previous }) => previous(before)))
+      }
+
+/** The slots between two instants, both inclusive. */
+export const between = (slots: Timetable, first: number, last: number): Timetable => ({
+  next: after => {
+    const slot = slots.next(Math.max(after, first - 1))
+    return slot <= last ? slot : Infinity
+  },
+  previous: before => {
+    const slot = slots.previous(Math.min(before, last + 1))
+    return slot >= first ? slot : -Infinity
+  }
+})
+
+/**
+ * The slots outside excluded stretches. A search that passes 10,000 stretches ends as if there were no more slots.
+ * @param excludedAt the excluded stretch that contains an instant, as long as possible, because searches go on at its end
+ */
+export const without = (slots: Timetable, excludedAt: (instant: number) => Stretch | undefined): Timetable => {
+  const search = (first: number, step: (stretch: Stretch) => number) => {
+    let slot = first
+    for (let passed = 0; Number.isFinite(slot); passed++) {
+      const stretch = excludedAt(slot)
+      if (!stretch) return slot
+      if (passed === stretchesPassed) return undefined
+      slot = step(stretch)
+    }
+    return slot
+  }
+  return {
+    next: after => search(slots.next(after), ({ to }) => slots.next(to - 1)) ?? Infinity,
+    previous: before => search(slots.previous(before), ({ from }) => slots.previous(from)) ?? -Infinity
+  }
+}
