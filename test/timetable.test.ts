@@ -78,22 +78,24 @@ t.test('a start in a hundred years is found', async t => {
 t.test('excluded stretches are passed in both directions', async t => {
   const hourly = cronTimetable(parseCron('0 * * * *'), 'UTC')
   const stretch = { from: at('2026-01-01T10:00:00Z'), to: at('2026-01-01T12:00:00Z') }
-  const slots = without(hourly, instant => (instant >= stretch.from && instant < stretch.to ? stretch : undefined))
+  const slots = without(hourly, { at: instant => (instant >= stretch.from && instant < stretch.to ? stretch : undefined) })
   t.strictSame(iso([slots.next(at('2026-01-01T09:00:00Z')), slots.previous(at('2026-01-01T12:00:00Z'))]), [
     '2026-01-01T12:00:00Z',
     '2026-01-01T09:00:00Z'
   ])
 })
 
-t.test('a search for a slot that is not excluded ends after 10,000 stretches', async t => {
+t.test('a search for a slot that is not excluded pauses after 1,000 stretches, at an excluded slot', async t => {
   let asked = 0
-  const slots = without(regular(1000, 0), instant => {
-    asked++
-    return { from: instant, to: instant + 1 }
+  const slots = without(regular(1000, 0), {
+    at: instant => {
+      asked++
+      return { from: instant, to: instant + 1 }
+    }
   })
-  t.equal(slots.next(0), Infinity)
-  t.equal(asked, 10_001)
-  t.equal(slots.previous(0), -Infinity)
+  t.equal(slots.next(0), 1_001_000)
+  t.equal(asked, 1000)
+  t.equal(slots.previous(0), -1_001_000)
 })
 
 t.test('a timetable is the union of its parts', async t => {

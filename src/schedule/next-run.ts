@@ -37,6 +37,12 @@ const firstShown = (zone: Zone, local: number) => {
   return segment
 }
 
+/** The instant at which a zone's clock first shows a local time or, if it skips that time, a later one. Both in milliseconds. */
+export const firstInstantAt = (zone: Zone, local: number): number => {
+  const { start, offset } = firstShown(zone, Math.floor(local / 1000))
+  return Math.max(local - offset * 1000, start * 1000)
+}
+
 const nextWildcard = (cron: Cron, zone: Zone, after: number, limit: number) => {
   for (let from = after + 1; from <= limit; ) {
     const segment = zone(from)

@@ -1,7 +1,8 @@
 /** A cue's schedule, and its slots. */
 import { parseCron } from './cron.ts'
+import type { Excluded, Exclusion } from './exclusions.ts'
 import { cronTimetable } from './next-run.ts'
-import { between, regular, single, type Timetable, union } from './timetable.ts'
+import { between, regular, single, type Timetable, union, without } from './timetable.ts'
 
 /** The members of a recurring schedule that few cues have, as stored in `schedule_rules`; absent unless set. Instants are ISO 8601 in UTC. */
 export type Rules = {
@@ -11,12 +12,17 @@ export type Rules = {
   starts_at?: string
   ends_at?: string
   max_runs?: number
+  exclude?: Exclusion[]
+  /** Names of the account's calendars. */
+  exclude_calendars?: string[]
+  /** `"30m"` or `"25%"`. */
+  window?: string
 }
 
 /** It has one of `cron`, `crons` and `every`. `timezone` comes from `canonicalTimeZone`. */
 export type Recurring = Rules & { type: 'recurring'; cron?: string; timezone: string }
 /** `at` is an instant (as text: ISO 8601 with zone). */
-export type Once = { type: 'once'; at: Date | string; timezone: string }
+export type Once = Pick<Rules, 'exclude' | 'window'> & { type: 'once'; at: Date | string; timezone: string }
 export type Schedule = Recurring | Once
 
 /** A schedule as the database has it. */
@@ -40,17 +46,21 @@ export const lengthOf = (text: string): number => Number(text.slice(0, -1)) * un
 export const cronsOf = ({ cron, crons }: Recurring): string[] => crons ?? (cron === undefined ? [] : [cron])
 
 /**
- * The slots of a schedule, whatever its `max_runs`.
+ * The slots of a schedule without its exclusions and bounds.
  * @throws CronError for an invalid cron, RangeError for an invalid zone
  */
-export const timetableOf = (schedule: Schedule): Timetable => {
+export const nominalSlots = (schedule: Schedule): Timetable => {
   if (schedule.type === 'once') return single(+new Date(schedule.at))
-  const { every, anchor, starts_at, ends_at, timezone } = schedule
+  const { every, anchor, timezone } = schedule
   const [first, ...others] = cronsOf(schedule).map(cron => cronTimetable(parseCron(cron), timezone))
-  const slots = first ? union([first, ...others]) : regular(lengthOf(every!), instantOf(anchor) ?? 0)
-  // Slots are left out here, before the bounds: `without(slots, …)`.
-  if (starts_at === undefined && ends_at === undefined) return slots
-  return between(slots, instantOf(starts_at) ?? -Infinity, instantOf(ends_at) ?? Infinity)
+  return first ? union([first, ...others]) : regular(lengthOf(every!), instantOf(anchor) ?? 0)
+}
+
+/** The slots of a schedule, whatever its `max_runs`. */
+export const timetableOf = (schedule: Schedule, nominal = nominalSlots(schedule), excluded?: Excluded): Timetable => {
+  const slots = excluded ? without(nominal, excluded) : nominal
+  if (schedule.type === 'once' || (schedule.starts_at === undefined && schedule.ends_at === undefined)) return slots
+  return between(slots, instantOf(schedule.starts_at) ?? -Infinity, instantOf(schedule.ends_at) ?? Infinity)
 }
 
 const instantOf = (text: string | undefined) => (text === undefined ? undefined : Date.parse(text))

@@ -1,5 +1,7 @@
 /** Timetables: the slots of a schedule, and what combines them. Pure. Instants are milliseconds since 1970. */
 
+import type { Excluded } from './exclusions.ts'
+
 export type Timetable = Readonly<{
   /** The first slot strictly after an instant; Infinity if there is none. */
   next: (after: number) => number
@@ -14,8 +16,8 @@ export type Stretch = Readonly<{ from: number; to: number }>
 export const lastInstant = Date.UTC(10_000, 0) - 1
 export const firstInstant = Date.parse('0001-01-01T00:00:00Z')
 
-/** Stretches that a search passes before it gives up: some milliseconds. */
-const stretchesPassed = 10_000
+/** Stretches that a search passes: some milliseconds. */
+const stretchesPassed = 1000
 
 /** One slot. */
 export const single = (at: number): Timetable => ({
@@ -57,22 +59,20 @@ export const between = (slots: Timetable, first: number, last: number): Timetabl
 })
 
 /**
- * The slots outside excluded stretches. A search that passes 10,000 stretches ends as if there were no more slots.
- * @param excludedAt the excluded stretch that contains an instant, as long as possible, because searches go on at its end
+ * The slots outside excluded stretches. A search that has passed 1,000 stretches ends at an excluded slot: whoever comes to that searches on from there.
  */
-export const without = (slots: Timetable, excludedAt: (instant: number) => Stretch | undefined): Timetable => {
+export const without = (slots: Timetable, { at }: Pick<Excluded, 'at'>): Timetable => {
   const search = (first: number, step: (stretch: Stretch) => number) => {
     let slot = first
-    for (let passed = 0; Number.isFinite(slot); passed++) {
-      const stretch = excludedAt(slot)
+    for (let passed = 0; passed < stretchesPassed && Number.isFinite(slot); passed++) {
+      const stretch = at(slot)
       if (!stretch) return slot
-      if (passed === stretchesPassed) return undefined
       slot = step(stretch)
     }
     return slot
   }
   return {
-    next: after => search(slots.next(after), ({ to }) => slots.next(to - 1)) ?? Infinity,
-    previous: before => search(slots.previous(before), ({ from }) => slots.previous(from)) ?? -Infinity
+    next: after => search(slots.next(after), ({ to }) => slots.next(to - 1)),
+    previous: before => search(slots.previous(before), ({ from }) => slots.previous(from))
   }
 }

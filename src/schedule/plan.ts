@@ -1,0 +1,65 @@
+/** A cue's plan: the slots that run, and when each of them fires. Pure. */
+import { createHash } from 'node:crypto'
+import { type Calendar, excludedBy, exclusionsOf } from './exclusions.ts'
+import { lengthOf, nominalSlots, type Schedule, timetableOf } from './schedule.ts'
+import type { Stretch, Timetable } from './timetable.ts'
+
+export type Plan = Timetable & {
+  /** When a slot fires: at once, or later within its window. */
+  due: (slot: number) => number
+  /** The excluded stretch that contains a slot. */
+  excludedAt: (slot: number) => Stretch | undefined
+}
+
+/** A slot, and when it fires. */
+export type Run = { slot: Date; due: Date }
+
+const longestWindow = lengthOf('24h')
+
+/** Which part of its window delays each slot of a cue: from 0 to less than 1. */
+export const fractionOf = (cueId: string): number => createHash('sha256').update(cueId).digest().readUInt32BE(0) / 2 ** 32
+
+/** A slot's window in milliseconds: no longer than the distance to the next slot, whether that is excluded or not. */
+const windowAt = (schedule: Schedule, nominal: Timetable, window: string, slot: number): number => {
+  const distance = schedule.type === 'once' ? Infinity : nominal.next(slot) - slot
+  if (!window.endsWith('%')) return Math.min(lengthOf(window), distance)
+  return Number.isFinite(distance) ? Math.min((Number(window.slice(0, -1)) / 100) * distance, longestWindow) : 0
+}
+
+/**
+ * @param cueId determines the delay within windows; without it, slots fire at once
+ * @param calendars those that the schedule names
+ * @throws CronError for an invalid cron, RangeError for an invalid zone
+ */
+export const planOf = (schedule: Schedule, cueId?: string, calendars: readonly Calendar[] = []): Plan => {
+  const { window, timezone } = schedule
+  const nominal = nominalSlots(schedule)
+  const exclusions = [...(schedule.exclude ?? []), ...exclusionsOf(calendars)]
+  const excluded = exclusions.length > 0 ? excludedBy(exclusions, timezone) : undefined
+  const fraction = window === undefined || cueId === undefined ? 0 : fractionOf(cueId)
+  return {
+    ...timetableOf(schedule, nominal, excluded),
+    due: slot => (fraction > 0 ? slot + Math.floor(fraction * windowAt(schedule, nominal, window!, slot)) : slot),
+    excludedAt: slot => excluded?.at(slot)
+  }
+}
+
+const runOf = (plan: Plan, slot: number): Run | undefined =>
+  Number.isFinite(slot) ? { slot: new Date(slot), due: new Date(plan.due(slot)) } : undefined
+
+/** The first slot strictly after an instant. */
+export const runAfter = (plan: Plan, after: Date): Run | undefined => runOf(plan, plan.next(+after))
+
+/** The last slot that fires at or before an instant: at most the last one before it fires later. */
+export const lastDueBy = (plan: Plan, until: Date): Date | undefined => {
+  const latest = plan.previous(+until + 1)
+  const slot = plan.due(latest) > +until ? plan.previous(latest) : latest
+  return Number.isFinite(slot) ? new Date(slot) : undefined
+}
+
+/** The first slot that fires after an instant, and is after another slot. */
+export const runDueAfter = (plan: Plan, instant: Date, after: Date | null): Run | undefined => {
+  const latest = plan.previous(+instant + 1)
+  const isAhead = latest > +(after ?? -Infinity) && plan.due(latest) > +instant
+  return runOf(plan, isAhead ? latest : plan.next(Math.max(+instant, +(after ?? 0))))
+}
