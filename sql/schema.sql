@@ -2567,11 +2567,7 @@ begin
   if e.status not in ('pending', 'retrying', 'retry_ready') then
     raise exception 'Only a waiting execution can be cancelled; execution % is %.', e.id, e.status using errcode = cue.refusal('QU011');
   end if;
-  update cue.executions
-     set status = 'failed', error_message = 'cancelled', attempt_due_at = null, claimable_at = null, claim_deadline_at = null, ended_at = p_now, updated_at = p_now
-   where id = e.id returning * into e;
-  perform cue.drop_attempt_jobs(array[e.id]);
-  perform cue.count_ended('failed');
+  e := cue.stop_execution(e, 'cancelled', p_now);
   perform cue.end_one_time_cue(c, 'failed', p_now);
   return next e;
 end $function$;
@@ -7384,6 +7380,32 @@ AS $function$
 $function$;
 comment on function cue.stop_engine(uuid,timestamp with time zone) is 'Records that an engine has shut down; the others take its share at their next heartbeat.';
 grant execute on function cue.stop_engine(uuid,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.stop_execution(e cue.executions, p_reason text, p_now timestamp with time zone DEFAULT now())
+ RETURNS cue.executions
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+begin
+  if e.status = 'delivering' then
+    insert into cue.attempts (execution_id, attempt, account_id, result, started_at, finished_at, duration_ms, error, worker_id)
+    values (e.id, e.attempts, e.account_id, 'failed', e.last_attempt_at, p_now, cue.milliseconds(p_now - e.last_attempt_at), p_reason,
+            e.claimed_by_worker)
+    on conflict do nothing;
+  end if;
+  update cue.executions
+     set status = 'failed', error_message = p_reason, attempt_due_at = null, claimable_at = null, claim_deadline_at = null, flight_id = null,
+         lease_expires_at = null, claim_token = null, outcome_deadline_at = null, ended_at = p_now, updated_at = p_now
+   where id = e.id returning * into e;
+  perform cue.drop_attempt_jobs(array[e.id]);
+  perform cue.count_ended('failed');
+  return e;
+end $function$;
+comment on function cue.stop_execution(cue.executions,text,timestamp with time zone) is 'Ends an execution as failed, whatever it is doing, without on_failure or alert, and returns it.';
+grant execute on function cue.stop_execution(cue.executions,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.stop_memory(p_account_id uuid, p_now timestamp with time zone DEFAULT now())
  RETURNS void

@@ -29,7 +29,7 @@ begin
       miss_unclaimed, move_windows, next_claimable, next_jobs, next_wakes, open_limits, passed_windows, prune,
       prune_payloads, purge_cue, read_cues, read_declared_cues, read_execution_details,
       recover_flights, recover_leases, recover_stuck, refuse_due_cues, release_execution, release_flight, replay_execution,
-      report_outcome, requeue_attempts, requeue_purges, resume_cues, service_health, settle_attempts, store_payloads, take_due_cues, verify_outcome,
+      report_outcome, requeue_attempts, requeue_purges, resume_cues, service_health, settle_attempts, stop_execution, store_payloads, take_due_cues, verify_outcome,
       within_bytes}'),
 
     -- They read few rows in the order of an index, by id or by age. A bitmap scan loses that order and reads all matching rows
@@ -64,7 +64,7 @@ begin
       fire_cue, gone_attempts, heartbeat_execution, held_attempts, job_counts, last_success, lock_accounts, lock_free_cues, lock_next,
       look_ahead, look_waiting, lose_attempts, mail_cue_failed, miss_unclaimed, next_claimable, next_jobs, next_wakes,
       passed_windows, read_cues, read_execution_details, recover_flights, recover_leases, recover_stuck, refuse_due_cues,
-      release_execution, release_flight, replay_execution, report_outcome, requeue_attempts, resume_cues, settle_attempts, take_due_cues,
+      release_execution, release_flight, replay_execution, report_outcome, requeue_attempts, resume_cues, settle_attempts, stop_execution, take_due_cues,
       verify_outcome, within_bytes}'),
 
     -- The estimated cost over all partitions triggers JIT compilation, which takes longer than the query.

@@ -80,6 +80,27 @@ end $$;
 comment on function cue.replay_execution is
   'Runs an ended execution again as a new one, with its payload; QU002 not found, QU012 not ended.';
 
+-- Also one that is running: engines abort the open request within a second, and a worker loses its claim. The caller has locked the cue, its cue_runs
+-- and the execution, and decides what the end means for the cue.
+create or replace function cue.stop_execution(e cue.executions, p_reason text, p_now timestamptz default now()) returns cue.executions
+language plpgsql security definer as $$
+begin
+  if e.status = 'delivering' then
+    insert into cue.attempts (execution_id, attempt, account_id, result, started_at, finished_at, duration_ms, error, worker_id)
+    values (e.id, e.attempts, e.account_id, 'failed', e.last_attempt_at, p_now, cue.milliseconds(p_now - e.last_attempt_at), p_reason,
+            e.claimed_by_worker)
+    on conflict do nothing;
+  end if;
+  update cue.executions
+     set status = 'failed', error_message = p_reason, attempt_due_at = null, claimable_at = null, claim_deadline_at = null, flight_id = null,
+         lease_expires_at = null, claim_token = null, outcome_deadline_at = null, ended_at = p_now, updated_at = p_now
+   where id = e.id returning * into e;
+  perform cue.drop_attempt_jobs(array[e.id]);
+  perform cue.count_ended('failed');
+  return e;
+end $$;
+comment on function cue.stop_execution is 'Ends an execution as failed, whatever it is doing, without on_failure or alert, and returns it.';
+
 create or replace function cue.cancel_execution(p_account_id uuid, p_execution_id uuid, p_now timestamptz default now())
 returns setof cue.executions
 language plpgsql security definer as $$
@@ -99,11 +120,7 @@ begin
   if e.status not in ('pending', 'retrying', 'retry_ready') then
     raise exception 'Only a waiting execution can be cancelled; execution % is %.', e.id, e.status using errcode = cue.refusal('QU011');
   end if;
-  update cue.executions
-     set status = 'failed', error_message = 'cancelled', attempt_due_at = null, claimable_at = null, claim_deadline_at = null, ended_at = p_now, updated_at = p_now
-   where id = e.id returning * into e;
-  perform cue.drop_attempt_jobs(array[e.id]);
-  perform cue.count_ended('failed');
+  e := cue.stop_execution(e, 'cancelled', p_now);
   perform cue.end_one_time_cue(c, 'failed', p_now);
   return next e;
 end $$;
