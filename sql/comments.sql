@@ -437,6 +437,11 @@ comment on column cue.idempotency_keys.bytes_before is 'Sum of bytes of all earl
 comment on column cue.idempotency_keys.bytes is 'Approximate size of the row with its index entries.';
 comment on column cue.idempotency_keys.created_at is 'Time of the request. The row expires 24 hours later.';
 
+comment on table cue.dead_letters is 'Executions that failed, were missed or timed out, and were neither replayed nor dismissed.';
+comment on column cue.dead_letters.execution_id is 'The execution.';
+comment on column cue.dead_letters.account_id is 'Its account.';
+comment on column cue.dead_letters.cue_id is 'Its cue.';
+
 comment on table cue.cue_rooms is
   'Lower bound of the number of cues an account may still create, so that creating one does not count them all. Creating cues reduces '
   'it; when it is too low, the cues are counted again.';

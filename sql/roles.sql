@@ -53,7 +53,7 @@ begin
           raise notice 'cue_operator cannot read, and this user may not change that: run "grant cue_reader to cue_operator" as a user who may';
       end;
     end if;
-    foreach v_function in array array['fire_cue', 'replay_execution', 'cancel_execution', 'acknowledge_alert', 'set_ticket_status',
+    foreach v_function in array array['fire_cue', 'replay_execution', 'cancel_execution', 'dismiss_execution', 'acknowledge_alert', 'set_ticket_status',
                                       'requeue_attempts', 'recover_flights', 'recover_leases', 'recover_stuck', 'expire_outcomes',
                                       'miss_unclaimed'] loop
       execute (select string_agg(format('grant execute on function %s to cue_operator', oid::regprocedure), ';')

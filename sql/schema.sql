@@ -438,6 +438,20 @@ comment on column cue.cues.paused_until is 'When it resumes by itself; null: nev
 comment on column cue.cues.on_failure_pause_after is 'Number of failed runs in a row that pause a recurring cue; null: any.';
 grant select on cue.cues to cue_service;
 
+create table cue.dead_letters (
+  execution_id uuid not null,
+  account_id uuid not null,
+  cue_id text not null,
+  constraint dead_letters_pkey PRIMARY KEY (execution_id)
+);
+CREATE INDEX dead_letters_account ON cue.dead_letters USING btree (account_id, execution_id);
+CREATE INDEX dead_letters_cue ON cue.dead_letters USING btree (cue_id, execution_id);
+comment on table cue.dead_letters is 'Executions that failed, were missed or timed out, and were neither replayed nor dismissed.';
+comment on column cue.dead_letters.execution_id is 'The execution.';
+comment on column cue.dead_letters.account_id is 'Its account.';
+comment on column cue.dead_letters.cue_id is 'Its cue.';
+grant select on cue.dead_letters to cue_service;
+
 create table cue.deletions (
   id uuid not null,
   account_id uuid not null,
@@ -1308,6 +1322,80 @@ create view cue.cue_view as
 comment on view cue.cue_view is 'Cues as the API shows them.';
 grant select on cue.cue_view to cue_reader, cue_service;
 
+create view cue.dead_execution_view as
+ SELECT d.execution_id AS id,
+    d.account_id,
+    d.cue_id,
+    e.cue_name,
+    e.transport,
+    e.task,
+    e.scheduled_for,
+    e.status,
+    e.outcome_state,
+    e.outcome_success,
+    e.triggered_by,
+    e.replayed_from,
+    e.attempts,
+    e.http_status,
+    e.error_message,
+    e.started_at,
+    e.last_attempt_at,
+    e.delivered_at,
+    e.next_retry,
+    e.claimed_by_worker,
+    e.claimed_at,
+    e.last_heartbeat_at,
+    e.lease_expires_at,
+    e.ended_at,
+    e.created_at,
+    e.updated_at,
+    e.outcome,
+    e.result_type,
+    e.has_evidence,
+    e.payload,
+    e.response_body,
+    e.cue_tags,
+    e.reported_error
+   FROM cue.dead_letters d
+     CROSS JOIN LATERAL ( SELECT v.id,
+            v.account_id,
+            v.cue_id,
+            v.cue_name,
+            v.transport,
+            v.task,
+            v.scheduled_for,
+            v.status,
+            v.outcome_state,
+            v.outcome_success,
+            v.triggered_by,
+            v.replayed_from,
+            v.attempts,
+            v.http_status,
+            v.error_message,
+            v.started_at,
+            v.last_attempt_at,
+            v.delivered_at,
+            v.next_retry,
+            v.claimed_by_worker,
+            v.claimed_at,
+            v.last_heartbeat_at,
+            v.lease_expires_at,
+            v.ended_at,
+            v.created_at,
+            v.updated_at,
+            v.outcome,
+            v.result_type,
+            v.has_evidence,
+            v.payload,
+            v.response_body,
+            v.cue_tags,
+            v.reported_error
+           FROM cue.execution_view v
+          WHERE v.id = d.execution_id
+         LIMIT 1) e;
+comment on view cue.dead_execution_view is 'Executions that failed, were missed or timed out, and were neither replayed nor dismissed.';
+grant select on cue.dead_execution_view to cue_reader, cue_service;
+
 create view cue.due_cues as
  SELECT c.id,
     c.account_id,
@@ -1430,7 +1518,8 @@ create view cue.execution_view as
            FROM cue.payloads p
           WHERE p.id = e.payload_id)) AS payload,
     e.response_body,
-    c.tags AS cue_tags
+    c.tags AS cue_tags,
+    e.error AS reported_error
    FROM cue.executions e
      CROSS JOIN LATERAL ( SELECT q.name,
             q.tags
@@ -1753,6 +1842,17 @@ end $function$;
 comment on function cue.add_cues(uuid[],jsonb,timestamp with time zone[],timestamp with time zone) is 'Adds cues and returns their ids in order: '''' if the plan allows no more, ''-'' if the caller may not set a callback, ''='' if another cue has the key, null if the account is locked.';
 grant execute on function cue.add_cues(uuid[],jsonb,timestamp with time zone[],timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.add_dead_letter(e cue.executions)
+ RETURNS void
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+  insert into cue.dead_letters (execution_id, account_id, cue_id) values (e.id, e.account_id, e.cue_id) on conflict do nothing
+$function$;
+comment on function cue.add_dead_letter(cue.executions) is 'Adds an ended execution to the dead letters.';
+grant execute on function cue.add_dead_letter(cue.executions) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.add_ended_execution(c cue.cues, p_status cue.execution_status, p_scheduled_for timestamp with time zone, p_error text, p_now timestamp with time zone)
  RETURNS cue.executions
  LANGUAGE plpgsql
@@ -1948,6 +2048,7 @@ AS $function$
 begin
   perform cue.count_ended(e.status);
   if c.id is null or c.deleted_at is not null then return; end if;
+  if e.status in ('failed', 'missed', 'outcome_timeout') then perform cue.add_dead_letter(e); end if;
   -- Not set when it started, if the row was locked then.
   if e.started_at > e.created_at then
     update cue.cue_runs set last_run = e.started_at where cue_id = c.id and (last_run is null or last_run < e.started_at);
@@ -3494,7 +3595,9 @@ begin
          delete from cue.%1$I where id = any (array(
            select id from cue.%1$I where ended_at < %3$L order by id limit %4$s for update skip locked)) returning id),
        log as (
-         delete from cue.%2$I a using gone where a.execution_id = gone.id)
+         delete from cue.%2$I a using gone where a.execution_id = gone.id),
+       letters as (
+         delete from cue.dead_letters l using gone where l.execution_id = gone.id)
        select count(*) from gone', 'executions_' || v_month, 'attempts_' || v_month, p_before, p_batch) into v_gone;
     if v_gone > 0 then return v_gone; end if;
   end loop;
@@ -3569,6 +3672,32 @@ AS $function$
 $function$;
 comment on function cue.device_link(bytea,uuid,timestamp with time zone) is 'Returns the details that a sign-in link shows before confirmation, or no row if the link does not match the code.';
 grant execute on function cue.device_link(bytea,uuid,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.dismiss_execution(p_account_id uuid, p_execution_id uuid, p_now timestamp with time zone DEFAULT now())
+ RETURNS SETOF cue.executions
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  e cue.executions;
+begin
+  select x.* into e from cue.executions x
+   where x.id = p_execution_id and x.account_id = p_account_id and (select c.deleted_at is null from cue.cues c where c.id = x.cue_id);
+  if not found then
+    raise exception 'execution % not found', p_execution_id using errcode = cue.refusal('QU002');
+  end if;
+  if e.status not in ('failed', 'missed', 'outcome_timeout') then
+    raise exception 'Only an execution that failed, was missed or timed out can be dismissed; execution % is %.', e.id, e.status
+      using errcode = cue.refusal('QU011');
+  end if;
+  perform cue.settle_dead_letter(e.id);
+  return next e;
+end $function$;
+comment on function cue.dismiss_execution(uuid,uuid,timestamp with time zone) is 'Removes an execution from the dead letters; one that was dismissed or replayed before stays as it is. QU002 not found, QU011 not failed.';
+grant execute on function cue.dismiss_execution(uuid,uuid,timestamp with time zone) to cue_operator, cue_service;
 
 CREATE OR REPLACE FUNCTION cue.disown_account(p_account_id uuid, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
  RETURNS timestamp with time zone
@@ -3896,6 +4025,7 @@ begin
   delete from cue.accounts where id = p_account_id returning * into a;
   delete from cue.usage_counters where account_id = p_account_id;
   delete from cue.payload_counters where account_id = p_account_id;
+  delete from cue.dead_letters where account_id = p_account_id;
   delete from cue.device_codes where lower(email) = lower(a.email);
   delete from cue.directory where email_hash = cue.email_hash(a.email) and cell = cue.cell_id();
   delete from cue.rate_windows where subject = any (v_subjects || cue.email_window(a.email));
@@ -5899,6 +6029,27 @@ end $function$;
 comment on function cue.prune_audit(timestamp with time zone) is 'Removes repeatable events beyond the newest 10,000 entries of an account''s audit log.';
 grant execute on function cue.prune_audit(timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.prune_dead_letters(p_batch integer DEFAULT 5000)
+ RETURNS integer
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+AS $function$
+declare
+  v_first uuid := (
+    select min(cue.partition_bound(to_date(substring(p.relname from '\d{4}_\d\d$'), 'YYYY_MM'))::text)::uuid
+      from pg_inherits i join pg_class p on p.oid = i.inhrelid where i.inhparent = 'cue.executions'::regclass);
+  v_count int;
+begin
+  delete from cue.dead_letters where execution_id = any (array(
+    select execution_id from cue.dead_letters where execution_id < v_first order by execution_id limit p_batch for update skip locked));
+  get diagnostics v_count = row_count;
+  return v_count;
+end $function$;
+comment on function cue.prune_dead_letters(integer) is 'Removes a batch of dead letters whose executions have been dropped; returns how many.';
+grant execute on function cue.prune_dead_letters(integer) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.prune_idempotency_keys(p_batch integer DEFAULT 1000, p_now timestamp with time zone DEFAULT now())
  RETURNS integer
  LANGUAGE plpgsql
@@ -5982,6 +6133,7 @@ begin
   end if;
   delete from cue.attempts where execution_id = any (v_ids) and execution_id between v_first and v_last;
   delete from cue.executions where id = any (v_ids) and id between v_first and v_last;
+  delete from cue.dead_letters where execution_id = any (v_ids);
   perform cue.drop_attempt_jobs(v_ids);
   return cardinality(v_ids);
 end $function$;
@@ -6400,7 +6552,7 @@ begin
       insert into cue.missed_slots (cue_id, account_id, first, last, count, policy, reason, recorded_at)
       values (c.id, c.account_id, d.expected, d.expected, 1, c.catch_up, 'execution_limit', p_now);
     else
-      perform cue.add_ended_execution(c, 'failed', d.expected, v_error, p_now);
+      perform cue.add_dead_letter(cue.add_ended_execution(c, 'failed', d.expected, v_error, p_now));
       perform cue.count_ended('failed');
       perform cue.end_one_time_cue(c, 'failed', p_now);
     end if;
@@ -6651,6 +6803,7 @@ begin
   c.payload_id := e.payload_id;
   c.task := e.task;
   v_id := cue.queue_execution(c, 'replay', p_now, e.id, p_now);
+  perform cue.settle_dead_letter(e.id);
   return query select * from cue.executions where id = v_id;
 end $function$;
 comment on function cue.replay_execution(uuid,uuid,timestamp with time zone) is 'Runs an ended execution again as a new one, with its payload; QU002 not found, QU012 not ended.';
@@ -7309,6 +7462,17 @@ begin
 end $function$;
 comment on function cue.settle_attempts(uuid[],integer[],text[],timestamp with time zone[],integer[],integer[],text[],text[],integer[],boolean[],boolean[],text[],text[],bigint[],timestamp with time zone) is 'Records all other results: failures with their retries, awaited or reported outcomes, and one-time cues.';
 grant execute on function cue.settle_attempts(uuid[],integer[],text[],timestamp with time zone[],integer[],integer[],text[],text[],integer[],boolean[],boolean[],text[],text[],bigint[],timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.settle_dead_letter(p_execution_id uuid)
+ RETURNS void
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+  delete from cue.dead_letters where execution_id = p_execution_id
+$function$;
+comment on function cue.settle_dead_letter(uuid) is 'Removes an execution from the dead letters, if it is one.';
+grant execute on function cue.settle_dead_letter(uuid) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.signing_account(p_account_id uuid, p_now timestamp with time zone)
  RETURNS TABLE(secrets text[], api_key text)

@@ -23,11 +23,11 @@ begin
     (2, 'enable_seqscan = off', '{
       add_cues, admit, admit_and_read_cues, apply_cues, attach_evidence, begin_attempts, begin_claims, begin_waiting, cancel_execution, cancel_waiting,
       catch_up_cues, check_secrets, claim_executions, claim_next, claimable_page, claimable_tasks, count_executions, count_results,
-      create_cues, cue_detail_by_key, cue_id_by_key, delete_due_accounts, delete_old_executions, delete_worker, drop_account_jobs, end_flights,
+      create_cues, cue_detail_by_key, cue_id_by_key, delete_due_accounts, delete_old_executions, delete_worker, dismiss_execution, drop_account_jobs, end_flights,
       ended_pauses, erase_account, expire_outcomes, find_claimable, finish_attempts, fire_cue, fold_usage, gone_attempts, heartbeat_execution, held_attempts, job_counts, last_success,
       lock_accounts, lock_attempts, lock_cues, lock_free_cues, lock_next, look_ahead, look_waiting, lose_attempts, mail_cue_failed,
       miss_unclaimed, move_windows, next_claimable, next_jobs, next_wakes, open_limits, passed_windows, prune,
-      prune_payloads, purge_cue, read_cues, read_declared_cues, read_execution_details,
+      prune_dead_letters, prune_payloads, purge_cue, read_cues, read_declared_cues, read_execution_details,
       recover_flights, recover_leases, recover_stuck, refuse_due_cues, release_execution, release_flight, replay_execution,
       report_outcome, requeue_attempts, requeue_purges, resume_cues, service_health, settle_attempts, stop_execution, store_payloads, take_due_cues, verify_outcome,
       within_bytes}'),
@@ -60,7 +60,7 @@ begin
     -- size.
     (9, 'plan_cache_mode = force_generic_plan', '{
       add_cues, admit, admit_and_read_cues, attach_evidence, begin_attempts, begin_claims, begin_waiting, cancel_execution, catch_up_cues,
-      claim_executions, claim_next, claimable_page, claimable_tasks, count_executions, create_cues, cue_detail_by_key, ended_pauses, expire_outcomes, find_claimable, finish_attempts,
+      claim_executions, claim_next, claimable_page, claimable_tasks, count_executions, create_cues, cue_detail_by_key, dismiss_execution, ended_pauses, expire_outcomes, find_claimable, finish_attempts,
       fire_cue, gone_attempts, heartbeat_execution, held_attempts, job_counts, last_success, lock_accounts, lock_free_cues, lock_next,
       look_ahead, look_waiting, lose_attempts, mail_cue_failed, miss_unclaimed, next_claimable, next_jobs, next_wakes,
       passed_windows, read_cues, read_execution_details, recover_flights, recover_leases, recover_stuck, refuse_due_cues,

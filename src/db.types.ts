@@ -739,6 +739,57 @@ export interface CueView {
   version: number | null;
 }
 
+export interface DeadExecutionView {
+  account_id: string | null;
+  attempts: number | null;
+  claimed_at: Timestamp | null;
+  claimed_by_worker: string | null;
+  created_at: Timestamp | null;
+  cue_id: string | null;
+  cue_name: string | null;
+  cue_tags: string[] | null;
+  delivered_at: Timestamp | null;
+  ended_at: Timestamp | null;
+  error_message: string | null;
+  has_evidence: boolean | null;
+  http_status: number | null;
+  id: string | null;
+  last_attempt_at: Timestamp | null;
+  last_heartbeat_at: Timestamp | null;
+  lease_expires_at: Timestamp | null;
+  next_retry: Timestamp | null;
+  outcome: Json | null;
+  outcome_state: OutcomeState | null;
+  outcome_success: boolean | null;
+  payload: string | null;
+  replayed_from: string | null;
+  reported_error: string | null;
+  response_body: string | null;
+  result_type: string | null;
+  scheduled_for: Timestamp | null;
+  started_at: Timestamp | null;
+  status: ExecutionStatus | null;
+  task: string | null;
+  transport: Transport | null;
+  triggered_by: TriggerKind | null;
+  updated_at: Timestamp | null;
+}
+
+export interface DeadLetters {
+  /**
+   * Its account.
+   */
+  account_id: string;
+  /**
+   * Its cue.
+   */
+  cue_id: string;
+  /**
+   * The execution.
+   */
+  execution_id: string;
+}
+
 export interface Deletions {
   /**
    * The account to delete.
@@ -1148,6 +1199,7 @@ export interface ExecutionView {
   outcome_success: boolean | null;
   payload: string | null;
   replayed_from: string | null;
+  reported_error: string | null;
   response_body: string | null;
   result_type: string | null;
   scheduled_for: Timestamp | null;
@@ -1819,6 +1871,8 @@ export interface DB {
   cue_runs: CueRuns;
   cue_view: CueView;
   cues: Cues;
+  dead_execution_view: DeadExecutionView;
+  dead_letters: DeadLetters;
   deletions: Deletions;
   device_codes: DeviceCodes;
   directory: Directory;

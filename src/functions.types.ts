@@ -45,6 +45,7 @@ export const functions = {
   deletion_status: ['row', 'deletion_id now'],
   device_code_status: ['value', 'code_hash now'],
   device_link: ['row', 'code_hash link_id now'],
+  dismiss_execution: ['row', 'account_id execution_id now'],
   disown_account: ['value', 'account_id ip now'],
   disownable_account: ['row', 'account_id now'],
   disowned_until: ['value', 'account_id'],
@@ -98,6 +99,7 @@ export const functions = {
   passed_windows: ['rows', 'limit now'],
   poll_device: ['row', 'code_hash token_hash limited now'],
   prune: ['value', 'now'],
+  prune_dead_letters: ['value', 'batch'],
   prune_idempotency_keys: ['value', 'batch now'],
   prune_payloads: ['value', 'before batch now'],
   purge_cue: ['value', 'cue_id batch'],
@@ -809,6 +811,7 @@ export type Functions = {
   deletionStatus: (args: { deletion_id: string }) => Promise<DeletionStatusRow>
   deviceCodeStatus: (args: { code_hash: Buffer }) => Promise<DeviceCodeStatus | 'expired'>
   deviceLink: (args: { code_hash: Buffer; link_id: string }) => Promise<DeviceLinkRow | undefined>
+  dismissExecution: (args: { account_id: string; execution_id: string }) => Promise<ExecutionsRow>
   disownAccount: (args: { account_id: string; ip?: string | null }) => Promise<Date | null>
   disownableAccount: (args: { account_id: string }) => Promise<DisownableAccountRow | undefined>
   disownedUntil: (args: { account_id: string }) => Promise<Date>
@@ -862,6 +865,7 @@ export type Functions = {
   passedWindows: (args: { limit?: number | null }) => Promise<PassedWindowsRow[]>
   pollDevice: (args: { code_hash: Buffer; token_hash: Buffer; limited?: boolean | null }) => Promise<PollDeviceRow>
   prune: (args: object) => Promise<void>
+  pruneDeadLetters: (args: { batch?: number | null }) => Promise<number>
   pruneIdempotencyKeys: (args: { batch?: number | null }) => Promise<number>
   prunePayloads: (args: { before: Date; batch?: number | null }) => Promise<number>
   purgeCue: (args: { cue_id: string; batch?: number | null }) => Promise<number>

@@ -214,6 +214,7 @@ t.test('cue_operator can fire, replay and cancel in psql, which wakes an engine'
     ...[
       'acknowledge_alert',
       'cancel_execution',
+      'dismiss_execution',
       'executions_used',
       'expire_outcomes',
       'fire_cue',

@@ -115,7 +115,7 @@ begin
       insert into cue.missed_slots (cue_id, account_id, first, last, count, policy, reason, recorded_at)
       values (c.id, c.account_id, d.expected, d.expected, 1, c.catch_up, 'execution_limit', p_now);
     else
-      perform cue.add_ended_execution(c, 'failed', d.expected, v_error, p_now);
+      perform cue.add_dead_letter(cue.add_ended_execution(c, 'failed', d.expected, v_error, p_now));
       perform cue.count_ended('failed');
       perform cue.end_one_time_cue(c, 'failed', p_now);
     end if;

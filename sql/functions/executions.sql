@@ -75,6 +75,7 @@ begin
   c.payload_id := e.payload_id;
   c.task := e.task;
   v_id := cue.queue_execution(c, 'replay', p_now, e.id, p_now);
+  perform cue.settle_dead_letter(e.id);
   return query select * from cue.executions where id = v_id;
 end $$;
 comment on function cue.replay_execution is
@@ -209,6 +210,7 @@ language plpgsql security definer as $$
 begin
   perform cue.count_ended(e.status);
   if c.id is null or c.deleted_at is not null then return; end if;
+  if e.status in ('failed', 'missed', 'outcome_timeout') then perform cue.add_dead_letter(e); end if;
   -- Not set when it started, if the row was locked then.
   if e.started_at > e.created_at then
     update cue.cue_runs set last_run = e.started_at where cue_id = c.id and (last_run is null or last_run < e.started_at);

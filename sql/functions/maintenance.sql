@@ -90,7 +90,9 @@ begin
          delete from cue.%1$I where id = any (array(
            select id from cue.%1$I where ended_at < %3$L order by id limit %4$s for update skip locked)) returning id),
        log as (
-         delete from cue.%2$I a using gone where a.execution_id = gone.id)
+         delete from cue.%2$I a using gone where a.execution_id = gone.id),
+       letters as (
+         delete from cue.dead_letters l using gone where l.execution_id = gone.id)
        select count(*) from gone', 'executions_' || v_month, 'attempts_' || v_month, p_before, p_batch) into v_gone;
     if v_gone > 0 then return v_gone; end if;
   end loop;
@@ -120,6 +122,7 @@ begin
   end if;
   delete from cue.attempts where execution_id = any (v_ids) and execution_id between v_first and v_last;
   delete from cue.executions where id = any (v_ids) and id between v_first and v_last;
+  delete from cue.dead_letters where execution_id = any (v_ids);
   perform cue.drop_attempt_jobs(v_ids);
   return cardinality(v_ids);
 end $$;

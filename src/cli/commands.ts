@@ -5,7 +5,7 @@ import { apply } from './apply.ts'
 import type { Command } from './command.ts'
 import { completion } from './completion.ts'
 import { cuesCreate, cuesDelete, cuesFire, cuesGet, cuesList, cuesPause, cuesPut, cuesResume, cuesUpdate } from './cues.ts'
-import { executionsCancel, executionsGet, executionsList, executionsReplay, executionsVerify } from './executions.ts'
+import { executionsCancel, executionsDismiss, executionsGet, executionsList, executionsReplay, executionsVerify } from './executions.ts'
 import { exportCues } from './export.ts'
 import { listen } from './listen.ts'
 import { login } from './login.ts'
@@ -38,6 +38,7 @@ export const commands: Readonly<Record<string, Command>> = {
   'executions get': executionsGet,
   'executions replay': executionsReplay,
   'executions cancel': executionsCancel,
+  'executions dismiss': executionsDismiss,
   'executions verify': executionsVerify,
   'alerts list': alertsList,
   'alerts ack': alertsAck,

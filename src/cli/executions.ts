@@ -13,6 +13,8 @@ const filters = {
   'no-evidence': { type: 'boolean', help: 'only without evidence' },
   trigger: { type: 'string', value: 'TRIGGER', help: 'schedule, manual_fire or replay' },
   worker: { type: 'string', value: 'ID', help: 'only those last claimed by this worker' },
+  error: { type: 'string', value: 'TEXT', help: 'only those whose error contains this; case is ignored' },
+  dead: { type: 'boolean', help: 'only dead letters: failed, missed or timed out, and neither replayed nor dismissed' },
   ...tagFilter,
   since: { type: 'string', value: 'TIME', help: 'created at or after this time' },
   until: { type: 'string', value: 'TIME', help: 'created before this time' },
@@ -27,6 +29,8 @@ const names = {
   result_type: '--result-type',
   triggered_by: '--trigger',
   worker_id: '--worker',
+  error: '--error',
+  dead: '--dead',
   tag: '--tag',
   since: '--since',
   until: '--until'
@@ -48,6 +52,8 @@ export const executionsList = command({
       has_evidence: o.evidence ? true : o['no-evidence'] ? false : undefined,
       triggered_by: o.trigger,
       worker_id: o.worker,
+      error: o.error,
+      dead: o.dead,
       tag: o.tag,
       since: o.since,
       until: o.until,
@@ -134,6 +140,17 @@ export const executionsCancel = command({
     const id = only(context, 'ID')
     const cancelled = await (await context.connect()).executions.cancel(id)
     out.show(cancelled, () => out.line(`Cancelled execution ${cancelled.id}`))
+  }
+})
+
+export const executionsDismiss = command({
+  args: 'ID',
+  summary: 'Remove an execution from the dead letters',
+  run: async context => {
+    const { out } = context
+    const id = only(context, 'ID')
+    const dismissed = await (await context.connect()).executions.dismiss(id)
+    out.show(dismissed, () => out.line(`Dismissed execution ${dismissed.id}`))
   }
 })
 

@@ -63,6 +63,8 @@ export const createClient = (options: ClientOptions) => {
       get: (id: string, o?: CallOptions) => get<T.ExecutionDetail>(execution(id), {}, o),
       replay: (id: string, o?: CallOptions) => once<T.Replayed>(`${execution(id)}/replay`, undefined, o),
       cancel: (id: string, o?: CallOptions) => post<T.Cancelled>(`${execution(id)}/cancel`, undefined, o),
+      /** Removes a failed execution from the dead letters. */
+      dismiss: (id: string, o?: CallOptions) => repeat<T.Dismissed>(`${execution(id)}/dismiss`, undefined, o),
       /** Verifies a reported success; `{ valid: false, reason }` rejects it. */
       verify: (id: string, body: T.Verification = {}, o?: CallOptions) => post<T.Verified>(`${execution(id)}/verify`, body, o),
       verificationPending: (id: string, o?: CallOptions) => post<T.Verified>(`${execution(id)}/verification-pending`, undefined, o),

@@ -51,6 +51,7 @@ export type Executions = Answer<typeof executions.Executions>
 export type ExecutionFilter = Filter<typeof executions.ListExecutions>
 export type Replayed = Answer<typeof executions.Replayed>
 export type Cancelled = Answer<typeof executions.Cancelled>
+export type Dismissed = Answer<typeof executions.Dismissed>
 
 export type Report = Given<typeof outcomes.Report>
 export type Reported = Answer<typeof outcomes.Reported>

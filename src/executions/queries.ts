@@ -11,7 +11,8 @@ import { Json } from '../json/canonical-json.ts'
 import { PAGE_BYTES } from '../schemas.ts'
 import type { Execution, ExecutionDetail, Executions, ListExecutions } from './schemas.ts'
 
-type Filters = Static<typeof ListExecutions>
+type Listed = Static<typeof ListExecutions>
+export type Filters = Omit<Listed, 'limit' | 'offset'>
 type View = SelectQueryBuilder<DB, 'execution_view', object>
 
 /** Totals are counted up to this number. */
@@ -57,9 +58,13 @@ const listedBytes = sql<number>`coalesce(octet_length(metadata), 0) + coalesce(o
  * Selects an account's matching executions. With a cue_id, they are found by the cue alone, after checking that it belongs to the account:
  * one index then returns them in order. Ids contain the creation time, so time bounds become bounds on ids and thereby on partitions.
  */
-const matching = (db: Kysely<DB>, account_id: string, filters: Filters, now: Date): View => {
-  let query: View = db.selectFrom('execution_view')
-  const { cue_id, since, until } = filters
+export const matching = (db: Kysely<DB>, account_id: string, filters: Filters, now: Date): View => {
+  let query: View = db.selectFrom(
+    filters.dead ? sql<DB['execution_view']>`cue.dead_execution_view`.as('execution_view') : 'execution_view'
+  ) as View
+  const { cue_id } = filters
+  const since = latest(filters.from, filters.since)
+  const until = earliest(filters.to, filters.until)
   if (cue_id === undefined) query = query.where('account_id', '=', account_id)
   else {
     const owned = db.selectFrom('cue_view').select('id').where('id', '=', cue_id).where('account_id', '=', account_id)
@@ -67,10 +72,9 @@ const matching = (db: Kysely<DB>, account_id: string, filters: Filters, now: Dat
   }
 
   // A catch-up spreads ids over 100 ms after created_at.
-  const end = until === undefined ? Number.POSITIVE_INFINITY : Date.parse(until) + 1000
-  query = query.where('id', '<', idAt(Math.min(end, tomorrow(now))))
-  if (until !== undefined) query = query.where('created_at', '<', new Date(until))
-  if (since !== undefined) query = query.where('id', '>=', idAt(Date.parse(since))).where('created_at', '>=', new Date(since))
+  query = query.where('id', '<', idAt(Math.min(+(until ?? Number.POSITIVE_INFINITY) + 1000, tomorrow(now))))
+  if (until !== undefined) query = query.where('created_at', '<', until)
+  if (since !== undefined) query = query.where('id', '>=', idAt(+since)).where('created_at', '>=', since)
 
   if (filters.status !== undefined) query = query.where('status', '=', filters.status)
   if (filters.outcome_state !== undefined) query = query.where('outcome_state', '=', filters.outcome_state)
@@ -79,8 +83,16 @@ const matching = (db: Kysely<DB>, account_id: string, filters: Filters, now: Dat
   if (filters.triggered_by !== undefined) query = query.where('triggered_by', '=', filters.triggered_by)
   if (filters.tag) query = query.where('cue_tags', '@>', sql<string[]>`${filters.tag}`)
   if (filters.worker_id !== undefined) query = query.where('claimed_by_worker', '=', filters.worker_id)
+  if (filters.dead === false)
+    query = query.where(sql<boolean>`not exists (select from cue.dead_letters d where d.execution_id = execution_view.id)`)
+  if (filters.error !== undefined)
+    query = query.where(sql<boolean>`strpos(lower(concat_ws(chr(10), error_message, reported_error)), lower(${filters.error})) > 0`)
   return query
 }
+
+const dates = (given: (string | undefined)[]) => given.filter(text => text !== undefined).map(text => new Date(text))
+const latest = (...given: (string | undefined)[]) => dates(given).sort((a, b) => +b - +a)[0]
+const earliest = (...given: (string | undefined)[]) => dates(given).sort((a, b) => +a - +b)[0]
 
 /** No execution is created later; the bound excludes partitions created ahead. */
 const tomorrow = (now: Date): number => now.getTime() + 86_400_000
@@ -97,7 +109,7 @@ const idAt = (ms: number): string => {
  * Selects one page, newest first, which ends early at `bytes`. `found` is the number of rows including one beyond the limit. Ids come from
  * an index; rows are read only for the page.
  */
-export const pageQuery = (db: Kysely<DB>, account_id: string, filters: Filters, now: Date, bytes = PAGE_BYTES) => {
+export const pageQuery = (db: Kysely<DB>, account_id: string, filters: Listed, now: Date, bytes = PAGE_BYTES) => {
   const ids = matching(db, account_id, filters, now)
     .select('id')
     .orderBy('id', 'desc')
@@ -130,7 +142,7 @@ export const pageQuery = (db: Kysely<DB>, account_id: string, filters: Filters, 
 }
 
 /** Counts the matching executions up to `countedTo` + 1. Ordered like an index, so that only the index is read. */
-export const totalQuery = (db: Kysely<DB>, account_id: string, filters: Filters, now: Date) =>
+export const totalQuery = (db: Kysely<DB>, account_id: string, filters: Listed, now: Date) =>
   db
     .selectFrom(
       matching(db, account_id, filters, now)
@@ -145,7 +157,7 @@ export const totalQuery = (db: Kysely<DB>, account_id: string, filters: Filters,
 export const listExecutions = async (
   db: Kysely<DB>,
   account_id: string,
-  filters: Filters,
+  filters: Listed,
   now: Date
 ): Promise<Static<typeof Executions>> => {
   const { limit, offset } = filters

@@ -1,4 +1,4 @@
-/** Executions: list, get, replay and cancel. */
+/** Executions: list, get, replay, cancel and dismiss. */
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { Static } from 'typebox'
 import { IdempotencyKey, idempotencyErrors, idempotently } from '../database/idempotent.ts'
@@ -61,6 +61,24 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       schema: { tags, summary: 'Cancel a waiting execution', params, response: { 200: schemas.Cancelled, '4xx': ErrorBody } }
     },
     async request => (await app.fn.cancelExecution({ ...request.params, ...request.caller })) as Static<typeof schemas.Cancelled>
+  )
+
+  app.post(
+    '/v1/executions/:execution_id/dismiss',
+    {
+      config: { scope: 'write', errors: ['invalid_state'] },
+      schema: {
+        tags,
+        summary: 'Remove an execution from the dead letters',
+        description: 'The execution stays as it is; `dead=true` no longer lists it. Repeating this changes nothing.',
+        params,
+        response: { 200: schemas.Dismissed, '4xx': ErrorBody }
+      }
+    },
+    async request => {
+      const { id, status } = await app.fn.dismissExecution({ ...request.params, ...request.caller })
+      return { id, status, dead: false } as Static<typeof schemas.Dismissed>
+    }
   )
 }
 

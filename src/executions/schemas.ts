@@ -74,17 +74,33 @@ export const ExecutionDetail = Type.Object({
   attempt_log: Type.Array(Attempt)
 })
 
-export const ListExecutions = Type.Object({
+/** Filters of lists and of bulk operations. */
+export const filters = {
   cue_id: Type.Optional(Type.String()),
   status: Type.Optional(Type.Enum([...statuses])),
   outcome_state: Type.Optional(Type.Enum([...outcomeStates])),
-  result_type: Type.Optional(Type.String()),
-  has_evidence: Type.Optional(Type.Boolean({ description: 'Whether any external_id, result_url, result_ref or artifacts were reported.' })),
   triggered_by: Type.Optional(Type.Enum([...triggers])),
   worker_id: Type.Optional(Type.String({ description: 'The worker of the latest claim.' })),
+  error: Type.Optional(
+    Type.String({ minLength: 1, maxLength: 255, description: 'Part of the error message, or of a reported error; case is ignored.' })
+  ),
+  dead: Type.Optional(
+    Type.Boolean({
+      description:
+        'Whether it is a dead letter: it failed, was missed or timed out, and was neither replayed nor dismissed. Cancelled executions are none.'
+    })
+  ),
   tag: TagFilter,
-  since: Type.Optional({ ...Instant, description: 'Created at or after this instant.' }),
-  until: Type.Optional({ ...Instant, description: 'Created before this instant.' }),
+  from: Type.Optional({ ...Instant, description: 'Created at or after this instant.' }),
+  to: Type.Optional({ ...Instant, description: 'Created before this instant.' })
+}
+
+export const ListExecutions = Type.Object({
+  ...filters,
+  result_type: Type.Optional(Type.String()),
+  has_evidence: Type.Optional(Type.Boolean({ description: 'Whether any external_id, result_url, result_ref or artifacts were reported.' })),
+  since: Type.Optional({ ...Instant, description: 'The same as `from`.' }),
+  until: Type.Optional({ ...Instant, description: 'The same as `to`.' }),
   ...Page(20)
 })
 
@@ -111,6 +127,12 @@ export const Replayed = Type.Object({
   status: Type.Enum(['pending']),
   triggered_by: Type.Enum(['replay']),
   replayed_from: Type.String({ format: 'uuid' })
+})
+
+export const Dismissed = Type.Object({
+  id: Type.String({ format: 'uuid' }),
+  status: Type.Enum(['failed', 'missed', 'outcome_timeout']),
+  dead: Type.Boolean({ description: 'False from now on.' })
 })
 
 export const Cancelled = Type.Object({

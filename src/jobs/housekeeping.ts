@@ -30,6 +30,7 @@ export const startHousekeeping = async ({ jobs, fn, retentionDays, release, now,
       const dropped = await fn.dropOldExecutions({ before })
       if (dropped.length > 0) log.info({ dropped }, 'old executions dropped')
       while ((await fn.deleteOldExecutions({ before })) > 0);
+      while ((await fn.pruneDeadLetters({})) > 0);
       while ((await fn.prunePayloads({ before })) > 0);
     }
   }

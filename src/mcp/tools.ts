@@ -240,10 +240,19 @@ export const tools: readonly Tool[] = [
   }),
   tool({
     name: 'list_executions',
-    description: 'List runs, newest first, optionally of one cue or with one status such as failed.',
+    description:
+      'List runs, newest first, optionally of one cue, with one status such as failed, or those that failed and await a decision.',
     scope: 'read',
     readOnly: true,
-    input: Type.Object({ cue_id: Type.Optional(Id('cue')), status: Type.Optional(Type.String()), tag, limit, offset }),
+    input: Type.Object({
+      cue_id: Type.Optional(Id('cue')),
+      status: Type.Optional(Type.String()),
+      dead: Type.Optional(Type.Boolean({ description: 'Only those that failed, and were neither replayed nor dismissed.' })),
+      error: Type.Optional(Type.String({ description: 'Part of the error message.' })),
+      tag,
+      limit,
+      offset
+    }),
     run: async (client, { limit = 10, ...filter }) => {
       const { executions, total, has_more } = await client.executions.list({ limit, ...filter } as never)
       return {
