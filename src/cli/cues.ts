@@ -2,6 +2,7 @@
 import type { Cue, CueChanges, CueDetail, CueFilter, FiredExecution, NewCue } from '../client/index.ts'
 import { type Context, command, integer, none, only } from './command.ts'
 import { UsageError } from './exit-codes.ts'
+import { cueFilterNames, cueFilterOf, cueFilters } from './filters.ts'
 import { isObject, readJson } from './json.ts'
 
 /** Options that are members of a cue under their own names. */
@@ -167,26 +168,20 @@ const idOrKey = (context: Context<typeof byKey>): { id: string } | { key: string
   return { key }
 }
 
-export const tagFilter = {
-  tag: { type: 'string', multiple: true, value: 'TAG', help: 'only with this tag; of several, all must match' }
-} as const
-
 export const cuesList = command({
   summary: 'List cues, newest first',
   options: {
-    status: { type: 'string', value: 'STATUS', help: 'active, paused, completed or failed' },
     key: { type: 'string', value: 'KEY', help: 'only the cue with this key' },
-    ...tagFilter,
+    ...cueFilters,
     ...page
   },
-  names: { status: '--status', key: '--key', tag: '--tag' },
+  names: { key: '--key', ...cueFilterNames },
   run: async context => {
     none(context)
     const { options, out } = context
     const filter = {
-      status: options.status,
       key: options.key,
-      tag: options.tag,
+      ...cueFilterOf(options),
       limit: integer(options.limit, 'limit', 1, 100),
       offset: offsetOf(options.offset)
     }

@@ -1,62 +1,34 @@
 /** `pgcue executions …` */
 import type { Execution, ExecutionFilter } from '../client/index.ts'
 import { command, integer, none, only } from './command.ts'
-import { idempotency, offsetOf, tagFilter } from './cues.ts'
+import { idempotency, offsetOf } from './cues.ts'
 import { UsageError } from './exit-codes.ts'
+import { executionFilterNames, executionFilterOf, executionFilters } from './filters.ts'
 
 const filters = {
-  cue: { type: 'string', value: 'ID', help: 'only for this cue' },
-  status: { type: 'string', value: 'STATUS', help: 'for example pending, delivering, success, failed, retrying or missed' },
-  outcome: { type: 'string', value: 'STATE', help: 'for example reported_success, reported_failure or verification_pending' },
+  ...executionFilters,
   'result-type': { type: 'string', value: 'TYPE', help: 'only with this result_type' },
   evidence: { type: 'boolean', help: 'only with evidence' },
   'no-evidence': { type: 'boolean', help: 'only without evidence' },
-  trigger: { type: 'string', value: 'TRIGGER', help: 'schedule, manual_fire or replay' },
-  worker: { type: 'string', value: 'ID', help: 'only those last claimed by this worker' },
-  error: { type: 'string', value: 'TEXT', help: 'only those whose error contains this; case is ignored' },
-  dead: { type: 'boolean', help: 'only dead letters: failed, missed or timed out, and neither replayed nor dismissed' },
-  ...tagFilter,
-  since: { type: 'string', value: 'TIME', help: 'created at or after this time' },
-  until: { type: 'string', value: 'TIME', help: 'created before this time' },
   limit: { type: 'string', value: 'N', help: 'maximum number of results, 1 to 100' },
   offset: { type: 'string', value: 'N', help: 'number of results to skip' }
-} as const
-
-const names = {
-  cue_id: '--cue',
-  status: '--status',
-  outcome_state: '--outcome',
-  result_type: '--result-type',
-  triggered_by: '--trigger',
-  worker_id: '--worker',
-  error: '--error',
-  dead: '--dead',
-  tag: '--tag',
-  since: '--since',
-  until: '--until'
 } as const
 
 export const executionsList = command({
   summary: 'List executions, newest first',
   options: filters,
-  names,
+  names: { ...executionFilterNames, result_type: '--result-type', since: '--since', until: '--until' },
   run: async context => {
     none(context)
     const { options: o, out } = context
     if (o.evidence && o['no-evidence']) throw new UsageError('give either --evidence or --no-evidence, not both')
+    const { from: since, to: until, ...matching } = executionFilterOf(o)
     const filter = {
-      cue_id: o.cue,
-      status: o.status,
-      outcome_state: o.outcome,
+      ...matching,
+      since,
+      until,
       result_type: o['result-type'],
       has_evidence: o.evidence ? true : o['no-evidence'] ? false : undefined,
-      triggered_by: o.trigger,
-      worker_id: o.worker,
-      error: o.error,
-      dead: o.dead,
-      tag: o.tag,
-      since: o.since,
-      until: o.until,
       limit: integer(o.limit, 'limit', 1, 100),
       offset: offsetOf(o.offset)
     }

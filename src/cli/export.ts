@@ -3,8 +3,8 @@ import { Document, Scalar, visit } from 'yaml'
 import type { Cue } from '../client/index.ts'
 import { defaults } from '../cues/columns.ts'
 import { command, none } from './command.ts'
-import { tagFilter } from './cues.ts'
 import { escapeVariables } from './declared.ts'
+import { tagFilter } from './filters.ts'
 
 const PAGE = 100
 

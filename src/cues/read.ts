@@ -44,18 +44,34 @@ type Instants = 'next_run' | 'last_run' | 'paused_at' | 'paused_until' | 'create
 
 const instant = (text: string | null) => (text === null ? null : new Date(text))
 
+export type Filters = Omit<Static<typeof ListCues>, 'limit' | 'offset'>
+
+/** Selects an account's matching cues. */
+export const matching = (
+  db: Kysely<DB>,
+  account_id: string,
+  { status, key, set, key_prefix, name, transport, paused_by, tag }: Filters
+) => {
+  let query = db.selectFrom('cue_view').where('account_id', '=', account_id)
+  if (status) query = query.where('status', '=', status)
+  if (key !== undefined) query = query.where('key', '=', key)
+  if (set !== undefined) query = query.where('managed_by', '=', set)
+  if (key_prefix !== undefined) query = query.where(sql<boolean>`starts_with(key, ${key_prefix})`)
+  if (name !== undefined) query = query.where(sql<boolean>`strpos(lower(name), lower(${name})) > 0`)
+  if (transport) query = query.where('transport', '=', transport)
+  if (paused_by) query = query.where('paused_by', '=', paused_by)
+  if (tag) query = query.where('tags', '@>', sql<string[]>`${tag}`)
+  return query
+}
+
 /** An account's cues, newest first. */
 export const listCues = async (
   db: Kysely<DB>,
   account_id: string,
-  { status, key, set, tag, limit, offset }: Static<typeof ListCues>
+  { limit, offset, ...filters }: Static<typeof ListCues>
 ): Promise<Static<typeof Cues>> => {
-  let matching = db.selectFrom('cue_view').where('account_id', '=', account_id)
-  if (status) matching = matching.where('status', '=', status)
-  if (key !== undefined) matching = matching.where('key', '=', key)
-  if (set !== undefined) matching = matching.where('managed_by', '=', set)
-  if (tag) matching = matching.where('tags', '@>', sql<string[]>`${tag}`)
-  const page = matching.selectAll().orderBy('created_at', 'desc').orderBy('id', 'desc').limit(limit).offset(offset).as('page')
+  const found = matching(db, account_id, filters)
+  const page = found.selectAll().orderBy('created_at', 'desc').orderBy('id', 'desc').limit(limit).offset(offset).as('page')
   const sized = db
     .selectFrom(page)
     .selectAll()
@@ -69,7 +85,7 @@ export const listCues = async (
       .where(eb => eb.or([eb('place', '=', 1), eb('bytes', '<=', PAGE_BYTES)]))
       .orderBy('place')
       .execute(),
-    matching.select(sql<number>`count(*)`.as('total')).executeTakeFirstOrThrow()
+    found.select(sql<number>`count(*)`.as('total')).executeTakeFirstOrThrow()
   ])
   return { cues: rows.map(shown), total, limit, offset, has_more: offset + rows.length < total }
 }

@@ -254,13 +254,18 @@ export const CueDetail = Type.Object({
   missed: Type.Array(Missed, { description: 'Ranges of slots that did not run; the latest 10.' })
 })
 
-export const ListCues = Type.Object({
+/** Filters of lists and of bulk operations. */
+export const filters = {
   status: Type.Optional(Type.Enum([...statuses])),
-  key: Type.Optional(Type.String()),
   set: Type.Optional(Type.String({ description: 'Only cues managed by this set.' })),
-  tag: TagFilter,
-  ...Page(20)
-})
+  key_prefix: Type.Optional(Type.String({ minLength: 1, maxLength: 255, description: 'The beginning of the key.' })),
+  name: Type.Optional(Type.String({ minLength: 1, maxLength: 255, description: 'Part of the name; case is ignored.' })),
+  transport: Type.Optional(Type.Enum([...transports])),
+  paused_by: Type.Optional(Type.Enum([...causes])),
+  tag: TagFilter
+}
+
+export const ListCues = Type.Object({ ...filters, key: Type.Optional(Type.String()), ...Page(20) })
 export const Cues = Type.Object({
   cues: Type.Array(Cue, { description: endsEarly }),
   total: Type.Integer(),

@@ -137,7 +137,14 @@ export const tools: readonly Tool[] = [
     description: 'List cues, newest first.',
     scope: 'read',
     readOnly: true,
-    input: Type.Object({ status: Type.Optional(Type.Enum(['active', 'paused', 'completed', 'failed'])), tag, limit, offset }),
+    input: Type.Object({
+      status: Type.Optional(Type.Enum(['active', 'paused', 'completed', 'failed'])),
+      name: Type.Optional(Type.String({ description: 'Part of the name.' })),
+      key_prefix: Type.Optional(Type.String()),
+      tag,
+      limit,
+      offset
+    }),
     run: async (client, { limit = 10, ...filter }) => {
       const { cues, total } = await client.cues.list({ limit, ...filter })
       return {
