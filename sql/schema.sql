@@ -968,6 +968,8 @@ create table cue.sessions (
   account_id uuid not null,
   created_at timestamp with time zone not null,
   expires_at timestamp with time zone not null,
+  scopes cue.key_scope[],
+  key_id uuid,
   constraint sessions_pkey PRIMARY KEY (id),
   constraint sessions_account_id_fkey FOREIGN KEY (account_id) REFERENCES cue.accounts(id) ON DELETE CASCADE
 );
@@ -978,6 +980,8 @@ comment on column cue.sessions.id is 'The jti claim of the JWT.';
 comment on column cue.sessions.account_id is 'The session''s account.';
 comment on column cue.sessions.created_at is 'Time of sign-in or refresh.';
 comment on column cue.sessions.expires_at is 'A year after creation, or a day after the session was refreshed.';
+comment on column cue.sessions.scopes is 'The scopes of the key that opened it; null means all.';
+comment on column cue.sessions.key_id is 'The key that opened it, and whose revocation ends it; null after a sign-in by link.';
 grant select on cue.sessions to cue_service;
 
 create table cue.stripe_events (
@@ -1913,6 +1917,21 @@ end $function$;
 comment on function cue.add_payload_bytes(uuid[],bigint[],timestamp with time zone) is 'Adds p_bytes[n] to what account p_account_ids[n] has used in the current UTC day.';
 grant execute on function cue.add_payload_bytes(uuid[],bigint[],timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.add_session(p_account_id uuid, p_scopes cue.key_scope[], p_key_id uuid, p_now timestamp with time zone)
+ RETURNS cue.sessions
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+  delete from cue.sessions where id = any (array(
+    select id from cue.sessions where account_id = p_account_id order by created_at desc, id offset 999));
+  insert into cue.sessions (id, account_id, created_at, expires_at, scopes, key_id)
+  values (gen_random_uuid(), p_account_id, p_now, p_now + interval '1 year', p_scopes, p_key_id)
+  returning *
+$function$;
+comment on function cue.add_session(uuid,cue.key_scope[],uuid,timestamp with time zone) is 'Adds a session of one year to an account that the caller has locked, with all scopes, or with those of the key that opened it.';
+grant execute on function cue.add_session(uuid,cue.key_scope[],uuid,timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.admit(p_key_hashes bytea[], p_session_ids uuid[], p_execution_ids uuid[], p_addresses text[], p_scopes text[], p_limited boolean DEFAULT true, p_now timestamp with time zone DEFAULT now())
  RETURNS TABLE(error text, account_id uuid, actor text, scopes text[], plan cue.plan, usage_warning boolean, rate_limit integer, rate_remaining integer, rate_reset bigint, retry_after integer)
  LANGUAGE plpgsql
@@ -1936,7 +1955,7 @@ begin
                k.last_used_at is null or k.last_used_at < p_now - interval '1 minute' as is_stale
           from cue.api_keys k where k.key_hash = q.key_hash and k.revoked_at is null
         union all
-        select 'session:' || s.id, s.account_id, enum_range(null::cue.key_scope)::text[], 'sessions:' || s.account_id, null, false
+        select 'session:' || s.id, s.account_id, coalesce(s.scopes, enum_range(null::cue.key_scope))::text[], 'sessions:' || s.account_id, null, false
           from (select * from cue.sessions x where x.id = q.session_id limit 1) s where s.expires_at > p_now and q.key_hash is null
         union all
         select e.actor, e.account_id, '{read,worker}', e.actor, null, false from cue.execution_caller(q.execution_id, p_now) e
@@ -4707,20 +4726,6 @@ $function$;
 comment on function cue.insert_key(uuid,text,bytea,text,cue.key_scope[],cue.key_origin,text,timestamp with time zone) is 'Adds an API key to an account that the caller has locked; null p_scopes means all scopes.';
 grant execute on function cue.insert_key(uuid,text,bytea,text,cue.key_scope[],cue.key_origin,text,timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.insert_session(p_account_id uuid, p_now timestamp with time zone)
- RETURNS cue.sessions
- LANGUAGE sql
- SECURITY DEFINER
- SET search_path TO 'pg_catalog', 'pg_temp'
-AS $function$
-  delete from cue.sessions where id = any (array(
-    select id from cue.sessions where account_id = p_account_id order by created_at desc, id offset 999));
-  insert into cue.sessions (id, account_id, created_at, expires_at) values (gen_random_uuid(), p_account_id, p_now, p_now + interval '1 year')
-  returning *
-$function$;
-comment on function cue.insert_session(uuid,timestamp with time zone) is 'Adds a session of one year to an account that the caller has locked.';
-grant execute on function cue.insert_session(uuid,timestamp with time zone) to cue_service;
-
 CREATE OR REPLACE FUNCTION cue.insert_session_token(p_account_id uuid, p_token_hash bytea, p_now timestamp with time zone)
  RETURNS void
  LANGUAGE sql
@@ -4758,7 +4763,7 @@ CREATE OR REPLACE FUNCTION cue.is_email_confirmed(p_account_id uuid)
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
   select exists (select from cue.accounts where id = p_account_id and email_confirmed_at is not null)
-      or exists (select from cue.audit_events where account_id = p_account_id and event = 'session.created')
+      or exists (select from cue.audit_events where account_id = p_account_id and event = 'session.created' and not detail ? 'key_id')
 $function$;
 comment on function cue.is_email_confirmed(uuid) is 'Returns whether an account''s email address is confirmed.';
 grant execute on function cue.is_email_confirmed(uuid) to cue_service;
@@ -5828,6 +5833,30 @@ end $function$;
 comment on function cue.note_stripe_event(text,text,timestamp with time zone) is 'Records a Stripe event; false if it was handled before.';
 grant execute on function cue.note_stripe_event(text,text,timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.open_key_session(p_key_hash bytea, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
+ RETURNS TABLE(session_id uuid, account_id uuid, email text, expires_at timestamp with time zone)
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+declare
+  a cue.accounts;
+  k cue.api_keys;
+  s cue.sessions;
+begin
+  select a1.* into a from cue.api_keys k1 join cue.accounts a1 on a1.id = k1.account_id
+   where k1.key_hash = p_key_hash and k1.revoked_at is null for no key update of a1;
+  select * into k from cue.api_keys where key_hash = p_key_hash and revoked_at is null;
+  if not found then
+    raise exception 'Invalid API key: mistyped, unknown or revoked.' using errcode = cue.refusal('QU051');
+  end if;
+  s := cue.add_session(a.id, k.scopes, k.id, p_now);
+  perform cue.record_event(a.id, 'session.created', 'key:' || k.id, p_ip, jsonb_build_object('session_id', s.id, 'key_id', k.id), p_now);
+  return query select s.id, a.id, a.email, s.expires_at;
+end $function$;
+comment on function cue.open_key_session(bytea,text,timestamp with time zone) is 'Opens a session with the scopes of an API key, which ends when the key is revoked; QU051 if the key is unknown or revoked.';
+grant execute on function cue.open_key_session(bytea,text,timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.open_limits(p_account_ids uuid[])
  RETURNS TABLE(account_id uuid, open_deliveries integer)
  LANGUAGE sql
@@ -5840,6 +5869,31 @@ $function$;
 comment on function cue.open_limits(uuid[]) is 'Returns how many open deliveries each account may have, by plan.';
 grant execute on function cue.open_limits(uuid[]) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.open_local_account(p_email text, p_key_hash bytea, p_prefix text, p_ciphertext text, p_token_hash bytea, p_now timestamp with time zone DEFAULT now())
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+declare
+  a cue.accounts;
+  k cue.api_keys;
+begin
+  loop
+    select * into a from cue.accounts where lower(email) = lower(p_email) for no key update;
+    exit when found;
+    a := cue.insert_account(p_email, p_now);
+    if a.id is not null then
+      k := cue.insert_key(a.id, 'default', p_key_hash, p_prefix, null, 'register', p_ciphertext, p_now);
+      perform cue.record_event(a.id, 'account.registered', 'service', null, jsonb_build_object('key_id', k.id, 'prefix', k.prefix), p_now);
+      exit;
+    end if;
+  end loop;
+  perform cue.insert_session_token(a.id, p_token_hash, p_now);
+end $function$;
+comment on function cue.open_local_account(text,bytea,text,text,bytea,timestamp with time zone) is 'Adds a one-time session token to the account of an embedded database, which is created with a default key on first use.';
+grant execute on function cue.open_local_account(text,bytea,text,text,bytea,timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.open_session(p_token_hash bytea, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
  RETURNS TABLE(session_id uuid, account_id uuid, email text, expires_at timestamp with time zone)
  LANGUAGE plpgsql
@@ -5848,7 +5902,7 @@ CREATE OR REPLACE FUNCTION cue.open_session(p_token_hash bytea, p_ip text DEFAUL
 AS $function$
 declare
   a cue.accounts := cue.take_session_token(p_token_hash, p_now);
-  s cue.sessions := cue.insert_session(a.id, p_now);
+  s cue.sessions := cue.add_session(a.id, null, null, p_now);
 begin
   perform cue.record_event(a.id, 'session.created', 'session:' || s.id, p_ip, jsonb_build_object('session_id', s.id), p_now);
   return query select s.id, a.id, a.email, s.expires_at;
@@ -6485,15 +6539,15 @@ declare
   s cue.sessions;
 begin
   update cue.sessions set expires_at = least(expires_at, p_now + interval '24 hours')
-   where account_id = a.id and 'session:' || id = p_actor and expires_at > p_now;
+   where account_id = a.id and 'session:' || id = p_actor and expires_at > p_now returning * into s;
   if not found then
     raise exception 'Only an active session can be refreshed. Sign in again.' using errcode = cue.refusal('QU050');
   end if;
-  s := cue.insert_session(a.id, p_now);
+  s := cue.add_session(a.id, s.scopes, s.key_id, p_now);
   perform cue.record_event(a.id, 'session.refreshed', p_actor, p_ip, jsonb_build_object('session_id', s.id), p_now);
   return query select s.id, a.id, a.email, s.expires_at;
 end $function$;
-comment on function cue.refresh_session(uuid,text,text,timestamp with time zone) is 'Opens a new session in place of the calling one; QU050 if the caller is a key or its session has ended.';
+comment on function cue.refresh_session(uuid,text,text,timestamp with time zone) is 'Opens a new session with the same scopes in place of the calling one; QU050 if the caller is a key or its session has ended.';
 grant execute on function cue.refresh_session(uuid,text,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.refusal(p_sqlstate text)
@@ -6632,6 +6686,7 @@ begin
   end if;
   perform cue.allow_key(a.id, p_now);
   update cue.api_keys set revoked_at = p_now, ciphertext = null where account_id = a.id and revoked_at is null returning * into old;
+  delete from cue.sessions where account_id = a.id and key_id = old.id;
   k := cue.insert_key(a.id, coalesce(old.label, 'default'), p_key_hash, p_prefix, old.scopes, coalesce(old.created_by, 'user'),
                       p_ciphertext, p_now);
   perform cue.record_event(a.id, 'key.regenerated', p_actor, p_ip,
@@ -7171,11 +7226,12 @@ begin
       raise exception 'The last active key cannot be revoked. Create another key first.' using errcode = cue.refusal('QU041');
     end if;
     update cue.api_keys set revoked_at = p_now, ciphertext = null where id = k.id returning * into k;
+    delete from cue.sessions where account_id = a.id and key_id = k.id;
     perform cue.record_event(a.id, 'key.revoked', p_actor, p_ip, jsonb_build_object('key_id', k.id, 'prefix', k.prefix), p_now);
   end if;
   return k.revoked_at;
 end $function$;
-comment on function cue.revoke_key(uuid,uuid,text,text,timestamp with time zone) is 'Revokes an API key at once and returns when it was revoked; QU004 if not found, QU041 if it is the last one.';
+comment on function cue.revoke_key(uuid,uuid,text,text,timestamp with time zone) is 'Revokes an API key at once, with the sessions that it opened, and returns when it was revoked; QU004 if not found, QU041 if it is the last one.';
 grant execute on function cue.revoke_key(uuid,uuid,text,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.revoke_sessions(p_account_id uuid, p_all boolean, p_actor text DEFAULT SESSION_USER, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())

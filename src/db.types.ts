@@ -1652,6 +1652,14 @@ export interface Sessions {
    * The jti claim of the JWT.
    */
   id: string;
+  /**
+   * The key that opened it, and whose revocation ends it; null after a sign-in by link.
+   */
+  key_id: string | null;
+  /**
+   * The scopes of the key that opened it; null means all.
+   */
+  scopes: ArrayType<KeyScope> | null;
 }
 
 export interface SessionTokens {

@@ -20,6 +20,7 @@ export const statuses = {
   not_authenticated: 401,
   invalid_api_key: 401,
   insufficient_scope: 403,
+  cross_origin_refused: 403,
   cue_limit_exceeded: 403,
   execution_limit_exceeded: 403,
   not_execution_owner: 403,

@@ -94,7 +94,9 @@ export const functions = {
   next_wakes: ['row', ''],
   note_failed_payment: ['value', 'event_id type customer_id subscription_id next_attempt_at now'],
   note_memory_release: ['value', 'release'],
+  open_key_session: ['row', 'key_hash ip now'],
   open_limits: ['rows', 'account_ids'],
+  open_local_account: ['value', 'email key_hash prefix ciphertext token_hash now'],
   open_session: ['row', 'token_hash ip now'],
   passed_windows: ['rows', 'limit now'],
   poll_device: ['row', 'code_hash token_hash limited now'],
@@ -576,6 +578,13 @@ export type NextWakesRow = {
   deadline_at: Date | null
 }
 
+export type OpenKeySessionRow = {
+  session_id: string
+  account_id: string
+  email: string
+  expires_at: Date
+}
+
 export type OpenLimitsRow = {
   account_id: string
   open_deliveries: number
@@ -860,7 +869,9 @@ export type Functions = {
   nextWakes: (args: object) => Promise<NextWakesRow>
   noteFailedPayment: (args: { event_id: string; type: string; customer_id: string; subscription_id?: string | null; next_attempt_at?: Date | null }) => Promise<boolean>
   noteMemoryRelease: (args: { release: string }) => Promise<number>
+  openKeySession: (args: { key_hash: Buffer; ip?: string | null }) => Promise<OpenKeySessionRow>
   openLimits: (args: { account_ids: string[] }) => Promise<OpenLimitsRow[]>
+  openLocalAccount: (args: { email: string; key_hash: Buffer; prefix: string; ciphertext: string; token_hash: Buffer }) => Promise<void>
   openSession: (args: { token_hash: Buffer; ip?: string | null }) => Promise<OpenSessionRow>
   passedWindows: (args: { limit?: number | null }) => Promise<PassedWindowsRow[]>
   pollDevice: (args: { code_hash: Buffer; token_hash: Buffer; limited?: boolean | null }) => Promise<PollDeviceRow>

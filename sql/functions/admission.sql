@@ -117,7 +117,7 @@ begin
                k.last_used_at is null or k.last_used_at < p_now - interval '1 minute' as is_stale
           from cue.api_keys k where k.key_hash = q.key_hash and k.revoked_at is null
         union all
-        select 'session:' || s.id, s.account_id, enum_range(null::cue.key_scope)::text[], 'sessions:' || s.account_id, null, false
+        select 'session:' || s.id, s.account_id, coalesce(s.scopes, enum_range(null::cue.key_scope))::text[], 'sessions:' || s.account_id, null, false
           from (select * from cue.sessions x where x.id = q.session_id limit 1) s where s.expires_at > p_now and q.key_hash is null
         union all
         select e.actor, e.account_id, '{read,worker}', e.actor, null, false from cue.execution_caller(q.execution_id, p_now) e

@@ -80,12 +80,13 @@ begin
       raise exception 'The last active key cannot be revoked. Create another key first.' using errcode = cue.refusal('QU041');
     end if;
     update cue.api_keys set revoked_at = p_now, ciphertext = null where id = k.id returning * into k;
+    delete from cue.sessions where account_id = a.id and key_id = k.id;
     perform cue.record_event(a.id, 'key.revoked', p_actor, p_ip, jsonb_build_object('key_id', k.id, 'prefix', k.prefix), p_now);
   end if;
   return k.revoked_at;
 end $$;
 comment on function cue.revoke_key is
-  'Revokes an API key at once and returns when it was revoked; QU004 if not found, QU041 if it is the last one.';
+  'Revokes an API key at once, with the sessions that it opened, and returns when it was revoked; QU004 if not found, QU041 if it is the last one.';
 
 -- If all keys were revoked, as a session can see, the account gets a new one; the result is then null.
 create or replace function cue.regenerate_key(
@@ -104,6 +105,7 @@ begin
   end if;
   perform cue.allow_key(a.id, p_now);
   update cue.api_keys set revoked_at = p_now, ciphertext = null where account_id = a.id and revoked_at is null returning * into old;
+  delete from cue.sessions where account_id = a.id and key_id = old.id;
   k := cue.insert_key(a.id, coalesce(old.label, 'default'), p_key_hash, p_prefix, old.scopes, coalesce(old.created_by, 'user'),
                       p_ciphertext, p_now);
   perform cue.record_event(a.id, 'key.regenerated', p_actor, p_ip,

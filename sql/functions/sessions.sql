@@ -25,26 +25,72 @@ comment on function cue.take_session_token is
   'Uses up a one-time session token and returns its account, locked; QU050 if unknown, expired or already used.';
 
 -- At most 1,000 per account: the oldest is removed.
-create or replace function cue.insert_session(p_account_id uuid, p_now timestamptz) returns cue.sessions
+create or replace function cue.add_session(p_account_id uuid, p_scopes cue.key_scope[], p_key_id uuid, p_now timestamptz) returns cue.sessions
 language sql security definer as $$
   delete from cue.sessions where id = any (array(
     select id from cue.sessions where account_id = p_account_id order by created_at desc, id offset 999));
-  insert into cue.sessions (id, account_id, created_at, expires_at) values (gen_random_uuid(), p_account_id, p_now, p_now + interval '1 year')
+  insert into cue.sessions (id, account_id, created_at, expires_at, scopes, key_id)
+  values (gen_random_uuid(), p_account_id, p_now, p_now + interval '1 year', p_scopes, p_key_id)
   returning *
 $$;
-comment on function cue.insert_session is 'Adds a session of one year to an account that the caller has locked.';
+comment on function cue.add_session is
+  'Adds a session of one year to an account that the caller has locked, with all scopes, or with those of the key that opened it.';
 
 create or replace function cue.open_session(p_token_hash bytea, p_ip text default null, p_now timestamptz default now())
 returns table (session_id uuid, account_id uuid, email text, expires_at timestamptz)
 language plpgsql security definer as $$
 declare
   a cue.accounts := cue.take_session_token(p_token_hash, p_now);
-  s cue.sessions := cue.insert_session(a.id, p_now);
+  s cue.sessions := cue.add_session(a.id, null, null, p_now);
 begin
   perform cue.record_event(a.id, 'session.created', 'session:' || s.id, p_ip, jsonb_build_object('session_id', s.id), p_now);
   return query select s.id, a.id, a.email, s.expires_at;
 end $$;
 comment on function cue.open_session is 'Opens a session with a one-time token; QU050 as take_session_token.';
+
+create or replace function cue.open_key_session(p_key_hash bytea, p_ip text default null, p_now timestamptz default now())
+returns table (session_id uuid, account_id uuid, email text, expires_at timestamptz)
+language plpgsql security definer as $$
+declare
+  a cue.accounts;
+  k cue.api_keys;
+  s cue.sessions;
+begin
+  select a1.* into a from cue.api_keys k1 join cue.accounts a1 on a1.id = k1.account_id
+   where k1.key_hash = p_key_hash and k1.revoked_at is null for no key update of a1;
+  select * into k from cue.api_keys where key_hash = p_key_hash and revoked_at is null;
+  if not found then
+    raise exception 'Invalid API key: mistyped, unknown or revoked.' using errcode = cue.refusal('QU051');
+  end if;
+  s := cue.add_session(a.id, k.scopes, k.id, p_now);
+  perform cue.record_event(a.id, 'session.created', 'key:' || k.id, p_ip, jsonb_build_object('session_id', s.id, 'key_id', k.id), p_now);
+  return query select s.id, a.id, a.email, s.expires_at;
+end $$;
+comment on function cue.open_key_session is
+  'Opens a session with the scopes of an API key, which ends when the key is revoked; QU051 if the key is unknown or revoked.';
+
+create or replace function cue.open_local_account(
+  p_email text, p_key_hash bytea, p_prefix text, p_ciphertext text, p_token_hash bytea, p_now timestamptz default now()
+) returns void
+language plpgsql security definer as $$
+declare
+  a cue.accounts;
+  k cue.api_keys;
+begin
+  loop
+    select * into a from cue.accounts where lower(email) = lower(p_email) for no key update;
+    exit when found;
+    a := cue.insert_account(p_email, p_now);
+    if a.id is not null then
+      k := cue.insert_key(a.id, 'default', p_key_hash, p_prefix, null, 'register', p_ciphertext, p_now);
+      perform cue.record_event(a.id, 'account.registered', 'service', null, jsonb_build_object('key_id', k.id, 'prefix', k.prefix), p_now);
+      exit;
+    end if;
+  end loop;
+  perform cue.insert_session_token(a.id, p_token_hash, p_now);
+end $$;
+comment on function cue.open_local_account is
+  'Adds a one-time session token to the account of an embedded database, which is created with a default key on first use.';
 
 -- The old session stays valid for 24 hours: a lost response, or a second program that uses it, must not sign anyone out.
 create or replace function cue.refresh_session(p_account_id uuid, p_actor text, p_ip text default null, p_now timestamptz default now())
@@ -56,16 +102,16 @@ declare
   s cue.sessions;
 begin
   update cue.sessions set expires_at = least(expires_at, p_now + interval '24 hours')
-   where account_id = a.id and 'session:' || id = p_actor and expires_at > p_now;
+   where account_id = a.id and 'session:' || id = p_actor and expires_at > p_now returning * into s;
   if not found then
     raise exception 'Only an active session can be refreshed. Sign in again.' using errcode = cue.refusal('QU050');
   end if;
-  s := cue.insert_session(a.id, p_now);
+  s := cue.add_session(a.id, s.scopes, s.key_id, p_now);
   perform cue.record_event(a.id, 'session.refreshed', p_actor, p_ip, jsonb_build_object('session_id', s.id), p_now);
   return query select s.id, a.id, a.email, s.expires_at;
 end $$;
 comment on function cue.refresh_session is
-  'Opens a new session in place of the calling one; QU050 if the caller is a key or its session has ended.';
+  'Opens a new session with the same scopes in place of the calling one; QU050 if the caller is a key or its session has ended.';
 
 create or replace function cue.revoke_sessions(
   p_account_id uuid, p_all boolean, p_actor text default session_user, p_ip text default null, p_now timestamptz default now()

@@ -6,6 +6,7 @@ import type { Plan } from '../config.ts'
 import { ApiError, isAway, unavailable } from '../errors.ts'
 import { isCueId } from '../schemas.ts'
 import { type Caller, createAdmission, type Needed, refusals, type Scope } from './admission.ts'
+import { credentialOf, refuseOtherOrigins } from './cookies.ts'
 
 /** Access of a route: one of `scope`, `public` (rate limited by address) or `exempt` (public, without a rate limit). */
 declare module 'fastify' {
@@ -32,6 +33,8 @@ declare module 'fastify' {
     plan: Plan
     /** On routes with `withCue`: a row of `cue_detail_view` as JSON, or null if not found. */
     cue: object | null
+    /** Whether the caller's credential is the session cookie of a browser. */
+    hasSessionCookie: boolean
   }
 }
 
@@ -57,6 +60,7 @@ export default fp(
     app.decorateRequest('scopes', null as unknown as readonly Scope[])
     app.decorateRequest('plan', null as unknown as Plan)
     app.decorateRequest('cue', null)
+    app.decorateRequest('hasSessionCookie', false)
 
     app.addHook('onRoute', ({ method, url, config = {} }) => {
       const said = [config.scope, config.public, config.exempt].filter(Boolean).length
@@ -71,8 +75,11 @@ export default fp(
       const isCounted = counted.delete(String(request.headers[passHeader]))
       if (exempt || request.method === 'OPTIONS') return
       const { execution_id = null, cue_id = '' } = request.params as { execution_id?: string; cue_id?: string }
+      const { authorization, isCookie } = credentialOf(request.headers)
+      request.hasSessionCookie = isCookie
+      if (isCookie && scope && request.method !== 'GET' && request.method !== 'HEAD') refuseOtherOrigins(request, app.config)
       const admitted = await admit({
-        authorization: request.headers.authorization,
+        authorization,
         address: request.ip,
         // Unknown paths need no scope, but count towards the caller's rate limit.
         scope: request.is404 ? 'any' : (scope ?? null),

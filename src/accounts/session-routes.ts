@@ -1,7 +1,11 @@
 /** Sessions, and keys in exchange for a one-time session token. */
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { ApiError } from '../errors.ts'
+import { ErrorBody } from '../schemas.ts'
+import { refusals } from './admission.ts'
+import { clearSessionCookie, refuseOtherOrigins, setSessionCookie } from './cookies.ts'
 import { createKey, hashKey, keyPrefix } from './keys.ts'
+import { isLocalToken, isLoopback } from './local-token.ts'
 import { createSessions } from './sessions.ts'
 import * as schemas from './sign-in-schemas.ts'
 
@@ -24,6 +28,35 @@ const routes: FastifyPluginAsyncTypebox = async app => {
   )
 
   app.post(
+    '/v1/auth/browser-session',
+    {
+      config: { public: true, errors: ['not_authenticated', 'invalid_api_key', 'cross_origin_refused'] },
+      schema: {
+        tags,
+        summary: 'Sign a browser in with an API key or a one-time token',
+        description:
+          'Sets an HttpOnly cookie that is accepted wherever an API key is, but changes something only in requests from pages of this service. ' +
+          'A session opened with a key has its scopes, and ends when the key is revoked.',
+        body: schemas.OpenBrowserSession,
+        response: { 200: schemas.BrowserSession, '4xx': ErrorBody }
+      }
+    },
+    async (request, reply) => {
+      refuseOtherOrigins(request, app.config)
+      const { token, api_key } = request.body
+      if ((token === undefined) === (api_key === undefined)) throw new ApiError('validation_error', 'Send either api_key or token.')
+      if (token !== undefined && isLocalToken(token) && !isLoopback(request.ip))
+        throw new ApiError('not_authenticated', 'This link works only on the machine that the service runs on.')
+      const session =
+        token === undefined
+          ? await app.fn.openKeySession({ key_hash: hashKey(api_key!), ip: request.ip })
+          : await app.fn.openSession({ token_hash: hashKey(token), ip: request.ip })
+      setSessionCookie(reply, await sessions.sign(session, app.now()), app.config)
+      return { email: session.email }
+    }
+  )
+
+  app.post(
     '/v1/auth/session/refresh',
     {
       config: { scope: 'any' },
@@ -38,15 +71,21 @@ const routes: FastifyPluginAsyncTypebox = async app => {
   app.delete(
     '/v1/auth/session',
     {
-      config: { scope: 'account' },
+      config: { scope: 'any', errors: ['insufficient_scope'] },
       schema: {
         tags,
         summary: 'End the session, or all sessions, immediately on every replica',
+        description: 'To end all of them, the credential needs the scope `account`.',
         querystring: schemas.EndSession,
         response: { 200: schemas.EndedSessions }
       }
     },
-    async request => ({ revoked: await app.fn.revokeSessions({ ...request.query, ...request.caller }) })
+    async (request, reply) => {
+      if (request.query.all && !request.scopes.includes('account')) throw new ApiError('insufficient_scope', refusals.insufficient_scope)
+      const revoked = await app.fn.revokeSessions({ ...request.query, ...request.caller })
+      if (request.hasSessionCookie) clearSessionCookie(reply, app.config)
+      return { revoked }
+    }
   )
 
   app.post(

@@ -9,6 +9,11 @@ const Jwt = Type.String({ description: 'A JWT, accepted wherever an API key is, 
 
 export const OpenSession = Strict({ token: SessionToken })
 export const Session = Type.Object({ session_token: Jwt, email: Type.String() })
+export const OpenBrowserSession = Strict({
+  api_key: Type.Optional(Type.String({ maxLength: 200 })),
+  token: Type.Optional(SessionToken)
+})
+export const BrowserSession = Type.Object({ email: Type.String() })
 export const EndSession = Type.Object({
   all: Type.Boolean({ default: false, description: 'End all sessions of the account, not only the current one.' })
 })

@@ -21,7 +21,7 @@ type Body = Record<string, unknown>
 /** PostgreSQL stores no NUL in text. The route rejects what is empty here. */
 const text = (value: unknown): string => (typeof value === 'string' && !value.includes('\0') ? value : '')
 
-type Kind = 'token' | 'session_token' | 'link' | 'event' | 'email' | 'code' | 'sign-in'
+type Kind = 'browser' | 'token' | 'session_token' | 'link' | 'event' | 'email' | 'code' | 'sign-in'
 
 /** POST requests whose body names the cell. */
 const bodies: Record<string, Kind> = {
@@ -31,6 +31,7 @@ const bodies: Record<string, Kind> = {
   '/v1/auth/device-code/submit-email': 'sign-in',
   '/v1/auth/verify': 'code',
   '/v1/auth/session': 'token',
+  '/v1/auth/browser-session': 'browser',
   '/v1/auth/mcp-exchange': 'session_token',
   '/v1/auth/me/cancel-deletion': 'link',
   '/auth/confirm-email': 'link',
@@ -91,6 +92,8 @@ export const createCellOf = (count: number, former: Former, directory: Directory
       if (kind === 'code') return directory.cellOfCode(code)
       if (kind === 'sign-in') return directory.cellOfSignIn(code, text(parsed.email))
       if (kind === 'event') return ofEvent(parsed)
+      if (kind === 'browser')
+        return isKey(text(parsed.api_key)) ? ofBearer(`Bearer ${parsed.api_key}`) : known(cellOfToken(text(parsed.token)))
       if (kind === 'link') return ofId(idInSigned(text(parsed.token)))
       return known(cellOfToken(text(parsed[kind])))
     }

@@ -1,5 +1,6 @@
 /** One server for several cells: the home cell's, which passes each request to the app of the cell that its credential names. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { credentialOf } from '../accounts/cookies.ts'
 import type { App } from '../app.ts'
 import { type ApiError, toApiError, unavailable } from '../errors.ts'
 import type { CellOf } from './cell-of-request.ts'
@@ -32,7 +33,7 @@ export const routeByCell = (apps: readonly App[], cellOf: CellOf): void => {
   }
 
   const answer = (request: IncomingMessage, response: ServerResponse) => {
-    const cell = cellOf.ofHead(request.method ?? '', request.url ?? '', request.headers.authorization)
+    const cell = cellOf.ofHead(request.method ?? '', request.url ?? '', credentialOf(request.headers).authorization)
     if (typeof cell === 'number') return apps[cell - 1]!.routing(request, response)
     const answering = cell === 'body' ? answerByBody(request, response) : cell.then(found => apps[found - 1]!.routing(request, response))
     answering.catch(error => {
