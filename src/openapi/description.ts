@@ -65,7 +65,13 @@ export default fp(
         servers: [{ url: '/' }],
         tags: Object.entries(tags).map(([name, description]) => ({ name, description })),
         components: {
-          securitySchemes: { bearer: { type: 'http', scheme: 'bearer', description: 'An API key (`svc_sk_…`) or a session JWT; from browsers, the cookie set by `POST /v1/auth/browser-session`.' } }
+          securitySchemes: {
+            bearer: {
+              type: 'http',
+              scheme: 'bearer',
+              description: 'An API key (`svc_sk_…`) or a session JWT; from browsers, the cookie set by `POST /v1/auth/browser-session`.'
+            }
+          }
         }
       },
       refResolver: { buildLocalReference: ({ $id }, _uri, _fragment, i) => (typeof $id === 'string' ? $id : `def-${i}`) },
