@@ -31,10 +31,10 @@ export const nullable: Record<string, string> = {
   device_link: 'row ip account_created_at',
   disown_account: 'value',
   disownable_account: 'row',
-  ended_pauses: 'last_slot cron at',
+  ended_pauses: 'last_slot cron at schedule_rules',
   failure_notice: 'row last_http_status last_error',
   claimable_page: 'task',
-  look_ahead: 'cron outage_until window_slots',
+  look_ahead: 'cron schedule_rules runs_left outage_until window_slots',
   mail_cue_failed: 'row http_status error_message',
   mail_deletion_requested: 'row',
   mail_downgrade: 'row',
@@ -45,7 +45,7 @@ export const nullable: Record<string, string> = {
   memory_notice: 'row',
   next_claimable: 'value',
   next_wakes: 'waiting_at deadline_at',
-  passed_windows: 'last_success_at',
+  passed_windows: 'cron schedule_rules last_success_at',
   poll_device: 'email key_ciphertext',
   read_declared_cues: 'next_run last_slot delivery',
   read_echo: 'row',
@@ -75,6 +75,7 @@ export const nullableArguments: Record<string, string> = {
 
 /** Types of JSON and text values, by column or by function and column. */
 export const shapes: Record<string, string> = {
+  schedule_rules: 'object',
   callback_headers: 'Record<string, string>',
   changelog: '{ version: number; changes: string[]; updated_at: string }[]',
   'read_echo.headers': 'Record<string, string>',

@@ -10,8 +10,9 @@ comment on type cue.key_origin is 'How an API key was created.';
 comment on type cue.key_scope is 'Permission of an API key.';
 comment on type cue.audit_event is 'Type of an audit log entry.';
 comment on type cue.transport is 'How an execution reaches its handler: sent to a callback (webhook), or claimed by a worker.';
-comment on type cue.schedule_type is 'recurring has a cron expression; once has a single instant, at.';
-comment on type cue.cue_status is 'Only active cues fire on schedule. completed and failed are final, and only one-time cues reach them.';
+comment on type cue.schedule_type is 'recurring has cron expressions or a regular interval; once has a single instant, at.';
+comment on type cue.cue_status is 'Only active cues fire on schedule. completed: no further run, see completed_reason; failed: a one-time cue whose execution failed.';
+comment on type cue.completion is 'Why a cue has completed: its last slot has passed, it has taken max_runs runs, or it runs only once.';
 comment on type cue.callback_method is 'HTTP method of a webhook. GET sends no body.';
 comment on type cue.catch_up is 'Policy for slots that came due during an outage: run none of them, only the latest, or the newest 100.';
 comment on type cue.verification_mode is 'Requirement for a reported success to count as verified.';
@@ -216,10 +217,13 @@ comment on column cue.cues.paused_at is 'Since when it is paused; null if active
 comment on column cue.cues.paused_by is 'What paused it; null like paused_at.';
 comment on column cue.cues.pause_reason is 'Reason that was given for the pause, or the error that caused it.';
 comment on column cue.cues.paused_until is 'When it resumes by itself; null: never.';
+comment on column cue.cues.completed_reason is 'Why it has completed, while status is completed; null means once.';
 comment on column cue.cues.transport is 'webhook or worker. Never changes.';
-comment on column cue.cues.schedule_type is 'Whether cron or at holds the schedule.';
+comment on column cue.cues.schedule_type is 'Whether it runs repeatedly, by cron or schedule_rules, or once, at at.';
 comment on column cue.cues.cron is 'Cron expression of five fields, or six with a leading seconds field, in timezone.';
 comment on column cue.cues.at is 'The only slot of a one-time cue.';
+comment on column cue.cues.schedule_rules is
+  'What few schedules have: the members crons, every, anchor, starts_at, ends_at and max_runs of schedule, as the API shows them. Null without any.';
 comment on column cue.cues.timezone is 'IANA time zone of cron, in canonical form.';
 comment on column cue.cues.callback_url is 'URL that webhooks are sent to. Not needed by a worker cue.';
 comment on column cue.cues.callback_method is 'HTTP method of webhooks.';
@@ -266,6 +270,7 @@ comment on column cue.cue_runs.last_slot is
 comment on column cue.cue_runs.last_run is 'When an execution last started, whatever triggered it.';
 comment on column cue.cue_runs.run_count is 'Executions created, whatever triggered them.';
 comment on column cue.cue_runs.fired_count is 'Executions created by the schedule.';
+comment on column cue.cue_runs.skipped_count is 'Those of fired_count that record a slot which did not run; null means none.';
 comment on column cue.cue_runs.failed_deliveries is 'Consecutive executions whose delivery failed.';
 comment on column cue.cue_runs.failed_runs is
   'Scheduled executions in a row that failed, were missed or timed out, while on_failure_pause_after is set; 0 after a resumption.';

@@ -20,8 +20,10 @@ create type cue.callback_method as enum ('POST', 'PUT', 'PATCH', 'GET');
 comment on type cue.callback_method is 'HTTP method of a webhook. GET sends no body.';
 create type cue.catch_up as enum ('skip_missed', 'run_once_if_missed', 'replay_all_missed');
 comment on type cue.catch_up is 'Policy for slots that came due during an outage: run none of them, only the latest, or the newest 100.';
+create type cue.completion as enum ('ended', 'max_runs', 'once');
+comment on type cue.completion is 'Why a cue has completed: its last slot has passed, it has taken max_runs runs, or it runs only once.';
 create type cue.cue_status as enum ('active', 'paused', 'completed', 'failed');
-comment on type cue.cue_status is 'Only active cues fire on schedule. completed and failed are final, and only one-time cues reach them.';
+comment on type cue.cue_status is 'Only active cues fire on schedule. completed: no further run, see completed_reason; failed: a one-time cue whose execution failed.';
 create type cue.device_code_status as enum ('pending', 'email_sent', 'approved', 'claimed');
 comment on type cue.device_code_status is 'Status of a sign-in. Expiry is not a status: see device_codes.expires_at.';
 create type cue.execution_status as enum ('pending', 'delivering', 'success', 'failed', 'retrying', 'retry_ready', 'missed', 'pending_outcome', 'outcome_timeout');
@@ -39,7 +41,7 @@ comment on type cue.pause_cause is 'What paused a cue: its user, a smaller plan,
 create type cue.plan as enum ('free', 'pro', 'scale');
 comment on type cue.plan is 'Plan of an account. Its limits are in the table plans.';
 create type cue.schedule_type as enum ('recurring', 'once');
-comment on type cue.schedule_type is 'recurring has a cron expression; once has a single instant, at.';
+comment on type cue.schedule_type is 'recurring has cron expressions or a regular interval; once has a single instant, at.';
 create type cue.ticket_severity as enum ('low', 'medium', 'high');
 comment on type cue.ticket_severity is 'Severity of a ticket, chosen by its author.';
 create type cue.ticket_status as enum ('open', 'in_progress', 'resolved', 'closed');
@@ -291,6 +293,7 @@ create table cue.cue_runs (
   outcomes_failing_since timestamp with time zone,
   success_due_at timestamp with time zone,
   failed_runs integer not null default 0,
+  skipped_count integer,
   constraint cue_runs_pkey PRIMARY KEY (cue_id),
   constraint cue_runs_check CHECK (next_run > last_slot),
   constraint next_run_in_milliseconds CHECK ((date_part('microseconds'::text, next_run)::bigint % 1000::bigint) = 0),
@@ -316,6 +319,7 @@ comment on column cue.cue_runs.deliveries_failing_since is 'First of the failure
 comment on column cue.cue_runs.outcomes_failing_since is 'First of the failures in failed_outcomes.';
 comment on column cue.cue_runs.success_due_at is 'Deadline for the next success, after which a missed_window alert is raised. Set on firing if null; a success does not write it.';
 comment on column cue.cue_runs.failed_runs is 'Scheduled executions in a row that failed, were missed or timed out, while on_failure_pause_after is set; 0 after a resumption.';
+comment on column cue.cue_runs.skipped_count is 'Those of fired_count that record a slot which did not run; null means none.';
 grant select on cue.cue_runs to cue_service;
 
 create table cue.cues (
@@ -360,10 +364,11 @@ create table cue.cues (
   pause_reason text,
   paused_until timestamp with time zone,
   on_failure_pause_after integer,
+  schedule_rules jsonb,
+  completed_reason cue.completion,
   constraint cues_pkey PRIMARY KEY (id),
   constraint cues_alert_consecutive_failures_check CHECK (alert_consecutive_failures >= 1 AND alert_consecutive_failures <= 100),
   constraint cues_alert_missed_window_multiplier_check CHECK (alert_missed_window_multiplier >= 1 AND alert_missed_window_multiplier <= 10),
-  constraint cues_check CHECK ((cron IS NOT NULL) = (schedule_type = 'recurring'::cue.schedule_type)),
   constraint cues_check1 CHECK ((at IS NOT NULL) = (schedule_type = 'once'::cue.schedule_type)),
   constraint cues_check2 CHECK (transport = 'worker'::cue.transport OR callback_url IS NOT NULL),
   constraint cues_check3 CHECK (num_nulls(timeout_seconds, outcome_deadline_seconds, claim_timeout_seconds) = ANY (ARRAY[0, 3])),
@@ -374,12 +379,14 @@ create table cue.cues (
   constraint cues_key_check CHECK (key ~ '^[A-Za-z0-9._:/-]{1,255}$'::text),
   constraint cues_managed_by_check CHECK (length(managed_by) >= 1 AND length(managed_by) <= 100),
   constraint cues_name_check CHECK (length(name) >= 1 AND length(name) <= 255),
+  constraint cues_one_schedule CHECK (num_nonnulls(cron, schedule_rules -> 'crons'::text, schedule_rules -> 'every'::text) = (schedule_type = 'recurring'::cue.schedule_type)::integer),
   constraint cues_outcome_deadline_seconds_check CHECK (outcome_deadline_seconds >= 1 AND outcome_deadline_seconds <= 3600),
   constraint cues_pause_after_check CHECK (on_failure_pause_after >= 1 AND on_failure_pause_after <= 1000),
   constraint cues_pause_reason_check CHECK (length(pause_reason) >= 0 AND length(pause_reason) <= 500),
   constraint cues_paused CHECK (status = 'paused'::cue.cue_status OR num_nonnulls(paused_at, paused_by, pause_reason, paused_until) = 0),
   constraint cues_retry_backoff_minutes_check CHECK (cardinality(retry_backoff_minutes) >= 1 AND cardinality(retry_backoff_minutes) <= 10),
   constraint cues_retry_max_attempts_check CHECK (retry_max_attempts >= 1 AND retry_max_attempts <= 10),
+  constraint cues_schedule_rules_check CHECK (jsonb_typeof(schedule_rules) = 'object'::text AND schedule_rules <> '{}'::jsonb),
   constraint cues_tags_check CHECK (cardinality(tags) <= 10),
   constraint cues_timeout_seconds_check CHECK (timeout_seconds >= 1 AND timeout_seconds <= 3600),
   constraint one_payload CHECK ((payload IS NULL) = (payload_id IS NOT NULL)),
@@ -401,7 +408,7 @@ comment on column cue.cues.name is 'Name, not necessarily unique.';
 comment on column cue.cues.description is 'Description for people.';
 comment on column cue.cues.status is 'Whether it fires. Meaningful only while deleted_at is null.';
 comment on column cue.cues.transport is 'webhook or worker. Never changes.';
-comment on column cue.cues.schedule_type is 'Whether cron or at holds the schedule.';
+comment on column cue.cues.schedule_type is 'Whether it runs repeatedly, by cron or schedule_rules, or once, at at.';
 comment on column cue.cues.cron is 'Cron expression of five fields, or six with a leading seconds field, in timezone.';
 comment on column cue.cues.at is 'The only slot of a one-time cue.';
 comment on column cue.cues.timezone is 'IANA time zone of cron, in canonical form.';
@@ -436,6 +443,8 @@ comment on column cue.cues.paused_by is 'What paused it; null like paused_at.';
 comment on column cue.cues.pause_reason is 'Reason that was given for the pause, or the error that caused it.';
 comment on column cue.cues.paused_until is 'When it resumes by itself; null: never.';
 comment on column cue.cues.on_failure_pause_after is 'Number of failed runs in a row that pause a recurring cue; null: any.';
+comment on column cue.cues.schedule_rules is 'What few schedules have: the members crons, every, anchor, starts_at, ends_at and max_runs of schedule, as the API shows them. Null without any.';
+comment on column cue.cues.completed_reason is 'Why it has completed, while status is completed; null means once.';
 grant select on cue.cues to cue_service;
 
 create table cue.dead_letters (
@@ -1212,6 +1221,7 @@ create view cue.cue_detail_view as
     c.paused_by,
     c.pause_reason,
     c.paused_until,
+    c.completed_reason,
     c.transport,
     c.schedule,
     c.callback,
@@ -1278,11 +1288,12 @@ create view cue.cue_view as
     c.paused_by,
     c.pause_reason,
     c.paused_until,
+        CASE c.status
+            WHEN 'completed'::cue.cue_status THEN COALESCE(c.completed_reason, 'once'::cue.completion)
+            ELSE NULL::cue.completion
+        END AS completed_reason,
     c.transport,
-        CASE c.schedule_type
-            WHEN 'recurring'::cue.schedule_type THEN jsonb_build_object('type', c.schedule_type, 'cron', c.cron, 'timezone', c.timezone)
-            ELSE jsonb_build_object('type', c.schedule_type, 'at', cue.iso(c.at), 'timezone', c.timezone)
-        END AS schedule,
+    jsonb_strip_nulls(jsonb_build_object('type', c.schedule_type, 'cron', c.cron, 'at', cue.iso(c.at), 'timezone', c.timezone)) || COALESCE(c.schedule_rules, '{}'::jsonb) AS schedule,
     jsonb_build_object('url', c.callback_url, 'method', c.callback_method, 'headers',
         CASE
             WHEN c.callback_headers = '{}'::jsonb THEN '{}'::jsonb
@@ -1870,7 +1881,9 @@ begin
   insert into cue.new_executions
   select n.* from cue.new_execution(c, v_id, p_scheduled_for, p_ended => p_status, p_error => p_error, p_now => p_now) n;
   select * into e from cue.executions where id = v_id;
-  update cue.cue_runs set run_count = run_count + 1, fired_count = fired_count + 1 where cue_id = c.id;
+  update cue.cue_runs
+     set run_count = run_count + 1, fired_count = fired_count + 1, skipped_count = coalesce(skipped_count, 0) + 1
+   where cue_id = c.id;
   return e;
 end $function$;
 comment on function cue.add_ended_execution(cue.cues,cue.execution_status,timestamp with time zone,text,timestamp with time zone) is 'Records a slot that did not run as an ended execution.';
@@ -2796,6 +2809,7 @@ begin
       e := cue.add_ended_execution(c, 'missed', d.expected, 'came due during an outage, and catch_up is skip_missed', p_now);
       perform cue.after_end(e, c, p_now);
     end if;
+    if d.next_run is null and c.schedule_type = 'recurring' then perform cue.complete_cues(array[c.id], p_now); end if;
     v_count := v_count + 1;
   end loop;
   return v_count;
@@ -3076,6 +3090,27 @@ begin
 end $function$;
 comment on function cue.claimable_tasks(uuid,timestamp with time zone) is 'Returns up to 100 tasks that have claimable executions; '''' stands for no task.';
 grant execute on function cue.claimable_tasks(uuid,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.complete_cues(p_cue_ids text[], p_now timestamp with time zone DEFAULT now())
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+AS $function$
+declare
+  v_id uuid;
+begin
+  update cue.cues c
+     set status = 'completed', updated_at = p_now, paused_at = null, paused_by = null, pause_reason = null, paused_until = null,
+         completed_reason = case cue.runs_left(c.schedule_rules, r.fired_count, r.skipped_count) when 0 then 'max_runs' else 'ended' end::cue.completion
+    from cue.cue_runs r
+   where c.id = any (p_cue_ids) and r.cue_id = c.id;
+  update cue.cue_runs set next_run = null, success_due_at = null, version = version + 1 where cue_id = any (p_cue_ids);
+  for v_id in select distinct c.account_id from cue.cues c where c.id = any (p_cue_ids) loop perform cue.note_memory(v_id); end loop;
+end $function$;
+comment on function cue.complete_cues(text[],timestamp with time zone) is 'Completes recurring cues that have no further run.';
+grant execute on function cue.complete_cues(text[],timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.confirm_email(p_account_id uuid, p_now timestamp with time zone DEFAULT now())
  RETURNS void
@@ -3962,7 +3997,7 @@ AS $function$
 begin
   if c.schedule_type = 'once' and c.status in ('active', 'paused') and c.deleted_at is null then
     update cue.cues
-       set status = p_status, paused_at = null, paused_by = null, pause_reason = null, paused_until = null, updated_at = p_now
+       set status = p_status, completed_reason = case p_status when 'completed' then 'once'::cue.completion end, paused_at = null, paused_by = null, pause_reason = null, paused_until = null, updated_at = p_now
      where id = c.id;
     update cue.cue_runs set next_run = null, success_due_at = null, version = version + 1 where cue_id = c.id;
     perform cue.note_memory(c.account_id);
@@ -3983,8 +4018,8 @@ $function$;
 comment on function cue.ended_executions() is 'Returns how many executions have ended with each status since counting began.';
 grant execute on function cue.ended_executions() to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.ended_pauses(p_limit integer DEFAULT 200, p_now timestamp with time zone DEFAULT now())
- RETURNS TABLE(cue_id text, version integer, paused_until timestamp with time zone, last_slot timestamp with time zone, schedule_type cue.schedule_type, cron text, at timestamp with time zone, timezone text)
+CREATE OR REPLACE FUNCTION cue.ended_pauses(p_limit integer DEFAULT 200, p_now timestamp with time zone DEFAULT now(), p_rules boolean DEFAULT false)
+ RETURNS TABLE(cue_id text, version integer, paused_until timestamp with time zone, last_slot timestamp with time zone, schedule_type cue.schedule_type, cron text, at timestamp with time zone, timezone text, schedule_rules jsonb)
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
@@ -3993,12 +4028,13 @@ CREATE OR REPLACE FUNCTION cue.ended_pauses(p_limit integer DEFAULT 200, p_now t
 AS $function$
 begin
   return query
-  select c.id, r.version, c.paused_until, r.last_slot, c.schedule_type, c.cron, c.at, c.timezone
-    from (select q.* from cue.cues q where q.paused_until <= p_now and q.deleted_at is null order by q.paused_until limit p_limit) c
+  select c.id, r.version, c.paused_until, r.last_slot, c.schedule_type, c.cron, c.at, c.timezone, c.schedule_rules
+    from (select q.* from cue.cues q
+           where q.paused_until <= p_now and q.deleted_at is null and (p_rules or q.schedule_rules is null) order by q.paused_until limit p_limit) c
    cross join lateral (select n.version, n.last_slot from cue.cue_runs n where n.cue_id = c.id limit 1) r;
 end $function$;
-comment on function cue.ended_pauses(integer,timestamp with time zone) is 'Returns cues whose pause has ended, with the input for computing their next run.';
-grant execute on function cue.ended_pauses(integer,timestamp with time zone) to cue_service;
+comment on function cue.ended_pauses(integer,timestamp with time zone,boolean) is 'Returns cues whose pause has ended, with the input for computing their next run.';
+grant execute on function cue.ended_pauses(integer,timestamp with time zone,boolean) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.engine_timeout()
  RETURNS interval
@@ -4683,9 +4719,9 @@ CREATE OR REPLACE FUNCTION cue.insert_cues(p_ids text[], p_account_ids uuid[], p
  LANGUAGE plpgsql
 AS $function$
       begin
-        insert into cue.cues (id, account_id, payload_id, created_at, updated_at, payload, name, description, status, transport, schedule_type, cron, at, timezone, callback_url, callback_method, callback_headers, task, retry_max_attempts, retry_backoff_minutes, on_failure_email, on_failure_webhook, on_failure_pause, timeout_seconds, outcome_deadline_seconds, claim_timeout_seconds, await_outcome, alert_consecutive_failures, alert_missed_window_multiplier, catch_up, verification_mode, deleted_at, memory_check, key, tags, managed_by, paused_at, paused_by, pause_reason, paused_until, on_failure_pause_after)
-        select g.id, g.account_id, g.payload_id, p_now, p_now, case when g.payload_id is null then coalesce(g.payload, '{}') end, coalesce(g.name, null), coalesce(g.description, null), coalesce(g.status, 'active'::cue.cue_status), coalesce(g.transport, null), coalesce(g.schedule_type, null), coalesce(g.cron, null), coalesce(g.at, null), coalesce(g.timezone, 'UTC'::text), coalesce(g.callback_url, null), coalesce(g.callback_method, 'POST'::cue.callback_method), coalesce(g.callback_headers, '{}'::jsonb), coalesce(g.task, null), coalesce(g.retry_max_attempts, 3), coalesce(g.retry_backoff_minutes, '{1,2,4}'::double precision[]), coalesce(g.on_failure_email, true), coalesce(g.on_failure_webhook, null), coalesce(g.on_failure_pause, false), coalesce(g.timeout_seconds, null), coalesce(g.outcome_deadline_seconds, null), coalesce(g.claim_timeout_seconds, null), coalesce(g.await_outcome, null), coalesce(g.alert_consecutive_failures, null), coalesce(g.alert_missed_window_multiplier, null), coalesce(g.catch_up, 'run_once_if_missed'::cue.catch_up), coalesce(g.verification_mode, null), coalesce(g.deleted_at, null), coalesce(g.memory_check, false), coalesce(g.key, null), coalesce(g.tags, '{}'::text[]), coalesce(g.managed_by, null), coalesce(g.paused_at, null), coalesce(g.paused_by, null), coalesce(g.pause_reason, null), coalesce(g.paused_until, null), coalesce(g.on_failure_pause_after, null)
-          from rows from (unnest(p_ids, p_account_ids, p_payload_ids), jsonb_to_recordset(p_cues) as (payload text, name text, description text, status cue.cue_status, transport cue.transport, schedule_type cue.schedule_type, cron text, at timestamp with time zone, timezone text, callback_url text, callback_method cue.callback_method, callback_headers jsonb, task text, retry_max_attempts integer, retry_backoff_minutes double precision[], on_failure_email boolean, on_failure_webhook text, on_failure_pause boolean, timeout_seconds integer, outcome_deadline_seconds integer, claim_timeout_seconds integer, await_outcome boolean, alert_consecutive_failures integer, alert_missed_window_multiplier integer, catch_up cue.catch_up, verification_mode cue.verification_mode, deleted_at timestamp with time zone, memory_check boolean, key text, tags text[], managed_by text, paused_at timestamp with time zone, paused_by cue.pause_cause, pause_reason text, paused_until timestamp with time zone, on_failure_pause_after integer))
+        insert into cue.cues (id, account_id, payload_id, created_at, updated_at, payload, name, description, status, transport, schedule_type, cron, at, timezone, callback_url, callback_method, callback_headers, task, retry_max_attempts, retry_backoff_minutes, on_failure_email, on_failure_webhook, on_failure_pause, timeout_seconds, outcome_deadline_seconds, claim_timeout_seconds, await_outcome, alert_consecutive_failures, alert_missed_window_multiplier, catch_up, verification_mode, deleted_at, memory_check, key, tags, managed_by, paused_at, paused_by, pause_reason, paused_until, on_failure_pause_after, schedule_rules, completed_reason)
+        select g.id, g.account_id, g.payload_id, p_now, p_now, case when g.payload_id is null then coalesce(g.payload, '{}') end, coalesce(g.name, null), coalesce(g.description, null), coalesce(g.status, 'active'::cue.cue_status), coalesce(g.transport, null), coalesce(g.schedule_type, null), coalesce(g.cron, null), coalesce(g.at, null), coalesce(g.timezone, 'UTC'::text), coalesce(g.callback_url, null), coalesce(g.callback_method, 'POST'::cue.callback_method), coalesce(g.callback_headers, '{}'::jsonb), coalesce(g.task, null), coalesce(g.retry_max_attempts, 3), coalesce(g.retry_backoff_minutes, '{1,2,4}'::double precision[]), coalesce(g.on_failure_email, true), coalesce(g.on_failure_webhook, null), coalesce(g.on_failure_pause, false), coalesce(g.timeout_seconds, null), coalesce(g.outcome_deadline_seconds, null), coalesce(g.claim_timeout_seconds, null), coalesce(g.await_outcome, null), coalesce(g.alert_consecutive_failures, null), coalesce(g.alert_missed_window_multiplier, null), coalesce(g.catch_up, 'run_once_if_missed'::cue.catch_up), coalesce(g.verification_mode, null), coalesce(g.deleted_at, null), coalesce(g.memory_check, false), coalesce(g.key, null), coalesce(g.tags, '{}'::text[]), coalesce(g.managed_by, null), coalesce(g.paused_at, null), coalesce(g.paused_by, null), coalesce(g.pause_reason, null), coalesce(g.paused_until, null), coalesce(g.on_failure_pause_after, null), coalesce(g.schedule_rules, null), coalesce(g.completed_reason, null)
+          from rows from (unnest(p_ids, p_account_ids, p_payload_ids), jsonb_to_recordset(p_cues) as (payload text, name text, description text, status cue.cue_status, transport cue.transport, schedule_type cue.schedule_type, cron text, at timestamp with time zone, timezone text, callback_url text, callback_method cue.callback_method, callback_headers jsonb, task text, retry_max_attempts integer, retry_backoff_minutes double precision[], on_failure_email boolean, on_failure_webhook text, on_failure_pause boolean, timeout_seconds integer, outcome_deadline_seconds integer, claim_timeout_seconds integer, await_outcome boolean, alert_consecutive_failures integer, alert_missed_window_multiplier integer, catch_up cue.catch_up, verification_mode cue.verification_mode, deleted_at timestamp with time zone, memory_check boolean, key text, tags text[], managed_by text, paused_at timestamp with time zone, paused_by cue.pause_cause, pause_reason text, paused_until timestamp with time zone, on_failure_pause_after integer, schedule_rules jsonb, completed_reason cue.completion))
             as g (id, account_id, payload_id)
          where cue.is_created(g.id);
       end $function$;
@@ -5176,8 +5212,8 @@ end $function$;
 comment on function cue.lock_next(uuid,text[],integer,integer,uuid[],timestamp with time zone) is 'Locks and returns the next executions for a worker.';
 grant execute on function cue.lock_next(uuid,text[],integer,integer,uuid[],timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.look_ahead(p_until timestamp with time zone, p_limit integer DEFAULT 2000, p_skip_accounts uuid[] DEFAULT '{}'::uuid[], p_now timestamp with time zone DEFAULT now())
- RETURNS TABLE(cue_id text, account_id uuid, version integer, next_run timestamp with time zone, transport cue.transport, schedule_type cue.schedule_type, cron text, timezone text, catch_up cue.catch_up, outage_until timestamp with time zone, over_limit boolean, window_slots integer)
+CREATE OR REPLACE FUNCTION cue.look_ahead(p_until timestamp with time zone, p_limit integer DEFAULT 2000, p_skip_accounts uuid[] DEFAULT '{}'::uuid[], p_now timestamp with time zone DEFAULT now(), p_rules boolean DEFAULT false)
+ RETURNS TABLE(cue_id text, account_id uuid, version integer, next_run timestamp with time zone, transport cue.transport, schedule_type cue.schedule_type, cron text, timezone text, schedule_rules jsonb, runs_left integer, catch_up cue.catch_up, outage_until timestamp with time zone, over_limit boolean, window_slots integer)
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
@@ -5210,7 +5246,8 @@ begin
        order by m.place, g.next_run limit p_limit) p;
   end if;
   return query
-  select r.cue_id, r.account_id, r.version, r.next_run, r.transport, c.schedule_type, c.cron, c.timezone, c.catch_up,
+  select r.cue_id, r.account_id, r.version, r.next_run, r.transport, c.schedule_type, c.cron, c.timezone, c.schedule_rules,
+         cue.runs_left(c.schedule_rules, r.fired_count, r.skipped_count), c.catch_up,
          (select max(o.until_at) from cue.outages o where r.next_run > o.from_at and r.next_run <= o.until_at),
          cue.is_over_limit(a, p_now) or v_capped and cue.exceeds_payload_cap(r.cue_id, p_now),
          case when r.success_due_at is null and c.schedule_type = 'recurring' then
@@ -5220,11 +5257,11 @@ begin
       union all
       (select f.cue_id from cue.cue_runs f where f.next_run > p_until order by f.next_run, f.account_id, f.cue_id limit 1)) p
     join cue.cue_runs r on r.cue_id = p.id join cue.cues c on c.id = r.cue_id join cue.accounts a on a.id = r.account_id
-   where r.next_run is not null
+   where r.next_run is not null and (p_rules or c.schedule_rules is null)
    order by r.next_run;
 end $function$;
-comment on function cue.look_ahead(timestamp with time zone,integer,uuid[],timestamp with time zone) is 'Returns the cues due until p_until and the first one after, with the input for computing their next slots; takes no locks.';
-grant execute on function cue.look_ahead(timestamp with time zone,integer,uuid[],timestamp with time zone) to cue_service;
+comment on function cue.look_ahead(timestamp with time zone,integer,uuid[],timestamp with time zone,boolean) is 'Returns the cues due until p_until and the first one after, with the input for computing their next slots; takes no locks.';
+grant execute on function cue.look_ahead(timestamp with time zone,integer,uuid[],timestamp with time zone,boolean) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.look_waiting(p_after bigint, p_after_id uuid, p_limit integer DEFAULT 1000, p_now timestamp with time zone DEFAULT now())
  RETURNS TABLE(execution_id uuid, account_id uuid, due_at bigint, is_due boolean)
@@ -5928,8 +5965,8 @@ $function$;
 comment on function cue.partition_bound(timestamp without time zone) is 'Returns the smallest id of a month''s partitions.';
 grant execute on function cue.partition_bound(timestamp without time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.passed_windows(p_limit integer DEFAULT 200, p_now timestamp with time zone DEFAULT now())
- RETURNS TABLE(cue_id text, version integer, success_due_at timestamp with time zone, cron text, timezone text, slots integer, last_success_at timestamp with time zone)
+CREATE OR REPLACE FUNCTION cue.passed_windows(p_limit integer DEFAULT 200, p_now timestamp with time zone DEFAULT now(), p_rules boolean DEFAULT false)
+ RETURNS TABLE(cue_id text, version integer, success_due_at timestamp with time zone, schedule_type cue.schedule_type, cron text, timezone text, schedule_rules jsonb, slots integer, last_success_at timestamp with time zone)
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
@@ -5938,15 +5975,15 @@ CREATE OR REPLACE FUNCTION cue.passed_windows(p_limit integer DEFAULT 200, p_now
 AS $function$
 begin
   return query
-  select r.cue_id, r.version, r.success_due_at, c.cron, c.timezone,
+  select r.cue_id, r.version, r.success_due_at, c.schedule_type, c.cron, c.timezone, c.schedule_rules,
          coalesce(c.alert_missed_window_multiplier, (cue.implied_settings()).alert_missed_window_multiplier),
          coalesce(cue.last_success(r.cue_id, 20, p_now), cue.last_success(r.cue_id, 1000, p_now))
     from cue.cue_runs r join cue.cues c on c.id = r.cue_id
-   where r.success_due_at <= p_now and c.schedule_type = 'recurring'
+   where r.success_due_at <= p_now and c.schedule_type = 'recurring' and (p_rules or c.schedule_rules is null)
    order by r.success_due_at limit p_limit;
 end $function$;
-comment on function cue.passed_windows(integer,timestamp with time zone) is 'Returns cues whose window for a success has passed, with the input for computing the next window.';
-grant execute on function cue.passed_windows(integer,timestamp with time zone) to cue_service;
+comment on function cue.passed_windows(integer,timestamp with time zone,boolean) is 'Returns cues whose window for a success has passed, with the input for computing the next window.';
+grant execute on function cue.passed_windows(integer,timestamp with time zone,boolean) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.pause_cues(p_cue_ids text[], p_by cue.pause_cause, p_reason text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
  RETURNS void
@@ -6592,6 +6629,7 @@ begin
      where r.cue_id = d.cue_id and r.version = d.version and r.next_run = d.expected and r.next_run <= p_now;
     continue when not found;
     v_count := v_count + 1;
+    if d.next_run is null and c.schedule_type = 'recurring' then perform cue.complete_cues(array[c.id], p_now); end if;
     if exists (
       select from cue.executions e
        where e.cue_id = c.id and e.id >= cue.uuid_v7_floor(date_trunc('hour', p_now, 'UTC')) and e.status = 'failed'
@@ -7098,7 +7136,7 @@ CREATE OR REPLACE FUNCTION cue.reset_cue(c cue.cues)
  LANGUAGE plpgsql
 AS $function$
       begin
-        c.name := null; c.description := null; c.schedule_type := null; c.cron := null; c.at := null; c.timezone := 'UTC'::text; c.callback_url := null; c.callback_method := 'POST'::cue.callback_method; c.callback_headers := '{}'::jsonb; c.task := null; c.retry_max_attempts := 3; c.retry_backoff_minutes := '{1,2,4}'::double precision[]; c.on_failure_email := true; c.on_failure_webhook := null; c.on_failure_pause := false; c.timeout_seconds := null; c.outcome_deadline_seconds := null; c.claim_timeout_seconds := null; c.await_outcome := null; c.alert_consecutive_failures := null; c.alert_missed_window_multiplier := null; c.catch_up := 'run_once_if_missed'::cue.catch_up; c.verification_mode := null; c.tags := '{}'::text[]; c.on_failure_pause_after := null;
+        c.name := null; c.description := null; c.schedule_type := null; c.cron := null; c.at := null; c.timezone := 'UTC'::text; c.callback_url := null; c.callback_method := 'POST'::cue.callback_method; c.callback_headers := '{}'::jsonb; c.task := null; c.retry_max_attempts := 3; c.retry_backoff_minutes := '{1,2,4}'::double precision[]; c.on_failure_email := true; c.on_failure_webhook := null; c.on_failure_pause := false; c.timeout_seconds := null; c.outcome_deadline_seconds := null; c.claim_timeout_seconds := null; c.await_outcome := null; c.alert_consecutive_failures := null; c.alert_missed_window_multiplier := null; c.catch_up := 'run_once_if_missed'::cue.catch_up; c.verification_mode := null; c.tags := '{}'::text[]; c.on_failure_pause_after := null; c.schedule_rules := null;
         c.payload := '{}';
         c.payload_id := null;
         return c;
@@ -7127,7 +7165,9 @@ begin
     select q.* into c from cue.cues q join cue.cue_runs r on r.cue_id = q.id
      where q.id = d.cue_id and q.deleted_at is null and q.status = 'paused' and q.paused_until <= p_now and r.version = d.version;
     continue when not found;
-    if d.next_run is null or not cue.may_resume(c) then
+    if d.next_run is null and c.schedule_type = 'recurring' then
+      perform cue.complete_cues(array[c.id], p_now);
+    elsif d.next_run is null or not cue.may_resume(c) then
       update cue.cues
          set paused_until = null, paused_by = case when d.next_run is null then paused_by else 'plan' end, updated_at = p_now
        where id = c.id;
@@ -7279,12 +7319,22 @@ end $function$;
 comment on function cue.run_on_failure(cue.executions,cue.cues,timestamp with time zone) is 'Applies a cue''s on_failure: queues the mail and the webhook, and pauses the cue.';
 grant execute on function cue.run_on_failure(cue.executions,cue.cues,timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.runs_left(p_rules jsonb, p_fired bigint, p_skipped integer)
+ RETURNS integer
+ LANGUAGE sql
+ IMMUTABLE
+AS $function$
+  select case when p_rules ? 'max_runs' then greatest(0, (p_rules ->> 'max_runs')::bigint - p_fired + coalesce(p_skipped, 0))::int end
+$function$;
+comment on function cue.runs_left(jsonb,bigint,integer) is 'Returns how many scheduled runs a cue may still take, by its schedule_rules and counters; null without max_runs.';
+grant execute on function cue.runs_left(jsonb,bigint,integer) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.save_cue(c cue.cues)
  RETURNS void
  LANGUAGE plpgsql
 AS $function$
       begin
-        update cue.cues q set payload_id = c.payload_id, updated_at = c.updated_at, payload = c.payload, name = c.name, description = c.description, status = c.status, transport = c.transport, schedule_type = c.schedule_type, cron = c.cron, at = c.at, timezone = c.timezone, callback_url = c.callback_url, callback_method = c.callback_method, callback_headers = c.callback_headers, task = c.task, retry_max_attempts = c.retry_max_attempts, retry_backoff_minutes = c.retry_backoff_minutes, on_failure_email = c.on_failure_email, on_failure_webhook = c.on_failure_webhook, on_failure_pause = c.on_failure_pause, timeout_seconds = c.timeout_seconds, outcome_deadline_seconds = c.outcome_deadline_seconds, claim_timeout_seconds = c.claim_timeout_seconds, await_outcome = c.await_outcome, alert_consecutive_failures = c.alert_consecutive_failures, alert_missed_window_multiplier = c.alert_missed_window_multiplier, catch_up = c.catch_up, verification_mode = c.verification_mode, deleted_at = c.deleted_at, memory_check = c.memory_check, key = c.key, tags = c.tags, managed_by = c.managed_by, paused_at = c.paused_at, paused_by = c.paused_by, pause_reason = c.pause_reason, paused_until = c.paused_until, on_failure_pause_after = c.on_failure_pause_after where q.id = c.id;
+        update cue.cues q set payload_id = c.payload_id, updated_at = c.updated_at, payload = c.payload, name = c.name, description = c.description, status = c.status, transport = c.transport, schedule_type = c.schedule_type, cron = c.cron, at = c.at, timezone = c.timezone, callback_url = c.callback_url, callback_method = c.callback_method, callback_headers = c.callback_headers, task = c.task, retry_max_attempts = c.retry_max_attempts, retry_backoff_minutes = c.retry_backoff_minutes, on_failure_email = c.on_failure_email, on_failure_webhook = c.on_failure_webhook, on_failure_pause = c.on_failure_pause, timeout_seconds = c.timeout_seconds, outcome_deadline_seconds = c.outcome_deadline_seconds, claim_timeout_seconds = c.claim_timeout_seconds, await_outcome = c.await_outcome, alert_consecutive_failures = c.alert_consecutive_failures, alert_missed_window_multiplier = c.alert_missed_window_multiplier, catch_up = c.catch_up, verification_mode = c.verification_mode, deleted_at = c.deleted_at, memory_check = c.memory_check, key = c.key, tags = c.tags, managed_by = c.managed_by, paused_at = c.paused_at, paused_by = c.paused_by, pause_reason = c.pause_reason, paused_until = c.paused_until, on_failure_pause_after = c.on_failure_pause_after, schedule_rules = c.schedule_rules, completed_reason = c.completed_reason where q.id = c.id;
       end $function$;
 comment on function cue.save_cue(cue.cues) is 'Writes all columns of a cue.';
 grant execute on function cue.save_cue(cue.cues) to cue_service;
@@ -7820,6 +7870,34 @@ end $function$;
 comment on function cue.take_due_cues(text[],integer[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],interval,interval,timestamp with time zone) is 'Fires due cues and returns the webhook attempts to send; worker executions become claimable.';
 grant execute on function cue.take_due_cues(text[],integer[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],interval,interval,timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.take_last_slots(p_cue_ids text[], p_versions integer[], p_expected timestamp with time zone[], p_missed_after interval DEFAULT cue.missed_after(), p_lease interval DEFAULT cue.flight_lease(), p_now timestamp with time zone DEFAULT now())
+ RETURNS SETOF cue.begun_attempt
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  v_ids text[] := array(select c.id from cue.cues c where c.id = any (p_cue_ids) order by c.id for no key update skip locked);
+begin
+  return query
+  select t.* from (
+    select array_agg(d.cue_id) as cue_ids, array_agg(d.version) as versions, array_agg(d.expected) as expected
+      from unnest(p_cue_ids, p_versions, p_expected) as d (cue_id, version, expected) where d.cue_id = any (v_ids) having count(*) > 0) f
+   cross join lateral cue.take_due_cues(
+     f.cue_ids, f.versions, f.expected, array_fill(null::timestamptz, array[cardinality(f.cue_ids)]),
+     p_missed_after => p_missed_after, p_lease => p_lease, p_now => p_now) t;
+  perform cue.complete_cues(array(
+    select r.cue_id from unnest(p_cue_ids, p_versions, p_expected) as d (cue_id, version, expected)
+     cross join lateral (
+       select n.cue_id from cue.cue_runs n
+        where n.cue_id = d.cue_id and n.version = d.version and n.last_slot = d.expected and n.next_run is null limit 1) r
+     where d.cue_id = any (v_ids)), p_now);
+end $function$;
+comment on function cue.take_last_slots(text[],integer[],timestamp with time zone[],interval,interval,timestamp with time zone) is 'Fires due cues for the last time, like take_due_cues, and completes them.';
+grant execute on function cue.take_last_slots(text[],integer[],timestamp with time zone[],interval,interval,timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.take_session_token(p_token_hash bytea, p_now timestamp with time zone DEFAULT now())
  RETURNS cue.accounts
  LANGUAGE plpgsql
@@ -7887,7 +7965,8 @@ begin
     if found and cue.with_changes(old, p_changes) is not distinct from old then return false; end if;
   end if;
   -- Cues are counted and keys compared while the account is locked. For callbacks, it keeps webhook_authorization unchanged until commit.
-  if v_replaces or p_changes ? 'key' or p_changes ->> 'status' = 'active' then
+  if v_replaces or p_changes ? 'key' or p_changes ->> 'status' = 'active'
+     or exists (select from cue.cues where id = p_cue_id and status = 'completed') then
     perform from cue.accounts where id = p_account_id for no key update;
   elsif v_lesser then
     perform from cue.accounts where id = p_account_id for share;
@@ -7906,14 +7985,21 @@ begin
   c := cue.with_pause(old, cue.with_changes(old, p_changes), p_changes ?| '{pause_reason,paused_until}', p_now);
   if c is not distinct from old then return false; end if;
   if c.key is distinct from old.key then perform cue.require_free_key(p_account_id, c.key); end if;
-  if old.memory_check and (c.schedule_type, c.cron, c.at, c.timezone, c.payload, c.task, c.callback_url, c.callback_method, c.callback_headers)
-       is distinct from (old.schedule_type, old.cron, old.at, old.timezone, old.payload, old.task, old.callback_url, old.callback_method,
+  if old.memory_check and (c.schedule_type, c.cron, c.at, c.timezone, c.schedule_rules, c.payload, c.task, c.callback_url, c.callback_method, c.callback_headers)
+       is distinct from (old.schedule_type, old.cron, old.at, old.timezone, old.schedule_rules, old.payload, old.task, old.callback_url, old.callback_method,
                          old.callback_headers) then
     raise exception 'Cue % belongs to the memory block, and its schedule and payload cannot be changed. Pause or delete it, or turn the memory '
       'block off with PATCH /v1/auth/me {"memory_block_enabled": false}.', p_cue_id using errcode = cue.refusal('QU011');
   end if;
-  v_reschedule := (c.schedule_type, c.cron, c.at, c.timezone) is distinct from (old.schedule_type, old.cron, old.at, old.timezone);
-  if v_replaces and v_reschedule and p_next_run is not null and old.status in ('completed', 'failed') then c.status := 'active'; end if;
+  v_reschedule := (c.schedule_type, c.cron, c.at, c.timezone, c.schedule_rules)
+    is distinct from (old.schedule_type, old.cron, old.at, old.timezone, old.schedule_rules);
+  if v_reschedule and cue.runs_left(c.schedule_rules, r.fired_count, r.skipped_count) = 0 then
+    raise exception 'Cue % has used up its runs: schedule.max_runs must be more than %.', p_cue_id, r.fired_count - coalesce(r.skipped_count, 0)
+      using errcode = cue.refusal('QU011');
+  end if;
+  if v_reschedule and p_next_run is not null and old.status in ('completed', 'failed') and (v_replaces or old.schedule_type = 'recurring') then
+    c.status := 'active';
+  end if;
   v_reschedule := v_reschedule or c.status = 'active' and old.status = 'paused';
   if c.status = 'active' and old.status <> 'active' then perform cue.require_room(old); end if;
   if v_reschedule and c.status = 'active' and p_next_run <= r.last_slot then
@@ -8045,7 +8131,7 @@ CREATE OR REPLACE FUNCTION cue.with_changes(old cue.cues, p_changes jsonb)
  STABLE
 AS $function$
 declare
-  v_fixed text[] := '{id,account_id,transport,memory_check,payload_id,paused_at,paused_by,created_at,updated_at,deleted_at}';
+  v_fixed text[] := '{id,account_id,transport,memory_check,payload_id,paused_at,paused_by,completed_reason,created_at,updated_at,deleted_at}';
   c cue.cues := jsonb_populate_record(case when p_changes @> '{"replaces": true}' then cue.reset_cue(old) else old end, p_changes - v_fixed);
 begin
   if p_changes ? 'callback_headers' then
@@ -8060,6 +8146,8 @@ begin
   if p_changes @> '{"replaces": true}' and c.await_outcome is not true and old.await_outcome is not true then
     c.await_outcome := old.await_outcome;
   end if;
+  -- The previous release doesn't know schedule_rules, and changes schedules as a whole.
+  if p_changes ? 'schedule_type' and not p_changes ? 'schedule_rules' then c.schedule_rules := null; end if;
   -- A set names its cues by their keys.
   if c.key is null then c.managed_by := null; end if;
   return c;

@@ -22,14 +22,16 @@ begin
     -- for a small table must not scan it once it is big.
     (2, 'enable_seqscan = off', '{
       add_cues, admit, admit_and_read_cues, apply_cues, attach_evidence, begin_attempts, begin_claims, begin_waiting, cancel_execution, cancel_waiting,
-      catch_up_cues, check_secrets, claim_executions, claim_next, claimable_page, claimable_tasks, count_executions, count_results,
-      create_cues, cue_detail_by_key, cue_id_by_key, delete_due_accounts, delete_old_executions, delete_worker, dismiss_execution, drop_account_jobs, end_flights,
+      catch_up_cues, check_secrets, claim_executions, claim_next, claimable_page, claimable_tasks, complete_cues, count_executions,
+      count_results, create_cues, cue_detail_by_key, cue_id_by_key, delete_due_accounts, delete_old_executions, delete_worker, dismiss_execution,
+      drop_account_jobs, end_flights,
       ended_pauses, erase_account, expire_outcomes, find_claimable, finish_attempts, fire_cue, fold_usage, gone_attempts, heartbeat_execution, held_attempts, job_counts, last_success,
       lock_accounts, lock_attempts, lock_cues, lock_free_cues, lock_next, look_ahead, look_waiting, lose_attempts, mail_cue_failed,
       miss_unclaimed, move_windows, next_claimable, next_jobs, next_wakes, open_limits, passed_windows, prune,
       prune_dead_letters, prune_payloads, purge_cue, read_cues, read_declared_cues, read_execution_details,
       recover_flights, recover_leases, recover_stuck, refuse_due_cues, release_execution, release_flight, replay_execution,
-      report_outcome, requeue_attempts, requeue_purges, resume_cues, service_health, settle_attempts, stop_execution, store_payloads, take_due_cues, verify_outcome,
+      report_outcome, requeue_attempts, requeue_purges, resume_cues, service_health, settle_attempts, stop_execution, store_payloads,
+      take_due_cues, take_last_slots, verify_outcome,
       within_bytes}'),
 
     -- They read few rows in the order of an index, by id or by age. A bitmap scan loses that order and reads all matching rows
@@ -64,8 +66,8 @@ begin
       fire_cue, gone_attempts, heartbeat_execution, held_attempts, job_counts, last_success, lock_accounts, lock_free_cues, lock_next,
       look_ahead, look_waiting, lose_attempts, mail_cue_failed, miss_unclaimed, next_claimable, next_jobs, next_wakes,
       passed_windows, read_cues, read_execution_details, recover_flights, recover_leases, recover_stuck, refuse_due_cues,
-      release_execution, release_flight, replay_execution, report_outcome, requeue_attempts, resume_cues, settle_attempts, stop_execution, take_due_cues,
-      verify_outcome, within_bytes}'),
+      release_execution, release_flight, replay_execution, report_outcome, requeue_attempts, resume_cues, settle_attempts, stop_execution,
+      take_due_cues, take_last_slots, verify_outcome, within_bytes}'),
 
     -- The estimated cost over all partitions triggers JIT compilation, which takes longer than the query.
     (10, 'jit = off', '{service_health}')

@@ -1,10 +1,10 @@
 -- Views for the API and for people. Columns have the API's field names, plus account_id for filtering. No view contains a secret.
 
 create or replace view cue.cue_view as
-select c.id, c.account_id, c.name, c.description, c.key, c.tags, c.managed_by, c.status, c.paused_at, c.paused_by, c.pause_reason, c.paused_until, c.transport,
-       case c.schedule_type
-         when 'recurring' then jsonb_build_object('type', c.schedule_type, 'cron', c.cron, 'timezone', c.timezone)
-         else jsonb_build_object('type', c.schedule_type, 'at', cue.iso(c.at), 'timezone', c.timezone) end as schedule,
+select c.id, c.account_id, c.name, c.description, c.key, c.tags, c.managed_by, c.status, c.paused_at, c.paused_by, c.pause_reason, c.paused_until,
+       case c.status when 'completed' then coalesce(c.completed_reason, 'once') end as completed_reason, c.transport,
+       jsonb_strip_nulls(jsonb_build_object('type', c.schedule_type, 'cron', c.cron, 'at', cue.iso(c.at), 'timezone', c.timezone))
+         || coalesce(c.schedule_rules, '{}') as schedule,
        jsonb_build_object('url', c.callback_url, 'method', c.callback_method, 'headers', case when c.callback_headers = '{}' then '{}' else
          (select jsonb_object_agg(h.name, cue.mask()) from jsonb_object_keys(c.callback_headers) as h (name)) end) as callback,
        coalesce(c.payload, (select p.body from cue.payloads p where p.id = c.payload_id)) as payload,

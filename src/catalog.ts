@@ -23,6 +23,7 @@ export const enums = {
   auditEvent: ['account.registered', 'account.updated', 'key.created', 'key.renamed', 'key.revoked', 'key.regenerated', 'key.revealed', 'webhook_secret.regenerated', 'alert_webhook_secret.created', 'alert_webhook_secret.regenerated', 'session.created', 'session.refreshed', 'session.revoked', 'account.deletion_requested', 'account.deletion_cancelled', 'account.disowned', 'plan.changed'],
   callbackMethod: ['POST', 'PUT', 'PATCH', 'GET'],
   catchUp: ['skip_missed', 'run_once_if_missed', 'replay_all_missed'],
+  completion: ['ended', 'max_runs', 'once'],
   cueStatus: ['active', 'paused', 'completed', 'failed'],
   deviceCodeStatus: ['pending', 'email_sent', 'approved', 'claimed'],
   executionStatus: ['pending', 'delivering', 'success', 'failed', 'retrying', 'retry_ready', 'missed', 'pending_outcome', 'outcome_timeout'],

@@ -26,6 +26,8 @@ export type CallbackMethod = "GET" | "PATCH" | "POST" | "PUT";
 
 export type CatchUp = "replay_all_missed" | "run_once_if_missed" | "skip_missed";
 
+export type Completion = "ended" | "max_runs" | "once";
+
 export type CueStatus = "active" | "completed" | "failed" | "paused";
 
 export type DeviceCodeStatus = "approved" | "claimed" | "email_sent" | "pending";
@@ -414,6 +416,7 @@ export interface CueDetailView {
   await_outcome_set: boolean | null;
   callback: Json | null;
   catch_up: CatchUp | null;
+  completed_reason: Completion | null;
   created_at: Timestamp | null;
   delivery: Json | null;
   description: string | null;
@@ -525,6 +528,10 @@ export interface CueRuns {
    */
   run_count: Generated<number>;
   /**
+   * Those of fired_count that record a slot which did not run; null means none.
+   */
+  skipped_count: number | null;
+  /**
    * Deadline for the next success, after which a missed_window alert is raised. Set on firing if null; a success does not write it.
    */
   success_due_at: Timestamp | null;
@@ -579,6 +586,10 @@ export interface Cues {
    * Time limit for a worker to claim an execution; null means 900.
    */
   claim_timeout_seconds: number | null;
+  /**
+   * Why it has completed, while status is completed; null means once.
+   */
+  completed_reason: Completion | null;
   /**
    * Time of creation.
    */
@@ -668,7 +679,11 @@ export interface Cues {
    */
   retry_max_attempts: Generated<number>;
   /**
-   * Whether cron or at holds the schedule.
+   * What few schedules have: the members crons, every, anchor, starts_at, ends_at and max_runs of schedule, as the API shows them. Null without any.
+   */
+  schedule_rules: Json | null;
+  /**
+   * Whether it runs repeatedly, by cron or schedule_rules, or once, at at.
    */
   schedule_type: ScheduleType;
   /**
@@ -711,6 +726,7 @@ export interface CueView {
   await_outcome_set: boolean | null;
   callback: Json | null;
   catch_up: CatchUp | null;
+  completed_reason: Completion | null;
   created_at: Timestamp | null;
   delivery: Json | null;
   description: string | null;

@@ -1,5 +1,5 @@
 /** The SQL functions, as the catalog has them. Made by `npm run generate`; do not edit. */
-import type { AlertSeverity, AlertType, CallbackMethod, CatchUp, CueStatus, DeviceCodeStatus, ExecutionStatus, KeyScope, OutcomeState, PauseCause, Plan, ScheduleType, TicketSeverity, TicketType, Transport, TriggerKind, WebhookAuthorization } from './db.types.ts'
+import type { AlertSeverity, AlertType, CallbackMethod, CatchUp, Completion, CueStatus, DeviceCodeStatus, ExecutionStatus, KeyScope, OutcomeState, PauseCause, Plan, ScheduleType, TicketSeverity, TicketType, Transport, TriggerKind, WebhookAuthorization } from './db.types.ts'
 
 /** How each function returns its result, and its parameters without the prefix p_. */
 export const functions = {
@@ -55,7 +55,7 @@ export const functions = {
   end_issue: ['value', 'ticket_id url'],
   end_memory_notice: ['value', 'subscription_id version url'],
   ended_executions: ['rows', ''],
-  ended_pauses: ['rows', 'limit now'],
+  ended_pauses: ['rows', 'limit now rules'],
   exchange_session_token: ['row', 'token_hash client_id label key_hash prefix ip now'],
   executions_used: ['value', 'account_id now'],
   expire_outcomes: ['value', 'limit now'],
@@ -75,7 +75,7 @@ export const functions = {
   held_attempts: ['values', 'execution_ids cue_ids'],
   is_email_confirmed: ['value', 'account_id'],
   job_counts: ['rows', 'limit'],
-  look_ahead: ['rows', 'until limit skip_accounts now'],
+  look_ahead: ['rows', 'until limit skip_accounts now rules'],
   look_waiting: ['rows', 'after after_id limit now'],
   lose_attempts: ['value', 'execution_ids flight_id error now'],
   mail_cue_failed: ['row', 'account_id execution_id counted now'],
@@ -98,7 +98,7 @@ export const functions = {
   open_limits: ['rows', 'account_ids'],
   open_local_account: ['value', 'email key_hash prefix ciphertext token_hash now'],
   open_session: ['row', 'token_hash ip now'],
-  passed_windows: ['rows', 'limit now'],
+  passed_windows: ['rows', 'limit now rules'],
   poll_device: ['row', 'code_hash token_hash limited now'],
   prune: ['value', 'now'],
   prune_dead_letters: ['value', 'batch'],
@@ -144,6 +144,7 @@ export const functions = {
   stored_response: ['row', 'account_id route key request_hash now'],
   subscribe_memory: ['value', 'account_id agent_id callback_url release now'],
   take_due_cues: ['rows', 'cue_ids versions expected next success_due missed_after lease now'],
+  take_last_slots: ['rows', 'cue_ids versions expected missed_after lease now'],
   update_account: ['value', 'account_id changes actor ip now'],
   update_cue: ['value', 'account_id cue_id version changes next_run now'],
   verify_outcome: ['row', 'account_id execution_id state reason now'],
@@ -363,6 +364,7 @@ export type CreateCuesRow = {
   paused_by: PauseCause
   pause_reason: string
   paused_until: Date
+  completed_reason: Completion
   transport: Transport
   schedule: unknown
   callback: unknown
@@ -397,6 +399,7 @@ export type CueDetailByKeyRow = {
   paused_by: PauseCause
   pause_reason: string
   paused_until: Date
+  completed_reason: Completion
   transport: Transport
   schedule: unknown
   callback: unknown
@@ -455,6 +458,7 @@ export type EndedPausesRow = {
   cron: string | null
   at: Date | null
   timezone: string
+  schedule_rules: object | null
 }
 
 export type ExchangeSessionTokenRow = {
@@ -494,6 +498,8 @@ export type LookAheadRow = {
   schedule_type: ScheduleType
   cron: string | null
   timezone: string
+  schedule_rules: object | null
+  runs_left: number | null
   catch_up: CatchUp
   outage_until: Date | null
   over_limit: boolean
@@ -601,8 +607,10 @@ export type PassedWindowsRow = {
   cue_id: string
   version: number
   success_due_at: Date
-  cron: string
+  schedule_type: ScheduleType
+  cron: string | null
   timezone: string
+  schedule_rules: object | null
   slots: number
   last_success_at: Date | null
 }
@@ -626,6 +634,7 @@ export type ReadCuesRow = {
   paused_by: PauseCause
   pause_reason: string
   paused_until: Date
+  completed_reason: Completion
   transport: Transport
   schedule: unknown
   callback: unknown
@@ -830,7 +839,7 @@ export type Functions = {
   endIssue: (args: { ticket_id: number; url: string }) => Promise<void>
   endMemoryNotice: (args: { subscription_id: string; version: number | null; url?: string | null }) => Promise<void>
   endedExecutions: (args: object) => Promise<EndedExecutionsRow[]>
-  endedPauses: (args: { limit?: number | null }) => Promise<EndedPausesRow[]>
+  endedPauses: (args: { limit?: number | null; rules?: boolean | null }) => Promise<EndedPausesRow[]>
   exchangeSessionToken: (args: { token_hash: Buffer; client_id: string; label: string; key_hash: Buffer; prefix: string; ip?: string | null }) => Promise<ExchangeSessionTokenRow>
   executionsUsed: (args: { account_id: string }) => Promise<number>
   expireOutcomes: (args: { limit?: number | null }) => Promise<number>
@@ -850,7 +859,7 @@ export type Functions = {
   heldAttempts: (args: { execution_ids: string[]; cue_ids: string[] }) => Promise<string[]>
   isEmailConfirmed: (args: { account_id: string }) => Promise<boolean>
   jobCounts: (args: { limit?: number | null }) => Promise<JobCountsRow[]>
-  lookAhead: (args: { until: Date; limit?: number | null; skip_accounts?: string[] | null }) => Promise<LookAheadRow[]>
+  lookAhead: (args: { until: Date; limit?: number | null; skip_accounts?: string[] | null; rules?: boolean | null }) => Promise<LookAheadRow[]>
   lookWaiting: (args: { after: number; after_id: string; limit?: number | null }) => Promise<LookWaitingRow[]>
   loseAttempts: (args: { execution_ids: string[]; flight_id: number; error: string }) => Promise<number>
   mailCueFailed: (args: { account_id: string; execution_id: string; counted?: boolean | null }) => Promise<MailCueFailedRow | undefined>
@@ -873,7 +882,7 @@ export type Functions = {
   openLimits: (args: { account_ids: string[] }) => Promise<OpenLimitsRow[]>
   openLocalAccount: (args: { email: string; key_hash: Buffer; prefix: string; ciphertext: string; token_hash: Buffer }) => Promise<void>
   openSession: (args: { token_hash: Buffer; ip?: string | null }) => Promise<OpenSessionRow>
-  passedWindows: (args: { limit?: number | null }) => Promise<PassedWindowsRow[]>
+  passedWindows: (args: { limit?: number | null; rules?: boolean | null }) => Promise<PassedWindowsRow[]>
   pollDevice: (args: { code_hash: Buffer; token_hash: Buffer; limited?: boolean | null }) => Promise<PollDeviceRow>
   prune: (args: object) => Promise<void>
   pruneDeadLetters: (args: { batch?: number | null }) => Promise<number>
@@ -919,6 +928,7 @@ export type Functions = {
   storedResponse: (args: { account_id: string; route: string; key: string; request_hash: Buffer }) => Promise<StoredResponseRow | undefined>
   subscribeMemory: (args: { account_id: string; agent_id: string; callback_url: string; release: string }) => Promise<void>
   takeDueCues: (args: { cue_ids: string[]; versions: number[]; expected: Date[]; next: (Date | null)[]; success_due?: (Date | null)[] | null; missed_after?: string | null; lease?: string | null }) => Promise<BegunAttempt[]>
+  takeLastSlots: (args: { cue_ids: string[]; versions: number[]; expected: Date[]; missed_after?: string | null; lease?: string | null }) => Promise<BegunAttempt[]>
   updateAccount: (args: { account_id: string; changes: object | string; actor?: string | null; ip?: string | null }) => Promise<void>
   updateCue: (args: { account_id: string; cue_id: string; version: number; changes: object | string; next_run?: Date | null }) => Promise<boolean>
   verifyOutcome: (args: { account_id: string; execution_id: string; state: OutcomeState; reason?: string | null }) => Promise<ExecutionsRow>

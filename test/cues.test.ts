@@ -18,6 +18,7 @@ t.test('creating a cue returns all members, with defaults', async t => {
     paused_by: null,
     pause_reason: null,
     paused_until: null,
+    completed_reason: null,
     key: null,
     name: 'Hourly',
     description: null,

@@ -87,18 +87,20 @@ end $$;
 comment on function cue.last_success is 'Returns the time of the latest success among a cue''s newest executions.';
 
 -- A window is N slots plus 15 seconds. It uses the schedule's own slots, so a 25-hour day is not a miss. The last success is first looked
--- for among 20 executions, since 1,000 are rarely needed.
-create or replace function cue.passed_windows(p_limit int default 200, p_now timestamptz default now()) returns table (
-  cue_id text, version int, success_due_at timestamptz, cron text, timezone text, slots int, last_success_at timestamptz
+-- for among 20 executions, since 1,000 are rarely needed. p_rules: as for look_ahead.
+create or replace function cue.passed_windows(p_limit int default 200, p_now timestamptz default now(), p_rules boolean default false)
+returns table (
+  cue_id text, version int, success_due_at timestamptz, schedule_type cue.schedule_type, cron text, timezone text, schedule_rules jsonb, slots int,
+  last_success_at timestamptz
 )
 language plpgsql stable security definer as $$
 begin
   return query
-  select r.cue_id, r.version, r.success_due_at, c.cron, c.timezone,
+  select r.cue_id, r.version, r.success_due_at, c.schedule_type, c.cron, c.timezone, c.schedule_rules,
          coalesce(c.alert_missed_window_multiplier, (cue.implied_settings()).alert_missed_window_multiplier),
          coalesce(cue.last_success(r.cue_id, 20, p_now), cue.last_success(r.cue_id, 1000, p_now))
     from cue.cue_runs r join cue.cues c on c.id = r.cue_id
-   where r.success_due_at <= p_now and c.schedule_type = 'recurring'
+   where r.success_due_at <= p_now and c.schedule_type = 'recurring' and (p_rules or c.schedule_rules is null)
    order by r.success_due_at limit p_limit;
 end $$;
 comment on function cue.passed_windows is

@@ -1,7 +1,7 @@
 -- Slots that don't fire normally: those that came due during an outage or above the plan's limit. Handled cue by cue.
 
 -- p_cues: a JSON array of {cue_id, version, expected, next_run, slots, dropped: {first, last, count, reason} | null}. slots are to run,
--- oldest first; dropped ones are recorded; next_run is the first slot after the outage. A one-time cue whose slot is dropped gets a missed
+-- oldest first; dropped ones are recorded; next_run is the first slot after the outage: without one, a recurring cue completes. A one-time cue whose slot is dropped gets a missed
 -- execution. A cue that changed since the caller read it is skipped.
 create or replace function cue.catch_up_cues(p_cues jsonb, p_now timestamptz default now()) returns int
 language plpgsql security definer as $$
@@ -51,6 +51,7 @@ begin
       e := cue.add_ended_execution(c, 'missed', d.expected, 'came due during an outage, and catch_up is skip_missed', p_now);
       perform cue.after_end(e, c, p_now);
     end if;
+    if d.next_run is null and c.schedule_type = 'recurring' then perform cue.complete_cues(array[c.id], p_now); end if;
     v_count := v_count + 1;
   end loop;
   return v_count;
@@ -69,7 +70,9 @@ begin
   insert into cue.new_executions
   select n.* from cue.new_execution(c, v_id, p_scheduled_for, p_ended => p_status, p_error => p_error, p_now => p_now) n;
   select * into e from cue.executions where id = v_id;
-  update cue.cue_runs set run_count = run_count + 1, fired_count = fired_count + 1 where cue_id = c.id;
+  update cue.cue_runs
+     set run_count = run_count + 1, fired_count = fired_count + 1, skipped_count = coalesce(skipped_count, 0) + 1
+   where cue_id = c.id;
   return e;
 end $$;
 comment on function cue.add_ended_execution is 'Records a slot that did not run as an ended execution.';
@@ -101,6 +104,7 @@ begin
      where r.cue_id = d.cue_id and r.version = d.version and r.next_run = d.expected and r.next_run <= p_now;
     continue when not found;
     v_count := v_count + 1;
+    if d.next_run is null and c.schedule_type = 'recurring' then perform cue.complete_cues(array[c.id], p_now); end if;
     if exists (
       select from cue.executions e
        where e.cue_id = c.id and e.id >= cue.uuid_v7_floor(date_trunc('hour', p_now, 'UTC')) and e.status = 'failed'

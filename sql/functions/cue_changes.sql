@@ -3,7 +3,7 @@
 create or replace function cue.with_changes(old cue.cues, p_changes jsonb) returns cue.cues
 language plpgsql stable as $$
 declare
-  v_fixed text[] := '{id,account_id,transport,memory_check,payload_id,paused_at,paused_by,created_at,updated_at,deleted_at}';
+  v_fixed text[] := '{id,account_id,transport,memory_check,payload_id,paused_at,paused_by,completed_reason,created_at,updated_at,deleted_at}';
   c cue.cues := jsonb_populate_record(case when p_changes @> '{"replaces": true}' then cue.reset_cue(old) else old end, p_changes - v_fixed);
 begin
   if p_changes ? 'callback_headers' then
@@ -18,6 +18,8 @@ begin
   if p_changes @> '{"replaces": true}' and c.await_outcome is not true and old.await_outcome is not true then
     c.await_outcome := old.await_outcome;
   end if;
+  -- The previous release doesn't know schedule_rules, and changes schedules as a whole.
+  if p_changes ? 'schedule_type' and not p_changes ? 'schedule_rules' then c.schedule_rules := null; end if;
   -- A set names its cues by their keys.
   if c.key is null then c.managed_by := null; end if;
   return c;
@@ -27,8 +29,8 @@ comment on function cue.with_changes is
   'mask keeps its value.';
 
 -- p_next_run applies if the schedule changes or the cue is resumed. For p_changes see with_changes; with replaces, key and status stay, but an
--- ended cue becomes active again if its schedule changes and has a next run.
--- QU001 not found. QU014 p_version is outdated, or p_next_run has fired. QU011 the status of an ended cue, or the schedule and payload of a
+-- ended cue becomes active again if its schedule changes and has a next run. A recurring cue that has completed does so with any change.
+-- QU001 not found. QU014 p_version is outdated, or p_next_run has fired. QU011 the status of an ended cue, a max_runs that is used up, or the schedule and payload of a
 -- memory_check cue: it isn't counted, so it must not become an ordinary cue. QU015 another cue has the key. QU030 resuming would exceed the
 -- plan's limit, as after a downgrade. QU052 see require_account_scope.
 create or replace function cue.update_cue(
@@ -51,7 +53,8 @@ begin
     if found and cue.with_changes(old, p_changes) is not distinct from old then return false; end if;
   end if;
   -- Cues are counted and keys compared while the account is locked. For callbacks, it keeps webhook_authorization unchanged until commit.
-  if v_replaces or p_changes ? 'key' or p_changes ->> 'status' = 'active' then
+  if v_replaces or p_changes ? 'key' or p_changes ->> 'status' = 'active'
+     or exists (select from cue.cues where id = p_cue_id and status = 'completed') then
     perform from cue.accounts where id = p_account_id for no key update;
   elsif v_lesser then
     perform from cue.accounts where id = p_account_id for share;
@@ -70,14 +73,21 @@ begin
   c := cue.with_pause(old, cue.with_changes(old, p_changes), p_changes ?| '{pause_reason,paused_until}', p_now);
   if c is not distinct from old then return false; end if;
   if c.key is distinct from old.key then perform cue.require_free_key(p_account_id, c.key); end if;
-  if old.memory_check and (c.schedule_type, c.cron, c.at, c.timezone, c.payload, c.task, c.callback_url, c.callback_method, c.callback_headers)
-       is distinct from (old.schedule_type, old.cron, old.at, old.timezone, old.payload, old.task, old.callback_url, old.callback_method,
+  if old.memory_check and (c.schedule_type, c.cron, c.at, c.timezone, c.schedule_rules, c.payload, c.task, c.callback_url, c.callback_method, c.callback_headers)
+       is distinct from (old.schedule_type, old.cron, old.at, old.timezone, old.schedule_rules, old.payload, old.task, old.callback_url, old.callback_method,
                          old.callback_headers) then
     raise exception 'Cue % belongs to the memory block, and its schedule and payload cannot be changed. Pause or delete it, or turn the memory '
       'block off with PATCH /v1/auth/me {"memory_block_enabled": false}.', p_cue_id using errcode = cue.refusal('QU011');
   end if;
-  v_reschedule := (c.schedule_type, c.cron, c.at, c.timezone) is distinct from (old.schedule_type, old.cron, old.at, old.timezone);
-  if v_replaces and v_reschedule and p_next_run is not null and old.status in ('completed', 'failed') then c.status := 'active'; end if;
+  v_reschedule := (c.schedule_type, c.cron, c.at, c.timezone, c.schedule_rules)
+    is distinct from (old.schedule_type, old.cron, old.at, old.timezone, old.schedule_rules);
+  if v_reschedule and cue.runs_left(c.schedule_rules, r.fired_count, r.skipped_count) = 0 then
+    raise exception 'Cue % has used up its runs: schedule.max_runs must be more than %.', p_cue_id, r.fired_count - coalesce(r.skipped_count, 0)
+      using errcode = cue.refusal('QU011');
+  end if;
+  if v_reschedule and p_next_run is not null and old.status in ('completed', 'failed') and (v_replaces or old.schedule_type = 'recurring') then
+    c.status := 'active';
+  end if;
   v_reschedule := v_reschedule or c.status = 'active' and old.status = 'paused';
   if c.status = 'active' and old.status <> 'active' then perform cue.require_room(old); end if;
   if v_reschedule and c.status = 'active' and p_next_run <= r.last_slot then

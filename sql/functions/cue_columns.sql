@@ -36,7 +36,7 @@ begin
       string_agg(format('%1$I = c.%1$I', a.attname), ', ' order by a.attnum),
       string_agg(format('c.%I := %s;', a.attname, coalesce(pg_get_expr(d.adbin, d.adrelid), 'null')), ' ' order by a.attnum)
         filter (where a.attname not in ('key', 'managed_by', 'status', 'paused_at', 'paused_by', 'pause_reason', 'paused_until',
-                                   'transport', 'memory_check', 'deleted_at')))
+                                   'completed_reason', 'transport', 'memory_check', 'deleted_at')))
       from pg_attribute a left join pg_attrdef d on d.adrelid = a.attrelid and d.adnum = a.attnum
      where a.attrelid = 'cue.cues'::regclass and a.attnum > 0 and not a.attisdropped
        and a.attname not in ('id', 'account_id', 'payload_id', 'created_at', 'updated_at', 'payload'));

@@ -57,12 +57,14 @@ comment on function cue.is_over_limit is
   'Returns whether an account''s executions are refused: limit reached this month, and grace over (24 hours, or twice the limit).';
 
 -- A full page is read again by instant and account, so that one account's burst doesn't hide the others. Accounts are skipped with a hashed
--- subquery: a list would be compared with every cue. outage_until is set for a slot that came due during an outage.
+-- subquery: a list would be compared with every cue. outage_until is set for a slot that came due during an outage. p_rules: the caller knows
+-- schedule_rules. The previous release does not, and gets only cues without them.
 create or replace function cue.look_ahead(
-  p_until timestamptz, p_limit int default 2000, p_skip_accounts uuid[] default '{}', p_now timestamptz default now()
+  p_until timestamptz, p_limit int default 2000, p_skip_accounts uuid[] default '{}', p_now timestamptz default now(),
+  p_rules boolean default false
 ) returns table (
   cue_id text, account_id uuid, version int, next_run timestamptz, transport cue.transport, schedule_type cue.schedule_type, cron text,
-  timezone text, catch_up cue.catch_up, outage_until timestamptz, over_limit boolean, window_slots int
+  timezone text, schedule_rules jsonb, runs_left int, catch_up cue.catch_up, outage_until timestamptz, over_limit boolean, window_slots int
 )
 language plpgsql stable security definer as $$
 declare
@@ -91,7 +93,8 @@ begin
        order by m.place, g.next_run limit p_limit) p;
   end if;
   return query
-  select r.cue_id, r.account_id, r.version, r.next_run, r.transport, c.schedule_type, c.cron, c.timezone, c.catch_up,
+  select r.cue_id, r.account_id, r.version, r.next_run, r.transport, c.schedule_type, c.cron, c.timezone, c.schedule_rules,
+         cue.runs_left(c.schedule_rules, r.fired_count, r.skipped_count), c.catch_up,
          (select max(o.until_at) from cue.outages o where r.next_run > o.from_at and r.next_run <= o.until_at),
          cue.is_over_limit(a, p_now) or v_capped and cue.exceeds_payload_cap(r.cue_id, p_now),
          case when r.success_due_at is null and c.schedule_type = 'recurring' then
@@ -101,7 +104,7 @@ begin
       union all
       (select f.cue_id from cue.cue_runs f where f.next_run > p_until order by f.next_run, f.account_id, f.cue_id limit 1)) p
     join cue.cue_runs r on r.cue_id = p.id join cue.cues c on c.id = r.cue_id join cue.accounts a on a.id = r.account_id
-   where r.next_run is not null
+   where r.next_run is not null and (p_rules or c.schedule_rules is null)
    order by r.next_run;
 end $$;
 comment on function cue.look_ahead is

@@ -51,20 +51,24 @@ begin
 end $$;
 comment on function cue.with_pause is 'Returns a changed cue with what its status says about pauses; p_repeated: a user pauses it, even if it is paused.';
 
-create or replace function cue.ended_pauses(p_limit int default 200, p_now timestamptz default now()) returns table (
-  cue_id text, version int, paused_until timestamptz, last_slot timestamptz, schedule_type cue.schedule_type, cron text, at timestamptz, timezone text
+-- p_rules: as for look_ahead.
+create or replace function cue.ended_pauses(p_limit int default 200, p_now timestamptz default now(), p_rules boolean default false)
+returns table (
+  cue_id text, version int, paused_until timestamptz, last_slot timestamptz, schedule_type cue.schedule_type, cron text, at timestamptz, timezone text,
+  schedule_rules jsonb
 )
 language plpgsql stable security definer as $$
 begin
   return query
-  select c.id, r.version, c.paused_until, r.last_slot, c.schedule_type, c.cron, c.at, c.timezone
-    from (select q.* from cue.cues q where q.paused_until <= p_now and q.deleted_at is null order by q.paused_until limit p_limit) c
+  select c.id, r.version, c.paused_until, r.last_slot, c.schedule_type, c.cron, c.at, c.timezone, c.schedule_rules
+    from (select q.* from cue.cues q
+           where q.paused_until <= p_now and q.deleted_at is null and (p_rules or q.schedule_rules is null) order by q.paused_until limit p_limit) c
    cross join lateral (select n.version, n.last_slot from cue.cue_runs n where n.cue_id = c.id limit 1) r;
 end $$;
 comment on function cue.ended_pauses is 'Returns cues whose pause has ended, with the input for computing their next run.';
 
--- Only the engine whose version is still right resumes a cue. A cue without a next run stays paused, and so does one for which the plan has no
--- room; both without an end. Rows that are locked are left to the next call.
+-- Only the engine whose version is still right resumes a cue. Without a next run, a recurring cue completes and a one-time cue stays paused, and so
+-- does one for which the plan has no room; both without an end. Rows that are locked are left to the next call.
 create or replace function cue.resume_cues(p_cue_ids text[], p_versions int[], p_next_runs timestamptz[], p_now timestamptz default now())
 returns int
 language plpgsql security definer as $$
@@ -81,7 +85,9 @@ begin
     select q.* into c from cue.cues q join cue.cue_runs r on r.cue_id = q.id
      where q.id = d.cue_id and q.deleted_at is null and q.status = 'paused' and q.paused_until <= p_now and r.version = d.version;
     continue when not found;
-    if d.next_run is null or not cue.may_resume(c) then
+    if d.next_run is null and c.schedule_type = 'recurring' then
+      perform cue.complete_cues(array[c.id], p_now);
+    elsif d.next_run is null or not cue.may_resume(c) then
       update cue.cues
          set paused_until = null, paused_by = case when d.next_run is null then paused_by else 'plan' end, updated_at = p_now
        where id = c.id;

@@ -1,7 +1,7 @@
 /** From requests to columns of cue.cues. Pure: the stored cue and the time are arguments. */
 import { ApiError, type Detail, invalid } from '../errors.ts'
 import { checkInterval, firstRun, readSchedule, sameSchedule } from '../schedule/parse-schedule.ts'
-import type { Schedule } from '../schedule/schedule.ts'
+import { rulesOf, type Schedule } from '../schedule/schedule.ts'
 import { lastInstant } from '../schedule/timetable.ts'
 import { defaults, implied } from './columns.ts'
 import { headerFaults } from './headers.ts'
@@ -86,6 +86,8 @@ export const pauseOf = ({ reason, until }: PauseCue, { schedule }: StoredCue, no
   if (end && +end > lastInstant) throw invalid([fault(['until'], 'must not be after the year 9999')])
   if (end && schedule.type === 'once' && end > new Date(schedule.at))
     throw invalid([fault(['until'], 'must not be after schedule.at: the cue would never run')])
+  if (end && schedule.type === 'recurring' && schedule.ends_at !== undefined && end > new Date(schedule.ends_at))
+    throw invalid([fault(['until'], 'must not be after schedule.ends_at: the cue would never run')])
   return { columns: { status: 'paused', pause_reason: reason ?? null, paused_until: end }, next_run: null }
 }
 
@@ -138,9 +140,10 @@ const scheduleOf = ({ schedule, cron, at, timezone }: CreateCue) => {
 
 const scheduleColumns = (schedule: Schedule) => ({
   schedule_type: schedule.type,
-  cron: schedule.type === 'recurring' ? schedule.cron : null,
+  cron: schedule.type === 'recurring' ? (schedule.cron ?? null) : null,
   at: schedule.type === 'once' ? schedule.at : null,
-  timezone: schedule.timezone
+  timezone: schedule.timezone,
+  schedule_rules: rulesOf(schedule)
 })
 
 type Settings = Pick<CreateCue, keyof typeof groups | keyof typeof plain | 'catch_up'>

@@ -13,7 +13,8 @@ const {
   callbackMethod: methods,
   catchUp: policies,
   verificationMode: modes,
-  pauseCause: causes
+  pauseCause: causes,
+  completion: completions
 } = enums
 
 const byDefault = { ...defaults, ...implied }
@@ -200,6 +201,11 @@ const cue = {
   ),
   pause_reason: Nullable(Type.String()),
   paused_until: Nullable(Timestamp),
+  completed_reason: Nullable(
+    Type.Enum([...completions], {
+      description: 'Why the cue is `completed`: its last slot has passed (`ended`), it has taken `max_runs` runs, or it runs only `once`.'
+    })
+  ),
   transport: Type.Enum([...transports]),
   schedule: ScheduleBody,
   callback: Type.Object({

@@ -5,7 +5,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { bisect } from '../database/bisect.ts'
 import type { BegunAttempt, Functions } from '../database/functions.ts'
-import type { DueCue, Share } from '../firing/due-cue.ts'
+import { type DueCue, isLast, type Share } from '../firing/due-cue.ts'
 import type { Ahead } from '../firing/look-ahead.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import { createCapacity } from './capacity.ts'
@@ -14,7 +14,7 @@ import { createSender, type SenderOptions } from './sender.ts'
 import { createWaiting, type Waiting } from './waiting-attempts.ts'
 
 type Options = Omit<SenderOptions, 'fn' | 'capacity' | 'close' | 'metrics'> & {
-  fn: Pick<Functions, 'takeDueCues' | 'lookWaiting' | 'beginAttempts' | 'openLimits' | 'goneAttempts'>
+  fn: Pick<Functions, 'takeDueCues' | 'takeLastSlots' | 'lookWaiting' | 'beginAttempts' | 'openLimits' | 'goneAttempts'>
   ahead: Ahead
   /** Open deliveries that every plan allows an account. */
   leastOpen: number
@@ -83,7 +83,7 @@ export const createPump = (options: Options) => {
     const cues = ahead.takeDue('send', limit, capacity.tryOpen)
     if (cues.length === 0) return false
     dueNext = false
-    void taking(cues, () => takeCues(cues))
+    for (const some of Map.groupBy(cues, isLast).values()) void taking(some, () => takeCues(some))
     return true
   }
 
@@ -123,16 +123,18 @@ export const createPump = (options: Options) => {
     }
   }
 
-  const fire = (cues: DueCue[]) =>
-    fn.takeDueCues({
+  /** Cues of which all complete with this slot, or none. */
+  const fire = (cues: DueCue[]) => {
+    const columns = {
       cue_ids: cues.map(cue => cue.cue_id),
       versions: cues.map(cue => cue.version),
       expected: cues.map(cue => cue.next_run),
-      next: cues.map(cue => cue.next),
-      success_due: cues.map(cue => cue.successDue),
       missed_after: missedAfter,
       lease: flights.lease
-    })
+    }
+    if (isLast(cues[0]!)) return fn.takeLastSlots(columns)
+    return fn.takeDueCues({ ...columns, next: cues.map(cue => cue.next), success_due: cues.map(cue => cue.successDue) })
+  }
 
   const takeCues = async (cues: DueCue[]) => {
     const attempts = await bisect(cues, fire, (cue, error) => {

@@ -1,8 +1,7 @@
 /** A due cue, prepared for the moment at which it is taken: which engine takes it and when, and the slots after it. Pure. */
 import type { LookAheadRow } from '../database/functions.ts'
-import { parseCron } from '../schedule/cron.ts'
-import { cronTimetable } from '../schedule/next-run.ts'
 import { nextRun, nthRun } from '../schedule/runs.ts'
+import { scheduleOf, timetableOf } from '../schedule/schedule.ts'
 import type { Timetable } from '../schedule/timetable.ts'
 
 export type DueCue = LookAheadRow & {
@@ -11,6 +10,8 @@ export type DueCue = LookAheadRow & {
   /** Whether it is this engine's to take first. */
   isOwn: boolean
   /** The slot after it. */
+  following: Date | null
+  /** The slot after it if it runs: none after the last run that `max_runs` allows. */
   next: Date | null
   /** The end of the window for a success that firing it opens. */
   successDue: Date | null
@@ -28,17 +29,22 @@ const graceMs = 15_000
 
 /** Prepares a cue that was read ahead. Slots that came due during an outage are left to catch_up: they have no next slot here. */
 export const prepare = (cue: LookAheadRow, share: Share): DueCue => {
-  const slots = cue.cron && !cue.outage_until ? cronTimetable(parseCron(cue.cron), cue.timezone) : undefined
+  const slots = cue.schedule_type === 'recurring' && !cue.outage_until ? timetableOf(scheduleOf(cue)) : undefined
+  const following = (slots && nextRun(slots, cue.next_run)) ?? null
   const isOwn = engineOf(cue.cue_id, share.engines) === share.place
   const instant = cue.next_run.getTime()
   return {
     ...cue,
     due: isOwn ? instant + (cue.transport === 'worker' ? surelyMs : 0) : (Math.floor(instant / leaveMs) + 2) * leaveMs,
     isOwn,
-    next: (slots && nextRun(slots, cue.next_run)) ?? null,
+    following,
+    next: cue.runs_left !== null && cue.runs_left <= 1 ? null : following,
     successDue: (slots && cue.window_slots && windowEnd(slots, cue.next_run, cue.window_slots)) || null
   }
 }
+
+/** Whether a cue completes with this slot. */
+export const isLast = (cue: Pick<DueCue, 'next' | 'schedule_type'>): boolean => cue.next === null && cue.schedule_type === 'recurring'
 
 /**
  * The place of the engine to which a cue or a waiting attempt belongs, so that engines don't compete for each. The others take it 50 to 100 ms

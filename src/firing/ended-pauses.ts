@@ -1,8 +1,7 @@
 /** Pauses that end by themselves: cues resume, and count from the instant at which their pause ended. */
 import type { EndedPausesRow, Functions } from '../database/functions.ts'
-import { parseCron } from '../schedule/cron.ts'
-import { cronTimetable } from '../schedule/next-run.ts'
 import { nextRun } from '../schedule/runs.ts'
+import { scheduleOf, timetableOf } from '../schedule/schedule.ts'
 
 type Options = { fn: Pick<Functions, 'endedPauses' | 'resumeCues'> }
 
@@ -12,7 +11,7 @@ const batchSize = 200
 export const createPauseSweep =
   ({ fn }: Options) =>
   async (): Promise<number> => {
-    const ended = await fn.endedPauses({ limit: batchSize })
+    const ended = await fn.endedPauses({ limit: batchSize, rules: true })
     if (ended.length === 0) return 0
     return fn.resumeCues({
       cue_ids: ended.map(({ cue_id }) => cue_id),
@@ -22,14 +21,5 @@ export const createPauseSweep =
   }
 
 /** The first run at or after the end of a pause, and after the slots that have run; null if there is none. */
-export const resumedRun = ({
-  paused_until,
-  last_slot,
-  cron,
-  at,
-  timezone
-}: Omit<EndedPausesRow, 'cue_id' | 'version' | 'schedule_type'>) => {
-  const before = new Date(Math.max(paused_until.getTime() - 1, last_slot?.getTime() ?? 0))
-  if (cron) return nextRun(cronTimetable(parseCron(cron), timezone), before) ?? null
-  return at && at > before ? at : null
-}
+export const resumedRun = ({ paused_until, last_slot, ...row }: Omit<EndedPausesRow, 'cue_id' | 'version'>): Date | null =>
+  nextRun(timetableOf(scheduleOf(row)), new Date(Math.max(paused_until.getTime() - 1, last_slot?.getTime() ?? 0))) ?? null

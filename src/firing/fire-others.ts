@@ -5,14 +5,13 @@
 import type { FastifyBaseLogger } from 'fastify'
 import { bisect } from '../database/bisect.ts'
 import type { Functions } from '../database/functions.ts'
-import { parseCron } from '../schedule/cron.ts'
-import { cronTimetable } from '../schedule/next-run.ts'
-import { nextRun, previousRun, slotsBetween, slotsCounted } from '../schedule/runs.ts'
-import type { DueCue } from './due-cue.ts'
+import { nextRun, nthRun, previousRun, slotsBetween, slotsCounted } from '../schedule/runs.ts'
+import { scheduleOf, timetableOf } from '../schedule/schedule.ts'
+import { type DueCue, isLast } from './due-cue.ts'
 import type { Ahead } from './look-ahead.ts'
 
 type Options = {
-  fn: Pick<Functions, 'takeDueCues' | 'catchUpCues' | 'refuseDueCues'>
+  fn: Pick<Functions, 'takeDueCues' | 'takeLastSlots' | 'catchUpCues' | 'refuseDueCues'>
   ahead: Ahead
   missedAfter: string
   log: Pick<FastifyBaseLogger, 'error'>
@@ -41,14 +40,16 @@ export const createFiring =
     }
     for (let cues = ahead.takeDue('other', batchSize); cues.length > 0; cues = ahead.takeDue('other', batchSize)) {
       // A recurring cue over its limit catches up like any other, running no slot; later slots are refused one by one.
-      const missed = cues.filter(cue => cue.outage_until && !(cue.over_limit && !cue.cron))
+      const missed = cues.filter(cue => cue.outage_until && !(cue.over_limit && cue.schedule_type === 'once'))
       const refused = cues.filter(cue => cue.over_limit && !missed.includes(cue))
       const queued = cues.filter(cue => !cue.over_limit && !cue.outage_until)
-      await fire(refused, some => fn.refuseDueCues(columns(some)))
+      await fire(refused, some => fn.refuseDueCues({ ...columns(some), next: some.map(cue => cue.following) }))
       await fire(missed, some => fn.catchUpCues({ cues: JSON.stringify(some.map(catchUp)) }))
-      await fire(queued, some =>
-        fn.takeDueCues({ ...columns(some), success_due: some.map(cue => cue.successDue), missed_after: missedAfter })
+      await fire(
+        queued.filter(cue => !isLast(cue)),
+        some => fn.takeDueCues({ ...columns(some), ...followed(some), missed_after: missedAfter })
       )
+      await fire(queued.filter(isLast), some => fn.takeLastSlots({ ...columns(some), missed_after: missedAfter }))
       for (const cue of [...refused, ...queued]) ahead.putBack(cue)
       // Their next slot was computed only now, and may be due.
       if (missed.length > 0) ahead.expect(0)
@@ -58,31 +59,33 @@ export const createFiring =
 const columns = (cues: DueCue[]) => ({
   cue_ids: cues.map(cue => cue.cue_id),
   versions: cues.map(cue => cue.version),
-  expected: cues.map(cue => cue.next_run),
-  next: cues.map(cue => cue.next)
+  expected: cues.map(cue => cue.next_run)
 })
+const followed = (cues: DueCue[]) => ({ next: cues.map(cue => cue.next), success_due: cues.map(cue => cue.successDue) })
+
+type ScheduleColumns = 'schedule_type' | 'cron' | 'timezone' | 'schedule_rules' | 'runs_left'
 
 /**
  * Decides about the slots of a cue that came due during an outage, as the JSON that `catch_up_cues` takes: which run (none if the account is over
- * its limit), which are dropped, and when the schedule goes on.
+ * its limit), which are dropped, and when the schedule goes on. If all are replayed, the last run that `max_runs` allows may be among them; slots
+ * after it don't exist.
  */
 export const catchUp = (
-  cue: Pick<DueCue, 'cue_id' | 'version' | 'next_run' | 'cron' | 'timezone' | 'catch_up' | 'outage_until' | 'over_limit'>
+  cue: Pick<DueCue, 'cue_id' | 'version' | 'next_run' | ScheduleColumns | 'catch_up' | 'outage_until' | 'over_limit'>
 ) => {
   const moved = { cue_id: cue.cue_id, version: cue.version, expected: cue.next_run }
-  if (!cue.cron) return { ...moved, next_run: null, slots: cue.catch_up === 'skip_missed' ? [] : [cue.next_run], dropped: null }
-  const slots = cronTimetable(parseCron(cue.cron), cue.timezone)
-  const until = cue.outage_until!
-  const { count, first, last, newest } = slotsBetween(
-    slots,
-    new Date(cue.next_run.getTime() - 1000),
-    until,
-    cue.over_limit ? 0 : kept[cue.catch_up]
-  )
+  if (cue.schedule_type === 'once')
+    return { ...moved, next_run: null, slots: cue.catch_up === 'skip_missed' ? [] : [cue.next_run], dropped: null }
+  const slots = timetableOf(scheduleOf(cue))
+  const before = new Date(cue.next_run.getTime() - 1)
+  const keep = cue.over_limit ? 0 : kept[cue.catch_up]
+  const final = keep > 1 && cue.runs_left !== null && cue.runs_left <= keep ? nthRun(slots, before, cue.runs_left) : undefined
+  const until = final && final < cue.outage_until! ? final : cue.outage_until!
+  const { count, first, last, newest } = slotsBetween(slots, before, until, keep)
   const droppedCount = count >= slotsCounted ? slotsCounted : count - newest.length
   return {
     ...moved,
-    next_run: nextRun(slots, until) ?? null,
+    next_run: newest.length === cue.runs_left ? null : (nextRun(slots, until) ?? null),
     slots: newest,
     dropped:
       droppedCount > 0

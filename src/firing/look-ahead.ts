@@ -53,7 +53,7 @@ export const createAhead = ({ fn, now, pollIntervalMs, share = () => ({ engines:
     const until = lookedAt + horizonMs
     nextLookAt = Number.POSITIVE_INFINITY
     const askedAt = performance.now()
-    const rows = await fn.lookAhead({ until: new Date(until), limit: pageSize, skip_accounts: skip })
+    const rows = await fn.lookAhead({ until: new Date(until), limit: pageSize, skip_accounts: skip, rules: true })
     lookTook = performance.now() - askedAt
     skipped = new Set(skip)
     for (const [cue_id, end] of passedOver) if (end <= lookedAt) passedOver.delete(cue_id)
@@ -77,7 +77,14 @@ export const createAhead = ({ fn, now, pollIntervalMs, share = () => ({ engines:
     nextLookAt = Math.min(nextLookAt, lookedAt + Math.max(rest, restMs))
   }
 
+  /** A cue that the latest look didn't see is due at `at`, in epoch milliseconds. Beyond the horizon, a regular look finds it in time. */
+  const expect = (at: number) => {
+    nextLookAt = Math.min(nextLookAt, at <= lookedUntil ? lookedAt + restMs : at - regularMs)
+  }
+
   return {
+    expect,
+
     /** Whether it is time to look again. */
     isLookDue: () => !looking && !isCrowded() && now() >= nextLookAt,
 
@@ -123,15 +130,14 @@ export const createAhead = ({ fn, now, pollIntervalMs, share = () => ({ engines:
         nextLookAt = Math.min(nextLookAt, lookedAt + restMs + lookTook * restTimes)
     },
 
-    /** A cue that the latest look didn't see is due at `at`, in epoch milliseconds. Beyond the horizon, a regular look finds it in time. */
-    expect: (at: number) => {
-      nextLookAt = Math.min(nextLookAt, at <= lookedUntil ? lookedAt + restMs : at - regularMs)
-    },
-
-    /** Adds the next slot of a fired cue if it is before the horizon, which saves a look. */
+    /**
+     * Adds the next slot of a fired cue if it is before the horizon, which saves a look. How many runs it has left is only known to the database:
+     * another engine may have refused its slot.
+     */
     putBack: (cue: DueCue) => {
-      if (cue.next && cue.next.getTime() <= lookedUntil && !passedOver.has(cue.cue_id))
-        laneOf(cue).insert(prepare({ ...cue, next_run: cue.next, window_slots: null }, share()))
+      if (!cue.next || cue.next.getTime() > lookedUntil || passedOver.has(cue.cue_id)) return
+      if (cue.runs_left !== null) expect(cue.next.getTime())
+      else laneOf(cue).insert(prepare({ ...cue, next_run: cue.next, window_slots: null }, share()))
     },
 
     /**

@@ -3,8 +3,7 @@
  * nothing, so a healthy cue costs one query per window.
  */
 import type { Functions, PassedWindowsRow } from '../database/functions.ts'
-import { parseCron } from '../schedule/cron.ts'
-import { cronTimetable } from '../schedule/next-run.ts'
+import { scheduleOf, timetableOf } from '../schedule/schedule.ts'
 import { windowEnd } from './due-cue.ts'
 
 type Options = { fn: Pick<Functions, 'passedWindows' | 'moveWindows'>; now: () => number }
@@ -17,7 +16,7 @@ export const createWindowSweep =
   async (): Promise<number> => {
     let raised = 0
     for (;;) {
-      const passed = await fn.passedWindows({ limit: batchSize })
+      const passed = await fn.passedWindows({ limit: batchSize, rules: true })
       if (passed.length === 0) return raised
       const moves = passed.map(window => move(window, new Date(now())))
       raised += await fn.moveWindows({
@@ -32,8 +31,8 @@ export const createWindowSweep =
   }
 
 /** The next end of a window that has passed: N slots after the latest success or, if that has passed too, N slots from now, with an alert. */
-export const move = ({ cron, timezone, slots, last_success_at }: PassedWindowsRow, now: Date): { next: Date | null; missed: boolean } => {
-  const timetable = cronTimetable(parseCron(cron), timezone)
+export const move = ({ slots, last_success_at, ...row }: PassedWindowsRow, now: Date): { next: Date | null; missed: boolean } => {
+  const timetable = timetableOf(scheduleOf(row))
   const earned = last_success_at && windowEnd(timetable, last_success_at, slots)
   if (earned && earned > now) return { next: earned, missed: false }
   return { next: windowEnd(timetable, now, slots), missed: true }

@@ -37,6 +37,13 @@ export type StoredSchedule = {
 export const scheduleOf = ({ schedule_type: type, cron, at, timezone, schedule_rules }: StoredSchedule): Schedule =>
   type === 'once' ? { type, at: at!, timezone } : { type, ...(cron !== null && { cron }), ...schedule_rules, timezone }
 
+/** What is stored as `schedule_rules`; null if there is nothing. */
+export const rulesOf = (schedule: Schedule): Rules | null => {
+  if (schedule.type === 'once') return null
+  const { type, cron, timezone, ...rules } = schedule
+  return Object.keys(rules).length > 0 ? rules : null
+}
+
 const units = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 
 /** The milliseconds of a length such as '45m'. */

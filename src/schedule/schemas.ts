@@ -11,29 +11,63 @@ export const Instant = Type.String({
   examples: ['2030-01-15T09:00:00Z']
 })
 
-/** Members of a schedule in requests. Null is the same as absent. */
+/** Members of recurring schedules, equal in requests and responses. */
+const rules = {
+  crons: Type.Array(Type.String(), {
+    minItems: 1,
+    maxItems: 10,
+    description: 'Several cron expressions. An instant that several of them name is one slot.',
+    examples: [['0 9 * * MON-FRI', '0 12 * * SAT']]
+  }),
+  every: Type.String({
+    maxLength: 20,
+    description: 'Runs at regular intervals of real time: seconds, minutes, hours or days, from `10s` to `366d`.',
+    examples: ['45m', '36h', '2d']
+  }),
+  anchor: Type.Unsafe<string>({
+    ...Instant,
+    description: 'With `every`: an instant from which slots are counted in both directions. Default: 1970-01-01T00:00:00Z.'
+  }),
+  starts_at: Type.Unsafe<string>({ ...Instant, description: 'No slot is earlier.' }),
+  ends_at: Type.Unsafe<string>({ ...Instant, description: 'No slot is later. After the last one, the cue is `completed`.' }),
+  max_runs: Type.Integer({
+    minimum: 1,
+    maximum: 2 ** 31 - 1,
+    description: 'Number of scheduled runs after which the cue is `completed`. Fires, replays and slots that do not run are not counted.'
+  })
+}
+
+/** Members of a schedule in requests. Null is the same as absent; in a change, it removes a bound or the anchor. */
 const members = {
-  type: Type.Optional(Type.Enum(['recurring', 'once'], { description: 'Optional: implied by `cron` or `at`.' })),
+  type: Type.Optional(Type.Enum(['recurring', 'once'], { description: 'Optional: implied by `cron`, `crons`, `every` or `at`.' })),
   cron: Type.Optional(
     Nullable(
       Type.String({ description: 'Five fields, six with seconds first, or a macro such as `@daily`.', examples: ['0 9 * * MON-FRI'] })
     )
   ),
   at: Type.Optional(Nullable(Instant)),
-  timezone: Type.Optional(Nullable(Type.String({ description: 'IANA time zone name. Default: `UTC`.', examples: ['Europe/London'] })))
+  timezone: Type.Optional(Nullable(Type.String({ description: 'IANA time zone name. Default: `UTC`.', examples: ['Europe/London'] }))),
+  crons: Type.Optional(Nullable(rules.crons)),
+  every: Type.Optional(Nullable(rules.every)),
+  anchor: Type.Optional(Nullable(rules.anchor)),
+  starts_at: Type.Optional(Nullable(rules.starts_at)),
+  ends_at: Type.Optional(Nullable(rules.ends_at)),
+  max_runs: Type.Optional(Nullable(rules.max_runs))
 }
+const description = 'One of `cron`, `crons`, `every` and `at`.'
 
-export const GivenSchedule = Type.Object(members, { description: 'Either `cron` or `at`.' })
-export const StrictSchedule = Strict(members, { description: 'Either `cron` or `at`.' })
+export const GivenSchedule = Type.Object(members, { description })
+export const StrictSchedule = Strict(members, { description })
 export type GivenSchedule = Static<typeof GivenSchedule>
 
-/** A schedule in responses: with `cron` or with `at`. */
+/** A schedule in responses: only with the members that are set. */
 export const ScheduleBody = Type.Unsafe<Schedule>(
   Type.Object({
     type: Type.Enum(['recurring', 'once']),
     cron: Type.Optional(Type.String()),
     at: Type.Optional(Type.String({ format: 'date-time' })),
-    timezone: Type.String()
+    timezone: Type.String(),
+    ...Type.Partial(Type.Object(rules)).properties
   })
 )
 

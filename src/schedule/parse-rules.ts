@@ -1,0 +1,54 @@
+/** Validates the members of a schedule that few schedules have. */
+import { type ApiError, invalid } from '../errors.ts'
+import { lengthOf, type Rules } from './schedule.ts'
+import type { GivenSchedule } from './schemas.ts'
+import { lastInstant } from './timetable.ts'
+
+const shortest = '10s'
+const longest = '366d'
+
+/** A 422 for a member of a schedule. */
+export const wrong = (path: string[], rule: string): ApiError =>
+  invalid([{ type: 'value_error', loc: ['body', 'schedule', ...path], msg: `Value error, ${rule}`, input: null }])
+
+/**
+ * The rules of a recurring schedule. Those that are not given stay as stored; null removes one.
+ * @param sameKind the stored schedule, if the given one still runs by its `crons` or `every`
+ * @param stored the stored schedule, whose bounds stay
+ * @throws ApiError validation_error
+ */
+export const readRules = (given: GivenSchedule, sameKind?: Rules, stored?: Rules): Rules => {
+  const { max_runs = stored?.max_runs } = given
+  const crons = given.crons ?? sameKind?.crons
+  const every = given.every == null ? sameKind?.every : readLength(given.every)
+  const anchor = readInstant('anchor', given.anchor, stored?.anchor)
+  const starts_at = readInstant('starts_at', given.starts_at, stored?.starts_at)
+  const ends_at = readInstant('ends_at', given.ends_at, stored?.ends_at)
+  if (given.anchor != null && every === undefined) throw wrong(['anchor'], 'goes with every')
+  if (starts_at !== undefined && ends_at !== undefined && ends_at < starts_at) throw wrong(['ends_at'], 'must not be before starts_at')
+  return {
+    ...(crons !== undefined && { crons }),
+    ...(every !== undefined && { every }),
+    ...(every !== undefined && anchor !== undefined && { anchor }),
+    ...(starts_at !== undefined && { starts_at }),
+    ...(ends_at !== undefined && { ends_at }),
+    ...(max_runs != null && { max_runs })
+  }
+}
+
+const readLength = (text: string) => {
+  const rule = `must be a whole number and a unit, such as 45m, 36h or 2d, from ${shortest} to ${longest}`
+  if (!/^\d{1,8}[smhd]$/.test(text)) throw wrong(['every'], rule)
+  const length = lengthOf(text)
+  if (length < lengthOf(shortest) || length > lengthOf(longest)) throw wrong(['every'], rule)
+  return text
+}
+
+/** As ISO 8601 in UTC; the stored one if none is given. */
+const readInstant = (name: keyof Rules, given: string | null | undefined, stored: string | undefined) => {
+  if (given === undefined) return stored
+  if (given === null) return undefined
+  const instant = Date.parse(given)
+  if (instant > lastInstant) throw wrong([name], 'must not be after the year 9999')
+  return new Date(instant).toISOString()
+}

@@ -1,0 +1,35 @@
+/** Fires cues step by step as engines do, each with what it has read. */
+import type { Functions } from '../src/database/functions.ts'
+import { isLast, prepare } from '../src/firing/due-cue.ts'
+import { catchUp } from '../src/firing/fire-others.ts'
+import type { Stage } from './stage.ts'
+
+const never = '100 years'
+
+export type Seen = Awaited<ReturnType<typeof look>>
+
+/** The due cues as an engine prepares them. */
+export const look = async ({ fn, clock }: Pick<Stage, 'fn' | 'clock'>) => {
+  const rows = await fn.lookAhead({ until: clock.now(), rules: true })
+  return rows.filter(cue => cue.next_run <= clock.now()).map(cue => prepare(cue, { engines: 1, place: 0 }))
+}
+
+/** Fires cues that an engine has seen. Returns the slots that it sends. */
+export const fire = async (cues: Seen, fn: Functions): Promise<Date[]> => {
+  const columns = (some: Seen) => ({
+    cue_ids: some.map(cue => cue.cue_id),
+    versions: some.map(cue => cue.version),
+    expected: some.map(cue => cue.next_run),
+    missed_after: never
+  })
+  const missed = cues.filter(cue => cue.outage_until)
+  if (missed.length > 0) await fn.catchUpCues({ cues: JSON.stringify(missed.map(catchUp)) })
+  const refused = cues.filter(cue => cue.over_limit && !cue.outage_until)
+  if (refused.length > 0) await fn.refuseDueCues({ ...columns(refused), next: refused.map(cue => cue.following) })
+  const sent = cues.filter(cue => !cue.outage_until && !cue.over_limit)
+  const others = sent.filter(cue => !isLast(cue))
+  const taken = others.length > 0 ? await fn.takeDueCues({ ...columns(others), next: others.map(cue => cue.next) }) : []
+  const last = sent.filter(isLast)
+  if (last.length > 0) taken.push(...(await fn.takeLastSlots(columns(last))))
+  return taken.map(({ scheduled_for }) => scheduled_for)
+}
