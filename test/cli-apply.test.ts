@@ -16,7 +16,7 @@ cues:
     payload: {n: 12345678901234567890, one: 1.0, text: "$\${HOME}", list: [1, null, "\\u00fc"]}
     delivery: {timeout_seconds: 5}
     tags: [x]
-  - {key: b, name: b, cron: "@daily", worker: true, retry: {max_attempts: 5}}
+  - {key: b, name: b, schedule: {every: 36h, anchor: 2030-01-01T00:00:00+01:00, ends_at: 2099-01-01T00:00:00Z, max_runs: 9}, worker: true, retry: {max_attempts: 5}}
 ---
 {"key": "c", "name": "c", "at": "2099-01-01T00:00:00Z", "worker": true, "on_failure": {"email": false}, "alerts": {}}
 `

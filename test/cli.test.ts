@@ -80,6 +80,39 @@ t.test('creates, shows, updates, fires, pauses and deletes a cue', async t => {
   exactly(t, await cli(['cues', 'list']), { out: 'No cues. Create one with: pgcue cues create\n' })
 })
 
+t.test('creates and changes schedules at intervals, by several crons, within bounds', async t => {
+  const { cli, json } = await cliStage(t)
+  const bounds = ['--starts-at', '2100-01-01T00:00:00Z', '--ends-at', '2100-02-01T00:00:00+01:00', '--max-runs', '9']
+  const made = await cli(['cues', 'create', 'ping', '--every', '45m', '--anchor', '2100-01-01T00:10:00Z', ...bounds, '--worker'])
+  exactly(t, made, {
+    code: 0,
+    out: /\nschedule +every 45m\nanchor +2100-01-01T00:10:00Z\nstarts at +2100-01-01T00:00:00Z\nends at +2100-01-31T23:00:00Z\nmax runs +9\nnext run +2100-01-01T00:10:00Z\n/
+  })
+  const id = /cue_\w+/.exec(made.out)![0]
+  const limits = { starts_at: '2100-01-01T00:00:00.000Z', ends_at: '2100-01-31T23:00:00.000Z', max_runs: 9 }
+  exactly(t, await json(['cues', 'update', id, '--cron', '0 9 * * *', '--cron', '0 12 * * SAT']), {
+    schedule: { crons: ['0 9 * * *', '0 12 * * SAT'], ...limits }
+  })
+  exactly(t, await cli(['cues', 'list']), { out: / 0 9 \* \* \*; 0 12 \* \* SAT / })
+  exactly(t, await json(['cues', 'update', id, '--data', '{"schedule": {"ends_at": null}}', '--max-runs', '3']), {
+    schedule: { crons: ['0 9 * * *', '0 12 * * SAT'], max_runs: 3, ends_at: undefined }
+  })
+  const refused: [args: string[], code: number, message: RegExp][] = [
+    [['--every', '5s'], 1, /^pgcue: --every: .* from 10s to 366d$/m],
+    [['--cron', '@daily', '--every', '1h'], 1, /^pgcue: --every: .*does not go with cron/],
+    [['--cron', '@daily', '--cron', 'never'], 1, /^pgcue: --cron\.1: /],
+    [['--cron', '@daily', '--max-runs', '0'], 2, /--max-runs must be a whole number/],
+    [['--cron', '@daily', '--ends-at', '2020-01-01T00:00:00Z'], 1, /^pgcue: --ends-at: .*leaves no slot/]
+  ]
+  for (const [args, code, err] of refused)
+    exactly(t, await cli(['cues', 'create', 'x', ...args, '--worker']), { code, err }, args.join(' '))
+  exactly(t, await cli(['preview', '--every', '1d', '--max-runs', '1', '--from', '2030-01-01T00:00:00Z']), {
+    out: /^Every day, .*, at most 1 run, UTC\n\nAT .*\n2030-01-02T00:00:00Z [^\n]*\n$/
+  })
+  exactly(t, await json(['preview', '0 9 * * *', '0 12 * * SAT']), { schedule: { crons: ['0 9 * * *', '0 12 * * SAT'] } })
+  exactly(t, await cli(['preview']), { code: 2, err: /missing argument the schedule/ })
+})
+
 t.test('puts, lists, gets and deletes cues by key', async t => {
   const { cli, json } = await cliStage(t)
   const put = (...args: string[]) => ['cues', 'put', 'a/b', ...args, '--cron', '@daily', '--worker', '--tag', 'x', '--tag', 'y z']

@@ -55,6 +55,11 @@ t.test('an agent previews, creates, fires, reads and deletes a cue', async t => 
     paused_until: '2100-01-01T00:00:00.000Z'
   })
   exactly(t, await call('update_cue', { cue_id: cue.cue_id, name: 'other', cron: '@hourly' }), { name: 'other' })
+  const bounded = { cue_id: cue.cue_id, crons: ['@hourly', '@daily'], max_runs: 3 }
+  exactly(t, await call('update_cue', bounded), { schedule: { crons: ['@hourly', '@daily'], max_runs: 3 } })
+  exactly(t, await call('update_cue', { cue_id: cue.cue_id, every: '1h', max_runs: null }), {
+    schedule: { every: '1h', max_runs: undefined }
+  })
   exactly(t, await call('resume_cue', { cue_id: cue.cue_id }), { status: 'active' })
   exactly(t, await call('list_alerts'), { alerts: [], total: 0 })
   exactly(t, await call('delete_cue', { cue_id: cue.cue_id }), { deleted: true })

@@ -4,6 +4,7 @@ import { type Context, command, integer, none, only } from './command.ts'
 import { UsageError } from './exit-codes.ts'
 import { cueFilterNames, cueFilterOf, cueFilters } from './filters.ts'
 import { isObject, readJson } from './json.ts'
+import { boundsText, cronsOf, membersOf, scheduleNames, scheduleOptions, scheduleText } from './schedule.ts'
 
 /** Options that are members of a cue under their own names. */
 const plain = {
@@ -14,9 +15,14 @@ const plainNames = Object.keys(plain) as (keyof typeof plain)[]
 
 /** Options for members of a cue. All others are set with --data. */
 const members = {
-  cron: { type: 'string', value: 'CRON', help: 'cron expression: five fields, six with seconds, or a macro such as @daily' },
+  cron: {
+    type: 'string',
+    multiple: true,
+    value: 'CRON',
+    help: 'cron expression: five fields, six with seconds, or a macro such as @daily'
+  },
   at: { type: 'string', value: 'TIME', help: 'run once at this time: ISO 8601 with Z or an offset' },
-  timezone: { type: 'string', value: 'ZONE', help: 'IANA time zone such as Europe/London (default: UTC)' },
+  ...scheduleOptions,
   url: { type: 'string', value: 'URL', help: 'webhook URL' },
   payload: { type: 'string', value: 'JSON', help: 'payload to deliver: JSON, @FILE, or - for standard input' },
   ...plain,
@@ -26,11 +32,12 @@ const members = {
 const names = {
   cron: '--cron',
   'schedule.cron': '--cron',
+  'schedule.crons': '--cron',
   at: '--at',
   'schedule.at': '--at',
   timezone: '--timezone',
-  'schedule.timezone': '--timezone',
-  schedule: '--cron or --at',
+  ...scheduleNames,
+  schedule: '--cron, --every or --at',
   'callback.url': '--url',
   payload: '--payload',
   ...Object.fromEntries(plainNames.map(name => [name, `--${name}`])),
@@ -47,8 +54,8 @@ const bodyOf = async ({ options, io }: Pick<Context<typeof members>, 'options' |
   if (options.data === '-' && options.payload === '-') throw new UsageError('only one of --data and --payload can read standard input')
   const data = options.data === undefined ? {} : await readJson(options.data, 'data', io)
   if (!isObject(data)) throw new UsageError('--data must be a JSON object')
-  const { cron, at, timezone, url } = options
-  const schedule = defined({ cron, at, timezone })
+  const { cron, at, url } = options
+  const schedule = defined({ ...cronsOf(cron), at, ...membersOf({ options }) })
   return defined({
     ...data,
     ...defined(Object.fromEntries(plainNames.map(name => [name, options[name]]))),
@@ -62,11 +69,6 @@ const bodyOf = async ({ options, io }: Pick<Context<typeof members>, 'options' |
 const defined = <T extends object>(object: T) =>
   Object.fromEntries(Object.entries(object).filter(([, value]) => value !== undefined)) as Partial<T>
 
-const scheduleText = ({ schedule }: Cue) => {
-  const when = schedule.type === 'once' ? schedule.at : schedule.cron
-  return schedule.timezone === 'UTC' ? when : `${when} ${schedule.timezone}`
-}
-
 const showCue = ({ out }: Pick<Context, 'out'>, cue: Cue) =>
   out.show(cue, () => {
     out.fields({
@@ -75,12 +77,14 @@ const showCue = ({ out }: Pick<Context, 'out'>, cue: Cue) =>
       ...Object.fromEntries(plainNames.map(name => [name, cue[name]])),
       tags: cue.tags.join(', ') || null,
       status: cue.status,
+      'completed reason': cue.completed_reason,
       'paused by': cue.paused_by,
       'paused at': cue.paused_at,
       'paused until': cue.paused_until,
       reason: cue.pause_reason,
       version: cue.version,
       schedule: scheduleText(cue),
+      ...boundsText(cue),
       'next run': cue.next_run,
       'last run': cue.last_run,
       runs: cue.run_count,
@@ -117,12 +121,13 @@ export const idempotency = {
 } as const
 
 export const cuesCreate = command({
-  args: 'NAME (--cron CRON | --at TIME) (--url URL | --worker)',
+  args: 'NAME (--cron CRON | --every LENGTH | --at TIME) (--url URL | --worker)',
   summary: 'Create a cue',
   options: { ...definition, ...idempotency },
   names: { ...names, name: 'NAME', transport: '--worker' },
   notes: `Examples
   pgcue cues create report --cron '0 9 * * MON-FRI' --timezone Europe/London --url https://example.com/hook
+  pgcue cues create ping --every 45m --max-runs 100 --url https://example.com/ping
   pgcue cues create backup --cron @daily --worker --task backup --payload '{"keep": 7}'
   pgcue cues create once --at 2030-01-15T09:00:00Z --url https://example.com/hook --data '{"retry": {"max_attempts": 5}}'`,
   run: async context => {
@@ -141,7 +146,7 @@ const versionOf = ({ options }: { options: { 'if-version'?: string } }) => ({
 const { key: _, ...definitionByKey } = definition
 
 export const cuesPut = command({
-  args: 'KEY NAME (--cron CRON | --at TIME) (--url URL | --worker)',
+  args: 'KEY NAME (--cron CRON | --every LENGTH | --at TIME) (--url URL | --worker)',
   summary: 'Create the cue with a key, or replace its definition',
   options: { ...definitionByKey, ...ifVersion, 'only-new': { type: 'boolean', help: 'refuse to replace an existing cue' } },
   names: { ...names, key: 'KEY', name: 'NAME', transport: '--worker' },

@@ -51,7 +51,7 @@ export const explain = (error: unknown, names: Names = {}): string => {
   // The message repeats the first of the details.
   const lines = error.detail?.length
     ? error.detail.map(({ loc, msg }) => `${nameOf(loc.slice(1).join('.') || String(loc[0]), names)}: ${msg}`)
-    : [error.message.replace(/^[a-z_]+(\.[a-z_]+)*(?=: )/, member => nameOf(member, names))]
+    : [error.message.replace(/^[a-z_]+(\.\w+)*(?=: )/, member => nameOf(member, names))]
   if (['invalid_api_key', 'not_authenticated', 'unsendable'].includes(error.code))
     lines.push('Set PGCUE_API_KEY to a valid key, or run: pgcue login')
   if (error.code === 'unreachable') lines.push('Check that it is running. Set its address with PGCUE_BASE_URL or --base-url.')

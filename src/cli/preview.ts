@@ -1,25 +1,28 @@
 /** `pgcue preview` */
 import { command, integer, only } from './command.ts'
+import { cronsOf, membersOf, scheduleNames, scheduleOptions } from './schedule.ts'
 
 const isInstant = /^\d{4}-\d\d-\d\d/
 
 export const preview = command({
-  args: 'CRON|TIME [options]',
+  args: '(CRON… | TIME | --every LENGTH) [options]',
   summary: 'Show when a schedule would run, without creating a cue',
   options: {
-    timezone: { type: 'string', value: 'ZONE', help: 'IANA time zone such as Europe/London (default: UTC)' },
+    ...scheduleOptions,
     count: { type: 'string', value: 'N', help: 'number of runs, 1 to 50 (default: 5)' },
     from: { type: 'string', value: 'TIME', help: 'show runs after this time (default: now)' }
   },
-  names: { 'schedule.cron': 'CRON', 'schedule.at': 'TIME', 'schedule.timezone': '--timezone', from: '--from' },
-  notes: `Example
-  pgcue preview '30 1 * * *' --timezone America/New_York --from 2030-11-02T00:00:00Z`,
+  names: { ...scheduleNames, 'schedule.cron': 'CRON', 'schedule.crons': 'CRON', 'schedule.at': 'TIME', from: '--from' },
+  notes: `Examples
+  pgcue preview '30 1 * * *' --timezone America/New_York --from 2030-11-02T00:00:00Z
+  pgcue preview '0 9 * * MON-FRI' '0 12 * * SAT' --ends-at 2030-12-31T00:00:00Z
+  pgcue preview --every 36h --anchor 2030-01-01T06:00:00Z`,
   run: async context => {
-    const { options, out } = context
-    const given = only(context, 'the schedule')
+    const { args, options, out } = context
+    const given = args.length > 1 || options.every !== undefined ? undefined : only(context, 'the schedule')
     const schedule = {
-      ...(isInstant.test(given) ? { at: given } : { cron: given }),
-      ...(options.timezone && { timezone: options.timezone })
+      ...(given !== undefined && isInstant.test(given) ? { at: given } : cronsOf(args)),
+      ...membersOf(context)
     }
     const count = integer(options.count, 'count', 1, 50)
     const client = await context.connect()

@@ -2,7 +2,22 @@
 import type { Alert, Cue, Execution } from '../client/index.ts'
 
 export const cueLine = (cue: Cue) => {
-  const { id, key, name, status, paused_by, pause_reason, paused_until, transport, schedule, callback, next_run, run_count, version } = cue
+  const {
+    id,
+    key,
+    name,
+    status,
+    paused_by,
+    pause_reason,
+    paused_until,
+    completed_reason,
+    transport,
+    schedule,
+    callback,
+    next_run,
+    run_count,
+    version
+  } = cue
   return {
     cue_id: id,
     ...(key && { key }),
@@ -11,6 +26,7 @@ export const cueLine = (cue: Cue) => {
     ...(paused_by && { paused_by }),
     ...(pause_reason && { pause_reason }),
     ...(paused_until && { paused_until }),
+    ...(completed_reason && { completed_reason }),
     transport,
     schedule,
     ...(callback.url && { callback_url: callback.url }),

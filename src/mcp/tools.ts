@@ -8,6 +8,7 @@ import type { Client } from '../client/index.ts'
 import { bounds } from '../cues/columns.ts'
 import { plain } from '../cues/schemas.ts'
 import { lengths } from '../outcomes/schemas.ts'
+import { type GivenSchedule, givenRules } from '../schedule/schemas.ts'
 import { alertLine, cueLine, executionLine } from './lines.ts'
 
 export type Tool = {
@@ -36,13 +37,18 @@ const tag = Type.Optional(Type.Array(Type.String(), { description: 'Only with al
 const schedule = {
   cron: Type.Optional(Type.String({ description: 'Five fields, or six with seconds first; or @hourly, @daily …' })),
   at: Type.Optional(Type.String({ description: 'Run once at this time instead of cron: ISO 8601 with Z or an offset.' })),
-  timezone: Type.Optional(Type.String({ description: 'IANA time zone. Default: UTC.' }))
+  timezone: Type.Optional(Type.String({ description: 'IANA time zone. Default: UTC.' })),
+  ...givenRules
 }
-const scheduleOf = ({ cron, at, timezone }: { cron?: string; at?: string; timezone?: string }) => ({
-  ...(cron !== undefined && { cron }),
-  ...(at !== undefined && { at }),
-  ...(timezone !== undefined && { timezone })
-})
+const scheduleMembers = Object.keys(schedule)
+
+/** Splits arguments into the schedule and the others. */
+const withSchedule = <G extends object>(given: G) => {
+  const [members, others] = [true, false].map(wanted =>
+    Object.fromEntries(Object.entries(given).filter(([name]) => scheduleMembers.includes(name) === wanted))
+  ) as [GivenSchedule, Omit<G, keyof typeof schedule>]
+  return { ...others, ...(Object.keys(members).length > 0 && { schedule: members }) }
+}
 
 const IdempotencyKey = Type.Optional(
   Type.String({ description: 'Repeating the call with the same key within 24 hours has no further effect.' })
@@ -85,7 +91,7 @@ export const tools: readonly Tool[] = [
     scope: 'read',
     readOnly: true,
     input: Type.Object({ ...schedule, count: Type.Optional(Type.Integer({ minimum: 1, maximum: 50 })) }),
-    run: async (client, { count, ...given }) => client.cues.preview({ schedule: scheduleOf(given), ...(count && { count }) } as never)
+    run: async (client, given) => client.cues.preview({ schedule: {}, ...withSchedule(given) } as never)
   }),
   tool({
     name: 'create_cue',
@@ -94,7 +100,7 @@ export const tools: readonly Tool[] = [
     readOnly: false,
     input: Type.Object({ ...definition, idempotency_key: IdempotencyKey }),
     run: async (client, { idempotency_key: idempotencyKey, ...given }) => {
-      const cue = await client.cues.create(withTransport(given), { idempotencyKey })
+      const cue = await client.cues.create(withTransport(withSchedule(given)), { idempotencyKey })
       return { ...cueLine(cue), warning: cue.warning, next_step: 'fire_cue runs it now; list_executions shows its runs' }
     }
   }),
@@ -105,7 +111,7 @@ export const tools: readonly Tool[] = [
     readOnly: false,
     input: Type.Object({ ...definition, key: Type.String({ ...bounds.key, description: 'Your own name for the cue.' }) }),
     run: async (client, { key, ...given }) => {
-      const { changed, warning, ...cue } = await client.cues.put(key, withTransport(given))
+      const { changed, warning, ...cue } = await client.cues.put(key, withTransport(withSchedule(given)))
       return { ...cueLine({ ...cue, warning }), changed, warning, next_step: 'fire_cue runs it now; list_executions shows its runs' }
     }
   }),
@@ -185,11 +191,9 @@ export const tools: readonly Tool[] = [
       ...settings,
       if_version: Type.Optional(Type.Integer({ description: 'Only if the cue still has this version.' }))
     }),
-    run: async (client, { cue_id, cron, at, timezone, callback_url, if_version, ...changes }) => {
-      const given = scheduleOf({ cron, at, timezone })
+    run: async (client, { cue_id, callback_url, if_version, ...changes }) => {
       const body = {
-        ...changes,
-        ...(Object.keys(given).length > 0 && { schedule: given }),
+        ...withSchedule(changes),
         ...(callback_url !== undefined && { callback: { url: callback_url } })
       }
       return cueLine(await client.cues.update(cue_id, body as never, { ifVersion: if_version }))

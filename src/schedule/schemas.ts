@@ -37,6 +37,16 @@ const rules = {
   })
 }
 
+/** The same in requests. */
+export const givenRules = {
+  crons: Type.Optional(Nullable(rules.crons)),
+  every: Type.Optional(Nullable(rules.every)),
+  anchor: Type.Optional(Nullable(rules.anchor)),
+  starts_at: Type.Optional(Nullable(rules.starts_at)),
+  ends_at: Type.Optional(Nullable(rules.ends_at)),
+  max_runs: Type.Optional(Nullable(rules.max_runs))
+}
+
 /** Members of a schedule in requests. Null is the same as absent; in a change, it removes a bound or the anchor. */
 const members = {
   type: Type.Optional(Type.Enum(['recurring', 'once'], { description: 'Optional: implied by `cron`, `crons`, `every` or `at`.' })),
@@ -47,12 +57,7 @@ const members = {
   ),
   at: Type.Optional(Nullable(Instant)),
   timezone: Type.Optional(Nullable(Type.String({ description: 'IANA time zone name. Default: `UTC`.', examples: ['Europe/London'] }))),
-  crons: Type.Optional(Nullable(rules.crons)),
-  every: Type.Optional(Nullable(rules.every)),
-  anchor: Type.Optional(Nullable(rules.anchor)),
-  starts_at: Type.Optional(Nullable(rules.starts_at)),
-  ends_at: Type.Optional(Nullable(rules.ends_at)),
-  max_runs: Type.Optional(Nullable(rules.max_runs))
+  ...givenRules
 }
 const description = 'One of `cron`, `crons`, `every` and `at`.'
 
