@@ -113,7 +113,7 @@ t.test('every table with an account_id is emptied with the account', async t => 
   )
   t.same(
     rows,
-    [{ name: 'attempts' }, { name: 'executions' }, { name: 'payload_counters' }, { name: 'usage_counters' }],
+    [{ name: 'attempts' }, { name: 'dead_letters' }, { name: 'executions' }, { name: 'payload_counters' }, { name: 'usage_counters' }],
     'these are removed in batches with their cues, or explicitly'
   )
 })
