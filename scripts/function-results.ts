@@ -52,6 +52,7 @@ export const nullable: Record<string, string> = {
   read_memory: 'key_prefix',
   read_usage: 'row',
   regenerate_key: 'value',
+  repair_queues: 'value',
   stored_response: 'row',
   'cue.begun_attempt': 'api_key',
   service_health: 'last_seen_at lateness_ms oldest_pending_at last_heartbeat'
@@ -66,6 +67,7 @@ export const nullableArguments: Record<string, string> = {
   create_cues: 'next_runs',
   end_memory_notice: 'version',
   finish_attempts: 'http_status bodies',
+  fire_tracked_cues: 'next success_due',
   move_windows: 'next',
   refuse_due_cues: 'next',
   resume_cues: 'next_runs',

@@ -22,7 +22,11 @@ comment on type cue.outcome_state is 'The handler''s report and its verification
 comment on type cue.trigger_kind is 'What triggered an execution.';
 comment on type cue.attempt_result is 'Result of an attempt. lost: its engine or worker stopped responding.';
 comment on type cue.missed_reason is
-  'Why slots did not run: no engine was alive (service_away), or a limit of the plan was reached (execution_limit).';
+  'Why slots did not run: no engine was alive (service_away), a limit of the plan was reached (execution_limit), or the cue was running '
+  '(overlap; queue_full: with a full queue).';
+comment on type cue.overlap is
+  'What becomes of an execution while another one of the cue has not ended: it runs as well, is skipped, is queued (queue_one: unless one is '
+  'queued already; queue_all: behind up to 99 others), or the others are cancelled.';
 comment on type cue.pause_cause is 'What paused a cue: its user, a smaller plan, on_failure, or the deletion of its account.';
 comment on type cue.alert_type is 'Reason for an alert: consecutive failures, no success in time, no outcome in time, or a cue paused after failures.';
 comment on type cue.alert_severity is 'Urgency of an alert, lowest first.';
@@ -251,6 +255,9 @@ comment on column cue.cues.alert_consecutive_failures is
 comment on column cue.cues.alert_missed_window_multiplier is
   'Slots without a success that raise an alert. Null, which means 2, if alerts was never set.';
 comment on column cue.cues.catch_up is 'Policy for slots that came due during an outage.';
+comment on column cue.cues.overlap is 'What becomes of a slot while an execution of the cue has not ended.';
+comment on column cue.cues.tracked is
+  'Whether its executions that have not ended are in open_executions: if overlap is not allow, or a fire or replay specified one.';
 comment on column cue.cues.verification_mode is 'Requirement for a verified success. Null, which means none, if never set.';
 comment on column cue.cues.memory_check is 'Marks the weekly memory block cue, which does not count against the plan''s limit.';
 comment on column cue.cues.created_at is 'Time of creation.';
@@ -262,6 +269,7 @@ comment on table cue.cue_runs is
 comment on column cue.cue_runs.cue_id is 'The cue.';
 comment on column cue.cue_runs.account_id is 'The cue''s account, copied so that finding due cues needs no join.';
 comment on column cue.cue_runs.transport is 'The cue''s transport, copied for the same reason.';
+comment on column cue.cue_runs.tracked is 'Like tracked of the cue, for the functions that fire and finish plain executions.';
 comment on column cue.cue_runs.version is
   'Increases with every change of the definition or status, not when the cue runs. A slot computed from an older version does not fire.';
 comment on column cue.cue_runs.next_run is 'Next slot. Null: none, because the cue is paused or has ended.';
@@ -279,6 +287,14 @@ comment on column cue.cue_runs.deliveries_failing_since is 'First of the failure
 comment on column cue.cue_runs.outcomes_failing_since is 'First of the failures in failed_outcomes.';
 comment on column cue.cue_runs.success_due_at is
   'Deadline for the next success, after which a missed_window alert is raised. Set on firing if null; a success does not write it.';
+
+comment on table cue.open_executions is
+  'Executions of tracked cues that have not ended. An entry may outlive its execution until the cue runs again.';
+comment on column cue.open_executions.execution_id is 'The execution.';
+comment on column cue.open_executions.cue_id is 'Its cue.';
+comment on column cue.open_executions.account_id is 'The cue''s account.';
+comment on column cue.open_executions.place is 'Order of creation, and thereby of the queue.';
+comment on column cue.open_executions.is_queued is 'Whether it waits for others of the cue to end, due at infinity until then.';
 
 comment on table cue.missed_slots is 'Slots that did not run, and why. Kept for 90 days.';
 comment on column cue.missed_slots.id is 'Order of recording.';
@@ -348,8 +364,10 @@ comment on column cue.executions.started_at is 'When the first attempt began.';
 comment on column cue.executions.last_attempt_at is 'When the latest attempt began.';
 comment on column cue.executions.delivered_at is 'When the callback returned a 2xx, or the worker reported.';
 comment on column cue.executions.ended_at is 'When it ended. Set exactly in success, failed, missed and outcome_timeout.';
-comment on column cue.executions.attempt_due_at is 'When the waiting webhook attempt is due. Set exactly while one is waiting.';
-comment on column cue.executions.claimable_at is 'From when workers may claim it. Set exactly while it can be claimed.';
+comment on column cue.executions.attempt_due_at is
+  'When the waiting webhook attempt is due; infinity: behind others of its cue. Set exactly while one is waiting.';
+comment on column cue.executions.claimable_at is
+  'From when workers may claim it; infinity: behind others of its cue. Set exactly while it can be claimed.';
 comment on column cue.executions.claim_deadline_at is 'Deadline for a claim, after which the execution is missed.';
 comment on column cue.executions.flight_id is 'Flight of the attempt in progress.';
 comment on column cue.executions.http_status is 'HTTP status of the latest response; null: no response.';

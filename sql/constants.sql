@@ -32,5 +32,11 @@ comment on function cue.metadata_bytes is 'Returns the maximum size of an execut
 create or replace function cue.idempotency_bytes() returns int language sql immutable as $$ select 64 * 1024 * 1024 $$;
 comment on function cue.idempotency_bytes is 'Returns the maximum size of the responses that an account keeps for its Idempotency-Keys.';
 
+create or replace function cue.queue_limit() returns int language sql immutable as $$ select 100 $$;
+comment on function cue.queue_limit is 'Returns the maximum number of queued executions of a cue.';
+
+create or replace function cue.superseded() returns text language sql immutable as $$ select 'superseded by the next run' $$;
+comment on function cue.superseded is 'Returns the error message of executions that were ended for the next one.';
+
 create or replace function cue.counted_to() returns int language sql immutable as $$ select 10000 $$;
 comment on function cue.counted_to is 'Returns the number up to which slots, jobs and other waiting work are counted.';

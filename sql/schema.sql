@@ -32,10 +32,12 @@ create type cue.key_origin as enum ('user', 'register', 'migration', 'mcp-exchan
 comment on type cue.key_origin is 'How an API key was created.';
 create type cue.key_scope as enum ('read', 'write', 'worker', 'account');
 comment on type cue.key_scope is 'Permission of an API key.';
-create type cue.missed_reason as enum ('service_away', 'execution_limit');
-comment on type cue.missed_reason is 'Why slots did not run: no engine was alive (service_away), or a limit of the plan was reached (execution_limit).';
+create type cue.missed_reason as enum ('service_away', 'execution_limit', 'overlap', 'queue_full');
+comment on type cue.missed_reason is 'Why slots did not run: no engine was alive (service_away), a limit of the plan was reached (execution_limit), or the cue was running (overlap; queue_full: with a full queue).';
 create type cue.outcome_state as enum ('reported_success', 'reported_failure', 'verified_success', 'verification_pending', 'verification_failed', 'unknown');
 comment on type cue.outcome_state is 'The handler''s report and its verification. unknown: no report in time.';
+create type cue.overlap as enum ('allow', 'skip', 'queue_one', 'queue_all', 'cancel_previous');
+comment on type cue.overlap is 'What becomes of an execution while another one of the cue has not ended: it runs as well, is skipped, is queued (queue_one: unless one is queued already; queue_all: behind up to 99 others), or the others are cancelled.';
 create type cue.pause_cause as enum ('user', 'plan', 'failures', 'deletion');
 comment on type cue.pause_cause is 'What paused a cue: its user, a smaller plan, on_failure, or the deletion of its account.';
 create type cue.plan as enum ('free', 'pro', 'scale');
@@ -294,6 +296,7 @@ create table cue.cue_runs (
   success_due_at timestamp with time zone,
   failed_runs integer not null default 0,
   skipped_count integer,
+  tracked boolean not null default false,
   constraint cue_runs_pkey PRIMARY KEY (cue_id),
   constraint cue_runs_check CHECK (next_run > last_slot),
   constraint next_run_in_milliseconds CHECK ((date_part('microseconds'::text, next_run)::bigint % 1000::bigint) = 0),
@@ -301,7 +304,7 @@ create table cue.cue_runs (
 ) with (fillfactor=50);
 CREATE INDEX cue_runs_due ON cue.cue_runs USING btree (next_run, account_id, cue_id) WHERE (next_run IS NOT NULL);
 CREATE INDEX cue_runs_failed ON cue.cue_runs USING btree (cue_id) WHERE ((failed_deliveries > 0) OR (failed_runs > 0));
-CREATE INDEX cue_runs_failing ON cue.cue_runs USING btree (cue_id) WHERE (failed_deliveries > 0);
+CREATE INDEX cue_runs_noted ON cue.cue_runs USING btree (cue_id) WHERE ((failed_deliveries > 0) OR (failed_runs > 0) OR tracked);
 CREATE INDEX cue_runs_success_due ON cue.cue_runs USING btree (success_due_at) WHERE (success_due_at IS NOT NULL);
 comment on table cue.cue_runs is 'The frequently changing part of a cue: one narrow row that every execution updates. Removed when the cue is deleted.';
 comment on column cue.cue_runs.cue_id is 'The cue.';
@@ -320,6 +323,7 @@ comment on column cue.cue_runs.outcomes_failing_since is 'First of the failures 
 comment on column cue.cue_runs.success_due_at is 'Deadline for the next success, after which a missed_window alert is raised. Set on firing if null; a success does not write it.';
 comment on column cue.cue_runs.failed_runs is 'Scheduled executions in a row that failed, were missed or timed out, while on_failure_pause_after is set; 0 after a resumption.';
 comment on column cue.cue_runs.skipped_count is 'Those of fired_count that record a slot which did not run; null means none.';
+comment on column cue.cue_runs.tracked is 'Like tracked of the cue, for the functions that fire and finish plain executions.';
 grant select on cue.cue_runs to cue_service;
 
 create table cue.cues (
@@ -366,6 +370,8 @@ create table cue.cues (
   on_failure_pause_after integer,
   schedule_rules jsonb,
   completed_reason cue.completion,
+  overlap cue.overlap not null default 'allow'::cue.overlap,
+  tracked boolean not null default false,
   constraint cues_pkey PRIMARY KEY (id),
   constraint cues_alert_consecutive_failures_check CHECK (alert_consecutive_failures >= 1 AND alert_consecutive_failures <= 100),
   constraint cues_alert_missed_window_multiplier_check CHECK (alert_missed_window_multiplier >= 1 AND alert_missed_window_multiplier <= 10),
@@ -445,6 +451,8 @@ comment on column cue.cues.paused_until is 'When it resumes by itself; null: nev
 comment on column cue.cues.on_failure_pause_after is 'Number of failed runs in a row that pause a recurring cue; null: any.';
 comment on column cue.cues.schedule_rules is 'What few schedules have: the members crons, every, anchor, starts_at, ends_at and max_runs of schedule, as the API shows them. Null without any.';
 comment on column cue.cues.completed_reason is 'Why it has completed, while status is completed; null means once.';
+comment on column cue.cues.overlap is 'What becomes of a slot while an execution of the cue has not ended.';
+comment on column cue.cues.tracked is 'Whether its executions that have not ended are in open_executions: if overlap is not allow, or a fire or replay specified one.';
 grant select on cue.cues to cue_service;
 
 create table cue.dead_letters (
@@ -656,8 +664,8 @@ comment on column cue.executions.started_at is 'When the first attempt began.';
 comment on column cue.executions.last_attempt_at is 'When the latest attempt began.';
 comment on column cue.executions.delivered_at is 'When the callback returned a 2xx, or the worker reported.';
 comment on column cue.executions.ended_at is 'When it ended. Set exactly in success, failed, missed and outcome_timeout.';
-comment on column cue.executions.attempt_due_at is 'When the waiting webhook attempt is due. Set exactly while one is waiting.';
-comment on column cue.executions.claimable_at is 'From when workers may claim it. Set exactly while it can be claimed.';
+comment on column cue.executions.attempt_due_at is 'When the waiting webhook attempt is due; infinity: behind others of its cue. Set exactly while one is waiting.';
+comment on column cue.executions.claimable_at is 'From when workers may claim it; infinity: behind others of its cue. Set exactly while it can be claimed.';
 comment on column cue.executions.flight_id is 'Flight of the attempt in progress.';
 comment on column cue.executions.http_status is 'HTTP status of the latest response; null: no response.';
 comment on column cue.executions.error_message is 'Why the latest attempt failed or the execution ended, as a sentence.';
@@ -858,6 +866,24 @@ comment on table cue.moved is 'One row if the cell goes on at another server: no
 comment on column cue.moved.to_url is 'The other server, as replicas connect to it.';
 comment on column cue.moved.at is 'When it took over.';
 grant select on cue.moved to cue_service;
+
+create table cue.open_executions (
+  execution_id uuid not null,
+  cue_id text not null,
+  account_id uuid not null,
+  place bigint not null generated always as identity,
+  is_queued boolean not null,
+  constraint open_executions_pkey PRIMARY KEY (execution_id),
+  constraint open_executions_cue_id_fkey FOREIGN KEY (cue_id) REFERENCES cue.cues(id) ON DELETE CASCADE
+);
+CREATE INDEX open_executions_cue ON cue.open_executions USING btree (cue_id, is_queued, place);
+comment on table cue.open_executions is 'Executions of tracked cues that have not ended. An entry may outlive its execution until the cue runs again.';
+comment on column cue.open_executions.execution_id is 'The execution.';
+comment on column cue.open_executions.cue_id is 'Its cue.';
+comment on column cue.open_executions.account_id is 'The cue''s account.';
+comment on column cue.open_executions.place is 'Order of creation, and thereby of the queue.';
+comment on column cue.open_executions.is_queued is 'Whether it waits for others of the cue to end, due at infinity until then.';
+grant select on cue.open_executions to cue_service;
 
 create table cue.outages (
   from_at timestamp with time zone not null,
@@ -1231,6 +1257,7 @@ create view cue.cue_detail_view as
     c.delivery,
     c.alerts,
     c.catch_up,
+    c.overlap,
     c.verification,
     c.next_run,
     c.last_run,
@@ -1318,6 +1345,7 @@ create view cue.cue_view as
             ELSE NULL::jsonb
         END AS alerts,
     c.catch_up,
+    c.overlap,
         CASE
             WHEN c.verification_mode IS NOT NULL THEN jsonb_build_object('mode', c.verification_mode)
             ELSE NULL::jsonb
@@ -1647,11 +1675,18 @@ UNION ALL
     min(d.at) AS oldest
    FROM ( SELECT executions.attempt_due_at AS at
            FROM cue.executions
-          WHERE executions.attempt_due_at > now() AND executions.attempts = 0
+          WHERE executions.attempt_due_at > now() AND executions.attempt_due_at < 'infinity'::timestamp with time zone AND executions.attempts = 0
         UNION ALL
          SELECT executions.claimable_at
            FROM cue.executions
-          WHERE executions.claimable_at > now()) d;
+          WHERE executions.claimable_at > now() AND executions.claimable_at < 'infinity'::timestamp with time zone) d
+UNION ALL
+ SELECT 'queued'::text AS queue,
+    count(*) AS waiting,
+    min(e.created_at) AS oldest
+   FROM cue.open_executions o
+     JOIN cue.executions e ON e.id = o.execution_id
+  WHERE o.is_queued;
 comment on view cue.queue_depth is 'Waiting and running work, and since when the oldest; for retrying and deferred, when the first is due. delivering counts whole flights, including attempts that have ended.';
 grant select on cue.queue_depth to cue_reader, cue_service;
 
@@ -1794,6 +1829,7 @@ declare
   v_ids text[];
   v_payload_ids bigint[];
   v_transports cue.transport[];
+  v_tracked boolean[];
   v_free uuid[] := cue.lock_accounts(p_account_ids);
 begin
   -- A new statement, because the snapshot of the one that waited for the locks is older.
@@ -1835,8 +1871,8 @@ begin
            case when cue.is_large(n.cue ->> 'payload') then nextval('cue.payload_ids') end as payload_id
       from counted n left join room r on r.account_id = n.account_id)
   select array_agg(f.id order by g.place), array_agg(f.payload_id order by g.place),
-         array_agg((g.cue ->> 'transport')::cue.transport order by g.place)
-    into v_ids, v_payload_ids, v_transports from given g left join fitting f using (place);
+         array_agg((g.cue ->> 'transport')::cue.transport order by g.place), array_agg(coalesce(g.cue ->> 'overlap', 'allow') <> 'allow' order by g.place)
+    into v_ids, v_payload_ids, v_transports, v_tracked from given g left join fitting f using (place);
   perform cue.insert_cues(v_ids, p_account_ids, v_payload_ids, p_cues, p_now);
   if array_remove(v_payload_ids, null) <> '{}' then
     insert into cue.payloads (id, account_id, cue_id, hash, body, since_run, created_at)
@@ -1844,9 +1880,9 @@ begin
       from rows from (unnest(v_ids, v_payload_ids, p_account_ids), jsonb_to_recordset(p_cues) as (payload text)) as n (cue_id, payload_id, account_id)
      where n.payload_id is not null and cue.is_created(n.cue_id);
   end if;
-  insert into cue.cue_runs (cue_id, account_id, transport, next_run)
-  select n.cue_id, n.account_id, n.transport, date_trunc('milliseconds', n.next_run)
-    from unnest(v_ids, p_account_ids, v_transports, p_next_runs) as n (cue_id, account_id, transport, next_run)
+  insert into cue.cue_runs (cue_id, account_id, transport, next_run, tracked)
+  select n.cue_id, n.account_id, n.transport, date_trunc('milliseconds', n.next_run), n.tracked
+    from unnest(v_ids, p_account_ids, v_transports, p_next_runs, v_tracked) as n (cue_id, account_id, transport, next_run, tracked)
    where cue.is_created(n.cue_id);
   perform cue.wake('cue_due', (select min(n.at) from unnest(p_next_runs, v_ids) as n (at, id) where cue.is_created(n.id)));
   -- Few accounts subscribe: skip the rest at once.
@@ -2081,6 +2117,7 @@ begin
   perform cue.count_ended(e.status);
   if c.id is null or c.deleted_at is not null then return; end if;
   if e.status in ('failed', 'missed', 'outcome_timeout') then perform cue.add_dead_letter(e); end if;
+  if c.tracked then perform cue.start_queued(c.id, p_now); end if;
   -- Not set when it started, if the row was locked then.
   if e.started_at > e.created_at then
     update cue.cue_runs set last_run = e.started_at where cue_id = c.id and (last_run is null or last_run < e.started_at);
@@ -2106,7 +2143,7 @@ begin
     perform cue.run_on_failure(e, c, p_now);
   end if;
 end $function$;
-comment on function cue.after_end(cue.executions,cue.cues,timestamp with time zone) is 'Applies the consequences of an execution''s end to its cue: status, failure counts, alerts and on_failure.';
+comment on function cue.after_end(cue.executions,cue.cues,timestamp with time zone) is 'Applies the consequences of an execution''s end to its cue: next in the queue, status, failure counts, alerts and on_failure.';
 grant execute on function cue.after_end(cue.executions,cue.cues,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.alert_notice(p_alert_id uuid, p_now timestamp with time zone DEFAULT now())
@@ -2394,6 +2431,7 @@ begin
   if not found then
     raise exception 'execution % not found', p_execution_id using errcode = cue.refusal('QU002');
   end if;
+  if old.status = 'failed' then perform cue.refuse_superseded(old); end if;
   if p_claim_token is not null and old.claim_token is distinct from p_claim_token then
     raise exception 'Claim lost: execution % may have been claimed by another worker. The evidence was not recorded.', old.id using errcode = cue.refusal('QU016');
   end if;
@@ -2702,6 +2740,7 @@ begin
   end if;
   e := cue.stop_execution(e, 'cancelled', p_now);
   perform cue.end_one_time_cue(c, 'failed', p_now);
+  if c.tracked then perform cue.start_queued(c.id, p_now); end if;
   return next e;
 end $function$;
 comment on function cue.cancel_execution(uuid,uuid,timestamp with time zone) is 'Cancels a waiting execution, without on_failure or alert; QU002 not found, QU011 not waiting.';
@@ -2737,6 +2776,7 @@ begin
      where id = any (v_ids) and (status in ('pending', 'retrying', 'retry_ready') or flight_id is not null) returning id, cue_id)
   select array_agg(id), array_agg(distinct cue_id) into v_ids, v_cues from ended;
   perform cue.drop_attempt_jobs(v_ids);
+  delete from cue.open_executions where execution_id = any (v_ids);
   perform cue.count_ended('failed') from unnest(v_ids);
   perform cue.end_one_time_cue(c, 'failed', p_now) from cue.cues c where c.id = any (v_cues) and c.schedule_type = 'once';
   return coalesce(cardinality(v_ids), 0);
@@ -2771,6 +2811,7 @@ declare
   v_ids uuid[];
   v_due timestamptz[];
   v_made int;
+  v_last_slot timestamptz;
   v_count int := 0;
 begin
   for d in
@@ -2781,21 +2822,24 @@ begin
     select * into c from cue.cues where id = d.cue_id;
     select * into r from cue.cue_runs
      where cue_id = d.cue_id and version = d.version and next_run = d.expected and next_run <= p_now;
-    continue when not found;
+    continue when not found or c.overlap = 'cancel_previous' and cue.holds_executions(c.id);
     v_made := coalesce(cardinality(d.slots), 0);
-    update cue.cue_runs
-       set next_run = d.next_run, fired_count = fired_count + v_made, run_count = run_count + v_made,
-           last_slot = (select max(s) from unnest(d.slots || d.expected || (d.dropped ->> 'last')::timestamptz) as u (s))
-     where cue_id = d.cue_id;
     if d.dropped is not null then
       insert into cue.missed_slots (cue_id, account_id, first, last, count, policy, reason, recorded_at)
       values (c.id, c.account_id, (d.dropped ->> 'first')::timestamptz, (d.dropped ->> 'last')::timestamptz, (d.dropped ->> 'count')::int,
               c.catch_up, coalesce((d.dropped ->> 'reason')::cue.missed_reason, 'service_away'), p_now);
     end if;
-    if v_made > 0 then
-      -- A millisecond apart, so that queues and lists keep the order of the slots.
-      v_due := array(
-        select date_trunc('milliseconds', p_now) + n * interval '1 millisecond' from generate_series(0, v_made - 1) as n order by n);
+    -- A millisecond apart, so that queues and lists keep the order of the slots.
+    v_due := array(
+      select date_trunc('milliseconds', p_now) + n * interval '1 millisecond' from generate_series(0, v_made - 1) as n order by n);
+    if v_made > 0 and c.tracked then
+      v_made := 0;
+      v_last_slot := r.last_slot;
+      for i in 1 .. cardinality(v_due) loop
+        v_made := v_made + cue.run_slot(c, d.slots[i], v_last_slot, v_due[i])::int;
+        v_last_slot := d.slots[i];
+      end loop;
+    elsif v_made > 0 then
       v_ids := array(select cue.uuid_v7(u.due_at) from unnest(v_due) with ordinality as u (due_at, n) order by u.n);
       insert into cue.new_executions
       select n.* from unnest(v_ids, d.slots, v_due) as u (id, slot, due_at)
@@ -2809,7 +2853,13 @@ begin
       e := cue.add_ended_execution(c, 'missed', d.expected, 'came due during an outage, and catch_up is skip_missed', p_now);
       perform cue.after_end(e, c, p_now);
     end if;
-    if d.next_run is null and c.schedule_type = 'recurring' then perform cue.complete_cues(array[c.id], p_now); end if;
+    update cue.cue_runs
+       set next_run = d.next_run, fired_count = fired_count + v_made, run_count = run_count + v_made,
+           last_slot = (select max(s) from unnest(d.slots || d.expected || (d.dropped ->> 'last')::timestamptz) as u (s))
+     where cue_id = d.cue_id;
+    if c.schedule_type = 'recurring' and (d.next_run is null or cue.runs_left(c.schedule_rules, r.fired_count + v_made, r.skipped_count) = 0) then
+      perform cue.complete_cues(array[c.id], p_now);
+    end if;
     v_count := v_count + 1;
   end loop;
   return v_count;
@@ -3492,7 +3542,7 @@ begin
                (select jsonb_object_agg(h.key, md5(h.value)) from jsonb_each_text(c.callback_headers) h), '{}')),
              'payload', c.payload, 'large_payload', (
                select jsonb_build_object('bytes', octet_length(p.body), 'sha256', encode(p.hash, 'hex')) from cue.payloads p where p.id = c.payload_id),
-             'retry', v.retry, 'on_failure', v.on_failure, 'delivery', v.delivery, 'alerts', v.alerts, 'catch_up', v.catch_up,
+             'retry', v.retry, 'on_failure', v.on_failure, 'delivery', v.delivery, 'alerts', v.alerts, 'catch_up', v.catch_up, 'overlap', v.overlap,
              'verification', v.verification)
       from cue.cue_view v join cue.cues c using (id) where v.id = p_cue_id limit 1);
 end $function$;
@@ -3584,6 +3634,7 @@ begin
   loop
     update cue.cues set deleted_at = p_now, status = 'paused', updated_at = p_now where id = v_id;
     delete from cue.cue_runs where cue_id = v_id;
+    delete from cue.open_executions where cue_id = v_id;
     perform cue.add_job('purges', jsonb_build_object('cue_id', v_id, 'account_id', p_account_id), p_singleton_key => v_id);
     return next v_id;
   end loop;
@@ -4319,11 +4370,13 @@ declare
   v_first uuid := (select min(id::text)::uuid from unnest(p_execution_ids) as u (id));
   v_last uuid := (select max(id::text)::uuid from unnest(p_execution_ids) as u (id));
   v_failing text[];
+  v_tracked text[];
   v_moved int;
 begin
   -- Usually none. Comes first, because cue_runs precede executions in the lock order.
-  select array_agg(l.cue_id) into v_failing from (
-    select cue_id from cue.cue_runs where cue_id = any (p_cue_ids) and (failed_deliveries > 0 or failed_runs > 0) order by cue_id for update) l;
+  select array_agg(l.cue_id) filter (where l.is_failing), array_agg(l.cue_id) filter (where l.tracked) into v_failing, v_tracked from (
+    select cue_id, failed_deliveries > 0 or failed_runs > 0 as is_failing, tracked from cue.cue_runs
+     where cue_id = any (p_cue_ids) and (failed_deliveries > 0 or failed_runs > 0 or tracked) order by cue_id for update) l;
   if v_failing is not null then
     update cue.cue_runs c
        set failed_deliveries = 0,
@@ -4358,13 +4411,14 @@ begin
            m.http_status from moved m)
   -- Like count_ended, without a call per row.
   select count(nextval('cue.ended_success')) into v_moved from moved;
+  if v_tracked is not null then perform cue.start_queued(u.id, p_now) from unnest(v_tracked) as u (id); end if;
   perform cue.end_flights(p_ended_flights);
   return v_moved;
 end $function$;
 comment on function cue.finish_attempts(uuid[],integer[],text[],timestamp with time zone[],integer[],integer[],text[],bigint[],timestamp with time zone) is 'Records 2xx responses of recurring cues that await no outcome; returns the number of executions moved.';
 grant execute on function cue.finish_attempts(uuid[],integer[],text[],timestamp with time zone[],integer[],integer[],text[],bigint[],timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.fire_cue(p_account_id uuid, p_cue_id text, p_payload text DEFAULT NULL::text, p_task text DEFAULT NULL::text, p_version integer DEFAULT NULL::integer, p_send_at timestamp with time zone DEFAULT NULL::timestamp with time zone, p_idempotency_key text DEFAULT NULL::text, p_request_hash text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
+CREATE OR REPLACE FUNCTION cue.fire_cue(p_account_id uuid, p_cue_id text, p_payload text DEFAULT NULL::text, p_task text DEFAULT NULL::text, p_version integer DEFAULT NULL::integer, p_send_at timestamp with time zone DEFAULT NULL::timestamp with time zone, p_idempotency_key text DEFAULT NULL::text, p_request_hash text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now(), p_overlap cue.overlap DEFAULT 'allow'::cue.overlap)
  RETURNS SETOF cue.executions
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -4378,6 +4432,7 @@ declare
   v_id uuid;
   v_version int;
   v_oldest timestamptz;
+  v_is_queued boolean;
 begin
   perform from cue.accounts where id = p_account_id for no key update;
   select * into c from cue.cues where id = p_cue_id and account_id = p_account_id and deleted_at is null for no key update;
@@ -4415,14 +4470,63 @@ begin
     c.payload_id := case when cue.is_large(p_payload) then cue.store_payload(p_account_id, p_cue_id, p_payload, null, p_now, p_now) end;
     c.payload := case when c.payload_id is null then p_payload end;
   end if;
+  v_is_queued := cue.place_request(c, p_overlap, p_now);
+  c.tracked := c.tracked or p_overlap <> 'allow';
   update cue.cue_runs set run_count = run_count + 1 where cue_id = p_cue_id;
-  v_id := cue.queue_execution(c, 'manual_fire', greatest(p_send_at, p_now), p_now => p_now);
+  v_id := cue.queue_execution(c, 'manual_fire', greatest(p_send_at, p_now), p_now => p_now, p_is_queued => v_is_queued);
   insert into cue.fires (id, cue_id, account_id, fired_at, idempotency_key, request_hash, execution_id)
   values (cue.uuid_v7(p_now), p_cue_id, p_account_id, p_now, p_idempotency_key, p_request_hash, v_id);
   return query select * from cue.executions where id = v_id;
 end $function$;
-comment on function cue.fire_cue(uuid,text,text,text,integer,timestamp with time zone,text,text,timestamp with time zone) is 'Fires a cue now or at p_send_at and returns the execution, or the existing one for a repeated idempotency key.';
-grant execute on function cue.fire_cue(uuid,text,text,text,integer,timestamp with time zone,text,text,timestamp with time zone) to cue_operator, cue_service;
+comment on function cue.fire_cue(uuid,text,text,text,integer,timestamp with time zone,text,text,timestamp with time zone,cue.overlap) is 'Fires a cue now or at p_send_at and returns the execution, or the existing one for a repeated idempotency key.';
+grant execute on function cue.fire_cue(uuid,text,text,text,integer,timestamp with time zone,text,text,timestamp with time zone,cue.overlap) to cue_operator, cue_service;
+
+CREATE OR REPLACE FUNCTION cue.fire_tracked_cues(p_cue_ids text[], p_versions integer[], p_expected timestamp with time zone[], p_next timestamp with time zone[], p_success_due timestamp with time zone[] DEFAULT '{}'::timestamp with time zone[], p_missed_after interval DEFAULT cue.missed_after(), p_now timestamp with time zone DEFAULT now())
+ RETURNS integer
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  d record;
+  c cue.cues;
+  r cue.cue_runs;
+  v_runs boolean;
+  v_count int := 0;
+begin
+  if not exists (select from cue.engines where last_seen_at > p_now - p_missed_after) then return 0; end if;
+  for d in
+    select * from unnest(p_cue_ids, p_versions, p_expected, p_next, p_success_due) as u (cue_id, version, expected, next_run, success_due)
+     order by u.cue_id
+  loop
+    continue when cue.lock_free_cues(array[d.cue_id]) = '{}';
+    select * into c from cue.cues where id = d.cue_id;
+    select * into r from cue.cue_runs
+     where cue_id = d.cue_id and version = d.version and next_run = d.expected and next_run <= p_now and tracked
+       and (select not cue.is_over_limit(a, p_now) from cue.accounts a where a.id = c.account_id)
+       and not exists (select from cue.outages o where d.expected > o.from_at and d.expected <= o.until_at)
+       and not (cue.caps_payloads() and cue.exceeds_payload_cap(c.id, p_now));
+    continue when not found or c.overlap = 'cancel_previous' and cue.holds_executions(c.id);
+    if c.overlap = 'allow' and not exists (select from cue.open_executions_of(c.id)) then
+      perform cue.untrack_cue(c.id);
+      c.tracked := false;
+    end if;
+    v_runs := cue.run_slot(c, d.expected, r.last_slot, p_now);
+    update cue.cue_runs
+       set next_run = d.next_run, last_slot = d.expected, fired_count = fired_count + v_runs::int, run_count = run_count + v_runs::int,
+           success_due_at = coalesce(success_due_at, d.success_due)
+     where cue_id = c.id;
+    if c.schedule_type = 'recurring' and (d.next_run is null or cue.runs_left(c.schedule_rules, r.fired_count + v_runs::int, r.skipped_count) = 0) then
+      perform cue.complete_cues(array[c.id], p_now);
+    end if;
+    v_count := v_count + 1;
+  end loop;
+  return v_count;
+end $function$;
+comment on function cue.fire_tracked_cues(text[],integer[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],interval,timestamp with time zone) is 'Fires due tracked cues, each as its overlap says; returns the number of cues moved.';
+grant execute on function cue.fire_tracked_cues(text[],integer[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],interval,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.flight_lease()
  RETURNS interval
@@ -4602,6 +4706,7 @@ begin
   if not found or not exists (select from cue.cues where id = e.cue_id and deleted_at is null) then
     raise exception 'execution % not found', p_execution_id using errcode = cue.refusal('QU002');
   end if;
+  if e.status = 'failed' then perform cue.refuse_superseded(e); end if;
   if p_claim_token is not null and e.transport = 'worker' and e.claim_token is distinct from p_claim_token then
     raise exception 'Claim lost: execution % may have been claimed by another worker. Stop working on it.', e.id using errcode = cue.refusal('QU016');
   end if;
@@ -4666,6 +4771,22 @@ end $function$;
 comment on function cue.held_attempts(uuid[],text[]) is 'Returns the attempts whose results cannot be written now, because another transaction holds a row they need.';
 grant execute on function cue.held_attempts(uuid[],text[]) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.holds_executions(p_cue_id text)
+ RETURNS boolean
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  v_ids uuid[] := array(select execution_id from cue.open_executions_of(p_cue_id));
+begin
+  return cardinality(v_ids) > (select count(*) from (select from cue.executions where id = any (v_ids) order by id for update skip locked) e);
+end $function$;
+comment on function cue.holds_executions(text) is 'Returns whether another transaction has locked an open execution of a tracked cue; locks the others.';
+grant execute on function cue.holds_executions(text) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.idempotency_bytes()
  RETURNS integer
  LANGUAGE sql
@@ -4719,9 +4840,9 @@ CREATE OR REPLACE FUNCTION cue.insert_cues(p_ids text[], p_account_ids uuid[], p
  LANGUAGE plpgsql
 AS $function$
       begin
-        insert into cue.cues (id, account_id, payload_id, created_at, updated_at, payload, name, description, status, transport, schedule_type, cron, at, timezone, callback_url, callback_method, callback_headers, task, retry_max_attempts, retry_backoff_minutes, on_failure_email, on_failure_webhook, on_failure_pause, timeout_seconds, outcome_deadline_seconds, claim_timeout_seconds, await_outcome, alert_consecutive_failures, alert_missed_window_multiplier, catch_up, verification_mode, deleted_at, memory_check, key, tags, managed_by, paused_at, paused_by, pause_reason, paused_until, on_failure_pause_after, schedule_rules, completed_reason)
-        select g.id, g.account_id, g.payload_id, p_now, p_now, case when g.payload_id is null then coalesce(g.payload, '{}') end, coalesce(g.name, null), coalesce(g.description, null), coalesce(g.status, 'active'::cue.cue_status), coalesce(g.transport, null), coalesce(g.schedule_type, null), coalesce(g.cron, null), coalesce(g.at, null), coalesce(g.timezone, 'UTC'::text), coalesce(g.callback_url, null), coalesce(g.callback_method, 'POST'::cue.callback_method), coalesce(g.callback_headers, '{}'::jsonb), coalesce(g.task, null), coalesce(g.retry_max_attempts, 3), coalesce(g.retry_backoff_minutes, '{1,2,4}'::double precision[]), coalesce(g.on_failure_email, true), coalesce(g.on_failure_webhook, null), coalesce(g.on_failure_pause, false), coalesce(g.timeout_seconds, null), coalesce(g.outcome_deadline_seconds, null), coalesce(g.claim_timeout_seconds, null), coalesce(g.await_outcome, null), coalesce(g.alert_consecutive_failures, null), coalesce(g.alert_missed_window_multiplier, null), coalesce(g.catch_up, 'run_once_if_missed'::cue.catch_up), coalesce(g.verification_mode, null), coalesce(g.deleted_at, null), coalesce(g.memory_check, false), coalesce(g.key, null), coalesce(g.tags, '{}'::text[]), coalesce(g.managed_by, null), coalesce(g.paused_at, null), coalesce(g.paused_by, null), coalesce(g.pause_reason, null), coalesce(g.paused_until, null), coalesce(g.on_failure_pause_after, null), coalesce(g.schedule_rules, null), coalesce(g.completed_reason, null)
-          from rows from (unnest(p_ids, p_account_ids, p_payload_ids), jsonb_to_recordset(p_cues) as (payload text, name text, description text, status cue.cue_status, transport cue.transport, schedule_type cue.schedule_type, cron text, at timestamp with time zone, timezone text, callback_url text, callback_method cue.callback_method, callback_headers jsonb, task text, retry_max_attempts integer, retry_backoff_minutes double precision[], on_failure_email boolean, on_failure_webhook text, on_failure_pause boolean, timeout_seconds integer, outcome_deadline_seconds integer, claim_timeout_seconds integer, await_outcome boolean, alert_consecutive_failures integer, alert_missed_window_multiplier integer, catch_up cue.catch_up, verification_mode cue.verification_mode, deleted_at timestamp with time zone, memory_check boolean, key text, tags text[], managed_by text, paused_at timestamp with time zone, paused_by cue.pause_cause, pause_reason text, paused_until timestamp with time zone, on_failure_pause_after integer, schedule_rules jsonb, completed_reason cue.completion))
+        insert into cue.cues (id, account_id, payload_id, created_at, updated_at, tracked, payload, name, description, status, transport, schedule_type, cron, at, timezone, callback_url, callback_method, callback_headers, task, retry_max_attempts, retry_backoff_minutes, on_failure_email, on_failure_webhook, on_failure_pause, timeout_seconds, outcome_deadline_seconds, claim_timeout_seconds, await_outcome, alert_consecutive_failures, alert_missed_window_multiplier, catch_up, verification_mode, deleted_at, memory_check, key, tags, managed_by, paused_at, paused_by, pause_reason, paused_until, on_failure_pause_after, schedule_rules, completed_reason, overlap)
+        select g.id, g.account_id, g.payload_id, p_now, p_now, coalesce(g.overlap, 'allow') <> 'allow', case when g.payload_id is null then coalesce(g.payload, '{}') end, coalesce(g.name, null), coalesce(g.description, null), coalesce(g.status, 'active'::cue.cue_status), coalesce(g.transport, null), coalesce(g.schedule_type, null), coalesce(g.cron, null), coalesce(g.at, null), coalesce(g.timezone, 'UTC'::text), coalesce(g.callback_url, null), coalesce(g.callback_method, 'POST'::cue.callback_method), coalesce(g.callback_headers, '{}'::jsonb), coalesce(g.task, null), coalesce(g.retry_max_attempts, 3), coalesce(g.retry_backoff_minutes, '{1,2,4}'::double precision[]), coalesce(g.on_failure_email, true), coalesce(g.on_failure_webhook, null), coalesce(g.on_failure_pause, false), coalesce(g.timeout_seconds, null), coalesce(g.outcome_deadline_seconds, null), coalesce(g.claim_timeout_seconds, null), coalesce(g.await_outcome, null), coalesce(g.alert_consecutive_failures, null), coalesce(g.alert_missed_window_multiplier, null), coalesce(g.catch_up, 'run_once_if_missed'::cue.catch_up), coalesce(g.verification_mode, null), coalesce(g.deleted_at, null), coalesce(g.memory_check, false), coalesce(g.key, null), coalesce(g.tags, '{}'::text[]), coalesce(g.managed_by, null), coalesce(g.paused_at, null), coalesce(g.paused_by, null), coalesce(g.pause_reason, null), coalesce(g.paused_until, null), coalesce(g.on_failure_pause_after, null), coalesce(g.schedule_rules, null), coalesce(g.completed_reason, null), coalesce(g.overlap, 'allow'::cue.overlap)
+          from rows from (unnest(p_ids, p_account_ids, p_payload_ids), jsonb_to_recordset(p_cues) as (payload text, name text, description text, status cue.cue_status, transport cue.transport, schedule_type cue.schedule_type, cron text, at timestamp with time zone, timezone text, callback_url text, callback_method cue.callback_method, callback_headers jsonb, task text, retry_max_attempts integer, retry_backoff_minutes double precision[], on_failure_email boolean, on_failure_webhook text, on_failure_pause boolean, timeout_seconds integer, outcome_deadline_seconds integer, claim_timeout_seconds integer, await_outcome boolean, alert_consecutive_failures integer, alert_missed_window_multiplier integer, catch_up cue.catch_up, verification_mode cue.verification_mode, deleted_at timestamp with time zone, memory_check boolean, key text, tags text[], managed_by text, paused_at timestamp with time zone, paused_by cue.pause_cause, pause_reason text, paused_until timestamp with time zone, on_failure_pause_after integer, schedule_rules jsonb, completed_reason cue.completion, overlap cue.overlap))
             as g (id, account_id, payload_id)
          where cue.is_created(g.id);
       end $function$;
@@ -4838,6 +4959,16 @@ CREATE OR REPLACE FUNCTION cue.is_paid(p_status text)
 AS $function$ select p_status in ('active', 'trialing', 'past_due') $function$;
 comment on function cue.is_paid(text) is 'Returns whether a subscription with this status pays for its plan.';
 grant execute on function cue.is_paid(text) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.is_superseded(e cue.executions)
+ RETURNS boolean
+ LANGUAGE sql
+ IMMUTABLE
+AS $function$
+  select e.status = 'failed' and e.transport = 'worker' and e.claim_token is null and e.error_message = cue.superseded()
+$function$;
+comment on function cue.is_superseded(cue.executions) is 'Returns whether a worker''s execution was ended for the next one.';
+grant execute on function cue.is_superseded(cue.executions) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.is_untouched(a cue.accounts)
  RETURNS boolean
@@ -5213,7 +5344,7 @@ comment on function cue.lock_next(uuid,text[],integer,integer,uuid[],timestamp w
 grant execute on function cue.lock_next(uuid,text[],integer,integer,uuid[],timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.look_ahead(p_until timestamp with time zone, p_limit integer DEFAULT 2000, p_skip_accounts uuid[] DEFAULT '{}'::uuid[], p_now timestamp with time zone DEFAULT now(), p_rules boolean DEFAULT false)
- RETURNS TABLE(cue_id text, account_id uuid, version integer, next_run timestamp with time zone, transport cue.transport, schedule_type cue.schedule_type, cron text, timezone text, schedule_rules jsonb, runs_left integer, catch_up cue.catch_up, outage_until timestamp with time zone, over_limit boolean, window_slots integer)
+ RETURNS TABLE(cue_id text, account_id uuid, version integer, next_run timestamp with time zone, transport cue.transport, schedule_type cue.schedule_type, cron text, timezone text, schedule_rules jsonb, runs_left integer, catch_up cue.catch_up, outage_until timestamp with time zone, over_limit boolean, window_slots integer, tracked boolean)
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
@@ -5251,7 +5382,8 @@ begin
          (select max(o.until_at) from cue.outages o where r.next_run > o.from_at and r.next_run <= o.until_at),
          cue.is_over_limit(a, p_now) or v_capped and cue.exceeds_payload_cap(r.cue_id, p_now),
          case when r.success_due_at is null and c.schedule_type = 'recurring' then
-           coalesce(c.alert_missed_window_multiplier, (cue.implied_settings()).alert_missed_window_multiplier) end
+           coalesce(c.alert_missed_window_multiplier, (cue.implied_settings()).alert_missed_window_multiplier) end,
+         r.tracked
     from (
       select u.id from unnest(v_ids) as u (id)
       union all
@@ -5282,7 +5414,7 @@ begin
       order by e.attempt_due_at, e.id limit p_limit)
     union all
     (select e.id, e.account_id, e.attempt_due_at, false from cue.executions e
-      where e.attempt_due_at > p_now order by e.attempt_due_at limit 1)) w
+      where e.attempt_due_at > p_now and e.attempt_due_at < 'infinity' order by e.attempt_due_at limit 1)) w
    order by w.attempt_due_at, w.id;
 end $function$;
 comment on function cue.look_waiting(bigint,uuid,integer,timestamp with time zone) is 'Returns a page of executions whose attempts are due, after a position, and the next one after that; takes no locks.';
@@ -5759,7 +5891,7 @@ AS $function$
 begin
   return (
     select e.claimable_at from cue.executions e
-     where e.account_id = p_account_id and e.claimable_at > p_now and e.id < cue.uuid_v7_floor(p_now + interval '1 day')
+     where e.account_id = p_account_id and e.claimable_at > p_now and e.claimable_at < 'infinity' and e.id < cue.uuid_v7_floor(p_now + interval '1 day')
      order by e.claimable_at limit 1);
 end $function$;
 comment on function cue.next_claimable(uuid,timestamp with time zone) is 'Returns when the next deferred execution of an account becomes claimable.';
@@ -5798,9 +5930,9 @@ CREATE OR REPLACE FUNCTION cue.next_wakes()
 AS $function$
 begin
   return query
-  select (select min(e.attempt_due_at) from cue.executions e where e.attempt_due_at is not null),
+  select (select min(e.attempt_due_at) from cue.executions e where e.attempt_due_at < 'infinity'),
          least((select min(e.outcome_deadline_at) from cue.executions e where e.outcome_deadline_at is not null),
-               (select min(e.claim_deadline_at) from cue.executions e where e.claim_deadline_at is not null),
+               (select min(e.claim_deadline_at) from cue.executions e where e.claim_deadline_at < 'infinity'),
                (select min(e.lease_expires_at) from cue.executions e where e.lease_expires_at is not null),
                (select min(c.paused_until) from cue.cues c where c.paused_until is not null and c.deleted_at is null));
 end $function$;
@@ -5857,6 +5989,26 @@ end $function$;
 comment on function cue.note_memory_release(text) is 'Queues notifications of new instructions; returns the number of accounts.';
 grant execute on function cue.note_memory_release(text) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.note_missed_slot(c cue.cues, p_slot timestamp with time zone, p_last_slot timestamp with time zone, p_reason cue.missed_reason, p_now timestamp with time zone DEFAULT now())
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+begin
+  update cue.missed_slots m set last = p_slot, count = least(m.count + 1, cue.counted_to()), recorded_at = p_now
+   -- If the latest row is locked, a new one is inserted below.
+   where m.id = (select o.id from cue.missed_slots o
+                  where o.id = (select id from cue.missed_slots where cue_id = c.id order by id desc limit 1) for update skip locked)
+     and m.reason = p_reason and m.policy = c.catch_up and m.last = p_last_slot;
+  if not found then
+    insert into cue.missed_slots (cue_id, account_id, first, last, count, policy, reason, recorded_at)
+    values (c.id, c.account_id, p_slot, p_slot, 1, c.catch_up, p_reason, p_now);
+  end if;
+end $function$;
+comment on function cue.note_missed_slot(cue.cues,timestamp with time zone,timestamp with time zone,cue.missed_reason,timestamp with time zone) is 'Records a slot that did not run; p_last_slot is the slot before it.';
+grant execute on function cue.note_missed_slot(cue.cues,timestamp with time zone,timestamp with time zone,cue.missed_reason,timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.note_stripe_event(p_event_id text, p_type text, p_now timestamp with time zone DEFAULT now())
  RETURNS boolean
  LANGUAGE plpgsql
@@ -5869,6 +6021,17 @@ begin
 end $function$;
 comment on function cue.note_stripe_event(text,text,timestamp with time zone) is 'Records a Stripe event; false if it was handled before.';
 grant execute on function cue.note_stripe_event(text,text,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.open_executions_of(p_cue_id text)
+ RETURNS TABLE(execution_id uuid, is_queued boolean, place bigint)
+ LANGUAGE sql
+ STABLE
+AS $function$
+  select o.execution_id, o.is_queued, o.place from cue.open_executions o
+   where o.cue_id = p_cue_id and (select x.ended_at is null from cue.executions x where x.id = o.execution_id)
+$function$;
+comment on function cue.open_executions_of(text) is 'Returns the executions of a tracked cue that have not ended.';
+grant execute on function cue.open_executions_of(text) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.open_key_session(p_key_hash bytea, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
  RETURNS TABLE(session_id uuid, account_id uuid, email text, expires_at timestamp with time zone)
@@ -6021,6 +6184,57 @@ AS $function$
 $function$;
 comment on function cue.payload_bytes_used(uuid,timestamp with time zone) is 'Returns the payload bytes of an account''s executions created in the current UTC day.';
 grant execute on function cue.payload_bytes_used(uuid,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.place_execution(p_cue_id text, p_overlap cue.overlap, p_now timestamp with time zone DEFAULT now())
+ RETURNS TABLE(is_queued boolean, refused cue.missed_reason)
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  v_open int;
+  v_queued int;
+begin
+  is_queued := false;
+  if p_overlap = 'cancel_previous' then
+    perform cue.supersede_executions(p_cue_id, p_now);
+  elsif p_overlap <> 'allow' then
+    perform cue.start_queued(p_cue_id, p_now);
+    select count(*), count(*) filter (where o.is_queued) into v_open, v_queued from cue.open_executions_of(p_cue_id) o;
+    refused := case when v_open = 0 then null
+                    when p_overlap = 'skip' or p_overlap = 'queue_one' and v_queued > 0 then 'overlap'
+                    when v_queued >= cue.queue_limit() then 'queue_full' end;
+    is_queued := v_open > 0;
+  end if;
+  return next;
+end $function$;
+comment on function cue.place_execution(text,cue.overlap,timestamp with time zone) is 'Decides what becomes of a tracked cue''s next execution: it runs now, is queued or is refused. With cancel_previous, ends the others.';
+grant execute on function cue.place_execution(text,cue.overlap,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.place_request(c cue.cues, p_overlap cue.overlap, p_now timestamp with time zone DEFAULT now())
+ RETURNS boolean
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+declare
+  v_place record;
+begin
+  if p_overlap = 'allow' then return false; end if;
+  if not c.tracked then perform cue.track_cue(c.id); end if;
+  select * into v_place from cue.place_execution(c.id, p_overlap, p_now);
+  if v_place.refused = 'queue_full' then
+    raise exception 'The queue of cue % is full: % executions. Try again when one has ended.', c.id, cue.queue_limit() using errcode = cue.refusal('QU029');
+  elsif v_place.refused is not null then
+    raise exception 'Cue % is running% (overlap: %). Try again when it has ended.', c.id,
+      case p_overlap when 'skip' then '' else ', and another execution is queued' end, p_overlap using errcode = cue.refusal('QU029');
+  end if;
+  return v_place.is_queued;
+end $function$;
+comment on function cue.place_request(cue.cues,cue.overlap,timestamp with time zone) is 'Returns whether a requested execution is to be queued; QU029 if p_overlap skips it.';
+grant execute on function cue.place_request(cue.cues,cue.overlap,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.poll_device(p_code_hash bytea, p_token_hash bytea, p_limited boolean DEFAULT true, p_now timestamp with time zone DEFAULT now())
  RETURNS TABLE(status text, email text, key_ciphertext text)
@@ -6243,7 +6457,7 @@ $function$;
 comment on function cue.put_device_code(bytea,text,timestamp with time zone,timestamp with time zone) is 'Stores a sign-in that started in another cell, before that one hands it over.';
 grant execute on function cue.put_device_code(bytea,text,timestamp with time zone,timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.queue_execution(c cue.cues, p_triggered_by cue.trigger_kind, p_scheduled_for timestamp with time zone, p_replayed_from uuid DEFAULT NULL::uuid, p_now timestamp with time zone DEFAULT now())
+CREATE OR REPLACE FUNCTION cue.queue_execution(c cue.cues, p_triggered_by cue.trigger_kind, p_scheduled_for timestamp with time zone, p_replayed_from uuid DEFAULT NULL::uuid, p_now timestamp with time zone DEFAULT now(), p_is_queued boolean DEFAULT false)
  RETURNS uuid
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -6251,10 +6465,14 @@ CREATE OR REPLACE FUNCTION cue.queue_execution(c cue.cues, p_triggered_by cue.tr
 AS $function$
 declare
   v_id uuid := cue.uuid_v7(p_now);
-  v_due_at timestamptz := greatest(p_scheduled_for, p_now);
+  v_due_at timestamptz := case when p_is_queued then 'infinity' else greatest(p_scheduled_for, p_now) end;
 begin
   insert into cue.new_executions
   select n.* from cue.new_execution(c, v_id, p_scheduled_for, v_due_at, p_triggered_by, p_replayed_from => p_replayed_from, p_now => p_now) n;
+  if c.tracked then
+    insert into cue.open_executions (execution_id, cue_id, account_id, is_queued) values (v_id, c.id, c.account_id, p_is_queued);
+  end if;
+  if p_is_queued then return v_id; end if;
   if c.transport = 'webhook' then
     perform cue.enqueue_attempts(array[v_id], array[v_due_at]);
   else
@@ -6262,8 +6480,16 @@ begin
   end if;
   return v_id;
 end $function$;
-comment on function cue.queue_execution(cue.cues,cue.trigger_kind,timestamp with time zone,uuid,timestamp with time zone) is 'Creates and returns a pending execution: with an attempt job for a webhook, claimable for a worker.';
-grant execute on function cue.queue_execution(cue.cues,cue.trigger_kind,timestamp with time zone,uuid,timestamp with time zone) to cue_service;
+comment on function cue.queue_execution(cue.cues,cue.trigger_kind,timestamp with time zone,uuid,timestamp with time zone,boolean) is 'Creates and returns a pending execution: with an attempt job for a webhook, claimable for a worker; or queued behind others of its cue.';
+grant execute on function cue.queue_execution(cue.cues,cue.trigger_kind,timestamp with time zone,uuid,timestamp with time zone,boolean) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.queue_limit()
+ RETURNS integer
+ LANGUAGE sql
+ IMMUTABLE
+AS $function$ select 100 $function$;
+comment on function cue.queue_limit() is 'Returns the maximum number of queued executions of a cue.';
+grant execute on function cue.queue_limit() to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.raise_alert(c cue.cues, p_type cue.alert_type, p_severity cue.alert_severity, p_message text, p_metadata jsonb, p_execution_id uuid DEFAULT NULL::uuid, p_now timestamp with time zone DEFAULT now())
  RETURNS uuid
@@ -6671,6 +6897,19 @@ end $function$;
 comment on function cue.refuse_moved() is 'Refuses every change to a database that its cell has left.';
 grant execute on function cue.refuse_moved() to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.refuse_superseded(e cue.executions)
+ RETURNS void
+ LANGUAGE plpgsql
+ IMMUTABLE
+AS $function$
+begin
+  if cue.is_superseded(e) then
+    raise exception 'Claim lost: execution % was %. Stop working on it.', e.id, e.error_message using errcode = cue.refusal('QU016');
+  end if;
+end $function$;
+comment on function cue.refuse_superseded(cue.executions) is 'Raises QU016 for a worker whose execution was ended for the next one.';
+grant execute on function cue.refuse_superseded(cue.executions) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.refused_cue(p_account_id uuid, p_refusal text, p_key text)
  RETURNS jsonb
  LANGUAGE sql
@@ -6805,6 +7044,7 @@ begin
     raise exception 'execution % not found', p_execution_id using errcode = cue.refusal('QU002');
   end if;
   select * into e from cue.executions where id = p_execution_id for update;
+  if e.status = 'failed' then perform cue.refuse_superseded(e); end if;
   if e.lease_expires_at is null then
     raise exception 'Only a claimed execution can be released; execution % is %.', e.id, e.status using errcode = cue.refusal('QU018');
   end if;
@@ -6861,7 +7101,31 @@ end $function$;
 comment on function cue.rename_key(uuid,uuid,text,text,text,timestamp with time zone) is 'Changes the label of an API key; QU004 if not found.';
 grant execute on function cue.rename_key(uuid,uuid,text,text,text,timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.replay_execution(p_account_id uuid, p_execution_id uuid, p_now timestamp with time zone DEFAULT now())
+CREATE OR REPLACE FUNCTION cue.repair_queues(p_after text DEFAULT ''::text, p_limit integer DEFAULT 500, p_now timestamp with time zone DEFAULT now())
+ RETURNS text
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  v_cue_id text;
+begin
+  for v_cue_id in
+    select o.cue_id from cue.open_executions o where o.is_queued and o.cue_id > p_after group by o.cue_id order by o.cue_id limit p_limit
+  loop
+    p_after := v_cue_id;
+    continue when exists (select from cue.open_executions_of(v_cue_id) o where not o.is_queued);
+    perform from cue.cue_runs where cue_id = v_cue_id for update skip locked;
+    if found then perform cue.start_queued(v_cue_id, p_now); end if;
+  end loop;
+  return case when found then p_after end;
+end $function$;
+comment on function cue.repair_queues(text,integer,timestamp with time zone) is 'Starts queued executions of cues, after p_after in the order of their ids, of which none is running; returns the last of them.';
+grant execute on function cue.repair_queues(text,integer,timestamp with time zone) to cue_operator, cue_service;
+
+CREATE OR REPLACE FUNCTION cue.replay_execution(p_account_id uuid, p_execution_id uuid, p_now timestamp with time zone DEFAULT now(), p_overlap cue.overlap DEFAULT 'allow'::cue.overlap)
  RETURNS SETOF cue.executions
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -6873,6 +7137,7 @@ declare
   e cue.executions;
   c cue.cues;
   v_id uuid;
+  v_is_queued boolean;
 begin
   select * into e from cue.executions where id = p_execution_id and account_id = p_account_id;
   if found then
@@ -6888,6 +7153,8 @@ begin
   perform cue.admit_execution(p_account_id, p_now);
   perform cue.admit_payload(p_account_id, cue.payload_bytes(e.payload, e.payload_id), p_now);
   update cue.cue_runs set run_count = run_count + 1 where cue_id = c.id;
+  v_is_queued := cue.place_request(c, p_overlap, p_now);
+  c.tracked := c.tracked or p_overlap <> 'allow';
   if e.payload_id is not null and cue.reuse_payload(e.payload_id, p_now) is null then
     -- Retention removed the execution and its payload after it was read.
     raise exception 'execution % not found', p_execution_id using errcode = cue.refusal('QU002');
@@ -6895,12 +7162,12 @@ begin
   c.payload := e.payload;
   c.payload_id := e.payload_id;
   c.task := e.task;
-  v_id := cue.queue_execution(c, 'replay', p_now, e.id, p_now);
+  v_id := cue.queue_execution(c, 'replay', p_now, e.id, p_now, v_is_queued);
   perform cue.settle_dead_letter(e.id);
   return query select * from cue.executions where id = v_id;
 end $function$;
-comment on function cue.replay_execution(uuid,uuid,timestamp with time zone) is 'Runs an ended execution again as a new one, with its payload; QU002 not found, QU012 not ended.';
-grant execute on function cue.replay_execution(uuid,uuid,timestamp with time zone) to cue_operator, cue_service;
+comment on function cue.replay_execution(uuid,uuid,timestamp with time zone,cue.overlap) is 'Runs an ended execution again as a new one, with its payload; QU002 not found, QU012 not ended, QU029 skipped, as p_overlap says.';
+grant execute on function cue.replay_execution(uuid,uuid,timestamp with time zone,cue.overlap) to cue_operator, cue_service;
 
 CREATE OR REPLACE FUNCTION cue.report_outcome(p_account_id uuid, p_execution_id uuid, p_success boolean, p_result text DEFAULT NULL::text, p_error text DEFAULT NULL::text, p_metadata jsonb DEFAULT NULL::jsonb, p_external_id text DEFAULT NULL::text, p_result_url text DEFAULT NULL::text, p_result_type text DEFAULT NULL::text, p_summary text DEFAULT NULL::text, p_artifacts jsonb DEFAULT NULL::jsonb, p_claim_token uuid DEFAULT NULL::uuid, p_now timestamp with time zone DEFAULT now(), p_result_ref text DEFAULT NULL::text)
  RETURNS SETOF cue.executions
@@ -6925,6 +7192,7 @@ begin
   end if;
   perform from cue.cue_runs where cue_id = c.id for update;
   select * into e from cue.executions where id = p_execution_id for update;
+  if e.status = 'failed' then perform cue.refuse_superseded(e); end if;
   if p_claim_token is not null and e.claim_token is distinct from p_claim_token then
     raise exception 'Claim lost: execution % may have been claimed by another worker. The report was not recorded.', e.id using errcode = cue.refusal('QU016');
   end if;
@@ -7136,7 +7404,7 @@ CREATE OR REPLACE FUNCTION cue.reset_cue(c cue.cues)
  LANGUAGE plpgsql
 AS $function$
       begin
-        c.name := null; c.description := null; c.schedule_type := null; c.cron := null; c.at := null; c.timezone := 'UTC'::text; c.callback_url := null; c.callback_method := 'POST'::cue.callback_method; c.callback_headers := '{}'::jsonb; c.task := null; c.retry_max_attempts := 3; c.retry_backoff_minutes := '{1,2,4}'::double precision[]; c.on_failure_email := true; c.on_failure_webhook := null; c.on_failure_pause := false; c.timeout_seconds := null; c.outcome_deadline_seconds := null; c.claim_timeout_seconds := null; c.await_outcome := null; c.alert_consecutive_failures := null; c.alert_missed_window_multiplier := null; c.catch_up := 'run_once_if_missed'::cue.catch_up; c.verification_mode := null; c.tags := '{}'::text[]; c.on_failure_pause_after := null; c.schedule_rules := null;
+        c.name := null; c.description := null; c.schedule_type := null; c.cron := null; c.at := null; c.timezone := 'UTC'::text; c.callback_url := null; c.callback_method := 'POST'::cue.callback_method; c.callback_headers := '{}'::jsonb; c.task := null; c.retry_max_attempts := 3; c.retry_backoff_minutes := '{1,2,4}'::double precision[]; c.on_failure_email := true; c.on_failure_webhook := null; c.on_failure_pause := false; c.timeout_seconds := null; c.outcome_deadline_seconds := null; c.claim_timeout_seconds := null; c.await_outcome := null; c.alert_consecutive_failures := null; c.alert_missed_window_multiplier := null; c.catch_up := 'run_once_if_missed'::cue.catch_up; c.verification_mode := null; c.tags := '{}'::text[]; c.on_failure_pause_after := null; c.schedule_rules := null; c.overlap := 'allow'::cue.overlap;
         c.payload := '{}';
         c.payload_id := null;
         return c;
@@ -7319,6 +7587,28 @@ end $function$;
 comment on function cue.run_on_failure(cue.executions,cue.cues,timestamp with time zone) is 'Applies a cue''s on_failure: queues the mail and the webhook, and pauses the cue.';
 grant execute on function cue.run_on_failure(cue.executions,cue.cues,timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.run_slot(c cue.cues, p_slot timestamp with time zone, p_last_slot timestamp with time zone, p_now timestamp with time zone DEFAULT now())
+ RETURNS boolean
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+declare
+  v_place record;
+begin
+  select * into v_place from cue.place_execution(c.id, c.overlap, p_now);
+  if v_place.refused is not null then
+    perform cue.note_missed_slot(c, p_slot, p_last_slot, v_place.refused, p_now);
+    return false;
+  end if;
+  perform cue.queue_execution(c, 'schedule', p_slot, p_is_queued => v_place.is_queued, p_now => p_now);
+  perform cue.count_executions(array[c.account_id], p_now);
+  perform cue.count_payloads(array[c.id], array[1], p_now);
+  return true;
+end $function$;
+comment on function cue.run_slot(cue.cues,timestamp with time zone,timestamp with time zone,timestamp with time zone) is 'Runs a slot of a tracked cue as its overlap says; returns whether it has an execution.';
+grant execute on function cue.run_slot(cue.cues,timestamp with time zone,timestamp with time zone,timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.runs_left(p_rules jsonb, p_fired bigint, p_skipped integer)
  RETURNS integer
  LANGUAGE sql
@@ -7334,7 +7624,7 @@ CREATE OR REPLACE FUNCTION cue.save_cue(c cue.cues)
  LANGUAGE plpgsql
 AS $function$
       begin
-        update cue.cues q set payload_id = c.payload_id, updated_at = c.updated_at, payload = c.payload, name = c.name, description = c.description, status = c.status, transport = c.transport, schedule_type = c.schedule_type, cron = c.cron, at = c.at, timezone = c.timezone, callback_url = c.callback_url, callback_method = c.callback_method, callback_headers = c.callback_headers, task = c.task, retry_max_attempts = c.retry_max_attempts, retry_backoff_minutes = c.retry_backoff_minutes, on_failure_email = c.on_failure_email, on_failure_webhook = c.on_failure_webhook, on_failure_pause = c.on_failure_pause, timeout_seconds = c.timeout_seconds, outcome_deadline_seconds = c.outcome_deadline_seconds, claim_timeout_seconds = c.claim_timeout_seconds, await_outcome = c.await_outcome, alert_consecutive_failures = c.alert_consecutive_failures, alert_missed_window_multiplier = c.alert_missed_window_multiplier, catch_up = c.catch_up, verification_mode = c.verification_mode, deleted_at = c.deleted_at, memory_check = c.memory_check, key = c.key, tags = c.tags, managed_by = c.managed_by, paused_at = c.paused_at, paused_by = c.paused_by, pause_reason = c.pause_reason, paused_until = c.paused_until, on_failure_pause_after = c.on_failure_pause_after, schedule_rules = c.schedule_rules, completed_reason = c.completed_reason where q.id = c.id;
+        update cue.cues q set payload_id = c.payload_id, updated_at = c.updated_at, tracked = c.tracked, payload = c.payload, name = c.name, description = c.description, status = c.status, transport = c.transport, schedule_type = c.schedule_type, cron = c.cron, at = c.at, timezone = c.timezone, callback_url = c.callback_url, callback_method = c.callback_method, callback_headers = c.callback_headers, task = c.task, retry_max_attempts = c.retry_max_attempts, retry_backoff_minutes = c.retry_backoff_minutes, on_failure_email = c.on_failure_email, on_failure_webhook = c.on_failure_webhook, on_failure_pause = c.on_failure_pause, timeout_seconds = c.timeout_seconds, outcome_deadline_seconds = c.outcome_deadline_seconds, claim_timeout_seconds = c.claim_timeout_seconds, await_outcome = c.await_outcome, alert_consecutive_failures = c.alert_consecutive_failures, alert_missed_window_multiplier = c.alert_missed_window_multiplier, catch_up = c.catch_up, verification_mode = c.verification_mode, deleted_at = c.deleted_at, memory_check = c.memory_check, key = c.key, tags = c.tags, managed_by = c.managed_by, paused_at = c.paused_at, paused_by = c.paused_by, pause_reason = c.pause_reason, paused_until = c.paused_until, on_failure_pause_after = c.on_failure_pause_after, schedule_rules = c.schedule_rules, completed_reason = c.completed_reason, overlap = c.overlap where q.id = c.id;
       end $function$;
 comment on function cue.save_cue(cue.cues) is 'Writes all columns of a cue.';
 grant execute on function cue.save_cue(cue.cues) to cue_service;
@@ -7640,6 +7930,47 @@ end $function$;
 comment on function cue.start_memory(uuid,timestamp with time zone) is 'Creates the weekly cue that reminds an agent to read the memory block.';
 grant execute on function cue.start_memory(uuid,timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.start_queued(p_cue_id text, p_now timestamp with time zone DEFAULT now())
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  v_id uuid;
+  v_due_at timestamptz;
+  e cue.executions;
+begin
+  delete from cue.open_executions where execution_id = any (array(
+    select o.execution_id from cue.open_executions o
+     where o.cue_id = p_cue_id and (select x.ended_at is null from cue.executions x where x.id = o.execution_id) is not true
+       for update skip locked));
+  if exists (select from cue.open_executions_of(p_cue_id) o where not o.is_queued) then return; end if;
+  select o.execution_id into v_id from cue.open_executions_of(p_cue_id) o order by o.place limit 1;
+  if not found then return; end if;
+  perform from cue.open_executions where execution_id = v_id for update skip locked;
+  if not found then return; end if;
+  select * into e from cue.executions where id = v_id for update skip locked;
+  if not found then return; end if;
+  -- In whole milliseconds, as engines count.
+  v_due_at := date_trunc('milliseconds', greatest(e.scheduled_for, p_now));
+  update cue.open_executions set is_queued = false where execution_id = v_id;
+  if e.transport = 'webhook' then
+    update cue.executions set attempt_due_at = v_due_at, updated_at = p_now where id = v_id;
+    perform cue.enqueue_attempts(array[v_id], array[v_due_at]);
+  else
+    update cue.executions
+       set claimable_at = v_due_at, updated_at = p_now,
+           claim_deadline_at = v_due_at + cue.claim_timeout((select c.claim_timeout_seconds from cue.cues c where c.id = p_cue_id))
+     where id = v_id;
+    perform cue.wake_workers(e.account_id, v_due_at);
+  end if;
+end $function$;
+comment on function cue.start_queued(text,timestamp with time zone) is 'Starts the execution that is first in a cue''s queue, if none is running.';
+grant execute on function cue.start_queued(text,timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.stop_engine(p_engine_id uuid, p_now timestamp with time zone DEFAULT now())
  RETURNS void
  LANGUAGE sql
@@ -7800,6 +8131,36 @@ end $function$;
 comment on function cue.subscribe_memory(uuid,text,text,text,timestamp with time zone) is 'Subscribes an agent to new versions of the memory block, or changes its address; QU062 if turned off, QU011 above 20 agents.';
 grant execute on function cue.subscribe_memory(uuid,text,text,text,timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.supersede_executions(p_cue_id text, p_now timestamp with time zone DEFAULT now())
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  e cue.executions;
+begin
+  for e in
+    select x.* from cue.executions x
+     where x.id = any (array(select o.execution_id from cue.open_executions_of(p_cue_id) o)) order by x.id for update
+  loop
+    if e.ended_at is null then perform cue.stop_execution(e, cue.superseded(), p_now); end if;
+  end loop;
+  perform cue.start_queued(p_cue_id, p_now); -- removes them
+end $function$;
+comment on function cue.supersede_executions(text,timestamp with time zone) is 'Ends the executions of a cue, running and queued, for the next one.';
+grant execute on function cue.supersede_executions(text,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.superseded()
+ RETURNS text
+ LANGUAGE sql
+ IMMUTABLE
+AS $function$ select 'superseded by the next run' $function$;
+comment on function cue.superseded() is 'Returns the error message of executions that were ended for the next one.';
+grant execute on function cue.superseded() to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.take_due_cues(p_cue_ids text[], p_versions integer[], p_expected timestamp with time zone[], p_next timestamp with time zone[], p_success_due timestamp with time zone[] DEFAULT '{}'::timestamp with time zone[], p_missed_after interval DEFAULT cue.missed_after(), p_lease interval DEFAULT cue.flight_lease(), p_now timestamp with time zone DEFAULT now())
  RETURNS SETOF cue.begun_attempt
  LANGUAGE plpgsql
@@ -7827,7 +8188,7 @@ begin
     from unnest(p_cue_ids, p_versions, p_expected, p_next, p_success_due) as d (cue_id, version, expected, next_run, success_due)
    cross join lateral (
      select r.ctid as place, r.account_id from cue.cue_runs r
-      where r.cue_id = d.cue_id and r.version = d.version and r.next_run = d.expected and r.next_run <= p_now
+      where r.cue_id = d.cue_id and r.version = d.version and r.next_run = d.expected and r.next_run <= p_now and not r.tracked
         and (select not cue.is_over_limit(a, p_now) from cue.accounts a where a.id = r.account_id)
         and not exists (select from cue.outages o where r.next_run > o.from_at and r.next_run <= o.until_at)
         and not (v_capped and cue.exceeds_payload_cap(r.cue_id, p_now))
@@ -7918,6 +8279,40 @@ end $function$;
 comment on function cue.take_session_token(bytea,timestamp with time zone) is 'Uses up a one-time session token and returns its account, locked; QU050 if unknown, expired or already used.';
 grant execute on function cue.take_session_token(bytea,timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.track_cue(p_cue_id text)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+begin
+  update cue.cues set tracked = true where id = p_cue_id and not tracked;
+  update cue.cue_runs set tracked = true where cue_id = p_cue_id;
+  -- Locked, so that one that is about to end is seen to have ended.
+  insert into cue.open_executions (execution_id, cue_id, account_id, is_queued)
+  select e.id, e.cue_id, e.account_id, false from (
+    select x.id, x.cue_id, x.account_id from cue.executions x
+     where x.cue_id = p_cue_id and x.ended_at is null order by x.id for update) e
+  on conflict do nothing;
+end $function$;
+comment on function cue.track_cue(text) is 'Makes a cue tracked, with the executions that it has now.';
+grant execute on function cue.track_cue(text) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.untrack_cue(p_cue_id text)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+begin
+  update cue.cues set tracked = false where id = p_cue_id;
+  update cue.cue_runs set tracked = false where cue_id = p_cue_id;
+end $function$;
+comment on function cue.untrack_cue(text) is 'Makes a cue whose executions have all ended an ordinary one.';
+grant execute on function cue.untrack_cue(text) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.update_account(p_account_id uuid, p_changes jsonb, p_actor text DEFAULT SESSION_USER, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
  RETURNS void
  LANGUAGE plpgsql
@@ -7984,6 +8379,7 @@ begin
   end if;
   c := cue.with_pause(old, cue.with_changes(old, p_changes), p_changes ?| '{pause_reason,paused_until}', p_now);
   if c is not distinct from old then return false; end if;
+  c.tracked := c.overlap <> 'allow' or old.tracked and exists (select from cue.open_executions_of(c.id));
   if c.key is distinct from old.key then perform cue.require_free_key(p_account_id, c.key); end if;
   if old.memory_check and (c.schedule_type, c.cron, c.at, c.timezone, c.schedule_rules, c.payload, c.task, c.callback_url, c.callback_method, c.callback_headers)
        is distinct from (old.schedule_type, old.cron, old.at, old.timezone, old.schedule_rules, old.payload, old.task, old.callback_url, old.callback_method,
@@ -8016,8 +8412,9 @@ begin
   end if;
   c.updated_at := p_now;
   perform cue.save_cue(c);
+  if c.tracked and not old.tracked then perform cue.track_cue(c.id); end if;
   update cue.cue_runs
-     set version = version + 1,
+     set version = version + 1, tracked = c.tracked,
          next_run = case when c.status <> 'active' then null when v_reschedule then date_trunc('milliseconds', p_next_run) else next_run end,
          -- Rescheduling or a new number of slots resets the window; the next run opens another.
          success_due_at = case when c.status = 'active' and not v_reschedule
@@ -8131,7 +8528,7 @@ CREATE OR REPLACE FUNCTION cue.with_changes(old cue.cues, p_changes jsonb)
  STABLE
 AS $function$
 declare
-  v_fixed text[] := '{id,account_id,transport,memory_check,payload_id,paused_at,paused_by,completed_reason,created_at,updated_at,deleted_at}';
+  v_fixed text[] := '{id,account_id,transport,memory_check,payload_id,paused_at,paused_by,completed_reason,tracked,created_at,updated_at,deleted_at}';
   c cue.cues := jsonb_populate_record(case when p_changes @> '{"replaces": true}' then cue.reset_cue(old) else old end, p_changes - v_fixed);
 begin
   if p_changes ? 'callback_headers' then

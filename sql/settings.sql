@@ -24,15 +24,14 @@ begin
       add_cues, admit, admit_and_read_cues, apply_cues, attach_evidence, begin_attempts, begin_claims, begin_waiting, cancel_execution, cancel_waiting,
       catch_up_cues, check_secrets, claim_executions, claim_next, claimable_page, claimable_tasks, complete_cues, count_executions,
       count_results, create_cues, cue_detail_by_key, cue_id_by_key, delete_due_accounts, delete_old_executions, delete_worker, dismiss_execution,
-      drop_account_jobs, end_flights,
-      ended_pauses, erase_account, expire_outcomes, find_claimable, finish_attempts, fire_cue, fold_usage, gone_attempts, heartbeat_execution, held_attempts, job_counts, last_success,
+      drop_account_jobs, end_flights, ended_pauses, erase_account, expire_outcomes, find_claimable, finish_attempts, fire_cue, fire_tracked_cues,
+      fold_usage, gone_attempts, heartbeat_execution, held_attempts, holds_executions, job_counts, last_success,
       lock_accounts, lock_attempts, lock_cues, lock_free_cues, lock_next, look_ahead, look_waiting, lose_attempts, mail_cue_failed,
-      miss_unclaimed, move_windows, next_claimable, next_jobs, next_wakes, open_limits, passed_windows, prune,
-      prune_dead_letters, prune_payloads, purge_cue, read_cues, read_declared_cues, read_execution_details,
-      recover_flights, recover_leases, recover_stuck, refuse_due_cues, release_execution, release_flight, replay_execution,
-      report_outcome, requeue_attempts, requeue_purges, resume_cues, service_health, settle_attempts, stop_execution, store_payloads,
-      take_due_cues, take_last_slots, verify_outcome,
-      within_bytes}'),
+      miss_unclaimed, move_windows, next_claimable, next_jobs, next_wakes, open_limits, passed_windows, place_execution, prune,
+      prune_dead_letters, prune_payloads, purge_cue, read_cues, read_declared_cues, read_execution_details, recover_flights, recover_leases,
+      recover_stuck, refuse_due_cues, release_execution, release_flight, repair_queues, replay_execution, report_outcome, requeue_attempts,
+      requeue_purges, resume_cues, service_health, settle_attempts, start_queued, stop_execution, store_payloads, supersede_executions,
+      take_due_cues, take_last_slots, track_cue, verify_outcome, within_bytes}'),
 
     -- They read few rows in the order of an index, by id or by age. A bitmap scan loses that order and reads all matching rows
     -- before it returns the first.
@@ -62,12 +61,13 @@ begin
     -- size.
     (9, 'plan_cache_mode = force_generic_plan', '{
       add_cues, admit, admit_and_read_cues, attach_evidence, begin_attempts, begin_claims, begin_waiting, cancel_execution, catch_up_cues,
-      claim_executions, claim_next, claimable_page, claimable_tasks, count_executions, create_cues, cue_detail_by_key, dismiss_execution, ended_pauses, expire_outcomes, find_claimable, finish_attempts,
-      fire_cue, gone_attempts, heartbeat_execution, held_attempts, job_counts, last_success, lock_accounts, lock_free_cues, lock_next,
+      claim_executions, claim_next, claimable_page, claimable_tasks, count_executions, create_cues, cue_detail_by_key, dismiss_execution,
+      ended_pauses, expire_outcomes, find_claimable, finish_attempts, fire_cue, fire_tracked_cues, gone_attempts, heartbeat_execution,
+      held_attempts, holds_executions, job_counts, last_success, lock_accounts, lock_free_cues, lock_next,
       look_ahead, look_waiting, lose_attempts, mail_cue_failed, miss_unclaimed, next_claimable, next_jobs, next_wakes,
-      passed_windows, read_cues, read_execution_details, recover_flights, recover_leases, recover_stuck, refuse_due_cues,
-      release_execution, release_flight, replay_execution, report_outcome, requeue_attempts, resume_cues, settle_attempts, stop_execution,
-      take_due_cues, take_last_slots, verify_outcome, within_bytes}'),
+      passed_windows, place_execution, read_cues, read_execution_details, recover_flights, recover_leases, recover_stuck, refuse_due_cues,
+      release_execution, release_flight, repair_queues, replay_execution, report_outcome, requeue_attempts, resume_cues, settle_attempts,
+      start_queued, stop_execution, supersede_executions, take_due_cues, take_last_slots, track_cue, verify_outcome, within_bytes}'),
 
     -- The estimated cost over all partitions triggers JIT compilation, which takes longer than the query.
     (10, 'jit = off', '{service_health}')

@@ -43,7 +43,7 @@ begin
                (select jsonb_object_agg(h.key, md5(h.value)) from jsonb_each_text(c.callback_headers) h), '{}')),
              'payload', c.payload, 'large_payload', (
                select jsonb_build_object('bytes', octet_length(p.body), 'sha256', encode(p.hash, 'hex')) from cue.payloads p where p.id = c.payload_id),
-             'retry', v.retry, 'on_failure', v.on_failure, 'delivery', v.delivery, 'alerts', v.alerts, 'catch_up', v.catch_up,
+             'retry', v.retry, 'on_failure', v.on_failure, 'delivery', v.delivery, 'alerts', v.alerts, 'catch_up', v.catch_up, 'overlap', v.overlap,
              'verification', v.verification)
       from cue.cue_view v join cue.cues c using (id) where v.id = p_cue_id limit 1);
 end $$;

@@ -17,7 +17,7 @@ select c.id, c.account_id, c.name, c.description, c.key, c.tags, c.managed_by, c
        case when c.alert_consecutive_failures is not null then
          jsonb_build_object('consecutive_failures', c.alert_consecutive_failures,
            'missed_window_multiplier', c.alert_missed_window_multiplier) end as alerts,
-       c.catch_up,
+       c.catch_up, c.overlap,
        case when c.verification_mode is not null then jsonb_build_object('mode', c.verification_mode) end as verification,
        r.next_run, r.last_run, r.run_count, r.fired_count, c.created_at, c.updated_at, r.version, r.last_slot,
        c.await_outcome as await_outcome_set
@@ -186,9 +186,11 @@ union all
 select 'claimed', count(*), min(claimed_at) from cue.executions where lease_expires_at is not null
 union all
 select 'deferred', count(*), min(at) from (
-  select attempt_due_at as at from cue.executions where attempt_due_at > now() and attempts = 0
+  select attempt_due_at as at from cue.executions where attempt_due_at > now() and attempt_due_at < 'infinity' and attempts = 0
   union all
-  select claimable_at from cue.executions where claimable_at > now()) d;
+  select claimable_at from cue.executions where claimable_at > now() and claimable_at < 'infinity') d
+union all
+select 'queued', count(*), min(e.created_at) from cue.open_executions o join cue.executions e on e.id = o.execution_id where o.is_queued;
 comment on view cue.queue_depth is
   'Waiting and running work, and since when the oldest; for retrying and deferred, when the first is due. delivering counts whole flights, '
   'including attempts that have ended.';

@@ -12,6 +12,8 @@ export const constants = {
   metadataBytes: 10240,
   missedAfterMs: 60000,
   pageBytes: 4194304,
+  queueLimit: 100,
+  superseded: 'superseded by the next run',
   workerTimeoutMs: 180000
 }
 
@@ -29,8 +31,9 @@ export const enums = {
   executionStatus: ['pending', 'delivering', 'success', 'failed', 'retrying', 'retry_ready', 'missed', 'pending_outcome', 'outcome_timeout'],
   keyOrigin: ['user', 'register', 'migration', 'mcp-exchange'],
   keyScope: ['read', 'write', 'worker', 'account'],
-  missedReason: ['service_away', 'execution_limit'],
+  missedReason: ['service_away', 'execution_limit', 'overlap', 'queue_full'],
   outcomeState: ['reported_success', 'reported_failure', 'verified_success', 'verification_pending', 'verification_failed', 'unknown'],
+  overlap: ['allow', 'skip', 'queue_one', 'queue_all', 'cancel_previous'],
   pauseCause: ['user', 'plan', 'failures', 'deletion'],
   plan: ['free', 'pro', 'scale'],
   scheduleType: ['recurring', 'once'],

@@ -56,9 +56,11 @@ export type KeyOrigin = "mcp-exchange" | "migration" | "register" | "user";
 
 export type KeyScope = "account" | "read" | "worker" | "write";
 
-export type MissedReason = "execution_limit" | "service_away";
+export type MissedReason = "execution_limit" | "overlap" | "queue_full" | "service_away";
 
 export type OutcomeState = "reported_failure" | "reported_success" | "unknown" | "verification_failed" | "verification_pending" | "verified_success";
+
+export type Overlap = "allow" | "cancel_previous" | "queue_all" | "queue_one" | "skip";
 
 export type PauseCause = "deletion" | "failures" | "plan" | "user";
 
@@ -432,6 +434,7 @@ export interface CueDetailView {
   name: string | null;
   next_run: Timestamp | null;
   on_failure: Json | null;
+  overlap: Overlap | null;
   pause_reason: string | null;
   paused_at: Timestamp | null;
   paused_by: PauseCause | null;
@@ -535,6 +538,10 @@ export interface CueRuns {
    * Deadline for the next success, after which a missed_window alert is raised. Set on firing if null; a success does not write it.
    */
   success_due_at: Timestamp | null;
+  /**
+   * Like tracked of the cue, for the functions that fire and finish plain executions.
+   */
+  tracked: Generated<boolean>;
   /**
    * The cue's transport, copied for the same reason.
    */
@@ -647,6 +654,10 @@ export interface Cues {
    */
   outcome_deadline_seconds: number | null;
   /**
+   * What becomes of a slot while an execution of the cue has not ended.
+   */
+  overlap: Generated<Overlap>;
+  /**
    * Reason that was given for the pause, or the error that caused it.
    */
   pause_reason: string | null;
@@ -707,6 +718,10 @@ export interface Cues {
    */
   timezone: Generated<string>;
   /**
+   * Whether its executions that have not ended are in open_executions: if overlap is not allow, or a fire or replay specified one.
+   */
+  tracked: Generated<boolean>;
+  /**
    * webhook or worker. Never changes.
    */
   transport: Transport;
@@ -739,6 +754,7 @@ export interface CueView {
   name: string | null;
   next_run: Timestamp | null;
   on_failure: Json | null;
+  overlap: Overlap | null;
   pause_reason: string | null;
   paused_at: Timestamp | null;
   paused_by: PauseCause | null;
@@ -1014,7 +1030,7 @@ export interface Executions {
    */
   artifacts: Json | null;
   /**
-   * When the waiting webhook attempt is due. Set exactly while one is waiting.
+   * When the waiting webhook attempt is due; infinity: behind others of its cue. Set exactly while one is waiting.
    */
   attempt_due_at: Timestamp | null;
   /**
@@ -1030,7 +1046,7 @@ export interface Executions {
    */
   claim_token: string | null;
   /**
-   * From when workers may claim it. Set exactly while it can be claimed.
+   * From when workers may claim it; infinity: behind others of its cue. Set exactly while it can be claimed.
    */
   claimable_at: Timestamp | null;
   /**
@@ -1504,6 +1520,29 @@ export interface NewExecutions {
   updated_at: Timestamp | null;
 }
 
+export interface OpenExecutions {
+  /**
+   * The cue's account.
+   */
+  account_id: string;
+  /**
+   * Its cue.
+   */
+  cue_id: string;
+  /**
+   * The execution.
+   */
+  execution_id: string;
+  /**
+   * Whether it waits for others of the cue to end, due at infinity until then.
+   */
+  is_queued: boolean;
+  /**
+   * Order of creation, and thereby of the queue.
+   */
+  place: Generated<number>;
+}
+
 export interface Outages {
   /**
    * Last heartbeat before the outage.
@@ -1919,6 +1958,7 @@ export interface DB {
   missed_view: MissedView;
   moved: Moved;
   new_executions: NewExecutions;
+  open_executions: OpenExecutions;
   outages: Outages;
   payload_counters: PayloadCounters;
   payloads: Payloads;

@@ -122,8 +122,8 @@ export const startEngine = async (options: Options): Promise<Engine> => {
   })
   metrics.watchDeliveries(pump)
   const deadlines = createDeadlines({ fn, expectWaiting: pump.expectWaiting, now, endPauses: createPauseSweep({ fn }), metrics })
-  const fireOthers = createFiring({ fn, ahead, missedAfter, log })
-  const scheduler = createScheduler({ pump, ahead, fireOthers, deadlines, now, onError })
+  const firing = createFiring({ fn, ahead, missedAfter, log })
+  const scheduler = createScheduler({ pump, ahead, firing, deadlines, now, onError })
   let keeper: ReturnType<typeof startKeeper> | undefined
 
   await heartbeat.beat()

@@ -46,6 +46,7 @@ export const statuses = {
   key_taken: 409,
   managed_elsewhere: 409,
   nothing_claimable: 409,
+  overlap_skipped: 409,
   claim_lost: 409,
   execution_not_claiming: 409,
   outcome_already_reported: 409,
@@ -94,6 +95,7 @@ export const sqlstates: Readonly<Record<string, ErrorCode>> = {
   QU022: 'metadata_too_large',
   QU023: 'artifacts_too_large',
   QU024: 'managed_elsewhere',
+  QU029: 'overlap_skipped',
   QU030: 'cue_limit_exceeded',
   QU031: 'rate_limit_exceeded', // DETAIL: seconds for Retry-After
   QU032: 'execution_limit_exceeded',

@@ -1,5 +1,5 @@
 /** The SQL functions, as the catalog has them. Made by `npm run generate`; do not edit. */
-import type { AlertSeverity, AlertType, CallbackMethod, CatchUp, Completion, CueStatus, DeviceCodeStatus, ExecutionStatus, KeyScope, OutcomeState, PauseCause, Plan, ScheduleType, TicketSeverity, TicketType, Transport, TriggerKind, WebhookAuthorization } from './db.types.ts'
+import type { AlertSeverity, AlertType, CallbackMethod, CatchUp, Completion, CueStatus, DeviceCodeStatus, ExecutionStatus, KeyScope, OutcomeState, Overlap, PauseCause, Plan, ScheduleType, TicketSeverity, TicketType, Transport, TriggerKind, WebhookAuthorization } from './db.types.ts'
 
 /** How each function returns its result, and its parameters without the prefix p_. */
 export const functions = {
@@ -65,7 +65,8 @@ export const functions = {
   find_address: ['value', 'email'],
   find_device_code: ['rows', 'code_hash now'],
   finish_attempts: ['value', 'execution_ids attempts cue_ids started_at duration_ms http_status bodies ended_flights now'],
-  fire_cue: ['row', 'account_id cue_id payload task version send_at idempotency_key request_hash now'],
+  fire_cue: ['row', 'account_id cue_id payload task version send_at idempotency_key request_hash now overlap'],
+  fire_tracked_cues: ['value', 'cue_ids versions expected next success_due missed_after now'],
   fold_usage: ['value', 'now'],
   gone_attempts: ['values', 'execution_ids attempts'],
   hand_over_device_code: ['value', 'code_hash cell now'],
@@ -124,7 +125,8 @@ export const functions = {
   release_execution: ['value', 'account_id execution_id claim_token now'],
   release_flight: ['value', 'flight_id execution_ids now'],
   rename_key: ['value', 'account_id key_id label actor ip now'],
-  replay_execution: ['row', 'account_id execution_id now'],
+  repair_queues: ['value', 'after limit now'],
+  replay_execution: ['row', 'account_id execution_id now overlap'],
   report_outcome: ['row', 'account_id execution_id success result error metadata external_id result_url result_type summary artifacts claim_token now result_ref'],
   request_deletion: ['value', 'account_id actor ip now'],
   requeue_attempts: ['value', 'limit now'],
@@ -374,6 +376,7 @@ export type CreateCuesRow = {
   delivery: unknown
   alerts: unknown
   catch_up: CatchUp
+  overlap: Overlap
   verification: unknown
   next_run: Date
   last_run: Date
@@ -409,6 +412,7 @@ export type CueDetailByKeyRow = {
   delivery: unknown
   alerts: unknown
   catch_up: CatchUp
+  overlap: Overlap
   verification: unknown
   next_run: Date
   last_run: Date
@@ -504,6 +508,7 @@ export type LookAheadRow = {
   outage_until: Date | null
   over_limit: boolean
   window_slots: number | null
+  tracked: boolean
 }
 
 export type LookWaitingRow = {
@@ -644,6 +649,7 @@ export type ReadCuesRow = {
   delivery: unknown
   alerts: unknown
   catch_up: CatchUp
+  overlap: Overlap
   verification: unknown
   next_run: Date
   last_run: Date
@@ -849,7 +855,8 @@ export type Functions = {
   findAddress: (args: { email: string }) => Promise<number>
   findDeviceCode: (args: { code_hash: Buffer }) => Promise<FindDeviceCodeRow[]>
   finishAttempts: (args: { execution_ids: string[]; attempts: number[]; cue_ids: string[]; started_at: Date[]; duration_ms: number[]; http_status: (number | null)[]; bodies: (string | null)[]; ended_flights?: number[] | null }) => Promise<number>
-  fireCue: (args: { account_id: string; cue_id: string; payload?: string | null; task?: string | null; version?: number | null; send_at?: Date | null; idempotency_key?: string | null; request_hash?: string | null }) => Promise<ExecutionsRow>
+  fireCue: (args: { account_id: string; cue_id: string; payload?: string | null; task?: string | null; version?: number | null; send_at?: Date | null; idempotency_key?: string | null; request_hash?: string | null; overlap?: Overlap | null }) => Promise<ExecutionsRow>
+  fireTrackedCues: (args: { cue_ids: string[]; versions: number[]; expected: Date[]; next: (Date | null)[]; success_due?: (Date | null)[] | null; missed_after?: string | null }) => Promise<number>
   foldUsage: (args: object) => Promise<number>
   goneAttempts: (args: { execution_ids: string[]; attempts: number[] }) => Promise<string[]>
   handOverDeviceCode: (args: { code_hash: Buffer; cell: number }) => Promise<number>
@@ -908,7 +915,8 @@ export type Functions = {
   releaseExecution: (args: { account_id: string; execution_id: string; claim_token: string }) => Promise<void>
   releaseFlight: (args: { flight_id: number; execution_ids: string[] }) => Promise<number>
   renameKey: (args: { account_id: string; key_id: string; label: string; actor?: string | null; ip?: string | null }) => Promise<void>
-  replayExecution: (args: { account_id: string; execution_id: string }) => Promise<ExecutionsRow>
+  repairQueues: (args: { after?: string | null; limit?: number | null }) => Promise<string | null>
+  replayExecution: (args: { account_id: string; execution_id: string; overlap?: Overlap | null }) => Promise<ExecutionsRow>
   reportOutcome: (args: { account_id: string; execution_id: string; success: boolean; result?: string | null; error?: string | null; metadata?: object | string | null; external_id?: string | null; result_url?: string | null; result_type?: string | null; summary?: string | null; artifacts?: object | string | null; claim_token?: string | null; result_ref?: string | null }) => Promise<ExecutionsRow>
   requestDeletion: (args: { account_id: string; actor?: string | null; ip?: string | null }) => Promise<Date>
   requeueAttempts: (args: { limit?: number | null }) => Promise<number>

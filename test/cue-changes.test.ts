@@ -17,6 +17,7 @@ const stored = (over: Partial<StoredCue> = {}): StoredCue => ({
   id: 'cue_000000000000',
   key: null,
   tags: [],
+  overlap: 'allow',
   managed_by: null,
   name: 'n',
   description: null,

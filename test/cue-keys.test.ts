@@ -108,6 +108,7 @@ t.test('a replacement returns omitted fields to their defaults and keeps runtime
     delivery: { timeout_seconds: 5 },
     alerts: { consecutive_failures: 9 },
     catch_up: 'skip_missed',
+    overlap: 'skip',
     verification: { mode: 'manual' }
   }
   const { body: plain } = await call('PUT', path('plain'), hourly)

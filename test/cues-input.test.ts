@@ -109,6 +109,7 @@ const forBoth: Case[] = [
   ...bad('alerts.consecutive_failures', 0, 101),
   ...bad('alerts.missed_window_multiplier', 0, 11),
   ...bad('catch_up', 'sometimes', 5),
+  ...bad('overlap', 'sometimes', 'Skip', '', 5, true, ['skip'], { skip: true }),
   ...bad('verification', 'manual'),
   ...bad('verification.mode', 'trust', null),
   [{ payload: 'x'.repeat(1024 * 1024) }, 400, 'invalid_payload_size'],

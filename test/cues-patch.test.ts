@@ -39,6 +39,9 @@ t.test('merges objects one level deep, and replaces lists, headers and payload',
       { name: 'New', description: 'd' }
     ],
     [{ catch_up: 'replay_all' }, { catch_up: 'replay_all_missed' }],
+    [{ overlap: 'queue_all' }, { overlap: 'queue_all' }],
+    [{ name: 'Newer' }, { name: 'Newer', overlap: 'queue_all' }],
+    [{ overlap: null }, { overlap: 'allow' }],
     [{ verification: { mode: 'manual' } }, { verification: { mode: 'manual' } }],
     [
       { verification: null, delivery: null, alerts: null, description: null, payload: null },

@@ -34,6 +34,7 @@ t.test('creating a cue returns all members, with defaults', async t => {
     delivery: null,
     alerts: null,
     catch_up: 'run_once_if_missed',
+    overlap: 'allow',
     verification: null,
     next_run: '2030-01-07T09:00:00.000Z',
     last_run: null,
@@ -64,6 +65,7 @@ t.test('every member reads back as it was sent', async t => {
     delivery: { timeout_seconds: 3600, outcome_deadline_seconds: 1, claim_timeout_seconds: 604_800, await_outcome: false },
     alerts: { consecutive_failures: 100, missed_window_multiplier: 10 },
     catch_up: 'replay_all_missed',
+    overlap: 'queue_one',
     verification: { mode: 'require_artifacts' }
   }
   const created = await post('/v1/cues', given)

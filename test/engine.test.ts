@@ -13,7 +13,7 @@ const never = Number.POSITIVE_INFINITY
 
 /** A scheduler whose parts are due at times set by the test. */
 const schedulerOf = (t: Test) => {
-  const at = { pump: never, others: never, deadline: never }
+  const at = { pump: never, other: never, tracked: never, deadline: never }
   const done: string[] = []
   const errors: string[] = []
   let fail = false
@@ -24,11 +24,17 @@ const schedulerOf = (t: Test) => {
         return at.pump
       }
     },
-    ahead: { firstDue: () => at.others },
-    fireOthers: async () => {
-      at.others = never
-      done.push('fire')
-      if (fail) throw new Error('cannot fire')
+    ahead: { firstDue: lane => (lane === 'send' ? never : at[lane]) },
+    firing: {
+      others: async () => {
+        at.other = never
+        done.push('fire')
+        if (fail) throw new Error('cannot fire')
+      },
+      tracked: async () => {
+        at.tracked = never
+        done.push('fire tracked')
+      }
     },
     deadlines: {
       get at() {
@@ -56,14 +62,14 @@ t.test('several wake-ups cause one turn', async t => {
 
 t.test('a turn fires due cues and meets due deadlines, then takes another turn', async t => {
   const { scheduler, at, done } = schedulerOf(t)
-  Object.assign(at, { others: 0, deadline: 0 })
+  Object.assign(at, { other: 0, tracked: 0, deadline: 0 })
   scheduler.wake()
-  await eventually(() => done.length === 4)
-  t.same(done, ['turn', 'fire', 'meet', 'turn'])
+  await eventually(() => done.length === 5)
+  t.same(done, ['turn', 'fire', 'fire tracked', 'meet', 'turn'])
 })
 
 t.test('the next turn starts when the first part is due', async t => {
-  for (const part of ['pump', 'others', 'deadline'] as const) {
+  for (const part of ['pump', 'other', 'tracked', 'deadline'] as const) {
     const { scheduler, at, done } = schedulerOf(t)
     at[part] = performance.now() + 30
     scheduler.wake()
@@ -93,12 +99,12 @@ t.test('a task does not run concurrently with itself', async t => {
 t.test('reports a failed task, and retries it no sooner than half a second later', async t => {
   const { scheduler, at, done, errors, failFiring } = schedulerOf(t)
   failFiring()
-  at.others = 0
+  at.other = 0
   const startedAt = performance.now()
   scheduler.wake()
   await eventually(() => errors.length === 1)
   t.same(errors, ['fire cues'])
-  at.others = 0
+  at.other = 0
   await eventually(() => done.filter(what => what === 'fire').length === 2)
   t.ok(performance.now() - startedAt >= 490)
 })

@@ -12,7 +12,7 @@ const worker = { transport: 'worker', callback_url: null, cron: '* * * * *' }
 const setup = async (t: Test) => {
   const s = await stage(t)
   const ahead = createAhead({ fn: s.fn, now: () => s.clock.now().getTime() + 2, pollIntervalMs: 5000 })
-  const fireDue = createFiring({ fn: s.fn, ahead, missedAfter: '60 seconds', log: pino({ level: 'silent' }) })
+  const firing = createFiring({ fn: s.fn, ahead, missedAfter: '60 seconds', log: pino({ level: 'silent' }) })
   return {
     ...s,
     /** Fires the cues due at this instant. */
@@ -21,7 +21,8 @@ const setup = async (t: Test) => {
       await s.beat('1 day')
       ahead.reset()
       await ahead.look()
-      await fireDue()
+      await firing.others()
+      await firing.tracked()
     },
     fired: async () => (await s.rows('select cue_id from cue.executions order by id')).map(row => row.cue_id)
   }

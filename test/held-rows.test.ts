@@ -94,6 +94,7 @@ const held: Record<string, string> = {
   'cue.flights': all,
   'cue.memory_subscriptions': own,
   'cue.missed_slots': own,
+  'cue.open_executions': own,
   'cue.plans': all,
   'cue.rate_windows': "subject in (select 'key:' || id from cue.api_keys where account_id = $1)",
   'cue.sessions': own,
@@ -152,6 +153,7 @@ root.test('locked rows of one account do not affect another, although the first 
   const worker = await cueOf({ ...s.workerCue, cron: '* * * * * *' })
   await cueOf({ name: 'ticks', ...s.callback('ticks') })
   await cueOf({ name: 'hangs', ...s.callback('hangs') })
+  for (const overlap of ['queue_one', 'cancel_previous']) await cueOf({ name: overlap, overlap, ...s.callback('hangs') })
   await cueOf({ name: 'fails', callback: { url: 'http://127.0.0.1:9/' }, retry: { max_attempts: 2, backoff_minutes: [1, 1] } })
   const idle = await cueOf({ ...s.workerCue, cron: '@yearly' })
   await call('POST', `/v1/cues/${idle}/fire`, {}, repeatable)

@@ -20,14 +20,15 @@ const serve = async (at = service) => {
   const now = () => clock.now().getTime()
   // An engine whose clock is slightly ahead, so that worker cues are certainly due.
   const ahead = createAhead({ fn, now: () => now() + 2, pollIntervalMs: 5000 })
-  const fireDue = createFiring({ fn, ahead, missedAfter: '100 years', log: pino({ level: 'silent' }) })
+  const firing = createFiring({ fn, ahead, missedAfter: '100 years', log: pino({ level: 'silent' }) })
   await fn.beatEngine({ engine_id: crypto.randomUUID(), version: 'test', lateness_ms: null, open_deliveries: 0, missed_after: '100 years' })
   /** Fires the cues due at this instant, and returns the id of the latest execution. */
   const fireAt = async (at: string): Promise<string> => {
     clock.set(at)
     ahead.reset()
     await ahead.look()
-    await fireDue()
+    await firing.others()
+    await firing.tracked()
     return (await rows('select id from cue.executions order by id desc limit 1'))[0]?.id
   }
   return {

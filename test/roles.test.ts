@@ -208,6 +208,7 @@ t.test('cue_operator can fire, replay and cancel in psql, which wakes an engine'
   ])
   for (const sweep of ['requeue_attempts', 'recover_flights', 'recover_leases', 'recover_stuck', 'expire_outcomes', 'miss_unclaimed'])
     exactly(t, await rows(`select cue.${sweep}() as moved`), [{ moved: 0 }])
+  exactly(t, await rows('select cue.repair_queues() as last'), [{ last: null }])
   for (const table of await relations(pool, 'rp')) await refused(`select * from ${table}`)
   await refused('select cue.webhook_secret($1)', [account_id])
   t.strictSame(await callable(), [
@@ -225,7 +226,16 @@ t.test('cue_operator can fire, replay and cancel in psql, which wakes an engine'
       'miss_unclaimed',
       'recover_flights'
     ],
-    ...['recover_leases', 'recover_stuck', 'replay_execution', 'requeue_attempts', 'set_ticket_status', 'usage_month', 'uuid_v7_floor']
+    ...[
+      'recover_leases',
+      'recover_stuck',
+      'repair_queues',
+      'replay_execution',
+      'requeue_attempts',
+      'set_ticket_status',
+      'usage_month',
+      'uuid_v7_floor'
+    ]
   ])
 })
 

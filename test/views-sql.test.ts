@@ -52,7 +52,8 @@ t.test('queue_depth counts waiting and running work', async t => {
     { queue: 'pending_outcome', waiting: 1, since: true },
     { queue: 'pending_worker', waiting: 1, since: true },
     { queue: 'claimed', waiting: 1, since: true },
-    { queue: 'deferred', waiting: 2, since: false }
+    { queue: 'deferred', waiting: 2, since: false },
+    { queue: 'queued', waiting: 0, since: null }
   ])
 })
 

@@ -13,6 +13,7 @@ declare
   v_ids uuid[];
   v_due timestamptz[];
   v_made int;
+  v_last_slot timestamptz;
   v_count int := 0;
 begin
   for d in
@@ -23,21 +24,24 @@ begin
     select * into c from cue.cues where id = d.cue_id;
     select * into r from cue.cue_runs
      where cue_id = d.cue_id and version = d.version and next_run = d.expected and next_run <= p_now;
-    continue when not found;
+    continue when not found or c.overlap = 'cancel_previous' and cue.holds_executions(c.id);
     v_made := coalesce(cardinality(d.slots), 0);
-    update cue.cue_runs
-       set next_run = d.next_run, fired_count = fired_count + v_made, run_count = run_count + v_made,
-           last_slot = (select max(s) from unnest(d.slots || d.expected || (d.dropped ->> 'last')::timestamptz) as u (s))
-     where cue_id = d.cue_id;
     if d.dropped is not null then
       insert into cue.missed_slots (cue_id, account_id, first, last, count, policy, reason, recorded_at)
       values (c.id, c.account_id, (d.dropped ->> 'first')::timestamptz, (d.dropped ->> 'last')::timestamptz, (d.dropped ->> 'count')::int,
               c.catch_up, coalesce((d.dropped ->> 'reason')::cue.missed_reason, 'service_away'), p_now);
     end if;
-    if v_made > 0 then
-      -- A millisecond apart, so that queues and lists keep the order of the slots.
-      v_due := array(
-        select date_trunc('milliseconds', p_now) + n * interval '1 millisecond' from generate_series(0, v_made - 1) as n order by n);
+    -- A millisecond apart, so that queues and lists keep the order of the slots.
+    v_due := array(
+      select date_trunc('milliseconds', p_now) + n * interval '1 millisecond' from generate_series(0, v_made - 1) as n order by n);
+    if v_made > 0 and c.tracked then
+      v_made := 0;
+      v_last_slot := r.last_slot;
+      for i in 1 .. cardinality(v_due) loop
+        v_made := v_made + cue.run_slot(c, d.slots[i], v_last_slot, v_due[i])::int;
+        v_last_slot := d.slots[i];
+      end loop;
+    elsif v_made > 0 then
       v_ids := array(select cue.uuid_v7(u.due_at) from unnest(v_due) with ordinality as u (due_at, n) order by u.n);
       insert into cue.new_executions
       select n.* from unnest(v_ids, d.slots, v_due) as u (id, slot, due_at)
@@ -51,7 +55,13 @@ begin
       e := cue.add_ended_execution(c, 'missed', d.expected, 'came due during an outage, and catch_up is skip_missed', p_now);
       perform cue.after_end(e, c, p_now);
     end if;
-    if d.next_run is null and c.schedule_type = 'recurring' then perform cue.complete_cues(array[c.id], p_now); end if;
+    update cue.cue_runs
+       set next_run = d.next_run, fired_count = fired_count + v_made, run_count = run_count + v_made,
+           last_slot = (select max(s) from unnest(d.slots || d.expected || (d.dropped ->> 'last')::timestamptz) as u (s))
+     where cue_id = d.cue_id;
+    if c.schedule_type = 'recurring' and (d.next_run is null or cue.runs_left(c.schedule_rules, r.fired_count + v_made, r.skipped_count) = 0) then
+      perform cue.complete_cues(array[c.id], p_now);
+    end if;
     v_count := v_count + 1;
   end loop;
   return v_count;

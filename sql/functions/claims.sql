@@ -313,7 +313,7 @@ language plpgsql stable security definer as $$
 begin
   return (
     select e.claimable_at from cue.executions e
-     where e.account_id = p_account_id and e.claimable_at > p_now and e.id < cue.uuid_v7_floor(p_now + interval '1 day')
+     where e.account_id = p_account_id and e.claimable_at > p_now and e.claimable_at < 'infinity' and e.id < cue.uuid_v7_floor(p_now + interval '1 day')
      order by e.claimable_at limit 1);
 end $$;
 comment on function cue.next_claimable is 'Returns when the next deferred execution of an account becomes claimable.';

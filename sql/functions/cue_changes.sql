@@ -3,7 +3,7 @@
 create or replace function cue.with_changes(old cue.cues, p_changes jsonb) returns cue.cues
 language plpgsql stable as $$
 declare
-  v_fixed text[] := '{id,account_id,transport,memory_check,payload_id,paused_at,paused_by,completed_reason,created_at,updated_at,deleted_at}';
+  v_fixed text[] := '{id,account_id,transport,memory_check,payload_id,paused_at,paused_by,completed_reason,tracked,created_at,updated_at,deleted_at}';
   c cue.cues := jsonb_populate_record(case when p_changes @> '{"replaces": true}' then cue.reset_cue(old) else old end, p_changes - v_fixed);
 begin
   if p_changes ? 'callback_headers' then
@@ -72,6 +72,7 @@ begin
   end if;
   c := cue.with_pause(old, cue.with_changes(old, p_changes), p_changes ?| '{pause_reason,paused_until}', p_now);
   if c is not distinct from old then return false; end if;
+  c.tracked := c.overlap <> 'allow' or old.tracked and exists (select from cue.open_executions_of(c.id));
   if c.key is distinct from old.key then perform cue.require_free_key(p_account_id, c.key); end if;
   if old.memory_check and (c.schedule_type, c.cron, c.at, c.timezone, c.schedule_rules, c.payload, c.task, c.callback_url, c.callback_method, c.callback_headers)
        is distinct from (old.schedule_type, old.cron, old.at, old.timezone, old.schedule_rules, old.payload, old.task, old.callback_url, old.callback_method,
@@ -104,8 +105,9 @@ begin
   end if;
   c.updated_at := p_now;
   perform cue.save_cue(c);
+  if c.tracked and not old.tracked then perform cue.track_cue(c.id); end if;
   update cue.cue_runs
-     set version = version + 1,
+     set version = version + 1, tracked = c.tracked,
          next_run = case when c.status <> 'active' then null when v_reschedule then date_trunc('milliseconds', p_next_run) else next_run end,
          -- Rescheduling or a new number of slots resets the window; the next run opens another.
          success_due_at = case when c.status = 'active' and not v_reschedule
@@ -159,6 +161,7 @@ begin
   loop
     update cue.cues set deleted_at = p_now, status = 'paused', updated_at = p_now where id = v_id;
     delete from cue.cue_runs where cue_id = v_id;
+    delete from cue.open_executions where cue_id = v_id;
     perform cue.add_job('purges', jsonb_build_object('cue_id', v_id, 'account_id', p_account_id), p_singleton_key => v_id);
     return next v_id;
   end loop;
@@ -185,12 +188,13 @@ end $$;
 comment on function cue.delete_cue is 'Deletes one cue, if it still has p_version; QU001 if not found, QU014 if changed.';
 
 -- p_payload and p_task replace the cue's; the caller merged them from the cue at p_version. Idempotency keys last 24 hours.
--- QU001 not found, QU011 ended, QU013 idempotency key reused for another request, QU014 changed at the same time, QU031 above ten per hour,
--- QU032 above the plan's limit.
+-- p_overlap applies to this fire; the cue's own does not.
+-- QU001 not found, QU011 ended, QU013 idempotency key reused for another request, QU014 changed at the same time, QU029 skipped, as p_overlap
+-- says, QU031 above ten per hour, QU032 above the plan's limit.
 create or replace function cue.fire_cue(
   p_account_id uuid, p_cue_id text, p_payload text default null, p_task text default null, p_version int default null,
   p_send_at timestamptz default null, p_idempotency_key text default null, p_request_hash text default null,
-  p_now timestamptz default now()
+  p_now timestamptz default now(), p_overlap cue.overlap default 'allow'
 ) returns setof cue.executions
 language plpgsql security definer as $$
 declare
@@ -199,6 +203,7 @@ declare
   v_id uuid;
   v_version int;
   v_oldest timestamptz;
+  v_is_queued boolean;
 begin
   perform from cue.accounts where id = p_account_id for no key update;
   select * into c from cue.cues where id = p_cue_id and account_id = p_account_id and deleted_at is null for no key update;
@@ -236,8 +241,10 @@ begin
     c.payload_id := case when cue.is_large(p_payload) then cue.store_payload(p_account_id, p_cue_id, p_payload, null, p_now, p_now) end;
     c.payload := case when c.payload_id is null then p_payload end;
   end if;
+  v_is_queued := cue.place_request(c, p_overlap, p_now);
+  c.tracked := c.tracked or p_overlap <> 'allow';
   update cue.cue_runs set run_count = run_count + 1 where cue_id = p_cue_id;
-  v_id := cue.queue_execution(c, 'manual_fire', greatest(p_send_at, p_now), p_now => p_now);
+  v_id := cue.queue_execution(c, 'manual_fire', greatest(p_send_at, p_now), p_now => p_now, p_is_queued => v_is_queued);
   insert into cue.fires (id, cue_id, account_id, fired_at, idempotency_key, request_hash, execution_id)
   values (cue.uuid_v7(p_now), p_cue_id, p_account_id, p_now, p_idempotency_key, p_request_hash, v_id);
   return query select * from cue.executions where id = v_id;

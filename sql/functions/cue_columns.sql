@@ -8,8 +8,8 @@ begin
       returns void
       language plpgsql as $body$
       begin
-        insert into cue.cues (id, account_id, payload_id, created_at, updated_at, payload, %1$s)
-        select g.id, g.account_id, g.payload_id, p_now, p_now, case when g.payload_id is null then coalesce(g.payload, '{}') end, %2$s
+        insert into cue.cues (id, account_id, payload_id, created_at, updated_at, tracked, payload, %1$s)
+        select g.id, g.account_id, g.payload_id, p_now, p_now, coalesce(g.overlap, 'allow') <> 'allow', case when g.payload_id is null then coalesce(g.payload, '{}') end, %2$s
           from rows from (unnest(p_ids, p_account_ids, p_payload_ids), jsonb_to_recordset(p_cues) as (payload text, %3$s))
             as g (id, account_id, payload_id)
          where cue.is_created(g.id);
@@ -18,7 +18,7 @@ begin
       create or replace function cue.save_cue(c cue.cues) returns void
       language plpgsql as $body$
       begin
-        update cue.cues q set payload_id = c.payload_id, updated_at = c.updated_at, payload = c.payload, %4$s where q.id = c.id;
+        update cue.cues q set payload_id = c.payload_id, updated_at = c.updated_at, tracked = c.tracked, payload = c.payload, %4$s where q.id = c.id;
       end $body$;
 
       create or replace function cue.reset_cue(c cue.cues) returns cue.cues
@@ -39,7 +39,7 @@ begin
                                    'completed_reason', 'transport', 'memory_check', 'deleted_at')))
       from pg_attribute a left join pg_attrdef d on d.adrelid = a.attrelid and d.adnum = a.attnum
      where a.attrelid = 'cue.cues'::regclass and a.attnum > 0 and not a.attisdropped
-       and a.attname not in ('id', 'account_id', 'payload_id', 'created_at', 'updated_at', 'payload'));
+       and a.attname not in ('id', 'account_id', 'payload_id', 'created_at', 'updated_at', 'tracked', 'payload'));
 end $load$;
 comment on function cue.insert_cues is
   'Inserts cues from an array of objects of columns, except refused ones; omitted columns take the table''s default.';

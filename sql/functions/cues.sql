@@ -49,6 +49,7 @@ declare
   v_ids text[];
   v_payload_ids bigint[];
   v_transports cue.transport[];
+  v_tracked boolean[];
   v_free uuid[] := cue.lock_accounts(p_account_ids);
 begin
   -- A new statement, because the snapshot of the one that waited for the locks is older.
@@ -90,8 +91,8 @@ begin
            case when cue.is_large(n.cue ->> 'payload') then nextval('cue.payload_ids') end as payload_id
       from counted n left join room r on r.account_id = n.account_id)
   select array_agg(f.id order by g.place), array_agg(f.payload_id order by g.place),
-         array_agg((g.cue ->> 'transport')::cue.transport order by g.place)
-    into v_ids, v_payload_ids, v_transports from given g left join fitting f using (place);
+         array_agg((g.cue ->> 'transport')::cue.transport order by g.place), array_agg(coalesce(g.cue ->> 'overlap', 'allow') <> 'allow' order by g.place)
+    into v_ids, v_payload_ids, v_transports, v_tracked from given g left join fitting f using (place);
   perform cue.insert_cues(v_ids, p_account_ids, v_payload_ids, p_cues, p_now);
   if array_remove(v_payload_ids, null) <> '{}' then
     insert into cue.payloads (id, account_id, cue_id, hash, body, since_run, created_at)
@@ -99,9 +100,9 @@ begin
       from rows from (unnest(v_ids, v_payload_ids, p_account_ids), jsonb_to_recordset(p_cues) as (payload text)) as n (cue_id, payload_id, account_id)
      where n.payload_id is not null and cue.is_created(n.cue_id);
   end if;
-  insert into cue.cue_runs (cue_id, account_id, transport, next_run)
-  select n.cue_id, n.account_id, n.transport, date_trunc('milliseconds', n.next_run)
-    from unnest(v_ids, p_account_ids, v_transports, p_next_runs) as n (cue_id, account_id, transport, next_run)
+  insert into cue.cue_runs (cue_id, account_id, transport, next_run, tracked)
+  select n.cue_id, n.account_id, n.transport, date_trunc('milliseconds', n.next_run), n.tracked
+    from unnest(v_ids, p_account_ids, v_transports, p_next_runs, v_tracked) as n (cue_id, account_id, transport, next_run, tracked)
    where cue.is_created(n.cue_id);
   perform cue.wake('cue_due', (select min(n.at) from unnest(p_next_runs, v_ids) as n (at, id) where cue.is_created(n.id)));
   -- Few accounts subscribe: skip the rest at once.

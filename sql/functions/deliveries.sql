@@ -87,11 +87,13 @@ declare
   v_first uuid := (select min(id::text)::uuid from unnest(p_execution_ids) as u (id));
   v_last uuid := (select max(id::text)::uuid from unnest(p_execution_ids) as u (id));
   v_failing text[];
+  v_tracked text[];
   v_moved int;
 begin
   -- Usually none. Comes first, because cue_runs precede executions in the lock order.
-  select array_agg(l.cue_id) into v_failing from (
-    select cue_id from cue.cue_runs where cue_id = any (p_cue_ids) and (failed_deliveries > 0 or failed_runs > 0) order by cue_id for update) l;
+  select array_agg(l.cue_id) filter (where l.is_failing), array_agg(l.cue_id) filter (where l.tracked) into v_failing, v_tracked from (
+    select cue_id, failed_deliveries > 0 or failed_runs > 0 as is_failing, tracked from cue.cue_runs
+     where cue_id = any (p_cue_ids) and (failed_deliveries > 0 or failed_runs > 0 or tracked) order by cue_id for update) l;
   if v_failing is not null then
     update cue.cue_runs c
        set failed_deliveries = 0,
@@ -126,6 +128,7 @@ begin
            m.http_status from moved m)
   -- Like count_ended, without a call per row.
   select count(nextval('cue.ended_success')) into v_moved from moved;
+  if v_tracked is not null then perform cue.start_queued(u.id, p_now) from unnest(v_tracked) as u (id); end if;
   perform cue.end_flights(p_ended_flights);
   return v_moved;
 end $$;

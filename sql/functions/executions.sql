@@ -2,15 +2,20 @@
 
 -- The caller has locked the cue, counted the usage and set the cue's task and payload to those that the execution gets.
 create or replace function cue.queue_execution(
-  c cue.cues, p_triggered_by cue.trigger_kind, p_scheduled_for timestamptz, p_replayed_from uuid default null, p_now timestamptz default now()
+  c cue.cues, p_triggered_by cue.trigger_kind, p_scheduled_for timestamptz, p_replayed_from uuid default null, p_now timestamptz default now(),
+  p_is_queued boolean default false
 ) returns uuid
 language plpgsql security definer as $$
 declare
   v_id uuid := cue.uuid_v7(p_now);
-  v_due_at timestamptz := greatest(p_scheduled_for, p_now);
+  v_due_at timestamptz := case when p_is_queued then 'infinity' else greatest(p_scheduled_for, p_now) end;
 begin
   insert into cue.new_executions
   select n.* from cue.new_execution(c, v_id, p_scheduled_for, v_due_at, p_triggered_by, p_replayed_from => p_replayed_from, p_now => p_now) n;
+  if c.tracked then
+    insert into cue.open_executions (execution_id, cue_id, account_id, is_queued) values (v_id, c.id, c.account_id, p_is_queued);
+  end if;
+  if p_is_queued then return v_id; end if;
   if c.transport = 'webhook' then
     perform cue.enqueue_attempts(array[v_id], array[v_due_at]);
   else
@@ -18,7 +23,8 @@ begin
   end if;
   return v_id;
 end $$;
-comment on function cue.queue_execution is 'Creates and returns a pending execution: with an attempt job for a webhook, claimable for a worker.';
+comment on function cue.queue_execution is
+  'Creates and returns a pending execution: with an attempt job for a webhook, claimable for a worker; or queued behind others of its cue.';
 
 create or replace function cue.wake_workers(p_account_id uuid, p_at timestamptz) returns void
 language sql as $$ select pg_notify('cue_claimable', p_account_id || ' ' || floor(extract(epoch from p_at) * 1000)::bigint) $$;
@@ -45,13 +51,15 @@ begin
 end $$;
 comment on function cue.admit_execution is 'Counts one requested execution against the monthly limit; QU032 above it.';
 
-create or replace function cue.replay_execution(p_account_id uuid, p_execution_id uuid, p_now timestamptz default now())
-returns setof cue.executions
+create or replace function cue.replay_execution(
+  p_account_id uuid, p_execution_id uuid, p_now timestamptz default now(), p_overlap cue.overlap default 'allow'
+) returns setof cue.executions
 language plpgsql security definer as $$
 declare
   e cue.executions;
   c cue.cues;
   v_id uuid;
+  v_is_queued boolean;
 begin
   select * into e from cue.executions where id = p_execution_id and account_id = p_account_id;
   if found then
@@ -67,6 +75,8 @@ begin
   perform cue.admit_execution(p_account_id, p_now);
   perform cue.admit_payload(p_account_id, cue.payload_bytes(e.payload, e.payload_id), p_now);
   update cue.cue_runs set run_count = run_count + 1 where cue_id = c.id;
+  v_is_queued := cue.place_request(c, p_overlap, p_now);
+  c.tracked := c.tracked or p_overlap <> 'allow';
   if e.payload_id is not null and cue.reuse_payload(e.payload_id, p_now) is null then
     -- Retention removed the execution and its payload after it was read.
     raise exception 'execution % not found', p_execution_id using errcode = cue.refusal('QU002');
@@ -74,12 +84,12 @@ begin
   c.payload := e.payload;
   c.payload_id := e.payload_id;
   c.task := e.task;
-  v_id := cue.queue_execution(c, 'replay', p_now, e.id, p_now);
+  v_id := cue.queue_execution(c, 'replay', p_now, e.id, p_now, v_is_queued);
   perform cue.settle_dead_letter(e.id);
   return query select * from cue.executions where id = v_id;
 end $$;
 comment on function cue.replay_execution is
-  'Runs an ended execution again as a new one, with its payload; QU002 not found, QU012 not ended.';
+  'Runs an ended execution again as a new one, with its payload; QU002 not found, QU012 not ended, QU029 skipped, as p_overlap says.';
 
 -- Also one that is running: engines abort the open request within a second, and a worker loses its claim. The caller has locked the cue, its cue_runs
 -- and the execution, and decides what the end means for the cue.
@@ -123,6 +133,7 @@ begin
   end if;
   e := cue.stop_execution(e, 'cancelled', p_now);
   perform cue.end_one_time_cue(c, 'failed', p_now);
+  if c.tracked then perform cue.start_queued(c.id, p_now); end if;
   return next e;
 end $$;
 comment on function cue.cancel_execution is 'Cancels a waiting execution, without on_failure or alert; QU002 not found, QU011 not waiting.';
@@ -153,6 +164,7 @@ begin
      where id = any (v_ids) and (status in ('pending', 'retrying', 'retry_ready') or flight_id is not null) returning id, cue_id)
   select array_agg(id), array_agg(distinct cue_id) into v_ids, v_cues from ended;
   perform cue.drop_attempt_jobs(v_ids);
+  delete from cue.open_executions where execution_id = any (v_ids);
   perform cue.count_ended('failed') from unnest(v_ids);
   perform cue.end_one_time_cue(c, 'failed', p_now) from cue.cues c where c.id = any (v_cues) and c.schedule_type = 'once';
   return coalesce(cardinality(v_ids), 0);
@@ -211,6 +223,7 @@ begin
   perform cue.count_ended(e.status);
   if c.id is null or c.deleted_at is not null then return; end if;
   if e.status in ('failed', 'missed', 'outcome_timeout') then perform cue.add_dead_letter(e); end if;
+  if c.tracked then perform cue.start_queued(c.id, p_now); end if;
   -- Not set when it started, if the row was locked then.
   if e.started_at > e.created_at then
     update cue.cue_runs set last_run = e.started_at where cue_id = c.id and (last_run is null or last_run < e.started_at);
@@ -237,7 +250,7 @@ begin
   end if;
 end $$;
 comment on function cue.after_end is
-  'Applies the consequences of an execution''s end to its cue: status, failure counts, alerts and on_failure.';
+  'Applies the consequences of an execution''s end to its cue: next in the queue, status, failure counts, alerts and on_failure.';
 
 create or replace function cue.run_on_failure(e cue.executions, c cue.cues, p_now timestamptz default now()) returns void
 language plpgsql security definer as $$

@@ -64,7 +64,8 @@ create or replace function cue.look_ahead(
   p_rules boolean default false
 ) returns table (
   cue_id text, account_id uuid, version int, next_run timestamptz, transport cue.transport, schedule_type cue.schedule_type, cron text,
-  timezone text, schedule_rules jsonb, runs_left int, catch_up cue.catch_up, outage_until timestamptz, over_limit boolean, window_slots int
+  timezone text, schedule_rules jsonb, runs_left int, catch_up cue.catch_up, outage_until timestamptz, over_limit boolean, window_slots int,
+  tracked boolean
 )
 language plpgsql stable security definer as $$
 declare
@@ -98,7 +99,8 @@ begin
          (select max(o.until_at) from cue.outages o where r.next_run > o.from_at and r.next_run <= o.until_at),
          cue.is_over_limit(a, p_now) or v_capped and cue.exceeds_payload_cap(r.cue_id, p_now),
          case when r.success_due_at is null and c.schedule_type = 'recurring' then
-           coalesce(c.alert_missed_window_multiplier, (cue.implied_settings()).alert_missed_window_multiplier) end
+           coalesce(c.alert_missed_window_multiplier, (cue.implied_settings()).alert_missed_window_multiplier) end,
+         r.tracked
     from (
       select u.id from unnest(v_ids) as u (id)
       union all
@@ -111,7 +113,7 @@ comment on function cue.look_ahead is
   'Returns the cues due until p_until and the first one after, with the input for computing their next slots; takes no locks.';
 
 -- A cue is skipped if its version or next_run has changed since the following slot was computed. Slots that came due during an outage or
--- above the plan's limit are left to catch_up_cues and refuse_due_cues.
+-- above the plan's limit are left to catch_up_cues and refuse_due_cues, and tracked cues to fire_tracked_cues.
 -- Here and in deliveries.sql, plans are generic, and one made on small tables is kept when they grow. So rows are looked up one by one in lateral
 -- subqueries with a limit, which the planner doesn't reorder, and updates name their rows by "= any" beside the join. Planning for each
 -- call would cost as much as the work, with so many partitions.
@@ -139,7 +141,7 @@ begin
     from unnest(p_cue_ids, p_versions, p_expected, p_next, p_success_due) as d (cue_id, version, expected, next_run, success_due)
    cross join lateral (
      select r.ctid as place, r.account_id from cue.cue_runs r
-      where r.cue_id = d.cue_id and r.version = d.version and r.next_run = d.expected and r.next_run <= p_now
+      where r.cue_id = d.cue_id and r.version = d.version and r.next_run = d.expected and r.next_run <= p_now and not r.tracked
         and (select not cue.is_over_limit(a, p_now) from cue.accounts a where a.id = r.account_id)
         and not exists (select from cue.outages o where r.next_run > o.from_at and r.next_run <= o.until_at)
         and not (v_capped and cue.exceeds_payload_cap(r.cue_id, p_now))

@@ -55,7 +55,7 @@ begin
       order by e.attempt_due_at, e.id limit p_limit)
     union all
     (select e.id, e.account_id, e.attempt_due_at, false from cue.executions e
-      where e.attempt_due_at > p_now order by e.attempt_due_at limit 1)) w
+      where e.attempt_due_at > p_now and e.attempt_due_at < 'infinity' order by e.attempt_due_at limit 1)) w
    order by w.attempt_due_at, w.id;
 end $$;
 comment on function cue.look_waiting is

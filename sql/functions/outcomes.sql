@@ -45,6 +45,7 @@ begin
   end if;
   perform from cue.cue_runs where cue_id = c.id for update;
   select * into e from cue.executions where id = p_execution_id for update;
+  if e.status = 'failed' then perform cue.refuse_superseded(e); end if;
   if p_claim_token is not null and e.claim_token is distinct from p_claim_token then
     raise exception 'Claim lost: execution % may have been claimed by another worker. The report was not recorded.', e.id using errcode = cue.refusal('QU016');
   end if;
@@ -113,6 +114,7 @@ begin
   if not found then
     raise exception 'execution % not found', p_execution_id using errcode = cue.refusal('QU002');
   end if;
+  if old.status = 'failed' then perform cue.refuse_superseded(old); end if;
   if p_claim_token is not null and old.claim_token is distinct from p_claim_token then
     raise exception 'Claim lost: execution % may have been claimed by another worker. The evidence was not recorded.', old.id using errcode = cue.refusal('QU016');
   end if;

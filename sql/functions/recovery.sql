@@ -257,9 +257,9 @@ create or replace function cue.next_wakes() returns table (waiting_at timestampt
 language plpgsql stable security definer as $$
 begin
   return query
-  select (select min(e.attempt_due_at) from cue.executions e where e.attempt_due_at is not null),
+  select (select min(e.attempt_due_at) from cue.executions e where e.attempt_due_at < 'infinity'),
          least((select min(e.outcome_deadline_at) from cue.executions e where e.outcome_deadline_at is not null),
-               (select min(e.claim_deadline_at) from cue.executions e where e.claim_deadline_at is not null),
+               (select min(e.claim_deadline_at) from cue.executions e where e.claim_deadline_at < 'infinity'),
                (select min(e.lease_expires_at) from cue.executions e where e.lease_expires_at is not null),
                (select min(c.paused_until) from cue.cues c where c.paused_until is not null and c.deleted_at is null));
 end $$;

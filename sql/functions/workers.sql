@@ -82,6 +82,7 @@ begin
   if not found or not exists (select from cue.cues where id = e.cue_id and deleted_at is null) then
     raise exception 'execution % not found', p_execution_id using errcode = cue.refusal('QU002');
   end if;
+  if e.status = 'failed' then perform cue.refuse_superseded(e); end if;
   if p_claim_token is not null and e.transport = 'worker' and e.claim_token is distinct from p_claim_token then
     raise exception 'Claim lost: execution % may have been claimed by another worker. Stop working on it.', e.id using errcode = cue.refusal('QU016');
   end if;
@@ -114,6 +115,7 @@ begin
     raise exception 'execution % not found', p_execution_id using errcode = cue.refusal('QU002');
   end if;
   select * into e from cue.executions where id = p_execution_id for update;
+  if e.status = 'failed' then perform cue.refuse_superseded(e); end if;
   if e.lease_expires_at is null then
     raise exception 'Only a claimed execution can be released; execution % is %.', e.id, e.status using errcode = cue.refusal('QU018');
   end if;

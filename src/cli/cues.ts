@@ -9,7 +9,8 @@ import { boundsText, cronsOf, membersOf, scheduleNames, scheduleOptions, schedul
 /** Options that are members of a cue under their own names. */
 const plain = {
   key: { type: 'string', value: 'KEY', help: 'your own name for the cue, unique in the account' },
-  description: { type: 'string', value: 'TEXT', help: 'description of the cue' }
+  description: { type: 'string', value: 'TEXT', help: 'description of the cue' },
+  overlap: { type: 'string', value: 'RULE', help: 'while it is running: allow (default), skip, queue_one, queue_all or cancel_previous' }
 } as const
 const plainNames = Object.keys(plain) as (keyof typeof plain)[]
 
@@ -277,6 +278,15 @@ export const cuesResume = command({
   }
 })
 
+export type Overlap = Cue['overlap']
+export const overlap = {
+  overlap: {
+    type: 'string',
+    value: 'RULE',
+    help: 'while the cue is running: allow (default), skip, queue_one, queue_all or cancel_previous'
+  }
+} as const
+
 export const cuesFire = command({
   args: 'ID [options]',
   summary: 'Fire a cue now, regardless of its schedule',
@@ -284,9 +294,10 @@ export const cuesFire = command({
     payload: { type: 'string', value: 'JSON', help: "merged into the cue's payload: JSON, @FILE or -" },
     replace: { type: 'boolean', help: "--payload replaces the cue's payload instead" },
     at: { type: 'string', value: 'TIME', help: 'fire at this time instead, at most a year ahead' },
+    ...overlap,
     'idempotency-key': { type: 'string', value: 'KEY', help: 'idempotency key: fires once per key in 24 hours' }
   },
-  names: { payload_override: '--payload', send_at: '--at', idempotency_key: '--idempotency-key' },
+  names: { payload_override: '--payload', send_at: '--at', overlap: '--overlap', idempotency_key: '--idempotency-key' },
   run: async context => {
     const { options, out, io } = context
     const id = only(context, 'ID')
@@ -295,6 +306,7 @@ export const cuesFire = command({
       payload_override: options.payload === undefined ? undefined : await readJson(options.payload, 'payload', io),
       merge_strategy: options.replace ? ('replace' as const) : undefined,
       send_at: options.at,
+      overlap: options.overlap as Overlap | undefined,
       idempotency_key: options['idempotency-key']
     })
     const fired: FiredExecution = await (await context.connect()).cues.fire(id, body)

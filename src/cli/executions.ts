@@ -1,7 +1,7 @@
 /** `pgcue executions …` */
 import type { Execution, ExecutionFilter } from '../client/index.ts'
 import { command, integer, none, only } from './command.ts'
-import { idempotency, offsetOf } from './cues.ts'
+import { idempotency, type Overlap, offsetOf, overlap } from './cues.ts'
 import { UsageError } from './exit-codes.ts'
 import { executionFilterNames, executionFilterOf, executionFilters } from './filters.ts'
 
@@ -95,11 +95,13 @@ export const executionsGet = command({
 export const executionsReplay = command({
   args: 'ID',
   summary: 'Replay an ended execution as a new one',
-  options: idempotency,
+  options: { ...overlap, ...idempotency },
+  names: { overlap: '--overlap' },
   run: async context => {
     const { out, options } = context
     const id = only(context, 'ID')
-    const replayed = await (await context.connect()).executions.replay(id, { idempotencyKey: options['idempotency-key'] })
+    const given = { overlap: options.overlap as Overlap | undefined, idempotencyKey: options['idempotency-key'] }
+    const replayed = await (await context.connect()).executions.replay(id, given)
     out.show(replayed, () => out.line(`Execution ${replayed.id} is ${replayed.status}; it replays ${replayed.replayed_from}`))
   }
 })

@@ -46,6 +46,7 @@ const declared = (cue: Cue) => {
     delivery,
     alerts,
     catch_up,
+    overlap,
     verification
   } = cue
   const { type: _, ...when } = schedule
@@ -63,6 +64,7 @@ const declared = (cue: Cue) => {
     delivery,
     alerts,
     catch_up: catch_up === defaults.catch_up ? null : catch_up,
+    overlap: overlap === defaults.overlap ? null : overlap,
     verification
   })
 }

@@ -61,7 +61,8 @@ export const createClient = (options: ClientOptions) => {
     executions: {
       list: (filter?: T.ExecutionFilter, o?: CallOptions) => get<T.Executions>('/v1/executions', filter, o),
       get: (id: string, o?: CallOptions) => get<T.ExecutionDetail>(execution(id), {}, o),
-      replay: (id: string, o?: CallOptions) => once<T.Replayed>(`${execution(id)}/replay`, undefined, o),
+      replay: (id: string, { overlap, ...o }: CallOptions & T.Replay = {}) =>
+        once<T.Replayed>(`${execution(id)}/replay`, overlap ? { overlap } : undefined, o),
       cancel: (id: string, o?: CallOptions) => post<T.Cancelled>(`${execution(id)}/cancel`, undefined, o),
       /** Removes a failed execution from the dead letters. */
       dismiss: (id: string, o?: CallOptions) => repeat<T.Dismissed>(`${execution(id)}/dismiss`, undefined, o),

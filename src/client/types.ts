@@ -49,6 +49,7 @@ export type Execution = Answer<typeof executions.Execution>
 export type ExecutionDetail = Answer<typeof executions.ExecutionDetail>
 export type Executions = Answer<typeof executions.Executions>
 export type ExecutionFilter = Filter<typeof executions.ListExecutions>
+export type Replay = Given<typeof executions.Replay>
 export type Replayed = Answer<typeof executions.Replayed>
 export type Cancelled = Answer<typeof executions.Cancelled>
 export type Dismissed = Answer<typeof executions.Dismissed>

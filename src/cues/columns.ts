@@ -4,7 +4,9 @@
 export const defaults = {
   "tags": [],
   "status": "active",
+  "overlap": "allow",
   "payload": "{}",
+  "tracked": false,
   "catch_up": "run_once_if_missed",
   "timezone": "UTC",
   "memory_check": false,

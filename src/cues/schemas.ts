@@ -1,7 +1,7 @@
 /** Cues on the wire. */
 import { type Static, type TSchema, type TUnsafe, Type } from 'typebox'
 import { enums } from '../catalog.ts'
-import { Execution, Outcome } from '../executions/schemas.ts'
+import { Execution, GivenOverlap, Outcome, Overlap } from '../executions/schemas.ts'
 import type { Json } from '../json/canonical-json.ts'
 import { GivenSchedule, Instant, ScheduleBody, StrictSchedule } from '../schedule/schemas.ts'
 import { AnyJson, CueId, endsEarly, Nullable, orElse, Page, Strict, Tag, TagFilter, Timestamp } from '../schemas.ts'
@@ -27,7 +27,8 @@ const Whole = (column: keyof typeof bounds & keyof typeof byDefault, description
 export const plain = {
   key: Nullable(Type.String({ ...bounds.key, description: 'Your own name for the cue, unique in the account.' })),
   description: Nullable(Type.String({ maxLength: 2000 })),
-  tags: Type.Array(Tag, { ...bounds.tags, uniqueItems: true, description: 'Labels to filter by.' })
+  tags: Type.Array(Tag, { ...bounds.tags, uniqueItems: true, description: 'Labels to filter by.' }),
+  overlap: Overlap('What becomes of a slot while an execution of the cue has not ended.')
 }
 
 const retry = {
@@ -249,7 +250,7 @@ const Missed = Type.Object({
   last: Timestamp,
   count: Type.Integer({ description: 'Counted up to 10,000.' }),
   policy: Type.Enum([...policies]),
-  reason: Type.Enum(['service_away', 'execution_limit']),
+  reason: Type.Enum([...enums.missedReason]),
   recorded_at: Timestamp
 })
 
@@ -311,7 +312,8 @@ export const FireRequest = Strict({
   payload_override: Type.Optional(AnyJson({ description: "Merged into the cue's payload, or replaces it; see `merge_strategy`." })),
   merge_strategy: Type.Optional(Type.Enum(['merge', 'replace'], { description: '`merge` merges the top level only. Default: `merge`.' })),
   send_at: Type.Optional(Nullable(Instant)),
-  idempotency_key: Type.Optional(Nullable(Type.String({ minLength: 1, maxLength: 255 })))
+  idempotency_key: Type.Optional(Nullable(Type.String({ minLength: 1, maxLength: 255 }))),
+  overlap: GivenOverlap
 })
 export type FireRequest = Static<typeof FireRequest>
 

@@ -152,6 +152,7 @@ export const fireCue = async (
   fn: Pick<FastifyInstance['fn'], 'fireCue'> = app.fn
 ): Promise<ExecutionsRow> => {
   const { payload_override, merge_strategy = 'merge', idempotency_key } = given
+  const overlap = given.overlap ?? undefined
   const override = payload_override && payload_override.text !== 'null' ? payload_override : undefined
   const send_at = given.send_at == null ? undefined : new Date(given.send_at)
   if (send_at && +send_at > +app.now() + YEAR_MS) {
@@ -162,9 +163,13 @@ export const fireCue = async (
   const request = {
     cue_id,
     send_at,
+    overlap,
     ...(idempotency_key != null && {
       idempotency_key,
-      request_hash: await app.largeJson.hashOf(override?.text ?? null, JSON.stringify([merge_strategy, send_at ?? null]))
+      request_hash: await app.largeJson.hashOf(
+        override?.text ?? null,
+        JSON.stringify([merge_strategy, send_at ?? null, ...(overlap ? [overlap] : [])])
+      )
     })
   }
   if (!override) return fn.fireCue({ ...request, ...caller })

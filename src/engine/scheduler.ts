@@ -9,8 +9,8 @@ import type { Deadlines } from './deadlines.ts'
 type Options = {
   pump: Pick<Pump, 'turn' | 'wakeAt'>
   ahead: Pick<Ahead, 'firstDue'>
-  /** Fires due cues that need no delivery slot. */
-  fireOthers: () => Promise<void>
+  /** Fires due cues that need no delivery slot; tracked ones by themselves, because they take longer. */
+  firing: Record<'others' | 'tracked', () => Promise<void>>
   deadlines: Pick<Deadlines, 'at' | 'meet'>
   /** The database's clock, in epoch milliseconds. */
   now: () => number
@@ -21,7 +21,7 @@ type Options = {
 const pauseMs = 500
 const maxSleepMs = 60_000
 
-export const createScheduler = ({ pump, ahead, fireOthers, deadlines, now, onError }: Options) => {
+export const createScheduler = ({ pump, ahead, firing, deadlines, now, onError }: Options) => {
   const running = new Set<string>()
   let isAsked = false
   let stopped = false
@@ -37,10 +37,11 @@ export const createScheduler = ({ pump, ahead, fireOthers, deadlines, now, onErr
     isAsked = false
     if (stopped) return
     pump.turn()
-    if (ahead.firstDue('other') <= now()) void run('fire cues', fireOthers)
+    if (ahead.firstDue('other') <= now()) void run('fire cues', firing.others)
+    if (ahead.firstDue('tracked') <= now()) void run('fire tracked cues', firing.tracked)
     if (deadlines.at <= now()) void run('meet deadlines', deadlines.meet)
     clearTimeout(timer)
-    const next = Math.min(pump.wakeAt, ahead.firstDue('other'), deadlines.at)
+    const next = Math.min(pump.wakeAt, ahead.firstDue('other'), ahead.firstDue('tracked'), deadlines.at)
     if (next < Number.POSITIVE_INFINITY) timer = setTimeout(wake, Math.min(Math.max(next - now(), 1), maxSleepMs))
   }
 

@@ -38,18 +38,23 @@ const routes: FastifyPluginAsyncTypebox = async app => {
   app.post(
     '/v1/executions/:execution_id/replay',
     {
-      config: { scope: 'write', errors: ['execution_in_flight', 'execution_limit_exceeded', ...idempotencyErrors] },
+      config: { scope: 'write', errors: ['execution_in_flight', 'execution_limit_exceeded', 'overlap_skipped', ...idempotencyErrors] },
       schema: {
         tags,
         summary: 'Replay an ended execution as a new one',
         params,
         headers: IdempotencyKey,
+        body: schemas.Replay,
         response: { 200: schemas.Replayed, '4xx': ErrorBody }
       }
     },
     async (request, reply) =>
       idempotently(app, request, reply, async fn => {
-        const replayed = await (fn ?? app.fn).replayExecution({ ...request.params, ...request.caller })
+        const replayed = await (fn ?? app.fn).replayExecution({
+          overlap: request.body?.overlap ?? undefined,
+          ...request.params,
+          ...request.caller
+        })
         return { ...replayed, execution_id: replayed.id } as Static<typeof schemas.Replayed>
       })
   )

@@ -2,7 +2,7 @@
 import { Type } from 'typebox'
 import { enums } from '../catalog.ts'
 import { Instant } from '../schedule/schemas.ts'
-import { AnyJson, endsEarly, Nullable, Page, TagFilter, Timestamp, Uuid } from '../schemas.ts'
+import { AnyJson, endsEarly, Nullable, Page, Strict, TagFilter, Timestamp, Uuid } from '../schemas.ts'
 
 export const statuses = enums.executionStatus
 export const outcomeStates = enums.outcomeState
@@ -118,6 +118,18 @@ export const Executions = Type.Object({
 export const ExecutionParams = Type.Object({
   execution_id: Uuid('execution_not_found', 'Execution not found in this account.')
 })
+
+export const Overlap = (description: string) =>
+  Type.Enum([...enums.overlap], {
+    description: `${description} \`allow\`: it runs as well. \`skip\`: it does not run. \`queue_one\`, \`queue_all\`: it waits for the others to end; one may wait, or 100. \`cancel_previous\`: they are cancelled.`
+  })
+
+/** For an execution that is requested. */
+export const GivenOverlap = Type.Optional(
+  Nullable(Overlap('What becomes of this execution while another one of the cue has not ended. Default: `allow`.'))
+)
+
+export const Replay = Type.Optional(Type.Union([Strict({ overlap: GivenOverlap }), Type.Null()]))
 
 export const Replayed = Type.Object({
   id: Type.String({ format: 'uuid' }),

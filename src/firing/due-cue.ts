@@ -22,7 +22,7 @@ export type Share = { engines: number; place: number }
 
 /** How long engines leave a cue to the one it belongs to. Then each tries all that it has seen within as many milliseconds, in one statement. */
 export const leaveMs = 50
-/** Nobody reports whether a worker's cue was taken, so it is taken when it is surely due by the database's clock too. */
+/** Nobody reports whether a cue of workers, or a tracked one, was taken, so it is taken when it is surely due by the database's clock too. */
 const surelyMs = 2
 /** How long a success may be late, beyond its window. */
 const graceMs = 15_000
@@ -35,7 +35,7 @@ export const prepare = (cue: LookAheadRow, share: Share): DueCue => {
   const instant = cue.next_run.getTime()
   return {
     ...cue,
-    due: isOwn ? instant + (cue.transport === 'worker' ? surelyMs : 0) : (Math.floor(instant / leaveMs) + 2) * leaveMs,
+    due: isOwn ? instant + (cue.transport === 'worker' || cue.tracked ? surelyMs : 0) : (Math.floor(instant / leaveMs) + 2) * leaveMs,
     isOwn,
     following,
     next: cue.runs_left !== null && cue.runs_left <= 1 ? null : following,

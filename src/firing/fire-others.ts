@@ -1,6 +1,6 @@
 /**
  * Fires due cues that need no delivery slot: those of workers, whose executions become claimable; those that came due during an outage, which
- * follow their catch_up; and those of accounts over their limit.
+ * follow their catch_up; those of accounts over their limit; and tracked ones, which follow their overlap.
  */
 import type { FastifyBaseLogger } from 'fastify'
 import { bisect } from '../database/bisect.ts'
@@ -11,33 +11,35 @@ import { type DueCue, isLast } from './due-cue.ts'
 import type { Ahead } from './look-ahead.ts'
 
 type Options = {
-  fn: Pick<Functions, 'takeDueCues' | 'takeLastSlots' | 'catchUpCues' | 'refuseDueCues'>
+  fn: Pick<Functions, 'takeDueCues' | 'takeLastSlots' | 'catchUpCues' | 'refuseDueCues' | 'fireTrackedCues'>
   ahead: Ahead
   missedAfter: string
   log: Pick<FastifyBaseLogger, 'error'>
 }
 
 const batchSize = 500
+/** They are fired one by one. */
+const trackedBatchSize = 100
 const kept = { skip_missed: 0, run_once_if_missed: 1, replay_all_missed: 100 }
 
-/** @returns a function that fires due cues in batches until none are left, and rejects if the database doesn't answer */
-export const createFiring =
-  ({ fn, ahead, missedAfter, log }: Options) =>
-  async (): Promise<void> => {
-    const fire = async (cues: DueCue[], run: (cues: DueCue[]) => Promise<unknown>) => {
-      if (cues.length === 0) return
-      await bisect(
-        cues,
-        async some => {
-          await run(some)
-          return []
-        },
-        (cue, err) => {
-          log.error({ err, cue_id: cue.cue_id }, 'due cue skipped: it cannot be fired')
-          ahead.passOver(cue)
-        }
-      )
-    }
+/** @returns functions that fire due cues in batches until none are left, and reject if the database doesn't answer */
+export const createFiring = ({ fn, ahead, missedAfter, log }: Options) => {
+  const fire = async (cues: DueCue[], run: (cues: DueCue[]) => Promise<unknown>) => {
+    if (cues.length === 0) return
+    await bisect(
+      cues,
+      async some => {
+        await run(some)
+        return []
+      },
+      (cue, err) => {
+        log.error({ err, cue_id: cue.cue_id }, 'due cue skipped: it cannot be fired')
+        ahead.passOver(cue)
+      }
+    )
+  }
+
+  const others = async (): Promise<void> => {
     for (let cues = ahead.takeDue('other', batchSize); cues.length > 0; cues = ahead.takeDue('other', batchSize)) {
       // A recurring cue over its limit catches up like any other, running no slot; later slots are refused one by one.
       const missed = cues.filter(cue => cue.outage_until && !(cue.over_limit && cue.schedule_type === 'once'))
@@ -55,6 +57,23 @@ export const createFiring =
       if (missed.length > 0) ahead.expect(0)
     }
   }
+
+  const tracked = async (): Promise<void> => {
+    for (let cues = ahead.takeDue('tracked', trackedBatchSize); cues.length > 0; cues = ahead.takeDue('tracked', trackedBatchSize)) {
+      await fire(cues, some =>
+        fn.fireTrackedCues({
+          ...columns(some),
+          next: some.map(cue => cue.following),
+          success_due: some.map(cue => cue.successDue),
+          missed_after: missedAfter
+        })
+      )
+      for (const cue of cues) ahead.putBack(cue)
+    }
+  }
+
+  return { others, tracked }
+}
 
 const columns = (cues: DueCue[]) => ({
   cue_ids: cues.map(cue => cue.cue_id),
@@ -85,7 +104,7 @@ export const catchUp = (
   const droppedCount = count >= slotsCounted ? slotsCounted : count - newest.length
   return {
     ...moved,
-    next_run: newest.length === cue.runs_left ? null : (nextRun(slots, until) ?? null),
+    next_run: nextRun(slots, until) ?? null,
     slots: newest,
     dropped:
       droppedCount > 0

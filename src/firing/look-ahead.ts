@@ -32,8 +32,11 @@ const againMs = 5
 const passedOverMs = 60_000
 
 export const createAhead = ({ fn, now, pollIntervalMs, share = () => ({ engines: 1, place: 0 }) }: Options) => {
-  /** `send`: cues that need a free delivery slot. `other`: those of workers, those due during an outage, and those over their limit. */
-  const lanes = { send: createLane(), other: createLane() }
+  /**
+   * `send`: cues that need a free delivery slot. `other`: those of workers, those due during an outage, and those over their limit. `tracked`: those
+   * whose executions wait for each other.
+   */
+  const lanes = { send: createLane(), other: createLane(), tracked: createLane() }
   let lookedUntil = 0
   let nextLookAt = 0
   let lookedAt = 0
@@ -44,7 +47,11 @@ export const createAhead = ({ fn, now, pollIntervalMs, share = () => ({ engines:
   // Cues that can't be fired → when to try them again.
   const passedOver = new Map<string, number>()
 
-  const laneOf = (cue: LookAheadRow) => (cue.transport === 'webhook' && !cue.outage_until && !cue.over_limit ? lanes.send : lanes.other)
+  const laneOf = (cue: LookAheadRow) => {
+    if (cue.outage_until || cue.over_limit) return lanes.other
+    if (cue.tracked) return lanes.tracked
+    return cue.transport === 'webhook' ? lanes.send : lanes.other
+  }
 
   const isCrowded = () => lanes.send.size >= crowd
 
@@ -106,7 +113,12 @@ export const createAhead = ({ fn, now, pollIntervalMs, share = () => ({ engines:
 
     /** When the next cue or look is due, in epoch milliseconds; 0 for at once. */
     get wakeAt() {
-      return Math.min(lanes.send.first, lanes.other.first, looking || isCrowded() ? Number.POSITIVE_INFINITY : nextLookAt)
+      return Math.min(
+        lanes.send.first,
+        lanes.other.first,
+        lanes.tracked.first,
+        looking || isCrowded() ? Number.POSITIVE_INFINITY : nextLookAt
+      )
     },
 
     /** When the first cue of a lane is due, in epoch milliseconds; 0 for at once. */

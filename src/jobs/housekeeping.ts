@@ -15,6 +15,7 @@ export const startHousekeeping = async ({ jobs, fn, retentionDays, release, now,
       await fn.foldUsage({})
       await fn.requeueAttempts({})
       await fn.recoverStuck({})
+      for (let after: string | null = ''; after !== null; ) after = await fn.repairQueues({ after })
     },
     hour: async () => {
       await fn.prune({})

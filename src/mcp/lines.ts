@@ -16,6 +16,7 @@ export const cueLine = (cue: Cue) => {
     callback,
     next_run,
     run_count,
+    overlap,
     version
   } = cue
   return {
@@ -32,6 +33,7 @@ export const cueLine = (cue: Cue) => {
     ...(callback.url && { callback_url: callback.url }),
     next_run,
     run_count,
+    ...(overlap !== 'allow' && { overlap }),
     version
   }
 }

@@ -7,6 +7,7 @@ import type { Needed } from '../accounts/admission.ts'
 import type { Client } from '../client/index.ts'
 import { bounds } from '../cues/columns.ts'
 import { plain } from '../cues/schemas.ts'
+import { GivenOverlap as overlap } from '../executions/schemas.ts'
 import { lengths } from '../outcomes/schemas.ts'
 import { type GivenSchedule, givenRules } from '../schedule/schemas.ts'
 import { alertLine, cueLine, executionLine } from './lines.ts'
@@ -231,6 +232,7 @@ export const tools: readonly Tool[] = [
       cue_id: Id('cue'),
       payload_override: Type.Optional(Type.Unknown({ description: "Merged into the cue's payload for this run." })),
       send_at: Type.Optional(Type.String({ description: 'ISO 8601 with Z or an offset, at most a year ahead.' })),
+      overlap,
       idempotency_key: Type.Optional(Type.String({ description: 'Runs the cue only once per key in 24 hours.' }))
     }),
     run: async (client, { cue_id, ...body }) => ({
@@ -286,9 +288,9 @@ export const tools: readonly Tool[] = [
     description: 'Replay an ended run as a new execution with the same payload.',
     scope: 'write',
     readOnly: false,
-    input: Type.Object({ execution_id: Id('execution'), idempotency_key: IdempotencyKey }),
-    run: async (client, { execution_id, idempotency_key: idempotencyKey }) => ({
-      ...(await client.executions.replay(execution_id, { idempotencyKey })),
+    input: Type.Object({ execution_id: Id('execution'), overlap, idempotency_key: IdempotencyKey }),
+    run: async (client, { execution_id, overlap, idempotency_key: idempotencyKey }) => ({
+      ...(await client.executions.replay(execution_id, { overlap, idempotencyKey })),
       next_step: 'get_execution with the new id shows the result'
     })
   }),

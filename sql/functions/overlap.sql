@@ -1,0 +1,250 @@
+-- Overlap: what a cue does if it is to run while it is running. A tracked cue has its executions that have not ended in open_executions: those that
+-- are queued are due at infinity until their turn, all others are running. Whoever creates or ends executions of a cue has locked its
+-- cue_runs, so decisions are exact. Whether an execution has ended is read from its row: an entry of open_executions that was not removed only
+-- delays the next in the queue, until repair_queues.
+
+-- The caller has locked the cue and its cue_runs.
+create or replace function cue.track_cue(p_cue_id text) returns void
+language plpgsql security definer as $$
+begin
+  update cue.cues set tracked = true where id = p_cue_id and not tracked;
+  update cue.cue_runs set tracked = true where cue_id = p_cue_id;
+  -- Locked, so that one that is about to end is seen to have ended.
+  insert into cue.open_executions (execution_id, cue_id, account_id, is_queued)
+  select e.id, e.cue_id, e.account_id, false from (
+    select x.id, x.cue_id, x.account_id from cue.executions x
+     where x.cue_id = p_cue_id and x.ended_at is null order by x.id for update) e
+  on conflict do nothing;
+end $$;
+comment on function cue.track_cue is 'Makes a cue tracked, with the executions that it has now.';
+
+create or replace function cue.untrack_cue(p_cue_id text) returns void
+language plpgsql security definer as $$
+begin
+  update cue.cues set tracked = false where id = p_cue_id;
+  update cue.cue_runs set tracked = false where cue_id = p_cue_id;
+end $$;
+comment on function cue.untrack_cue is 'Makes a cue whose executions have all ended an ordinary one.';
+
+create or replace function cue.open_executions_of(p_cue_id text) returns table (execution_id uuid, is_queued boolean, place bigint)
+language sql stable as $$
+  select o.execution_id, o.is_queued, o.place from cue.open_executions o
+   where o.cue_id = p_cue_id and (select x.ended_at is null from cue.executions x where x.id = o.execution_id)
+$$;
+comment on function cue.open_executions_of is 'Returns the executions of a tracked cue that have not ended.';
+
+-- The caller has locked the cue's cue_runs. Waits for nobody: a queued execution whose row is locked is left to repair_queues.
+create or replace function cue.start_queued(p_cue_id text, p_now timestamptz default now()) returns void
+language plpgsql security definer as $$
+declare
+  v_id uuid;
+  v_due_at timestamptz;
+  e cue.executions;
+begin
+  delete from cue.open_executions where execution_id = any (array(
+    select o.execution_id from cue.open_executions o
+     where o.cue_id = p_cue_id and (select x.ended_at is null from cue.executions x where x.id = o.execution_id) is not true
+       for update skip locked));
+  if exists (select from cue.open_executions_of(p_cue_id) o where not o.is_queued) then return; end if;
+  select o.execution_id into v_id from cue.open_executions_of(p_cue_id) o order by o.place limit 1;
+  if not found then return; end if;
+  perform from cue.open_executions where execution_id = v_id for update skip locked;
+  if not found then return; end if;
+  select * into e from cue.executions where id = v_id for update skip locked;
+  if not found then return; end if;
+  -- In whole milliseconds, as engines count.
+  v_due_at := date_trunc('milliseconds', greatest(e.scheduled_for, p_now));
+  update cue.open_executions set is_queued = false where execution_id = v_id;
+  if e.transport = 'webhook' then
+    update cue.executions set attempt_due_at = v_due_at, updated_at = p_now where id = v_id;
+    perform cue.enqueue_attempts(array[v_id], array[v_due_at]);
+  else
+    update cue.executions
+       set claimable_at = v_due_at, updated_at = p_now,
+           claim_deadline_at = v_due_at + cue.claim_timeout((select c.claim_timeout_seconds from cue.cues c where c.id = p_cue_id))
+     where id = v_id;
+    perform cue.wake_workers(e.account_id, v_due_at);
+  end if;
+end $$;
+comment on function cue.start_queued is 'Starts the execution that is first in a cue''s queue, if none is running.';
+
+create or replace function cue.supersede_executions(p_cue_id text, p_now timestamptz default now()) returns void
+language plpgsql security definer as $$
+declare
+  e cue.executions;
+begin
+  for e in
+    select x.* from cue.executions x
+     where x.id = any (array(select o.execution_id from cue.open_executions_of(p_cue_id) o)) order by x.id for update
+  loop
+    if e.ended_at is null then perform cue.stop_execution(e, cue.superseded(), p_now); end if;
+  end loop;
+  perform cue.start_queued(p_cue_id, p_now); -- removes them
+end $$;
+comment on function cue.supersede_executions is 'Ends the executions of a cue, running and queued, for the next one.';
+
+create or replace function cue.is_superseded(e cue.executions) returns boolean
+language sql immutable as $$
+  select e.status = 'failed' and e.transport = 'worker' and e.claim_token is null and e.error_message = cue.superseded()
+$$;
+comment on function cue.is_superseded is 'Returns whether a worker''s execution was ended for the next one.';
+
+create or replace function cue.refuse_superseded(e cue.executions) returns void
+language plpgsql immutable as $$
+begin
+  if cue.is_superseded(e) then
+    raise exception 'Claim lost: execution % was %. Stop working on it.', e.id, e.error_message using errcode = cue.refusal('QU016');
+  end if;
+end $$;
+comment on function cue.refuse_superseded is 'Raises QU016 for a worker whose execution was ended for the next one.';
+
+-- The caller has locked the cue and its cue_runs, and creates the execution with queue_execution unless it is refused.
+create or replace function cue.place_execution(p_cue_id text, p_overlap cue.overlap, p_now timestamptz default now())
+returns table (is_queued boolean, refused cue.missed_reason)
+language plpgsql security definer as $$
+declare
+  v_open int;
+  v_queued int;
+begin
+  is_queued := false;
+  if p_overlap = 'cancel_previous' then
+    perform cue.supersede_executions(p_cue_id, p_now);
+  elsif p_overlap <> 'allow' then
+    perform cue.start_queued(p_cue_id, p_now);
+    select count(*), count(*) filter (where o.is_queued) into v_open, v_queued from cue.open_executions_of(p_cue_id) o;
+    refused := case when v_open = 0 then null
+                    when p_overlap = 'skip' or p_overlap = 'queue_one' and v_queued > 0 then 'overlap'
+                    when v_queued >= cue.queue_limit() then 'queue_full' end;
+    is_queued := v_open > 0;
+  end if;
+  return next;
+end $$;
+comment on function cue.place_execution is
+  'Decides what becomes of a tracked cue''s next execution: it runs now, is queued or is refused. With cancel_previous, ends the others.';
+
+-- For executions that a person requests. The caller has locked the cue and its cue_runs.
+create or replace function cue.place_request(c cue.cues, p_overlap cue.overlap, p_now timestamptz default now()) returns boolean
+language plpgsql security definer as $$
+declare
+  v_place record;
+begin
+  if p_overlap = 'allow' then return false; end if;
+  if not c.tracked then perform cue.track_cue(c.id); end if;
+  select * into v_place from cue.place_execution(c.id, p_overlap, p_now);
+  if v_place.refused = 'queue_full' then
+    raise exception 'The queue of cue % is full: % executions. Try again when one has ended.', c.id, cue.queue_limit() using errcode = cue.refusal('QU029');
+  elsif v_place.refused is not null then
+    raise exception 'Cue % is running% (overlap: %). Try again when it has ended.', c.id,
+      case p_overlap when 'skip' then '' else ', and another execution is queued' end, p_overlap using errcode = cue.refusal('QU029');
+  end if;
+  return v_place.is_queued;
+end $$;
+comment on function cue.place_request is 'Returns whether a requested execution is to be queued; QU029 if p_overlap skips it.';
+
+-- One row for slots in a row that did not run for the same reason.
+create or replace function cue.note_missed_slot(
+  c cue.cues, p_slot timestamptz, p_last_slot timestamptz, p_reason cue.missed_reason, p_now timestamptz default now()
+) returns void
+language plpgsql security definer as $$
+begin
+  update cue.missed_slots m set last = p_slot, count = least(m.count + 1, cue.counted_to()), recorded_at = p_now
+   -- If the latest row is locked, a new one is inserted below.
+   where m.id = (select o.id from cue.missed_slots o
+                  where o.id = (select id from cue.missed_slots where cue_id = c.id order by id desc limit 1) for update skip locked)
+     and m.reason = p_reason and m.policy = c.catch_up and m.last = p_last_slot;
+  if not found then
+    insert into cue.missed_slots (cue_id, account_id, first, last, count, policy, reason, recorded_at)
+    values (c.id, c.account_id, p_slot, p_slot, 1, c.catch_up, p_reason, p_now);
+  end if;
+end $$;
+comment on function cue.note_missed_slot is 'Records a slot that did not run; p_last_slot is the slot before it.';
+
+-- Creates one execution, or records that the slot did not run. The caller has locked the cue and its cue_runs, and moves the schedule on.
+create or replace function cue.run_slot(c cue.cues, p_slot timestamptz, p_last_slot timestamptz, p_now timestamptz default now()) returns boolean
+language plpgsql security definer as $$
+declare
+  v_place record;
+begin
+  select * into v_place from cue.place_execution(c.id, c.overlap, p_now);
+  if v_place.refused is not null then
+    perform cue.note_missed_slot(c, p_slot, p_last_slot, v_place.refused, p_now);
+    return false;
+  end if;
+  perform cue.queue_execution(c, 'schedule', p_slot, p_is_queued => v_place.is_queued, p_now => p_now);
+  perform cue.count_executions(array[c.account_id], p_now);
+  perform cue.count_payloads(array[c.id], array[1], p_now);
+  return true;
+end $$;
+comment on function cue.run_slot is 'Runs a slot of a tracked cue as its overlap says; returns whether it has an execution.';
+
+-- Like take_due_cues, but cue by cue, and the executions wait for an engine.
+create or replace function cue.fire_tracked_cues(
+  p_cue_ids text[], p_versions int[], p_expected timestamptz[], p_next timestamptz[], p_success_due timestamptz[] default '{}',
+  p_missed_after interval default cue.missed_after(), p_now timestamptz default now()
+) returns int
+language plpgsql security definer as $$
+declare
+  d record;
+  c cue.cues;
+  r cue.cue_runs;
+  v_runs boolean;
+  v_count int := 0;
+begin
+  if not exists (select from cue.engines where last_seen_at > p_now - p_missed_after) then return 0; end if;
+  for d in
+    select * from unnest(p_cue_ids, p_versions, p_expected, p_next, p_success_due) as u (cue_id, version, expected, next_run, success_due)
+     order by u.cue_id
+  loop
+    continue when cue.lock_free_cues(array[d.cue_id]) = '{}';
+    select * into c from cue.cues where id = d.cue_id;
+    select * into r from cue.cue_runs
+     where cue_id = d.cue_id and version = d.version and next_run = d.expected and next_run <= p_now and tracked
+       and (select not cue.is_over_limit(a, p_now) from cue.accounts a where a.id = c.account_id)
+       and not exists (select from cue.outages o where d.expected > o.from_at and d.expected <= o.until_at)
+       and not (cue.caps_payloads() and cue.exceeds_payload_cap(c.id, p_now));
+    continue when not found or c.overlap = 'cancel_previous' and cue.holds_executions(c.id);
+    if c.overlap = 'allow' and not exists (select from cue.open_executions_of(c.id)) then
+      perform cue.untrack_cue(c.id);
+      c.tracked := false;
+    end if;
+    v_runs := cue.run_slot(c, d.expected, r.last_slot, p_now);
+    update cue.cue_runs
+       set next_run = d.next_run, last_slot = d.expected, fired_count = fired_count + v_runs::int, run_count = run_count + v_runs::int,
+           success_due_at = coalesce(success_due_at, d.success_due)
+     where cue_id = c.id;
+    if c.schedule_type = 'recurring' and (d.next_run is null or cue.runs_left(c.schedule_rules, r.fired_count + v_runs::int, r.skipped_count) = 0) then
+      perform cue.complete_cues(array[c.id], p_now);
+    end if;
+    v_count := v_count + 1;
+  end loop;
+  return v_count;
+end $$;
+comment on function cue.fire_tracked_cues is 'Fires due tracked cues, each as its overlap says; returns the number of cues moved.';
+
+create or replace function cue.holds_executions(p_cue_id text) returns boolean
+language plpgsql security definer as $$
+declare
+  v_ids uuid[] := array(select execution_id from cue.open_executions_of(p_cue_id));
+begin
+  return cardinality(v_ids) > (select count(*) from (select from cue.executions where id = any (v_ids) order by id for update skip locked) e);
+end $$;
+comment on function cue.holds_executions is 'Returns whether another transaction has locked an open execution of a tracked cue; locks the others.';
+
+-- The end of an execution starts the next one, unless its row is locked then, or the cue was not tracked yet when the end began.
+create or replace function cue.repair_queues(p_after text default '', p_limit int default 500, p_now timestamptz default now()) returns text
+language plpgsql security definer as $$
+declare
+  v_cue_id text;
+begin
+  for v_cue_id in
+    select o.cue_id from cue.open_executions o where o.is_queued and o.cue_id > p_after group by o.cue_id order by o.cue_id limit p_limit
+  loop
+    p_after := v_cue_id;
+    continue when exists (select from cue.open_executions_of(v_cue_id) o where not o.is_queued);
+    perform from cue.cue_runs where cue_id = v_cue_id for update skip locked;
+    if found then perform cue.start_queued(v_cue_id, p_now); end if;
+  end loop;
+  return case when found then p_after end;
+end $$;
+comment on function cue.repair_queues is
+  'Starts queued executions of cues, after p_after in the order of their ids, of which none is running; returns the last of them.';
