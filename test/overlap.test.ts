@@ -211,3 +211,43 @@ t.test('a queued execution survives a pause and the end of the cue', async t => 
   t.same(await states(oneTime), ['success', 'pending'])
   t.equal((await begin()).length, 1)
 })
+
+t.test('a slot that overlap skips does not count for max_runs, and the cue completes with its last run', async t => {
+  const { running, slot, begin, settle, run, missed } = await overlapStage(t)
+  const id = await running({ overlap: 'skip', schedule_rules: { max_runs: 2 } })
+  await slot(id)
+  await slot(id)
+  exactly(t, await run(id), { status: 'active', fired_count: 1, next_run: at(3) })
+  await settle(await begin())
+  await slot(id)
+  exactly(t, await run(id), { status: 'completed', completed_reason: 'max_runs', fired_count: 2, next_run: null })
+  exactly(t, await missed(id), [{ first: at(1), last: at(2), count: 2, policy: 'run_once_if_missed', reason: 'overlap' }])
+})
+
+t.test('a tracked cue without a further slot completes', async t => {
+  const { running, clock, fireTracked, fn, run } = await overlapStage(t)
+  const id = await running({ overlap: 'skip', schedule_rules: { ends_at: '2030-01-15T09:01:00Z' } })
+  clock.advance('1 minute')
+  await fireTracked([id], fn, null)
+  exactly(t, await run(id), { status: 'completed', completed_reason: 'ended', fired_count: 1, next_run: null })
+})
+
+t.test('catching up with a tracked cue, only slots that run count for max_runs', async t => {
+  const { running, clock, fn, run, begin, settle } = await overlapStage(t)
+  const catchUp = async (id: string, slots: Date[], next_run: Date) => {
+    const { version, next_run: expected } = await run(id)
+    await fn.catchUpCues({ cues: JSON.stringify([{ cue_id: id, version, expected, next_run, slots, dropped: null }]) })
+  }
+  const id = await running({ overlap: 'skip', schedule_rules: { max_runs: 3 } })
+  clock.advance('3 minutes')
+  await catchUp(id, [at(1), at(2)], at(4))
+  exactly(t, await run(id), { status: 'active', fired_count: 1, next_run: at(4) })
+  await settle(await begin())
+  clock.advance('2 minutes')
+  await catchUp(id, [at(4), at(5)], at(6))
+  exactly(t, await run(id), { status: 'active', fired_count: 2, next_run: at(6) })
+  await settle(await begin())
+  clock.advance('1 minutes')
+  await catchUp(id, [at(6)], at(7))
+  exactly(t, await run(id), { status: 'completed', completed_reason: 'max_runs', fired_count: 3, next_run: null })
+})
