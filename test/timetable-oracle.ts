@@ -1,0 +1,73 @@
+// Schedules together with their meaning, second by second, for the property test. Like schedule-oracle.ts it shares nothing with src/schedule.
+import fc from 'fast-check'
+import type { Rules } from '../src/schedule/schedule.ts'
+import { expressions, runsAlong, type Walk } from './schedule-oracle.ts'
+
+type Instant = Walk['instants'][0]
+
+/** What says when a schedule runs, and its slots along a walk, in seconds. */
+type Kind = { members: Rules & { cron?: string }; slots: (along: Walk) => number[] }
+/** Members of a schedule that leave slots out. */
+type Filter = { members: Rules; keeps: (instant: Instant) => boolean }
+
+export type DrawnSchedule = { members: Rules & { cron?: string }; slots: (along: Walk) => number[] }
+
+const iso = (second: number) => new Date(second * 1000).toISOString()
+const hour = 3600
+const units = { s: 1, m: 60, h: hour, d: 24 * hour }
+
+const crons = (min: number, max: number): fc.Arbitrary<Kind> =>
+  fc.array(fc.oneof(expressions(), expressions({ seconds: true })), { minLength: min, maxLength: max }).map(drawn => ({
+    members: max === 1 ? { cron: drawn[0]!.text } : { crons: drawn.map(({ text }) => text) },
+    slots: along => [...new Set(drawn.flatMap(one => runsAlong(along, one)))].sort((a, b) => a - b)
+  }))
+
+const lengths = fc.oneof(
+  fc.integer({ min: 10, max: 10_000 }).map(n => [n, 's'] as const),
+  fc.integer({ min: 1, max: 600 }).map(n => [n, 'm'] as const),
+  fc.integer({ min: 1, max: 60 }).map(n => [n, 'h'] as const),
+  fc.integer({ min: 1, max: 366 }).map(n => [n, 'd'] as const)
+)
+
+const every = (around: number): fc.Arbitrary<Kind> =>
+  fc
+    .tuple(lengths, fc.option(fc.integer({ min: -40 * 365 * 24 * hour, max: 40 * 365 * 24 * hour }), { nil: undefined }))
+    .map(([[n, unit], shift]) => {
+      const anchor = shift === undefined ? 0 : around + shift
+      return {
+        members: { every: `${n}${unit}`, ...(shift !== undefined && { anchor: iso(anchor) }) },
+        slots: ({ instants }) => instants.map(({ second }) => second).filter(second => (second - anchor) % (n * units[unit]) === 0)
+      }
+    })
+
+/** Bounds near an instant: to the second, and sometimes within one. */
+const bounds = (around: number): fc.Arbitrary<Filter>[] => {
+  const near = fc.oneof(
+    { weight: 3, arbitrary: fc.integer({ min: -3 * hour, max: 3 * hour }).map(shift => around + shift) },
+    { weight: 1, arbitrary: fc.integer({ min: -12 * hour, max: 12 * hour }).map(half => around + Math.floor(half / 300) * 300 + 0.5) }
+  )
+  return [
+    near.map(at => ({ members: { starts_at: iso(at) }, keeps: ({ second }) => second >= at })),
+    near.map(at => ({ members: { ends_at: iso(at) }, keeps: ({ second }) => second <= at }))
+  ]
+}
+
+/** Schedules whose slots, bounds and other limits are near an instant. */
+export const schedules = (around: number): fc.Arbitrary<DrawnSchedule> => {
+  const kinds = fc.oneof(
+    { weight: 1, arbitrary: crons(1, 1) },
+    { weight: 3, arbitrary: crons(1, 4) },
+    { weight: 2, arbitrary: every(around) }
+  )
+  const filters = [...bounds(around)].map(filter => fc.option(filter, { nil: undefined, freq: 2 }))
+  return fc.tuple(kinds, fc.tuple(...filters)).map(([kind, drawn]) => {
+    const limits = drawn.filter(limit => limit !== undefined)
+    return {
+      members: Object.assign({}, kind.members, ...limits.map(({ members }) => members)),
+      slots: along => {
+        const at = new Map(along.instants.map(instant => [instant.second, instant]))
+        return kind.slots(along).filter(second => limits.every(({ keeps }) => keeps(at.get(second)!)))
+      }
+    }
+  })
+}

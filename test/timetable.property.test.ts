@@ -1,0 +1,67 @@
+// Some dozens of cases; TEST_CASES=250 makes ten thousand.
+import fc from 'fast-check'
+import t from 'tap'
+import { CronError } from '../src/schedule/cron.ts'
+import { nextRuns, previousRun, slotsBetween } from '../src/schedule/runs.ts'
+import { timetableOf } from '../src/schedule/schedule.ts'
+import { clockChanges, type Walk, walk } from './schedule-oracle.ts'
+import { always, cases, shuffled } from './seed.ts'
+import { schedules } from './timetable-oracle.ts'
+
+const hour = 3600
+// Summer time in both hemispheres, by half an hour, at midnight, and in the year's second half only.
+const zones = ['America/New_York', 'Europe/London', 'Australia/Lord_Howe', 'Africa/Cairo', 'America/Santiago']
+const all = zones.flatMap(zone => [
+  ...clockChanges(zone, 2026, 2028).map(around => ({ zone, around })),
+  { zone, around: Date.UTC(2027, 5, 15, 12) / 1000 }
+])
+const places = shuffled(all).slice(0, cases(6))
+
+const walks = new Map<string, Walk>()
+/** Every second from eight hours before an instant, so that earlier local times are known, to four hours after it. */
+const walkAround = ({ zone, around }: (typeof all)[0]) => {
+  const name = `${zone} ${around}`
+  if (!walks.has(name)) walks.set(name, walk(zone, around - 8 * hour, around + 4 * hour, 1))
+  return walks.get(name)!
+}
+
+const same = (what: string, actual: unknown, expected: unknown) => {
+  if (JSON.stringify(actual) !== JSON.stringify(expected))
+    throw new Error(`${what}: ${JSON.stringify(actual)}, expected ${JSON.stringify(expected)}`)
+}
+const seconds = (runs: (Date | undefined)[]) => runs.map(run => run && run.getTime() / 1000)
+
+t.test(`schedules run as a walk over seconds says (${cases(40)} cases)`, async t => {
+  const shifts = fc.integer({ min: -3 * hour * 1000, max: 3 * hour * 1000 })
+  const drawn = fc.constantFrom(...places).chain(place => fc.tuple(fc.constant(place), schedules(place.around), shifts))
+  let slots = 0
+  always(
+    fc.property(drawn, fc.integer({ min: 0, max: 20 }), ([place, schedule, shift], keep) => {
+      const from = new Date(place.around * 1000 + shift)
+      const until = new Date((place.around + 3 * hour) * 1000)
+      let timetable: ReturnType<typeof timetableOf>
+      try {
+        timetable = timetableOf({ type: 'recurring', ...schedule.members, timezone: place.zone })
+      } catch (error) {
+        if (error instanceof CronError) return // an expression that never runs
+        throw error
+      }
+      const expected = schedule.slots(walkAround(place)).filter(second => second * 1000 > +from && second * 1000 <= +until)
+      slots += expected.length
+      const found = nextRuns(timetable, from, expected.length + 1).filter(run => run <= until)
+      same('forward', seconds(found), expected)
+      const back: Date[] = []
+      for (let run = previousRun(timetable, new Date(+until + 1)); run && run > from; run = previousRun(timetable, run)) {
+        back.push(run)
+        if (back.length > expected.length) break
+      }
+      same('backward', seconds(back.reverse()), expected)
+      const between = slotsBetween(timetable, from, until, keep)
+      same('count', between.count, Math.min(expected.length, 10_000))
+      same('first and last', seconds([between.first, between.last]), [expected[0], expected.at(-1)])
+      same('newest', seconds(between.newest), keep > 0 ? expected.slice(-keep) : [])
+    }),
+    40
+  )
+  t.ok(slots > 0, `${slots} slots`)
+})
