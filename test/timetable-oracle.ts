@@ -24,28 +24,29 @@ const crons = (min: number, max: number): fc.Arbitrary<Kind> =>
 
 const lengths = fc.oneof(
   fc.integer({ min: 10, max: 10_000 }).map(n => [n, 's'] as const),
+  fc.integer({ min: 1, max: 30 }).map(n => [n, 'm'] as const),
   fc.integer({ min: 1, max: 600 }).map(n => [n, 'm'] as const),
   fc.integer({ min: 1, max: 60 }).map(n => [n, 'h'] as const),
   fc.integer({ min: 1, max: 366 }).map(n => [n, 'd'] as const)
 )
 
-const every = (around: number): fc.Arbitrary<Kind> =>
-  fc
-    .tuple(lengths, fc.option(fc.integer({ min: -40 * 365 * 24 * hour, max: 40 * 365 * 24 * hour }), { nil: undefined }))
-    .map(([[n, unit], shift]) => {
-      const anchor = shift === undefined ? 0 : around + shift
-      return {
-        members: { every: `${n}${unit}`, ...(shift !== undefined && { anchor: iso(anchor) }) },
-        slots: ({ instants }) => instants.map(({ second }) => second).filter(second => (second - anchor) % (n * units[unit]) === 0)
-      }
-    })
+/** Up to forty years. */
+const shifts = (step: number) => fc.integer({ min: -(2 ** 30), max: 2 ** 30 }).map(second => second - (second % step))
 
-/** Bounds near an instant: to the second, and sometimes within one. */
+const every = (around: number): fc.Arbitrary<Kind> =>
+  fc.tuple(lengths, fc.option(fc.oneof(shifts(60), shifts(1)), { nil: undefined })).map(([[n, unit], shift]) => {
+    const anchor = shift === undefined ? 0 : around + shift
+    return {
+      members: { every: `${n}${unit}`, ...(shift !== undefined && { anchor: iso(anchor) }) },
+      slots: ({ instants }) => instants.map(({ second }) => second).filter(second => (second - anchor) % (n * units[unit]) === 0)
+    }
+  })
+
+/** Bounds near an instant: mostly on a slot of many schedules, sometimes on any second or within one. */
 const bounds = (around: number): fc.Arbitrary<Filter>[] => {
-  const near = fc.oneof(
-    { weight: 3, arbitrary: fc.integer({ min: -3 * hour, max: 3 * hour }).map(shift => around + shift) },
-    { weight: 1, arbitrary: fc.integer({ min: -12 * hour, max: 12 * hour }).map(half => around + Math.floor(half / 300) * 300 + 0.5) }
-  )
+  const near = fc
+    .tuple(fc.constantFrom(1, 60, 300, 900, 1800), fc.integer({ min: -3 * hour, max: 3 * hour }), fc.constantFrom(0, 0, 0, 0.5))
+    .map(([step, shift, part]) => around + Math.floor(shift / step) * step + part)
   return [
     near.map(at => ({ members: { starts_at: iso(at) }, keeps: ({ second }) => second >= at })),
     near.map(at => ({ members: { ends_at: iso(at) }, keeps: ({ second }) => second <= at }))
