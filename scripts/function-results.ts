@@ -8,9 +8,9 @@ export const uncalled = new Set(['begin_waiting'])
 
 /** Functions that return exactly one row, or raise an error. */
 export const single = new Set(
-  `allow apply_subscription attach_evidence beat_engine cancel_execution deletion_status dismiss_execution exchange_session_token fire_cue
-   next_wakes open_key_session open_session poll_device read_memory refresh_session register replay_execution report_outcome reveal_key
-   service_health verify_outcome`.split(/\s+/)
+  `abort_operation allow apply_subscription attach_evidence beat_engine cancel_execution create_operation deletion_status
+   dismiss_execution exchange_session_token fire_cue next_wakes open_key_session open_session poll_device read_memory refresh_session
+   register replay_execution report_outcome reveal_key service_health verify_outcome`.split(/\s+/)
 )
 
 /** Columns that may be null. `row`: the function returns one row or none. `value`: its value may be null. */
@@ -55,6 +55,7 @@ export const nullable: Record<string, string> = {
   repair_queues: 'value',
   stored_response: 'row',
   'cue.begun_attempt': 'api_key',
+  run_operation: 'row',
   service_health: 'last_seen_at lateness_ms oldest_pending_at last_heartbeat'
 }
 

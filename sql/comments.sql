@@ -467,6 +467,32 @@ comment on column cue.dead_letters.execution_id is 'The execution.';
 comment on column cue.dead_letters.account_id is 'Its account.';
 comment on column cue.dead_letters.cue_id is 'Its cue.';
 
+comment on type cue.operation_type is 'What an operation does to its targets.';
+comment on type cue.operation_status is 'Whether an operation is running, has dealt with all targets, or was aborted.';
+comment on table cue.operations is 'Bulk operations, kept for 90 days after their end.';
+comment on column cue.operations.id is 'op_ and twelve random characters.';
+comment on column cue.operations.account_id is 'The account.';
+comment on column cue.operations.type is 'What it does to its targets.';
+comment on column cue.operations.name is 'A name given by the caller.';
+comment on column cue.operations.status is 'Whether it is running.';
+comment on column cue.operations.settings is 'What its targets get: for pauses, the columns pause_reason and paused_until.';
+comment on column cue.operations.rate_per_minute is 'Maximum number of targets acted on per minute; null: no limit.';
+comment on column cue.operations.total is 'Number of targets, including those not found.';
+comment on column cue.operations.succeeded is 'Number of targets acted on.';
+comment on column cue.operations.failed is 'Number of targets for which a single call would have been refused.';
+comment on column cue.operations.skipped is 'Number of targets that had changed, were gone, or were as wanted already.';
+comment on column cue.operations.errors is 'The first 100 failures: target, code (a SQLSTATE, or a code of the API) and message.';
+comment on column cue.operations.paced_at is 'With a rate: when the next target may be acted on.';
+comment on column cue.operations.worked_at is 'When its latest batch ended; if that is long ago, its job is missing.';
+comment on column cue.operations.created_by is 'The key or session that created it.';
+comment on column cue.operations.created_at is 'Time of creation.';
+comment on column cue.operations.ended_at is 'When it was completed or aborted.';
+comment on table cue.operation_targets is 'Targets of running operations that have not been acted on, up to twenty per row.';
+comment on column cue.operation_targets.operation_id is 'The operation.';
+comment on column cue.operation_targets.place is 'Order of the rows.';
+comment on column cue.operation_targets.targets is 'Ids of executions or cues, or slots of a backfill, in order.';
+comment on column cue.operation_targets.states is 'For executions, their execution_state when the operation was created.';
+
 comment on table cue.cue_rooms is
   'Lower bound of the number of cues an account may still create, so that creating one does not count them all. Creating cues reduces '
   'it; when it is too low, the cues are counted again.';

@@ -34,6 +34,10 @@ create type cue.key_scope as enum ('read', 'write', 'worker', 'account');
 comment on type cue.key_scope is 'Permission of an API key.';
 create type cue.missed_reason as enum ('service_away', 'execution_limit', 'overlap', 'queue_full');
 comment on type cue.missed_reason is 'Why slots did not run: no engine was alive (service_away), a limit of the plan was reached (execution_limit), or the cue was running (overlap; queue_full: with a full queue).';
+create type cue.operation_status as enum ('running', 'completed', 'aborted');
+comment on type cue.operation_status is 'Whether an operation is running, has dealt with all targets, or was aborted.';
+create type cue.operation_type as enum ('replay', 'cancel', 'dismiss', 'pause', 'resume', 'delete', 'fire', 'backfill');
+comment on type cue.operation_type is 'What an operation does to its targets.';
 create type cue.outcome_state as enum ('reported_success', 'reported_failure', 'verified_success', 'verification_pending', 'verification_failed', 'unknown');
 comment on type cue.outcome_state is 'The handler''s report and its verification. unknown: no report in time.';
 create type cue.overlap as enum ('allow', 'skip', 'queue_one', 'queue_all', 'cancel_previous');
@@ -885,6 +889,71 @@ comment on column cue.open_executions.place is 'Order of creation, and thereby o
 comment on column cue.open_executions.is_queued is 'Whether it waits for others of the cue to end, due at infinity until then.';
 grant select on cue.open_executions to cue_service;
 
+create table cue.operation_targets (
+  operation_id text not null,
+  place integer not null,
+  targets text[] not null,
+  states text[] not null,
+  constraint operation_targets_pkey PRIMARY KEY (operation_id, place),
+  constraint operation_targets_check CHECK (cardinality(targets) > 0 AND cardinality(targets) = cardinality(states)),
+  constraint operation_targets_operation_id_fkey FOREIGN KEY (operation_id) REFERENCES cue.operations(id) ON DELETE CASCADE
+);
+comment on table cue.operation_targets is 'Targets of running operations that have not been acted on, up to twenty per row.';
+comment on column cue.operation_targets.operation_id is 'The operation.';
+comment on column cue.operation_targets.place is 'Order of the rows.';
+comment on column cue.operation_targets.targets is 'Ids of executions or cues, or slots of a backfill, in order.';
+comment on column cue.operation_targets.states is 'For executions, their execution_state when the operation was created.';
+grant select on cue.operation_targets to cue_service;
+
+create table cue.operations (
+  id text not null,
+  account_id uuid not null,
+  type cue.operation_type not null,
+  name text,
+  status cue.operation_status not null,
+  settings jsonb not null,
+  rate_per_minute integer,
+  total integer not null,
+  succeeded integer not null default 0,
+  failed integer not null default 0,
+  skipped integer not null default 0,
+  errors jsonb not null,
+  paced_at timestamp with time zone not null,
+  worked_at timestamp with time zone not null,
+  created_by text not null,
+  created_at timestamp with time zone not null,
+  ended_at timestamp with time zone,
+  constraint operations_pkey PRIMARY KEY (id),
+  constraint operations_check CHECK ((succeeded + failed + skipped) <= total),
+  constraint operations_check1 CHECK ((ended_at IS NULL) = (status = 'running'::cue.operation_status)),
+  constraint operations_id_check CHECK (id ~ '^op_[0-9A-Za-z]{12}$'::text),
+  constraint operations_name_check CHECK (length(name) >= 1 AND length(name) <= 255),
+  constraint operations_rate_per_minute_check CHECK (rate_per_minute >= 1 AND rate_per_minute <= 100000),
+  constraint operations_account_id_fkey FOREIGN KEY (account_id) REFERENCES cue.accounts(id) ON DELETE CASCADE
+);
+CREATE INDEX operations_account ON cue.operations USING btree (account_id, created_at DESC, id DESC);
+CREATE INDEX operations_ended_at ON cue.operations USING btree (ended_at) WHERE (ended_at IS NOT NULL);
+CREATE UNIQUE INDEX operations_running ON cue.operations USING btree (account_id, type) WHERE (status = 'running'::cue.operation_status);
+comment on table cue.operations is 'Bulk operations, kept for 90 days after their end.';
+comment on column cue.operations.id is 'op_ and twelve random characters.';
+comment on column cue.operations.account_id is 'The account.';
+comment on column cue.operations.type is 'What it does to its targets.';
+comment on column cue.operations.name is 'A name given by the caller.';
+comment on column cue.operations.status is 'Whether it is running.';
+comment on column cue.operations.settings is 'What its targets get: for pauses, the columns pause_reason and paused_until.';
+comment on column cue.operations.rate_per_minute is 'Maximum number of targets acted on per minute; null: no limit.';
+comment on column cue.operations.total is 'Number of targets, including those not found.';
+comment on column cue.operations.succeeded is 'Number of targets acted on.';
+comment on column cue.operations.failed is 'Number of targets for which a single call would have been refused.';
+comment on column cue.operations.skipped is 'Number of targets that had changed, were gone, or were as wanted already.';
+comment on column cue.operations.errors is 'The first 100 failures: target, code (a SQLSTATE, or a code of the API) and message.';
+comment on column cue.operations.paced_at is 'With a rate: when the next target may be acted on.';
+comment on column cue.operations.worked_at is 'When its latest batch ended; if that is long ago, its job is missing.';
+comment on column cue.operations.created_by is 'The key or session that created it.';
+comment on column cue.operations.created_at is 'Time of creation.';
+comment on column cue.operations.ended_at is 'When it was completed or aborted.';
+grant select on cue.operations to cue_service;
+
 create table cue.outages (
   from_at timestamp with time zone not null,
   until_at timestamp with time zone not null,
@@ -1628,6 +1697,25 @@ create view cue.new_executions as
 comment on view cue.new_executions is 'The columns that a new execution sets. Executions are inserted into it, as rows of cue.new_execution.';
 grant select on cue.new_executions to cue_reader, cue_service;
 
+create view cue.operation_view as
+ SELECT id,
+    account_id,
+    type,
+    name,
+    status,
+    total,
+    succeeded + failed + skipped AS done,
+    succeeded,
+    failed,
+    skipped,
+    created_by,
+    created_at,
+    ended_at,
+    errors
+   FROM cue.operations;
+comment on view cue.operation_view is 'Bulk operations as the API shows them.';
+grant select on cue.operation_view to cue_reader, cue_service;
+
 create view cue.queue_depth as
  SELECT 'due'::text AS queue,
     count(*) AS waiting,
@@ -1800,6 +1888,30 @@ grant select on cue.worker_view to cue_reader, cue_service;
 
 -- Functions
 
+CREATE OR REPLACE FUNCTION cue.abort_operation(p_account_id uuid, p_operation_id text, p_now timestamp with time zone DEFAULT now())
+ RETURNS SETOF cue.operations
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+AS $function$
+declare
+  o cue.operations;
+begin
+  select * into o from cue.operations where id = p_operation_id and account_id = p_account_id for update;
+  if not found then
+    raise exception 'operation % not found', p_operation_id using errcode = cue.refusal('QU009');
+  end if;
+  if o.status = 'completed' then
+    raise exception 'Only a running operation can be aborted; operation % is completed.', o.id using errcode = cue.refusal('QU011');
+  end if;
+  update cue.operations set status = 'aborted', ended_at = coalesce(ended_at, p_now) where id = o.id returning * into o;
+  delete from cue.operation_targets where operation_id = o.id;
+  return next o;
+end $function$;
+comment on function cue.abort_operation(uuid,text,timestamp with time zone) is 'Ends a running operation after the batch it is working on; one that was aborted before stays as it is. QU009 not found, QU011 completed.';
+grant execute on function cue.abort_operation(uuid,text,timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.acknowledge_alert(p_account_id uuid, p_alert_id uuid, p_now timestamp with time zone DEFAULT now())
  RETURNS void
  LANGUAGE plpgsql
@@ -1816,6 +1928,56 @@ begin
 end $function$;
 comment on function cue.acknowledge_alert(uuid,uuid,timestamp with time zone) is 'Acknowledges an alert, keeping the time of the first acknowledgement; QU003 if not found.';
 grant execute on function cue.acknowledge_alert(uuid,uuid,timestamp with time zone) to cue_operator, cue_service;
+
+CREATE OR REPLACE FUNCTION cue.act_on_target(o cue.operations, p_target text, p_state text, p_free text[], p_resumed jsonb, p_now timestamp with time zone)
+ RETURNS jsonb
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  c cue.cues;
+  v_version int;
+  v_done boolean := true;
+  v_code text;
+  v_message text;
+begin
+  if o.type in ('replay', 'cancel', 'dismiss') and p_state is distinct from cue.execution_state(p_target::uuid) then
+    return '{"result": "skipped"}';
+  end if;
+  select q.* into c from cue.cues q where q.id = (cue.cues_of_targets(o, array[p_target]))[1] and q.account_id = o.account_id and q.deleted_at is null;
+  if not found then return '{"result": "skipped"}'; end if;
+  if c.id <> all (p_free) then return '{"result": "later"}'; end if;
+  select version into v_version from cue.cue_runs where cue_id = c.id;
+  case o.type
+    when 'replay' then perform cue.replay_execution(o.account_id, p_target::uuid, p_now);
+    when 'cancel' then perform cue.cancel_execution(o.account_id, p_target::uuid, p_now);
+    when 'dismiss' then perform cue.dismiss_execution(o.account_id, p_target::uuid, p_now);
+    when 'fire' then perform cue.fire_cue(o.account_id, p_target, p_now => p_now);
+    when 'delete' then perform cue.delete_cue(o.account_id, p_target, p_now);
+    when 'pause' then
+      if (o.settings ->> 'paused_until')::timestamptz > c.at then
+        raise exception 'Cue % would never run: it is due before the pause ends.', c.id using errcode = cue.refusal('QU011');
+      end if;
+      v_done := cue.update_cue(o.account_id, p_target, v_version, '{"status": "paused"}' || o.settings, null, p_now);
+    when 'resume' then
+      if p_resumed -> p_target ? 'code' then return p_resumed -> p_target || jsonb_build_object('result', 'failed', 'target', p_target); end if;
+      if v_version is distinct from (p_resumed -> p_target ->> 'version')::int then return '{"result": "later"}'; end if;
+      v_done := cue.update_cue(o.account_id, p_target, v_version, '{"status": "active"}', (p_resumed -> p_target ->> 'next_run')::timestamptz, p_now);
+  end case;
+  return jsonb_build_object('result', case when v_done then 'succeeded' else 'skipped' end);
+exception
+  when sqlstate 'QU001' or sqlstate 'QU002' then return '{"result": "skipped"}';
+  when sqlstate 'QU014' or lock_not_available or deadlock_detected or serialization_failure then return '{"result": "later"}';
+  when others then
+    get stacked diagnostics v_code = returned_sqlstate, v_message = message_text;
+    if v_code not like 'QU%' then raise; end if;
+    return jsonb_build_object('result', 'failed', 'target', p_target, 'code', v_code, 'message', v_message);
+end $function$;
+comment on function cue.act_on_target(cue.operations,text,text,text[],jsonb,timestamp with time zone) is 'Does to one target what a single call would do; returns its result: succeeded, skipped, later, or failed with code and message.';
+grant execute on function cue.act_on_target(cue.operations,text,text,text[],jsonb,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.add_cues(p_account_ids uuid[], p_cues jsonb, p_next_runs timestamp with time zone[], p_now timestamp with time zone DEFAULT now())
  RETURNS text[]
@@ -3499,6 +3661,54 @@ end $function$;
 comment on function cue.create_key(uuid,text,bytea,text,cue.key_scope[],text,text,timestamp with time zone) is 'Creates an API key and returns its id; QU031 above ten per hour.';
 grant execute on function cue.create_key(uuid,text,bytea,text,cue.key_scope[],text,text,timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.create_operation(p_account_id uuid, p_type cue.operation_type, p_targets jsonb, p_missing text[] DEFAULT '{}'::text[], p_name text DEFAULT NULL::text, p_rate_per_minute integer DEFAULT NULL::integer, p_settings jsonb DEFAULT '{}'::jsonb, p_actor text DEFAULT SESSION_USER, p_now timestamp with time zone DEFAULT now())
+ RETURNS SETOF cue.operations
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  o cue.operations;
+  v_total int := jsonb_array_length(p_targets);
+  v_missing int := coalesce(cardinality(p_missing), 0);
+  v_code text := case when p_type in ('replay', 'cancel', 'dismiss') then 'QU002' else 'QU001' end;
+  v_running text;
+  v_oldest timestamptz;
+begin
+  -- Rather than the account's row, which others need.
+  perform pg_advisory_xact_lock(hashtextextended(concat_ws(' ', p_account_id, 'operations'), 0));
+  select id into v_running from cue.operations where account_id = p_account_id and type = p_type and status = 'running';
+  if found then
+    raise exception 'Operation % of type % is still running. Wait until it has ended, or abort it.', v_running, p_type
+      using errcode = cue.refusal('QU025'), detail = v_running;
+  end if;
+  select t.created_at into v_oldest from cue.operations t
+   where t.account_id = p_account_id and t.created_at > p_now - interval '1 hour' order by t.created_at desc, t.id desc offset 9 limit 1;
+  if found then
+    raise exception 'Operation limit reached: 10 per hour.' using errcode = cue.refusal('QU031'),
+      detail = ceil(extract(epoch from v_oldest + interval '1 hour' - p_now))::text;
+  end if;
+  insert into cue.operations (id, account_id, type, name, status, settings, rate_per_minute, total, failed, errors, paced_at, worked_at,
+                              created_by, created_at, ended_at)
+  values ('op_' || substring(cue.new_cue_id() from 5), p_account_id, p_type, p_name,
+          case when v_total = 0 then 'completed'::cue.operation_status else 'running' end, p_settings, p_rate_per_minute, v_total + v_missing,
+          v_missing,
+          (select coalesce(jsonb_agg(jsonb_build_object('target', m.id, 'code', v_code, 'message', m.id || ' not found') order by m.n), '[]')
+             from unnest(p_missing) with ordinality as m (id, n) where m.n <= 100),
+          p_now, p_now, p_actor, p_now, case when v_total = 0 then p_now end)
+  returning * into o;
+  insert into cue.operation_targets (operation_id, place, targets, states)
+  select o.id, (g.n - 1) / 20, array_agg(g.target order by g.n),
+         array_agg(case when v_code = 'QU002' then coalesce(cue.execution_state(g.target::uuid), '') else '' end order by g.n)
+    from jsonb_array_elements_text(p_targets) with ordinality as g (target, n) group by (g.n - 1) / 20;
+  if o.status = 'running' then perform cue.queue_operation(o.id); end if;
+  return next o;
+end $function$;
+comment on function cue.create_operation(uuid,cue.operation_type,jsonb,text[],text,integer,jsonb,text,timestamp with time zone) is 'Creates an operation with its targets and queues it; QU025 if one of its type is running, QU031 above 10 per hour.';
+grant execute on function cue.create_operation(uuid,cue.operation_type,jsonb,text[],text,integer,jsonb,text,timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.create_ticket(p_account_id uuid, p_subject text, p_message text, p_severity cue.ticket_severity DEFAULT 'medium'::cue.ticket_severity, p_type cue.ticket_type DEFAULT 'bug'::cue.ticket_type, p_tracked boolean DEFAULT false, p_now timestamp with time zone DEFAULT now())
  RETURNS integer
  LANGUAGE plpgsql
@@ -3598,6 +3808,25 @@ AS $function$
 $function$;
 comment on function cue.cue_limit_message(uuid) is 'Returns the message for an account that has reached its cue limit.';
 grant execute on function cue.cue_limit_message(uuid) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.cues_of_targets(o cue.operations, p_targets text[])
+ RETURNS text[]
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+begin
+  if o.type in ('replay', 'cancel', 'dismiss') then
+    return array(
+      select x.cue_id from unnest(p_targets) as u (id)
+       cross join lateral (select e.cue_id from cue.executions e where e.id = u.id::uuid limit 1) x);
+  end if;
+  return p_targets;
+end $function$;
+comment on function cue.cues_of_targets(cue.operations,text[]) is 'Returns the cues that acting on these targets locks.';
+grant execute on function cue.cues_of_targets(cue.operations,text[]) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.delete_cue(p_account_id uuid, p_cue_id text, p_now timestamp with time zone DEFAULT now(), p_version integer DEFAULT NULL::integer)
  RETURNS void
@@ -3829,6 +4058,7 @@ begin
     select id from cue.cues where account_id = a.id and (status = 'active' or paused_until is not null) and deleted_at is null);
   perform cue.pause_cues(v_ids, 'deletion', p_now => p_now);
   perform cue.cancel_waiting(a.id, p_now);
+  perform cue.abort_operation(a.id, id, p_now) from cue.operations where account_id = a.id and status = 'running';
   perform cue.record_event(a.id, 'account.disowned', 'anonymous', p_ip, '{}', p_now);
   select due_at into v_due_at from cue.deletions where account_id = a.id and cancelled_at is null;
   return coalesce(v_due_at, cue.insert_deletion(a.id, p_now));
@@ -4186,6 +4416,20 @@ begin
 end $function$;
 comment on function cue.execution_caller(uuid,timestamp with time zone) is 'Returns the caller for an execution''s token, which is valid until a day after the execution ends.';
 grant execute on function cue.execution_caller(uuid,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.execution_state(p_execution_id uuid)
+ RETURNS text
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+  select e.status || case when exists (select from cue.dead_letters d where d.execution_id = e.id) then ' dead' else '' end
+    from cue.executions e where e.id = p_execution_id
+$function$;
+comment on function cue.execution_state(uuid) is 'Returns what must not change about an execution before an operation acts on it; null if it is gone.';
+grant execute on function cue.execution_state(uuid) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.executions_used(p_account_id uuid, p_now timestamp with time zone DEFAULT now())
  RETURNS bigint
@@ -5920,6 +6164,20 @@ end $function$;
 comment on function cue.next_jobs(interval,integer) is 'Returns the milliseconds until each queue''s next waiting job may start; negative if it became due within p_past.';
 grant execute on function cue.next_jobs(interval,integer) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.next_resumed(p_operation_id text)
+ RETURNS TABLE(account_id uuid, cue_id text)
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+AS $function$
+  select o.account_id, unnest(t.targets) from cue.operations o
+   cross join lateral (select targets from cue.operation_targets where operation_id = o.id order by place limit 1) t
+   where o.id = p_operation_id and o.type = 'resume' and o.status = 'running'
+$function$;
+comment on function cue.next_resumed(text) is 'Returns the next targets of an operation that resumes cues.';
+grant execute on function cue.next_resumed(text) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.next_wakes()
  RETURNS TABLE(waiting_at timestamp with time zone, deadline_at timestamp with time zone)
  LANGUAGE plpgsql
@@ -6288,13 +6546,14 @@ begin
   delete from cue.outages where until_at < p_now - interval '90 days';
   delete from cue.missed_slots where recorded_at < p_now - interval '90 days';
   delete from cue.stripe_events where received_at < p_now - interval '90 days';
+  delete from cue.operations where ended_at < p_now - interval '90 days';
   delete from cue.payload_counters where day < (p_now at time zone 'utc')::date - 1;
   delete from cue.usage_counters where slot = 0 and month < cue.usage_month(p_now - interval '400 days');
   perform cue.forget_engines(p_now);
   perform cue.forget_workers(p_now);
   perform cue.prune_accounts(p_now);
 end $function$;
-comment on function cue.prune(timestamp with time zone) is 'Removes expired data: fires, echoes, rate windows, outages, missed slots, Stripe events, counters, engines, workers, keys and audit entries.';
+comment on function cue.prune(timestamp with time zone) is 'Removes expired data: fires, echoes, rate windows, outages, missed slots, Stripe events, operations, counters, engines, workers, keys and audit entries.';
 grant execute on function cue.prune(timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.prune_accounts(p_now timestamp with time zone DEFAULT now())
@@ -6490,6 +6749,19 @@ CREATE OR REPLACE FUNCTION cue.queue_limit()
 AS $function$ select 100 $function$;
 comment on function cue.queue_limit() is 'Returns the maximum number of queued executions of a cue.';
 grant execute on function cue.queue_limit() to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.queue_operation(p_operation_id text, p_delay interval DEFAULT '00:00:00'::interval)
+ RETURNS void
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+  select cue.add_job('operations', jsonb_build_object('operation_id', o.id, 'account_id', o.account_id), p_start_after => now() + p_delay,
+                     p_singleton_key => o.id)
+    from cue.operations o where o.id = p_operation_id and o.status = 'running'
+$function$;
+comment on function cue.queue_operation(text,interval) is 'Adds the job that goes on with a running operation, unless one is waiting.';
+grant execute on function cue.queue_operation(text,interval) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.raise_alert(c cue.cues, p_type cue.alert_type, p_severity cue.alert_severity, p_message text, p_metadata jsonb, p_execution_id uuid DEFAULT NULL::uuid, p_now timestamp with time zone DEFAULT now())
  RETURNS uuid
@@ -7297,6 +7569,24 @@ end $function$;
 comment on function cue.requeue_attempts(integer,timestamp with time zone) is 'Adds the missing jobs of executions that are soon due for an attempt; returns how many.';
 grant execute on function cue.requeue_attempts(integer,timestamp with time zone) to cue_operator, cue_service;
 
+CREATE OR REPLACE FUNCTION cue.requeue_operations(p_now timestamp with time zone DEFAULT now())
+ RETURNS integer
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+AS $function$
+declare
+  v_count int;
+begin
+  perform cue.queue_operation(id) from cue.operations
+    where status = 'running' and greatest(worked_at, paced_at) < p_now - interval '20 seconds';
+  get diagnostics v_count = row_count;
+  return v_count;
+end $function$;
+comment on function cue.requeue_operations(timestamp with time zone) is 'Adds the missing jobs of running operations; returns how many were looked at.';
+grant execute on function cue.requeue_operations(timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.requeue_purges(p_now timestamp with time zone DEFAULT now())
  RETURNS integer
  LANGUAGE plpgsql
@@ -7586,6 +7876,81 @@ begin
 end $function$;
 comment on function cue.run_on_failure(cue.executions,cue.cues,timestamp with time zone) is 'Applies a cue''s on_failure: queues the mail and the webhook, and pauses the cue.';
 grant execute on function cue.run_on_failure(cue.executions,cue.cues,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.run_operation(p_operation_id text, p_resumed jsonb DEFAULT '{}'::jsonb, p_now timestamp with time zone DEFAULT now())
+ RETURNS TABLE(status cue.operation_status, wait_ms double precision)
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET lock_timeout TO '50ms'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+#variable_conflict use_column
+declare
+  o cue.operations;
+  t cue.operation_targets;
+  v_each interval;
+  v_allowed int;
+  v_free text[];
+  v_later int[] := '{}';
+  v_result jsonb;
+  v_until timestamptz := clock_timestamp() + interval '20 milliseconds';
+  n int := 0;
+begin
+  perform from cue.accounts where id = (select account_id from cue.operations where id = p_operation_id) for no key update skip locked;
+  if found then
+    select * into o from cue.operations q where q.id = p_operation_id and q.status = 'running' for update skip locked;
+  end if;
+  if o.id is null then
+    return query select q.status, 50::float8 from cue.operations q where q.id = p_operation_id;
+    return;
+  end if;
+  select * into t from cue.operation_targets where operation_id = o.id order by place limit 1;
+  -- What an interruption has left undone is not caught up, but for a quarter of a second at high rates. So those have a minute that is longer by as much.
+  v_each := case when o.rate_per_minute > 240 then interval '60.25 seconds' else interval '1 minute' end / o.rate_per_minute;
+  if o.paced_at < p_now - interval '250 milliseconds' then
+    o.paced_at := p_now - case when o.rate_per_minute > 240 then interval '250 milliseconds' else interval '0' end;
+  end if;
+  v_allowed := least(cardinality(t.targets), 1 + floor(extract(epoch from p_now - o.paced_at) / extract(epoch from v_each)));
+  if v_allowed > 0 then
+    v_free := cue.lock_free_cues(cue.cues_of_targets(o, t.targets[:v_allowed]));
+    while n < v_allowed and (n = 0 or clock_timestamp() < v_until) loop
+      n := n + 1;
+      v_result := cue.act_on_target(o, t.targets[n], t.states[n], v_free, p_resumed, p_now + n * interval '1 millisecond');
+      case v_result ->> 'result'
+        when 'succeeded' then o.succeeded := o.succeeded + 1;
+        when 'skipped' then o.skipped := o.skipped + 1;
+        when 'later' then v_later := v_later || n;
+        else
+          o.failed := o.failed + 1;
+          if jsonb_array_length(o.errors) < 100 then o.errors := o.errors || jsonb_build_array(v_result - 'result'); end if;
+      end case;
+    end loop;
+    if n < cardinality(t.targets) or v_later <> '{}' then
+      -- If all of them are held, the other batches come first.
+      update cue.operation_targets q
+         set targets = array(select t.targets[i] from unnest(v_later) as l (i)) || t.targets[n + 1:],
+             states = array(select t.states[i] from unnest(v_later) as l (i)) || t.states[n + 1:],
+             place = case when cardinality(v_later) = n then (select max(m.place) + 1 from cue.operation_targets m where m.operation_id = o.id) else q.place end
+       where q.operation_id = o.id and q.place = t.place;
+    else
+      delete from cue.operation_targets q where q.operation_id = o.id and q.place = t.place;
+      if not exists (select from cue.operation_targets q where q.operation_id = o.id) then
+        o.status := 'completed';
+        o.ended_at := p_now;
+      end if;
+    end if;
+  end if;
+  update cue.operations q
+     set succeeded = o.succeeded, failed = o.failed, skipped = o.skipped, errors = o.errors, status = o.status, ended_at = o.ended_at,
+         paced_at = coalesce(o.paced_at + (n - cardinality(v_later)) * v_each, o.paced_at), worked_at = p_now
+   where q.id = o.id returning * into o;
+  return query select o.status, case when v_later <> '{}' and cardinality(v_later) = n then 250
+                                     when v_each is null then 0 else greatest(0, extract(epoch from o.paced_at - p_now) * 1000) end::float8;
+end $function$;
+comment on function cue.run_operation(text,jsonb,timestamp with time zone) is 'Acts on the next batch of an operation''s targets; returns its status, and the milliseconds until the next batch may follow.';
+grant execute on function cue.run_operation(text,jsonb,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.run_slot(c cue.cues, p_slot timestamp with time zone, p_last_slot timestamp with time zone, p_now timestamp with time zone DEFAULT now())
  RETURNS boolean

@@ -73,6 +73,12 @@ select id, account_id, cue_id, transport, status, triggered_by, replayed_from, s
   from cue.executions;
 comment on view cue.new_executions is 'The columns that a new execution sets. Executions are inserted into it, as rows of cue.new_execution.';
 
+create or replace view cue.operation_view as
+select id, account_id, type, name, status, total, succeeded + failed + skipped as done, succeeded, failed, skipped, created_by, created_at, ended_at,
+       errors
+  from cue.operations;
+comment on view cue.operation_view is 'Bulk operations as the API shows them.';
+
 create or replace view cue.attempt_view as
 select execution_id, account_id, attempt, started_at, finished_at, result, http_status, error, duration_ms, worker_id from cue.attempts;
 comment on view cue.attempt_view is 'The attempt log.';

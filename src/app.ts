@@ -34,6 +34,7 @@ import { createMetrics, type Metrics } from './metrics/metrics.ts'
 import metricsRoutes from './metrics/routes.ts'
 import description from './openapi/description.ts'
 import docs from './openapi/docs.ts'
+import operations from './operations/routes.ts'
 import outcomes from './outcomes/routes.ts'
 import schedules from './schedule/routes.ts'
 import { loggerOptions } from './startup/log.ts'
@@ -136,6 +137,7 @@ export const build = async (options: Options) => {
   await app.register(echo)
   await app.register(cues)
   await app.register(executions)
+  await app.register(operations)
   await app.register(schedules)
   await app.register(workers)
   await app.register(outcomes)

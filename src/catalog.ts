@@ -32,6 +32,8 @@ export const enums = {
   keyOrigin: ['user', 'register', 'migration', 'mcp-exchange'],
   keyScope: ['read', 'write', 'worker', 'account'],
   missedReason: ['service_away', 'execution_limit', 'overlap', 'queue_full'],
+  operationStatus: ['running', 'completed', 'aborted'],
+  operationType: ['replay', 'cancel', 'dismiss', 'pause', 'resume', 'delete', 'fire', 'backfill'],
   outcomeState: ['reported_success', 'reported_failure', 'verified_success', 'verification_pending', 'verification_failed', 'unknown'],
   overlap: ['allow', 'skip', 'queue_one', 'queue_all', 'cancel_previous'],
   pauseCause: ['user', 'plan', 'failures', 'deletion'],

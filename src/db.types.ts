@@ -58,6 +58,10 @@ export type KeyScope = "account" | "read" | "worker" | "write";
 
 export type MissedReason = "execution_limit" | "overlap" | "queue_full" | "service_away";
 
+export type OperationStatus = "aborted" | "completed" | "running";
+
+export type OperationType = "backfill" | "cancel" | "delete" | "dismiss" | "fire" | "pause" | "replay" | "resume";
+
 export type OutcomeState = "reported_failure" | "reported_success" | "unknown" | "verification_failed" | "verification_pending" | "verified_success";
 
 export type Overlap = "allow" | "cancel_previous" | "queue_all" | "queue_one" | "skip";
@@ -1543,6 +1547,113 @@ export interface OpenExecutions {
   place: Generated<number>;
 }
 
+export interface Operations {
+  /**
+   * The account.
+   */
+  account_id: string;
+  /**
+   * Time of creation.
+   */
+  created_at: Timestamp;
+  /**
+   * The key or session that created it.
+   */
+  created_by: string;
+  /**
+   * When it was completed or aborted.
+   */
+  ended_at: Timestamp | null;
+  /**
+   * The first 100 failures: target, code (a SQLSTATE, or a code of the API) and message.
+   */
+  errors: Json;
+  /**
+   * Number of targets for which a single call would have been refused.
+   */
+  failed: Generated<number>;
+  /**
+   * op_ and twelve random characters.
+   */
+  id: string;
+  /**
+   * A name given by the caller.
+   */
+  name: string | null;
+  /**
+   * With a rate: when the next target may be acted on.
+   */
+  paced_at: Timestamp;
+  /**
+   * Maximum number of targets acted on per minute; null: no limit.
+   */
+  rate_per_minute: number | null;
+  /**
+   * What its targets get: for pauses, the columns pause_reason and paused_until.
+   */
+  settings: Json;
+  /**
+   * Number of targets that had changed, were gone, or were as wanted already.
+   */
+  skipped: Generated<number>;
+  /**
+   * Whether it is running.
+   */
+  status: OperationStatus;
+  /**
+   * Number of targets acted on.
+   */
+  succeeded: Generated<number>;
+  /**
+   * Number of targets, including those not found.
+   */
+  total: number;
+  /**
+   * What it does to its targets.
+   */
+  type: OperationType;
+  /**
+   * When its latest batch ended; if that is long ago, its job is missing.
+   */
+  worked_at: Timestamp;
+}
+
+export interface OperationTargets {
+  /**
+   * The operation.
+   */
+  operation_id: string;
+  /**
+   * Order of the rows.
+   */
+  place: number;
+  /**
+   * For executions, their execution_state when the operation was created.
+   */
+  states: string[];
+  /**
+   * Ids of executions or cues, or slots of a backfill, in order.
+   */
+  targets: string[];
+}
+
+export interface OperationView {
+  account_id: string | null;
+  created_at: Timestamp | null;
+  created_by: string | null;
+  done: number | null;
+  ended_at: Timestamp | null;
+  errors: Json | null;
+  failed: number | null;
+  id: string | null;
+  name: string | null;
+  skipped: number | null;
+  status: OperationStatus | null;
+  succeeded: number | null;
+  total: number | null;
+  type: OperationType | null;
+}
+
 export interface Outages {
   /**
    * Last heartbeat before the outage.
@@ -1959,6 +2070,9 @@ export interface DB {
   moved: Moved;
   new_executions: NewExecutions;
   open_executions: OpenExecutions;
+  operation_targets: OperationTargets;
+  operation_view: OperationView;
+  operations: Operations;
   outages: Outages;
   payload_counters: PayloadCounters;
   payloads: Payloads;

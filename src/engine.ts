@@ -34,6 +34,7 @@ import { startMails } from './mails/mail.ts'
 import { release } from './memory/block.ts'
 import { startMemoryUpdates } from './memory/updates.ts'
 import { createMetrics, type Metrics } from './metrics/metrics.ts'
+import { startOperations } from './operations/work.ts'
 import { startTracker } from './support/tracker.ts'
 
 /** Two take attempts, two write results, one does the rest. Leases have a connection of their own, so that they never wait. */
@@ -150,6 +151,7 @@ export const startEngine = async (options: Options): Promise<Engine> => {
   await startNotifications({ jobs, fn, client, baseUrl: config.baseUrl, now, log })
   await startMails({ jobs, fn, config, decryptKey, now, log })
   await startMemoryUpdates({ jobs, fn, client, now, log })
+  await startOperations({ jobs, fn, now, log })
   await startTracker({ jobs, fn, config, log })
   await startCustomers({ jobs, config, log })
   await startHousekeeping({ jobs, fn: createFunctions(pool), retentionDays: config.executionRetentionDays, release, now, log })

@@ -35,6 +35,7 @@ export const statuses = {
   key_not_found: 404,
   worker_not_found: 404,
   ticket_not_found: 404,
+  operation_not_found: 404,
   post_not_found: 404,
   device_code_not_found: 404,
   method_not_allowed: 405,
@@ -45,6 +46,7 @@ export const statuses = {
   idempotency_key_in_use: 409,
   key_taken: 409,
   managed_elsewhere: 409,
+  operation_running: 409,
   nothing_claimable: 409,
   overlap_skipped: 409,
   claim_lost: 409,
@@ -81,6 +83,7 @@ export const sqlstates: Readonly<Record<string, ErrorCode>> = {
   QU005: 'worker_not_found',
   QU006: 'ticket_not_found',
   QU007: 'not_found',
+  QU009: 'operation_not_found',
   QU011: 'invalid_state',
   QU012: 'execution_in_flight',
   QU013: 'idempotency_key_conflict',
@@ -95,6 +98,7 @@ export const sqlstates: Readonly<Record<string, ErrorCode>> = {
   QU022: 'metadata_too_large',
   QU023: 'artifacts_too_large',
   QU024: 'managed_elsewhere',
+  QU025: 'operation_running', // DETAIL: id of the operation
   QU029: 'overlap_skipped',
   QU030: 'cue_limit_exceeded',
   QU031: 'rate_limit_exceeded', // DETAIL: seconds for Retry-After
@@ -121,8 +125,8 @@ export const sqlstates: Readonly<Record<string, ErrorCode>> = {
 /** One invalid field, in pydantic's format. */
 export type Detail = { type: string; loc: (string | number)[]; msg: string; input: unknown }
 
-/** Further members of an error, for programs: the cue that is in the way, or its current version. */
-export type About = { cue_id?: string; version?: number }
+/** Further members of an error, for programs: the cue or operation that is in the way, or the cue's current version. */
+export type About = { cue_id?: string; operation_id?: string; version?: number }
 
 type Options = { status?: number; headers?: Record<string, string>; detail?: Detail[]; about?: About; cause?: unknown }
 
@@ -186,7 +190,8 @@ export const toApiError = (error: unknown): ApiError => {
     const headers: Record<string, string> = {}
     if (known === 'rate_limit_exceeded') headers['retry-after'] = /^\d+$/.test(detail ?? '') ? detail! : '60'
     if (known === 'idempotency_key_in_use') headers['retry-after'] = '1'
-    const about = known === 'key_taken' && detail !== undefined ? { cue_id: detail } : undefined
+    const name = known === 'key_taken' ? 'cue_id' : known === 'operation_running' ? 'operation_id' : undefined
+    const about = name && detail !== undefined ? { [name]: detail } : undefined
     return new ApiError(known, message ?? known, { headers, about, cause: error })
   }
   // Refused by the HTTP framework: too large, not JSON, an invalid length.

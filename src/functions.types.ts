@@ -1,8 +1,9 @@
 /** The SQL functions, as the catalog has them. Made by `npm run generate`; do not edit. */
-import type { AlertSeverity, AlertType, CallbackMethod, CatchUp, Completion, CueStatus, DeviceCodeStatus, ExecutionStatus, KeyScope, OutcomeState, Overlap, PauseCause, Plan, ScheduleType, TicketSeverity, TicketType, Transport, TriggerKind, WebhookAuthorization } from './db.types.ts'
+import type { AlertSeverity, AlertType, CallbackMethod, CatchUp, Completion, CueStatus, DeviceCodeStatus, ExecutionStatus, KeyScope, OperationStatus, OperationType, OutcomeState, Overlap, PauseCause, Plan, ScheduleType, TicketSeverity, TicketType, Transport, TriggerKind, WebhookAuthorization } from './db.types.ts'
 
 /** How each function returns its result, and its parameters without the prefix p_. */
 export const functions = {
+  abort_operation: ['row', 'account_id operation_id now'],
   acknowledge_alert: ['value', 'account_id alert_id now'],
   add_job: ['value', 'queue data id start_after singleton_key'],
   admit: ['rows', 'key_hashes session_ids execution_ids addresses scopes limited now'],
@@ -34,6 +35,7 @@ export const functions = {
   create_cues: ['rows', 'account_ids cues next_runs now'],
   create_device_code: ['value', 'code_hash address ip now'],
   create_key: ['value', 'account_id label key_hash prefix scopes actor ip now'],
+  create_operation: ['row', 'account_id type targets missing name rate_per_minute settings actor now'],
   create_ticket: ['value', 'account_id subject message severity type tracked now'],
   cue_detail_by_key: ['row', 'account_id key now'],
   cue_id_by_key: ['value', 'account_id key'],
@@ -92,6 +94,7 @@ export const functions = {
   move_windows: ['value', 'cue_ids versions expected next missed now'],
   next_claimable: ['value', 'account_id now'],
   next_jobs: ['rows', 'past limit'],
+  next_resumed: ['rows', 'operation_id'],
   next_wakes: ['row', ''],
   note_failed_payment: ['value', 'event_id type customer_id subscription_id next_attempt_at now'],
   note_memory_release: ['value', 'release'],
@@ -107,6 +110,7 @@ export const functions = {
   prune_payloads: ['value', 'before batch now'],
   purge_cue: ['value', 'cue_id batch'],
   put_device_code: ['value', 'code_hash ip created_at expires_at'],
+  queue_operation: ['value', 'operation_id delay'],
   read_cues: ['rows', 'account_ids cue_ids'],
   read_declared_cues: ['rows', 'account_id keys'],
   read_echo: ['row', 'token now'],
@@ -130,11 +134,13 @@ export const functions = {
   report_outcome: ['row', 'account_id execution_id success result error metadata external_id result_url result_type summary artifacts claim_token now result_ref'],
   request_deletion: ['value', 'account_id actor ip now'],
   requeue_attempts: ['value', 'limit now'],
+  requeue_operations: ['value', 'now'],
   requeue_purges: ['value', 'now'],
   resume_cues: ['value', 'cue_ids versions next_runs now'],
   reveal_key: ['row', 'account_id encryption_key_ids actor ip now'],
   revoke_key: ['value', 'account_id key_id actor ip now'],
   revoke_sessions: ['value', 'account_id all actor ip now'],
+  run_operation: ['row', 'operation_id resumed now'],
   send_device_link: ['value', 'code_hash email code_ciphertext now'],
   service_health: ['row', 'now'],
   set_customer: ['value', 'account_id customer_id now'],
@@ -152,6 +158,26 @@ export const functions = {
   verify_outcome: ['row', 'account_id execution_id state reason now'],
   webhook_secret: ['value', 'account_id']
 } as const
+
+export type OperationsRow = {
+  id: string
+  account_id: string
+  type: OperationType
+  name: string | null
+  status: OperationStatus
+  settings: unknown
+  rate_per_minute: number | null
+  total: number
+  succeeded: number
+  failed: number
+  skipped: number
+  errors: unknown
+  paced_at: Date
+  worked_at: Date
+  created_by: string
+  created_at: Date
+  ended_at: Date | null
+}
 
 export type AdmitRow = {
   error: string | null
@@ -584,6 +610,11 @@ export type NextJobsRow = {
   wait_ms: number
 }
 
+export type NextResumedRow = {
+  account_id: string
+  cue_id: string
+}
+
 export type NextWakesRow = {
   waiting_at: Date | null
   deadline_at: Date | null
@@ -774,6 +805,11 @@ export type RevealKeyRow = {
   ciphertext: string
 }
 
+export type RunOperationRow = {
+  status: OperationStatus
+  wait_ms: number
+}
+
 export type ServiceHealthRow = {
   last_seen_at: Date | null
   lateness_ms: number | null
@@ -793,6 +829,7 @@ export type StoredResponseRow = {
 }
 
 export type Functions = {
+  abortOperation: (args: { account_id: string; operation_id: string }) => Promise<OperationsRow>
   acknowledgeAlert: (args: { account_id: string; alert_id: string }) => Promise<void>
   addJob: (args: { queue: string; data?: object | string | null; id?: string | null; start_after?: Date | null; singleton_key?: string | null }) => Promise<void>
   admit: (args: { key_hashes: (Buffer | null)[]; session_ids: (string | null)[]; execution_ids: (string | null)[]; addresses: string[]; scopes: (string | null)[]; limited?: boolean | null }) => Promise<AdmitRow[]>
@@ -824,6 +861,7 @@ export type Functions = {
   createCues: (args: { account_ids: string[]; cues: object | string; next_runs: (Date | null)[] }) => Promise<CreateCuesRow[]>
   createDeviceCode: (args: { code_hash: Buffer; address?: string | null; ip?: string | null }) => Promise<void>
   createKey: (args: { account_id: string; label: string; key_hash: Buffer; prefix: string; scopes?: KeyScope[] | null; actor?: string | null; ip?: string | null }) => Promise<string>
+  createOperation: (args: { account_id: string; type: OperationType; targets: object | string; missing?: string[] | null; name?: string | null; rate_per_minute?: number | null; settings?: object | string | null; actor?: string | null }) => Promise<OperationsRow>
   createTicket: (args: { account_id: string; subject: string; message: string; severity?: TicketSeverity | null; type?: TicketType | null; tracked?: boolean | null }) => Promise<number>
   cueDetailByKey: (args: { account_id: string; key: string }) => Promise<CueDetailByKeyRow | undefined>
   cueIdByKey: (args: { account_id: string; key: string }) => Promise<string | null>
@@ -882,6 +920,7 @@ export type Functions = {
   moveWindows: (args: { cue_ids: string[]; versions: number[]; expected: Date[]; next: (Date | null)[]; missed: boolean[] }) => Promise<number>
   nextClaimable: (args: { account_id: string }) => Promise<Date | null>
   nextJobs: (args: { past?: string | null; limit?: number | null }) => Promise<NextJobsRow[]>
+  nextResumed: (args: { operation_id: string }) => Promise<NextResumedRow[]>
   nextWakes: (args: object) => Promise<NextWakesRow>
   noteFailedPayment: (args: { event_id: string; type: string; customer_id: string; subscription_id?: string | null; next_attempt_at?: Date | null }) => Promise<boolean>
   noteMemoryRelease: (args: { release: string }) => Promise<number>
@@ -897,6 +936,7 @@ export type Functions = {
   prunePayloads: (args: { before: Date; batch?: number | null }) => Promise<number>
   purgeCue: (args: { cue_id: string; batch?: number | null }) => Promise<number>
   putDeviceCode: (args: { code_hash: Buffer; ip: string; created_at: Date; expires_at: Date }) => Promise<void>
+  queueOperation: (args: { operation_id: string; delay?: string | null }) => Promise<void>
   readCues: (args: { account_ids: string[]; cue_ids: string[] }) => Promise<ReadCuesRow[]>
   readDeclaredCues: (args: { account_id: string; keys: string[] }) => Promise<ReadDeclaredCuesRow[]>
   readEcho: (args: { token: string }) => Promise<ReadEchoRow | undefined>
@@ -920,11 +960,13 @@ export type Functions = {
   reportOutcome: (args: { account_id: string; execution_id: string; success: boolean; result?: string | null; error?: string | null; metadata?: object | string | null; external_id?: string | null; result_url?: string | null; result_type?: string | null; summary?: string | null; artifacts?: object | string | null; claim_token?: string | null; result_ref?: string | null }) => Promise<ExecutionsRow>
   requestDeletion: (args: { account_id: string; actor?: string | null; ip?: string | null }) => Promise<Date>
   requeueAttempts: (args: { limit?: number | null }) => Promise<number>
+  requeueOperations: (args: object) => Promise<number>
   requeuePurges: (args: object) => Promise<number>
   resumeCues: (args: { cue_ids: string[]; versions: number[]; next_runs: (Date | null)[] }) => Promise<number>
   revealKey: (args: { account_id: string; encryption_key_ids: string[]; actor?: string | null; ip?: string | null }) => Promise<RevealKeyRow>
   revokeKey: (args: { account_id: string; key_id: string; actor?: string | null; ip?: string | null }) => Promise<Date>
   revokeSessions: (args: { account_id: string; all: boolean; actor?: string | null; ip?: string | null }) => Promise<number>
+  runOperation: (args: { operation_id: string; resumed?: object | string | null }) => Promise<RunOperationRow | undefined>
   sendDeviceLink: (args: { code_hash: Buffer; email: string; code_ciphertext: string }) => Promise<void>
   serviceHealth: (args: object) => Promise<ServiceHealthRow>
   setCustomer: (args: { account_id: string; customer_id: string }) => Promise<string>

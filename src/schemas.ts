@@ -73,6 +73,7 @@ export const ErrorBody = Type.Object(
       message: Type.String(),
       status: Type.Integer(),
       cue_id: Type.Optional(Type.String({ description: 'With `key_taken` and `cue_exists`: the cue that has the key.' })),
+      operation_id: Type.Optional(Type.String({ description: 'With `operation_running`: that operation.' })),
       version: Type.Optional(Type.Integer({ description: 'With `version_conflict`: the current version.' }))
     }),
     detail: Type.Optional(

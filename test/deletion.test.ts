@@ -67,6 +67,7 @@ t.test('removes a deleted account from every table and job, and nothing of other
     await post(`/v1/executions/${executions[0].id}/outcome`, { success: false, error: 'it broke' })
     await post(`/v1/executions/${executions[1].id}/claim`, { worker_id: 'w1' })
     await post(`/v1/executions/${executions[4].id}/cancel`)
+    await post('/v1/operations', { type: 'pause', ids: cues.map(({ id }) => id), rate_per_minute: 1 })
     return { cues: cues.map(({ id }) => id as string), executions: executions.map(({ id }) => id as string) }
   }
   await patch('/v1/auth/me', { alert_webhook_url: 'http://127.0.0.1:3999/alerts' })
@@ -331,6 +332,8 @@ t.test('sends no waiting executions of a disowned account during its day of grac
   const paused = await execution()
   await intruder.patch(`/v1/cues/${paused.cue}`, { status: 'paused' })
   waiting.push(paused)
+  const fires = await intruder.post('/v1/operations', { type: 'fire', filter: { name: 'mischief' }, rate_per_minute: 1 })
+  exactly(t, fires, { status: 'running', total: 5 })
 
   await nobody.call('POST', pathname, form({ token: searchParams.get('token')! }), formHeaders)
   const { rows } = await pool.query("select id, concat_ws(' ', status, error_message) as end from cue.executions where account_id <> $1", [
@@ -341,6 +344,7 @@ t.test('sends no waiting executions of a disowned account during its day of grac
     ...Object.fromEntries(waiting.map(({ id }) => [id, 'failed cancelled']))
   })
   exactly(t, (await pool.query('select status from cue.cues where id = $1', [waiting[2]!.cue])).rows, [{ status: 'failed' }])
+  exactly(t, (await pool.query('select status from cue.operations')).rows, [{ status: 'aborted' }])
   clock.advance('9 hours')
   const begun = await fn.beginWaiting({ limit: 10 })
   t.same(

@@ -85,6 +85,7 @@ begin
     select id from cue.cues where account_id = a.id and (status = 'active' or paused_until is not null) and deleted_at is null);
   perform cue.pause_cues(v_ids, 'deletion', p_now => p_now);
   perform cue.cancel_waiting(a.id, p_now);
+  perform cue.abort_operation(a.id, id, p_now) from cue.operations where account_id = a.id and status = 'running';
   perform cue.record_event(a.id, 'account.disowned', 'anonymous', p_ip, '{}', p_now);
   select due_at into v_due_at from cue.deletions where account_id = a.id and cancelled_at is null;
   return coalesce(v_due_at, cue.insert_deletion(a.id, p_now));

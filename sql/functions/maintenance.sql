@@ -150,6 +150,7 @@ begin
   delete from cue.outages where until_at < p_now - interval '90 days';
   delete from cue.missed_slots where recorded_at < p_now - interval '90 days';
   delete from cue.stripe_events where received_at < p_now - interval '90 days';
+  delete from cue.operations where ended_at < p_now - interval '90 days';
   delete from cue.payload_counters where day < (p_now at time zone 'utc')::date - 1;
   delete from cue.usage_counters where slot = 0 and month < cue.usage_month(p_now - interval '400 days');
   perform cue.forget_engines(p_now);
@@ -157,5 +158,5 @@ begin
   perform cue.prune_accounts(p_now);
 end $$;
 comment on function cue.prune is
-  'Removes expired data: fires, echoes, rate windows, outages, missed slots, Stripe events, counters, engines, workers, keys and audit '
-  'entries.';
+  'Removes expired data: fires, echoes, rate windows, outages, missed slots, Stripe events, operations, counters, engines, workers, keys and '
+  'audit entries.';

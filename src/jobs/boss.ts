@@ -49,6 +49,12 @@ export const queues: QueueSettings[] = [
     // Otherwise, creating and deleting cues all day would leave a week of finished jobs.
     options: { policy: 'short', retryLimit: 10, retryDelay: 30, retryBackoff: true, expireInSeconds: 3600, deleteAfterSeconds: 3600 }
   },
+  // Bulk operations: each job works on one for seconds, and adds the next. The state is in the operation's row, which also finds lost jobs.
+  {
+    name: 'operations',
+    perAccount: 8,
+    options: { policy: 'short', retryLimit: 10, retryDelay: 5, expireInSeconds: 60, deleteAfterSeconds: 600 }
+  },
   // Accounts to be deleted, in batches.
   { name: 'deletions', options: { retryLimit: 10, retryDelay: 30, retryBackoff: true, expireInSeconds: 3600 } },
   // Partitions, retention, usage, pruning: on a schedule, once per cluster.

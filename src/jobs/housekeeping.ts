@@ -16,6 +16,7 @@ export const startHousekeeping = async ({ jobs, fn, retentionDays, release, now,
       await fn.requeueAttempts({})
       await fn.recoverStuck({})
       for (let after: string | null = ''; after !== null; ) after = await fn.repairQueues({ after })
+      await fn.requeueOperations({})
     },
     hour: async () => {
       await fn.prune({})

@@ -20,6 +20,7 @@ const tags = {
   cues: 'Scheduled tasks: what runs, when, and where it is delivered.',
   schedules: 'Preview when a cue would run.',
   executions: 'Single runs and their results.',
+  operations: 'Work on many executions or cues, in the background.',
   outcomes: 'Reported outcomes, evidence and verification.',
   workers: 'Workers that claim executions instead of receiving webhooks.',
   alerts: 'Repeated failures, missed runs, missing outcomes, and cues paused after failures.',

@@ -1,0 +1,235 @@
+-- Bulk operations: created with their targets, which run_operation takes in small batches. Locks: the account, the operation, its targets, then cues and
+-- the rest. A batch is acted on and removed in one transaction, so no target is acted on twice. Nothing waits for a lock: what is held is tried later.
+
+-- p_targets: the ids of executions or cues, or the slots of a backfill, as a JSON array in the order in which they are acted on. p_missing: ids that were
+-- not found; they have failed at once. QU025 another operation of this type is running, and its id is the detail. QU031 above ten per hour.
+create or replace function cue.create_operation(
+  p_account_id uuid, p_type cue.operation_type, p_targets jsonb, p_missing text[] default '{}', p_name text default null,
+  p_rate_per_minute int default null, p_settings jsonb default '{}', p_actor text default session_user, p_now timestamptz default now()
+) returns setof cue.operations
+language plpgsql security definer as $$
+declare
+  o cue.operations;
+  v_total int := jsonb_array_length(p_targets);
+  v_missing int := coalesce(cardinality(p_missing), 0);
+  v_code text := case when p_type in ('replay', 'cancel', 'dismiss') then 'QU002' else 'QU001' end;
+  v_running text;
+  v_oldest timestamptz;
+begin
+  -- Rather than the account's row, which others need.
+  perform pg_advisory_xact_lock(hashtextextended(concat_ws(' ', p_account_id, 'operations'), 0));
+  select id into v_running from cue.operations where account_id = p_account_id and type = p_type and status = 'running';
+  if found then
+    raise exception 'Operation % of type % is still running. Wait until it has ended, or abort it.', v_running, p_type
+      using errcode = cue.refusal('QU025'), detail = v_running;
+  end if;
+  select t.created_at into v_oldest from cue.operations t
+   where t.account_id = p_account_id and t.created_at > p_now - interval '1 hour' order by t.created_at desc, t.id desc offset 9 limit 1;
+  if found then
+    raise exception 'Operation limit reached: 10 per hour.' using errcode = cue.refusal('QU031'),
+      detail = ceil(extract(epoch from v_oldest + interval '1 hour' - p_now))::text;
+  end if;
+  insert into cue.operations (id, account_id, type, name, status, settings, rate_per_minute, total, failed, errors, paced_at, worked_at,
+                              created_by, created_at, ended_at)
+  values ('op_' || substring(cue.new_cue_id() from 5), p_account_id, p_type, p_name,
+          case when v_total = 0 then 'completed'::cue.operation_status else 'running' end, p_settings, p_rate_per_minute, v_total + v_missing,
+          v_missing,
+          (select coalesce(jsonb_agg(jsonb_build_object('target', m.id, 'code', v_code, 'message', m.id || ' not found') order by m.n), '[]')
+             from unnest(p_missing) with ordinality as m (id, n) where m.n <= 100),
+          p_now, p_now, p_actor, p_now, case when v_total = 0 then p_now end)
+  returning * into o;
+  insert into cue.operation_targets (operation_id, place, targets, states)
+  select o.id, (g.n - 1) / 20, array_agg(g.target order by g.n),
+         array_agg(case when v_code = 'QU002' then coalesce(cue.execution_state(g.target::uuid), '') else '' end order by g.n)
+    from jsonb_array_elements_text(p_targets) with ordinality as g (target, n) group by (g.n - 1) / 20;
+  if o.status = 'running' then perform cue.queue_operation(o.id); end if;
+  return next o;
+end $$;
+comment on function cue.create_operation is 'Creates an operation with its targets and queues it; QU025 if one of its type is running, QU031 above 10 per hour.';
+
+create or replace function cue.execution_state(p_execution_id uuid) returns text
+language sql stable security definer as $$
+  select e.status || case when exists (select from cue.dead_letters d where d.execution_id = e.id) then ' dead' else '' end
+    from cue.executions e where e.id = p_execution_id
+$$;
+comment on function cue.execution_state is 'Returns what must not change about an execution before an operation acts on it; null if it is gone.';
+
+create or replace function cue.queue_operation(p_operation_id text, p_delay interval default '0 seconds') returns void
+language sql security definer as $$
+  select cue.add_job('operations', jsonb_build_object('operation_id', o.id, 'account_id', o.account_id), p_start_after => now() + p_delay,
+                     p_singleton_key => o.id)
+    from cue.operations o where o.id = p_operation_id and o.status = 'running'
+$$;
+comment on function cue.queue_operation is 'Adds the job that goes on with a running operation, unless one is waiting.';
+
+-- A job is missing if its replica was killed: every call of run_operation sets worked_at.
+create or replace function cue.requeue_operations(p_now timestamptz default now()) returns int
+language plpgsql security definer as $$
+declare
+  v_count int;
+begin
+  perform cue.queue_operation(id) from cue.operations
+    where status = 'running' and greatest(worked_at, paced_at) < p_now - interval '20 seconds';
+  get diagnostics v_count = row_count;
+  return v_count;
+end $$;
+comment on function cue.requeue_operations is 'Adds the missing jobs of running operations; returns how many were looked at.';
+
+create or replace function cue.abort_operation(p_account_id uuid, p_operation_id text, p_now timestamptz default now()) returns setof cue.operations
+language plpgsql security definer as $$
+declare
+  o cue.operations;
+begin
+  select * into o from cue.operations where id = p_operation_id and account_id = p_account_id for update;
+  if not found then
+    raise exception 'operation % not found', p_operation_id using errcode = cue.refusal('QU009');
+  end if;
+  if o.status = 'completed' then
+    raise exception 'Only a running operation can be aborted; operation % is completed.', o.id using errcode = cue.refusal('QU011');
+  end if;
+  update cue.operations set status = 'aborted', ended_at = coalesce(ended_at, p_now) where id = o.id returning * into o;
+  delete from cue.operation_targets where operation_id = o.id;
+  return next o;
+end $$;
+comment on function cue.abort_operation is
+  'Ends a running operation after the batch it is working on; one that was aborted before stays as it is. QU009 not found, QU011 completed.';
+
+-- The next cues that a resume needs runs for: cron slots are computed by the caller.
+create or replace function cue.next_resumed(p_operation_id text) returns table (account_id uuid, cue_id text)
+language sql stable security definer as $$
+  select o.account_id, unnest(t.targets) from cue.operations o
+   cross join lateral (select targets from cue.operation_targets where operation_id = o.id order by place limit 1) t
+   where o.id = p_operation_id and o.type = 'resume' and o.status = 'running'
+$$;
+comment on function cue.next_resumed is 'Returns the next targets of an operation that resumes cues.';
+
+-- p_resumed: for an operation that resumes cues, {version, next_run} by cue id, or {code, message} if it cannot be resumed. status is null if the
+-- operation is gone; wait_ms says when to call again. A batch ends after 20 ms, since it holds the locks of its cues.
+create or replace function cue.run_operation(p_operation_id text, p_resumed jsonb default '{}', p_now timestamptz default now())
+returns table (status cue.operation_status, wait_ms float8)
+language plpgsql security definer as $$
+#variable_conflict use_column
+declare
+  o cue.operations;
+  t cue.operation_targets;
+  v_each interval;
+  v_allowed int;
+  v_free text[];
+  v_later int[] := '{}';
+  v_result jsonb;
+  v_until timestamptz := clock_timestamp() + interval '20 milliseconds';
+  n int := 0;
+begin
+  perform from cue.accounts where id = (select account_id from cue.operations where id = p_operation_id) for no key update skip locked;
+  if found then
+    select * into o from cue.operations q where q.id = p_operation_id and q.status = 'running' for update skip locked;
+  end if;
+  if o.id is null then
+    return query select q.status, 50::float8 from cue.operations q where q.id = p_operation_id;
+    return;
+  end if;
+  select * into t from cue.operation_targets where operation_id = o.id order by place limit 1;
+  -- What an interruption has left undone is not caught up, but for a quarter of a second at high rates. So those have a minute that is longer by as much.
+  v_each := case when o.rate_per_minute > 240 then interval '60.25 seconds' else interval '1 minute' end / o.rate_per_minute;
+  if o.paced_at < p_now - interval '250 milliseconds' then
+    o.paced_at := p_now - case when o.rate_per_minute > 240 then interval '250 milliseconds' else interval '0' end;
+  end if;
+  v_allowed := least(cardinality(t.targets), 1 + floor(extract(epoch from p_now - o.paced_at) / extract(epoch from v_each)));
+  if v_allowed > 0 then
+    v_free := cue.lock_free_cues(cue.cues_of_targets(o, t.targets[:v_allowed]));
+    while n < v_allowed and (n = 0 or clock_timestamp() < v_until) loop
+      n := n + 1;
+      v_result := cue.act_on_target(o, t.targets[n], t.states[n], v_free, p_resumed, p_now + n * interval '1 millisecond');
+      case v_result ->> 'result'
+        when 'succeeded' then o.succeeded := o.succeeded + 1;
+        when 'skipped' then o.skipped := o.skipped + 1;
+        when 'later' then v_later := v_later || n;
+        else
+          o.failed := o.failed + 1;
+          if jsonb_array_length(o.errors) < 100 then o.errors := o.errors || jsonb_build_array(v_result - 'result'); end if;
+      end case;
+    end loop;
+    if n < cardinality(t.targets) or v_later <> '{}' then
+      -- If all of them are held, the other batches come first.
+      update cue.operation_targets q
+         set targets = array(select t.targets[i] from unnest(v_later) as l (i)) || t.targets[n + 1:],
+             states = array(select t.states[i] from unnest(v_later) as l (i)) || t.states[n + 1:],
+             place = case when cardinality(v_later) = n then (select max(m.place) + 1 from cue.operation_targets m where m.operation_id = o.id) else q.place end
+       where q.operation_id = o.id and q.place = t.place;
+    else
+      delete from cue.operation_targets q where q.operation_id = o.id and q.place = t.place;
+      if not exists (select from cue.operation_targets q where q.operation_id = o.id) then
+        o.status := 'completed';
+        o.ended_at := p_now;
+      end if;
+    end if;
+  end if;
+  update cue.operations q
+     set succeeded = o.succeeded, failed = o.failed, skipped = o.skipped, errors = o.errors, status = o.status, ended_at = o.ended_at,
+         paced_at = coalesce(o.paced_at + (n - cardinality(v_later)) * v_each, o.paced_at), worked_at = p_now
+   where q.id = o.id returning * into o;
+  return query select o.status, case when v_later <> '{}' and cardinality(v_later) = n then 250
+                                     when v_each is null then 0 else greatest(0, extract(epoch from o.paced_at - p_now) * 1000) end::float8;
+end $$;
+comment on function cue.run_operation is
+  'Acts on the next batch of an operation''s targets; returns its status, and the milliseconds until the next batch may follow.';
+
+create or replace function cue.cues_of_targets(o cue.operations, p_targets text[]) returns text[]
+language plpgsql stable security definer as $$
+begin
+  if o.type in ('replay', 'cancel', 'dismiss') then
+    return array(
+      select x.cue_id from unnest(p_targets) as u (id)
+       cross join lateral (select e.cue_id from cue.executions e where e.id = u.id::uuid limit 1) x);
+  end if;
+  return p_targets;
+end $$;
+comment on function cue.cues_of_targets is 'Returns the cues that acting on these targets locks.';
+
+-- The caller has locked the account and p_free, those of the cues that are not held by others. A refusal of a single call is the target's error; what
+-- was deleted or has changed since is skipped; what is held, or changed at this moment, is left for later. Anything else ends the batch.
+create or replace function cue.act_on_target(
+  o cue.operations, p_target text, p_state text, p_free text[], p_resumed jsonb, p_now timestamptz
+) returns jsonb
+language plpgsql security definer as $$
+declare
+  c cue.cues;
+  v_version int;
+  v_done boolean := true;
+  v_code text;
+  v_message text;
+begin
+  if o.type in ('replay', 'cancel', 'dismiss') and p_state is distinct from cue.execution_state(p_target::uuid) then
+    return '{"result": "skipped"}';
+  end if;
+  select q.* into c from cue.cues q where q.id = (cue.cues_of_targets(o, array[p_target]))[1] and q.account_id = o.account_id and q.deleted_at is null;
+  if not found then return '{"result": "skipped"}'; end if;
+  if c.id <> all (p_free) then return '{"result": "later"}'; end if;
+  select version into v_version from cue.cue_runs where cue_id = c.id;
+  case o.type
+    when 'replay' then perform cue.replay_execution(o.account_id, p_target::uuid, p_now);
+    when 'cancel' then perform cue.cancel_execution(o.account_id, p_target::uuid, p_now);
+    when 'dismiss' then perform cue.dismiss_execution(o.account_id, p_target::uuid, p_now);
+    when 'fire' then perform cue.fire_cue(o.account_id, p_target, p_now => p_now);
+    when 'delete' then perform cue.delete_cue(o.account_id, p_target, p_now);
+    when 'pause' then
+      if (o.settings ->> 'paused_until')::timestamptz > c.at then
+        raise exception 'Cue % would never run: it is due before the pause ends.', c.id using errcode = cue.refusal('QU011');
+      end if;
+      v_done := cue.update_cue(o.account_id, p_target, v_version, '{"status": "paused"}' || o.settings, null, p_now);
+    when 'resume' then
+      if p_resumed -> p_target ? 'code' then return p_resumed -> p_target || jsonb_build_object('result', 'failed', 'target', p_target); end if;
+      if v_version is distinct from (p_resumed -> p_target ->> 'version')::int then return '{"result": "later"}'; end if;
+      v_done := cue.update_cue(o.account_id, p_target, v_version, '{"status": "active"}', (p_resumed -> p_target ->> 'next_run')::timestamptz, p_now);
+  end case;
+  return jsonb_build_object('result', case when v_done then 'succeeded' else 'skipped' end);
+exception
+  when sqlstate 'QU001' or sqlstate 'QU002' then return '{"result": "skipped"}';
+  when sqlstate 'QU014' or lock_not_available or deadlock_detected or serialization_failure then return '{"result": "later"}';
+  when others then
+    get stacked diagnostics v_code = returned_sqlstate, v_message = message_text;
+    if v_code not like 'QU%' then raise; end if;
+    return jsonb_build_object('result', 'failed', 'target', p_target, 'code', v_code, 'message', v_message);
+end $$;
+comment on function cue.act_on_target is
+  'Does to one target what a single call would do; returns its result: succeeded, skipped, later, or failed with code and message.';

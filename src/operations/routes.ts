@@ -1,0 +1,125 @@
+/** Bulk operations: create, list, get and abort. */
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { sql } from 'kysely'
+import { type Static, Type } from 'typebox'
+import { IdempotencyKey, idempotencyErrors, idempotently } from '../database/idempotent.ts'
+import { ApiError, sqlstates } from '../errors.ts'
+import { ErrorBody } from '../schemas.ts'
+import { checkOperation, createOperation, dryRun } from './create.ts'
+import * as schemas from './schemas.ts'
+
+const tags = ['operations']
+const params = schemas.OperationParams
+const MAX_BODY = 1024 * 1024
+
+const routes: FastifyPluginAsyncTypebox = async app => {
+  app.post(
+    '/v1/operations',
+    {
+      bodyLimit: MAX_BODY,
+      config: { scope: 'write', errors: ['confirmation_required', 'operation_running', ...idempotencyErrors] },
+      schema: {
+        tags,
+        summary: 'Replay, cancel, pause … many executions or cues',
+        description:
+          'Acts in the background, on what the filter matches now. What has changed by then is skipped. At most 100,000 targets and 10 operations per hour; ' +
+          'one of each type runs at a time.',
+        headers: Type.Object({ ...IdempotencyKey.properties, ...schemas.Confirmed }),
+        body: schemas.CreateOperation,
+        response: { 200: schemas.DryRun, 202: schemas.Operation, '4xx': ErrorBody }
+      }
+    },
+    async (request, reply) => {
+      const { body, headers } = request
+      checkOperation(body, headers['x-confirm-destructive'], app.now())
+      if (body.dry_run) return dryRun(app, request, body)
+      return idempotently(app, request, reply.code(202), async fn => shown(await createOperation(app, request, body, fn ?? app.fn)))
+    }
+  )
+
+  app.get(
+    '/v1/operations',
+    {
+      config: { scope: 'read', isList: true },
+      schema: {
+        tags,
+        summary: 'List operations, newest first',
+        querystring: schemas.ListOperations,
+        response: { 200: schemas.Operations, '4xx': ErrorBody }
+      }
+    },
+    async request => {
+      const { type, status, limit, offset } = request.query
+      let matching = app.db.selectFrom('operation_view').where('account_id', '=', request.caller.account_id)
+      if (type !== undefined) matching = matching.where('type', '=', type)
+      if (status !== undefined) matching = matching.where('status', '=', status)
+      const [operations, { total }] = await Promise.all([
+        matching
+          .select([
+            'id',
+            'type',
+            'name',
+            'status',
+            'total',
+            'done',
+            'succeeded',
+            'failed',
+            'skipped',
+            'created_by',
+            'created_at',
+            'ended_at'
+          ])
+          .orderBy('created_at', 'desc')
+          .orderBy('id', 'desc')
+          .limit(limit)
+          .offset(offset)
+          .execute(),
+        matching.select(sql<number>`count(*)`.as('total')).executeTakeFirstOrThrow()
+      ])
+      return { operations: operations as unknown as Static<typeof schemas.Operation>[], total, limit, offset }
+    }
+  )
+
+  app.get(
+    '/v1/operations/:operation_id',
+    {
+      config: { scope: 'read' },
+      schema: { tags, summary: 'Get an operation and its errors', params, response: { 200: schemas.OperationDetail, '4xx': ErrorBody } }
+    },
+    async request => {
+      const row = await app.db
+        .selectFrom('operation_view')
+        .selectAll()
+        .where('id', '=', request.params.operation_id)
+        .where('account_id', '=', request.caller.account_id)
+        .executeTakeFirst()
+      if (!row) throw new ApiError('operation_not_found', 'Operation not found in this account.')
+      const errors = row.errors as unknown as Error[]
+      return { ...row, errors: errors.map(named) } as unknown as Static<typeof schemas.OperationDetail>
+    }
+  )
+
+  app.post(
+    '/v1/operations/:operation_id/abort',
+    {
+      config: { scope: 'write', errors: ['invalid_state'] },
+      schema: {
+        tags,
+        summary: 'Abort a running operation',
+        description: 'What it has done stays done. Repeating this changes nothing.',
+        params,
+        response: { 200: schemas.Operation, '4xx': ErrorBody }
+      }
+    },
+    async request => shown(await app.fn.abortOperation({ ...request.params, ...request.caller }))
+  )
+}
+
+type Error = { target: string; code: string; message: string }
+/** SQL names refusals by SQLSTATE. */
+const named = (error: Error): Error => ({ ...error, code: sqlstates[error.code] ?? error.code })
+
+const shown = <O extends { succeeded: number; failed: number; skipped: number }>(operation: O) =>
+  ({ ...operation, done: operation.succeeded + operation.failed + operation.skipped }) as unknown as Static<typeof schemas.Operation>
+
+export default routes

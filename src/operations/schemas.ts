@@ -1,0 +1,133 @@
+/** Bulk operations on the wire. */
+import { type Static, Type } from 'typebox'
+import { enums } from '../catalog.ts'
+import { bounds } from '../cues/columns.ts'
+import * as cues from '../cues/schemas.ts'
+import * as executions from '../executions/schemas.ts'
+import { Instant } from '../schedule/schemas.ts'
+import { Nullable, orElse, Page, Strict, Tag, Timestamp } from '../schemas.ts'
+
+export const types = enums.operationType
+export type OperationType = (typeof types)[number]
+/** What each type acts on. */
+export const isOnExecutions = (type: OperationType) => ['replay', 'cancel', 'dismiss'].includes(type)
+
+/** Maximum targets of an operation, and of those named by id. */
+export const MAX_TARGETS = 100_000
+const MAX_IDS = 10_000
+
+const tag = Type.Optional(
+  Type.Union([Tag, Type.Array(Tag, { maxItems: 10 })], { description: 'A tag, or several, all of which must match.' })
+)
+/** By type; members of the other kind are refused. */
+export const CueFilter = Strict({ filter: Type.Optional(Nullable(Strict({ ...cues.filters, tag }))) })
+export const ExecutionFilter = Strict({ filter: Type.Optional(Nullable(Strict({ ...executions.filters, tag }))) })
+export type CueFilter = NonNullable<Static<typeof CueFilter>['filter']>
+export type ExecutionFilter = NonNullable<Static<typeof ExecutionFilter>['filter']>
+
+const Filter = Strict(
+  {
+    ...cues.filters,
+    ...executions.filters,
+    status: Type.Optional(Type.Enum([...enums.cueStatus, ...enums.executionStatus].filter((one, i, all) => all.indexOf(one) === i))),
+    tag
+  },
+  {
+    description:
+      'Which cues or executions, by the filters of their lists; at least one. Executions are those of the last 7 days, unless `from` is given. ' +
+      'Without `status`: `replay` takes ended executions, `cancel` those that have not ended, `dismiss` dead letters; `pause` and `fire` take ' +
+      'active and paused cues, `resume` paused ones.'
+  }
+)
+
+export const CreateOperation = Strict({
+  type: Type.Enum([...types], {
+    description:
+      '`replay`, `cancel` and `dismiss` act on executions, the others on cues; `backfill` runs slots of one cue that did not run.'
+  }),
+  filter: Type.Optional(Nullable(Filter)),
+  ids: Type.Optional(
+    Nullable(
+      Type.Array(Type.String({ minLength: 1, maxLength: 64 }), {
+        minItems: 1,
+        maxItems: MAX_IDS,
+        description: 'Ids of cues or executions, instead of `filter`.'
+      })
+    )
+  ),
+  name: Type.Optional(Nullable(Type.String({ minLength: 1, maxLength: 255 }))),
+  rate_per_minute: Type.Optional(
+    Nullable(
+      Type.Integer({ minimum: 1, maximum: 100_000, description: 'Maximum number of targets acted on per minute. Default: no limit.' })
+    )
+  ),
+  dry_run: Type.Optional(
+    Nullable(Type.Boolean({ description: 'Whether to return the number of targets and the first 10, and do nothing.' }))
+  ),
+  reason: Type.Optional(Nullable(Type.String({ ...bounds.pause_reason, description: 'With `pause`: as for one cue.' }))),
+  until: Type.Optional(Nullable({ ...Instant, description: 'With `pause`: as for one cue.' }))
+})
+export type CreateOperation = Static<typeof CreateOperation>
+
+export const DryRun = Type.Object({
+  total: Type.Integer({ description: 'Number of targets.' }),
+  sample: Type.Array(
+    Type.Object({
+      id: Type.Optional(Type.String()),
+      cue_id: Type.Optional(Type.String()),
+      cue_name: Type.Optional(Type.String()),
+      key: Type.Optional(Nullable(Type.String())),
+      name: Type.Optional(Type.String()),
+      status: Type.Optional(Type.String()),
+      scheduled_for: Type.Optional(Timestamp),
+      error_message: Type.Optional(Nullable(Type.String()))
+    }),
+    { description: 'The first 10 targets, in the order in which they would be acted on.' }
+  )
+})
+
+const operation = {
+  id: Type.String(),
+  type: Type.Enum([...types]),
+  name: Nullable(Type.String()),
+  status: Type.Enum([...enums.operationStatus]),
+  total: Type.Integer({ description: 'Number of targets.' }),
+  done: Type.Integer({ description: 'Number of targets dealt with: succeeded, failed and skipped.' }),
+  succeeded: Type.Integer(),
+  failed: Type.Integer({ description: 'A single call would have been refused; see `errors`.' }),
+  skipped: Type.Integer({ description: 'Changed or deleted since the operation was created, or already as wanted.' }),
+  created_by: Type.String({ description: 'The key or session that created it, as in the audit log.' }),
+  created_at: Timestamp,
+  ended_at: Nullable(Timestamp)
+}
+export const Operation = Type.Object(operation)
+export const OperationDetail = Type.Object({
+  ...operation,
+  errors: Type.Array(
+    Type.Object({ target: Type.String(), code: Type.String({ description: 'The error code of a single call.' }), message: Type.String() }),
+    { description: 'The first 100.' }
+  )
+})
+
+export const ListOperations = Type.Object({
+  type: Type.Optional(Type.Enum([...types])),
+  status: Type.Optional(Type.Enum([...enums.operationStatus])),
+  ...Page(20)
+})
+export const Operations = Type.Object({
+  operations: Type.Array(Operation),
+  total: Type.Integer(),
+  limit: Type.Integer(),
+  offset: Type.Integer()
+})
+
+export const OperationParams = Type.Object({
+  operation_id: orElse('operation_not_found', 'Operation not found in this account.', Type.String({ pattern: '^op_[0-9A-Za-z]{12}$' }))
+})
+
+/** Required with type `delete`. */
+export const Confirmed = {
+  'x-confirm-destructive': Type.Optional(
+    Type.String({ description: '`true`, to confirm that cues are deleted with their history. Required for `delete`.' })
+  )
+}
