@@ -7928,10 +7928,10 @@ begin
       end case;
     end loop;
     if n < cardinality(t.targets) or v_later <> '{}' then
-      -- If all of them are held, the other batches come first.
+      -- What is held comes last; if all of a batch is, the other batches come first.
       update cue.operation_targets q
-         set targets = array(select t.targets[i] from unnest(v_later) as l (i)) || t.targets[n + 1:],
-             states = array(select t.states[i] from unnest(v_later) as l (i)) || t.states[n + 1:],
+         set targets = t.targets[n + 1:] || array(select t.targets[i] from unnest(v_later) as l (i)),
+             states = t.states[n + 1:] || array(select t.states[i] from unnest(v_later) as l (i)),
              place = case when cardinality(v_later) = n then (select max(m.place) + 1 from cue.operation_targets m where m.operation_id = o.id) else q.place end
        where q.operation_id = o.id and q.place = t.place;
     else

@@ -297,11 +297,13 @@ t.test('at a high rate, no minute has more targets than that', async t => {
   const { start, batch, failing, failures, clock, get } = await operationsStage()
   await failures(await failing(), 40)
   const { body } = await start({ type: 'dismiss', filter: { dead: true }, rate_per_minute: 1205 })
-  const done = async () => (await get(`/v1/operations/${body.id}`)).done
+  /** Runs batches until the rate allows no more at this instant. */
+  const done = async () => {
+    while ((await batch(body.id))!.wait_ms === 0);
+    return (await get(`/v1/operations/${body.id}`)).done
+  }
   clock.advance('10 minutes')
-  t.equal((await batch(body.id))!.wait_ms, 50)
   t.equal(await done(), 6, 'at most a quarter of a second at once')
   clock.advance('100 milliseconds')
-  await batch(body.id)
   t.equal(await done(), 8)
 })
