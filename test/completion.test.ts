@@ -1,6 +1,7 @@
 // Recurring cues that complete: after their last slot, or after a number of runs.
 import t from 'tap'
 import { createPauseSweep } from '../src/firing/ended-pauses.ts'
+import { move } from '../src/firing/missed-windows.ts'
 import { startEngine } from './engine.ts'
 import { exactly } from './exactly.ts'
 import { fire, look } from './firing-stage.ts'
@@ -170,6 +171,18 @@ t.test('of more runs than it may replay, a cue replays the newest hundred', asyn
   await turn(s)
   exactly(t, await state(s, id), { status: 'active', fired_count: 100, next_run: at(201) })
   exactly(t, await s.rows('select first, last, count from cue.missed_slots'), [{ first: at(1), last: at(100), count: 100 }])
+})
+
+t.test('a window for a success spans slots of any schedule, and there is none beyond the last one', async t => {
+  const row = { cue_id: 'c', version: 1, success_due_at: at(0), schedule_type: 'recurring', cron: null, timezone: 'UTC', slots: 2 } as const
+  const rules = { every: '1m', anchor: at(0).toISOString() }
+  const end = (minutes: number) => new Date(at(minutes).getTime() + 15_000)
+  t.same(move({ ...row, schedule_rules: rules, last_success_at: at(1) }, at(2)), { next: end(3), missed: false })
+  t.same(move({ ...row, schedule_rules: rules, last_success_at: null }, at(2)), { next: end(4), missed: true })
+  t.same(move({ ...row, schedule_rules: { ...rules, ends_at: at(3).toISOString() }, last_success_at: null }, at(2)), {
+    next: null,
+    missed: true
+  })
 })
 
 t.test('a pause that outlasts the schedule completes the cue', async t => {

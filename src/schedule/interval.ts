@@ -13,9 +13,10 @@ const years = (count: number) => count * 366 * day
  * from the calendar. Clock changes are ignored, so that no schedule is rejected because of one night per year.
  */
 export const isTighterThan = (crons: readonly Cron[], seconds: number): boolean => {
+  if (seconds <= 1) return false // slots are on whole seconds
   if (crons.some(cron => isTightWithinDay(cron, seconds))) return true
   const days = crons.map(cron => ({ cron, times: crons.length > 1 ? timesOf(cron) : endsOf(cron) }))
-  const clashes = days.map(one => days.map(other => one !== other && areClose(one.times, other.times, seconds)))
+  const clashes = days.map((one, i) => days.map((other, n) => n < i && areClose(one.times, other.times, seconds)))
   const [first, last] = [Math.min(...days.map(({ times }) => times[0]!)), Math.max(...days.map(({ times }) => times.at(-1)!))]
   if (day - last + first >= seconds && !clashes.flat().includes(true)) return false
   // From the last slot of a day to the first slot of the next day that has one.
