@@ -239,6 +239,7 @@ comment on column cue.cues.task is 'The payload''s member task, if it is a strin
 comment on column cue.cues.retry_max_attempts is 'Maximum attempts per execution, including the first; for worker cues, maximum claims.';
 comment on column cue.cues.retry_backoff_minutes is
   'Wait before the second attempt, before the third, and so on; the last value repeats.';
+comment on column cue.cues.retry_on_worker_failure is 'Whether a failure that a worker reports is retried; null means false.';
 comment on column cue.cues.on_failure_email is 'Whether a mail is sent when an execution exhausts its attempts or is missed.';
 comment on column cue.cues.on_failure_webhook is 'URL notified when an execution exhausts its attempts or is missed; null: none.';
 comment on column cue.cues.on_failure_pause is 'Whether a recurring cue is paused when an execution exhausts its attempts or is missed.';
@@ -380,7 +381,8 @@ comment on column cue.executions.last_heartbeat_at is 'When the claim was made o
 comment on column cue.executions.lease_expires_at is 'End of the claim, extended by the worker''s heartbeats. Set exactly while claimed.';
 comment on column cue.executions.outcome_deadline_at is 'Deadline for the awaited outcome. Set exactly while one is awaited.';
 comment on column cue.executions.outcome_state is 'State of the outcome; null before any report.';
-comment on column cue.executions.outcome_success is 'Reported success or failure; never changes.';
+comment on column cue.executions.outcome_success is
+  'Reported success or failure; never changes, except by the report of a later claim after a failure that is retried.';
 comment on column cue.executions.outcome_recorded_at is 'Time of the report.';
 comment on column cue.executions.result is 'Reported result, in words.';
 comment on column cue.executions.error is 'Reported error, in words.';

@@ -376,6 +376,7 @@ create table cue.cues (
   completed_reason cue.completion,
   overlap cue.overlap not null default 'allow'::cue.overlap,
   tracked boolean not null default false,
+  retry_on_worker_failure boolean,
   constraint cues_pkey PRIMARY KEY (id),
   constraint cues_alert_consecutive_failures_check CHECK (alert_consecutive_failures >= 1 AND alert_consecutive_failures <= 100),
   constraint cues_alert_missed_window_multiplier_check CHECK (alert_missed_window_multiplier >= 1 AND alert_missed_window_multiplier <= 10),
@@ -457,6 +458,7 @@ comment on column cue.cues.schedule_rules is 'What few schedules have: the membe
 comment on column cue.cues.completed_reason is 'Why it has completed, while status is completed; null means once.';
 comment on column cue.cues.overlap is 'What becomes of a slot while an execution of the cue has not ended.';
 comment on column cue.cues.tracked is 'Whether its executions that have not ended are in open_executions: if overlap is not allow, or a fire or replay specified one.';
+comment on column cue.cues.retry_on_worker_failure is 'Whether a failure that a worker reports is retried; null means false.';
 grant select on cue.cues to cue_service;
 
 create table cue.dead_letters (
@@ -628,9 +630,9 @@ create table cue.executions (
   verification_reason text,
   payload_id bigint,
   constraint executions_pkey PRIMARY KEY (id),
-  constraint attempt_due CHECK ((attempt_due_at IS NOT NULL) = ((status = ANY (ARRAY['retrying'::cue.execution_status, 'retry_ready'::cue.execution_status])) OR status = 'pending'::cue.execution_status AND transport = 'webhook'::cue.transport)),
+  constraint attempt_due CHECK ((attempt_due_at IS NOT NULL) = (transport = 'webhook'::cue.transport AND (status = ANY (ARRAY['pending'::cue.execution_status, 'retrying'::cue.execution_status, 'retry_ready'::cue.execution_status])))),
   constraint awaited CHECK ((outcome_deadline_at IS NOT NULL) = (status = 'pending_outcome'::cue.execution_status)),
-  constraint claimable CHECK ((claimable_at IS NOT NULL) = (status = 'pending'::cue.execution_status AND transport = 'worker'::cue.transport)),
+  constraint claimable CHECK ((claimable_at IS NOT NULL) = (transport = 'worker'::cue.transport AND (status = ANY (ARRAY['pending'::cue.execution_status, 'retrying'::cue.execution_status, 'retry_ready'::cue.execution_status])))),
   constraint claimed CHECK (lease_expires_at IS NULL OR claim_token IS NOT NULL AND claimed_by_worker IS NOT NULL AND claimed_at IS NOT NULL),
   constraint ended CHECK ((ended_at IS NOT NULL) = (status = ANY (ARRAY['success'::cue.execution_status, 'failed'::cue.execution_status, 'missed'::cue.execution_status, 'outcome_timeout'::cue.execution_status]))),
   constraint flying CHECK ((flight_id IS NOT NULL) = (status = 'delivering'::cue.execution_status AND transport = 'webhook'::cue.transport)),
@@ -681,7 +683,7 @@ comment on column cue.executions.last_heartbeat_at is 'When the claim was made o
 comment on column cue.executions.lease_expires_at is 'End of the claim, extended by the worker''s heartbeats. Set exactly while claimed.';
 comment on column cue.executions.outcome_deadline_at is 'Deadline for the awaited outcome. Set exactly while one is awaited.';
 comment on column cue.executions.outcome_state is 'State of the outcome; null before any report.';
-comment on column cue.executions.outcome_success is 'Reported success or failure; never changes.';
+comment on column cue.executions.outcome_success is 'Reported success or failure; never changes, except by the report of a later claim after a failure that is retried.';
 comment on column cue.executions.outcome_recorded_at is 'Time of the report.';
 comment on column cue.executions.result is 'Reported result, in words.';
 comment on column cue.executions.error is 'Reported error, in words.';
@@ -1399,7 +1401,11 @@ create view cue.cue_view as
     COALESCE(c.payload, ( SELECT p.body
            FROM cue.payloads p
           WHERE p.id = c.payload_id)) AS payload,
-    jsonb_build_object('max_attempts', c.retry_max_attempts, 'backoff_minutes', c.retry_backoff_minutes) AS retry,
+    jsonb_build_object('max_attempts', c.retry_max_attempts, 'backoff_minutes', c.retry_backoff_minutes) ||
+        CASE
+            WHEN c.retry_on_worker_failure IS NULL THEN '{}'::jsonb
+            ELSE jsonb_build_object('on_worker_failure', c.retry_on_worker_failure)
+        END AS retry,
     jsonb_build_object('email', c.on_failure_email, 'webhook', c.on_failure_webhook, 'pause', c.on_failure_pause) ||
         CASE
             WHEN c.on_failure_pause_after IS NULL THEN '{}'::jsonb
@@ -1608,7 +1614,7 @@ create view cue.execution_view as
     e.last_attempt_at,
     e.delivered_at,
         CASE
-            WHEN e.status = 'retrying'::cue.execution_status THEN e.attempt_due_at
+            WHEN e.status = 'retrying'::cue.execution_status THEN COALESCE(e.attempt_due_at, e.claimable_at)
             ELSE NULL::timestamp with time zone
         END AS next_retry,
     e.claimed_by_worker,
@@ -1731,9 +1737,14 @@ UNION ALL
 UNION ALL
  SELECT 'retrying'::text AS queue,
     count(*) AS waiting,
-    min(executions.attempt_due_at) AS oldest
-   FROM cue.executions
-  WHERE executions.attempt_due_at IS NOT NULL AND executions.attempts > 0
+    min(r.at) AS oldest
+   FROM ( SELECT executions.attempt_due_at AS at
+           FROM cue.executions
+          WHERE executions.attempt_due_at IS NOT NULL AND executions.attempts > 0
+        UNION ALL
+         SELECT executions.claimable_at
+           FROM cue.executions
+          WHERE executions.claimable_at > now() AND executions.attempts > 0) r
 UNION ALL
  SELECT 'delivering'::text AS queue,
     COALESCE(sum(cardinality(flights.execution_ids)), 0::bigint) AS waiting,
@@ -1767,7 +1778,7 @@ UNION ALL
         UNION ALL
          SELECT executions.claimable_at
            FROM cue.executions
-          WHERE executions.claimable_at > now() AND executions.claimable_at < 'infinity'::timestamp with time zone) d
+          WHERE executions.claimable_at > now() AND executions.claimable_at < 'infinity'::timestamp with time zone AND executions.attempts = 0) d
 UNION ALL
  SELECT 'queued'::text AS queue,
     count(*) AS waiting,
@@ -2302,6 +2313,8 @@ begin
   elsif e.status in ('failed', 'missed') and e.outcome_recorded_at is distinct from p_now then
     perform cue.count_results(c.account_id, 0, 0, 1, p_now);
     perform cue.count_failure(e, c, false, p_now);
+    perform cue.run_on_failure(e, c, p_now);
+  elsif e.status = 'failed' and c.retry_on_worker_failure then
     perform cue.run_on_failure(e, c, p_now);
   end if;
 end $function$;
@@ -5084,9 +5097,9 @@ CREATE OR REPLACE FUNCTION cue.insert_cues(p_ids text[], p_account_ids uuid[], p
  LANGUAGE plpgsql
 AS $function$
       begin
-        insert into cue.cues (id, account_id, payload_id, created_at, updated_at, tracked, payload, name, description, status, transport, schedule_type, cron, at, timezone, callback_url, callback_method, callback_headers, task, retry_max_attempts, retry_backoff_minutes, on_failure_email, on_failure_webhook, on_failure_pause, timeout_seconds, outcome_deadline_seconds, claim_timeout_seconds, await_outcome, alert_consecutive_failures, alert_missed_window_multiplier, catch_up, verification_mode, deleted_at, memory_check, key, tags, managed_by, paused_at, paused_by, pause_reason, paused_until, on_failure_pause_after, schedule_rules, completed_reason, overlap)
-        select g.id, g.account_id, g.payload_id, p_now, p_now, coalesce(g.overlap, 'allow') <> 'allow', case when g.payload_id is null then coalesce(g.payload, '{}') end, coalesce(g.name, null), coalesce(g.description, null), coalesce(g.status, 'active'::cue.cue_status), coalesce(g.transport, null), coalesce(g.schedule_type, null), coalesce(g.cron, null), coalesce(g.at, null), coalesce(g.timezone, 'UTC'::text), coalesce(g.callback_url, null), coalesce(g.callback_method, 'POST'::cue.callback_method), coalesce(g.callback_headers, '{}'::jsonb), coalesce(g.task, null), coalesce(g.retry_max_attempts, 3), coalesce(g.retry_backoff_minutes, '{1,2,4}'::double precision[]), coalesce(g.on_failure_email, true), coalesce(g.on_failure_webhook, null), coalesce(g.on_failure_pause, false), coalesce(g.timeout_seconds, null), coalesce(g.outcome_deadline_seconds, null), coalesce(g.claim_timeout_seconds, null), coalesce(g.await_outcome, null), coalesce(g.alert_consecutive_failures, null), coalesce(g.alert_missed_window_multiplier, null), coalesce(g.catch_up, 'run_once_if_missed'::cue.catch_up), coalesce(g.verification_mode, null), coalesce(g.deleted_at, null), coalesce(g.memory_check, false), coalesce(g.key, null), coalesce(g.tags, '{}'::text[]), coalesce(g.managed_by, null), coalesce(g.paused_at, null), coalesce(g.paused_by, null), coalesce(g.pause_reason, null), coalesce(g.paused_until, null), coalesce(g.on_failure_pause_after, null), coalesce(g.schedule_rules, null), coalesce(g.completed_reason, null), coalesce(g.overlap, 'allow'::cue.overlap)
-          from rows from (unnest(p_ids, p_account_ids, p_payload_ids), jsonb_to_recordset(p_cues) as (payload text, name text, description text, status cue.cue_status, transport cue.transport, schedule_type cue.schedule_type, cron text, at timestamp with time zone, timezone text, callback_url text, callback_method cue.callback_method, callback_headers jsonb, task text, retry_max_attempts integer, retry_backoff_minutes double precision[], on_failure_email boolean, on_failure_webhook text, on_failure_pause boolean, timeout_seconds integer, outcome_deadline_seconds integer, claim_timeout_seconds integer, await_outcome boolean, alert_consecutive_failures integer, alert_missed_window_multiplier integer, catch_up cue.catch_up, verification_mode cue.verification_mode, deleted_at timestamp with time zone, memory_check boolean, key text, tags text[], managed_by text, paused_at timestamp with time zone, paused_by cue.pause_cause, pause_reason text, paused_until timestamp with time zone, on_failure_pause_after integer, schedule_rules jsonb, completed_reason cue.completion, overlap cue.overlap))
+        insert into cue.cues (id, account_id, payload_id, created_at, updated_at, tracked, payload, name, description, status, transport, schedule_type, cron, at, timezone, callback_url, callback_method, callback_headers, task, retry_max_attempts, retry_backoff_minutes, on_failure_email, on_failure_webhook, on_failure_pause, timeout_seconds, outcome_deadline_seconds, claim_timeout_seconds, await_outcome, alert_consecutive_failures, alert_missed_window_multiplier, catch_up, verification_mode, deleted_at, memory_check, key, tags, managed_by, paused_at, paused_by, pause_reason, paused_until, on_failure_pause_after, schedule_rules, completed_reason, overlap, retry_on_worker_failure)
+        select g.id, g.account_id, g.payload_id, p_now, p_now, coalesce(g.overlap, 'allow') <> 'allow', case when g.payload_id is null then coalesce(g.payload, '{}') end, coalesce(g.name, null), coalesce(g.description, null), coalesce(g.status, 'active'::cue.cue_status), coalesce(g.transport, null), coalesce(g.schedule_type, null), coalesce(g.cron, null), coalesce(g.at, null), coalesce(g.timezone, 'UTC'::text), coalesce(g.callback_url, null), coalesce(g.callback_method, 'POST'::cue.callback_method), coalesce(g.callback_headers, '{}'::jsonb), coalesce(g.task, null), coalesce(g.retry_max_attempts, 3), coalesce(g.retry_backoff_minutes, '{1,2,4}'::double precision[]), coalesce(g.on_failure_email, true), coalesce(g.on_failure_webhook, null), coalesce(g.on_failure_pause, false), coalesce(g.timeout_seconds, null), coalesce(g.outcome_deadline_seconds, null), coalesce(g.claim_timeout_seconds, null), coalesce(g.await_outcome, null), coalesce(g.alert_consecutive_failures, null), coalesce(g.alert_missed_window_multiplier, null), coalesce(g.catch_up, 'run_once_if_missed'::cue.catch_up), coalesce(g.verification_mode, null), coalesce(g.deleted_at, null), coalesce(g.memory_check, false), coalesce(g.key, null), coalesce(g.tags, '{}'::text[]), coalesce(g.managed_by, null), coalesce(g.paused_at, null), coalesce(g.paused_by, null), coalesce(g.pause_reason, null), coalesce(g.paused_until, null), coalesce(g.on_failure_pause_after, null), coalesce(g.schedule_rules, null), coalesce(g.completed_reason, null), coalesce(g.overlap, 'allow'::cue.overlap), coalesce(g.retry_on_worker_failure, null)
+          from rows from (unnest(p_ids, p_account_ids, p_payload_ids), jsonb_to_recordset(p_cues) as (payload text, name text, description text, status cue.cue_status, transport cue.transport, schedule_type cue.schedule_type, cron text, at timestamp with time zone, timezone text, callback_url text, callback_method cue.callback_method, callback_headers jsonb, task text, retry_max_attempts integer, retry_backoff_minutes double precision[], on_failure_email boolean, on_failure_webhook text, on_failure_pause boolean, timeout_seconds integer, outcome_deadline_seconds integer, claim_timeout_seconds integer, await_outcome boolean, alert_consecutive_failures integer, alert_missed_window_multiplier integer, catch_up cue.catch_up, verification_mode cue.verification_mode, deleted_at timestamp with time zone, memory_check boolean, key text, tags text[], managed_by text, paused_at timestamp with time zone, paused_by cue.pause_cause, pause_reason text, paused_until timestamp with time zone, on_failure_pause_after integer, schedule_rules jsonb, completed_reason cue.completion, overlap cue.overlap, retry_on_worker_failure boolean))
             as g (id, account_id, payload_id)
          where cue.is_created(g.id);
       end $function$;
@@ -7452,8 +7465,9 @@ AS $function$
 declare
   c cue.cues;
   e cue.executions;
-  v_status cue.execution_status; -- in which the report ends the execution; null if it continues
+  v_status cue.execution_status; -- in which the report ends the execution or lets it wait for another claim; null if it continues
   v_worked boolean;
+  v_retry_at timestamptz;
 begin
   select * into e from cue.executions where id = p_execution_id and account_id = p_account_id;
   if found then
@@ -7468,7 +7482,8 @@ begin
   if p_claim_token is not null and e.claim_token is distinct from p_claim_token then
     raise exception 'Claim lost: execution % may have been claimed by another worker. The report was not recorded.', e.id using errcode = cue.refusal('QU016');
   end if;
-  if e.outcome_recorded_at is not null then
+  -- That of a worker's execution which is claimed is the report of an earlier claim.
+  if e.outcome_recorded_at is not null and (e.status <> 'delivering' or e.transport = 'webhook') then
     raise exception 'The outcome of execution % was already reported. Add evidence with PATCH /evidence.', e.id using errcode = cue.refusal('QU020');
   end if;
   if e.status = 'pending' then
@@ -7477,11 +7492,13 @@ begin
   perform cue.check_artifacts(p_artifacts);
   perform cue.check_metadata(p_metadata);
   v_status := case when e.status = 'pending_outcome' or e.status = 'delivering' and e.transport = 'worker' and p_success then 'success'
-                   when e.status = 'delivering' and e.transport = 'worker' then 'failed' end;
+                   when e.status = 'delivering' and e.transport = 'worker' then
+                     case when c.retry_on_worker_failure and e.attempts - e.lost_attempts < c.retry_max_attempts then 'retrying' else 'failed' end end;
   v_worked := e.status = 'delivering' and v_status is not null;
+  if v_status = 'retrying' then v_retry_at := cue.retry_due_at(c.retry_backoff_minutes, e.attempts - e.lost_attempts, null, p_now); end if;
   if v_worked then
     insert into cue.attempts (execution_id, attempt, account_id, result, started_at, finished_at, duration_ms, error, worker_id)
-    values (e.id, e.attempts, e.account_id, v_status::text::cue.attempt_result, e.claimed_at, p_now,
+    values (e.id, e.attempts, e.account_id, case when p_success then 'success' else 'failed' end::cue.attempt_result, e.claimed_at, p_now,
             cue.milliseconds(p_now - e.claimed_at), p_error, e.claimed_by_worker)
     on conflict do nothing;
   end if;
@@ -7492,21 +7509,28 @@ begin
          artifacts = p_artifacts,
          outcome_state = cue.judge_outcome(c.verification_mode, p_success, p_external_id, p_result_url, p_artifacts), updated_at = p_now,
          status = coalesce(v_status, status),
-         ended_at = case when v_status is null then ended_at else p_now end,
+         ended_at = case when v_status is null then ended_at when v_retry_at is null then p_now end,
+         claimable_at = v_retry_at, claim_deadline_at = v_retry_at + cue.claim_timeout(c.claim_timeout_seconds),
+         claim_token = case when v_retry_at is null then claim_token end,
+         claimed_by_worker = case when v_retry_at is null then claimed_by_worker end,
+         claimed_at = case when v_retry_at is null then claimed_at end,
+         last_heartbeat_at = case when v_retry_at is null then last_heartbeat_at end,
          lease_expires_at = case when v_status is null then lease_expires_at end,
          outcome_deadline_at = case when v_status is null then outcome_deadline_at end,
-         delivered_at = case when v_worked then p_now else delivered_at end,
+         delivered_at = case when v_worked and v_retry_at is null then p_now else delivered_at end,
          error_message = case when not v_worked then error_message
                               when not p_success then coalesce(p_error, 'the worker reported a failure') end
    where id = e.id returning * into e;
-  if v_status is null then
+  if v_retry_at is not null then
+    perform cue.wake_workers(e.account_id, v_retry_at);
+  elsif v_status is null then
     perform cue.count_outcome(e, c, p_now);
   else
     perform cue.after_end(e, c, p_now);
   end if;
   return next e;
 end $function$;
-comment on function cue.report_outcome(uuid,uuid,boolean,text,text,jsonb,text,text,text,text,jsonb,uuid,timestamp with time zone,text) is 'Records a handler''s outcome, once; ends a worker''s execution or one that awaits its outcome.';
+comment on function cue.report_outcome(uuid,uuid,boolean,text,text,jsonb,text,text,text,text,jsonb,uuid,timestamp with time zone,text) is 'Records a handler''s outcome, once per claim; ends a worker''s execution, unless a failure is retried, or one that awaits its outcome.';
 grant execute on function cue.report_outcome(uuid,uuid,boolean,text,text,jsonb,text,text,text,text,jsonb,uuid,timestamp with time zone,text) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.request_deletion(p_account_id uuid, p_actor text DEFAULT SESSION_USER, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
@@ -7694,7 +7718,7 @@ CREATE OR REPLACE FUNCTION cue.reset_cue(c cue.cues)
  LANGUAGE plpgsql
 AS $function$
       begin
-        c.name := null; c.description := null; c.schedule_type := null; c.cron := null; c.at := null; c.timezone := 'UTC'::text; c.callback_url := null; c.callback_method := 'POST'::cue.callback_method; c.callback_headers := '{}'::jsonb; c.task := null; c.retry_max_attempts := 3; c.retry_backoff_minutes := '{1,2,4}'::double precision[]; c.on_failure_email := true; c.on_failure_webhook := null; c.on_failure_pause := false; c.timeout_seconds := null; c.outcome_deadline_seconds := null; c.claim_timeout_seconds := null; c.await_outcome := null; c.alert_consecutive_failures := null; c.alert_missed_window_multiplier := null; c.catch_up := 'run_once_if_missed'::cue.catch_up; c.verification_mode := null; c.tags := '{}'::text[]; c.on_failure_pause_after := null; c.schedule_rules := null; c.overlap := 'allow'::cue.overlap;
+        c.name := null; c.description := null; c.schedule_type := null; c.cron := null; c.at := null; c.timezone := 'UTC'::text; c.callback_url := null; c.callback_method := 'POST'::cue.callback_method; c.callback_headers := '{}'::jsonb; c.task := null; c.retry_max_attempts := 3; c.retry_backoff_minutes := '{1,2,4}'::double precision[]; c.on_failure_email := true; c.on_failure_webhook := null; c.on_failure_pause := false; c.timeout_seconds := null; c.outcome_deadline_seconds := null; c.claim_timeout_seconds := null; c.await_outcome := null; c.alert_consecutive_failures := null; c.alert_missed_window_multiplier := null; c.catch_up := 'run_once_if_missed'::cue.catch_up; c.verification_mode := null; c.tags := '{}'::text[]; c.on_failure_pause_after := null; c.schedule_rules := null; c.overlap := 'allow'::cue.overlap; c.retry_on_worker_failure := null;
         c.payload := '{}';
         c.payload_id := null;
         return c;
@@ -7989,7 +8013,7 @@ CREATE OR REPLACE FUNCTION cue.save_cue(c cue.cues)
  LANGUAGE plpgsql
 AS $function$
       begin
-        update cue.cues q set payload_id = c.payload_id, updated_at = c.updated_at, tracked = c.tracked, payload = c.payload, name = c.name, description = c.description, status = c.status, transport = c.transport, schedule_type = c.schedule_type, cron = c.cron, at = c.at, timezone = c.timezone, callback_url = c.callback_url, callback_method = c.callback_method, callback_headers = c.callback_headers, task = c.task, retry_max_attempts = c.retry_max_attempts, retry_backoff_minutes = c.retry_backoff_minutes, on_failure_email = c.on_failure_email, on_failure_webhook = c.on_failure_webhook, on_failure_pause = c.on_failure_pause, timeout_seconds = c.timeout_seconds, outcome_deadline_seconds = c.outcome_deadline_seconds, claim_timeout_seconds = c.claim_timeout_seconds, await_outcome = c.await_outcome, alert_consecutive_failures = c.alert_consecutive_failures, alert_missed_window_multiplier = c.alert_missed_window_multiplier, catch_up = c.catch_up, verification_mode = c.verification_mode, deleted_at = c.deleted_at, memory_check = c.memory_check, key = c.key, tags = c.tags, managed_by = c.managed_by, paused_at = c.paused_at, paused_by = c.paused_by, pause_reason = c.pause_reason, paused_until = c.paused_until, on_failure_pause_after = c.on_failure_pause_after, schedule_rules = c.schedule_rules, completed_reason = c.completed_reason, overlap = c.overlap where q.id = c.id;
+        update cue.cues q set payload_id = c.payload_id, updated_at = c.updated_at, tracked = c.tracked, payload = c.payload, name = c.name, description = c.description, status = c.status, transport = c.transport, schedule_type = c.schedule_type, cron = c.cron, at = c.at, timezone = c.timezone, callback_url = c.callback_url, callback_method = c.callback_method, callback_headers = c.callback_headers, task = c.task, retry_max_attempts = c.retry_max_attempts, retry_backoff_minutes = c.retry_backoff_minutes, on_failure_email = c.on_failure_email, on_failure_webhook = c.on_failure_webhook, on_failure_pause = c.on_failure_pause, timeout_seconds = c.timeout_seconds, outcome_deadline_seconds = c.outcome_deadline_seconds, claim_timeout_seconds = c.claim_timeout_seconds, await_outcome = c.await_outcome, alert_consecutive_failures = c.alert_consecutive_failures, alert_missed_window_multiplier = c.alert_missed_window_multiplier, catch_up = c.catch_up, verification_mode = c.verification_mode, deleted_at = c.deleted_at, memory_check = c.memory_check, key = c.key, tags = c.tags, managed_by = c.managed_by, paused_at = c.paused_at, paused_by = c.paused_by, pause_reason = c.pause_reason, paused_until = c.paused_until, on_failure_pause_after = c.on_failure_pause_after, schedule_rules = c.schedule_rules, completed_reason = c.completed_reason, overlap = c.overlap, retry_on_worker_failure = c.retry_on_worker_failure where q.id = c.id;
       end $function$;
 comment on function cue.save_cue(cue.cues) is 'Writes all columns of a cue.';
 grant execute on function cue.save_cue(cue.cues) to cue_service;

@@ -8,7 +8,8 @@ select c.id, c.account_id, c.name, c.description, c.key, c.tags, c.managed_by, c
        jsonb_build_object('url', c.callback_url, 'method', c.callback_method, 'headers', case when c.callback_headers = '{}' then '{}' else
          (select jsonb_object_agg(h.name, cue.mask()) from jsonb_object_keys(c.callback_headers) as h (name)) end) as callback,
        coalesce(c.payload, (select p.body from cue.payloads p where p.id = c.payload_id)) as payload,
-       jsonb_build_object('max_attempts', c.retry_max_attempts, 'backoff_minutes', c.retry_backoff_minutes) as retry,
+       jsonb_build_object('max_attempts', c.retry_max_attempts, 'backoff_minutes', c.retry_backoff_minutes) ||
+         case when c.retry_on_worker_failure is null then '{}' else jsonb_build_object('on_worker_failure', c.retry_on_worker_failure) end as retry,
        jsonb_build_object('email', c.on_failure_email, 'webhook', c.on_failure_webhook, 'pause', c.on_failure_pause) ||
          case when c.on_failure_pause_after is null then '{}' else jsonb_build_object('pause_after', c.on_failure_pause_after) end as on_failure,
        case when c.timeout_seconds is not null then
@@ -30,7 +31,7 @@ create or replace view cue.execution_view as
 select e.id, e.account_id, e.cue_id, c.name as cue_name, e.transport, e.task, e.scheduled_for, e.status, e.outcome_state,
        e.outcome_success, e.triggered_by, e.replayed_from, e.attempts, e.http_status, e.error_message, e.started_at, e.last_attempt_at,
        e.delivered_at,
-       case when e.status = 'retrying' then e.attempt_due_at end as next_retry,
+       case when e.status = 'retrying' then coalesce(e.attempt_due_at, e.claimable_at) end as next_retry,
        e.claimed_by_worker, e.claimed_at, e.last_heartbeat_at, e.lease_expires_at, e.ended_at, e.created_at, e.updated_at,
        case when e.outcome_recorded_at is not null then (
          select jsonb_object_agg(o.key, o.value) -- only members that were given; nulls inside them stay
@@ -181,7 +182,10 @@ select 'due'::text as queue, count(*) as waiting, min(next_run) as oldest from c
 union all
 select 'pending', count(*), min(attempt_due_at) from cue.executions where attempt_due_at <= now() and attempts = 0
 union all
-select 'retrying', count(*), min(attempt_due_at) from cue.executions where attempt_due_at is not null and attempts > 0
+select 'retrying', count(*), min(at) from (
+  select attempt_due_at as at from cue.executions where attempt_due_at is not null and attempts > 0
+  union all
+  select claimable_at from cue.executions where claimable_at > now() and attempts > 0) r
 union all
 select 'delivering', coalesce(sum(cardinality(execution_ids)), 0), min(created_at) from cue.flights
 union all
@@ -194,7 +198,7 @@ union all
 select 'deferred', count(*), min(at) from (
   select attempt_due_at as at from cue.executions where attempt_due_at > now() and attempt_due_at < 'infinity' and attempts = 0
   union all
-  select claimable_at from cue.executions where claimable_at > now() and claimable_at < 'infinity') d
+  select claimable_at from cue.executions where claimable_at > now() and claimable_at < 'infinity' and attempts = 0) d
 union all
 select 'queued', count(*), min(e.created_at) from cue.open_executions o join cue.executions e on e.id = o.execution_id where o.is_queued;
 comment on view cue.queue_depth is

@@ -694,6 +694,10 @@ export interface Cues {
    */
   retry_max_attempts: Generated<number>;
   /**
+   * Whether a failure that a worker reports is retried; null means false.
+   */
+  retry_on_worker_failure: boolean | null;
+  /**
    * What few schedules have: the members crons, every, anchor, starts_at, ends_at and max_runs of schedule, as the API shows them. Null without any.
    */
   schedule_rules: Json | null;
@@ -1134,7 +1138,7 @@ export interface Executions {
    */
   outcome_state: OutcomeState | null;
   /**
-   * Reported success or failure; never changes.
+   * Reported success or failure; never changes, except by the report of a later claim after a failure that is retried.
    */
   outcome_success: boolean | null;
   /**

@@ -97,6 +97,7 @@ const forBoth: Case[] = [
   ...[-1, 1441, '1', null].map(
     (minutes): Case => [{ retry: { backoff_minutes: [1, minutes] } }, 422, 'validation_error', 'retry.backoff_minutes.1']
   ),
+  ...bad('retry.on_worker_failure', null, 'yes', 1),
   ...bad('on_failure', true),
   ...bad('on_failure.email', 'no', 1),
   ...bad('on_failure.pause', null),

@@ -215,8 +215,8 @@ language sql stable security definer as $$
 $$;
 comment on function cue.ended_executions is 'Returns how many executions have ended with each status since counting began.';
 
--- The caller holds the cue's locks. Exhausted retries and misses trigger on_failure. A reported outcome counts as an outcome, and so does an
--- outcome timeout.
+-- The caller holds the cue's locks. Exhausted retries and misses trigger on_failure; a failure that a worker reports doesn't, unless it would have
+-- been retried. A reported outcome counts as an outcome, and so does an outcome timeout.
 create or replace function cue.after_end(e cue.executions, c cue.cues, p_now timestamptz default now()) returns void
 language plpgsql security definer as $$
 begin
@@ -246,6 +246,8 @@ begin
   elsif e.status in ('failed', 'missed') and e.outcome_recorded_at is distinct from p_now then
     perform cue.count_results(c.account_id, 0, 0, 1, p_now);
     perform cue.count_failure(e, c, false, p_now);
+    perform cue.run_on_failure(e, c, p_now);
+  elsif e.status = 'failed' and c.retry_on_worker_failure then
     perform cue.run_on_failure(e, c, p_now);
   end if;
 end $$;

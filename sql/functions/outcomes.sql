@@ -1,5 +1,5 @@
--- Reported outcomes, their evidence and their verification. Outcomes are written once, evidence only grows, and verification only moves up:
--- guarded here and by the table's constraints. Locks: cue, cue_runs, execution.
+-- Reported outcomes, their evidence and their verification. Outcomes are written once (with retry_on_worker_failure, once per claim), evidence only
+-- grows, and verification only moves up: guarded here and by the table's constraints. Locks: cue, cue_runs, execution.
 
 -- Lists return artifacts whole. Stored numbers have all their digits: 1e300 takes 301 bytes.
 create or replace function cue.check_artifacts(p_artifacts jsonb) returns void
@@ -33,8 +33,9 @@ language plpgsql security definer as $$
 declare
   c cue.cues;
   e cue.executions;
-  v_status cue.execution_status; -- in which the report ends the execution; null if it continues
+  v_status cue.execution_status; -- in which the report ends the execution or lets it wait for another claim; null if it continues
   v_worked boolean;
+  v_retry_at timestamptz;
 begin
   select * into e from cue.executions where id = p_execution_id and account_id = p_account_id;
   if found then
@@ -49,7 +50,8 @@ begin
   if p_claim_token is not null and e.claim_token is distinct from p_claim_token then
     raise exception 'Claim lost: execution % may have been claimed by another worker. The report was not recorded.', e.id using errcode = cue.refusal('QU016');
   end if;
-  if e.outcome_recorded_at is not null then
+  -- That of a worker's execution which is claimed is the report of an earlier claim.
+  if e.outcome_recorded_at is not null and (e.status <> 'delivering' or e.transport = 'webhook') then
     raise exception 'The outcome of execution % was already reported. Add evidence with PATCH /evidence.', e.id using errcode = cue.refusal('QU020');
   end if;
   if e.status = 'pending' then
@@ -58,11 +60,13 @@ begin
   perform cue.check_artifacts(p_artifacts);
   perform cue.check_metadata(p_metadata);
   v_status := case when e.status = 'pending_outcome' or e.status = 'delivering' and e.transport = 'worker' and p_success then 'success'
-                   when e.status = 'delivering' and e.transport = 'worker' then 'failed' end;
+                   when e.status = 'delivering' and e.transport = 'worker' then
+                     case when c.retry_on_worker_failure and e.attempts - e.lost_attempts < c.retry_max_attempts then 'retrying' else 'failed' end end;
   v_worked := e.status = 'delivering' and v_status is not null;
+  if v_status = 'retrying' then v_retry_at := cue.retry_due_at(c.retry_backoff_minutes, e.attempts - e.lost_attempts, null, p_now); end if;
   if v_worked then
     insert into cue.attempts (execution_id, attempt, account_id, result, started_at, finished_at, duration_ms, error, worker_id)
-    values (e.id, e.attempts, e.account_id, v_status::text::cue.attempt_result, e.claimed_at, p_now,
+    values (e.id, e.attempts, e.account_id, case when p_success then 'success' else 'failed' end::cue.attempt_result, e.claimed_at, p_now,
             cue.milliseconds(p_now - e.claimed_at), p_error, e.claimed_by_worker)
     on conflict do nothing;
   end if;
@@ -73,21 +77,29 @@ begin
          artifacts = p_artifacts,
          outcome_state = cue.judge_outcome(c.verification_mode, p_success, p_external_id, p_result_url, p_artifacts), updated_at = p_now,
          status = coalesce(v_status, status),
-         ended_at = case when v_status is null then ended_at else p_now end,
+         ended_at = case when v_status is null then ended_at when v_retry_at is null then p_now end,
+         claimable_at = v_retry_at, claim_deadline_at = v_retry_at + cue.claim_timeout(c.claim_timeout_seconds),
+         claim_token = case when v_retry_at is null then claim_token end,
+         claimed_by_worker = case when v_retry_at is null then claimed_by_worker end,
+         claimed_at = case when v_retry_at is null then claimed_at end,
+         last_heartbeat_at = case when v_retry_at is null then last_heartbeat_at end,
          lease_expires_at = case when v_status is null then lease_expires_at end,
          outcome_deadline_at = case when v_status is null then outcome_deadline_at end,
-         delivered_at = case when v_worked then p_now else delivered_at end,
+         delivered_at = case when v_worked and v_retry_at is null then p_now else delivered_at end,
          error_message = case when not v_worked then error_message
                               when not p_success then coalesce(p_error, 'the worker reported a failure') end
    where id = e.id returning * into e;
-  if v_status is null then
+  if v_retry_at is not null then
+    perform cue.wake_workers(e.account_id, v_retry_at);
+  elsif v_status is null then
     perform cue.count_outcome(e, c, p_now);
   else
     perform cue.after_end(e, c, p_now);
   end if;
   return next e;
 end $$;
-comment on function cue.report_outcome is 'Records a handler''s outcome, once; ends a worker''s execution or one that awaits its outcome.';
+comment on function cue.report_outcome is
+  'Records a handler''s outcome, once per claim; ends a worker''s execution, unless a failure is retried, or one that awaits its outcome.';
 
 create or replace function cue.json_bytes(p_json jsonb) returns int
 language sql immutable as $$

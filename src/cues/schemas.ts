@@ -37,6 +37,9 @@ const retry = {
     minItems: 1,
     maxItems: 10,
     description: `Minutes to wait after the first failure, the second, and so on. Default: [${defaults.retry_backoff_minutes.join(', ')}].`
+  }),
+  on_worker_failure: Type.Boolean({
+    description: 'Whether a failure that a worker reports is retried: it can be claimed again after the backoff. Default: false.'
   })
 }
 const on_failure = {
@@ -215,7 +218,7 @@ const cue = {
     headers: Type.Record(Type.String(), Type.String(), { description: 'Values are masked.' })
   }),
   payload: AnyJson(),
-  retry: Type.Object(retry),
+  retry: Type.Object({ ...retry, on_worker_failure: Type.Optional(retry.on_worker_failure) }),
   on_failure: Type.Object({ ...on_failure, pause_after: Type.Optional(Type.Integer()) }),
   delivery: Nullable(Type.Object(delivery)),
   alerts: Nullable(Type.Object(alerts)),
