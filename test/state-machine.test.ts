@@ -5,10 +5,11 @@
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import type { BegunAttempt, Functions } from '../src/database/functions.ts'
+import { isQueued, type Overlap, overlaps } from './overlap-model.ts'
 import { setLockTimeout } from './patient.ts'
 import { below, cases, chance, pick, random } from './seed.ts'
 import { awaiting, type Result, refused, resultsOf, stage } from './stage.ts'
-import { type Cue, createDriver, type Step } from './state-driver.ts'
+import { type Cue, createDriver, firstSlot, type Step } from './state-driver.ts'
 import { move, type Operation, type State } from './state-model.ts'
 
 const steps = cases(2000)
@@ -30,15 +31,18 @@ t.test(`${steps} random steps`, { timeout: 0 }, async t => {
     ['webhook', { retry_max_attempts: 1 }, { maxAttempts: 1 }],
     ['webhook', { ...awaiting, verification_mode: 'require_external_id' }, { awaits: true, mode: 'require_external_id' }],
     ['worker', { callback_url: null }, {}],
-    ['worker', { callback_url: null, retry_max_attempts: 1, verification_mode: 'manual' }, { maxAttempts: 1, mode: 'manual' }]
+    ['worker', { callback_url: null, retry_max_attempts: 1, verification_mode: 'manual' }, { maxAttempts: 1, mode: 'manual' }],
+    ['worker', { callback_url: null, retry_on_worker_failure: true, verification_mode: 'manual' }, { retriesReports: true, mode: 'manual' }]
   ]
   let cues: Cue[] = []
   const makeCues = async () => {
     cues = []
     for (const [transport, columns, rules] of kinds) {
-      const cue_id = await addCue({ transport, retry_backoff_minutes: [1], ...columns }, { next_run: null })
-      cues.push({ cue_id, transport, maxAttempts: 3, awaits: false, mode: null, backoffMs: 60_000, ...rules })
+      const overlap = pick(overlaps)
+      const cue_id = await addCue({ transport, overlap, retry_backoff_minutes: [1], ...columns }, { next_run: new Date(firstSlot) })
+      cues.push({ cue_id, transport, maxAttempts: 3, awaits: false, mode: null, backoffMs: 60_000, retriesReports: false, ...rules })
     }
+    await driver.readCues()
   }
 
   // State of engines and workers: begun attempts, which they may end late or never, and tokens of lost claims.
@@ -82,6 +86,14 @@ t.test(`${steps} random steps`, { timeout: 0 }, async t => {
     return on(state, operation, f => (isPlain ? f.finishAttempts(columns) : f.settleAttempts(columns)))
   }
 
+  /** Most requests specify no rule. */
+  const requested = (): Overlap => (chance(0.6) ? 'allow' : pick(overlaps))
+  const cancel = (state: State) => on(state, { kind: 'cancel' }, f => f.cancelExecution({ account_id, execution_id: state.id }))
+  const replay = (state: State): Step => {
+    const overlap = requested()
+    return on(state, { kind: 'replay', overlap }, f => f.replayExecution({ account_id, execution_id: state.id, overlap }))
+  }
+
   const ofExecution = (state: State): Step => {
     const execution_id = state.id
     const ids = { account_id, execution_id }
@@ -109,9 +121,7 @@ t.test(`${steps} random steps`, { timeout: 0 }, async t => {
         return on(state, { kind: 'verify', state: to }, f => f.verifyOutcome({ ...ids, state: to }))
       }
       case 4:
-        return chance(0.3)
-          ? on(state, { kind: 'cancel' }, f => f.cancelExecution(ids))
-          : on(state, { kind: 'replay' }, f => f.replayExecution(ids))
+        return chance(0.3) ? cancel(state) : replay(state)
       case 5: {
         const worker = token && chance(0.5) ? undefined : worker_id
         return on(state, { kind: 'heartbeat', worker, token }, f => f.heartbeatExecution({ ...ids, worker_id: worker, claim_token: token }))
@@ -137,7 +147,31 @@ t.test(`${steps} random steps`, { timeout: 0 }, async t => {
   const fire = (): Step => {
     const cue = pick(cues)
     const at = chance(0.2) ? now() + below(120_000) : now()
-    return { operation: { kind: 'fire', at }, cue, call: f => f.fireCue({ account_id, cue_id: cue.cue_id, send_at: new Date(at) }) }
+    const overlap = requested()
+    const call = (f: Functions) => f.fireCue({ account_id, cue_id: cue.cue_id, send_at: new Date(at), overlap })
+    return { operation: { kind: 'fire', at, overlap }, cue, call }
+  }
+  /** Fires the next slot like an engine that has read it before. */
+  const slot = (cue: Cue): Step => {
+    const { cue_id } = cue
+    const { version = 0, next = firstSlot } = driver.cue(cue_id) ?? {}
+    const due = { cue_ids: [cue_id], versions: [version], expected: [new Date(next)], next: [new Date(next + 1)], success_due: [null] }
+    const call = async (f: Functions) => {
+      const moved = await f.fireTrackedCues({ ...due, missed_after: '100 years' })
+      return moved > 0 ? [] : f.takeDueCues({ ...due, missed_after: '100 years' })
+    }
+    return { operation: { kind: 'slot' }, cue, call }
+  }
+  const edit = (cue: Cue): Step => {
+    const { cue_id } = cue
+    const { version = 0, next = firstSlot, status } = driver.cue(cue_id) ?? {}
+    const change = (columns: object, next_run: Date | null) => (f: Functions) =>
+      f.updateCue({ account_id, cue_id, version, changes: JSON.stringify(columns), next_run })
+    if (status === 'paused' && chance(0.7))
+      return { operation: { kind: 'resume' }, cue, call: change({ status: 'active' }, new Date(next)) }
+    if (chance(0.2)) return { operation: { kind: 'pause' }, cue, call: change({ status: 'paused' }, null) }
+    const overlap = pick(overlaps)
+    return { operation: { kind: 'edit', overlap }, cue, call: change({ overlap }, null) }
   }
 
   const draw = (focus: State | undefined): Step => {
@@ -145,7 +179,10 @@ t.test(`${steps} random steps`, { timeout: 0 }, async t => {
     const some = focus ?? (chance(0.8) ? pick(live()) : pick(all))
     const begunOf = attempts.filter(({ execution_id }) => !focus || execution_id === focus.id)
     const dice = random()
-    if (!some || (dice < 0.15 && live().length < 40)) return fire()
+    const cue = focus ? cueOf.get(focus.id)! : pick(cues)
+    if (!some || (dice < 0.08 && live().length < 40)) return fire()
+    if (dice < 0.17 && live().length < 40) return slot(cue)
+    if (dice < 0.19) return edit(cue)
     if (dice < 0.3) return begin(1 + below(5))
     if (dice < 0.55 && begunOf.length > 0)
       return ofAttempt(chance(0.8) ? begunOf.at(-1 - below(Math.min(5, begunOf.length)))! : pick(begunOf))
@@ -173,7 +210,7 @@ t.test(`${steps} random steps`, { timeout: 0 }, async t => {
   /** Records what callers learn from their results. */
   const learn = (done: Awaited<ReturnType<typeof driver.step>>) => {
     for (const { operation, answer } of done) {
-      if (operation.kind === 'begin') {
+      if (operation.kind === 'begin' || (operation.kind === 'slot' && answer)) {
         for (const attempt of answer as BegunAttempt[]) {
           attempts.push(attempt)
           unended.set(attempt.flight_id, (unended.get(attempt.flight_id) ?? new Set()).add(attempt.execution_id))
@@ -218,8 +255,9 @@ t.test(`${steps} random steps`, { timeout: 0 }, async t => {
   /** With only engines and the clock, everything ends. Then starts afresh. */
   let drained = 0
   const drain = async () => {
+    for (const state of live().filter(isQueued)) if (chance(0.8)) await alone(cancel(state))
     for (let round = 0; live().length > 0; round++) {
-      if (round > 60) driver.fail('these never end', live())
+      if (round > 200) driver.fail('these never end', live())
       clock.advance('1 minute')
       for (const kind of Object.keys(sweeps) as (keyof typeof sweeps)[]) await alone(sweep(kind))
       await alone(begin(50))
@@ -258,5 +296,6 @@ t.test(`${steps} random steps`, { timeout: 0 }, async t => {
   }
   await drain()
   t.comment(JSON.stringify(walked))
+  t.ok(driver.repairs() <= steps / 100, `${driver.repairs()} queues were repaired`)
   t.pass('every step was as the model has it')
 })

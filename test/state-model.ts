@@ -2,6 +2,8 @@
  * A model of an execution: the state machine of sql/README.md in TypeScript, small enough to be compared with it. `refusal` returns
  * whether a state refuses an operation, `move` how the operation changes the state. Instants are epoch milliseconds.
  */
+import type { Overlap } from './overlap-model.ts'
+
 export type State = {
   id: string
   transport: 'webhook' | 'worker'
@@ -22,15 +24,28 @@ export type State = {
   rejected_at: number | null
   external_id: string | null
   ended_at: number | null
+  /** Whether it is a worker's, and ended for the next run. */
+  superseded: boolean
 }
 
 /** Settings of a cue that affect its executions. */
-export type Rules = { maxAttempts: number; awaits: boolean; mode: string | null; backoffMs: number }
+export type Rules = { maxAttempts: number; awaits: boolean; mode: string | null; backoffMs: number; retriesReports: boolean }
 
 export type Operation =
-  | { kind: 'fire'; at: number }
+  | { kind: 'fire'; at: number; overlap: Overlap }
+  | { kind: 'slot' | 'pause' | 'resume' }
+  | { kind: 'edit'; overlap: Overlap }
   | {
-      kind: 'begin' | 'recoverFlights' | 'recoverStuck' | 'recoverLeases' | 'missUnclaimed' | 'expireOutcomes' | 'deleteCue' | 'showWorker'
+      kind:
+        | 'begin'
+        | 'repair'
+        | 'recoverFlights'
+        | 'recoverStuck'
+        | 'recoverLeases'
+        | 'missUnclaimed'
+        | 'expireOutcomes'
+        | 'deleteCue'
+        | 'showWorker'
     }
   | { kind: 'settle'; attempt: number; error: string | null; gone: boolean; reported: boolean | null }
   | { kind: 'lose' | 'giveBack'; flight: number }
@@ -41,10 +56,11 @@ export type Operation =
   | { kind: 'report'; success: boolean; token: string | undefined; external_id: string | null }
   | { kind: 'attach'; external_id: string }
   | { kind: 'verify'; state: 'verified_success' | 'verification_failed' | 'verification_pending' }
-  | { kind: 'cancel' | 'replay' }
+  | { kind: 'cancel' }
+  | { kind: 'replay'; overlap: Overlap }
 
 const leaseMs = 900_000
-const claimMs = 900_000
+export const claimMs = 900_000
 const outcomeMs = 300_000
 const silenceMs = 180_000
 
@@ -52,7 +68,7 @@ const ended = (state: State) => ['success', 'failed', 'missed', 'outcome_timeout
 const waits = (state: State) => ['pending', 'retrying', 'retry_ready'].includes(state.status) && state.transport === 'webhook'
 const flies = (state: State) => state.status === 'delivering' && state.transport === 'webhook'
 const isHeld = (state: State) => state.status === 'delivering' && state.transport === 'worker'
-const isOpen = (state: State) => state.status === 'pending' && state.transport === 'worker'
+const isOpen = (state: State) => ['pending', 'retrying'].includes(state.status) && state.transport === 'worker'
 
 /** The SQLSTATE with which this execution refuses an operation, or null; '' if the operation finds nothing to do. */
 export const refusal = (operation: Operation, state: State, deleted: boolean, now: number): string | null => {
@@ -66,20 +82,24 @@ export const refusal = (operation: Operation, state: State, deleted: boolean, no
       return flies(state) && state.flight_id === operation.flight ? null : ''
     case 'heartbeat':
       if (deleted) return 'QU002'
+      if (state.superseded) return 'QU016'
       if (operation.token && state.transport === 'worker' && state.claim_token !== operation.token) return 'QU016'
       if (!isHeld(state)) return 'QU018'
       return operation.worker && state.claimed_by_worker !== operation.worker ? 'QU017' : null
     case 'release':
       if (deleted) return 'QU002'
+      if (state.superseded) return 'QU016'
       if (!isHeld(state)) return 'QU018'
       return state.claim_token !== operation.token ? 'QU016' : null
     case 'report':
       if (deleted) return 'QU002'
+      if (state.superseded) return 'QU016'
       if (operation.token && state.claim_token !== operation.token) return 'QU016'
-      if (state.outcome_success !== null) return 'QU020'
+      if (state.outcome_success !== null && !isHeld(state)) return 'QU020'
       return state.status === 'pending' ? 'QU011' : null
     case 'attach':
       if (deleted) return 'QU002'
+      if (state.superseded) return 'QU016'
       return state.outcome_success === null ? 'QU021' : null
     case 'verify':
       if (deleted) return 'QU002'
@@ -190,8 +210,13 @@ export const move = (operation: Operation, { now, rules, state, deleted, workerH
       return { status: 'outcome_timeout', outcome_deadline_at: null, outcome_state: 'unknown', ended_at: now }
     case 'report': {
       const { success, external_id } = operation
-      if (state.outcome_success !== null || state.status === 'pending') return
+      if ((state.outcome_success !== null && !isHeld(state)) || state.status === 'pending') return
       const outcome = { outcome_success: success, outcome_state: judge(rules.mode, success, external_id), external_id }
+      if (isHeld(state) && !success && rules.retriesReports && again) {
+        const due = (at: number | null) => at! >= now + rules.backoffMs && at! <= now + 1.1 * rules.backoffMs + 1
+        const claim_deadline_at = (at: number | null) => due(at! - claimMs)
+        return { ...openAgain(now), ...outcome, status: 'retrying', claimable_at: due, claim_deadline_at }
+      }
       if (isHeld(state)) return { ...outcome, status: success ? 'success' : 'failed', lease_expires_at: null, ended_at: now }
       return state.status === 'pending_outcome' ? { ...outcome, status: 'success', outcome_deadline_at: null, ended_at: now } : outcome
     }
@@ -225,8 +250,12 @@ export const begun = (transport: State['transport'], at: number): Change => ({
   claim_token: null,
   outcome_state: null,
   outcome_success: null,
-  ended_at: null
+  ended_at: null,
+  superseded: false
 })
+
+/** The initial state of a webhook's execution that its engine sends at once. */
+export const sent: Change = { ...begun('webhook', 0), status: 'delivering', attempts: 1, attempt_due_at: null, flight_id: isSome }
 
 /** Differences between the expected and the actual new state; empty if they agree. */
 export const differences = (old: Partial<State>, change: Change, found: State): string[] =>
