@@ -5,6 +5,7 @@ import t from 'tap'
 import { type BegunAttempt, createFunctions, type Functions } from '../src/database/functions.ts'
 import { createPauseSweep } from '../src/firing/ended-pauses.ts'
 import { catchUp } from '../src/firing/fire-others.ts'
+import { overlaps } from './overlap-model.ts'
 import { setLockTimeout } from './patient.ts'
 import { chance, pick, random, shuffled } from './seed.ts'
 import { awaiting, cueDefaults, dueCues, once, type Row, refused, resultsOf, stage } from './stage.ts'
@@ -15,6 +16,8 @@ const steps = 400
 const often = [
   'take',
   'take',
+  'fireTracked',
+  'fireTracked',
   'begin',
   'begin',
   'begin',
@@ -85,6 +88,13 @@ t.test('concurrent operations of all kinds neither deadlock nor fail', async t =
           })
         )
       },
+      fireTracked: async () => {
+        const due = (await dueRuns(20)).filter(run => run.tracked)
+        const next = due.map(run => new Date(run.next_run.getTime() + 1))
+        const moved = await fn.fireTrackedCues({ ...dueCues(due, null), next, success_due: due.map(() => null), missed_after: '1 hour' })
+        if (moved === 0) throw nothing
+      },
+      repair: () => fn.repairQueues({}),
       begin: async () => keep(await fn.beginWaiting({ limit: 10, lease })),
       // Results arrive late, twice, or together with another's.
       finish: async () => {
@@ -125,14 +135,16 @@ t.test('concurrent operations of all kinds neither deadlock nor fail', async t =
         await fn.catchUpCues({ cues: JSON.stringify(missed.map(catchUp)) })
       },
       refuse: async () => fn.refuseDueCues({ ...dueCues(await dueRuns(3), null) }),
-      fire: async () => fn.fireCue(await anyCue()),
-      replay: async () => fn.replayExecution(await anyExecution('ended_at is not null')),
+      fire: async () => fn.fireCue({ ...(await anyCue()), overlap: pick(overlaps) }),
+      replay: async () => fn.replayExecution({ ...(await anyExecution('ended_at is not null')), overlap: pick(overlaps) }),
       cancel: async () => fn.cancelExecution(await anyExecution()),
       create: async () => {
         const columns = pick([
           {},
           {},
           awaiting,
+          { overlap: pick(overlaps) },
+          { overlap: pick(overlaps), transport: 'worker', callback_url: null, retry_on_worker_failure: true },
           { transport: 'worker', callback_url: null, task: pick(['a', null]) },
           { ...once, at: new Date().toISOString() },
           { retry_max_attempts: 1, on_failure_pause: true }
@@ -151,7 +163,12 @@ t.test('concurrent operations of all kinds neither deadlock nor fail', async t =
             account_id,
             cue_id,
             version: run.version,
-            changes: pick([{ status: 'active' }, { status: 'paused' }, { status: 'paused', paused_until: next() }]),
+            changes: pick([
+              { status: 'active' },
+              { status: 'paused' },
+              { status: 'paused', paused_until: next() },
+              { overlap: pick(overlaps) }
+            ]),
             next_run: new Date()
           })
       },
@@ -217,6 +234,8 @@ t.test('concurrent operations of all kinds neither deadlock nor fail', async t =
   t.same(unexpected, [])
   for (const name of [
     'take',
+    'fireTracked',
+    'repair',
     'begin',
     'finish',
     'settle',
@@ -242,8 +261,19 @@ t.test('concurrent operations of all kinds neither deadlock nor fail', async t =
   await last.requeueAttempts({ limit: 10_000 })
   t.same(await rows(`select id from cue.executions where flight_id is not null`), [], 'every attempt under way is in a flight')
   t.same(await rows('select * from cue.flights'), [])
+  await last.repairQueues({})
+  const running = await rows(`select distinct cue_id from cue.executions
+                               where ended_at is null and 'infinity' in (attempt_due_at, claimable_at) is not true`)
+  const busy = new Set(running.map(({ cue_id }) => cue_id))
+  const queued = await rows(`select e.cue_id from cue.executions e join cue.cues c on c.id = e.cue_id and c.deleted_at is null
+                              where 'infinity' in (e.attempt_due_at, e.claimable_at)`)
   t.same(
-    await rows(`select e.id from cue.executions e where e.attempt_due_at is not null
+    queued.filter(({ cue_id }) => !busy.has(cue_id)),
+    [],
+    'every queued execution is behind one that is running'
+  )
+  t.same(
+    await rows(`select e.id from cue.executions e where e.attempt_due_at < 'infinity'
                  and not exists (select from pgboss.job j where j.name = 'attempts' and j.id = e.id and j.state < 'active')`),
     [],
     'every waiting execution has a job'
