@@ -469,6 +469,10 @@ comment on column cue.dead_letters.execution_id is 'The execution.';
 comment on column cue.dead_letters.account_id is 'Its account.';
 comment on column cue.dead_letters.cue_id is 'Its cue.';
 
+comment on table cue.backfilled_slots is 'Slots that a backfill has run, so that none runs twice.';
+comment on column cue.backfilled_slots.cue_id is 'The cue.';
+comment on column cue.backfilled_slots.slot is 'Its nominal time.';
+comment on column cue.backfilled_slots.execution_id is 'Its execution.';
 comment on type cue.operation_type is 'What an operation does to its targets.';
 comment on type cue.operation_status is 'Whether an operation is running, has dealt with all targets, or was aborted.';
 comment on table cue.operations is 'Bulk operations, kept for 90 days after their end.';
@@ -477,7 +481,7 @@ comment on column cue.operations.account_id is 'The account.';
 comment on column cue.operations.type is 'What it does to its targets.';
 comment on column cue.operations.name is 'A name given by the caller.';
 comment on column cue.operations.status is 'Whether it is running.';
-comment on column cue.operations.settings is 'What its targets get: for pauses, the columns pause_reason and paused_until.';
+comment on column cue.operations.settings is 'What its targets get: for pauses, the columns pause_reason and paused_until; overlap; for a backfill, its cue_id.';
 comment on column cue.operations.rate_per_minute is 'Maximum number of targets acted on per minute; null: no limit.';
 comment on column cue.operations.total is 'Number of targets, including those not found.';
 comment on column cue.operations.succeeded is 'Number of targets acted on.';
@@ -485,7 +489,7 @@ comment on column cue.operations.failed is 'Number of targets for which a single
 comment on column cue.operations.skipped is 'Number of targets that had changed, were gone, or were as wanted already.';
 comment on column cue.operations.errors is 'The first 100 failures: target, code (a SQLSTATE, or a code of the API) and message.';
 comment on column cue.operations.paced_at is 'With a rate: when the next target may be acted on.';
-comment on column cue.operations.worked_at is 'When its latest batch ended; if that is long ago, its job is missing.';
+comment on column cue.operations.worked_at is 'Time given to the latest target; if that is long ago, its job is missing.';
 comment on column cue.operations.created_by is 'The key or session that created it.';
 comment on column cue.operations.created_at is 'Time of creation.';
 comment on column cue.operations.ended_at is 'When it was completed or aborted.';

@@ -56,7 +56,7 @@ create type cue.ticket_type as enum ('bug', 'feature-request');
 comment on type cue.ticket_type is 'Type of a ticket.';
 create type cue.transport as enum ('webhook', 'worker');
 comment on type cue.transport is 'How an execution reaches its handler: sent to a callback (webhook), or claimed by a worker.';
-create type cue.trigger_kind as enum ('schedule', 'manual_fire', 'replay');
+create type cue.trigger_kind as enum ('schedule', 'manual_fire', 'replay', 'backfill');
 comment on type cue.trigger_kind is 'What triggered an execution.';
 create type cue.verification_mode as enum ('none', 'require_external_id', 'require_result_url', 'require_artifacts', 'manual');
 comment on type cue.verification_mode is 'Requirement for a reported success to count as verified.';
@@ -251,6 +251,20 @@ comment on column cue.audit_events.ip is 'Address of the request; null in psql.'
 comment on column cue.audit_events.detail is 'Details, depending on the event: the key''s id and prefix, the names of changed settings.';
 comment on column cue.audit_events.created_at is 'Time of the change. Entries are removed after 400 days.';
 grant select on cue.audit_events to cue_service;
+
+create table cue.backfilled_slots (
+  cue_id text not null,
+  slot timestamp with time zone not null,
+  execution_id uuid not null,
+  constraint backfilled_slots_pkey PRIMARY KEY (cue_id, slot),
+  constraint backfilled_slots_cue_id_fkey FOREIGN KEY (cue_id) REFERENCES cue.cues(id) ON DELETE CASCADE
+);
+CREATE INDEX backfilled_slots_execution ON cue.backfilled_slots USING btree (execution_id);
+comment on table cue.backfilled_slots is 'Slots that a backfill has run, so that none runs twice.';
+comment on column cue.backfilled_slots.cue_id is 'The cue.';
+comment on column cue.backfilled_slots.slot is 'Its nominal time.';
+comment on column cue.backfilled_slots.execution_id is 'Its execution.';
+grant select on cue.backfilled_slots to cue_service;
 
 create table cue.cell (
   id smallint not null,
@@ -942,7 +956,7 @@ comment on column cue.operations.account_id is 'The account.';
 comment on column cue.operations.type is 'What it does to its targets.';
 comment on column cue.operations.name is 'A name given by the caller.';
 comment on column cue.operations.status is 'Whether it is running.';
-comment on column cue.operations.settings is 'What its targets get: for pauses, the columns pause_reason and paused_until.';
+comment on column cue.operations.settings is 'What its targets get: for pauses, the columns pause_reason and paused_until; overlap; for a backfill, its cue_id.';
 comment on column cue.operations.rate_per_minute is 'Maximum number of targets acted on per minute; null: no limit.';
 comment on column cue.operations.total is 'Number of targets, including those not found.';
 comment on column cue.operations.succeeded is 'Number of targets acted on.';
@@ -950,7 +964,7 @@ comment on column cue.operations.failed is 'Number of targets for which a single
 comment on column cue.operations.skipped is 'Number of targets that had changed, were gone, or were as wanted already.';
 comment on column cue.operations.errors is 'The first 100 failures: target, code (a SQLSTATE, or a code of the API) and message.';
 comment on column cue.operations.paced_at is 'With a rate: when the next target may be acted on.';
-comment on column cue.operations.worked_at is 'When its latest batch ended; if that is long ago, its job is missing.';
+comment on column cue.operations.worked_at is 'Time given to the latest target; if that is long ago, its job is missing.';
 comment on column cue.operations.created_by is 'The key or session that created it.';
 comment on column cue.operations.created_at is 'Time of creation.';
 comment on column cue.operations.ended_at is 'When it was completed or aborted.';
@@ -1952,6 +1966,7 @@ declare
   c cue.cues;
   v_version int;
   v_done boolean := true;
+  v_overlap cue.overlap := coalesce(o.settings ->> 'overlap', 'allow')::cue.overlap;
   v_code text;
   v_message text;
 begin
@@ -1963,10 +1978,13 @@ begin
   if c.id <> all (p_free) then return '{"result": "later"}'; end if;
   select version into v_version from cue.cue_runs where cue_id = c.id;
   case o.type
-    when 'replay' then perform cue.replay_execution(o.account_id, p_target::uuid, p_now);
-    when 'cancel' then perform cue.cancel_execution(o.account_id, p_target::uuid, p_now);
+    when 'replay' then perform cue.replay_execution(o.account_id, p_target::uuid, p_now, v_overlap);
+    when 'cancel' then perform cue.cancel_execution(o.account_id, p_target::uuid, p_now, p_running => true);
     when 'dismiss' then perform cue.dismiss_execution(o.account_id, p_target::uuid, p_now);
-    when 'fire' then perform cue.fire_cue(o.account_id, p_target, p_now => p_now);
+    when 'fire' then perform cue.fire_cue(o.account_id, p_target, p_now => p_now, p_overlap => v_overlap);
+    when 'backfill' then
+      perform cue.backfill_slot(o.account_id, c.id, p_target::timestamptz, p_now, v_overlap);
+      v_done := found;
     when 'delete' then perform cue.delete_cue(o.account_id, p_target, p_now);
     when 'pause' then
       if (o.settings ->> 'paused_until')::timestamptz > c.at then
@@ -1985,6 +2003,8 @@ exception
   when others then
     get stacked diagnostics v_code = returned_sqlstate, v_message = message_text;
     if v_code not like 'QU%' then raise; end if;
+    -- There is room in the queue when an execution has ended.
+    if v_code = 'QU029' and v_overlap = 'queue_all' then return '{"result": "later"}'; end if;
     return jsonb_build_object('result', 'failed', 'target', p_target, 'code', v_code, 'message', v_message);
 end $function$;
 comment on function cue.act_on_target(cue.operations,text,text,text[],jsonb,timestamp with time zone) is 'Does to one target what a single call would do; returns its result: succeeded, skipped, later, or failed with code and message.';
@@ -2665,6 +2685,40 @@ end $function$;
 comment on function cue.attempts_to_repeat(uuid[],integer[],text[],text[],boolean[]) is 'Returns those of these ended attempts that failed and have attempts left.';
 grant execute on function cue.attempts_to_repeat(uuid[],integer[],text[],text[],boolean[]) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.backfill_slot(p_account_id uuid, p_cue_id text, p_slot timestamp with time zone, p_now timestamp with time zone DEFAULT now(), p_overlap cue.overlap DEFAULT 'allow'::cue.overlap)
+ RETURNS SETOF cue.executions
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  c cue.cues;
+  v_id uuid;
+  v_is_queued boolean;
+begin
+  perform from cue.accounts where id = p_account_id for no key update;
+  select * into c from cue.cues where id = p_cue_id and account_id = p_account_id and deleted_at is null for no key update;
+  if not found then
+    raise exception 'cue % not found', p_cue_id using errcode = cue.refusal('QU001');
+  end if;
+  if c.schedule_type = 'once' then
+    raise exception 'Cue % runs once. Fire it, or replay its execution.', p_cue_id using errcode = cue.refusal('QU011');
+  end if;
+  if exists (select from cue.backfilled_slots where cue_id = p_cue_id and slot = p_slot) then return; end if;
+  perform cue.admit_execution(p_account_id, p_now);
+  perform cue.admit_payload(p_account_id, cue.payload_bytes(c.payload, c.payload_id), p_now);
+  update cue.cue_runs set run_count = run_count + 1 where cue_id = p_cue_id;
+  v_is_queued := cue.place_request(c, p_overlap, p_now);
+  c.tracked := c.tracked or p_overlap <> 'allow';
+  v_id := cue.queue_execution(c, 'backfill', p_slot, p_now => p_now, p_is_queued => v_is_queued);
+  insert into cue.backfilled_slots (cue_id, slot, execution_id) values (p_cue_id, p_slot, v_id);
+  return query select * from cue.executions where id = v_id;
+end $function$;
+comment on function cue.backfill_slot(uuid,text,timestamp with time zone,timestamp with time zone,cue.overlap) is 'Runs a slot that did not run, with its nominal time, and returns its execution.';
+grant execute on function cue.backfill_slot(uuid,text,timestamp with time zone,timestamp with time zone,cue.overlap) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.beat_engine(p_engine_id uuid, p_version text, p_lateness_ms integer DEFAULT NULL::integer, p_open_deliveries integer DEFAULT 0, p_missed_after interval DEFAULT cue.missed_after(), p_now timestamp with time zone DEFAULT now())
  RETURNS TABLE(database_now timestamp with time zone, outage_recorded boolean, engines integer, place integer)
  LANGUAGE plpgsql
@@ -2889,7 +2943,7 @@ end $function$;
 comment on function cue.cancel_deletion(uuid,text,timestamp with time zone) is 'Cancels a pending deletion; QU044 if already cancelled, QU045 if the account is deleted or the grace is over.';
 grant execute on function cue.cancel_deletion(uuid,text,timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.cancel_execution(p_account_id uuid, p_execution_id uuid, p_now timestamp with time zone DEFAULT now())
+CREATE OR REPLACE FUNCTION cue.cancel_execution(p_account_id uuid, p_execution_id uuid, p_now timestamp with time zone DEFAULT now(), p_running boolean DEFAULT false)
  RETURNS SETOF cue.executions
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -2910,7 +2964,7 @@ begin
   end if;
   perform from cue.cue_runs where cue_id = c.id for update;
   select * into e from cue.executions where id = p_execution_id for update;
-  if e.status not in ('pending', 'retrying', 'retry_ready') then
+  if e.ended_at is not null or not p_running and e.status not in ('pending', 'retrying', 'retry_ready') then
     raise exception 'Only a waiting execution can be cancelled; execution % is %.', e.id, e.status using errcode = cue.refusal('QU011');
   end if;
   e := cue.stop_execution(e, 'cancelled', p_now);
@@ -2918,8 +2972,8 @@ begin
   if c.tracked then perform cue.start_queued(c.id, p_now); end if;
   return next e;
 end $function$;
-comment on function cue.cancel_execution(uuid,uuid,timestamp with time zone) is 'Cancels a waiting execution, without on_failure or alert; QU002 not found, QU011 not waiting.';
-grant execute on function cue.cancel_execution(uuid,uuid,timestamp with time zone) to cue_operator, cue_service;
+comment on function cue.cancel_execution(uuid,uuid,timestamp with time zone,boolean) is 'Cancels a waiting execution, without on_failure or alert; QU002 not found, QU011 not waiting.';
+grant execute on function cue.cancel_execution(uuid,uuid,timestamp with time zone,boolean) to cue_operator, cue_service;
 
 CREATE OR REPLACE FUNCTION cue.cancel_waiting(p_account_id uuid, p_now timestamp with time zone DEFAULT now())
  RETURNS integer
@@ -3831,6 +3885,7 @@ CREATE OR REPLACE FUNCTION cue.cues_of_targets(o cue.operations, p_targets text[
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 begin
+  if o.type = 'backfill' then return array[o.settings ->> 'cue_id']; end if;
   if o.type in ('replay', 'cancel', 'dismiss') then
     return array(
       select x.cue_id from unnest(p_targets) as u (id)
@@ -6622,9 +6677,13 @@ begin
   delete from cue.dead_letters where execution_id = any (array(
     select execution_id from cue.dead_letters where execution_id < v_first order by execution_id limit p_batch for update skip locked));
   get diagnostics v_count = row_count;
+  if v_count > 0 then return v_count; end if;
+  delete from cue.backfilled_slots where execution_id = any (array(
+    select execution_id from cue.backfilled_slots where execution_id < v_first order by execution_id limit p_batch for update skip locked));
+  get diagnostics v_count = row_count;
   return v_count;
 end $function$;
-comment on function cue.prune_dead_letters(integer) is 'Removes a batch of dead letters whose executions have been dropped; returns how many.';
+comment on function cue.prune_dead_letters(integer) is 'Removes a batch of dead letters and backfilled slots whose executions have been dropped; returns how many.';
 grant execute on function cue.prune_dead_letters(integer) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.prune_idempotency_keys(p_batch integer DEFAULT 1000, p_now timestamp with time zone DEFAULT now())
@@ -7916,6 +7975,7 @@ declare
   t cue.operation_targets;
   v_each interval;
   v_allowed int;
+  v_at timestamptz;
   v_free text[];
   v_later int[] := '{}';
   v_result jsonb;
@@ -7931,17 +7991,29 @@ begin
     return;
   end if;
   select * into t from cue.operation_targets where operation_id = o.id order by place limit 1;
+  if not found then
+    update cue.operations q set status = 'completed', ended_at = p_now where q.id = o.id;
+    return query select 'completed'::cue.operation_status, 0::float8;
+    return;
+  end if;
   -- What an interruption has left undone is not caught up, but for a quarter of a second at high rates. So those have a minute that is longer by as much.
   v_each := case when o.rate_per_minute > 240 then interval '60.25 seconds' else interval '1 minute' end / o.rate_per_minute;
   if o.paced_at < p_now - interval '250 milliseconds' then
     o.paced_at := p_now - case when o.rate_per_minute > 240 then interval '250 milliseconds' else interval '0' end;
   end if;
+  -- A millisecond apart, also from the last batch, so that queues and lists keep the order of the targets.
+  v_at := greatest(p_now, o.worked_at);
   v_allowed := least(cardinality(t.targets), 1 + floor(extract(epoch from p_now - o.paced_at) / extract(epoch from v_each)));
   if v_allowed > 0 then
     v_free := cue.lock_free_cues(cue.cues_of_targets(o, t.targets[:v_allowed]));
     while n < v_allowed and (n = 0 or clock_timestamp() < v_until) loop
       n := n + 1;
-      v_result := cue.act_on_target(o, t.targets[n], t.states[n], v_free, p_resumed, p_now + n * interval '1 millisecond');
+      v_result := cue.act_on_target(o, t.targets[n], t.states[n], v_free, p_resumed, v_at + n * interval '1 millisecond');
+      -- The slots of a backfill stay in order.
+      if o.type = 'backfill' and v_result ->> 'result' = 'later' then
+        n := n - 1;
+        exit;
+      end if;
       case v_result ->> 'result'
         when 'succeeded' then o.succeeded := o.succeeded + 1;
         when 'skipped' then o.skipped := o.skipped + 1;
@@ -7956,7 +8028,7 @@ begin
       update cue.operation_targets q
          set targets = t.targets[n + 1:] || array(select t.targets[i] from unnest(v_later) as l (i)),
              states = t.states[n + 1:] || array(select t.states[i] from unnest(v_later) as l (i)),
-             place = case when cardinality(v_later) = n then (select max(m.place) + 1 from cue.operation_targets m where m.operation_id = o.id) else q.place end
+             place = case when cardinality(v_later) = n and n > 0 then (select max(m.place) + 1 from cue.operation_targets m where m.operation_id = o.id) else q.place end
        where q.operation_id = o.id and q.place = t.place;
     else
       delete from cue.operation_targets q where q.operation_id = o.id and q.place = t.place;
@@ -7968,9 +8040,9 @@ begin
   end if;
   update cue.operations q
      set succeeded = o.succeeded, failed = o.failed, skipped = o.skipped, errors = o.errors, status = o.status, ended_at = o.ended_at,
-         paced_at = coalesce(o.paced_at + (n - cardinality(v_later)) * v_each, o.paced_at), worked_at = p_now
+         paced_at = coalesce(o.paced_at + (n - cardinality(v_later)) * v_each, o.paced_at), worked_at = v_at + n * interval '1 millisecond'
    where q.id = o.id returning * into o;
-  return query select o.status, case when v_later <> '{}' and cardinality(v_later) = n then 250
+  return query select o.status, case when v_allowed > 0 and cardinality(v_later) = n then 250
                                      when v_each is null then 0 else greatest(0, extract(epoch from o.paced_at - p_now) * 1000) end::float8;
 end $function$;
 comment on function cue.run_operation(text,jsonb,timestamp with time zone) is 'Acts on the next batch of an operation''s targets; returns its status, and the milliseconds until the next batch may follow.';
@@ -8282,6 +8354,35 @@ AS $function$
 $function$;
 comment on function cue.signing_secrets(cue.accounts,timestamp with time zone) is 'Returns the secrets that sign an account''s webhooks now, current one first.';
 grant execute on function cue.signing_secrets(cue.accounts,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.slots_without_execution(p_cue_id text, p_slots timestamp with time zone[])
+ RETURNS SETOF timestamp with time zone
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+AS $function$
+declare
+  v_first timestamptz := (select min(slot) from unnest(p_slots) as s (slot));
+  v_last timestamptz := (select max(slot) from unnest(p_slots) as s (slot));
+begin
+  return query
+  select s.slot from unnest(p_slots) as s (slot)
+  except
+  select e.scheduled_for from (
+    select v_first - interval '1 minute', v_last
+    union all
+    select o.until_at, o.until_at from cue.outages o where o.from_at <= v_last and o.until_at >= v_first) w (first, last)
+   cross join lateral (
+     select x.scheduled_for from cue.executions x
+      where x.cue_id = p_cue_id and x.id >= cue.uuid_v7_floor(w.first) and x.id < cue.uuid_v7_floor(w.last + interval '1 day')
+        and x.triggered_by = 'schedule') e
+  except
+  select b.slot from cue.backfilled_slots b where b.cue_id = p_cue_id
+  order by 1;
+end $function$;
+comment on function cue.slots_without_execution(text,timestamp with time zone[]) is 'Returns those of a cue''s slots that have no execution, oldest first.';
+grant execute on function cue.slots_without_execution(text,timestamp with time zone[]) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.start_grace(a cue.accounts, p_now timestamp with time zone DEFAULT now())
  RETURNS void

@@ -43,7 +43,7 @@ export const enums = {
   ticketStatus: ['open', 'in_progress', 'resolved', 'closed'],
   ticketType: ['bug', 'feature-request'],
   transport: ['webhook', 'worker'],
-  triggerKind: ['schedule', 'manual_fire', 'replay'],
+  triggerKind: ['schedule', 'manual_fire', 'replay', 'backfill'],
   verificationMode: ['none', 'require_external_id', 'require_result_url', 'require_artifacts', 'manual'],
   webhookAuthorization: ['execution_token', 'api_key']
 } as const

@@ -82,7 +82,7 @@ export type Timestamp = ColumnType<Date, Date | string, Date | string>;
 
 export type Transport = "webhook" | "worker";
 
-export type TriggerKind = "manual_fire" | "replay" | "schedule";
+export type TriggerKind = "backfill" | "manual_fire" | "replay" | "schedule";
 
 export type VerificationMode = "manual" | "none" | "require_artifacts" | "require_external_id" | "require_result_url";
 
@@ -394,6 +394,21 @@ export interface AuditView {
   id: string | null;
   ip: string | null;
   seq: number | null;
+}
+
+export interface BackfilledSlots {
+  /**
+   * The cue.
+   */
+  cue_id: string;
+  /**
+   * Its execution.
+   */
+  execution_id: string;
+  /**
+   * Its nominal time.
+   */
+  slot: Timestamp;
 }
 
 export interface Cell {
@@ -1593,7 +1608,7 @@ export interface Operations {
    */
   rate_per_minute: number | null;
   /**
-   * What its targets get: for pauses, the columns pause_reason and paused_until.
+   * What its targets get: for pauses, the columns pause_reason and paused_until; overlap; for a backfill, its cue_id.
    */
   settings: Json;
   /**
@@ -1617,7 +1632,7 @@ export interface Operations {
    */
   type: OperationType;
   /**
-   * When its latest batch ended; if that is long ago, its job is missing.
+   * Time given to the latest target; if that is long ago, its job is missing.
    */
   worked_at: Timestamp;
 }
@@ -2041,6 +2056,7 @@ export interface DB {
   attempts: Attempts;
   audit_events: AuditEvents;
   audit_view: AuditView;
+  backfilled_slots: BackfilledSlots;
   cell: Cell;
   claimable_executions: ClaimableExecutions;
   cue_detail_view: CueDetailView;

@@ -22,7 +22,7 @@ export const functions = {
   begin_waiting: ['rows', 'limit skip_accounts lease now'],
   billing_account: ['row', 'account_id'],
   cancel_deletion: ['value', 'deletion_id ip now'],
-  cancel_execution: ['row', 'account_id execution_id now'],
+  cancel_execution: ['row', 'account_id execution_id now running'],
   catch_up_cues: ['value', 'cues now'],
   check_secrets: ['values', 'encryption_key_ids session_secret changed now'],
   claim_address: ['value', 'email cell address now'],
@@ -146,6 +146,7 @@ export const functions = {
   set_customer: ['value', 'account_id customer_id now'],
   set_plans: ['value', 'plans'],
   settle_attempts: ['value', 'execution_ids attempts cue_ids started_at duration_ms http_status bodies errors retry_after_ms gone reported reported_results reported_errors ended_flights now'],
+  slots_without_execution: ['values', 'cue_id slots'],
   stop_engine: ['value', 'engine_id now'],
   store_echo: ['value', 'token payload headers address now'],
   store_payloads: ['value', 'batch now'],
@@ -848,7 +849,7 @@ export type Functions = {
   beginWaiting: (args: { limit: number; skip_accounts?: string[] | null; lease?: string | null }) => Promise<BegunAttempt[]>
   billingAccount: (args: { account_id: string }) => Promise<BillingAccountRow | undefined>
   cancelDeletion: (args: { deletion_id: string; ip?: string | null }) => Promise<void>
-  cancelExecution: (args: { account_id: string; execution_id: string }) => Promise<ExecutionsRow>
+  cancelExecution: (args: { account_id: string; execution_id: string; running?: boolean | null }) => Promise<ExecutionsRow>
   catchUpCues: (args: { cues: object | string }) => Promise<number>
   checkSecrets: (args: { encryption_key_ids: string[]; session_secret: string; changed?: boolean | null }) => Promise<string[]>
   claimAddress: (args: { email: string; cell: number; address?: string | null }) => Promise<number>
@@ -972,6 +973,7 @@ export type Functions = {
   setCustomer: (args: { account_id: string; customer_id: string }) => Promise<string>
   setPlans: (args: { plans: object | string }) => Promise<void>
   settleAttempts: (args: { execution_ids: string[]; attempts: number[]; cue_ids: string[]; started_at: Date[]; duration_ms: number[]; http_status: (number | null)[]; bodies: (string | null)[]; errors: (string | null)[]; retry_after_ms: (number | null)[]; gone: boolean[]; reported: (boolean | null)[]; reported_results: (string | null)[]; reported_errors: (string | null)[]; ended_flights?: number[] | null }) => Promise<number>
+  slotsWithoutExecution: (args: { cue_id: string; slots: Date[] }) => Promise<Date[]>
   stopEngine: (args: { engine_id: string }) => Promise<void>
   storeEcho: (args: { token: string; payload: string; headers: object | string; address?: string | null }) => Promise<void>
   storePayloads: (args: { batch?: number | null }) => Promise<number>

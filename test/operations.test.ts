@@ -89,11 +89,16 @@ t.test('cancels and dismisses', async t => {
   exactly(t, await operate({ type: 'cancel', filter: { cue_id, status: 'pending' } }), { total: 2, succeeded: 2 })
   for (const id of waiting) exactly(t, await get(`/v1/executions/${id}`), { status: 'failed', error_message: 'cancelled' })
   exactly(t, await get(`/v1/executions/${claimed}`), { status: 'delivering' })
+  exactly(t, await operate({ type: 'cancel', filter: { cue_id } }), { total: 1, succeeded: 1 }, 'also one that is running')
+  exactly(t, await get(`/v1/executions/${claimed}`), { status: 'failed', error_message: 'cancelled' })
+  exactly(t, await operate({ type: 'cancel', ids: [claimed] }), { failed: 1, errors: [{ target: claimed, code: 'invalid_state' }] })
   const failed = await failures(await failing(), 3)
   exactly(t, await operate({ type: 'dismiss', filter: { error: '500' } }), { total: 3, succeeded: 3 })
   exactly(t, await get('/v1/executions?dead=true'), { total: 0 })
   exactly(t, await operate({ type: 'dismiss', ids: failed.slice(0, 1) }), { total: 1, succeeded: 1 })
-  exactly(t, await operate({ type: 'dismiss', ids: [claimed] }), { failed: 1, errors: [{ target: claimed, code: 'invalid_state' }] })
+  exactly(t, await operate({ type: 'dismiss', ids: [claimed] }), { total: 1, succeeded: 1 })
+  const pending = await fire(cue_id)
+  exactly(t, await operate({ type: 'dismiss', ids: [pending] }), { failed: 1, errors: [{ target: pending, code: 'invalid_state' }] })
 })
 
 t.test('pauses, resumes, fires and deletes cues', async t => {

@@ -112,8 +112,10 @@ begin
 end $$;
 comment on function cue.stop_execution is 'Ends an execution as failed, whatever it is doing, without on_failure or alert, and returns it.';
 
-create or replace function cue.cancel_execution(p_account_id uuid, p_execution_id uuid, p_now timestamptz default now())
-returns setof cue.executions
+-- With p_running, also one that is being sent, claimed or awaits its outcome.
+create or replace function cue.cancel_execution(
+  p_account_id uuid, p_execution_id uuid, p_now timestamptz default now(), p_running boolean default false
+) returns setof cue.executions
 language plpgsql security definer as $$
 declare
   e cue.executions;
@@ -128,7 +130,7 @@ begin
   end if;
   perform from cue.cue_runs where cue_id = c.id for update;
   select * into e from cue.executions where id = p_execution_id for update;
-  if e.status not in ('pending', 'retrying', 'retry_ready') then
+  if e.ended_at is not null or not p_running and e.status not in ('pending', 'retrying', 'retry_ready') then
     raise exception 'Only a waiting execution can be cancelled; execution % is %.', e.id, e.status using errcode = cue.refusal('QU011');
   end if;
   e := cue.stop_execution(e, 'cancelled', p_now);

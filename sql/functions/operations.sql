@@ -114,6 +114,7 @@ declare
   t cue.operation_targets;
   v_each interval;
   v_allowed int;
+  v_at timestamptz;
   v_free text[];
   v_later int[] := '{}';
   v_result jsonb;
@@ -129,17 +130,29 @@ begin
     return;
   end if;
   select * into t from cue.operation_targets where operation_id = o.id order by place limit 1;
+  if not found then
+    update cue.operations q set status = 'completed', ended_at = p_now where q.id = o.id;
+    return query select 'completed'::cue.operation_status, 0::float8;
+    return;
+  end if;
   -- What an interruption has left undone is not caught up, but for a quarter of a second at high rates. So those have a minute that is longer by as much.
   v_each := case when o.rate_per_minute > 240 then interval '60.25 seconds' else interval '1 minute' end / o.rate_per_minute;
   if o.paced_at < p_now - interval '250 milliseconds' then
     o.paced_at := p_now - case when o.rate_per_minute > 240 then interval '250 milliseconds' else interval '0' end;
   end if;
+  -- A millisecond apart, also from the last batch, so that queues and lists keep the order of the targets.
+  v_at := greatest(p_now, o.worked_at);
   v_allowed := least(cardinality(t.targets), 1 + floor(extract(epoch from p_now - o.paced_at) / extract(epoch from v_each)));
   if v_allowed > 0 then
     v_free := cue.lock_free_cues(cue.cues_of_targets(o, t.targets[:v_allowed]));
     while n < v_allowed and (n = 0 or clock_timestamp() < v_until) loop
       n := n + 1;
-      v_result := cue.act_on_target(o, t.targets[n], t.states[n], v_free, p_resumed, p_now + n * interval '1 millisecond');
+      v_result := cue.act_on_target(o, t.targets[n], t.states[n], v_free, p_resumed, v_at + n * interval '1 millisecond');
+      -- The slots of a backfill stay in order.
+      if o.type = 'backfill' and v_result ->> 'result' = 'later' then
+        n := n - 1;
+        exit;
+      end if;
       case v_result ->> 'result'
         when 'succeeded' then o.succeeded := o.succeeded + 1;
         when 'skipped' then o.skipped := o.skipped + 1;
@@ -154,7 +167,7 @@ begin
       update cue.operation_targets q
          set targets = t.targets[n + 1:] || array(select t.targets[i] from unnest(v_later) as l (i)),
              states = t.states[n + 1:] || array(select t.states[i] from unnest(v_later) as l (i)),
-             place = case when cardinality(v_later) = n then (select max(m.place) + 1 from cue.operation_targets m where m.operation_id = o.id) else q.place end
+             place = case when cardinality(v_later) = n and n > 0 then (select max(m.place) + 1 from cue.operation_targets m where m.operation_id = o.id) else q.place end
        where q.operation_id = o.id and q.place = t.place;
     else
       delete from cue.operation_targets q where q.operation_id = o.id and q.place = t.place;
@@ -166,9 +179,9 @@ begin
   end if;
   update cue.operations q
      set succeeded = o.succeeded, failed = o.failed, skipped = o.skipped, errors = o.errors, status = o.status, ended_at = o.ended_at,
-         paced_at = coalesce(o.paced_at + (n - cardinality(v_later)) * v_each, o.paced_at), worked_at = p_now
+         paced_at = coalesce(o.paced_at + (n - cardinality(v_later)) * v_each, o.paced_at), worked_at = v_at + n * interval '1 millisecond'
    where q.id = o.id returning * into o;
-  return query select o.status, case when v_later <> '{}' and cardinality(v_later) = n then 250
+  return query select o.status, case when v_allowed > 0 and cardinality(v_later) = n then 250
                                      when v_each is null then 0 else greatest(0, extract(epoch from o.paced_at - p_now) * 1000) end::float8;
 end $$;
 comment on function cue.run_operation is
@@ -177,6 +190,7 @@ comment on function cue.run_operation is
 create or replace function cue.cues_of_targets(o cue.operations, p_targets text[]) returns text[]
 language plpgsql stable security definer as $$
 begin
+  if o.type = 'backfill' then return array[o.settings ->> 'cue_id']; end if;
   if o.type in ('replay', 'cancel', 'dismiss') then
     return array(
       select x.cue_id from unnest(p_targets) as u (id)
@@ -196,6 +210,7 @@ declare
   c cue.cues;
   v_version int;
   v_done boolean := true;
+  v_overlap cue.overlap := coalesce(o.settings ->> 'overlap', 'allow')::cue.overlap;
   v_code text;
   v_message text;
 begin
@@ -207,10 +222,13 @@ begin
   if c.id <> all (p_free) then return '{"result": "later"}'; end if;
   select version into v_version from cue.cue_runs where cue_id = c.id;
   case o.type
-    when 'replay' then perform cue.replay_execution(o.account_id, p_target::uuid, p_now);
-    when 'cancel' then perform cue.cancel_execution(o.account_id, p_target::uuid, p_now);
+    when 'replay' then perform cue.replay_execution(o.account_id, p_target::uuid, p_now, v_overlap);
+    when 'cancel' then perform cue.cancel_execution(o.account_id, p_target::uuid, p_now, p_running => true);
     when 'dismiss' then perform cue.dismiss_execution(o.account_id, p_target::uuid, p_now);
-    when 'fire' then perform cue.fire_cue(o.account_id, p_target, p_now => p_now);
+    when 'fire' then perform cue.fire_cue(o.account_id, p_target, p_now => p_now, p_overlap => v_overlap);
+    when 'backfill' then
+      perform cue.backfill_slot(o.account_id, c.id, p_target::timestamptz, p_now, v_overlap);
+      v_done := found;
     when 'delete' then perform cue.delete_cue(o.account_id, p_target, p_now);
     when 'pause' then
       if (o.settings ->> 'paused_until')::timestamptz > c.at then
@@ -229,6 +247,8 @@ exception
   when others then
     get stacked diagnostics v_code = returned_sqlstate, v_message = message_text;
     if v_code not like 'QU%' then raise; end if;
+    -- There is room in the queue when an execution has ended.
+    if v_code = 'QU029' and v_overlap = 'queue_all' then return '{"result": "later"}'; end if;
     return jsonb_build_object('result', 'failed', 'target', p_target, 'code', v_code, 'message', v_message);
 end $$;
 comment on function cue.act_on_target is

@@ -33,7 +33,7 @@ export const executionFilters = {
   cue: { type: 'string', value: 'ID', help: 'only for this cue' },
   status: { type: 'string', value: 'STATUS', help: 'for example pending, delivering, success, failed, retrying or missed' },
   outcome: { type: 'string', value: 'STATE', help: 'for example reported_success, reported_failure or verification_pending' },
-  trigger: { type: 'string', value: 'TRIGGER', help: 'schedule, manual_fire or replay' },
+  trigger: { type: 'string', value: 'TRIGGER', help: 'schedule, manual_fire, replay or backfill' },
   worker: { type: 'string', value: 'ID', help: 'only those last claimed by this worker' },
   error: { type: 'string', value: 'TEXT', help: 'only those whose error contains this; case is ignored' },
   dead: { type: 'boolean', help: 'only dead letters: failed, missed or timed out, and neither replayed nor dismissed' },

@@ -4,45 +4,71 @@ import type { Static } from 'typebox'
 import { fault } from '../cues/changes.ts'
 import type { Functions, OperationsRow } from '../database/functions.ts'
 import { ApiError, invalid } from '../errors.ts'
+import { slotsToBackfill } from './backfill.ts'
 import type { CreateOperation, DryRun } from './schemas.ts'
 import { countTargets, listTargets, sampleTargets, targetsOf } from './targets.ts'
 
 type Asking = Pick<FastifyRequest, 'caller'>
 
 /** Members that only some types have. */
-const ownTypes = { reason: ['pause'], until: ['pause'] } as const
+const ownTypes = {
+  reason: ['pause'],
+  until: ['pause'],
+  overlap: ['replay', 'fire', 'backfill'],
+  cue_id: ['backfill'],
+  from: ['backfill'],
+  to: ['backfill']
+} as const
 
 /** @throws ApiError for what no filter or id can repair, before anything is read */
 export const checkOperation = (given: CreateOperation, confirmation: unknown, now: Date): void => {
   const { type, dry_run, until } = given
   for (const [name, types] of Object.entries(ownTypes))
     if (given[name as keyof typeof ownTypes] != null && !(types as readonly string[]).includes(type))
-      throw invalid([fault([name], `is only for type ${types.join(' and ')}`)])
+      throw invalid([fault([name], `is only for type ${types.join(', ')}`)])
   if (until != null && new Date(until) <= now) throw invalid([fault(['until'], 'must be in the future')])
   if (type === 'delete' && !dry_run && confirmation !== 'true')
     throw new ApiError('confirmation_required', 'This cannot be undone. To confirm, send the header X-Confirm-Destructive: true.')
 }
 
-export const dryRun = async (app: FastifyInstance, { caller }: Asking, given: CreateOperation): Promise<Static<typeof DryRun>> => {
+export const dryRun = async (app: FastifyInstance, asking: Asking, given: CreateOperation): Promise<Static<typeof DryRun>> => {
+  const { caller } = asking
+  if (given.type === 'backfill') {
+    const slots = await slotsToBackfill(app, asking, given)
+    return { total: slots.length, sample: slots.slice(0, 10).map(slot => ({ scheduled_for: new Date(slot) })) }
+  }
   const targets = targetsOf(app.db, caller.account_id, given, app.now())
   return app.readList(caller.account_id, async () => ({ total: await countTargets(targets), sample: await sampleTargets(targets) }))
 }
 
 export const createOperation = async (
   app: FastifyInstance,
-  { caller }: Asking,
+  asking: Asking,
   given: CreateOperation,
   fn: Pick<Functions, 'createOperation'> = app.fn
 ): Promise<OperationsRow> => {
   const { type, name, rate_per_minute } = given
-  const chosen = targetsOf(app.db, caller.account_id, given, app.now())
-  const { targets, missing } = await app.readList(caller.account_id, async () => {
-    await countTargets(chosen)
-    return listTargets(app.db, chosen)
-  })
+  const { caller } = asking
+  const { targets, missing } = await (type === 'backfill' ? slots(app, asking, given) : selected(app, asking, given))
   return fn.createOperation({ type, targets, missing, name, rate_per_minute, settings: settingsOf(given), ...caller })
 }
 
+const slots = async (app: FastifyInstance, asking: Asking, given: CreateOperation) => ({
+  targets: JSON.stringify(await slotsToBackfill(app, asking, given)),
+  missing: []
+})
+
+const selected = async (app: FastifyInstance, { caller: { account_id } }: Asking, given: CreateOperation) => {
+  const chosen = targetsOf(app.db, account_id, given, app.now())
+  return app.readList(account_id, async () => {
+    await countTargets(chosen)
+    return listTargets(app.db, chosen)
+  })
+}
+
 /** The columns that pausing sets, as for one cue. Without any, cues that are paused already stay as they are. */
-const settingsOf = ({ reason, until }: CreateOperation) =>
-  reason == null && until == null ? {} : { pause_reason: reason ?? null, paused_until: until == null ? null : new Date(until) }
+const settingsOf = ({ reason, until, overlap, cue_id }: CreateOperation) => ({
+  ...((reason != null || until != null) && { pause_reason: reason ?? null, paused_until: until == null ? null : new Date(until) }),
+  ...(overlap != null && { overlap }),
+  ...(cue_id != null && { cue_id })
+})

@@ -20,7 +20,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       config: { scope: 'write', errors: ['confirmation_required', 'operation_running', ...idempotencyErrors] },
       schema: {
         tags,
-        summary: 'Replay, cancel, pause … many executions or cues',
+        summary: 'Replay, cancel, pause … many executions or cues, or backfill one cue',
         description:
           'Acts in the background, on what the filter matches now. What has changed by then is skipped. At most 100,000 targets and 10 operations per hour; ' +
           'one of each type runs at a time.',

@@ -5,16 +5,17 @@ import { bounds } from '../cues/columns.ts'
 import * as cues from '../cues/schemas.ts'
 import * as executions from '../executions/schemas.ts'
 import { Instant } from '../schedule/schemas.ts'
-import { Nullable, orElse, Page, Strict, Tag, Timestamp } from '../schemas.ts'
+import { CueId, Nullable, orElse, Page, Strict, Tag, Timestamp } from '../schemas.ts'
 
 export const types = enums.operationType
 export type OperationType = (typeof types)[number]
 /** What each type acts on. */
 export const isOnExecutions = (type: OperationType) => ['replay', 'cancel', 'dismiss'].includes(type)
 
-/** Maximum targets of an operation, and of those named by id. */
+/** Maximum targets of an operation, of those named by id, and of a backfill. */
 export const MAX_TARGETS = 100_000
 const MAX_IDS = 10_000
+export const MAX_SLOTS = 1000
 
 const tag = Type.Optional(
   Type.Union([Tag, Type.Array(Tag, { maxItems: 10 })], { description: 'A tag, or several, all of which must match.' })
@@ -43,7 +44,8 @@ const Filter = Strict(
 export const CreateOperation = Strict({
   type: Type.Enum([...types], {
     description:
-      '`replay`, `cancel` and `dismiss` act on executions, the others on cues; `backfill` runs slots of one cue that did not run.'
+      '`replay`, `cancel` and `dismiss` act on executions, the others on cues. `backfill` runs the slots of one cue, `cue_id`, in a period in the past, ' +
+      'unless they have an execution: at most 1,000, oldest first, with their nominal `scheduled_for`.'
   }),
   filter: Type.Optional(Nullable(Filter)),
   ids: Type.Optional(
@@ -65,7 +67,17 @@ export const CreateOperation = Strict({
     Nullable(Type.Boolean({ description: 'Whether to return the number of targets and the first 10, and do nothing.' }))
   ),
   reason: Type.Optional(Nullable(Type.String({ ...bounds.pause_reason, description: 'With `pause`: as for one cue.' }))),
-  until: Type.Optional(Nullable({ ...Instant, description: 'With `pause`: as for one cue.' }))
+  until: Type.Optional(Nullable({ ...Instant, description: 'With `pause`: as for one cue.' })),
+  overlap: Type.Optional(
+    Nullable(
+      executions.Overlap(
+        'With `replay`, `fire` and `backfill`: what becomes of each execution while another one of its cue has not ended. Default: `allow`.'
+      )
+    )
+  ),
+  cue_id: Type.Optional(Nullable(orElse('cue_not_found', cues.noSuchCue, CueId))),
+  from: Type.Optional(Nullable({ ...Instant, description: 'With `backfill`: slots from this instant on.' })),
+  to: Type.Optional(Nullable({ ...Instant, description: 'With `backfill`: slots before this instant, which is not in the future.' }))
 })
 export type CreateOperation = Static<typeof CreateOperation>
 

@@ -1,0 +1,37 @@
+/** The slots of a backfill: those of one cue, in a period, that have no execution. */
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { createSingleCues } from '../cues/batched.ts'
+import { fault } from '../cues/changes.ts'
+import { invalid } from '../errors.ts'
+import { planOf } from '../schedule/plan.ts'
+import { nextRuns, slotsBetween, slotsCounted } from '../schedule/runs.ts'
+import { type CreateOperation, MAX_SLOTS } from './schemas.ts'
+
+/** @throws ApiError if there are too many, or the period isn't in the past */
+export const slotsToBackfill = async (
+  app: FastifyInstance,
+  { caller }: Pick<FastifyRequest, 'caller'>,
+  given: CreateOperation
+): Promise<string[]> => {
+  for (const name of ['cue_id', 'from', 'to'] as const)
+    if (given[name] == null) throw invalid([{ type: 'missing', loc: ['body', name], msg: 'Field required', input: null }])
+  for (const name of ['filter', 'ids'] as const)
+    if (given[name] != null) throw invalid([fault([name], 'is not for type backfill; give cue_id, from and to')])
+  const [from, to] = [new Date(given.from!), new Date(given.to!)]
+  if (from >= to) throw invalid([fault(['to'], 'must be after from')])
+  if (to > app.now()) throw invalid([fault(['to'], 'must not be in the future')])
+  const cue = await createSingleCues(app.fn).find(caller.account_id, given.cue_id!)
+  if (cue.schedule.type === 'once') throw invalid([fault(['cue_id'], 'is a cue that runs once; fire it, or replay its execution')])
+  // What is still to come runs by itself.
+  const end = Math.min(+to, +(cue.next_run ?? to))
+  const plan = planOf(cue.schedule, cue.id)
+  const before = new Date(+from - 1)
+  const { count } = slotsBetween(plan, before, new Date(end - 1), 0)
+  if (count >= slotsCounted) throw tooMany(`${slotsCounted} or more`)
+  const slots = await app.fn.slotsWithoutExecution({ cue_id: cue.id, slots: nextRuns(plan, before, count) })
+  if (slots.length > MAX_SLOTS) throw tooMany(String(slots.length))
+  return slots.map(slot => slot.toISOString())
+}
+
+const tooMany = (count: string) =>
+  invalid([fault(['to'], `leaves ${count} slots; a backfill has at most ${MAX_SLOTS}. Choose a shorter period`)])
