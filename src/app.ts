@@ -36,6 +36,7 @@ import description from './openapi/description.ts'
 import docs from './openapi/docs.ts'
 import operations from './operations/routes.ts'
 import outcomes from './outcomes/routes.ts'
+import overview from './overview/routes.ts'
 import schedules from './schedule/routes.ts'
 import { loggerOptions } from './startup/log.ts'
 import support from './support/routes.ts'
@@ -141,6 +142,7 @@ export const build = async (options: Options) => {
   await app.register(schedules)
   await app.register(workers)
   await app.register(outcomes)
+  await app.register(overview)
   await app.register(alerts)
   await app.register(mcp)
   await app.register(accounts)

@@ -79,6 +79,8 @@ export const functions = {
   is_email_confirmed: ['value', 'account_id'],
   job_counts: ['rows', 'limit'],
   look_ahead: ['rows', 'until limit skip_accounts now rules'],
+  latest_results: ['rows', 'cue_ids now'],
+  look_ahead: ['rows', 'until limit skip_accounts now'],
   look_waiting: ['rows', 'after after_id limit now'],
   lose_attempts: ['value', 'execution_ids flight_id error now'],
   mail_cue_failed: ['row', 'account_id execution_id counted now'],
@@ -116,6 +118,7 @@ export const functions = {
   read_echo: ['row', 'token now'],
   read_execution_details: ['rows', 'account_ids execution_ids'],
   read_memory: ['row', 'account_id release reader now'],
+  read_overview: ['row', 'account_id now'],
   read_usage: ['row', 'account_id actor now'],
   recover_flights: ['value', 'limit asked_at now'],
   recover_leases: ['value', 'limit now'],
@@ -520,6 +523,11 @@ export type JobCountsRow = {
   waiting: number
 }
 
+export type LatestResultsRow = {
+  cue_id: string
+  latest: unknown
+}
+
 export type LookAheadRow = {
   cue_id: string
   account_id: string
@@ -760,6 +768,22 @@ export type ReadMemoryRow = {
   updated_at: Date
 }
 
+export type ReadOverviewRow = {
+  since: Date
+  running: number
+  succeeded: number
+  failed: number
+  lateness_p50_ms: number | null
+  lateness_p99_ms: number | null
+  per_minute: unknown
+  failing: unknown
+  waiting: unknown
+  waiting_for_person: unknown
+  paused: unknown
+  alerts: unknown
+  upcoming: unknown
+}
+
 export type ReadUsageRow = {
   plan: Plan
   cues_used: number
@@ -906,6 +930,8 @@ export type Functions = {
   isEmailConfirmed: (args: { account_id: string }) => Promise<boolean>
   jobCounts: (args: { limit?: number | null }) => Promise<JobCountsRow[]>
   lookAhead: (args: { until: Date; limit?: number | null; skip_accounts?: string[] | null; rules?: boolean | null }) => Promise<LookAheadRow[]>
+  latestResults: (args: { cue_ids: string[] }) => Promise<LatestResultsRow[]>
+  lookAhead: (args: { until: Date; limit?: number | null; skip_accounts?: string[] | null }) => Promise<LookAheadRow[]>
   lookWaiting: (args: { after: number; after_id: string; limit?: number | null }) => Promise<LookWaitingRow[]>
   loseAttempts: (args: { execution_ids: string[]; flight_id: number; error: string }) => Promise<number>
   mailCueFailed: (args: { account_id: string; execution_id: string; counted?: boolean | null }) => Promise<MailCueFailedRow | undefined>
@@ -943,6 +969,7 @@ export type Functions = {
   readEcho: (args: { token: string }) => Promise<ReadEchoRow | undefined>
   readExecutionDetails: (args: { account_ids: string[]; execution_ids: string[] }) => Promise<ReadExecutionDetailsRow[]>
   readMemory: (args: { account_id: string; release: string; reader?: string | null }) => Promise<ReadMemoryRow>
+  readOverview: (args: { account_id: string }) => Promise<ReadOverviewRow>
   readUsage: (args: { account_id: string; actor: string }) => Promise<ReadUsageRow | undefined>
   recoverFlights: (args: { limit?: number | null; asked_at?: Date | null }) => Promise<number>
   recoverLeases: (args: { limit?: number | null }) => Promise<number>

@@ -35,9 +35,11 @@ export const JsonArray = (options: { description?: string } = {}) => Type.Unsafe
 export const orElse = <T extends TSchema>(code: ErrorCode, message: string, schema: T): T =>
   ({ ...schema, 'x-error': { code, message } }) as T
 
+export const uuidPattern = '^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$'
+
 /** An id in a path. A malformed id gets the same error as an unknown one. */
 export const Uuid = (code: ErrorCode, message = 'Not found in this account.') =>
-  orElse(code, message, Type.String({ format: 'uuid', pattern: '^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$' }))
+  orElse(code, message, Type.String({ format: 'uuid', pattern: uuidPattern }))
 
 const cueId = '^cue_[0-9A-Za-z]{12}$'
 export const CueId = Type.String({ pattern: cueId })
@@ -60,6 +62,12 @@ export const Page = (limit = 20) => ({
   limit: Type.Integer({ minimum: 1, maximum: 100, default: limit }),
   offset: Type.Integer({ minimum: 0, maximum: 2 ** 31 - 1, default: 0 })
 })
+
+/** Keyset pages take the same time wherever they begin. */
+export const NextCursor = Nullable(Type.String({ description: 'The `cursor` of the next page; null on the last one.' }))
+export const CountTo = Type.Optional(
+  Type.Integer({ minimum: 0, maximum: constants.countedTo, description: 'Count `total` only up to this number, which is faster.' })
+)
 
 const MAX_TAG = 64
 export const Tag = Type.String({ minLength: 1, maxLength: MAX_TAG })

@@ -104,6 +104,9 @@ export const createClient = (options: ClientOptions) => {
       heartbeat: (body: T.Heartbeat, o?: CallOptions) => repeat<{ acknowledged: boolean }>('/v1/worker/heartbeat', body, o)
     },
 
+    /** What needs attention, and figures on the last 24 hours. */
+    overview: (o?: CallOptions) => get<T.Overview>('/v1/overview', {}, o),
+
     alerts: {
       list: (filter?: T.AlertFilter, o?: CallOptions) => get<T.Alerts>('/v1/alerts', filter, o),
       acknowledge: (id: string, o?: CallOptions) => repeat<T.Alert>(`/v1/alerts/${encodeURIComponent(id)}/acknowledge`, undefined, o)

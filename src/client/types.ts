@@ -7,6 +7,7 @@ import type * as cues from '../cues/schemas.ts'
 import type * as executions from '../executions/schemas.ts'
 import type { Json } from '../json/canonical-json.ts'
 import type * as outcomes from '../outcomes/schemas.ts'
+import type * as overview from '../overview/schemas.ts'
 import type * as schedules from '../schedule/schemas.ts'
 import type * as usage from '../usage/schemas.ts'
 import type * as workers from '../workers/schemas.ts'
@@ -94,5 +95,7 @@ export type CreatedDeviceCode = Answer<typeof signIn.CreatedDeviceCode>
 export type PolledDeviceCode = Answer<typeof signIn.Polled>
 export type Session = Answer<typeof signIn.Session>
 export type DeletionRequested = Answer<typeof signIn.DeletionRequested>
+
+export type Overview = Answer<typeof overview.Overview>
 
 export type Usage = Answer<typeof usage.Usage>

@@ -44,13 +44,13 @@ type Instants = 'next_run' | 'last_run' | 'paused_at' | 'paused_until' | 'create
 
 const instant = (text: string | null) => (text === null ? null : new Date(text))
 
-export type Filters = Omit<Static<typeof ListCues>, 'limit' | 'offset'>
+export type Filters = Omit<Static<typeof ListCues>, 'limit' | 'offset' | 'cursor' | 'count_to' | 'summary'>
 
 /** Selects an account's matching cues. */
 export const matching = (
   db: Kysely<DB>,
   account_id: string,
-  { status, key, set, key_prefix, name, transport, paused_by, tag }: Filters
+  { status, key, set, key_prefix, name, transport, paused_by, tag, search }: Filters
 ) => {
   let query = db.selectFrom('cue_view').where('account_id', '=', account_id)
   if (status) query = query.where('status', '=', status)
@@ -61,6 +61,7 @@ export const matching = (
   if (transport) query = query.where('transport', '=', transport)
   if (paused_by) query = query.where('paused_by', '=', paused_by)
   if (tag) query = query.where('tags', '@>', sql<string[]>`${tag}`)
+  if (search !== undefined) query = query.where(sql<boolean>`id = any (array(select cue.find_cues(${account_id}, ${search})))`)
   return query
 }
 
@@ -68,26 +69,54 @@ export const matching = (
 export const listCues = async (
   db: Kysely<DB>,
   account_id: string,
-  { limit, offset, ...filters }: Static<typeof ListCues>
+  { limit, offset, cursor, count_to, ...filters }: Static<typeof ListCues>
 ): Promise<Static<typeof Cues>> => {
   const found = matching(db, account_id, filters)
-  const page = found.selectAll().orderBy('created_at', 'desc').orderBy('id', 'desc').limit(limit).offset(offset).as('page')
+  const page = (cursor === undefined ? found.offset(offset) : found.where(after(cursor)))
+    .selectAll()
+    .orderBy('created_at', 'desc')
+    .orderBy('id', 'desc')
+    .limit(limit + 1)
+    .as('page')
   const sized = db
     .selectFrom(page)
     .selectAll()
-    .select([sql<number>`row_number() over w`.as('place'), sql<number>`sum(${storedBytes}) over w`.as('bytes')])
+    .select([
+      sql<number>`row_number() over w`.as('place'),
+      sql<number>`sum(${storedBytes}) over w`.as('bytes'),
+      sql<number>`count(*) over ()`.as('found'),
+      sql<string>`(date_part('epoch', created_at) * 1000000)::bigint || '.' || id`.as('cursor')
+    ])
     .modifyEnd(sql`window w as (order by created_at desc, id desc)`)
     .as('sized')
+  const counted = count_to === undefined ? found : found.limit(count_to + 1)
   const [rows, { total }] = await Promise.all([
     db
       .selectFrom(sized)
       .selectAll()
+      .where('place', '<=', limit)
       .where(eb => eb.or([eb('place', '=', 1), eb('bytes', '<=', PAGE_BYTES)]))
       .orderBy('place')
       .execute(),
-    found.select(sql<number>`count(*)`.as('total')).executeTakeFirstOrThrow()
+    db.selectFrom(counted.select('id').as('counted')).select(sql<number>`count(*)`.as('total')).executeTakeFirstOrThrow()
   ])
-  return { cues: rows.map(shown), total, limit, offset, has_more: offset + rows.length < total }
+  const last = rows.at(-1)
+  const has_more = last !== undefined && last.found > rows.length
+  return {
+    cues: rows.map(shown),
+    total: Math.min(total, count_to ?? total),
+    total_exact: total <= (count_to ?? total),
+    next_cursor: has_more ? last.cursor : null,
+    limit,
+    offset,
+    has_more
+  }
+}
+
+/** Selects what follows a cursor: the time of creation in microseconds, and the id. */
+const after = (cursor: string) => {
+  const [micros, id] = cursor.split('.')
+  return sql<boolean>`(created_at, id) < (timestamptz 'epoch' + ${micros}::bigint * interval '1 microsecond', ${id})`
 }
 
 /** Approximate size of a cue in a list: PostgreSQL knows the size of a long text without reading it. */

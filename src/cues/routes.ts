@@ -9,6 +9,7 @@ import { createCueBatches, createSingleCues } from './batched.ts'
 import { fault } from './changes.ts'
 import { detail, listCues, unknownCue } from './read.ts'
 import * as schemas from './schemas.ts'
+import { withSummaries } from './summaries.ts'
 import { createCue, deleteCue, deleteCues, etagOf, fireCue, pauseCue, putCue, updateCue, versionsOf } from './write.ts'
 
 declare module 'fastify' {
@@ -51,7 +52,10 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       config: { scope: 'read', isList: true },
       schema: { tags, summary: 'List cues, newest first', querystring: schemas.ListCues, response: { 200: schemas.Cues, '4xx': ErrorBody } }
     },
-    async request => listCues(app.db, request.caller.account_id, request.query)
+    async request => {
+      const list = await listCues(app.db, request.caller.account_id, request.query)
+      return request.query.summary ? { ...list, cues: await withSummaries(app.fn, list.cues) } : list
+    }
   )
 
   app.get(

@@ -12,7 +12,7 @@ import { PAGE_BYTES } from '../schemas.ts'
 import type { Execution, ExecutionDetail, Executions, ListExecutions } from './schemas.ts'
 
 type Listed = Static<typeof ListExecutions>
-export type Filters = Omit<Listed, 'limit' | 'offset'>
+export type Filters = Omit<Listed, 'limit' | 'offset' | 'cursor' | 'count_to'>
 type View = SelectQueryBuilder<DB, 'execution_view', object>
 
 /** Totals are counted up to this number. */
@@ -109,12 +109,18 @@ const idAt = (ms: number): string => {
  * Selects one page, newest first, which ends early at `bytes`. `found` is the number of rows including one beyond the limit. Ids come from
  * an index; rows are read only for the page.
  */
-export const pageQuery = (db: Kysely<DB>, account_id: string, filters: Listed, now: Date, bytes = PAGE_BYTES) => {
-  const ids = matching(db, account_id, filters, now)
+export const pageQuery = (
+  db: Kysely<DB>,
+  account_id: string,
+  { limit, offset, cursor, ...filters }: Listed,
+  now: Date,
+  bytes = PAGE_BYTES
+) => {
+  const found = matching(db, account_id, filters, now)
+  const ids = (cursor === undefined ? found.offset(offset) : found.where('id', '<', cursor))
     .select('id')
     .orderBy('id', 'desc')
-    .limit(filters.limit + 1)
-    .offset(filters.offset)
+    .limit(limit + 1)
     .as('page')
   const rows = db
     .selectFrom('execution_view')
@@ -122,7 +128,7 @@ export const pageQuery = (db: Kysely<DB>, account_id: string, filters: Listed, n
     .where('id', '<', idAt(tomorrow(now)))
     .where('id', 'in', eb => eb.selectFrom(ids).select('page.id'))
     .orderBy('id', 'desc')
-    .limit(filters.limit + 1)
+    .limit(limit + 1)
     .as('execution')
   const sized = db
     .selectFrom(rows)
@@ -136,22 +142,24 @@ export const pageQuery = (db: Kysely<DB>, account_id: string, filters: Listed, n
   return db
     .selectFrom(sized)
     .select([...columns, 'outcome', 'metadata', 'artifacts', 'found'])
-    .where('place', '<=', filters.limit)
+    .where('place', '<=', limit)
     .where(eb => eb.or([eb('place', '=', 1), eb('bytes', '<=', bytes)]))
     .orderBy('place')
 }
 
-/** Counts the matching executions up to `countedTo` + 1. Ordered like an index, so that only the index is read. */
+/** Counts the matching executions up to one more than `mostCounted`. Ordered like an index, so that only the index is read. */
 export const totalQuery = (db: Kysely<DB>, account_id: string, filters: Listed, now: Date) =>
   db
     .selectFrom(
       matching(db, account_id, filters, now)
         .select('id')
         .orderBy('id', 'desc')
-        .limit(countedTo + 1)
+        .limit(mostCounted(filters) + 1)
         .as('counted')
     )
     .select(sql<number>`count(*)`.as('total'))
+
+const mostCounted = ({ count_to }: Listed): number => count_to ?? countedTo
 
 /** Lists an account's executions, newest first. */
 export const listExecutions = async (
@@ -164,14 +172,16 @@ export const listExecutions = async (
   const rows = await pageQuery(db, account_id, filters, now).execute()
   const has_more = rows.length > 0 && rows[0]!.found > rows.length
   // On the last page, the total is known.
+  const most = mostCounted(filters)
   const total =
-    !has_more && (rows.length > 0 || offset === 0)
+    !has_more && filters.cursor === undefined && (rows.length > 0 || offset === 0)
       ? offset + rows.length
       : (await totalQuery(db, account_id, filters, now).executeTakeFirstOrThrow()).total
   return {
     executions: rows.map(({ found, ...row }) => summary(row)),
-    total: Math.min(total, countedTo),
-    total_exact: total <= countedTo,
+    total: Math.min(total, most),
+    total_exact: total <= most,
+    next_cursor: has_more ? rows.at(-1)!.id : null,
     limit,
     offset,
     has_more

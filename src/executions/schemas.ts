@@ -2,7 +2,7 @@
 import { Type } from 'typebox'
 import { enums } from '../catalog.ts'
 import { Instant } from '../schedule/schemas.ts'
-import { AnyJson, endsEarly, Nullable, Page, Strict, TagFilter, Timestamp, Uuid } from '../schemas.ts'
+import { AnyJson, CountTo, endsEarly, NextCursor, Nullable, Page, Strict, TagFilter, Timestamp, Uuid, uuidPattern } from '../schemas.ts'
 
 export const statuses = enums.executionStatus
 export const outcomeStates = enums.outcomeState
@@ -101,6 +101,10 @@ export const ListExecutions = Type.Object({
   has_evidence: Type.Optional(Type.Boolean({ description: 'Whether any external_id, result_url, result_ref or artifacts were reported.' })),
   since: Type.Optional({ ...Instant, description: 'The same as `from`.' }),
   until: Type.Optional({ ...Instant, description: 'The same as `to`.' }),
+  cursor: Type.Optional(
+    Type.String({ format: 'uuid', pattern: uuidPattern, description: 'The `next_cursor` of the page before; instead of `offset`.' })
+  ),
+  count_to: CountTo,
   ...Page(20)
 })
 
@@ -108,6 +112,7 @@ export const Executions = Type.Object({
   executions: Type.Array(Execution, { description: endsEarly }),
   total: Type.Integer({ description: 'Counted up to 10,000.' }),
   total_exact: Type.Boolean({ description: 'False if there are more than `total`.' }),
+  next_cursor: NextCursor,
   limit: Type.Integer(),
   offset: Type.Integer(),
   has_more: Type.Boolean({

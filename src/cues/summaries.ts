@@ -1,0 +1,14 @@
+/** What lists of cues show on request: their schedules in words, and their latest results. */
+import type { Static } from 'typebox'
+import type { Functions } from '../database/functions.ts'
+import { describe } from '../schedule/describe.ts'
+import type { Cue, CueSummary } from './schemas.ts'
+
+type Listed = Static<typeof Cue>
+
+/** Adds a summary to each cue. */
+export const withSummaries = async <C extends Listed>({ latestResults }: Pick<Functions, 'latestResults'>, cues: C[]) => {
+  const rows = cues.length > 0 ? await latestResults({ cue_ids: cues.map(({ id }) => id) }) : []
+  const latest = new Map(rows.map(row => [row.cue_id, row.latest as Static<typeof CueSummary>['latest']]))
+  return cues.map(cue => ({ ...cue, summary: { schedule: describe(cue.schedule), latest: latest.get(cue.id) ?? [] } }))
+}

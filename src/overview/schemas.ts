@@ -1,0 +1,56 @@
+/** The overview on the wire. */
+import { Type } from 'typebox'
+import { Alert } from '../alerts/schemas.ts'
+import { enums } from '../catalog.ts'
+import { Nullable, Timestamp } from '../schemas.ts'
+
+/** An instant made by SQL, as text. */
+const At = Type.String({ format: 'date-time' })
+const Count = Type.Integer()
+const { id, alert_type, severity, message, cue_id, execution_id } = Alert.properties
+const ofCue = { cue_id: Type.String(), cue_name: Type.String() }
+
+export const Overview = Type.Object(
+  {
+    since: { ...Timestamp, description: 'The figures are about executions created since then.' },
+    running: { ...Count, description: 'Executions that have not ended.' },
+    succeeded: Count,
+    failed: { ...Count, description: 'Executions that failed, were missed, timed out, or were reported as failed.' },
+    lateness_p50_ms: Nullable(Type.Integer({ description: 'From the scheduled time to the start of the first attempt or claim.' })),
+    lateness_p99_ms: Nullable(Count),
+    per_minute: Type.Array(Type.Object({ at: At, succeeded: Count, failed: Count }), {
+      description: 'Executions ended in the last hour; minutes without any are absent.'
+    }),
+    failing: Type.Array(
+      Type.Object({
+        ...ofCue,
+        failures: { ...Count, description: 'Failed executions in a row.' },
+        since: At,
+        execution_id: Type.String({ description: 'The latest of them.' }),
+        error: Nullable(Type.String())
+      })
+    ),
+    waiting: Type.Array(
+      Type.Object({
+        task: Nullable(Type.String()),
+        waiting: { ...Count, description: 'Among the 500 that have waited longest.' },
+        since: At,
+        execution_id: Type.String({ description: 'The one that has waited longest.' }),
+        has_worker: Type.Boolean({ description: 'Whether a live worker handles the task.' })
+      }),
+      { description: 'Executions that wait for a worker, by task.' }
+    ),
+    waiting_for_person: Type.Array(Type.Object({ ...ofCue, execution_id: Type.String(), since: At }), {
+      description: 'Outcomes to approve or reject.'
+    }),
+    paused: Type.Array(
+      Type.Object({ ...ofCue, paused_by: Type.Enum([...enums.pauseCause]), reason: Nullable(Type.String()), paused_at: Nullable(At) }),
+      { description: 'Cues that were not paused by a request.' }
+    ),
+    alerts: Type.Array(Type.Object({ id, alert_type, severity, message, cue_id, execution_id, created_at: At }), {
+      description: 'Alerts to acknowledge, newest first.'
+    }),
+    upcoming: Type.Array(Type.Object({ ...ofCue, next_run: At }), { description: 'Cues that run within an hour, among the newest 1,000.' })
+  },
+  { description: 'Figures on the last 24 hours, or the newest 2,000 executions. Lists have at most 20 items, `upcoming` 200.' }
+)

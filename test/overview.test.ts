@@ -1,0 +1,194 @@
+/** What dashboards show of an account: the overview, results in lists of cues, search, and pages by cursor. */
+import t, { type Test } from 'tap'
+import { exactly } from './exactly.ts'
+import { build } from './setup.ts'
+
+const noon = '2030-01-15T12:00:00.000Z'
+const hourly = { cron: '0 * * * *', worker: true }
+
+type Run = Record<string, unknown> & { ago: string }
+/** The service, and a function that adds executions of a cue, oldest first. */
+const setup = async (t: Test) => {
+  const service = await build(t, noon)
+  const { pool, account, post } = service
+  const addRuns = async (cue_id: string, runs: Run[]): Promise<string[]> => {
+    const ids: string[] = []
+    for (const { ago, ...columns } of runs) {
+      const at = new Date(Date.parse(noon) - Number(ago) * 1000)
+      const row = {
+        account_id: account.id,
+        cue_id,
+        transport: 'webhook',
+        status: 'success',
+        triggered_by: 'schedule',
+        scheduled_for: at,
+        payload: '{}',
+        started_at: new Date(at.getTime() + 50),
+        ended_at: at,
+        created_at: at,
+        updated_at: at,
+        ...columns
+      }
+      const names = Object.keys(row)
+      const { rows } = await pool.query(
+        `insert into cue.executions (id, ${names}) values (cue.uuid_v7($6), ${names.map((_, n) => `$${n + 1}`)}) returning id`,
+        Object.values(row)
+      )
+      ids.push(rows[0].id)
+    }
+    return ids
+  }
+  const create = async (name: string, body: object = {}): Promise<string> => {
+    service.clock.advance('1 second')
+    return (await post('/v1/cues', { ...hourly, name, ...body })).id
+  }
+  return { ...service, addRuns, create }
+}
+
+t.test('the overview of a new account is empty', async t => {
+  const { get } = await build(t, noon)
+  t.same(await get('/v1/overview'), {
+    since: '2030-01-14T12:00:00.000Z',
+    running: 0,
+    succeeded: 0,
+    failed: 0,
+    lateness_p50_ms: null,
+    lateness_p99_ms: null,
+    per_minute: [],
+    failing: [],
+    waiting: [],
+    waiting_for_person: [],
+    paused: [],
+    alerts: [],
+    upcoming: []
+  })
+})
+
+t.test('the overview counts the last day, and names what fails', async t => {
+  const { get, addRuns, create, register, as } = await setup(t)
+  const id = await create('failing')
+  const other = await create('fine')
+  const [, , latest] = await addRuns(id, [
+    { ago: '90000' },
+    { ago: '7200', status: 'failed', error_message: 'first' },
+    { ago: '90', status: 'failed', error_message: 'second' }
+  ])
+  await addRuns(other, [
+    { ago: '300', status: 'failed' },
+    { ago: '95', started_at: new Date(Date.parse(noon) - 94_000) }
+  ])
+  const overview = await get('/v1/overview')
+  exactly(t, overview, { succeeded: 1, failed: 3, running: 0, lateness_p50_ms: 50, lateness_p99_ms: 1000 })
+  t.same(overview.failing, [
+    { cue_id: id, cue_name: 'failing', failures: 2, since: '2030-01-15T10:00:00.000Z', execution_id: latest, error: 'second' }
+  ])
+  t.same(overview.per_minute, [
+    { at: '2030-01-15T11:55:00.000Z', succeeded: 0, failed: 1 },
+    { at: '2030-01-15T11:58:00.000Z', succeeded: 1, failed: 1 }
+  ])
+  t.same((await as(await register()).get('/v1/overview')).failing, [], 'of the own account only')
+})
+
+t.test('the overview shows waiting tasks, outcomes to decide, paused cues, alerts and the next hour', async t => {
+  const { get, post, create, pool, account, clock } = await setup(t)
+  const id = await create('publish', { payload: { task: 'publish' }, verification: { mode: 'manual' }, cron: '30 * * * *' })
+  await create('later', { cron: '0 18 * * *' })
+  await post(`/v1/cues/${id}/fire`)
+  const { execution_id } = await post('/v1/executions/claim', { worker_id: 'w1' })
+  await post(`/v1/executions/${execution_id}/outcome`, { success: true }, { 'x-worker-id': 'w1' })
+  const { id: waiting_id } = await post(`/v1/cues/${id}/fire`)
+  clock.advance('1 minute')
+  const paused_id = await create('paused')
+  const by_user = await create('by user')
+  await post(`/v1/cues/${by_user}/pause`)
+  await pool.query("update cue.cues set status = 'paused', paused_by = 'plan', paused_at = $2, pause_reason = 'plan' where id = $1", [
+    paused_id,
+    clock.now()
+  ])
+  await pool.query(
+    `insert into cue.alerts (id, account_id, cue_id, alert_type, severity, message, created_at, acknowledged_at)
+     values (cue.uuid_v7(), $1, $2, 'missed_window', 'warning', 'open', $3, null), (cue.uuid_v7(), $1, $2, 'cue_paused', 'high', 'done', $3, $3)`,
+    [account.id, id, clock.now()]
+  )
+  const before = await get('/v1/overview')
+  exactly(t, before.waiting, [{ task: 'publish', waiting: 1, execution_id: waiting_id, has_worker: false }])
+  exactly(t, before.waiting_for_person, [{ cue_id: id, cue_name: 'publish', execution_id }])
+  exactly(t, before.paused, [{ cue_id: paused_id, cue_name: 'paused', paused_by: 'plan', reason: 'plan' }])
+  exactly(t, before.alerts, [{ alert_type: 'missed_window', severity: 'warning', message: 'open', cue_id: id, execution_id: null }])
+  t.same(before.upcoming, [{ cue_id: id, cue_name: 'publish', next_run: '2030-01-15T12:30:00.000Z' }])
+  for (const [handlers, has_worker] of [
+    [['other'], false],
+    [['publish'], true]
+  ] as const) {
+    await post('/v1/worker/heartbeat', { worker_id: 'w1', handlers: [...handlers] })
+    t.equal((await get('/v1/overview')).waiting[0].has_worker, has_worker, `${handlers}`)
+  }
+})
+
+t.test('a list of cues has summaries on request', async t => {
+  const { get, addRuns, create } = await setup(t)
+  const id = await create('with runs', { cron: '30 8 * * 1-5', timezone: 'Europe/Berlin' })
+  await create('without')
+  const ids = await addRuns(
+    id,
+    Array.from({ length: 22 }, (_, n) => ({ ago: String(2000 - n), ...(n === 21 && { status: 'failed' }) }))
+  )
+  t.equal((await get('/v1/cues')).cues[0].summary, undefined)
+  const [without, withRuns] = (await get('/v1/cues?summary=true')).cues
+  t.same(without.summary, { schedule: 'Every hour, UTC', latest: [] })
+  t.equal(withRuns.summary.schedule, 'At 08:30, Monday through Friday, Europe/Berlin')
+  t.same(
+    withRuns.summary.latest.map((one: { id: string }) => one.id),
+    ids.reverse().slice(0, 20)
+  )
+  t.same(withRuns.summary.latest[0], { id: ids[0], status: 'failed', outcome_state: null, scheduled_for: '2030-01-15T11:27:01.000Z' })
+})
+
+t.test('cues are found by a part of their name, key, task or tags', async t => {
+  const { get, create, register, as } = await setup(t)
+  await create('Nightly Report', { key: 'a/one' })
+  await create('second', { key: 'reports.two' })
+  await create('third', { payload: { task: 'report' } })
+  await create('fourth', { tags: ['x', 'Reporting'] })
+  await create('100%_sure')
+  const found = async (search: string) =>
+    (await get(`/v1/cues?search=${encodeURIComponent(search)}`)).cues.map(({ name }: { name: string }) => name)
+  t.same(await found('REPORT'), ['fourth', 'third', 'second', 'Nightly Report'])
+  t.same(await found('%'), ['100%_sure'], 'no wildcards')
+  t.same(await found('_'), ['100%_sure'])
+  t.same(await found("'; drop"), [])
+  exactly(t, await get('/v1/cues?search=report&count_to=2&limit=1'), { total: 2, total_exact: false, has_more: true })
+  t.same((await as(await register()).get('/v1/cues?search=report')).cues, [])
+})
+
+t.test('pages by cursor contain each item once, also of the same moment', async t => {
+  const { get, call, post, addRuns, create, clock } = await setup(t)
+  const id = await create('first')
+  await Promise.all(Array.from({ length: 6 }, (_, n) => post('/v1/cues', { ...hourly, name: `same ${n}` })))
+  clock.advance('1 second')
+  await addRuns(
+    id,
+    Array.from({ length: 7 }, () => ({ ago: '60' }))
+  )
+  for (const [path, member] of [
+    ['/v1/cues', 'cues'],
+    ['/v1/executions', 'executions']
+  ] as const) {
+    const all = (await get(`${path}?limit=100`))[member].map((one: { id: string }) => one.id)
+    t.equal(all.length, 7)
+    const paged: string[] = []
+    for (let cursor: string | null = ''; cursor !== null; ) {
+      const body: Record<string, never> & { next_cursor: string | null; has_more: boolean; total: number } = await get(
+        `${path}?limit=3${cursor && `&cursor=${cursor}`}`
+      )
+      paged.push(...(body[member] as unknown as { id: string }[]).map(one => one.id))
+      t.same([body.total, body.has_more], [7, body.next_cursor !== null])
+      cursor = body.next_cursor
+    }
+    t.same(paged, all, path)
+    exactly(t, await get(`${path}?count_to=5`), { total: 5, total_exact: false })
+    exactly(t, await get(`${path}?count_to=7`), { total: 7, total_exact: true })
+    for (const query of ['cursor=', 'cursor=x', "cursor=1.cue_'", 'count_to=-1', 'count_to=10001', 'count_to=x'])
+      exactly(t, await call('GET', `${path}?${query}`), { status: 422 }, `${path}?${query}`)
+  }
+})
