@@ -166,7 +166,15 @@ t.test('lists cues newest first, in pages, filtered by status', async t => {
   await patch(`/v1/cues/${ids[1]}`, { status: 'paused' })
   exactly(t, await get('/v1/cues?status=paused'), { total: 1, cues: [{ id: ids[1] }] })
   exactly(t, await get('/v1/cues?status=active'), { total: 4 })
-  t.strictSame(await get('/v1/cues?status=failed'), { cues: [], total: 0, limit: 20, offset: 0, has_more: false })
+  t.strictSame(await get('/v1/cues?status=failed'), {
+    cues: [],
+    total: 0,
+    total_exact: true,
+    next_cursor: null,
+    limit: 20,
+    offset: 0,
+    has_more: false
+  })
 })
 
 t.test('the detail shows the last ten executions and missed slots', async t => {

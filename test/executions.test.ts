@@ -202,6 +202,7 @@ t.test("returns no executions for a cue_id that is unknown, malformed or another
       executions: [],
       total: 0,
       total_exact: true,
+      next_cursor: null,
       limit: 20,
       offset: 0,
       has_more: false
