@@ -5,8 +5,8 @@ import { move } from '../src/firing/missed-windows.ts'
 import { startEngine } from './engine.ts'
 import { exactly } from './exactly.ts'
 import { fire, look } from './firing-stage.ts'
-import { build, eventually, receiver } from './setup.ts'
-import { type Stage, stage } from './stage.ts'
+import { build, error, eventually, receiver } from './setup.ts'
+import { once, refused, type Stage, stage } from './stage.ts'
 
 const never = '100 years'
 const minute = { cron: null, schedule_rules: { every: '1m', max_runs: 3 } }
@@ -225,6 +225,36 @@ t.test('a completed cue becomes active again when a change gives it slots', asyn
     next_run: at(1).toISOString(),
     version: 4
   })
+})
+
+t.test('a completed cue makes room for another, and becomes active again only if there is room', async t => {
+  const { post, call, fn, clock } = await build(t, '2030-01-15T08:59:30Z', { env: { PLANS: '{"free":{"cues":1}}' } })
+  await fn.beatEngine({
+    engine_id: '00000000-0000-0000-0000-000000000001',
+    version: 't',
+    lateness_ms: null,
+    open_deliveries: 0,
+    missed_after: never
+  })
+  const body = { name: 'n', schedule: { every: '1m', max_runs: 1 }, worker: true }
+  const { id } = await post('/v1/cues', body)
+  exactly(t, await call('POST', '/v1/cues', body), error('cue_limit_exceeded', 403))
+  clock.set(first)
+  await turn({ fn, clock } as Stage)
+  exactly(t, await call('POST', '/v1/cues', body), { status: 201 })
+  exactly(t, await call('PATCH', `/v1/cues/${id}`, { schedule: { max_runs: 2 } }), error('cue_limit_exceeded', 403))
+})
+
+t.test('a one-time cue completes because it runs once, also if it did so before reasons were recorded', async t => {
+  const s = await stage(t)
+  const attempt = await s.begun(once)
+  await s.settle([attempt])
+  exactly(t, await state(s, attempt.cue_id), completed('once'))
+  await s.rows('update cue.cues set completed_reason = null')
+  exactly(t, await state(s, attempt.cue_id), completed('once'))
+  const failed = await s.begun(once)
+  await s.settle([failed], { ...refused, gone: true })
+  exactly(t, await state(s, failed.cue_id), { status: 'failed', completed_reason: null })
 })
 
 t.test('engines complete cues and run none of them too often', async t => {
