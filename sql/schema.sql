@@ -3077,11 +3077,13 @@ begin
       if c.transport = 'webhook' then perform cue.enqueue_attempts(v_ids, v_due);
       else perform cue.wake_workers(c.account_id, p_now);
       end if;
-      perform cue.count_executions(array_fill(c.account_id, array[v_made]), p_now);
-      perform cue.count_payloads(array[c.id], array[v_made], p_now);
     elsif c.schedule_type = 'once' then
       e := cue.add_ended_execution(c, 'missed', d.expected, 'came due during an outage, and catch_up is skip_missed', p_now);
       perform cue.after_end(e, c, p_now);
+    end if;
+    if v_made > 0 then
+      perform cue.count_executions(array_fill(c.account_id, array[v_made]), p_now);
+      perform cue.count_payloads(array[c.id], array[v_made], p_now);
     end if;
     update cue.cue_runs
        set next_run = d.next_run, fired_count = fired_count + v_made, run_count = run_count + v_made,
@@ -4823,6 +4825,8 @@ declare
   c cue.cues;
   r cue.cue_runs;
   v_runs boolean;
+  v_accounts uuid[] := '{}';
+  v_cue_ids text[] := '{}';
   v_count int := 0;
 begin
   if not exists (select from cue.engines where last_seen_at > p_now - p_missed_after) then return 0; end if;
@@ -4843,6 +4847,10 @@ begin
       c.tracked := false;
     end if;
     v_runs := cue.run_slot(c, d.expected, r.last_slot, p_now);
+    if v_runs then
+      v_accounts := v_accounts || c.account_id;
+      v_cue_ids := v_cue_ids || c.id;
+    end if;
     update cue.cue_runs
        set next_run = d.next_run, last_slot = d.expected, fired_count = fired_count + v_runs::int, run_count = run_count + v_runs::int,
            success_due_at = coalesce(success_due_at, d.success_due)
@@ -4852,6 +4860,10 @@ begin
     end if;
     v_count := v_count + 1;
   end loop;
+  if v_cue_ids <> '{}' then
+    perform cue.count_executions(v_accounts, p_now);
+    perform cue.count_payloads(v_cue_ids, array_fill(1, array[cardinality(v_cue_ids)]), p_now);
+  end if;
   return v_count;
 end $function$;
 comment on function cue.fire_tracked_cues(text[],integer[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],interval,timestamp with time zone) is 'Fires due tracked cues, each as its overlap says; returns the number of cues moved.';
@@ -6560,13 +6572,22 @@ AS $function$
 declare
   v_open int;
   v_queued int;
+  v_ended int;
 begin
   is_queued := false;
   if p_overlap = 'cancel_previous' then
     perform cue.supersede_executions(p_cue_id, p_now);
   elsif p_overlap <> 'allow' then
-    perform cue.start_queued(p_cue_id, p_now);
-    select count(*), count(*) filter (where o.is_queued) into v_open, v_queued from cue.open_executions_of(p_cue_id) o;
+    for n in 1 .. 2 loop
+      select count(*) filter (where x.is_open), count(*) filter (where x.is_open and o.is_queued), count(*) filter (where not x.is_open)
+        into v_open, v_queued, v_ended
+        from cue.open_executions o
+       cross join lateral (select (select e.ended_at is null from cue.executions e where e.id = o.execution_id) is true as is_open) x
+       where o.cue_id = p_cue_id;
+      exit when v_ended = 0 and (v_queued = 0 or v_queued < v_open);
+      -- An end has left something.
+      perform cue.start_queued(p_cue_id, p_now);
+    end loop;
     refused := case when v_open = 0 then null
                     when p_overlap = 'skip' or p_overlap = 'queue_one' and v_queued > 0 then 'overlap'
                     when v_queued >= cue.queue_limit() then 'queue_full' end;
@@ -8174,8 +8195,6 @@ begin
     return false;
   end if;
   perform cue.queue_execution(c, 'schedule', p_slot, p_is_queued => v_place.is_queued, p_now => p_now);
-  perform cue.count_executions(array[c.account_id], p_now);
-  perform cue.count_payloads(array[c.id], array[1], p_now);
   return true;
 end $function$;
 comment on function cue.run_slot(cue.cues,timestamp with time zone,timestamp with time zone,timestamp with time zone) is 'Runs a slot of a tracked cue as its overlap says; returns whether it has an execution.';

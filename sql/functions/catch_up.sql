@@ -49,11 +49,13 @@ begin
       if c.transport = 'webhook' then perform cue.enqueue_attempts(v_ids, v_due);
       else perform cue.wake_workers(c.account_id, p_now);
       end if;
-      perform cue.count_executions(array_fill(c.account_id, array[v_made]), p_now);
-      perform cue.count_payloads(array[c.id], array[v_made], p_now);
     elsif c.schedule_type = 'once' then
       e := cue.add_ended_execution(c, 'missed', d.expected, 'came due during an outage, and catch_up is skip_missed', p_now);
       perform cue.after_end(e, c, p_now);
+    end if;
+    if v_made > 0 then
+      perform cue.count_executions(array_fill(c.account_id, array[v_made]), p_now);
+      perform cue.count_payloads(array[c.id], array[v_made], p_now);
     end if;
     update cue.cue_runs
        set next_run = d.next_run, fired_count = fired_count + v_made, run_count = run_count + v_made,

@@ -9,10 +9,19 @@ import { boundsText, cronsOf, membersOf, scheduleNames, scheduleOptions, schedul
 /** Options that are members of a cue under their own names. */
 const plain = {
   key: { type: 'string', value: 'KEY', help: 'your own name for the cue, unique in the account' },
-  description: { type: 'string', value: 'TEXT', help: 'description of the cue' },
-  overlap: { type: 'string', value: 'RULE', help: 'while it is running: allow (default), skip, queue_one, queue_all or cancel_previous' }
+  description: { type: 'string', value: 'TEXT', help: 'description of the cue' }
 } as const
 const plainNames = Object.keys(plain) as (keyof typeof plain)[]
+
+export type Overlap = Cue['overlap']
+/** Of a cue, for its slots; and of a fire or replay. */
+export const overlap = {
+  overlap: {
+    type: 'string',
+    value: 'RULE',
+    help: 'while the cue is running: allow (default), skip, queue_one, queue_all or cancel_previous'
+  }
+} as const
 
 /** Options for members of a cue. All others are set with --data. */
 const members = {
@@ -27,6 +36,7 @@ const members = {
   url: { type: 'string', value: 'URL', help: 'webhook URL' },
   payload: { type: 'string', value: 'JSON', help: 'payload to deliver: JSON, @FILE, or - for standard input' },
   ...plain,
+  ...overlap,
   tag: { type: 'string', multiple: true, value: 'TAG', help: 'label to filter by; repeat it for several' },
   data: { type: 'string', value: 'JSON', help: 'other fields of the API request, as a JSON object, @FILE or -' }
 } as const
@@ -42,6 +52,7 @@ const names = {
   'callback.url': '--url',
   payload: '--payload',
   ...Object.fromEntries(plainNames.map(name => [name, `--${name}`])),
+  overlap: '--overlap',
   tags: '--tag',
   data: '--data'
 }
@@ -60,6 +71,7 @@ const bodyOf = async ({ options, io }: Pick<Context<typeof members>, 'options' |
   return defined({
     ...data,
     ...defined(Object.fromEntries(plainNames.map(name => [name, options[name]]))),
+    overlap: options.overlap ?? data.overlap,
     tags: options.tag ?? data.tags,
     schedule: Object.keys(schedule).length ? { ...(isObject(data.schedule) && data.schedule), ...schedule } : data.schedule,
     callback: url === undefined ? data.callback : { ...(isObject(data.callback) && data.callback), url },
@@ -92,7 +104,8 @@ const showCue = ({ out }: Pick<Context, 'out'>, cue: Cue) =>
       transport: cue.transport,
       url: cue.callback.url,
       payload: JSON.stringify(cue.payload),
-      'catch up': cue.catch_up
+      'catch up': cue.catch_up,
+      overlap: cue.overlap
     })
     if (cue.warning) out.line(`\nWarning: ${cue.warning}`)
   })
@@ -277,15 +290,6 @@ export const cuesResume = command({
     showStatus(context, await (await context.connect()).cues.resume(id, versionOf(context)))
   }
 })
-
-export type Overlap = Cue['overlap']
-export const overlap = {
-  overlap: {
-    type: 'string',
-    value: 'RULE',
-    help: 'while the cue is running: allow (default), skip, queue_one, queue_all or cancel_previous'
-  }
-} as const
 
 export const cuesFire = command({
   args: 'ID [options]',
