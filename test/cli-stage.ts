@@ -30,7 +30,14 @@ export const pgcue = async (args: string[], { env = {}, stdin = '', tty = false,
   async function* input() {
     yield stdin
   }
-  const io = { env, stdin: input(), stdout: sink('out'), stderr: sink('err'), stopping: stopping ?? never, dying: never }
+  const io = {
+    env,
+    stdin: Object.assign(input(), { isTTY: tty }),
+    stdout: sink('out'),
+    stderr: sink('err'),
+    stopping: stopping ?? never,
+    dying: never
+  }
   const code = await run(args, io)
   return { code, ...said }
 }

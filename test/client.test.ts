@@ -75,6 +75,22 @@ t.test('retries a create whose response is lost, if it has an idempotency key', 
   exactly(t, await client.cues.list(), { total: 2 }, 'without a key, it is not repeated')
 })
 
+t.test('creates operations after a dry run, lists and aborts them, and dismisses', async t => {
+  const { client } = await service(t)
+  const cue = await client.cues.create(workerCue)
+  const body = { type: 'delete', filter: { name: 'backup' }, rate_per_minute: 1 } as const
+  exactly(t, await client.operations.dryRun(body), { total: 1, sample: [{ id: cue.id, name: 'backup' }] })
+  const operation = await client.operations.create(body, { idempotencyKey: 'k' })
+  exactly(t, operation, { type: 'delete', status: 'running', total: 1 })
+  exactly(t, await client.operations.create(body, { idempotencyKey: 'k' }), { id: operation.id })
+  exactly(t, await client.operations.list({ type: 'delete' }), { operations: [{ id: operation.id }], total: 1 })
+  exactly(t, await client.operations.abort(operation.id), { status: 'aborted' })
+  exactly(t, await client.operations.get(operation.id), { status: 'aborted', errors: [] })
+  const fired = await client.cues.fire(cue.id)
+  await client.executions.cancel(fired.id)
+  exactly(t, await client.executions.dismiss(fired.id), { id: fired.id, dead: false })
+})
+
 t.test('deletes several cues at once', async t => {
   const { client } = await service(t)
   const { id } = await client.cues.create(workerCue)

@@ -81,6 +81,22 @@ t.test('an agent upserts a cue by its own key', async t => {
   exactly(t, await call('upsert_cue', { name: 'x', cron: '@daily' }), { failed: /^Invalid input for upsert_cue/ })
 })
 
+t.test('an agent replays what failed, after a dry run', async t => {
+  const { connect, account, post, call: http } = await serve(t)
+  const { call } = await connect(account.api_key)
+  const { id: cue_id } = await post('/v1/cues', { name: 'report', cron: '@yearly', worker: true })
+  const { id } = await post(`/v1/cues/${cue_id}/fire`)
+  const { claim_token } = await post(`/v1/executions/${id}/claim`, { worker_id: 'w' })
+  await http('POST', `/v1/executions/${id}/outcome`, { success: false, error: 'no disk' }, { 'x-claim-token': claim_token })
+  exactly(t, await call('list_executions', { dead: true, error: 'DISK' }), { executions: [{ execution_id: id }], total: 1 })
+  exactly(t, await call('replay_failed', { cue_id }), { dry_run: true, total: 1, sample: [{ id }], next_step: /dry_run: false/ })
+  exactly(t, await call('replay_failed', { error: 'network' }), { total: 0 })
+  const operation = await call('replay_failed', { cue_id, dry_run: false, idempotency_key: 'k' })
+  exactly(t, operation, { dry_run: false, id: /^op_/, type: 'replay', total: 1, next_step: /get_operation/ })
+  exactly(t, await call('get_operation', { operation_id: operation.id }), { status: 'running', errors: [] })
+  exactly(t, await call('replay_failed', { dry_run: false }), { failed: /^operation_running/ })
+})
+
 t.test('an agent applies declared cues, first as a dry run', async t => {
   const { connect, account, get } = await serve(t)
   const { call } = await connect(account.api_key)

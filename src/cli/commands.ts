@@ -10,6 +10,7 @@ import { exportCues } from './export.ts'
 import { listen } from './listen.ts'
 import { login } from './login.ts'
 import { mcp } from './mcp.ts'
+import { backfill, cancel, dismiss, operationsAbort, operationsGet, operationsList, replay } from './operations.ts'
 import { preview } from './preview.ts'
 import { register } from './register.ts'
 import { executionsTail } from './tail.ts'
@@ -40,6 +41,13 @@ export const commands: Readonly<Record<string, Command>> = {
   'executions cancel': executionsCancel,
   'executions dismiss': executionsDismiss,
   'executions verify': executionsVerify,
+  replay,
+  cancel,
+  dismiss,
+  backfill,
+  'operations list': operationsList,
+  'operations get': operationsGet,
+  'operations abort': operationsAbort,
   'alerts list': alertsList,
   'alerts ack': alertsAck,
   usage,

@@ -28,6 +28,7 @@ export const createClient = (options: ClientOptions) => {
   const cue = (id: string) => `/v1/cues/${encodeURIComponent(id)}`
   const byKey = (key: string) => `/v1/cues/by-key/${encodeURIComponent(key)}`
   const execution = (id: string) => `/v1/executions/${encodeURIComponent(id)}`
+  const operation = (id: string) => `/v1/operations/${encodeURIComponent(id)}`
 
   return {
     baseUrl: base,
@@ -95,6 +96,23 @@ export const createClient = (options: ClientOptions) => {
         const request = { query: filter as Query, wait: filter.wait }
         return (await call<{ executions: T.Claimable[] }>('GET', '/v1/executions/claimable', request, o)).executions
       }
+    },
+
+    /** Work on many executions or cues, in the background. */
+    operations: {
+      /** Creates an operation. One that deletes cues is confirmed by this call. */
+      create: ({ dry_run: _, ...body }: T.NewOperation, o: CallOptions = {}) =>
+        call<T.Operation>(
+          'POST',
+          '/v1/operations',
+          { body, headers: body.type === 'delete' ? confirmed : {}, repeatable: o.idempotencyKey !== undefined },
+          o
+        ),
+      /** Returns what an operation would act on, and does nothing. */
+      dryRun: (body: T.NewOperation, o?: CallOptions) => repeat<T.DryRun>('/v1/operations', { ...body, dry_run: true }, o),
+      list: (filter?: T.OperationFilter, o?: CallOptions) => get<T.Operations>('/v1/operations', filter, o),
+      get: (id: string, o?: CallOptions) => get<T.OperationDetail>(operation(id), {}, o),
+      abort: (id: string, o?: CallOptions) => repeat<T.Operation>(`${operation(id)}/abort`, undefined, o)
     },
 
     workers: {

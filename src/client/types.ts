@@ -6,6 +6,7 @@ import type * as alerts from '../alerts/schemas.ts'
 import type * as cues from '../cues/schemas.ts'
 import type * as executions from '../executions/schemas.ts'
 import type { Json } from '../json/canonical-json.ts'
+import type * as operations from '../operations/schemas.ts'
 import type * as outcomes from '../outcomes/schemas.ts'
 import type * as overview from '../overview/schemas.ts'
 import type * as schedules from '../schedule/schemas.ts'
@@ -54,6 +55,13 @@ export type Replay = Given<typeof executions.Replay>
 export type Replayed = Answer<typeof executions.Replayed>
 export type Cancelled = Answer<typeof executions.Cancelled>
 export type Dismissed = Answer<typeof executions.Dismissed>
+
+export type NewOperation = Given<typeof operations.CreateOperation>
+export type DryRun = Answer<typeof operations.DryRun>
+export type Operation = Answer<typeof operations.Operation>
+export type OperationDetail = Answer<typeof operations.OperationDetail>
+export type Operations = Answer<typeof operations.Operations>
+export type OperationFilter = Filter<typeof operations.ListOperations>
 
 export type Report = Given<typeof outcomes.Report>
 export type Reported = Answer<typeof outcomes.Reported>

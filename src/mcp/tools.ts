@@ -295,6 +295,43 @@ export const tools: readonly Tool[] = [
     })
   }),
   tool({
+    name: 'replay_failed',
+    description:
+      'Replay the runs that failed, were missed or timed out, and were neither replayed nor dismissed: of the last 7 days, optionally of one cue, with a tag or an error. ' +
+      'By default it only says how many there are; show that, then repeat it with dry_run: false.',
+    scope: 'write',
+    readOnly: false,
+    input: Type.Object({
+      cue_id: Type.Optional(Id('cue')),
+      tag,
+      error: Type.Optional(Type.String({ description: 'Part of the error message.' })),
+      from: Type.Optional(Type.String({ description: 'Created at or after this time: ISO 8601 with Z or an offset.' })),
+      to: Type.Optional(Type.String({ description: 'Created before this time.' })),
+      rate_per_minute: Type.Optional(Type.Integer({ minimum: 1 })),
+      dry_run: Type.Optional(Type.Boolean({ description: 'Default: true.' })),
+      idempotency_key: IdempotencyKey
+    }),
+    run: async (client, { rate_per_minute, dry_run = true, idempotency_key: idempotencyKey, ...filter }) => {
+      const body = { type: 'replay', filter: { dead: true, ...filter }, ...(rate_per_minute && { rate_per_minute }) } as const
+      if (dry_run)
+        return {
+          dry_run,
+          ...(await client.operations.dryRun(body)),
+          next_step: 'nothing was changed: replay_failed with dry_run: false replays them'
+        }
+      const operation = await client.operations.create(body, { idempotencyKey })
+      return { dry_run, ...operation, next_step: 'get_operation with this id shows its progress' }
+    }
+  }),
+  tool({
+    name: 'get_operation',
+    description: 'Get an operation, such as that of replay_failed: its progress, and what failed.',
+    scope: 'read',
+    readOnly: true,
+    input: Type.Object({ operation_id: Id('operation') }),
+    run: async (client, { operation_id }) => client.operations.get(operation_id)
+  }),
+  tool({
     name: 'report_outcome',
     description: 'Report, once, whether a run succeeded, with evidence.',
     scope: 'worker',
