@@ -227,7 +227,7 @@ comment on column cue.cues.schedule_type is 'Whether it runs repeatedly, by cron
 comment on column cue.cues.cron is 'Cron expression of five fields, or six with a leading seconds field, in timezone.';
 comment on column cue.cues.at is 'The only slot of a one-time cue.';
 comment on column cue.cues.schedule_rules is
-  'What few schedules have: the members crons, every, anchor, starts_at, ends_at and max_runs of schedule, as the API shows them. Null without any.';
+  'What few schedules have: the members crons, every, anchor, starts_at, ends_at, max_runs, exclude, exclude_calendars and window of schedule, as the API shows them. Null without any.';
 comment on column cue.cues.timezone is 'IANA time zone of cron, in canonical form.';
 comment on column cue.cues.callback_url is 'URL that webhooks are sent to. Not needed by a worker cue.';
 comment on column cue.cues.callback_method is 'HTTP method of webhooks.';
@@ -280,6 +280,9 @@ comment on column cue.cue_runs.last_run is 'When an execution last started, what
 comment on column cue.cue_runs.run_count is 'Executions created, whatever triggered them.';
 comment on column cue.cue_runs.fired_count is 'Executions created by the schedule.';
 comment on column cue.cue_runs.skipped_count is 'Those of fired_count that record a slot which did not run; null means none.';
+comment on column cue.cue_runs.next_slot is 'Nominal time of the next slot, if it fires later, at next_run; null: it fires at once.';
+comment on column cue.cue_runs.excluded_at is 'Up to when excluded slots are recorded: at or before the next one. Null: none is excluded.';
+comment on column cue.cue_runs.recomputed is 'Those changes of version that only moved next_run, after a change of a calendar. The API does not count them.';
 comment on column cue.cue_runs.failed_deliveries is 'Consecutive executions whose delivery failed.';
 comment on column cue.cue_runs.failed_runs is
   'Scheduled executions in a row that failed, were missed or timed out, while on_failure_pause_after is set; 0 after a resumption.';
@@ -354,6 +357,7 @@ comment on column cue.executions.status is 'Delivery status.';
 comment on column cue.executions.triggered_by is 'Trigger.';
 comment on column cue.executions.replayed_from is 'Execution that this one replays.';
 comment on column cue.executions.scheduled_for is 'The slot, or the time requested by a fire.';
+comment on column cue.executions.due_at is 'When it was meant to start, if that is later than scheduled_for: within its window.';
 comment on column cue.executions.payload is
   'Payload sent: the cue''s at that time, or the override of a fire; null if it is in payloads.';
 comment on column cue.executions.payload_id is 'Row of payloads that holds a payload over 2 KB. It is kept as long as the execution.';
@@ -452,6 +456,16 @@ comment on column cue.echoes.headers is 'The captured headers, with lower-case n
 comment on column cue.echoes.received_at is 'Time of the request.';
 comment on column cue.echoes.expires_at is 'Five minutes later.';
 
+comment on table cue.calendars is 'Exclusions that several cues share.';
+comment on column cue.calendars.account_id is 'The account.';
+comment on column cue.calendars.name is 'Name, as in schedule.exclude_calendars.';
+comment on column cue.calendars.description is 'Description.';
+comment on column cue.calendars.dates is 'Excluded dates in the time zone of each cue: YYYY-MM-DD, or MM-DD for every year.';
+comment on column cue.calendars.ranges is 'Excluded stretches: an array of {from, to}, instants or local times in the time zone of each cue.';
+comment on column cue.calendars.revision is 'Changes with every change of the calendar. No other calendar ever has the same.';
+comment on column cue.calendars.created_at is 'Creation time.';
+comment on column cue.calendars.updated_at is 'Time of the last change.';
+
 comment on table cue.idempotency_keys is 'Responses of the last 24 hours to requests with an Idempotency-Key.';
 comment on column cue.idempotency_keys.account_id is 'The account.';
 comment on column cue.idempotency_keys.route is 'Method and path of the request, with its ids.';
@@ -519,6 +533,7 @@ comment on column cue.rate_windows.weight is 'Hits per entry: 1 for limits up to
 comment on column cue.rate_windows.expires_at is 'When the last hit leaves the window and the row may be removed.';
 
 comment on sequence cue.payload_ids is 'Ids of payloads.';
+comment on sequence cue.calendar_revisions is 'Revisions of calendars.';
 comment on table cue.payloads is 'Payloads over 2 KB, each stored once per cue and referenced by the cue and its executions.';
 comment on column cue.payloads.id is 'Referenced by cues.payload_id and executions.payload_id.';
 comment on column cue.payloads.account_id is 'The account of its cue.';

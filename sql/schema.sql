@@ -32,7 +32,7 @@ create type cue.key_origin as enum ('user', 'register', 'migration', 'mcp-exchan
 comment on type cue.key_origin is 'How an API key was created.';
 create type cue.key_scope as enum ('read', 'write', 'worker', 'account');
 comment on type cue.key_scope is 'Permission of an API key.';
-create type cue.missed_reason as enum ('service_away', 'execution_limit', 'overlap', 'queue_full');
+create type cue.missed_reason as enum ('service_away', 'execution_limit', 'excluded', 'overlap', 'queue_full');
 comment on type cue.missed_reason is 'Why slots did not run: no engine was alive (service_away), a limit of the plan was reached (execution_limit), or the cue was running (overlap; queue_full: with a full queue).';
 create type cue.operation_status as enum ('running', 'completed', 'aborted');
 comment on type cue.operation_status is 'Whether an operation is running, has dealt with all targets, or was aborted.';
@@ -69,6 +69,8 @@ create type cue.begun_attempt as (execution_id uuid, flight_id bigint, attempt i
 
 -- Sequences
 
+create sequence cue.calendar_revisions as bigint;
+comment on sequence cue.calendar_revisions is 'Revisions of calendars.';
 create sequence cue.ended_failed as bigint;
 comment on sequence cue.ended_failed is 'Counts executions that ended as failed.';
 create sequence cue.ended_missed as bigint;
@@ -266,6 +268,38 @@ comment on column cue.backfilled_slots.slot is 'Its nominal time.';
 comment on column cue.backfilled_slots.execution_id is 'Its execution.';
 grant select on cue.backfilled_slots to cue_service;
 
+create table cue.calendars (
+  account_id uuid not null,
+  name text not null,
+  description text,
+  dates text[] not null default '{}'::text[],
+  ranges jsonb not null default '[]'::jsonb,
+  revision bigint not null,
+  created_at timestamp with time zone not null,
+  updated_at timestamp with time zone not null,
+  constraint calendars_pkey PRIMARY KEY (account_id, name),
+  constraint calendars_dates_check CHECK (cardinality(dates) <= 1000),
+  constraint calendars_description_check CHECK (length(description) <= 2000),
+  constraint calendars_name_check CHECK (name ~ '^[A-Za-z0-9._:/-]{1,64}$'::text),
+  constraint calendars_ranges_check CHECK (
+CASE jsonb_typeof(ranges)
+    WHEN 'array'::text THEN jsonb_array_length(ranges) <= 500
+    ELSE false
+END),
+  constraint calendars_account_id_fkey FOREIGN KEY (account_id) REFERENCES cue.accounts(id) ON DELETE CASCADE
+);
+CREATE UNIQUE INDEX calendars_revision ON cue.calendars USING btree (revision);
+comment on table cue.calendars is 'Exclusions that several cues share.';
+comment on column cue.calendars.account_id is 'The account.';
+comment on column cue.calendars.name is 'Name, as in schedule.exclude_calendars.';
+comment on column cue.calendars.description is 'Description.';
+comment on column cue.calendars.dates is 'Excluded dates in the time zone of each cue: YYYY-MM-DD, or MM-DD for every year.';
+comment on column cue.calendars.ranges is 'Excluded stretches: an array of {from, to}, instants or local times in the time zone of each cue.';
+comment on column cue.calendars.revision is 'Changes with every change of the calendar. No other calendar ever has the same.';
+comment on column cue.calendars.created_at is 'Creation time.';
+comment on column cue.calendars.updated_at is 'Time of the last change.';
+grant select on cue.calendars to cue_service;
+
 create table cue.cell (
   id smallint not null,
   created_at timestamp with time zone not null default now(),
@@ -314,13 +348,18 @@ create table cue.cue_runs (
   success_due_at timestamp with time zone,
   failed_runs integer not null default 0,
   skipped_count integer,
+  next_slot timestamp with time zone,
+  excluded_at timestamp with time zone,
+  recomputed integer not null default 0,
   tracked boolean not null default false,
   constraint cue_runs_pkey PRIMARY KEY (cue_id),
   constraint cue_runs_check CHECK (next_run > last_slot),
+  constraint cue_runs_next_slot_check CHECK (next_slot <= next_run),
   constraint next_run_in_milliseconds CHECK ((date_part('microseconds'::text, next_run)::bigint % 1000::bigint) = 0),
   constraint cue_runs_cue_id_fkey FOREIGN KEY (cue_id) REFERENCES cue.cues(id) ON DELETE CASCADE
 ) with (fillfactor=50);
 CREATE INDEX cue_runs_due ON cue.cue_runs USING btree (next_run, account_id, cue_id) WHERE (next_run IS NOT NULL);
+CREATE INDEX cue_runs_excluded ON cue.cue_runs USING btree (excluded_at) WHERE (excluded_at IS NOT NULL);
 CREATE INDEX cue_runs_failed ON cue.cue_runs USING btree (cue_id) WHERE ((failed_deliveries > 0) OR (failed_runs > 0));
 CREATE INDEX cue_runs_noted ON cue.cue_runs USING btree (cue_id) WHERE ((failed_deliveries > 0) OR (failed_runs > 0) OR tracked);
 CREATE INDEX cue_runs_success_due ON cue.cue_runs USING btree (success_due_at) WHERE (success_due_at IS NOT NULL);
@@ -341,6 +380,9 @@ comment on column cue.cue_runs.outcomes_failing_since is 'First of the failures 
 comment on column cue.cue_runs.success_due_at is 'Deadline for the next success, after which a missed_window alert is raised. Set on firing if null; a success does not write it.';
 comment on column cue.cue_runs.failed_runs is 'Scheduled executions in a row that failed, were missed or timed out, while on_failure_pause_after is set; 0 after a resumption.';
 comment on column cue.cue_runs.skipped_count is 'Those of fired_count that record a slot which did not run; null means none.';
+comment on column cue.cue_runs.next_slot is 'Nominal time of the next slot, if it fires later, at next_run; null: it fires at once.';
+comment on column cue.cue_runs.excluded_at is 'Up to when excluded slots are recorded: at or before the next one. Null: none is excluded.';
+comment on column cue.cue_runs.recomputed is 'Those changes of version that only moved next_run, after a change of a calendar. The API does not count them.';
 comment on column cue.cue_runs.tracked is 'Like tracked of the cue, for the functions that fire and finish plain executions.';
 grant select on cue.cue_runs to cue_service;
 
@@ -427,6 +469,7 @@ CREATE INDEX cues_of_account ON cue.cues USING btree (account_id, created_at DES
 CREATE INDEX cues_of_set ON cue.cues USING btree (account_id, managed_by) WHERE ((managed_by IS NOT NULL) AND (deleted_at IS NULL));
 CREATE INDEX cues_paused_by_service ON cue.cues USING btree (account_id, paused_at) WHERE ((paused_by <> 'user'::cue.pause_cause) AND (deleted_at IS NULL));
 CREATE INDEX cues_paused_until ON cue.cues USING btree (paused_until) WHERE ((paused_until IS NOT NULL) AND (deleted_at IS NULL));
+CREATE INDEX cues_with_calendars ON cue.cues USING btree (account_id, id) WHERE ((schedule_rules ? 'exclude_calendars'::text) AND (deleted_at IS NULL));
 comment on table cue.cues is 'Cues as their users configured them. Columns that change with every execution are in cue_runs, so that firing never writes these wide rows.';
 comment on column cue.cues.id is 'cue_ and twelve random characters.';
 comment on column cue.cues.account_id is 'The cue''s account.';
@@ -469,7 +512,7 @@ comment on column cue.cues.paused_by is 'What paused it; null like paused_at.';
 comment on column cue.cues.pause_reason is 'Reason that was given for the pause, or the error that caused it.';
 comment on column cue.cues.paused_until is 'When it resumes by itself; null: never.';
 comment on column cue.cues.on_failure_pause_after is 'Number of failed runs in a row that pause a recurring cue; null: any.';
-comment on column cue.cues.schedule_rules is 'What few schedules have: the members crons, every, anchor, starts_at, ends_at and max_runs of schedule, as the API shows them. Null without any.';
+comment on column cue.cues.schedule_rules is 'What few schedules have: the members crons, every, anchor, starts_at, ends_at, max_runs, exclude, exclude_calendars and window of schedule, as the API shows them. Null without any.';
 comment on column cue.cues.completed_reason is 'Why it has completed, while status is completed; null means once.';
 comment on column cue.cues.overlap is 'What becomes of a slot while an execution of the cue has not ended.';
 comment on column cue.cues.tracked is 'Whether its executions that have not ended are in open_executions: if overlap is not allow, or a fire or replay specified one.';
@@ -644,6 +687,7 @@ create table cue.executions (
   rejected_at timestamp with time zone,
   verification_reason text,
   payload_id bigint,
+  due_at timestamp with time zone,
   constraint executions_pkey PRIMARY KEY (id),
   constraint attempt_due CHECK ((attempt_due_at IS NOT NULL) = (transport = 'webhook'::cue.transport AND (status = ANY (ARRAY['pending'::cue.execution_status, 'retrying'::cue.execution_status, 'retry_ready'::cue.execution_status])))),
   constraint awaited CHECK ((outcome_deadline_at IS NOT NULL) = (status = 'pending_outcome'::cue.execution_status)),
@@ -715,6 +759,7 @@ comment on column cue.executions.claim_deadline_at is 'Deadline for a claim, aft
 comment on column cue.executions.rejected_at is 'When a person rejected the outcome; later evidence does not change that.';
 comment on column cue.executions.verification_reason is 'Reason a person gave for verifying or rejecting the outcome.';
 comment on column cue.executions.payload_id is 'Row of payloads that holds a payload over 2 KB. It is kept as long as the execution.';
+comment on column cue.executions.due_at is 'When it was meant to start, if that is later than scheduled_for: within its window.';
 grant select on cue.executions to cue_service;
 
 create table cue.fires (
@@ -1305,6 +1350,19 @@ create view cue.audit_view as
 comment on view cue.audit_view is 'Changes to accounts, keys and secrets, as the API shows them.';
 grant select on cue.audit_view to cue_reader, cue_service;
 
+create view cue.calendar_view as
+ SELECT account_id,
+    name,
+    description,
+    dates,
+    ranges,
+    created_at,
+    updated_at,
+    revision
+   FROM cue.calendars;
+comment on view cue.calendar_view is 'Calendars as the API shows them.';
+grant select on cue.calendar_view to cue_reader, cue_service;
+
 create view cue.claimable_executions as
  SELECT id,
     account_id,
@@ -1346,12 +1404,14 @@ create view cue.cue_detail_view as
     c.overlap,
     c.verification,
     c.next_run,
+    c.next_slot,
     c.last_run,
     c.run_count,
     c.fired_count,
     c.created_at,
     c.updated_at,
     c.version,
+    c.revision,
     c.last_slot,
     c.await_outcome_set,
     e.executions,
@@ -1441,12 +1501,17 @@ create view cue.cue_view as
             ELSE NULL::jsonb
         END AS verification,
     r.next_run,
+        CASE
+            WHEN r.next_run IS NOT NULL THEN COALESCE(r.next_slot, r.next_run)
+            ELSE NULL::timestamp with time zone
+        END AS next_slot,
     r.last_run,
     r.run_count,
     r.fired_count,
     c.created_at,
     c.updated_at,
-    r.version,
+    r.version - r.recomputed AS version,
+    r.version AS revision,
     r.last_slot,
     c.await_outcome AS await_outcome_set
    FROM cue.cues c
@@ -1497,6 +1562,7 @@ create view cue.dead_execution_view as
             v.transport,
             v.task,
             v.scheduled_for,
+            v.due_at,
             v.status,
             v.outcome_state,
             v.outcome_success,
@@ -1539,7 +1605,7 @@ create view cue.due_cues as
    FROM cue.cue_runs r
      JOIN cue.cues c ON c.id = r.cue_id
   WHERE r.next_run <= now();
-comment on view cue.due_cues is 'Due cues: their slot has come and has not fired yet.';
+comment on view cue.due_cues is 'Due cues: their slot should have fired by now.';
 grant select on cue.due_cues to cue_reader, cue_service;
 
 create view cue.execution_brief_view as
@@ -1568,6 +1634,7 @@ create view cue.execution_detail_view as
     transport,
     task,
     scheduled_for,
+    due_at,
     status,
     outcome_state,
     outcome_success,
@@ -1617,6 +1684,7 @@ create view cue.execution_view as
     e.transport,
     e.task,
     e.scheduled_for,
+    COALESCE(e.due_at, e.scheduled_for) AS due_at,
     e.status,
     e.outcome_state,
     e.outcome_success,
@@ -1700,6 +1768,7 @@ create view cue.new_executions as
     triggered_by,
     replayed_from,
     scheduled_for,
+    due_at,
     payload,
     payload_id,
     task,
@@ -2011,7 +2080,7 @@ end $function$;
 comment on function cue.act_on_target(cue.operations,text,text,text[],jsonb,timestamp with time zone) is 'Does to one target what a single call would do; returns its result: succeeded, skipped, later, or failed with code and message.';
 grant execute on function cue.act_on_target(cue.operations,text,text,text[],jsonb,timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.add_cues(p_account_ids uuid[], p_cues jsonb, p_next_runs timestamp with time zone[], p_now timestamp with time zone DEFAULT now())
+CREATE OR REPLACE FUNCTION cue.add_cues(p_account_ids uuid[], p_cues jsonb, p_next_runs timestamp with time zone[], p_now timestamp with time zone DEFAULT now(), p_next_slots timestamp with time zone[] DEFAULT '{}'::timestamp with time zone[])
  RETURNS text[]
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -2026,6 +2095,10 @@ declare
   v_tracked boolean[];
   v_free uuid[] := cue.lock_accounts(p_account_ids);
 begin
+  if p_cues @? '$[*].calendars' then
+    perform cue.require_calendars(g.account_id, g.cue -> 'calendars')
+       from rows from (unnest(p_account_ids), jsonb_array_elements(p_cues)) as g (account_id, cue) where g.cue ? 'calendars';
+  end if;
   -- A new statement, because the snapshot of the one that waited for the locks is older.
   with given as materialized (
     select g.*, g.account_id = any (v_free) as is_free, g.cue @> '{"memory_check": true}' as memory_check, g.cue ->> 'key' as key,
@@ -2061,7 +2134,7 @@ begin
   fitting as materialized (
     select n.place, n.account_id, case when n.is_taken then '='
                                       when n.lesser and r.sends_key then '-'
-                                      when n.memory_check or n.nth <= r.cues then cue.new_cue_id() else '' end as id,
+                                      when n.memory_check or n.nth <= r.cues then coalesce(n.cue ->> 'given_id', cue.new_cue_id()) else '' end as id,
            case when cue.is_large(n.cue ->> 'payload') then nextval('cue.payload_ids') end as payload_id
       from counted n left join room r on r.account_id = n.account_id)
   select array_agg(f.id order by g.place), array_agg(f.payload_id order by g.place),
@@ -2074,18 +2147,20 @@ begin
       from rows from (unnest(v_ids, v_payload_ids, p_account_ids), jsonb_to_recordset(p_cues) as (payload text)) as n (cue_id, payload_id, account_id)
      where n.payload_id is not null and cue.is_created(n.cue_id);
   end if;
-  insert into cue.cue_runs (cue_id, account_id, transport, next_run, tracked)
-  select n.cue_id, n.account_id, n.transport, date_trunc('milliseconds', n.next_run), n.tracked
-    from unnest(v_ids, p_account_ids, v_transports, p_next_runs, v_tracked) as n (cue_id, account_id, transport, next_run, tracked)
+  insert into cue.cue_runs (cue_id, account_id, transport, next_run, next_slot, tracked)
+  select n.cue_id, n.account_id, n.transport, date_trunc('milliseconds', n.next_run), n.next_slot, n.tracked
+    from unnest(v_ids, p_account_ids, v_transports, p_next_runs, p_next_slots, v_tracked)
+      as n (cue_id, account_id, transport, next_run, next_slot, tracked)
    where cue.is_created(n.cue_id);
+  if p_cues @? '$[*].schedule_rules' then perform cue.watch_exclusions(v_ids, p_now); end if;
   perform cue.wake('cue_due', (select min(n.at) from unnest(p_next_runs, v_ids) as n (at, id) where cue.is_created(n.id)));
   -- Few accounts subscribe: skip the rest at once.
   perform cue.note_memory(s.account_id) from (
     select distinct m.account_id from cue.memory_subscriptions m where m.account_id = any (v_free)) s;
   return v_ids;
 end $function$;
-comment on function cue.add_cues(uuid[],jsonb,timestamp with time zone[],timestamp with time zone) is 'Adds cues and returns their ids in order: '''' if the plan allows no more, ''-'' if the caller may not set a callback, ''='' if another cue has the key, null if the account is locked.';
-grant execute on function cue.add_cues(uuid[],jsonb,timestamp with time zone[],timestamp with time zone) to cue_service;
+comment on function cue.add_cues(uuid[],jsonb,timestamp with time zone[],timestamp with time zone,timestamp with time zone[]) is 'Adds cues and returns their ids in order: '''' if the plan allows no more, ''-'' if the caller may not set a callback, ''='' if another cue has the key, null if the account is locked.';
+grant execute on function cue.add_cues(uuid[],jsonb,timestamp with time zone[],timestamp with time zone,timestamp with time zone[]) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.add_dead_letter(e cue.executions)
  RETURNS void
@@ -2478,7 +2553,7 @@ begin
         begin
           perform cue.require_set(p_set, v_before ->> 'managed_by', v_given ->> 'key', p_take_over);
           perform cue.update_cue(p_account_id, v_given ->> 'cue_id', (v_given ->> 'version')::int, v_given -> 'changes',
-                                 (v_given ->> 'next_run')::timestamptz, p_now);
+                                 (v_given ->> 'next_run')::timestamptz, p_now, (v_given ->> 'next_slot')::timestamptz);
           v_results := v_results || jsonb_build_object(
             'key', v_given -> 'key', 'action', 'updated', 'before', v_before, 'after', cue.cue_definition(v_given ->> 'cue_id'));
         exception when sqlstate 'QU011' or sqlstate 'QU024' or sqlstate 'QU030' or sqlstate 'QU052' then
@@ -2492,7 +2567,8 @@ begin
           array_fill(p_account_id, array[cardinality(v_new)]),
           (select jsonb_agg(u.cue -> 'changes' || jsonb_build_object('key', u.cue -> 'key') order by u.place)
              from unnest(v_new) with ordinality as u (cue, place)),
-          array(select (u.cue ->> 'next_run')::timestamptz from unnest(v_new) with ordinality as u (cue, place) order by u.place), p_now);
+          array(select (u.cue ->> 'next_run')::timestamptz from unnest(v_new) with ordinality as u (cue, place) order by u.place), p_now,
+          array(select (u.cue ->> 'next_slot')::timestamptz from unnest(v_new) with ordinality as u (cue, place) order by u.place));
         for n in 1 .. cardinality(v_new) loop
           if v_ids[n] is null then
             raise lock_not_available using message = format('account %s is locked by another transaction', p_account_id);
@@ -2920,6 +2996,36 @@ $function$;
 comment on function cue.billing_account(uuid) is 'Returns an account''s Stripe customer and its paid subscription, if any.';
 grant execute on function cue.billing_account(uuid) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.calendar_cues(p_account_id uuid, p_name text, p_cue_ids text[] DEFAULT NULL::text[])
+ RETURNS TABLE(cue_id text, version integer, next_run timestamp with time zone, next_slot timestamp with time zone, last_slot timestamp with time zone, excluded_at timestamp with time zone, schedule_type cue.schedule_type, cron text, timezone text, schedule_rules jsonb)
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+begin
+  return query
+  select c.id, r.version, r.next_run, r.next_slot, r.last_slot, r.excluded_at, c.schedule_type, c.cron, c.timezone, c.schedule_rules
+    from cue.cue_ids_of_calendar(p_account_id, p_name) u (id)
+   cross join lateral (select q.* from cue.cues q where q.id = u.id limit 1) c
+   cross join lateral (select n.* from cue.cue_runs n where n.cue_id = u.id limit 1) r
+   where (p_cue_ids is null or u.id = any (p_cue_ids)) and (r.next_run is not null or c.paused_until is not null);
+end $function$;
+comment on function cue.calendar_cues(uuid,text,text[]) is 'Returns cues whose next run depends on a calendar, with the input for computing it.';
+grant execute on function cue.calendar_cues(uuid,text,text[]) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.calendars_by_revision(p_revisions bigint[])
+ RETURNS TABLE(revision bigint, dates text[], ranges jsonb)
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+  select k.revision, k.dates, k.ranges from cue.calendars k where k.revision = any (p_revisions)
+$function$;
+comment on function cue.calendars_by_revision(bigint[]) is 'Returns calendars for engines; those that have changed since are left out.';
+grant execute on function cue.calendars_by_revision(bigint[]) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.cancel_deletion(p_deletion_id uuid, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
  RETURNS void
  LANGUAGE plpgsql
@@ -3046,7 +3152,7 @@ declare
 begin
   for d in
     select * from jsonb_to_recordset(p_cues)
-      as u (cue_id text, version int, expected timestamptz, next_run timestamptz, slots timestamptz[], dropped jsonb) order by u.cue_id
+      as u (cue_id text, version int, expected timestamptz, next_run timestamptz, next_slot timestamptz, slots timestamptz[], due timestamptz[], dropped jsonb) order by u.cue_id
   loop
     continue when cue.lock_free_cues(array[d.cue_id]) = '{}';
     select * into c from cue.cues where id = d.cue_id;
@@ -3066,14 +3172,14 @@ begin
       v_made := 0;
       v_last_slot := r.last_slot;
       for i in 1 .. cardinality(v_due) loop
-        v_made := v_made + cue.run_slot(c, d.slots[i], v_last_slot, v_due[i])::int;
+        v_made := v_made + cue.run_slot(c, d.slots[i], v_last_slot, v_due[i], d.due[i])::int;
         v_last_slot := d.slots[i];
       end loop;
     elsif v_made > 0 then
       v_ids := array(select cue.uuid_v7(u.due_at) from unnest(v_due) with ordinality as u (due_at, n) order by u.n);
       insert into cue.new_executions
-      select n.* from unnest(v_ids, d.slots, v_due) as u (id, slot, due_at)
-       cross join lateral cue.new_execution(c, u.id, u.slot, u.due_at, p_now => p_now) n;
+      select n.* from unnest(v_ids, d.slots, v_due, d.due) as u (id, slot, due_at, slot_due_at)
+       cross join lateral cue.new_execution(c, u.id, u.slot, u.due_at, p_slot_due_at => u.slot_due_at, p_now => p_now) n;
       if c.transport = 'webhook' then perform cue.enqueue_attempts(v_ids, v_due);
       else perform cue.wake_workers(c.account_id, p_now);
       end if;
@@ -3086,8 +3192,8 @@ begin
       perform cue.count_payloads(array[c.id], array[v_made], p_now);
     end if;
     update cue.cue_runs
-       set next_run = d.next_run, fired_count = fired_count + v_made, run_count = run_count + v_made,
-           last_slot = (select max(s) from unnest(d.slots || d.expected || (d.dropped ->> 'last')::timestamptz) as u (s))
+       set next_run = d.next_run, next_slot = d.next_slot, fired_count = fired_count + v_made, run_count = run_count + v_made,
+           last_slot = (select max(s) from unnest(d.slots || coalesce(r.next_slot, d.expected) || (d.dropped ->> 'last')::timestamptz) as u (s))
      where cue_id = d.cue_id;
     if c.schedule_type = 'recurring' and (d.next_run is null or cue.runs_left(c.schedule_rules, r.fired_count + v_made, r.skipped_count) = 0) then
       perform cue.complete_cues(array[c.id], p_now);
@@ -3388,7 +3494,8 @@ begin
          completed_reason = case cue.runs_left(c.schedule_rules, r.fired_count, r.skipped_count) when 0 then 'max_runs' else 'ended' end::cue.completion
     from cue.cue_runs r
    where c.id = any (p_cue_ids) and r.cue_id = c.id;
-  update cue.cue_runs set next_run = null, success_due_at = null, version = version + 1 where cue_id = any (p_cue_ids);
+  update cue.cue_runs set next_run = null, next_slot = null, success_due_at = null, excluded_at = null, version = version + 1
+   where cue_id = any (p_cue_ids);
   for v_id in select distinct c.account_id from cue.cues c where c.id = any (p_cue_ids) loop perform cue.note_memory(v_id); end loop;
 end $function$;
 comment on function cue.complete_cues(text[],timestamp with time zone) is 'Completes recurring cues that have no further run.';
@@ -3645,14 +3752,14 @@ AS $function$ select coalesce(nullif(current_setting('cue.counter_slot', true), 
 comment on function cue.counter_slot() is 'Returns the slot of the counter rows of this backend.';
 grant execute on function cue.counter_slot() to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.create_cue(p_account_id uuid, p_cue jsonb, p_next_run timestamp with time zone, p_now timestamp with time zone DEFAULT now())
+CREATE OR REPLACE FUNCTION cue.create_cue(p_account_id uuid, p_cue jsonb, p_next_run timestamp with time zone, p_now timestamp with time zone DEFAULT now(), p_next_slot timestamp with time zone DEFAULT NULL::timestamp with time zone)
  RETURNS text
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
 declare
-  v_id text := (cue.add_cues(array[p_account_id], jsonb_build_array(p_cue), array[p_next_run], p_now))[1];
+  v_id text := (cue.add_cues(array[p_account_id], jsonb_build_array(p_cue), array[p_next_run], p_now, array[p_next_slot]))[1];
 begin
   if v_id is null then
     raise lock_not_available using message = format('account %s is locked by another transaction', p_account_id);
@@ -3660,10 +3767,10 @@ begin
   if not cue.is_created(v_id) then perform cue.raise_refused(p_account_id, v_id, p_cue ->> 'key'); end if;
   return v_id;
 end $function$;
-comment on function cue.create_cue(uuid,jsonb,timestamp with time zone,timestamp with time zone) is 'Creates a cue and returns its id; QU015 if another cue has its key, QU030 above the plan''s limit, QU052 for a callback that the caller may not set.';
-grant execute on function cue.create_cue(uuid,jsonb,timestamp with time zone,timestamp with time zone) to cue_service;
+comment on function cue.create_cue(uuid,jsonb,timestamp with time zone,timestamp with time zone,timestamp with time zone) is 'Creates a cue and returns its id; QU015 if another cue has its key, QU030 above the plan''s limit, QU052 for a callback that the caller may not set.';
+grant execute on function cue.create_cue(uuid,jsonb,timestamp with time zone,timestamp with time zone,timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.create_cues(p_account_ids uuid[], p_cues jsonb, p_next_runs timestamp with time zone[], p_now timestamp with time zone DEFAULT now())
+CREATE OR REPLACE FUNCTION cue.create_cues(p_account_ids uuid[], p_cues jsonb, p_next_runs timestamp with time zone[], p_now timestamp with time zone DEFAULT now(), p_next_slots timestamp with time zone[] DEFAULT '{}'::timestamp with time zone[])
  RETURNS SETOF cue.cue_view
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -3673,7 +3780,7 @@ CREATE OR REPLACE FUNCTION cue.create_cues(p_account_ids uuid[], p_cues jsonb, p
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
-  v_ids text[] := cue.add_cues(p_account_ids, p_cues, p_next_runs, p_now);
+  v_ids text[] := cue.add_cues(p_account_ids, p_cues, p_next_runs, p_now, p_next_slots);
 begin
   return query
   select c.* from unnest(v_ids, p_account_ids) with ordinality as u (cue_id, account_id, place)
@@ -3684,8 +3791,8 @@ begin
        where not cue.is_created(u.cue_id)) c on true
    order by u.place;
 end $function$;
-comment on function cue.create_cues(uuid[],jsonb,timestamp with time zone[],timestamp with time zone) is 'Creates cues and returns them in order; id is null for cues that were not created.';
-grant execute on function cue.create_cues(uuid[],jsonb,timestamp with time zone[],timestamp with time zone) to cue_service;
+comment on function cue.create_cues(uuid[],jsonb,timestamp with time zone[],timestamp with time zone,timestamp with time zone[]) is 'Creates cues and returns them in order; id is null for cues that were not created.';
+grant execute on function cue.create_cues(uuid[],jsonb,timestamp with time zone[],timestamp with time zone,timestamp with time zone[]) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.create_device_code(p_code_hash bytea, p_address text DEFAULT NULL::text, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
  RETURNS void
@@ -3867,6 +3974,20 @@ $function$;
 comment on function cue.cue_id_by_key(uuid,text) is 'Returns the id of the cue with a key, or null.';
 grant execute on function cue.cue_id_by_key(uuid,text) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.cue_ids_of_calendar(p_account_id uuid, p_name text, p_limit integer DEFAULT NULL::integer)
+ RETURNS SETOF text
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+  select c.id from cue.cues c
+   where c.account_id = p_account_id and c.schedule_rules ? 'exclude_calendars' and c.deleted_at is null
+     and c.schedule_rules -> 'exclude_calendars' ? p_name
+   order by c.id limit p_limit
+$function$;
+comment on function cue.cue_ids_of_calendar(uuid,text,integer) is 'Returns the cues that use a calendar.';
+grant execute on function cue.cue_ids_of_calendar(uuid,text,integer) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.cue_limit_message(p_account_id uuid)
  RETURNS text
  LANGUAGE sql
@@ -3898,6 +4019,31 @@ begin
 end $function$;
 comment on function cue.cues_of_targets(cue.operations,text[]) is 'Returns the cues that acting on these targets locks.';
 grant execute on function cue.cues_of_targets(cue.operations,text[]) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.delete_calendar(p_account_id uuid, p_name text)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+declare
+  v_ids text[];
+begin
+  perform from cue.accounts where id = p_account_id for no key update;
+  perform from cue.calendars where account_id = p_account_id and name = p_name;
+  if not found then
+    raise exception 'calendar % not found', p_name using errcode = cue.refusal('QU008');
+  end if;
+  v_ids := array(select cue.cue_ids_of_calendar(p_account_id, p_name, 101));
+  if v_ids <> '{}' then
+    raise exception 'Calendar % is used by %. Remove it from their schedule.exclude_calendars first.', p_name,
+      case when cardinality(v_ids) > 10 then array_to_string(v_ids[1:10], ', ') || ' and more' else array_to_string(v_ids, ', ') end
+      using errcode = cue.refusal('QU026'), detail = array_to_json(v_ids[1:100])::text;
+  end if;
+  delete from cue.calendars where account_id = p_account_id and name = p_name;
+end $function$;
+comment on function cue.delete_calendar(uuid,text) is 'Deletes a calendar; QU008 if not found, QU026 if cues use it; the detail is a JSON array of at most 100 of their ids.';
+grant execute on function cue.delete_calendar(uuid,text) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.delete_cue(p_account_id uuid, p_cue_id text, p_now timestamp with time zone DEFAULT now(), p_version integer DEFAULT NULL::integer)
  RETURNS void
@@ -4371,7 +4517,7 @@ comment on function cue.ended_executions() is 'Returns how many executions have 
 grant execute on function cue.ended_executions() to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.ended_pauses(p_limit integer DEFAULT 200, p_now timestamp with time zone DEFAULT now(), p_rules boolean DEFAULT false)
- RETURNS TABLE(cue_id text, version integer, paused_until timestamp with time zone, last_slot timestamp with time zone, schedule_type cue.schedule_type, cron text, at timestamp with time zone, timezone text, schedule_rules jsonb)
+ RETURNS TABLE(cue_id text, version integer, paused_until timestamp with time zone, last_slot timestamp with time zone, schedule_type cue.schedule_type, cron text, at timestamp with time zone, timezone text, schedule_rules jsonb, calendars bigint[])
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
@@ -4380,7 +4526,8 @@ CREATE OR REPLACE FUNCTION cue.ended_pauses(p_limit integer DEFAULT 200, p_now t
 AS $function$
 begin
   return query
-  select c.id, r.version, c.paused_until, r.last_slot, c.schedule_type, c.cron, c.at, c.timezone, c.schedule_rules
+  select c.id, r.version, c.paused_until, r.last_slot, c.schedule_type, c.cron, c.at, c.timezone, c.schedule_rules,
+         case when c.schedule_rules ? 'exclude_calendars' then cue.revisions_of(c.account_id, c.schedule_rules) end
     from (select q.* from cue.cues q
            where q.paused_until <= p_now and q.deleted_at is null and (p_rules or q.schedule_rules is null) order by q.paused_until limit p_limit) c
    cross join lateral (select n.version, n.last_slot from cue.cue_runs n where n.cue_id = c.id limit 1) r;
@@ -4812,7 +4959,7 @@ end $function$;
 comment on function cue.fire_cue(uuid,text,text,text,integer,timestamp with time zone,text,text,timestamp with time zone,cue.overlap) is 'Fires a cue now or at p_send_at and returns the execution, or the existing one for a repeated idempotency key.';
 grant execute on function cue.fire_cue(uuid,text,text,text,integer,timestamp with time zone,text,text,timestamp with time zone,cue.overlap) to cue_operator, cue_service;
 
-CREATE OR REPLACE FUNCTION cue.fire_tracked_cues(p_cue_ids text[], p_versions integer[], p_expected timestamp with time zone[], p_next timestamp with time zone[], p_success_due timestamp with time zone[] DEFAULT '{}'::timestamp with time zone[], p_missed_after interval DEFAULT cue.missed_after(), p_now timestamp with time zone DEFAULT now())
+CREATE OR REPLACE FUNCTION cue.fire_tracked_cues(p_cue_ids text[], p_versions integer[], p_expected timestamp with time zone[], p_next timestamp with time zone[], p_success_due timestamp with time zone[] DEFAULT '{}'::timestamp with time zone[], p_missed_after interval DEFAULT cue.missed_after(), p_now timestamp with time zone DEFAULT now(), p_next_slots timestamp with time zone[] DEFAULT '{}'::timestamp with time zone[])
  RETURNS integer
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -4824,6 +4971,7 @@ declare
   d record;
   c cue.cues;
   r cue.cue_runs;
+  v_slot timestamptz;
   v_runs boolean;
   v_accounts uuid[] := '{}';
   v_cue_ids text[] := '{}';
@@ -4831,8 +4979,8 @@ declare
 begin
   if not exists (select from cue.engines where last_seen_at > p_now - p_missed_after) then return 0; end if;
   for d in
-    select * from unnest(p_cue_ids, p_versions, p_expected, p_next, p_success_due) as u (cue_id, version, expected, next_run, success_due)
-     order by u.cue_id
+    select * from unnest(p_cue_ids, p_versions, p_expected, p_next, p_next_slots, p_success_due)
+      as u (cue_id, version, expected, next_run, next_slot, success_due) order by u.cue_id
   loop
     continue when cue.lock_free_cues(array[d.cue_id]) = '{}';
     select * into c from cue.cues where id = d.cue_id;
@@ -4846,13 +4994,14 @@ begin
       perform cue.untrack_cue(c.id);
       c.tracked := false;
     end if;
-    v_runs := cue.run_slot(c, d.expected, r.last_slot, p_now);
+    v_slot := coalesce(r.next_slot, d.expected);
+    v_runs := cue.run_slot(c, v_slot, r.last_slot, p_now, d.expected);
     if v_runs then
       v_accounts := v_accounts || c.account_id;
       v_cue_ids := v_cue_ids || c.id;
     end if;
     update cue.cue_runs
-       set next_run = d.next_run, last_slot = d.expected, fired_count = fired_count + v_runs::int, run_count = run_count + v_runs::int,
+       set next_run = d.next_run, next_slot = d.next_slot, last_slot = v_slot, fired_count = fired_count + v_runs::int, run_count = run_count + v_runs::int,
            success_due_at = coalesce(success_due_at, d.success_due)
      where cue_id = c.id;
     if c.schedule_type = 'recurring' and (d.next_run is null or cue.runs_left(c.schedule_rules, r.fired_count + v_runs::int, r.skipped_count) = 0) then
@@ -4866,8 +5015,8 @@ begin
   end if;
   return v_count;
 end $function$;
-comment on function cue.fire_tracked_cues(text[],integer[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],interval,timestamp with time zone) is 'Fires due tracked cues, each as its overlap says; returns the number of cues moved.';
-grant execute on function cue.fire_tracked_cues(text[],integer[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],interval,timestamp with time zone) to cue_service;
+comment on function cue.fire_tracked_cues(text[],integer[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],interval,timestamp with time zone,timestamp with time zone[]) is 'Fires due tracked cues, each as its overlap says; returns the number of cues moved.';
+grant execute on function cue.fire_tracked_cues(text[],integer[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],interval,timestamp with time zone,timestamp with time zone[]) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.flight_lease()
  RETURNS interval
@@ -5432,7 +5581,7 @@ AS $function$
       select coalesce(jsonb_agg(to_jsonb(e) order by e.id desc), '[]') as latest from (
         select b.id from cue.execution_brief_view b where b.cue_id = p_cue_id and b.id < p_before order by b.id desc limit 10) newest
        cross join lateral (
-         select v.id, v.cue_id, v.cue_name, cue.iso(v.scheduled_for) as scheduled_for, v.status, v.outcome_state, v.outcome_success,
+         select v.id, v.cue_id, v.cue_name, cue.iso(v.scheduled_for) as scheduled_for, cue.iso(v.due_at) as due_at, v.status, v.outcome_state, v.outcome_success,
                 v.triggered_by, v.replayed_from, v.attempts, v.http_status, v.error_message, cue.iso(v.started_at) as started_at,
                 cue.iso(v.last_attempt_at) as last_attempt_at, cue.iso(v.delivered_at) as delivered_at, cue.iso(v.next_retry) as next_retry,
                 v.claimed_by_worker, cue.iso(v.claimed_at) as claimed_at, cue.iso(v.last_heartbeat_at) as last_heartbeat_at,
@@ -5706,7 +5855,7 @@ comment on function cue.lock_next(uuid,text[],integer,integer,uuid[],timestamp w
 grant execute on function cue.lock_next(uuid,text[],integer,integer,uuid[],timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.look_ahead(p_until timestamp with time zone, p_limit integer DEFAULT 2000, p_skip_accounts uuid[] DEFAULT '{}'::uuid[], p_now timestamp with time zone DEFAULT now(), p_rules boolean DEFAULT false)
- RETURNS TABLE(cue_id text, account_id uuid, version integer, next_run timestamp with time zone, transport cue.transport, schedule_type cue.schedule_type, cron text, timezone text, schedule_rules jsonb, runs_left integer, catch_up cue.catch_up, outage_until timestamp with time zone, over_limit boolean, window_slots integer, tracked boolean)
+ RETURNS TABLE(cue_id text, account_id uuid, version integer, next_run timestamp with time zone, transport cue.transport, schedule_type cue.schedule_type, cron text, timezone text, schedule_rules jsonb, next_slot timestamp with time zone, calendars bigint[], runs_left integer, catch_up cue.catch_up, outage_until timestamp with time zone, over_limit boolean, window_slots integer, tracked boolean)
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
@@ -5739,7 +5888,8 @@ begin
        order by m.place, g.next_run limit p_limit) p;
   end if;
   return query
-  select r.cue_id, r.account_id, r.version, r.next_run, r.transport, c.schedule_type, c.cron, c.timezone, c.schedule_rules,
+  select r.cue_id, r.account_id, r.version, r.next_run, r.transport, c.schedule_type, c.cron, c.timezone, c.schedule_rules, r.next_slot,
+         case when c.schedule_rules ? 'exclude_calendars' then cue.revisions_of(r.account_id, c.schedule_rules) end,
          cue.runs_left(c.schedule_rules, r.fired_count, r.skipped_count), c.catch_up,
          (select max(o.until_at) from cue.outages o where r.next_run > o.from_at and r.next_run <= o.until_at),
          cue.is_over_limit(a, p_now) or v_capped and cue.exceeds_payload_cap(r.cue_id, p_now),
@@ -6170,6 +6320,49 @@ $function$;
 comment on function cue.months_before(timestamp with time zone) is 'Returns the months of executions that end before an instant, oldest first, as YYYY_MM.';
 grant execute on function cue.months_before(timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.move_calendar_cues(p_cue_ids text[], p_versions integer[], p_expected timestamp with time zone[], p_next_runs timestamp with time zone[], p_next_slots timestamp with time zone[], p_excluded_at timestamp with time zone[], p_later_than timestamp with time zone DEFAULT '-infinity'::timestamp with time zone, p_now timestamp with time zone DEFAULT now())
+ RETURNS SETOF text
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  v_settled text[];
+  v_wake timestamptz;
+  v_deadline timestamptz;
+begin
+  with given as materialized (
+    select u.*, r.same from unnest(p_cue_ids, p_versions, p_expected, p_next_runs, p_next_slots, p_excluded_at)
+             as u (cue_id, version, expected, next_run, next_slot, excluded_at)
+     cross join lateral (
+       select n.next_run = u.next_run and (n.next_slot, n.excluded_at) is not distinct from (u.next_slot, u.excluded_at)
+                and least(n.next_run, n.excluded_at) > p_now + interval '10 seconds' as same
+         from cue.cue_runs n
+        where n.cue_id = u.cue_id and n.version = u.version and n.next_run is not distinct from u.expected
+          and coalesce(n.next_run, 'infinity') > p_later_than limit 1) r),
+  held as materialized (
+    select g.* from given g
+     cross join lateral (
+       select from cue.cue_runs n
+        where n.cue_id = g.cue_id and n.version = g.version and n.next_run is not distinct from g.expected limit 1 for update skip locked) r
+     where g.same is not true),
+  moved as (
+    update cue.cue_runs r
+       set next_run = h.next_run, next_slot = h.next_slot, excluded_at = h.excluded_at, version = r.version + 1, recomputed = r.recomputed + 1
+      from held h where r.cue_id = h.cue_id
+    returning r.cue_id, r.next_run, r.excluded_at)
+  select array(select g.cue_id from given g where g.same) || array(select m.cue_id from moved m),
+         (select min(m.next_run) from moved m), (select min(m.excluded_at) from moved m)
+    into v_settled, v_wake, v_deadline;
+  perform cue.wake('cue_due', v_wake);
+  perform cue.wake('cue_deadline', v_deadline);
+  return query select unnest(p_cue_ids) except select unnest(v_settled);
+end $function$;
+comment on function cue.move_calendar_cues(text[],integer[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone,timestamp with time zone) is 'Gives cues a next run that was computed from a new calendar; returns those that changed or were locked meanwhile.';
+grant execute on function cue.move_calendar_cues(text[],integer[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone,timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.move_windows(p_cue_ids text[], p_versions integer[], p_expected timestamp with time zone[], p_next timestamp with time zone[], p_missed boolean[], p_now timestamp with time zone DEFAULT now())
  RETURNS integer
  LANGUAGE plpgsql
@@ -6201,6 +6394,17 @@ end $function$;
 comment on function cue.move_windows(text[],integer[],timestamp with time zone[],timestamp with time zone[],boolean[],timestamp with time zone) is 'Moves success windows forward and raises missed_window alerts; returns the number of alerts raised.';
 grant execute on function cue.move_windows(text[],integer[],timestamp with time zone[],timestamp with time zone[],boolean[],timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.named_calendars(p_account_id uuid, p_names text[])
+ RETURNS TABLE(name text, revision bigint, dates text[], ranges jsonb)
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+  select k.name, k.revision, k.dates, k.ranges from cue.calendars k where k.account_id = p_account_id and k.name = any (p_names)
+$function$;
+comment on function cue.named_calendars(uuid,text[]) is 'Returns what computing slots needs of an account''s calendars; those not found are left out.';
+grant execute on function cue.named_calendars(uuid,text[]) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.new_cue_id()
  RETURNS text
  LANGUAGE sql
@@ -6211,13 +6415,13 @@ $function$;
 comment on function cue.new_cue_id() is 'Returns a cue id: cue_ and twelve random characters of 0-9A-Za-z.';
 grant execute on function cue.new_cue_id() to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.new_execution(c cue.cues, p_id uuid, p_scheduled_for timestamp with time zone, p_due_at timestamp with time zone DEFAULT NULL::timestamp with time zone, p_triggered_by cue.trigger_kind DEFAULT 'schedule'::cue.trigger_kind, p_flight_id bigint DEFAULT NULL::bigint, p_replayed_from uuid DEFAULT NULL::uuid, p_ended cue.execution_status DEFAULT NULL::cue.execution_status, p_error text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
+CREATE OR REPLACE FUNCTION cue.new_execution(c cue.cues, p_id uuid, p_scheduled_for timestamp with time zone, p_due_at timestamp with time zone DEFAULT NULL::timestamp with time zone, p_triggered_by cue.trigger_kind DEFAULT 'schedule'::cue.trigger_kind, p_flight_id bigint DEFAULT NULL::bigint, p_replayed_from uuid DEFAULT NULL::uuid, p_ended cue.execution_status DEFAULT NULL::cue.execution_status, p_error text DEFAULT NULL::text, p_slot_due_at timestamp with time zone DEFAULT NULL::timestamp with time zone, p_now timestamp with time zone DEFAULT now())
  RETURNS SETOF cue.new_executions
  LANGUAGE sql
  STABLE
 AS $function$
   select p_id, c.account_id, c.id, c.transport, coalesce(p_ended, case when n.is_sent then 'delivering'::cue.execution_status else 'pending' end),
-         p_triggered_by, p_replayed_from, p_scheduled_for, c.payload, c.payload_id, c.task, n.is_sent::int, case when n.is_sent then p_now end,
+         p_triggered_by, p_replayed_from, p_scheduled_for, nullif(p_slot_due_at, p_scheduled_for), c.payload, c.payload_id, c.task, n.is_sent::int, case when n.is_sent then p_now end,
          case when n.is_sent then p_now end, case when n.is_sent then p_flight_id end,
          case when n.waits and c.transport = 'webhook' then n.due_at end, case when n.waits and c.transport = 'worker' then n.due_at end,
          case when n.waits and c.transport = 'worker' then n.due_at + cue.claim_timeout(c.claim_timeout_seconds) end, p_error,
@@ -6226,8 +6430,8 @@ AS $function$
                  p_ended is null and p_flight_id is not null and c.transport = 'webhook' as is_sent,
                  coalesce(p_due_at, p_now) as due_at) n
 $function$;
-comment on function cue.new_execution(cue.cues,uuid,timestamp with time zone,timestamp with time zone,cue.trigger_kind,bigint,uuid,cue.execution_status,text,timestamp with time zone) is 'Returns the row of a new execution of a cue: sent with a flight, waiting until it is due, or ended.';
-grant execute on function cue.new_execution(cue.cues,uuid,timestamp with time zone,timestamp with time zone,cue.trigger_kind,bigint,uuid,cue.execution_status,text,timestamp with time zone) to cue_service;
+comment on function cue.new_execution(cue.cues,uuid,timestamp with time zone,timestamp with time zone,cue.trigger_kind,bigint,uuid,cue.execution_status,text,timestamp with time zone,timestamp with time zone) is 'Returns the row of a new execution of a cue: sent with a flight, waiting until it is due, or ended.';
+grant execute on function cue.new_execution(cue.cues,uuid,timestamp with time zone,timestamp with time zone,cue.trigger_kind,bigint,uuid,cue.execution_status,text,timestamp with time zone,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.new_secret()
  RETURNS text
@@ -6310,9 +6514,10 @@ begin
          least((select min(e.outcome_deadline_at) from cue.executions e where e.outcome_deadline_at is not null),
                (select min(e.claim_deadline_at) from cue.executions e where e.claim_deadline_at < 'infinity'),
                (select min(e.lease_expires_at) from cue.executions e where e.lease_expires_at is not null),
-               (select min(c.paused_until) from cue.cues c where c.paused_until is not null and c.deleted_at is null));
+               (select min(c.paused_until) from cue.cues c where c.paused_until is not null and c.deleted_at is null),
+               (select min(r.excluded_at) from cue.cue_runs r where r.excluded_at is not null));
 end $function$;
-comment on function cue.next_wakes() is 'Returns when the next waiting attempt is due, and the next deadline of an outcome, a claim, a lease or a pause.';
+comment on function cue.next_wakes() is 'Returns when the next waiting attempt is due, and the next deadline of an outcome, a claim, a lease or a pause, and the next excluded slot.';
 grant execute on function cue.next_wakes() to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.note_failed_payment(p_event_id text, p_type text, p_customer_id text, p_subscription_id text DEFAULT NULL::text, p_next_attempt_at timestamp with time zone DEFAULT NULL::timestamp with time zone, p_now timestamp with time zone DEFAULT now())
@@ -6504,8 +6709,26 @@ $function$;
 comment on function cue.partition_bound(timestamp without time zone) is 'Returns the smallest id of a month''s partitions.';
 grant execute on function cue.partition_bound(timestamp without time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.passed_exclusions(p_limit integer DEFAULT 200, p_now timestamp with time zone DEFAULT now())
+ RETURNS TABLE(cue_id text, version integer, excluded_at timestamp with time zone, schedule_type cue.schedule_type, cron text, timezone text, schedule_rules jsonb, calendars bigint[])
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+begin
+  return query
+  select r.cue_id, r.version, r.excluded_at, c.schedule_type, c.cron, c.timezone, c.schedule_rules,
+         case when c.schedule_rules ? 'exclude_calendars' then cue.revisions_of(c.account_id, c.schedule_rules) end
+    from (select n.* from cue.cue_runs n where n.excluded_at <= p_now order by n.excluded_at limit p_limit) r
+   cross join lateral (select q.* from cue.cues q where q.id = r.cue_id limit 1) c;
+end $function$;
+comment on function cue.passed_exclusions(integer,timestamp with time zone) is 'Returns cues that may have had excluded slots, with the input for computing them.';
+grant execute on function cue.passed_exclusions(integer,timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.passed_windows(p_limit integer DEFAULT 200, p_now timestamp with time zone DEFAULT now(), p_rules boolean DEFAULT false)
- RETURNS TABLE(cue_id text, version integer, success_due_at timestamp with time zone, schedule_type cue.schedule_type, cron text, timezone text, schedule_rules jsonb, slots integer, last_success_at timestamp with time zone)
+ RETURNS TABLE(cue_id text, version integer, success_due_at timestamp with time zone, schedule_type cue.schedule_type, cron text, timezone text, schedule_rules jsonb, calendars bigint[], slots integer, last_success_at timestamp with time zone)
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
@@ -6515,6 +6738,7 @@ AS $function$
 begin
   return query
   select r.cue_id, r.version, r.success_due_at, c.schedule_type, c.cron, c.timezone, c.schedule_rules,
+         case when c.schedule_rules ? 'exclude_calendars' then cue.revisions_of(c.account_id, c.schedule_rules) end,
          coalesce(c.alert_missed_window_multiplier, (cue.implied_settings()).alert_missed_window_multiplier),
          coalesce(cue.last_success(r.cue_id, 20, p_now), cue.last_success(r.cue_id, 1000, p_now))
     from cue.cue_runs r join cue.cues c on c.id = r.cue_id
@@ -6534,7 +6758,8 @@ begin
   update cue.cues
      set status = 'paused', paused_at = p_now, paused_by = p_by, pause_reason = left(p_reason, 500), paused_until = null, updated_at = p_now
    where id = any (p_cue_ids);
-  update cue.cue_runs set next_run = null, success_due_at = null, version = version + 1 where cue_id = any (p_cue_ids);
+  update cue.cue_runs set next_run = null, next_slot = null, success_due_at = null, excluded_at = null, version = version + 1
+   where cue_id = any (p_cue_ids);
 end $function$;
 comment on function cue.pause_cues(text[],cue.pause_cause,text,timestamp with time zone) is 'Pauses cues until somebody resumes them.';
 grant execute on function cue.pause_cues(text[],cue.pause_cause,text,timestamp with time zone) to cue_service;
@@ -6835,6 +7060,33 @@ end $function$;
 comment on function cue.purge_cue(text,integer) is 'Deletes a batch of a deleted cue''s history, then its payloads, and finally the cue; returns the number of rows, 0 when done.';
 grant execute on function cue.purge_cue(text,integer) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.put_calendar(p_account_id uuid, p_name text, p_description text, p_dates text[], p_ranges jsonb, p_revision bigint DEFAULT NULL::bigint, p_now timestamp with time zone DEFAULT now())
+ RETURNS bigint
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+declare
+  v_revision bigint;
+begin
+  perform from cue.accounts where id = p_account_id for no key update;
+  select revision into v_revision from cue.calendars where account_id = p_account_id and name = p_name;
+  if v_revision is distinct from p_revision then
+    raise exception 'Calendar % was changed at the same time. Try again.', p_name using errcode = cue.refusal('QU014');
+  end if;
+  if v_revision is null and (select count(*) from cue.calendars where account_id = p_account_id) >= 100 then
+    raise exception 'Calendar limit reached: 100 per account. Delete one, or add the dates to another.' using errcode = cue.refusal('QU033');
+  end if;
+  insert into cue.calendars as k (account_id, name, description, dates, ranges, revision, created_at, updated_at)
+  values (p_account_id, p_name, p_description, p_dates, p_ranges, nextval('cue.calendar_revisions'), p_now, p_now)
+  on conflict (account_id, name) do update
+     set description = excluded.description, dates = excluded.dates, ranges = excluded.ranges, revision = excluded.revision, updated_at = excluded.updated_at
+  returning revision into v_revision;
+  return v_revision;
+end $function$;
+comment on function cue.put_calendar(uuid,text,text,text[],jsonb,bigint,timestamp with time zone) is 'Creates or replaces a calendar and returns its new revision.';
+grant execute on function cue.put_calendar(uuid,text,text,text[],jsonb,bigint,timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.put_device_code(p_code_hash bytea, p_ip text, p_created_at timestamp with time zone, p_expires_at timestamp with time zone)
  RETURNS void
  LANGUAGE sql
@@ -6847,7 +7099,7 @@ $function$;
 comment on function cue.put_device_code(bytea,text,timestamp with time zone,timestamp with time zone) is 'Stores a sign-in that started in another cell, before that one hands it over.';
 grant execute on function cue.put_device_code(bytea,text,timestamp with time zone,timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.queue_execution(c cue.cues, p_triggered_by cue.trigger_kind, p_scheduled_for timestamp with time zone, p_replayed_from uuid DEFAULT NULL::uuid, p_now timestamp with time zone DEFAULT now(), p_is_queued boolean DEFAULT false)
+CREATE OR REPLACE FUNCTION cue.queue_execution(c cue.cues, p_triggered_by cue.trigger_kind, p_scheduled_for timestamp with time zone, p_replayed_from uuid DEFAULT NULL::uuid, p_now timestamp with time zone DEFAULT now(), p_is_queued boolean DEFAULT false, p_slot_due_at timestamp with time zone DEFAULT NULL::timestamp with time zone)
  RETURNS uuid
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -6855,10 +7107,12 @@ CREATE OR REPLACE FUNCTION cue.queue_execution(c cue.cues, p_triggered_by cue.tr
 AS $function$
 declare
   v_id uuid := cue.uuid_v7(p_now);
-  v_due_at timestamptz := case when p_is_queued then 'infinity' else greatest(p_scheduled_for, p_now) end;
+  v_due_at timestamptz := case when p_is_queued then 'infinity' else greatest(p_scheduled_for, p_slot_due_at, p_now) end;
 begin
   insert into cue.new_executions
-  select n.* from cue.new_execution(c, v_id, p_scheduled_for, v_due_at, p_triggered_by, p_replayed_from => p_replayed_from, p_now => p_now) n;
+  select n.*
+    from cue.new_execution(
+      c, v_id, p_scheduled_for, v_due_at, p_triggered_by, p_replayed_from => p_replayed_from, p_slot_due_at => p_slot_due_at, p_now => p_now) n;
   if c.tracked then
     insert into cue.open_executions (execution_id, cue_id, account_id, is_queued) values (v_id, c.id, c.account_id, p_is_queued);
   end if;
@@ -6870,8 +7124,8 @@ begin
   end if;
   return v_id;
 end $function$;
-comment on function cue.queue_execution(cue.cues,cue.trigger_kind,timestamp with time zone,uuid,timestamp with time zone,boolean) is 'Creates and returns a pending execution: with an attempt job for a webhook, claimable for a worker; or queued behind others of its cue.';
-grant execute on function cue.queue_execution(cue.cues,cue.trigger_kind,timestamp with time zone,uuid,timestamp with time zone,boolean) to cue_service;
+comment on function cue.queue_execution(cue.cues,cue.trigger_kind,timestamp with time zone,uuid,timestamp with time zone,boolean,timestamp with time zone) is 'Creates and returns a pending execution: with an attempt job for a webhook, claimable for a worker; or queued behind others of its cue.';
+grant execute on function cue.queue_execution(cue.cues,cue.trigger_kind,timestamp with time zone,uuid,timestamp with time zone,boolean,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.queue_limit()
  RETURNS integer
@@ -6953,7 +7207,7 @@ comment on function cue.read_cues(uuid[],text[]) is 'Returns cues by account and
 grant execute on function cue.read_cues(uuid[],text[]) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.read_declared_cues(p_account_id uuid, p_keys text[])
- RETURNS TABLE(id text, key text, status cue.cue_status, transport cue.transport, schedule jsonb, callback jsonb, on_failure jsonb, delivery jsonb, next_run timestamp with time zone, last_slot timestamp with time zone, version integer)
+ RETURNS TABLE(id text, key text, status cue.cue_status, transport cue.transport, schedule jsonb, callback jsonb, on_failure jsonb, delivery jsonb, next_run timestamp with time zone, next_slot timestamp with time zone, last_slot timestamp with time zone, version integer)
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
@@ -6963,7 +7217,7 @@ begin
   return query
   select c.* from unnest(p_keys) as u (key)
    cross join lateral (
-     select v.id, v.key, v.status, v.transport, v.schedule, v.callback, v.on_failure, v.delivery, v.next_run, v.last_slot, v.version
+     select v.id, v.key, v.status, v.transport, v.schedule, v.callback, v.on_failure, v.delivery, v.next_run, v.next_slot, v.last_slot, v.revision
        from cue.cue_view v where v.account_id = p_account_id and v.key = u.key limit 1) c;
 end $function$;
 comment on function cue.read_declared_cues(uuid,text[]) is 'Returns what new definitions of cues depend on, by their keys; cues not found are left out.';
@@ -7139,6 +7393,43 @@ $function$;
 comment on function cue.record_event(uuid,cue.audit_event,text,text,jsonb,timestamp with time zone) is 'Adds an entry to an account''s audit log.';
 grant execute on function cue.record_event(uuid,cue.audit_event,text,text,jsonb,timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.record_exclusions(p_cues jsonb, p_now timestamp with time zone DEFAULT now())
+ RETURNS integer
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  d record;
+  s record;
+  v_count int := 0;
+begin
+  for d in
+    select * from jsonb_to_recordset(p_cues)
+      as u (cue_id text, version int, expected timestamptz, next timestamptz, stretches jsonb) order by u.cue_id
+  loop
+    continue when cue.lock_free_cues(array[d.cue_id]) = '{}';
+    update cue.cue_runs r set excluded_at = d.next where r.cue_id = d.cue_id and r.version = d.version and r.excluded_at = d.expected;
+    continue when not found;
+    v_count := v_count + 1;
+    for s in
+      select * from jsonb_to_recordset(d.stretches) as u (first timestamptz, last timestamptz, count int, follows timestamptz) order by u.first
+    loop
+      update cue.missed_slots m set last = s.last, count = least(m.count + s.count, cue.counted_to()), recorded_at = p_now
+       where m.id = (select o.id from cue.missed_slots o where o.cue_id = d.cue_id order by o.id desc limit 1)
+         and m.reason = 'excluded' and m.last = s.follows;
+      continue when found;
+      insert into cue.missed_slots (cue_id, account_id, first, last, count, policy, reason, recorded_at)
+      select c.id, c.account_id, s.first, s.last, s.count, c.catch_up, 'excluded', p_now from cue.cues c where c.id = d.cue_id;
+    end loop;
+  end loop;
+  return v_count;
+end $function$;
+comment on function cue.record_exclusions(jsonb,timestamp with time zone) is 'Records excluded slots that have passed, one row for each stretch of them; returns the number of cues moved.';
+grant execute on function cue.record_exclusions(jsonb,timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.recover_flights(p_limit integer DEFAULT 20, p_asked_at timestamp with time zone DEFAULT NULL::timestamp with time zone, p_now timestamp with time zone DEFAULT now())
  RETURNS integer
  LANGUAGE plpgsql
@@ -7302,7 +7593,7 @@ end $function$;
 comment on function cue.refusal(text) is 'Returns the SQLSTATE of a refusal, and keeps PostgreSQL from logging it as an error.';
 grant execute on function cue.refusal(text) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.refuse_due_cues(p_cue_ids text[], p_versions integer[], p_expected timestamp with time zone[], p_next timestamp with time zone[], p_now timestamp with time zone DEFAULT now())
+CREATE OR REPLACE FUNCTION cue.refuse_due_cues(p_cue_ids text[], p_versions integer[], p_expected timestamp with time zone[], p_next timestamp with time zone[], p_now timestamp with time zone DEFAULT now(), p_next_slots timestamp with time zone[] DEFAULT '{}'::timestamp with time zone[])
  RETURNS integer
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -7315,10 +7606,11 @@ declare
   c cue.cues;
   v_over boolean;
   v_error text;
+  v_slot timestamptz;
   v_count int := 0;
 begin
   for d in
-    select * from unnest(p_cue_ids, p_versions, p_expected, p_next) as u (cue_id, version, expected, next_run) order by u.cue_id
+    select * from unnest(p_cue_ids, p_versions, p_expected, p_next, p_next_slots) as u (cue_id, version, expected, next_run, next_slot) order by u.cue_id
   loop
     continue when cue.lock_free_cues(array[d.cue_id]) = '{}';
     select q.* into c from cue.cues q where q.id = d.cue_id;
@@ -7327,9 +7619,10 @@ begin
     continue when not v_over and not (cue.caps_payloads() and cue.exceeds_payload_cap(c.id, p_now));
     v_error := case when v_over then 'execution_limit_exceeded: monthly execution limit of the plan reached'
                     else 'execution_limit_exceeded: daily payload limit of the plan reached' end;
-    update cue.cue_runs r set next_run = d.next_run, last_slot = d.expected
+    select coalesce(r.next_slot, r.next_run) into v_slot from cue.cue_runs r
      where r.cue_id = d.cue_id and r.version = d.version and r.next_run = d.expected and r.next_run <= p_now;
     continue when not found;
+    update cue.cue_runs r set next_run = d.next_run, next_slot = d.next_slot, last_slot = v_slot where r.cue_id = d.cue_id;
     v_count := v_count + 1;
     if d.next_run is null and c.schedule_type = 'recurring' then perform cue.complete_cues(array[c.id], p_now); end if;
     if exists (
@@ -7337,24 +7630,24 @@ begin
        where e.cue_id = c.id and e.id >= cue.uuid_v7_floor(date_trunc('hour', p_now, 'UTC')) and e.status = 'failed'
          and e.error_message = v_error)
     then
-      update cue.missed_slots m set last = d.expected, count = least(m.count + 1, cue.counted_to()), recorded_at = p_now
+      update cue.missed_slots m set last = v_slot, count = least(m.count + 1, cue.counted_to()), recorded_at = p_now
        -- If the latest row is locked, a new one is inserted below.
        where m.id = (select o.id from cue.missed_slots o
                       where o.id = (select id from cue.missed_slots where cue_id = c.id order by id desc limit 1) for update skip locked)
-         and m.reason = 'execution_limit' and m.last < d.expected and m.first > p_now - interval '1 day';
+         and m.reason = 'execution_limit' and m.last < v_slot and m.first > p_now - interval '1 day';
       continue when found;
       insert into cue.missed_slots (cue_id, account_id, first, last, count, policy, reason, recorded_at)
-      values (c.id, c.account_id, d.expected, d.expected, 1, c.catch_up, 'execution_limit', p_now);
+      values (c.id, c.account_id, v_slot, v_slot, 1, c.catch_up, 'execution_limit', p_now);
     else
-      perform cue.add_dead_letter(cue.add_ended_execution(c, 'failed', d.expected, v_error, p_now));
+      perform cue.add_dead_letter(cue.add_ended_execution(c, 'failed', v_slot, v_error, p_now));
       perform cue.count_ended('failed');
       perform cue.end_one_time_cue(c, 'failed', p_now);
     end if;
   end loop;
   return v_count;
 end $function$;
-comment on function cue.refuse_due_cues(text[],integer[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone) is 'Skips slots of accounts above their execution limit or daily payload limit; returns the number of cues moved.';
-grant execute on function cue.refuse_due_cues(text[],integer[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone) to cue_service;
+comment on function cue.refuse_due_cues(text[],integer[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone,timestamp with time zone[]) is 'Skips slots of accounts above their execution limit or daily payload limit; returns the number of cues moved.';
+grant execute on function cue.refuse_due_cues(text[],integer[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone,timestamp with time zone[]) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.refuse_moved()
  RETURNS trigger
@@ -7835,6 +8128,23 @@ end $function$;
 comment on function cue.require_account_scope(uuid) is 'Raises QU052 if the account''s own key is sent to callbacks; for keys without scope account.';
 grant execute on function cue.require_account_scope(uuid) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.require_calendars(p_account_id uuid, p_revisions jsonb)
+ RETURNS void
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+begin
+  if exists (
+    select from jsonb_each_text(p_revisions) u
+     where not exists (select from cue.calendars k where k.account_id = p_account_id and k.name = u.key and k.revision = u.value::bigint))
+  then
+    raise exception 'A calendar was changed at the same time. Try again.' using errcode = cue.refusal('QU014');
+  end if;
+end $function$;
+comment on function cue.require_calendars(uuid,jsonb) is 'Raises QU014 if a calendar has changed since its revision was read.';
+grant execute on function cue.require_calendars(uuid,jsonb) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.require_free_key(p_account_id uuid, p_key text)
  RETURNS void
  LANGUAGE plpgsql
@@ -7917,7 +8227,7 @@ AS $function$
 comment on function cue.reset_cue(cue.cues) is 'Returns a cue with the table''s defaults in all columns of its definition, except the payload.';
 grant execute on function cue.reset_cue(cue.cues) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.resume_cues(p_cue_ids text[], p_versions integer[], p_next_runs timestamp with time zone[], p_now timestamp with time zone DEFAULT now())
+CREATE OR REPLACE FUNCTION cue.resume_cues(p_cue_ids text[], p_versions integer[], p_next_runs timestamp with time zone[], p_now timestamp with time zone DEFAULT now(), p_next_slots timestamp with time zone[] DEFAULT '{}'::timestamp with time zone[])
  RETURNS integer
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -7930,7 +8240,7 @@ declare
   c cue.cues;
   v_moved int := 0;
 begin
-  for d in select * from unnest(p_cue_ids, p_versions, p_next_runs) as u (cue_id, version, next_run) order by u.cue_id loop
+  for d in select * from unnest(p_cue_ids, p_versions, p_next_runs, p_next_slots) as u (cue_id, version, next_run, next_slot) order by u.cue_id loop
     -- Active cues are counted while the account is locked.
     perform from cue.accounts a
       where a.id = (select r.account_id from cue.cue_runs r where r.cue_id = d.cue_id limit 1) for no key update skip locked;
@@ -7949,15 +8259,16 @@ begin
       update cue.cues
          set status = 'active', paused_at = null, paused_by = null, pause_reason = null, paused_until = null, updated_at = p_now
        where id = c.id;
-      update cue.cue_runs set version = version + 1, next_run = d.next_run, failed_runs = 0 where cue_id = c.id;
+      update cue.cue_runs set version = version + 1, next_run = d.next_run, next_slot = d.next_slot, failed_runs = 0 where cue_id = c.id;
+      perform cue.watch_exclusions(array[c.id], p_now);
       perform cue.wake('cue_due', d.next_run);
     end if;
     v_moved := v_moved + 1;
   end loop;
   return v_moved;
 end $function$;
-comment on function cue.resume_cues(text[],integer[],timestamp with time zone[],timestamp with time zone) is 'Resumes cues whose pause has ended, from a next run each; returns the number of pauses ended.';
-grant execute on function cue.resume_cues(text[],integer[],timestamp with time zone[],timestamp with time zone) to cue_service;
+comment on function cue.resume_cues(text[],integer[],timestamp with time zone[],timestamp with time zone,timestamp with time zone[]) is 'Resumes cues whose pause has ended, from a next run each; returns the number of pauses ended.';
+grant execute on function cue.resume_cues(text[],integer[],timestamp with time zone[],timestamp with time zone,timestamp with time zone[]) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.retire_payload(p_payload_id bigint, p_run_count bigint, p_now timestamp with time zone DEFAULT now())
  RETURNS void
@@ -8019,6 +8330,18 @@ begin
 end $function$;
 comment on function cue.reveal_key(uuid,text[],text,text,timestamp with time zone) is 'Returns the default key with its encrypted text; QU050 if the key asks for itself, QU053 if it cannot be decrypted.';
 grant execute on function cue.reveal_key(uuid,text[],text,text,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.revisions_of(p_account_id uuid, p_rules jsonb)
+ RETURNS bigint[]
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+  select coalesce(array_agg(k.revision), '{}') from cue.calendars k
+   where k.account_id = p_account_id and k.name = any (array(select jsonb_array_elements_text(p_rules -> 'exclude_calendars')))
+$function$;
+comment on function cue.revisions_of(uuid,jsonb) is 'Returns the revisions of the calendars that a cue''s schedule_rules name.';
+grant execute on function cue.revisions_of(uuid,jsonb) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.revoke_key(p_account_id uuid, p_key_id uuid, p_actor text DEFAULT SESSION_USER, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
  RETURNS timestamp with time zone
@@ -8180,7 +8503,7 @@ end $function$;
 comment on function cue.run_operation(text,jsonb,timestamp with time zone) is 'Acts on the next batch of an operation''s targets; returns its status, and the milliseconds until the next batch may follow.';
 grant execute on function cue.run_operation(text,jsonb,timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.run_slot(c cue.cues, p_slot timestamp with time zone, p_last_slot timestamp with time zone, p_now timestamp with time zone DEFAULT now())
+CREATE OR REPLACE FUNCTION cue.run_slot(c cue.cues, p_slot timestamp with time zone, p_last_slot timestamp with time zone, p_now timestamp with time zone DEFAULT now(), p_slot_due_at timestamp with time zone DEFAULT NULL::timestamp with time zone)
  RETURNS boolean
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -8194,11 +8517,11 @@ begin
     perform cue.note_missed_slot(c, p_slot, p_last_slot, v_place.refused, p_now);
     return false;
   end if;
-  perform cue.queue_execution(c, 'schedule', p_slot, p_is_queued => v_place.is_queued, p_now => p_now);
+  perform cue.queue_execution(c, 'schedule', p_slot, p_is_queued => v_place.is_queued, p_slot_due_at => p_slot_due_at, p_now => p_now);
   return true;
 end $function$;
-comment on function cue.run_slot(cue.cues,timestamp with time zone,timestamp with time zone,timestamp with time zone) is 'Runs a slot of a tracked cue as its overlap says; returns whether it has an execution.';
-grant execute on function cue.run_slot(cue.cues,timestamp with time zone,timestamp with time zone,timestamp with time zone) to cue_service;
+comment on function cue.run_slot(cue.cues,timestamp with time zone,timestamp with time zone,timestamp with time zone,timestamp with time zone) is 'Runs a slot of a tracked cue as its overlap says; returns whether it has an execution.';
+grant execute on function cue.run_slot(cue.cues,timestamp with time zone,timestamp with time zone,timestamp with time zone,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.runs_left(p_rules jsonb, p_fired bigint, p_skipped integer)
  RETURNS integer
@@ -8781,7 +9104,7 @@ AS $function$ select 'superseded by the next run' $function$;
 comment on function cue.superseded() is 'Returns the error message of executions that were ended for the next one.';
 grant execute on function cue.superseded() to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.take_due_cues(p_cue_ids text[], p_versions integer[], p_expected timestamp with time zone[], p_next timestamp with time zone[], p_success_due timestamp with time zone[] DEFAULT '{}'::timestamp with time zone[], p_missed_after interval DEFAULT cue.missed_after(), p_lease interval DEFAULT cue.flight_lease(), p_now timestamp with time zone DEFAULT now())
+CREATE OR REPLACE FUNCTION cue.take_due_cues(p_cue_ids text[], p_versions integer[], p_expected timestamp with time zone[], p_next timestamp with time zone[], p_success_due timestamp with time zone[] DEFAULT '{}'::timestamp with time zone[], p_missed_after interval DEFAULT cue.missed_after(), p_lease interval DEFAULT cue.flight_lease(), p_now timestamp with time zone DEFAULT now(), p_next_slots timestamp with time zone[] DEFAULT '{}'::timestamp with time zone[])
  RETURNS SETOF cue.begun_attempt
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -8795,7 +9118,9 @@ declare
   v_accounts uuid[];
   v_cue_ids text[];
   v_expected timestamptz[];
+  v_slots timestamptz[];
   v_next timestamptz[];
+  v_next_slots timestamptz[];
   v_success_due timestamptz[];
   v_capped boolean := cue.caps_payloads();
   v_limited boolean := cue.limits_timeouts();
@@ -8803,11 +9128,13 @@ begin
   if not exists (select from cue.engines where last_seen_at > p_now - p_missed_after) then return; end if;
   -- Locked in a separate statement, so that the next one sees each row's current version. Locked rows don't move, so it finds
   -- them by ctid, without another index lookup per row.
-  select array_agg(held.place), array_agg(held.account_id), array_agg(d.cue_id), array_agg(d.expected), array_agg(d.next_run), array_agg(d.success_due)
-    into v_rows, v_accounts, v_cue_ids, v_expected, v_next, v_success_due
-    from unnest(p_cue_ids, p_versions, p_expected, p_next, p_success_due) as d (cue_id, version, expected, next_run, success_due)
+  select array_agg(held.place), array_agg(held.account_id), array_agg(d.cue_id), array_agg(d.expected), array_agg(held.slot), array_agg(d.next_run),
+         array_agg(d.next_slot), array_agg(d.success_due)
+    into v_rows, v_accounts, v_cue_ids, v_expected, v_slots, v_next, v_next_slots, v_success_due
+    from unnest(p_cue_ids, p_versions, p_expected, p_next, p_next_slots, p_success_due)
+      as d (cue_id, version, expected, next_run, next_slot, success_due)
    cross join lateral (
-     select r.ctid as place, r.account_id from cue.cue_runs r
+     select r.ctid as place, r.account_id, coalesce(r.next_slot, r.next_run) as slot from cue.cue_runs r
       where r.cue_id = d.cue_id and r.version = d.version and r.next_run = d.expected and r.next_run <= p_now and not r.tracked
         and (select not cue.is_over_limit(a, p_now) from cue.accounts a where a.id = r.account_id)
         and not exists (select from cue.outages o where r.next_run > o.from_at and r.next_run <= o.until_at)
@@ -8819,15 +9146,16 @@ begin
   perform cue.count_executions(v_accounts, p_now);
   return query
   with due as (
-    select * from unnest(v_cue_ids, v_expected, v_next, v_success_due) as d (cue_id, expected, next_run, success_due)),
+    select * from unnest(v_cue_ids, v_expected, v_slots, v_next, v_next_slots, v_success_due)
+      as d (cue_id, expected, slot, next_run, next_slot, success_due)),
   moved as (
     update cue.cue_runs r
-       set next_run = due.next_run, last_slot = due.expected, last_run = case r.transport when 'webhook' then p_now else r.last_run end,
+       set next_run = due.next_run, next_slot = due.next_slot, last_slot = due.slot, last_run = case r.transport when 'webhook' then p_now else r.last_run end,
            fired_count = r.fired_count + 1, run_count = r.run_count + 1, success_due_at = coalesce(r.success_due_at, due.success_due)
       from due where r.ctid = any (v_rows) and r.cue_id = due.cue_id
-    returning r.cue_id, due.expected),
+    returning r.cue_id, due.expected, due.slot),
   fired as materialized (
-    select cue.uuid_v7(p_now) as id, m.expected as scheduled_for, c.cue, c.account_id, c.id as cue_id, c.transport, c.callback_url,
+    select cue.uuid_v7(p_now) as id, m.slot as scheduled_for, m.expected as due_at, c.cue, c.account_id, c.id as cue_id, c.transport, c.callback_url,
            c.callback_method, c.callback_headers, c.payload, c.payload_id,
            least(coalesce(c.timeout_seconds, (cue.implied_settings()).timeout_seconds),
                  case when v_limited then cue.max_timeout(c.account_id) end) as timeout_seconds,
@@ -8840,7 +9168,7 @@ begin
     select v_flight, array_agg(f.id), p_now + p_lease, p_now from fired f where f.transport = 'webhook' having count(*) > 0),
   made as (
     insert into cue.new_executions
-    select n.* from fired f cross join lateral cue.new_execution(f.cue, f.id, f.scheduled_for, p_flight_id => v_flight, p_now => p_now) n),
+    select n.* from fired f cross join lateral cue.new_execution(f.cue, f.id, f.scheduled_for, p_flight_id => v_flight, p_slot_due_at => f.due_at, p_now => p_now) n),
   woken as materialized (
     select cue.wake_workers(w.account_id, p_now) from (select distinct f.account_id from fired f where f.transport = 'worker') w)
   select f.id, v_flight, 1, f.account_id, f.cue_id, f.scheduled_for, f.callback_url, f.callback_method, f.callback_headers,
@@ -8848,8 +9176,8 @@ begin
     -- Always true: a CTE that only selects runs only if it is read.
     from fired f where f.transport = 'webhook' and (select count(*) from woken) >= 0;
 end $function$;
-comment on function cue.take_due_cues(text[],integer[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],interval,interval,timestamp with time zone) is 'Fires due cues and returns the webhook attempts to send; worker executions become claimable.';
-grant execute on function cue.take_due_cues(text[],integer[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],interval,interval,timestamp with time zone) to cue_service;
+comment on function cue.take_due_cues(text[],integer[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],interval,interval,timestamp with time zone,timestamp with time zone[]) is 'Fires due cues and returns the webhook attempts to send; worker executions become claimable.';
+grant execute on function cue.take_due_cues(text[],integer[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],interval,interval,timestamp with time zone,timestamp with time zone[]) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.take_last_slots(p_cue_ids text[], p_versions integer[], p_expected timestamp with time zone[], p_missed_after interval DEFAULT cue.missed_after(), p_lease interval DEFAULT cue.flight_lease(), p_now timestamp with time zone DEFAULT now())
  RETURNS SETOF cue.begun_attempt
@@ -8873,7 +9201,7 @@ begin
     select r.cue_id from unnest(p_cue_ids, p_versions, p_expected) as d (cue_id, version, expected)
      cross join lateral (
        select n.cue_id from cue.cue_runs n
-        where n.cue_id = d.cue_id and n.version = d.version and n.last_slot = d.expected and n.next_run is null limit 1) r
+        where n.cue_id = d.cue_id and n.version = d.version and n.last_slot <= d.expected and n.next_run is null limit 1) r
      where d.cue_id = any (v_ids)), p_now);
 end $function$;
 comment on function cue.take_last_slots(text[],integer[],timestamp with time zone[],interval,interval,timestamp with time zone) is 'Fires due cues for the last time, like take_due_cues, and completes them.';
@@ -8958,7 +9286,7 @@ end $function$;
 comment on function cue.update_account(uuid,jsonb,text,text,timestamp with time zone) is 'Changes the settings of an account that p_changes names; an empty alert_webhook_url removes it.';
 grant execute on function cue.update_account(uuid,jsonb,text,text,timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.update_cue(p_account_id uuid, p_cue_id text, p_version integer, p_changes jsonb, p_next_run timestamp with time zone DEFAULT NULL::timestamp with time zone, p_now timestamp with time zone DEFAULT now())
+CREATE OR REPLACE FUNCTION cue.update_cue(p_account_id uuid, p_cue_id text, p_version integer, p_changes jsonb, p_next_run timestamp with time zone DEFAULT NULL::timestamp with time zone, p_now timestamp with time zone DEFAULT now(), p_next_slot timestamp with time zone DEFAULT NULL::timestamp with time zone)
  RETURNS boolean
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -8980,7 +9308,7 @@ begin
     if found and cue.with_changes(old, p_changes) is not distinct from old then return false; end if;
   end if;
   -- Cues are counted and keys compared while the account is locked. For callbacks, it keeps webhook_authorization unchanged until commit.
-  if v_replaces or p_changes ? 'key' or p_changes ->> 'status' = 'active'
+  if v_replaces or p_changes ?| '{key,calendars}' or p_changes ->> 'status' = 'active'
      or exists (select from cue.cues where id = p_cue_id and status = 'completed') then
     perform from cue.accounts where id = p_account_id for no key update;
   elsif v_lesser then
@@ -9018,7 +9346,7 @@ begin
   end if;
   v_reschedule := v_reschedule or c.status = 'active' and old.status = 'paused';
   if c.status = 'active' and old.status <> 'active' then perform cue.require_room(old); end if;
-  if v_reschedule and c.status = 'active' and p_next_run <= r.last_slot then
+  if v_reschedule and c.status = 'active' and coalesce(p_next_slot, p_next_run) <= r.last_slot then
     raise exception 'Cue % ran at the same time. Try again.', p_cue_id using errcode = cue.refusal('QU014');
   end if;
   if v_lesser and (c.callback_url, c.callback_method, c.callback_headers, c.on_failure_webhook)
@@ -9030,24 +9358,27 @@ begin
     if c.payload_id is not null then c.payload := null; end if;
     if old.payload_id <> coalesce(c.payload_id, 0) then perform cue.retire_payload(old.payload_id, r.run_count, p_now); end if;
   end if;
+  if p_changes ? 'calendars' then perform cue.require_calendars(p_account_id, p_changes -> 'calendars'); end if;
   c.updated_at := p_now;
   perform cue.save_cue(c);
   if c.tracked and not old.tracked then perform cue.track_cue(c.id); end if;
   update cue.cue_runs
      set version = version + 1, tracked = c.tracked,
          next_run = case when c.status <> 'active' then null when v_reschedule then date_trunc('milliseconds', p_next_run) else next_run end,
+         next_slot = case when c.status <> 'active' then null when v_reschedule then p_next_slot else next_slot end,
          -- Rescheduling or a new number of slots resets the window; the next run opens another.
          success_due_at = case when c.status = 'active' and not v_reschedule
            and c.alert_missed_window_multiplier is not distinct from old.alert_missed_window_multiplier then success_due_at end,
          failed_runs = case when c.on_failure_pause_after is null or c.status = 'active' and old.status <> 'active' then 0 else failed_runs end
    where cue_id = p_cue_id;
+  if v_reschedule or c.status <> 'active' then perform cue.watch_exclusions(array[c.id], p_now); end if;
   if c.status = 'active' and v_reschedule then perform cue.wake('cue_due', p_next_run); end if;
   perform cue.wake('cue_deadline', c.paused_until);
   if c.name <> old.name or old.status in ('completed', 'failed') and c.status = 'active' then perform cue.note_memory(p_account_id); end if;
   return true;
 end $function$;
-comment on function cue.update_cue(uuid,text,integer,jsonb,timestamp with time zone,timestamp with time zone) is 'Changes the columns of a cue that p_changes names, if it still has p_version; returns whether any changed. Otherwise it writes nothing.';
-grant execute on function cue.update_cue(uuid,text,integer,jsonb,timestamp with time zone,timestamp with time zone) to cue_service;
+comment on function cue.update_cue(uuid,text,integer,jsonb,timestamp with time zone,timestamp with time zone,timestamp with time zone) is 'Changes the columns of a cue that p_changes names, if it still has p_version; returns whether any changed. Otherwise it writes nothing.';
+grant execute on function cue.update_cue(uuid,text,integer,jsonb,timestamp with time zone,timestamp with time zone,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.usage_month(p_now timestamp with time zone)
  RETURNS date
@@ -9130,6 +9461,22 @@ CREATE OR REPLACE FUNCTION cue.wake_workers(p_account_id uuid, p_at timestamp wi
 AS $function$ select pg_notify('cue_claimable', p_account_id || ' ' || floor(extract(epoch from p_at) * 1000)::bigint) $function$;
 comment on function cue.wake_workers(uuid,timestamp with time zone) is 'Notifies waiting requests of an account that something becomes claimable at an instant.';
 grant execute on function cue.wake_workers(uuid,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.watch_exclusions(p_cue_ids text[], p_now timestamp with time zone)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+AS $function$
+begin
+  update cue.cue_runs r set excluded_at = case when n.watched then p_now + interval '1 millisecond' end
+    from cue.cues c cross join lateral (select c.status = 'active' and coalesce(c.schedule_rules ?| '{exclude,exclude_calendars}', false) as watched) n
+   where r.cue_id = any (p_cue_ids) and c.id = r.cue_id and (n.watched or r.excluded_at is not null);
+  if found then perform cue.wake('cue_deadline', p_now); end if;
+end $function$;
+comment on function cue.watch_exclusions(text[],timestamp with time zone) is 'Starts recording the excluded slots of active cues from now on, and ends it for others.';
+grant execute on function cue.watch_exclusions(text[],timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.webhook_secret(p_account_id uuid)
  RETURNS text

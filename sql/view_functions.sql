@@ -21,13 +21,13 @@ comment on function cue.read_cues is 'Returns cues by account and id; rows not f
 -- Without the payloads, which may have megabytes each.
 create or replace function cue.read_declared_cues(p_account_id uuid, p_keys text[])
 returns table (id text, key text, status cue.cue_status, transport cue.transport, schedule jsonb, callback jsonb, on_failure jsonb, delivery jsonb,
-               next_run timestamptz, last_slot timestamptz, version int)
+               next_run timestamptz, next_slot timestamptz, last_slot timestamptz, version int)
 language plpgsql stable security definer as $$
 begin
   return query
   select c.* from unnest(p_keys) as u (key)
    cross join lateral (
-     select v.id, v.key, v.status, v.transport, v.schedule, v.callback, v.on_failure, v.delivery, v.next_run, v.last_slot, v.version
+     select v.id, v.key, v.status, v.transport, v.schedule, v.callback, v.on_failure, v.delivery, v.next_run, v.next_slot, v.last_slot, v.revision
        from cue.cue_view v where v.account_id = p_account_id and v.key = u.key limit 1) c;
 end $$;
 comment on function cue.read_declared_cues is 'Returns what new definitions of cues depend on, by their keys; cues not found are left out.';
@@ -69,11 +69,11 @@ comment on function cue.cue_detail_by_key is 'Returns the cue with a key, with i
 -- A row without an id says why its cue was not created, see refused_cue. With none: the account is locked; call create_cue for it, with a longer
 -- lock_timeout.
 create or replace function cue.create_cues(
-  p_account_ids uuid[], p_cues jsonb, p_next_runs timestamptz[], p_now timestamptz default now()
+  p_account_ids uuid[], p_cues jsonb, p_next_runs timestamptz[], p_now timestamptz default now(), p_next_slots timestamptz[] default '{}'
 ) returns setof cue.cue_view
 language plpgsql security definer as $$
 declare
-  v_ids text[] := cue.add_cues(p_account_ids, p_cues, p_next_runs, p_now);
+  v_ids text[] := cue.add_cues(p_account_ids, p_cues, p_next_runs, p_now, p_next_slots);
 begin
   return query
   select c.* from unnest(v_ids, p_account_ids) with ordinality as u (cue_id, account_id, place)
@@ -87,16 +87,16 @@ end $$;
 comment on function cue.create_cues is 'Creates cues and returns them in order; id is null for cues that were not created.';
 
 -- All executions are created as this row, with the task and payload of c: a webhook with a flight is being sent; otherwise the execution waits
--- until p_due_at, or is due now if that is null; with p_ended, the slot did not run. Inlined: a function that inserts would need another
+-- until p_due_at, or is due now if that is null; p_slot_due_at is when its slot was meant to fire; with p_ended, the slot did not run. Inlined: a function that inserts would need another
 -- tenth of a millisecond to take a single cue.
 create or replace function cue.new_execution(
   c cue.cues, p_id uuid, p_scheduled_for timestamptz, p_due_at timestamptz default null, p_triggered_by cue.trigger_kind default 'schedule',
   p_flight_id bigint default null, p_replayed_from uuid default null, p_ended cue.execution_status default null, p_error text default null,
-  p_now timestamptz default now()
+  p_slot_due_at timestamptz default null, p_now timestamptz default now()
 ) returns setof cue.new_executions
 language sql stable as $$
   select p_id, c.account_id, c.id, c.transport, coalesce(p_ended, case when n.is_sent then 'delivering'::cue.execution_status else 'pending' end),
-         p_triggered_by, p_replayed_from, p_scheduled_for, c.payload, c.payload_id, c.task, n.is_sent::int, case when n.is_sent then p_now end,
+         p_triggered_by, p_replayed_from, p_scheduled_for, nullif(p_slot_due_at, p_scheduled_for), c.payload, c.payload_id, c.task, n.is_sent::int, case when n.is_sent then p_now end,
          case when n.is_sent then p_now end, case when n.is_sent then p_flight_id end,
          case when n.waits and c.transport = 'webhook' then n.due_at end, case when n.waits and c.transport = 'worker' then n.due_at end,
          case when n.waits and c.transport = 'worker' then n.due_at + cue.claim_timeout(c.claim_timeout_seconds) end, p_error,

@@ -20,7 +20,8 @@ select c.id, c.account_id, c.name, c.description, c.key, c.tags, c.managed_by, c
            'missed_window_multiplier', c.alert_missed_window_multiplier) end as alerts,
        c.catch_up, c.overlap,
        case when c.verification_mode is not null then jsonb_build_object('mode', c.verification_mode) end as verification,
-       r.next_run, r.last_run, r.run_count, r.fired_count, c.created_at, c.updated_at, r.version, r.last_slot,
+       r.next_run, case when r.next_run is not null then coalesce(r.next_slot, r.next_run) end as next_slot, r.last_run, r.run_count, r.fired_count,
+       c.created_at, c.updated_at, r.version - r.recomputed as version, r.version as revision, r.last_slot,
        c.await_outcome as await_outcome_set
   from cue.cues c join cue.cue_runs r on r.cue_id = c.id
  where c.deleted_at is null;
@@ -28,8 +29,8 @@ comment on view cue.cue_view is 'Cues as the API shows them.';
 
 -- The limit makes the planner look up each execution's cue by id; a join would read all cues for the few executions of a list.
 create or replace view cue.execution_view as
-select e.id, e.account_id, e.cue_id, c.name as cue_name, e.transport, e.task, e.scheduled_for, e.status, e.outcome_state,
-       e.outcome_success, e.triggered_by, e.replayed_from, e.attempts, e.http_status, e.error_message, e.started_at, e.last_attempt_at,
+select e.id, e.account_id, e.cue_id, c.name as cue_name, e.transport, e.task, e.scheduled_for, coalesce(e.due_at, e.scheduled_for) as due_at, e.status,
+       e.outcome_state, e.outcome_success, e.triggered_by, e.replayed_from, e.attempts, e.http_status, e.error_message, e.started_at, e.last_attempt_at,
        e.delivered_at,
        case when e.status = 'retrying' then coalesce(e.attempt_due_at, e.claimable_at) end as next_retry,
        e.claimed_by_worker, e.claimed_at, e.last_heartbeat_at, e.lease_expires_at, e.ended_at, e.created_at, e.updated_at,
@@ -69,7 +70,7 @@ select e.id, e.account_id, e.cue_id, coalesce(e.task, '') as task, e.claimable_a
 comment on view cue.claimable_executions is 'Executions that workers can claim, now or later, in the order in which they get them; task is empty where there is none.';
 
 create or replace view cue.new_executions as
-select id, account_id, cue_id, transport, status, triggered_by, replayed_from, scheduled_for, payload, payload_id, task, attempts, started_at,
+select id, account_id, cue_id, transport, status, triggered_by, replayed_from, scheduled_for, due_at, payload, payload_id, task, attempts, started_at,
        last_attempt_at, flight_id, attempt_due_at, claimable_at, claim_deadline_at, error_message, ended_at, created_at, updated_at
   from cue.executions;
 comment on view cue.new_executions is 'The columns that a new execution sets. Executions are inserted into it, as rows of cue.new_execution.';
@@ -86,7 +87,7 @@ comment on view cue.attempt_view is 'The attempt log.';
 
 -- metadata and artifacts are text beside the outcome: parsing them is slow and loses digits of long numbers.
 create or replace view cue.execution_detail_view as
-select e.id, e.account_id, e.cue_id, e.cue_name, e.transport, e.task, e.scheduled_for, e.status, e.outcome_state, e.outcome_success,
+select e.id, e.account_id, e.cue_id, e.cue_name, e.transport, e.task, e.scheduled_for, e.due_at, e.status, e.outcome_state, e.outcome_success,
        e.triggered_by, e.replayed_from, e.attempts, e.http_status, e.error_message, e.started_at, e.last_attempt_at, e.delivered_at,
        e.next_retry, e.claimed_by_worker, e.claimed_at, e.last_heartbeat_at, e.lease_expires_at, e.ended_at, e.created_at, e.updated_at,
        e.outcome - '{metadata,artifacts}'::text[] as outcome, e.result_type, e.has_evidence, e.payload, e.response_body,
@@ -121,7 +122,7 @@ language sql stable as $$
       select coalesce(jsonb_agg(to_jsonb(e) order by e.id desc), '[]') as latest from (
         select b.id from cue.execution_brief_view b where b.cue_id = p_cue_id and b.id < p_before order by b.id desc limit 10) newest
        cross join lateral (
-         select v.id, v.cue_id, v.cue_name, cue.iso(v.scheduled_for) as scheduled_for, v.status, v.outcome_state, v.outcome_success,
+         select v.id, v.cue_id, v.cue_name, cue.iso(v.scheduled_for) as scheduled_for, cue.iso(v.due_at) as due_at, v.status, v.outcome_state, v.outcome_success,
                 v.triggered_by, v.replayed_from, v.attempts, v.http_status, v.error_message, cue.iso(v.started_at) as started_at,
                 cue.iso(v.last_attempt_at) as last_attempt_at, cue.iso(v.delivered_at) as delivered_at, cue.iso(v.next_retry) as next_retry,
                 v.claimed_by_worker, cue.iso(v.claimed_at) as claimed_at, cue.iso(v.last_heartbeat_at) as last_heartbeat_at,
@@ -153,7 +154,7 @@ create or replace view cue.due_cues as
 select c.id, c.account_id, c.name, c.transport, r.next_run, now() - r.next_run as late_by
   from cue.cue_runs r join cue.cues c on c.id = r.cue_id
  where r.next_run <= now();
-comment on view cue.due_cues is 'Due cues: their slot has come and has not fired yet.';
+comment on view cue.due_cues is 'Due cues: their slot should have fired by now.';
 
 create or replace view cue.stuck_executions as
 select s.id, s.account_id, s.cue_id, s.status, s.attempts, s.since, now() - s.since as stuck_for, s.why
@@ -204,6 +205,10 @@ select 'queued', count(*), min(e.created_at) from cue.open_executions o join cue
 comment on view cue.queue_depth is
   'Waiting and running work, and since when the oldest; for retrying and deferred, when the first is due. delivering counts whole flights, '
   'including attempts that have ended.';
+
+create or replace view cue.calendar_view as
+select account_id, name, description, dates, ranges, created_at, updated_at, revision from cue.calendars;
+comment on view cue.calendar_view is 'Calendars as the API shows them.';
 
 create or replace view cue.cue_health as
 select c.id, c.account_id, c.name, c.status, r.next_run, r.last_run, r.run_count, r.failed_deliveries, h.runs_24h, h.failures_24h,

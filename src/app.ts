@@ -9,6 +9,7 @@ import accounts from './accounts/routes.ts'
 import alerts from './alerts/routes.ts'
 import billing from './billing/routes.ts'
 import blog from './blog/routes.ts'
+import calendars from './calendars/routes.ts'
 import type { Config } from './config.ts'
 import cues from './cues/routes.ts'
 import { createPacer, type Pacer } from './database/batched.ts'
@@ -140,6 +141,7 @@ export const build = async (options: Options) => {
   await app.register(executions)
   await app.register(operations)
   await app.register(schedules)
+  await app.register(calendars)
   await app.register(workers)
   await app.register(outcomes)
   await app.register(overview)

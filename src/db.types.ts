@@ -56,7 +56,7 @@ export type KeyOrigin = "mcp-exchange" | "migration" | "register" | "user";
 
 export type KeyScope = "account" | "read" | "worker" | "write";
 
-export type MissedReason = "execution_limit" | "overlap" | "queue_full" | "service_away";
+export type MissedReason = "excluded" | "execution_limit" | "overlap" | "queue_full" | "service_away";
 
 export type OperationStatus = "aborted" | "completed" | "running";
 
@@ -411,6 +411,52 @@ export interface BackfilledSlots {
   slot: Timestamp;
 }
 
+export interface Calendars {
+  /**
+   * The account.
+   */
+  account_id: string;
+  /**
+   * Creation time.
+   */
+  created_at: Timestamp;
+  /**
+   * Excluded dates in the time zone of each cue: YYYY-MM-DD, or MM-DD for every year.
+   */
+  dates: Generated<string[]>;
+  /**
+   * Description.
+   */
+  description: string | null;
+  /**
+   * Name, as in schedule.exclude_calendars.
+   */
+  name: string;
+  /**
+   * Excluded stretches: an array of {from, to}, instants or local times in the time zone of each cue.
+   */
+  ranges: Generated<Json>;
+  /**
+   * Changes with every change of the calendar. No other calendar ever has the same.
+   */
+  revision: number;
+  /**
+   * Time of the last change.
+   */
+  updated_at: Timestamp;
+}
+
+export interface CalendarView {
+  account_id: string | null;
+  created_at: Timestamp | null;
+  dates: string[] | null;
+  description: string | null;
+  name: string | null;
+  ranges: Json | null;
+  revision: number | null;
+  updated_at: Timestamp | null;
+}
+
 export interface Cell {
   /**
    * When the database took its number.
@@ -452,6 +498,7 @@ export interface CueDetailView {
   missed: Json | null;
   name: string | null;
   next_run: Timestamp | null;
+  next_slot: Timestamp | null;
   on_failure: Json | null;
   overlap: Overlap | null;
   pause_reason: string | null;
@@ -460,6 +507,7 @@ export interface CueDetailView {
   paused_until: Timestamp | null;
   payload: string | null;
   retry: Json | null;
+  revision: number | null;
   run_count: number | null;
   schedule: Json | null;
   status: CueStatus | null;
@@ -514,6 +562,10 @@ export interface CueRuns {
    */
   deliveries_failing_since: Timestamp | null;
   /**
+   * Up to when excluded slots are recorded: at or before the next one. Null: none is excluded.
+   */
+  excluded_at: Timestamp | null;
+  /**
    * Consecutive executions whose delivery failed.
    */
   failed_deliveries: Generated<number>;
@@ -542,9 +594,17 @@ export interface CueRuns {
    */
   next_run: Timestamp | null;
   /**
+   * Nominal time of the next slot, if it fires later, at next_run; null: it fires at once.
+   */
+  next_slot: Timestamp | null;
+  /**
    * First of the failures in failed_outcomes.
    */
   outcomes_failing_since: Timestamp | null;
+  /**
+   * Those changes of version that only moved next_run, after a change of a calendar. The API does not count them.
+   */
+  recomputed: Generated<number>;
   /**
    * Executions created, whatever triggered them.
    */
@@ -713,7 +773,7 @@ export interface Cues {
    */
   retry_on_worker_failure: boolean | null;
   /**
-   * What few schedules have: the members crons, every, anchor, starts_at, ends_at and max_runs of schedule, as the API shows them. Null without any.
+   * What few schedules have: the members crons, every, anchor, starts_at, ends_at, max_runs, exclude, exclude_calendars and window of schedule, as the API shows them. Null without any.
    */
   schedule_rules: Json | null;
   /**
@@ -776,6 +836,7 @@ export interface CueView {
   managed_by: string | null;
   name: string | null;
   next_run: Timestamp | null;
+  next_slot: Timestamp | null;
   on_failure: Json | null;
   overlap: Overlap | null;
   pause_reason: string | null;
@@ -784,6 +845,7 @@ export interface CueView {
   paused_until: Timestamp | null;
   payload: string | null;
   retry: Json | null;
+  revision: number | null;
   run_count: number | null;
   schedule: Json | null;
   status: CueStatus | null;
@@ -1017,6 +1079,7 @@ export interface ExecutionDetailView {
   cue_id: string | null;
   cue_name: string | null;
   delivered_at: Timestamp | null;
+  due_at: Timestamp | null;
   ended_at: Timestamp | null;
   error_message: string | null;
   has_evidence: boolean | null;
@@ -1092,6 +1155,10 @@ export interface Executions {
    * When the callback returned a 2xx, or the worker reported.
    */
   delivered_at: Timestamp | null;
+  /**
+   * When it was meant to start, if that is later than scheduled_for: within its window.
+   */
+  due_at: Timestamp | null;
   /**
    * When it ended. Set exactly in success, failed, missed and outcome_timeout.
    */
@@ -1240,6 +1307,7 @@ export interface ExecutionView {
   cue_name: string | null;
   cue_tags: string[] | null;
   delivered_at: Timestamp | null;
+  due_at: Timestamp | null;
   ended_at: Timestamp | null;
   error_message: string | null;
   has_evidence: boolean | null;
@@ -1526,6 +1594,7 @@ export interface NewExecutions {
   claimable_at: Timestamp | null;
   created_at: Timestamp | null;
   cue_id: string | null;
+  due_at: Timestamp | null;
   ended_at: Timestamp | null;
   error_message: string | null;
   flight_id: number | null;
@@ -2057,6 +2126,8 @@ export interface DB {
   audit_events: AuditEvents;
   audit_view: AuditView;
   backfilled_slots: BackfilledSlots;
+  calendar_view: CalendarView;
+  calendars: Calendars;
   cell: Cell;
   claimable_executions: ClaimableExecutions;
   cue_detail_view: CueDetailView;

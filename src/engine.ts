@@ -24,7 +24,9 @@ import { createHeartbeat } from './engine/heartbeat.ts'
 import { startKeeper } from './engine/keeper.ts'
 import { createScheduler } from './engine/scheduler.ts'
 import { handOver } from './engine/stop.ts'
+import { createCalendars } from './firing/calendars.ts'
 import { createPauseSweep } from './firing/ended-pauses.ts'
+import { createExclusionSweep } from './firing/excluded-slots.ts'
 import { createFiring } from './firing/fire-others.ts'
 import { createAhead } from './firing/look-ahead.ts'
 import { createWindowSweep } from './firing/missed-windows.ts'
@@ -101,7 +103,8 @@ export const startEngine = async (options: Options): Promise<Engine> => {
   const share = () => heartbeat.share
   const flights = createFlights(createFunctions(leasePool))
   const leases = createLeases({ fn, flights, now, connectedAt: () => listener.connectedAt, metrics, log })
-  const ahead = createAhead({ fn, now, pollIntervalMs: config.pollIntervalMs, share })
+  const calendars = createCalendars(fn)
+  const ahead = createAhead({ fn, calendars, now, pollIntervalMs: config.pollIntervalMs, share })
   const results = createResults({ fn, flights, onWritten: wake, log })
   const pump = createPump({
     fn,
@@ -122,7 +125,14 @@ export const startEngine = async (options: Options): Promise<Engine> => {
     onChange: wake
   })
   metrics.watchDeliveries(pump)
-  const deadlines = createDeadlines({ fn, expectWaiting: pump.expectWaiting, now, endPauses: createPauseSweep({ fn }), metrics })
+  const deadlines = createDeadlines({
+    fn,
+    expectWaiting: pump.expectWaiting,
+    now,
+    endPauses: createPauseSweep({ fn, calendars }),
+    recordExclusions: createExclusionSweep({ fn, calendars, now }),
+    metrics
+  })
   const firing = createFiring({ fn, ahead, missedAfter, log })
   const scheduler = createScheduler({ pump, ahead, firing, deadlines, now, onError })
   let keeper: ReturnType<typeof startKeeper> | undefined
@@ -164,7 +174,7 @@ export const startEngine = async (options: Options): Promise<Engine> => {
       { task: 'recover flights', everyMs: 0, isDue: leases.isRecoveryDue, work: leases.recover },
       { task: 'heartbeat', everyMs: Math.min(beatMs, (config.missedAfterSeconds * 1000) / 4), work: heartbeat.beat },
       { task: 'read wake times', everyMs: config.pollIntervalMs, work: deadlines.read },
-      { task: 'check missed windows', everyMs: windowsMs, work: createWindowSweep({ fn, now }) }
+      { task: 'check missed windows', everyMs: windowsMs, work: createWindowSweep({ fn, calendars, now }) }
     ]
   })
   scheduler.wake()

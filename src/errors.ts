@@ -22,6 +22,7 @@ export const statuses = {
   insufficient_scope: 403,
   cross_origin_refused: 403,
   cue_limit_exceeded: 403,
+  calendar_limit_exceeded: 403,
   execution_limit_exceeded: 403,
   not_execution_owner: 403,
   account_too_new: 403,
@@ -35,6 +36,7 @@ export const statuses = {
   key_not_found: 404,
   worker_not_found: 404,
   ticket_not_found: 404,
+  calendar_not_found: 404,
   operation_not_found: 404,
   post_not_found: 404,
   device_code_not_found: 404,
@@ -46,6 +48,7 @@ export const statuses = {
   idempotency_key_in_use: 409,
   key_taken: 409,
   managed_elsewhere: 409,
+  calendar_in_use: 409,
   operation_running: 409,
   nothing_claimable: 409,
   overlap_skipped: 409,
@@ -83,6 +86,7 @@ export const sqlstates: Readonly<Record<string, ErrorCode>> = {
   QU005: 'worker_not_found',
   QU006: 'ticket_not_found',
   QU007: 'not_found',
+  QU008: 'calendar_not_found',
   QU009: 'operation_not_found',
   QU011: 'invalid_state',
   QU012: 'execution_in_flight',
@@ -99,10 +103,12 @@ export const sqlstates: Readonly<Record<string, ErrorCode>> = {
   QU023: 'artifacts_too_large',
   QU024: 'managed_elsewhere',
   QU025: 'operation_running', // DETAIL: id of the operation
+  QU026: 'calendar_in_use', // DETAIL: JSON array of the ids of at most 100 cues that use it
   QU029: 'overlap_skipped',
   QU030: 'cue_limit_exceeded',
   QU031: 'rate_limit_exceeded', // DETAIL: seconds for Retry-After
   QU032: 'execution_limit_exceeded',
+  QU033: 'calendar_limit_exceeded',
   QU040: 'duplicate_email',
   QU041: 'last_key_protected',
   QU042: 'multiple_active_keys',
@@ -125,8 +131,8 @@ export const sqlstates: Readonly<Record<string, ErrorCode>> = {
 /** One invalid field, in pydantic's format. */
 export type Detail = { type: string; loc: (string | number)[]; msg: string; input: unknown }
 
-/** Further members of an error, for programs: the cue or operation that is in the way, or the cue's current version. */
-export type About = { cue_id?: string; operation_id?: string; version?: number }
+/** Further members of an error, for programs: the cues or the operation in the way, or the cue's current version. */
+export type About = { cue_id?: string; cue_ids?: string[]; operation_id?: string; version?: number }
 
 type Options = { status?: number; headers?: Record<string, string>; detail?: Detail[]; about?: About; cause?: unknown }
 
@@ -190,9 +196,7 @@ export const toApiError = (error: unknown): ApiError => {
     const headers: Record<string, string> = {}
     if (known === 'rate_limit_exceeded') headers['retry-after'] = /^\d+$/.test(detail ?? '') ? detail! : '60'
     if (known === 'idempotency_key_in_use') headers['retry-after'] = '1'
-    const name = known === 'key_taken' ? 'cue_id' : known === 'operation_running' ? 'operation_id' : undefined
-    const about = name && detail !== undefined ? { [name]: detail } : undefined
-    return new ApiError(known, message ?? known, { headers, about, cause: error })
+    return new ApiError(known, message ?? known, { headers, about: aboutOf(known, detail), cause: error })
   }
   // Refused by the HTTP framework: too large, not JSON, an invalid length.
   if (statusCode === 413) return new ApiError('payload_too_large', 'Request body too large.', { cause: error })
@@ -202,6 +206,13 @@ export const toApiError = (error: unknown): ApiError => {
   }
   if (isAway(error)) return unavailable(error)
   return new ApiError('internal_error', 'Internal error. It has been logged under the X-Request-Id of this response.', { cause: error })
+}
+
+const aboutOf = (code: ErrorCode, detail: string | undefined): About | undefined => {
+  if (detail === undefined) return undefined
+  if (code === 'key_taken') return { cue_id: detail }
+  if (code === 'operation_running') return { operation_id: detail }
+  return code === 'calendar_in_use' ? { cue_ids: JSON.parse(detail) } : undefined
 }
 
 /** Whether a row stayed locked by another session for longer than the lock timeout. */

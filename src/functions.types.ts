@@ -21,6 +21,8 @@ export const functions = {
   begin_issue: ['row', 'ticket_id now'],
   begin_waiting: ['rows', 'limit skip_accounts lease now'],
   billing_account: ['row', 'account_id'],
+  calendar_cues: ['rows', 'account_id name cue_ids'],
+  calendars_by_revision: ['rows', 'revisions'],
   cancel_deletion: ['value', 'deletion_id ip now'],
   cancel_execution: ['row', 'account_id execution_id now running'],
   catch_up_cues: ['value', 'cues now'],
@@ -31,14 +33,15 @@ export const functions = {
   claimable_page: ['rows', 'account_id task limit bytes now'],
   confirm_email: ['value', 'account_id now'],
   count_accounts: ['value', ''],
-  create_cue: ['value', 'account_id cue next_run now'],
-  create_cues: ['rows', 'account_ids cues next_runs now'],
+  create_cue: ['value', 'account_id cue next_run now next_slot'],
+  create_cues: ['rows', 'account_ids cues next_runs now next_slots'],
   create_device_code: ['value', 'code_hash address ip now'],
   create_key: ['value', 'account_id label key_hash prefix scopes actor ip now'],
   create_operation: ['row', 'account_id type targets missing name rate_per_minute settings actor now'],
   create_ticket: ['value', 'account_id subject message severity type tracked now'],
   cue_detail_by_key: ['row', 'account_id key now'],
   cue_id_by_key: ['value', 'account_id key'],
+  delete_calendar: ['value', 'account_id name'],
   delete_cue: ['value', 'account_id cue_id now version'],
   delete_cues: ['values', 'account_id cue_ids now'],
   delete_due_accounts: ['value', 'batch now'],
@@ -68,7 +71,7 @@ export const functions = {
   find_device_code: ['rows', 'code_hash now'],
   finish_attempts: ['value', 'execution_ids attempts cue_ids started_at duration_ms http_status bodies ended_flights now'],
   fire_cue: ['row', 'account_id cue_id payload task version send_at idempotency_key request_hash now overlap'],
-  fire_tracked_cues: ['value', 'cue_ids versions expected next success_due missed_after now'],
+  fire_tracked_cues: ['value', 'cue_ids versions expected next success_due missed_after now next_slots'],
   fold_usage: ['value', 'now'],
   gone_attempts: ['values', 'execution_ids attempts'],
   hand_over_device_code: ['value', 'code_hash cell now'],
@@ -92,7 +95,9 @@ export const functions = {
   maintain_partitions: ['value', 'months now'],
   memory_notice: ['row', 'subscription_id release now'],
   miss_unclaimed: ['value', 'limit now'],
+  move_calendar_cues: ['values', 'cue_ids versions expected next_runs next_slots excluded_at later_than now'],
   move_windows: ['value', 'cue_ids versions expected next missed now'],
+  named_calendars: ['rows', 'account_id names'],
   next_claimable: ['value', 'account_id now'],
   next_jobs: ['rows', 'past limit'],
   next_resumed: ['rows', 'operation_id'],
@@ -103,6 +108,7 @@ export const functions = {
   open_limits: ['rows', 'account_ids'],
   open_local_account: ['value', 'email key_hash prefix ciphertext token_hash now'],
   open_session: ['row', 'token_hash ip now'],
+  passed_exclusions: ['rows', 'limit now'],
   passed_windows: ['rows', 'limit now rules'],
   poll_device: ['row', 'code_hash token_hash limited now'],
   prune: ['value', 'now'],
@@ -110,6 +116,7 @@ export const functions = {
   prune_idempotency_keys: ['value', 'batch now'],
   prune_payloads: ['value', 'before batch now'],
   purge_cue: ['value', 'cue_id batch'],
+  put_calendar: ['value', 'account_id name description dates ranges revision now'],
   put_device_code: ['value', 'code_hash ip created_at expires_at'],
   queue_operation: ['value', 'operation_id delay'],
   read_cues: ['rows', 'account_ids cue_ids'],
@@ -119,11 +126,12 @@ export const functions = {
   read_memory: ['row', 'account_id release reader now'],
   read_overview: ['row', 'account_id now'],
   read_usage: ['row', 'account_id actor now'],
+  record_exclusions: ['value', 'cues now'],
   recover_flights: ['value', 'limit asked_at now'],
   recover_leases: ['value', 'limit now'],
   recover_stuck: ['value', 'now'],
   refresh_session: ['row', 'account_id actor ip now'],
-  refuse_due_cues: ['value', 'cue_ids versions expected next now'],
+  refuse_due_cues: ['value', 'cue_ids versions expected next now next_slots'],
   regenerate_alert_webhook_secret: ['value', 'account_id overlap_seconds actor ip now'],
   regenerate_key: ['value', 'account_id key_hash prefix ciphertext actor ip now'],
   regenerate_webhook_secret: ['value', 'account_id overlap_seconds actor ip now'],
@@ -138,7 +146,7 @@ export const functions = {
   requeue_attempts: ['value', 'limit now'],
   requeue_operations: ['value', 'now'],
   requeue_purges: ['value', 'now'],
-  resume_cues: ['value', 'cue_ids versions next_runs now'],
+  resume_cues: ['value', 'cue_ids versions next_runs now next_slots'],
   reveal_key: ['row', 'account_id encryption_key_ids actor ip now'],
   revoke_key: ['value', 'account_id key_id actor ip now'],
   revoke_sessions: ['value', 'account_id all actor ip now'],
@@ -154,10 +162,10 @@ export const functions = {
   store_payloads: ['value', 'batch now'],
   stored_response: ['row', 'account_id route key request_hash now'],
   subscribe_memory: ['value', 'account_id agent_id callback_url release now'],
-  take_due_cues: ['rows', 'cue_ids versions expected next success_due missed_after lease now'],
+  take_due_cues: ['rows', 'cue_ids versions expected next success_due missed_after lease now next_slots'],
   take_last_slots: ['rows', 'cue_ids versions expected missed_after lease now'],
   update_account: ['value', 'account_id changes actor ip now'],
-  update_cue: ['value', 'account_id cue_id version changes next_run now'],
+  update_cue: ['value', 'account_id cue_id version changes next_run now next_slot'],
   verify_outcome: ['row', 'account_id execution_id state reason now'],
   webhook_secret: ['value', 'account_id']
 } as const
@@ -296,6 +304,25 @@ export type BillingAccountRow = {
   subscription_id: string | null
 }
 
+export type CalendarCuesRow = {
+  cue_id: string
+  version: number
+  next_run: Date | null
+  next_slot: Date | null
+  last_slot: Date | null
+  excluded_at: Date | null
+  schedule_type: ScheduleType
+  cron: string | null
+  timezone: string
+  schedule_rules: object | null
+}
+
+export type CalendarsByRevisionRow = {
+  revision: number
+  dates: string[]
+  ranges: { from: string; to: string }[]
+}
+
 export type ExecutionsRow = {
   id: string
   account_id: string
@@ -343,6 +370,7 @@ export type ExecutionsRow = {
   rejected_at: Date | null
   verification_reason: string | null
   payload_id: number | null
+  due_at: Date | null
 }
 
 export type ClaimExecutionsRow = {
@@ -408,12 +436,14 @@ export type CreateCuesRow = {
   overlap: Overlap
   verification: unknown
   next_run: Date
+  next_slot: Date
   last_run: Date
   run_count: number
   fired_count: number
   created_at: Date
   updated_at: Date
   version: number
+  revision: number
   last_slot: Date
   await_outcome_set: boolean
 }
@@ -444,12 +474,14 @@ export type CueDetailByKeyRow = {
   overlap: Overlap
   verification: unknown
   next_run: Date
+  next_slot: Date
   last_run: Date
   run_count: number
   fired_count: number
   created_at: Date
   updated_at: Date
   version: number
+  revision: number
   last_slot: Date
   await_outcome_set: boolean
   executions: unknown
@@ -492,6 +524,7 @@ export type EndedPausesRow = {
   at: Date | null
   timezone: string
   schedule_rules: object | null
+  calendars: number[] | null
 }
 
 export type ExchangeSessionTokenRow = {
@@ -537,6 +570,8 @@ export type LookAheadRow = {
   cron: string | null
   timezone: string
   schedule_rules: object | null
+  next_slot: Date | null
+  calendars: number[] | null
   runs_left: number | null
   catch_up: CatchUp
   outage_until: Date | null
@@ -613,6 +648,13 @@ export type MemoryNoticeRow = {
   updated_at: Date
 }
 
+export type NamedCalendarsRow = {
+  name: string
+  revision: number
+  dates: string[]
+  ranges: { from: string; to: string }[]
+}
+
 export type NextJobsRow = {
   queue: string
   wait_ms: number
@@ -647,6 +689,17 @@ export type OpenSessionRow = {
   expires_at: Date
 }
 
+export type PassedExclusionsRow = {
+  cue_id: string
+  version: number
+  excluded_at: Date
+  schedule_type: ScheduleType
+  cron: string | null
+  timezone: string
+  schedule_rules: object | null
+  calendars: number[] | null
+}
+
 export type PassedWindowsRow = {
   cue_id: string
   version: number
@@ -655,6 +708,7 @@ export type PassedWindowsRow = {
   cron: string | null
   timezone: string
   schedule_rules: object | null
+  calendars: number[] | null
   slots: number
   last_success_at: Date | null
 }
@@ -691,12 +745,14 @@ export type ReadCuesRow = {
   overlap: Overlap
   verification: unknown
   next_run: Date
+  next_slot: Date
   last_run: Date
   run_count: number
   fired_count: number
   created_at: Date
   updated_at: Date
   version: number
+  revision: number
   last_slot: Date
   await_outcome_set: boolean
 }
@@ -711,6 +767,7 @@ export type ReadDeclaredCuesRow = {
   on_failure: unknown
   delivery: unknown | null
   next_run: Date | null
+  next_slot: Date | null
   last_slot: Date | null
   version: number
 }
@@ -729,6 +786,7 @@ export type ReadExecutionDetailsRow = {
   transport: Transport
   task: string
   scheduled_for: Date
+  due_at: Date
   status: ExecutionStatus
   outcome_state: OutcomeState
   outcome_success: boolean
@@ -871,6 +929,8 @@ export type Functions = {
   beginIssue: (args: { ticket_id: number }) => Promise<BeginIssueRow | undefined>
   beginWaiting: (args: { limit: number; skip_accounts?: string[] | null; lease?: string | null }) => Promise<BegunAttempt[]>
   billingAccount: (args: { account_id: string }) => Promise<BillingAccountRow | undefined>
+  calendarCues: (args: { account_id: string; name: string; cue_ids?: string[] | null }) => Promise<CalendarCuesRow[]>
+  calendarsByRevision: (args: { revisions: number[] }) => Promise<CalendarsByRevisionRow[]>
   cancelDeletion: (args: { deletion_id: string; ip?: string | null }) => Promise<void>
   cancelExecution: (args: { account_id: string; execution_id: string; running?: boolean | null }) => Promise<ExecutionsRow>
   catchUpCues: (args: { cues: object | string }) => Promise<number>
@@ -881,14 +941,15 @@ export type Functions = {
   claimablePage: (args: { account_id: string; task?: string | null; limit?: number | null; bytes?: number | null }) => Promise<ClaimablePageRow[]>
   confirmEmail: (args: { account_id: string }) => Promise<void>
   countAccounts: (args: object) => Promise<number>
-  createCue: (args: { account_id: string; cue: object | string; next_run: Date | null }) => Promise<string>
-  createCues: (args: { account_ids: string[]; cues: object | string; next_runs: (Date | null)[] }) => Promise<CreateCuesRow[]>
+  createCue: (args: { account_id: string; cue: object | string; next_run: Date | null; next_slot?: Date | null }) => Promise<string>
+  createCues: (args: { account_ids: string[]; cues: object | string; next_runs: (Date | null)[]; next_slots?: (Date | null)[] | null }) => Promise<CreateCuesRow[]>
   createDeviceCode: (args: { code_hash: Buffer; address?: string | null; ip?: string | null }) => Promise<void>
   createKey: (args: { account_id: string; label: string; key_hash: Buffer; prefix: string; scopes?: KeyScope[] | null; actor?: string | null; ip?: string | null }) => Promise<string>
   createOperation: (args: { account_id: string; type: OperationType; targets: object | string; missing?: string[] | null; name?: string | null; rate_per_minute?: number | null; settings?: object | string | null; actor?: string | null }) => Promise<OperationsRow>
   createTicket: (args: { account_id: string; subject: string; message: string; severity?: TicketSeverity | null; type?: TicketType | null; tracked?: boolean | null }) => Promise<number>
   cueDetailByKey: (args: { account_id: string; key: string }) => Promise<CueDetailByKeyRow | undefined>
   cueIdByKey: (args: { account_id: string; key: string }) => Promise<string | null>
+  deleteCalendar: (args: { account_id: string; name: string }) => Promise<void>
   deleteCue: (args: { account_id: string; cue_id: string; version?: number | null }) => Promise<void>
   deleteCues: (args: { account_id: string; cue_ids: string[] }) => Promise<string[]>
   deleteDueAccounts: (args: { batch?: number | null }) => Promise<number>
@@ -918,7 +979,7 @@ export type Functions = {
   findDeviceCode: (args: { code_hash: Buffer }) => Promise<FindDeviceCodeRow[]>
   finishAttempts: (args: { execution_ids: string[]; attempts: number[]; cue_ids: string[]; started_at: Date[]; duration_ms: number[]; http_status: (number | null)[]; bodies: (string | null)[]; ended_flights?: number[] | null }) => Promise<number>
   fireCue: (args: { account_id: string; cue_id: string; payload?: string | null; task?: string | null; version?: number | null; send_at?: Date | null; idempotency_key?: string | null; request_hash?: string | null; overlap?: Overlap | null }) => Promise<ExecutionsRow>
-  fireTrackedCues: (args: { cue_ids: string[]; versions: number[]; expected: Date[]; next: (Date | null)[]; success_due?: (Date | null)[] | null; missed_after?: string | null }) => Promise<number>
+  fireTrackedCues: (args: { cue_ids: string[]; versions: number[]; expected: Date[]; next: (Date | null)[]; success_due?: (Date | null)[] | null; missed_after?: string | null; next_slots?: (Date | null)[] | null }) => Promise<number>
   foldUsage: (args: object) => Promise<number>
   goneAttempts: (args: { execution_ids: string[]; attempts: number[] }) => Promise<string[]>
   handOverDeviceCode: (args: { code_hash: Buffer; cell: number }) => Promise<number>
@@ -942,7 +1003,9 @@ export type Functions = {
   maintainPartitions: (args: { months?: number | null }) => Promise<number>
   memoryNotice: (args: { subscription_id: string; release: string }) => Promise<MemoryNoticeRow | undefined>
   missUnclaimed: (args: { limit?: number | null }) => Promise<number>
+  moveCalendarCues: (args: { cue_ids: string[]; versions: number[]; expected: (Date | null)[]; next_runs: (Date | null)[]; next_slots: (Date | null)[]; excluded_at: (Date | null)[]; later_than?: Date | null }) => Promise<string[]>
   moveWindows: (args: { cue_ids: string[]; versions: number[]; expected: Date[]; next: (Date | null)[]; missed: boolean[] }) => Promise<number>
+  namedCalendars: (args: { account_id: string; names: string[] }) => Promise<NamedCalendarsRow[]>
   nextClaimable: (args: { account_id: string }) => Promise<Date | null>
   nextJobs: (args: { past?: string | null; limit?: number | null }) => Promise<NextJobsRow[]>
   nextResumed: (args: { operation_id: string }) => Promise<NextResumedRow[]>
@@ -953,6 +1016,7 @@ export type Functions = {
   openLimits: (args: { account_ids: string[] }) => Promise<OpenLimitsRow[]>
   openLocalAccount: (args: { email: string; key_hash: Buffer; prefix: string; ciphertext: string; token_hash: Buffer }) => Promise<void>
   openSession: (args: { token_hash: Buffer; ip?: string | null }) => Promise<OpenSessionRow>
+  passedExclusions: (args: { limit?: number | null }) => Promise<PassedExclusionsRow[]>
   passedWindows: (args: { limit?: number | null; rules?: boolean | null }) => Promise<PassedWindowsRow[]>
   pollDevice: (args: { code_hash: Buffer; token_hash: Buffer; limited?: boolean | null }) => Promise<PollDeviceRow>
   prune: (args: object) => Promise<void>
@@ -960,6 +1024,7 @@ export type Functions = {
   pruneIdempotencyKeys: (args: { batch?: number | null }) => Promise<number>
   prunePayloads: (args: { before: Date; batch?: number | null }) => Promise<number>
   purgeCue: (args: { cue_id: string; batch?: number | null }) => Promise<number>
+  putCalendar: (args: { account_id: string; name: string; description: string | null; dates: string[]; ranges: object | string; revision?: number | null }) => Promise<number>
   putDeviceCode: (args: { code_hash: Buffer; ip: string; created_at: Date; expires_at: Date }) => Promise<void>
   queueOperation: (args: { operation_id: string; delay?: string | null }) => Promise<void>
   readCues: (args: { account_ids: string[]; cue_ids: string[] }) => Promise<ReadCuesRow[]>
@@ -969,11 +1034,12 @@ export type Functions = {
   readMemory: (args: { account_id: string; release: string; reader?: string | null }) => Promise<ReadMemoryRow>
   readOverview: (args: { account_id: string }) => Promise<ReadOverviewRow>
   readUsage: (args: { account_id: string; actor: string }) => Promise<ReadUsageRow | undefined>
+  recordExclusions: (args: { cues: object | string }) => Promise<number>
   recoverFlights: (args: { limit?: number | null; asked_at?: Date | null }) => Promise<number>
   recoverLeases: (args: { limit?: number | null }) => Promise<number>
   recoverStuck: (args: object) => Promise<number>
   refreshSession: (args: { account_id: string; actor: string; ip?: string | null }) => Promise<RefreshSessionRow>
-  refuseDueCues: (args: { cue_ids: string[]; versions: number[]; expected: Date[]; next: (Date | null)[] }) => Promise<number>
+  refuseDueCues: (args: { cue_ids: string[]; versions: number[]; expected: Date[]; next: (Date | null)[]; next_slots?: (Date | null)[] | null }) => Promise<number>
   regenerateAlertWebhookSecret: (args: { account_id: string; overlap_seconds?: number | null; actor?: string | null; ip?: string | null }) => Promise<string>
   regenerateKey: (args: { account_id: string; key_hash: Buffer; prefix: string; ciphertext: string; actor?: string | null; ip?: string | null }) => Promise<string | null>
   regenerateWebhookSecret: (args: { account_id: string; overlap_seconds?: number | null; actor?: string | null; ip?: string | null }) => Promise<string>
@@ -988,7 +1054,7 @@ export type Functions = {
   requeueAttempts: (args: { limit?: number | null }) => Promise<number>
   requeueOperations: (args: object) => Promise<number>
   requeuePurges: (args: object) => Promise<number>
-  resumeCues: (args: { cue_ids: string[]; versions: number[]; next_runs: (Date | null)[] }) => Promise<number>
+  resumeCues: (args: { cue_ids: string[]; versions: number[]; next_runs: (Date | null)[]; next_slots?: (Date | null)[] | null }) => Promise<number>
   revealKey: (args: { account_id: string; encryption_key_ids: string[]; actor?: string | null; ip?: string | null }) => Promise<RevealKeyRow>
   revokeKey: (args: { account_id: string; key_id: string; actor?: string | null; ip?: string | null }) => Promise<Date>
   revokeSessions: (args: { account_id: string; all: boolean; actor?: string | null; ip?: string | null }) => Promise<number>
@@ -1004,10 +1070,10 @@ export type Functions = {
   storePayloads: (args: { batch?: number | null }) => Promise<number>
   storedResponse: (args: { account_id: string; route: string; key: string; request_hash: Buffer }) => Promise<StoredResponseRow | undefined>
   subscribeMemory: (args: { account_id: string; agent_id: string; callback_url: string; release: string }) => Promise<void>
-  takeDueCues: (args: { cue_ids: string[]; versions: number[]; expected: Date[]; next: (Date | null)[]; success_due?: (Date | null)[] | null; missed_after?: string | null; lease?: string | null }) => Promise<BegunAttempt[]>
+  takeDueCues: (args: { cue_ids: string[]; versions: number[]; expected: Date[]; next: (Date | null)[]; success_due?: (Date | null)[] | null; missed_after?: string | null; lease?: string | null; next_slots?: (Date | null)[] | null }) => Promise<BegunAttempt[]>
   takeLastSlots: (args: { cue_ids: string[]; versions: number[]; expected: Date[]; missed_after?: string | null; lease?: string | null }) => Promise<BegunAttempt[]>
   updateAccount: (args: { account_id: string; changes: object | string; actor?: string | null; ip?: string | null }) => Promise<void>
-  updateCue: (args: { account_id: string; cue_id: string; version: number; changes: object | string; next_run?: Date | null }) => Promise<boolean>
+  updateCue: (args: { account_id: string; cue_id: string; version: number; changes: object | string; next_run?: Date | null; next_slot?: Date | null }) => Promise<boolean>
   verifyOutcome: (args: { account_id: string; execution_id: string; state: OutcomeState; reason?: string | null }) => Promise<ExecutionsRow>
   webhookSecret: (args: { account_id: string }) => Promise<string>
 }

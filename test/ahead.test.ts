@@ -29,7 +29,9 @@ const setup = (cues: Partial<LookAheadRow>[], shares: Share[] = [{ engines: 1, p
     looks++
     return rows
   }
-  const engines = shares.map(share => createAhead({ fn: { lookAhead }, now: () => time, pollIntervalMs: 5000, share: () => share }))
+  const engines = shares.map(share =>
+    createAhead({ fn: { lookAhead, calendarsByRevision: async () => [] }, now: () => time, pollIntervalMs: 5000, share: () => share })
+  )
   const at = (ms: number) => {
     time = start + ms
   }

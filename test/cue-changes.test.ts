@@ -38,6 +38,7 @@ const stored = (over: Partial<StoredCue> = {}): StoredCue => ({
   catch_up: 'skip_missed',
   verification: null,
   next_run: new Date('2030-01-07T09:00:00Z'),
+  next_slot: new Date('2030-01-07T09:00:00Z'),
   last_run: null,
   run_count: 0,
   fired_count: 0,
@@ -45,6 +46,7 @@ const stored = (over: Partial<StoredCue> = {}): StoredCue => ({
   created_at: now,
   updated_at: now,
   version: 1,
+  revision: 1,
   last_slot: null,
   await_outcome_set: null,
   ...over
@@ -78,7 +80,8 @@ t.test('a new cue has the columns of the members in its request', async t => {
       on_failure_pause: true,
       on_failure_pause_after: null
     },
-    next_run: new Date('2030-01-07T09:00:00Z')
+    next_run: new Date('2030-01-07T09:00:00Z'),
+    next_slot: null
   })
 })
 
@@ -189,7 +192,7 @@ t.test('a change names only the columns that the request mentions', async t => {
     [{ alerts: null }, { alert_consecutive_failures: null, alert_missed_window_multiplier: null }]
   ]
   for (const [given, expected] of cases) {
-    t.strictSame(changesOf(given, stored(), now), { columns: expected, next_run: stored().next_run }, inspect(given))
+    t.strictSame(changesOf(given, stored(), now), { columns: expected, next_run: stored().next_run, next_slot: null }, inspect(given))
   }
 })
 
@@ -235,13 +238,17 @@ t.test('a new schedule counts from now, but never from before the last slot', as
 })
 
 t.test('a resumed cue counts from now', async t => {
-  const paused = stored({ status: 'paused', next_run: null })
-  t.strictSame(changesOf({ status: 'active' }, paused, now), { columns: { status: 'active' }, next_run: at('2030-01-07T09:00:00Z') })
-  t.strictSame(changesOf({ status: 'paused' }, paused, now), { columns: { status: 'paused' }, next_run: null })
+  const paused = stored({ status: 'paused', next_run: null, next_slot: null })
+  t.strictSame(changesOf({ status: 'active' }, paused, now), {
+    columns: { status: 'active' },
+    next_run: at('2030-01-07T09:00:00Z'),
+    next_slot: null
+  })
+  t.strictSame(changesOf({ status: 'paused' }, paused, now), { columns: { status: 'paused' }, next_run: null, next_slot: null })
 })
 
 const once = (text: string, over: Partial<StoredCue> = {}) =>
-  stored({ schedule: { type: 'once', at: text, timezone: 'UTC' }, next_run: at(text), ...over })
+  stored({ schedule: { type: 'once', at: text, timezone: 'UTC' }, next_run: at(text), next_slot: at(text), ...over })
 
 t.test('resumes a past one-time cue only with a new instant', async t => {
   const passed = once('2030-01-07T08:00:00.000Z', { status: 'paused', next_run: null })
@@ -258,10 +265,10 @@ t.test('resumes a past one-time cue only with a new instant', async t => {
 
 t.test('neither a new time zone of a one-time cue nor an unchanged schedule moves its run', async t => {
   const due = once('2030-01-07T08:29:59.000Z')
-  const ran = once('2030-01-07T08:00:00.000Z', { next_run: null, last_slot: at('2030-01-07T08:00:00Z') })
+  const ran = once('2030-01-07T08:00:00.000Z', { next_run: null, next_slot: null, last_slot: at('2030-01-07T08:00:00Z') })
   for (const cue of [due, ran]) {
     t.strictSame(changesOf({ schedule: { timezone: 'Asia/Tokyo' } }, cue, now).next_run, cue.next_run)
-    t.strictSame(changesOf({ schedule: cue.schedule as never }, cue, now), { columns: {}, next_run: cue.next_run })
+    t.strictSame(changesOf({ schedule: cue.schedule as never }, cue, now), { columns: {}, next_run: cue.next_run, next_slot: null })
   }
 })
 

@@ -37,6 +37,7 @@ t.test('creating a cue returns all members, with defaults', async t => {
     overlap: 'allow',
     verification: null,
     next_run: '2030-01-07T09:00:00.000Z',
+    next_slot: '2030-01-07T09:00:00.000Z',
     last_run: null,
     run_count: 0,
     fired_count: 0,

@@ -137,6 +137,7 @@ t.test('meets deadlines until none is left, then reads the next', async t => {
     expectWaiting: at => t.equal(at, 900),
     now: () => 1000,
     endPauses: next(3),
+    recordExclusions: async () => 0,
     metrics: { claimsLost: count => void lost.push(count) }
   })
   t.equal(deadlines.at, never)

@@ -18,6 +18,7 @@ t.test('lists executions with all members, newest first', async t => {
     cue_id: id,
     cue_name: 'backup',
     scheduled_for: start,
+    due_at: start,
     status: 'success',
     outcome_state: null,
     outcome_success: null,

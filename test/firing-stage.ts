@@ -1,6 +1,7 @@
 /** Fires cues step by step as engines do, each with what it has read. */
 import type { Functions } from '../src/database/functions.ts'
-import { isLast, prepare } from '../src/firing/due-cue.ts'
+import { createCalendars } from '../src/firing/calendars.ts'
+import { isLast, nextColumns, prepare } from '../src/firing/due-cue.ts'
 import { catchUp } from '../src/firing/fire-others.ts'
 import type { Stage } from './stage.ts'
 
@@ -9,9 +10,11 @@ const never = '100 years'
 export type Seen = Awaited<ReturnType<typeof look>>
 
 /** The due cues as an engine prepares them. */
-export const look = async ({ fn, clock }: Pick<Stage, 'fn' | 'clock'>) => {
+export const look = async ({ fn, clock }: { fn: Functions; clock: Pick<Stage['clock'], 'now'> }) => {
   const rows = await fn.lookAhead({ until: clock.now(), rules: true })
-  return rows.filter(cue => cue.next_run <= clock.now()).map(cue => prepare(cue, { engines: 1, place: 0 }))
+  const calendars = createCalendars(fn)
+  await calendars.load(rows)
+  return rows.filter(cue => cue.next_run <= clock.now()).map(cue => prepare(cue, { engines: 1, place: 0 }, calendars.of(cue)))
 }
 
 /** Fires cues that an engine has seen. Returns the slots that it sends. */
@@ -22,13 +25,13 @@ export const fire = async (cues: Seen, fn: Functions): Promise<Date[]> => {
     expected: some.map(cue => cue.next_run),
     missed_after: never
   })
-  const missed = cues.filter(cue => cue.outage_until)
+  const missed = cues.filter(cue => cue.outage_until || cue.isExcluded)
   if (missed.length > 0) await fn.catchUpCues({ cues: JSON.stringify(missed.map(catchUp)) })
-  const refused = cues.filter(cue => cue.over_limit && !cue.outage_until)
-  if (refused.length > 0) await fn.refuseDueCues({ ...columns(refused), next: refused.map(cue => cue.following) })
-  const sent = cues.filter(cue => !cue.outage_until && !cue.over_limit)
+  const refused = cues.filter(cue => cue.over_limit && !missed.includes(cue))
+  if (refused.length > 0) await fn.refuseDueCues({ ...columns(refused), ...nextColumns(refused, cue => cue.following) })
+  const sent = cues.filter(cue => !missed.includes(cue) && !cue.over_limit)
   const others = sent.filter(cue => !isLast(cue))
-  const taken = others.length > 0 ? await fn.takeDueCues({ ...columns(others), next: others.map(cue => cue.next) }) : []
+  const taken = others.length > 0 ? await fn.takeDueCues({ ...columns(others), ...nextColumns(others, cue => cue.next) }) : []
   const last = sent.filter(isLast)
   if (last.length > 0) taken.push(...(await fn.takeLastSlots(columns(last))))
   return taken.map(({ scheduled_for }) => scheduled_for)

@@ -84,6 +84,7 @@ const held: Record<string, string> = {
   'cue.api_keys': own,
   'cue.attempts': own,
   'cue.audit_events': own,
+  'cue.calendars': own,
   'cue.cue_rooms': own,
   'cue.cue_runs': own,
   'cue.cues': own,

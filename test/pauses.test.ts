@@ -182,7 +182,11 @@ t.test('the end of a pause leaves deleted, edited and locked cues alone', async 
   await client.query('begin')
   await client.query('select from cue.cues where id = $1 for update', [locked])
   const resume = () =>
-    fn.resumeCues({ cue_ids: found.map(c => c.cue_id), versions: found.map(c => c.version), next_runs: found.map(resumedRun) })
+    fn.resumeCues({
+      cue_ids: found.map(c => c.cue_id),
+      versions: found.map(c => c.version),
+      next_runs: found.map(one => resumedRun(one)?.due ?? null)
+    })
   t.equal(await resume(), 1)
   await client.query('rollback')
   await client.query('begin')

@@ -90,13 +90,14 @@ comment on function cue.last_success is 'Returns the time of the latest success 
 -- for among 20 executions, since 1,000 are rarely needed. p_rules: as for look_ahead.
 create or replace function cue.passed_windows(p_limit int default 200, p_now timestamptz default now(), p_rules boolean default false)
 returns table (
-  cue_id text, version int, success_due_at timestamptz, schedule_type cue.schedule_type, cron text, timezone text, schedule_rules jsonb, slots int,
+  cue_id text, version int, success_due_at timestamptz, schedule_type cue.schedule_type, cron text, timezone text, schedule_rules jsonb, calendars bigint[], slots int,
   last_success_at timestamptz
 )
 language plpgsql stable security definer as $$
 begin
   return query
   select r.cue_id, r.version, r.success_due_at, c.schedule_type, c.cron, c.timezone, c.schedule_rules,
+         case when c.schedule_rules ? 'exclude_calendars' then cue.revisions_of(c.account_id, c.schedule_rules) end,
          coalesce(c.alert_missed_window_multiplier, (cue.implied_settings()).alert_missed_window_multiplier),
          coalesce(cue.last_success(r.cue_id, 20, p_now), cue.last_success(r.cue_id, 1000, p_now))
     from cue.cue_runs r join cue.cues c on c.id = r.cue_id

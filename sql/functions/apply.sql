@@ -10,7 +10,7 @@ begin
 end $$;
 comment on function cue.require_set is 'Raises QU024 if a cue belongs to another set, unless it is to be taken over.';
 
--- p_cues: an array of {key, cue_id, version, next_run, changes}. The caller has looked up cue_id and version, null for a new cue, and computed
+-- p_cues: an array of {key, cue_id, version, next_run, next_slot, changes}. The caller has looked up cue_id and version, null for a new cue, and computed
 -- next_run from them. changes as for update_cue, with replaces, or the columns of a new cue. p_keys: all keys of the list; with p_prune, cues of the
 -- set with other keys are deleted. Exact, because the account is locked; if all is as it should be, nothing is locked or written.
 -- If any cue is refused, or with p_dry_run, everything is undone. Then error is the SQLSTATE of the refusal, of those of create_cue and update_cue, or
@@ -68,7 +68,7 @@ begin
         begin
           perform cue.require_set(p_set, v_before ->> 'managed_by', v_given ->> 'key', p_take_over);
           perform cue.update_cue(p_account_id, v_given ->> 'cue_id', (v_given ->> 'version')::int, v_given -> 'changes',
-                                 (v_given ->> 'next_run')::timestamptz, p_now);
+                                 (v_given ->> 'next_run')::timestamptz, p_now, (v_given ->> 'next_slot')::timestamptz);
           v_results := v_results || jsonb_build_object(
             'key', v_given -> 'key', 'action', 'updated', 'before', v_before, 'after', cue.cue_definition(v_given ->> 'cue_id'));
         exception when sqlstate 'QU011' or sqlstate 'QU024' or sqlstate 'QU030' or sqlstate 'QU052' then
@@ -82,7 +82,8 @@ begin
           array_fill(p_account_id, array[cardinality(v_new)]),
           (select jsonb_agg(u.cue -> 'changes' || jsonb_build_object('key', u.cue -> 'key') order by u.place)
              from unnest(v_new) with ordinality as u (cue, place)),
-          array(select (u.cue ->> 'next_run')::timestamptz from unnest(v_new) with ordinality as u (cue, place) order by u.place), p_now);
+          array(select (u.cue ->> 'next_run')::timestamptz from unnest(v_new) with ordinality as u (cue, place) order by u.place), p_now,
+          array(select (u.cue ->> 'next_slot')::timestamptz from unnest(v_new) with ordinality as u (cue, place) order by u.place));
         for n in 1 .. cardinality(v_new) loop
           if v_ids[n] is null then
             raise lock_not_available using message = format('account %s is locked by another transaction', p_account_id);

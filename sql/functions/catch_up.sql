@@ -1,7 +1,7 @@
 -- Slots that don't fire normally: those that came due during an outage or above the plan's limit. Handled cue by cue.
 
--- p_cues: a JSON array of {cue_id, version, expected, next_run, slots, dropped: {first, last, count, reason} | null}. slots are to run,
--- oldest first; dropped ones are recorded; next_run is the first slot after the outage: without one, a recurring cue completes. A one-time cue whose slot is dropped gets a missed
+-- p_cues: a JSON array of {cue_id, version, expected, next_run, next_slot, slots, due, dropped: {first, last, count, reason} | null}. slots are to run,
+-- oldest first, due says when they were meant to fire, if later; dropped ones are recorded; next_run is the first slot after the outage: without one, a recurring cue completes. A one-time cue whose slot is dropped gets a missed
 -- execution. A cue that changed since the caller read it is skipped.
 create or replace function cue.catch_up_cues(p_cues jsonb, p_now timestamptz default now()) returns int
 language plpgsql security definer as $$
@@ -18,7 +18,7 @@ declare
 begin
   for d in
     select * from jsonb_to_recordset(p_cues)
-      as u (cue_id text, version int, expected timestamptz, next_run timestamptz, slots timestamptz[], dropped jsonb) order by u.cue_id
+      as u (cue_id text, version int, expected timestamptz, next_run timestamptz, next_slot timestamptz, slots timestamptz[], due timestamptz[], dropped jsonb) order by u.cue_id
   loop
     continue when cue.lock_free_cues(array[d.cue_id]) = '{}';
     select * into c from cue.cues where id = d.cue_id;
@@ -38,14 +38,14 @@ begin
       v_made := 0;
       v_last_slot := r.last_slot;
       for i in 1 .. cardinality(v_due) loop
-        v_made := v_made + cue.run_slot(c, d.slots[i], v_last_slot, v_due[i])::int;
+        v_made := v_made + cue.run_slot(c, d.slots[i], v_last_slot, v_due[i], d.due[i])::int;
         v_last_slot := d.slots[i];
       end loop;
     elsif v_made > 0 then
       v_ids := array(select cue.uuid_v7(u.due_at) from unnest(v_due) with ordinality as u (due_at, n) order by u.n);
       insert into cue.new_executions
-      select n.* from unnest(v_ids, d.slots, v_due) as u (id, slot, due_at)
-       cross join lateral cue.new_execution(c, u.id, u.slot, u.due_at, p_now => p_now) n;
+      select n.* from unnest(v_ids, d.slots, v_due, d.due) as u (id, slot, due_at, slot_due_at)
+       cross join lateral cue.new_execution(c, u.id, u.slot, u.due_at, p_slot_due_at => u.slot_due_at, p_now => p_now) n;
       if c.transport = 'webhook' then perform cue.enqueue_attempts(v_ids, v_due);
       else perform cue.wake_workers(c.account_id, p_now);
       end if;
@@ -58,8 +58,8 @@ begin
       perform cue.count_payloads(array[c.id], array[v_made], p_now);
     end if;
     update cue.cue_runs
-       set next_run = d.next_run, fired_count = fired_count + v_made, run_count = run_count + v_made,
-           last_slot = (select max(s) from unnest(d.slots || d.expected || (d.dropped ->> 'last')::timestamptz) as u (s))
+       set next_run = d.next_run, next_slot = d.next_slot, fired_count = fired_count + v_made, run_count = run_count + v_made,
+           last_slot = (select max(s) from unnest(d.slots || coalesce(r.next_slot, d.expected) || (d.dropped ->> 'last')::timestamptz) as u (s))
      where cue_id = d.cue_id;
     if c.schedule_type = 'recurring' and (d.next_run is null or cue.runs_left(c.schedule_rules, r.fired_count + v_made, r.skipped_count) = 0) then
       perform cue.complete_cues(array[c.id], p_now);
@@ -92,7 +92,8 @@ comment on function cue.add_ended_execution is 'Records a slot that did not run 
 -- One failed execution per cue and hour records the reason, and the other slots go to missed_slots. No usage is counted and on_failure does
 -- not run: the owner was notified by mail when the limit was reached.
 create or replace function cue.refuse_due_cues(
-  p_cue_ids text[], p_versions int[], p_expected timestamptz[], p_next timestamptz[], p_now timestamptz default now()
+  p_cue_ids text[], p_versions int[], p_expected timestamptz[], p_next timestamptz[], p_now timestamptz default now(),
+  p_next_slots timestamptz[] default '{}'
 ) returns int
 language plpgsql security definer as $$
 declare
@@ -100,10 +101,11 @@ declare
   c cue.cues;
   v_over boolean;
   v_error text;
+  v_slot timestamptz;
   v_count int := 0;
 begin
   for d in
-    select * from unnest(p_cue_ids, p_versions, p_expected, p_next) as u (cue_id, version, expected, next_run) order by u.cue_id
+    select * from unnest(p_cue_ids, p_versions, p_expected, p_next, p_next_slots) as u (cue_id, version, expected, next_run, next_slot) order by u.cue_id
   loop
     continue when cue.lock_free_cues(array[d.cue_id]) = '{}';
     select q.* into c from cue.cues q where q.id = d.cue_id;
@@ -112,9 +114,10 @@ begin
     continue when not v_over and not (cue.caps_payloads() and cue.exceeds_payload_cap(c.id, p_now));
     v_error := case when v_over then 'execution_limit_exceeded: monthly execution limit of the plan reached'
                     else 'execution_limit_exceeded: daily payload limit of the plan reached' end;
-    update cue.cue_runs r set next_run = d.next_run, last_slot = d.expected
+    select coalesce(r.next_slot, r.next_run) into v_slot from cue.cue_runs r
      where r.cue_id = d.cue_id and r.version = d.version and r.next_run = d.expected and r.next_run <= p_now;
     continue when not found;
+    update cue.cue_runs r set next_run = d.next_run, next_slot = d.next_slot, last_slot = v_slot where r.cue_id = d.cue_id;
     v_count := v_count + 1;
     if d.next_run is null and c.schedule_type = 'recurring' then perform cue.complete_cues(array[c.id], p_now); end if;
     if exists (
@@ -122,16 +125,16 @@ begin
        where e.cue_id = c.id and e.id >= cue.uuid_v7_floor(date_trunc('hour', p_now, 'UTC')) and e.status = 'failed'
          and e.error_message = v_error)
     then
-      update cue.missed_slots m set last = d.expected, count = least(m.count + 1, cue.counted_to()), recorded_at = p_now
+      update cue.missed_slots m set last = v_slot, count = least(m.count + 1, cue.counted_to()), recorded_at = p_now
        -- If the latest row is locked, a new one is inserted below.
        where m.id = (select o.id from cue.missed_slots o
                       where o.id = (select id from cue.missed_slots where cue_id = c.id order by id desc limit 1) for update skip locked)
-         and m.reason = 'execution_limit' and m.last < d.expected and m.first > p_now - interval '1 day';
+         and m.reason = 'execution_limit' and m.last < v_slot and m.first > p_now - interval '1 day';
       continue when found;
       insert into cue.missed_slots (cue_id, account_id, first, last, count, policy, reason, recorded_at)
-      values (c.id, c.account_id, d.expected, d.expected, 1, c.catch_up, 'execution_limit', p_now);
+      values (c.id, c.account_id, v_slot, v_slot, 1, c.catch_up, 'execution_limit', p_now);
     else
-      perform cue.add_dead_letter(cue.add_ended_execution(c, 'failed', d.expected, v_error, p_now));
+      perform cue.add_dead_letter(cue.add_ended_execution(c, 'failed', v_slot, v_error, p_now));
       perform cue.count_ended('failed');
       perform cue.end_one_time_cue(c, 'failed', p_now);
     end if;

@@ -19,7 +19,8 @@ begin
          completed_reason = case cue.runs_left(c.schedule_rules, r.fired_count, r.skipped_count) when 0 then 'max_runs' else 'ended' end::cue.completion
     from cue.cue_runs r
    where c.id = any (p_cue_ids) and r.cue_id = c.id;
-  update cue.cue_runs set next_run = null, success_due_at = null, version = version + 1 where cue_id = any (p_cue_ids);
+  update cue.cue_runs set next_run = null, next_slot = null, success_due_at = null, excluded_at = null, version = version + 1
+   where cue_id = any (p_cue_ids);
   for v_id in select distinct c.account_id from cue.cues c where c.id = any (p_cue_ids) loop perform cue.note_memory(v_id); end loop;
 end $$;
 comment on function cue.complete_cues is 'Completes recurring cues that have no further run.';
@@ -44,7 +45,7 @@ begin
     select r.cue_id from unnest(p_cue_ids, p_versions, p_expected) as d (cue_id, version, expected)
      cross join lateral (
        select n.cue_id from cue.cue_runs n
-        where n.cue_id = d.cue_id and n.version = d.version and n.last_slot = d.expected and n.next_run is null limit 1) r
+        where n.cue_id = d.cue_id and n.version = d.version and n.last_slot <= d.expected and n.next_run is null limit 1) r
      where d.cue_id = any (v_ids)), p_now);
 end $$;
 comment on function cue.take_last_slots is 'Fires due cues for the last time, like take_due_cues, and completes them.';

@@ -28,13 +28,15 @@ comment on function cue.with_changes is
   'Returns a cue with the columns that p_changes names; with the member replaces, the others have their defaults. A header whose value is the '
   'mask keeps its value.';
 
--- p_next_run applies if the schedule changes or the cue is resumed. For p_changes see with_changes; with replaces, key and status stay, but an
+-- p_next_run and p_next_slot (null if it fires at once) apply if the schedule changes or the cue is resumed. p_changes has a member calendars, the
+-- revisions that they were computed from, if there are any. For p_changes see with_changes; with replaces, key and status stay, but an
 -- ended cue becomes active again if its schedule changes and has a next run. A recurring cue that has completed does so with any change.
 -- QU001 not found. QU014 p_version is outdated, or p_next_run has fired. QU011 the status of an ended cue, a max_runs that is used up, or the schedule and payload of a
 -- memory_check cue: it isn't counted, so it must not become an ordinary cue. QU015 another cue has the key. QU030 resuming would exceed the
 -- plan's limit, as after a downgrade. QU052 see require_account_scope.
 create or replace function cue.update_cue(
-  p_account_id uuid, p_cue_id text, p_version int, p_changes jsonb, p_next_run timestamptz default null, p_now timestamptz default now()
+  p_account_id uuid, p_cue_id text, p_version int, p_changes jsonb, p_next_run timestamptz default null, p_now timestamptz default now(),
+  p_next_slot timestamptz default null
 ) returns boolean
 language plpgsql security definer as $$
 declare
@@ -53,7 +55,7 @@ begin
     if found and cue.with_changes(old, p_changes) is not distinct from old then return false; end if;
   end if;
   -- Cues are counted and keys compared while the account is locked. For callbacks, it keeps webhook_authorization unchanged until commit.
-  if v_replaces or p_changes ? 'key' or p_changes ->> 'status' = 'active'
+  if v_replaces or p_changes ?| '{key,calendars}' or p_changes ->> 'status' = 'active'
      or exists (select from cue.cues where id = p_cue_id and status = 'completed') then
     perform from cue.accounts where id = p_account_id for no key update;
   elsif v_lesser then
@@ -91,7 +93,7 @@ begin
   end if;
   v_reschedule := v_reschedule or c.status = 'active' and old.status = 'paused';
   if c.status = 'active' and old.status <> 'active' then perform cue.require_room(old); end if;
-  if v_reschedule and c.status = 'active' and p_next_run <= r.last_slot then
+  if v_reschedule and c.status = 'active' and coalesce(p_next_slot, p_next_run) <= r.last_slot then
     raise exception 'Cue % ran at the same time. Try again.', p_cue_id using errcode = cue.refusal('QU014');
   end if;
   if v_lesser and (c.callback_url, c.callback_method, c.callback_headers, c.on_failure_webhook)
@@ -103,17 +105,20 @@ begin
     if c.payload_id is not null then c.payload := null; end if;
     if old.payload_id <> coalesce(c.payload_id, 0) then perform cue.retire_payload(old.payload_id, r.run_count, p_now); end if;
   end if;
+  if p_changes ? 'calendars' then perform cue.require_calendars(p_account_id, p_changes -> 'calendars'); end if;
   c.updated_at := p_now;
   perform cue.save_cue(c);
   if c.tracked and not old.tracked then perform cue.track_cue(c.id); end if;
   update cue.cue_runs
      set version = version + 1, tracked = c.tracked,
          next_run = case when c.status <> 'active' then null when v_reschedule then date_trunc('milliseconds', p_next_run) else next_run end,
+         next_slot = case when c.status <> 'active' then null when v_reschedule then p_next_slot else next_slot end,
          -- Rescheduling or a new number of slots resets the window; the next run opens another.
          success_due_at = case when c.status = 'active' and not v_reschedule
            and c.alert_missed_window_multiplier is not distinct from old.alert_missed_window_multiplier then success_due_at end,
          failed_runs = case when c.on_failure_pause_after is null or c.status = 'active' and old.status <> 'active' then 0 else failed_runs end
    where cue_id = p_cue_id;
+  if v_reschedule or c.status <> 'active' then perform cue.watch_exclusions(array[c.id], p_now); end if;
   if c.status = 'active' and v_reschedule then perform cue.wake('cue_due', p_next_run); end if;
   perform cue.wake('cue_deadline', c.paused_until);
   if c.name <> old.name or old.status in ('completed', 'failed') and c.status = 'active' then perform cue.note_memory(p_account_id); end if;

@@ -40,9 +40,10 @@ comment on function cue.key_taken_message is 'Returns the message for a key that
 
 -- p_cues: an array of objects of columns; omitted columns take the table's default, so the previous release can add cues without a new
 -- column. Exact, because the accounts are locked. memory_check cues are not counted. callback_allowed false means the key lacks scope
--- account: a cue with a callback then gets '-' if the account's key is sent to callbacks.
+-- account: a cue with a callback then gets '-' if the account's key is sent to callbacks. calendars: the revisions that next_run was computed from.
+-- given_id: the id that its next run was computed with. p_next_slots: null where the slot fires at once.
 create or replace function cue.add_cues(
-  p_account_ids uuid[], p_cues jsonb, p_next_runs timestamptz[], p_now timestamptz default now()
+  p_account_ids uuid[], p_cues jsonb, p_next_runs timestamptz[], p_now timestamptz default now(), p_next_slots timestamptz[] default '{}'
 ) returns text[]
 language plpgsql security definer as $$
 declare
@@ -52,6 +53,10 @@ declare
   v_tracked boolean[];
   v_free uuid[] := cue.lock_accounts(p_account_ids);
 begin
+  if p_cues @? '$[*].calendars' then
+    perform cue.require_calendars(g.account_id, g.cue -> 'calendars')
+       from rows from (unnest(p_account_ids), jsonb_array_elements(p_cues)) as g (account_id, cue) where g.cue ? 'calendars';
+  end if;
   -- A new statement, because the snapshot of the one that waited for the locks is older.
   with given as materialized (
     select g.*, g.account_id = any (v_free) as is_free, g.cue @> '{"memory_check": true}' as memory_check, g.cue ->> 'key' as key,
@@ -87,7 +92,7 @@ begin
   fitting as materialized (
     select n.place, n.account_id, case when n.is_taken then '='
                                       when n.lesser and r.sends_key then '-'
-                                      when n.memory_check or n.nth <= r.cues then cue.new_cue_id() else '' end as id,
+                                      when n.memory_check or n.nth <= r.cues then coalesce(n.cue ->> 'given_id', cue.new_cue_id()) else '' end as id,
            case when cue.is_large(n.cue ->> 'payload') then nextval('cue.payload_ids') end as payload_id
       from counted n left join room r on r.account_id = n.account_id)
   select array_agg(f.id order by g.place), array_agg(f.payload_id order by g.place),
@@ -100,10 +105,12 @@ begin
       from rows from (unnest(v_ids, v_payload_ids, p_account_ids), jsonb_to_recordset(p_cues) as (payload text)) as n (cue_id, payload_id, account_id)
      where n.payload_id is not null and cue.is_created(n.cue_id);
   end if;
-  insert into cue.cue_runs (cue_id, account_id, transport, next_run, tracked)
-  select n.cue_id, n.account_id, n.transport, date_trunc('milliseconds', n.next_run), n.tracked
-    from unnest(v_ids, p_account_ids, v_transports, p_next_runs, v_tracked) as n (cue_id, account_id, transport, next_run, tracked)
+  insert into cue.cue_runs (cue_id, account_id, transport, next_run, next_slot, tracked)
+  select n.cue_id, n.account_id, n.transport, date_trunc('milliseconds', n.next_run), n.next_slot, n.tracked
+    from unnest(v_ids, p_account_ids, v_transports, p_next_runs, p_next_slots, v_tracked)
+      as n (cue_id, account_id, transport, next_run, next_slot, tracked)
    where cue.is_created(n.cue_id);
+  if p_cues @? '$[*].schedule_rules' then perform cue.watch_exclusions(v_ids, p_now); end if;
   perform cue.wake('cue_due', (select min(n.at) from unnest(p_next_runs, v_ids) as n (at, id) where cue.is_created(n.id)));
   -- Few accounts subscribe: skip the rest at once.
   perform cue.note_memory(s.account_id) from (
@@ -170,11 +177,12 @@ begin
 end $$;
 comment on function cue.raise_refused is 'Raises the error for a cue that add_cues refused.';
 
-create or replace function cue.create_cue(p_account_id uuid, p_cue jsonb, p_next_run timestamptz, p_now timestamptz default now())
-returns text
+create or replace function cue.create_cue(
+  p_account_id uuid, p_cue jsonb, p_next_run timestamptz, p_now timestamptz default now(), p_next_slot timestamptz default null
+) returns text
 language plpgsql security definer as $$
 declare
-  v_id text := (cue.add_cues(array[p_account_id], jsonb_build_array(p_cue), array[p_next_run], p_now))[1];
+  v_id text := (cue.add_cues(array[p_account_id], jsonb_build_array(p_cue), array[p_next_run], p_now, array[p_next_slot]))[1];
 begin
   if v_id is null then
     raise lock_not_available using message = format('account %s is locked by another transaction', p_account_id);

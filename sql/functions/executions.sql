@@ -3,15 +3,17 @@
 -- The caller has locked the cue, counted the usage and set the cue's task and payload to those that the execution gets.
 create or replace function cue.queue_execution(
   c cue.cues, p_triggered_by cue.trigger_kind, p_scheduled_for timestamptz, p_replayed_from uuid default null, p_now timestamptz default now(),
-  p_is_queued boolean default false
+  p_is_queued boolean default false, p_slot_due_at timestamptz default null
 ) returns uuid
 language plpgsql security definer as $$
 declare
   v_id uuid := cue.uuid_v7(p_now);
-  v_due_at timestamptz := case when p_is_queued then 'infinity' else greatest(p_scheduled_for, p_now) end;
+  v_due_at timestamptz := case when p_is_queued then 'infinity' else greatest(p_scheduled_for, p_slot_due_at, p_now) end;
 begin
   insert into cue.new_executions
-  select n.* from cue.new_execution(c, v_id, p_scheduled_for, v_due_at, p_triggered_by, p_replayed_from => p_replayed_from, p_now => p_now) n;
+  select n.*
+    from cue.new_execution(
+      c, v_id, p_scheduled_for, v_due_at, p_triggered_by, p_replayed_from => p_replayed_from, p_slot_due_at => p_slot_due_at, p_now => p_now) n;
   if c.tracked then
     insert into cue.open_executions (execution_id, cue_id, account_id, is_queued) values (v_id, c.id, c.account_id, p_is_queued);
   end if;

@@ -64,8 +64,8 @@ create or replace function cue.look_ahead(
   p_rules boolean default false
 ) returns table (
   cue_id text, account_id uuid, version int, next_run timestamptz, transport cue.transport, schedule_type cue.schedule_type, cron text,
-  timezone text, schedule_rules jsonb, runs_left int, catch_up cue.catch_up, outage_until timestamptz, over_limit boolean, window_slots int,
-  tracked boolean
+  timezone text, schedule_rules jsonb, next_slot timestamptz, calendars bigint[], runs_left int, catch_up cue.catch_up, outage_until timestamptz,
+  over_limit boolean, window_slots int, tracked boolean
 )
 language plpgsql stable security definer as $$
 declare
@@ -94,7 +94,8 @@ begin
        order by m.place, g.next_run limit p_limit) p;
   end if;
   return query
-  select r.cue_id, r.account_id, r.version, r.next_run, r.transport, c.schedule_type, c.cron, c.timezone, c.schedule_rules,
+  select r.cue_id, r.account_id, r.version, r.next_run, r.transport, c.schedule_type, c.cron, c.timezone, c.schedule_rules, r.next_slot,
+         case when c.schedule_rules ? 'exclude_calendars' then cue.revisions_of(r.account_id, c.schedule_rules) end,
          cue.runs_left(c.schedule_rules, r.fired_count, r.skipped_count), c.catch_up,
          (select max(o.until_at) from cue.outages o where r.next_run > o.from_at and r.next_run <= o.until_at),
          cue.is_over_limit(a, p_now) or v_capped and cue.exceeds_payload_cap(r.cue_id, p_now),
@@ -112,14 +113,16 @@ end $$;
 comment on function cue.look_ahead is
   'Returns the cues due until p_until and the first one after, with the input for computing their next slots; takes no locks.';
 
--- A cue is skipped if its version or next_run has changed since the following slot was computed. Slots that came due during an outage or
--- above the plan's limit are left to catch_up_cues and refuse_due_cues, and tracked cues to fire_tracked_cues.
+-- A cue is skipped if its version or next_run has changed since the following slot was computed. next_slot is null where it equals next_run, and
+-- so is p_next_slots. Slots that came due during an outage or above the plan's limit are left to catch_up_cues and refuse_due_cues, and tracked
+-- cues to fire_tracked_cues.
 -- Here and in deliveries.sql, plans are generic, and one made on small tables is kept when they grow. So rows are looked up one by one in lateral
 -- subqueries with a limit, which the planner doesn't reorder, and updates name their rows by "= any" beside the join. Planning for each
 -- call would cost as much as the work, with so many partitions.
 create or replace function cue.take_due_cues(
   p_cue_ids text[], p_versions int[], p_expected timestamptz[], p_next timestamptz[], p_success_due timestamptz[] default '{}',
-  p_missed_after interval default cue.missed_after(), p_lease interval default cue.flight_lease(), p_now timestamptz default now()
+  p_missed_after interval default cue.missed_after(), p_lease interval default cue.flight_lease(), p_now timestamptz default now(),
+  p_next_slots timestamptz[] default '{}'
 ) returns setof cue.begun_attempt
 language plpgsql security definer as $$
 declare
@@ -128,7 +131,9 @@ declare
   v_accounts uuid[];
   v_cue_ids text[];
   v_expected timestamptz[];
+  v_slots timestamptz[];
   v_next timestamptz[];
+  v_next_slots timestamptz[];
   v_success_due timestamptz[];
   v_capped boolean := cue.caps_payloads();
   v_limited boolean := cue.limits_timeouts();
@@ -136,11 +141,13 @@ begin
   if not exists (select from cue.engines where last_seen_at > p_now - p_missed_after) then return; end if;
   -- Locked in a separate statement, so that the next one sees each row's current version. Locked rows don't move, so it finds
   -- them by ctid, without another index lookup per row.
-  select array_agg(held.place), array_agg(held.account_id), array_agg(d.cue_id), array_agg(d.expected), array_agg(d.next_run), array_agg(d.success_due)
-    into v_rows, v_accounts, v_cue_ids, v_expected, v_next, v_success_due
-    from unnest(p_cue_ids, p_versions, p_expected, p_next, p_success_due) as d (cue_id, version, expected, next_run, success_due)
+  select array_agg(held.place), array_agg(held.account_id), array_agg(d.cue_id), array_agg(d.expected), array_agg(held.slot), array_agg(d.next_run),
+         array_agg(d.next_slot), array_agg(d.success_due)
+    into v_rows, v_accounts, v_cue_ids, v_expected, v_slots, v_next, v_next_slots, v_success_due
+    from unnest(p_cue_ids, p_versions, p_expected, p_next, p_next_slots, p_success_due)
+      as d (cue_id, version, expected, next_run, next_slot, success_due)
    cross join lateral (
-     select r.ctid as place, r.account_id from cue.cue_runs r
+     select r.ctid as place, r.account_id, coalesce(r.next_slot, r.next_run) as slot from cue.cue_runs r
       where r.cue_id = d.cue_id and r.version = d.version and r.next_run = d.expected and r.next_run <= p_now and not r.tracked
         and (select not cue.is_over_limit(a, p_now) from cue.accounts a where a.id = r.account_id)
         and not exists (select from cue.outages o where r.next_run > o.from_at and r.next_run <= o.until_at)
@@ -152,15 +159,16 @@ begin
   perform cue.count_executions(v_accounts, p_now);
   return query
   with due as (
-    select * from unnest(v_cue_ids, v_expected, v_next, v_success_due) as d (cue_id, expected, next_run, success_due)),
+    select * from unnest(v_cue_ids, v_expected, v_slots, v_next, v_next_slots, v_success_due)
+      as d (cue_id, expected, slot, next_run, next_slot, success_due)),
   moved as (
     update cue.cue_runs r
-       set next_run = due.next_run, last_slot = due.expected, last_run = case r.transport when 'webhook' then p_now else r.last_run end,
+       set next_run = due.next_run, next_slot = due.next_slot, last_slot = due.slot, last_run = case r.transport when 'webhook' then p_now else r.last_run end,
            fired_count = r.fired_count + 1, run_count = r.run_count + 1, success_due_at = coalesce(r.success_due_at, due.success_due)
       from due where r.ctid = any (v_rows) and r.cue_id = due.cue_id
-    returning r.cue_id, due.expected),
+    returning r.cue_id, due.expected, due.slot),
   fired as materialized (
-    select cue.uuid_v7(p_now) as id, m.expected as scheduled_for, c.cue, c.account_id, c.id as cue_id, c.transport, c.callback_url,
+    select cue.uuid_v7(p_now) as id, m.slot as scheduled_for, m.expected as due_at, c.cue, c.account_id, c.id as cue_id, c.transport, c.callback_url,
            c.callback_method, c.callback_headers, c.payload, c.payload_id,
            least(coalesce(c.timeout_seconds, (cue.implied_settings()).timeout_seconds),
                  case when v_limited then cue.max_timeout(c.account_id) end) as timeout_seconds,
@@ -173,7 +181,7 @@ begin
     select v_flight, array_agg(f.id), p_now + p_lease, p_now from fired f where f.transport = 'webhook' having count(*) > 0),
   made as (
     insert into cue.new_executions
-    select n.* from fired f cross join lateral cue.new_execution(f.cue, f.id, f.scheduled_for, p_flight_id => v_flight, p_now => p_now) n),
+    select n.* from fired f cross join lateral cue.new_execution(f.cue, f.id, f.scheduled_for, p_flight_id => v_flight, p_slot_due_at => f.due_at, p_now => p_now) n),
   woken as materialized (
     select cue.wake_workers(w.account_id, p_now) from (select distinct f.account_id from fired f where f.transport = 'worker') w)
   select f.id, v_flight, 1, f.account_id, f.cue_id, f.scheduled_for, f.callback_url, f.callback_method, f.callback_headers,

@@ -170,7 +170,9 @@ comment on function cue.note_missed_slot is 'Records a slot that did not run; p_
 
 -- Creates one execution, or records that the slot did not run. The caller has locked the cue and its cue_runs, moves the schedule on, and counts
 -- the execution.
-create or replace function cue.run_slot(c cue.cues, p_slot timestamptz, p_last_slot timestamptz, p_now timestamptz default now()) returns boolean
+create or replace function cue.run_slot(
+  c cue.cues, p_slot timestamptz, p_last_slot timestamptz, p_now timestamptz default now(), p_slot_due_at timestamptz default null
+) returns boolean
 language plpgsql security definer as $$
 declare
   v_place record;
@@ -180,7 +182,7 @@ begin
     perform cue.note_missed_slot(c, p_slot, p_last_slot, v_place.refused, p_now);
     return false;
   end if;
-  perform cue.queue_execution(c, 'schedule', p_slot, p_is_queued => v_place.is_queued, p_now => p_now);
+  perform cue.queue_execution(c, 'schedule', p_slot, p_is_queued => v_place.is_queued, p_slot_due_at => p_slot_due_at, p_now => p_now);
   return true;
 end $$;
 comment on function cue.run_slot is 'Runs a slot of a tracked cue as its overlap says; returns whether it has an execution.';
@@ -188,13 +190,14 @@ comment on function cue.run_slot is 'Runs a slot of a tracked cue as its overlap
 -- Like take_due_cues, but cue by cue, and the executions wait for an engine.
 create or replace function cue.fire_tracked_cues(
   p_cue_ids text[], p_versions int[], p_expected timestamptz[], p_next timestamptz[], p_success_due timestamptz[] default '{}',
-  p_missed_after interval default cue.missed_after(), p_now timestamptz default now()
+  p_missed_after interval default cue.missed_after(), p_now timestamptz default now(), p_next_slots timestamptz[] default '{}'
 ) returns int
 language plpgsql security definer as $$
 declare
   d record;
   c cue.cues;
   r cue.cue_runs;
+  v_slot timestamptz;
   v_runs boolean;
   v_accounts uuid[] := '{}';
   v_cue_ids text[] := '{}';
@@ -202,8 +205,8 @@ declare
 begin
   if not exists (select from cue.engines where last_seen_at > p_now - p_missed_after) then return 0; end if;
   for d in
-    select * from unnest(p_cue_ids, p_versions, p_expected, p_next, p_success_due) as u (cue_id, version, expected, next_run, success_due)
-     order by u.cue_id
+    select * from unnest(p_cue_ids, p_versions, p_expected, p_next, p_next_slots, p_success_due)
+      as u (cue_id, version, expected, next_run, next_slot, success_due) order by u.cue_id
   loop
     continue when cue.lock_free_cues(array[d.cue_id]) = '{}';
     select * into c from cue.cues where id = d.cue_id;
@@ -217,13 +220,14 @@ begin
       perform cue.untrack_cue(c.id);
       c.tracked := false;
     end if;
-    v_runs := cue.run_slot(c, d.expected, r.last_slot, p_now);
+    v_slot := coalesce(r.next_slot, d.expected);
+    v_runs := cue.run_slot(c, v_slot, r.last_slot, p_now, d.expected);
     if v_runs then
       v_accounts := v_accounts || c.account_id;
       v_cue_ids := v_cue_ids || c.id;
     end if;
     update cue.cue_runs
-       set next_run = d.next_run, last_slot = d.expected, fired_count = fired_count + v_runs::int, run_count = run_count + v_runs::int,
+       set next_run = d.next_run, next_slot = d.next_slot, last_slot = v_slot, fired_count = fired_count + v_runs::int, run_count = run_count + v_runs::int,
            success_due_at = coalesce(success_due_at, d.success_due)
      where cue_id = c.id;
     if c.schedule_type = 'recurring' and (d.next_run is null or cue.runs_left(c.schedule_rules, r.fired_count + v_runs::int, r.skipped_count) = 0) then

@@ -9,7 +9,8 @@ begin
   update cue.cues
      set status = 'paused', paused_at = p_now, paused_by = p_by, pause_reason = left(p_reason, 500), paused_until = null, updated_at = p_now
    where id = any (p_cue_ids);
-  update cue.cue_runs set next_run = null, success_due_at = null, version = version + 1 where cue_id = any (p_cue_ids);
+  update cue.cue_runs set next_run = null, next_slot = null, success_due_at = null, excluded_at = null, version = version + 1
+   where cue_id = any (p_cue_ids);
 end $$;
 comment on function cue.pause_cues is 'Pauses cues until somebody resumes them.';
 
@@ -55,12 +56,13 @@ comment on function cue.with_pause is 'Returns a changed cue with what its statu
 create or replace function cue.ended_pauses(p_limit int default 200, p_now timestamptz default now(), p_rules boolean default false)
 returns table (
   cue_id text, version int, paused_until timestamptz, last_slot timestamptz, schedule_type cue.schedule_type, cron text, at timestamptz, timezone text,
-  schedule_rules jsonb
+  schedule_rules jsonb, calendars bigint[]
 )
 language plpgsql stable security definer as $$
 begin
   return query
-  select c.id, r.version, c.paused_until, r.last_slot, c.schedule_type, c.cron, c.at, c.timezone, c.schedule_rules
+  select c.id, r.version, c.paused_until, r.last_slot, c.schedule_type, c.cron, c.at, c.timezone, c.schedule_rules,
+         case when c.schedule_rules ? 'exclude_calendars' then cue.revisions_of(c.account_id, c.schedule_rules) end
     from (select q.* from cue.cues q
            where q.paused_until <= p_now and q.deleted_at is null and (p_rules or q.schedule_rules is null) order by q.paused_until limit p_limit) c
    cross join lateral (select n.version, n.last_slot from cue.cue_runs n where n.cue_id = c.id limit 1) r;
@@ -69,15 +71,16 @@ comment on function cue.ended_pauses is 'Returns cues whose pause has ended, wit
 
 -- Only the engine whose version is still right resumes a cue. Without a next run, a recurring cue completes and a one-time cue stays paused, and so
 -- does one for which the plan has no room; both without an end. Rows that are locked are left to the next call.
-create or replace function cue.resume_cues(p_cue_ids text[], p_versions int[], p_next_runs timestamptz[], p_now timestamptz default now())
-returns int
+create or replace function cue.resume_cues(
+  p_cue_ids text[], p_versions int[], p_next_runs timestamptz[], p_now timestamptz default now(), p_next_slots timestamptz[] default '{}'
+) returns int
 language plpgsql security definer as $$
 declare
   d record;
   c cue.cues;
   v_moved int := 0;
 begin
-  for d in select * from unnest(p_cue_ids, p_versions, p_next_runs) as u (cue_id, version, next_run) order by u.cue_id loop
+  for d in select * from unnest(p_cue_ids, p_versions, p_next_runs, p_next_slots) as u (cue_id, version, next_run, next_slot) order by u.cue_id loop
     -- Active cues are counted while the account is locked.
     perform from cue.accounts a
       where a.id = (select r.account_id from cue.cue_runs r where r.cue_id = d.cue_id limit 1) for no key update skip locked;
@@ -96,7 +99,8 @@ begin
       update cue.cues
          set status = 'active', paused_at = null, paused_by = null, pause_reason = null, paused_until = null, updated_at = p_now
        where id = c.id;
-      update cue.cue_runs set version = version + 1, next_run = d.next_run, failed_runs = 0 where cue_id = c.id;
+      update cue.cue_runs set version = version + 1, next_run = d.next_run, next_slot = d.next_slot, failed_runs = 0 where cue_id = c.id;
+      perform cue.watch_exclusions(array[c.id], p_now);
       perform cue.wake('cue_due', d.next_run);
     end if;
     v_moved := v_moved + 1;

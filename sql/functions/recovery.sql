@@ -261,7 +261,8 @@ begin
          least((select min(e.outcome_deadline_at) from cue.executions e where e.outcome_deadline_at is not null),
                (select min(e.claim_deadline_at) from cue.executions e where e.claim_deadline_at < 'infinity'),
                (select min(e.lease_expires_at) from cue.executions e where e.lease_expires_at is not null),
-               (select min(c.paused_until) from cue.cues c where c.paused_until is not null and c.deleted_at is null));
+               (select min(c.paused_until) from cue.cues c where c.paused_until is not null and c.deleted_at is null),
+               (select min(r.excluded_at) from cue.cue_runs r where r.excluded_at is not null));
 end $$;
 comment on function cue.next_wakes is
-  'Returns when the next waiting attempt is due, and the next deadline of an outcome, a claim, a lease or a pause.';
+  'Returns when the next waiting attempt is due, and the next deadline of an outcome, a claim, a lease or a pause, and the next excluded slot.';

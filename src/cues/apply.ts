@@ -1,12 +1,14 @@
 /** Declared cues: makes the cues of a set as a list says, all or none, and reports all errors of the list at once. */
-import { setImmediate } from 'node:timers/promises'
 import type { FastifyInstance } from 'fastify'
 import type { Functions } from '../database/functions.ts'
+import { createGiveWay } from '../database/give-way.ts'
 import type { AddressRules, CheckedUrl } from '../deliveries/address.ts'
 import { type Detail, type ErrorCode, invalid, sqlstates, toApiError } from '../errors.ts'
 import { uniteSmall } from '../http/body.ts'
 import { validatorCompiler } from '../http/validation.ts'
 import type { Json } from '../json/canonical-json.ts'
+import { namesOf } from '../schedule/parse-schedule.ts'
+import { readCalendars } from '../schedule/stored-calendars.ts'
 import { changesBetween, type Definition } from './applied.ts'
 import { type Columns, fault, newCue, replacementOf } from './changes.ts'
 import { type Applied, type Apply, DeclaredCue, MAX_DECLARED } from './schemas.ts'
@@ -14,14 +16,12 @@ import { type Asking, changeInTurn, changesText, checkAddresses, checkTimeout, m
 
 /** Callback hosts looked up at the same time. */
 const LOOKUPS = 100
-/** Milliseconds of work before other requests get their turn. */
-const TURN_MS = 5
 const MAX_FAULTS = 1000
 
 /** A refusal of one cue of the list, named by its key, or by its place if it has none. */
 type Fault = { code: ErrorCode; name: string | number; detail: Detail[] }
 type Stored = Awaited<ReturnType<Functions['readDeclaredCues']>>[number]
-type Wanted = { cue: DeclaredCue; stored: Stored | undefined; columns: Columns; next_run: Date | null }
+type Wanted = { cue: DeclaredCue; stored: Stored | undefined; columns: Columns; next_run: Date | null; next_slot: Date | null }
 type Names = (string | number)[]
 
 /** @throws ApiError with all faults; the code they share, otherwise validation_error */
@@ -94,18 +94,21 @@ const definitions = async (app: FastifyInstance, asking: Asking, cues: DeclaredC
   const rows = await app.fn.readDeclaredCues({ keys: cues.map(({ key }) => key), ...asking.caller })
   const byKey = new Map(rows.map(row => [row.key, row]))
   const minInterval = minIntervalOf(app, asking)
+  const calendars = await readCalendars(app.fn, asking.caller.account_id, [
+    ...new Set(cues.flatMap(({ schedule }) => namesOf(schedule ?? {})))
+  ])
   const giveWay = createGiveWay()
   const wanted: Wanted[] = []
   for (const cue of cues) {
     await giveWay()
     const stored = byKey.get(cue.key)
     try {
-      const { columns, next_run } = stored
-        ? replacementOf(cue, stored as never, app.now(), minInterval)
-        : newCue(cue, app.now(), minInterval)
+      const { columns, ...next } = stored
+        ? replacementOf(cue, stored as never, app.now(), minInterval, calendars)
+        : newCue(cue, app.now(), minInterval, calendars)
       const timeout = (stored?.delivery as DeclaredCue['delivery'])?.timeout_seconds
       if (cue.delivery?.timeout_seconds !== timeout) checkTimeout(app, asking.plan, cue)
-      wanted.push({ cue, stored, columns, next_run })
+      wanted.push({ cue, stored, columns, ...next })
     } catch (error) {
       faults.push(faultOf(cue.key, error))
     }
@@ -154,22 +157,12 @@ const onceByHost = (rules: AddressRules): Pick<AddressRules, 'checkUrl'> => {
 const textOf = async (app: FastifyInstance, asking: Asking, wanted: Wanted[]): Promise<string> => {
   const giveWay = createGiveWay()
   const texts: string[] = []
-  for (const { cue, stored, columns, next_run } of wanted) {
+  for (const { cue, stored, columns, next_run, next_slot } of wanted) {
     await giveWay()
-    const about = JSON.stringify({ key: cue.key, cue_id: stored?.id ?? null, version: stored?.version ?? null, next_run })
+    const about = JSON.stringify({ key: cue.key, cue_id: stored?.id ?? null, version: stored?.version ?? null, next_run, next_slot })
     texts.push(`${about.slice(0, -1)},"changes":${await changesText(app, asking, columns)}}`)
   }
   return `[${texts}]`
-}
-
-/** Makes a function that lets other requests run once it has been called for a while. */
-const createGiveWay = () => {
-  let since = performance.now()
-  return async () => {
-    if (performance.now() - since < TURN_MS) return
-    await setImmediate()
-    since = performance.now()
-  }
 }
 
 /** @throws the error unless it is a refusal */

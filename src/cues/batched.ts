@@ -7,8 +7,8 @@ import type { LargeJson } from '../json/large-json.ts'
 import type { Columns } from './changes.ts'
 import { type StoredCue, shown, unknownCue } from './read.ts'
 
-/** The columns from `newCue`, as JSON. */
-type NewCue = Omit<Parameters<Functions['createCue']>[0], 'cue'> & { cue: string }
+/** The columns from `newCue`, as JSON. `isAlone`: it may be refused in a way that would affect others. */
+type NewCue = Omit<Parameters<Functions['createCue']>[0], 'cue'> & { cue: string; isAlone?: boolean }
 
 /** Characters of JSON above which a cue is created alone: a statement with many of these would delay everyone. */
 const LARGE = 64 * 1024
@@ -23,7 +23,8 @@ export const createCueBatches = (fn: Options, pacer?: Pacer) => {
     const created = await fn.createCues({
       account_ids: asked.map(({ account_id }) => account_id),
       cues: `[${asked.map(({ cue }) => cue)}]`,
-      next_runs: asked.map(({ next_run }) => next_run)
+      next_runs: asked.map(({ next_run }) => next_run),
+      ...(asked.some(({ next_slot }) => next_slot) && { next_slots: asked.map(({ next_slot }) => next_slot ?? null) })
     })
     return created.map(cue => (cue.account_id === null ? null : cue))
   }
@@ -41,7 +42,7 @@ export const createCueBatches = (fn: Options, pacer?: Pacer) => {
 
     /** @throws ApiError cue_limit_exceeded, key_taken, or DatabaseError if the caller's key may not set a callback */
     create: async (cue: NewCue): Promise<StoredCue> => {
-      const created = await (cue.cue.length > LARGE ? createLarge : create)(cue)
+      const created = await (cue.isAlone || cue.cue.length > LARGE ? createLarge : create)(cue)
       if (created.id !== null) return shown(created)
       if (created.name !== null) throw new ApiError('key_taken', created.description!, { about: { cue_id: created.name } })
       if (created.description !== null) throw new ApiError('cue_limit_exceeded', created.description)

@@ -1,7 +1,10 @@
 /** From requests to columns of cue.cues. Pure: the stored cue and the time are arguments. */
+import { randomBytes } from 'node:crypto'
 import { ApiError, type Detail, invalid } from '../errors.ts'
-import { checkInterval, firstRun, readSchedule, sameSchedule } from '../schedule/parse-schedule.ts'
+import { calendarsOf, checkInterval, firstRun, readSchedule, sameSchedule } from '../schedule/parse-schedule.ts'
+import { type Plan, planOf, type Run, runDueAfter } from '../schedule/plan.ts'
 import { rulesOf, type Schedule } from '../schedule/schedule.ts'
+import type { StoredCalendars } from '../schedule/stored-calendars.ts'
 import { lastInstant } from '../schedule/timetable.ts'
 import { defaults, implied } from './columns.ts'
 import { headerFaults } from './headers.ts'
@@ -12,8 +15,10 @@ import { type CreateCue, groups, type PauseCue, plain, type UpdateCue } from './
 /** Columns by name, as accepted by `create_cue` and `update_cue`. */
 export type Columns = Record<string, unknown>
 
-/** `next_run` applies if the schedule is new or restarts. */
-export type Change = { columns: Columns; next_run: Date | null }
+/** `next_run` applies if the schedule is new or restarts; `next_slot` is its nominal time, if that is earlier. */
+export type Change = { columns: Columns; next_run: Date | null; next_slot: Date | null }
+
+const noCalendars: StoredCalendars = new Map()
 
 /**
  * The columns of a new cue that the request sets, and its first run. The others take the table's defaults.
@@ -21,30 +26,56 @@ export type Change = { columns: Columns; next_run: Date | null }
  * @param minInterval seconds that the plan requires between slots
  * @throws ApiError
  */
-export const newCue = (given: CreateCue, now: Date, minInterval: number | null = null): Change => {
+export const newCue = (given: CreateCue, now: Date, minInterval: number | null = null, calendars = noCalendars): Change => {
   const transport = transportOf(given)
   const schedule = readSchedule(scheduleOf(given))
   checkInterval(schedule, minInterval)
-  return { columns: { transport, ...definition(given, schedule, transport) }, next_run: firstRun(schedule, now) }
+  const used = calendarsOf(schedule, calendars)
+  // A window depends on the id.
+  const id = hasWindow(schedule) ? newCueId() : undefined
+  return {
+    columns: { ...(id && { given_id: id }), transport, ...definition(given, schedule, transport), ...revisions(used) },
+    ...nextOf(schedule, firstRun(schedule, now, id, used))
+  }
 }
 
+/** As `cue.new_cue_id`. */
+const newCueId = () => `cue_${randomBytes(24).toString('base64').replace(/[+/]/g, '').slice(0, 12)}`
+
+const hasWindow = (schedule: Schedule) => schedule.type === 'recurring' && schedule.window !== undefined
+
+const nextOf = (schedule: Schedule, { slot, due }: Run) => ({
+  next_run: due,
+  next_slot: hasWindow(schedule) || +slot !== +due ? slot : null
+})
+
+/** What the next run was computed from. */
+const revisions = (used: readonly { name: string; revision: number }[]): Columns =>
+  used.length > 0 ? { calendars: Object.fromEntries(used.map(({ name, revision }) => [name, revision])) } : {}
+
 /** What a new definition depends on. */
-export type Replaced = Pick<StoredCue, 'transport' | 'schedule' | 'next_run' | 'last_slot'> & { callback: { headers: object } }
+export type Replaced = Pick<StoredCue, 'id' | 'transport' | 'schedule' | 'next_run' | 'next_slot' | 'last_slot'> & {
+  callback: { headers: object }
+}
 
 /**
  * A new definition of a stored cue: columns that the request doesn't set return to their defaults. The next run stays if the schedule does.
  *
  * @throws ApiError
  */
-export const replacementOf = (given: CreateCue, stored: Replaced, now: Date, minInterval: number | null = null): Change => {
+export const replacementOf = (
+  given: CreateCue,
+  stored: Replaced,
+  now: Date,
+  minInterval: number | null = null,
+  calendars = noCalendars
+): Change => {
   const transport = transportOf(given)
   if (transport !== stored.transport)
     throw invalid([fault(['transport'], `cannot change from ${stored.transport} to ${transport}; delete the cue first`)])
   const schedule = readSchedule(scheduleOf(given))
-  return {
-    columns: { ...definition(given, schedule, transport, Object.keys(stored.callback.headers)), replaces: true },
-    next_run: reschedule(schedule, stored, now, minInterval)
-  }
+  const { calendars: used, ...next } = reschedule(schedule, stored, now, minInterval, calendars)
+  return { columns: { ...definition(given, schedule, transport, Object.keys(stored.callback.headers)), ...used, replaces: true }, ...next }
 }
 
 /** The columns that a request for a whole cue sets. */
@@ -67,7 +98,13 @@ const definition = (given: CreateCue, schedule: Schedule, transport: StoredCue['
  *
  * @throws ApiError
  */
-export const changesOf = (given: UpdateCue, stored: StoredCue, now: Date, minInterval: number | null = null): Change => {
+export const changesOf = (
+  given: UpdateCue,
+  stored: StoredCue,
+  now: Date,
+  minInterval: number | null = null,
+  calendars = noCalendars
+): Change => {
   const columns: Columns = {}
   if (given.status !== undefined) columns.status = given.status
   if (given.name !== undefined) columns.name = given.name
@@ -76,7 +113,9 @@ export const changesOf = (given: UpdateCue, stored: StoredCue, now: Date, minInt
   const schedule = given.schedule ? readSchedule(given.schedule, stored.schedule) : stored.schedule
   if (!sameSchedule(schedule, stored.schedule)) Object.assign(columns, scheduleColumns(schedule))
   const resumed = given.status === 'active' && stored.status === 'paused'
-  return { columns, next_run: reschedule(schedule, stored, now, minInterval, resumed) }
+  const { calendars: used, ...next } = reschedule(schedule, stored, now, minInterval, calendars, resumed)
+  if (Object.keys(columns).length > 0) Object.assign(columns, used)
+  return { columns, ...next }
 }
 
 /** @throws ApiError if the pause would end too early, or too late for the cue to run */
@@ -88,25 +127,39 @@ export const pauseOf = ({ reason, until }: PauseCue, { schedule }: StoredCue, no
     throw invalid([fault(['until'], 'must not be after schedule.at: the cue would never run')])
   if (end && schedule.type === 'recurring' && schedule.ends_at !== undefined && end > new Date(schedule.ends_at))
     throw invalid([fault(['until'], 'must not be after schedule.ends_at: the cue would never run')])
-  return { columns: { status: 'paused', pause_reason: reason ?? null, paused_until: end }, next_run: null }
+  return { columns: { status: 'paused', pause_reason: reason ?? null, paused_until: end }, next_run: null, next_slot: null }
 }
 
 const reschedule = (
   schedule: Schedule,
-  stored: Pick<StoredCue, 'schedule' | 'next_run' | 'last_slot'>,
+  stored: Pick<StoredCue, 'id' | 'schedule' | 'next_run' | 'next_slot' | 'last_slot'>,
   now: Date,
   minInterval: number | null,
+  calendars: StoredCalendars,
   resumed = false
-): Date | null => {
+): Omit<Change, 'columns'> & { calendars?: Columns } => {
+  const { id, next_run, last_slot } = stored
+  const next_slot = +(stored.next_slot ?? 0) === +(next_run ?? 0) ? null : stored.next_slot
   const changed = !sameSchedule(schedule, stored.schedule)
   if (changed) checkInterval(schedule, minInterval)
-  if (!changed && !resumed) return stored.next_run
+  const used = calendarsOf(schedule, calendars)
+  if (!changed && !resumed) return { next_run, next_slot }
   // A time zone doesn't affect an instant: a slot that is due, or has run, stays so.
   const sameInstant =
     schedule.type === 'once' && stored.schedule.type === 'once' && +new Date(schedule.at) === +new Date(stored.schedule.at)
-  if (sameInstant && !resumed) return stored.next_run
-  return firstRun(schedule, new Date(Math.max(+now, +(stored.last_slot ?? 0))))
+  if (sameInstant && !resumed) return { next_run, next_slot }
+  const plan = planOf(schedule, id, used)
+  const run = resumed ? runDueAfter(plan, now, last_slot) : waitingRun(plan, stored, now)
+  const isRun = run && !plan.excludedAt(+run.slot)
+  const next = isRun ? run : firstRun(schedule, new Date(Math.max(+now, +(last_slot ?? 0))), id, used)
+  return { ...nextOf(schedule, next), calendars: revisions(used) }
 }
+
+/** A slot that waits within its window stays, if the changed schedule has it. */
+const waitingRun = (plan: Plan, { next_run, next_slot }: Pick<StoredCue, 'next_run' | 'next_slot'>, now: Date): Run | undefined =>
+  next_run && next_slot && next_slot <= now && next_run > now && plan.next(+next_slot - 1) === +next_slot
+    ? { slot: next_slot, due: new Date(Math.max(plan.due(+next_slot), +now)) }
+    : undefined
 
 /** Whether a request sets an object: an empty one sets nothing. */
 const says = <T extends object>(given: T | null | undefined): given is T | null =>

@@ -11,6 +11,8 @@ import { type Cue, type CueDetail, type Cues, type ListCues, noSuchCue } from '.
 /** A cue as the API shows it, and what a change needs: `last_slot`, and await_outcome as the user set it. */
 export type StoredCue = Static<typeof Cue> & {
   last_slot: Date | null
+  /** Counts like `version`, and also whenever a calendar moves the next run. */
+  revision: number
   await_outcome_set: boolean | null
 }
 
@@ -27,11 +29,15 @@ export const unknownCue = () => new ApiError('cue_not_found', noSuchCue)
 /** A cue with its latest executions and missed slots, from a row of `cue_detail_view`, also as JSON. @throws ApiError cue_not_found without one */
 export const detail = (row: object | null | undefined): Static<typeof CueDetail> => {
   if (!row) throw unknownCue()
-  const { next_run, last_run, paused_at, paused_until, created_at, updated_at, executions, ...rest } = row as Record<Instants, string> & {
+  const { next_run, next_slot, last_run, paused_at, paused_until, created_at, updated_at, executions, ...rest } = row as Record<
+    Instants,
+    string
+  > & {
     executions: ExecutionRow[]
   }
   const times = {
     next_run: instant(next_run),
+    next_slot: instant(next_slot),
     last_run: instant(last_run),
     paused_at: instant(paused_at),
     paused_until: instant(paused_until),
@@ -40,7 +46,7 @@ export const detail = (row: object | null | undefined): Static<typeof CueDetail>
   }
   return shown({ ...rest, ...times, executions: executions.map(summary) }) as StoredCue & Static<typeof CueDetail>
 }
-type Instants = 'next_run' | 'last_run' | 'paused_at' | 'paused_until' | 'created_at' | 'updated_at'
+type Instants = 'next_run' | 'next_slot' | 'last_run' | 'paused_at' | 'paused_until' | 'created_at' | 'updated_at'
 
 const instant = (text: string | null) => (text === null ? null : new Date(text))
 

@@ -224,7 +224,13 @@ const cue = {
   alerts: Nullable(Type.Object(alerts)),
   catch_up: Type.Enum([...policies]),
   verification: Nullable(Type.Object(verification)),
-  next_run: Nullable(Timestamp),
+  next_run: Nullable(Type.Unsafe<Date>({ ...Timestamp, description: 'When the next slot fires.' })),
+  next_slot: Nullable(
+    Type.Unsafe<Date>({
+      ...Timestamp,
+      description: 'The nominal time of the next slot: earlier than `next_run` if the schedule has a `window`.'
+    })
+  ),
   last_run: Nullable(Timestamp),
   run_count: Type.Integer({ description: 'Number of executions, whatever triggered them.' }),
   fired_count: Type.Integer({ description: 'Number of scheduled executions.' }),

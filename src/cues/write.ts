@@ -10,6 +10,9 @@ import type { AddressRules } from '../deliveries/address.ts'
 import { ApiError, invalid, toApiError } from '../errors.ts'
 import { ignoredMembers } from '../http/validation.ts'
 import { Json } from '../json/canonical-json.ts'
+import { namesOf } from '../schedule/parse-schedule.ts'
+import type { Rules } from '../schedule/schedule.ts'
+import { readCalendars } from '../schedule/stored-calendars.ts'
 import { columnsText } from './batched.ts'
 import { type Change, type Columns, changesOf, fault, newCue, pauseOf, replacementOf } from './changes.ts'
 import { payloadColumns } from './payload.ts'
@@ -41,9 +44,13 @@ export const createCue = async (
 ): Promise<StoredCue> => {
   const { caller } = asking
   checkTimeout(app, asking.plan, given)
-  const { columns, next_run } = newCue(given, app.now(), minIntervalOf(app, asking))
   await checkAddresses(app, given, given.callback_url)
-  const cue = await cues.create({ cue: await changesText(app, asking, columns), next_run, ...caller })
+  const names = namesOf(given.schedule ?? {})
+  const cue = await untilUnmoved(async () => {
+    const calendars = await readCalendars(app.fn, caller.account_id, names)
+    const { columns, ...next } = newCue(given, app.now(), minIntervalOf(app, asking), calendars)
+    return cues.create({ cue: await changesText(app, asking, columns), ...next, isAlone: names.length > 0, ...caller })
+  })
   const isUnattended = cue.transport === 'worker' && !(await shared.hasLiveWorker(caller))
   const warnings = [ignoredWarning(ignoredMembers(given)), isUnattended ? unattended : null]
   return { ...cue, warning: warnings.filter(warning => warning !== null).join(' ') || null }
@@ -101,11 +108,12 @@ const replaceCue = async (
 ): Promise<Upserted> => {
   const { caller } = asking
   const stored = await findVersion(app, caller, cue_id, versions)
-  const { columns, next_run } = replacementOf(given, stored, app.now(), minIntervalOf(app, asking))
+  const calendars = await readCalendars(app.fn, caller.account_id, namesOf(given.schedule ?? {}))
+  const { columns, ...next } = replacementOf(given, stored, app.now(), minIntervalOf(app, asking), calendars)
   if (given.delivery?.timeout_seconds !== stored.delivery?.timeout_seconds) checkTimeout(app, asking.plan, given)
   await checkAddresses(app, given, given.callback_url)
   const changes = await changesText(app, asking, columns)
-  const changed = await app.fn.updateCue({ cue_id, version: stored.version, changes, next_run, ...caller })
+  const changed = await app.fn.updateCue({ cue_id, version: stored.revision, changes, ...next, ...caller })
   return { cue: changed ? await app.cues.find(caller.account_id, cue_id) : stored, created: false, changed }
 }
 
@@ -118,27 +126,30 @@ export const updateCue = async (
 ): Promise<StoredCue> => {
   checkTimeout(app, asking.plan, given)
   await checkAddresses(app, given)
-  return changeStored(app, asking, cue_id, versions, stored => changesOf(given, stored, app.now(), minIntervalOf(app, asking)))
+  return changeStored(app, asking, cue_id, versions, async stored => {
+    const names = namesOf(given.schedule?.exclude_calendars === undefined ? (stored.schedule as Rules) : given.schedule)
+    return changesOf(given, stored, app.now(), minIntervalOf(app, asking), await readCalendars(app.fn, asking.caller.account_id, names))
+  })
 }
 
 /** Pauses a cue. Of one that is paused already, sets the reason and the end. */
 export const pauseCue = (app: FastifyInstance, asking: Asking, cue_id: string, given: PauseCue, versions?: Versions): Promise<StoredCue> =>
-  changeStored(app, asking, cue_id, versions, stored => pauseOf(given, stored, app.now()))
+  changeStored(app, asking, cue_id, versions, async stored => pauseOf(given, stored, app.now()))
 
 const changeStored = (
   app: FastifyInstance,
   asking: Asking,
   cue_id: string,
   versions: Versions | undefined,
-  changeOf: (stored: StoredCue) => Change
+  changeOf: (stored: StoredCue) => Promise<Change>
 ): Promise<StoredCue> => {
   const { caller } = asking
   return changeInTurn(`${caller.account_id} ${cue_id}`, async () => {
     const stored = await findVersion(app, caller, cue_id, versions)
-    const { columns, next_run } = changeOf(stored)
+    const { columns, ...next } = await changeOf(stored)
     if (Object.keys(columns).length === 0) return stored
     const changes = await changesText(app, asking, columns)
-    const changed = await app.fn.updateCue({ cue_id, version: stored.version, changes, next_run, ...caller })
+    const changed = await app.fn.updateCue({ cue_id, version: stored.revision, changes, ...next, ...caller })
     return changed ? app.cues.find(caller.account_id, cue_id) : stored
   })
 }
@@ -175,7 +186,7 @@ export const fireCue = async (
   if (!override) return fn.fireCue({ ...request, ...caller })
   if (merge_strategy === 'replace') return fn.fireCue({ ...request, ...payloadColumns(override), ...caller })
   return untilUnmoved(async () => {
-    const { payload, version } = await app.cues.find(caller.account_id, cue_id)
+    const { payload, revision: version } = await app.cues.find(caller.account_id, cue_id)
     const { text, bytes, task } = await app.largeJson.mergeJson(payload.text, override.text)
     const merged = payloadColumns(new Json(text, bytes, task))
     return fn.fireCue({ ...request, ...merged, version, ...caller })
@@ -186,7 +197,7 @@ export const fireCue = async (
 export const deleteCue = async (app: FastifyInstance, caller: Caller, cue_id: string, versions?: Versions): Promise<void> => {
   if (!versions) return app.fn.deleteCue({ cue_id, ...caller })
   return untilUnmoved(async () => {
-    const { version } = await findVersion(app, caller, cue_id, versions)
+    const { revision: version } = await findVersion(app, caller, cue_id, versions)
     await app.fn.deleteCue({ cue_id, version, ...caller })
   })
 }

@@ -5,7 +5,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { bisect } from '../database/bisect.ts'
 import type { BegunAttempt, Functions } from '../database/functions.ts'
-import { type DueCue, isLast, type Share } from '../firing/due-cue.ts'
+import { type DueCue, isLast, nextColumns, type Share } from '../firing/due-cue.ts'
 import type { Ahead } from '../firing/look-ahead.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import { createCapacity } from './capacity.ts'
@@ -133,7 +133,11 @@ export const createPump = (options: Options) => {
       lease: flights.lease
     }
     if (isLast(cues[0]!)) return fn.takeLastSlots(columns)
-    return fn.takeDueCues({ ...columns, next: cues.map(cue => cue.next), success_due: cues.map(cue => cue.successDue) })
+    return fn.takeDueCues({
+      ...columns,
+      ...nextColumns(cues, cue => cue.next),
+      success_due: cues.map(cue => cue.successDue)
+    })
   }
 
   const takeCues = async (cues: DueCue[]) => {

@@ -1,4 +1,4 @@
-/** Deadlines that engines meet: outcomes not reported, claims not made and leases of claims not extended in time, and pauses that end. */
+/** Deadlines that engines meet: outcomes not reported, claims not made and leases of claims not extended in time, pauses that end, and excluded slots. */
 import type { Functions } from '../database/functions.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 
@@ -10,6 +10,8 @@ type Options = {
   now: () => number
   /** Ends pauses, and resolves to their number. */
   endPauses: () => Promise<number>
+  /** Records excluded slots that have passed, and resolves to the number of cues. */
+  recordExclusions: () => Promise<number>
   metrics: Pick<Metrics, 'claimsLost'>
 }
 
@@ -18,7 +20,7 @@ const restMs = 100
 
 export type Deadlines = ReturnType<typeof createDeadlines>
 
-export const createDeadlines = ({ fn, expectWaiting, now, endPauses, metrics }: Options) => {
+export const createDeadlines = ({ fn, expectWaiting, now, endPauses, recordExclusions, metrics }: Options) => {
   let at = Number.POSITIVE_INFINITY
 
   const read = async (): Promise<void> => {
@@ -43,7 +45,7 @@ export const createDeadlines = ({ fn, expectWaiting, now, endPauses, metrics }: 
       at = Number.POSITIVE_INFINITY
       const lost = await fn.recoverLeases({})
       if (lost > 0) metrics.claimsLost(lost)
-      const moved = (await fn.expireOutcomes({})) + (await fn.missUnclaimed({})) + (await endPauses()) + lost
+      const moved = (await fn.expireOutcomes({})) + (await fn.missUnclaimed({})) + (await endPauses()) + (await recordExclusions()) + lost
       if (moved > 0) at = 0
       else await read()
     }

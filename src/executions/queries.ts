@@ -23,6 +23,7 @@ const columns = [
   'cue_id',
   'cue_name',
   'scheduled_for',
+  'due_at',
   'status',
   'outcome_state',
   'outcome_success',

@@ -31,7 +31,11 @@ const execution = {
   id: Type.String({ format: 'uuid' }),
   cue_id: Type.String(),
   cue_name: Type.String(),
-  scheduled_for: Timestamp,
+  scheduled_for: Type.Unsafe<Date>({ ...Timestamp, description: 'The nominal time of the slot.' }),
+  due_at: Type.Unsafe<Date>({
+    ...Timestamp,
+    description: 'When it was meant to start: later than `scheduled_for` if the schedule has a `window`.'
+  }),
   status: Type.Enum([...statuses]),
   outcome_state: Nullable(Type.Enum([...outcomeStates])),
   outcome_success: Nullable(Type.Boolean()),

@@ -1,8 +1,9 @@
 /** A due cue, prepared for the moment at which it is taken: which engine takes it and when, and the slots after it. Pure. */
 import type { LookAheadRow } from '../database/functions.ts'
-import { nextRun, nthRun } from '../schedule/runs.ts'
-import { scheduleOf, timetableOf } from '../schedule/schedule.ts'
-import type { Timetable } from '../schedule/timetable.ts'
+import type { Calendar } from '../schedule/exclusions.ts'
+import { type Plan, planOf, type Run, runAfter } from '../schedule/plan.ts'
+import { nthRun } from '../schedule/runs.ts'
+import { type Rules, scheduleOf } from '../schedule/schedule.ts'
 
 export type DueCue = LookAheadRow & {
   /** When this engine takes it, in epoch milliseconds. */
@@ -10,9 +11,13 @@ export type DueCue = LookAheadRow & {
   /** Whether it is this engine's to take first. */
   isOwn: boolean
   /** The slot after it. */
-  following: Date | null
+  following: Run | null
   /** The slot after it if it runs: none after the last run that `max_runs` allows. */
-  next: Date | null
+  next: Run | null
+  /** Whether its own slot is excluded after all: then it is passed over. */
+  isExcluded: boolean
+  /** The contents of its calendars. */
+  excludes: readonly Calendar[]
   /** The end of the window for a success that firing it opens. */
   successDue: Date | null
 }
@@ -28,9 +33,10 @@ const surelyMs = 2
 const graceMs = 15_000
 
 /** Prepares a cue that was read ahead. Slots that came due during an outage are left to catch_up: they have no next slot here. */
-export const prepare = (cue: LookAheadRow, share: Share): DueCue => {
-  const slots = cue.schedule_type === 'recurring' && !cue.outage_until ? timetableOf(scheduleOf(cue)) : undefined
-  const following = (slots && nextRun(slots, cue.next_run)) ?? null
+export const prepare = (cue: LookAheadRow, share: Share, excludes: readonly Calendar[] = []): DueCue => {
+  const plan = cue.schedule_type === 'recurring' && !cue.outage_until ? planOf(scheduleOf(cue), cue.cue_id, excludes) : undefined
+  const slot = cue.next_slot ?? cue.next_run
+  const following = (plan && runAfter(plan, slot)) ?? null
   const isOwn = engineOf(cue.cue_id, share.engines) === share.place
   const instant = cue.next_run.getTime()
   return {
@@ -39,12 +45,26 @@ export const prepare = (cue: LookAheadRow, share: Share): DueCue => {
     isOwn,
     following,
     next: cue.runs_left !== null && cue.runs_left <= 1 ? null : following,
-    successDue: (slots && cue.window_slots && windowEnd(slots, cue.next_run, cue.window_slots)) || null
+    isExcluded: plan?.excludedAt(+slot) !== undefined,
+    excludes,
+    successDue: (plan && cue.window_slots && windowEnd(plan, slot, cue.window_slots)) || null
   }
 }
 
 /** Whether a cue completes with this slot. */
 export const isLast = (cue: Pick<DueCue, 'next' | 'schedule_type'>): boolean => cue.next === null && cue.schedule_type === 'recurring'
+
+/** Columns for functions that move cues on to their next runs. Only slots that fire later than their nominal time have a `next_slot`. */
+export const nextColumns = <C extends { schedule_rules: object | null }>(cues: readonly C[], runOf: (cue: C) => Run | null) => ({
+  next: cues.map(cue => runOf(cue)?.due ?? null),
+  ...(cues.some(hasWindow) && { next_slots: cues.map(cue => slotIn(cue, runOf(cue))) })
+})
+
+const hasWindow = ({ schedule_rules }: { schedule_rules: object | null }) => (schedule_rules as Rules | null)?.window !== undefined
+
+/** The nominal time of a run, if the cue has a window. */
+export const slotIn = (cue: { schedule_rules: object | null }, run: Run | null | undefined): Date | null =>
+  (hasWindow(cue) && run?.slot) || null
 
 /**
  * The place of the engine to which a cue or a waiting attempt belongs, so that engines don't compete for each. The others take it 50 to 100 ms
@@ -57,7 +77,7 @@ export const engineOf = (id: string, engines: number): number => {
 }
 
 /** The end of the window for a success: 15 seconds after the given number of slots; null if the schedule has fewer. */
-export const windowEnd = (slots: Timetable, after: Date, count: number): Date | null => {
-  const slot = nthRun(slots, after, count)
-  return slot ? new Date(slot.getTime() + graceMs) : null
+export const windowEnd = (plan: Plan, after: Date, count: number): Date | null => {
+  const slot = nthRun(plan, after, count)
+  return slot ? new Date(plan.due(+slot) + graceMs) : null
 }

@@ -5,9 +5,10 @@
 import type { FastifyBaseLogger } from 'fastify'
 import { bisect } from '../database/bisect.ts'
 import type { Functions } from '../database/functions.ts'
-import { nextRun, nthRun, previousRun, slotsBetween, slotsCounted } from '../schedule/runs.ts'
-import { scheduleOf, timetableOf } from '../schedule/schedule.ts'
-import { type DueCue, isLast } from './due-cue.ts'
+import { lastDueBy, planOf, runAfter } from '../schedule/plan.ts'
+import { nthRun, previousRun, slotsBetween, slotsCounted } from '../schedule/runs.ts'
+import { scheduleOf } from '../schedule/schedule.ts'
+import { type DueCue, isLast, nextColumns, slotIn } from './due-cue.ts'
 import type { Ahead } from './look-ahead.ts'
 
 type Options = {
@@ -42,10 +43,10 @@ export const createFiring = ({ fn, ahead, missedAfter, log }: Options) => {
   const others = async (): Promise<void> => {
     for (let cues = ahead.takeDue('other', batchSize); cues.length > 0; cues = ahead.takeDue('other', batchSize)) {
       // A recurring cue over its limit catches up like any other, running no slot; later slots are refused one by one.
-      const missed = cues.filter(cue => cue.outage_until && !(cue.over_limit && cue.schedule_type === 'once'))
+      const missed = cues.filter(cue => cue.isExcluded || (cue.outage_until && !(cue.over_limit && cue.schedule_type === 'once')))
       const refused = cues.filter(cue => cue.over_limit && !missed.includes(cue))
-      const queued = cues.filter(cue => !cue.over_limit && !cue.outage_until)
-      await fire(refused, some => fn.refuseDueCues({ ...columns(some), next: some.map(cue => cue.following) }))
+      const queued = cues.filter(cue => !cue.over_limit && !missed.includes(cue))
+      await fire(refused, some => fn.refuseDueCues({ ...columns(some), ...nextColumns(some, cue => cue.following) }))
       await fire(missed, some => fn.catchUpCues({ cues: JSON.stringify(some.map(catchUp)) }))
       await fire(
         queued.filter(cue => !isLast(cue)),
@@ -63,7 +64,7 @@ export const createFiring = ({ fn, ahead, missedAfter, log }: Options) => {
       await fire(cues, some =>
         fn.fireTrackedCues({
           ...columns(some),
-          next: some.map(cue => cue.following),
+          ...nextColumns(some, cue => cue.following),
           success_due: some.map(cue => cue.successDue),
           missed_after: missedAfter
         })
@@ -80,7 +81,7 @@ const columns = (cues: DueCue[]) => ({
   versions: cues.map(cue => cue.version),
   expected: cues.map(cue => cue.next_run)
 })
-const followed = (cues: DueCue[]) => ({ next: cues.map(cue => cue.next), success_due: cues.map(cue => cue.successDue) })
+const followed = (cues: DueCue[]) => ({ ...nextColumns(cues, cue => cue.next), success_due: cues.map(cue => cue.successDue) })
 
 type ScheduleColumns = 'schedule_type' | 'cron' | 'timezone' | 'schedule_rules' | 'runs_left'
 
@@ -90,27 +91,38 @@ type ScheduleColumns = 'schedule_type' | 'cron' | 'timezone' | 'schedule_rules' 
  * after it don't exist.
  */
 export const catchUp = (
-  cue: Pick<DueCue, 'cue_id' | 'version' | 'next_run' | ScheduleColumns | 'catch_up' | 'outage_until' | 'over_limit'>
+  cue: Pick<DueCue, 'cue_id' | 'version' | 'next_run' | ScheduleColumns | 'catch_up' | 'outage_until' | 'over_limit'> &
+    Partial<Pick<DueCue, 'next_slot' | 'excludes'>>
 ) => {
   const moved = { cue_id: cue.cue_id, version: cue.version, expected: cue.next_run }
   if (cue.schedule_type === 'once')
     return { ...moved, next_run: null, slots: cue.catch_up === 'skip_missed' ? [] : [cue.next_run], dropped: null }
-  const slots = timetableOf(scheduleOf(cue))
-  const before = new Date(cue.next_run.getTime() - 1)
+  const plan = planOf(scheduleOf(cue), cue.cue_id, cue.excludes)
+  const slot = cue.next_slot ?? cue.next_run
+  const goesOn = (after: Date) => {
+    const run = runAfter(plan, after) ?? null
+    return { next_run: run?.due ?? null, next_slot: slotIn(cue, run) }
+  }
+  if (!cue.outage_until) return { ...moved, ...goesOn(slot), slots: [], dropped: null } // it is excluded
+  const before = new Date(slot.getTime() - 1)
   const keep = cue.over_limit ? 0 : kept[cue.catch_up]
-  const final = keep > 1 && cue.runs_left !== null && cue.runs_left <= keep ? nthRun(slots, before, cue.runs_left) : undefined
-  const until = final && final < cue.outage_until! ? final : cue.outage_until!
-  const { count, first, last, newest } = slotsBetween(slots, before, until, keep)
+  const final = keep > 1 && cue.runs_left !== null && cue.runs_left <= keep ? nthRun(plan, before, cue.runs_left) : undefined
+  const ended = lastDueBy(plan, cue.outage_until) ?? slot
+  const until = final && final < ended ? final : ended
+  const { count, first, last, newest } = slotsBetween(plan, before, until, keep)
+  // A search that has passed very many stretches ends at an excluded slot.
+  const runs = newest.filter(at => !plan.excludedAt(+at))
   const droppedCount = count >= slotsCounted ? slotsCounted : count - newest.length
   return {
     ...moved,
-    next_run: nextRun(slots, until) ?? null,
-    slots: newest,
+    ...goesOn(until),
+    slots: runs,
+    due: runs.map(at => new Date(plan.due(+at))),
     dropped:
       droppedCount > 0
         ? {
             first,
-            last: newest.length > 0 ? previousRun(slots, newest[0]!) : last,
+            last: newest.length > 0 ? previousRun(plan, newest[0]!) : last,
             count: droppedCount,
             reason: cue.over_limit ? 'execution_limit' : 'service_away'
           }

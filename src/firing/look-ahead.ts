@@ -3,13 +3,17 @@
  * arithmetic delays a delivery. Its state may be outdated, since a cue is fired only if the database still agrees.
  */
 import type { Functions, LookAheadRow } from '../database/functions.ts'
-import { type DueCue, leaveMs, prepare, type Share } from './due-cue.ts'
+import { createGiveWay } from '../database/give-way.ts'
+import { type Calendars, createCalendars } from './calendars.ts'
+import { type DueCue, leaveMs, prepare, type Share, slotIn } from './due-cue.ts'
 import { createLane } from './lane.ts'
+import { createTurnQueue } from './turn-queue.ts'
 
 export type Ahead = ReturnType<typeof createAhead>
 
 type Options = {
-  fn: Pick<Functions, 'lookAhead'>
+  fn: Pick<Functions, 'lookAhead' | 'calendarsByRevision'>
+  calendars?: Calendars
   /** The database's clock, in epoch milliseconds. */
   now: () => number
   /** Maximum time between two looks. */
@@ -27,11 +31,19 @@ const restMs = 20
 const restTimes = 4
 /** With more cues than this on hand, looking waits: it is expensive, and these come first. */
 const crowd = 1000
+/** Maximum time per look for preparing cues with schedule_rules, which may take long. The next look prepares the others. */
+const preparingMs = 200
 const retryMs = 500
 const againMs = 5
 const passedOverMs = 60_000
 
-export const createAhead = ({ fn, now, pollIntervalMs, share = () => ({ engines: 1, place: 0 }) }: Options) => {
+export const createAhead = ({
+  fn,
+  calendars = createCalendars(fn),
+  now,
+  pollIntervalMs,
+  share = () => ({ engines: 1, place: 0 })
+}: Options) => {
   /**
    * `send`: cues that need a free delivery slot. `other`: those of workers, those due during an outage, and those over their limit. `tracked`: those
    * whose executions wait for each other.
@@ -47,10 +59,27 @@ export const createAhead = ({ fn, now, pollIntervalMs, share = () => ({ engines:
   // Cues that can't be fired → when to try them again.
   const passedOver = new Map<string, number>()
 
-  const laneOf = (cue: LookAheadRow) => {
-    if (cue.outage_until || cue.over_limit) return lanes.other
+  const laneOf = (cue: DueCue) => {
+    if (cue.outage_until || cue.over_limit || cue.isExcluded) return lanes.other
     if (cue.tracked) return lanes.tracked
     return cue.transport === 'webhook' ? lanes.send : lanes.other
+  }
+
+  /** Prepares cues, in turns by account, as far as there is time; in the meantime, others are sent. */
+  const prepareRuled = async (rows: LookAheadRow[], near: DueCue[]) => {
+    if (rows.length === 0) return true
+    await calendars.load(rows)
+    const queue = createTurnQueue<LookAheadRow>()
+    for (const row of rows) queue.add(row.account_id, row)
+    const giveWay = createGiveWay()
+    for (const end = performance.now() + preparingMs; queue.size > 0 && performance.now() < end; await giveWay()) {
+      for (const row of queue.take(1)) {
+        const used = calendars.of(row)
+        if (used) near.push(prepare(row, share(), used))
+        else expect(0) // a calendar has changed since
+      }
+    }
+    return queue.size === 0
   }
 
   const isCrowded = () => lanes.send.size >= crowd
@@ -65,12 +94,15 @@ export const createAhead = ({ fn, now, pollIntervalMs, share = () => ({ engines:
     skipped = new Set(skip)
     for (const [cue_id, end] of passedOver) if (end <= lookedAt) passedOver.delete(cue_id)
     const near: DueCue[] = []
+    const ruled: LookAheadRow[] = []
     let beyond = Number.POSITIVE_INFINITY
     for (const row of rows) {
       if (passedOver.has(row.cue_id)) continue
-      if (row.next_run.getTime() <= until) near.push(prepare(row, share()))
-      else beyond = Math.min(beyond, row.next_run.getTime())
+      if (row.next_run.getTime() > until) beyond = Math.min(beyond, row.next_run.getTime())
+      else if (row.schedule_rules) ruled.push(row)
+      else near.push(prepare(row, share()))
     }
+    const isReady = await prepareRuled(ruled, near)
     for (const lane of Object.values(lanes)) {
       lane.fill(
         near.filter(cue => laneOf(cue) === lane),
@@ -78,7 +110,7 @@ export const createAhead = ({ fn, now, pollIntervalMs, share = () => ({ engines:
         skipped
       )
     }
-    const isFull = near.length >= pageSize
+    const isFull = rows.length >= pageSize || !isReady
     lookedUntil = isFull ? lookedAt : until
     const rest = isFull ? restMs : near.length > 0 ? regularMs : Math.min(beyond - horizonMs - lookedAt, pollIntervalMs)
     nextLookAt = Math.min(nextLookAt, lookedAt + Math.max(rest, restMs))
@@ -147,9 +179,11 @@ export const createAhead = ({ fn, now, pollIntervalMs, share = () => ({ engines:
      * another engine may have refused its slot.
      */
     putBack: (cue: DueCue) => {
-      if (!cue.next || cue.next.getTime() > lookedUntil || passedOver.has(cue.cue_id)) return
-      if (cue.runs_left !== null) expect(cue.next.getTime())
-      else laneOf(cue).insert(prepare({ ...cue, next_run: cue.next, window_slots: null }, share()))
+      if (!cue.next || cue.next.due.getTime() > lookedUntil || passedOver.has(cue.cue_id)) return
+      if (cue.runs_left !== null) return expect(cue.next.due.getTime())
+      const row = { ...cue, next_run: cue.next.due, next_slot: slotIn(cue, cue.next), window_slots: null }
+      const next = prepare(row, share(), cue.excludes)
+      laneOf(next).insert(next)
     },
 
     /**

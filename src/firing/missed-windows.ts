@@ -3,22 +3,27 @@
  * nothing, so a healthy cue costs one query per window.
  */
 import type { Functions, PassedWindowsRow } from '../database/functions.ts'
-import { scheduleOf, timetableOf } from '../schedule/schedule.ts'
+import type { Calendar } from '../schedule/exclusions.ts'
+import { planOf } from '../schedule/plan.ts'
+import { scheduleOf } from '../schedule/schedule.ts'
+import { type Calendars, createCalendars } from './calendars.ts'
 import { windowEnd } from './due-cue.ts'
 
-type Options = { fn: Pick<Functions, 'passedWindows' | 'moveWindows'>; now: () => number }
+type Options = { fn: Pick<Functions, 'passedWindows' | 'moveWindows' | 'calendarsByRevision'>; calendars?: Calendars; now: () => number }
 
 const batchSize = 200
 
 /** @returns a function that moves all windows that have passed, and resolves to the number of alerts raised */
 export const createWindowSweep =
-  ({ fn, now }: Options) =>
+  ({ fn, calendars = createCalendars(fn), now }: Options) =>
   async (): Promise<number> => {
     let raised = 0
     for (;;) {
-      const passed = await fn.passedWindows({ limit: batchSize, rules: true })
+      const rows = await fn.passedWindows({ limit: batchSize, rules: true })
+      await calendars.load(rows)
+      const passed = rows.filter(row => calendars.of(row))
       if (passed.length === 0) return raised
-      const moves = passed.map(window => move(window, new Date(now())))
+      const moves = passed.map(window => move(window, new Date(now()), calendars.of(window)))
       raised += await fn.moveWindows({
         cue_ids: passed.map(window => window.cue_id),
         versions: passed.map(window => window.version),
@@ -26,14 +31,18 @@ export const createWindowSweep =
         next: moves.map(({ next }) => next),
         missed: moves.map(({ missed }) => missed)
       })
-      if (passed.length < batchSize) return raised
+      if (rows.length < batchSize) return raised
     }
   }
 
 /** The next end of a window that has passed: N slots after the latest success or, if that has passed too, N slots from now, with an alert. */
-export const move = ({ slots, last_success_at, ...row }: PassedWindowsRow, now: Date): { next: Date | null; missed: boolean } => {
-  const timetable = timetableOf(scheduleOf(row))
-  const earned = last_success_at && windowEnd(timetable, last_success_at, slots)
+export const move = (
+  { slots, last_success_at, ...row }: Omit<PassedWindowsRow, 'calendars'>,
+  now: Date,
+  calendars?: readonly Calendar[]
+): { next: Date | null; missed: boolean } => {
+  const plan = planOf(scheduleOf(row), row.cue_id, calendars)
+  const earned = last_success_at && windowEnd(plan, last_success_at, slots)
   if (earned && earned > now) return { next: earned, missed: false }
-  return { next: windowEnd(timetable, now, slots), missed: true }
+  return { next: windowEnd(plan, now, slots), missed: true }
 }

@@ -1,9 +1,11 @@
 import cronstrue from 'cronstrue'
 import type { Cron } from './cron.ts'
 import { fieldValues, parseCron } from './cron.ts'
+import type { Calendar } from './exclusions.ts'
 import { noteOf } from './notes.ts'
+import { planOf } from './plan.ts'
 import { nextRuns, previousRun } from './runs.ts'
-import { cronsOf, type Recurring, type Schedule, timetableOf } from './schedule.ts'
+import { cronsOf, type Recurring, type Rules, type Schedule } from './schedule.ts'
 import { offsetText, zoneOf } from './zones.ts'
 
 /** One of the next runs: `at` in UTC, `local` the same instant in the schedule's time zone, both ISO 8601. */
@@ -61,8 +63,20 @@ const describeEvery = (every: string) => {
   return count === 1 ? `Every ${unit}` : `Every ${count} ${unit}s`
 }
 
+const windowText = (window: string) => (window.endsWith('%') ? `${window} of the time to the next slot` : lengthText(window))
+
+const lengthText = (length: string) => {
+  const [count, unit] = [Number(length.slice(0, -1)), units[length.at(-1) as keyof typeof units]]
+  return count === 1 ? `1 ${unit}` : `${count} ${unit}s`
+}
+
+const exceptions = (exclude?: Rules['exclude'], calendars: string[] = []) => [
+  ...(exclude ? [exclude.length === 1 ? '1 exclusion' : `${exclude.length} exclusions`] : []),
+  ...(calendars.length > 0 ? [`${calendars.length === 1 ? 'the calendar' : 'the calendars'} ${calendars.join(', ')}`] : [])
+]
+
 const describeRecurring = (schedule: Recurring) => {
-  const { every, anchor, starts_at, ends_at, max_runs, timezone } = schedule
+  const { every, anchor, starts_at, ends_at, max_runs, exclude, exclude_calendars, window, timezone } = schedule
   const local = (at: string | number) => localText(timezone, new Date(at))
   const parts = [
     every === undefined
@@ -74,6 +88,8 @@ const describeRecurring = (schedule: Recurring) => {
     starts_at && `from ${local(starts_at)}`,
     ends_at && `until ${local(ends_at)}`,
     max_runs && (max_runs === 1 ? 'at most 1 run' : `at most ${max_runs} runs`),
+    window && `spread over ${windowText(window)}`,
+    (exclude || exclude_calendars) && `except ${exceptions(exclude, exclude_calendars).join(' and ')}`,
     timezone
   ]
   return parts.filter(Boolean).join(', ')
@@ -94,13 +110,13 @@ export const describe = (schedule: Schedule): string =>
  * run, otherwise null.
  * @throws like `describe`
  */
-export const previewNotes = (schedule: Schedule, from: Date, count: number): PreviewRun[] => {
+export const previewNotes = (schedule: Schedule, from: Date, count: number, calendars: readonly Calendar[] = []): PreviewRun[] => {
   const { timezone } = schedule
   const row = (at: Date, note: string | null) => ({ at: at.toISOString(), local: localText(timezone, at), note })
-  const slots = timetableOf(schedule)
+  const slots = planOf(schedule, undefined, calendars)
   if (schedule.type === 'once') return nextRuns(slots, from, Math.min(count, 1)).map(at => row(at, null))
   const crons = cronsOf(schedule).map(parseCron)
-  const runs = nextRuns(slots, from, Math.min(count, schedule.max_runs ?? count))
+  const runs = nextRuns(slots, from, Math.min(count, schedule.max_runs ?? count)).filter(at => !slots.excludedAt(+at))
   let before = runs[0] && previousRun(slots, runs[0])
   return runs.map(at => {
     const note = noteOf(crons, timezone, at, before)

@@ -2,7 +2,7 @@
 import { memoize } from '../memoize/memoize.ts'
 import { parseCron } from './cron.ts'
 import { cronTimetable, firstInstantAt } from './next-run.ts'
-import type { Stretch } from './timetable.ts'
+import type { Excluded, Stretch } from './timetable.ts'
 import { type Zone, zoneOf } from './zones.ts'
 
 /** From `from` to before `to`: instants, or local times in the zone of the cue. */
@@ -11,14 +11,6 @@ export type Range = { from: string; to: string }
 export type Exclusion = { dates: string[] } | Range | { cron: string; minutes: number }
 /** The exclusions of several cues, under a name. */
 export type Calendar = { dates: string[]; ranges: Range[] }
-
-/** The stretches that some exclusions describe; they may touch or overlap. */
-export type Excluded = Readonly<{
-  /** The stretch that contains an instant; not always the longest. */
-  at: (instant: number) => Stretch | undefined
-  /** The first stretch that begins after an instant. */
-  after: (instant: number) => Stretch | undefined
-}>
 
 const day = 86_400
 /** Adjoining dates that are united, so that a search passes them at once. */
@@ -36,8 +28,8 @@ const instantOf = (text: string, zone: Zone) => (isInstant(text) ? Date.parse(te
 const dayOf = (date: string) => Date.parse(date) / 86_400_000
 const monthAndDay = (date: number) => new Date(date * 86_400_000).toISOString().slice(-19, -14)
 
-/** 29 February exists in some years only. */
-const isDate = (date: string) => !Number.isNaN(dayOf(date)) && monthAndDay(dayOf(date)) === date.slice(-5)
+/** Whether a date exists: 29 February does in some years only. */
+export const isDate = (date: string) => !Number.isNaN(dayOf(date)) && monthAndDay(dayOf(date)) === date.slice(-5)
 
 const byDates = (dates: readonly string[], zone: Zone): Excluded => {
   const once = dates.filter(date => date.length > 5).map(dayOf)
@@ -57,10 +49,15 @@ const byDates = (dates: readonly string[], zone: Zone): Excluded => {
     while (first > today - daysUnited && first * day - offset > start && isExcluded(first - 1)) first--
     return { from: Math.max(first * day - offset, start) * 1000, to: Math.min((last + 1) * day - offset, end) * 1000 }
   }
+  const sorted = [...isYearly].sort()
   const startAfter = (date: number) => {
-    const year = new Date(date * 86_400_000).getUTCFullYear()
-    const ofYears = Array.from({ length: isYearly.size > 0 ? years : 0 }, (_, n) => yearly.map(text => `${year + n}-${text}`))
-    return Math.min(...[...once, ...ofYears.flat().filter(isDate).map(dayOf)].filter(other => other > date))
+    const [year, today] = [new Date(date * 86_400_000).getUTCFullYear(), monthAndDay(date)]
+    const first = Math.min(...once.filter(other => other > date))
+    for (let n = 0; n < years && sorted.length > 0; n++) {
+      const found = sorted.find(text => (n > 0 || text > today) && isDate(`${year + n}-${text}`))
+      if (found) return Math.min(first, dayOf(`${year + n}-${found}`))
+    }
+    return first
   }
   return {
     at,

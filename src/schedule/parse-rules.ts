@@ -1,5 +1,7 @@
 /** Validates the members of a schedule that few schedules have. */
 import { type ApiError, invalid } from '../errors.ts'
+import { type Fail, readExclude } from './parse-exclusions.ts'
+import { longestWindow } from './plan.ts'
 import { lengthOf, type Rules } from './schedule.ts'
 import type { GivenSchedule } from './schemas.ts'
 import { lastInstant } from './timetable.ts'
@@ -8,7 +10,7 @@ const shortest = '10s'
 const longest = '366d'
 
 /** A 422 for a member of a schedule. */
-export const wrong = (path: string[], rule: string): ApiError =>
+export const wrong = (path: (string | number)[], rule: string): ApiError =>
   invalid([{ type: 'value_error', loc: ['body', 'schedule', ...path], msg: `Value error, ${rule}`, input: null }])
 
 /**
@@ -24,6 +26,8 @@ export const readRules = (given: GivenSchedule, sameKind?: Rules, stored?: Rules
   const anchor = readInstant('anchor', given.anchor, stored?.anchor)
   const starts_at = readInstant('starts_at', given.starts_at, stored?.starts_at)
   const ends_at = readInstant('ends_at', given.ends_at, stored?.ends_at)
+  const exclude = given.exclude == null ? given.exclude : readExclude(given.exclude, failIn('exclude'))
+  const window = given.window == null ? given.window : readWindow(given.window)
   if (given.anchor != null && every === undefined) throw wrong(['anchor'], 'goes with every')
   if (starts_at !== undefined && ends_at !== undefined && ends_at < starts_at) throw wrong(['ends_at'], 'must not be before starts_at')
   return {
@@ -32,8 +36,30 @@ export const readRules = (given: GivenSchedule, sameKind?: Rules, stored?: Rules
     ...(every !== undefined && anchor !== undefined && { anchor }),
     ...(starts_at !== undefined && { starts_at }),
     ...(ends_at !== undefined && { ends_at }),
-    ...(max_runs != null && { max_runs })
+    ...(max_runs != null && { max_runs }),
+    ...named('exclude', exclude, stored),
+    ...named('exclude_calendars', given.exclude_calendars, stored),
+    ...named('window', window, stored)
   }
+}
+
+/** A member that is given, or stored. Null and empty lists remove it. */
+const named = <N extends keyof Rules>(name: N, given: Rules[N] | null, stored: Rules | undefined): Pick<Rules, N> | undefined => {
+  const value = given === undefined ? stored?.[name] : given
+  return value == null || (Array.isArray(value) && value.length === 0) ? undefined : ({ [name]: value } as Pick<Rules, N>)
+}
+
+const failIn =
+  (member: string): Fail =>
+  (path, rule) => {
+    throw wrong([member, ...path], rule)
+  }
+
+const readWindow = (text: string): string => {
+  const isPart = /^\d{1,3}%$/.test(text)
+  const size = isPart ? Number(text.slice(0, -1)) / 100 : /^\d{1,8}[smhd]$/.test(text) ? lengthOf(text) / longestWindow : 0
+  if (size > 0 && size <= 1) return text
+  throw wrong(['window'], 'must be a length such as 90s, 30m or 2h, at most 24h, or a part such as 25%, at most 100%')
 }
 
 const readLength = (text: string) => {

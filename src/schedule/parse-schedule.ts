@@ -2,10 +2,11 @@
 import { isDeepStrictEqual } from 'node:util'
 import { ApiError } from '../errors.ts'
 import { CronError, parseCron } from './cron.ts'
+import type { Calendar } from './exclusions.ts'
 import { isTighterThan } from './interval.ts'
 import { readRules, wrong } from './parse-rules.ts'
-import { nextRun } from './runs.ts'
-import { cronsOf, lengthOf, type Schedule, timetableOf } from './schedule.ts'
+import { planOf, type Run, runAfter } from './plan.ts'
+import { cronsOf, lengthOf, type Schedule } from './schedule.ts'
 import type { GivenSchedule } from './schemas.ts'
 import { lastInstant } from './timetable.ts'
 import { canonicalTimeZone } from './zones.ts'
@@ -46,11 +47,17 @@ export const readSchedule = (given: GivenSchedule, stored?: Schedule): Schedule 
 
 /**
  * Returns a schedule's first run strictly after an instant.
- * @throws ApiError if there is none: validation_error if bounds leave none, otherwise invalid_schedule
+ * @param cueId determines when it fires within its window
+ * @throws ApiError if there is none: validation_error if bounds or exclusions leave none, otherwise invalid_schedule
  */
-export const firstRun = (schedule: Schedule, after: Date): Date => {
-  const next = nextRun(timetableOf(schedule), after)
-  if (next) return next
+export const firstRun = (schedule: Schedule, after: Date, cueId?: string, calendars: readonly Calendar[] = []): Run => {
+  const plan = planOf(schedule, cueId, calendars)
+  let next = runAfter(plan, after)
+  // Each search may end at an excluded slot.
+  for (let n = 1; n < searches && next && plan.excludedAt(+next.slot); n++) next = runAfter(plan, next.slot)
+  if (next && !plan.excludedAt(+next.slot)) return next
+  if (plan.all && plan.all.next(+after) < Infinity)
+    throw wrong([schedule.type === 'recurring' && schedule.exclude ? 'exclude' : 'exclude_calendars'], 'leaves no slot: all are excluded')
   if (schedule.type === 'once') throw refused(`schedule.at is ${new Date(schedule.at).toISOString()}, which is in the past`)
   const { cron, starts_at, ends_at, timezone } = schedule
   if (ends_at !== undefined)
@@ -58,6 +65,9 @@ export const firstRun = (schedule: Schedule, after: Date): Date => {
   if (starts_at !== undefined) throw wrong(['starts_at'], `leaves no slot: none from ${starts_at}`)
   throw refused(`schedule.${cron === undefined ? 'crons' : 'cron'}: it would never run in ${timezone}`)
 }
+
+/** Searches for a first run. */
+const searches = 5
 
 const laterOf = (after: Date, starts_at: string | undefined) =>
   new Date(Math.max(+after, starts_at === undefined ? 0 : Date.parse(starts_at)))
@@ -79,6 +89,19 @@ export const checkInterval = (schedule: Schedule, minSeconds: number | null): vo
 export const sameSchedule = (a: Schedule, b: Schedule): boolean => isDeepStrictEqual(comparable(a), comparable(b))
 
 const comparable = (schedule: Schedule) => (schedule.type === 'once' ? { ...schedule, at: +new Date(schedule.at) } : { ...schedule })
+
+/**
+ * The calendars that a schedule names.
+ * @throws ApiError validation_error if one does not exist
+ */
+export const calendarsOf = <C>(schedule: Schedule, stored: ReadonlyMap<string, C> = new Map()): C[] =>
+  namesOf(schedule as { exclude_calendars?: string[] }).map((name, n) => {
+    const calendar = stored.get(name)
+    if (calendar === undefined) throw wrong(['exclude_calendars', n], `calendar ${name} not found; create it with PUT /v1/calendars/{name}`)
+    return calendar
+  })
+
+export const namesOf = (schedule: { exclude_calendars?: string[] | null }): readonly string[] => schedule.exclude_calendars ?? []
 
 const refused = (message: string) => new ApiError('invalid_schedule', message)
 

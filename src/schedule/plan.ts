@@ -1,27 +1,30 @@
 /** A cue's plan: the slots that run, and when each of them fires. Pure. */
 import { createHash } from 'node:crypto'
 import { type Calendar, excludedBy, exclusionsOf } from './exclusions.ts'
-import { lengthOf, nominalSlots, type Schedule, timetableOf } from './schedule.ts'
-import type { Stretch, Timetable } from './timetable.ts'
+import { lengthOf, nominalSlots, type Recurring, type Schedule, timetableOf } from './schedule.ts'
+import type { Excluded, Stretch, Timetable } from './timetable.ts'
 
 export type Plan = Timetable & {
   /** When a slot fires: at once, or later within its window. */
   due: (slot: number) => number
   /** The excluded stretch that contains a slot. */
   excludedAt: (slot: number) => Stretch | undefined
+  /** The slots that run and those that are excluded; undefined if none can be excluded. */
+  all?: Timetable
+  excluded?: Excluded
 }
 
 /** A slot, and when it fires. */
 export type Run = { slot: Date; due: Date }
 
-const longestWindow = lengthOf('24h')
+export const longestWindow = lengthOf('24h')
 
 /** Which part of its window delays each slot of a cue: from 0 to less than 1. */
 export const fractionOf = (cueId: string): number => createHash('sha256').update(cueId).digest().readUInt32BE(0) / 2 ** 32
 
 /** A slot's window in milliseconds: no longer than the distance to the next slot, whether that is excluded or not. */
-const windowAt = (schedule: Schedule, nominal: Timetable, window: string, slot: number): number => {
-  const distance = schedule.type === 'once' ? Infinity : nominal.next(slot) - slot
+const windowAt = (nominal: Timetable, window: string, slot: number): number => {
+  const distance = nominal.next(slot) - slot
   if (!window.endsWith('%')) return Math.min(lengthOf(window), distance)
   return Number.isFinite(distance) ? Math.min((Number(window.slice(0, -1)) / 100) * distance, longestWindow) : 0
 }
@@ -32,15 +35,16 @@ const windowAt = (schedule: Schedule, nominal: Timetable, window: string, slot: 
  * @throws CronError for an invalid cron, RangeError for an invalid zone
  */
 export const planOf = (schedule: Schedule, cueId?: string, calendars: readonly Calendar[] = []): Plan => {
-  const { window, timezone } = schedule
+  const { window, exclude = [], timezone } = schedule.type === 'once' ? ({ timezone: schedule.timezone } as Recurring) : schedule
   const nominal = nominalSlots(schedule)
-  const exclusions = [...(schedule.exclude ?? []), ...exclusionsOf(calendars)]
+  const exclusions = [...exclude, ...exclusionsOf(calendars)]
   const excluded = exclusions.length > 0 ? excludedBy(exclusions, timezone) : undefined
   const fraction = window === undefined || cueId === undefined ? 0 : fractionOf(cueId)
   return {
     ...timetableOf(schedule, nominal, excluded),
-    due: slot => (fraction > 0 ? slot + Math.floor(fraction * windowAt(schedule, nominal, window!, slot)) : slot),
-    excludedAt: slot => excluded?.at(slot)
+    due: slot => (fraction > 0 ? slot + Math.floor(fraction * windowAt(nominal, window!, slot)) : slot),
+    excludedAt: slot => excluded?.at(slot),
+    ...(excluded && { all: timetableOf(schedule, nominal), excluded })
   }
 }
 
@@ -62,4 +66,21 @@ export const runDueAfter = (plan: Plan, instant: Date, after: Date | null): Run 
   const latest = plan.previous(+instant + 1)
   const isAhead = latest > +(after ?? -Infinity) && plan.due(latest) > +instant
   return runOf(plan, isAhead ? latest : plan.next(Math.max(+instant, +(after ?? 0))))
+}
+
+/** Stretches without a slot that one search for an excluded slot passes. */
+const stretchesPassed = 100
+
+/** The first excluded slot at or after an instant. After a hundred stretches without one, an instant before it, from which to search on. */
+export const excludedFrom = ({ all, excluded }: Plan, from: Date): Date | null => {
+  if (!all || !excluded) return null
+  let at = +from
+  for (let passed = 0; passed < stretchesPassed; passed++) {
+    const stretch = excluded.at(at) ?? excluded.after(at)
+    const slot = stretch ? all.next(Math.max(stretch.from, at) - 1) : Infinity
+    if (slot === Infinity) return null
+    if (excluded.at(slot)) return new Date(slot)
+    at = slot
+  }
+  return new Date(at)
 }

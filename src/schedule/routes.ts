@@ -1,8 +1,10 @@
 /** Schedule preview, without a cue. */
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { ErrorBody } from '../schemas.ts'
+import { namesOf } from './parse-schedule.ts'
 import { preview } from './preview.ts'
 import { Preview, PreviewRequest } from './schemas.ts'
+import { readCalendars } from './stored-calendars.ts'
 
 const routes: FastifyPluginAsyncTypebox = async app => {
   app.post(
@@ -16,7 +18,10 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         response: { 200: Preview, '4xx': ErrorBody }
       }
     },
-    async request => preview(request.body, app.now())
+    async request => {
+      const names = namesOf(request.body.schedule)
+      return preview(request.body, app.now(), await readCalendars(app.fn, request.caller.account_id, names))
+    }
   )
 }
 

@@ -1,8 +1,8 @@
 /** A cue's schedule, and its slots. */
 import { parseCron } from './cron.ts'
-import type { Excluded, Exclusion } from './exclusions.ts'
+import type { Exclusion } from './exclusions.ts'
 import { cronTimetable } from './next-run.ts'
-import { between, regular, single, type Timetable, union, without } from './timetable.ts'
+import { between, type Excluded, regular, single, type Timetable, union, without } from './timetable.ts'
 
 /** The members of a recurring schedule that few cues have, as stored in `schedule_rules`; absent unless set. Instants are ISO 8601 in UTC. */
 export type Rules = {
@@ -22,7 +22,7 @@ export type Rules = {
 /** It has one of `cron`, `crons` and `every`. `timezone` comes from `canonicalTimeZone`. */
 export type Recurring = Rules & { type: 'recurring'; cron?: string; timezone: string }
 /** `at` is an instant (as text: ISO 8601 with zone). */
-export type Once = Pick<Rules, 'exclude' | 'window'> & { type: 'once'; at: Date | string; timezone: string }
+export type Once = { type: 'once'; at: Date | string; timezone: string }
 export type Schedule = Recurring | Once
 
 /** A schedule as the database has it. */

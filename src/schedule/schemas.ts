@@ -11,6 +11,40 @@ export const Instant = Type.String({
   examples: ['2030-01-15T09:00:00Z']
 })
 
+export const DateText = Type.String({
+  pattern: '^(\\d{4}-)?(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])$',
+  description: '`YYYY-MM-DD`, or `MM-DD` for every year.',
+  examples: ['2026-12-25', '12-26']
+})
+const Point = (which: string) =>
+  Type.String({
+    maxLength: 40,
+    pattern: '^\\d{4}-\\d\\d-\\d\\dT\\d\\d:[0-5]\\d(:[0-5]\\d(\\.\\d{1,3})?)?([Zz]|[+-]\\d\\d:\\d\\d)?$',
+    description: `${which}: ISO 8601 with \`Z\` or an offset, or without one a local time in the cue's zone.`,
+    examples: ['2026-12-24T18:00']
+  })
+const range = { from: Point('The start'), to: Point('The end, which is no longer excluded') }
+export const Range = Type.Object(range)
+export const GivenRange = Strict(range)
+
+/** One of three kinds; which one is checked later. */
+const exclusion = {
+  dates: Type.Array(DateText, { minItems: 1, maxItems: 500, description: "Dates in the cue's time zone." }),
+  ...range,
+  cron: Type.String({ description: 'With `minutes`: the start of each excluded stretch.', examples: ['0 22 * * *'] }),
+  minutes: Type.Integer({ minimum: 1, maximum: 366 * 24 * 60, description: 'Real minutes from each match of `cron`.' })
+}
+const nullable = Object.fromEntries(Object.entries(exclusion).map(([name, member]) => [name, Nullable(member)]))
+const Exclusion = Type.Partial(Type.Object(exclusion), { additionalProperties: false })
+export type GivenExclusion = { [Name in keyof Static<typeof Exclusion>]: Static<typeof Exclusion>[Name] | null }
+const GivenExclusion = Type.Unsafe<GivenExclusion>(Type.Partial(Type.Object(nullable), { additionalProperties: false }))
+
+const ofExclude = {
+  maxItems: 50,
+  description: 'Slots that do not run: each entry has `dates`, or `from` and `to`, or `cron` and `minutes`.',
+  examples: [[{ dates: ['12-25', '2026-12-26'] }, { cron: '0 22 * * *', minutes: 480 }]]
+}
+
 /** Members of recurring schedules, equal in requests and responses. */
 const rules = {
   crons: Type.Array(Type.String(), {
@@ -34,6 +68,18 @@ const rules = {
     minimum: 1,
     maximum: 2 ** 31 - 1,
     description: 'Number of scheduled runs after which the cue is `completed`. Fires, replays and slots that do not run are not counted.'
+  }),
+  exclude: Type.Array(Exclusion, ofExclude),
+  exclude_calendars: Type.Array(Type.String({ minLength: 1, maxLength: 64 }), {
+    maxItems: 10,
+    uniqueItems: true,
+    description: 'Names of calendars whose dates and ranges do not run either.'
+  }),
+  window: Type.String({
+    maxLength: 20,
+    description:
+      'Spreads cues: each slot fires at a part of this window that the cue\u2019s id determines, and always before the next slot. A length such as `30m`, or a part of the distance to the next slot such as `25%`; at most 24 hours.',
+    examples: ['30m', '25%']
   })
 }
 
@@ -44,7 +90,10 @@ export const givenRules = {
   anchor: Type.Optional(Nullable(rules.anchor)),
   starts_at: Type.Optional(Nullable(rules.starts_at)),
   ends_at: Type.Optional(Nullable(rules.ends_at)),
-  max_runs: Type.Optional(Nullable(rules.max_runs))
+  max_runs: Type.Optional(Nullable(rules.max_runs)),
+  exclude: Type.Optional(Nullable(Type.Array(GivenExclusion, ofExclude))),
+  exclude_calendars: Type.Optional(Nullable(rules.exclude_calendars)),
+  window: Type.Optional(Nullable(rules.window))
 }
 
 /** Members of a schedule in requests. Null is the same as absent; in a change, it removes a bound or the anchor. */

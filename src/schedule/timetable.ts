@@ -1,7 +1,5 @@
 /** Timetables: the slots of a schedule, and what combines them. Pure. Instants are milliseconds since 1970. */
 
-import type { Excluded } from './exclusions.ts'
-
 export type Timetable = Readonly<{
   /** The first slot strictly after an instant; Infinity if there is none. */
   next: (after: number) => number
@@ -15,6 +13,14 @@ export type Stretch = Readonly<{ from: number; to: number }>
 /** The last instant with a four-digit year, as calendar and timestamps require. */
 export const lastInstant = Date.UTC(10_000, 0) - 1
 export const firstInstant = Date.parse('0001-01-01T00:00:00Z')
+
+/** The stretches that some exclusions describe; they may touch or overlap. */
+export type Excluded = Readonly<{
+  /** The stretch that contains an instant; not always the longest. */
+  at: (instant: number) => Stretch | undefined
+  /** The first stretch that begins after an instant. */
+  after: (instant: number) => Stretch | undefined
+}>
 
 /** Stretches that a search passes: some milliseconds. */
 const stretchesPassed = 1000

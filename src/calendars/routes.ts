@@ -1,0 +1,96 @@
+/** Calendars: exclusions that several cues share. */
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import type { Static } from 'typebox'
+import { Type } from 'typebox'
+import { ApiError } from '../errors.ts'
+import { ErrorBody } from '../schemas.ts'
+import * as schemas from './schemas.ts'
+import { putCalendar } from './write.ts'
+
+const tags = ['schedules']
+const columns = ['name', 'description', 'dates', 'ranges', 'created_at', 'updated_at'] as const
+type Calendar = Static<typeof schemas.Calendar>
+
+const routes: FastifyPluginAsyncTypebox = async app => {
+  const own = (account_id: string) => app.db.selectFrom('calendar_view').where('account_id', '=', account_id)
+
+  const find = async (account_id: string, name: string) => {
+    const found = await own(account_id).select(columns).where('name', '=', name).$castTo<Calendar>().executeTakeFirst()
+    if (!found) throw new ApiError('calendar_not_found', 'Calendar not found in this account.')
+    return found
+  }
+
+  app.get(
+    '/v1/calendars',
+    {
+      config: { scope: 'read', isList: true },
+      schema: {
+        tags,
+        summary: 'List calendars by name',
+        querystring: schemas.ListCalendars,
+        response: { 200: schemas.Calendars, '4xx': ErrorBody }
+      }
+    },
+    async request => {
+      const { limit, offset } = request.query
+      const { account_id } = request.caller
+      const [calendars, { total }] = await Promise.all([
+        own(account_id).select(columns).orderBy('name').limit(limit).offset(offset).$castTo<Calendar>().execute(),
+        own(account_id)
+          .select(eb => eb.fn.countAll<number>().as('total'))
+          .executeTakeFirstOrThrow()
+      ])
+      return { calendars, total, limit, offset }
+    }
+  )
+
+  app.get(
+    '/v1/calendars/:name',
+    {
+      config: { scope: 'read' },
+      schema: { tags, summary: 'Get a calendar', params: schemas.CalendarParams, response: { 200: schemas.Calendar, '4xx': ErrorBody } }
+    },
+    async request => find(request.caller.account_id, request.params.name)
+  )
+
+  app.put(
+    '/v1/calendars/:name',
+    {
+      config: { scope: 'write', errors: ['calendar_limit_exceeded'] },
+      bodyLimit: 128 * 1024, // the most dates, ranges and escaped characters
+      schema: {
+        tags,
+        summary: 'Create or replace a calendar',
+        description:
+          'Cues leave out its dates and ranges if `schedule.exclude_calendars` names it. A change moves the next run of all of them at once. Omitted fields are empty.',
+        params: schemas.NewCalendarParams,
+        body: schemas.PutCalendar,
+        response: { 200: schemas.Calendar, 201: schemas.Calendar, '4xx': ErrorBody }
+      }
+    },
+    async (request, reply) => {
+      const { name } = request.params
+      const isNew = await putCalendar(app, request.caller, name, request.body)
+      return reply.code(isNew ? 201 : 200).send(await find(request.caller.account_id, name))
+    }
+  )
+
+  app.delete(
+    '/v1/calendars/:name',
+    {
+      config: { scope: 'write', errors: ['calendar_in_use'] },
+      schema: {
+        tags,
+        summary: 'Delete a calendar that no cue uses',
+        params: schemas.CalendarParams,
+        response: { 204: Type.Null(), '4xx': ErrorBody }
+      }
+    },
+    async (request, reply) => {
+      await app.fn.deleteCalendar({ ...request.params, ...request.caller })
+      return reply.code(204).send(null)
+    }
+  )
+}
+
+export default routes

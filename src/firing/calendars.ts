@@ -1,0 +1,32 @@
+/** Calendars for engines, by revision: what has been read never changes. */
+import type { Functions } from '../database/functions.ts'
+import type { Calendar } from '../schedule/exclusions.ts'
+
+/** A cue's row: the revisions of the calendars that it names. */
+type Row = { calendars: number[] | null }
+
+export type Calendars = ReturnType<typeof createCalendars>
+
+/** If more are known, all are forgotten. */
+const kept = 500
+
+export const createCalendars = (fn: Pick<Functions, 'calendarsByRevision'>) => {
+  const known = new Map<number, Calendar>()
+  return {
+    /** Reads what rows need. */
+    load: async (rows: readonly Row[]): Promise<void> => {
+      if (known.size > kept) known.clear()
+      const revisions = [...new Set(rows.flatMap(({ calendars }) => calendars ?? []))].filter(revision => !known.has(revision))
+      if (revisions.length === 0) return
+      for (const { revision, ...calendar } of await fn.calendarsByRevision({ revisions })) known.set(revision, calendar as Calendar)
+    },
+    /** Those of a row; undefined if one has changed since, so that the row is out of date. */
+    of: ({ calendars }: Row): Calendar[] | undefined => {
+      if (!calendars || calendars.length === 0) return none
+      const found = calendars.flatMap(revision => known.get(revision) ?? [])
+      return found.length === calendars.length ? found : undefined
+    }
+  }
+}
+
+const none: Calendar[] = []

@@ -1,0 +1,61 @@
+/** Excluded slots that have passed: records each stretch of them once, as slots that did not run. */
+import type { Functions, PassedExclusionsRow } from '../database/functions.ts'
+import type { Calendar } from '../schedule/exclusions.ts'
+import { excludedFrom, type Plan, planOf } from '../schedule/plan.ts'
+import { slotsCounted } from '../schedule/runs.ts'
+import { scheduleOf } from '../schedule/schedule.ts'
+import { type Calendars, createCalendars } from './calendars.ts'
+
+type Options = {
+  fn: Pick<Functions, 'passedExclusions' | 'recordExclusions' | 'calendarsByRevision'>
+  calendars?: Calendars
+  now: () => number
+}
+
+const batchSize = 200
+/** Stretches of a cue that one call records. */
+const stretchesAtOnce = 20
+
+/** `follows` is the slot before the first one. */
+type StretchOfSlots = { first: Date; last: Date; count: number; follows: Date | null }
+
+/** @returns a function that records excluded slots, and resolves to the number of cues, at most `batchSize` */
+export const createExclusionSweep =
+  ({ fn, calendars = createCalendars(fn), now }: Options) =>
+  async (): Promise<number> => {
+    const rows = await fn.passedExclusions({ limit: batchSize })
+    if (rows.length === 0) return 0
+    await calendars.load(rows)
+    const cues = rows.flatMap(row => {
+      const used = calendars.of(row)
+      return used ? [passed(row, used, new Date(now()))] : []
+    })
+    return fn.recordExclusions({ cues: JSON.stringify(cues) })
+  }
+
+/** What `record_exclusions` takes: the excluded slots up to now, and from when on to look for the next ones. */
+export const passed = (row: PassedExclusionsRow, calendars: readonly Calendar[], now: Date) => {
+  const plan = planOf(scheduleOf(row), row.cue_id, calendars)
+  const stretches: StretchOfSlots[] = []
+  let next = excludedFrom(plan, row.excluded_at)
+  while (next && next <= now && stretches.length < stretchesAtOnce) {
+    // After many stretches without a slot, this is only where the search goes on.
+    const stretch = plan.excludedAt(+next) && stretchFrom(plan, next, now)
+    if (stretch) stretches.push(stretch)
+    next = excludedFrom(plan, new Date(+(stretch?.last ?? next) + 1))
+  }
+  return { cue_id: row.cue_id, version: row.version, expected: row.excluded_at, next, stretches }
+}
+
+/** The slots from one on that are excluded without a break, up to now. Beyond 10,000, those of one exclusion are not counted one by one. */
+const stretchFrom = ({ all, excludedAt }: Plan, first: Date, now: Date): StretchOfSlots => {
+  let last = +first
+  let count = 1
+  for (let slot = all!.next(last); slot <= +now && excludedAt(slot) && count < slotsCounted; slot = all!.next(slot)) {
+    last = slot
+    count++
+  }
+  if (count === slotsCounted) last = Math.max(last, all!.previous(Math.min(excludedAt(last)!.to, +now + 1)))
+  const follows = all!.previous(+first)
+  return { first, last: new Date(last), count, follows: Number.isFinite(follows) ? new Date(follows) : null }
+}
