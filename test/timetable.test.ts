@@ -98,6 +98,20 @@ t.test('a search for a slot that is not excluded pauses after 1,000 stretches, a
   t.equal(slots.previous(0), -1_001_000)
 })
 
+t.test('a schedule without a slot in a century has none', async t => {
+  const yearly = cronTimetable(parseCron('0 9 1 1 *'), 'UTC')
+  let asked = 0
+  const slots = without(yearly, {
+    at: instant => {
+      asked++
+      return { from: instant, to: instant + 1 }
+    }
+  })
+  t.equal(slots.next(at('2026-01-01T00:00:00Z')), Infinity)
+  t.equal(slots.previous(at('2026-01-01T00:00:00Z')), -Infinity)
+  t.ok(asked < 210)
+})
+
 t.test('a timetable is the union of its parts', async t => {
   const parts: [Timetable, Timetable] = [single(5), between(single(7), 0, 6)]
   t.strictSame([union(parts).next(0), union(parts).next(5), union(parts).previous(9)], [5, Infinity, 5])

@@ -24,6 +24,8 @@ export type Excluded = Readonly<{
 
 /** Stretches that a search passes: some milliseconds. */
 const stretchesPassed = 1000
+/** If a century has only excluded slots, all are. */
+const horizon = 100 * 366 * 86_400_000
 
 /** One slot. */
 export const single = (at: number): Timetable => ({
@@ -74,6 +76,7 @@ export const without = (slots: Timetable, { at }: Pick<Excluded, 'at'>): Timetab
       const stretch = at(slot)
       if (!stretch) return slot
       slot = step(stretch)
+      if (Math.abs(slot - first) > horizon) return Infinity * Math.sign(slot - first)
     }
     return slot
   }
