@@ -55,6 +55,8 @@ t.test('an agent previews, creates, fires, reads and deletes a cue', async t => 
     paused_until: '2100-01-01T00:00:00.000Z'
   })
   exactly(t, await call('update_cue', { cue_id: cue.cue_id, name: 'other', cron: '@hourly' }), { name: 'other' })
+  exactly(t, await call('update_cue', { cue_id: cue.cue_id, overlap: 'skip' }), { overlap: 'skip' })
+  exactly(t, await call('fire_cue', { cue_id: cue.cue_id, overlap: 'skip' }), { failed: /^overlap_skipped: Cue \w+ is running/ })
   const bounded = { cue_id: cue.cue_id, crons: ['@hourly', '@daily'], max_runs: 3 }
   exactly(t, await call('update_cue', bounded), { schedule: { crons: ['@hourly', '@daily'], max_runs: 3 } })
   exactly(t, await call('update_cue', { cue_id: cue.cue_id, every: '1h', max_runs: null }), {

@@ -223,3 +223,27 @@ t.test('engines and requests see no queued execution as due', async t => {
     { queue: 'queued', waiting: 2 }
   ])
 })
+
+for (const [table, moved] of [
+  ['cue.accounts where id', 1],
+  ['cue.cues where account_id', 1],
+  ['cue.cue_runs where account_id', 1],
+  ['cue.executions where account_id', 1],
+  ['cue.open_executions where account_id', 2]
+] as const) {
+  t.test(`the slots of other accounts fire while ${table.split(' ')[0]} is locked`, async t => {
+    const s = await overlapStage(t)
+    const other = await s.account()
+    const cues = [await s.cue({ overlap: 'cancel_previous' }), await s.cue({ overlap: 'cancel_previous' }, { account_id: other })]
+    await s.fireTracked(cues)
+    s.clock.advance('1 minute')
+    const { client } = await s.connect()
+    await client.query('begin')
+    t.ok((await client.query(`select from ${table} = $1 for update`, [s.account_id])).rowCount)
+    t.equal(await s.fireTracked(cues), moved)
+    t.same(await s.states(cues[1]!), ['failed', 'pending'])
+    await client.query('rollback')
+    t.equal(await s.fireTracked(cues), 2 - moved)
+    t.same(await s.states(cues[0]!), ['failed', 'pending'])
+  })
+}
