@@ -148,17 +148,20 @@ export const pageQuery = (
     .orderBy('place')
 }
 
-/** Counts the matching executions up to one more than `mostCounted`. Ordered like an index, so that only the index is read. */
-export const totalQuery = (db: Kysely<DB>, account_id: string, filters: Listed, now: Date) =>
-  db
-    .selectFrom(
-      matching(db, account_id, filters, now)
-        .select('id')
-        .orderBy('id', 'desc')
-        .limit(mostCounted(filters) + 1)
-        .as('counted')
-    )
-    .select(sql<number>`count(*)`.as('total'))
+/**
+ * Counts the matching executions up to one more than `mostCounted`. Ordered like an index, so that only the index is read; dead letters have one of
+ * their own.
+ */
+export const totalQuery = (db: Kysely<DB>, account_id: string, filters: Listed, now: Date) => {
+  const { limit: _, offset: __, cursor: ___, count_to: ____, ...others } = filters
+  const isAllDead = others.dead && Object.values(others).filter(value => value !== undefined).length === 1
+  const most = mostCounted(filters) + 1
+  const counted = isAllDead
+    ? sql`select from cue.dead_letters d cross join lateral (select from cue.cues c where c.id = d.cue_id and c.deleted_at is null limit 1) c
+           where d.account_id = ${account_id} order by d.execution_id limit ${most}`
+    : matching(db, account_id, filters, now).select('id').orderBy('id', 'desc').limit(most)
+  return db.selectFrom(sql<object>`(${counted})`.as('counted')).select(sql<number>`count(*)`.as('total'))
+}
 
 const mostCounted = ({ count_to }: Listed): number => count_to ?? countedTo
 
