@@ -57,6 +57,13 @@ t.test('an agent previews, creates, fires, reads and deletes a cue', async t => 
   exactly(t, await call('update_cue', { cue_id: cue.cue_id, name: 'other', cron: '@hourly' }), { name: 'other' })
   exactly(t, await call('update_cue', { cue_id: cue.cue_id, overlap: 'skip' }), { overlap: 'skip' })
   exactly(t, await call('fire_cue', { cue_id: cue.cue_id, overlap: 'skip' }), { failed: /^overlap_skipped: Cue \w+ is running/ })
+  exactly(t, await call('put_calendar', { name: 'holidays', dates: ['12-25'] }), { name: 'holidays', dates: ['12-25'], ranges: [] })
+  exactly(t, await call('list_calendars'), { calendars: [{ name: 'holidays' }], total: 1 })
+  const excluded = { cue_id: cue.cue_id, exclude_calendars: ['holidays'], window: '5m' }
+  exactly(t, await call('update_cue', excluded), { schedule: { exclude_calendars: ['holidays'], window: '5m' } })
+  exactly(t, await call('delete_calendar', { name: 'holidays' }), { failed: /^calendar_in_use/ })
+  await call('update_cue', { cue_id: cue.cue_id, exclude_calendars: null, window: null })
+  exactly(t, await call('delete_calendar', { name: 'holidays' }), { name: 'holidays', deleted: true })
   const bounded = { cue_id: cue.cue_id, crons: ['@hourly', '@daily'], max_runs: 3 }
   exactly(t, await call('update_cue', bounded), { schedule: { crons: ['@hourly', '@daily'], max_runs: 3 } })
   exactly(t, await call('update_cue', { cue_id: cue.cue_id, every: '1h', max_runs: null }), {

@@ -2,6 +2,7 @@
 import { keysCreate, keysList, keysRevoke, logout, usage, whoami } from './account.ts'
 import { alertsAck, alertsList } from './alerts.ts'
 import { apply } from './apply.ts'
+import { calendarsDelete, calendarsGet, calendarsList, calendarsPut } from './calendars.ts'
 import type { Command } from './command.ts'
 import { completion } from './completion.ts'
 import { cuesCreate, cuesDelete, cuesFire, cuesGet, cuesList, cuesPause, cuesPut, cuesResume, cuesUpdate } from './cues.ts'
@@ -34,6 +35,10 @@ export const commands: Readonly<Record<string, Command>> = {
   apply,
   export: exportCues,
   preview,
+  'calendars put': calendarsPut,
+  'calendars list': calendarsList,
+  'calendars get': calendarsGet,
+  'calendars delete': calendarsDelete,
   'executions list': executionsList,
   'executions tail': executionsTail,
   'executions get': executionsGet,

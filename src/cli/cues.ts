@@ -99,6 +99,7 @@ const showCue = ({ out }: Pick<Context, 'out'>, cue: Cue) =>
       schedule: scheduleText(cue),
       ...boundsText(cue),
       'next run': cue.next_run,
+      'next slot': cue.next_slot === cue.next_run ? null : cue.next_slot,
       'last run': cue.last_run,
       runs: cue.run_count,
       transport: cue.transport,

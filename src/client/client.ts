@@ -27,6 +27,7 @@ export const createClient = (options: ClientOptions) => {
   const remove = (path: string, o?: CallOptions) => call<void>('DELETE', path, {}, o)
   const cue = (id: string) => `/v1/cues/${encodeURIComponent(id)}`
   const byKey = (key: string) => `/v1/cues/by-key/${encodeURIComponent(key)}`
+  const calendar = (name: string) => `/v1/calendars/${encodeURIComponent(name)}`
   const execution = (id: string) => `/v1/executions/${encodeURIComponent(id)}`
   const operation = (id: string) => `/v1/operations/${encodeURIComponent(id)}`
 
@@ -57,6 +58,15 @@ export const createClient = (options: ClientOptions) => {
       fire: (id: string, body: T.Fire = {}, o?: CallOptions) =>
         once<T.FiredExecution>(`${cue(id)}/fire`, body, o, Boolean(body.idempotency_key)),
       preview: (body: T.PreviewRequest, o?: CallOptions) => repeat<T.Preview>('/v1/schedules/preview', body, o)
+    },
+
+    /** Exclusions that several cues share. */
+    calendars: {
+      list: (page?: { limit?: number; offset?: number }, o?: CallOptions) => get<T.Calendars>('/v1/calendars', page, o),
+      get: (name: string, o?: CallOptions) => get<T.Calendar>(calendar(name), {}, o),
+      /** Creates or replaces a calendar. The next runs of all cues that use it change at once. */
+      put: (name: string, body: T.PutCalendar, o?: CallOptions) => call<T.Calendar>('PUT', calendar(name), { body }, o),
+      delete: (name: string, o?: CallOptions) => remove(calendar(name), o)
     },
 
     executions: {

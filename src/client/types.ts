@@ -3,6 +3,7 @@ import type { Static, TSchema } from 'typebox'
 import type * as accounts from '../accounts/schemas.ts'
 import type * as signIn from '../accounts/sign-in-schemas.ts'
 import type * as alerts from '../alerts/schemas.ts'
+import type * as calendars from '../calendars/schemas.ts'
 import type * as cues from '../cues/schemas.ts'
 import type * as executions from '../executions/schemas.ts'
 import type { Json } from '../json/canonical-json.ts'
@@ -42,6 +43,10 @@ export type BulkDeleted = Answer<typeof cues.BulkDeleted>
 export type Pause = Given<typeof cues.PauseCue>
 export type Fire = Given<typeof cues.FireRequest>
 export type FiredExecution = Answer<typeof cues.FiredExecution>
+
+export type Calendar = Answer<typeof calendars.Calendar>
+export type Calendars = Answer<typeof calendars.Calendars>
+export type PutCalendar = Given<typeof calendars.PutCalendar>
 
 type PreviewBody = Given<typeof schedules.PreviewRequest>
 export type PreviewRequest = Pick<PreviewBody, 'schedule'> & Partial<PreviewBody>

@@ -4,6 +4,7 @@
  */
 import { type Static, type TSchema, Type } from 'typebox'
 import type { Needed } from '../accounts/admission.ts'
+import { CalendarName, PutCalendar } from '../calendars/schemas.ts'
 import type { Client } from '../client/index.ts'
 import { bounds } from '../cues/columns.ts'
 import { plain } from '../cues/schemas.ts'
@@ -249,6 +250,39 @@ export const tools: readonly Tool[] = [
     run: async (client, { cue_id }) => {
       await client.cues.delete(cue_id)
       return { cue_id, deleted: true }
+    }
+  }),
+  tool({
+    name: 'list_calendars',
+    description: 'List calendars: dates and times that cues leave out, by the names in exclude_calendars.',
+    scope: 'read',
+    readOnly: true,
+    input: Type.Object({ limit, offset }),
+    run: async (client, { limit = 10, ...page }) => {
+      const { calendars, total } = await client.calendars.list({ limit, ...page })
+      return { calendars, total, next_step: 'put_calendar replaces one; exclude_calendars of a cue names those that it uses' }
+    }
+  }),
+  tool({
+    name: 'put_calendar',
+    description: 'Create or replace a calendar. The next runs of all cues that use it change at once. Omitted members are empty.',
+    scope: 'write',
+    readOnly: false,
+    input: Type.Object({ name: CalendarName, ...PutCalendar.properties }),
+    run: async (client, { name, ...body }) => ({
+      ...(await client.calendars.put(name, body as never)),
+      next_step: 'get_cue shows the next run of a cue that uses it'
+    })
+  }),
+  tool({
+    name: 'delete_calendar',
+    description: 'Delete a calendar that no cue uses.',
+    scope: 'write',
+    readOnly: false,
+    input: Type.Object({ name: CalendarName }),
+    run: async (client, { name }) => {
+      await client.calendars.delete(name)
+      return { name, deleted: true }
     }
   }),
   tool({
