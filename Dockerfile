@@ -1,3 +1,11 @@
+# Bundles the dashboard; none of these packages gets into the image. The bundler needs no install script.
+FROM node:24-slim AS dashboard
+WORKDIR /app
+COPY package.json package-lock.json .npmrc ./
+RUN npm ci --ignore-scripts
+COPY src src
+RUN node src/dashboard/build.ts
+
 # The service only, for an external PostgreSQL: without the embedded one, tests and tools.
 FROM node:24-slim
 ENV NODE_ENV=production DATA_DIR=/data MALLOC_ARENA_MAX=2
@@ -5,7 +13,7 @@ WORKDIR /app
 RUN mkdir /data && chown node:node /data
 COPY package.json package-lock.json .npmrc ./
 RUN npm ci --omit=dev --omit=optional && npm cache clean --force
-COPY src src
+COPY --from=dashboard /app/src src
 COPY sql sql
 USER node
 EXPOSE 8080

@@ -12,6 +12,7 @@ import blog from './blog/routes.ts'
 import calendars from './calendars/routes.ts'
 import type { Config } from './config.ts'
 import cues from './cues/routes.ts'
+import dashboard from './dashboard/routes.ts'
 import { createPacer, type Pacer } from './database/batched.ts'
 import { type Clock, createClock, followDatabase } from './database/clock.ts'
 import { createFunctions, type Functions, type ServiceHealthRow } from './database/functions.ts'
@@ -153,6 +154,7 @@ export const build = async (options: Options) => {
   await app.register(support)
   await app.register(memory)
   await app.register(blog)
+  await app.register(dashboard)
   return app
 }
 

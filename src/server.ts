@@ -10,6 +10,7 @@ import { isAway } from './errors.ts'
 import { unusable } from './migrate/migrate.ts'
 import { firstScreen } from './startup/first-screen.ts'
 import { collectGarbage } from './startup/garbage.ts'
+import { createLocalLink } from './startup/local-link.ts'
 import { loggerOptions, together } from './startup/log.ts'
 import { whenNpmEnds } from './startup/parent.ts'
 import { findPort, refuseToListen } from './startup/port.ts'
@@ -45,7 +46,8 @@ const start = async () => {
   starting = startEngines(cells, { say, onFailed: fail })
   await starting
   await api.listen().catch(error => refuseToListen(error, config))
-  say(firstScreen(config))
+  const link = config.embedded && roles.api ? await createLocalLink(cells[0]!.config) : undefined
+  say(firstScreen(config, link))
   collectGarbage()
 }
 

@@ -17,7 +17,7 @@ export const executablePath = process.env.CHROMIUM_PATH || places.find(existsSyn
 /** The reason to skip tests, or false. */
 export const noBrowser = !executablePath && 'there is no Chromium here: install one (apt-get install chromium), or name it in CHROMIUM_PATH'
 
-const args = [
+export const args = [
   '--no-sandbox',
   '--disable-gpu',
   '--disable-quic',
@@ -47,12 +47,13 @@ export const startBrowser = async (t: Test) => {
 
 /**
  * Returns what keeps people with poor sight, a keyboard or a small screen from using a page: violations of axe's rules (WCAG up to AAA and
- * best practices), and what axe doesn't check: focus, touch targets of 44 px, and sideways scrolling.
+ * best practices), and what axe doesn't check: focus, touch targets of 44 px, or less where there is a mouse, and sideways scrolling.
  */
-export const inspect = async (page: Page): Promise<string[]> => {
+export const inspect = async (page: Page, least = 44): Promise<string[]> => {
   await page.evaluate(axe.source)
   const violations: Result[] = await page.evaluate(`axe.run(${JSON.stringify(options)}).then(({ violations }) => violations)`)
-  const own: string[] = await page.evaluate(inspector)
+  await page.evaluate(`void (() => { ${inspector} })()`)
+  const own: string[] = await page.evaluate(`inspectPage(${least})`)
   return [...violations.flatMap(({ id, nodes }) => nodes.map(({ html, failureSummary }) => `${id}: ${html}: ${failureSummary}`)), ...own]
 }
 

@@ -172,13 +172,12 @@ test('posts can be read and link to each other', async t => {
 })
 
 test('the plans page shows the plans and how to buy one', async t => {
-  const { look, get } = await setup(t, { STRIPE_SECRET_KEY: 'sk_test', PLANS: '{"pro": {"cues": 12345}}' })
-  const { upgrade_url } = await get('/v1/usage')
-  const page = await look(t, upgrade_url, 'plans')
+  const { look, base } = await setup(t, { STRIPE_SECRET_KEY: 'sk_test', PLANS: '{"pro": {"cues": 12345}}' })
+  const page = await look(t, `${base}/plans`, 'plans')
   t.match(await page.getByRole('row', { name: /^pro/ }).innerText(), /12,345/)
   t.match(await page.locator('main').innerText(), /curl -X POST http.*\/v1\/billing\/checkout/)
   const unsold = await setup(t)
-  const other = await unsold.look(t, `${unsold.base}/dashboard`, 'plans-unsold')
+  const other = await unsold.look(t, `${unsold.base}/plans`, 'plans-unsold')
   t.notMatch(await other.locator('main').innerText(), /curl/)
 })
 

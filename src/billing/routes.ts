@@ -21,7 +21,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
   const stripe = createStripe(config)
   const back = upgradeUrl(config.baseUrl)
 
-  app.get('/dashboard', { config: { public: true }, schema: { hide: true } }, async (_, reply) =>
+  app.get('/plans', { config: { public: true }, schema: { hide: true } }, async (_, reply) =>
     sendPage(reply, 200, plansPage({ plans: config.plans, baseUrl: config.baseUrl, isSold: Boolean(config.stripeSecretKey) }))
   )
 

@@ -32,7 +32,14 @@ const tags = {
   service: 'Health checks, the echo buffer and this description.'
 }
 
-const description = `A scheduling service for automated agents. Delivery is at least once: deduplicate by X-Service-Execution-Id.
+const description = `A scheduling service for automated agents: a cue is a task with a schedule, delivered as a webhook or claimed by a worker.
+
+\`\`\`sh
+curl $SERVICE/v1/cues -H "Authorization: Bearer $KEY" -H 'Content-Type: application/json' \\
+  -d '{"name": "daily report", "cron": "0 9 * * 1-5", "timezone": "Europe/Berlin", "callback_url": "https://example.com/hook"}'
+\`\`\`
+
+\`POST /v1/auth/register\` returns a key. Delivery is at least once: deduplicate by X-Service-Execution-Id.
 
 Every response has an X-Request-Id (yours, if it has 8 to 64 characters of A-Z, a-z, 0-9, _ . : -). Responses to rate-limited requests have
 X-RateLimit-Limit, X-RateLimit-Remaining and X-RateLimit-Reset (epoch seconds). All errors have the same shape: match on \`code\`, not on

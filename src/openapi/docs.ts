@@ -8,10 +8,14 @@ import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { version } from '../config.ts'
 import { type Fixed, fixed, sendFixed } from '../http/fixed.ts'
+import { logo } from '../pages/logo.ts'
 
 export default fp(
   async (app: FastifyInstance) => {
     const open = { config: { exempt: true }, schema: { hide: true } }
+    const root = new URL(app.config.baseUrl).pathname.replace(/\/$/, '')
+    const page = fixed(pageOf(root))
+    const start = fixed(startOf(root))
     app.get('/docs', open, async (request, reply) => {
       reply.type('text/html; charset=utf-8').headers({ 'content-security-policy': policy, 'referrer-policy': 'no-referrer' })
       return sendFixed(request, reply, page)
@@ -39,24 +43,29 @@ const policy = [
   "frame-ancestors 'none'"
 ].join('; ')
 
-const page = fixed(`<!doctype html>
+const pageOf = (root: string) => `<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>pgcue ${version}: API reference</title>
+<link rel="icon" href="${root}/favicon.svg" type="image/svg+xml">
+<style>${frameStyle}</style>
 </head>
 <body>
+<header class="site"><a href="${root}/dashboard">${logo}<span>pgcue</span></a><nav><a href="${root}/dashboard">Dashboard</a><a href="${root}/docs" aria-current="page">API reference</a><a href="${root}/plans">Plans</a></nav></header>
 <div id="app"></div>
-<noscript>This page needs JavaScript. The same description as JSON: <a href="/openapi.json">/openapi.json</a></noscript>
-<script src="/docs/scalar.js"></script>
-<script src="/docs/start.js"></script>
+<noscript>This page needs JavaScript. The same description as JSON: <a href="${root}/openapi.json">/openapi.json</a></noscript>
+<script src="${root}/docs/scalar.js"></script>
+<script src="${root}/docs/start.js"></script>
 </body>
 </html>
-`)
+`
 
-const start = fixed(`Scalar.createApiReference('#app', ${JSON.stringify({
-  url: '/openapi.json',
+const startOf = (root: string) => `Scalar.createApiReference('#app', ${JSON.stringify({
+  url: `${root}/openapi.json`,
+  theme: 'none',
+  customCss: style,
   withDefaultFonts: false,
   telemetry: false,
   showDeveloperTools: 'never',
@@ -65,7 +74,31 @@ const start = fixed(`Scalar.createApiReference('#app', ${JSON.stringify({
   agent: { disabled: true },
   mcp: { disabled: true }
 })})
-`)
+`
+
+/** The bar above, as in the dashboard. */
+const frameStyle = `
+body { margin: 0 }
+.site { display: flex; align-items: center; justify-content: space-between; gap: 16px; height: 52px; padding: 0 20px; font: 550 14.5px/1.4 Inter, ui-sans-serif, system-ui, sans-serif; color: #17171f; background: #fff; border-bottom: 1px solid #e3e3ec }
+.site a { display: inline-flex; align-items: center; gap: 9px; color: inherit; text-decoration: none }
+.site > a { font-size: 17px; font-weight: 700; letter-spacing: -.02em }
+.site svg { width: 26px; height: 26px }
+.site nav { display: flex; gap: 20px }
+.site nav a:hover, .site [aria-current] { color: #3434b5 }
+@media (prefers-color-scheme: dark) {
+  .site { color: #f0f0f6; background: #17171e; border-color: #2b2b37 }
+  .site nav a:hover, .site [aria-current] { color: #b3b5ff }
+}
+@media (max-width: 600px) { .site { padding: 0 12px } .site nav { gap: 12px; font-size: 13px } }
+`
+
+/** The dashboard's colours and type, and groups in capitals. */
+const style = `
+:root { --scalar-font: Inter, ui-sans-serif, system-ui, sans-serif; --scalar-font-code: ui-monospace, Menlo, Consolas, monospace; --scalar-custom-header-height: 52px; --scalar-radius: 8px; --scalar-radius-lg: 12px }
+.light-mode { --scalar-background-1: #fff; --scalar-background-2: #f5f5f9; --scalar-background-3: #ececf2; --scalar-background-accent: #ececfc; --scalar-color-1: #17171f; --scalar-color-2: #44444f; --scalar-color-3: #484854; --scalar-color-accent: #3434b5; --scalar-border-color: #e3e3ec; --scalar-button-1: #3f3fd1; --scalar-button-1-color: #fff; --scalar-color-green: #0b5132; --scalar-color-red: #8f1528; --scalar-color-orange: #6b3a00; --scalar-color-blue: #2b2f9e; --scalar-color-purple: #5b2a86; --scalar-color-yellow: #6b3a00 }
+.dark-mode { --scalar-background-1: #0e0e13; --scalar-background-2: #17171e; --scalar-background-3: #1e1e27; --scalar-background-accent: #25254a; --scalar-color-1: #f0f0f6; --scalar-color-2: #c3c3cf; --scalar-color-3: #b3b3c1; --scalar-color-accent: #b3b5ff; --scalar-border-color: #2b2b37; --scalar-button-1: #b3b5ff; --scalar-button-1-color: #17173d; --scalar-color-green: #8be8b5; --scalar-color-red: #ffb8be; --scalar-color-orange: #f8cf85; --scalar-color-blue: #c3c5ff; --scalar-color-purple: #d9b8ff; --scalar-color-yellow: #f8cf85 }
+.sidebar-group-item__folder, .sidebar-heading-type-tag, .section-header-label, .tag-name { text-transform: uppercase; letter-spacing: .06em }
+`
 
 const once = <T>(make: () => Promise<T>) => {
   let made: Promise<T> | undefined

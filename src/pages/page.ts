@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto'
 import type { FastifyReply } from 'fastify'
 import { Html, html } from './html.ts'
+import { logo } from './logo.ts'
 
 export type Page = {
   title: string
@@ -19,17 +20,18 @@ export const sendPage = (reply: FastifyReply, status: number, page: Page): Fasti
 
 // System fonts and colours; contrast is at least 7:1 in both colour schemes, and fields and buttons are 44 px high.
 const style = `
-:root { color-scheme: light dark; --ink: #1b1f24; --soft: #4a525c; --paper: #fff; --ground: #f3f4f6; --line: #767e89; --accent: #0b4a8f; --on-accent: #fff; --alarm: #9b1c1c }
+:root { color-scheme: light dark; --ink: #17171f; --soft: #484854; --paper: #fff; --ground: #f5f5f9; --line: #8b8b9c; --edge: #e3e3ec; --accent: #3434b5; --on-accent: #fff; --alarm: #8f1528 }
 @media (prefers-color-scheme: dark) {
-  :root { --ink: #eceff3; --soft: #bcc4ce; --paper: #1d2127; --ground: #121519; --line: #8a94a1; --accent: #9cc7f7; --on-accent: #0b1a2b; --alarm: #ffb4ab }
+  :root { --ink: #f0f0f6; --soft: #b3b3c1; --paper: #17171e; --ground: #0e0e13; --line: #7d7d90; --edge: #2b2b37; --accent: #b3b5ff; --on-accent: #17173d; --alarm: #ffb8be }
 }
 * { box-sizing: border-box }
 html { font: 1.0625rem/1.55 system-ui, sans-serif; background: var(--ground); color: var(--ink) }
 body { margin: 0; min-height: 100vh; display: flex; flex-direction: column; align-items: center; padding: 1rem }
-.name { margin: 6vh 0 1rem; font-weight: 700; letter-spacing: .02em; color: var(--soft) }
-main { width: 100%; max-width: 30rem; background: var(--paper); border-radius: .75rem; padding: 1.75rem; overflow-wrap: anywhere }
+.name { margin: 6vh 0 1.25rem; display: flex; align-items: center; gap: .6rem; font-size: 1.25rem; font-weight: 700; letter-spacing: -.02em }
+.name svg { width: 1.9rem; height: 1.9rem }
+main { width: 100%; max-width: 30rem; background: var(--paper); border: 1px solid var(--edge); border-radius: 1rem; padding: 1.75rem; overflow-wrap: anywhere }
 main.text { max-width: 44rem }
-h1 { font-size: 1.45rem; line-height: 1.25; margin: 0 0 1rem }
+h1 { font-size: 1.45rem; line-height: 1.25; letter-spacing: -.02em; margin: 0 0 1rem }
 p { margin: 0 0 1rem }
 form { margin: 0 0 1rem }
 main > :last-child, form > :last-child { margin-bottom: 0 }
@@ -76,7 +78,7 @@ const frame = ({ title, body, isText }: Page): Html => html`<!doctype html>
 <style>${new Html(style)}</style>
 </head>
 <body>
-<header class="name">pgcue</header>
+<header class="name">${new Html(logo)}pgcue</header>
 <main${isText && html` class="text"`}>
 <h1>${title}</h1>
 ${body}

@@ -1,7 +1,8 @@
 /** What `npm start` prints after startup: addresses, and a tour to paste. */
 import { type Config, version } from '../config.ts'
 
-export const firstScreen = (config: Config): string => {
+/** @param link opens the dashboard signed in */
+export const firstScreen = (config: Config, link?: string): string => {
   const url = config.baseUrl
   const health = `  health         ${url}/health    status   ${url}/status`
   if (!config.roles.api) {
@@ -15,13 +16,19 @@ ${health}
     : `
 The tour's callback is on this machine. To allow that, start with CALLBACK_ALLOW_HTTP=on CALLBACK_ALLOW_CIDRS=127.0.0.0/8,::1/128
 `
+  const signedIn = link
+    ? `
+Open the dashboard, signed in (works once, within 15 minutes, on this machine):
+  ${link}
+`
+    : ''
   return `
 pgcue ${version} serves at ${url}
+  dashboard      ${url}/dashboard
   API reference  ${url}/docs      OpenAPI  ${url}/openapi.json
-  plans          ${url}/dashboard
 ${health}
-${settings}
-A tour in three lines: create an account, schedule a webhook to the echo buffer, run it now and see the delivery.
+${signedIn}${settings}
+A tour in three lines of shell: create an account, schedule a webhook to the echo buffer, run it now and see the delivery.
 ${tour(url)}
 `
 }

@@ -1,0 +1,144 @@
+/**
+ * Takes a screenshot of every page of the dashboard with a realistic account, on a phone and a desktop, light and dark:
+ * `node scripts/pictures/main.ts DIRECTORY [PAGE…]`. Look at each of them.
+ */
+import { chmodSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { chromium } from 'playwright-core'
+import { createKey, encryptKey, hashKey, keyPrefix } from '../../src/accounts/keys.ts'
+import { build } from '../../src/app.ts'
+import { atPort, loadConfig } from '../../src/config.ts'
+import { createFunctions } from '../../src/database/functions.ts'
+import { createPool } from '../../src/database/pool.ts'
+import { freePort, startEmbedded } from '../../src/embedded-postgres/embedded-postgres.ts'
+import { migrate } from '../../src/migrate/migrate.ts'
+import { args, executablePath } from '../../test/browser.ts'
+import { seedAccount } from './seed.ts'
+
+const [directory = 'pictures', ...only] = process.argv.slice(2)
+mkdirSync(directory, { recursive: true })
+
+const dataDir = mkdtempSync(join(tmpdir(), 'pgcue-pictures-'))
+chmodSync(dataDir, 0o755)
+const { url, stop } = await startEmbedded({ dataDir, durable: false })
+await migrate({ connectionString: url })
+const port = await freePort('127.0.0.1')
+const env = {
+  DATABASE_URL: url,
+  ENCRYPTION_KEYS: Buffer.alloc(32, 1).toString('base64'),
+  SESSION_SECRET: 'only for pictures, 32 characters',
+  RATE_LIMIT: 'off',
+  LOG_LEVEL: 'error',
+  BASE_URL: `http://localhost:${port}`
+}
+const config = atPort(Object.freeze({ ...loadConfig(env), listenUrl: url }), port)
+const pool = createPool(config)
+const fn = createFunctions(pool)
+await fn.maintainPartitions({ months: 2 })
+await fn.setPlans({ plans: config.plans })
+await fn.beatEngine({
+  engine_id: '00000000-0000-0000-0000-000000000001',
+  version: 'pictures',
+  lateness_ms: 12,
+  open_deliveries: 0,
+  missed_after: '1 year'
+})
+const app = await build({ config, pool })
+await app.listen({ host: '127.0.0.1', port })
+
+const register = async (email: string) => {
+  const api_key = createKey(1)
+  const { id } = await fn.register({
+    email,
+    key_hash: hashKey(api_key),
+    prefix: keyPrefix(api_key),
+    ciphertext: encryptKey(config.encryptionKeys, api_key),
+    ip: '127.0.0.1'
+  })
+  return { id, api_key }
+}
+const ada = await register('ada@example.com')
+const newcomer = await register('new@example.com')
+const call = async (method: string, path: string, body?: object) => {
+  const answer = await app.inject({
+    method: method as 'POST',
+    url: path,
+    headers: { authorization: `Bearer ${ada.api_key}` },
+    payload: body
+  })
+  if (answer.statusCode >= 400) throw new Error(`${method} ${path}: ${answer.body}`)
+  return answer.json()
+}
+const { cues, failed, verified } = await seedAccount({ pool, call, account_id: ada.id, now: new Date() })
+
+const cue = (name: string) => cues.get(name)
+const pages: Record<string, string> = {
+  attention: '',
+  cues: '/cues',
+  'cues-empty-search': '/cues?search=nothing+like+this',
+  cue: `/cues/${cue('Daily sales report')}`,
+  'cue-paused': `/cues/${cue('Import price feed')}`,
+  'cue-new': '/cues/new',
+  'cue-edit': `/cues/${cue('Check partner API')}/edit`,
+  executions: '/executions',
+  'execution-failed': `/executions/${failed}`,
+  'execution-verified': `/executions/${verified}`,
+  inbox: '/inbox',
+  workers: '/workers',
+  alerts: '/alerts',
+  keys: '/keys',
+  usage: '/usage',
+  audit: '/audit',
+  settings: '/settings',
+  unknown: '/nothing'
+}
+const screens = {
+  desktop: { viewport: { width: 1440, height: 900 } },
+  phone: { viewport: { width: 390, height: 844 }, deviceScaleFactor: 2, isMobile: true, hasTouch: true }
+}
+
+const browser = await chromium.launch({ executablePath, args, headless: true })
+const wanted = (name: string) => only.length === 0 || only.includes(name)
+for (const [screen, options] of Object.entries(screens)) {
+  for (const colorScheme of ['light', 'dark'] as const) {
+    const open = async (api_key?: string) => {
+      const context = await browser.newContext({ ...options, colorScheme, timezoneId: 'Europe/Berlin' })
+      const page = await context.newPage()
+      page.on('console', message => message.type() === 'error' && !/40[14]/.test(message.text()) && console.error(message.text()))
+      page.on('pageerror', error => console.error(error))
+      if (api_key) await context.request.post(`${config.baseUrl}/v1/auth/browser-session`, { data: { api_key } })
+      const snap = async (name: string, path: string) => {
+        if (!wanted(name)) return
+        await page.goto(`${config.baseUrl}/dashboard${path}`)
+        await page.locator('h1').waitFor()
+        await page.waitForLoadState('networkidle')
+        await page.waitForTimeout(150)
+        // The whole page in one window: what is fixed to its edges would else be in the middle of the picture.
+        const height = Math.max(await page.evaluate<number>('document.documentElement.scrollHeight'), options.viewport.height)
+        await page.setViewportSize({ ...options.viewport, height })
+        await page.screenshot({ path: join(directory, `${name}-${screen}-${colorScheme}.png`) })
+        await page.setViewportSize(options.viewport)
+      }
+      return { snap, context }
+    }
+    const visitor = await open()
+    await visitor.snap('sign-in', '')
+    const first = await open(newcomer.api_key)
+    for (const [name, path] of [
+      ['attention', ''],
+      ['cues', '/cues'],
+      ['inbox', '/inbox'],
+      ['workers', '/workers']
+    ] as const)
+      await first.snap(`new-${name}`, path)
+    const owner = await open(ada.api_key)
+    for (const [name, path] of Object.entries(pages)) await owner.snap(name, path)
+    for (const { context } of [visitor, first, owner]) await context.close()
+  }
+}
+await browser.close()
+await app.close()
+await pool.end()
+await stop()
+rmSync(dataDir, { recursive: true })

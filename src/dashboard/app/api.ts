@@ -1,0 +1,100 @@
+/** Calls of the API with the session's cookie. */
+import { serviceRoot } from './root.ts'
+
+/** A refusal, or a service that did not answer: `status` is then 0. */
+export class Failure extends Error {
+  readonly status: number
+  readonly code: string
+  /** Invalid fields by their path, such as `schedule.cron`. */
+  readonly fields: Record<string, string>
+  /** Seconds after which to try again. */
+  readonly retryAfter: number
+  constructor(status: number, code: string, message: string, fields: Record<string, string> = {}, retryAfter = 0) {
+    super(message)
+    this.status = status
+    this.code = code
+    this.fields = fields
+    this.retryAfter = retryAfter
+  }
+}
+
+type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+export type Query = Record<string, string | number | boolean | readonly string[] | undefined>
+type Options = { query?: Query; body?: unknown; headers?: Record<string, string>; signal?: AbortSignal }
+
+/** How far the service's clock is ahead of this one, in ms, and the calls that the rate limit still allows. */
+export const service = { aheadMs: 0, callsLeft: Number.POSITIVE_INFINITY, callsPerMinute: 60 }
+let whenSignedOut = () => {}
+/** Called when the session has ended. */
+export const onSignedOut = (call: () => void): void => {
+  whenSignedOut = call
+}
+
+export const call = async <T>(method: Method, path: string, { query = {}, body, headers, signal }: Options = {}): Promise<T> => {
+  const response = await fetch(`${serviceRoot}${path}${queryText(query)}`, {
+    method,
+    headers: { accept: 'application/json', ...(body !== undefined && { 'content-type': 'application/json' }), ...headers },
+    body: body === undefined ? undefined : JSON.stringify(body),
+    credentials: 'same-origin',
+    signal
+  }).catch(error => {
+    if (signal?.aborted) throw error
+    throw new Failure(0, 'unreachable', 'The service does not answer. Trying again.')
+  })
+  const text = await response.text()
+  note(response.headers)
+  if (response.ok) return (text === '' ? null : parseExactly(text)) as T
+  const failure = failureOf(response, text)
+  if (failure.status === 401 && path !== '/v1/auth/browser-session') whenSignedOut()
+  throw failure
+}
+
+const note = (headers: Headers) => {
+  const date = Date.parse(headers.get('date') ?? '')
+  if (date) service.aheadMs = Math.abs(date - Date.now()) < 2000 ? 0 : date - Date.now()
+  service.callsLeft = Number(headers.get('x-ratelimit-remaining') ?? Number.POSITIVE_INFINITY)
+  service.callsPerMinute = Number(headers.get('x-ratelimit-limit') ?? 60)
+}
+
+export const queryText = (query: Query): string => {
+  const parameters = new URLSearchParams()
+  for (const [name, value] of Object.entries(query)) {
+    if (value === undefined || value === '') continue
+    for (const one of Array.isArray(value) ? value : [value]) parameters.append(name, String(one))
+  }
+  const text = parameters.toString()
+  return text && `?${text}`
+}
+
+type ErrorBody = { error?: { code?: string; message?: string }; detail?: { loc: (string | number)[]; msg: string }[] }
+
+const failureOf = ({ status, headers }: Response, text: string): Failure => {
+  let body: ErrorBody = {}
+  try {
+    body = JSON.parse(text)
+  } catch {} // from a proxy
+  const fields: Record<string, string> = {}
+  for (const { loc, msg } of body.detail ?? []) fields[loc.filter(part => part !== 'body').join('.')] ??= msg
+  const { code = 'unavailable', message = `The service answered ${status}.` } = body.error ?? {}
+  return new Failure(status, code, message, fields, Number(headers.get('retry-after') ?? 0))
+}
+
+declare global {
+  interface JSON {
+    rawJSON?: (text: string) => unknown
+  }
+}
+type Reviver = (key: string, value: unknown, context?: { source?: string }) => unknown
+
+/** Parses JSON without losing digits: a number that would change keeps its text, where the browser can do that. */
+export const parseExactly = (text: string): unknown => {
+  const keep: Reviver = (_, value, context) =>
+    typeof value === 'number' && context?.source !== undefined && String(value) !== context.source && JSON.rawJSON
+      ? JSON.rawJSON(context.source)
+      : value
+  return JSON.parse(text, keep)
+}
+
+export const get = <T>(path: string, query?: Query, signal?: AbortSignal): Promise<T> => call<T>('GET', path, { query, signal })
+export const post = <T>(path: string, body?: unknown, headers?: Record<string, string>): Promise<T> =>
+  call<T>('POST', path, { body, headers })

@@ -1,0 +1,50 @@
+/** The page of each path. */
+import type { VNode } from 'preact'
+import { h } from './h.ts'
+import { Alerts } from './pages/alerts.ts'
+import { Attention } from './pages/attention.ts'
+import { Audit } from './pages/audit.ts'
+import { CuePage } from './pages/cue.ts'
+import { EditCue, NewCue } from './pages/cue-form.ts'
+import { CuesPage } from './pages/cues.ts'
+import { ExecutionPage } from './pages/execution.ts'
+import { ExecutionsPage } from './pages/executions.ts'
+import { Inbox } from './pages/inbox.ts'
+import { Keys } from './pages/keys.ts'
+import { Settings } from './pages/settings.ts'
+import { UsagePage } from './pages/usage.ts'
+import { Workers } from './pages/workers.ts'
+import { NotFound } from './ui/frame.ts'
+
+const pages: [RegExp, (id: string) => VNode][] = [
+  [/^\/$/, () => h(Attention, {})],
+  [/^\/cues$/, () => h(CuesPage, {})],
+  [/^\/cues\/new$/, () => h(NewCue, {})],
+  [/^\/cues\/([^/]+)$/, id => h(CuePage, { key: id, id })],
+  [/^\/cues\/([^/]+)\/edit$/, id => h(EditCue, { key: id, id })],
+  [/^\/executions$/, () => h(ExecutionsPage, {})],
+  [/^\/executions\/([^/]+)$/, id => h(ExecutionPage, { key: id, id })],
+  [/^\/inbox$/, () => h(Inbox, {})],
+  [/^\/workers$/, () => h(Workers, {})],
+  [/^\/alerts$/, () => h(Alerts, {})],
+  [/^\/keys$/, () => h(Keys, {})],
+  [/^\/usage$/, () => h(UsagePage, {})],
+  [/^\/audit$/, () => h(Audit, {})],
+  [/^\/settings$/, () => h(Settings, {})]
+]
+
+export const pageOf = (path: string): VNode => {
+  for (const [pattern, page] of pages) {
+    const match = pattern.exec(path)
+    if (match) return page(decode(match[1] ?? ''))
+  }
+  return h(NotFound, {})
+}
+
+const decode = (text: string): string => {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
+}

@@ -1,0 +1,95 @@
+/** Alerts, to acknowledge. */
+
+import type { Alerts as Answer } from '../../../client/types.ts'
+import { post } from '../api.ts'
+import { h } from '../h.ts'
+import { useRows } from '../keys.ts'
+import { useRead } from '../query.ts'
+import { to, usePlace } from '../router.ts'
+import { useMay } from '../session.ts'
+import { Badge, Button, counted, Empty, Loading, Problem } from '../ui/basics.ts'
+import { act } from '../ui/dialog.ts'
+import { Page } from '../ui/frame.ts'
+import { FilterChip, FilterSelect, Filters } from '../ui/list.ts'
+import { When } from '../ui/when.ts'
+
+const tones = { info: 'info', warning: 'warn', high: 'bad', critical: 'bad' } as const
+const types = ['consecutive_failure', 'missed_window', 'outcome_timeout', 'cue_paused']
+
+export const Alerts = () => {
+  const { query } = usePlace()
+  const shown = query.get('show') ?? 'open'
+  const read = useRead<Answer>('/v1/alerts', {
+    acknowledged: shown === 'all' ? undefined : shown === 'acknowledged',
+    alert_type: query.get('alert_type') ?? undefined,
+    cue_id: query.get('cue_id') ?? undefined,
+    limit: 100
+  })
+  const mayWrite = useMay('write')
+  useRows()
+  const { data } = read
+  const acknowledge = (id: string) => act(() => post(`/v1/alerts/${id}/acknowledge`), 'Acknowledged').then(read.reload)
+  return h(
+    Page,
+    { title: 'Alerts', read },
+    h(
+      Filters,
+      {},
+      h(FilterSelect, {
+        label: 'Open',
+        name: 'show',
+        options: [
+          { value: 'acknowledged', label: 'Acknowledged' },
+          { value: 'all', label: 'All' }
+        ]
+      }),
+      h(FilterSelect, {
+        label: 'Any type',
+        name: 'alert_type',
+        options: types.map(value => ({ value, label: value.replaceAll('_', ' ') }))
+      }),
+      h(FilterChip, { label: 'Cue', name: 'cue_id' })
+    ),
+    h(Problem, { failure: read.failure }),
+    !data
+      ? !read.failure && h(Loading, {})
+      : data.alerts.length === 0
+        ? h(Empty, {
+            title: shown === 'open' ? 'No open alerts' : 'No alerts',
+            text: 'Alerts tell you about failures in a row, missed windows, missing outcomes, and cues that the service paused. Set their thresholds on each cue.'
+          })
+        : h(
+            'ul',
+            { class: 'items panel flush', 'aria-label': counted(data.total, 'alert') },
+            data.alerts.map(({ id, cue_id, execution_id, alert_type, severity, message, acknowledged_at, created_at }) =>
+              h(
+                'li',
+                { key: id, class: 'item', 'data-row': true },
+                h('span', { class: 'item-badge' }, h(Badge, { tone: tones[severity] }, severity)),
+                h(
+                  'div',
+                  { class: 'item-text' },
+                  h(
+                    'p',
+                    { class: 'item-title' },
+                    h('a', { class: 'name', href: to(execution_id ? `/executions/${execution_id}` : `/cues/${cue_id}`) }, message)
+                  ),
+                  h(
+                    'p',
+                    { class: 'under' },
+                    alert_type.replaceAll('_', ' '),
+                    ' · ',
+                    h(When, { at: created_at, only: 'relative' }),
+                    ' · ',
+                    h('a', { href: to(`/cues/${cue_id}`) }, 'the cue'),
+                    acknowledged_at && [' · acknowledged ', h(When, { at: acknowledged_at, only: 'relative' })]
+                  )
+                ),
+                mayWrite &&
+                  !acknowledged_at &&
+                  h('div', { class: 'actions' }, h(Button, { label: 'Acknowledge', icon: 'check', onClick: () => void acknowledge(id) }))
+              )
+            )
+          )
+  )
+}

@@ -1,0 +1,100 @@
+/** Firing, pausing and deleting a cue. */
+
+import { useState } from 'preact/hooks'
+import type { CueDetail, FiredExecution } from '../../../client/types.ts'
+import { call, Failure, post } from '../api.ts'
+import { h } from '../h.ts'
+import { go, to } from '../router.ts'
+import { Confirm } from '../ui/dialog.ts'
+import { AreaField, Choice, TextField } from '../ui/form.ts'
+import { say } from '../ui/toast.ts'
+
+type Props = { cue: CueDetail; onClose: () => void; onDone: () => void }
+
+/** The text as it is, which keeps numbers of any length, in a body beside other members. */
+const withJson = (body: object, name: string, text: string): unknown => {
+  try {
+    return {
+      ...body,
+      [name]: JSON.parse(text, (_, value, context?: { source?: string }) =>
+        typeof value === 'number' && context?.source && JSON.rawJSON ? JSON.rawJSON(context.source) : value
+      )
+    }
+  } catch (error) {
+    throw new Failure(422, 'validation_error', `Not valid JSON: ${(error as Error).message}`)
+  }
+}
+
+export const FireDialog = ({ cue, onClose, onDone }: Props) => {
+  const [text, setText] = useState('')
+  const [strategy, setStrategy] = useState('merge')
+  const fire = async () => {
+    const body = text.trim() === '' ? {} : withJson({ merge_strategy: strategy }, 'payload_override', text)
+    const { id } = await post<FiredExecution>(`/v1/cues/${cue.id}/fire`, body, { 'idempotency-key': crypto.randomUUID() })
+    say(`${cue.name} was fired.`, 'good', { href: to(`/executions/${id}`), text: 'Show the execution' })
+    onDone()
+  }
+  return h(
+    Confirm,
+    { title: `Fire ${cue.name} now`, label: 'Fire', onClose, action: fire },
+    h('p', {}, cue.transport === 'worker' ? 'A worker can claim it at once.' : 'It is delivered at once. Its schedule does not change.'),
+    h(AreaField, {
+      label: 'Payload override (optional)',
+      value: text,
+      onInput: setText,
+      mono: true,
+      rows: 4,
+      hint: 'JSON. Empty: the payload of the cue.'
+    }),
+    text.trim() !== '' &&
+      h(Choice, {
+        label: 'What to do with it',
+        value: strategy,
+        onInput: setStrategy,
+        options: [
+          { value: 'merge', label: 'Merge into the payload' },
+          { value: 'replace', label: 'Replace the payload' }
+        ]
+      })
+  )
+}
+
+export const PauseDialog = ({ cue, onClose, onDone }: Props) => {
+  const [reason, setReason] = useState('')
+  const [until, setUntil] = useState('')
+  const pause = async () => {
+    const at = until === '' ? undefined : new Date(until).toISOString()
+    await post(`/v1/cues/${cue.id}/pause`, { ...(reason.trim() && { reason: reason.trim() }), ...(at && { until: at }) })
+    onDone()
+  }
+  return h(
+    Confirm,
+    { title: `Pause ${cue.name}`, label: 'Pause', onClose, action: pause, done: 'The cue is paused' },
+    h('p', {}, 'Its slots do not run until you resume it. Executions that exist go on.'),
+    h(TextField, { label: 'Reason (optional)', value: reason, onInput: setReason, maxLength: 500 }),
+    h(TextField, {
+      label: 'Until (optional)',
+      type: 'datetime-local',
+      value: until,
+      onInput: setUntil,
+      hint: 'In your time zone. Empty: until you resume it.'
+    })
+  )
+}
+
+export const DeleteDialog = ({ cue, onClose }: Omit<Props, 'onDone'>) =>
+  h(
+    Confirm,
+    {
+      title: `Delete ${cue.name}`,
+      label: 'Delete',
+      kind: 'danger',
+      onClose,
+      done: 'The cue is deleted',
+      action: async () => {
+        await call('DELETE', `/v1/cues/${cue.id}`, { headers: { 'if-match': '*' } })
+        go(to('/cues'))
+      }
+    },
+    h('p', {}, 'The cue and its history are removed. This cannot be undone.')
+  )

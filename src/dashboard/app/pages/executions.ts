@@ -1,0 +1,166 @@
+/** The list of executions. */
+
+import type { Execution, Executions } from '../../../client/types.ts'
+import { h } from '../h.ts'
+import { useRows } from '../keys.ts'
+import { useRead } from '../query.ts'
+import { to } from '../router.ts'
+import { useMe } from '../session.ts'
+import { duration } from '../time.ts'
+import { Empty, Loading, Problem } from '../ui/basics.ts'
+import { Page } from '../ui/frame.ts'
+import { FilterChip, FilterSelect, Filters, Pager, useFilters } from '../ui/list.ts'
+import { CueLink, OutcomeBadge, StatusBadge } from '../ui/results.ts'
+import { When } from '../ui/when.ts'
+import { fireCalls } from './teach.ts'
+
+const triggers: Record<string, string> = { schedule: 'schedule', manual_fire: 'fired', replay: 'replay' }
+
+/** From the first attempt to the result. */
+export const durationOf = ({ started_at, delivered_at, outcome, last_attempt_at }: Execution): string => {
+  const end = outcome?.recorded_at ?? delivered_at ?? last_attempt_at
+  return started_at && end ? duration(Math.max(Date.parse(end) - Date.parse(started_at), 0)) : '–'
+}
+
+type Brief = Execution | (Omit<Execution, 'outcome'> & { outcome: unknown })
+
+const Row = ({ of, ofOneCue, zone }: { of: Execution; ofOneCue?: boolean; zone?: string }) => {
+  const reason = of.error_message ?? of.outcome?.error ?? of.outcome?.summary ?? of.outcome?.result
+  const place = to(`/executions/${of.id}`)
+  return h(
+    'tr',
+    { 'data-row': true },
+    h(
+      'td',
+      { class: 'cell-status' },
+      h('a', { class: 'row-link', href: place }, h(StatusBadge, { of }), h('span', { class: 'unseen' }, ` execution of ${of.cue_name}`))
+    ),
+    h(
+      'td',
+      { class: 'cell-main' },
+      !ofOneCue && h(CueLink, { id: of.cue_id, name: of.cue_name }),
+      h(
+        'div',
+        { class: ofOneCue ? 'soft clip' : 'under clip' },
+        reason || (of.triggered_by === 'schedule' ? 'on schedule' : triggers[of.triggered_by])
+      )
+    ),
+    h('td', { class: 'cell-when' }, h('a', { href: place, tabIndex: -1 }, h(When, { at: of.scheduled_for, zone }))),
+    h(
+      'td',
+      { class: 'cell-outcome' },
+      of.outcome_state
+        ? h(OutcomeBadge, { state: of.outcome_state })
+        : h('span', { class: 'soft' }, of.http_status ? `HTTP ${of.http_status}` : '–')
+    ),
+    h(
+      'td',
+      { class: 'number cell-attempts' },
+      of.attempts,
+      h('span', { class: 'phone-only' }, of.attempts === 1 ? ' attempt' : ' attempts')
+    ),
+    h('td', { class: 'number cell-duration' }, durationOf(of))
+  )
+}
+
+export const ExecutionTable = ({ executions, ofOneCue, zone }: { executions: Brief[]; ofOneCue?: boolean; zone?: string }) =>
+  h(
+    'table',
+    { class: 'table executions' },
+    h('caption', { class: 'unseen' }, 'Executions'),
+    h(
+      'thead',
+      {},
+      h(
+        'tr',
+        {},
+        ['Status', ofOneCue ? 'Result' : 'Cue', 'Scheduled for', 'Outcome', 'Attempts', 'Duration'].map(name =>
+          h('th', { key: name, scope: 'col', class: /Attempts|Duration/.test(name) ? 'number' : undefined }, name)
+        )
+      )
+    ),
+    h(
+      'tbody',
+      {},
+      executions.map(of => h(Row, { key: of.id, of: of as Execution, ofOneCue, zone }))
+    )
+  )
+
+const options = (values: string[], texts: Record<string, string> = {}) =>
+  values.map(value => ({ value, label: texts[value] ?? value.replaceAll('_', ' ') }))
+const spans: Record<string, number> = { '1h': 3_600_000, '24h': 86_400_000, '7d': 604_800_000, '30d': 2_592_000_000 }
+
+export const ExecutionsPage = () => {
+  const { within, ...filters } = useFilters([
+    'cue_id',
+    'status',
+    'outcome_state',
+    'triggered_by',
+    'worker_id',
+    'result_type',
+    'tag',
+    'within',
+    'cursor'
+  ])
+  // To the minute, so that the address of the read stays the same.
+  const since = within && spans[within] ? new Date(Math.floor((Date.now() - spans[within]) / 60_000) * 60_000).toISOString() : undefined
+  const read = useRead<Executions>('/v1/executions', { ...filters, since, limit: 50, count_to: 1000 })
+  const me = useMe()
+  useRows()
+  const { data } = read
+  const isFiltered = Object.values(filters).some(Boolean) || Boolean(since)
+  return h(
+    Page,
+    { title: 'Executions', read },
+    h(
+      Filters,
+      {},
+      h(FilterSelect, {
+        label: 'Any status',
+        name: 'status',
+        options: options(['pending', 'delivering', 'success', 'failed', 'retrying', 'missed', 'pending_outcome', 'outcome_timeout'], {
+          pending: 'waiting',
+          delivering: 'running'
+        })
+      }),
+      h(FilterSelect, {
+        label: 'Any outcome',
+        name: 'outcome_state',
+        options: options([
+          'reported_success',
+          'reported_failure',
+          'verified_success',
+          'verification_pending',
+          'verification_failed',
+          'unknown'
+        ])
+      }),
+      h(FilterSelect, { label: 'Any trigger', name: 'triggered_by', options: options(['schedule', 'manual_fire', 'replay'], triggers) }),
+      h(FilterSelect, {
+        label: 'Any time',
+        name: 'within',
+        options: [
+          { value: '1h', label: 'last hour' },
+          { value: '24h', label: 'last 24 hours' },
+          { value: '7d', label: 'last 7 days' },
+          { value: '30d', label: 'last 30 days' }
+        ]
+      }),
+      h(FilterChip, { label: 'Cue', name: 'cue_id' }),
+      h(FilterChip, { label: 'Tag', name: 'tag' }),
+      h(FilterChip, { label: 'Worker', name: 'worker_id' })
+    ),
+    h(Problem, { failure: read.failure }),
+    !data
+      ? !read.failure && h(Loading, { lines: 8 })
+      : data.executions.length === 0
+        ? isFiltered
+          ? h(Empty, { title: 'No execution matches', text: 'Remove a filter to see more.' })
+          : h(Empty, {
+              title: 'Nothing has run yet',
+              text: 'Each run of a cue is an execution. Fire a cue to see one now:',
+              calls: fireCalls(me)
+            })
+        : [h('div', { class: 'panel flush' }, h(ExecutionTable, { executions: data.executions })), h(Pager, { ...data, noun: 'execution' })]
+  )
+}

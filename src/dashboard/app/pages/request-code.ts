@@ -1,0 +1,59 @@
+/** The request of an execution as text and as curl, and code that verifies its signature. */
+import type { CueDetail, ExecutionDetail } from '../../../client/types.ts'
+
+/** Canonical JSON has sorted members and no spaces; this is close enough to read, and to send again. */
+const bodyOf = ({ payload }: ExecutionDetail): string => JSON.stringify(payload)
+
+const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`
+
+export const requestOf = (execution: ExecutionDetail, { callback }: CueDetail): string => {
+  const url = new URL(callback.url!)
+  const own = Object.entries(callback.headers).map(([name, value]) => `${name}: ${value}`)
+  return [
+    `${callback.method} ${url.pathname}${url.search} HTTP/1.1`,
+    `Host: ${url.host}`,
+    'Content-Type: application/json',
+    `X-Service-Execution-Id: ${execution.id}`,
+    `X-Service-Cue-Id: ${execution.cue_id}`,
+    `X-Service-Attempt: ${execution.attempts}`,
+    'X-Service-Timestamp: …',
+    'X-Service-Signature: v1=…',
+    'webhook-id, webhook-timestamp, webhook-signature: …',
+    'Authorization: Bearer …',
+    ...own,
+    '',
+    bodyOf(execution)
+  ].join('\n')
+}
+
+export const curlOf = (execution: ExecutionDetail, { callback }: CueDetail): string =>
+  [
+    `curl -X ${callback.method} ${quoted(callback.url!)}`,
+    "-H 'Content-Type: application/json'",
+    `-H 'X-Service-Execution-Id: ${execution.id}'`,
+    `-H 'X-Service-Cue-Id: ${execution.cue_id}'`,
+    ...Object.keys(callback.headers).map(name => `-H ${quoted(`${name}: …`)}`),
+    `--data-raw ${quoted(bodyOf(execution))}`
+  ].join(' \\\n  ')
+
+export const verifyCode = {
+  node: `import { verifyWebhook } from 'pgcue/client'
+
+// SECRET: the webhook secret, from the page Keys.
+const { payload, executionId } = await verifyWebhook(
+  await request.text(), request.headers, process.env.SECRET)`,
+  python: `import hashlib, hmac, os, time
+
+def verify(body: bytes, headers) -> bool:
+    timestamp = headers["X-Service-Timestamp"]
+    if abs(time.time() - int(timestamp)) > 300:
+        return False
+    signed = timestamp.encode() + b"." + body
+    expected = "v1=" + hmac.new(os.environ["SECRET"].encode(), signed, hashlib.sha256).hexdigest()
+    # During a rotation there are several, separated by commas.
+    given = headers["X-Service-Signature"].split(",")
+    return any(hmac.compare_digest(expected, one.strip()) for one in given)`,
+  shell: `# BODY: a file with the raw body; TIMESTAMP: the header X-Service-Timestamp
+{ printf '%s.' "$TIMESTAMP"; cat "$BODY"; } | openssl dgst -sha256 -hmac "$SECRET" -r | cut -d' ' -f1
+# Compare with the header X-Service-Signature, after v1=`
+}

@@ -1,0 +1,59 @@
+/** Schedules in words, with the next runs. */
+
+import { useEffect, useState } from 'preact/hooks'
+import type { Preview } from '../../../client/types.ts'
+import { Failure, post } from '../api.ts'
+import { h } from '../h.ts'
+import { dayName, hourTime, relative, useNow } from '../time.ts'
+import { counted } from '../ui/basics.ts'
+
+type Schedule = Record<string, unknown>
+export type SchedulePreview = { data?: Preview; failure?: Failure; isLoading: boolean }
+
+/** Asks the service what a schedule means, shortly after its last change. */
+export const useSchedulePreview = (schedule: Schedule | undefined, runs: number): SchedulePreview => {
+  const [state, setState] = useState<SchedulePreview>({ isLoading: true })
+  const key = schedule && JSON.stringify(schedule)
+  useEffect(() => {
+    if (!key) return setState({ isLoading: false })
+    let stopped = false
+    const timer = setTimeout(async () => {
+      try {
+        const data = await post<Preview>('/v1/schedules/preview', { schedule: JSON.parse(key), count: runs })
+        if (!stopped) setState({ data, isLoading: false })
+      } catch (error) {
+        if (!stopped) setState({ failure: error instanceof Failure ? error : undefined, isLoading: false })
+      }
+    }, 200)
+    return () => {
+      stopped = true
+      clearTimeout(timer)
+    }
+  }, [key, runs])
+  return state
+}
+
+/** The next runs, with notes on clock changes. */
+export const NextRuns = ({ preview: { next }, zone }: { preview: Preview; zone: string }) => {
+  const now = useNow()
+  if (next.length === 0) return h('p', { class: 'soft' }, 'It does not run any more.')
+  const all = next as (Preview['next'][number] & { excluded?: boolean })[]
+  return h(
+    'ol',
+    { class: 'runs', 'aria-label': `Next ${counted(next.length, 'run')}` },
+    all.map(({ at, note, excluded }, n) =>
+      h(
+        'li',
+        { key: at, class: excluded ? 'excluded' : undefined },
+        h(
+          'time',
+          { dateTime: at },
+          h('span', { class: 'run-clock' }, hourTime(at, zone)),
+          h('span', { class: 'run-day' }, dayName(at, zone))
+        ),
+        h('span', { class: 'soft' }, n === 0 || n === all.length - 1 ? relative(at, now) : ''),
+        note && h('p', { class: 'note' }, note)
+      )
+    )
+  )
+}

@@ -1,0 +1,126 @@
+/** The account's settings, and this browser's. */
+
+import { useState } from 'preact/hooks'
+import type { Me } from '../../../client/types.ts'
+import { call } from '../api.ts'
+import { h } from '../h.ts'
+import { signOut, useMay, useMe } from '../session.ts'
+import { setTheme, type Theme, useTheme } from '../theme.ts'
+import { localZone, setZone, useZone, type ZoneChoice } from '../time.ts'
+import { Button, Facts, Panel } from '../ui/basics.ts'
+import { Confirm, useAction } from '../ui/dialog.ts'
+import { CheckField, Choice, TextField } from '../ui/form.ts'
+import { Page } from '../ui/frame.ts'
+import { When } from '../ui/when.ts'
+
+export const Settings = () => {
+  const me = useMe()
+  const mayManage = useMay('account')
+  const zone = useZone()
+  const theme = useTheme()
+  const [asked, ask] = useState(false)
+  return h(
+    Page,
+    { title: 'Settings' },
+    h(
+      Panel,
+      { title: 'This browser' },
+      h(Choice, {
+        label: 'Times are shown in',
+        value: zone,
+        onInput: value => setZone(value as ZoneChoice),
+        options: [
+          { value: 'cue', label: "the cue's zone" },
+          { value: 'local', label: `mine, ${localZone}` },
+          { value: 'utc', label: 'UTC' }
+        ]
+      }),
+      h(Choice, {
+        label: 'Colours',
+        value: theme,
+        onInput: value => setTheme(value as Theme),
+        options: [
+          { value: 'system', label: 'as the system' },
+          { value: 'light', label: 'light' },
+          { value: 'dark', label: 'dark' }
+        ]
+      })
+    ),
+    h(
+      Panel,
+      { title: 'Account' },
+      h(Facts, {
+        items: [
+          ['Email', me.email],
+          ['Account', h('span', { class: 'mono break' }, me.id)],
+          ['Since', h(When, { at: me.created_at, only: 'absolute' })],
+          ['This session may', me.scopes.join(', ')]
+        ]
+      })
+    ),
+    mayManage && h(Delivery, { me }),
+    mayManage &&
+      h(
+        Panel,
+        { title: 'Sessions' },
+        h('p', {}, 'Signs out every browser and program that uses a session, this one included. API keys stay valid.'),
+        h(
+          'div',
+          { class: 'actions left' },
+          h(Button, { label: 'Sign out everywhere', icon: 'out', kind: 'danger', onClick: () => ask(true) })
+        )
+      ),
+    asked &&
+      h(
+        Confirm,
+        {
+          title: 'Sign out everywhere',
+          label: 'Sign out everywhere',
+          kind: 'danger',
+          onClose: () => ask(false),
+          action: () => signOut({ everywhere: true }).then(() => location.reload())
+        },
+        h('p', {}, 'All sessions of the account end at once.')
+      )
+  )
+}
+
+const Delivery = ({ me }: { me: Me }) => {
+  const [url, setUrl] = useState(me.alert_webhook_url ?? '')
+  const [sendsKey, setSendsKey] = useState(me.webhook_authorization === 'api_key')
+  const { busy, failure, run } = useAction()
+  const save = (event: Event) => {
+    event.preventDefault()
+    void run(
+      () =>
+        call('PATCH', '/v1/auth/me', {
+          body: { alert_webhook_url: url.trim(), webhook_authorization: sendsKey ? 'api_key' : 'execution_token' }
+        }),
+      'Saved'
+    )
+  }
+  return h(
+    Panel,
+    { title: 'Alerts and webhooks' },
+    h(
+      'form',
+      { onSubmit: save },
+      h(TextField, {
+        label: 'Send alerts to',
+        type: 'url',
+        placeholder: 'https://example.com/alerts',
+        value: url,
+        onInput: setUrl,
+        error: failure?.message,
+        hint: 'A signed webhook for each alert. Empty: none.'
+      }),
+      h(CheckField, {
+        label: 'Webhooks carry the default API key',
+        checked: sendsKey,
+        onInput: setSendsKey,
+        hint: 'Otherwise they carry a token that is valid for their execution only, which is safer.'
+      }),
+      h('div', { class: 'actions left' }, h(Button, { label: 'Save', type: 'submit', kind: 'main', busy }))
+    )
+  )
+}

@@ -1,0 +1,107 @@
+/** The calls that empty lists show, with the name of the user's own key. */
+
+import type { Me } from '../../../client/types.ts'
+import { serviceUrl } from '../root.ts'
+
+const comment = ({ api_key_prefix }: Me) => `# KEY is your API key, ${api_key_prefix ? `${api_key_prefix}…` : 'from the page Keys'}`
+
+export const createCueCalls = (me: Me) => [
+  {
+    name: 'curl',
+    code: `${comment(me)}
+curl ${serviceUrl}/v1/cues \\
+  -H "Authorization: Bearer $KEY" -H 'Content-Type: application/json' \\
+  -d '{"name": "daily report", "cron": "0 9 * * 1-5", "timezone": "Europe/Berlin",
+       "callback_url": "https://example.com/hook", "payload": {"task": "report"}}'`
+  },
+  {
+    name: 'pgcue',
+    code: `${comment(me)}
+export PGCUE_API_KEY=$KEY PGCUE_BASE_URL=${serviceUrl}
+pgcue cues create 'daily report' --cron '0 9 * * 1-5' --timezone Europe/Berlin \\
+  --url https://example.com/hook --payload '{"task": "report"}'`
+  },
+  {
+    name: 'TypeScript',
+    code: `import { createClient } from 'pgcue/client'
+
+// ${comment(me).slice(2)}
+const client = createClient({ baseUrl: '${serviceUrl}', apiKey: process.env.KEY })
+await client.cues.create({
+  name: 'daily report',
+  cron: '0 9 * * 1-5',
+  timezone: 'Europe/Berlin',
+  callback_url: 'https://example.com/hook',
+  payload: { task: 'report' }
+})`
+  }
+]
+
+export const fireCalls = (me: Me, cueId = 'cue_…') => [
+  { name: 'curl', code: `${comment(me)}\ncurl -X POST ${serviceUrl}/v1/cues/${cueId}/fire -H "Authorization: Bearer $KEY"` },
+  { name: 'pgcue', code: `${comment(me)}\nexport PGCUE_API_KEY=$KEY PGCUE_BASE_URL=${serviceUrl}\npgcue cues fire ${cueId}` },
+  {
+    name: 'TypeScript',
+    code: `import { createClient } from 'pgcue/client'
+
+// ${comment(me).slice(2)}
+const client = createClient({ baseUrl: '${serviceUrl}', apiKey: process.env.KEY })
+await client.cues.fire('${cueId}')`
+  }
+]
+
+export const workerCalls = (me: Me, task = 'report') => [
+  {
+    name: 'pgcue',
+    code: `${comment(me)}\nexport PGCUE_API_KEY=$KEY PGCUE_BASE_URL=${serviceUrl}\npgcue worker --handler '${task}=sh ./report.sh'`
+  },
+  {
+    name: 'curl',
+    code: `${comment(me)}
+curl ${serviceUrl}/v1/executions/claim \\
+  -H "Authorization: Bearer $KEY" -H 'Content-Type: application/json' \\
+  -d '{"worker_id": "my-laptop", "tasks": ["${task}"], "wait": 20}'`
+  },
+  {
+    name: 'TypeScript',
+    code: `import { createClient } from 'pgcue/client'
+
+// ${comment(me).slice(2)}
+const client = createClient({ baseUrl: '${serviceUrl}', apiKey: process.env.KEY })
+for (const claim of await client.executions.claimNext({ worker_id: 'my-laptop', tasks: ['${task}'], wait: 20 })) {
+  await client.executions.reportOutcome(claim.execution_id, { success: true }, { claimToken: claim.claim_token })
+}`
+  }
+]
+
+export const verificationCalls = (me: Me) => [
+  {
+    name: 'curl',
+    code: `${comment(me)}
+curl ${serviceUrl}/v1/cues \\
+  -H "Authorization: Bearer $KEY" -H 'Content-Type: application/json' \\
+  -d '{"name": "publish the post", "cron": "0 9 * * 1-5", "worker": true,
+       "payload": {"task": "publish"}, "verification": {"mode": "manual"}}'`
+  },
+  {
+    name: 'pgcue',
+    code: `${comment(me)}
+export PGCUE_API_KEY=$KEY PGCUE_BASE_URL=${serviceUrl}
+pgcue cues create 'publish the post' --cron '0 9 * * 1-5' --worker --task publish \\
+  --data '{"verification": {"mode": "manual"}}'`
+  },
+  {
+    name: 'TypeScript',
+    code: `import { createClient } from 'pgcue/client'
+
+// ${comment(me).slice(2)}
+const client = createClient({ baseUrl: '${serviceUrl}', apiKey: process.env.KEY })
+await client.cues.create({
+  name: 'publish the post',
+  cron: '0 9 * * 1-5',
+  worker: true,
+  payload: { task: 'publish' },
+  verification: { mode: 'manual' }
+})`
+  }
+]

@@ -1,0 +1,98 @@
+/** Usage against the limits of the plan, and how to change it. */
+
+import type { Usage } from '../../../client/types.ts'
+import { post } from '../api.ts'
+import { h } from '../h.ts'
+import { useRead } from '../query.ts'
+import { serviceRoot } from '../root.ts'
+import { useMay } from '../session.ts'
+import { Badge, Button, count, Facts, Loading, Panel, Problem } from '../ui/basics.ts'
+import { act } from '../ui/dialog.ts'
+import { Page } from '../ui/frame.ts'
+
+type Share = { used: number; limit: number; percent_used: number }
+
+const Meter = ({ name, share: { used, limit, percent_used }, note }: { name: string; share: Share; note: string }) => {
+  const tone = percent_used >= 100 ? 'bad' : percent_used >= 80 ? 'warn' : 'good'
+  return h(
+    'div',
+    { class: 'usage' },
+    h('h2', {}, name),
+    h('p', { class: 'usage-value' }, count(used), h('span', { class: 'soft' }, ` of ${count(limit)}`)),
+    h('meter', { class: tone, min: 0, max: 100, value: percent_used, 'aria-label': `${name}: ${percent_used} % used` }),
+    h('p', { class: 'hint' }, note)
+  )
+}
+
+export const UsagePage = () => {
+  const read = useRead<Usage>('/v1/usage')
+  const mayBuy = useMay('account')
+  const { data } = read
+  const leave = (path: string, body?: object) =>
+    act(async () => {
+      const { checkout_url, portal_url } = await post<{ checkout_url?: string; portal_url?: string }>(path, body)
+      location.href = (checkout_url ?? portal_url)!
+    })
+  return h(
+    Page,
+    { title: 'Usage and plan', read, about: data && h(Badge, { tone: 'info' }, `plan ${data.plan}`) },
+    h(Problem, { failure: read.failure }),
+    !data
+      ? !read.failure && h(Loading, {})
+      : [
+          h(
+            'div',
+            { key: 'meters', class: 'usages' },
+            h(Meter, {
+              name: 'Executions this month',
+              share: data.executions,
+              note: data.executions.will_exceed_limit
+                ? `At this rate, ${count(data.executions.projected_month_end)} by the end of the month: more than the plan has.`
+                : `At this rate, ${count(data.executions.projected_month_end)} by the end of the month.`
+            }),
+            h(Meter, { name: 'Cues', share: data.cues, note: `${count(data.cues.active)} active; paused ones count too.` })
+          ),
+          h(
+            Panel,
+            { key: 'facts', title: 'This billing period' },
+            h(Facts, {
+              items: [
+                ['Period', `${data.billing_period.start} to ${data.billing_period.end}, ${data.billing_period.days_remaining} days left`],
+                ['Outcomes reported', count(data.outcomes.reported)],
+                ['Succeeded', count(data.outcomes.succeeded)],
+                ['Failed', count(data.outcomes.failed)],
+                ['Requests per minute', `${count(data.rate_limit.current_usage)} of ${count(data.rate_limit.limit)} used by browsers now`]
+              ]
+            })
+          ),
+          h(
+            Panel,
+            { key: 'plan', title: 'Change the plan' },
+            h(
+              'p',
+              {},
+              h('a', { href: `${serviceRoot}/plans` }, 'Compare the plans'),
+              mayBuy
+                ? ', then choose one. Payment is on pages of Stripe.'
+                : '. To change it, sign in with a key that has the scope account.'
+            ),
+            mayBuy &&
+              h(
+                'div',
+                { class: 'actions left' },
+                ['pro', 'scale']
+                  .filter(plan => plan !== data.plan)
+                  .map(plan =>
+                    h(Button, {
+                      key: plan,
+                      label: `Choose ${plan}`,
+                      kind: 'main',
+                      onClick: () => void leave('/v1/billing/checkout', { plan, interval: 'monthly' })
+                    })
+                  ),
+                data.plan !== 'free' && h(Button, { label: 'Payment and invoices', onClick: () => void leave('/v1/billing/portal') })
+              )
+          )
+        ]
+  )
+}

@@ -1,0 +1,186 @@
+/** Small pieces of every page. */
+import type { ComponentChildren, VNode } from 'preact'
+import { useEffect, useState } from 'preact/hooks'
+import type { Failure } from '../api.ts'
+import { h } from '../h.ts'
+import { Icon, type IconName } from './icon.ts'
+import { say } from './toast.ts'
+
+export type Children = ComponentChildren
+
+type ButtonProps = {
+  label: string
+  icon?: IconName
+  onClick?: () => void
+  kind?: 'plain' | 'main' | 'danger' | 'quiet'
+  disabled?: boolean
+  /** Shows the icon only; the label is for screen readers and as a tooltip. */
+  iconOnly?: boolean
+  type?: 'button' | 'submit'
+  /** The letter that does the same. */
+  shortcut?: string
+  busy?: boolean
+}
+export const Button = ({ label, icon, onClick, kind = 'plain', disabled, iconOnly, type = 'button', shortcut, busy }: ButtonProps) =>
+  h(
+    'button',
+    {
+      type,
+      class: `button ${kind}${iconOnly ? ' icon-only' : ''}`,
+      onClick,
+      disabled: disabled || busy,
+      'aria-busy': busy,
+      'aria-keyshortcuts': shortcut,
+      ...(iconOnly ? { 'aria-label': label, title: label } : shortcut ? { title: `${label} (${shortcut})` } : {})
+    },
+    icon && h(Icon, { name: icon, size: 18 }),
+    !iconOnly && h('span', {}, label)
+  )
+
+/** A link that looks like a button. */
+export const ButtonLink = ({ label, href, icon, kind = 'plain' }: { label: string; href: string; icon?: IconName; kind?: string }) =>
+  h('a', { class: `button ${kind}`, href }, icon && h(Icon, { name: icon, size: 18 }), h('span', {}, label))
+
+export type Tone = 'good' | 'bad' | 'warn' | 'info' | 'quiet'
+export const Badge = ({ tone, children, title }: { tone: Tone; children: Children; title?: string }) =>
+  h('span', { class: `badge ${tone}`, title }, children)
+
+export const Tag = ({ label, href }: { label: string; href?: string }) => h(href ? 'a' : 'span', { class: 'tag', href }, label)
+
+/** A box with a title. */
+export const Panel = ({ title, actions, children, flush }: { title?: Children; actions?: Children; children: Children; flush?: boolean }) =>
+  h(
+    'section',
+    { class: `panel${flush ? ' flush' : ''}` },
+    title && h('header', { class: 'panel-head' }, h('h2', {}, title), actions && h('div', { class: 'actions' }, actions)),
+    children
+  )
+
+/** Names and values in two columns; entries without a value are left out. */
+export const Facts = ({ items }: { items: [string, Children][] }) =>
+  h(
+    'dl',
+    { class: 'facts' },
+    items
+      .filter(([, value]) => value !== null && value !== undefined && value !== '')
+      .map(([name, value]) => h('div', { key: name }, h('dt', {}, name), h('dd', {}, value)))
+  )
+
+/** Reports a failed read: beside what was read before, if anything. */
+export const Problem = ({ failure }: { failure: Failure | undefined }) => {
+  if (!failure) return null
+  const text =
+    failure.status === 0
+      ? 'The service does not answer. This page tries again every few seconds.'
+      : failure.status === 429
+        ? 'The rate limit of your plan is reached. This page continues by itself.'
+        : failure.code === 'unavailable'
+          ? 'The service is busy or its database is slow. This page tries again.'
+          : failure.message
+  return h(
+    'p',
+    { class: `problem ${failure.status === 429 || failure.status === 0 ? 'warn' : 'bad'}`, role: 'status' },
+    h(Icon, { name: 'alert', size: 18 }),
+    h('span', {}, text)
+  )
+}
+
+export const Loading = ({ lines = 5 }: { lines?: number }) =>
+  h(
+    'div',
+    { class: 'loading', role: 'status', 'aria-label': 'Loading' },
+    Array.from({ length: lines }, (_, n) => h('div', { key: n, class: 'bar' }))
+  )
+
+const copyText = async (text: string) => {
+  await navigator.clipboard.writeText(text)
+  say('Copied')
+}
+
+export const Copy = ({ text, label = 'Copy' }: { text: string; label?: string }) =>
+  h(Button, {
+    label,
+    icon: 'copy',
+    kind: 'quiet',
+    iconOnly: true,
+    onClick: () => void copyText(text).catch(() => say('The browser does not allow copying', 'bad'))
+  })
+
+/** Code in one or several languages, to copy. */
+export const Code = ({ text, label, wrap }: { text: string; label?: string; wrap?: boolean }) =>
+  h(
+    'div',
+    { class: `code${wrap ? ' wrap' : ''}` },
+    h('pre', { tabIndex: 0, 'aria-label': label ?? 'Code' }, h('code', {}, text)),
+    h(Copy, { text, label: label ? `Copy ${label}` : 'Copy' })
+  )
+
+export const Tabs = ({ tabs, label }: { tabs: { name: string; body: () => Children }[]; label: string }) => {
+  const [chosen, choose] = useState(0)
+  const tab = tabs[chosen] ?? tabs[0]!
+  const move = (event: KeyboardEvent) => {
+    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key]
+    if (!step) return
+    const next = (chosen + step + tabs.length) % tabs.length
+    choose(next)
+    ;((event.currentTarget as Element).children[next] as HTMLElement).focus()
+  }
+  return h(
+    'div',
+    { class: 'tabs' },
+    h(
+      'div',
+      { class: 'tab-list', role: 'tablist', 'aria-label': label, onKeyDown: move },
+      tabs.map(({ name }, n) =>
+        h(
+          'button',
+          {
+            key: name,
+            type: 'button',
+            role: 'tab',
+            class: 'tab',
+            'aria-selected': n === chosen,
+            tabIndex: n === chosen ? 0 : -1,
+            onClick: () => choose(n)
+          },
+          name
+        )
+      )
+    ),
+    h('div', { role: 'tabpanel', 'aria-label': tab.name }, tab.body())
+  )
+}
+
+/** A list without entries: what belongs here, and the call that adds the first. */
+export const Empty = ({
+  title,
+  text,
+  calls,
+  action
+}: {
+  title: string
+  text: string
+  calls?: { name: string; code: string }[]
+  action?: VNode
+}) =>
+  h(
+    'div',
+    { class: 'empty' },
+    h('h2', {}, title),
+    h('p', {}, text),
+    action && h('div', { class: 'actions' }, action),
+    calls &&
+      h(Tabs, { label: 'Ways to do it', tabs: calls.map(({ name, code }) => ({ name, body: () => h(Code, { text: code, label: name }) })) })
+  )
+
+export const useTitle = (title: string): void => {
+  useEffect(() => {
+    document.title = `${title} – pgcue`
+  }, [title])
+}
+
+export const count = (n: number): string => n.toLocaleString('en')
+export const counted = (n: number, noun: string): string => `${count(n)} ${noun}${n === 1 ? '' : 's'}`
+/** 1,000+ where there are more than were counted. */
+export const totalText = ({ total, total_exact }: { total: number; total_exact: boolean }): string =>
+  count(total) + (total_exact ? '' : '+')

@@ -1,0 +1,96 @@
+/** Dialogs over the page, and questions before something is done. */
+
+import { useEffect, useRef, useState } from 'preact/hooks'
+import { Failure } from '../api.ts'
+import { h } from '../h.ts'
+import { Button, type Children } from './basics.ts'
+import { say } from './toast.ts'
+
+export const Dialog = ({ title, onClose, children, wide }: { title: string; onClose: () => void; children: Children; wide?: boolean }) => {
+  const ref = useRef<HTMLDialogElement>(null)
+  useEffect(() => {
+    ref.current!.showModal()
+  }, [])
+  return h(
+    'dialog',
+    {
+      ref,
+      class: wide ? 'wide' : undefined,
+      'aria-label': title,
+      onClose,
+      onClick: event => event.target === ref.current && ref.current!.close()
+    },
+    h(
+      'div',
+      { class: 'dialog-body' },
+      h(
+        'header',
+        { class: 'dialog-head' },
+        h('h2', {}, title),
+        h(Button, { label: 'Close', icon: 'close', kind: 'quiet', iconOnly: true, onClick: () => ref.current!.close() })
+      ),
+      children
+    )
+  )
+}
+
+/** Runs an action that calls the API; shows that it runs, and why it failed. */
+export const useAction = () => {
+  const [busy, setBusy] = useState(false)
+  const [failure, setFailure] = useState<Failure>()
+  const run = async (action: () => Promise<unknown>, done?: string): Promise<boolean> => {
+    setBusy(true)
+    setFailure(undefined)
+    try {
+      await action()
+      if (done) say(done)
+      return true
+    } catch (error) {
+      setFailure(error instanceof Failure ? error : new Failure(0, 'bug', String(error)))
+      return false
+    } finally {
+      setBusy(false)
+    }
+  }
+  return { busy, failure, run }
+}
+
+/** The same, where there is no place for the reason beside the action. */
+export const act = async (action: () => Promise<unknown>, done?: string): Promise<void> => {
+  try {
+    await action()
+    if (done) say(done)
+  } catch (error) {
+    say(error instanceof Error ? error.message : String(error), 'bad')
+  }
+}
+
+type ConfirmProps = {
+  title: string
+  children?: Children
+  label: string
+  kind?: 'main' | 'danger'
+  onClose: () => void
+  action: () => Promise<unknown>
+  done?: string /** The action itself closes it. */
+  staysOpen?: boolean
+}
+/** Asks before an action. */
+export const Confirm = ({ title, children, label, kind = 'main', onClose, action, done, staysOpen }: ConfirmProps) => {
+  const { busy, failure, run } = useAction()
+  const submit = async (event: Event) => {
+    event.preventDefault()
+    if ((await run(action, done)) && !staysOpen) onClose()
+  }
+  return h(
+    Dialog,
+    { title, onClose },
+    h(
+      'form',
+      { onSubmit: submit },
+      children,
+      failure && h('p', { class: 'field-error', role: 'alert' }, failure.message),
+      h('div', { class: 'dialog-foot' }, h(Button, { label: 'Cancel', onClick: onClose }), h(Button, { label, kind, type: 'submit', busy }))
+    )
+  )
+}

@@ -1,0 +1,86 @@
+/** Lists: filters in the address, keyset pages, totals. */
+
+import { useEffect, useState } from 'preact/hooks'
+import { h } from '../h.ts'
+import { setQuery, usePlace } from '../router.ts'
+import { Button, type Children, totalText } from './basics.ts'
+import { type Option, SelectField } from './form.ts'
+import { Icon } from './icon.ts'
+
+/** A filter by text, applied shortly after the last letter. */
+export const SearchBox = ({ label, name = 'search' }: { label: string; name?: string }) => {
+  const { query } = usePlace()
+  const given = query.get(name) ?? ''
+  const [text, setText] = useState(given)
+  useEffect(() => setText(given), [given])
+  useEffect(() => {
+    if (text === given) return
+    const timer = setTimeout(() => setQuery({ [name]: text || undefined }), 250)
+    return () => clearTimeout(timer)
+  }, [text])
+  return h(
+    'div',
+    { class: 'search' },
+    h(Icon, { name: 'search', size: 18 }),
+    h('input', {
+      type: 'search',
+      'aria-label': label,
+      placeholder: label,
+      value: text,
+      'data-search': true,
+      onInput: event => setText(event.currentTarget.value),
+      onKeyDown: event => event.key === 'Escape' && event.currentTarget.blur()
+    }),
+    h('kbd', { 'aria-hidden': 'true' }, '/')
+  )
+}
+
+export const FilterSelect = ({ label, name, options }: { label: string; name: string; options: Option[] }) => {
+  const { query } = usePlace()
+  return h(SelectField, {
+    label,
+    hidden: true,
+    value: query.get(name) ?? '',
+    onInput: value => setQuery({ [name]: value || undefined }),
+    options: [{ value: '', label }, ...options]
+  })
+}
+
+/** A filter that is set by links, such as a tag; it can be removed. */
+export const FilterChip = ({ label, name }: { label: string; name: string }) => {
+  const value = usePlace().query.get(name)
+  if (!value) return null
+  return h(
+    'button',
+    { type: 'button', class: 'chip', onClick: () => setQuery({ [name]: undefined }), 'aria-label': `Remove the filter ${label} ${value}` },
+    h('span', { class: 'soft' }, `${label} `),
+    value,
+    h(Icon, { name: 'close', size: 15 })
+  )
+}
+
+export const Filters = ({ children }: { children: Children }) => h('div', { class: 'filters', role: 'search' }, children)
+
+type PagerProps = { total: number; total_exact: boolean; next_cursor: string | null; noun: string }
+/** Forward by cursor; back is the browser's. */
+export const Pager = ({ total, total_exact, next_cursor, noun }: PagerProps) => {
+  const cursor = usePlace().query.get('cursor')
+  return h(
+    'footer',
+    { class: 'pager' },
+    h('p', { class: 'soft', role: 'status' }, `${totalText({ total, total_exact })} ${noun}${total === 1 && total_exact ? '' : 's'}`),
+    h(
+      'div',
+      { class: 'actions' },
+      cursor && h(Button, { label: 'First page', onClick: () => setQuery({ cursor: undefined }, { replace: false }) }),
+      cursor && h(Button, { label: 'Previous', icon: 'back', onClick: () => history.back() }),
+      next_cursor && h(Button, { label: 'Next', icon: 'right', onClick: () => setQuery({ cursor: next_cursor }, { replace: false }) })
+    )
+  )
+}
+
+/** The filters of the address that a list takes. */
+export const useFilters = (names: readonly string[]): Record<string, string | undefined> => {
+  const { query } = usePlace()
+  return Object.fromEntries(names.map(name => [name, query.get(name) ?? undefined]))
+}
