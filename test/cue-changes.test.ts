@@ -178,8 +178,8 @@ t.test('a change names only the columns that the request mentions', async t => {
     [{ callback: { method: 'GET' } }, { callback_url: url, callback_method: 'GET' }],
     [{ callback: { headers: { A: 'b' } } }, { callback_url: url, callback_method: 'PUT', callback_headers: { A: 'b' } }],
     [{ callback: { headers: null } }, { callback_url: url, callback_method: 'PUT', callback_headers: {} }],
-    [{ retry: { max_attempts: 2 } }, { retry_max_attempts: 2, retry_backoff_minutes: [7] }],
-    [{ retry: null }, { retry_max_attempts: 3, retry_backoff_minutes: [1, 2, 4] }],
+    [{ retry: { max_attempts: 2 } }, { retry_max_attempts: 2, retry_backoff_minutes: [7], retry_on_worker_failure: null }],
+    [{ retry: null }, { retry_max_attempts: 3, retry_backoff_minutes: [1, 2, 4], retry_on_worker_failure: null }],
     [
       { on_failure: { webhook: null } },
       { on_failure_email: false, on_failure_webhook: null, on_failure_pause: true, on_failure_pause_after: null }

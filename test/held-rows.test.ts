@@ -88,6 +88,7 @@ const held: Record<string, string> = {
   'cue.cue_rooms': own,
   'cue.cue_runs': own,
   'cue.cues': own,
+  'cue.dead_letters': own,
   'cue.engines': all,
   'cue.executions': own,
   'cue.fires': own,
@@ -96,6 +97,8 @@ const held: Record<string, string> = {
   'cue.memory_subscriptions': own,
   'cue.missed_slots': own,
   'cue.open_executions': own,
+  'cue.operation_targets': 'operation_id in (select id from cue.operations where account_id = $1)',
+  'cue.operations': own,
   'cue.plans': all,
   'cue.rate_windows': "subject in (select 'key:' || id from cue.api_keys where account_id = $1)",
   'cue.sessions': own,
@@ -105,10 +108,11 @@ const held: Record<string, string> = {
 }
 
 /**
- * Tables not locked here: written once, only by start and sweeps, only for large payloads and their optional cap, or only to sign in, to pay, to
+ * Tables not locked here: written once, only by start and sweeps, only by backfills, only for large payloads and their optional cap, or only to sign in, to pay, to
  * contact support and to delete the account.
  */
 const others = [
+  'backfilled_slots',
   'cell',
   'deletions',
   'device_codes',
@@ -159,6 +163,12 @@ root.test('locked rows of one account do not affect another, although the first 
   const idle = await cueOf({ ...s.workerCue, cron: '@yearly' })
   await call('POST', `/v1/cues/${idle}/fire`, {}, repeatable)
   await call('POST', '/v1/worker/heartbeat', { worker_id: 'a', handlers: ['go'] })
+  await call('PUT', '/v1/calendars/holidays', { dates: ['12-25'] })
+  for (const name of ['first', 'second'])
+    await cueOf({ ...s.workerCue, name, tags: ['slow'], schedule: { every: '1h', exclude_calendars: ['holidays'] }, cron: undefined })
+  // The second cue waits for its turn, a minute later.
+  await call('POST', '/v1/operations', { type: 'pause', filter: { tag: ['slow'] }, rate_per_minute: 1 })
+  await s.pool.query('insert into cue.dead_letters (execution_id, account_id, cue_id) select gen_random_uuid(), $1, $2', [busy.id, worker])
   await s.pool.query(
     `insert into cue.alerts (id, account_id, cue_id, alert_type, severity, message, created_at)
      values (gen_random_uuid(), $1, $2, 'missed_window', 'high', 'x', now())`,
