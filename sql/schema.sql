@@ -350,7 +350,7 @@ create table cue.cue_runs (
   skipped_count integer,
   next_slot timestamp with time zone,
   excluded_at timestamp with time zone,
-  recomputed integer not null default 0,
+  recomputed integer,
   tracked boolean not null default false,
   constraint cue_runs_pkey PRIMARY KEY (cue_id),
   constraint cue_runs_check CHECK (next_run > last_slot),
@@ -382,7 +382,7 @@ comment on column cue.cue_runs.failed_runs is 'Scheduled executions in a row tha
 comment on column cue.cue_runs.skipped_count is 'Those of fired_count that record a slot which did not run; null means none.';
 comment on column cue.cue_runs.next_slot is 'Nominal time of the next slot, if it fires later, at next_run; null: it fires at once.';
 comment on column cue.cue_runs.excluded_at is 'Up to when excluded slots are recorded: at or before the next one. Null: none is excluded.';
-comment on column cue.cue_runs.recomputed is 'Those changes of version that only moved next_run, after a change of a calendar. The API does not count them.';
+comment on column cue.cue_runs.recomputed is 'Those changes of version that only moved next_run, after a change of a calendar. The API does not count them. Null: none.';
 comment on column cue.cue_runs.tracked is 'Like tracked of the cue, for the functions that fire and finish plain executions.';
 grant select on cue.cue_runs to cue_service;
 
@@ -1510,7 +1510,7 @@ create view cue.cue_view as
     r.fired_count,
     c.created_at,
     c.updated_at,
-    r.version - r.recomputed AS version,
+    r.version - COALESCE(r.recomputed, 0) AS version,
     r.version AS revision,
     r.last_slot,
     c.await_outcome AS await_outcome_set
@@ -6350,7 +6350,7 @@ begin
      where g.same is not true),
   moved as (
     update cue.cue_runs r
-       set next_run = h.next_run, next_slot = h.next_slot, excluded_at = h.excluded_at, version = r.version + 1, recomputed = r.recomputed + 1
+       set next_run = h.next_run, next_slot = h.next_slot, excluded_at = h.excluded_at, version = r.version + 1, recomputed = coalesce(r.recomputed, 0) + 1
       from held h where r.cue_id = h.cue_id
     returning r.cue_id, r.next_run, r.excluded_at)
   select array(select g.cue_id from given g where g.same) || array(select m.cue_id from moved m),

@@ -21,7 +21,7 @@ select c.id, c.account_id, c.name, c.description, c.key, c.tags, c.managed_by, c
        c.catch_up, c.overlap,
        case when c.verification_mode is not null then jsonb_build_object('mode', c.verification_mode) end as verification,
        r.next_run, case when r.next_run is not null then coalesce(r.next_slot, r.next_run) end as next_slot, r.last_run, r.run_count, r.fired_count,
-       c.created_at, c.updated_at, r.version - r.recomputed as version, r.version as revision, r.last_slot,
+       c.created_at, c.updated_at, r.version - coalesce(r.recomputed, 0) as version, r.version as revision, r.last_slot,
        c.await_outcome as await_outcome_set
   from cue.cues c join cue.cue_runs r on r.cue_id = c.id
  where c.deleted_at is null;

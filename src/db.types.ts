@@ -602,9 +602,9 @@ export interface CueRuns {
    */
   outcomes_failing_since: Timestamp | null;
   /**
-   * Those changes of version that only moved next_run, after a change of a calendar. The API does not count them.
+   * Those changes of version that only moved next_run, after a change of a calendar. The API does not count them. Null: none.
    */
-  recomputed: Generated<number>;
+  recomputed: number | null;
   /**
    * Executions created, whatever triggered them.
    */

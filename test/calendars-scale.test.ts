@@ -1,0 +1,60 @@
+// A calendar that 10,000 cues use: a change takes seconds at most, and due cues keep firing.
+import { setTimeout as delay } from 'node:timers/promises'
+import t from 'tap'
+import { startEngine } from './engine.ts'
+import { build, receiver } from './setup.ts'
+
+t.test('a change of a calendar that 10,000 cues use moves all of them within five seconds, and others fire meanwhile', async t => {
+  const service = await build(t, undefined, { env: { PLANS: '{"free":{"cues":20000,"executions_per_month":1000000}}' } })
+  const { config, fn, pool, register, as } = service
+  const account = await register()
+  const { call } = as(account)
+  const hooks = await receiver(t)
+  await call('PUT', '/v1/calendars/holidays', { dates: [] })
+  const add = async (count: number, columns: object, next_run: Date) => {
+    for (let left = count; left > 0; left -= 500) {
+      const n = Math.min(left, 500)
+      const cue = { name: 'n', transport: 'webhook', callback_url: hooks.url, schedule_type: 'recurring', timezone: 'UTC', ...columns }
+      await fn.createCues({
+        account_ids: Array(n).fill(account.id),
+        cues: JSON.stringify(Array(n).fill(cue)),
+        next_runs: Array(n).fill(next_run)
+      })
+    }
+  }
+  const year = new Date().getUTCFullYear() + 1
+  const uses = { schedule_rules: { exclude_calendars: ['holidays'] } }
+  await add(10_000, { cron: '0 9 1 1 *', ...uses }, new Date(Date.UTC(year, 0, 1, 9)))
+  const soon = new Date(Math.ceil(Date.now() / 1000) * 1000 + 2000)
+  await add(20, { cron: '* * * * * *', ...uses }, soon)
+  await add(20, { cron: '* * * * * *' }, soon)
+  await pool.query('analyze')
+  await startEngine(t, config)
+  await hooks.received(120)
+  const lateSince = (first: number) =>
+    hooks.requests
+      .slice(first)
+      .map(({ at, headers }) => +at - Date.parse(String(headers['x-service-scheduled-for'])))
+      .sort((a, b) => a - b)
+  const textOf = (late: number[]) => `${late.length} requests, late by ${late[late.length >> 1]} ms, at most ${late.at(-1)} ms`
+  const before = hooks.requests.length
+  const changes: number[] = []
+  for (const dates of [[`${year}-01-01`], [`${year}-06-01`], [`${year}-01-01`]]) {
+    const since = performance.now()
+    const { status } = await call('PUT', '/v1/calendars/holidays', { dates })
+    t.equal(status, 200)
+    changes.push(performance.now() - since)
+    const { rows } = await pool.query(
+      `select next_run, count(*)::int from cue.cue_runs where next_run > now() + interval '1 day' group by 1`
+    )
+    t.equal(rows.length, 1)
+    t.equal(rows[0].count, 10_000)
+    t.equal(rows[0].next_run.getUTCFullYear() > year, dates[0] === `${year}-01-01`)
+    await delay(1200)
+  }
+  const late = lateSince(before)
+  t.comment(`changes took ${changes.map(Math.round).join(', ')} ms; meanwhile ${textOf(late)}`)
+  t.ok(Math.max(...changes) < 5000)
+  t.ok(late.length >= 100)
+  t.ok(late.at(-1)! < 1000)
+})
