@@ -18,7 +18,7 @@ export type DashboardPage = Page & { complaints: string[] }
 export const stageDashboard = async (t: Test) => {
   const port = await freePort('127.0.0.1')
   const base = `http://127.0.0.1:${port}`
-  const service = await buildWithMail(t, undefined, { BASE_URL: base })
+  const service = await buildWithMail(t, undefined, { BASE_URL: base, PLANS: '{"free": {"cues": 2000}}' })
   await service.app.listen({ host: '127.0.0.1', port })
   await startEngine(t, service.config)
   const openPage = await startBrowser(t)

@@ -233,6 +233,34 @@ test('long lists have pages, and totals beyond 1,000 are not counted', async t =
   t.same(page.complaints, [])
 })
 
+test('everything that matches is paused by one operation, after a look at what it does', async t => {
+  const { api_key, post, get } = await newAccount()
+  const cue = (n: number) => ({ ...hourly, key: `many/${n}`, name: `cue ${n}` })
+  for (const half of [0, 1])
+    await post('/v1/cues/apply', { set: `half ${half}`, cues: Array.from({ length: 500 }, (_, n) => cue(half * 500 + n)) })
+  await post('/v1/cues', { ...hourly, name: 'another' })
+  const page = await stage.open(t, { api_key, path: '/cues?search=many' })
+  await page.getByText('1,000 cues').waitFor()
+  await page.getByLabel('Select cue 7', { exact: true }).or(page.locator('tbody input').first()).first().check()
+  await page.getByText('1 cue selected').waitFor()
+  await page.getByLabel('Select all on this page').check()
+  await page.getByText('50 cues selected').waitFor()
+  await page.getByRole('button', { name: 'Select everything that matches (1,000)' }).click()
+  await page.getByRole('region', { name: 'Selection' }).getByRole('button', { name: 'Pause' }).click()
+  await page.getByText('1,000 cues will be paused').waitFor()
+  await page.getByText('and 990 more').waitFor()
+  await page.getByLabel('Reason (optional)').fill('maintenance')
+  await page.getByRole('dialog').getByRole('button', { name: 'Pause' }).click()
+  await page.getByRole('heading', { name: 'Pause: 1,000 targets' }).waitFor()
+  await page.getByText('completed').waitFor({ timeout: 60_000 })
+  const paused = await get('/v1/cues?status=paused&limit=1')
+  t.same([paused.total, paused.cues[0].pause_reason], [1000, 'maintenance'])
+  t.equal((await get('/v1/cues?status=active')).total, 1)
+  await page.getByRole('link', { name: 'Operations' }).last().click()
+  await page.getByRole('link', { name: 'Pause: 1,000 targets' }).waitFor()
+  t.same(page.complaints, [])
+})
+
 test('a read-only session shows no action that would be refused', async t => {
   const { post } = await newAccount()
   const { id } = await post('/v1/cues', { ...hourly, name: 'to read' })
@@ -333,11 +361,11 @@ test('the page says when the service is gone, and goes on when it is back', asyn
   const { api_key, post } = await newAccount()
   await post('/v1/cues', { ...hourly, name: 'steady' })
   const page = await stage.open(t, { api_key, path: '/cues' })
-  await page.getByText('steady').waitFor()
+  await page.getByRole('link', { name: 'steady' }).waitFor()
   await page.route('**/v1/**', route => route.abort())
   await page.getByRole('button', { name: 'Live' }).click()
   await page.getByText('The service does not answer.').waitFor()
-  t.equal(await page.getByText('steady').count(), 1, 'what was read stays')
+  t.equal(await page.getByRole('link', { name: 'steady' }).count(), 1, 'what was read stays')
   await page.unroute('**/v1/**')
   await page.getByText('The service does not answer.').waitFor({ state: 'detached' })
   await page.getByRole('button', { name: 'Live' }).waitFor()
@@ -372,6 +400,7 @@ test('pages are accessible, on a desktop and on a phone', async t => {
       '/inbox',
       '/workers',
       '/alerts',
+      '/operations',
       '/keys',
       '/usage',
       '/audit',

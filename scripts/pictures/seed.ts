@@ -1,5 +1,6 @@
 /** A realistic account: cues of all kinds, a year of results, failures, outcomes, workers and alerts. The same on every run. */
 import type pg from 'pg'
+import { readSchedule } from '../../src/schedule/parse-schedule.ts'
 import { slotsBetween } from '../../src/schedule/runs.ts'
 import { timetableOf } from '../../src/schedule/schedule.ts'
 
@@ -269,7 +270,7 @@ const addRuns = async (pool: pg.Pool, { kind, id, account_id, now, random }: Run
   const { cron, timezone = 'UTC' } = kind.body as { cron?: string; timezone?: string }
   const until = new Date(now.getTime() - 8 * minute)
   const slots = cron
-    ? slotsBetween(timetableOf({ type: 'recurring', cron, timezone }), new Date(now.getTime() - 365 * day), until, runs).newest
+    ? slotsBetween(timetableOf(readSchedule({ cron, timezone })), new Date(now.getTime() - 365 * day), until, runs).newest
     : []
   for (const [index, slot] of slots.entries()) {
     const n = slots.length - index

@@ -71,7 +71,7 @@ export default fp(
           description
         },
         servers: [{ url: '/' }],
-        tags: Object.entries(tags).map(([name, description]) => ({ name, description })),
+        tags: Object.entries(tags).map(([name, description]) => ({ name, description, 'x-displayName': name.toUpperCase() })),
         components: {
           securitySchemes: {
             bearer: {

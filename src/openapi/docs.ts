@@ -92,12 +92,11 @@ body { margin: 0 }
 @media (max-width: 600px) { .site { padding: 0 12px } .site nav { gap: 12px; font-size: 13px } }
 `
 
-/** The dashboard's colours and type, and groups in capitals. */
+/** The dashboard's colours and type. */
 const style = `
 :root { --scalar-font: Inter, ui-sans-serif, system-ui, sans-serif; --scalar-font-code: ui-monospace, Menlo, Consolas, monospace; --scalar-custom-header-height: 52px; --scalar-radius: 8px; --scalar-radius-lg: 12px }
 .light-mode { --scalar-background-1: #fff; --scalar-background-2: #f5f5f9; --scalar-background-3: #ececf2; --scalar-background-accent: #ececfc; --scalar-color-1: #17171f; --scalar-color-2: #44444f; --scalar-color-3: #484854; --scalar-color-accent: #3434b5; --scalar-border-color: #e3e3ec; --scalar-button-1: #3f3fd1; --scalar-button-1-color: #fff; --scalar-color-green: #0b5132; --scalar-color-red: #8f1528; --scalar-color-orange: #6b3a00; --scalar-color-blue: #2b2f9e; --scalar-color-purple: #5b2a86; --scalar-color-yellow: #6b3a00 }
 .dark-mode { --scalar-background-1: #0e0e13; --scalar-background-2: #17171e; --scalar-background-3: #1e1e27; --scalar-background-accent: #25254a; --scalar-color-1: #f0f0f6; --scalar-color-2: #c3c3cf; --scalar-color-3: #b3b3c1; --scalar-color-accent: #b3b5ff; --scalar-border-color: #2b2b37; --scalar-button-1: #b3b5ff; --scalar-button-1-color: #17173d; --scalar-color-green: #8be8b5; --scalar-color-red: #ffb8be; --scalar-color-orange: #f8cf85; --scalar-color-blue: #c3c5ff; --scalar-color-purple: #d9b8ff; --scalar-color-yellow: #f8cf85 }
-.sidebar-group-item__folder, .sidebar-heading-type-tag, .section-header-label, .tag-name { text-transform: uppercase; letter-spacing: .06em }
 `
 
 const once = <T>(make: () => Promise<T>) => {

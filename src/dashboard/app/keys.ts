@@ -18,6 +18,7 @@ document.addEventListener('keydown', event => {
   const shortcut = [...active].reverse().find(({ key }) => key === wanted)
   if (!shortcut) return
   // Enter and Space keep their meaning on what has the focus.
+  if (wanted === ' ' && event.target instanceof Element && event.target.matches('button, summary, input')) return
   if (wanted === 'Enter' && event.target instanceof Element && event.target.matches('a, button, summary')) return
   event.preventDefault()
   shortcut.run()

@@ -1,31 +1,32 @@
 /** The pages that the menu leads to. */
 import type { IconName } from './ui/icon.ts'
 
-export type NavItem = { path: string; name: string; icon: IconName; key: string }
+export type NavItem = { path: string; name: string; icon: IconName }
 export const groups: { name: string; items: NavItem[] }[] = [
   {
     name: 'Watch',
     items: [
-      { path: '/', name: 'Needs attention', icon: 'home', key: 'n' },
-      { path: '/cues', name: 'Cues', icon: 'cue', key: 'c' },
-      { path: '/executions', name: 'Executions', icon: 'list', key: 'e' },
-      { path: '/inbox', name: 'Verification inbox', icon: 'inbox', key: 'v' }
+      { path: '/', name: 'Needs attention', icon: 'home' },
+      { path: '/cues', name: 'Cues', icon: 'cue' },
+      { path: '/executions', name: 'Executions', icon: 'list' },
+      { path: '/inbox', name: 'Verification inbox', icon: 'inbox' }
     ]
   },
   {
     name: 'Work',
     items: [
-      { path: '/workers', name: 'Workers', icon: 'worker', key: 'w' },
-      { path: '/alerts', name: 'Alerts', icon: 'alert', key: 'a' }
+      { path: '/workers', name: 'Workers', icon: 'worker' },
+      { path: '/alerts', name: 'Alerts', icon: 'alert' },
+      { path: '/operations', name: 'Operations', icon: 'replay' }
     ]
   },
   {
     name: 'Account',
     items: [
-      { path: '/keys', name: 'Keys', icon: 'key', key: 'y' },
-      { path: '/usage', name: 'Usage and plan', icon: 'usage', key: 'u' },
-      { path: '/audit', name: 'Audit log', icon: 'audit', key: 'l' },
-      { path: '/settings', name: 'Settings', icon: 'settings', key: 's' }
+      { path: '/keys', name: 'Keys', icon: 'key' },
+      { path: '/usage', name: 'Usage and plan', icon: 'usage' },
+      { path: '/audit', name: 'Audit log', icon: 'audit' },
+      { path: '/settings', name: 'Settings', icon: 'settings' }
     ]
   }
 ]

@@ -11,6 +11,7 @@ import { ExecutionPage } from './pages/execution.ts'
 import { ExecutionsPage } from './pages/executions.ts'
 import { Inbox } from './pages/inbox.ts'
 import { Keys } from './pages/keys.ts'
+import { OperationPage, OperationsPage } from './pages/operations.ts'
 import { Settings } from './pages/settings.ts'
 import { UsagePage } from './pages/usage.ts'
 import { Workers } from './pages/workers.ts'
@@ -27,6 +28,8 @@ const pages: [RegExp, (id: string) => VNode][] = [
   [/^\/inbox$/, () => h(Inbox, {})],
   [/^\/workers$/, () => h(Workers, {})],
   [/^\/alerts$/, () => h(Alerts, {})],
+  [/^\/operations$/, () => h(OperationsPage, {})],
+  [/^\/operations\/([^/]+)$/, id => h(OperationPage, { key: id, id })],
   [/^\/keys$/, () => h(Keys, {})],
   [/^\/usage$/, () => h(UsagePage, {})],
   [/^\/audit$/, () => h(Audit, {})],

@@ -42,11 +42,16 @@ const pollMs = (): number => {
 export const useRead = <T>(path: string | undefined, query: Query = {}, { repeat = true }: { repeat?: boolean } = {}): Read<T> => {
   const key = path && path + queryText(query)
   const [, redraw] = useState(0)
-  const state = useRef<{ key?: string; data?: T; at: number; failure?: Failure; isPaused: boolean }>({ at: 0, isPaused: false })
+  const state = useRef<{ key?: string; path?: string; data?: T; at: number; failure?: Failure; isPaused: boolean }>({
+    at: 0,
+    isPaused: false
+  })
   const now = useRef(() => {})
   if (state.current.key !== key) {
     const there = key ? cache.get(key) : undefined
-    state.current = { key, data: there?.data as T | undefined, at: there?.at ?? 0, isPaused: false }
+    // The rows of the same list stay until those of other filters are there.
+    const before = path === state.current.path ? state.current : undefined
+    state.current = { key, path, data: (there?.data as T | undefined) ?? before?.data, at: there?.at ?? 0, isPaused: false }
   }
 
   useEffect(() => {

@@ -10,6 +10,7 @@ import { Badge, ButtonLink, Empty, Loading, Problem, Tag } from '../ui/basics.ts
 import { Page } from '../ui/frame.ts'
 import { FilterChip, FilterSelect, Filters, Pager, SearchBox, useFilters } from '../ui/list.ts'
 import { CueLink, Dots, streakOf } from '../ui/results.ts'
+import { BulkBar, type BulkType, SelectBox, SelectHead, type Selection, useSelection } from '../ui/select.ts'
 import { When } from '../ui/when.ts'
 import { createCueCalls } from './teach.ts'
 
@@ -34,12 +35,14 @@ export const pauseText = ({ paused_by, pause_reason }: Pick<Cue, 'paused_by' | '
 
 export const zoneOf = (cue: Pick<Cue, 'schedule'>): string | undefined => cue.schedule?.timezone
 
-const Row = ({ cue }: { cue: Listed }) => {
+const Row = ({ cue, selection }: { cue: Listed; selection?: Selection }) => {
   const { latest = [], schedule = '' } = cue.summary ?? {}
   const streak = streakOf(latest)
   return h(
     'tr',
-    { 'data-row': true },
+    { 'data-row': true, class: selection?.ids.has(cue.id) ? 'selected' : undefined },
+    selection &&
+      h(SelectBox, { label: `Select ${cue.name}`, checked: selection.ids.has(cue.id), onChange: () => selection.toggle(cue.id) }),
     h(
       'td',
       { class: 'cell-main' },
@@ -69,6 +72,13 @@ const Row = ({ cue }: { cue: Listed }) => {
   )
 }
 
+const bulkTypes: BulkType[] = [
+  { type: 'pause', label: 'Pause', icon: 'pause', does: 'will be paused', hasReason: true },
+  { type: 'resume', label: 'Resume', icon: 'play', does: 'will run again' },
+  { type: 'fire', label: 'Fire', icon: 'cue', does: 'will be fired once' },
+  { type: 'delete', label: 'Delete', icon: 'trash', does: 'will be deleted with their history, which cannot be undone', isDangerous: true }
+]
+
 export const CuesPage = () => {
   const filters = useFilters(['search', 'status', 'transport', 'tag', 'set', 'key', 'cursor'])
   const read = useRead<Cues>('/v1/cues', { ...filters, summary: true, limit: 50, count_to: 1000 })
@@ -78,6 +88,10 @@ export const CuesPage = () => {
   useShortcuts(mayWrite ? [{ key: 'c', text: 'Create a cue', run: () => go(to('/cues/new')) }] : [])
   const { data } = read
   const isFiltered = Object.values(filters).some(Boolean)
+  const { cursor: _, key: __, ...filter } = filters
+  const page = data?.cues.map(({ id }) => id) ?? []
+  const rows = useSelection(page, JSON.stringify(filters))
+  const selection = mayWrite ? rows : undefined
   return h(
     Page,
     {
@@ -119,6 +133,7 @@ export const CuesPage = () => {
               calls: createCueCalls(me)
             })
         : [
+            data && selection && h(BulkBar, { selection, total: data, noun: 'cue', types: bulkTypes, filter }),
             h(
               'div',
               { class: 'panel flush' },
@@ -132,13 +147,14 @@ export const CuesPage = () => {
                   h(
                     'tr',
                     {},
+                    selection && h(SelectHead, { checked: page.every(id => selection.ids.has(id)), onChange: selection.togglePage }),
                     ['Name', 'Schedule', 'Next run', 'Latest results'].map(name => h('th', { key: name, scope: 'col' }, name))
                   )
                 ),
                 h(
                   'tbody',
                   {},
-                  data.cues.map(cue => h(Row, { key: cue.id, cue }))
+                  data.cues.map(cue => h(Row, { key: cue.id, cue, selection }))
                 )
               )
             ),

@@ -5,12 +5,13 @@ import { h } from '../h.ts'
 import { useRows } from '../keys.ts'
 import { useRead } from '../query.ts'
 import { to } from '../router.ts'
-import { useMe } from '../session.ts'
+import { useMay, useMe } from '../session.ts'
 import { duration } from '../time.ts'
 import { Empty, Loading, Problem } from '../ui/basics.ts'
 import { Page } from '../ui/frame.ts'
-import { FilterChip, FilterSelect, Filters, Pager, useFilters } from '../ui/list.ts'
+import { FilterChip, FilterSelect, Filters, Pager, SearchBox, useFilters } from '../ui/list.ts'
 import { CueLink, OutcomeBadge, StatusBadge } from '../ui/results.ts'
+import { BulkBar, type BulkType, SelectBox, SelectHead, type Selection, useSelection } from '../ui/select.ts'
 import { When } from '../ui/when.ts'
 import { fireCalls } from './teach.ts'
 
@@ -24,12 +25,16 @@ export const durationOf = ({ started_at, delivered_at, outcome, last_attempt_at 
 
 type Brief = Execution | (Omit<Execution, 'outcome'> & { outcome: unknown })
 
-const Row = ({ of, ofOneCue, zone }: { of: Execution; ofOneCue?: boolean; zone?: string }) => {
+type RowProps = { of: Execution; ofOneCue?: boolean; zone?: string; selection?: Selection }
+
+const Row = ({ of, ofOneCue, zone, selection }: RowProps) => {
   const reason = of.error_message ?? of.outcome?.error ?? of.outcome?.summary ?? of.outcome?.result
   const place = to(`/executions/${of.id}`)
   return h(
     'tr',
-    { 'data-row': true },
+    { 'data-row': true, class: selection?.ids.has(of.id) ? 'selected' : undefined },
+    selection &&
+      h(SelectBox, { label: `Select the execution ${of.id}`, checked: selection.ids.has(of.id), onChange: () => selection.toggle(of.id) }),
     h(
       'td',
       { class: 'cell-status' },
@@ -63,7 +68,9 @@ const Row = ({ of, ofOneCue, zone }: { of: Execution; ofOneCue?: boolean; zone?:
   )
 }
 
-export const ExecutionTable = ({ executions, ofOneCue, zone }: { executions: Brief[]; ofOneCue?: boolean; zone?: string }) =>
+type TableProps = { executions: Brief[]; ofOneCue?: boolean; zone?: string; selection?: Selection }
+
+export const ExecutionTable = ({ executions, ofOneCue, zone, selection }: TableProps) =>
   h(
     'table',
     { class: 'table executions' },
@@ -74,6 +81,7 @@ export const ExecutionTable = ({ executions, ofOneCue, zone }: { executions: Bri
       h(
         'tr',
         {},
+        selection && h(SelectHead, { checked: executions.every(({ id }) => selection.ids.has(id)), onChange: selection.togglePage }),
         ['Status', ofOneCue ? 'Result' : 'Cue', 'Scheduled for', 'Outcome', 'Attempts', 'Duration'].map(name =>
           h('th', { key: name, scope: 'col', class: /Attempts|Duration/.test(name) ? 'number' : undefined }, name)
         )
@@ -82,13 +90,19 @@ export const ExecutionTable = ({ executions, ofOneCue, zone }: { executions: Bri
     h(
       'tbody',
       {},
-      executions.map(of => h(Row, { key: of.id, of: of as Execution, ofOneCue, zone }))
+      executions.map(of => h(Row, { key: of.id, of: of as Execution, ofOneCue, zone, selection }))
     )
   )
 
 const options = (values: string[], texts: Record<string, string> = {}) =>
   values.map(value => ({ value, label: texts[value] ?? value.replaceAll('_', ' ') }))
 const spans: Record<string, number> = { '1h': 3_600_000, '24h': 86_400_000, '7d': 604_800_000, '30d': 2_592_000_000 }
+
+const bulkTypes: BulkType[] = [
+  { type: 'replay', label: 'Replay', icon: 'replay', does: 'will run again as new ones' },
+  { type: 'cancel', label: 'Cancel', icon: 'stop', does: 'will be cancelled', isDangerous: true },
+  { type: 'dismiss', label: 'Dismiss', icon: 'check', does: 'will be no longer listed as dead letters' }
+]
 
 export const ExecutionsPage = () => {
   const { within, ...filters } = useFilters([
@@ -99,6 +113,8 @@ export const ExecutionsPage = () => {
     'worker_id',
     'result_type',
     'tag',
+    'error',
+    'dead',
     'within',
     'cursor'
   ])
@@ -109,6 +125,11 @@ export const ExecutionsPage = () => {
   useRows()
   const { data } = read
   const isFiltered = Object.values(filters).some(Boolean) || Boolean(since)
+  const { cursor: _, result_type, dead, ...rest } = filters
+  // Without a start, an operation would take those of the last 7 days only.
+  const filter = { ...rest, dead: dead === 'true' || undefined, from: since ?? '2000-01-01T00:00:00Z' }
+  const rows = useSelection(data?.executions.map(({ id }) => id) ?? [], JSON.stringify(filters))
+  const selection = useMay('write') ? rows : undefined
   return h(
     Page,
     { title: 'Executions', read },
@@ -146,6 +167,8 @@ export const ExecutionsPage = () => {
           { value: '30d', label: 'last 30 days' }
         ]
       }),
+      h(FilterSelect, { label: 'Dead or alive', name: 'dead', options: [{ value: 'true', label: 'dead letters' }] }),
+      h(SearchBox, { label: 'Search errors', name: 'error' }),
       h(FilterChip, { label: 'Cue', name: 'cue_id' }),
       h(FilterChip, { label: 'Tag', name: 'tag' }),
       h(FilterChip, { label: 'Worker', name: 'worker_id' })
@@ -161,6 +184,11 @@ export const ExecutionsPage = () => {
               text: 'Each run of a cue is an execution. Fire a cue to see one now:',
               calls: fireCalls(me)
             })
-        : [h('div', { class: 'panel flush' }, h(ExecutionTable, { executions: data.executions })), h(Pager, { ...data, noun: 'execution' })]
+        : [
+            // Operations have no filter by the kind of result.
+            selection && h(BulkBar, { selection, total: data, noun: 'execution', types: bulkTypes, filter: result_type ? {} : filter }),
+            h('div', { class: 'panel flush' }, h(ExecutionTable, { executions: data.executions, selection })),
+            h(Pager, { ...data, noun: 'execution' })
+          ]
   )
 }

@@ -74,9 +74,10 @@ type ConfirmProps = {
   action: () => Promise<unknown>
   done?: string /** The action itself closes it. */
   staysOpen?: boolean
+  isDisabled?: boolean
 }
 /** Asks before an action. */
-export const Confirm = ({ title, children, label, kind = 'main', onClose, action, done, staysOpen }: ConfirmProps) => {
+export const Confirm = ({ title, children, label, kind = 'main', onClose, action, done, staysOpen, isDisabled }: ConfirmProps) => {
   const { busy, failure, run } = useAction()
   const submit = async (event: Event) => {
     event.preventDefault()
@@ -90,7 +91,12 @@ export const Confirm = ({ title, children, label, kind = 'main', onClose, action
       { onSubmit: submit },
       children,
       failure && h('p', { class: 'field-error', role: 'alert' }, failure.message),
-      h('div', { class: 'dialog-foot' }, h(Button, { label: 'Cancel', onClick: onClose }), h(Button, { label, kind, type: 'submit', busy }))
+      h(
+        'div',
+        { class: 'dialog-foot' },
+        h(Button, { label: 'Cancel', onClick: onClose }),
+        h(Button, { label, kind, type: 'submit', busy, disabled: isDisabled })
+      )
     )
   )
 }
