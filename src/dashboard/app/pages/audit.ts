@@ -54,7 +54,7 @@ export const Audit = () => {
                     h(
                       'td',
                       {},
-                      h('span', { class: 'mono break' }, actor.replace(/^(\w+:[0-9a-f]{8})[0-9a-f-]+$/, '$1…')),
+                      h('span', { class: 'mono nowrap' }, actor.replace(/^(\w+:[0-9a-f]{8})[0-9a-f-]+$/, '$1…')),
                       ip && h('div', { class: 'under' }, ip)
                     ),
                     h(

@@ -8,8 +8,9 @@ export type Draft = {
   key: string
   tags: string
   /** `other`: a schedule that the form does not know, which stays as it is. */
-  kind: 'cron' | 'at' | 'other'
+  kind: 'cron' | 'every' | 'at' | 'other'
   cron: string
+  every: string
   at: string
   timezone: string
   other: object
@@ -23,6 +24,7 @@ export type Draft = {
   catch_up: string
   email: boolean
   pause_after: string
+  overlap: string
 }
 
 export const emptyDraft = (): Draft => ({
@@ -32,6 +34,7 @@ export const emptyDraft = (): Draft => ({
   tags: '',
   kind: 'cron',
   cron: '0 9 * * 1-5',
+  every: '',
   at: '',
   timezone: localZone,
   other: {},
@@ -44,7 +47,8 @@ export const emptyDraft = (): Draft => ({
   verification: '',
   catch_up: 'run_once_if_missed',
   email: true,
-  pause_after: ''
+  pause_after: '',
+  overlap: 'allow'
 })
 
 const localText = (iso: string): string => {
@@ -55,19 +59,26 @@ const localText = (iso: string): string => {
 export const draftOf = (cue: CueDetail): Draft => {
   const {
     cron,
+    every,
     at,
     timezone,
     type: _,
     ...others
-  } = cue.schedule as Record<string, unknown> & { cron?: string; at?: string; timezone: string }
-  const isKnown = Object.keys(others).length === 0 && (cron !== undefined || at !== undefined)
+  } = cue.schedule as Record<string, unknown> & {
+    cron?: string
+    every?: string
+    at?: string
+    timezone: string
+  }
+  const isKnown = Object.keys(others).length === 0 && (cron ?? every ?? at) !== undefined
   return {
     name: cue.name,
     description: cue.description ?? '',
     key: cue.key ?? '',
     tags: cue.tags.join(', '),
-    kind: !isKnown ? 'other' : cron === undefined ? 'at' : 'cron',
+    kind: !isKnown ? 'other' : cron !== undefined ? 'cron' : every !== undefined ? 'every' : 'at',
     cron: cron ?? '',
+    every: every ?? '',
     at: at ? localText(at) : '',
     timezone,
     other: cue.schedule,
@@ -80,13 +91,16 @@ export const draftOf = (cue: CueDetail): Draft => {
     verification: cue.verification?.mode ?? '',
     catch_up: cue.catch_up,
     email: cue.on_failure.email,
-    pause_after: String(cue.on_failure.pause_after ?? '')
+    pause_after: String(cue.on_failure.pause_after ?? ''),
+    overlap: cue.overlap
   }
 }
 
 /** Undefined while it is incomplete. */
 export const scheduleOf = (draft: Draft): Record<string, unknown> | undefined => {
   if (draft.kind === 'other') return draft.other as Record<string, unknown>
+  if (draft.kind === 'every')
+    return draft.every.trim() ? { every: draft.every.trim(), timezone: draft.timezone.trim() || 'UTC' } : undefined
   if (draft.kind === 'cron') return draft.cron.trim() ? { cron: draft.cron.trim(), timezone: draft.timezone.trim() || 'UTC' } : undefined
   return draft.at ? { at: new Date(draft.at).toISOString(), timezone: draft.timezone || 'UTC' } : undefined
 }
@@ -105,7 +119,7 @@ const members: { name: string; of: (keyof Draft)[]; value: (draft: Draft) => unk
   { name: 'description', of: ['description'], value: ({ description }) => description.trim() || null },
   { name: 'key', of: ['key'], value: ({ key }) => key.trim() || null },
   { name: 'tags', of: ['tags'], value: ({ tags }) => list(tags) },
-  { name: 'schedule', of: ['kind', 'cron', 'at', 'timezone'], value: scheduleOf },
+  { name: 'schedule', of: ['kind', 'cron', 'every', 'at', 'timezone'], value: scheduleOf },
   { name: 'callback', of: ['url', 'method'], value: ({ url, method }) => ({ url: url.trim(), method }) },
   {
     name: 'retry',
@@ -114,6 +128,7 @@ const members: { name: string; of: (keyof Draft)[]; value: (draft: Draft) => unk
   },
   { name: 'verification', of: ['verification'], value: ({ verification }) => (verification ? { mode: verification } : null) },
   { name: 'catch_up', of: ['catch_up'], value: ({ catch_up }) => catch_up },
+  { name: 'overlap', of: ['overlap'], value: ({ overlap }) => overlap },
   {
     name: 'on_failure',
     of: ['email', 'pause_after'],

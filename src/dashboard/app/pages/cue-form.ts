@@ -35,7 +35,7 @@ const errorOf = (errors: Record<string, string>, ...names: string[]): string | u
 const ScheduleFields = ({ draft, set, errors }: FormProps) => {
   const preview = useSchedulePreview(scheduleOf(draft), 8)
   const problem = preview.failure && preview.failure.status < 500 && preview.failure.status > 0 ? preview.failure.message : undefined
-  const given = draft.kind === 'cron' ? draft.cron : draft.at
+  const given = draft.kind === 'other' ? '' : draft[draft.kind]
   return h(
     Panel,
     { title: 'When' },
@@ -44,7 +44,8 @@ const ScheduleFields = ({ draft, set, errors }: FormProps) => {
       value: draft.kind,
       onInput: kind => set({ kind: kind as Draft['kind'] }),
       options: [
-        { value: 'cron', label: 'Recurring' },
+        { value: 'cron', label: 'Cron' },
+        { value: 'every', label: 'Every' },
         { value: 'at', label: 'Once' },
         ...(draft.kind === 'other' ? [{ value: 'other', label: 'As it is' }] : [])
       ]
@@ -72,17 +73,28 @@ const ScheduleFields = ({ draft, set, errors }: FormProps) => {
               examples.map(([cron, text]) => h('button', { key: cron, type: 'button', class: 'chip', onClick: () => set({ cron }) }, text))
             )
           )
-        : draft.kind === 'at'
+        : draft.kind === 'every'
           ? h(TextField, {
-              label: 'At',
-              type: 'datetime-local',
-              value: draft.at,
-              onInput: at => set({ at }),
+              label: 'Interval',
+              value: draft.every,
+              onInput: every => set({ every }),
               required: true,
-              hint: `In your time zone, ${localZone}.`,
-              error: errorOf(errors, 'schedule.at', 'at') ?? (given ? problem : undefined)
+              spellcheck: false,
+              placeholder: '45m',
+              hint: 'Such as 90s, 45m, 36h or 2d.',
+              error: errorOf(errors, 'schedule.every') ?? (given ? problem : undefined)
             })
-          : h(Code, { text: JSON.stringify(draft.other, null, 2), label: 'schedule' }),
+          : draft.kind === 'at'
+            ? h(TextField, {
+                label: 'At',
+                type: 'datetime-local',
+                value: draft.at,
+                onInput: at => set({ at }),
+                required: true,
+                hint: `In your time zone, ${localZone}.`,
+                error: errorOf(errors, 'schedule.at', 'at') ?? (given ? problem : undefined)
+              })
+            : h(Code, { text: JSON.stringify(draft.other, null, 2), label: 'schedule' }),
       draft.kind === 'cron' &&
         h(TextField, {
           label: 'Time zone',
@@ -215,6 +227,18 @@ const MoreFields = ({ draft, set, errors }: FormProps) =>
           { value: 'run_once_if_missed', label: 'run the latest missed slot' },
           { value: 'skip_missed', label: 'skip missed slots' },
           { value: 'replay_all_missed', label: 'run all missed slots' }
+        ]
+      }),
+      h(SelectField, {
+        label: 'While the run before has not ended',
+        value: draft.overlap,
+        onInput: overlap => set({ overlap }),
+        options: [
+          { value: 'allow', label: 'run beside it' },
+          { value: 'skip', label: 'skip the slot' },
+          { value: 'queue_one', label: 'wait; at most one waits' },
+          { value: 'queue_all', label: 'wait in a queue' },
+          { value: 'cancel_previous', label: 'cancel the run before' }
         ]
       }),
       h(CheckField, { label: 'Mail me when an execution fails', checked: draft.email, onInput: email => set({ email }) }),

@@ -178,6 +178,8 @@ const Side = ({ cue }: { cue: CueDetail }) => {
           ['Timeout', delivery && `${delivery.timeout_seconds} s`],
           ['Awaits an outcome', delivery?.await_outcome ? `within ${delivery.outcome_deadline_seconds} s` : null],
           ['Verification', verification?.mode.replaceAll('_', ' ')],
+          ['Overlap', cue.overlap === 'allow' ? null : cue.overlap.replaceAll('_', ' ')],
+          ['Completed', cue.completed_reason?.replaceAll('_', ' ')],
           ['After an outage', cue.catch_up.replaceAll('_', ' ')],
           ['Alerts after', alerts && `${counted(alerts.consecutive_failures, 'failure')} in a row`],
           [
@@ -219,7 +221,7 @@ const ScheduleText = ({ cue: { schedule } }: { cue: CueDetail }) => {
 
 const known = new Set(
   `id name key description tags managed_by status paused_at paused_by pause_reason paused_until transport schedule callback payload retry on_failure delivery
-   alerts catch_up verification next_run last_run run_count fired_count version warning created_at updated_at executions execution_total missed`.split(
+   alerts catch_up overlap completed_reason verification next_run next_slot last_run run_count fired_count version warning created_at updated_at executions execution_total missed`.split(
     /\s+/
   )
 )

@@ -55,7 +55,12 @@ const Row = ({ cue, selection }: { cue: Listed; selection?: Selection }) => {
         !cue.key && cue.tags.length === 0 && h('span', { class: 'soft' }, cue.transport === 'worker' ? 'for workers' : 'webhook')
       )
     ),
-    h('td', { class: 'cell-schedule' }, h('span', {}, schedule.replace(/, [^,]+$/, '')), h('div', { class: 'under soft' }, zoneOf(cue))),
+    h(
+      'td',
+      { class: 'cell-schedule' },
+      h('span', {}, cue.schedule.type === 'once' ? 'Once' : schedule.replace(/, [^,]+$/, '')),
+      h('div', { class: 'under soft' }, zoneOf(cue))
+    ),
     h(
       'td',
       { class: 'cell-next' },
