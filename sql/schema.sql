@@ -2064,7 +2064,8 @@ begin
     when 'resume' then
       if p_resumed -> p_target ? 'code' then return p_resumed -> p_target || jsonb_build_object('result', 'failed', 'target', p_target); end if;
       if v_version is distinct from (p_resumed -> p_target ->> 'version')::int then return '{"result": "later"}'; end if;
-      v_done := cue.update_cue(o.account_id, p_target, v_version, '{"status": "active"}', (p_resumed -> p_target ->> 'next_run')::timestamptz, p_now);
+      v_done := cue.update_cue(o.account_id, p_target, v_version, p_resumed -> p_target -> 'columns',
+                               (p_resumed -> p_target ->> 'next_run')::timestamptz, p_now, (p_resumed -> p_target ->> 'next_slot')::timestamptz);
   end case;
   return jsonb_build_object('result', case when v_done then 'succeeded' else 'skipped' end);
 exception

@@ -172,6 +172,25 @@ t.test('pauses, resumes, fires and deletes cues', async t => {
   await fn.setPlans({ plans: { free: { requests_per_minute: 60, cues: 10, executions_per_month: 300, open_deliveries: 50 } } as never })
 })
 
+t.test('resumes and backfills cues with calendars and windows', async t => {
+  const { operate, start, cue, call, get, clock } = await operationsStage()
+  await call('PUT', '/v1/calendars/holidays', { dates: ['2030-01-16'] })
+  const schedule = { cron: '0 0 * * *', exclude_calendars: ['holidays'], window: '30m' }
+  const id = await cue({ ...webhook, cron: null, schedule })
+  exactly(t, await operate({ type: 'pause', ids: [id] }), { succeeded: 1 })
+  exactly(t, await operate({ type: 'resume', ids: [id] }), { succeeded: 1, errors: [] })
+  exactly(t, await get(`/v1/cues/${id}`), { status: 'active', next_slot: '2030-01-17T00:00:00.000Z', next_run: /^2030-01-17T00:[0-2]/ })
+  clock.set('2030-01-20T00:00:00Z')
+  await call('POST', `/v1/cues/${id}/pause`)
+  exactly(
+    t,
+    (await start({ type: 'backfill', cue_id: id, from: '2030-01-15T00:00:00Z', to: '2030-01-19T00:00:00Z', dry_run: true })).body,
+    {
+      sample: ['15', '17', '18'].map(day => ({ scheduled_for: `2030-01-${day}T00:00:00.000Z` }))
+    }
+  )
+})
+
 t.test('keeps to its rate, evenly and without catching up', async t => {
   const { start, batch, failing, failures, clock, get } = await operationsStage()
   await failures(await failing(), 8)

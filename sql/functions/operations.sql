@@ -103,7 +103,7 @@ language sql stable security definer as $$
 $$;
 comment on function cue.next_resumed is 'Returns the next targets of an operation that resumes cues.';
 
--- p_resumed: for an operation that resumes cues, {version, next_run} by cue id, or {code, message} if it cannot be resumed. status is null if the
+-- p_resumed: for an operation that resumes cues, {version, columns, next_run, next_slot} by cue id, or {code, message} if it cannot be resumed. status is null if the
 -- operation is gone; wait_ms says when to call again. A batch ends after 20 ms, since it holds the locks of its cues.
 create or replace function cue.run_operation(p_operation_id text, p_resumed jsonb default '{}', p_now timestamptz default now())
 returns table (status cue.operation_status, wait_ms float8)
@@ -238,7 +238,8 @@ begin
     when 'resume' then
       if p_resumed -> p_target ? 'code' then return p_resumed -> p_target || jsonb_build_object('result', 'failed', 'target', p_target); end if;
       if v_version is distinct from (p_resumed -> p_target ->> 'version')::int then return '{"result": "later"}'; end if;
-      v_done := cue.update_cue(o.account_id, p_target, v_version, '{"status": "active"}', (p_resumed -> p_target ->> 'next_run')::timestamptz, p_now);
+      v_done := cue.update_cue(o.account_id, p_target, v_version, p_resumed -> p_target -> 'columns',
+                               (p_resumed -> p_target ->> 'next_run')::timestamptz, p_now, (p_resumed -> p_target ->> 'next_slot')::timestamptz);
   end case;
   return jsonb_build_object('result', case when v_done then 'succeeded' else 'skipped' end);
 exception

@@ -3,8 +3,10 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { createSingleCues } from '../cues/batched.ts'
 import { fault } from '../cues/changes.ts'
 import { invalid } from '../errors.ts'
+import { calendarsOf } from '../schedule/parse-schedule.ts'
 import { planOf } from '../schedule/plan.ts'
 import { nextRuns, slotsBetween, slotsCounted } from '../schedule/runs.ts'
+import { readCalendars } from '../schedule/stored-calendars.ts'
 import { type CreateOperation, MAX_SLOTS } from './schemas.ts'
 
 /** @throws ApiError if there are too many, or the period isn't in the past */
@@ -23,8 +25,9 @@ export const slotsToBackfill = async (
   const cue = await createSingleCues(app.fn).find(caller.account_id, given.cue_id!)
   if (cue.schedule.type === 'once') throw invalid([fault(['cue_id'], 'is a cue that runs once; fire it, or replay its execution')])
   // What is still to come runs by itself.
-  const end = Math.min(+to, +(cue.next_run ?? to))
-  const plan = planOf(cue.schedule, cue.id)
+  const end = Math.min(+to, +(cue.next_slot ?? cue.next_run ?? to))
+  const calendars = await readCalendars(app.fn, caller.account_id, cue.schedule.exclude_calendars ?? [])
+  const plan = planOf(cue.schedule, cue.id, calendarsOf(cue.schedule, calendars))
   const before = new Date(+from - 1)
   const { count } = slotsBetween(plan, before, new Date(end - 1), 0)
   if (count >= slotsCounted) throw tooMany(`${slotsCounted} or more`)

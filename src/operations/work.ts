@@ -6,9 +6,10 @@ import { shown } from '../cues/read.ts'
 import type { Functions, RunOperationRow } from '../database/functions.ts'
 import { toApiError } from '../errors.ts'
 import type { Jobs } from '../jobs/boss.ts'
+import { readCalendars } from '../schedule/stored-calendars.ts'
 
 type Job = { operation_id: string }
-type Used = Pick<Functions, 'runOperation' | 'nextResumed' | 'readCues' | 'queueOperation'>
+type Used = Pick<Functions, 'runOperation' | 'nextResumed' | 'readCues' | 'namedCalendars' | 'queueOperation'>
 type Options = { jobs: Pick<Jobs, 'work'>; fn: Used; now: () => number; log: Pick<FastifyBaseLogger, 'info'> }
 
 /** Then the job ends, and another goes on; shorter than the time that jobs have when the service stops. */
@@ -41,19 +42,27 @@ export const createBatches =
   }
 
 /** The next run of each cue when it is resumed, with the version that it was computed from, or why it cannot be resumed. */
-const resumed = async (fn: Pick<Functions, 'readCues'>, targets: { account_id: string; cue_id: string }[], now: Date) => {
+const resumed = async (
+  fn: Pick<Functions, 'readCues' | 'namedCalendars'>,
+  targets: { account_id: string; cue_id: string }[],
+  now: Date
+) => {
   const cues = await fn.readCues({
     account_ids: targets.map(({ account_id }) => account_id),
     cue_ids: targets.map(({ cue_id }) => cue_id)
   })
-  const entries = cues.map(shown).map(({ id, ...cue }) => {
+  const stored = cues.map(shown)
+  const names = stored.flatMap(({ schedule }) => (schedule.type === 'once' ? [] : (schedule.exclude_calendars ?? [])))
+  const calendars = await readCalendars(fn, targets[0]!.account_id, [...new Set(names)])
+  const entries = stored.map(cue => {
     try {
-      const { next_run } = cue.status === 'paused' ? changesOf({ status: 'active' }, { id, ...cue }, now) : cue
-      return [id, { version: cue.version, next_run }]
+      // Of an active one, nothing changes.
+      const change = cue.status === 'active' ? { columns: {} } : changesOf({ status: 'active' }, cue, now, null, calendars)
+      return [cue.id, { version: cue.revision, ...change }]
     } catch (error) {
       const { code, message, statusCode } = toApiError(error)
       if (statusCode >= 500) throw error
-      return [id, { version: cue.version, code, message }]
+      return [cue.id, { code, message }]
     }
   })
   return Object.fromEntries(entries)
