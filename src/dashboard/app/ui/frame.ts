@@ -108,7 +108,8 @@ export const Frame = ({ children, onSignedOut }: { children: Children; onSignedO
           : setOpen('palette')
     }
   ])
-  const close = () => setOpen(undefined)
+  // A dialog reports late that it was closed, when another may be open.
+  const close = (which: typeof open) => () => setOpen(now => (now === which ? undefined : now))
   const tabs = items.filter(({ path }) => ['/', '/cues', '/executions', '/alerts'].includes(path))
   return h(
     'div',
@@ -132,11 +133,11 @@ export const Frame = ({ children, onSignedOut }: { children: Children; onSignedO
     open === 'menu' &&
       h(
         Dialog,
-        { title: 'Menu', onClose: close },
-        h('div', { onClick: event => (event.target as Element).closest('a') && close() }, h(Menu, { onSignedOut }))
+        { title: 'Menu', onClose: close('menu') },
+        h('div', { onClick: event => (event.target as Element).closest('a') && close('menu')() }, h(Menu, { onSignedOut }))
       ),
-    open === 'palette' && h(Palette, { onClose: close }),
-    open === 'help' && h(Help, { onClose: close })
+    open === 'palette' && h(Palette, { onClose: close('palette') }),
+    open === 'help' && h(Help, { onClose: close('help') })
   )
 }
 
