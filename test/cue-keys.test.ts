@@ -133,6 +133,7 @@ t.test('a replacement returns omitted fields to their defaults and keeps runtime
       paused_at: '2030-01-07T08:30:00.000Z',
       paused_by: 'user',
       next_run: null,
+      next_slot: null,
       run_count: 7,
       fired_count: 5,
       changed: true,

@@ -15,7 +15,7 @@ t.test('every function that grants a lease uses its constant', async t => {
     `select proname as name, substring(pg_get_function_arguments(oid) from 'p_lease interval DEFAULT ([^,]+)') as lease
        from pg_proc where pronamespace = 'cue'::regnamespace and 'p_lease' = any (proargnames)`
   )
-  const flights = ['begin_attempts', 'begin_waiting', 'extend_flights', 'take_due_cues']
+  const flights = ['begin_attempts', 'begin_waiting', 'extend_flights', 'take_due_cues', 'take_last_slots']
   for (const { name, lease } of leased) {
     if (name === 'begin_claims') continue // called by the others
     t.equal(lease, flights.includes(name) ? 'cue.flight_lease()' : 'cue.claim_lease()', name)

@@ -15,7 +15,9 @@ const larger: Record<string, number> = {
   'PATCH /v1/executions/{execution_id}/evidence': 2048 * KB,
   'POST /mcp': 2048 * KB,
   'POST /v1/echo/{token}': 1024 * KB,
+  'POST /v1/operations': 1024 * KB,
   'POST /v1/billing/webhook': 256 * KB,
+  'PUT /v1/calendars/{name}': 128 * KB,
   'POST /v1/support': 32 * KB
 }
 
