@@ -1,5 +1,6 @@
 // Schedules together with their meaning, second by second, for the property test. Like schedule-oracle.ts it shares nothing with src/schedule.
 import fc from 'fast-check'
+import type { Exclusion } from '../src/schedule/exclusions.ts'
 import type { Rules } from '../src/schedule/schedule.ts'
 import { expressions, runsAlong, type Walk } from './schedule-oracle.ts'
 
@@ -53,21 +54,70 @@ const bounds = (around: number): fc.Arbitrary<Filter>[] => {
   ]
 }
 
-/** Schedules whose slots, bounds and other limits are near an instant. */
-export const schedules = (around: number): fc.Arbitrary<DrawnSchedule> => {
+/** An exclusion, and the instants of a walk that it contains. */
+type DrawnExclusion = { exclusion: Exclusion; containedIn: (along: Walk) => (instant: Instant) => boolean }
+
+/** Exclusions near an instant, whose local time is given as if it were UTC. */
+const exclusions = (around: number, local: number): fc.Arbitrary<DrawnExclusion> => {
+  const dates = fc
+    .array(fc.tuple(fc.integer({ min: -1, max: 1 }), fc.boolean()), { minLength: 1, maxLength: 2 })
+    .map(drawn => drawn.map(([days, isYearly]) => iso(local + days * units.d).slice(isYearly ? 5 : 0, 10)))
+    .map(dates => ({
+      exclusion: { dates },
+      containedIn: () => (instant: Instant) => dates.some(date => iso(instant.local).slice(0, 10).endsWith(date))
+    }))
+  const lengthsOfTime = fc.tuple(fc.integer({ min: -2 * hour, max: 2 * hour }), fc.integer({ min: 1, max: 2 * hour }))
+  const instants = lengthsOfTime.map(([start, length]) => {
+    const [from, to] = [around + start, around + start + length]
+    return {
+      exclusion: { from: iso(from), to: iso(to) },
+      containedIn:
+        () =>
+        ({ second }: Instant) =>
+          second >= from && second < to
+    }
+  })
+  // A local time is the first instant at which the clock shows it or a later one.
+  const localTimes = lengthsOfTime.map(([start, length]) => ({
+    exclusion: { from: iso(local + start).slice(0, 19), to: iso(local + start + length).slice(0, 19) },
+    containedIn: (along: Walk) => {
+      const first = (time: number) => along.instants.find(one => one.local >= time)?.second ?? Number.POSITIVE_INFINITY
+      const [from, to] = [first(local + start), first(local + start + length)]
+      return ({ second }: Instant) => second >= from && second < to
+    }
+  }))
+  const crons = fc.tuple(expressions(), fc.integer({ min: 1, max: 60 })).map(([cron, minutes]) => ({
+    exclusion: { cron: cron.text, minutes },
+    containedIn: (along: Walk) => {
+      const starts = runsAlong(along, cron)
+      return ({ second }: Instant) => starts.some(start => second >= start && second < start + minutes * units.m)
+    }
+  }))
+  return fc.oneof(dates, instants, localTimes, crons)
+}
+
+/** Schedules whose slots, bounds and exclusions are near an instant, of which the local time is given as if it were UTC. */
+export const schedules = (around: number, local: number): fc.Arbitrary<DrawnSchedule> => {
   const kinds = fc.oneof(
     { weight: 1, arbitrary: crons(1, 1) },
     { weight: 3, arbitrary: crons(1, 4) },
     { weight: 2, arbitrary: every(around) }
   )
   const filters = [...bounds(around)].map(filter => fc.option(filter, { nil: undefined, freq: 2 }))
-  return fc.tuple(kinds, fc.tuple(...filters)).map(([kind, drawn]) => {
+  const excluded = fc.array(exclusions(around, local), { maxLength: 3 })
+  return fc.tuple(kinds, fc.tuple(...filters), excluded).map(([kind, drawn, leftOut]) => {
     const limits = drawn.filter(limit => limit !== undefined)
+    const exclude = leftOut.map(({ exclusion }) => exclusion)
     return {
-      members: Object.assign({}, kind.members, ...limits.map(({ members }) => members)),
+      members: Object.assign({}, kind.members, ...limits.map(({ members }) => members), exclude.length > 0 && { exclude }),
       slots: along => {
         const at = new Map(along.instants.map(instant => [instant.second, instant]))
-        return kind.slots(along).filter(second => limits.every(({ keeps }) => keeps(at.get(second)!)))
+        const contained = leftOut.map(({ containedIn }) => containedIn(along))
+        return kind
+          .slots(along)
+          .map(second => at.get(second)!)
+          .filter(instant => limits.every(({ keeps }) => keeps(instant)) && !contained.some(contains => contains(instant)))
+          .map(({ second }) => second)
       }
     }
   })

@@ -2,8 +2,8 @@
 import fc from 'fast-check'
 import t from 'tap'
 import { CronError } from '../src/schedule/cron.ts'
+import { type Plan, planOf } from '../src/schedule/plan.ts'
 import { nextRuns, previousRun, slotsBetween } from '../src/schedule/runs.ts'
-import { timetableOf } from '../src/schedule/schedule.ts'
 import { clockChanges, type Walk, walk } from './schedule-oracle.ts'
 import { always, cases, shuffled } from './seed.ts'
 import { schedules } from './timetable-oracle.ts'
@@ -33,15 +33,18 @@ const seconds = (runs: (Date | undefined)[]) => runs.map(run => run && run.getTi
 
 t.test(`schedules run as a walk over seconds says (${cases(40)} cases)`, async t => {
   const shifts = fc.integer({ min: -2 * hour * 1000, max: 2 * hour * 1000 })
-  const drawn = fc.constantFrom(...places).chain(place => fc.tuple(fc.constant(place), schedules(place.around), shifts))
+  const drawn = fc.constantFrom(...places).chain(place => {
+    const { local } = walkAround(place).instants.find(({ second }) => second === place.around)!
+    return fc.tuple(fc.constant(place), schedules(place.around, local), shifts)
+  })
   let slots = 0
   always(
     fc.property(drawn, fc.integer({ min: 0, max: 20 }), ([place, schedule, shift], keep) => {
       const from = new Date(place.around * 1000 + shift)
       const until = new Date((place.around + 2 * hour) * 1000)
-      let timetable: ReturnType<typeof timetableOf>
+      let timetable: Plan
       try {
-        timetable = timetableOf({ type: 'recurring', ...schedule.members, timezone: place.zone })
+        timetable = planOf({ type: 'recurring', ...schedule.members, timezone: place.zone })
       } catch (error) {
         if (error instanceof CronError) return // an expression that never runs
         throw error
