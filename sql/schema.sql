@@ -3153,7 +3153,9 @@ declare
 begin
   for d in
     select * from jsonb_to_recordset(p_cues)
-      as u (cue_id text, version int, expected timestamptz, next_run timestamptz, next_slot timestamptz, slots timestamptz[], due timestamptz[], dropped jsonb) order by u.cue_id
+      as u (cue_id text, version int, expected timestamptz, next_run timestamptz, next_slot timestamptz, slots timestamptz[], due timestamptz[],
+            dropped jsonb)
+     order by u.cue_id
   loop
     continue when cue.lock_free_cues(array[d.cue_id]) = '{}';
     select * into c from cue.cues where id = d.cue_id;
@@ -4496,7 +4498,8 @@ AS $function$
 begin
   if c.schedule_type = 'once' and c.status in ('active', 'paused') and c.deleted_at is null then
     update cue.cues
-       set status = p_status, completed_reason = case p_status when 'completed' then 'once'::cue.completion end, paused_at = null, paused_by = null, pause_reason = null, paused_until = null, updated_at = p_now
+       set status = p_status, completed_reason = case p_status when 'completed' then 'once'::cue.completion end, paused_at = null,
+           paused_by = null, pause_reason = null, paused_until = null, updated_at = p_now
      where id = c.id;
     update cue.cue_runs set next_run = null, success_due_at = null, version = version + 1 where cue_id = c.id;
     perform cue.note_memory(c.account_id);
@@ -6422,7 +6425,8 @@ CREATE OR REPLACE FUNCTION cue.new_execution(c cue.cues, p_id uuid, p_scheduled_
  STABLE
 AS $function$
   select p_id, c.account_id, c.id, c.transport, coalesce(p_ended, case when n.is_sent then 'delivering'::cue.execution_status else 'pending' end),
-         p_triggered_by, p_replayed_from, p_scheduled_for, nullif(p_slot_due_at, p_scheduled_for), c.payload, c.payload_id, c.task, n.is_sent::int, case when n.is_sent then p_now end,
+         p_triggered_by, p_replayed_from, p_scheduled_for, nullif(p_slot_due_at, p_scheduled_for), c.payload, c.payload_id, c.task,
+         n.is_sent::int, case when n.is_sent then p_now end,
          case when n.is_sent then p_now end, case when n.is_sent then p_flight_id end,
          case when n.waits and c.transport = 'webhook' then n.due_at end, case when n.waits and c.transport = 'worker' then n.due_at end,
          case when n.waits and c.transport = 'worker' then n.due_at + cue.claim_timeout(c.claim_timeout_seconds) end, p_error,
@@ -9169,7 +9173,10 @@ begin
     select v_flight, array_agg(f.id), p_now + p_lease, p_now from fired f where f.transport = 'webhook' having count(*) > 0),
   made as (
     insert into cue.new_executions
-    select n.* from fired f cross join lateral cue.new_execution(f.cue, f.id, f.scheduled_for, p_flight_id => v_flight, p_slot_due_at => f.due_at, p_now => p_now) n),
+    select n.*
+      from fired f
+     cross join lateral cue.new_execution(
+       f.cue, f.id, f.scheduled_for, p_flight_id => v_flight, p_slot_due_at => f.due_at, p_now => p_now) n),
   woken as materialized (
     select cue.wake_workers(w.account_id, p_now) from (select distinct f.account_id from fired f where f.transport = 'worker') w)
   select f.id, v_flight, 1, f.account_id, f.cue_id, f.scheduled_for, f.callback_url, f.callback_method, f.callback_headers,

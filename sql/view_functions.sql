@@ -96,7 +96,8 @@ create or replace function cue.new_execution(
 ) returns setof cue.new_executions
 language sql stable as $$
   select p_id, c.account_id, c.id, c.transport, coalesce(p_ended, case when n.is_sent then 'delivering'::cue.execution_status else 'pending' end),
-         p_triggered_by, p_replayed_from, p_scheduled_for, nullif(p_slot_due_at, p_scheduled_for), c.payload, c.payload_id, c.task, n.is_sent::int, case when n.is_sent then p_now end,
+         p_triggered_by, p_replayed_from, p_scheduled_for, nullif(p_slot_due_at, p_scheduled_for), c.payload, c.payload_id, c.task,
+         n.is_sent::int, case when n.is_sent then p_now end,
          case when n.is_sent then p_now end, case when n.is_sent then p_flight_id end,
          case when n.waits and c.transport = 'webhook' then n.due_at end, case when n.waits and c.transport = 'worker' then n.due_at end,
          case when n.waits and c.transport = 'worker' then n.due_at + cue.claim_timeout(c.claim_timeout_seconds) end, p_error,

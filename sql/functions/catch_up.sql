@@ -1,8 +1,9 @@
 -- Slots that don't fire normally: those that came due during an outage or above the plan's limit. Handled cue by cue.
 
--- p_cues: a JSON array of {cue_id, version, expected, next_run, next_slot, slots, due, dropped: {first, last, count, reason} | null}. slots are to run,
--- oldest first, due says when they were meant to fire, if later; dropped ones are recorded; next_run is the first slot after the outage: without one, a recurring cue completes. A one-time cue whose slot is dropped gets a missed
--- execution. A cue that changed since the caller read it is skipped.
+-- p_cues: a JSON array of {cue_id, version, expected, next_run, next_slot, slots, due, dropped: {first, last, count, reason} | null}. slots are to
+-- run, oldest first; due says when they were meant to fire, if later; dropped ones are recorded; next_run is the first slot after the outage:
+-- without one, a recurring cue completes. A one-time cue whose slot is dropped gets a missed execution. A cue that changed since the caller read it
+-- is skipped.
 create or replace function cue.catch_up_cues(p_cues jsonb, p_now timestamptz default now()) returns int
 language plpgsql security definer as $$
 declare
@@ -18,7 +19,9 @@ declare
 begin
   for d in
     select * from jsonb_to_recordset(p_cues)
-      as u (cue_id text, version int, expected timestamptz, next_run timestamptz, next_slot timestamptz, slots timestamptz[], due timestamptz[], dropped jsonb) order by u.cue_id
+      as u (cue_id text, version int, expected timestamptz, next_run timestamptz, next_slot timestamptz, slots timestamptz[], due timestamptz[],
+            dropped jsonb)
+     order by u.cue_id
   loop
     continue when cue.lock_free_cues(array[d.cue_id]) = '{}';
     select * into c from cue.cues where id = d.cue_id;

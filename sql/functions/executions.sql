@@ -199,7 +199,8 @@ language plpgsql security definer as $$
 begin
   if c.schedule_type = 'once' and c.status in ('active', 'paused') and c.deleted_at is null then
     update cue.cues
-       set status = p_status, completed_reason = case p_status when 'completed' then 'once'::cue.completion end, paused_at = null, paused_by = null, pause_reason = null, paused_until = null, updated_at = p_now
+       set status = p_status, completed_reason = case p_status when 'completed' then 'once'::cue.completion end, paused_at = null,
+           paused_by = null, pause_reason = null, paused_until = null, updated_at = p_now
      where id = c.id;
     update cue.cue_runs set next_run = null, success_due_at = null, version = version + 1 where cue_id = c.id;
     perform cue.note_memory(c.account_id);
