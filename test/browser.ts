@@ -39,7 +39,10 @@ export const startBrowser = async (t: Test) => {
     const complaints: string[] = []
     page.on('console', message => void (['error', 'warning'].includes(message.type()) && complaints.push(message.text())))
     page.on('pageerror', error => void complaints.push(error.message))
-    page.on('requestfailed', request => void complaints.push(`${request.url()} failed`))
+    // A request that the page itself gave up, such as when it is left, has not failed.
+    page.on('requestfailed', request => {
+      if (request.failure()?.errorText !== 'net::ERR_ABORTED') complaints.push(`${request.url()} failed`)
+    })
     return Object.assign(page, { complaints })
   }
   return openPage
