@@ -9,114 +9,14 @@ import { serviceUrl } from '../root.ts'
 import { go, to } from '../router.ts'
 import { useMay } from '../session.ts'
 import { localZone } from '../time.ts'
-import { Button, ButtonLink, Code, Empty, Loading, Panel, Problem } from '../ui/basics.ts'
+import { Button, ButtonLink, Empty, Loading, Panel, Problem } from '../ui/basics.ts'
 import { useAction } from '../ui/dialog.ts'
 import { AreaField, CheckField, Choice, SelectField, TextField } from '../ui/form.ts'
 import { Above, Page } from '../ui/frame.ts'
 import { say } from '../ui/toast.ts'
-import { bodyOf, changesOf, type Draft, draftOf, emptyDraft, scheduleOf } from './cue-draft.ts'
-import { NextRuns, useSchedulePreview } from './schedule.ts'
-
-const zones = (): string[] => Intl.supportedValuesOf('timeZone')
-const examples: [string, string][] = [
-  ['*/5 * * * *', 'every 5 minutes'],
-  ['0 * * * *', 'hourly'],
-  ['0 9 * * 1-5', 'weekdays at 9'],
-  ['0 0 1 * *', 'monthly']
-]
-
-type FormProps = { draft: Draft; set: (changes: Partial<Draft>) => void; errors: Record<string, string>; isNew: boolean }
-
-const errorOf = (errors: Record<string, string>, ...names: string[]): string | undefined => {
-  for (const [path, text] of Object.entries(errors)) if (names.some(name => path === name || path.startsWith(`${name}.`))) return text
-  return undefined
-}
-
-const ScheduleFields = ({ draft, set, errors }: FormProps) => {
-  const preview = useSchedulePreview(scheduleOf(draft), 8)
-  const problem = preview.failure && preview.failure.status < 500 && preview.failure.status > 0 ? preview.failure.message : undefined
-  const given = draft.kind === 'other' ? '' : draft[draft.kind]
-  return h(
-    Panel,
-    { title: 'When' },
-    h(Choice, {
-      label: 'Schedule',
-      value: draft.kind,
-      onInput: kind => set({ kind: kind as Draft['kind'] }),
-      options: [
-        { value: 'cron', label: 'Cron' },
-        { value: 'every', label: 'Every' },
-        { value: 'at', label: 'Once' },
-        ...(draft.kind === 'other' ? [{ value: 'other', label: 'As it is' }] : [])
-      ]
-    }),
-    h(
-      'div',
-      { class: 'two' },
-      draft.kind === 'cron'
-        ? h(
-            'div',
-            {},
-            h(TextField, {
-              label: 'Cron expression',
-              value: draft.cron,
-              onInput: cron => set({ cron }),
-              mono: true,
-              required: true,
-              spellcheck: false,
-              placeholder: '0 9 * * 1-5',
-              error: errorOf(errors, 'schedule.cron', 'cron') ?? (given ? problem : undefined)
-            }),
-            h(
-              'p',
-              { class: 'examples' },
-              examples.map(([cron, text]) => h('button', { key: cron, type: 'button', class: 'chip', onClick: () => set({ cron }) }, text))
-            )
-          )
-        : draft.kind === 'every'
-          ? h(TextField, {
-              label: 'Interval',
-              value: draft.every,
-              onInput: every => set({ every }),
-              required: true,
-              spellcheck: false,
-              placeholder: '45m',
-              hint: 'Such as 90s, 45m, 36h or 2d.',
-              error: errorOf(errors, 'schedule.every') ?? (given ? problem : undefined)
-            })
-          : draft.kind === 'at'
-            ? h(TextField, {
-                label: 'At',
-                type: 'datetime-local',
-                value: draft.at,
-                onInput: at => set({ at }),
-                required: true,
-                hint: `In your time zone, ${localZone}.`,
-                error: errorOf(errors, 'schedule.at', 'at') ?? (given ? problem : undefined)
-              })
-            : h(Code, { text: JSON.stringify(draft.other, null, 2), label: 'schedule' }),
-      draft.kind === 'cron' &&
-        h(TextField, {
-          label: 'Time zone',
-          value: draft.timezone,
-          onInput: timezone => set({ timezone }),
-          list: zones(),
-          spellcheck: false,
-          error: errorOf(errors, 'schedule.timezone', 'timezone')
-        })
-    ),
-    h(
-      'div',
-      { class: 'preview', 'aria-live': 'polite' },
-      preview.data
-        ? [
-            h('p', { key: 'words', class: 'words' }, preview.data.description),
-            h(NextRuns, { key: 'runs', preview: preview.data, zone: draft.timezone || 'UTC' })
-          ]
-        : h('p', { class: 'soft' }, given && problem ? 'No runs: the schedule is not valid.' : 'The next runs appear here.')
-    )
-  )
-}
+import { bodyOf, changesOf, type Draft, draftOf, emptyDraft } from './cue-draft.ts'
+import { errorOf, errorsOf } from './form-errors.ts'
+import { type FormProps, ScheduleFields } from './schedule-fields.ts'
 
 const DeliveryFields = ({ draft, set, errors, isNew }: FormProps) =>
   h(
@@ -316,7 +216,7 @@ const Editor = ({ title, first, isNew, above, label, changes, save }: EditorProp
     event.preventDefault()
     void run(() => save(draft))
   }
-  const errors = failure?.fields ?? {}
+  const errors = errorsOf(failure)
   const changed = useMemo(() => {
     try {
       return changes?.(draft) ?? []
@@ -375,7 +275,7 @@ const refused = (title: string) =>
   h(Page, { title }, h(Empty, { title: 'Not with this session', text: 'Creating and changing cues needs the scope write.' }))
 
 export const NewCue = () => {
-  const first = useMemo(emptyDraft, [])
+  const first = useMemo(() => emptyDraft(localZone), [])
   if (!useMay('write')) return refused('Create a cue')
   return h(Editor, {
     title: 'Create a cue',

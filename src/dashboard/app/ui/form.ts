@@ -25,6 +25,8 @@ type Input = FieldProps & {
   placeholder?: string
   required?: boolean
   maxLength?: number
+  /** `any`: times may have seconds. */
+  step?: 'any'
   autocomplete?: 'current-password' | 'email'
   autofocus?: boolean
   name?: string

@@ -1,0 +1,115 @@
+/** When a cue runs, with its next runs while typing. */
+import { h } from '../h.ts'
+import { localZone } from '../time.ts'
+import { Panel } from '../ui/basics.ts'
+import { Choice, TextField } from '../ui/form.ts'
+import type { Draft } from './cue-draft.ts'
+import { type Errors, errorOf, errorsOf } from './form-errors.ts'
+import { NextRuns, useSchedulePreview } from './schedule.ts'
+import { scheduleOf } from './schedule-draft.ts'
+import { ScheduleRules } from './schedule-rules.ts'
+
+export type FormProps = { draft: Draft; set: (changes: Partial<Draft>) => void; errors: Errors; isNew: boolean }
+
+const zones = (): string[] => Intl.supportedValuesOf('timeZone')
+const examples: [string, string][] = [
+  ['*/5 * * * *', 'every 5 minutes'],
+  ['0 * * * *', 'hourly'],
+  ['0 9 * * 1-5', 'weekdays at 9'],
+  ['0 0 1 * *', 'monthly']
+]
+
+const CronField = ({ draft, set, errors }: FormProps) =>
+  h(
+    'div',
+    {},
+    h(TextField, {
+      label: 'Cron expression',
+      value: draft.cron,
+      onInput: cron => set({ cron }),
+      mono: true,
+      required: true,
+      spellcheck: false,
+      placeholder: '0 9 * * 1-5',
+      error: errorOf(errors, 'schedule.cron', 'schedule.crons.0', 'cron')
+    }),
+    h(
+      'p',
+      { class: 'examples' },
+      examples.map(([cron, text]) => h('button', { key: cron, type: 'button', class: 'chip', onClick: () => set({ cron }) }, text))
+    )
+  )
+
+const IntervalField = ({ draft, set, errors }: FormProps) =>
+  h(TextField, {
+    label: 'Interval',
+    value: draft.every,
+    onInput: every => set({ every }),
+    required: true,
+    spellcheck: false,
+    placeholder: '45m',
+    hint: 'Such as 90s, 45m, 36h or 2d.',
+    error: errorOf(errors, 'schedule.every')
+  })
+
+const AtField = ({ draft, set, errors }: FormProps) =>
+  h(TextField, {
+    label: 'At',
+    type: 'datetime-local',
+    step: 'any',
+    value: draft.at,
+    onInput: at => set({ at }),
+    required: true,
+    hint: `In your time zone, ${localZone}.`,
+    error: errorOf(errors, 'schedule.at', 'at')
+  })
+
+const mainFields = { cron: CronField, every: IntervalField, at: AtField }
+
+export const ScheduleFields = ({ errors: refused, ...props }: FormProps) => {
+  const { draft, set } = props
+  const { data, failure } = useSchedulePreview(scheduleOf(draft), 8)
+  const live = errorsOf(failure)
+  const errors = { ...refused, ...live }
+  const isRefused = failure !== undefined && failure.status >= 400 && failure.status < 500
+  return h(
+    Panel,
+    { title: 'When' },
+    h(Choice, {
+      label: 'Schedule',
+      value: draft.kind,
+      onInput: kind => set({ kind: kind as Draft['kind'] }),
+      options: [
+        { value: 'cron', label: 'Cron' },
+        { value: 'every', label: 'Every' },
+        { value: 'at', label: 'Once' }
+      ]
+    }),
+    h(
+      'div',
+      { class: 'two' },
+      h(mainFields[draft.kind], { ...props, errors }),
+      draft.kind !== 'at' &&
+        h(TextField, {
+          label: 'Time zone',
+          value: draft.timezone,
+          onInput: timezone => set({ timezone }),
+          list: zones(),
+          spellcheck: false,
+          error: errorOf(errors, 'schedule.timezone', 'timezone')
+        })
+    ),
+    draft.kind !== 'at' && h(ScheduleRules, { draft, set, errors }),
+    h(
+      'div',
+      { class: 'preview', 'aria-live': 'polite' },
+      data
+        ? [
+            h('p', { key: 'words', class: 'words' }, data.description),
+            h(NextRuns, { key: 'runs', preview: data, zone: draft.timezone || 'UTC' })
+          ]
+        : h('p', { class: 'soft' }, isRefused ? 'No runs: the schedule is not valid.' : 'The next runs appear here.'),
+      isRefused && Object.keys(live).length === 0 && h('p', { class: 'field-error' }, failure.message)
+    )
+  )
+}

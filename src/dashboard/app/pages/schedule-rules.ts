@@ -1,0 +1,119 @@
+/** What few schedules have: more expressions, bounds, a window and exclusions. */
+import { useState } from 'preact/hooks'
+import type { Calendars } from '../../../client/types.ts'
+import { h } from '../h.ts'
+import { useRead } from '../query.ts'
+import { localZone } from '../time.ts'
+import { AreaField, TextField } from '../ui/form.ts'
+import { lines, list } from './draft-text.ts'
+import { ExclusionFields } from './exclusion-fields.ts'
+import { type Errors, errorOf } from './form-errors.ts'
+import type { ScheduleDraft } from './schedule-draft.ts'
+
+type Props = { draft: ScheduleDraft; set: (changes: Partial<ScheduleDraft>) => void; errors: Errors }
+
+const fields = ['more_crons', 'anchor', 'starts_at', 'ends_at', 'max_runs', 'window', 'exclude', 'exclude_calendars'] as const
+
+const MoreCrons = ({ draft, set, errors }: Props) => {
+  const wrong = Object.keys(errors).find(path => path.startsWith('schedule.crons.'))
+  const expression = lines(draft.more_crons)[Number(wrong?.split('.')[2]) - 1]
+  const error = errorOf(errors, 'schedule.crons')
+  return h(AreaField, {
+    label: 'More expressions',
+    value: draft.more_crons,
+    onInput: more_crons => set({ more_crons }),
+    mono: true,
+    rows: 3,
+    hint: 'Cron expressions, one per line, up to 9. A time that several of them name is one run.',
+    error: error && expression ? `${expression}: ${error}` : error
+  })
+}
+
+const CalendarsField = ({ draft, set, errors }: Props) => {
+  const { data } = useRead<Calendars>('/v1/calendars', { limit: 20 }, { repeat: false })
+  const names = list(draft.exclude_calendars)
+  const others = (data?.calendars ?? []).filter(({ name }) => !names.includes(name))
+  return h(
+    'div',
+    {},
+    h(TextField, {
+      label: 'Excluded calendars',
+      value: draft.exclude_calendars,
+      onInput: exclude_calendars => set({ exclude_calendars }),
+      spellcheck: false,
+      placeholder: 'holidays/uk',
+      hint: 'Names of calendars, separated by commas. Their dates do not run either.',
+      error: errorOf(errors, 'schedule.exclude_calendars')
+    }),
+    others.length > 0 &&
+      h(
+        'p',
+        { class: 'examples' },
+        others.map(({ name }) =>
+          h(
+            'button',
+            { key: name, type: 'button', class: 'chip', onClick: () => set({ exclude_calendars: [...names, name].join(', ') }) },
+            `add ${name}`
+          )
+        )
+      )
+  )
+}
+
+export const ScheduleRules = ({ draft, set, errors: all }: Props) => {
+  const [isOpen, setOpen] = useState(fields.some(name => draft[name].length > 0))
+  // The first expression is above.
+  const { 'schedule.crons.0': _, ...errors } = all
+  const isWrong = errorOf(errors, 'schedule.crons', ...fields.map(name => `schedule.${name}`)) !== undefined
+  const bound = (name: 'anchor' | 'starts_at' | 'ends_at', label: string, hint: string) =>
+    h(TextField, {
+      label,
+      type: 'datetime-local',
+      step: 'any',
+      value: draft[name],
+      onInput: value => set({ [name]: value }),
+      hint,
+      error: errorOf(errors, `schedule.${name}`)
+    })
+  return h(
+    'details',
+    { class: 'more-fields', open: isOpen || isWrong, onToggle: event => setOpen(event.currentTarget.open) },
+    h('summary', {}, 'Advanced: limits and exclusions'),
+    h(
+      'div',
+      { class: 'stack' },
+      draft.kind === 'cron' && h(MoreCrons, { draft, set, errors }),
+      draft.kind === 'every' &&
+        bound(
+          'anchor',
+          'Counted from',
+          `Runs are whole intervals before and after it, in your time zone, ${localZone}. Empty: 1 January 1970, UTC.`
+        ),
+      h(
+        'div',
+        { class: 'two' },
+        bound('starts_at', 'Not before', `In your time zone, ${localZone}.`),
+        bound('ends_at', 'Not after', `In your time zone, ${localZone}. Then the cue is completed.`),
+        h(TextField, {
+          label: 'Number of runs',
+          type: 'number',
+          value: draft.max_runs,
+          onInput: max_runs => set({ max_runs }),
+          hint: 'Then the cue is completed. Empty: no limit. Fires and replays are not counted.',
+          error: errorOf(errors, 'schedule.max_runs')
+        }),
+        h(TextField, {
+          label: 'Window',
+          value: draft.window,
+          onInput: window => set({ window }),
+          spellcheck: false,
+          placeholder: '30m',
+          hint: 'Spreads cues: each runs a little later, by up to a length such as 30m or a part of the time to the next run such as 25%.',
+          error: errorOf(errors, 'schedule.window')
+        })
+      ),
+      h(ExclusionFields, { rows: draft.exclude, set: exclude => set({ exclude }), errors }),
+      h(CalendarsField, { draft, set, errors })
+    )
+  )
+}
