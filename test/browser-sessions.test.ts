@@ -125,14 +125,15 @@ t.test('a session opened with a key does not confirm the email address', async t
 
 t.test('the link of an embedded start works once, and only on the same machine', async t => {
   const { app, fn, as } = await build(t, noon)
-  const open = async (token: string, remoteAddress: string) => {
-    const { statusCode } = await app.inject({ method: 'POST', url: path, payload: { token }, remoteAddress })
+  const open = async (token: string, remoteAddress: string, url = path) => {
+    const { statusCode } = await app.inject({ method: 'POST', url, payload: { token }, remoteAddress })
     return statusCode
   }
   const account = { email: 'you@localhost', prefix: 'svc_sk_12345', ciphertext: 'k.x' }
   const token = createLocalToken()
   await fn.openLocalAccount({ ...account, key_hash: hashKey('first'), token_hash: hashKey(token) })
   for (const address of ['10.0.0.7', '203.0.113.9', '2001:db8::1']) t.equal(await open(token, address), 401, address)
+  t.equal(await open(token, '203.0.113.9', '/v1/auth/session'), 401, 'nor a session of any other kind')
   t.equal(await open(token.replace('local-', ''), '203.0.113.9'), 401, 'the prefix is part of the token')
   t.equal(await open(token, '127.0.0.1'), 200)
   t.equal(await open(token, '127.0.0.1'), 401, 'once')

@@ -1,12 +1,18 @@
 /** One-time tokens of the link that an embedded start prints, accepted from the same machine only. */
 import ipaddr from 'ipaddr.js'
+import { ApiError } from '../errors.ts'
+import { hashKey } from './keys.ts'
 import { createToken } from './sessions.ts'
 
 const prefix = 'local-'
 
 export const createLocalToken = (): string => prefix + createToken()
 
-/** The prefix is part of the token that is hashed, so it cannot be removed. */
-export const isLocalToken = (token: string): boolean => token.startsWith(prefix)
+const isLoopback = (address: string): boolean => ipaddr.isValid(address) && ipaddr.process(address).range() === 'loopback'
 
-export const isLoopback = (address: string): boolean => ipaddr.isValid(address) && ipaddr.process(address).range() === 'loopback'
+/** The hash of any one-time token. The prefix is hashed, too, so it cannot be removed. @throws ApiError for a local one from another machine */
+export const hashToken = (token: string, ip: string): Buffer => {
+  if (token.startsWith(prefix) && !isLoopback(ip))
+    throw new ApiError('not_authenticated', 'This link works only on the machine that the service runs on.')
+  return hashKey(token)
+}

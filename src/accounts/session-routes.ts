@@ -5,7 +5,7 @@ import { ErrorBody } from '../schemas.ts'
 import { refusals } from './admission.ts'
 import { clearSessionCookie, refuseOtherOrigins, setSessionCookie } from './cookies.ts'
 import { createKey, hashKey, keyPrefix } from './keys.ts'
-import { isLocalToken, isLoopback } from './local-token.ts'
+import { hashToken } from './local-token.ts'
 import { createSessions } from './sessions.ts'
 import * as schemas from './sign-in-schemas.ts'
 
@@ -22,7 +22,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       schema: { tags, summary: 'Exchange a one-time token for a session', body: schemas.OpenSession, response: { 200: schemas.Session } }
     },
     async request => {
-      const session = await app.fn.openSession({ token_hash: hashKey(request.body.token), ip: request.ip })
+      const session = await app.fn.openSession({ token_hash: hashToken(request.body.token, request.ip), ip: request.ip })
       return { session_token: await sessions.sign(session, app.now()), email: session.email }
     }
   )
@@ -45,12 +45,10 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       refuseOtherOrigins(request, app.config)
       const { token, api_key } = request.body
       if ((token === undefined) === (api_key === undefined)) throw new ApiError('validation_error', 'Send either api_key or token.')
-      if (token !== undefined && isLocalToken(token) && !isLoopback(request.ip))
-        throw new ApiError('not_authenticated', 'This link works only on the machine that the service runs on.')
       const session =
         token === undefined
           ? await app.fn.openKeySession({ key_hash: hashKey(api_key!), ip: request.ip })
-          : await app.fn.openSession({ token_hash: hashKey(token), ip: request.ip })
+          : await app.fn.openSession({ token_hash: hashToken(token, request.ip), ip: request.ip })
       setSessionCookie(reply, await sessions.sign(session, app.now()), app.config)
       return { email: session.email }
     }
@@ -101,7 +99,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       }
       const api_key = createKey(app.config.cell)
       const { account_id, key_id, scopes } = await app.fn.exchangeSessionToken({
-        token_hash: hashKey(session_token),
+        token_hash: hashToken(session_token, request.ip),
         client_id,
         label,
         key_hash: hashKey(api_key),
