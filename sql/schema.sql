@@ -1528,6 +1528,7 @@ create view cue.dead_execution_view as
     e.transport,
     e.task,
     e.scheduled_for,
+    e.due_at,
     e.status,
     e.outcome_state,
     e.outcome_success,
@@ -6575,25 +6576,25 @@ end $function$;
 comment on function cue.note_memory_release(text) is 'Queues notifications of new instructions; returns the number of accounts.';
 grant execute on function cue.note_memory_release(text) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.note_missed_slot(c cue.cues, p_slot timestamp with time zone, p_last_slot timestamp with time zone, p_reason cue.missed_reason, p_now timestamp with time zone DEFAULT now())
+CREATE OR REPLACE FUNCTION cue.note_missed_slots(c cue.cues, p_reason cue.missed_reason, p_first timestamp with time zone, p_last timestamp with time zone, p_count integer, p_follows timestamp with time zone, p_now timestamp with time zone DEFAULT now())
  RETURNS void
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
 begin
-  update cue.missed_slots m set last = p_slot, count = least(m.count + 1, cue.counted_to()), recorded_at = p_now
+  update cue.missed_slots m set last = p_last, count = least(m.count + p_count, cue.counted_to()), recorded_at = p_now
    -- If the latest row is locked, a new one is inserted below.
    where m.id = (select o.id from cue.missed_slots o
                   where o.id = (select id from cue.missed_slots where cue_id = c.id order by id desc limit 1) for update skip locked)
-     and m.reason = p_reason and m.policy = c.catch_up and m.last = p_last_slot;
+     and m.reason = p_reason and m.policy = c.catch_up and m.last = p_follows;
   if not found then
     insert into cue.missed_slots (cue_id, account_id, first, last, count, policy, reason, recorded_at)
-    values (c.id, c.account_id, p_slot, p_slot, 1, c.catch_up, p_reason, p_now);
+    values (c.id, c.account_id, p_first, p_last, p_count, c.catch_up, p_reason, p_now);
   end if;
 end $function$;
-comment on function cue.note_missed_slot(cue.cues,timestamp with time zone,timestamp with time zone,cue.missed_reason,timestamp with time zone) is 'Records a slot that did not run; p_last_slot is the slot before it.';
-grant execute on function cue.note_missed_slot(cue.cues,timestamp with time zone,timestamp with time zone,cue.missed_reason,timestamp with time zone) to cue_service;
+comment on function cue.note_missed_slots(cue.cues,cue.missed_reason,timestamp with time zone,timestamp with time zone,integer,timestamp with time zone,timestamp with time zone) is 'Records slots that did not run, in the row of those before them if they directly follow for the same reason.';
+grant execute on function cue.note_missed_slots(cue.cues,cue.missed_reason,timestamp with time zone,timestamp with time zone,integer,timestamp with time zone,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.note_stripe_event(p_event_id text, p_type text, p_now timestamp with time zone DEFAULT now())
  RETURNS boolean
@@ -7303,7 +7304,7 @@ AS $function$
 begin
   return query
   with newest as materialized (
-    select e.id, e.cue_id, e.status, e.outcome_state, e.triggered_by, e.scheduled_for, e.started_at, e.ended_at, e.created_at, e.attempt_due_at,
+    select e.id, e.cue_id, e.status, e.outcome_state, e.triggered_by, coalesce(e.due_at, e.scheduled_for) as due_at, e.started_at, e.ended_at, e.created_at, e.attempt_due_at,
            e.error_message, e.error,
            e.status in ('failed', 'missed', 'outcome_timeout') or e.outcome_success is false as has_failed,
            e.status = 'success' and e.outcome_success is not false as has_succeeded
@@ -7362,7 +7363,7 @@ begin
                     join cue.cue_runs r on r.cue_id = c.id
                    where c.status = 'active' and r.next_run < p_now + interval '1 hour' order by r.next_run, c.id limit 200) u)
     from (select e.*, case when e.triggered_by = 'schedule' and e.started_at is not null
-                           then greatest(date_part('epoch', e.started_at - e.scheduled_for) * 1000, 0)::int end as late_ms from newest e) n;
+                           then greatest(date_part('epoch', e.started_at - e.due_at) * 1000, 0)::int end as late_ms from newest e) n;
 end $function$;
 comment on function cue.read_overview(uuid,timestamp with time zone) is 'Returns figures on an account''s executions of 24 hours, at most its newest 2,000, what needs attention, and the runs of the next hour.';
 grant execute on function cue.read_overview(uuid,timestamp with time zone) to cue_service;
@@ -7408,7 +7409,7 @@ CREATE OR REPLACE FUNCTION cue.record_exclusions(p_cues jsonb, p_now timestamp w
 AS $function$
 declare
   d record;
-  s record;
+  c cue.cues;
   v_count int := 0;
 begin
   for d in
@@ -7419,16 +7420,10 @@ begin
     update cue.cue_runs r set excluded_at = d.next where r.cue_id = d.cue_id and r.version = d.version and r.excluded_at = d.expected;
     continue when not found;
     v_count := v_count + 1;
-    for s in
-      select * from jsonb_to_recordset(d.stretches) as u (first timestamptz, last timestamptz, count int, follows timestamptz) order by u.first
-    loop
-      update cue.missed_slots m set last = s.last, count = least(m.count + s.count, cue.counted_to()), recorded_at = p_now
-       where m.id = (select o.id from cue.missed_slots o where o.cue_id = d.cue_id order by o.id desc limit 1)
-         and m.reason = 'excluded' and m.last = s.follows;
-      continue when found;
-      insert into cue.missed_slots (cue_id, account_id, first, last, count, policy, reason, recorded_at)
-      select c.id, c.account_id, s.first, s.last, s.count, c.catch_up, 'excluded', p_now from cue.cues c where c.id = d.cue_id;
-    end loop;
+    select q.* into c from cue.cues q where q.id = d.cue_id;
+    perform cue.note_missed_slots(c, 'excluded', s.first, s.last, s.count, s.follows, p_now) from (
+      select * from jsonb_to_recordset(d.stretches) as u (first timestamptz, last timestamptz, count int, follows timestamptz)
+       order by u.first) s;
   end loop;
   return v_count;
 end $function$;
@@ -8519,7 +8514,7 @@ declare
 begin
   select * into v_place from cue.place_execution(c.id, c.overlap, p_now);
   if v_place.refused is not null then
-    perform cue.note_missed_slot(c, p_slot, p_last_slot, v_place.refused, p_now);
+    perform cue.note_missed_slots(c, v_place.refused, p_slot, p_slot, 1, p_last_slot, p_now);
     return false;
   end if;
   perform cue.queue_execution(c, 'schedule', p_slot, p_is_queued => v_place.is_queued, p_slot_due_at => p_slot_due_at, p_now => p_now);
@@ -8833,7 +8828,7 @@ begin
     select o.until_at, o.until_at from cue.outages o where o.from_at <= v_last and o.until_at >= v_first) w (first, last)
    cross join lateral (
      select x.scheduled_for from cue.executions x
-      where x.cue_id = p_cue_id and x.id >= cue.uuid_v7_floor(w.first) and x.id < cue.uuid_v7_floor(w.last + interval '1 day')
+      where x.cue_id = p_cue_id and x.id >= cue.uuid_v7_floor(w.first) and x.id < cue.uuid_v7_floor(w.last + interval '2 days')
         and x.triggered_by = 'schedule') e
   except
   select b.slot from cue.backfilled_slots b where b.cue_id = p_cue_id

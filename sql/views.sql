@@ -53,7 +53,7 @@ comment on view cue.execution_view is 'Executions as the API shows them.';
 
 -- The same columns, found by dead_letters: the limit keeps the planner from searching all executions for them.
 create or replace view cue.dead_execution_view as
-select d.execution_id as id, d.account_id, d.cue_id, e.cue_name, e.transport, e.task, e.scheduled_for, e.status, e.outcome_state,
+select d.execution_id as id, d.account_id, d.cue_id, e.cue_name, e.transport, e.task, e.scheduled_for, e.due_at, e.status, e.outcome_state,
        e.outcome_success, e.triggered_by, e.replayed_from, e.attempts, e.http_status, e.error_message, e.started_at, e.last_attempt_at,
        e.delivered_at, e.next_retry, e.claimed_by_worker, e.claimed_at, e.last_heartbeat_at, e.lease_expires_at, e.ended_at, e.created_at,
        e.updated_at, e.outcome, e.result_type, e.has_evidence, e.payload, e.response_body, e.cue_tags, e.reported_error

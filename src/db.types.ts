@@ -866,6 +866,7 @@ export interface DeadExecutionView {
   cue_name: string | null;
   cue_tags: string[] | null;
   delivered_at: Timestamp | null;
+  due_at: Timestamp | null;
   ended_at: Timestamp | null;
   error_message: string | null;
   has_evidence: boolean | null;

@@ -7,6 +7,13 @@ import { refused } from './stage.ts'
 const failing = { ...webhook, retry: { max_attempts: 1 } }
 const ids = (list: { executions: { id: string }[] }) => list.executions.map(({ id }) => id)
 
+t.test('the view of dead letters has the columns of the view of executions', async t => {
+  const { pool } = await service()
+  const columnsOf = async (view: string) =>
+    (await pool.query('select column_name, data_type from information_schema.columns where table_name = $1 order by 1', [view])).rows
+  t.same(await columnsOf('dead_execution_view'), await columnsOf('execution_view'))
+})
+
 t.test('executions that failed, were missed or timed out are dead letters, until they are replayed or dismissed', async t => {
   const { get, call, post, cue, ran, fire, fn, clock, pool } = await service()
   const dead = async (more = '') => ids(await get(`/v1/executions?dead=true${more}`))

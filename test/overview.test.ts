@@ -192,3 +192,10 @@ t.test('pages by cursor contain each item once, also of the same moment', async 
       exactly(t, await call('GET', `${path}?${query}`), { status: 422 }, `${path}?${query}`)
   }
 })
+
+t.test('lateness counts from the time a slot was due within its window', async t => {
+  const { addRuns, create, get } = await setup(t)
+  const due_at = new Date(Date.parse(noon) - 600_000)
+  await addRuns(await create('spread'), [{ ago: '1500', due_at, started_at: new Date(due_at.getTime() + 70) }])
+  exactly(t, await get('/v1/overview'), { succeeded: 1, lateness_p50_ms: 70, lateness_p99_ms: 70 })
+})

@@ -146,3 +146,22 @@ begin
 end $$;
 comment on function cue.refuse_due_cues is
   'Skips slots of accounts above their execution limit or daily payload limit; returns the number of cues moved.';
+
+-- One row for slots in a row that did not run for the same reason. p_follows: the slot before the first of them.
+create or replace function cue.note_missed_slots(
+  c cue.cues, p_reason cue.missed_reason, p_first timestamptz, p_last timestamptz, p_count int, p_follows timestamptz,
+  p_now timestamptz default now()
+) returns void
+language plpgsql security definer as $$
+begin
+  update cue.missed_slots m set last = p_last, count = least(m.count + p_count, cue.counted_to()), recorded_at = p_now
+   -- If the latest row is locked, a new one is inserted below.
+   where m.id = (select o.id from cue.missed_slots o
+                  where o.id = (select id from cue.missed_slots where cue_id = c.id order by id desc limit 1) for update skip locked)
+     and m.reason = p_reason and m.policy = c.catch_up and m.last = p_follows;
+  if not found then
+    insert into cue.missed_slots (cue_id, account_id, first, last, count, policy, reason, recorded_at)
+    values (c.id, c.account_id, p_first, p_last, p_count, c.catch_up, p_reason, p_now);
+  end if;
+end $$;
+comment on function cue.note_missed_slots is 'Records slots that did not run, in the row of those before them if they directly follow for the same reason.';

@@ -30,7 +30,7 @@ create or replace function cue.record_exclusions(p_cues jsonb, p_now timestamptz
 language plpgsql security definer as $$
 declare
   d record;
-  s record;
+  c cue.cues;
   v_count int := 0;
 begin
   for d in
@@ -41,16 +41,10 @@ begin
     update cue.cue_runs r set excluded_at = d.next where r.cue_id = d.cue_id and r.version = d.version and r.excluded_at = d.expected;
     continue when not found;
     v_count := v_count + 1;
-    for s in
-      select * from jsonb_to_recordset(d.stretches) as u (first timestamptz, last timestamptz, count int, follows timestamptz) order by u.first
-    loop
-      update cue.missed_slots m set last = s.last, count = least(m.count + s.count, cue.counted_to()), recorded_at = p_now
-       where m.id = (select o.id from cue.missed_slots o where o.cue_id = d.cue_id order by o.id desc limit 1)
-         and m.reason = 'excluded' and m.last = s.follows;
-      continue when found;
-      insert into cue.missed_slots (cue_id, account_id, first, last, count, policy, reason, recorded_at)
-      select c.id, c.account_id, s.first, s.last, s.count, c.catch_up, 'excluded', p_now from cue.cues c where c.id = d.cue_id;
-    end loop;
+    select q.* into c from cue.cues q where q.id = d.cue_id;
+    perform cue.note_missed_slots(c, 'excluded', s.first, s.last, s.count, s.follows, p_now) from (
+      select * from jsonb_to_recordset(d.stretches) as u (first timestamptz, last timestamptz, count int, follows timestamptz)
+       order by u.first) s;
   end loop;
   return v_count;
 end $$;

@@ -150,24 +150,6 @@ begin
 end $$;
 comment on function cue.place_request is 'Returns whether a requested execution is to be queued; QU029 if p_overlap skips it.';
 
--- One row for slots in a row that did not run for the same reason.
-create or replace function cue.note_missed_slot(
-  c cue.cues, p_slot timestamptz, p_last_slot timestamptz, p_reason cue.missed_reason, p_now timestamptz default now()
-) returns void
-language plpgsql security definer as $$
-begin
-  update cue.missed_slots m set last = p_slot, count = least(m.count + 1, cue.counted_to()), recorded_at = p_now
-   -- If the latest row is locked, a new one is inserted below.
-   where m.id = (select o.id from cue.missed_slots o
-                  where o.id = (select id from cue.missed_slots where cue_id = c.id order by id desc limit 1) for update skip locked)
-     and m.reason = p_reason and m.policy = c.catch_up and m.last = p_last_slot;
-  if not found then
-    insert into cue.missed_slots (cue_id, account_id, first, last, count, policy, reason, recorded_at)
-    values (c.id, c.account_id, p_slot, p_slot, 1, c.catch_up, p_reason, p_now);
-  end if;
-end $$;
-comment on function cue.note_missed_slot is 'Records a slot that did not run; p_last_slot is the slot before it.';
-
 -- Creates one execution, or records that the slot did not run. The caller has locked the cue and its cue_runs, moves the schedule on, and counts
 -- the execution.
 create or replace function cue.run_slot(
@@ -179,7 +161,7 @@ declare
 begin
   select * into v_place from cue.place_execution(c.id, c.overlap, p_now);
   if v_place.refused is not null then
-    perform cue.note_missed_slot(c, p_slot, p_last_slot, v_place.refused, p_now);
+    perform cue.note_missed_slots(c, v_place.refused, p_slot, p_slot, 1, p_last_slot, p_now);
     return false;
   end if;
   perform cue.queue_execution(c, 'schedule', p_slot, p_is_queued => v_place.is_queued, p_slot_due_at => p_slot_due_at, p_now => p_now);

@@ -37,7 +37,7 @@ language plpgsql stable security definer as $$
 begin
   return query
   with newest as materialized (
-    select e.id, e.cue_id, e.status, e.outcome_state, e.triggered_by, e.scheduled_for, e.started_at, e.ended_at, e.created_at, e.attempt_due_at,
+    select e.id, e.cue_id, e.status, e.outcome_state, e.triggered_by, coalesce(e.due_at, e.scheduled_for) as due_at, e.started_at, e.ended_at, e.created_at, e.attempt_due_at,
            e.error_message, e.error,
            e.status in ('failed', 'missed', 'outcome_timeout') or e.outcome_success is false as has_failed,
            e.status = 'success' and e.outcome_success is not false as has_succeeded
@@ -96,7 +96,7 @@ begin
                     join cue.cue_runs r on r.cue_id = c.id
                    where c.status = 'active' and r.next_run < p_now + interval '1 hour' order by r.next_run, c.id limit 200) u)
     from (select e.*, case when e.triggered_by = 'schedule' and e.started_at is not null
-                           then greatest(date_part('epoch', e.started_at - e.scheduled_for) * 1000, 0)::int end as late_ms from newest e) n;
+                           then greatest(date_part('epoch', e.started_at - e.due_at) * 1000, 0)::int end as late_ms from newest e) n;
 end $$;
 comment on function cue.read_overview is
   'Returns figures on an account''s executions of 24 hours, at most its newest 2,000, what needs attention, and the runs of the next hour.';

@@ -46,7 +46,7 @@ export const createMetrics = ({ thread = 'engine', askEngines, cell }: Options =
 
   const lateness = new Histogram({
     name: 'pgcue_lateness_seconds',
-    help: 'Lateness: seconds from the scheduled time of a webhook to its first attempt.',
+    help: 'Lateness: seconds from the time a webhook is due to its first attempt.',
     buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300],
     registers
   })

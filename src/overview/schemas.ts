@@ -16,7 +16,7 @@ export const Overview = Type.Object(
     running: { ...Count, description: 'Executions that have not ended.' },
     succeeded: Count,
     failed: { ...Count, description: 'Executions that failed, were missed, timed out, or were reported as failed.' },
-    lateness_p50_ms: Nullable(Type.Integer({ description: 'From the scheduled time to the start of the first attempt or claim.' })),
+    lateness_p50_ms: Nullable(Type.Integer({ description: 'From `due_at` to the start of the first attempt or claim.' })),
     lateness_p99_ms: Nullable(Count),
     per_minute: Type.Array(Type.Object({ at: At, succeeded: Count, failed: Count }), {
       description: 'Executions ended in the last hour; minutes without any are absent.'

@@ -69,8 +69,8 @@ const stepsOf = (e: ExecutionDetail): Step[] => {
       note: e.triggered_by === 'schedule' ? 'by its schedule' : e.triggered_by.replaceAll('_', ' ')
     }
   ]
-  const due = (e as { due_at?: string }).due_at
-  if (due && due !== e.scheduled_for) steps.push({ at: due, name: 'Due', note: 'within its window' })
+  const due = e.due_at
+  if (due !== e.scheduled_for) steps.push({ at: due, name: 'Due', note: 'within its window' })
   if (Date.parse(e.created_at) - Date.parse(e.scheduled_for) > 1000)
     steps.push({ at: e.created_at, name: 'Created', note: 'after its scheduled time' })
   for (const { attempt, started_at, finished_at, result, http_status, error, worker_id } of e.attempt_log) {

@@ -108,7 +108,7 @@ export const Durations = ({ cueId }: { cueId: string }) => {
   const points = (data?.executions ?? []).filter(({ started_at }) => started_at !== null).reverse()
   if (data && points.length < 2) return h('p', { class: 'soft' }, 'Shown after two runs.')
   const ms = (from: string, until: string | null) => (until === null ? null : Math.max(Date.parse(until) - Date.parse(from), 0))
-  const lateness = points.map(one => (one.triggered_by === 'schedule' ? ms(one.scheduled_for, one.started_at) : null))
+  const lateness = points.map(one => (one.triggered_by === 'schedule' ? ms(one.due_at, one.started_at) : null))
   const durations = points.map(one => ms(one.started_at!, one.outcome?.recorded_at ?? one.delivered_at))
   return h(Chart, {
     label: 'Duration and lateness of the latest executions',
