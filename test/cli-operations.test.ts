@@ -1,4 +1,5 @@
 /** Operations from the command line and by agents. */
+import { stripVTControlCharacters } from 'node:util'
 import t, { type Test } from 'tap'
 import { listening } from './cli-stage.ts'
 import { startEngine } from './engine.ts'
@@ -32,7 +33,7 @@ t.test('replays failures after a dry run and a question, with a progress bar', a
   const args = ['replay', '--cue', cue_id, '--status', 'failed', '--since', '2h']
   const dry = await cli([...args, '--dry-run'])
   exactly(t, dry, { code: 0, out: /^3 in total\nID +CUE +STATUS +SCHEDULED FOR +ERROR\n/ })
-  t.match(dry.out, /nightly +failed +\S+Z +ECONNREFUSED/)
+  t.match(dry.out, /^\w{8}\S* +nightly +failed +\S+Z +ECONNREFUSED/m)
   t.equal((await json([...args, '--dry-run'])).total, 3)
   exactly(t, await cli([...args, '--since', '2m', '--dry-run']), { out: /^1 in total/ })
   exactly(t, await cli(args), { code: 2, err: 'pgcue: to confirm without a terminal, give --yes\nSee: pgcue help replay\n' })
@@ -42,7 +43,7 @@ t.test('replays failures after a dry run and a question, with a progress bar', a
   const ran = await cli([...args, '--name', 'last night'], { tty: true, stdin: 'y\n' })
   exactly(t, ran, { code: 0, err: /^replay 3 executions\? \[y\/N\] Operation op_\w{12}\. To stop it: pgcue operations abort op_\w{12}\n/ })
   t.match(ran.err, /\r\[#{30}\] 3\/3\n$/)
-  t.match(ran.out, /completed/)
+  t.match(stripVTControlCharacters(ran.out), /^status +completed$/m)
   exactly(t, await cli(['operations', 'list']), { code: 0, out: /op_\w{12} +replay +last night +completed +3\/3 +0/ })
   exactly(t, await cli(args.concat('--dead'), { tty: true }), { code: 0, out: 'Nothing matches.\n' })
   exactly(t, await get('/v1/executions?triggered_by=replay'), { total: 3, executions: [...ids].map(() => ({ cue_id })) })

@@ -42,8 +42,8 @@ language sql stable security definer as $$
 $$;
 comment on function cue.cue_ids_of_calendar is 'Returns the cues that use a calendar.';
 
--- Called first in a transaction; move_calendar_cues follows. p_revision: what the caller's computations are based on, null if there is no such
--- calendar. QU033 too many calendars, QU014 changed at the same time.
+-- The first call of a transaction; move_calendar_cues is the second. p_revision: the revision that the caller has read, null for a new calendar.
+-- QU033 too many calendars, QU014 changed at the same time.
 create or replace function cue.put_calendar(
   p_account_id uuid, p_name text, p_description text, p_dates text[], p_ranges jsonb, p_revision bigint default null, p_now timestamptz default now()
 ) returns bigint

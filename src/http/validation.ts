@@ -13,7 +13,7 @@ Settings.Set({ maxErrors: 50 })
 
 const places: Record<string, string> = { body: 'body', querystring: 'query', params: 'path', headers: 'header' }
 
-/** Each cell has an app of its own; the schemas are the same. */
+/** Compiled once for the apps of all cells, which share the schemas. */
 const compiled = new WeakMap<TSchema, Validator>()
 
 /**

@@ -23,7 +23,7 @@ const Point = (which: string) =>
     description: `${which}: ISO 8601 with \`Z\` or an offset, or without one a local time in the cue's zone.`,
     examples: ['2026-12-24T18:00']
   })
-const range = { from: Point('The start'), to: Point('The end, which is no longer excluded') }
+const range = { from: Point('The start (inclusive)'), to: Point('The end (exclusive)') }
 export const Range = Type.Object(range)
 export const GivenRange = Strict(range)
 
