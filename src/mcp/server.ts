@@ -5,7 +5,8 @@ import { Value } from 'typebox/value'
 import { type Client, PgcueError } from '../client/index.ts'
 import { Json } from '../json/canonical-json.ts'
 import { splice } from '../json/splice.ts'
-import { type Tool, tools } from './tools.ts'
+import type { Tool } from './tool.ts'
+import { tools } from './tools.ts'
 
 const instructions =
   'pgcue schedules tasks: a cue is a schedule with an action, an execution is one run of it. Preview a schedule before creating a cue. After ' +
