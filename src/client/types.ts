@@ -4,6 +4,8 @@ import type * as accounts from '../accounts/schemas.ts'
 import type * as signIn from '../accounts/sign-in-schemas.ts'
 import type * as alerts from '../alerts/schemas.ts'
 import type * as calendars from '../calendars/schemas.ts'
+import type * as declared from '../cues/declared-schemas.ts'
+import type * as lists from '../cues/list-schemas.ts'
 import type * as cues from '../cues/schemas.ts'
 import type * as executions from '../executions/schemas.ts'
 import type { Json } from '../json/canonical-json.ts'
@@ -32,13 +34,13 @@ type Filter<S extends TSchema> = Partial<Given<S>>
 export type Cue = Answer<typeof cues.Cue>
 export type UpsertedCue = Answer<typeof cues.UpsertedCue>
 export type CueDetail = Answer<typeof cues.CueDetail>
-export type Cues = Answer<typeof cues.Cues>
-export type CueFilter = Filter<typeof cues.ListCues>
+export type Cues = Answer<typeof lists.Cues>
+export type CueFilter = Filter<typeof lists.ListCues>
 export type NewCue = Given<typeof cues.CreateCue>
 export type CueChanges = Given<typeof cues.UpdateCue>
-export type DeclaredCue = Given<typeof cues.DeclaredCue>
-export type Apply = Omit<Given<typeof cues.Apply>, 'cues'> & { cues: DeclaredCue[] }
-export type Applied = Answer<typeof cues.Applied>
+export type DeclaredCue = Given<typeof declared.DeclaredCue>
+export type Apply = Omit<Given<typeof declared.Apply>, 'cues'> & { cues: DeclaredCue[] }
+export type Applied = Answer<typeof declared.Applied>
 export type BulkDeleted = Answer<typeof cues.BulkDeleted>
 export type Pause = Given<typeof cues.PauseCue>
 export type Fire = Given<typeof cues.FireRequest>

@@ -1,7 +1,7 @@
 /** What applying a declared cue has changed, by field. */
 import { constants } from '../catalog.ts'
 import { Json } from '../json/canonical-json.ts'
-import type { Applied } from './schemas.ts'
+import type { Applied } from './declared-schemas.ts'
 
 /** From `cue.cue_definition`. */
 export type Definition = { payload: string | null; large_payload: object | null; [field: string]: unknown }

@@ -6,7 +6,8 @@ import { ApiError } from '../errors.ts'
 import { type ExecutionRow, summary } from '../executions/queries.ts'
 import { Json } from '../json/canonical-json.ts'
 import { PAGE_BYTES } from '../schemas.ts'
-import { type Cue, type CueDetail, type Cues, type ListCues, noSuchCue } from './schemas.ts'
+import type { Cues, ListCues } from './list-schemas.ts'
+import { type Cue, type CueDetail, noSuchCue } from './schemas.ts'
 
 /** A cue as the API shows it, and what a change needs: `last_slot`, and await_outcome as the user set it. */
 export type StoredCue = Static<typeof Cue> & {

@@ -7,6 +7,8 @@ import { ErrorBody } from '../schemas.ts'
 import { applyCues } from './apply.ts'
 import { createCueBatches, createSingleCues } from './batched.ts'
 import { fault } from './changes.ts'
+import * as declared from './declared-schemas.ts'
+import * as lists from './list-schemas.ts'
 import { detail, listCues, unknownCue } from './read.ts'
 import * as schemas from './schemas.ts'
 import { withSummaries } from './summaries.ts'
@@ -50,7 +52,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     '/v1/cues',
     {
       config: { scope: 'read', isList: true },
-      schema: { tags, summary: 'List cues, newest first', querystring: schemas.ListCues, response: { 200: schemas.Cues, '4xx': ErrorBody } }
+      schema: { tags, summary: 'List cues, newest first', querystring: lists.ListCues, response: { 200: lists.Cues, '4xx': ErrorBody } }
     },
     async request => {
       const list = await listCues(app.db, request.caller.account_id, request.query)
@@ -214,8 +216,8 @@ const routes: FastifyPluginAsyncTypebox = async app => {
           'Creates cues, and replaces definitions that differ, by their keys. A cue without a set is adopted. All errors are reported at once: `loc` names ' +
           'the key and the field. If they have the same code, it is that of the response; otherwise that is `validation_error`, and `type` is the code.',
         headers: IdempotencyKey,
-        body: schemas.Apply,
-        response: { 200: schemas.Applied, '4xx': ErrorBody }
+        body: declared.Apply,
+        response: { 200: declared.Applied, '4xx': ErrorBody }
       }
     },
     async (request, reply) => idempotently(app, request, reply, async fn => applyCues(app, request, request.body, fn ?? app.fn))

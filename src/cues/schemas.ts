@@ -2,9 +2,8 @@
 import { type Static, type TSchema, type TUnsafe, Type } from 'typebox'
 import { enums } from '../catalog.ts'
 import { Execution, GivenOverlap, Outcome, Overlap } from '../executions/schemas.ts'
-import type { Json } from '../json/canonical-json.ts'
 import { GivenSchedule, Instant, ScheduleBody, StrictSchedule } from '../schedule/schemas.ts'
-import { AnyJson, CountTo, CueId, endsEarly, NextCursor, Nullable, orElse, Page, Strict, Tag, TagFilter, Timestamp } from '../schemas.ts'
+import { AnyJson, CueId, Nullable, orElse, Strict, Tag, Timestamp } from '../schemas.ts'
 import { bounds, defaults, implied } from './columns.ts'
 
 const {
@@ -112,7 +111,7 @@ const settings = (object: typeof Strict) => ({
 const Name = Type.String(bounds.name)
 const Lenient = ((properties: Record<string, TSchema>, options = {}) => Type.Object(properties, options)) as unknown as typeof Strict
 
-const definition = (schedule: typeof GivenSchedule, object: typeof Strict) => ({
+export const definition = (schedule: typeof GivenSchedule, object: typeof Strict) => ({
   name: Name,
   schedule: Type.Optional(Nullable(schedule)),
   transport: Type.Optional(Nullable(Type.Enum([...transports]))),
@@ -123,57 +122,12 @@ const definition = (schedule: typeof GivenSchedule, object: typeof Strict) => ({
   callback_url: Type.Optional(Nullable(Type.String({ description: 'Short for `callback.url`.' }))),
   worker: Type.Optional(Nullable(Type.Boolean({ description: 'Short for `transport: "worker"`.' })))
 })
-const description = 'A schedule and, for webhook cues, a callback URL.'
+export const description = 'A schedule and, for webhook cues, a callback URL.'
 
 export const CreateCue = Type.Object(definition(GivenSchedule, Lenient), { description })
 export type CreateCue = Static<typeof CreateCue>
 /** The same, but unknown members are rejected. */
 export const PutCue = Strict(definition(StrictSchedule, Strict), { description })
-
-/** A cue in a list to apply. */
-export const DeclaredCue = Strict({ ...definition(StrictSchedule, Strict), key: Type.String({ ...bounds.key }) }, { description })
-export type DeclaredCue = Static<typeof DeclaredCue>
-
-/** Maximum cues of a request. */
-export const MAX_DECLARED = 500
-const Switch = (description: string) => Type.Optional(Nullable(Type.Boolean({ description })))
-
-export const Apply = Strict({
-  set: Type.String({ ...bounds.managed_by, description: 'The name of the set, stored as `managed_by` of its cues.' }),
-  // Each is validated alone, so that all errors are reported, with the keys.
-  cues: Type.Unsafe<Json>({
-    'x-json': 'array',
-    items: DeclaredCue,
-    maxItems: MAX_DECLARED,
-    description: 'The cues as they should be. Omitted fields have their defaults.'
-  }),
-  prune: Switch('Whether to delete cues of this set that are not in the list.'),
-  dry_run: Switch('Whether to return what would be done, and do nothing.'),
-  take_over: Switch('Whether cues of other sets become cues of this one; otherwise they are refused.')
-})
-export type Apply = Static<typeof Apply>
-
-const Keys = (description: string) => Type.Array(Type.String(), { description })
-const Change = Type.Object({ from: AnyJson(), to: AnyJson() })
-export const Applied = Type.Object({
-  set: Type.String(),
-  dry_run: Type.Boolean(),
-  created: Keys('Keys of new cues.'),
-  updated: Type.Array(
-    Type.Object({
-      key: Type.String(),
-      changes: Type.Unsafe<Record<string, Static<typeof Change>>>({
-        type: 'object',
-        additionalProperties: Change,
-        description:
-          'What changed, by field, such as `schedule.cron`. Headers are masked; for a payload over 2 KB, its size and SHA-256 in canonical form.'
-      })
-    })
-  ),
-  unchanged: Keys('Keys of cues that were the same; nothing was written for them.'),
-  pruned: Keys('Keys of deleted cues.')
-})
-export type Applied = Static<typeof Applied>
 
 export const UpdateCue = Strict({
   status: Type.Optional(orElse('invalid_status', 'status must be active or paused.', Type.Enum(['active', 'paused']))),
@@ -190,7 +144,7 @@ export const PauseCue = Strict({
 export type PauseCue = Static<typeof PauseCue>
 export const ResumeCue = Strict({})
 
-const cue = {
+export const cue = {
   id: Type.String(),
   name: Type.String(),
   ...plain,
@@ -268,56 +222,6 @@ export const CueDetail = Type.Object({
   executions: Type.Array(RecentExecution, { description: 'The latest 10.' }),
   execution_total: Type.Integer({ description: 'Counted up to 10,000.' }),
   missed: Type.Array(Missed, { description: 'Ranges of slots that did not run; the latest 10.' })
-})
-
-/** Filters of lists and of bulk operations. */
-export const filters = {
-  status: Type.Optional(Type.Enum([...statuses])),
-  set: Type.Optional(Type.String({ description: 'Only cues managed by this set.' })),
-  key_prefix: Type.Optional(Type.String({ minLength: 1, maxLength: 255, description: 'The beginning of the key.' })),
-  name: Type.Optional(Type.String({ minLength: 1, maxLength: 255, description: 'Part of the name; case is ignored.' })),
-  transport: Type.Optional(Type.Enum([...transports])),
-  paused_by: Type.Optional(Type.Enum([...causes])),
-  tag: TagFilter,
-  search: Type.Optional(
-    Type.String({
-      minLength: 1,
-      maxLength: 255,
-      description: 'Only cues whose name, key, task or tags contain this text, ignoring case, among the newest 10,000.'
-    })
-  )
-}
-
-export const ListCues = Type.Object({
-  ...filters,
-  key: Type.Optional(Type.String()),
-  summary: Type.Optional(Type.Boolean({ description: 'Whether each cue has its `summary`.' })),
-  cursor: Type.Optional(
-    Type.String({ pattern: '^\\d{1,17}\\.cue_[0-9A-Za-z]{12}$', description: 'The `next_cursor` of the page before; instead of `offset`.' })
-  ),
-  count_to: CountTo,
-  ...Page(20)
-})
-export const CueSummary = Type.Object({
-  schedule: Type.String({ description: 'The schedule in words.' }),
-  latest: Type.Array(
-    Type.Object({
-      id: Execution.properties.id,
-      status: Execution.properties.status,
-      outcome_state: Execution.properties.outcome_state,
-      scheduled_for: Type.String({ format: 'date-time' })
-    }),
-    { description: 'The latest 20 executions, newest first.' }
-  )
-})
-export const Cues = Type.Object({
-  cues: Type.Array(Type.Object({ ...cue, summary: Type.Optional(CueSummary) }), { description: endsEarly }),
-  total: Type.Integer(),
-  total_exact: Type.Boolean({ description: 'False if there are more than `total`, as it was counted up to `count_to`.' }),
-  next_cursor: NextCursor,
-  limit: Type.Integer(),
-  offset: Type.Integer(),
-  has_more: Type.Boolean({ description: 'Whether there are more cues. The next page starts at `offset` plus the number of cues returned.' })
 })
 
 export const noSuchCue = 'Cue not found in this account.'

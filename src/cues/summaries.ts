@@ -2,7 +2,8 @@
 import type { Static } from 'typebox'
 import type { Functions } from '../database/functions.ts'
 import { describe } from '../schedule/describe.ts'
-import type { Cue, CueSummary } from './schemas.ts'
+import type { CueSummary } from './list-schemas.ts'
+import type { Cue } from './schemas.ts'
 
 type Listed = Static<typeof Cue>
 

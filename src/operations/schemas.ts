@@ -2,7 +2,8 @@
 import { type Static, Type } from 'typebox'
 import { enums } from '../catalog.ts'
 import { bounds } from '../cues/columns.ts'
-import * as cues from '../cues/schemas.ts'
+import * as cues from '../cues/list-schemas.ts'
+import { noSuchCue } from '../cues/schemas.ts'
 import * as executions from '../executions/schemas.ts'
 import { Instant } from '../schedule/schemas.ts'
 import { CueId, Nullable, orElse, Page, Strict, Tag, Timestamp } from '../schemas.ts'
@@ -75,7 +76,7 @@ export const CreateOperation = Strict({
       )
     )
   ),
-  cue_id: Type.Optional(Nullable(orElse('cue_not_found', cues.noSuchCue, CueId))),
+  cue_id: Type.Optional(Nullable(orElse('cue_not_found', noSuchCue, CueId))),
   from: Type.Optional(Nullable({ ...Instant, description: 'With `backfill`: slots from this instant on.' })),
   to: Type.Optional(Nullable({ ...Instant, description: 'With `backfill`: slots before this instant, which is not in the future.' }))
 })
