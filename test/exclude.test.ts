@@ -75,6 +75,21 @@ t.test('a cue passes excluded slots over, and its detail lists each stretch of t
   t.strictSame(await at('2030-01-27T09:00:00Z'), ['2030-01-27T09:00:00.000Z'])
 })
 
+t.test('a locked row of missed slots holds nothing up: the next slot gets a row of its own', async t => {
+  const s = await service()
+  const schedule = { cron: '0 9 * * *', exclude: [{ dates: ['2030-01-22', '01-23'] }] }
+  const id = await s.cue({ cron: undefined, schedule, callback: { url: 'http://127.0.0.1:5555/' } })
+  const { at } = engineOf(s)
+  await at('2030-01-22T09:00:00Z')
+  const holder = await s.pool.connect()
+  await holder.query('begin; select from cue.missed_slots for update')
+  await at('2030-01-23T09:00:00Z')
+  await holder.query('rollback')
+  holder.release()
+  const rows = ['2030-01-23T09:00:00.000Z', '2030-01-22T09:00:00.000Z'].map(slot => ({ first: slot, last: slot, count: 1 }))
+  exactly(t, (await s.get(`/v1/cues/${id}`)).missed, rows)
+})
+
 t.test('only slots of an active cue are recorded, from its latest change of schedule on', async t => {
   const s = await service()
   const id = await s.cue({ cron: undefined, schedule: { cron: '0 * * * *', exclude: [{ dates: ['2030-01-21'] }] } })
