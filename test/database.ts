@@ -73,10 +73,11 @@ const drop = async ({ name, pool }: TestDatabase) => {
   await admin.end()
 }
 
-/** Differs after any change of our tables, functions, triggers, constraints or of settings. */
+/** Differs after any change of this database's tables, functions, triggers, constraints or settings. */
 const shapeOf = async (pool: pg.Pool): Promise<string> => {
   const ours = 'where oid >= 16384'
-  const catalogs = [`pg_class ${ours}`, `pg_proc ${ours}`, `pg_trigger ${ours}`, `pg_constraint ${ours}`, 'pg_db_role_setting']
+  const here = 'where setdatabase = (select oid from pg_catalog.pg_database where datname = current_database())'
+  const catalogs = [`pg_class ${ours}`, `pg_proc ${ours}`, `pg_trigger ${ours}`, `pg_constraint ${ours}`, `pg_db_role_setting ${here}`]
   const { rows } = await pool.query(
     catalogs.map(name => `select count(*) || ' ' || max(xmin::text::bigint) as shape from pg_catalog.${name}`).join(' union all ')
   )

@@ -5,16 +5,19 @@ import { bisect } from '../src/database/bisect.ts'
 import { createFiring } from '../src/firing/fire-others.ts'
 import { createAhead } from '../src/firing/look-ahead.ts'
 import { exactly } from './exactly.ts'
-import { once, stage } from './stage.ts'
+import { once, type Row, stage } from './stage.ts'
 
 const worker = { transport: 'worker', callback_url: null, cron: '* * * * *' }
 
 const setup = async (t: Test) => {
   const s = await stage(t)
   const ahead = createAhead({ fn: s.fn, now: () => s.clock.now().getTime() + 2, pollIntervalMs: 5000 })
-  const firing = createFiring({ fn: s.fn, ahead, missedAfter: '60 seconds', log: pino({ level: 'silent' }) })
+  const logged: Row[] = []
+  const log = pino({ level: 'error' }, { write: line => logged.push(JSON.parse(line)) })
+  const firing = createFiring({ fn: s.fn, ahead, missedAfter: '60 seconds', log })
   return {
     ...s,
+    logged,
     /** Fires the cues due at this instant. */
     fireAt: async (at: string) => {
       s.clock.set(at)
@@ -29,7 +32,7 @@ const setup = async (t: Test) => {
 }
 
 t.test('a cue that fails to fire does not block others and is retried after a minute', async t => {
-  const { cue, fireAt, fired, pool } = await setup(t)
+  const { cue, fireAt, fired, logged, pool } = await setup(t)
   const ids = []
   for (let n = 0; n < 7; n++) ids.push(await cue(worker))
   const spoiled = ids[4]!
@@ -44,9 +47,11 @@ t.test('a cue that fails to fire does not block others and is retried after a mi
   t.same((await fired()).toSorted(), others.toSorted())
   await fireAt('2030-01-15T09:00:30Z')
   t.equal((await fired()).length, 6, 'it is not retried at every look')
+  t.match(logged, [{ cue_id: spoiled, err: { code: '54000' }, msg: 'due cue skipped: it cannot be fired' }])
   await pool.query('drop trigger spoil on cue.executions')
   await fireAt('2030-01-15T09:01:00Z')
   t.ok((await fired()).includes(spoiled))
+  t.equal(logged.length, 1)
 })
 
 t.test('a schedule above the execution limit continues after an outage', async t => {
