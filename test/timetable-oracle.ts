@@ -11,7 +11,12 @@ type Kind = { members: Rules & { cron?: string }; slots: (along: Walk) => number
 /** Members of a schedule that leave slots out. */
 type Filter = { members: Rules; keeps: (instant: Instant) => boolean }
 
-export type DrawnSchedule = { members: Rules & { cron?: string }; slots: (along: Walk) => number[] }
+export type DrawnSchedule = Kind & {
+  /** All slots, with those that bounds and exclusions leave out. */
+  nominal: Kind['slots']
+  /** By how much a slot may be late, in milliseconds, by the milliseconds until the next nominal one. */
+  windowOf: (distance: number) => number
+}
 
 const iso = (second: number) => new Date(second * 1000).toISOString()
 const hour = 3600
@@ -53,6 +58,21 @@ const bounds = (around: number): fc.Arbitrary<Filter>[] => {
     near.map(at => ({ members: { ends_at: iso(at) }, keeps: ({ second }) => second <= at }))
   ]
 }
+
+/** Windows: a length of time, or a part of the distance to the next slot. */
+const windows: fc.Arbitrary<{ members: Rules; windowOf: DrawnSchedule['windowOf'] }> = fc.oneof(
+  fc.constant({ members: {}, windowOf: () => 0 }),
+  lengths
+    .filter(([n, unit]) => n * units[unit] <= units.d)
+    .map(([n, unit]) => ({
+      members: { window: `${n}${unit}` },
+      windowOf: (distance: number) => Math.min(n * units[unit] * 1000, distance)
+    })),
+  fc.integer({ min: 1, max: 100 }).map(percent => ({
+    members: { window: `${percent}%` },
+    windowOf: (distance: number) => Math.min((distance * percent) / 100, units.d * 1000)
+  }))
+)
 
 /** An exclusion, and the instants of a walk that it contains. */
 type DrawnExclusion = { exclusion: Exclusion; containedIn: (along: Walk) => (instant: Instant) => boolean }
@@ -96,7 +116,7 @@ const exclusions = (around: number, local: number): fc.Arbitrary<DrawnExclusion>
   return fc.oneof(dates, instants, localTimes, crons)
 }
 
-/** Schedules whose slots, bounds and exclusions are near an instant, of which the local time is given as if it were UTC. */
+/** Schedules with a window, whose slots, bounds and exclusions are near an instant, of which the local time is given as if it were UTC. */
 export const schedules = (around: number, local: number): fc.Arbitrary<DrawnSchedule> => {
   const kinds = fc.oneof(
     { weight: 1, arbitrary: crons(1, 1) },
@@ -105,11 +125,13 @@ export const schedules = (around: number, local: number): fc.Arbitrary<DrawnSche
   )
   const filters = [...bounds(around)].map(filter => fc.option(filter, { nil: undefined, freq: 2 }))
   const excluded = fc.array(exclusions(around, local), { maxLength: 3 })
-  return fc.tuple(kinds, fc.tuple(...filters), excluded).map(([kind, drawn, leftOut]) => {
+  return fc.tuple(kinds, fc.tuple(...filters), excluded, windows).map(([kind, drawn, leftOut, window]) => {
     const limits = drawn.filter(limit => limit !== undefined)
     const exclude = leftOut.map(({ exclusion }) => exclusion)
     return {
-      members: Object.assign({}, kind.members, ...limits.map(({ members }) => members), exclude.length > 0 && { exclude }),
+      members: Object.assign({}, kind.members, ...limits.map(({ members }) => members), exclude.length > 0 && { exclude }, window.members),
+      nominal: kind.slots,
+      windowOf: window.windowOf,
       slots: along => {
         const at = new Map(along.instants.map(instant => [instant.second, instant]))
         const contained = leftOut.map(({ containedIn }) => containedIn(along))
