@@ -2,6 +2,7 @@ import pg from 'pg'
 import { currentUrl, noteMove, requireHere } from '../cells/moved.ts'
 import type { Config } from '../config.ts'
 import { startEmbedded } from '../embedded-postgres/embedded-postgres.ts'
+import { isAway, isOutdated } from '../errors.ts'
 
 export type Database = { config: Config; stop: () => Promise<void> }
 
@@ -86,6 +87,37 @@ class UnnamedClient extends CellClient {
   }
 }
 
+/**
+ * pg's own pool closes the connection of every statement that fails, and reports the error while the server still ends the transaction. Most errors
+ * are refusals, and a new connection costs many times what they do: here it stays. Whoever sees the error finds the statement's locks released.
+ */
+class CellPool extends pg.Pool {
+  // biome-ignore lint/suspicious/noExplicitAny: pg's many forms of a query
+  override async query(...query: any[]): Promise<any> {
+    const client = await this.connect()
+    return new Promise((resolve, reject) => {
+      const ended = (error: Error | undefined, result: unknown) => {
+        if (!error) {
+          client.release()
+          return resolve(result)
+        }
+        const give = () => {
+          client.off('drain', give).off('end', give)
+          client.release(!isUsableAfter(error))
+          reject(error)
+        }
+        if (isFromServer(error)) client.once('drain', give).once('end', give)
+        else give()
+      }
+      ;(client.query as (...args: unknown[]) => void)(...query, ended)
+    })
+  }
+}
+
+const isFromServer = (error: Error) => error instanceof pg.DatabaseError
+/** An outdated statement would remain prepared. */
+const isUsableAfter = (error: Error) => error instanceof pg.DatabaseError && !isAway(error) && !isOutdated(error)
+
 /** `answerMs` limits connecting and every statement, for statements that are useless when late. */
 export type PoolOptions = { max?: number; name?: string; onError?: (error: Error) => void; answerMs?: number }
 
@@ -98,7 +130,7 @@ export const createPool = (
   options: PoolOptions = {}
 ): pg.Pool => {
   const { max = config.pgPoolMax, name = 'pgcue', onError = () => {}, answerMs } = options
-  const pool = new pg.Pool({
+  const pool = new CellPool({
     ...connection(config.databaseUrl, name),
     Client: (config.pooled ? UnnamedClient : CellClient) as unknown as new () => CellClient,
     ...(answerMs && { connectionTimeoutMillis: answerMs, query_timeout: answerMs }),
