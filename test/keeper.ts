@@ -27,19 +27,30 @@ const embedded = await start().catch(error => {
 })
 const url = embedded.url.replace(/pgcue$/, 'postgres')
 const state = join(dir, 'server.json')
-writeFileSync(`${state}.new`, JSON.stringify({ url, pid: process.pid }), { mode: 0o600 })
-renameSync(`${state}.new`, state)
+const publish = () => {
+  writeFileSync(`${state}.new`, JSON.stringify({ url, pid: process.pid }), { mode: 0o600 })
+  renameSync(`${state}.new`, state)
+}
+publish()
 
 const client = new pg.Client({ connectionString: url, application_name: 'pgcue keeper' })
 await client.connect()
-for (let quietSince = Date.now(); Date.now() - quietSince < idleMs; await delay(5000)) {
+const isUsed = async () => {
   const { rows } = await client.query(
-    `select count(*)::int as others from pg_stat_activity
-      where backend_type = 'client backend' and application_name not in ('pgcue keeper', 'pgcue owner')`
+    `select exists (select from pg_stat_activity
+                     where backend_type = 'client backend' and application_name not in ('pgcue keeper', 'pgcue owner')) as is_used`
   )
-  if (rows[0].others > 0) quietSince = Date.now()
+  return rows[0].is_used
 }
-rmSync(state)
+for (let quietSince = Date.now(); ; await delay(5000)) {
+  if (await isUsed()) quietSince = Date.now()
+  if (Date.now() - quietSince < idleMs) continue
+  rmSync(state)
+  await delay(100) // for a client that has just read where the server is
+  if (!(await isUsed())) break
+  publish()
+  quietSince = Date.now()
+}
 await client.end()
 // Renamed first: the next keeper may start before this server has stopped.
 const left = join(dir, `left-${process.pid}`)
