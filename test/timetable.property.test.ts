@@ -44,7 +44,8 @@ const checkWindows = (plan: Plan, cueId: string, schedule: DrawnSchedule, along:
   const last = nominal.at(-1) ?? 0
   const next = new Map(nominal.slice(1).map((second, i) => [nominal[i]!, second]))
   const fraction = fractionsOf(cueId)
-  const slots = schedule.slots(along).filter(second => second !== last)
+  // Earlier ones may be in an exclusion that began before the walk.
+  const slots = schedule.slots(along).filter(second => second * 1000 > +from && second !== last)
   const due = slots.map(second => {
     const window = schedule.windowOf((next.get(second)! - second) * 1000)
     const at = plan.due(second * 1000) - second * 1000
@@ -53,9 +54,7 @@ const checkWindows = (plan: Plan, cueId: string, schedule: DrawnSchedule, along:
     return second * 1000 + at
   })
   // At slots, when they fire, and between: what has fired by then, and what fires next.
-  const instants = due
-    .flatMap((at, i) => [slots[i]! * 1000, at - 1, at, at + 1])
-    .filter(at => at > +from && at < Math.min(+until, last * 1000))
+  const instants = due.flatMap((at, i) => [slots[i]! * 1000, at - 1, at, at + 1]).filter(at => at < Math.min(+until, last * 1000))
   for (const at of instants) {
     const fired = slots.filter((_, i) => due[i]! <= at)
     if (fired.length > 0) same(`fired by ${at}`, seconds([lastDueBy(plan, new Date(at))]), fired.slice(-1))
