@@ -42,6 +42,7 @@ import overview from './overview/routes.ts'
 import schedules from './schedule/routes.ts'
 import { loggerOptions } from './startup/log.ts'
 import support from './support/routes.ts'
+import { type Traces, untraced } from './traces/traces.ts'
 import usage from './usage/routes.ts'
 import workers from './workers/routes.ts'
 
@@ -65,6 +66,7 @@ declare module 'fastify' {
     /** Rules for callback addresses. */
     rules: AddressRules
     metrics: Metrics
+    traces: Traces
     /** Reads the service's health from the database; null if it does not answer. */
     lookAtHealth: () => Promise<ServiceHealthRow | null>
     /** The apps of all cells by number, including this one. */
@@ -85,6 +87,8 @@ export type Options = {
   rules?: AddressRules
   /** The registry shared with the engine of the same process. */
   metrics?: Metrics
+  /** None by default. */
+  traces?: Traces
   /** For tests: the time passed to SQL functions and returned by `app.now`. */
   clock?: () => Date
   /** Logs database outages for the whole replica. */
@@ -98,7 +102,8 @@ export type Options = {
 
 /** Builds the service. It doesn't listen, and uses the database only when a request needs it. */
 export const build = async (options: Options) => {
-  const { config, pool, rules, clock: fixed, logger, logStream, patience, responseLimits, metrics = createMetrics(), outageLog } = options
+  const { config, pool, rules, clock: fixed, logger, logStream, patience, responseLimits, outageLog } = options
+  const { metrics = createMetrics(), traces = untraced } = options
   const log = logger ? { loggerInstance: logger } : { logger: { ...loggerOptions(config.logLevel), stream: logStream } }
   const server: FastifyServerOptions = { ...serverOptions(patience), ...log, trustProxy: hops(config.trustProxy) }
   const app = Fastify(server).withTypeProvider<TypeBoxTypeProvider>()
@@ -108,15 +113,16 @@ export const build = async (options: Options) => {
   app.decorate('config', config)
   app.decorate('outageLog', outageLog ?? createOutageLog(app.log))
   const limits = createTurns(Math.max(1, Math.floor(pool.options.max * 0.75)))
-  app.decorate('fn', createFunctions(pool, fixed, limits))
-  app.decorate('transaction', createTransactions(pool, limits, fixed))
+  app.decorate('fn', traces.functions(createFunctions(pool, fixed, limits)))
+  app.decorate('transaction', createTransactions(pool, limits, { clock: fixed, trace: traces.functions }))
   app.decorate('shared', createFunctions(pool, fixed))
-  app.decorate('db', new Kysely<DB>({ dialect: new PostgresDialect({ pool }) }).withSchema('cue'))
+  app.decorate('db', new Kysely<DB>({ dialect: new PostgresDialect({ pool }), log: traces.queries }).withSchema('cue'))
   app.decorate('pacer', createPacer())
   app.decorate('clock', clock)
   app.decorate('now', clock.now)
   app.decorate('rules', rules ?? createAddressRules({ allowCidrs: config.callbackAllowCidrs, allowHttp: config.callbackAllowHttp }))
   app.decorate('metrics', metrics)
+  app.decorate('traces', traces)
   metrics.watchPool('api', pool)
   app.decorate('cells', [app])
   app.decorate('mayBeMisrouted', () => false)
@@ -126,6 +132,7 @@ export const build = async (options: Options) => {
   )
 
   if (!fixed) followDatabase(app)
+  await app.register(traces.requests)
   await app.register(http, { patience, responseLimits })
   await app.register(securityHeaders)
   await app.register(auth)

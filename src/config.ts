@@ -54,7 +54,7 @@ const limitNames = Object.keys(limitBounds).join(', ')
 type Env = Record<string, string | undefined>
 
 /** Readers for each kind of value. Each throws a ConfigError naming the variable if the value is invalid. */
-const readers = (env: Env) => {
+export const readers = (env: Env) => {
   const refuse = (name: string, must: string): never => {
     throw new ConfigError(`${name} ${must}`)
   }

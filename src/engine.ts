@@ -38,6 +38,7 @@ import { startMemoryUpdates } from './memory/updates.ts'
 import { createMetrics, type Metrics } from './metrics/metrics.ts'
 import { startOperations } from './operations/work.ts'
 import { startTracker } from './support/tracker.ts'
+import { type Traces, untraced } from './traces/traces.ts'
 
 /** Two take attempts, two write results, one does the rest. Leases have a connection of their own, so that they never wait. */
 const connections = engineConnections - 1
@@ -59,6 +60,8 @@ type Options = {
   /** Decrypts an account's API key; undefined if no encryption key fits. */
   decryptKey: (ciphertext: string) => string | undefined
   metrics?: Metrics
+  /** None by default. */
+  traces?: Traces
   /** Shared with the API of the same process. */
   outageLog?: OutageLog
   log: FastifyBaseLogger
@@ -69,7 +72,8 @@ type Options = {
  * @throws {ConfigError} if LISTEN_URL is not a direct connection; the database's error if it is unavailable
  */
 export const startEngine = async (options: Options): Promise<Engine> => {
-  const { config, rules, clock, decryptKey, metrics = createMetrics(), log, outageLog = createOutageLog(log) } = options
+  const { config, rules, clock, decryptKey, log, outageLog = createOutageLog(log) } = options
+  const { metrics = createMetrics(), traces = untraced } = options
   const engineId = randomUUID()
   const missedAfter = `${config.missedAfterSeconds} seconds`
   const now = () => clock.now().getTime()
@@ -88,7 +92,7 @@ export const startEngine = async (options: Options): Promise<Engine> => {
   const leasePool = createPool(config, { max: 1, name: 'pgcue leases', onError: onConnectionLost, answerMs: times.answerMs })
   metrics.watchPool('engine', pool)
   const fn = createFunctions({ query: query => pool.query(Object.assign(query, { query_timeout: answerMs })) })
-  const client = createWebhookClient({ rules })
+  const client = traces.client(createWebhookClient({ rules }))
 
   const heartbeat = createHeartbeat({
     fn,
@@ -107,12 +111,12 @@ export const startEngine = async (options: Options): Promise<Engine> => {
   const ahead = createAhead({ fn, calendars, now, pollIntervalMs: config.pollIntervalMs, share })
   const results = createResults({ fn, flights, onWritten: wake, log })
   const pump = createPump({
-    fn,
+    fn: traces.taking(fn),
     ahead,
     flights,
     results,
     client,
-    request: createRequests({ tokenKey: deriveKey(config.sessionSecret, 'execution-token'), decryptKey }),
+    request: traces.attempts(createRequests({ tokenKey: deriveKey(config.sessionSecret, 'execution-token'), decryptKey })),
     now,
     missedAfter,
     onError,

@@ -14,6 +14,7 @@ import { createLocalLink } from './startup/local-link.ts'
 import { loggerOptions, together } from './startup/log.ts'
 import { whenNpmEnds } from './startup/parent.ts'
 import { findPort, refuseToListen } from './startup/port.ts'
+import { startTraces } from './traces/start.ts'
 
 /** Milliseconds after which a stopping process exits in any case. */
 const stopMs = 29_000
@@ -26,6 +27,8 @@ const start = async () => {
   const logger = pino(loggerOptions(config.logLevel), destination)
   log = logger
 
+  const traces = await startTraces(process.env, logger)
+  onStop(() => traces.stop())
   const database = await startDatabase(config, say)
   onStop(() => database.stop())
   // Checked before the engine starts: a replica that cannot listen must not register as an engine.
@@ -34,7 +37,7 @@ const start = async () => {
   const openApi = async (): Promise<Api> => {
     if (roles.api && roles.engine) return superviseApi({ cells, log: logger, write: lines => destination.write(lines) })
     const { createApi } = await import('./api/api.ts')
-    return createApi({ cells, logger })
+    return createApi({ cells, logger, traces })
   }
   const api = await openApi()
   let starting: Promise<Engine> | undefined
@@ -43,7 +46,7 @@ const start = async () => {
     const [count] = await Promise.all([stopEngines(), api.stop()])
     attemptsGivenBack = count
   })
-  starting = startEngines(cells, { say, onFailed: fail })
+  starting = startEngines(cells, { traces, say, onFailed: fail })
   await starting
   await api.listen().catch(error => refuseToListen(error, config))
   const link = config.embedded && roles.api ? await createLocalLink(cells[0]!.config) : undefined

@@ -1,13 +1,16 @@
 /** A replica with both roles runs its API in a thread beside the engine. Load and failures of one do not affect the other. */
 import { readdirSync, readFileSync } from 'node:fs'
 import t from 'tap'
+import { collector } from './collector.ts'
 import { eventually } from './eventually.ts'
 import { exactly } from './exactly.ts'
 import { patienceMs, startFaultyReplica } from './faulty-replica.ts'
 import { receiver } from './receiver.ts'
 
 const hook = await receiver(t)
-const replica = await startFaultyReplica(t)
+const hub = await collector(t)
+// Spans are exported when it stops.
+const replica = await startFaultyReplica(t, { OTEL_EXPORTER_OTLP_ENDPOINT: hub.url, OTEL_BSP_SCHEDULE_DELAY: '3600000' })
 await replica.everySecond(hook.url)
 /** So many more deliveries. */
 const received = (count: number) => hook.received(hook.requests.length + count, patienceMs)
@@ -68,10 +71,15 @@ for (const [how, message] of [
   })
 }
 
-t.test("logs the API's last requests when the replica stops", async t => {
+t.test("logs the API's last requests and exports the spans of both threads when the replica stops", async t => {
   await replica.call('/openapi.json')
   replica.signal('SIGTERM')
   t.equal((await replica.ended).code, 0)
   t.equal(replica.lines().filter(({ route }) => route === '/openapi.json').length, 1)
   t.equal(replica.lines().at(-1).msg, 'stopped')
+  const names = new Set(hub.spans().map(({ name, attributes }) => `${attributes['pgcue.attempt'] ? 'attempt: ' : ''}${name}`))
+  t.same(
+    ['attempt: POST', 'cue.take_due_cues', 'GET /openapi.json'].filter(name => !names.has(name)),
+    []
+  )
 })

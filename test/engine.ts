@@ -6,15 +6,17 @@ import { createClock } from '../src/database/clock.ts'
 import { createAddressRules } from '../src/deliveries/address.ts'
 import { startEngine as start } from '../src/engine.ts'
 import type { Metrics } from '../src/metrics/metrics.ts'
+import type { Traces } from '../src/traces/traces.ts'
 
 /** An engine as a replica runs it, in real time. Stopped at the end of the test unless stopped before. */
-export const startEngine = async (t: Test, config: Config, metrics?: Metrics) => {
+export const startEngine = async (t: Test, config: Config, metrics?: Metrics, traces?: Traces) => {
   const engine = await start({
     config,
     rules: createAddressRules({ allowCidrs: config.callbackAllowCidrs, allowHttp: config.callbackAllowHttp }),
     clock: createClock(),
     decryptKey: ciphertext => decryptKey(config.encryptionKeys, ciphertext),
     metrics,
+    traces,
     log: pino({ level: process.env.TEST_LOG ?? 'silent' })
   })
   let stopped: Promise<number> | undefined

@@ -1,10 +1,12 @@
 /**
  * Loaded into a replica by NODE_OPTIONS, once per thread. Requests to these paths break the serving thread: /fault/block blocks it as long as
  * the file FAULTS_HOLD, which it creates, exists; /fault/exhaust fills its heap, /fault/throw throws. SIGUSR2 throws in the main thread.
+ * Each package of OpenTelemetry that a thread loads is a line on standard error.
  */
 import { subscribe } from 'node:diagnostics_channel'
-import { existsSync, writeFileSync } from 'node:fs'
+import { existsSync, writeFileSync, writeSync } from 'node:fs'
 import type { IncomingMessage } from 'node:http'
+import { registerHooks } from 'node:module'
 import { isMainThread } from 'node:worker_threads'
 
 const blockMsAtMost = 60_000
@@ -29,6 +31,13 @@ subscribe('http.server.request.start', message => {
   const { request } = message as { request: IncomingMessage }
   const fault = faults[request.url ?? '']
   if (fault) setImmediate(fault)
+})
+registerHooks({
+  resolve: (specifier, context, next) => {
+    if (specifier.startsWith('@opentelemetry/'))
+      writeSync(2, `${isMainThread ? 'engine' : 'api'} loads ${specifier} for ${context.parentURL}\n`)
+    return next(specifier, context)
+  }
 })
 if (isMainThread) {
   process.on('SIGUSR2', () => {

@@ -18,7 +18,7 @@ t.test('the replica ends with its engine and logs why', async t => {
 })
 
 t.test('stops gracefully although a request blocks the API', async t => {
-  const { block, signal, lines, ended, pool } = await startFaultyReplica(t)
+  const { block, signal, lines, ended, pool, told } = await startFaultyReplica(t)
   await block()
   signal('SIGTERM')
   await eventually(async () => (await livingEngines(pool)).length === 0, patienceMs)
@@ -30,6 +30,12 @@ t.test('stops gracefully although a request blocks the API', async t => {
     ['stopping', 'API did not stop in time', 'stopped']
   )
   exactly(t, lines().at(-1), { attempts_given_back: 0, ms: Number })
+  const loaded = [...told().matchAll(/^(\w+) loads (\S+) for \S+\/node_modules\/([^/]+)/gm)].map(([, ...names]) => names.join(' '))
+  t.same(
+    loaded.sort(),
+    ['api @opentelemetry/api prom-client', 'engine @opentelemetry/api prom-client'],
+    'OpenTelemetry is not loaded by us'
+  )
 })
 
 t.test('stops gracefully while the engine is starting', async t => {

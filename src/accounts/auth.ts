@@ -42,14 +42,8 @@ const passHeader = 'x-pgcue-counted'
 
 export default fp(
   async (app: FastifyInstance) => {
-    const admit = createAdmission({
-      fn: app.shared,
-      config: app.config,
-      log: app.log,
-      now: app.now,
-      pacer: app.pacer,
-      closing: app.closing
-    })
+    const { config, log, now, pacer, closing, traces } = app
+    const admit = traces.call('admit', createAdmission({ fn: app.shared, config, log, now, pacer, closing }))
     const counted = new Set<string>()
     app.decorate('countedAlready', () => {
       const pass = randomUUID()

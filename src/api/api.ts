@@ -15,7 +15,7 @@ export type Api = { listen: () => Promise<void>; stop: () => Promise<void> }
 
 /** One cell as the API sees it. */
 export type ApiCell = { config: Config; metrics: Metrics; outageLog: OutageLog }
-type ApiOptions = Pick<Options, 'logger' | 'logStream'> & { cells: readonly ApiCell[] }
+type ApiOptions = Pick<Options, 'logger' | 'logStream' | 'traces'> & { cells: readonly ApiCell[] }
 
 export const createApi = async ({ cells, ...options }: ApiOptions): Promise<Api> => {
   const open = await Promise.all(cells.map(cell => openCell(cell, options)))

@@ -9,6 +9,7 @@ import type { OutageLog } from '../database/outage-log.ts'
 import { isAway, unavailable } from '../errors.ts'
 import { createMetrics, type MetricValues } from '../metrics/metrics.ts'
 import { together } from '../startup/log.ts'
+import { startTraces } from '../traces/start.ts'
 import { createApi } from './api.ts'
 import type { FromThread, ToThread } from './supervise.ts'
 
@@ -72,7 +73,9 @@ const cells = given.map(config => ({
   metrics: createMetrics({ thread: 'api', askEngines: config.cell === 1 ? askEngines : undefined, cell: labelOf(config) }),
   outageLog: outageLogOf(config.cell)
 }))
-const api = await createApi({ cells, logStream: { write } })
+// The engine's thread logs whether the collector can be reached.
+const traces = await startTraces(process.env)
+const api = await createApi({ cells, logStream: { write }, traces })
 
 parentPort!.on('message', async (message: ToThread) => {
   if (message === 'listen') {
@@ -81,6 +84,7 @@ parentPort!.on('message', async (message: ToThread) => {
     return send({ kind: 'listening' })
   }
   await api.stop()
+  await traces.stop()
   flush()
   process.exit() // ends this thread only
 })

@@ -27,7 +27,8 @@ const params = schemas.CueParams
 const refusals = ['cue_limit_exceeded', 'invalid_schedule', 'invalid_callback_url', 'invalid_payload_size'] as const
 
 const routes: FastifyPluginAsyncTypebox = async app => {
-  app.decorate('cues', createCueBatches(app.shared, app.pacer))
+  const { find, create } = createCueBatches(app.shared, app.pacer)
+  app.decorate('cues', { find: app.traces.call('readCues', find), create: app.traces.call('createCues', create) })
 
   app.post(
     '/v1/cues',

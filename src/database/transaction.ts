@@ -15,8 +15,14 @@ export type Transaction = {
   rollback: () => Promise<void>
 }
 
+type Options = {
+  clock?: () => Date
+  /** Wraps the functions of each transaction. */
+  trace?: (fn: Functions) => Functions
+}
+
 /** Opens connections of the pool within an account's limits. */
-export const createTransactions = (pool: pg.Pool, limits: Turns, clock?: () => Date) => {
+export const createTransactions = (pool: pg.Pool, limits: Turns, { clock, trace = fn => fn }: Options = {}) => {
   const begin = (account_id: string, prepared: boolean): Promise<Begun> => {
     const begun = Promise.withResolvers<Begun>()
     const ended = Promise.withResolvers<void>()
@@ -77,7 +83,7 @@ export const createTransactions = (pool: pg.Pool, limits: Turns, clock?: () => D
     }
     const bound = (name: keyof Functions) => (args: never) => run(fn => fn[name](args) as Promise<unknown>)
     return {
-      fn: new Proxy({} as Functions, { get: (_, name) => bound(name as keyof Functions) }),
+      fn: trace(new Proxy({} as Functions, { get: (_, name) => bound(name as keyof Functions) })),
       commit: async last => {
         if (!open) return
         await run(last)

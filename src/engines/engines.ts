@@ -15,6 +15,7 @@ import { isAway } from '../errors.ts'
 import { createMetrics, type Metrics } from '../metrics/metrics.ts'
 import { Unreachable } from '../migrate/migrate.ts'
 import { prepareCell, requireOrder } from '../startup/prepare.ts'
+import type { Traces } from '../traces/traces.ts'
 
 const retryMs = 1000
 const retryMsAtMost = 30_000
@@ -51,13 +52,14 @@ export const openCells = async (config: Config, log: FastifyBaseLogger, say: (li
 }
 
 type Options = {
+  traces: Traces
   say: (line: string) => void
   /** Called if a cell that became available cannot be used. */
   onFailed: (error: unknown) => void
 }
 
 /** Starts the engines of all available cells now and of the others later. Stopping returns the number of released attempts. */
-export const startEngines = async (cells: readonly Cell[], { say, onFailed }: Options): Promise<Engine> => {
+export const startEngines = async (cells: readonly Cell[], { traces, say, onFailed }: Options): Promise<Engine> => {
   const stopping = new AbortController()
   const { signal } = stopping
   const engines: Engine[] = []
@@ -67,7 +69,7 @@ export const startEngines = async (cells: readonly Cell[], { say, onFailed }: Op
   const start = async (cell: Cell) => {
     if (!cell.isPrepared) await prepareCell(cell.config, sayOf(cell.config, say))
     cell.isPrepared = true
-    if (cell.config.roles.engine && cell.config.engineCells.includes(cell.config.cell)) engines.push(await startOne(cell, rules))
+    if (cell.config.roles.engine && cell.config.engineCells.includes(cell.config.cell)) engines.push(await startOne(cell, rules, traces))
     cell.outageLog.back()
   }
   const startLater = async (cell: Cell) => {
@@ -101,13 +103,14 @@ export const startEngines = async (cells: readonly Cell[], { say, onFailed }: Op
   }
 }
 
-const startOne = ({ config, metrics, outageLog, log }: Cell, rules: AddressRules) =>
+const startOne = ({ config, metrics, outageLog, log }: Cell, rules: AddressRules, traces: Traces) =>
   startEngine({
     config,
     rules,
     clock: createClock(),
     decryptKey: ciphertext => decryptKey(config.encryptionKeys, ciphertext),
     metrics,
+    traces,
     outageLog,
     log
   })

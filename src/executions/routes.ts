@@ -10,7 +10,7 @@ const tags = ['executions']
 const params = schemas.ExecutionParams
 
 const routes: FastifyPluginAsyncTypebox = async app => {
-  const show = createShow(app.fn, app.pacer)
+  const show = app.traces.call('readExecutionDetails', createShow(app.shared, app.pacer))
 
   app.get(
     '/v1/executions',

@@ -81,7 +81,7 @@ const within = (app: FastifyInstance, remoteAddress: string): typeof fetch => {
     const answer = await app.inject({
       method: (init.method ?? 'GET') as 'GET',
       url: url.pathname + url.search,
-      headers: { ...Object.fromEntries(new Headers(init.headers)), ...pass },
+      headers: { ...Object.fromEntries(new Headers(init.headers)), ...pass, ...app.traces.headers() },
       remoteAddress,
       ...(init.body != null && { payload: init.body as string })
     })

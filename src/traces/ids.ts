@@ -1,0 +1,24 @@
+import { type IdGenerator, RandomIdGenerator } from '@opentelemetry/sdk-trace'
+
+const uuid = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/
+
+export type Ids = ReturnType<typeof createIds>
+
+/** Makes random ids, except that the trace of an execution or an alert has its id: whichever replica sends an attempt, all are in one trace. */
+export const createIds = () => {
+  const random = new RandomIdGenerator()
+  let given: string | undefined
+  return {
+    generateTraceId: () => given ?? random.generateTraceId(),
+    generateSpanId: () => random.generateSpanId(),
+    /** Calls `begin`, which begins a span, for the trace of this id if it is a UUID. */
+    within: <T>(id: string | undefined, begin: () => T): T => {
+      given = id !== undefined && uuid.test(id) ? id.replaceAll('-', '') : undefined
+      try {
+        return begin()
+      } finally {
+        given = undefined
+      }
+    }
+  } satisfies IdGenerator & { within: unknown }
+}
