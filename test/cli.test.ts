@@ -175,7 +175,41 @@ t.test('lists, shows, replays, cancels and verifies executions', async t => {
   const replayed = await json(['executions', 'replay', id])
   exactly(t, replayed, { replayed_from: id, status: 'pending' })
   exactly(t, await cli(['executions', 'cancel', replayed.id]), { out: /^Cancelled execution/ })
-  exactly(t, await cli(['executions', 'list', '--limit', '1']), { out: /1–1 of 2; next page: --offset 1\n$/ })
+  exactly(t, await json(['executions', 'list', '--cursor', replayed.id, '--count-to', '1']), {
+    executions: [{ id }],
+    total: 1,
+    total_exact: false,
+    next_cursor: null
+  })
+  exactly(t, await cli(['executions', 'list', '--cursor', 'x']), { code: 1, err: /--cursor/ })
+  exactly(t, await cli(['executions', 'list', '--limit', '1', '--count-to', '0']), {
+    out: new RegExp(`\n1 shown; next page: --cursor ${replayed.id}\n$`)
+  })
+  exactly(t, await cli(['executions', 'list', '--limit', '1']), { out: new RegExp(`\n1 of 2; next page: --cursor ${replayed.id}\n$`) })
+})
+
+t.test('shows the overview, and finds cues by parts of their texts', async t => {
+  const { cli, json, post, pool } = await cliStage(t)
+  exactly(t, await cli(['overview']), { code: 0, out: /^since +\S+Z\nrunning +0\nsucceeded +0\nfailed +0\n\nNothing needs attention\.\n$/ })
+  const create = (name: string, ...args: string[]) => json(['cues', 'create', name, '--cron', '* * * * *', '--worker', ...args])
+  const [failing, paused] = [await create('report', '--task', 'billing'), await create('cleanup')]
+  const { id } = await json(['cues', 'fire', failing.id])
+  await post(`/v1/executions/${id}/claim`, { worker_id: 'w1' })
+  await post(`/v1/executions/${id}/outcome`, { success: false, error: 'no\ttoner' })
+  await json(['cues', 'fire', failing.id])
+  await pool.query("update cue.cues set status = 'paused', paused_by = 'plan', paused_at = now() where id = $1", [paused.id])
+  const { out } = await cli(['overview'])
+  t.match(out, /\nTasks without a live worker\nTASK +WAITING +SINCE\nbilling +1 +\S+Z\n/)
+  t.match(out, new RegExp(`\\nPaused by the service\\nCUE +NAME +BY +SINCE +REASON\\n${paused.id} +cleanup +plan +\\S+Z +-\\n`))
+  t.match(out, new RegExp(`\\nNext hour\\nNEXT RUN +CUE +NAME\\n\\S+Z +${failing.id} +report\\n$`))
+  t.notMatch(out, /Nothing needs/)
+  exactly(t, await json(['overview']), { failed: 1, running: 1, waiting: [{ task: 'billing', has_worker: false }] })
+  exactly(t, await cli(['overview', 'x']), { code: 2, err: /unexpected argument x/ })
+
+  exactly(t, await json(['cues', 'list', '--search', 'BILL']), { cues: [{ id: failing.id }], total: 1 })
+  const { next_cursor } = await json(['cues', 'list', '--limit', '1'])
+  exactly(t, await cli(['cues', 'list', '--limit', '1']), { out: new RegExp(`\\n1 of 2; next page: --cursor ${next_cursor}\\n$`) })
+  exactly(t, await json(['cues', 'list', '--limit', '1', '--cursor', next_cursor]), { cues: [{ id: failing.id }], next_cursor: null })
 })
 
 t.test('lists and acknowledges alerts', async t => {

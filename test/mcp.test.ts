@@ -75,6 +75,30 @@ t.test('an agent previews, creates, fires, reads and deletes a cue', async t => 
   exactly(t, await call('get_cue', { cue_id: cue.cue_id }), { failed: /^cue_not_found/ })
 })
 
+t.test('an agent looks at the overview, searches, and pages by cursor', async t => {
+  const { connect, account } = await serve(t)
+  const { call } = await connect(account.api_key)
+  for (const task of ['billing', 'cleanup']) await call('create_cue', { name: task, cron: '* * * * *', payload: { task } })
+  const overview = await call('get_overview')
+  exactly(t, overview, { running: 0, failing: [], upcoming: [{ cue_id: String }, { cue_id: String }], next_step: String })
+  t.notOk('per_minute' in overview)
+  exactly(t, await call('list_cues', { search: 'BILL' }), { cues: [{ name: 'billing' }], total: 1, next_step: /^get_cue/ })
+  const first = await call('list_cues', { limit: 1, count_to: 1 })
+  exactly(t, first, { cues: [{ name: 'cleanup' }], total: 1, total_exact: false, next_cursor: String, next_step: 'use cursor for more' })
+  const last = await call('list_cues', { limit: 1, cursor: first.next_cursor })
+  exactly(t, last, { cues: [{ name: 'billing' }], total: 2, next_step: /^get_cue/ })
+  t.notOk('next_cursor' in last)
+  const { cue_id } = last.cues[0]
+  for (const _ of [1, 2]) await call('fire_cue', { cue_id })
+  const { executions, next_cursor: cursor } = await call('list_executions', { limit: 1 })
+  exactly(t, await call('list_executions', { limit: 1, cursor }), {
+    executions: [{ cue_id, status: 'pending' }],
+    total: 2,
+    next_step: /^get_execution/
+  })
+  t.not((await call('list_executions', { cursor })).executions[0].execution_id, executions[0].execution_id)
+})
+
 t.test('an agent upserts a cue by its own key', async t => {
   const { connect, account } = await serve(t)
   const { call } = await connect(account.api_key)

@@ -1,8 +1,8 @@
 /** `pgcue alerts …` */
 import type { Alert, AlertFilter } from '../client/index.ts'
-import { command, integer, none, only } from './command.ts'
-import { offsetOf } from './cues.ts'
+import { command, none, only } from './command.ts'
 import { UsageError } from './exit-codes.ts'
+import { page, pageOf } from './page.ts'
 
 export const alertsList = command({
   summary: 'List alerts, newest first',
@@ -11,8 +11,7 @@ export const alertsList = command({
     cue: { type: 'string', value: 'ID', help: 'only for this cue' },
     open: { type: 'boolean', help: 'only unacknowledged alerts' },
     acknowledged: { type: 'boolean', help: 'only acknowledged alerts' },
-    limit: { type: 'string', value: 'N', help: 'maximum number of results, 1 to 100' },
-    offset: { type: 'string', value: 'N', help: 'number of results to skip' }
+    ...page
   },
   names: { alert_type: '--type', cue_id: '--cue' },
   run: async context => {
@@ -23,8 +22,7 @@ export const alertsList = command({
       alert_type: o.type,
       cue_id: o.cue,
       acknowledged: o.open ? false : o.acknowledged,
-      limit: integer(o.limit, 'limit', 1, 100),
-      offset: offsetOf(o.offset)
+      ...pageOf(o)
     }
     const answer = await (await context.connect()).alerts.list(filter as AlertFilter)
     const columns: Parameters<typeof out.list<Alert>>[2] = [

@@ -1,9 +1,9 @@
 /** `pgcue calendars …` */
 import type { Calendar, PutCalendar } from '../client/index.ts'
-import { type Context, command, integer, none, only } from './command.ts'
-import { offsetOf } from './cues.ts'
+import { type Context, command, none, only } from './command.ts'
 import { UsageError } from './exit-codes.ts'
 import { isObject, readJson } from './json.ts'
+import { page, pageOf } from './page.ts'
 import { rangeOf } from './schedule.ts'
 
 const showCalendar = ({ out }: Pick<Context, 'out'>, calendar: Calendar) =>
@@ -49,15 +49,11 @@ Example
 
 export const calendarsList = command({
   summary: 'List calendars by name',
-  options: {
-    limit: { type: 'string', value: 'N', help: 'maximum number of results, 1 to 100' },
-    offset: { type: 'string', value: 'N', help: 'number of results to skip' }
-  },
+  options: page,
   run: async context => {
     none(context)
-    const { options: o, out } = context
-    const filter = { limit: integer(o.limit, 'limit', 1, 100), offset: offsetOf(o.offset) }
-    const answer = await (await context.connect()).calendars.list(filter)
+    const { options, out } = context
+    const answer = await (await context.connect()).calendars.list(pageOf(options))
     const columns: Parameters<typeof out.list<Calendar>>[2] = [
       ['name', calendar => calendar.name],
       ['dates', calendar => calendar.dates.length],

@@ -12,6 +12,7 @@ import { listen } from './listen.ts'
 import { login } from './login.ts'
 import { mcp } from './mcp.ts'
 import { backfill, cancel, dismiss, operationsAbort, operationsGet, operationsList, replay } from './operations.ts'
+import { overview } from './overview.ts'
 import { preview } from './preview.ts'
 import { register } from './register.ts'
 import { executionsTail } from './tail.ts'
@@ -23,6 +24,7 @@ export const commands: Readonly<Record<string, Command>> = {
   login,
   logout,
   whoami,
+  overview,
   'cues create': cuesCreate,
   'cues put': cuesPut,
   'cues list': cuesList,

@@ -4,6 +4,7 @@ import { type Context, command, integer, none, only } from './command.ts'
 import { UsageError } from './exit-codes.ts'
 import { cueFilterNames, cueFilterOf, cueFilters } from './filters.ts'
 import { isObject, readJson } from './json.ts'
+import { longPage, longPageNames, longPageOf } from './page.ts'
 import { boundsText, cronsOf, membersOf, scheduleNames, scheduleOptions, scheduleText } from './schedule.ts'
 
 /** Options that are members of a cue under their own names. */
@@ -56,10 +57,6 @@ const names = {
   tags: '--tag',
   data: '--data'
 }
-const page = {
-  limit: { type: 'string', value: 'N', help: 'maximum number of results, 1 to 100' },
-  offset: { type: 'string', value: 'N', help: 'number of results to skip' }
-} as const
 
 /** Builds the request's body from --data, overridden by the other options. */
 const bodyOf = async ({ options, io }: Pick<Context<typeof members>, 'options' | 'io'>): Promise<Record<string, unknown>> => {
@@ -193,17 +190,16 @@ export const cuesList = command({
   options: {
     key: { type: 'string', value: 'KEY', help: 'only the cue with this key' },
     ...cueFilters,
-    ...page
+    ...longPage
   },
-  names: { key: '--key', ...cueFilterNames },
+  names: { key: '--key', ...cueFilterNames, ...longPageNames },
   run: async context => {
     none(context)
     const { options, out } = context
     const filter = {
       key: options.key,
       ...cueFilterOf(options),
-      limit: integer(options.limit, 'limit', 1, 100),
-      offset: offsetOf(options.offset)
+      ...longPageOf(options)
     }
     const answer = await (await context.connect()).cues.list(filter as CueFilter)
     const columns: Parameters<typeof out.list<Cue>>[2] = [
@@ -219,8 +215,6 @@ export const cuesList = command({
     out.list(answer, answer.cues, columns, 'No cues. Create one with: pgcue cues create')
   }
 })
-
-export const offsetOf = (value: string | undefined) => integer(value, 'offset', 0, 2 ** 31 - 1)
 
 export const cuesGet = command({
   args: '(ID | --key KEY)',

@@ -1,23 +1,23 @@
 /** `pgcue executions …` */
 import type { Execution, ExecutionFilter } from '../client/index.ts'
-import { command, integer, none, only } from './command.ts'
-import { idempotency, type Overlap, offsetOf, overlap } from './cues.ts'
+import { command, none, only } from './command.ts'
+import { idempotency, type Overlap, overlap } from './cues.ts'
 import { UsageError } from './exit-codes.ts'
 import { executionFilterNames, executionFilterOf, executionFilters } from './filters.ts'
+import { longPage, longPageNames, longPageOf } from './page.ts'
 
 const filters = {
   ...executionFilters,
   'result-type': { type: 'string', value: 'TYPE', help: 'only with this result_type' },
   evidence: { type: 'boolean', help: 'only with evidence' },
   'no-evidence': { type: 'boolean', help: 'only without evidence' },
-  limit: { type: 'string', value: 'N', help: 'maximum number of results, 1 to 100' },
-  offset: { type: 'string', value: 'N', help: 'number of results to skip' }
+  ...longPage
 } as const
 
 export const executionsList = command({
   summary: 'List executions, newest first',
   options: filters,
-  names: { ...executionFilterNames, result_type: '--result-type', since: '--since', until: '--until' },
+  names: { ...executionFilterNames, result_type: '--result-type', since: '--since', until: '--until', ...longPageNames },
   run: async context => {
     none(context)
     const { options: o, out } = context
@@ -29,8 +29,7 @@ export const executionsList = command({
       until,
       result_type: o['result-type'],
       has_evidence: o.evidence ? true : o['no-evidence'] ? false : undefined,
-      limit: integer(o.limit, 'limit', 1, 100),
-      offset: offsetOf(o.offset)
+      ...longPageOf(o)
     }
     const answer = await (await context.connect()).executions.list(filter as ExecutionFilter)
     const columns: Parameters<typeof out.list<Execution>>[2] = [

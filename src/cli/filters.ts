@@ -13,6 +13,7 @@ export const cueFilters = {
   name: { type: 'string', value: 'TEXT', help: 'only cues whose name contains this; case is ignored' },
   transport: { type: 'string', value: 'TRANSPORT', help: 'webhook or worker' },
   'paused-by': { type: 'string', value: 'CAUSE', help: 'user, plan, failures or deletion' },
+  search: { type: 'string', value: 'TEXT', help: 'only cues whose name, key, task or tags contain this, among the newest 10,000' },
   ...tagFilter
 } as const
 
@@ -23,11 +24,12 @@ export const cueFilterNames = {
   name: '--name',
   transport: '--transport',
   paused_by: '--paused-by',
+  search: '--search',
   tag: '--tag'
 } as const
 
 export const cueFilterOf = ({ 'key-prefix': key_prefix, 'paused-by': paused_by, ...o }: Context<typeof cueFilters>['options']) =>
-  ({ status: o.status, set: o.set, key_prefix, name: o.name, transport: o.transport, paused_by, tag: o.tag }) as CueFilter
+  ({ status: o.status, set: o.set, key_prefix, name: o.name, transport: o.transport, paused_by, search: o.search, tag: o.tag }) as CueFilter
 
 export const executionFilters = {
   cue: { type: 'string', value: 'ID', help: 'only for this cue' },

@@ -2,10 +2,11 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Client, DryRun, NewOperation, Operation } from '../client/index.ts'
 import { type Context, command, integer, none, only } from './command.ts'
-import { idempotency, type Overlap, offsetOf, overlap } from './cues.ts'
+import { idempotency, type Overlap, overlap } from './cues.ts'
 import { exitCodes, UsageError } from './exit-codes.ts'
 import { executionFilterNames, executionFilterOf, executionFilters, timeOf } from './filters.ts'
 import type { Io } from './io.ts'
+import { page, pageOf } from './page.ts'
 
 const control = {
   'dry-run': { type: 'boolean', help: 'only show how many there are, and the first 10' },
@@ -160,15 +161,14 @@ export const operationsList = command({
   options: {
     type: { type: 'string', value: 'TYPE', help: 'replay, cancel, dismiss, pause, resume, delete, fire or backfill' },
     status: { type: 'string', value: 'STATUS', help: 'running, completed or aborted' },
-    limit: { type: 'string', value: 'N', help: 'maximum number of results, 1 to 100' },
-    offset: { type: 'string', value: 'N', help: 'number of results to skip' }
+    ...page
   },
   names: { type: '--type', status: '--status' },
   run: async context => {
     none(context)
     const { options, out } = context
     const { type, status } = options
-    const filter = { type, status, limit: integer(options.limit, 'limit', 1, 100), offset: offsetOf(options.offset) }
+    const filter = { type, status, ...pageOf(options) }
     const answer = await (await context.connect()).operations.list(filter as never)
     out.list(
       answer,

@@ -2,6 +2,8 @@
 import type { Sink } from './io.ts'
 
 export type Output = ReturnType<typeof createOutput>
+/** Members of pages; long lists have a cursor, null on their last page. */
+type Page = { total: number; total_exact: boolean; offset: number; next_cursor: string | null }
 export type Column<T> = [title: string, value: (row: T) => unknown]
 
 const paints = { red: 31, green: 32, yellow: 33, bold: 1 } as const
@@ -54,10 +56,13 @@ export const createOutput = (stdout: Sink, { json, colours }: { json: boolean; c
       if (json) return line(JSON.stringify(page, null, 2))
       if (rows.length === 0) return line(empty)
       table(rows, columns)
-      const { total, total_exact = true, offset = 0 } = page as { total?: number; total_exact?: boolean; offset?: number }
+      const { total, total_exact = true, offset = 0, next_cursor } = page as Partial<Page>
       const end = offset + rows.length
-      if (total !== undefined && end < total)
-        line(`\n${offset + 1}–${end} of ${total}${total_exact ? '' : ' and more'}; next page: --offset ${end}`)
+      // With --count-to 0, nothing was counted.
+      const of = total_exact ? `of ${total}` : total ? `of ${total} and more` : 'shown'
+      if (next_cursor) line(`\n${rows.length} ${of}; next page: --cursor ${next_cursor}`)
+      else if (total !== undefined && next_cursor === undefined && end < total)
+        line(`\n${offset + 1}–${end} ${of}; next page: --offset ${end}`)
     }
   }
 }

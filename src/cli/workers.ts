@@ -1,20 +1,17 @@
 /** `pgcue workers …`: the registry of workers. `pgcue worker` runs one. */
-import { command, integer, none, only } from './command.ts'
-import { offsetOf } from './cues.ts'
+import { command, none, only } from './command.ts'
+import { page, pageOf } from './page.ts'
 
 export const workersList = command({
   summary: 'List registered workers',
-  options: {
-    limit: { type: 'string', value: 'N', help: 'maximum number of results, 1 to 100' },
-    offset: { type: 'string', value: 'N', help: 'number of results to skip' }
-  },
+  options: page,
   run: async context => {
     none(context)
     const { options, out } = context
-    const offset = offsetOf(options.offset)
-    const answer = await (await context.connect()).workers.list({ limit: integer(options.limit, 'limit', 1, 100), offset })
+    const asked = pageOf(options)
+    const answer = await (await context.connect()).workers.list(asked)
     out.list(
-      { ...answer, offset },
+      { ...answer, offset: asked.offset },
       answer.workers,
       [
         ['id', worker => worker.worker_id],

@@ -4,8 +4,8 @@ import { bounds } from '../cues/columns.ts'
 import { plain } from '../cues/schemas.ts'
 import { GivenOverlap as overlap } from '../executions/schemas.ts'
 import { type GivenSchedule, givenRules } from '../schedule/schemas.ts'
-import { cueLine, executionLine } from './lines.ts'
-import { Id, IdempotencyKey, limit, offset, type Tool, tag, tool } from './tool.ts'
+import { cueLine, executionLine, more } from './lines.ts'
+import { count_to, cursor, Id, IdempotencyKey, limit, offset, type Tool, tag, tool } from './tool.ts'
 
 const Cue = Type.Object({ cue_id: Id('cue') })
 const Payload = Type.Unknown({ description: 'Any JSON. For worker cues, its member `task` selects the handler.' })
@@ -104,17 +104,16 @@ export const cueTools: readonly Tool[] = [
       status: Type.Optional(Type.Enum(['active', 'paused', 'completed', 'failed'])),
       name: Type.Optional(Type.String({ description: 'Part of the name.' })),
       key_prefix: Type.Optional(Type.String()),
+      search: Type.Optional(Type.String({ description: 'Part of the name, key, task or a tag.' })),
       tag,
       limit,
-      offset
+      offset,
+      cursor,
+      count_to
     }),
     run: async (client, { limit = 10, ...filter }) => {
-      const { cues, total } = await client.cues.list({ limit, ...filter })
-      return {
-        cues: cues.map(cueLine),
-        total,
-        next_step: total > cues.length ? 'use offset for more' : 'get_cue shows one with its latest runs'
-      }
+      const { cues, ...page } = await client.cues.list({ limit, ...filter })
+      return { cues: cues.map(cueLine), ...more(page, 'get_cue shows one with its latest runs') }
     }
   }),
   tool({

@@ -2,8 +2,8 @@
 import { Type } from 'typebox'
 import { GivenOverlap as overlap } from '../executions/schemas.ts'
 import { lengths } from '../outcomes/schemas.ts'
-import { executionLine } from './lines.ts'
-import { Id, IdempotencyKey, limit, offset, type Tool, tag, tool } from './tool.ts'
+import { executionLine, more } from './lines.ts'
+import { count_to, cursor, Id, IdempotencyKey, limit, offset, type Tool, tag, tool } from './tool.ts'
 
 const Execution = Type.Object({ execution_id: Id('execution') })
 
@@ -32,15 +32,13 @@ export const executionTools: readonly Tool[] = [
       error: Type.Optional(Type.String({ description: 'Part of the error message.' })),
       tag,
       limit,
-      offset
+      offset,
+      cursor,
+      count_to
     }),
     run: async (client, { limit = 10, ...filter }) => {
-      const { executions, total, has_more } = await client.executions.list({ limit, ...filter } as never)
-      return {
-        executions: executions.map(executionLine),
-        total,
-        next_step: has_more ? 'use offset for more' : 'get_execution shows one with its attempts'
-      }
+      const { executions, ...page } = await client.executions.list({ limit, ...filter } as never)
+      return { executions: executions.map(executionLine), ...more(page, 'get_execution shows one with its attempts') }
     }
   }),
   tool({

@@ -38,6 +38,16 @@ export const cueLine = (cue: Cue) => {
   }
 }
 
+type Page = { total: number; total_exact: boolean; next_cursor: string | null }
+
+/** The rest of a page of a long list, with what to do next if it is the last one. */
+export const more = ({ total, total_exact, next_cursor }: Page, otherwise: string) => ({
+  total,
+  ...(!total_exact && { total_exact }),
+  ...(next_cursor !== null && { next_cursor }),
+  next_step: next_cursor === null ? otherwise : 'use cursor for more'
+})
+
 type Line = Omit<Execution, 'outcome'>
 
 export const executionLine = (execution: Line) => {

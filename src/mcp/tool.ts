@@ -20,6 +20,9 @@ export const tool = <S extends TSchema>(
 export const Id = (what: string) => Type.String({ description: `The ${what}'s id.` })
 export const limit = Type.Optional(Type.Integer({ minimum: 1, maximum: 50, description: 'Maximum number of results. Default: 10.' }))
 export const offset = Type.Optional(Type.Integer({ minimum: 0 }))
+/** For long lists. */
+export const cursor = Type.Optional(Type.String({ description: 'The next_cursor of the page before.' }))
+export const count_to = Type.Optional(Type.Integer({ minimum: 0, description: 'Count the total only up to this number, which is faster.' }))
 
 export const tag = Type.Optional(Type.Array(Type.String(), { description: 'Only with all of these tags.' }))
 

@@ -70,6 +70,18 @@ export const tools: readonly Tool[] = [
     run: async (client, { alert_id }) => alertLine(await client.alerts.acknowledge(alert_id))
   }),
   tool({
+    name: 'get_overview',
+    description:
+      'What needs attention: failing cues, work without a worker, outcomes to decide, pauses, alerts; and how the last day went.',
+    scope: 'read',
+    readOnly: true,
+    input: Type.Object({}),
+    run: async client => {
+      const { per_minute: _, upcoming, ...overview } = await client.overview()
+      return { ...overview, upcoming: upcoming.slice(0, 10), next_step: 'get_execution shows why a run failed' }
+    }
+  }),
+  tool({
     name: 'get_usage',
     description: 'Usage against the limits of the plan. Check it before creating many cues.',
     scope: 'read',
