@@ -1,7 +1,7 @@
 /** `pgcue executions …` */
 import type { Execution, ExecutionFilter } from '../client/index.ts'
 import { command, none, only } from './command.ts'
-import { idempotency, type Overlap, overlap } from './cues.ts'
+import { idempotency, type Overlap, overlap } from './cue-definition.ts'
 import { UsageError } from './exit-codes.ts'
 import { executionFilterNames, executionFilterOf, executionFilters } from './filters.ts'
 import { longPage, longPageNames, longPageOf } from './page.ts'

@@ -2,7 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Client, DryRun, NewOperation, Operation } from '../client/index.ts'
 import { type Context, command, integer, none, only } from './command.ts'
-import { idempotency, type Overlap, overlap } from './cues.ts'
+import { idempotency, type Overlap, overlap } from './cue-definition.ts'
 import { exitCodes, UsageError } from './exit-codes.ts'
 import { executionFilterNames, executionFilterOf, executionFilters, timeOf } from './filters.ts'
 import type { Io } from './io.ts'
