@@ -116,7 +116,7 @@ t.test('a trace leads from a request to its SQL functions, and from its executio
 
   t.same([...new Set(hub.paths)], ['POST /v1/traces application/x-protobuf'])
   t.notMatch(hub.raw(), /a-secret|svc_sk_|whsec_|@example\.com/)
-  t.match(hub.raw(), delivery.attributes['pgcue.cue.id'], 'texts are exported as they are')
+  t.ok(hub.raw().includes(String(delivery.attributes['pgcue.cue.id'])), 'texts are exported as they are')
 })
 
 t.test('records errors by their codes, without messages', async t => {
