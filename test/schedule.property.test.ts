@@ -126,7 +126,7 @@ const checkChanges = (t: Test, zone: string, changes: number[], count: number) =
 
 t.test('runs around clock changes from 2020 to 2037 follow the rule', async t => {
   for (const zone of zones) {
-    const changes = shuffled(clockChanges(zone, 2020, 2038)).slice(0, cases(8))
+    const changes = shuffled(clockChanges(zone, 2020, 2038)).slice(0, cases(4))
     checkChanges(t, zone, changes.length ? changes : [Date.UTC(2028, 1, 29) / 1000], 3)
   }
 })
@@ -135,7 +135,7 @@ t.test('runs around the most unusual changes of the past and the far future foll
   for (const [zone, from, to] of oddities) {
     const changes = clockChanges(zone, from, to)
     t.not(changes.length, 0, `${zone} has changes`)
-    checkChanges(t, zone, shuffled(changes).slice(0, cases(6)), 6)
+    checkChanges(t, zone, shuffled(changes).slice(0, cases(4)), 6)
   }
 })
 
