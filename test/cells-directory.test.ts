@@ -14,7 +14,7 @@ t.test('an email address has one account across all cells', async t => {
   const { pools, wire, start } = await stage(t)
   const former = await addAccount(pools[0], 1)
   for (let i = 0; i < 2; i++) await addAccount(pools[0], 1)
-  const { call } = await start({ RATE_LIMIT: 'off', ROLES: 'api' })
+  const { call } = await start({ ROLES: 'api' })
   const register = async (email: string) => call('POST', '/v1/auth/register', { body: { email } })
   const accounts = () =>
     Promise.all(pools.map(async pool => (await pool.query('select lower(email) as email from cue.accounts')).rows.map(row => row.email)))
@@ -40,7 +40,7 @@ t.test('an email address has one account across all cells', async t => {
     }
   })
 
-  const replicas = await Promise.all(['1', '2'].map(REGISTER_CELLS => start({ REGISTER_CELLS, RATE_LIMIT: 'off', ROLES: 'api' })))
+  const replicas = await Promise.all(['1', '2'].map(REGISTER_CELLS => start({ REGISTER_CELLS, ROLES: 'api' })))
 
   await t.test('simultaneous registrations of an address through replicas that choose different cells create one account', async t => {
     for (let round = 0; round < 5; round++) {
@@ -134,7 +134,7 @@ t.test('while the home cell is unavailable, addresses of other cells are found, 
   const home = await layWire(urls[0])
   t.teardown(() => home.close())
   const two = await addAccount(pools[1], 2)
-  const { call } = await start({ CELLS: `${home.url} ${urls[1]}`, RATE_LIMIT: 'off', ROLES: 'api' })
+  const { call } = await start({ CELLS: `${home.url} ${urls[1]}`, ROLES: 'api' })
   const back = Promise.withResolvers<void>()
   const mended = home.interrupt(back.promise)
   t.equal((await call('POST', '/v1/auth/register', { body: { email: two.email } })).status, 409)
@@ -154,7 +154,7 @@ t.test('while the home cell is unavailable, addresses of other cells are found, 
 
 t.test('REGISTER_CELLS names the cells that get new accounts', async t => {
   const { start } = await stage(t)
-  const { call } = await start({ REGISTER_CELLS: '2', RATE_LIMIT: 'off', ROLES: 'api' })
+  const { call } = await start({ REGISTER_CELLS: '2', ROLES: 'api' })
   for (let i = 0; i < 3; i++)
     t.equal((await call('POST', '/v1/auth/register', { body: { email: `${i}@example.com` } })).body.api_key[7], '2')
 })

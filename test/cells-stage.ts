@@ -35,6 +35,7 @@ export const stage = async (t: Test) => {
       CALLBACK_ALLOW_HTTP: 'on',
       CALLBACK_ALLOW_CIDRS: '127.0.0.0/8',
       LOG_LEVEL: 'warn',
+      RATE_LIMIT: 'off', // tests ask until something has changed
       ...env
     })
     const ended = replica.ended.then(({ err }) => Promise.reject(new Error(err)))
