@@ -19,7 +19,13 @@ type ChartProps = {
   clock?: boolean
 }
 
-const colorOf = (name: string) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim()
+/** A colour of the style sheet as the scheme has it now: canvases don't know variables. */
+const colorOf = (element: HTMLElement, name: string): string => {
+  element.style.color = `var(--${name})`
+  const { color } = getComputedStyle(element)
+  element.style.color = ''
+  return color
+}
 
 export const Chart = ({ label, times, series, unit, bars, height = 180, clock }: ChartProps) => {
   const ref = useRef<HTMLDivElement>(null)
@@ -30,12 +36,13 @@ export const Chart = ({ label, times, series, unit, bars, height = 180, clock }:
     let stopped = false
     const element = ref.current!
     const resized = new ResizeObserver(() => chart?.setSize({ width: element.clientWidth, height }))
+    const colored = (name: string) => colorOf(element, name)
     const draw = async () => {
       const { default: Plot } = await import('uplot')
       if (stopped) return
       const axis = {
-        stroke: colorOf('ink-3'),
-        grid: { stroke: colorOf('line'), width: 1 },
+        stroke: colored('ink-3'),
+        grid: { stroke: colored('line'), width: 1 },
         ticks: { show: false },
         font: '12px system-ui, sans-serif'
       }
@@ -61,7 +68,7 @@ export const Chart = ({ label, times, series, unit, bars, height = 180, clock }:
             {
               ...axis,
               values: (_, values) => values.map(unit),
-              size: 66,
+              size: bars ? 34 : 66,
               space: 36,
               incrs: bars ? [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000] : undefined
             }
@@ -70,10 +77,10 @@ export const Chart = ({ label, times, series, unit, bars, height = 180, clock }:
             {},
             ...series.map(({ name, color }) => ({
               label: name,
-              stroke: colorOf(color),
-              fill: bars ? colorOf(color) : undefined,
+              stroke: colored(color),
+              fill: bars ? colored(color) : undefined,
               width: bars ? 0 : 1.75,
-              points: { show: !bars && times.length < 40, size: 5, fill: colorOf(color) },
+              points: { show: !bars && times.length < 40, size: 5, fill: colored(color) },
               paths: bars ? Plot.paths.bars!({ size: [0.75, 14], radius: 0.25 }) : undefined
             }))
           ]
@@ -106,7 +113,7 @@ export const Chart = ({ label, times, series, unit, bars, height = 180, clock }:
 export const Durations = ({ cueId }: { cueId: string }) => {
   const { data } = useRead<Executions>('/v1/executions', { cue_id: cueId, limit: 100, count_to: 0 }, { repeat: false })
   const points = (data?.executions ?? []).filter(({ started_at }) => started_at !== null).reverse()
-  if (data && points.length < 2) return h('p', { class: 'soft' }, 'Shown after two runs.')
+  if (data && points.length < 2) return h('p', { class: 'soft' }, 'Needs at least two runs.')
   const ms = (from: string, until: string | null) => (until === null ? null : Math.max(Date.parse(until) - Date.parse(from), 0))
   const lateness = points.map(one => (one.triggered_by === 'schedule' ? ms(one.due_at, one.started_at) : null))
   const durations = points.map(one => ms(one.started_at!, one.outcome?.recorded_at ?? one.delivered_at))
