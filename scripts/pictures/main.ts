@@ -70,7 +70,7 @@ const call = async (method: string, path: string, body?: object) => {
   if (answer.statusCode >= 400) throw new Error(`${method} ${path}: ${answer.body}`)
   return answer.json()
 }
-const { cues, failed, verified } = await seedAccount({ pool, call, account_id: ada.id, now: new Date() })
+const { cues, failed, verified, operation } = await seedAccount({ pool, call, account_id: ada.id, now: new Date() })
 
 const cue = (name: string) => cues.get(name)
 const pages: Record<string, string> = {
@@ -87,6 +87,8 @@ const pages: Record<string, string> = {
   inbox: '/inbox',
   workers: '/workers',
   alerts: '/alerts',
+  operations: '/operations',
+  operation: `/operations/${operation}`,
   keys: '/keys',
   usage: '/usage',
   audit: '/audit',
@@ -113,6 +115,7 @@ for (const [screen, options] of Object.entries(screens)) {
         await page.goto(`${config.baseUrl}/dashboard${path}`)
         await page.locator('h1').waitFor()
         await page.waitForLoadState('networkidle')
+        await page.evaluate("for (const details of document.querySelectorAll('details')) details.open = true")
         await page.waitForTimeout(150)
         // The whole page in one window: what is fixed to its edges would else be in the middle of the picture.
         const height = Math.max(await page.evaluate<number>('document.documentElement.scrollHeight'), options.viewport.height)

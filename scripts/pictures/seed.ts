@@ -194,7 +194,7 @@ export const seedAccount = async ({
   call,
   account_id,
   now
-}: Seed): Promise<{ cues: Map<string, string>; failed: string; verified: string }> => {
+}: Seed): Promise<{ cues: Map<string, string>; failed: string; verified: string; operation: string }> => {
   const random = createRandom(7)
   await pool.query("select cue.maintain_partitions(14, now() - interval '1 year')")
   await pool.query("update cue.accounts set plan = 'pro', created_at = now() - interval '1 year' where id = $1", [account_id])
@@ -240,6 +240,18 @@ export const seedAccount = async ({
   await alert('Refresh search index', 'missed_window', 'warning', '"Refresh search index" has had no success for 3 hours', 5 * hour, true)
   await alert('Nightly database backup', 'missed_window', 'warning', '"Nightly database backup" has had no success for 50 hours', 3 * hour)
 
+  const { id: operation } = await call('POST', '/v1/operations', {
+    type: 'fire',
+    name: 'Fire all finance cues',
+    ids: [cue('Daily sales report'), cue('Invoice reminders'), cue('Import price feed')]
+  })
+  await pool.query(
+    `update cue.operations set status = 'completed', succeeded = 2, failed = 1, errors = $2, created_at = now() - interval '4 minutes',
+            ended_at = now() - interval '3 minutes' where id = $1`,
+    [operation, JSON.stringify([{ target: cue('Import price feed'), code: 'cue_not_active', message: 'Only an active cue can be fired.' }])]
+  )
+  await call('POST', '/v1/operations', { type: 'replay', filter: { error: 'upstream' }, rate_per_minute: 5 })
+
   for (const [label, scopes] of [
     ['report worker', ['worker']],
     ['read-only dashboards', ['read']],
@@ -249,7 +261,12 @@ export const seedAccount = async ({
   const one = async (where: string) =>
     (await pool.query(`select id from cue.executions where account_id = $1 and ${where} order by id desc limit 1`, [account_id])).rows[0]
       ?.id
-  return { cues, failed: await one("status = 'failed' and attempts = 3"), verified: await one("outcome_state = 'verified_success'") }
+  return {
+    cues,
+    failed: await one("status = 'failed' and attempts = 3"),
+    verified: await one("outcome_state = 'verified_success'"),
+    operation
+  }
 }
 
 type Runs = { kind: Kind; id: string; account_id: string; now: Date; random: () => number }
