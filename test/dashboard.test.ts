@@ -271,7 +271,7 @@ test('a read-only session shows no action that would be refused', async t => {
     t.equal(await page.getByRole('button', { name, exact: true }).count(), 0, name)
   for (const path of ['/cues/new', `/cues/${id}/edit`, '/keys', '/audit']) {
     await page.goto(stage.dashboard + path)
-    await page.getByText('Not with this session').waitFor()
+    await page.getByText('Not allowed in this session').waitFor()
   }
   await page.goto(`${stage.dashboard}/cues`)
   await page.getByText('1 cue', { exact: true }).waitFor()

@@ -55,6 +55,6 @@ export const usePlace = (): Place => {
 /** Changes filters of this page's address. Any change begins the list again. */
 export const setQuery = (changes: Record<string, string | undefined>, { replace = true } = {}): void => {
   const { path, query } = placeNow()
-  const next = { ...Object.fromEntries(query), cursor: undefined, back: undefined, ...changes }
+  const next = { ...Object.fromEntries(query), cursor: undefined, offset: undefined, back: undefined, ...changes }
   go(to(path, next), { replace })
 }

@@ -10,7 +10,7 @@ import { useMay } from '../session.ts'
 import { Badge, Button, counted, Empty, Loading, Problem } from '../ui/basics.ts'
 import { act } from '../ui/dialog.ts'
 import { Page } from '../ui/frame.ts'
-import { FilterChip, FilterSelect, Filters } from '../ui/list.ts'
+import { FilterChip, FilterSelect, Filters, OffsetPager, useOffset } from '../ui/list.ts'
 import { When } from '../ui/when.ts'
 
 const tones = { info: 'info', warning: 'warn', high: 'bad', critical: 'bad' } as const
@@ -18,12 +18,14 @@ const types = ['consecutive_failure', 'missed_window', 'outcome_timeout', 'cue_p
 
 export const Alerts = () => {
   const { query } = usePlace()
+  const offset = useOffset()
   const shown = query.get('show') ?? 'open'
   const read = useRead<Answer>('/v1/alerts', {
     acknowledged: shown === 'all' ? undefined : shown === 'acknowledged',
     alert_type: query.get('alert_type') ?? undefined,
     cue_id: query.get('cue_id') ?? undefined,
-    limit: 100
+    limit: 50,
+    offset
   })
   const mayWrite = useMay('write')
   useRows()
@@ -56,40 +58,43 @@ export const Alerts = () => {
       : data.alerts.length === 0
         ? h(Empty, {
             title: shown === 'open' ? 'No open alerts' : 'No alerts',
-            text: 'Alerts tell you about failures in a row, missed windows, missing outcomes, and cues that the service paused. Set their thresholds on each cue.'
+            text: 'Alerts report failures in a row, missed windows, missing outcomes, and cues paused by the service. Each cue has its own thresholds.'
           })
-        : h(
-            'ul',
-            { class: 'items panel flush', 'aria-label': counted(data.total, 'alert') },
-            data.alerts.map(({ id, cue_id, execution_id, alert_type, severity, message, acknowledged_at, created_at }) =>
-              h(
-                'li',
-                { key: id, class: 'item', 'data-row': true },
-                h('span', { class: 'item-badge' }, h(Badge, { tone: tones[severity] }, severity)),
+        : [
+            h(
+              'ul',
+              { key: 'list', class: 'items panel flush', 'aria-label': counted(data.total, 'alert') },
+              data.alerts.map(({ id, cue_id, execution_id, alert_type, severity, message, acknowledged_at, created_at }) =>
                 h(
-                  'div',
-                  { class: 'item-text' },
+                  'li',
+                  { key: id, class: 'item', 'data-row': true },
+                  h('span', { class: 'item-badge' }, h(Badge, { tone: tones[severity] }, severity)),
                   h(
-                    'p',
-                    { class: 'item-title' },
-                    h('a', { class: 'name', href: to(execution_id ? `/executions/${execution_id}` : `/cues/${cue_id}`) }, message)
+                    'div',
+                    { class: 'item-text' },
+                    h(
+                      'p',
+                      { class: 'item-title' },
+                      h('a', { class: 'name', href: to(execution_id ? `/executions/${execution_id}` : `/cues/${cue_id}`) }, message)
+                    ),
+                    h(
+                      'p',
+                      { class: 'under' },
+                      alert_type.replaceAll('_', ' '),
+                      ' · ',
+                      h(When, { at: created_at, only: 'relative' }),
+                      ' · ',
+                      h('a', { href: to(`/cues/${cue_id}`) }, 'Open the cue'),
+                      acknowledged_at && [' · acknowledged ', h(When, { at: acknowledged_at, only: 'relative' })]
+                    )
                   ),
-                  h(
-                    'p',
-                    { class: 'under' },
-                    alert_type.replaceAll('_', ' '),
-                    ' · ',
-                    h(When, { at: created_at, only: 'relative' }),
-                    ' · ',
-                    h('a', { href: to(`/cues/${cue_id}`) }, 'the cue'),
-                    acknowledged_at && [' · acknowledged ', h(When, { at: acknowledged_at, only: 'relative' })]
-                  )
-                ),
-                mayWrite &&
-                  !acknowledged_at &&
-                  h('div', { class: 'actions' }, h(Button, { label: 'Acknowledge', icon: 'check', onClick: () => void acknowledge(id) }))
+                  mayWrite &&
+                    !acknowledged_at &&
+                    h('div', { class: 'actions' }, h(Button, { label: 'Acknowledge', icon: 'check', onClick: () => void acknowledge(id) }))
+                )
               )
-            )
-          )
+            ),
+            h(OffsetPager, { key: 'pager', ...data, noun: 'alert' })
+          ]
   )
 }

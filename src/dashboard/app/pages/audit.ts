@@ -3,22 +3,18 @@
 import type { AuditEvents } from '../../../client/types.ts'
 import { h } from '../h.ts'
 import { useRead } from '../query.ts'
-import { setQuery, usePlace } from '../router.ts'
 import { useMay } from '../session.ts'
-import { Button, counted, Empty, Loading, Problem } from '../ui/basics.ts'
-import { Page } from '../ui/frame.ts'
+import { Loading, Problem } from '../ui/basics.ts'
+import { NotAllowed, Page } from '../ui/frame.ts'
+import { OffsetPager, useOffset } from '../ui/list.ts'
 import { When } from '../ui/when.ts'
-
-const size = 50
 
 export const Audit = () => {
   const maySee = useMay('account')
-  const offset = Math.max(Number(usePlace().query.get('offset') ?? 0) || 0, 0)
-  const read = useRead<AuditEvents>(maySee ? '/v1/auth/audit' : undefined, { limit: size, offset })
+  const offset = useOffset()
+  const read = useRead<AuditEvents>(maySee ? '/v1/auth/audit' : undefined, { limit: 50, offset })
   const { data } = read
-  if (!maySee)
-    return h(Page, { title: 'Audit log' }, h(Empty, { title: 'Not with this session', text: 'The audit log needs the scope account.' }))
-  const move = (by: number) => setQuery({ offset: String(Math.max(offset + by, 0)) }, { replace: false })
+  if (!maySee) return h(NotAllowed, { title: 'Audit log', what: 'The audit log needs', scope: 'account' })
   return h(
     Page,
     { title: 'Audit log', read },
@@ -73,17 +69,7 @@ export const Audit = () => {
               )
             )
           ),
-          h(
-            'footer',
-            { key: 'pager', class: 'pager' },
-            h('p', { class: 'soft' }, counted(data.total, 'event')),
-            h(
-              'div',
-              { class: 'actions' },
-              offset > 0 && h(Button, { label: 'Newer', icon: 'back', onClick: () => move(-size) }),
-              offset + data.events.length < data.total && h(Button, { label: 'Older', icon: 'right', onClick: () => move(size) })
-            )
-          )
+          h(OffsetPager, { key: 'pager', ...data, noun: 'event' })
         ]
   )
 }

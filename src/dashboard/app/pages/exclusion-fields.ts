@@ -2,6 +2,7 @@
 import { h } from '../h.ts'
 import { Button } from '../ui/basics.ts'
 import { SelectField, TextField } from '../ui/form.ts'
+import { fieldsOf } from './draft-field.ts'
 import { type ExclusionDraft, emptyExclusion, placeOf } from './exclusion-draft.ts'
 import { type Errors, errorOf } from './form-errors.ts'
 
@@ -18,59 +19,40 @@ type RowProps = {
 const typeOf = (point: string) => (/([Zz]|[+-]\d\d:\d\d)$/.test(point) ? 'text' : 'datetime-local')
 
 const ExclusionRow = ({ row, set, remove, path, errors, n }: RowProps) => {
+  const field = fieldsOf({ draft: row, set, errors })
   const point = (name: 'from' | 'to', label: string) =>
-    h(TextField, {
-      label,
-      type: typeOf(row[name]),
-      step: 'any',
-      value: row[name],
-      onInput: value => set({ [name]: value }),
-      error: errorOf(errors, `${path}.${name}`)
-    })
+    field(TextField, name, { label, type: typeOf(row[name]), step: 'any', at: [`${path}.${name}`] })
   return h(
     'li',
     { class: 'exclusion' },
-    h(SelectField, {
+    field(SelectField, 'kind', {
       label: `Exclusion ${n}`,
-      value: row.kind,
-      onInput: kind => set({ kind: kind as ExclusionDraft['kind'] }),
       options: [
         { value: 'dates', label: 'Dates' },
-        { value: 'range', label: 'From, to' },
+        { value: 'range', label: 'Time range' },
         { value: 'cron', label: 'Repeating' }
       ]
     }),
     row.kind === 'dates'
-      ? h(TextField, {
+      ? field(TextField, 'dates', {
           label: 'Dates',
-          value: row.dates,
-          onInput: dates => set({ dates }),
           placeholder: '12-25, 2026-12-26',
           hint: 'YYYY-MM-DD, or MM-DD for every year; separated by commas.',
-          error: errorOf(errors, `${path}.dates`)
+          at: [`${path}.dates`]
         })
       : row.kind === 'range'
         ? h('div', { class: 'two' }, point('from', 'From'), point('to', 'Until'))
         : h(
             'div',
             { class: 'two' },
-            h(TextField, {
+            field(TextField, 'cron', {
               label: 'Starts (cron)',
-              value: row.cron,
-              onInput: cron => set({ cron }),
               mono: true,
               spellcheck: false,
               placeholder: '0 22 * * *',
-              error: errorOf(errors, `${path}.cron`)
+              at: [`${path}.cron`]
             }),
-            h(TextField, {
-              label: 'Minutes',
-              type: 'number',
-              value: row.minutes,
-              onInput: minutes => set({ minutes }),
-              placeholder: '480',
-              error: errorOf(errors, `${path}.minutes`)
-            })
+            field(TextField, 'minutes', { label: 'Minutes', type: 'number', placeholder: '480', at: [`${path}.minutes`] })
           ),
     h(Button, { label: `Remove exclusion ${n}`, icon: 'close', iconOnly: true, kind: 'quiet', onClick: remove }),
     errors[path] && h('p', { class: 'field-error', role: 'alert' }, errorOf(errors, path))
@@ -84,7 +66,7 @@ export const ExclusionFields = ({ rows, set, errors }: Props) =>
     'fieldset',
     { class: 'exclusions' },
     h('legend', {}, 'Exclusions'),
-    h('p', { class: 'hint' }, "Times that do not run, in the cue's time zone. The next runs below leave them out."),
+    h('p', { class: 'hint' }, 'Times at which the cue does not run, in its time zone. The next runs below leave them out.'),
     rows.length > 0 &&
       h(
         'ol',

@@ -6,10 +6,10 @@ import { call, get, post } from '../api.ts'
 import { h } from '../h.ts'
 import { useRead } from '../query.ts'
 import { useMay } from '../session.ts'
-import { Badge, Button, type Children, Code, Empty, Loading, Panel, Problem, Tag } from '../ui/basics.ts'
+import { Badge, Button, type Children, Code, Loading, Panel, Problem, Tag } from '../ui/basics.ts'
 import { act, Confirm, Dialog } from '../ui/dialog.ts'
 import { CheckField, TextField } from '../ui/form.ts'
-import { Page } from '../ui/frame.ts'
+import { NotAllowed, Page } from '../ui/frame.ts'
 import { When } from '../ui/when.ts'
 
 type Open = { kind: 'create' } | { kind: 'revoke'; key: Key } | { kind: 'shown'; title: string; text: string }
@@ -19,15 +19,7 @@ export const Keys = () => {
   const read = useRead<{ keys: Key[] }>(mayManage ? '/v1/auth/keys' : undefined)
   const [open, setOpen] = useState<Open>()
   const close = () => setOpen(undefined)
-  if (!mayManage)
-    return h(
-      Page,
-      { title: 'Keys' },
-      h(Empty, {
-        title: 'Not with this session',
-        text: 'Keys and secrets need the scope account. Sign in with a key that has it, or with a link by mail.'
-      })
-    )
+  if (!mayManage) return h(NotAllowed, { title: 'Keys', what: 'Keys and secrets need', scope: 'account' })
   const show = (title: string, read: () => Promise<string>) => act(async () => setOpen({ kind: 'shown', title, text: await read() }))
   return h(
     Page,
@@ -73,7 +65,7 @@ export const Keys = () => {
     h(
       Panel,
       { title: 'Secrets' },
-      h('p', {}, 'Webhooks and alerts are signed, so that your receivers can tell them from forgeries.'),
+      h('p', {}, 'Webhooks and alerts are signed. Your receivers verify the signatures with these secrets.'),
       h(
         'div',
         { class: 'actions left' },
@@ -117,7 +109,7 @@ export const Keys = () => {
           done: 'Revoked',
           action: () => call('DELETE', `/v1/auth/keys/${open.key.id}`).then(read.reload)
         },
-        h('p', {}, 'Programs that use it are refused at once, and browsers signed in with it are signed out.')
+        h('p', {}, 'Programs that use it are refused immediately, and browsers signed in with it are signed out.')
       )
   )
 }
@@ -141,8 +133,8 @@ const KeyRow = ({ of, onRevoke, onShow }: { of: Key; onRevoke: () => void; onSho
         of.scopes.map(scope => h(Tag, { key: scope, label: scope }))
       )
     ),
-    h('td', {}, h(When, { at: of.last_used_at, only: 'relative', none: 'never' })),
-    h('td', {}, h(When, { at: of.created_at, only: 'absolute' })),
+    h('td', {}, h('span', { class: 'phone-only' }, 'used '), h(When, { at: of.last_used_at, only: 'relative', none: 'never' })),
+    h('td', {}, h('span', { class: 'phone-only' }, 'created '), h(When, { at: of.created_at, only: 'absolute' })),
     h(
       'td',
       { class: 'cell-actions' },

@@ -10,7 +10,7 @@ import { useMay } from '../session.ts'
 import { Badge, Button, count, counted, Empty, Facts, Loading, Panel, Problem } from '../ui/basics.ts'
 import { act } from '../ui/dialog.ts'
 import { Above, Page } from '../ui/frame.ts'
-import { FilterSelect, Filters } from '../ui/list.ts'
+import { FilterSelect, Filters, OffsetPager, useOffset } from '../ui/list.ts'
 import { When } from '../ui/when.ts'
 
 const tones = { running: 'info', completed: 'good', aborted: 'warn' } as const
@@ -31,7 +31,8 @@ export const OperationsPage = () => {
   const read = useRead<Operations>('/v1/operations', {
     type: query.get('type') ?? undefined,
     status: query.get('status') ?? undefined,
-    limit: 50
+    limit: 50,
+    offset: useOffset()
   })
   useRows()
   const { data } = read
@@ -55,7 +56,7 @@ export const OperationsPage = () => {
       : data.operations.length === 0
         ? h(Empty, {
             title: 'No operations',
-            text: 'An operation acts on many cues or executions at once, in the background. Select rows in a list, or use a call:',
+            text: 'An operation acts on many cues or executions in the background. Start one from the rows selected in a list, or with a call:',
             calls: [
               {
                 name: 'curl',
@@ -68,39 +69,42 @@ export const OperationsPage = () => {
               }
             ]
           })
-        : h(
-            'div',
-            { class: 'panel flush' },
+        : [
             h(
-              'table',
-              { class: 'table' },
-              h('caption', { class: 'unseen' }, 'Operations'),
+              'div',
+              { key: 'list', class: 'panel flush' },
               h(
-                'thead',
-                {},
+                'table',
+                { class: 'table' },
+                h('caption', { class: 'unseen' }, 'Operations'),
                 h(
-                  'tr',
+                  'thead',
                   {},
-                  ['Operation', 'Status', 'Progress', 'Failed', 'Started'].map(name => h('th', { key: name, scope: 'col' }, name))
-                )
-              ),
-              h(
-                'tbody',
-                {},
-                data.operations.map(of =>
                   h(
                     'tr',
-                    { key: of.id, 'data-row': true },
-                    h('td', { class: 'cell-main' }, h('a', { class: 'name', href: to(`/operations/${of.id}`) }, titleOf(of))),
-                    h('td', {}, h(Badge, { tone: tones[of.status] }, of.status)),
-                    h('td', {}, h(Progress, { of })),
-                    h('td', {}, count(of.failed)),
-                    h('td', {}, h(When, { at: of.created_at }))
+                    {},
+                    ['Operation', 'Status', 'Progress', 'Failed', 'Started'].map(name => h('th', { key: name, scope: 'col' }, name))
+                  )
+                ),
+                h(
+                  'tbody',
+                  {},
+                  data.operations.map(of =>
+                    h(
+                      'tr',
+                      { key: of.id, 'data-row': true },
+                      h('td', { class: 'cell-main' }, h('a', { class: 'name', href: to(`/operations/${of.id}`) }, titleOf(of))),
+                      h('td', {}, h(Badge, { tone: tones[of.status] }, of.status)),
+                      h('td', {}, h(Progress, { of })),
+                      h('td', {}, count(of.failed), h('span', { class: 'phone-only' }, ' failed')),
+                      h('td', {}, h(When, { at: of.created_at }))
+                    )
                   )
                 )
               )
-            )
-          )
+            ),
+            h(OffsetPager, { key: 'pager', ...data, noun: 'operation' })
+          ]
   )
 }
 
@@ -133,7 +137,7 @@ export const OperationPage = ({ id }: { id: string }) => {
           items: [
             ['Succeeded', count(data.succeeded)],
             ['Failed', count(data.failed)],
-            ['Skipped', `${count(data.skipped)}${data.skipped ? ': changed or deleted since, or already as wanted' : ''}`],
+            ['Skipped', `${count(data.skipped)}${data.skipped ? ': changed or deleted since, or already in the wanted state' : ''}`],
             ['Started', h(When, { at: data.created_at })],
             ['Ended', data.ended_at && h(When, { at: data.ended_at })],
             ['By', h('span', { class: 'mono break' }, data.created_by)]

@@ -4,7 +4,8 @@ import { localZone } from '../time.ts'
 import { Panel } from '../ui/basics.ts'
 import { Choice, TextField } from '../ui/form.ts'
 import type { Draft } from './cue-draft.ts'
-import { type Errors, errorOf, errorsOf } from './form-errors.ts'
+import { fieldsOf } from './draft-field.ts'
+import { type Errors, errorsOf } from './form-errors.ts'
 import { NextRuns, useSchedulePreview } from './schedule.ts'
 import { scheduleOf } from './schedule-draft.ts'
 import { ScheduleRules } from './schedule-rules.ts'
@@ -19,49 +20,43 @@ const examples: [string, string][] = [
   ['0 0 1 * *', 'monthly']
 ]
 
-const CronField = ({ draft, set, errors }: FormProps) =>
+const CronField = (props: FormProps) =>
   h(
     'div',
     {},
-    h(TextField, {
+    fieldsOf(props)(TextField, 'cron', {
       label: 'Cron expression',
-      value: draft.cron,
-      onInput: cron => set({ cron }),
       mono: true,
       required: true,
       spellcheck: false,
       placeholder: '0 9 * * 1-5',
-      error: errorOf(errors, 'schedule.cron', 'schedule.crons.0', 'cron')
+      at: ['schedule.cron', 'schedule.crons.0', 'cron']
     }),
     h(
       'p',
       { class: 'examples' },
-      examples.map(([cron, text]) => h('button', { key: cron, type: 'button', class: 'chip', onClick: () => set({ cron }) }, text))
+      examples.map(([cron, text]) => h('button', { key: cron, type: 'button', class: 'chip', onClick: () => props.set({ cron }) }, text))
     )
   )
 
-const IntervalField = ({ draft, set, errors }: FormProps) =>
-  h(TextField, {
+const IntervalField = (props: FormProps) =>
+  fieldsOf(props)(TextField, 'every', {
     label: 'Interval',
-    value: draft.every,
-    onInput: every => set({ every }),
     required: true,
     spellcheck: false,
     placeholder: '45m',
     hint: 'Such as 90s, 45m, 36h or 2d.',
-    error: errorOf(errors, 'schedule.every')
+    at: ['schedule.every']
   })
 
-const AtField = ({ draft, set, errors }: FormProps) =>
-  h(TextField, {
+const AtField = (props: FormProps) =>
+  fieldsOf(props)(TextField, 'at', {
     label: 'At',
     type: 'datetime-local',
     step: 'any',
-    value: draft.at,
-    onInput: at => set({ at }),
     required: true,
     hint: `In your time zone, ${localZone}.`,
-    error: errorOf(errors, 'schedule.at', 'at')
+    at: ['schedule.at', 'at']
   })
 
 const mainFields = { cron: CronField, every: IntervalField, at: AtField }
@@ -71,14 +66,13 @@ export const ScheduleFields = ({ errors: refused, ...props }: FormProps) => {
   const { data, failure } = useSchedulePreview(scheduleOf(draft), 8)
   const live = errorsOf(failure)
   const errors = { ...refused, ...live }
+  const field = fieldsOf({ ...props, errors })
   const isRefused = failure !== undefined && failure.status >= 400 && failure.status < 500
   return h(
     Panel,
     { title: 'When' },
-    h(Choice, {
+    field(Choice, 'kind', {
       label: 'Schedule',
-      value: draft.kind,
-      onInput: kind => set({ kind: kind as Draft['kind'] }),
       options: [
         { value: 'cron', label: 'Cron' },
         { value: 'every', label: 'Every' },
@@ -90,14 +84,7 @@ export const ScheduleFields = ({ errors: refused, ...props }: FormProps) => {
       { class: 'two' },
       h(mainFields[draft.kind], { ...props, errors }),
       draft.kind !== 'at' &&
-        h(TextField, {
-          label: 'Time zone',
-          value: draft.timezone,
-          onInput: timezone => set({ timezone }),
-          list: zones(),
-          spellcheck: false,
-          error: errorOf(errors, 'schedule.timezone', 'timezone')
-        })
+        field(TextField, 'timezone', { label: 'Time zone', list: zones(), spellcheck: false, at: ['schedule.timezone', 'timezone'] })
     ),
     draft.kind !== 'at' && h(ScheduleRules, { draft, set, errors }),
     h(

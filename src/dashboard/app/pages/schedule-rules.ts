@@ -1,10 +1,11 @@
-/** What few schedules have: more expressions, bounds, a window and exclusions. */
+/** The advanced part of a schedule: more expressions, bounds, a window and exclusions. */
 import { useState } from 'preact/hooks'
 import type { Calendars } from '../../../client/types.ts'
 import { h } from '../h.ts'
 import { useRead } from '../query.ts'
 import { localZone } from '../time.ts'
 import { AreaField, TextField } from '../ui/form.ts'
+import { fieldsOf } from './draft-field.ts'
 import { lines, list } from './draft-text.ts'
 import { ExclusionFields } from './exclusion-fields.ts'
 import { type Errors, errorOf } from './form-errors.ts'
@@ -24,26 +25,25 @@ const MoreCrons = ({ draft, set, errors }: Props) => {
     onInput: more_crons => set({ more_crons }),
     mono: true,
     rows: 3,
-    hint: 'Cron expressions, one per line, up to 9. A time that several of them name is one run.',
+    hint: 'Cron expressions, one per line, up to 9. A time that several of them match is one run.',
     error: error && expression ? `${expression}: ${error}` : error
   })
 }
 
-const CalendarsField = ({ draft, set, errors }: Props) => {
+const CalendarsField = (props: Props) => {
+  const { draft, set } = props
   const { data } = useRead<Calendars>('/v1/calendars', { limit: 20 }, { repeat: false })
   const names = list(draft.exclude_calendars)
   const others = (data?.calendars ?? []).filter(({ name }) => !names.includes(name))
   return h(
     'div',
     {},
-    h(TextField, {
+    fieldsOf(props)(TextField, 'exclude_calendars', {
       label: 'Excluded calendars',
-      value: draft.exclude_calendars,
-      onInput: exclude_calendars => set({ exclude_calendars }),
       spellcheck: false,
       placeholder: 'holidays/uk',
-      hint: 'Names of calendars, separated by commas. Their dates do not run either.',
-      error: errorOf(errors, 'schedule.exclude_calendars')
+      hint: 'Names of calendars, separated by commas. The cue does not run on their dates.',
+      at: ['schedule.exclude_calendars']
     }),
     others.length > 0 &&
       h(
@@ -65,16 +65,9 @@ export const ScheduleRules = ({ draft, set, errors: all }: Props) => {
   // The first expression is above.
   const { 'schedule.crons.0': _, ...errors } = all
   const isWrong = errorOf(errors, 'schedule.crons', ...fields.map(name => `schedule.${name}`)) !== undefined
+  const field = fieldsOf({ draft, set, errors })
   const bound = (name: 'anchor' | 'starts_at' | 'ends_at', label: string, hint: string) =>
-    h(TextField, {
-      label,
-      type: 'datetime-local',
-      step: 'any',
-      value: draft[name],
-      onInput: value => set({ [name]: value }),
-      hint,
-      error: errorOf(errors, `schedule.${name}`)
-    })
+    field(TextField, name, { label, type: 'datetime-local', step: 'any', hint, at: [`schedule.${name}`] })
   return h(
     'details',
     { class: 'more-fields', open: isOpen || isWrong, onToggle: event => setOpen(event.currentTarget.open) },
@@ -87,29 +80,25 @@ export const ScheduleRules = ({ draft, set, errors: all }: Props) => {
         bound(
           'anchor',
           'Counted from',
-          `Runs are whole intervals before and after it, in your time zone, ${localZone}. Empty: 1 January 1970, UTC.`
+          `Runs are whole intervals from this time, in your time zone, ${localZone}. If empty, from 1 January 1970, UTC.`
         ),
       h(
         'div',
         { class: 'two' },
         bound('starts_at', 'Not before', `In your time zone, ${localZone}.`),
-        bound('ends_at', 'Not after', `In your time zone, ${localZone}. Then the cue is completed.`),
-        h(TextField, {
+        bound('ends_at', 'Not after', `In your time zone, ${localZone}. The cue then completes.`),
+        field(TextField, 'max_runs', {
           label: 'Number of runs',
           type: 'number',
-          value: draft.max_runs,
-          onInput: max_runs => set({ max_runs }),
-          hint: 'Then the cue is completed. Empty: no limit. Fires and replays are not counted.',
-          error: errorOf(errors, 'schedule.max_runs')
+          hint: 'The cue then completes. Leave it empty for no limit. Fires and replays do not count.',
+          at: ['schedule.max_runs']
         }),
-        h(TextField, {
+        field(TextField, 'window', {
           label: 'Window',
-          value: draft.window,
-          onInput: window => set({ window }),
           spellcheck: false,
           placeholder: '30m',
-          hint: 'Spreads cues: each runs a little later, by up to a length such as 30m or a part of the time to the next run such as 25%.',
-          error: errorOf(errors, 'schedule.window')
+          hint: 'Spreads load: each run is delayed by up to this duration, such as 30m, or share of the interval, such as 25%.',
+          at: ['schedule.window']
         })
       ),
       h(ExclusionFields, { rows: draft.exclude, set: exclude => set({ exclude }), errors }),

@@ -6,11 +6,11 @@ import { active, useShortcuts } from '../keys.ts'
 import { groups, items } from '../nav.ts'
 import type { Read } from '../query.ts'
 import { serviceRoot } from '../root.ts'
-import { go, to, usePlace } from '../router.ts'
-import { signOut, useMe } from '../session.ts'
+import { to, usePlace } from '../router.ts'
+import { type Scope, signOut, useMe } from '../session.ts'
 import { toggleTheme, useTheme } from '../theme.ts'
 import { duration, setZone, useNow, useZone, type ZoneChoice } from '../time.ts'
-import { Button, type Children, useTitle } from './basics.ts'
+import { Button, type Children, Empty, useTitle } from './basics.ts'
 import { act, Dialog } from './dialog.ts'
 import { SelectField } from './form.ts'
 import { Icon, Logo } from './icon.ts'
@@ -206,14 +206,20 @@ const Freshness = ({ read }: { read: Read<unknown> }) => {
   )
 }
 
+/** A page that the scopes of this session don't allow. */
+export const NotAllowed = ({ title, what, scope }: { title: string; what: string; scope: Scope }) =>
+  h(
+    Page,
+    { title },
+    h(Empty, {
+      title: 'Not allowed in this session',
+      text: `${what} the ${scope} scope. Sign in with a key that has it, or with an email link.`
+    })
+  )
+
 /** A link back to the list that a page belongs to. */
 export const Above = ({ path, name }: { path: string; name: string }) =>
   h('a', { class: 'above', href: to(path) }, h(Icon, { name: 'back', size: 16 }), name)
 
 export const NotFound = () =>
-  h(
-    Page,
-    { title: 'Page not found' },
-    h('p', {}, 'There is no such page. '),
-    h('p', {}, h('a', { href: to('/'), onClick: () => go(to('/')) }, 'Go to the first page'))
-  )
+  h(Page, { title: 'Page not found' }, h('p', {}, 'Check the address, or go to ', h('a', { href: to('/') }, 'Needs attention'), '.'))

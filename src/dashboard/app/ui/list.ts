@@ -3,7 +3,7 @@
 import { useEffect, useState } from 'preact/hooks'
 import { h } from '../h.ts'
 import { setQuery, usePlace } from '../router.ts'
-import { Button, type Children, totalText } from './basics.ts'
+import { Button, type Children, counted, totalText } from './basics.ts'
 import { type Option, SelectField } from './form.ts'
 import { Icon } from './icon.ts'
 
@@ -78,6 +78,25 @@ export const Pager = ({ total, total_exact, next_cursor, noun }: PagerProps) => 
     )
   )
 }
+
+/** Newest first, by offset. */
+export const OffsetPager = ({ total, offset, limit, noun }: { total: number; offset: number; limit: number; noun: string }) => {
+  const move = (by: number) => setQuery({ offset: String(Math.max(offset + by, 0)) }, { replace: false })
+  return h(
+    'footer',
+    { class: 'pager' },
+    h('p', { class: 'soft' }, counted(total, noun)),
+    h(
+      'div',
+      { class: 'actions' },
+      offset > 0 && h(Button, { label: 'Newer', icon: 'back', onClick: () => move(-limit) }),
+      offset + limit < total && h(Button, { label: 'Older', icon: 'right', onClick: () => move(limit) })
+    )
+  )
+}
+
+/** The offset of the address. */
+export const useOffset = (): number => Math.max(Math.trunc(Number(usePlace().query.get('offset'))) || 0, 0)
 
 /** The filters of the address that a list takes. */
 export const useFilters = (names: readonly string[]): Record<string, string | undefined> => {
