@@ -87,7 +87,7 @@ test('a cue is created on the page, fired, and its delivery seen', async t => {
   await page.getByLabel('Payload').fill('{"n": 12345678901234567890}')
   await page.getByRole('button', { name: 'Create the cue' }).click()
   await page.getByRole('heading', { name: 'hello' }).waitFor()
-  await page.getByText('It has not run yet').waitFor()
+  await page.getByText('No executions yet').waitFor()
   t.ok(
     (await page.locator('pre').allInnerTexts()).some(text => text.includes('12345678901234567890')),
     'to the last digit'
@@ -152,7 +152,7 @@ test('an outcome is approved and another rejected, by keyboard', async t => {
   await page.keyboard.press('x')
   await page.getByLabel('Reason').fill('the wrong draft')
   await page.keyboard.press('Enter')
-  await page.getByText('Nothing waits for you').waitFor()
+  await page.getByText('Nothing to verify').waitFor()
   const states = await Promise.all(ids.map(async one => (await get(`/v1/executions/${one}`)).outcome_state))
   t.same(states, ['verification_failed', 'verified_success'])
   t.same(page.complaints, [])
@@ -364,10 +364,10 @@ test('the page says when the service is gone, and goes on when it is back', asyn
   await page.getByRole('link', { name: 'steady' }).waitFor()
   await page.route('**/v1/**', route => route.abort())
   await page.getByRole('button', { name: 'Live' }).click()
-  await page.getByText('The service does not answer.').waitFor()
+  await page.getByText('The service is not responding.').waitFor()
   t.equal(await page.getByRole('link', { name: 'steady' }).count(), 1, 'what was read stays')
   await page.unroute('**/v1/**')
-  await page.getByText('The service does not answer.').waitFor({ state: 'detached' })
+  await page.getByText('The service is not responding.').waitFor({ state: 'detached' })
   await page.getByRole('button', { name: 'Live' }).waitFor()
 })
 

@@ -69,8 +69,8 @@ const itemsOf = (data: Overview, usage: Usage | undefined, mayWrite: boolean, re
         key: `verify ${execution_id}`,
         icon: 'inbox',
         tone: 'warn',
-        title: [h(CueLink, { id: cue_id, name: cue_name }), ' waits for your approval'],
-        text: 'Its outcome was reported; a person decides whether it is right.',
+        title: [h(CueLink, { id: cue_id, name: cue_name }), ' is waiting for your approval'],
+        text: 'Check the reported outcome, then approve or reject it.',
         at: since,
         action: open(to('/inbox', { execution: execution_id }), 'Review')
       })
@@ -104,10 +104,10 @@ const itemsOf = (data: Overview, usage: Usage | undefined, mayWrite: boolean, re
       key: `usage ${name}`,
       icon: 'usage',
       tone: percent_used >= 100 ? 'bad' : 'warn',
-      title: percent_used >= 100 ? `The plan's ${name} are used up` : `${percent_used} % of the plan's ${name} are used`,
+      title: percent_used >= 100 ? `The plan's ${name} are used up` : `${percent_used}% of the plan's ${name} are used`,
       text: `${count(used)} of ${count(limit)}`,
       at: null,
-      action: open(to('/usage'), 'See usage')
+      action: open(to('/usage'), 'Show usage')
     })
   }
   return items
@@ -129,7 +129,7 @@ export const Attention = () => {
     isNew
       ? h(Empty, {
           title: 'Welcome to pgcue',
-          text: 'Create your first cue, a scheduled task, and see it delivered here. In the form, or with a call:',
+          text: 'Create your first cue, a scheduled task, in the form or with a call, and watch its deliveries here:',
           action: mayWrite ? h(ButtonLink, { label: 'Create a cue', href: to('/cues/new'), icon: 'plus', kind: 'main' }) : undefined,
           calls: createCueCalls(me)
         })
@@ -154,7 +154,7 @@ export const Attention = () => {
                     'div',
                     { class: 'calm' },
                     h('span', { class: 'calm-mark' }, h(Icon, { name: 'check', size: 28 })),
-                    h('p', {}, 'No cue is failing, nothing waits, and there are no open alerts.')
+                    h('p', {}, 'No cue is failing, nothing is waiting, and no alert is open.')
                   )
                 : h(
                     'ul',
@@ -202,7 +202,7 @@ const Figures = ({ data }: { data: Overview }) => {
   const rate = ended === 0 ? undefined : succeeded / ended
   const oldest = waiting[0]
   const span = Date.parse(since) < now - 86_000_000 ? 'in 24 hours' : `since ${hourTime(since, localZone)}`
-  const percent = rate === undefined ? '–' : `${rate === 1 ? '100' : Math.min(rate * 100, 99.9).toFixed(1)} %`
+  const percent = rate === undefined ? '–' : `${rate === 1 ? '100' : Math.min(rate * 100, 99.9).toFixed(1)}%`
   return h(
     'dl',
     { class: 'figures' },
@@ -215,7 +215,7 @@ const Figures = ({ data }: { data: Overview }) => {
     h(Figure, {
       name: 'Lateness',
       value: lateness_p50_ms === null ? '–' : duration(lateness_p50_ms),
-      note: lateness_p99_ms === null ? 'no scheduled runs' : `median; 99 % within ${duration(lateness_p99_ms)}`
+      note: lateness_p99_ms === null ? 'no scheduled runs' : `median; 99% within ${duration(lateness_p99_ms)}`
     }),
     h(Figure, { name: 'In progress', value: count(running), note: 'sent, claimed or waiting' }),
     h(Figure, {
@@ -287,7 +287,7 @@ const PerMinute = ({ data: { per_minute } }: { data: Overview }) => {
     height: 140,
     series: [
       {
-        name: 'Ended',
+        name: 'Succeeded',
         color: 'good-dot',
         values: minutes.map(minute => (byMinute.get(minute)?.succeeded ?? 0) + (byMinute.get(minute)?.failed ?? 0))
       },

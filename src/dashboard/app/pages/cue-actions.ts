@@ -37,18 +37,22 @@ export const FireDialog = ({ cue, onClose, onDone }: Props) => {
   return h(
     Confirm,
     { title: `Fire ${cue.name} now`, label: 'Fire', onClose, action: fire },
-    h('p', {}, cue.transport === 'worker' ? 'A worker can claim it at once.' : 'It is delivered at once. Its schedule does not change.'),
+    h(
+      'p',
+      {},
+      cue.transport === 'worker' ? 'A worker can claim it immediately.' : 'It is delivered immediately. Its schedule does not change.'
+    ),
     h(AreaField, {
       label: 'Payload override (optional)',
       value: text,
       onInput: setText,
       mono: true,
       rows: 4,
-      hint: 'JSON. Empty: the payload of the cue.'
+      hint: 'JSON. Leave it empty to send the payload of the cue.'
     }),
     text.trim() !== '' &&
       h(Choice, {
-        label: 'What to do with it',
+        label: 'How to apply it',
         value: strategy,
         onInput: setStrategy,
         options: [
@@ -70,14 +74,14 @@ export const PauseDialog = ({ cue, onClose, onDone }: Props) => {
   return h(
     Confirm,
     { title: `Pause ${cue.name}`, label: 'Pause', onClose, action: pause, done: 'The cue is paused' },
-    h('p', {}, 'Its slots do not run until you resume it. Executions that exist go on.'),
+    h('p', {}, 'It does not run until you resume it. Existing executions continue.'),
     h(TextField, { label: 'Reason (optional)', value: reason, onInput: setReason, maxLength: 500 }),
     h(TextField, {
       label: 'Until (optional)',
       type: 'datetime-local',
       value: until,
       onInput: setUntil,
-      hint: 'In your time zone. Empty: until you resume it.'
+      hint: 'In your time zone. Leave it empty to pause until you resume it.'
     })
   )
 }

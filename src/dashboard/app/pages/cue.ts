@@ -8,7 +8,7 @@ import { useRows, useShortcuts } from '../keys.ts'
 import { useRead } from '../query.ts'
 import { go, to } from '../router.ts'
 import { useMay, useMe } from '../session.ts'
-import { localZone, useZone, zoneFor } from '../time.ts'
+import { duration, localZone, useZone, zoneFor } from '../time.ts'
 import { Button, ButtonLink, Code, Copy, counted, Empty, Facts, Loading, Panel, Problem, Tag } from '../ui/basics.ts'
 import { Durations } from '../ui/chart.ts'
 import { act } from '../ui/dialog.ts'
@@ -105,7 +105,7 @@ const Main = ({ cue }: { cue: CueDetail }) => {
       },
       cue.executions.length > 0
         ? h(ExecutionTable, { executions: cue.executions, ofOneCue: true, zone: zoneOf(cue) })
-        : h(Empty, { title: 'It has not run yet', text: 'Wait for its next run, or fire it now:', calls: fireCalls(me, cue.id) })
+        : h(Empty, { title: 'No executions yet', text: 'Wait for its next run, or fire it now:', calls: fireCalls(me, cue.id) })
     ),
     cue.executions.length > 1 && h(Panel, { title: 'Duration and lateness' }, h(Durations, { cueId: cue.id })),
     cue.missed.length > 0 &&
@@ -133,7 +133,12 @@ const Main = ({ cue }: { cue: CueDetail }) => {
                 { key: n },
                 h('td', {}, h(When, { at: missed.first, zone: zoneOf(cue), only: 'absolute' })),
                 h('td', {}, h(When, { at: missed.last, zone: zoneOf(cue), only: 'absolute' })),
-                h('td', { class: 'number' }, missed.count.toLocaleString('en')),
+                h(
+                  'td',
+                  { class: 'number' },
+                  missed.count.toLocaleString('en'),
+                  h('span', { class: 'phone-only' }, missed.count === 1 ? ' slot' : ' slots')
+                ),
                 h('td', {}, missedText[missed.reason] ?? missed.reason)
               )
             )
@@ -147,7 +152,7 @@ const missedText: Record<string, string> = {
   service_away: 'the service was away',
   execution_limit: 'over the limit of the plan',
   excluded: 'excluded by the schedule',
-  overlap: 'the run before had not ended',
+  overlap: 'the previous run had not ended',
   queue_full: 'too many runs were queued'
 }
 
@@ -164,7 +169,7 @@ const Side = ({ cue }: { cue: CueDetail }) => {
       h('p', { class: 'words' }, preview.data?.description ?? ''),
       h(ScheduleText, { cue }),
       cue.status === 'active' && preview.data && h(NextRuns, { preview: preview.data, zone }),
-      zone !== localZone && h('p', { class: 'hint' }, `Times are in ${zone}; yours is ${localZone}.`)
+      zone !== localZone && h('p', { class: 'hint' }, `Times are in ${zone}; your zone is ${localZone}.`)
     ),
     h(
       Panel,
@@ -176,7 +181,7 @@ const Side = ({ cue }: { cue: CueDetail }) => {
           ['Headers', Object.keys(cue.callback.headers).join(', ')],
           ['Attempts', `${retry.max_attempts}, after ${retry.backoff_minutes.join(', ')} min`],
           ['Timeout', delivery && `${delivery.timeout_seconds} s`],
-          ['Awaits an outcome', delivery?.await_outcome ? `within ${delivery.outcome_deadline_seconds} s` : null],
+          ['Awaits an outcome', delivery?.await_outcome ? `within ${duration(delivery.outcome_deadline_seconds * 1000)}` : null],
           ['Verification', verification?.mode.replaceAll('_', ' ')],
           ['Overlap', cue.overlap === 'allow' ? null : cue.overlap.replaceAll('_', ' ')],
           ['Completed', cue.completed_reason?.replaceAll('_', ' ')],

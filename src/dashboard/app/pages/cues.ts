@@ -81,7 +81,7 @@ const bulkTypes: BulkType[] = [
   { type: 'pause', label: 'Pause', icon: 'pause', does: 'will be paused', hasReason: true },
   { type: 'resume', label: 'Resume', icon: 'play', does: 'will run again' },
   { type: 'fire', label: 'Fire', icon: 'cue', does: 'will be fired once' },
-  { type: 'delete', label: 'Delete', icon: 'trash', does: 'will be deleted with their history, which cannot be undone', isDangerous: true }
+  { type: 'delete', label: 'Delete', icon: 'trash', does: 'will be deleted with all history, which cannot be undone', isDangerous: true }
 ]
 
 export const CuesPage = () => {

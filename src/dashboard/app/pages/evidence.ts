@@ -12,11 +12,16 @@ import { When } from '../ui/when.ts'
 
 type Outcome = NonNullable<Execution['outcome']>
 
-/** A link only if it is one of the web: the text comes from programs of others. */
+/** A link for web addresses only: the text comes from other people's programs. */
 const WebLink = ({ url }: { url: string }) =>
   /^https?:\/\//i.test(url) && URL.canParse(url)
     ? h('a', { href: url, target: '_blank', rel: 'noreferrer noopener', class: 'break' }, url)
     : h('span', { class: 'break' }, url)
+
+const Json = ({ name, value }: { name: string; value: unknown }) =>
+  value === undefined || value === null
+    ? null
+    : h('div', {}, h('p', { class: 'soft' }, name), h(Code, { text: JSON.stringify(value, null, 2), label: name.toLowerCase() }))
 
 export const Evidence = ({ outcome }: { outcome: Outcome }) => {
   const {
@@ -58,8 +63,8 @@ export const Evidence = ({ outcome }: { outcome: Outcome }) => {
         ['Reason', verification_reason]
       ]
     }),
-    artifacts !== undefined && artifacts !== null && h(Code, { text: JSON.stringify(artifacts, null, 2), label: 'artifacts' }),
-    metadata !== undefined && metadata !== null && h(Code, { text: JSON.stringify(metadata, null, 2), label: 'metadata' })
+    h(Json, { name: 'Artifacts', value: artifacts }),
+    h(Json, { name: 'Metadata', value: metadata })
   )
 }
 

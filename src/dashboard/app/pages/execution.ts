@@ -209,13 +209,14 @@ const Request = ({ execution, cue }: { execution: ExecutionDetail; cue: CueDetai
         {
           name: 'curl',
           body: () => [
-            h('p', { key: 'hint', class: 'hint' }, 'Sends the same body. The signature is only in the original.'),
+            h('p', { key: 'hint', class: 'hint' }, 'Sends the same body, without the signature.'),
             h(Code, { key: 'code', text: curlOf(execution, cue), label: 'curl' })
           ]
         },
-        { name: 'Verify in Node', body: () => h(Code, { text: verifyCode.node, label: 'Node' }) },
-        { name: 'in Python', body: () => h(Code, { text: verifyCode.python, label: 'Python' }) },
-        { name: 'in a shell', body: () => h(Code, { text: verifyCode.shell, label: 'shell' }) }
+        ...Object.entries(verifyCode).map(([name, text]) => ({
+          name,
+          body: () => [h('p', { key: 'hint', class: 'hint' }, 'Verifies the signature.'), h(Code, { key: 'code', text, label: name })]
+        }))
       ]
     })
   )

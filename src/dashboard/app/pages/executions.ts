@@ -17,7 +17,7 @@ import { fireCalls } from './teach.ts'
 
 const triggers: Record<string, string> = { schedule: 'schedule', manual_fire: 'fired', replay: 'replay' }
 
-/** From the first attempt to the result. */
+/** The time from the first attempt to the result. */
 export const durationOf = ({ started_at, delivered_at, outcome, last_attempt_at }: Execution): string => {
   const end = outcome?.recorded_at ?? delivered_at ?? last_attempt_at
   return started_at && end ? duration(Math.max(Date.parse(end) - Date.parse(started_at), 0)) : '–'
@@ -99,9 +99,9 @@ const options = (values: string[], texts: Record<string, string> = {}) =>
 const spans: Record<string, number> = { '1h': 3_600_000, '24h': 86_400_000, '7d': 604_800_000, '30d': 2_592_000_000 }
 
 const bulkTypes: BulkType[] = [
-  { type: 'replay', label: 'Replay', icon: 'replay', does: 'will run again as new ones' },
+  { type: 'replay', label: 'Replay', icon: 'replay', does: 'will be replayed as new executions' },
   { type: 'cancel', label: 'Cancel', icon: 'stop', does: 'will be cancelled', isDangerous: true },
-  { type: 'dismiss', label: 'Dismiss', icon: 'check', does: 'will be no longer listed as dead letters' }
+  { type: 'dismiss', label: 'Dismiss', icon: 'check', does: 'will no longer be listed as dead letters' }
 ]
 
 export const ExecutionsPage = () => {
@@ -167,7 +167,7 @@ export const ExecutionsPage = () => {
           { value: '30d', label: 'last 30 days' }
         ]
       }),
-      h(FilterSelect, { label: 'Dead or alive', name: 'dead', options: [{ value: 'true', label: 'dead letters' }] }),
+      h(FilterSelect, { label: 'All executions', name: 'dead', options: [{ value: 'true', label: 'dead letters only' }] }),
       h(SearchBox, { label: 'Search errors', name: 'error' }),
       h(FilterChip, { label: 'Cue', name: 'cue_id' }),
       h(FilterChip, { label: 'Tag', name: 'tag' }),

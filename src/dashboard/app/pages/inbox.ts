@@ -52,8 +52,8 @@ export const Inbox = () => {
       ? !read.failure && h(Loading, {})
       : !chosen
         ? h(Empty, {
-            title: 'Nothing waits for you',
-            text: 'Outcomes come here when a cue has the verification mode manual, or when a program asks for it. This creates such a cue:',
+            title: 'Nothing to verify',
+            text: 'Outcomes appear here when a cue has manual verification, or when a program asks for it. This creates such a cue:',
             calls: verificationCalls(me)
           })
         : h(
@@ -93,7 +93,7 @@ export const Inbox = () => {
               h(
                 'p',
                 {},
-                'Ran for ',
+                'Scheduled for ',
                 h(When, { at: chosen.scheduled_for, only: 'absolute' }),
                 '. ',
                 h('a', { href: to(`/executions/${chosen.id}`) }, 'Open the execution')

@@ -37,12 +37,12 @@ export const curlOf = (execution: ExecutionDetail, { callback }: CueDetail): str
   ].join(' \\\n  ')
 
 export const verifyCode = {
-  node: `import { verifyWebhook } from 'pgcue/client'
+  Node: `import { verifyWebhook } from 'pgcue/client'
 
-// SECRET: the webhook secret, from the page Keys.
+// SECRET: the webhook secret, from the Keys page.
 const { payload, executionId } = await verifyWebhook(
   await request.text(), request.headers, process.env.SECRET)`,
-  python: `import hashlib, hmac, os, time
+  Python: `import hashlib, hmac, os, time
 
 def verify(body: bytes, headers) -> bool:
     timestamp = headers["X-Service-Timestamp"]
@@ -53,7 +53,7 @@ def verify(body: bytes, headers) -> bool:
     # During a rotation there are several, separated by commas.
     given = headers["X-Service-Signature"].split(",")
     return any(hmac.compare_digest(expected, one.strip()) for one in given)`,
-  shell: `# BODY: a file with the raw body; TIMESTAMP: the header X-Service-Timestamp
+  Shell: `# BODY: a file with the raw body; TIMESTAMP: the header X-Service-Timestamp
 { printf '%s.' "$TIMESTAMP"; cat "$BODY"; } | openssl dgst -sha256 -hmac "$SECRET" -r | cut -d' ' -f1
 # Compare with the header X-Service-Signature, after v1=`
 }

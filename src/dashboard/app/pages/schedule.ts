@@ -36,7 +36,7 @@ export const useSchedulePreview = (schedule: Schedule | undefined, runs: number)
 /** The next runs, with notes on clock changes. */
 export const NextRuns = ({ preview: { next }, zone }: { preview: Preview; zone: string }) => {
   const now = useNow()
-  if (next.length === 0) return h('p', { class: 'soft' }, 'It does not run any more.')
+  if (next.length === 0) return h('p', { class: 'soft' }, 'No further runs.')
   const all = next as (Preview['next'][number] & { excluded?: boolean })[]
   return h(
     'ol',

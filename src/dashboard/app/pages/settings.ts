@@ -26,21 +26,21 @@ export const Settings = () => {
       Panel,
       { title: 'This browser' },
       h(Choice, {
-        label: 'Times are shown in',
+        label: 'Show times in',
         value: zone,
         onInput: value => setZone(value as ZoneChoice),
         options: [
           { value: 'cue', label: "the cue's zone" },
-          { value: 'local', label: `mine, ${localZone}` },
+          { value: 'local', label: `my zone, ${localZone}` },
           { value: 'utc', label: 'UTC' }
         ]
       }),
       h(Choice, {
-        label: 'Colours',
+        label: 'Theme',
         value: theme,
         onInput: value => setTheme(value as Theme),
         options: [
-          { value: 'system', label: 'as the system' },
+          { value: 'system', label: 'system' },
           { value: 'light', label: 'light' },
           { value: 'dark', label: 'dark' }
         ]
@@ -54,7 +54,7 @@ export const Settings = () => {
           ['Email', me.email],
           ['Account', h('span', { class: 'mono break' }, me.id)],
           ['Since', h(When, { at: me.created_at, only: 'absolute' })],
-          ['This session may', me.scopes.join(', ')]
+          ['Session scopes', me.scopes.join(', ')]
         ]
       })
     ),
@@ -80,7 +80,7 @@ export const Settings = () => {
           onClose: () => ask(false),
           action: () => signOut({ everywhere: true }).then(() => location.reload())
         },
-        h('p', {}, 'All sessions of the account end at once.')
+        h('p', {}, 'All sessions of the account end immediately.')
       )
   )
 }
@@ -112,13 +112,13 @@ const Delivery = ({ me }: { me: Me }) => {
         value: url,
         onInput: setUrl,
         error: failure?.message,
-        hint: 'A signed webhook for each alert. Empty: none.'
+        hint: 'Each alert is sent to this URL as a signed webhook. Leave it empty to send none.'
       }),
       h(CheckField, {
         label: 'Webhooks carry the default API key',
         checked: sendsKey,
         onInput: setSendsKey,
-        hint: 'Otherwise they carry a token that is valid for their execution only, which is safer.'
+        hint: 'Otherwise each carries a token that is valid only for its execution, which is safer.'
       }),
       h('div', { class: 'actions left' }, h(Button, { label: 'Save', type: 'submit', kind: 'main', busy }))
     )

@@ -1,4 +1,4 @@
-/** Signing in with an API key, or with a link by mail. */
+/** Signing in with an API key, or with an email link. */
 
 import { useEffect, useState } from 'preact/hooks'
 import type { PolledDeviceCode } from '../../../client/types.ts'
@@ -45,7 +45,7 @@ export const SignIn = ({ problem, onSignedIn }: Props) => {
       isLocal &&
         !waiting &&
         !newKey &&
-        h('p', { class: 'hint' }, 'On this machine, the service prints a link when it starts that opens this page signed in.')
+        h('p', { class: 'hint' }, 'When the service starts on this machine, it prints a link that signs you in.')
     ),
     h(
       'p',
@@ -84,7 +84,7 @@ const WithKey = ({ onSignedIn }: { onSignedIn: () => void }) => {
       'details',
       { class: 'more' },
       h('summary', {}, 'No key yet?'),
-      h('p', {}, 'Sign in with a link by mail, or create an account from a terminal:'),
+      h('p', {}, 'Sign in with an email link, or create an account from a terminal:'),
       h(Code, {
         label: 'curl',
         wrap: true,
@@ -175,7 +175,7 @@ const NewKey = ({ apiKey, onSignedIn }: { apiKey: string; onSignedIn: () => void
   h(
     'div',
     { class: 'stack' },
-    h('p', {}, 'This is your first API key, for programs. Keep it in a safe place; you can show it again on the page Keys.'),
+    h('p', {}, 'This is your first API key, for programs. Keep it in a safe place; the Keys page can show it again.'),
     h(Code, { text: apiKey, label: 'API key', wrap: true }),
     h(Button, { label: 'Open the dashboard', kind: 'main', onClick: onSignedIn })
   )

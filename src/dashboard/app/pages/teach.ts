@@ -3,7 +3,7 @@
 import type { Me } from '../../../client/types.ts'
 import { serviceUrl } from '../root.ts'
 
-const comment = ({ api_key_prefix }: Me) => `# KEY is your API key, ${api_key_prefix ? `${api_key_prefix}…` : 'from the page Keys'}`
+const comment = ({ api_key_prefix }: Me) => `# KEY is your API key, ${api_key_prefix ? `${api_key_prefix}…` : 'from the Keys page'}`
 
 export const createCueCalls = (me: Me) => [
   {

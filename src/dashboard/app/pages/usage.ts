@@ -19,7 +19,7 @@ const Meter = ({ name, share: { used, limit, percent_used }, note }: { name: str
     { class: 'usage' },
     h('h2', {}, name),
     h('p', { class: 'usage-value' }, count(used), h('span', { class: 'soft' }, ` of ${count(limit)}`)),
-    h('meter', { class: tone, min: 0, max: 100, value: percent_used, 'aria-label': `${name}: ${percent_used} % used` }),
+    h('meter', { class: tone, min: 0, max: 100, value: percent_used, 'aria-label': `${name}: ${percent_used}% used` }),
     h('p', { class: 'hint' }, note)
   )
 }
@@ -35,7 +35,7 @@ export const UsagePage = () => {
     })
   return h(
     Page,
-    { title: 'Usage and plan', read, about: data && h(Badge, { tone: 'info' }, `plan ${data.plan}`) },
+    { title: 'Usage and plan', read, about: data && h(Badge, { tone: 'info' }, `${data.plan} plan`) },
     h(Problem, { failure: read.failure }),
     !data
       ? !read.failure && h(Loading, {})
@@ -47,10 +47,10 @@ export const UsagePage = () => {
               name: 'Executions this month',
               share: data.executions,
               note: data.executions.will_exceed_limit
-                ? `At this rate, ${count(data.executions.projected_month_end)} by the end of the month: more than the plan has.`
+                ? `At this rate, ${count(data.executions.projected_month_end)} by the end of the month, which is more than the plan allows.`
                 : `At this rate, ${count(data.executions.projected_month_end)} by the end of the month.`
             }),
-            h(Meter, { name: 'Cues', share: data.cues, note: `${count(data.cues.active)} active; paused ones count too.` })
+            h(Meter, { name: 'Cues', share: data.cues, note: `${count(data.cues.active)} active; paused cues count too.` })
           ),
           h(
             Panel,
@@ -61,7 +61,7 @@ export const UsagePage = () => {
                 ['Outcomes reported', count(data.outcomes.reported)],
                 ['Succeeded', count(data.outcomes.succeeded)],
                 ['Failed', count(data.outcomes.failed)],
-                ['Requests per minute', `${count(data.rate_limit.current_usage)} of ${count(data.rate_limit.limit)} used by browsers now`]
+                ['Requests per minute', `${count(data.rate_limit.current_usage)} of ${count(data.rate_limit.limit)} used from browsers`]
               ]
             })
           ),
@@ -73,8 +73,8 @@ export const UsagePage = () => {
               {},
               h('a', { href: `${serviceRoot}/plans` }, 'Compare the plans'),
               mayBuy
-                ? ', then choose one. Payment is on pages of Stripe.'
-                : '. To change it, sign in with a key that has the scope account.'
+                ? ', then choose one. You pay on Stripe’s pages.'
+                : '. To change it, sign in with a key that has the account scope, or with an email link.'
             ),
             mayBuy &&
               h(

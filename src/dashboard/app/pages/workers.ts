@@ -39,7 +39,7 @@ export const Workers = () => {
             h(
               'tr',
               {},
-              ['Task', 'Waiting', 'Longest', 'Worker'].map(name => h('th', { key: name, scope: 'col' }, name))
+              ['Task', 'Waiting', 'Since', 'Worker'].map(name => h('th', { key: name, scope: 'col' }, name))
             )
           ),
           h(
@@ -67,7 +67,7 @@ export const Workers = () => {
       : data.workers.length === 0
         ? h(Empty, {
             title: 'No workers',
-            text: 'A worker claims executions of cues with the transport worker. It needs no public address. Start one:',
+            text: 'A worker claims the executions of cues with the worker transport. It needs no public address. Start one:',
             calls: workerCalls(me, waiting[0]?.task ?? 'report')
           })
         : h(
@@ -113,7 +113,7 @@ export const Workers = () => {
                       ' ',
                       h(When, { at: last_heartbeat, only: 'relative' })
                     ),
-                    h('td', {}, h(When, { at: registered_since, only: 'absolute' })),
+                    h('td', {}, h('span', { class: 'phone-only' }, 'since '), h(When, { at: registered_since, only: 'absolute' })),
                     h(
                       'td',
                       { class: 'cell-actions' },
@@ -142,7 +142,7 @@ export const Workers = () => {
           done: 'Removed',
           action: () => call('DELETE', `/v1/workers/${encodeURIComponent(removing)}`).then(read.reload)
         },
-        h('p', {}, 'Its claims are released, so that others can take them. A live worker comes back with its next heartbeat.')
+        h('p', {}, 'Its claims are released, so that other workers can take them. A live worker reappears with its next heartbeat.')
       )
   )
 }

@@ -56,7 +56,7 @@ export const Panel = ({ title, actions, children, flush }: { title?: Children; a
     children
   )
 
-/** Names and values in two columns; entries without a value are left out. */
+/** Names and values in two columns, without entries that have no value. */
 export const Facts = ({ items }: { items: [string, Children][] }) =>
   h(
     'dl',
@@ -71,11 +71,11 @@ export const Problem = ({ failure }: { failure: Failure | undefined }) => {
   if (!failure) return null
   const text =
     failure.status === 0
-      ? 'The service does not answer. This page tries again every few seconds.'
+      ? 'The service is not responding. Retrying every few seconds.'
       : failure.status === 429
-        ? 'The rate limit of your plan is reached. This page continues by itself.'
+        ? 'Your plan’s rate limit is reached. This page resumes by itself.'
         : failure.code === 'unavailable'
-          ? 'The service is busy or its database is slow. This page tries again.'
+          ? 'The service is busy, or its database is slow. Retrying.'
           : failure.message
   return h(
     'p',
@@ -103,7 +103,7 @@ export const Copy = ({ text, label = 'Copy' }: { text: string; label?: string })
     icon: 'copy',
     kind: 'quiet',
     iconOnly: true,
-    onClick: () => void copyText(text).catch(() => say('The browser does not allow copying', 'bad'))
+    onClick: () => void copyText(text).catch(() => say('The browser does not allow copying.', 'bad'))
   })
 
 /** Code in one or several languages, to copy. */

@@ -34,7 +34,7 @@ export const Dialog = ({ title, onClose, children, wide }: { title: string; onCl
   )
 }
 
-/** Runs an action that calls the API; shows that it runs, and why it failed. */
+/** Runs an action that calls the API; returns whether it is running, and why it failed. */
 export const useAction = () => {
   const [busy, setBusy] = useState(false)
   const [failure, setFailure] = useState<Failure>()
@@ -55,7 +55,7 @@ export const useAction = () => {
   return { busy, failure, run }
 }
 
-/** The same, where there is no place for the reason beside the action. */
+/** Runs an action, and shows why it failed in a toast: for actions without a form. */
 export const act = async (action: () => Promise<unknown>, done?: string): Promise<void> => {
   try {
     await action()
@@ -72,7 +72,8 @@ type ConfirmProps = {
   kind?: 'main' | 'danger'
   onClose: () => void
   action: () => Promise<unknown>
-  done?: string /** The action itself closes it. */
+  done?: string
+  /** The action itself closes it. */
   staysOpen?: boolean
   isDisabled?: boolean
 }

@@ -133,11 +133,11 @@ const BulkDialog = ({ of, target, noun, onClose }: DialogProps) => {
       { type: of.type, ...target, ...(reason.trim() && { reason: reason.trim() }) },
       { ...confirmed, 'idempotency-key': crypto.randomUUID() }
     )
-    say('The operation runs.')
+    say('The operation has started.')
     go(to(`/operations/${id}`))
   }
   const rest = preview ? preview.total - preview.sample.length : 0
-  let text: Children = h('p', { class: 'soft' }, 'Looking at what it would do …')
+  let text: Children = h('p', { class: 'soft' }, 'Checking what it would do …')
   if (problem) text = h('p', { class: 'field-error', role: 'alert' }, problem)
   else if (preview)
     text = [
