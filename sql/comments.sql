@@ -124,6 +124,8 @@ comment on column cue.sessions.created_at is 'Time of sign-in or refresh.';
 comment on column cue.sessions.expires_at is 'A year after creation, or a day after the session was refreshed.';
 comment on column cue.sessions.scopes is 'The scopes of the key that opened it; null means all.';
 comment on column cue.sessions.key_id is 'The key that opened it, and whose revocation ends it; null after a sign-in by link.';
+comment on column cue.sessions.ip is 'The address that opened it; null if unknown.';
+comment on column cue.sessions.user_agent is 'The program that opened it, in its own words, up to 300 characters; null if unknown.';
 
 comment on table cue.session_tokens is
   'One-time tokens, by SHA-256, that are exchanged for a session or a key. Deleted on use. Unlogged: after a crash, people sign in '

@@ -1136,6 +1136,8 @@ create table cue.sessions (
   expires_at timestamp with time zone not null,
   scopes cue.key_scope[],
   key_id uuid,
+  ip text,
+  user_agent text,
   constraint sessions_pkey PRIMARY KEY (id),
   constraint sessions_account_id_fkey FOREIGN KEY (account_id) REFERENCES cue.accounts(id) ON DELETE CASCADE
 );
@@ -1148,6 +1150,8 @@ comment on column cue.sessions.created_at is 'Time of sign-in or refresh.';
 comment on column cue.sessions.expires_at is 'A year after creation, or a day after the session was refreshed.';
 comment on column cue.sessions.scopes is 'The scopes of the key that opened it; null means all.';
 comment on column cue.sessions.key_id is 'The key that opened it, and whose revocation ends it; null after a sign-in by link.';
+comment on column cue.sessions.ip is 'The address that opened it; null if unknown.';
+comment on column cue.sessions.user_agent is 'The program that opened it, in its own words, up to 300 characters; null if unknown.';
 grant select on cue.sessions to cue_service;
 
 create table cue.stripe_events (
@@ -1892,6 +1896,21 @@ create view cue.recent_failures as
   ORDER BY e.id DESC;
 comment on view cue.recent_failures is 'Executions of the last 24 hours that failed, were missed, timed out or were reported as failed, newest first.';
 grant select on cue.recent_failures to cue_reader, cue_service;
+
+create view cue.session_view as
+ SELECT s.id,
+    s.account_id,
+    COALESCE(s.scopes, enum_range(NULL::cue.key_scope))::text[] AS scopes,
+    s.key_id,
+    k.label AS key_label,
+    s.ip,
+    s.user_agent,
+    s.created_at,
+    s.expires_at
+   FROM cue.sessions s
+     LEFT JOIN cue.api_keys k ON k.id = s.key_id;
+comment on view cue.session_view is 'Sessions as the API shows them, including those that have expired since the last pruning.';
+grant select on cue.session_view to cue_reader, cue_service;
 
 create view cue.stuck_executions as
  SELECT s.id,
@@ -4202,6 +4221,17 @@ AS $function$
 $function$;
 comment on function cue.deletion_status(uuid,timestamp with time zone) is 'Returns a deletion''s status: pending, cancelled or completed.';
 grant execute on function cue.deletion_status(uuid,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.describe_session(p_account_id uuid, p_session_id uuid, p_user_agent text, p_ip text DEFAULT NULL::text)
+ RETURNS void
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+  update cue.sessions set ip = p_ip, user_agent = left(p_user_agent, 300) where id = p_session_id and account_id = p_account_id
+$function$;
+comment on function cue.describe_session(uuid,uuid,text,text) is 'Records where a session was opened.';
+grant execute on function cue.describe_session(uuid,uuid,text,text) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.device_code_status(p_code_hash bytea, p_now timestamp with time zone DEFAULT now())
  RETURNS text
@@ -7256,6 +7286,40 @@ end $function$;
 comment on function cue.read_execution_details(uuid[],uuid[]) is 'Returns executions with their attempts, by account and id; rows not found are left out.';
 grant execute on function cue.read_execution_details(uuid[],uuid[]) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.read_history(p_account_id uuid, p_cue_id text, p_bounds timestamp with time zone[])
+ RETURNS TABLE(complete_from timestamp with time zone, days jsonb, gaps jsonb)
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+declare
+  v_from timestamptz := p_bounds[1];
+  v_until timestamptz := p_bounds[cardinality(p_bounds)];
+begin
+  if not exists (select from cue.cues where id = p_cue_id and account_id = p_account_id and deleted_at is null) then
+    raise exception 'cue % not found', p_cue_id using errcode = cue.refusal('QU001');
+  end if;
+  return query
+  with newest as materialized (
+    select e.created_at, e.scheduled_for, e.status = 'missed' as was_missed, e.ended_at is null as is_open,
+           e.status in ('failed', 'outcome_timeout') or e.outcome_success is false as has_failed
+      from cue.executions e
+     where e.cue_id = p_cue_id and e.id >= cue.uuid_v7_floor(v_from) and e.id < cue.uuid_v7_floor(v_until + interval '1 day')
+     order by e.id desc limit 5000)
+  select (select case when count(*) = 5000 then min(n.created_at) end from newest n),
+         (select coalesce(jsonb_agg(to_jsonb(d) order by d.day), '[]')
+            from (select width_bucket(n.scheduled_for, p_bounds) - 1 as day, count(*) filter (where not (n.is_open or n.was_missed or n.has_failed)) as succeeded,
+                         count(*) filter (where n.has_failed) as failed, count(*) filter (where n.was_missed) as missed,
+                         count(*) filter (where n.is_open and not n.has_failed) as running
+                    from newest n where n.scheduled_for >= v_from and n.scheduled_for < v_until group by 1) d),
+         (select coalesce(jsonb_agg(jsonb_build_object('first', cue.iso(g.first), 'last', cue.iso(g.last), 'count', g.count, 'reason', g.reason)
+                          order by g.id desc), '[]')
+            from (select m.* from (select * from cue.missed_slots s where s.cue_id = p_cue_id order by s.id desc limit 2000) m
+                   where m.last >= v_from and m.first < v_until order by m.id desc limit 200) g);
+end $function$;
+comment on function cue.read_history(uuid,text,timestamp with time zone[]) is 'Returns a cue''s executions counted by day, the latest 200 gaps, and since when the counts are complete if it has too many; QU001 if not found.';
+grant execute on function cue.read_history(uuid,text,timestamp with time zone[]) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.read_memory(p_account_id uuid, p_release text, p_reader uuid DEFAULT NULL::uuid, p_now timestamp with time zone DEFAULT now())
  RETURNS TABLE(version integer, plan cue.plan, cues text[], key_prefix text, changelog jsonb, updated_at timestamp with time zone)
  LANGUAGE plpgsql
@@ -7566,14 +7630,16 @@ AS $function$
 #variable_conflict use_column
 declare
   a cue.accounts := cue.lock_account(p_account_id);
+  former cue.sessions;
   s cue.sessions;
 begin
   update cue.sessions set expires_at = least(expires_at, p_now + interval '24 hours')
-   where account_id = a.id and 'session:' || id = p_actor and expires_at > p_now returning * into s;
+   where account_id = a.id and 'session:' || id = p_actor and expires_at > p_now returning * into former;
   if not found then
     raise exception 'Only an active session can be refreshed. Sign in again.' using errcode = cue.refusal('QU050');
   end if;
-  s := cue.add_session(a.id, s.scopes, s.key_id, p_now);
+  s := cue.add_session(a.id, former.scopes, former.key_id, p_now);
+  perform cue.describe_session(a.id, s.id, former.user_agent, p_ip);
   perform cue.record_event(a.id, 'session.refreshed', p_actor, p_ip, jsonb_build_object('session_id', s.id), p_now);
   return query select s.id, a.id, a.email, s.expires_at;
 end $function$;
@@ -8369,6 +8435,25 @@ begin
 end $function$;
 comment on function cue.revoke_key(uuid,uuid,text,text,timestamp with time zone) is 'Revokes an API key at once, with the sessions that it opened, and returns when it was revoked; QU004 if not found, QU041 if it is the last one.';
 grant execute on function cue.revoke_key(uuid,uuid,text,text,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.revoke_session(p_account_id uuid, p_session_id uuid, p_actor text DEFAULT SESSION_USER, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+declare
+  a cue.accounts := cue.lock_account(p_account_id);
+begin
+  delete from cue.sessions where account_id = a.id and id = p_session_id and expires_at > p_now;
+  if not found then
+    raise exception 'session % not found', p_session_id using errcode = cue.refusal('QU028');
+  end if;
+  perform cue.record_event(a.id, 'session.revoked', p_actor, p_ip,
+    jsonb_build_object('all', false, 'count', 1, 'session_id', p_session_id), p_now);
+end $function$;
+comment on function cue.revoke_session(uuid,uuid,text,text,timestamp with time zone) is 'Ends one session of the account; QU028 if it is not found or has ended.';
+grant execute on function cue.revoke_session(uuid,uuid,text,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.revoke_sessions(p_account_id uuid, p_all boolean, p_actor text DEFAULT SESSION_USER, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
  RETURNS integer

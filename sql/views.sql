@@ -259,6 +259,12 @@ create or replace view cue.key_view as
 select id, account_id, prefix, label, scopes::text[] as scopes, created_by, is_default, created_at, last_used_at, revoked_at from cue.api_keys;
 comment on view cue.key_view is 'API keys as the API shows them.';
 
+create or replace view cue.session_view as
+select s.id, s.account_id, coalesce(s.scopes, enum_range(null::cue.key_scope))::text[] as scopes, s.key_id, k.label as key_label, s.ip, s.user_agent,
+       s.created_at, s.expires_at
+  from cue.sessions s left join cue.api_keys k on k.id = s.key_id;
+comment on view cue.session_view is 'Sessions as the API shows them, including those that have expired since the last pruning.';
+
 create or replace view cue.audit_view as
 select id, account_id, event, actor, ip, detail, created_at, seq from cue.audit_events;
 comment on view cue.audit_view is 'Changes to accounts, keys and secrets, as the API shows them.';

@@ -1908,6 +1908,10 @@ export interface Sessions {
    */
   id: string;
   /**
+   * The address that opened it; null if unknown.
+   */
+  ip: string | null;
+  /**
    * The key that opened it, and whose revocation ends it; null after a sign-in by link.
    */
   key_id: string | null;
@@ -1915,6 +1919,10 @@ export interface Sessions {
    * The scopes of the key that opened it; null means all.
    */
   scopes: ArrayType<KeyScope> | null;
+  /**
+   * The program that opened it, in its own words, up to 300 characters; null if unknown.
+   */
+  user_agent: string | null;
 }
 
 export interface SessionTokens {
@@ -1930,6 +1938,18 @@ export interface SessionTokens {
    * SHA-256 of the token.
    */
   token_hash: Buffer;
+}
+
+export interface SessionView {
+  account_id: string | null;
+  created_at: Timestamp | null;
+  expires_at: Timestamp | null;
+  id: string | null;
+  ip: string | null;
+  key_id: string | null;
+  key_label: string | null;
+  scopes: string[] | null;
+  user_agent: string | null;
 }
 
 export interface StripeEvents {
@@ -2173,6 +2193,7 @@ export interface DB {
   rate_windows: RateWindows;
   recent_failures: RecentFailures;
   session_tokens: SessionTokens;
+  session_view: SessionView;
   sessions: Sessions;
   stripe_events: StripeEvents;
   stuck_executions: StuckExecutions;

@@ -34,6 +34,7 @@ export const statuses = {
   execution_not_found: 404,
   alert_not_found: 404,
   key_not_found: 404,
+  session_not_found: 404,
   worker_not_found: 404,
   ticket_not_found: 404,
   calendar_not_found: 404,
@@ -104,6 +105,7 @@ export const sqlstates: Readonly<Record<string, ErrorCode>> = {
   QU024: 'managed_elsewhere',
   QU025: 'operation_running', // DETAIL: id of the operation
   QU026: 'calendar_in_use', // DETAIL: JSON array of the ids of at most 100 cues that use it
+  QU028: 'session_not_found',
   QU029: 'overlap_skipped',
   QU030: 'cue_limit_exceeded',
   QU031: 'rate_limit_exceeded', // DETAIL: seconds for Retry-After

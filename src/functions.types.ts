@@ -48,6 +48,7 @@ export const functions = {
   delete_old_executions: ['value', 'before batch'],
   delete_worker: ['value', 'account_id worker_id now'],
   deletion_status: ['row', 'deletion_id now'],
+  describe_session: ['value', 'account_id session_id user_agent ip'],
   device_code_status: ['value', 'code_hash now'],
   device_link: ['row', 'code_hash link_id now'],
   dismiss_execution: ['row', 'account_id execution_id now'],
@@ -123,6 +124,7 @@ export const functions = {
   read_declared_cues: ['rows', 'account_id keys'],
   read_echo: ['row', 'token now'],
   read_execution_details: ['rows', 'account_ids execution_ids'],
+  read_history: ['rows', 'account_id cue_id bounds'],
   read_memory: ['row', 'account_id release reader now'],
   read_overview: ['row', 'account_id now'],
   read_usage: ['row', 'account_id actor now'],
@@ -149,6 +151,7 @@ export const functions = {
   resume_cues: ['value', 'cue_ids versions next_runs now next_slots'],
   reveal_key: ['row', 'account_id encryption_key_ids actor ip now'],
   revoke_key: ['value', 'account_id key_id actor ip now'],
+  revoke_session: ['value', 'account_id session_id actor ip now'],
   revoke_sessions: ['value', 'account_id all actor ip now'],
   run_operation: ['row', 'operation_id resumed now'],
   send_device_link: ['value', 'code_hash email code_ciphertext now'],
@@ -816,6 +819,12 @@ export type ReadExecutionDetailsRow = {
   attempt_log: unknown
 }
 
+export type ReadHistoryRow = {
+  complete_from: Date
+  days: unknown
+  gaps: unknown
+}
+
 export type ReadMemoryRow = {
   version: number
   plan: Plan
@@ -956,6 +965,7 @@ export type Functions = {
   deleteOldExecutions: (args: { before: Date; batch?: number | null }) => Promise<number>
   deleteWorker: (args: { account_id: string; worker_id: string }) => Promise<void>
   deletionStatus: (args: { deletion_id: string }) => Promise<DeletionStatusRow>
+  describeSession: (args: { account_id: string; session_id: string; user_agent: string; ip?: string | null }) => Promise<void>
   deviceCodeStatus: (args: { code_hash: Buffer }) => Promise<DeviceCodeStatus | 'expired'>
   deviceLink: (args: { code_hash: Buffer; link_id: string }) => Promise<DeviceLinkRow | undefined>
   dismissExecution: (args: { account_id: string; execution_id: string }) => Promise<ExecutionsRow>
@@ -1031,6 +1041,7 @@ export type Functions = {
   readDeclaredCues: (args: { account_id: string; keys: string[] }) => Promise<ReadDeclaredCuesRow[]>
   readEcho: (args: { token: string }) => Promise<ReadEchoRow | undefined>
   readExecutionDetails: (args: { account_ids: string[]; execution_ids: string[] }) => Promise<ReadExecutionDetailsRow[]>
+  readHistory: (args: { account_id: string; cue_id: string; bounds: Date[] }) => Promise<ReadHistoryRow[]>
   readMemory: (args: { account_id: string; release: string; reader?: string | null }) => Promise<ReadMemoryRow>
   readOverview: (args: { account_id: string }) => Promise<ReadOverviewRow>
   readUsage: (args: { account_id: string; actor: string }) => Promise<ReadUsageRow | undefined>
@@ -1057,6 +1068,7 @@ export type Functions = {
   resumeCues: (args: { cue_ids: string[]; versions: number[]; next_runs: (Date | null)[]; next_slots?: (Date | null)[] | null }) => Promise<number>
   revealKey: (args: { account_id: string; encryption_key_ids: string[]; actor?: string | null; ip?: string | null }) => Promise<RevealKeyRow>
   revokeKey: (args: { account_id: string; key_id: string; actor?: string | null; ip?: string | null }) => Promise<Date>
+  revokeSession: (args: { account_id: string; session_id: string; actor?: string | null; ip?: string | null }) => Promise<void>
   revokeSessions: (args: { account_id: string; all: boolean; actor?: string | null; ip?: string | null }) => Promise<number>
   runOperation: (args: { operation_id: string; resumed?: object | string | null }) => Promise<RunOperationRow | undefined>
   sendDeviceLink: (args: { code_hash: Buffer; email: string; code_ciphertext: string }) => Promise<void>

@@ -114,6 +114,52 @@ t.test('signing out ends the session and removes the cookie; everywhere ends all
   exactly(t, await get('/v1/auth/me'), { id: account.id }, 'keys stay')
 })
 
+t.test('sessions are listed with their origin, and one of them can be ended', async t => {
+  const { as, account, get, call, clock, register, del } = await build(t, noon)
+  const browser = 'Mozilla/5.0 (X11; Linux x86_64) Firefox/147.0'
+  const { call: visit } = as(null)
+  const open = async (headers: object = {}) => {
+    clock.advance('1 minute')
+    return cookieOf(await visit('POST', path, { api_key: account.api_key }, { ...own, ...headers }))
+  }
+  const first = await open({ 'user-agent': `${browser} ${'x'.repeat(400)}` })
+  const second = await open({ 'user-agent': 'M\u00fcnchen \u0007' })
+  const { sessions, ...page } = (await visit('GET', '/v1/auth/sessions', undefined, { cookie: first })).body
+  t.same(page, { total: 2, limit: 50, offset: 0 })
+  const { key_id } = sessions[0]
+  const shared = { key_id, key_label: 'default', ip: '127.0.0.1', scopes: ['read', 'write', 'worker', 'account'] }
+  t.match(key_id, /^[0-9a-f-]{36}$/)
+  t.same(sessions, [
+    {
+      ...shared,
+      id: sessions[0].id,
+      is_current: false,
+      user_agent: 'M\ufffdnchen \u0007',
+      created_at: '2030-01-15T12:02:00.000Z',
+      expires_at: '2031-01-15T12:02:00.000Z'
+    },
+    {
+      ...shared,
+      id: sessions[1].id,
+      is_current: true,
+      user_agent: `${browser} ${'x'.repeat(400)}`.slice(0, 300),
+      created_at: '2030-01-15T12:01:00.000Z',
+      expires_at: '2031-01-15T12:01:00.000Z'
+    }
+  ])
+  const other = `/v1/auth/sessions/${sessions[0].id}`
+  exactly(t, await as(await register()).call('DELETE', other), error('session_not_found', 404), 'not those of other accounts')
+  exactly(t, await call('DELETE', '/v1/auth/sessions/x'), error('session_not_found', 404))
+  t.equal(await del(other), '')
+  exactly(t, await call('DELETE', other), error('session_not_found', 404))
+  exactly(t, await visit('GET', '/v1/auth/me', undefined, { cookie: second }), error('not_authenticated', 401))
+  exactly(t, await visit('GET', '/v1/auth/me', undefined, { cookie: first }), { status: 200 })
+  const { events } = await get('/v1/auth/audit?limit=1')
+  exactly(t, events, [{ event: 'session.revoked', actor: `key:${key_id}`, detail: { all: false, count: 1, session_id: sessions[0].id } }])
+  clock.advance('365 days')
+  exactly(t, await get('/v1/auth/sessions'), { sessions: [], total: 0 }, 'expired')
+})
+
 t.test('a session opened with a key does not confirm the email address', async t => {
   const { fn, as, account, signIn, nobody } = await buildWithMail(t, noon)
   await as(null).call('POST', path, { api_key: account.api_key }, { origin: 'https://pgcue.example' })

@@ -5,7 +5,7 @@ import { build } from './setup.ts'
 
 const hourly = { cron: '0 * * * *', callback_url: 'http://127.0.0.1:5555/hook' }
 
-t.test('lists cues by the beginning of their key, part of their name, transport, set and cause of their pause', async t => {
+t.test('lists cues by the beginning of their key, part of their name, transport, set, cause of their pause and calendar', async t => {
   const { post, get, call, pool, as, register } = await build(t)
   const add = async (name: string, more: object = {}) => (await post('/v1/cues', { name, ...hourly, ...more })).id as string
   await add('Nightly Report', { key: 'billing/report' })
@@ -31,7 +31,11 @@ t.test('lists cues by the beginning of their key, part of their name, transport,
   t.same(await found('paused_by=user'), ['third'])
   t.same(await found('paused_by=plan'), ['fifth'])
   t.same(await found('paused_by=failures'), [])
+  await call('PUT', '/v1/calendars/days%2Foff', { dates: ['12-25'] })
+  await add('calendar', { cron: undefined, schedule: { cron: '0 * * * *', exclude_calendars: ['days/off'] } })
+  t.same(await found('calendar=days%2Foff'), ['calendar'])
+  t.same(await found('calendar=days'), [])
   t.same(await found('key_prefix=billing&name=nightly&transport=webhook&status=active'), ['Nightly Report'])
-  for (const query of ['key_prefix=', 'name=', `name=${'x'.repeat(256)}`, 'transport=pigeon', 'paused_by=me', 'status=dead'])
+  for (const query of ['key_prefix=', 'name=', 'calendar=', `name=${'x'.repeat(256)}`, 'transport=pigeon', 'paused_by=me', 'status=dead'])
     exactly(t, await call('GET', `/v1/cues?${query}`), { status: 422, body: { detail: [{ loc: ['query', query.split('=')[0]] }] } }, query)
 })

@@ -36,12 +36,28 @@ t.test(`a dashboard reads a bounded number of pages among ${spelled(40_000)} exe
     )
     await rows('vacuum analyze')
   }
+  /** Gives the newest cue this many executions, one a minute. */
+  const addRuns = async (count: number) => {
+    await rows(
+      `insert into cue.executions (id, account_id, cue_id, transport, status, triggered_by, scheduled_for, payload, attempts, started_at, ended_at,
+                                   created_at, updated_at)
+       select cue.uuid_v7(at), $1, (select id from cue.cues order by created_at desc limit 1), 'webhook', 'success', 'schedule', at, '{}', 1, at, at, at, at
+         from generate_series(now() - $2 * interval '1 minute', now(), interval '1 minute') at`,
+      [account, count]
+    )
+    await rows('vacuum analyze')
+  }
   const ids = async () => (await rows('select id from cue.cues order by created_at desc limit 50')).map(({ id }) => id)
   const measure = async () => {
     const queries: [string, string, unknown[]][] = [
       ['overview', 'select * from cue.read_overview($1)', [account]],
       ['search', "select * from cue.find_cues($1, 'no such text')", [account]],
-      ['latest results', 'select * from cue.latest_results($1)', [await ids()]]
+      ['latest results', 'select * from cue.latest_results($1)', [await ids()]],
+      [
+        'history',
+        "select * from cue.read_history($1, $2, array(select generate_series(now() - interval '92 days', now() + interval '1 day', '1 day')))",
+        [account, (await ids())[0]]
+      ]
     ]
     const pages: Record<string, number> = {}
     for (const [name, text, values] of queries) {
@@ -56,7 +72,14 @@ t.test(`a dashboard reads a bounded number of pages among ${spelled(40_000)} exe
   const small = await measure()
   await addCues(scaled(4000))
   const large = await measure()
-  // The overview reads 2,000 executions and 1,000 cues at most, a search 10,000 cues.
-  const most: Record<string, number> = { overview: 12_000, search: 30_000, 'latest results': small['latest results']! * 2 + 100 }
+  await addRuns(12_000)
+  large.history = (await measure()).history!
+  // The overview reads 2,000 executions and 1,000 cues at most, a search 10,000 cues, a history 5,000 executions.
+  const most: Record<string, number> = {
+    overview: 12_000,
+    search: 30_000,
+    history: 12_000,
+    'latest results': small['latest results']! * 2 + 100
+  }
   for (const [name, pages] of Object.entries(large)) t.ok(pages <= most[name]!, `${name}: ${small[name]} pages, then ${pages}`)
 })

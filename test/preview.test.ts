@@ -18,7 +18,8 @@ t.test('describes a schedule and returns its next runs', async t => {
         next: [
           { at: '2030-01-08T08:00:00.000Z', local: '2030-01-08T09:00:00+01:00', note: null },
           { at: '2030-01-09T08:00:00.000Z', local: '2030-01-09T09:00:00+01:00', note: null }
-        ]
+        ],
+        excluded: []
       }
     ]
   )
@@ -32,6 +33,27 @@ t.test('returns five runs after now by default, and at most fifty', async t => {
   t.equal((await runs({ from: null }))[0].at, '2030-01-07T08:31:00.000Z')
   t.equal((await runs({ count: 50 })).at(-1).at, '2030-01-07T09:20:00.000Z')
   t.equal((await runs({ from: '2020-02-29T00:00:00+01:00' }))[0].at, '2020-02-28T23:01:00.000Z')
+})
+
+t.test('returns the excluded slots before the last run, at most as many as runs are asked for', async t => {
+  const { post, call } = await build(t, start)
+  await call('PUT', '/v1/calendars/holidays', { dates: ['2030-01-10'] })
+  const schedule = { cron: '0 9 * * *', timezone: 'Europe/Berlin', exclude: [{ dates: ['01-08'] }], exclude_calendars: ['holidays'] }
+  const { next, excluded } = await post(preview, { schedule, count: 2 })
+  t.same(
+    next.map(({ at }: { at: string }) => at),
+    ['2030-01-09T08:00:00.000Z', '2030-01-11T08:00:00.000Z']
+  )
+  t.same(excluded, [
+    { at: '2030-01-08T08:00:00.000Z', local: '2030-01-08T09:00:00+01:00' },
+    { at: '2030-01-10T08:00:00.000Z', local: '2030-01-10T09:00:00+01:00' }
+  ])
+  const nights = { cron: '* * * * *', exclude: [{ cron: '32 8 * * *', minutes: 600 }] }
+  t.same((await post(preview, { schedule: nights, count: 3 })).excluded, [
+    { at: '2030-01-07T08:32:00.000Z', local: '2030-01-07T08:32:00+00:00' },
+    { at: '2030-01-07T08:33:00.000Z', local: '2030-01-07T08:33:00+00:00' },
+    { at: '2030-01-07T08:34:00.000Z', local: '2030-01-07T08:34:00+00:00' }
+  ])
 })
 
 t.test('notes clock changes where they matter', async t => {
@@ -62,7 +84,8 @@ t.test('a one-time schedule runs once', async t => {
   t.strictSame(await post(preview, { schedule: { at: '2031-01-01T00:00:00+01:00', timezone: 'Asia/Tokyo' } }), {
     schedule: { type: 'once', at: '2030-12-31T23:00:00.000Z', timezone: 'Asia/Tokyo' },
     description: 'Once, at 2031-01-01T08:00:00+09:00, Asia/Tokyo',
-    next: [{ at: '2030-12-31T23:00:00.000Z', local: '2031-01-01T08:00:00+09:00', note: null }]
+    next: [{ at: '2030-12-31T23:00:00.000Z', local: '2031-01-01T08:00:00+09:00', note: null }],
+    excluded: []
   })
 })
 

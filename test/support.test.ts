@@ -36,7 +36,7 @@ t.test('creates, lists and shows a ticket', async t => {
     created_at: at,
     updated_at: at
   }
-  t.same(await get(`/v1/support/${ticket_id}`), shown)
+  t.same(await get(`/v1/support/${ticket_id}`), { ...shown, message: ticket.message })
   t.same(await get('/v1/support'), { tickets: [shown], total: 1, limit: 20, offset: 0 })
 })
 

@@ -69,6 +69,12 @@ end $$;
 comment on function cue.open_key_session is
   'Opens a session with the scopes of an API key, which ends when the key is revoked; QU051 if the key is unknown or revoked.';
 
+create or replace function cue.describe_session(p_account_id uuid, p_session_id uuid, p_user_agent text, p_ip text default null) returns void
+language sql security definer as $$
+  update cue.sessions set ip = p_ip, user_agent = left(p_user_agent, 300) where id = p_session_id and account_id = p_account_id
+$$;
+comment on function cue.describe_session is 'Records where a session was opened.';
+
 create or replace function cue.open_local_account(
   p_email text, p_key_hash bytea, p_prefix text, p_ciphertext text, p_token_hash bytea, p_now timestamptz default now()
 ) returns void
@@ -99,14 +105,16 @@ language plpgsql security definer as $$
 #variable_conflict use_column
 declare
   a cue.accounts := cue.lock_account(p_account_id);
+  former cue.sessions;
   s cue.sessions;
 begin
   update cue.sessions set expires_at = least(expires_at, p_now + interval '24 hours')
-   where account_id = a.id and 'session:' || id = p_actor and expires_at > p_now returning * into s;
+   where account_id = a.id and 'session:' || id = p_actor and expires_at > p_now returning * into former;
   if not found then
     raise exception 'Only an active session can be refreshed. Sign in again.' using errcode = cue.refusal('QU050');
   end if;
-  s := cue.add_session(a.id, s.scopes, s.key_id, p_now);
+  s := cue.add_session(a.id, former.scopes, former.key_id, p_now);
+  perform cue.describe_session(a.id, s.id, former.user_agent, p_ip);
   perform cue.record_event(a.id, 'session.refreshed', p_actor, p_ip, jsonb_build_object('session_id', s.id), p_now);
   return query select s.id, a.id, a.email, s.expires_at;
 end $$;
@@ -134,6 +142,22 @@ begin
 end $$;
 comment on function cue.revoke_sessions is
   'Ends the calling session, or with p_all all sessions of the account, and returns how many; QU050 if a key asks without p_all.';
+
+create or replace function cue.revoke_session(
+  p_account_id uuid, p_session_id uuid, p_actor text default session_user, p_ip text default null, p_now timestamptz default now()
+) returns void
+language plpgsql security definer as $$
+declare
+  a cue.accounts := cue.lock_account(p_account_id);
+begin
+  delete from cue.sessions where account_id = a.id and id = p_session_id and expires_at > p_now;
+  if not found then
+    raise exception 'session % not found', p_session_id using errcode = cue.refusal('QU028');
+  end if;
+  perform cue.record_event(a.id, 'session.revoked', p_actor, p_ip,
+    jsonb_build_object('all', false, 'count', 1, 'session_id', p_session_id), p_now);
+end $$;
+comment on function cue.revoke_session is 'Ends one session of the account; QU028 if it is not found or has ended.';
 
 -- The key has the scopes read, write and worker, but not account. The token is not used up on QU031.
 create or replace function cue.exchange_session_token(

@@ -1,5 +1,7 @@
 /** Sessions, and keys in exchange for a one-time session token. */
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import type { FastifyRequest } from 'fastify'
+import { type Static, Type } from 'typebox'
 import { ApiError } from '../errors.ts'
 import { ErrorBody } from '../schemas.ts'
 import { refusals } from './admission.ts'
@@ -15,6 +17,12 @@ const routes: FastifyPluginAsyncTypebox = async app => {
   const sessions = createSessions(app.config.sessionSecret)
   const approved: readonly string[] = app.config.mcpClientIds
 
+  /** Records where a session was opened. The session is open anyway, and its one-time token used up. */
+  const describe = ({ headers, ip, log }: FastifyRequest, { account_id, session_id }: { account_id: string; session_id: string }) =>
+    app.fn
+      .describeSession({ account_id, session_id, user_agent: wellFormed(headers['user-agent']), ip })
+      .catch(error => log.warn({ err: error }, 'origin of a session not recorded'))
+
   app.post(
     '/v1/auth/session',
     {
@@ -23,6 +31,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     },
     async request => {
       const session = await app.fn.openSession({ token_hash: hashToken(request.body.token, request.ip), ip: request.ip })
+      await describe(request, session)
       return { session_token: await sessions.sign(session, app.now()), email: session.email }
     }
   )
@@ -49,6 +58,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         token === undefined
           ? await app.fn.openKeySession({ key_hash: hashKey(api_key!), ip: request.ip })
           : await app.fn.openSession({ token_hash: hashToken(token, request.ip), ip: request.ip })
+      await describe(request, session)
       setSessionCookie(reply, await sessions.sign(session, app.now()), app.config)
       return { email: session.email }
     }
@@ -86,6 +96,42 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     }
   )
 
+  app.get(
+    '/v1/auth/sessions',
+    {
+      config: { scope: 'account' },
+      schema: { tags, summary: 'List sessions, newest first', querystring: schemas.ListSessions, response: { 200: schemas.Sessions } }
+    },
+    async request => {
+      const { limit, offset } = request.query
+      const { account_id, actor } = request.caller
+      const open = app.db.selectFrom('session_view').where('account_id', '=', account_id).where('expires_at', '>', app.now())
+      const [rows, { total }] = await Promise.all([
+        open.selectAll().orderBy('created_at', 'desc').orderBy('id', 'desc').limit(limit).offset(offset).execute(),
+        open.select(eb => eb.fn.countAll<number>().as('total')).executeTakeFirstOrThrow()
+      ])
+      const listed = rows.map(row => ({ ...row, is_current: actor === `session:${row.id}` }))
+      return { sessions: listed as Static<typeof schemas.Sessions>['sessions'], total, limit, offset }
+    }
+  )
+
+  app.delete(
+    '/v1/auth/sessions/:session_id',
+    {
+      config: { scope: 'account' },
+      schema: {
+        tags,
+        summary: 'End a session, immediately on every replica',
+        params: schemas.SessionParams,
+        response: { 204: Type.Null(), '4xx': ErrorBody }
+      }
+    },
+    async (request, reply) => {
+      await app.fn.revokeSession({ ...request.params, ...request.caller })
+      return reply.code(204).send(null)
+    }
+  )
+
   app.post(
     '/v1/auth/mcp-exchange',
     {
@@ -112,3 +158,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
 }
 
 export default routes
+
+/** Node reads headers as Latin-1, and PostgreSQL takes no null character. */
+const wellFormed = (text = '') => Buffer.from(text.slice(0, 1000), 'latin1').toString().replaceAll('\0', '')

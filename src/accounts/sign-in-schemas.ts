@@ -1,6 +1,6 @@
 /** Sessions, device codes and account deletion on the wire. */
 import { Type } from 'typebox'
-import { orElse, Strict, Timestamp } from '../schemas.ts'
+import { Nullable, orElse, Page, Strict, Timestamp, Uuid } from '../schemas.ts'
 import { scopes } from './admission.ts'
 import { Register } from './schemas.ts'
 
@@ -18,6 +18,27 @@ export const EndSession = Type.Object({
   all: Type.Boolean({ default: false, description: 'End all sessions of the account, not only the current one.' })
 })
 export const EndedSessions = Type.Object({ revoked: Type.Integer({ description: 'Number of sessions ended.' }) })
+
+export const ListSessions = Type.Object(Page(50))
+export const Sessions = Type.Object({
+  sessions: Type.Array(
+    Type.Object({
+      id: Type.String(),
+      is_current: Type.Boolean({ description: 'Whether this request uses the session.' }),
+      scopes: Type.Array(Type.Enum([...scopes])),
+      key_id: Nullable(Type.String({ description: 'The key that opened it; null after a sign-in by link.' })),
+      key_label: Nullable(Type.String()),
+      ip: Nullable(Type.String({ description: 'The address that opened it.' })),
+      user_agent: Nullable(Type.String({ description: 'The program that opened it, in its own words.' })),
+      created_at: Timestamp,
+      expires_at: Timestamp
+    })
+  ),
+  total: Type.Integer(),
+  limit: Type.Integer(),
+  offset: Type.Integer()
+})
+export const SessionParams = Type.Object({ session_id: Uuid('session_not_found', 'Session not found in this account.') })
 
 export const Exchange = Strict({
   session_token: SessionToken,

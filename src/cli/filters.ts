@@ -14,6 +14,7 @@ export const cueFilters = {
   transport: { type: 'string', value: 'TRANSPORT', help: 'webhook or worker' },
   'paused-by': { type: 'string', value: 'CAUSE', help: 'user, plan, failures or deletion' },
   search: { type: 'string', value: 'TEXT', help: 'only cues whose name, key, task or tags contain this, among the newest 10,000' },
+  calendar: { type: 'string', value: 'NAME', help: 'only cues that exclude this calendar' },
   ...tagFilter
 } as const
 
@@ -25,11 +26,22 @@ export const cueFilterNames = {
   transport: '--transport',
   paused_by: '--paused-by',
   search: '--search',
+  calendar: '--calendar',
   tag: '--tag'
 } as const
 
 export const cueFilterOf = ({ 'key-prefix': key_prefix, 'paused-by': paused_by, ...o }: Context<typeof cueFilters>['options']) =>
-  ({ status: o.status, set: o.set, key_prefix, name: o.name, transport: o.transport, paused_by, search: o.search, tag: o.tag }) as CueFilter
+  ({
+    status: o.status,
+    set: o.set,
+    key_prefix,
+    name: o.name,
+    transport: o.transport,
+    paused_by,
+    search: o.search,
+    calendar: o.calendar,
+    tag: o.tag
+  }) as CueFilter
 
 export const executionFilters = {
   cue: { type: 'string', value: 'ID', help: 'only for this cue' },

@@ -40,6 +40,8 @@ export const createClient = (options: ClientOptions) => {
       create: (body: T.NewCue, o?: CallOptions) => once<T.Cue>('/v1/cues', body, o),
       list: (filter?: T.CueFilter, o?: CallOptions) => get<T.Cues>('/v1/cues', filter, o),
       get: (id: string, o?: CallOptions) => get<T.CueDetail>(cue(id), {}, o),
+      /** What became of the cue's slots, by day. */
+      history: (id: string, query?: T.HistoryQuery, o?: CallOptions) => get<T.History>(`${cue(id)}/history`, query, o),
       getByKey: (key: string, o?: CallOptions) => get<T.CueDetail>(byKey(key), {}, o),
       /** Creates the cue with this key, or replaces its definition. `changed` is false if it was the same. */
       put: (key: string, body: T.NewCue, o?: CallOptions) => call<T.UpsertedCue>('PUT', byKey(key), { body }, o),
@@ -168,7 +170,17 @@ export const createClient = (options: ClientOptions) => {
         post<{ status: 'email_sent' }>('/v1/auth/device-code/submit-email', { device_code, email }, o),
       openSession: (token: string, o?: CallOptions) => post<T.Session>('/v1/auth/session', { token }, o),
       refreshSession: (o?: CallOptions) => post<T.Session>('/v1/auth/session/refresh', undefined, o),
+      sessions: (page?: { limit?: number; offset?: number }, o?: CallOptions) => get<T.Sessions>('/v1/auth/sessions', page, o),
+      revokeSession: (id: string, o?: CallOptions) => remove(`/v1/auth/sessions/${encodeURIComponent(id)}`, o),
       endSession: (query: { all?: boolean } = {}, o?: CallOptions) => call<{ revoked: number }>('DELETE', '/v1/auth/session', { query }, o)
+    },
+
+    /** Tickets, for the people who run the service. */
+    support: {
+      create: (body: Partial<T.NewTicket> & Pick<T.NewTicket, 'subject' | 'message'>, o?: CallOptions) =>
+        post<{ ticket_id: number; message: string }>('/v1/support', body, o),
+      list: (page?: { limit?: number; offset?: number }, o?: CallOptions) => get<T.Tickets>('/v1/support', page, o),
+      get: (id: number, o?: CallOptions) => get<T.Ticket>(`/v1/support/${id}`, {}, o)
     },
 
     register: (email: string, o?: CallOptions) => post<T.Registered>('/v1/auth/register', { email }, o),

@@ -13,6 +13,7 @@ import type * as operations from '../operations/schemas.ts'
 import type * as outcomes from '../outcomes/schemas.ts'
 import type * as overview from '../overview/schemas.ts'
 import type * as schedules from '../schedule/schemas.ts'
+import type * as support from '../support/schemas.ts'
 import type * as usage from '../usage/schemas.ts'
 import type * as workers from '../workers/schemas.ts'
 
@@ -35,6 +36,8 @@ export type Cue = Answer<typeof cues.Cue>
 export type UpsertedCue = Answer<typeof cues.UpsertedCue>
 export type CueDetail = Answer<typeof cues.CueDetail>
 export type Cues = Answer<typeof lists.Cues>
+export type HistoryQuery = Filter<typeof cues.HistoryQuery>
+export type History = Answer<typeof cues.History>
 export type CueFilter = Filter<typeof lists.ListCues>
 export type NewCue = Given<typeof cues.CreateCue>
 export type CueChanges = Given<typeof cues.UpdateCue>
@@ -109,8 +112,13 @@ export type NewAlertWebhookSecret = Answer<typeof accounts.NewAlertWebhookSecret
 export type CreatedDeviceCode = Answer<typeof signIn.CreatedDeviceCode>
 export type PolledDeviceCode = Answer<typeof signIn.Polled>
 export type Session = Answer<typeof signIn.Session>
+export type Sessions = Answer<typeof signIn.Sessions>
 export type DeletionRequested = Answer<typeof signIn.DeletionRequested>
 
 export type Overview = Answer<typeof overview.Overview>
+
+export type NewTicket = Given<typeof support.CreateTicket>
+export type Ticket = Answer<typeof support.TicketDetail>
+export type Tickets = Answer<typeof support.Tickets>
 
 export type Usage = Answer<typeof usage.Usage>

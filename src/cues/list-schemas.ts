@@ -16,6 +16,7 @@ export const filters = {
   transport: Type.Optional(Type.Enum([...transports])),
   paused_by: Type.Optional(Type.Enum([...causes])),
   tag: TagFilter,
+  calendar: Type.Optional(Type.String({ minLength: 1, maxLength: 64, description: 'Only cues that exclude this calendar.' })),
   search: Type.Optional(
     Type.String({
       minLength: 1,

@@ -57,7 +57,7 @@ export type Filters = Omit<Static<typeof ListCues>, 'limit' | 'offset' | 'cursor
 export const matching = (
   db: Kysely<DB>,
   account_id: string,
-  { status, key, set, key_prefix, name, transport, paused_by, tag, search }: Filters
+  { status, key, set, key_prefix, name, transport, paused_by, tag, calendar, search }: Filters
 ) => {
   let query = db.selectFrom('cue_view').where('account_id', '=', account_id)
   if (status) query = query.where('status', '=', status)
@@ -68,6 +68,8 @@ export const matching = (
   if (transport) query = query.where('transport', '=', transport)
   if (paused_by) query = query.where('paused_by', '=', paused_by)
   if (tag) query = query.where('tags', '@>', sql<string[]>`${tag}`)
+  if (calendar !== undefined)
+    query = query.where(sql<boolean>`id = any (array(select cue.cue_ids_of_calendar(${account_id}, ${calendar})))`)
   if (search !== undefined) query = query.where(sql<boolean>`id = any (array(select cue.find_cues(${account_id}, ${search})))`)
   return query
 }

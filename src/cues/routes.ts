@@ -8,6 +8,7 @@ import { applyCues } from './apply.ts'
 import { createCueBatches, createSingleCues } from './batched.ts'
 import { fault } from './changes.ts'
 import * as declared from './declared-schemas.ts'
+import { readHistory } from './history.ts'
 import * as lists from './list-schemas.ts'
 import { detail, listCues, unknownCue } from './read.ts'
 import * as schemas from './schemas.ts'
@@ -68,6 +69,21 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       schema: { tags, summary: 'Get a cue and its latest executions', params, response: { 200: schemas.CueDetail, '4xx': ErrorBody } }
     },
     async (request, reply) => tagged(reply, detail(request.cue))
+  )
+
+  app.get(
+    '/v1/cues/:cue_id/history',
+    {
+      config: { scope: 'read', isList: true },
+      schema: {
+        tags,
+        summary: "Get what became of a cue's slots, by day",
+        params,
+        querystring: schemas.HistoryQuery,
+        response: { 200: schemas.History, '4xx': ErrorBody }
+      }
+    },
+    async request => readHistory(app, { ...request.query, ...request.params, ...request.caller })
   )
 
   app.patch(

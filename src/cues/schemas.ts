@@ -224,6 +224,50 @@ export const CueDetail = Type.Object({
   missed: Type.Array(Missed, { description: 'Ranges of slots that did not run; the latest 10.' })
 })
 
+export const HistoryQuery = Type.Object({
+  days: Type.Integer({ minimum: 1, maximum: 366, default: 92 }),
+  until: Type.Optional(
+    Type.String({ format: 'date', pattern: '^2[01]', description: "The last day, in the cue's time zone. Default: today." })
+  )
+})
+const Slots = Type.Integer({ minimum: 0 })
+const DateOnly = Type.String({ format: 'date' })
+export const History = Type.Object(
+  {
+    timezone: Type.String({ description: 'The zone of the days: that of the cue.' }),
+    from: DateOnly,
+    until: DateOnly,
+    complete_from: Nullable(
+      Type.String({
+        format: 'date',
+        description: 'The counts are complete from this day on, because only 5,000 executions are read; null: all are.'
+      })
+    ),
+    days: Type.Array(
+      Type.Object({
+        date: DateOnly,
+        starts_at: Timestamp,
+        ends_at: Timestamp,
+        succeeded: Slots,
+        failed: { ...Slots, description: 'Failed, timed out, or reported as failed.' },
+        missed: { ...Slots, description: 'Not claimed in time.' },
+        running: { ...Slots, description: 'Not ended.' }
+      }),
+      { description: 'Days with executions, by the time of their slot.' }
+    ),
+    gaps: Type.Array(
+      Type.Object({
+        first: Type.String({ format: 'date-time' }),
+        last: Type.String({ format: 'date-time' }),
+        count: Missed.properties.count,
+        reason: Missed.properties.reason
+      }),
+      { description: 'Slots without an execution, and why; the latest 200 ranges of the last 90 days.' }
+    )
+  },
+  { description: 'Past slots of a cue. Executions are kept for EXECUTION_RETENTION_DAYS.' }
+)
+
 export const noSuchCue = 'Cue not found in this account.'
 export const CueParams = Type.Object({
   cue_id: orElse('cue_not_found', noSuchCue, CueId)

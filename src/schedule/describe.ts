@@ -124,3 +124,22 @@ export const previewNotes = (schedule: Schedule, from: Date, count: number, cale
     return row(at, note)
   })
 }
+
+/**
+ * Returns the first excluded slots after an instant and before the last run of a preview.
+ * @throws like `describe`
+ */
+export const excludedNotes = (
+  schedule: Schedule,
+  from: Date,
+  until: string | undefined,
+  count: number,
+  calendars: readonly Calendar[] = []
+): Omit<PreviewRun, 'note'>[] => {
+  const { all, excludedAt } = planOf(schedule, undefined, calendars)
+  const found: number[] = []
+  if (!all || until === undefined) return []
+  for (let slot = all.next(+from); slot < Date.parse(until) && found.length < count; slot = all.next(slot))
+    if (excludedAt(slot)) found.push(slot)
+  return found.map(slot => ({ at: new Date(slot).toISOString(), local: localText(schedule.timezone, new Date(slot)) }))
+}

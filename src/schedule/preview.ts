@@ -1,11 +1,11 @@
 import type { Static } from 'typebox'
-import { describe, previewNotes } from './describe.ts'
+import { describe, excludedNotes, previewNotes } from './describe.ts'
 import type { Calendar } from './exclusions.ts'
 import { calendarsOf, firstRun, readSchedule } from './parse-schedule.ts'
 import type { Preview, PreviewRequest } from './schemas.ts'
 
 /**
- * Describes a schedule in words and returns its next runs strictly after `from` (default: now).
+ * Describes a schedule in words and returns its next runs strictly after `from` (default: now), and the excluded slots among them.
  * @throws ApiError invalid_schedule, invalid_timezone, as for a cue
  */
 export const preview = (
@@ -17,5 +17,7 @@ export const preview = (
   const calendars = calendarsOf(schedule, stored)
   const after = from == null ? now : new Date(from)
   firstRun(schedule, after, undefined, calendars)
-  return { schedule, description: describe(schedule), next: previewNotes(schedule, after, count, calendars) }
+  const next = previewNotes(schedule, after, count, calendars)
+  const excluded = excludedNotes(schedule, after, next.at(-1)?.at, count, calendars)
+  return { schedule, description: describe(schedule), next, excluded }
 }

@@ -140,5 +140,8 @@ export const Preview = Type.Object({
       local: Type.String({ description: "The same instant as local time in the schedule's time zone." }),
       note: Nullable(Type.String({ description: 'The effect of a clock change on this run.' }))
     })
-  )
+  ),
+  excluded: Type.Array(Type.Object({ at: Type.String({ format: 'date-time' }), local: Type.String() }), {
+    description: 'The first excluded slots before the last of these runs, at most `count`.'
+  })
 })

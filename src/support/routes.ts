@@ -50,14 +50,14 @@ const routes: FastifyPluginAsyncTypebox = async app => {
 
   app.get(
     '/v1/support/:ticket_id',
-    { config, schema: { tags, summary: 'Get a support ticket', params: schemas.TicketParams, response: { 200: schemas.Ticket } } },
+    { config, schema: { tags, summary: 'Get a support ticket', params: schemas.TicketParams, response: { 200: schemas.TicketDetail } } },
     async request => {
       const ticket = await app.db
         .selectFrom('ticket_view')
-        .select(columns)
+        .select([...columns, 'message'])
         .where('ticket_id', '=', request.params.ticket_id)
         .where('account_id', '=', request.caller.account_id)
-        .$castTo<Ticket>()
+        .$castTo<Static<typeof schemas.TicketDetail>>()
         .executeTakeFirst()
       if (!ticket) throw new ApiError('ticket_not_found', 'Ticket not found in this account.')
       return ticket

@@ -32,6 +32,7 @@ export const Ticket = Type.Object({
   created_at: Timestamp,
   updated_at: Timestamp
 })
+export const TicketDetail = Type.Object({ ...Ticket.properties, message: Type.String() })
 export const ListTickets = Type.Object(Page())
 export const Tickets = Type.Object({
   tickets: Type.Array(Ticket),
