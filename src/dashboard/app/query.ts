@@ -35,11 +35,17 @@ export const isPausedNow = (): boolean => document.hidden || held.size > 0 || is
 /** Milliseconds between reads: a plan's rate limit must have room for what its owner does. */
 const pollMs = (): number => {
   const usual = service.callsPerMinute >= 200 ? 5000 : 10_000
-  return service.callsLeft < service.callsPerMinute / 3 ? usual * 3 : usual
+  return hasRoom() ? usual : usual * 3
 }
+const hasRoom = () => service.callsLeft >= service.callsPerMinute / 3
 
+type Options<T> = {
+  repeat?: boolean
+  /** Milliseconds to the next read where something is going on. */
+  every?: (data: T) => number | undefined
+}
 /** Reads a path, now and every few seconds; `undefined` reads nothing. */
-export const useRead = <T>(path: string | undefined, query: Query = {}, { repeat = true }: { repeat?: boolean } = {}): Read<T> => {
+export const useRead = <T>(path: string | undefined, query: Query = {}, { repeat = true, every }: Options<T> = {}): Read<T> => {
   const key = path && path + queryText(query)
   const [, redraw] = useState(0)
   const state = useRef<{ key?: string; path?: string; data?: T; at: number; failure?: Failure; isPaused: boolean }>({
@@ -47,6 +53,8 @@ export const useRead = <T>(path: string | undefined, query: Query = {}, { repeat
     isPaused: false
   })
   const now = useRef(() => {})
+  const soon = useRef(every)
+  soon.current = every
   if (state.current.key !== key) {
     const there = key ? cache.get(key) : undefined
     // The rows of the same list stay until those of other filters are there.
@@ -72,6 +80,7 @@ export const useRead = <T>(path: string | undefined, query: Query = {}, { repeat
         cache.delete(key)
         cache.set(key, { data, at })
         if (cache.size > mostCached) cache.delete(cache.keys().next().value!)
+        if (hasRoom()) waitMs = soon.current?.(data) ?? waitMs
         set({ data, at, failure: undefined, isPaused: false })
       } catch (error) {
         if (stopped.signal.aborted) return

@@ -8,7 +8,7 @@ import { useShortcuts } from '../keys.ts'
 import { useRead } from '../query.ts'
 import { go, to } from '../router.ts'
 import { useMay } from '../session.ts'
-import { duration, useZone, zoneFor } from '../time.ts'
+import { duration, serviceNow, useZone, zoneFor } from '../time.ts'
 import { Badge, Button, Code, Copy, Facts, Loading, Panel, Problem, Tabs } from '../ui/basics.ts'
 import { act, Confirm } from '../ui/dialog.ts'
 import { Above, Page } from '../ui/frame.ts'
@@ -23,8 +23,11 @@ import { StateDiagram, Steps } from './timeline.ts'
 const running = ['pending', 'delivering', 'retrying', 'retry_ready', 'pending_outcome']
 const waiting = ['pending', 'retrying', 'retry_ready']
 
+const whileMoving = ({ status, updated_at }: ExecutionDetail) =>
+  running.includes(status) && serviceNow() - Date.parse(updated_at) < 60_000 ? 2000 : undefined
+
 export const ExecutionPage = ({ id }: { id: string }) => {
-  const read = useRead<ExecutionDetail>(`/v1/executions/${encodeURIComponent(id)}`)
+  const read = useRead<ExecutionDetail>(`/v1/executions/${encodeURIComponent(id)}`, {}, { every: whileMoving })
   const { data: execution } = read
   const cue = useRead<CueDetail>(execution && `/v1/cues/${execution.cue_id}`, {}, { repeat: false }).data
   const mayWrite = useMay('write')

@@ -109,7 +109,8 @@ export const OperationsPage = () => {
 }
 
 export const OperationPage = ({ id }: { id: string }) => {
-  const read = useRead<OperationDetail>(`/v1/operations/${encodeURIComponent(id)}`)
+  const every = ({ status }: OperationDetail) => (status === 'running' ? 2000 : undefined)
+  const read = useRead<OperationDetail>(`/v1/operations/${encodeURIComponent(id)}`, {}, { every })
   const mayWrite = useMay('write')
   const { data } = read
   const above = h(Above, { path: '/operations', name: 'Operations' })
