@@ -32,6 +32,16 @@ export const stageDashboard = async (t: Test) => {
     await page.locator('h1').waitFor()
     return page
   }
-  return { ...service, base, dashboard, openPage, open }
+  /** Goes to another page without loading the dashboard again, as its own links do. */
+  const visit = async (page: DashboardPage, path: string): Promise<void> => {
+    await page.evaluate(`history.pushState(null, '', ${JSON.stringify(dashboard + path)}); dispatchEvent(new PopStateEvent('popstate'))`)
+    await page.locator('h1').waitFor()
+    await page.locator('.loading').waitFor({ state: 'detached' })
+  }
+  /** Calls with a page of each screen, both at once. */
+  const onEachScreen = (t: Test, api_key: string, look: (page: DashboardPage, screen: keyof typeof screens) => Promise<void>) =>
+    Promise.all((['desktop', 'phone'] as const).map(async screen => look(await open(t, { api_key, ...screens[screen] }), screen)))
+
+  return { ...service, base, dashboard, openPage, open, visit, onEachScreen }
 }
 type OpenOptions = BrowserContextOptions & { api_key?: Account['api_key']; path?: string }

@@ -89,10 +89,15 @@ const pages: Record<string, string> = {
   alerts: '/alerts',
   operations: '/operations',
   operation: `/operations/${operation}`,
+  calendars: '/calendars',
+  calendar: '/calendars/holidays%2Fde',
+  'calendar-edit': '/calendars/holidays%2Fde/edit',
   keys: '/keys',
+  sessions: '/sessions',
   usage: '/usage',
   audit: '/audit',
   settings: '/settings',
+  support: '/support',
   unknown: '/nothing'
 }
 const screens = {
@@ -115,6 +120,7 @@ for (const [screen, options] of Object.entries(screens)) {
         await page.goto(`${config.baseUrl}/dashboard${path}`)
         await page.locator('h1').waitFor()
         await page.waitForLoadState('networkidle')
+        await page.locator('.loading').waitFor({ state: 'detached' })
         await page.evaluate("for (const details of document.querySelectorAll('details')) details.open = true")
         await page.waitForTimeout(150)
         // The whole page in one window: what is fixed to its edges would else be in the middle of the picture.
@@ -132,7 +138,9 @@ for (const [screen, options] of Object.entries(screens)) {
       ['attention', ''],
       ['cues', '/cues'],
       ['inbox', '/inbox'],
-      ['workers', '/workers']
+      ['workers', '/workers'],
+      ['calendars', '/calendars'],
+      ['support', '/support']
     ] as const)
       await first.snap(`new-${name}`, path)
     const owner = await open(ada.api_key)

@@ -3,6 +3,7 @@ import type pg from 'pg'
 import { readSchedule } from '../../src/schedule/parse-schedule.ts'
 import { slotsBetween } from '../../src/schedule/runs.ts'
 import { timetableOf } from '../../src/schedule/schedule.ts'
+import { seedMore } from './seed-more.ts'
 
 type Call = (method: string, path: string, body?: object) => Promise<{ id: string }>
 type Seed = { pool: pg.Pool; call: Call; account_id: string; now: Date }
@@ -258,6 +259,7 @@ export const seedAccount = async ({
     ['deploy pipeline', ['read', 'write']]
   ] as const)
     await call('POST', '/v1/auth/keys', { label, scopes: [...scopes] })
+  await seedMore({ pool, call, account_id, cue, now })
   const one = async (where: string) =>
     (await pool.query(`select id from cue.executions where account_id = $1 and ${where} order by id desc limit 1`, [account_id])).rows[0]
       ?.id

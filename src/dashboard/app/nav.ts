@@ -17,16 +17,19 @@ export const groups: { name: string; items: NavItem[] }[] = [
     items: [
       { path: '/workers', name: 'Workers', icon: 'worker' },
       { path: '/alerts', name: 'Alerts', icon: 'alert' },
-      { path: '/operations', name: 'Operations', icon: 'replay' }
+      { path: '/operations', name: 'Operations', icon: 'replay' },
+      { path: '/calendars', name: 'Calendars', icon: 'calendar' }
     ]
   },
   {
     name: 'Account',
     items: [
       { path: '/keys', name: 'Keys', icon: 'key' },
+      { path: '/sessions', name: 'Sessions', icon: 'screen' },
       { path: '/usage', name: 'Usage and plan', icon: 'usage' },
       { path: '/audit', name: 'Audit log', icon: 'audit' },
-      { path: '/settings', name: 'Settings', icon: 'settings' }
+      { path: '/settings', name: 'Settings', icon: 'settings' },
+      { path: '/support', name: 'Support', icon: 'help' }
     ]
   }
 ]

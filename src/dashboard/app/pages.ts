@@ -4,6 +4,8 @@ import { h } from './h.ts'
 import { Alerts } from './pages/alerts.ts'
 import { Attention } from './pages/attention.ts'
 import { Audit } from './pages/audit.ts'
+import { EditCalendar, NewCalendar } from './pages/calendar-form.ts'
+import { CalendarPage, CalendarsPage } from './pages/calendars.ts'
 import { CuePage } from './pages/cue.ts'
 import { EditCue, NewCue } from './pages/cue-form.ts'
 import { CuesPage } from './pages/cues.ts'
@@ -12,7 +14,9 @@ import { ExecutionsPage } from './pages/executions.ts'
 import { Inbox } from './pages/inbox.ts'
 import { Keys } from './pages/keys.ts'
 import { OperationPage, OperationsPage } from './pages/operations.ts'
+import { SessionsPage } from './pages/sessions.ts'
 import { Settings } from './pages/settings.ts'
+import { Support } from './pages/support.ts'
 import { UsagePage } from './pages/usage.ts'
 import { Workers } from './pages/workers.ts'
 import { NotFound } from './ui/frame.ts'
@@ -30,10 +34,16 @@ const pages: [RegExp, (id: string) => VNode][] = [
   [/^\/alerts$/, () => h(Alerts, {})],
   [/^\/operations$/, () => h(OperationsPage, {})],
   [/^\/operations\/([^/]+)$/, id => h(OperationPage, { key: id, id })],
+  [/^\/calendars$/, () => h(CalendarsPage, {})],
+  [/^\/calendars\/new$/, () => h(NewCalendar, {})],
+  [/^\/calendars\/([^/]+)$/, name => h(CalendarPage, { key: name, name })],
+  [/^\/calendars\/([^/]+)\/edit$/, name => h(EditCalendar, { key: name, name })],
   [/^\/keys$/, () => h(Keys, {})],
+  [/^\/sessions$/, () => h(SessionsPage, {})],
   [/^\/usage$/, () => h(UsagePage, {})],
   [/^\/audit$/, () => h(Audit, {})],
-  [/^\/settings$/, () => h(Settings, {})]
+  [/^\/settings$/, () => h(Settings, {})],
+  [/^\/support$/, () => h(Support, {})]
 ]
 
 export const pageOf = (path: string): VNode => {

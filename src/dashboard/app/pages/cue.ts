@@ -17,6 +17,7 @@ import { When } from '../ui/when.ts'
 import { DeleteDialog, FireDialog, PauseDialog } from './cue-actions.ts'
 import { CueStatus, pauseText, zoneOf } from './cues.ts'
 import { ExecutionTable } from './executions.ts'
+import { HistoryPanel } from './history.ts'
 import { NextRuns, useSchedulePreview } from './schedule.ts'
 import { fireCalls } from './teach.ts'
 
@@ -108,52 +109,8 @@ const Main = ({ cue }: { cue: CueDetail }) => {
         : h(Empty, { title: 'No executions yet', text: 'Wait for its next run, or fire it now:', calls: fireCalls(me, cue.id) })
     ),
     cue.executions.length > 1 && h(Panel, { title: 'Duration and lateness' }, h(Durations, { cueId: cue.id })),
-    cue.missed.length > 0 &&
-      h(
-        Panel,
-        { title: 'Slots that did not run', flush: true },
-        h(
-          'table',
-          { class: 'table' },
-          h(
-            'thead',
-            {},
-            h(
-              'tr',
-              {},
-              ['From', 'To', 'Slots', 'Why'].map(name => h('th', { key: name, scope: 'col' }, name))
-            )
-          ),
-          h(
-            'tbody',
-            {},
-            cue.missed.map((missed, n) =>
-              h(
-                'tr',
-                { key: n },
-                h('td', {}, h(When, { at: missed.first, zone: zoneOf(cue), only: 'absolute' })),
-                h('td', {}, h(When, { at: missed.last, zone: zoneOf(cue), only: 'absolute' })),
-                h(
-                  'td',
-                  { class: 'number' },
-                  missed.count.toLocaleString('en'),
-                  h('span', { class: 'phone-only' }, missed.count === 1 ? ' slot' : ' slots')
-                ),
-                h('td', {}, missedText[missed.reason] ?? missed.reason)
-              )
-            )
-          )
-        )
-      )
+    h(HistoryPanel, { cue })
   )
-}
-
-const missedText: Record<string, string> = {
-  service_away: 'the service was away',
-  execution_limit: 'over the limit of the plan',
-  excluded: 'excluded by the schedule',
-  overlap: 'the previous run had not ended',
-  queue_full: 'too many runs were queued'
 }
 
 const Side = ({ cue }: { cue: CueDetail }) => {
@@ -209,13 +166,21 @@ const Side = ({ cue }: { cue: CueDetail }) => {
   )
 }
 
+type Members = Record<string, unknown> & { cron?: string; at?: string; timezone: string; exclude_calendars?: string[] }
 const ScheduleText = ({ cue: { schedule } }: { cue: CueDetail }) => {
-  const { cron, at, timezone, type: _, ...others } = schedule as Record<string, unknown> & { cron?: string; at?: string; timezone: string }
+  const { cron, at, timezone, exclude_calendars, type: _, ...others } = schedule as Members
   return h(Facts, {
     items: [
       ['Cron', cron && h('code', {}, cron)],
       ['At', at && h(When, { at, zone: timezone, only: 'absolute' })],
       ['Zone', timezone],
+      [
+        'Calendars',
+        exclude_calendars?.map((name, n) => [
+          n > 0 && ', ',
+          h('a', { key: name, href: to(`/calendars/${encodeURIComponent(name)}`) }, name)
+        ])
+      ],
       ...Object.entries(others).map(([name, value]): [string, string] => [
         name.replaceAll('_', ' '),
         typeof value === 'string' ? value : JSON.stringify(value)

@@ -85,7 +85,7 @@ const bulkTypes: BulkType[] = [
 ]
 
 export const CuesPage = () => {
-  const filters = useFilters(['search', 'status', 'transport', 'tag', 'set', 'key', 'cursor'])
+  const filters = useFilters(['search', 'status', 'transport', 'tag', 'set', 'calendar', 'key', 'cursor'])
   const read = useRead<Cues>('/v1/cues', { ...filters, summary: true, limit: 50, count_to: 1000 })
   const me = useMe()
   const mayWrite = useMay('write')
@@ -123,7 +123,8 @@ export const CuesPage = () => {
           ]
         }),
         h(FilterChip, { label: 'Tag', name: 'tag' }),
-        h(FilterChip, { label: 'Set', name: 'set' })
+        h(FilterChip, { label: 'Set', name: 'set' }),
+        h(FilterChip, { label: 'Calendar', name: 'calendar' })
       ),
     h(Problem, { failure: read.failure }),
     !data

@@ -115,6 +115,8 @@ export const ExecutionsPage = () => {
     'tag',
     'error',
     'dead',
+    'from',
+    'to',
     'within',
     'cursor'
   ])
@@ -125,9 +127,9 @@ export const ExecutionsPage = () => {
   useRows()
   const { data } = read
   const isFiltered = Object.values(filters).some(Boolean) || Boolean(since)
-  const { cursor: _, result_type, dead, ...rest } = filters
+  const { cursor: _, result_type, dead, from, ...rest } = filters
   // Without a start, an operation would take those of the last 7 days only.
-  const filter = { ...rest, dead: dead === 'true' || undefined, from: since ?? '2000-01-01T00:00:00Z' }
+  const filter = { ...rest, dead: dead === 'true' || undefined, from: since ?? from ?? '2000-01-01T00:00:00Z' }
   const rows = useSelection(data?.executions.map(({ id }) => id) ?? [], JSON.stringify(filters))
   const selection = useMay('write') ? rows : undefined
   return h(
@@ -171,7 +173,9 @@ export const ExecutionsPage = () => {
       h(SearchBox, { label: 'Search errors', name: 'error' }),
       h(FilterChip, { label: 'Cue', name: 'cue_id' }),
       h(FilterChip, { label: 'Tag', name: 'tag' }),
-      h(FilterChip, { label: 'Worker', name: 'worker_id' })
+      h(FilterChip, { label: 'Worker', name: 'worker_id' }),
+      h(FilterChip, { label: 'From', name: 'from' }),
+      h(FilterChip, { label: 'Until', name: 'to' })
     ),
     h(Problem, { failure: read.failure }),
     !data

@@ -1,18 +1,22 @@
 /** API keys and the secrets that sign. */
 
 import { useState } from 'preact/hooks'
-import type { AlertWebhookSecret, CreatedKey, Key, RevealedKey, WebhookSecret } from '../../../client/types.ts'
-import { call, get, post } from '../api.ts'
+import type { Key, RevealedKey } from '../../../client/types.ts'
+import { call, get } from '../api.ts'
 import { h } from '../h.ts'
 import { useRead } from '../query.ts'
 import { useMay } from '../session.ts'
 import { Badge, Button, type Children, Code, Loading, Panel, Problem, Tag } from '../ui/basics.ts'
 import { act, Confirm, Dialog } from '../ui/dialog.ts'
-import { CheckField, TextField } from '../ui/form.ts'
 import { NotAllowed, Page } from '../ui/frame.ts'
 import { When } from '../ui/when.ts'
+import { CreateKey, RenameKey, RotateSecret, readSecret, type SecretKind, secretTexts } from './key-dialogs.ts'
 
-type Open = { kind: 'create' } | { kind: 'revoke'; key: Key } | { kind: 'shown'; title: string; text: string }
+type Open =
+  | { kind: 'create' }
+  | { kind: 'revoke' | 'rename'; key: Key }
+  | { kind: 'rotate'; secret: SecretKind }
+  | { kind: 'shown'; title: string; text: string }
 
 export const Keys = () => {
   const mayManage = useMay('account')
@@ -55,6 +59,8 @@ export const Keys = () => {
                 h(KeyRow, {
                   key: key.id,
                   of: key,
+                  isLast: read.data!.keys.filter(({ revoked_at }) => !revoked_at).length === 1,
+                  onRename: () => setOpen({ kind: 'rename', key }),
                   onRevoke: () => setOpen({ kind: 'revoke', key }),
                   onShow: () => void show('Default API key', async () => (await get<RevealedKey>('/v1/auth/key')).api_key)
                 })
@@ -67,20 +73,24 @@ export const Keys = () => {
       { title: 'Secrets' },
       h('p', {}, 'Webhooks and alerts are signed. Your receivers verify the signatures with these secrets.'),
       h(
-        'div',
-        { class: 'actions left' },
-        h(Button, {
-          label: 'Show the webhook secret',
-          onClick: () => void show('Webhook secret', async () => (await get<WebhookSecret>('/v1/auth/webhook-secret')).webhook_secret)
-        }),
-        h(Button, {
-          label: 'Show the alert secret',
-          onClick: () =>
-            void show(
-              'Alert webhook secret',
-              async () => (await get<AlertWebhookSecret>('/v1/auth/alert-webhook-secret')).alert_webhook_secret
+        'ul',
+        { class: 'plain-list' },
+        (Object.keys(secretTexts) as SecretKind[]).map(secret =>
+          h(
+            'li',
+            { key: secret, class: 'secret' },
+            h('span', {}, secretTexts[secret].name),
+            h(
+              'div',
+              { class: 'actions' },
+              h(Button, {
+                label: 'Show',
+                onClick: () => void show(secretTexts[secret].name, () => readSecret(secret))
+              }),
+              h(Button, { label: 'Rotate', icon: 'replay', onClick: () => setOpen({ kind: 'rotate', secret }) })
             )
-        })
+          )
+        )
       )
     ),
     open?.kind === 'create' &&
@@ -98,6 +108,13 @@ export const Keys = () => {
         h(Code, { text: open.text, label: open.title, wrap: true }),
         h('p', { class: 'hint' }, 'Keep it in a safe place.')
       ),
+    open?.kind === 'rename' && h(RenameKey, { of: open.key, onClose: close, onDone: read.reload }),
+    open?.kind === 'rotate' &&
+      h(RotateSecret, {
+        secret: open.secret,
+        onClose: close,
+        onDone: text => setOpen({ kind: 'shown', title: `New ${secretTexts[open.secret].name.toLowerCase()}`, text })
+      }),
     open?.kind === 'revoke' &&
       h(
         Confirm,
@@ -114,7 +131,8 @@ export const Keys = () => {
   )
 }
 
-const KeyRow = ({ of, onRevoke, onShow }: { of: Key; onRevoke: () => void; onShow: () => void }) =>
+type RowProps = { of: Key; isLast: boolean; onRename: () => void; onRevoke: () => void; onShow: () => void }
+const KeyRow = ({ of, isLast, onRename, onRevoke, onShow }: RowProps) =>
   h(
     'tr',
     { class: of.revoked_at ? 'faded' : undefined, 'data-row': true },
@@ -142,40 +160,10 @@ const KeyRow = ({ of, onRevoke, onShow }: { of: Key; onRevoke: () => void; onSho
         ? h('span', { class: 'soft' }, 'revoked ', h(When, { at: of.revoked_at, only: 'relative' }))
         : ([
             of.is_default && h(Button, { key: 'show', label: 'Show', kind: 'quiet', onClick: onShow }),
-            h(Button, { key: 'revoke', label: `Revoke ${of.label}`, icon: 'trash', kind: 'quiet', iconOnly: true, onClick: onRevoke })
+            h(Button, { key: 'rename', label: `Rename ${of.label}`, icon: 'edit', kind: 'quiet', iconOnly: true, onClick: onRename }),
+            // The API refuses to revoke the last one.
+            !isLast &&
+              h(Button, { key: 'revoke', label: `Revoke ${of.label}`, icon: 'trash', kind: 'quiet', iconOnly: true, onClick: onRevoke })
           ] as Children)
     )
   )
-
-const scopeTexts = {
-  read: 'see cues, executions, workers and alerts',
-  write: 'create and change cues, fire, replay, verify',
-  worker: 'claim executions and report outcomes',
-  account: 'keys, secrets, settings and the plan'
-} as const
-type Scope = keyof typeof scopeTexts
-
-const CreateKey = ({ onClose, onCreated }: { onClose: () => void; onCreated: (key: CreatedKey) => void }) => {
-  const [label, setLabel] = useState('')
-  const [scopes, setScopes] = useState<Scope[]>(['read', 'write', 'worker'])
-  const create = async () => onCreated(await post<CreatedKey>('/v1/auth/keys', { label: label.trim(), scopes }))
-  return h(
-    Confirm,
-    { title: 'Create a key', label: 'Create', onClose, action: create, staysOpen: true },
-    h(TextField, { label: 'Name', value: label, onInput: setLabel, required: true, maxLength: 100, placeholder: 'report worker' }),
-    h(
-      'fieldset',
-      {},
-      h('legend', {}, 'What it may do'),
-      (Object.keys(scopeTexts) as Scope[]).map(scope =>
-        h(CheckField, {
-          key: scope,
-          label: scope,
-          hint: scopeTexts[scope],
-          checked: scopes.includes(scope),
-          onInput: is => setScopes(is ? [...scopes, scope] : scopes.filter(one => one !== scope))
-        })
-      )
-    )
-  )
-}

@@ -33,25 +33,26 @@ export const useSchedulePreview = (schedule: Schedule | undefined, runs: number)
   return state
 }
 
-/** The next runs, with notes on clock changes. */
-export const NextRuns = ({ preview: { next }, zone }: { preview: Preview; zone: string }) => {
+/** The next runs, with notes on clock changes, and excluded slots struck through. */
+export const NextRuns = ({ preview: { next, excluded }, zone }: { preview: Preview; zone: string }) => {
   const now = useNow()
   if (next.length === 0) return h('p', { class: 'soft' }, 'No further runs.')
-  const all = next as (Preview['next'][number] & { excluded?: boolean })[]
+  const left = excluded.map(({ at }) => ({ at, note: null, isExcluded: true }))
+  const all = [...next.map(run => ({ ...run, isExcluded: false })), ...left].sort((a, b) => Date.parse(a.at) - Date.parse(b.at))
   return h(
     'ol',
     { class: 'runs', 'aria-label': `Next ${counted(next.length, 'run')}` },
-    all.map(({ at, note, excluded }, n) =>
+    all.map(({ at, note, isExcluded }, n) =>
       h(
         'li',
-        { key: at, class: excluded ? 'excluded' : undefined },
+        { key: at, class: isExcluded ? 'excluded' : undefined },
         h(
-          'time',
+          isExcluded ? 'del' : 'time',
           { dateTime: at },
           h('span', { class: 'run-clock' }, hourTime(at, zone)),
           h('span', { class: 'run-day' }, dayName(at, zone))
         ),
-        h('span', { class: 'soft' }, n === 0 || n === all.length - 1 ? relative(at, now) : ''),
+        h('span', { class: 'soft' }, isExcluded ? 'excluded' : n === 0 || n === all.length - 1 ? relative(at, now) : ''),
         note && h('p', { class: 'note' }, note)
       )
     )

@@ -4,11 +4,11 @@ import { useState } from 'preact/hooks'
 import type { Me } from '../../../client/types.ts'
 import { call } from '../api.ts'
 import { h } from '../h.ts'
-import { signOut, useMay, useMe } from '../session.ts'
+import { useMay, useMe } from '../session.ts'
 import { setTheme, type Theme, useTheme } from '../theme.ts'
 import { localZone, setZone, useZone, type ZoneChoice } from '../time.ts'
 import { Button, Facts, Panel } from '../ui/basics.ts'
-import { Confirm, useAction } from '../ui/dialog.ts'
+import { useAction } from '../ui/dialog.ts'
 import { CheckField, Choice, TextField } from '../ui/form.ts'
 import { Page } from '../ui/frame.ts'
 import { When } from '../ui/when.ts'
@@ -18,7 +18,6 @@ export const Settings = () => {
   const mayManage = useMay('account')
   const zone = useZone()
   const theme = useTheme()
-  const [asked, ask] = useState(false)
   return h(
     Page,
     { title: 'Settings' },
@@ -58,30 +57,7 @@ export const Settings = () => {
         ]
       })
     ),
-    mayManage && h(Delivery, { me }),
-    mayManage &&
-      h(
-        Panel,
-        { title: 'Sessions' },
-        h('p', {}, 'Signs out every browser and program that uses a session, this one included. API keys stay valid.'),
-        h(
-          'div',
-          { class: 'actions left' },
-          h(Button, { label: 'Sign out everywhere', icon: 'out', kind: 'danger', onClick: () => ask(true) })
-        )
-      ),
-    asked &&
-      h(
-        Confirm,
-        {
-          title: 'Sign out everywhere',
-          label: 'Sign out everywhere',
-          kind: 'danger',
-          onClose: () => ask(false),
-          action: () => signOut({ everywhere: true }).then(() => location.reload())
-        },
-        h('p', {}, 'All sessions of the account end immediately.')
-      )
+    mayManage && h(Delivery, { me })
   )
 }
 

@@ -37,6 +37,54 @@ await client.cues.create({
   }
 ]
 
+export const calendarCalls = (me: Me) => [
+  {
+    name: 'curl',
+    code: `${comment(me)}
+curl -X PUT ${serviceUrl}/v1/calendars/holidays \\
+  -H "Authorization: Bearer $KEY" -H 'Content-Type: application/json' \\
+  -d '{"dates": ["12-25", "12-26", "2030-04-19"]}'
+# In a cue: "schedule": {"cron": "0 9 * * 1-5", "exclude_calendars": ["holidays"]}`
+  },
+  {
+    name: 'pgcue',
+    code: `${comment(me)}
+export PGCUE_API_KEY=$KEY PGCUE_BASE_URL=${serviceUrl}
+pgcue calendars put holidays --date 12-25 --date 12-26 --date 2030-04-19
+pgcue cues create 'daily report' --cron '0 9 * * 1-5' --exclude-calendar holidays --url https://example.com/hook`
+  },
+  {
+    name: 'TypeScript',
+    code: `import { createClient } from 'pgcue/client'
+
+// ${comment(me).slice(2)}
+const client = createClient({ baseUrl: '${serviceUrl}', apiKey: process.env.KEY })
+await client.calendars.put('holidays', { dates: ['12-25', '12-26', '2030-04-19'] })`
+  }
+]
+
+export const supportCalls = (me: Me) => [
+  {
+    name: 'curl',
+    code: `${comment(me)}
+curl ${serviceUrl}/v1/support \\
+  -H "Authorization: Bearer $KEY" -H 'Content-Type: application/json' \\
+  -d '{"subject": "Deliveries stopped at noon", "message": "Cue cue_… has had no execution since 12:00 UTC.", "severity": "high"}'`
+  },
+  {
+    name: 'TypeScript',
+    code: `import { createClient } from 'pgcue/client'
+
+// ${comment(me).slice(2)}
+const client = createClient({ baseUrl: '${serviceUrl}', apiKey: process.env.KEY })
+await client.support.create({
+  subject: 'Deliveries stopped at noon',
+  message: 'Cue cue_… has had no execution since 12:00 UTC.',
+  severity: 'high'
+})`
+  }
+]
+
 export const fireCalls = (me: Me, cueId = 'cue_…') => [
   { name: 'curl', code: `${comment(me)}\ncurl -X POST ${serviceUrl}/v1/cues/${cueId}/fire -H "Authorization: Bearer $KEY"` },
   { name: 'pgcue', code: `${comment(me)}\nexport PGCUE_API_KEY=$KEY PGCUE_BASE_URL=${serviceUrl}\npgcue cues fire ${cueId}` },

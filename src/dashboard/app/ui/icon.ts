@@ -8,6 +8,8 @@ const paths = {
   inbox: 'M4 13l2.5-7h11L20 13v5.5H4zM4 13h5l1 2.5h4l1-2.5h5',
   worker: 'M9 9h6v6H9zM6 6h12v12H6zM9 3v3M15 3v3M9 18v3M15 18v3M3 9h3M3 15h3M18 9h3M18 15h3',
   alert: 'M12 4 3.5 19h17zM12 10v4M12 16.8h.01',
+  calendar: 'M5 6.5h14v13H5zM5 10.5h14M8.5 4v4M15.5 4v4M8.5 14h.01M12 14h.01M15.5 14h.01',
+  screen: 'M4 5.5h16v10.5H4zM9 19.5h6M12 16v3.5',
   key: 'M14.5 9.5m-4.5 0a4.5 4.5 0 1 0 9 0a4.5 4.5 0 1 0-9 0M11.3 12.7 4 20M6.5 17.5 9 20',
   usage: 'M5 19V11M12 19V5M19 19v-6',
   audit: 'M6 4h9l3 3v13H6zM9 10h6M9 13.5h6M9 17h3',
