@@ -13,7 +13,16 @@ export const bundleFolder = join(folder, 'bundle')
 const manifestFile = join(bundleFolder, 'manifest.json')
 
 /** Names of files in the bundle, with a hash of their content. */
-export type Manifest = { madeFrom: string; script: string; style: string; files: string[] }
+export type Manifest = {
+  madeFrom: string
+  style: string
+  /** Asks for data while the others load. */
+  early: string
+  script: string
+  /** What the script imports. */
+  imports: string[]
+  files: string[]
+}
 
 export const readManifest = (): Manifest | undefined =>
   existsSync(manifestFile) ? JSON.parse(readFileSync(manifestFile, 'utf8')) : undefined
@@ -34,8 +43,8 @@ export const isBundled = (): boolean => readManifest()?.madeFrom === sourcesHash
 export const bundle = async (): Promise<void> => {
   const madeFrom = sourcesHash()
   const { build, stop } = await import('esbuild')
-  const { outputFiles } = await build({
-    entryPoints: { app: join(app, 'main.ts'), style: join(app, 'style/main.css') },
+  const { outputFiles, metafile } = await build({
+    entryPoints: { early: join(app, 'early.ts'), app: join(app, 'main.ts'), style: join(app, 'style/main.css') },
     outdir: bundleFolder,
     entryNames: '[name]-[hash]',
     chunkNames: 'part-[hash]',
@@ -45,14 +54,18 @@ export const bundle = async (): Promise<void> => {
     target: 'es2022',
     minify: true,
     legalComments: 'none',
-    write: false
+    write: false,
+    metafile: true
   })
   await stop()
   mkdirSync(bundleFolder, { recursive: true })
   const files = outputFiles.map(({ path }) => basename(path))
   for (const { path, contents } of outputFiles) put(path, contents)
   const named = (pattern: RegExp) => files.find(name => pattern.test(name))!
-  const manifest: Manifest = { madeFrom, script: named(/^app-.*\.js$/), style: named(/^style-.*\.css$/), files }
+  const script = named(/^app-.*\.js$/)
+  const output = Object.entries(metafile.outputs).find(([path]) => basename(path) === script)![1]
+  const imports = output.imports.filter(({ kind }) => kind === 'import-statement').map(({ path }) => basename(path))
+  const manifest: Manifest = { madeFrom, style: named(/^style-.*\.css$/), early: named(/^early-.*\.js$/), script, imports, files }
   put(manifestFile, JSON.stringify(manifest))
   for (const name of readdirSync(bundleFolder))
     if (![...files, 'manifest.json'].includes(name)) rmSync(join(bundleFolder, name), { force: true })

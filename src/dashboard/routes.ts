@@ -73,7 +73,7 @@ const shellHeaders = {
 
 const shell = (
   root: string,
-  { script, style }: Manifest,
+  { style, early, script, imports }: Manifest,
   { isLocal, mayBeSignedIn }: { isLocal: boolean; mayBeSignedIn: boolean }
 ) => html`<!doctype html>
 <html lang="en" data-root="${root}"${isLocal && html` data-local`}${mayBeSignedIn && html` data-session`}>
@@ -84,8 +84,9 @@ const shell = (
 <title>pgcue</title>
 <link rel="icon" href="${root}/favicon.svg" type="image/svg+xml">
 <link rel="stylesheet" href="${root}/dashboard/assets/${style}">
+<script type="module" src="${root}/dashboard/assets/${early}"></script>
 <script type="module" src="${root}/dashboard/assets/${script}"></script>
-</head>
+${imports.map(file => html`<link rel="modulepreload" href="${root}/dashboard/assets/${file}">\n`)}</head>
 <body>
 <div id="app"></div>
 <noscript><p>The dashboard needs JavaScript. Without it, use the <a href="${root}/docs">API</a> or the command <code>pgcue</code>.</p></noscript>

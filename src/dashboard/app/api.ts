@@ -31,22 +31,33 @@ export const onSignedOut = (call: () => void): void => {
 }
 
 export const call = async <T>(method: Method, path: string, { query = {}, body, headers, signal }: Options = {}): Promise<T> => {
-  const response = await fetch(`${serviceRoot}${path}${queryText(query)}`, {
-    method,
-    headers: { accept: 'application/json', ...(body !== undefined && { 'content-type': 'application/json' }), ...headers },
-    body: body === undefined ? undefined : JSON.stringify(body),
-    credentials: 'same-origin',
-    signal
-  }).catch(error => {
-    if (signal?.aborted) throw error
-    throw new Failure(0, 'unreachable', 'The service does not answer. Trying again.')
-  })
+  const asked = `${path}${queryText(query)}`
+  const response =
+    (method === 'GET' && (await early(asked))) ||
+    (await fetch(`${serviceRoot}${asked}`, {
+      method,
+      headers: { accept: 'application/json', ...(body !== undefined && { 'content-type': 'application/json' }), ...headers },
+      body: body === undefined ? undefined : JSON.stringify(body),
+      credentials: 'same-origin',
+      signal
+    }).catch(error => {
+      if (signal?.aborted) throw error
+      throw new Failure(0, 'unreachable', 'The service is not responding.')
+    }))
   const text = await response.text()
   note(response.headers)
   if (response.ok) return (text === '' ? null : parseExactly(text)) as T
   const failure = failureOf(response, text)
   if (failure.status === 401 && path !== '/v1/auth/browser-session') whenSignedOut()
   throw failure
+}
+
+/** The answer to a request that `early.ts` has sent, once. After a refusal, none is used: the session may be another one by then. */
+const early = async (asked: string): Promise<Response | undefined> => {
+  const response = await window.early?.get(asked)
+  window.early?.delete(asked)
+  if (response?.ok === false) delete window.early
+  return response
 }
 
 const note = (headers: Headers) => {

@@ -5,7 +5,6 @@ import type { Me } from '../../client/types.ts'
 import { Failure, get, onSignedOut } from './api.ts'
 import { h } from './h.ts'
 import { SignIn } from './pages/sign-in.ts'
-import { pageOf } from './pages.ts'
 import { forget } from './query.ts'
 import { mayBeSignedIn } from './root.ts'
 import { followLinks, go, to, usePlace } from './router.ts'
@@ -15,6 +14,7 @@ import { Problem } from './ui/basics.ts'
 import { Frame } from './ui/frame.ts'
 import { Logo } from './ui/icon.ts'
 import { Toasts } from './ui/toast.ts'
+import { View } from './views.ts'
 
 type State = { kind: 'starting'; failure?: Failure } | { kind: 'signed-out'; problem?: string } | { kind: 'signed-in'; me: Me }
 
@@ -59,7 +59,7 @@ const App = () => {
   const signedOut = useCallback(() => setState({ kind: 'signed-out' }), [])
   if (state.kind === 'starting') return h('div', { class: 'starting' }, h(Logo, { size: 44 }), h(Problem, { failure: state.failure }))
   if (state.kind === 'signed-out') return h(SignIn, { problem: state.problem, onSignedIn: () => void start() })
-  return h(SessionContext.Provider, { value: state.me }, h(Frame, { onSignedOut: signedOut }, pageOf(path)), h(Toasts, {}))
+  return h(SessionContext.Provider, { value: state.me }, h(Frame, { onSignedOut: signedOut }, h(View, { path })), h(Toasts, {}))
 }
 
 followLinks()

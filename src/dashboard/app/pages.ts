@@ -1,8 +1,7 @@
-/** The page of each path. */
+/** The page of each path but the first. */
 import type { VNode } from 'preact'
 import { h } from './h.ts'
 import { Alerts } from './pages/alerts.ts'
-import { Attention } from './pages/attention.ts'
 import { Audit } from './pages/audit.ts'
 import { EditCalendar, NewCalendar } from './pages/calendar-form.ts'
 import { CalendarPage, CalendarsPage } from './pages/calendars.ts'
@@ -22,7 +21,6 @@ import { Workers } from './pages/workers.ts'
 import { NotFound } from './ui/frame.ts'
 
 const pages: [RegExp, (id: string) => VNode][] = [
-  [/^\/$/, () => h(Attention, {})],
   [/^\/cues$/, () => h(CuesPage, {})],
   [/^\/cues\/new$/, () => h(NewCue, {})],
   [/^\/cues\/([^/]+)$/, id => h(CuePage, { key: id, id })],
