@@ -51,6 +51,8 @@ t.test('creates, lists, shows and deletes a calendar, and cues that use it', asy
     exclude_calendars: ['holidays']
   })
   exactly(t, await cli(['cues', 'get', cue.id]), { code: 0, out: /window +30m\n *exclude +.*12-24[\s\S]*next slot +\d{4}/ })
+  exactly(t, await json(['cues', 'list', '--calendar', 'holidays']), { cues: [{ id: cue.id }], total: 1 })
+  exactly(t, await json(['cues', 'list', '--calendar', 'others']), { cues: [] })
   exactly(t, await cli(['calendars', 'delete', 'holidays']), { code: 1, err: new RegExp(`used by ${cue.id}`) })
   await cli(['cues', 'delete', cue.id, '--yes'])
   await cli(['cues', 'delete', cue.id])
@@ -71,4 +73,31 @@ t.test('rejects what is not an exclusion, and names the option that the service 
   exactly(t, await preview('--exclude-calendar', 'none'), { code: 1, err: /calendar none not found/ })
   exactly(t, await cli(['calendars', 'put', 'x', '--range', 'a']), { code: 2, err: /--range must be FROM\/TO, not a/ })
   exactly(t, await cli(['calendars', 'put', 'x', '--date', '13-01']), { code: 1, err: /--date/ })
+})
+
+t.test("shows a cue's history by day", async t => {
+  const { cli, json } = await cliStage(t)
+  const cue = await json(['cues', 'create', 'report', '--cron', '0 9 * * *', '--worker'])
+  exactly(t, await cli(['cues', 'history', cue.id]), { code: 0, out: /^\d{4}-\d\d-\d\d to \d{4}-\d\d-\d\d, UTC\n\nNo executions\.\n$/ })
+  await cli(['cues', 'fire', cue.id])
+  exactly(t, await cli(['cues', 'history', cue.id]), { code: 0, out: /\n\d{4}-\d\d-\d\d +0 +0 +0 +1\n$/ })
+  exactly(t, await json(['cues', 'history', cue.id, '--days', '2', '--until', '2026-01-02']), {
+    from: '2026-01-01',
+    until: '2026-01-02',
+    days: []
+  })
+  exactly(t, await cli(['cues', 'history', cue.id, '--days', '367']), { code: 2 })
+  exactly(t, await cli(['cues', 'history', cue.id, '--until', 'tomorrow']), { code: 1, err: /--until/ })
+  exactly(t, await cli(['cues', 'history', 'cue_000000000000']), { code: 3 })
+})
+
+t.test('lists sessions and ends them', async t => {
+  const { cli, json, post, account } = await cliStage(t)
+  exactly(t, await cli(['sessions', 'list']), { code: 0, out: 'No sessions.\n' })
+  for (let n = 0; n < 3; n++) await post('/v1/auth/browser-session', { api_key: account.api_key })
+  const { sessions } = await json(['sessions', 'list', '--limit', '1'])
+  exactly(t, await cli(['sessions', 'revoke', sessions[0].id]), { code: 0, out: `Session ${sessions[0].id} ended\n` })
+  exactly(t, await cli(['sessions', 'revoke', sessions[0].id]), { code: 3 })
+  exactly(t, await cli(['sessions', 'revoke', '--all']), { code: 0, out: '2 sessions ended\n' })
+  exactly(t, await cli(['sessions', 'revoke']), { code: 2 })
 })

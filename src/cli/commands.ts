@@ -8,6 +8,7 @@ import { completion } from './completion.ts'
 import { cuesCreate, cuesDelete, cuesFire, cuesGet, cuesList, cuesPause, cuesPut, cuesResume, cuesUpdate } from './cues.ts'
 import { executionsCancel, executionsDismiss, executionsGet, executionsList, executionsReplay, executionsVerify } from './executions.ts'
 import { exportCues } from './export.ts'
+import { cuesHistory } from './history.ts'
 import { listen } from './listen.ts'
 import { login } from './login.ts'
 import { mcp } from './mcp.ts'
@@ -15,6 +16,7 @@ import { backfill, cancel, dismiss, operationsAbort, operationsGet, operationsLi
 import { overview } from './overview.ts'
 import { preview } from './preview.ts'
 import { register } from './register.ts'
+import { sessionsList, sessionsRevoke } from './sessions.ts'
 import { executionsTail } from './tail.ts'
 import { worker } from './worker/command.ts'
 import { workersDelete, workersList } from './workers.ts'
@@ -29,6 +31,7 @@ export const commands: Readonly<Record<string, Command>> = {
   'cues put': cuesPut,
   'cues list': cuesList,
   'cues get': cuesGet,
+  'cues history': cuesHistory,
   'cues update': cuesUpdate,
   'cues pause': cuesPause,
   'cues resume': cuesResume,
@@ -61,6 +64,8 @@ export const commands: Readonly<Record<string, Command>> = {
   'keys list': keysList,
   'keys create': keysCreate,
   'keys revoke': keysRevoke,
+  'sessions list': sessionsList,
+  'sessions revoke': sessionsRevoke,
   worker,
   'workers list': workersList,
   'workers delete': workersDelete,
