@@ -79,14 +79,14 @@ const RangesField = ({ draft, set, errors }: Props) => {
     draft.ranges.length > 0 &&
       h(
         'ol',
-        { class: 'exclusion-list' },
+        { class: 'plain-list' },
         draft.ranges.map((row, n) => {
           const field = fieldsOf({ draft: row, set: (changes: object) => change(n, changes), errors })
           const point = (name: 'from' | 'to', label: string) =>
             field(TextField, name, { label, mono: true, spellcheck: false, placeholder: '2030-12-24T12:00', at: [`ranges.${n}.${name}`] })
           return h(
             'li',
-            { key: n, class: 'exclusion' },
+            { key: n, class: 'range' },
             h('div', { class: 'two' }, point('from', `From (${n + 1})`), point('to', `Until (${n + 1})`)),
             h(Button, {
               label: `Remove time ${n + 1}`,

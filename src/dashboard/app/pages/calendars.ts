@@ -65,8 +65,8 @@ export const CalendarsPage = () => {
                       one.description && h('div', { class: 'under' }, one.description)
                     ),
                     h('td', {}, dateOr(nextDate(one))),
-                    h('td', {}, count(one.dates.length), h('span', { class: 'phone-only' }, ' dates')),
-                    h('td', {}, count(one.ranges.length), h('span', { class: 'phone-only' }, ' times')),
+                    h('td', {}, count(one.dates.length), phoneNoun(one.dates, 'date')),
+                    h('td', {}, count(one.ranges.length), phoneNoun(one.ranges, 'time')),
                     h('td', {}, h('span', { class: 'phone-only' }, 'changed '), h(When, { at: one.updated_at, only: 'relative' }))
                   )
                 )
@@ -77,6 +77,7 @@ export const CalendarsPage = () => {
   )
 }
 
+const phoneNoun = ({ length }: readonly unknown[], noun: string) => h('span', { class: 'phone-only' }, ` ${noun}${length === 1 ? '' : 's'}`)
 const dateOr = (date: string | undefined) => (date ? dateText(date) : h('span', { class: 'soft' }, '–'))
 
 export const CalendarPage = ({ name }: { name: string }) => {
