@@ -1,5 +1,7 @@
 /** Pages of the account in a browser: calendars, past slots, keys, sessions, support. Part of dashboard.test.ts, whose service and browser they use. */
 import type { Test } from 'tap'
+import { hashKey } from '../src/accounts/keys.ts'
+import { createLocalToken } from '../src/accounts/local-token.ts'
 import type { stageDashboard } from './dashboard-stage.ts'
 import { eventually } from './eventually.ts'
 import { exactly } from './exactly.ts'
@@ -131,6 +133,21 @@ export const accountPages = (stage: Stage, test: Declare): void => {
     const { webhook_secret } = await get('/v1/auth/webhook-secret')
     t.equal(shown, webhook_secret)
     t.not(shown, old)
+    t.same(page.complaints, [])
+  })
+
+  test('a link with a token signs in to its own account, whoever was signed in before', async t => {
+    const { api_key, email } = await newAccount()
+    const page = await stage.open(t, { api_key })
+    await page.getByText(email).first().waitFor()
+    const token = createLocalToken()
+    const account = { email: `${token}@localhost`, prefix: token.slice(0, 12), ciphertext: 'k.x', key_hash: hashKey(token) }
+    await stage.fn.openLocalAccount({ ...account, token_hash: hashKey(token) })
+    await page.goto('about:blank')
+    await page.goto(`${stage.dashboard}#token=${token}`)
+    await page.getByText(account.email).first().waitFor()
+    t.equal(await page.getByText(email).count(), 0)
+    t.notOk(page.url().includes(token))
     t.same(page.complaints, [])
   })
 
