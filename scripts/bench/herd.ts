@@ -33,8 +33,8 @@ export type Contender = {
 }
 
 const accountCount = 100
-/** Longer than preparing takes. */
-const leadMs = 4000
+/** Longer than preparing takes, also for peers and on a busy machine. */
+const leadMs = 8000
 
 /** Runs one herd. */
 export const runHerd = async (stage: Stage, n: number, { prepare, usage, settled }: Contender): Promise<HerdRun> => {

@@ -4,7 +4,7 @@
  *   --runs N      number of runs, instead of each measure's default
  *   --n N         number of cues, or of whatever the measure's title counts
  *   --seconds N   duration of a run, if the title mentions seconds
- *   --peers       the same herd with pg-boss and graphile-worker, alternating with ours
+ *   --peers       the same herd with pg-boss, graphile-worker and BullMQ, alternating with ours
  *   --profile DIR CPU profiles of the herd's warm runs
  *
  * PIN=0 leaves scheduling to the system; otherwise the service has one CPU, and database and receiver share another.

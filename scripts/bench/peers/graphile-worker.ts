@@ -6,6 +6,8 @@ import type { Job, Peer } from './peer.ts'
 const logger = new Logger(() => () => {})
 
 const peer: Peer = {
+  schema: 'graphile_worker',
+
   open: async connectionString => {
     const utils = await makeWorkerUtils({ connectionString, logger })
     await utils.migrate()

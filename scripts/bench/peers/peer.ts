@@ -4,6 +4,8 @@
 export type Job = { job: string; due: string; pad: string }
 
 export type Peer = {
+  /** Where its tables are. */
+  schema: string
   /** Creates the schema, in the bench's process. */
   open: (databaseUrl: string) => Promise<{
     /** Enqueues jobs that wait until they are due. */

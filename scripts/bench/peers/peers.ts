@@ -1,6 +1,6 @@
 /**
- * The same herd with pg-boss and graphile-worker, alternating with ours, on the same server and receiver. They post plain jobs with one
- * signature; ours does everything it does for each delivery. All processes are warmed up with one herd.
+ * The same herd with pg-boss, graphile-worker and BullMQ, alternating with ours, on the same server and receiver. They post plain jobs with
+ * one signature; ours does everything it does for each delivery. All processes are warmed up with one herd.
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Figure, figuresOf, median } from '../figures.ts'
@@ -8,34 +8,47 @@ import { type Contender, type HerdRun, runHerd, startOurs } from '../herd.ts'
 import type { Measure, Options } from '../measure.ts'
 import { start } from '../processes.ts'
 import type { Stage } from '../stage.ts'
+import bullmq from './bullmq.ts'
 import graphileWorker from './graphile-worker.ts'
 import type { Job, Peer } from './peer.ts'
 import pgBoss from './pg-boss.ts'
 import type { Work } from './worker.ts'
 
-const peers: Record<string, Peer> = { 'pg-boss': pgBoss, 'graphile-worker': graphileWorker }
+export const peers: Record<string, Peer> = { 'pg-boss': pgBoss, 'graphile-worker': graphileWorker, bullmq }
 
-const startPeer = async (stage: Stage, n: number, name: string): Promise<Contender & { close: () => Promise<void> }> => {
-  const { url: databaseUrl } = await stage.createDatabase(name.replace('-', '_'))
+/** As part of a figure's name, or of a database's. */
+export const nameOf = (peer: string) => peer.replace('-', '_')
+
+/** Starts a peer with a database of its own. */
+export const startPeer = async (stage: Stage, n: number, name: string, database = nameOf(name)) => {
+  const { url: databaseUrl, pool } = await stage.createDatabase(database)
   const { enqueue, tidy, isEmpty, close } = await peers[name]!.open(databaseUrl)
   const worker = start('scripts/bench/peers/worker.ts', 'tested')
   await worker.ask('work', { module: `./${name}.ts`, databaseUrl, origin: stage.receiver.url } satisfies Work)
-  return {
+  const enqueueHerd = (due: number) => {
+    const at = new Date(due)
+    const jobs = Array.from(
+      { length: n },
+      (_, i): Job => ({ job: String(i).padStart(6, '0'), due: at.toISOString(), pad: 'x'.repeat(142) })
+    )
+    return enqueue(jobs, at)
+  }
+  const contender: Contender = {
     prepare: async due => {
       await tidy()
-      const at = new Date(due)
-      const jobs = Array.from(
-        { length: n },
-        (_, i): Job => ({ job: String(i).padStart(6, '0'), due: at.toISOString(), pad: 'x'.repeat(142) })
-      )
-      await enqueue(jobs, at)
+      await enqueueHerd(due)
       await tidy()
       if (Date.now() > due - 500) throw new Error(`this machine takes too long to enqueue the jobs of ${name}`)
     },
     usage: worker.usage,
     settled: async () => {
       while (!(await isEmpty())) await delay(20)
-    },
+    }
+  }
+  return {
+    contender,
+    pool,
+    enqueueHerd,
     close: async () => {
       await worker.stop()
       await close()
@@ -47,7 +60,7 @@ const measure = async (stage: Stage, { runs, n }: Options) => {
   const ours = await startOurs(stage, n, 'herd_beside_peers')
   const theirs = await Promise.all(Object.keys(peers).map(name => startPeer(stage, n, name)))
   await delay(1500)
-  const contenders: Contender[] = [ours.contender, ...theirs]
+  const contenders: Contender[] = [ours.contender, ...theirs.map(({ contender }) => contender)]
   const herds: HerdRun[][] = contenders.map(() => [])
   for (let run = 0; run <= runs; run++) {
     for (const [i, contender] of contenders.entries()) {
@@ -57,20 +70,22 @@ const measure = async (stage: Stage, { runs, n }: Options) => {
   }
   for (const peer of theirs) await peer.close()
   await ours.replica.stop()
-  const names = Object.keys(peers).map(name => name.replace('-', '_'))
+  const names = Object.keys(peers).map(nameOf)
   return [
     ...names.flatMap((name, i) => ratios(name, herds[0]!, herds[i + 1]!)),
     ...['ours', ...names].flatMap((name, i) => figuresOf(herds[i]!, `${name}_`))
   ]
 }
 
-/** Ratio of the peer's time until the last receipt to ours: above 1, ours is faster. */
+/** Ratio of the peer's time until the last receipt to ours: above 1, ours is faster. And our CPU, process and database, by theirs. */
 const ratios = (name: string, ours: HerdRun[], theirs: HerdRun[]): Figure[] => {
   const lasts = (herds: HerdRun[]) => herds.map(herd => herd.last_receipt_ms)
+  const cpu = (herds: HerdRun[]) => herds.map(herd => herd.process_cpu_s + (herd.database_cpu_s ?? 0))
   const pairs = lasts(theirs).map((last, run) => last / lasts(ours)[run]!)
   return [
     { name: `ours_to_${name}_by_pairs`, values: pairs },
-    { name: `ours_to_${name}_by_medians`, values: [median(lasts(theirs)) / median(lasts(ours))] }
+    { name: `ours_to_${name}_by_medians`, values: [median(lasts(theirs)) / median(lasts(ours))] },
+    { name: `ours_to_${name}_cpu_by_medians`, values: [median(cpu(ours)) / median(cpu(theirs))] }
   ]
 }
 

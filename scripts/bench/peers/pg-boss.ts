@@ -13,6 +13,8 @@ const connect = async (connectionString: string, options: { supervise?: boolean;
 }
 
 const peer: Peer = {
+  schema: 'pgboss',
+
   open: async databaseUrl => {
     const boss = await connect(databaseUrl, { supervise: false, schedule: false })
     const sql = new pg.Pool({ connectionString: databaseUrl, application_name: 'bench', max: 1 }).on('error', () => {})
