@@ -360,6 +360,7 @@ comment on column cue.executions.triggered_by is 'Trigger.';
 comment on column cue.executions.replayed_from is 'Execution that this one replays.';
 comment on column cue.executions.scheduled_for is 'The slot, or the time requested by a fire.';
 comment on column cue.executions.due_at is 'When it was meant to start, if that is later than scheduled_for: within its window.';
+comment on column cue.executions.attempt_ms is 'Duration of the first attempt, begun at last_attempt_at, if it succeeded and has no row in attempts.';
 comment on column cue.executions.payload is
   'Payload sent: the cue''s at that time, or the override of a fire; null if it is in payloads.';
 comment on column cue.executions.payload_id is 'Row of payloads that holds a payload over 2 KB. It is kept as long as the execution.';
@@ -404,7 +405,7 @@ comment on column cue.executions.verification_reason is 'Reason a person gave fo
 comment on column cue.executions.created_at is 'Time of creation.';
 comment on column cue.executions.updated_at is 'Time of the latest change.';
 
-comment on table cue.attempts is 'The attempt log: one row per attempt that ended or was lost. Partitioned like executions.';
+comment on table cue.attempts is 'The attempt log: one row per attempt that ended or was lost, except first attempts that succeeded: see executions.attempt_ms. Partitioned like executions.';
 comment on column cue.attempts.execution_id is 'The execution. Determines the partition.';
 comment on column cue.attempts.attempt is 'Number of the attempt, from 1.';
 comment on column cue.attempts.account_id is 'The execution''s account.';

@@ -216,7 +216,7 @@ create table cue.attempts (
   worker_id text,
   constraint attempts_pkey PRIMARY KEY (execution_id, attempt)
 ) partition by RANGE (execution_id);
-comment on table cue.attempts is 'The attempt log: one row per attempt that ended or was lost. Partitioned like executions.';
+comment on table cue.attempts is 'The attempt log: one row per attempt that ended or was lost, except first attempts that succeeded: see executions.attempt_ms. Partitioned like executions.';
 comment on column cue.attempts.execution_id is 'The execution. Determines the partition.';
 comment on column cue.attempts.attempt is 'Number of the attempt, from 1.';
 comment on column cue.attempts.account_id is 'The execution''s account.';
@@ -688,12 +688,14 @@ create table cue.executions (
   verification_reason text,
   payload_id bigint,
   due_at timestamp with time zone,
+  attempt_ms integer,
   constraint executions_pkey PRIMARY KEY (id),
   constraint attempt_due CHECK ((attempt_due_at IS NOT NULL) = (transport = 'webhook'::cue.transport AND (status = ANY (ARRAY['pending'::cue.execution_status, 'retrying'::cue.execution_status, 'retry_ready'::cue.execution_status])))),
   constraint awaited CHECK ((outcome_deadline_at IS NOT NULL) = (status = 'pending_outcome'::cue.execution_status)),
   constraint claimable CHECK ((claimable_at IS NOT NULL) = (transport = 'worker'::cue.transport AND (status = ANY (ARRAY['pending'::cue.execution_status, 'retrying'::cue.execution_status, 'retry_ready'::cue.execution_status])))),
   constraint claimed CHECK (lease_expires_at IS NULL OR claim_token IS NOT NULL AND claimed_by_worker IS NOT NULL AND claimed_at IS NOT NULL),
   constraint ended CHECK ((ended_at IS NOT NULL) = (status = ANY (ARRAY['success'::cue.execution_status, 'failed'::cue.execution_status, 'missed'::cue.execution_status, 'outcome_timeout'::cue.execution_status]))),
+  constraint first_attempt CHECK (attempt_ms IS NULL OR attempts = 1 AND delivered_at IS NOT NULL),
   constraint flying CHECK ((flight_id IS NOT NULL) = (status = 'delivering'::cue.execution_status AND transport = 'webhook'::cue.transport)),
   constraint judged CHECK ((outcome_success IS FALSE) = (NOT outcome_state IS DISTINCT FROM 'reported_failure'::cue.outcome_state) AND (outcome_success IS NULL) = (COALESCE(outcome_state, 'unknown'::cue.outcome_state) = 'unknown'::cue.outcome_state)) NOT VALID,
   constraint leased CHECK ((lease_expires_at IS NOT NULL) = (status = 'delivering'::cue.execution_status AND transport = 'worker'::cue.transport)),
@@ -760,6 +762,7 @@ comment on column cue.executions.rejected_at is 'When a person rejected the outc
 comment on column cue.executions.verification_reason is 'Reason a person gave for verifying or rejecting the outcome.';
 comment on column cue.executions.payload_id is 'Row of payloads that holds a payload over 2 KB. It is kept as long as the execution.';
 comment on column cue.executions.due_at is 'When it was meant to start, if that is later than scheduled_for: within its window.';
+comment on column cue.executions.attempt_ms is 'Duration of the first attempt, begun at last_attempt_at, if it succeeded and has no row in attempts.';
 grant select on cue.executions to cue_service;
 
 create table cue.fires (
@@ -1327,18 +1330,31 @@ comment on view cue.alert_view is 'Alerts as the API shows them.';
 grant select on cue.alert_view to cue_reader, cue_service;
 
 create view cue.attempt_view as
- SELECT execution_id,
-    account_id,
-    attempt,
-    started_at,
-    finished_at,
-    result,
-    http_status,
-    error,
-    duration_ms,
-    worker_id
-   FROM cue.attempts;
-comment on view cue.attempt_view is 'The attempt log.';
+ SELECT attempts.execution_id,
+    attempts.account_id,
+    attempts.attempt,
+    attempts.started_at,
+    attempts.finished_at,
+    attempts.result,
+    attempts.http_status,
+    attempts.error,
+    attempts.duration_ms,
+    attempts.worker_id
+   FROM cue.attempts
+UNION ALL
+ SELECT executions.id AS execution_id,
+    executions.account_id,
+    1 AS attempt,
+    executions.last_attempt_at AS started_at,
+    executions.last_attempt_at + executions.attempt_ms::double precision * '00:00:00.001'::interval AS finished_at,
+    'success'::cue.attempt_result AS result,
+    executions.http_status,
+    NULL::text AS error,
+    executions.attempt_ms AS duration_ms,
+    NULL::text AS worker_id
+   FROM cue.executions
+  WHERE executions.attempt_ms IS NOT NULL;
+comment on view cue.attempt_view is 'The attempt log: attempts, and the first attempts that succeeded, which are kept in their executions.';
 grant select on cue.attempt_view to cue_reader, cue_service;
 
 create view cue.audit_view as
@@ -1675,7 +1691,7 @@ create view cue.execution_detail_view as
                     a_1.error,
                     a_1.duration_ms,
                     a_1.worker_id
-                   FROM cue.attempts a_1
+                   FROM cue.attempt_view a_1
                   WHERE a_1.execution_id = e.id) a) AS attempt_log
    FROM cue.execution_view e;
 comment on view cue.execution_detail_view is 'Executions with their attempts, in one read.';
@@ -4913,6 +4929,7 @@ begin
   moved as (
     update cue.executions e
        set status = 'success', flight_id = null, http_status = r.http_status, response_body = r.body, error_message = null,
+           last_attempt_at = r.started_at, attempt_ms = case when r.attempt = 1 then r.duration_ms end,
            delivered_at = p_now, ended_at = p_now, updated_at = p_now
       from r
      where e.id = r.id and e.id = any (p_execution_ids) and e.id between v_first and v_last
@@ -4921,7 +4938,7 @@ begin
   log as (
     insert into cue.attempts (execution_id, attempt, account_id, result, started_at, finished_at, duration_ms, http_status)
     select m.id, m.attempt, m.account_id, 'success', m.started_at, m.started_at + m.duration_ms * interval '1 millisecond', m.duration_ms,
-           m.http_status from moved m)
+           m.http_status from moved m where m.attempt > 1)
   -- Like count_ended, without a call per row.
   select count(nextval('cue.ended_success')) into v_moved from moved;
   if v_tracked is not null then perform cue.start_queued(u.id, p_now) from unnest(v_tracked) as u (id); end if;

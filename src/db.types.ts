@@ -1121,6 +1121,10 @@ export interface Executions {
    */
   attempt_due_at: Timestamp | null;
   /**
+   * Duration of the first attempt, begun at last_attempt_at, if it succeeded and has no row in attempts.
+   */
+  attempt_ms: number | null;
+  /**
    * Attempts begun: sends or claims. Numbers the attempts, so that results of an attempt taken over by another are ignored.
    */
   attempts: Generated<number>;

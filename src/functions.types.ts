@@ -374,6 +374,7 @@ export type ExecutionsRow = {
   verification_reason: string | null
   payload_id: number | null
   due_at: Date | null
+  attempt_ms: number | null
 }
 
 export type ClaimExecutionsRow = {

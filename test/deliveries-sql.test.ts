@@ -4,7 +4,7 @@ import { exactly } from './exactly.ts'
 import { awaiting, once, type Result, refused, stage } from './stage.ts'
 
 t.test('a plain success ends the execution, logs the attempt and ends its flight', async t => {
-  const { begun, finish, execution, attempts, rows, clock } = await stage(t)
+  const { begun, finish, execution, attempts, rows, clock, account_id } = await stage(t)
   const attempt = await begun()
   t.equal(attempt.plain, true)
   t.equal(await finish([attempt], undefined, [attempt.flight_id]), 1)
@@ -19,7 +19,13 @@ t.test('a plain success ends the execution, logs the attempt and ends its flight
     ended_at: clock.now(),
     outcome_state: null
   })
-  exactly(t, await attempts(attempt.execution_id), [{ attempt: 1, result: 'success', http_status: 200, duration_ms: 5, error: null }])
+  const first = { attempt: 1, result: 'success', http_status: 200, duration_ms: 5, error: null, worker_id: null }
+  exactly(t, await attempts(attempt.execution_id), [
+    { ...first, account_id, started_at: clock.now(), finished_at: new Date(clock.now().getTime() + 5) }
+  ])
+  const [detail] = await rows('select attempt_log from cue.execution_detail_view where id = $1', [attempt.execution_id])
+  exactly(t, detail.attempt_log, [{ ...first, started_at: clock.now().toISOString() }])
+  t.same(await rows('select * from cue.attempts'), [], 'a first success takes no row of its own')
   t.same(await rows('select * from cue.flights'), [])
 })
 

@@ -80,7 +80,7 @@ t.test('delivers a due cue once, with both signatures, and records it', async t 
     flight_id: null,
     error_message: null
   })
-  const log = await pool.query('select * from cue.attempts')
+  const log = await pool.query('select * from cue.attempt_view')
   exactly(t, log.rows, [{ execution_id: execution.id, attempt: 1, result: 'success', http_status: 200, error: null }])
   const runs = await pool.query('select * from cue.cue_runs')
   exactly(t, runs.rows, [{ run_count: 1, fired_count: 1, last_slot: due }])
@@ -117,7 +117,7 @@ t.test('retries a rejected delivery up to its limit, then fails', async t => {
     requests.slice(0, 3).map(request => request.headers['x-service-attempt']),
     ['1', '2', '3']
   )
-  const log = await pool.query('select attempt, result from cue.attempts order by attempt')
+  const log = await pool.query('select attempt, result from cue.attempt_view order by attempt')
   t.same(
     log.rows,
     [1, 2, 3].map(attempt => ({ attempt, result: 'failed' }))
@@ -255,7 +255,7 @@ t.test('another replica retries the attempts of one that died', async t => {
   await startEngine(t, engineConfig)
   exactly(t, await ended(id), { attempts: 2, lost_attempts: 1 })
   t.equal((await hook.received()).length, 1)
-  const log = await pool.query('select attempt, result from cue.attempts order by attempt')
+  const log = await pool.query('select attempt, result from cue.attempt_view order by attempt')
   t.same(log.rows, [
     { attempt: 1, result: 'lost' },
     { attempt: 2, result: 'success' }

@@ -94,7 +94,8 @@ t.test('deleting a cue aborts its request, ignores the result and frees its capa
   t.equal(await measured('pgcue_attempts_total\\{result="aborted"\\}'), 1)
   await eventually(async () => (await count("cue_id = $1 and status = 'success'", [waiting])) === 1)
   t.equal(
-    (await pool.query('select from cue.attempts a join cue.executions e on e.id = a.execution_id where e.cue_id = $1', [ids[0]])).rowCount,
+    (await pool.query('select from cue.attempt_view a join cue.executions e on e.id = a.execution_id where e.cue_id = $1', [ids[0]]))
+      .rowCount,
     0
   )
   await pool.query('select cue.delete_cues($1, $2)', [account.id, ids.slice(1)])
@@ -110,7 +111,7 @@ t.test('disowning an account aborts its requests, which are not sent again', asy
   await fn.disownAccount({ account_id: id, ip: '127.0.0.1' })
   await eventually(async () => (await measured('pgcue_open_deliveries')) === 0)
   t.equal(await count("status = 'failed' and error_message = 'cancelled'"), allowed)
-  const { rows } = await pool.query('select distinct result, error from cue.attempts')
+  const { rows } = await pool.query('select distinct result, error from cue.attempt_view')
   t.same(rows, [{ result: 'failed', error: 'cancelled' }])
   t.equal(await measured('pgcue_attempts_total\\{result="aborted"\\}'), allowed)
 })

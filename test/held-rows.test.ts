@@ -189,7 +189,7 @@ root.test('locked rows of one account do not affect another, although the first 
     busy.id
   ])
   await live(t, s, other, 'before')
-  await eventually(async () => (await s.pool.query('select from cue.attempts where account_id = $1', [busy.id])).rowCount)
+  await eventually(async () => (await s.pool.query('select from cue.attempt_view where account_id = $1', [busy.id])).rowCount)
 
   const holder = new pg.Client({ connectionString: s.url })
   await holder.connect()

@@ -286,7 +286,7 @@ t.test('concurrent operations of all kinds neither deadlock nor fail', async t =
   )
   t.same(
     await rows(`select e.id from cue.executions e
-                 where (select count(*) from cue.attempts a where a.execution_id = e.id) <> e.attempts - (e.lease_expires_at is not null)::int
+                 where (select count(*) from cue.attempt_view a where a.execution_id = e.id) <> e.attempts - (e.lease_expires_at is not null)::int
                    and e.ended_at is null`),
     [],
     'every ended attempt is logged'

@@ -115,7 +115,7 @@ for (const [what, columns, end, status] of ends) {
       (await s.jobs()).map(job => job.id),
       'transport' in columns ? [] : [second!.id]
     )
-    t.equal((await s.rows('select * from cue.attempts where execution_id <> $1', [first!.id])).length, 0)
+    t.equal((await s.rows('select * from cue.attempt_view where execution_id <> $1', [first!.id])).length, 0)
   })
 }
 

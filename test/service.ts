@@ -47,7 +47,7 @@ export const serviceAt = (start?: string) => {
       fire,
       claim: (id: string, worker_id = 'w1', by = calls) => by.post(`/v1/executions/${id}/claim`, { worker_id }),
       execution: (id: string) => row('select * from cue.executions where id = $1', [id]),
-      attempts: (id: string) => rows('select * from cue.attempts where execution_id = $1 order by attempt', [id]),
+      attempts: (id: string) => rows('select * from cue.attempt_view where execution_id = $1 order by attempt', [id]),
       run: (cue_id: string) => row('select r.*, c.status from cue.cue_runs r join cue.cues c on c.id = r.cue_id where c.id = $1', [cue_id]),
       jobs: (queue: string) => rows('select data, start_after from pgboss.job where name = $1 order by created_on, id', [queue]),
       other: async (): Promise<{ account: Account; calls: typeof calls }> => {

@@ -129,7 +129,7 @@ export const stage = async (t: Test, start = '2030-01-15T09:00:00Z') => {
       return attempt!
     },
     execution: (id: string) => row('select * from cue.executions where id = $1', [id]),
-    attempts: (id: string) => rows('select * from cue.attempts where execution_id = $1 order by attempt', [id]),
+    attempts: (id: string) => rows('select * from cue.attempt_view where execution_id = $1 order by attempt', [id]),
     run: (cue_id: string) =>
       row('select r.*, c.status, c.completed_reason, c.deleted_at from cue.cue_runs r join cue.cues c on c.id = r.cue_id where c.id = $1', [
         cue_id

@@ -91,7 +91,7 @@ const snapshot = `
               'has not exactly one thing to wait for'),
              (e.attempts - e.lost_attempts > c.retry_max_attempts, 'has had more attempts than its cue allows'),
              (e.transport = 'webhook' and e.lost_attempts > 5, 'has lost more attempts than five'),
-             ((select coalesce(array_agg(a.attempt order by a.attempt), '{}') from cue.attempts a where a.execution_id = e.id)
+             ((select coalesce(array_agg(a.attempt order by a.attempt), '{}') from cue.attempt_view a where a.execution_id = e.id)
                 <> array(select generate_series(1, e.attempts - (e.status = 'delivering')::int)), 'has another log than it has attempts'))
              as w (broken, why)
            where w.broken

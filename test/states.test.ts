@@ -1,6 +1,6 @@
 // Constraints of the tables: each state requires its times, so no statement can create a state that no sweep finds.
 import t from 'tap'
-import { cueDefaults, type Row, stage } from './stage.ts'
+import { cueDefaults, type Row, refused, stage } from './stage.ts'
 
 const now = '2030-01-15T09:00:00Z'
 
@@ -116,9 +116,9 @@ t.test('no more attempts can be lost than were begun', async t => {
 })
 
 t.test('logs an attempt once', async t => {
-  const { begun, finish, rows } = await stage(t)
+  const { begun, settle, rows } = await stage(t)
   const attempt = await begun()
-  await finish([attempt])
+  await settle([attempt], refused)
   await t.rejects(rows('insert into cue.attempts select * from cue.attempts'), { code: '23505' })
 })
 

@@ -72,7 +72,7 @@ export const readFound = async (pool: pg.Pool): Promise<Found> => {
   const executions = await pool.query(
     'select id, cue_id, floor(extract(epoch from scheduled_for) * 1000)::float8 as scheduled_for, status, attempts from cue.executions'
   )
-  const attempts = await pool.query('select execution_id, attempt, result from cue.attempts order by execution_id, attempt')
+  const attempts = await pool.query('select execution_id, attempt, result from cue.attempt_view order by execution_id, attempt')
   const { rows } = await pool.query(
     `select (select count(*)::int from cue.flights) as flights, (select count(*)::int from pgboss.job where name = 'attempts') as jobs,
             (select deadlocks::int from pg_stat_database where datname = current_database()) as deadlocks`
