@@ -33,11 +33,14 @@ export const createFastSlots = ({ slots, slowAfterMs, onSlow }: Options) => {
         if (left > 0) usedBy.set(account, left)
         else usedBy.delete(account)
       }
+      // If this process was busy, the response may have arrived already: it is read before the immediate runs.
+      const late = () => {
+        if (!slow) return
+        giveBack()
+        onSlow(account)
+      }
       let slow: NodeJS.Timeout | undefined = setTimeout(
-        () => {
-          giveBack()
-          onSlow(account)
-        },
+        () => setImmediate(late),
         // In four steps: timers of the same duration share a list, which makes them cheaper.
         (slowAfterMs * Math.max(1, Math.ceil(4 * (1 - used / slots)))) / 4
       )

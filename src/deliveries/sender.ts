@@ -33,6 +33,9 @@ export type SenderOptions = {
   log: Pick<FastifyBaseLogger, 'debug' | 'info'>
 }
 
+/** Requests per turn. Responses that arrive meanwhile are read before the next, which uses their connections instead of opening more. */
+const burst = 32
+
 type Sending = Handle & { attempt: BegunAttempt }
 
 export const createSender = (options: SenderOptions) => {
@@ -100,9 +103,13 @@ export const createSender = (options: SenderOptions) => {
     /** Queues an attempt; `send` sends it. */
     add: (attempt: BegunAttempt): void => onHand.add(attempt.account_id, attempt),
 
-    /** Sends what there is room for. An attempt is sent only while its flight's lease stands, and dropped if the flight was taken over. */
+    /**
+     * Sends what there is room for, a burst per turn. An attempt is sent only while its flight's lease stands, and dropped if the flight was taken
+     * over.
+     */
     send: (): void => {
-      while (onHand.size > 0) {
+      for (let sent = 0; onHand.size > 0; sent++) {
+        if (sent === burst) return void onChange()
         const [attempt] = onHand.take(1, maySend)
         if (!attempt) return
         if (flights.stands(attempt.flight_id)) void deliver(attempt)
