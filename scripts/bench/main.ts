@@ -30,8 +30,9 @@ import replicas from './replicas.ts'
 import spread from './spread.ts'
 import { openStage } from './stage.ts'
 import storage from './storage.ts'
+import sustained from './sustained.ts'
 
-const measures: Record<string, Measure> = { herd, spread, hanging, api, firing, idle, replicas, storage, cells, claims, peers }
+const measures: Record<string, Measure> = { herd, spread, hanging, api, firing, idle, replicas, storage, cells, claims, sustained, peers }
 /** The measures run by default. */
 const usualMeasures = ['herd', 'spread', 'hanging', 'api', 'firing', 'idle', 'replicas', 'storage']
 

@@ -10,6 +10,8 @@ import { answers } from './probe.ts'
 /** Instants in epoch milliseconds, lateness in milliseconds. */
 export type Received = { count: number; duplicates: number; last: number; late: { p50: number; p99: number; max: number } }
 
+export type Tenths = { p99: number[]; duplicates: number; count: number; seconds: number }
+
 /** Arrival and due time of each delivery, from its headers, by the sender's id. */
 const seen = new Map<string, { at: number; due: string }>()
 const held = new Set<Socket>()
@@ -92,8 +94,23 @@ answers.wait = async (count: number) => {
 
 answers.received = received
 
+answers.count = () => seen.size
+
 /** Returns arrival and due time of every recorded delivery, in epoch milliseconds. */
 answers.deliveries = () => [...seen.values()].map(({ at, due }) => ({ at, due: Date.parse(due) }))
+
+/** Returns the p99 lateness of each tenth of the deliveries, in milliseconds, and the seconds between the first and the last. */
+answers.tenths = () => {
+  const all = [...seen.values()]
+  const p99 = Array.from({ length: 10 }, (_, i) => {
+    const some = all.slice((i * all.length) / 10, ((i + 1) * all.length) / 10)
+    return quantile(
+      some.map(({ at, due }) => at - Date.parse(due)).sort((a, b) => a - b),
+      0.99
+    )
+  })
+  return { p99, duplicates, count: all.length, seconds: (last - all[0]!.at) / 1000 } satisfies Tenths
+}
 
 /** Responds to the held requests. */
 answers.release = () => {

@@ -8,7 +8,7 @@ import pg from 'pg'
 import { freePort, startEmbedded } from '../../src/embedded-postgres/embedded-postgres.ts'
 import { migrate } from '../../src/migrate/migrate.ts'
 import { type Child, cpuSeconds, endAll, place, start } from './processes.ts'
-import type { Received } from './receiver.ts'
+import type { Received, Tenths } from './receiver.ts'
 
 export type Stage = Awaited<ReturnType<ReturnType<typeof openStage>['open']>>
 export type Replica = { url: string; databaseUrl: string; pool: pg.Pool; process: Child; stop: () => Promise<void> }
@@ -57,6 +57,8 @@ export const openStage = () => {
         reset: () => receiver.ask<void>('reset'),
         received: () => receiver.ask<Received>('received'),
         deliveries: () => receiver.ask<{ at: number; due: number }[]>('deliveries'),
+        count: () => receiver.ask<number>('count'),
+        tenths: () => receiver.ask<Tenths>('tenths'),
         /** Resolves when `count` deliveries have arrived. */
         wait: (count: number, limitMs = patienceMs) => receiver.ask<Received>('wait', count, limitMs),
         release: () => receiver.ask<void>('release')
