@@ -485,6 +485,7 @@ comment on table cue.dead_letters is 'Executions that failed, were missed or tim
 comment on column cue.dead_letters.execution_id is 'The execution.';
 comment on column cue.dead_letters.account_id is 'Its account.';
 comment on column cue.dead_letters.cue_id is 'Its cue.';
+comment on column cue.dead_letters.error_group is 'What it has in common with others that failed in the same way; null until group_dead_letters finds it.';
 
 comment on table cue.backfilled_slots is 'Slots that a backfill has run, so that none runs twice.';
 comment on column cue.backfilled_slots.cue_id is 'The cue.';

@@ -523,14 +523,18 @@ create table cue.dead_letters (
   execution_id uuid not null,
   account_id uuid not null,
   cue_id text not null,
+  error_group uuid,
   constraint dead_letters_pkey PRIMARY KEY (execution_id)
 );
 CREATE INDEX dead_letters_account ON cue.dead_letters USING btree (account_id, execution_id);
 CREATE INDEX dead_letters_cue ON cue.dead_letters USING btree (cue_id, execution_id);
+CREATE INDEX dead_letters_group ON cue.dead_letters USING btree (account_id, error_group, execution_id);
+CREATE INDEX dead_letters_ungrouped ON cue.dead_letters USING btree (execution_id) WHERE (error_group IS NULL);
 comment on table cue.dead_letters is 'Executions that failed, were missed or timed out, and were neither replayed nor dismissed.';
 comment on column cue.dead_letters.execution_id is 'The execution.';
 comment on column cue.dead_letters.account_id is 'Its account.';
 comment on column cue.dead_letters.cue_id is 'Its cue.';
+comment on column cue.dead_letters.error_group is 'What it has in common with others that failed in the same way; null until group_dead_letters finds it.';
 grant select on cue.dead_letters to cue_service;
 
 create table cue.deletions (
@@ -1574,7 +1578,8 @@ create view cue.dead_execution_view as
     e.payload,
     e.response_body,
     e.cue_tags,
-    e.reported_error
+    e.reported_error,
+    d.error_group
    FROM cue.dead_letters d
      CROSS JOIN LATERAL ( SELECT v.id,
             v.account_id,
@@ -1609,7 +1614,8 @@ create view cue.dead_execution_view as
             v.payload,
             v.response_body,
             v.cue_tags,
-            v.reported_error
+            v.reported_error,
+            v.error_group
            FROM cue.execution_view v
           WHERE v.id = d.execution_id
          LIMIT 1) e;
@@ -1741,7 +1747,10 @@ create view cue.execution_view as
           WHERE p.id = e.payload_id)) AS payload,
     e.response_body,
     c.tags AS cue_tags,
-    e.error AS reported_error
+    e.error AS reported_error,
+    ( SELECT d.error_group
+           FROM cue.dead_letters d
+          WHERE d.execution_id = e.id) AS error_group
    FROM cue.executions e
      CROSS JOIN LATERAL ( SELECT q.name,
             q.tags
@@ -2205,7 +2214,8 @@ CREATE OR REPLACE FUNCTION cue.add_dead_letter(e cue.executions)
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
-  insert into cue.dead_letters (execution_id, account_id, cue_id) values (e.id, e.account_id, e.cue_id) on conflict do nothing
+  insert into cue.dead_letters (execution_id, account_id, cue_id, error_group)
+  values (e.id, e.account_id, e.cue_id, cue.error_group(e)) on conflict do nothing
 $function$;
 comment on function cue.add_dead_letter(cue.executions) is 'Adds an ended execution to the dead letters.';
 grant execute on function cue.add_dead_letter(cue.executions) to cue_service;
@@ -4639,6 +4649,29 @@ end $function$;
 comment on function cue.erase_account(uuid) is 'Deletes an account that has no cues left, with everything that names it.';
 grant execute on function cue.erase_account(uuid) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.error_group(e cue.executions)
+ RETURNS uuid
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+AS $function$
+  select md5(concat_ws(e'\n', e.status, coalesce(e.http_status, 0), cue.error_pattern(coalesce(e.error_message, e.error), e.http_status)))::uuid
+$function$;
+comment on function cue.error_group(cue.executions) is 'Returns the group of a failed execution: the same for all with this status, HTTP status and kind of message.';
+grant execute on function cue.error_group(cue.executions) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.error_pattern(p_message text, p_http_status integer)
+ RETURNS text
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+AS $function$
+  select left(replace(regexp_replace(
+           regexp_replace(regexp_replace(left(p_message, 500), '\s+', ' ', 'g'), '\m' || coalesce(p_http_status, -1) || '\M', chr(1), 'g'),
+           '[[:xdigit:]]{8}(-[[:xdigit:]]{4}){3}-[[:xdigit:]]{12}|\m(?=\w*\d)\w{8,}\M|\m\d+([.,:/TZ+-]+\d+)*Z?', '…', 'g'),
+         chr(1), coalesce(p_http_status::text, '')), 200)
+$function$;
+comment on function cue.error_pattern(text,integer) is 'Returns an error message of at most 200 characters, in which numbers, times, addresses and ids are an ellipsis.';
+grant execute on function cue.error_pattern(text,integer) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.exceeds_payload_cap(p_cue_id text, p_now timestamp with time zone DEFAULT now())
  RETURNS boolean
  LANGUAGE sql
@@ -5189,6 +5222,27 @@ end $function$;
 comment on function cue.gone_attempts(uuid[],integer[]) is 'Returns the executions whose running attempt was cancelled, deleted or taken over.';
 grant execute on function cue.gone_attempts(uuid[],integer[]) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.group_dead_letters(p_batch integer DEFAULT 1000)
+ RETURNS integer
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  v_count int;
+begin
+  update cue.dead_letters d
+     set error_group = coalesce((select cue.error_group(e) from cue.executions e where e.id = d.execution_id), gen_random_uuid())
+   where d.execution_id = any (array(
+     select execution_id from cue.dead_letters where error_group is null order by execution_id limit p_batch for update skip locked));
+  get diagnostics v_count = row_count;
+  return v_count;
+end $function$;
+comment on function cue.group_dead_letters(integer) is 'Gives a batch of dead letters without a group theirs; returns how many.';
+grant execute on function cue.group_dead_letters(integer) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.hand_over_device_code(p_code_hash bytea, p_cell integer, p_now timestamp with time zone DEFAULT now())
  RETURNS integer
  LANGUAGE plpgsql
@@ -5328,6 +5382,14 @@ begin
 end $function$;
 comment on function cue.holds_executions(text) is 'Returns whether another transaction has locked an open execution of a tracked cue; locks the others.';
 grant execute on function cue.holds_executions(text) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.host_of(p_url text)
+ RETURNS text
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+AS $function$ select lower(substring(p_url from '^[A-Za-z]+://([^/?#\\]*)')) $function$;
+comment on function cue.host_of(text) is 'Returns the host of a URL in lower case, with its port if it names one.';
+grant execute on function cue.host_of(text) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.idempotency_bytes()
  RETURNS integer
@@ -7276,6 +7338,54 @@ end $function$;
 comment on function cue.read_declared_cues(uuid,text[]) is 'Returns what new definitions of cues depend on, by their keys; cues not found are left out.';
 grant execute on function cue.read_declared_cues(uuid,text[]) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.read_destinations(p_account_id uuid, p_from timestamp with time zone DEFAULT NULL::timestamp with time zone, p_to timestamp with time zone DEFAULT NULL::timestamp with time zone, p_now timestamp with time zone DEFAULT now())
+ RETURNS TABLE(since timestamp with time zone, until timestamp with time zone, hosts integer, destinations jsonb)
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  v_from timestamptz := greatest(coalesce(p_from, p_now - interval '24 hours'), 'epoch');
+  v_to timestamptz := least(p_to, p_now + interval '1 day');
+begin
+  return query
+  with newest as materialized (
+    select e.id, e.cue_id from cue.executions e
+     where e.account_id = p_account_id and e.id >= cue.uuid_v7_floor(v_from) and e.id < cue.uuid_v7_floor(v_to)
+     order by e.id desc limit 2000),
+  span as materialized (
+    select s.since, least(v_to, p_now) as until, greatest(extract(epoch from least(v_to, p_now) - s.since) / 60, 1 / 60.0) as minutes
+      from (select case when (select count(*) from newest) = 2000
+                        then (select e.created_at from cue.executions e where e.id = (select min(n.id::text)::uuid from newest n))
+                        else v_from end as since) s),
+  targets as materialized (
+    select x.cue_id, cue.host_of(c.callback_url) as host from (select distinct n.cue_id from newest n) x
+     cross join lateral (select q.callback_url from cue.cues q where q.id = x.cue_id and q.transport = 'webhook' and q.deleted_at is null limit 1) c),
+  attempts as materialized (
+    select t.host, n.cue_id, n.id, a.result, a.duration_ms, a.http_status, a.error, a.finished_at
+      from newest n join targets t using (cue_id)
+     cross join lateral (
+       select o.result, o.duration_ms, o.http_status, o.error, o.finished_at from cue.attempt_view o where o.execution_id = n.id
+        order by o.attempt limit 100) a),
+  grouped as materialized (
+    select a.host, count(distinct a.cue_id) as cues, count(*) as attempts, count(*) filter (where a.result = 'failed') as failures,
+           percentile_disc(0.5) within group (order by a.duration_ms) filter (where a.http_status is not null) as p50,
+           percentile_disc(0.95) within group (order by a.duration_ms) filter (where a.http_status is not null) as p95,
+           (array_agg(jsonb_build_object('at', cue.iso(a.finished_at), 'http_status', a.http_status, 'error', a.error, 'execution_id', a.id)
+              order by a.finished_at desc, a.id desc))[1] as last
+      from attempts a group by a.host),
+  most as (select * from grouped g order by g.attempts desc, g.host limit 100)
+  select s.since, s.until, (select count(*)::int from grouped),
+         coalesce((select jsonb_agg(jsonb_build_object('host', m.host, 'cues', m.cues, 'attempts', m.attempts,
+                     'per_minute', round(m.attempts / s.minutes, 2), 'failures', m.failures, 'response_p50_ms', m.p50, 'response_p95_ms', m.p95,
+                     'last_attempt', m.last) order by m.attempts desc, m.host) from most m), '[]')
+    from span s;
+end $function$;
+comment on function cue.read_destinations(uuid,timestamp with time zone,timestamp with time zone,timestamp with time zone) is 'Returns up to 100 hosts that an account''s webhooks went to in a time window, the busiest first, by the attempts of at most its newest 2,000 executions.';
+grant execute on function cue.read_destinations(uuid,timestamp with time zone,timestamp with time zone,timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.read_echo(p_token text, p_now timestamp with time zone DEFAULT now())
  RETURNS TABLE(payload text, headers jsonb, received_at timestamp with time zone)
  LANGUAGE sql
@@ -7286,6 +7396,52 @@ AS $function$
 $function$;
 comment on function cue.read_echo(text,timestamp with time zone) is 'Returns the latest request posted to an echo token, or no row.';
 grant execute on function cue.read_echo(text,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.read_errors(p_account_id uuid, p_from timestamp with time zone DEFAULT NULL::timestamp with time zone, p_to timestamp with time zone DEFAULT NULL::timestamp with time zone, p_now timestamp with time zone DEFAULT now())
+ RETURNS TABLE(since timestamp with time zone, total integer, groups integer, errors jsonb)
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  v_from timestamptz := greatest(coalesce(p_from, p_now - interval '7 days'), 'epoch');
+  v_to timestamptz := least(p_to, p_now + interval '1 day');
+begin
+  return query
+  with newest as materialized (
+    select d.execution_id as id, d.cue_id, d.error_group from cue.dead_letters d
+     where d.account_id = p_account_id and d.execution_id >= cue.uuid_v7_floor(v_from) and d.execution_id < cue.uuid_v7_floor(v_to)
+       and d.error_group is not null
+     order by d.execution_id desc limit 5000),
+  found as materialized (
+    select n.id, n.cue_id, n.error_group from newest n
+     where n.cue_id in (select x.cue_id from (select distinct y.cue_id from newest y) x
+                         cross join lateral (select from cue.cues q where q.id = x.cue_id and q.deleted_at is null limit 1) c)),
+  grouped as materialized (
+    select f.error_group, count(*)::int as count, count(distinct f.cue_id)::int as cues, min(f.id::text)::uuid as first_id,
+           max(f.id::text)::uuid as last_id
+      from found f group by f.error_group),
+  most as (select * from grouped g order by g.count desc, g.last_id desc limit 100)
+  select case when (select count(*) from newest) = 5000
+              then (select e.created_at from cue.executions e where e.id = (select min(n.id::text)::uuid from newest n)) else v_from end,
+         (select count(*)::int from found), (select count(*)::int from grouped),
+         coalesce((
+           select jsonb_agg(jsonb_build_object('error_group', m.error_group, 'status', l.status, 'http_status', l.http_status,
+                    'message', cue.error_pattern(l.message, l.http_status), 'count', m.count, 'cues', m.cues,
+                    'first_at', cue.iso(f.ended_at), 'last_at', cue.iso(l.ended_at),
+                    'latest', jsonb_build_object('execution_id', m.last_id, 'cue_id', l.cue_id, 'cue_name', l.name,
+                                                 'error_message', left(l.message, 500)))
+                    order by m.count desc, m.last_id desc)
+             from most m
+            cross join lateral (select e.ended_at from cue.executions e where e.id = m.first_id limit 1) f
+            cross join lateral (
+              select e.status, e.http_status, coalesce(e.error_message, e.error) as message, e.ended_at, e.cue_id, c.name
+                from cue.executions e join cue.cues c on c.id = e.cue_id where e.id = m.last_id limit 1) l), '[]');
+end $function$;
+comment on function cue.read_errors(uuid,timestamp with time zone,timestamp with time zone,timestamp with time zone) is 'Returns an account''s dead letters of a time window, at most its newest 5,000, grouped by error: up to 100 groups, the largest first.';
+grant execute on function cue.read_errors(uuid,timestamp with time zone,timestamp with time zone,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.read_execution_details(p_account_ids uuid[], p_execution_ids uuid[])
  RETURNS SETOF cue.execution_detail_view

@@ -46,7 +46,8 @@ select e.id, e.account_id, e.cue_id, c.name as cue_name, e.transport, e.task, e.
        e.external_id is not null or e.result_url is not null or e.result_ref is not null
          or coalesce(jsonb_array_length(e.artifacts), 0) > 0 as has_evidence,
        coalesce(e.payload, (select p.body from cue.payloads p where p.id = e.payload_id)) as payload, e.response_body,
-       c.tags as cue_tags, e.error as reported_error
+       c.tags as cue_tags, e.error as reported_error,
+       (select d.error_group from cue.dead_letters d where d.execution_id = e.id) as error_group
   from cue.executions e
  cross join lateral (select q.name, q.tags from cue.cues q where q.id = e.cue_id and q.deleted_at is null limit 1) c;
 comment on view cue.execution_view is 'Executions as the API shows them.';
@@ -56,7 +57,8 @@ create or replace view cue.dead_execution_view as
 select d.execution_id as id, d.account_id, d.cue_id, e.cue_name, e.transport, e.task, e.scheduled_for, e.due_at, e.status, e.outcome_state,
        e.outcome_success, e.triggered_by, e.replayed_from, e.attempts, e.http_status, e.error_message, e.started_at, e.last_attempt_at,
        e.delivered_at, e.next_retry, e.claimed_by_worker, e.claimed_at, e.last_heartbeat_at, e.lease_expires_at, e.ended_at, e.created_at,
-       e.updated_at, e.outcome, e.result_type, e.has_evidence, e.payload, e.response_body, e.cue_tags, e.reported_error
+       e.updated_at, e.outcome, e.result_type, e.has_evidence, e.payload, e.response_body, e.cue_tags, e.reported_error,
+       d.error_group
   from cue.dead_letters d
  cross join lateral (select * from cue.execution_view v where v.id = d.execution_id limit 1) e;
 comment on view cue.dead_execution_view is 'Executions that failed, were missed or timed out, and were neither replayed nor dismissed.';

@@ -868,6 +868,7 @@ export interface DeadExecutionView {
   delivered_at: Timestamp | null;
   due_at: Timestamp | null;
   ended_at: Timestamp | null;
+  error_group: string | null;
   error_message: string | null;
   has_evidence: boolean | null;
   http_status: number | null;
@@ -902,6 +903,10 @@ export interface DeadLetters {
    * Its cue.
    */
   cue_id: string;
+  /**
+   * What it has in common with others that failed in the same way; null until group_dead_letters finds it.
+   */
+  error_group: string | null;
   /**
    * The execution.
    */
@@ -1314,6 +1319,7 @@ export interface ExecutionView {
   delivered_at: Timestamp | null;
   due_at: Timestamp | null;
   ended_at: Timestamp | null;
+  error_group: string | null;
   error_message: string | null;
   has_evidence: boolean | null;
   http_status: number | null;

@@ -75,6 +75,7 @@ export const functions = {
   fire_tracked_cues: ['value', 'cue_ids versions expected next success_due missed_after now next_slots'],
   fold_usage: ['value', 'now'],
   gone_attempts: ['values', 'execution_ids attempts'],
+  group_dead_letters: ['value', 'batch'],
   hand_over_device_code: ['value', 'code_hash cell now'],
   has_live_worker: ['value', 'account_id now'],
   heartbeat_execution: ['value', 'account_id execution_id worker_id claim_token lease now'],
@@ -122,7 +123,9 @@ export const functions = {
   queue_operation: ['value', 'operation_id delay'],
   read_cues: ['rows', 'account_ids cue_ids'],
   read_declared_cues: ['rows', 'account_id keys'],
+  read_destinations: ['row', 'account_id from to now'],
   read_echo: ['row', 'token now'],
+  read_errors: ['row', 'account_id from to now'],
   read_execution_details: ['rows', 'account_ids execution_ids'],
   read_history: ['rows', 'account_id cue_id bounds'],
   read_memory: ['row', 'account_id release reader now'],
@@ -776,10 +779,24 @@ export type ReadDeclaredCuesRow = {
   version: number
 }
 
+export type ReadDestinationsRow = {
+  since: Date
+  until: Date
+  hosts: number
+  destinations: unknown
+}
+
 export type ReadEchoRow = {
   payload: string
   headers: Record<string, string>
   received_at: Date
+}
+
+export type ReadErrorsRow = {
+  since: Date
+  total: number
+  groups: number
+  errors: unknown
 }
 
 export type ReadExecutionDetailsRow = {
@@ -993,6 +1010,7 @@ export type Functions = {
   fireTrackedCues: (args: { cue_ids: string[]; versions: number[]; expected: Date[]; next: (Date | null)[]; success_due?: (Date | null)[] | null; missed_after?: string | null; next_slots?: (Date | null)[] | null }) => Promise<number>
   foldUsage: (args: object) => Promise<number>
   goneAttempts: (args: { execution_ids: string[]; attempts: number[] }) => Promise<string[]>
+  groupDeadLetters: (args: { batch?: number | null }) => Promise<number>
   handOverDeviceCode: (args: { code_hash: Buffer; cell: number }) => Promise<number>
   hasLiveWorker: (args: { account_id: string }) => Promise<boolean>
   heartbeatExecution: (args: { account_id: string; execution_id: string; worker_id?: string | null; claim_token?: string | null; lease?: string | null }) => Promise<Date>
@@ -1040,7 +1058,9 @@ export type Functions = {
   queueOperation: (args: { operation_id: string; delay?: string | null }) => Promise<void>
   readCues: (args: { account_ids: string[]; cue_ids: string[] }) => Promise<ReadCuesRow[]>
   readDeclaredCues: (args: { account_id: string; keys: string[] }) => Promise<ReadDeclaredCuesRow[]>
+  readDestinations: (args: { account_id: string; from?: Date | null; to?: Date | null }) => Promise<ReadDestinationsRow>
   readEcho: (args: { token: string }) => Promise<ReadEchoRow | undefined>
+  readErrors: (args: { account_id: string; from?: Date | null; to?: Date | null }) => Promise<ReadErrorsRow>
   readExecutionDetails: (args: { account_ids: string[]; execution_ids: string[] }) => Promise<ReadExecutionDetailsRow[]>
   readHistory: (args: { account_id: string; cue_id: string; bounds: Date[] }) => Promise<ReadHistoryRow[]>
   readMemory: (args: { account_id: string; release: string; reader?: string | null }) => Promise<ReadMemoryRow>

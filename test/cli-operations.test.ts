@@ -83,3 +83,24 @@ t.test('cancels and dismisses by ids or filters, backfills, lists and aborts', a
     err: /^pgcue: --to: .*must be after from/
   })
 })
+
+t.test('groups failures by error, and lists destinations', async t => {
+  const { cli, json, failures, fn, pool, account } = await setUp(t)
+  exactly(t, await cli(['errors']), { code: 0, out: /^No errors since \d{4}-\S+Z\.\n$/ })
+  exactly(t, await cli(['destinations']), { code: 0, out: /^No webhooks were sent since \d{4}-\S+Z\.\n$/ })
+  const ids = await failures(3)
+  await pool.query(
+    `insert into cue.attempts (execution_id, attempt, account_id, result, started_at, finished_at, duration_ms, error)
+     values ($1, 1, $2, 'failed', now(), now(), 7, 'connection refused')`,
+    [ids[0], account.id]
+  )
+  await fn.groupDeadLetters({})
+  const { error_group } = (await json(['errors'])).errors[0]
+  exactly(t, await cli(['errors', '--since', '1h']), {
+    out: new RegExp(`^COUNT +CUES .* MESSAGE\n3 +1 +failed +- .* ${error_group} +ECONNREFUSED\n\n3 executions since `)
+  })
+  exactly(t, await cli(['errors', '--until', 'soon']), { code: 1, err: /^pgcue: --until: / })
+  exactly(t, await cli(['replay', '--error-group', error_group, '--dry-run']), { code: 0, out: /^3 in total/ })
+  exactly(t, await cli(['replay', '--error-group', '1', '--dry-run']), { code: 1, err: /^pgcue: --error-group: / })
+  exactly(t, await cli(['destinations']), { out: /^HOST .*\n127\.0\.0\.1:\d+ +1 +1 +0 +1 +- +- .* connection refused\n\nsince / })
+})

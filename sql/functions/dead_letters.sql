@@ -3,7 +3,8 @@
 
 create or replace function cue.add_dead_letter(e cue.executions) returns void
 language sql security definer as $$
-  insert into cue.dead_letters (execution_id, account_id, cue_id) values (e.id, e.account_id, e.cue_id) on conflict do nothing
+  insert into cue.dead_letters (execution_id, account_id, cue_id, error_group)
+  values (e.id, e.account_id, e.cue_id, cue.error_group(e)) on conflict do nothing
 $$;
 comment on function cue.add_dead_letter is 'Adds an ended execution to the dead letters.';
 

@@ -6,6 +6,7 @@ import { calendarsDelete, calendarsGet, calendarsList, calendarsPut } from './ca
 import type { Command } from './command.ts'
 import { completion } from './completion.ts'
 import { cuesCreate, cuesDelete, cuesFire, cuesGet, cuesList, cuesPause, cuesPut, cuesResume, cuesUpdate } from './cues.ts'
+import { destinations, errors } from './errors.ts'
 import { executionsCancel, executionsDismiss, executionsGet, executionsList, executionsReplay, executionsVerify } from './executions.ts'
 import { exportCues } from './export.ts'
 import { cuesHistory } from './history.ts'
@@ -51,6 +52,8 @@ export const commands: Readonly<Record<string, Command>> = {
   'executions cancel': executionsCancel,
   'executions dismiss': executionsDismiss,
   'executions verify': executionsVerify,
+  errors,
+  destinations,
   replay,
   cancel,
   dismiss,

@@ -116,6 +116,9 @@ export type Sessions = Answer<typeof signIn.Sessions>
 export type DeletionRequested = Answer<typeof signIn.DeletionRequested>
 
 export type Overview = Answer<typeof overview.Overview>
+export type Window = Filter<ReturnType<typeof overview.Window>>
+export type Errors = Answer<typeof overview.Errors>
+export type Destinations = Answer<typeof overview.Destinations>
 
 export type NewTicket = Given<typeof support.CreateTicket>
 export type Ticket = Answer<typeof support.TicketDetail>

@@ -61,13 +61,13 @@ const listedBytes = sql<number>`coalesce(octet_length(metadata), 0) + coalesce(o
  */
 export const matching = (db: Kysely<DB>, account_id: string, filters: Filters, now: Date): View => {
   let query: View = db.selectFrom(
-    filters.dead ? sql<DB['execution_view']>`cue.dead_execution_view`.as('execution_view') : 'execution_view'
+    filters.dead || filters.error_group ? sql<DB['execution_view']>`cue.dead_execution_view`.as('execution_view') : 'execution_view'
   ) as View
   const { cue_id } = filters
   const since = latest(filters.from, filters.since)
   const until = earliest(filters.to, filters.until)
-  if (cue_id === undefined) query = query.where('account_id', '=', account_id)
-  else {
+  if (cue_id === undefined || filters.error_group) query = query.where('account_id', '=', account_id)
+  if (cue_id !== undefined) {
     const owned = db.selectFrom('cue_view').select('id').where('id', '=', cue_id).where('account_id', '=', account_id)
     query = query.where('cue_id', '=', cue_id).where(eb => eb.exists(owned))
   }
@@ -86,6 +86,7 @@ export const matching = (db: Kysely<DB>, account_id: string, filters: Filters, n
   if (filters.worker_id !== undefined) query = query.where('claimed_by_worker', '=', filters.worker_id)
   if (filters.dead === false)
     query = query.where(sql<boolean>`not exists (select from cue.dead_letters d where d.execution_id = execution_view.id)`)
+  if (filters.error_group !== undefined) query = query.where('error_group', '=', filters.error_group)
   if (filters.error !== undefined)
     query = query.where(sql<boolean>`strpos(lower(concat_ws(chr(10), error_message, reported_error)), lower(${filters.error})) > 0`)
   return query
@@ -154,11 +155,13 @@ export const pageQuery = (
  */
 export const totalQuery = (db: Kysely<DB>, account_id: string, filters: Listed, now: Date) => {
   const { limit: _, offset: __, cursor: ___, count_to: ____, ...others } = filters
-  const isAllDead = others.dead && Object.values(others).filter(value => value !== undefined).length === 1
+  const { dead, error_group, ...rest } = others
+  const isAllDead = (dead || (error_group && dead !== false)) && Object.values(rest).every(value => value === undefined)
+  const ofGroup = error_group ? sql`and d.error_group = ${error_group}` : sql``
   const most = mostCounted(filters) + 1
   const counted = isAllDead
     ? sql`select from cue.dead_letters d cross join lateral (select from cue.cues c where c.id = d.cue_id and c.deleted_at is null limit 1) c
-           where d.account_id = ${account_id} order by d.execution_id limit ${most}`
+           where d.account_id = ${account_id} ${ofGroup} order by d.execution_id limit ${most}`
     : matching(db, account_id, filters, now).select('id').orderBy('id', 'desc').limit(most)
   return db.selectFrom(sql<object>`(${counted})`.as('counted')).select(sql<number>`count(*)`.as('total'))
 }

@@ -94,6 +94,9 @@ export const filters = {
         'Whether it is a dead letter: it failed, was missed or timed out, and was neither replayed nor dismissed. Cancelled executions are none.'
     })
   ),
+  error_group: Type.Optional(
+    Type.String({ format: 'uuid', pattern: uuidPattern, description: 'The group of a dead letter, as in `GET /v1/errors`.' })
+  ),
   tag: TagFilter,
   from: Type.Optional({ ...Instant, description: 'Created at or after this instant.' }),
   to: Type.Optional({ ...Instant, description: 'Created before this instant.' })

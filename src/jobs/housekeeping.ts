@@ -17,6 +17,7 @@ export const startHousekeeping = async ({ jobs, fn, retentionDays, release, now,
       await fn.recoverStuck({})
       for (let after: string | null = ''; after !== null; ) after = await fn.repairQueues({ after })
       await fn.requeueOperations({})
+      while ((await fn.groupDeadLetters({})) > 0);
     },
     hour: async () => {
       await fn.prune({})

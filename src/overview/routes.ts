@@ -1,7 +1,8 @@
-/** The overview of an account: what needs attention, and how the last day went. */
+/** What dashboards show of an account: what needs attention, how the last day went, errors, and destinations. */
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { Static } from 'typebox'
-import { Overview } from './schemas.ts'
+import { ErrorBody } from '../schemas.ts'
+import { Destinations, Errors, Overview, Window } from './schemas.ts'
 
 const routes: FastifyPluginAsyncTypebox = async app => {
   app.get(
@@ -12,6 +13,39 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     },
     async request => (await app.fn.readOverview(request.caller)) as Static<typeof Overview>
   )
+
+  app.get(
+    '/v1/errors',
+    {
+      config: { scope: 'read', isList: true },
+      schema: {
+        tags: ['executions'],
+        summary: 'Get the dead letters of a time window, grouped by error',
+        querystring: Window('7 days'),
+        response: { 200: Errors, '4xx': ErrorBody }
+      }
+    },
+    async request => (await app.fn.readErrors({ ...windowOf(request.query), ...request.caller })) as Static<typeof Errors>
+  )
+
+  app.get(
+    '/v1/destinations',
+    {
+      config: { scope: 'read', isList: true },
+      schema: {
+        tags: ['executions'],
+        summary: 'Get the hosts that webhooks went to in a time window',
+        querystring: Window('24 hours'),
+        response: { 200: Destinations, '4xx': ErrorBody }
+      }
+    },
+    async request => (await app.fn.readDestinations({ ...windowOf(request.query), ...request.caller })) as Static<typeof Destinations>
+  )
 }
 
 export default routes
+
+const windowOf = ({ from, to }: Static<ReturnType<typeof Window>>) => ({
+  from: from === undefined ? from : new Date(from),
+  to: to === undefined ? to : new Date(to)
+})

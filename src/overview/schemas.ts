@@ -1,7 +1,8 @@
-/** The overview on the wire. */
+/** The overview, errors and destinations on the wire. */
 import { Type } from 'typebox'
 import { Alert } from '../alerts/schemas.ts'
 import { enums } from '../catalog.ts'
+import { Instant } from '../schedule/schemas.ts'
 import { Nullable, Timestamp } from '../schemas.ts'
 
 /** An instant made by SQL, as text. */
@@ -53,4 +54,57 @@ export const Overview = Type.Object(
     upcoming: Type.Array(Type.Object({ ...ofCue, next_run: At }), { description: 'Cues that run within an hour, among the newest 1,000.' })
   },
   { description: 'Figures on the last 24 hours, or the newest 2,000 executions. Lists have at most 20 items, `upcoming` 200.' }
+)
+
+export const Window = (standard: string) =>
+  Type.Object({
+    from: Type.Optional({ ...Instant, description: `Executions created at or after this instant; the last ${standard} by default.` }),
+    to: Type.Optional({ ...Instant, description: 'Executions created before this instant.' })
+  })
+
+export const Errors = Type.Object(
+  {
+    since: { ...Timestamp, description: '`from`, or when the oldest of the newest 5,000 was created.' },
+    total: { ...Count, description: 'Dead letters in all groups.' },
+    groups: { ...Count, description: 'Number of groups, of which the 100 largest are listed.' },
+    errors: Type.Array(
+      Type.Object({
+        error_group: Type.String({ format: 'uuid', description: 'Lists these executions as `GET /v1/executions?error_group=`.' }),
+        status: Type.Enum([...enums.executionStatus]),
+        http_status: Nullable(Count),
+        message: Nullable(Type.String({ description: 'With an ellipsis for each number, time, address and id, which may differ.' })),
+        count: Count,
+        cues: { ...Count, description: 'Number of cues affected.' },
+        first_at: { ...At, description: 'When the first of them ended.' },
+        last_at: At,
+        latest: Type.Object({ execution_id: Type.String(), ...ofCue, error_message: Nullable(Type.String()) })
+      })
+    )
+  },
+  {
+    description:
+      'Executions that failed, were missed or timed out, and were neither replayed nor dismissed: the newest 5,000 of the time window, by ' +
+      'status, HTTP status and message.'
+  }
+)
+
+export const Destinations = Type.Object(
+  {
+    since: { ...Timestamp, description: '`from`, or when the oldest of the newest 2,000 executions was created.' },
+    until: Timestamp,
+    hosts: { ...Count, description: 'Number of hosts, of which the 100 busiest are listed.' },
+    destinations: Type.Array(
+      Type.Object({
+        host: Type.String({ description: "Of the cue's current callback URL, with its port if it names one." }),
+        cues: Count,
+        attempts: Count,
+        per_minute: Type.Number({ description: 'Attempts per minute.' }),
+        failures: { ...Count, description: 'Failed attempts.' },
+        response_p50_ms: Nullable(Type.Integer({ description: 'Response time, without attempts that got no response.' })),
+        response_p95_ms: Nullable(Count),
+        last_attempt: Type.Object({ at: At, http_status: Nullable(Count), error: Nullable(Type.String()), execution_id: Type.String() })
+      })
+    )
+  },
+  { description: 'By the attempts of the newest 2,000 executions of the time window.' }
 )
