@@ -180,6 +180,30 @@ test('an alert is acknowledged on the first page', async t => {
   t.same(page.complaints, [])
 })
 
+test('failures are one error, to look at and to dismiss by keyboard', async t => {
+  const { api_key, post, call, get } = await newAccount()
+  const { id } = await post('/v1/cues', { ...hourly, name: 'failing' })
+  for (const n of [1, 2]) {
+    await post(`/v1/cues/${id}/fire`)
+    const { execution_id } = await post('/v1/executions/claim', { worker_id: 'w1' })
+    await call('POST', `/v1/executions/${execution_id}/outcome`, { success: false, error: `row ${n} is locked` }, { 'x-worker-id': 'w1' })
+  }
+  const page = await stage.open(t, { api_key, path: '/errors' })
+  await page.getByText('1 error in 2 executions').waitFor()
+  t.same(await page.locator('.errors td.number').allInnerTexts(), ['2', '1'])
+  await page.getByRole('link', { name: 'row … is locked' }).click()
+  await page.getByText('2 executions').waitFor()
+  await page.goBack()
+  await page.getByText('1 error in 2 executions').waitFor()
+  await page.keyboard.press('j')
+  await page.keyboard.press('d')
+  await page.getByText('2 executions will no longer be listed as dead letters').waitFor()
+  await page.getByRole('dialog').getByRole('button', { name: 'Dismiss' }).click()
+  await page.getByText('completed').waitFor({ timeout: 60_000 })
+  t.equal((await get('/v1/errors')).total, 0)
+  t.same(page.complaints, [])
+})
+
 test('the keyboard searches, moves, opens and helps', async t => {
   const { api_key, post } = await newAccount()
   for (const name of ['alpha', 'beta', 'gamma']) await post('/v1/cues', { ...hourly, name, tags: name === 'beta' ? ['greek'] : [] })
@@ -332,6 +356,9 @@ test('hostile text is shown as text, on every page', async t => {
     },
     { 'x-worker-id': 'w1' }
   )
+  await post(`/v1/cues/${id}/fire`)
+  const failed = await post('/v1/executions/claim', { worker_id: 'w1' })
+  await post(`/v1/executions/${failed.execution_id}/outcome`, { success: false, error: evil }, { 'x-worker-id': 'w1' })
   await post('/v1/worker/heartbeat', { worker_id: evil, handlers: [evil.slice(0, 200)] })
   await post('/v1/auth/keys', { label: evil.slice(0, 100) })
   await call('POST', `/v1/cues/${id}/pause`, { reason: evil })
@@ -346,6 +373,8 @@ test('hostile text is shown as text, on every page', async t => {
       '/executions',
       `/executions/${execution_id}`,
       '/inbox',
+      '/errors',
+      '/destinations',
       '/workers',
       '/calendars',
       '/calendars/evil',
@@ -388,8 +417,9 @@ test('pages are accessible, on a desktop and on a phone', async t => {
     payload: { task: 'report' },
     verification: { mode: 'manual' }
   })
-  await post(`/v1/cues/${id}/fire`)
-  await post(`/v1/cues/${id}/fire`)
+  for (let n = 0; n < 3; n++) await post(`/v1/cues/${id}/fire`)
+  const failed = await post('/v1/executions/claim', { worker_id: 'w1' })
+  await post(`/v1/executions/${failed.execution_id}/outcome`, { success: false, error: 'out of paper' }, { 'x-worker-id': 'w1' })
   const { execution_id } = await post('/v1/executions/claim', { worker_id: 'w1' })
   await post(`/v1/executions/${execution_id}/outcome`, { success: true, summary: 'done' }, { 'x-worker-id': 'w1' })
   await post('/v1/worker/heartbeat', { worker_id: 'w1', handlers: ['report'] })
@@ -405,6 +435,8 @@ test('pages are accessible, on a desktop and on a phone', async t => {
       '/executions',
       `/executions/${execution_id}`,
       '/inbox',
+      '/errors',
+      '/destinations',
       '/workers',
       '/alerts',
       '/operations',

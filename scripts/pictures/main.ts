@@ -85,6 +85,8 @@ const pages: Record<string, string> = {
   'execution-failed': `/executions/${failed}`,
   'execution-verified': `/executions/${verified}`,
   inbox: '/inbox',
+  errors: '/errors',
+  destinations: '/destinations',
   workers: '/workers',
   alerts: '/alerts',
   operations: '/operations',
@@ -140,7 +142,9 @@ for (const [screen, options] of Object.entries(screens)) {
       ['inbox', '/inbox'],
       ['workers', '/workers'],
       ['calendars', '/calendars'],
-      ['support', '/support']
+      ['support', '/support'],
+      ['errors', '/errors'],
+      ['destinations', '/destinations']
     ] as const)
       await first.snap(`new-${name}`, path)
     const owner = await open(ada.api_key)

@@ -9,13 +9,15 @@ export const groups: { name: string; items: NavItem[] }[] = [
       { path: '/', name: 'Needs attention', icon: 'home' },
       { path: '/cues', name: 'Cues', icon: 'cue' },
       { path: '/executions', name: 'Executions', icon: 'list' },
-      { path: '/inbox', name: 'Verification inbox', icon: 'inbox' }
+      { path: '/inbox', name: 'Verification inbox', icon: 'inbox' },
+      { path: '/errors', name: 'Errors', icon: 'error' }
     ]
   },
   {
     name: 'Work',
     items: [
       { path: '/workers', name: 'Workers', icon: 'worker' },
+      { path: '/destinations', name: 'Destinations', icon: 'webhook' },
       { path: '/alerts', name: 'Alerts', icon: 'alert' },
       { path: '/operations', name: 'Operations', icon: 'replay' },
       { path: '/calendars', name: 'Calendars', icon: 'calendar' }

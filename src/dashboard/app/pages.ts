@@ -8,6 +8,8 @@ import { CalendarPage, CalendarsPage } from './pages/calendars.ts'
 import { CuePage } from './pages/cue.ts'
 import { EditCue, NewCue } from './pages/cue-form.ts'
 import { CuesPage } from './pages/cues.ts'
+import { Destinations } from './pages/destinations.ts'
+import { Errors } from './pages/errors.ts'
 import { ExecutionPage } from './pages/execution.ts'
 import { ExecutionsPage } from './pages/executions.ts'
 import { Inbox } from './pages/inbox.ts'
@@ -28,6 +30,8 @@ const pages: [RegExp, (id: string) => VNode][] = [
   [/^\/executions$/, () => h(ExecutionsPage, {})],
   [/^\/executions\/([^/]+)$/, id => h(ExecutionPage, { key: id, id })],
   [/^\/inbox$/, () => h(Inbox, {})],
+  [/^\/errors$/, () => h(Errors, {})],
+  [/^\/destinations$/, () => h(Destinations, {})],
   [/^\/workers$/, () => h(Workers, {})],
   [/^\/alerts$/, () => h(Alerts, {})],
   [/^\/operations$/, () => h(OperationsPage, {})],

@@ -13,6 +13,7 @@ import { FilterChip, FilterSelect, Filters, Pager, SearchBox, useFilters } from 
 import { CueLink, OutcomeBadge, StatusBadge } from '../ui/results.ts'
 import { BulkBar, type BulkType, SelectBox, SelectHead, type Selection, useSelection } from '../ui/select.ts'
 import { When } from '../ui/when.ts'
+import { startOf } from '../ui/window.ts'
 import { fireCalls } from './teach.ts'
 
 const triggers: Record<string, string> = { schedule: 'schedule', manual_fire: 'fired', replay: 'replay' }
@@ -96,7 +97,6 @@ export const ExecutionTable = ({ executions, ofOneCue, zone, selection }: TableP
 
 const options = (values: string[], texts: Record<string, string> = {}) =>
   values.map(value => ({ value, label: texts[value] ?? value.replaceAll('_', ' ') }))
-const spans: Record<string, number> = { '1h': 3_600_000, '24h': 86_400_000, '7d': 604_800_000, '30d': 2_592_000_000 }
 
 const bulkTypes: BulkType[] = [
   { type: 'replay', label: 'Replay', icon: 'replay', does: 'will be replayed as new executions' },
@@ -114,14 +114,14 @@ export const ExecutionsPage = () => {
     'result_type',
     'tag',
     'error',
+    'error_group',
     'dead',
     'from',
     'to',
     'within',
     'cursor'
   ])
-  // To the minute, so that the address of the read stays the same.
-  const since = within && spans[within] ? new Date(Math.floor((Date.now() - spans[within]) / 60_000) * 60_000).toISOString() : undefined
+  const since = startOf(within)
   const read = useRead<Executions>('/v1/executions', { ...filters, since, limit: 50, count_to: 1000 })
   const me = useMe()
   useRows()
@@ -171,6 +171,7 @@ export const ExecutionsPage = () => {
       }),
       h(FilterSelect, { label: 'All executions', name: 'dead', options: [{ value: 'true', label: 'dead letters only' }] }),
       h(SearchBox, { label: 'Search errors', name: 'error' }),
+      h(FilterChip, { label: 'Error', name: 'error_group' }),
       h(FilterChip, { label: 'Cue', name: 'cue_id' }),
       h(FilterChip, { label: 'Tag', name: 'tag' }),
       h(FilterChip, { label: 'Worker', name: 'worker_id' }),

@@ -153,3 +153,19 @@ await client.cues.create({
 })`
   }
 ]
+
+export const errorCalls = (me: Me) => [
+  { name: 'curl', code: `${comment(me)}\ncurl ${serviceUrl}/v1/errors -H "Authorization: Bearer $KEY"` },
+  {
+    name: 'pgcue',
+    code: `${comment(me)}\nexport PGCUE_API_KEY=$KEY PGCUE_BASE_URL=${serviceUrl}\npgcue errors\npgcue replay --error-group GROUP --dry-run`
+  },
+  {
+    name: 'TypeScript',
+    code: `import { createClient } from 'pgcue/client'
+
+// ${comment(me).slice(2)}
+const client = createClient({ baseUrl: '${serviceUrl}', apiKey: process.env.KEY })
+for (const { count, message } of (await client.errors()).errors) console.log(count, message)`
+  }
+]

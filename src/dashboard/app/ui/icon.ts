@@ -7,6 +7,8 @@ const paths = {
   list: 'M4 7h16M4 12h16M4 17h10',
   inbox: 'M4 13l2.5-7h11L20 13v5.5H4zM4 13h5l1 2.5h4l1-2.5h5',
   worker: 'M9 9h6v6H9zM6 6h12v12H6zM9 3v3M15 3v3M9 18v3M15 18v3M3 9h3M3 15h3M18 9h3M18 15h3',
+  error: 'M8.5 4h7L20 8.5v7L15.5 20h-7L4 15.5v-7zM9.5 9.5l5 5M14.5 9.5l-5 5',
+  operator: 'M4 5h16v6H4zM4 13h16v6H4zM7.5 8h.01M7.5 16h.01',
   alert: 'M12 4 3.5 19h17zM12 10v4M12 16.8h.01',
   calendar: 'M5 6.5h14v13H5zM5 10.5h14M8.5 4v4M15.5 4v4M8.5 14h.01M12 14h.01M15.5 14h.01',
   screen: 'M4 5.5h16v10.5H4zM9 19.5h6M12 16v3.5',

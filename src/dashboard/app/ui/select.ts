@@ -117,7 +117,7 @@ type Preview = {
 type DialogProps = { of: BulkType; target: Record<string, unknown>; noun: string; onClose: () => void }
 
 /** Shows what will happen, from a dry run, before anything does. */
-const BulkDialog = ({ of, target, noun, onClose }: DialogProps) => {
+export const BulkDialog = ({ of, target, noun, onClose }: DialogProps) => {
   const [preview, setPreview] = useState<Preview>()
   const [problem, setProblem] = useState<string>()
   const [reason, setReason] = useState('')

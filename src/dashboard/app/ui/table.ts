@@ -2,10 +2,10 @@
 import { h } from '../h.ts'
 import type { Children } from './basics.ts'
 
-type Props = { caption: string; columns: string[]; children: Children; kind?: string }
+type Props = { caption: string; columns: string[]; children: Children; kind?: string; numbers?: string[] }
 
 /** A column without a name has the actions of its row. */
-export const Table = ({ caption, columns, children, kind = '' }: Props) =>
+export const Table = ({ caption, columns, children, kind = '', numbers = [] }: Props) =>
   h(
     'table',
     { class: `table ${kind}` },
@@ -16,7 +16,13 @@ export const Table = ({ caption, columns, children, kind = '' }: Props) =>
       h(
         'tr',
         {},
-        columns.map(name => h('th', { key: name, scope: 'col' }, name || h('span', { class: 'unseen' }, 'Actions')))
+        columns.map(name =>
+          h(
+            'th',
+            { key: name, scope: 'col', class: numbers.includes(name) ? 'number' : undefined },
+            name || h('span', { class: 'unseen' }, 'Actions')
+          )
+        )
       )
     ),
     h('tbody', {}, children)

@@ -1,0 +1,31 @@
+/** Time windows that end now, chosen in the address. */
+import { h } from '../h.ts'
+import { usePlace } from '../router.ts'
+import { FilterSelect } from './list.ts'
+
+const spans: Record<string, [label: string, ms: number]> = {
+  '1h': ['last hour', 3_600_000],
+  '24h': ['last 24 hours', 86_400_000],
+  '7d': ['last 7 days', 604_800_000],
+  '30d': ['last 30 days', 2_592_000_000]
+}
+
+/** The start of the window. To the minute, so that the address of the read stays the same. */
+export const startOf = (within: string | null | undefined): string | undefined => {
+  const span = spans[within ?? '']
+  return span && new Date(Math.floor((Date.now() - span[1]) / 60_000) * 60_000).toISOString()
+}
+
+/** The window of the address, or the usual one. */
+export const useWindow = (usual: string): { within: string; from: string } => {
+  const given = usePlace().query.get('within') ?? usual
+  const within = spans[given] ? given : usual
+  return { within, from: startOf(within)! }
+}
+
+export const WindowSelect = ({ usual }: { usual: string }) =>
+  h(FilterSelect, {
+    label: spans[usual]![0],
+    name: 'within',
+    options: Object.entries(spans).flatMap(([value, [label]]) => (value === usual ? [] : { value, label }))
+  })
