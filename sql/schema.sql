@@ -3043,6 +3043,32 @@ $function$;
 comment on function cue.billing_account(uuid) is 'Returns an account''s Stripe customer and its paid subscription, if any.';
 grant execute on function cue.billing_account(uuid) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.busiest_accounts(p_now timestamp with time zone DEFAULT now())
+ RETURNS TABLE(account_id uuid, email text, plan cue.plan, executions_used bigint, executions_per_month integer, cues_used integer, cues integer)
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+AS $function$
+begin
+  return query
+  with known as (
+    select u.account_id, u.executions from (
+      select c.account_id, c.executions from cue.usage_counters c where c.month = cue.usage_month(p_now) and c.slot = 0 limit 100000) u
+    union all
+    select u.account_id, u.executions from (
+      select c.account_id, c.executions, c.month from cue.usage_counters c where c.slot <> 0 limit 10000) u where u.month = cue.usage_month(p_now)),
+  most as (select k.account_id from known k group by k.account_id order by sum(k.executions) desc, k.account_id limit 20)
+  select a.id, a.email, a.plan, cue.executions_used(a.id, p_now), p.executions_per_month,
+         (select count(*)::int from (
+            select from cue.cues c where c.account_id = a.id and c.deleted_at is null and c.status in ('active', 'paused') and not c.memory_check
+             limit 1000) q), p.cues
+    from most m join cue.accounts a on a.id = m.account_id join cue.plans p using (plan)
+   order by 4 desc, a.id;
+end $function$;
+comment on function cue.busiest_accounts(timestamp with time zone) is 'Returns the 20 accounts with the most executions in the current UTC month, among 100,000, and their use of their plan; cues are counted up to 1,000.';
+grant execute on function cue.busiest_accounts(timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.calendar_cues(p_account_id uuid, p_name text, p_cue_ids text[] DEFAULT NULL::text[])
  RETURNS TABLE(cue_id text, version integer, next_run timestamp with time zone, next_slot timestamp with time zone, last_slot timestamp with time zone, excluded_at timestamp with time zone, schedule_type cue.schedule_type, cron text, timezone text, schedule_rules jsonb)
  LANGUAGE plpgsql
@@ -7532,6 +7558,46 @@ end $function$;
 comment on function cue.read_memory(uuid,text,uuid,timestamp with time zone) is 'Returns an account''s memory block with its latest ten changes, creating a new version if it has changed; QU062 if turned off.';
 grant execute on function cue.read_memory(uuid,text,uuid,timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.read_operator(p_now timestamp with time zone DEFAULT now())
+ RETURNS TABLE(postgres text, size_bytes bigint, release integer, engines jsonb, queues jsonb, connections jsonb, connection_limit integer, partitions jsonb, accounts jsonb, migrations jsonb, migration_count integer)
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+AS $function$
+begin
+  return query
+  select current_setting('server_version'), pg_database_size(current_database()),
+         (select split_part(g.checksum, ' ', 1)::int from cue.migrations g where g.id = 0),
+         (select coalesce(jsonb_agg(jsonb_build_object('id', n.id, 'version', n.version, 'state', n.state,
+                   'share', case n.state when 'live' then round(1.0 / n.live, 4) else 0 end, 'lateness_ms', n.lateness_ms,
+                   'open_deliveries', n.open_deliveries, 'started_at', cue.iso(n.started_at), 'last_seen_at', cue.iso(n.last_seen_at))
+                   order by n.state, n.last_seen_at desc, n.id), '[]')
+            from (select l.*, count(*) filter (where l.state = 'live') over () as live
+                    from (select x.*, case when x.stopped_at is not null then 'stopped' when x.last_seen_at > p_now - cue.engine_timeout() then 'live'
+                                           else 'silent' end as state
+                            from cue.engines x order by x.last_seen_at desc limit 1000) l) n),
+         (select jsonb_agg(jsonb_build_object('queue', w.queue, 'waiting', w.waiting, 'oldest', cue.iso(w.oldest))) from cue.waiting_work(p_now) w),
+         (select coalesce(jsonb_agg(jsonb_build_object('name', s.name, 'open', s.open, 'active', s.active) order by s.open desc, s.name), '[]')
+            from (select coalesce(nullif(t.application_name, ''), 'unnamed') as name, count(*)::int as open,
+                         (count(*) filter (where t.state <> 'idle'))::int as active
+                    from pg_stat_activity t where t.datname is not null group by 1 order by 2 desc, 1 limit 20) s),
+         current_setting('max_connections')::int,
+         (select coalesce(jsonb_agg(jsonb_build_object('table', p.table, 'month', p.month, 'rows', p.rows, 'size_bytes', p.size_bytes)
+                   order by p.month desc, p.table desc), '[]')
+            from (select split_part(i.inhparent::regclass::text, '.', 2) as table,
+                         replace(substring(c.relname from '\d{4}_\d\d$'), '_', '-') as month, nullif(c.reltuples, -1)::bigint as rows,
+                         pg_total_relation_size(c.oid) as size_bytes
+                    from pg_inherits i join pg_class c on c.oid = i.inhrelid
+                   where i.inhparent in ('cue.executions'::regclass, 'cue.attempts'::regclass)) p),
+         (select coalesce(jsonb_agg(to_jsonb(b) order by b.executions_used desc, b.account_id), '[]') from cue.busiest_accounts(p_now) b),
+         (select jsonb_agg(jsonb_build_object('id', m.id, 'name', m.name, 'applied_at', cue.iso(m.applied_at)) order by m.id desc)
+            from (select * from cue.migrations g where g.id > 0 order by g.id desc limit 10) m),
+         (select count(*)::int from cue.migrations g where g.id > 0);
+end $function$;
+comment on function cue.read_operator(timestamp with time zone) is 'Returns what an operator looks at: engines, waiting work, connections, partitions, the busiest accounts, migrations.';
+grant execute on function cue.read_operator(timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.read_overview(p_account_id uuid, p_now timestamp with time zone DEFAULT now())
  RETURNS TABLE(since timestamp with time zone, running integer, succeeded integer, failed integer, lateness_p50_ms integer, lateness_p99_ms integer, per_minute jsonb, failing jsonb, waiting jsonb, waiting_for_person jsonb, paused jsonb, alerts jsonb, upcoming jsonb)
  LANGUAGE plpgsql
@@ -9703,6 +9769,44 @@ begin
 end $function$;
 comment on function cue.verify_outcome(uuid,uuid,cue.outcome_state,text,timestamp with time zone) is 'Sets the verification of a reported success: verified, rejected (final) or pending; QU002 not found, QU021 no outcome yet, QU011 invalid state.';
 grant execute on function cue.verify_outcome(uuid,uuid,cue.outcome_state,text,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.waiting_work(p_now timestamp with time zone DEFAULT now())
+ RETURNS TABLE(queue text, waiting integer, oldest timestamp with time zone)
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+AS $function$
+begin
+  return query
+  with due as materialized (select r.next_run as at from cue.cue_runs r where r.next_run <= p_now order by r.next_run limit cue.counted_to()),
+  attempts as materialized (
+    select e.attempt_due_at as at, e.attempts from cue.executions e where e.attempt_due_at <= p_now order by e.attempt_due_at limit cue.counted_to()),
+  later as materialized (
+    select e.attempt_due_at as at, e.attempts from cue.executions e
+     where e.attempt_due_at > p_now and e.attempt_due_at < 'infinity' order by e.attempt_due_at limit cue.counted_to()),
+  claimable as materialized (
+    select e.claimable_at as at, e.attempts from cue.executions e where e.claimable_at is not null limit cue.counted_to()),
+  claimed as materialized (select e.claimed_at as at from cue.executions e where e.lease_expires_at is not null limit cue.counted_to()),
+  awaited as materialized (select e.delivered_at as at from cue.executions e where e.outcome_deadline_at is not null limit cue.counted_to()),
+  queued as materialized (select o.place from cue.open_executions o where o.is_queued limit cue.counted_to())
+  select k.queue, k.waiting::int, k.oldest
+    from (
+      select 1 as place, 'due' as queue, count(*) as waiting, min(at) as oldest from due
+      union all select 2, 'pending', count(*), min(at) from attempts where attempts = 0
+      union all select 3, 'retrying', count(*), min(at)
+                  from (select * from attempts union all select * from later union all select * from claimable where at > p_now) r where attempts > 0
+      union all select 4, 'delivering', coalesce(sum(cardinality(f.execution_ids)), 0), min(f.created_at) from cue.flights f
+      union all select 5, 'pending_outcome', count(*), min(at) from awaited
+      union all select 6, 'pending_worker', count(*), min(at) from claimable where at <= p_now
+      union all select 7, 'claimed', count(*), min(at) from claimed
+      union all select 8, 'deferred', count(*), min(at)
+                  from (select * from later union all select * from claimable where at > p_now and at < 'infinity') d where attempts = 0
+      union all select 9, 'queued', count(*), null from queued) k
+   order by k.place;
+end $function$;
+comment on function cue.waiting_work(timestamp with time zone) is 'Returns waiting and running work by kind, as queue_depth does, counted up to 10,000, and since when the oldest waits or when the first is due.';
+grant execute on function cue.waiting_work(timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.wake(p_channel text, p_at timestamp with time zone)
  RETURNS void

@@ -37,6 +37,7 @@ import metricsRoutes from './metrics/routes.ts'
 import description from './openapi/description.ts'
 import docs from './openapi/docs.ts'
 import operations from './operations/routes.ts'
+import operator from './operator/routes.ts'
 import outcomes from './outcomes/routes.ts'
 import overview from './overview/routes.ts'
 import schedules from './schedule/routes.ts'
@@ -70,7 +71,7 @@ declare module 'fastify' {
     /** Reads the service's health from the database; null if it does not answer. */
     lookAtHealth: () => Promise<ServiceHealthRow | null>
     /** The apps of all cells by number, including this one. */
-    cells: Pick<FastifyInstance, 'config' | 'fn' | 'lookAtHealth' | 'measure'>[]
+    cells: Pick<FastifyInstance, 'config' | 'fn' | 'lookAtHealth' | 'lookAtFigures' | 'measure'>[]
     /** Whether this cell may get requests of another, because older credentials are not known yet. */
     mayBeMisrouted: () => boolean
     /** Responds with 404, or with 405 if the path exists for other methods. */
@@ -161,6 +162,7 @@ export const build = async (options: Options) => {
   await app.register(support)
   await app.register(memory)
   await app.register(blog)
+  await app.register(operator)
   await app.register(dashboard)
   return app
 }

@@ -185,6 +185,9 @@ export const loadConfig = (env: Env) => {
     mcpClientIds: list('MCP_CLIENT_IDS', 'must be a comma-separated list of client ids', item => /^\S+$/.test(item)),
     executionRetentionDays: integer('EXECUTION_RETENTION_DAYS', 90, 35, 36_500),
     metricsToken: text('METRICS_TOKEN'),
+    operatorToken: read('OPERATOR_TOKEN', null, 'must have at least 16 characters, without blanks', v =>
+      /^\S{16,}$/.test(v) ? v : undefined
+    ),
     corsOrigins: list('CORS_ORIGINS', 'must be a comma-separated list of origins such as https://example.com', isOrigin),
     trustProxy: read('TRUST_PROXY', false, 'must be on, off, a number of hops, or a comma-separated list of addresses', trustProxy),
     logLevel: read('LOG_LEVEL', 'info', 'must be fatal, error, warn, info, debug, trace or silent', v =>

@@ -129,6 +129,7 @@ export const functions = {
   read_execution_details: ['rows', 'account_ids execution_ids'],
   read_history: ['rows', 'account_id cue_id bounds'],
   read_memory: ['row', 'account_id release reader now'],
+  read_operator: ['row', 'now'],
   read_overview: ['row', 'account_id now'],
   read_usage: ['row', 'account_id actor now'],
   record_exclusions: ['value', 'cues now'],
@@ -852,6 +853,20 @@ export type ReadMemoryRow = {
   updated_at: Date
 }
 
+export type ReadOperatorRow = {
+  postgres: string
+  size_bytes: number
+  release: number
+  engines: unknown
+  queues: unknown
+  connections: unknown
+  connection_limit: number
+  partitions: unknown
+  accounts: unknown
+  migrations: unknown
+  migration_count: number
+}
+
 export type ReadOverviewRow = {
   since: Date
   running: number
@@ -1064,6 +1079,7 @@ export type Functions = {
   readExecutionDetails: (args: { account_ids: string[]; execution_ids: string[] }) => Promise<ReadExecutionDetailsRow[]>
   readHistory: (args: { account_id: string; cue_id: string; bounds: Date[] }) => Promise<ReadHistoryRow[]>
   readMemory: (args: { account_id: string; release: string; reader?: string | null }) => Promise<ReadMemoryRow>
+  readOperator: (args: object) => Promise<ReadOperatorRow>
   readOverview: (args: { account_id: string }) => Promise<ReadOverviewRow>
   readUsage: (args: { account_id: string; actor: string }) => Promise<ReadUsageRow | undefined>
   recordExclusions: (args: { cues: object | string }) => Promise<number>

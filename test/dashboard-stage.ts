@@ -14,11 +14,13 @@ export const screens = {
 
 export type DashboardPage = Page & { complaints: string[] }
 
+export const operatorToken = 'operator-token-0123456789'
+
 /** The service on a port, with an engine, and pages that are signed in. */
 export const stageDashboard = async (t: Test) => {
   const port = await freePort('127.0.0.1')
   const base = `http://127.0.0.1:${port}`
-  const service = await buildWithMail(t, undefined, { BASE_URL: base, PLANS: '{"free": {"cues": 2000}}' })
+  const service = await buildWithMail(t, undefined, { BASE_URL: base, OPERATOR_TOKEN: operatorToken, PLANS: '{"free": {"cues": 2000}}' })
   await service.app.listen({ host: '127.0.0.1', port })
   await startEngine(t, service.config)
   const openPage = await startBrowser(t)

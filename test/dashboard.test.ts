@@ -2,7 +2,7 @@
 import t, { type Test } from 'tap'
 import { inspect, noBrowser } from './browser.ts'
 import { accountPages } from './dashboard-account.ts'
-import { screens, stageDashboard } from './dashboard-stage.ts'
+import { operatorToken, screens, stageDashboard } from './dashboard-stage.ts'
 import { eventually } from './eventually.ts'
 import { receiver } from './receiver.ts'
 
@@ -316,6 +316,30 @@ test('a read-only session shows no action that would be refused', async t => {
     page.complaints.filter(line => !line.includes('403')),
     []
   )
+})
+
+test("the operator's page asks for the token, and keeps it from scripts", async t => {
+  const { api_key } = await newAccount()
+  for (const [screen, options] of Object.entries(screens)) {
+    const page = await stage.open(t, { api_key, path: '/operator', ...options })
+    await page.getByLabel('Operator token').fill('wrong')
+    await page.keyboard.press('Enter')
+    await page.getByText('Wrong operator token.').waitFor()
+    t.same(await inspect(page, screen === 'phone' ? 44 : 24), [], `locked, on ${screen}`)
+    await page.getByLabel('Operator token').fill(operatorToken)
+    await page.keyboard.press('Enter')
+    const engines = page.getByRole('table', { name: 'Engines' })
+    await engines.getByText('live', { exact: true }).waitFor()
+    t.match(await engines.getByRole('row').nth(1).innerText(), /100 %/, 'of the only engine')
+    t.equal(await page.getByRole('link', { name: 'Operator' }).count(), screen === 'phone' ? 0 : 1, 'in the menu')
+    t.same(await inspect(page, screen === 'phone' ? 44 : 24), [], `on ${screen}`)
+    t.equal(await page.evaluate('document.documentElement.scrollWidth > innerWidth'), false, 'does not scroll sideways')
+    t.notOk((await page.evaluate<string>('document.cookie + JSON.stringify({ ...localStorage, ...sessionStorage })')).includes('operator'))
+    t.same(
+      page.complaints.filter(line => !/40[13]/.test(line)),
+      []
+    )
+  }
 })
 
 test("another account's cue looks like one that does not exist", async t => {

@@ -30,6 +30,7 @@ const env = {
   SESSION_SECRET: 'only for pictures, 32 characters',
   RATE_LIMIT: 'off',
   LOG_LEVEL: 'error',
+  OPERATOR_TOKEN: 'only-for-pictures-too',
   BASE_URL: `http://localhost:${port}`
 }
 const config = atPort(Object.freeze({ ...loadConfig(env), listenUrl: url }), port)
@@ -100,6 +101,7 @@ const pages: Record<string, string> = {
   audit: '/audit',
   settings: '/settings',
   support: '/support',
+  operator: '/operator',
   unknown: '/nothing'
 }
 const screens = {
@@ -114,7 +116,7 @@ for (const [screen, options] of Object.entries(screens)) {
     const open = async (api_key?: string) => {
       const context = await browser.newContext({ ...options, colorScheme, timezoneId: 'Europe/Berlin' })
       const page = await context.newPage()
-      page.on('console', message => message.type() === 'error' && !/40[14]/.test(message.text()) && console.error(message.text()))
+      page.on('console', message => message.type() === 'error' && !/40[134]/.test(message.text()) && console.error(message.text()))
       page.on('pageerror', error => console.error(error))
       if (api_key) await context.request.post(`${config.baseUrl}/v1/auth/browser-session`, { data: { api_key } })
       const snap = async (name: string, path: string) => {
@@ -147,7 +149,9 @@ for (const [screen, options] of Object.entries(screens)) {
       ['destinations', '/destinations']
     ] as const)
       await first.snap(`new-${name}`, path)
+    await first.snap('operator-locked', '/operator')
     const owner = await open(ada.api_key)
+    await owner.context.request.post(`${config.baseUrl}/v1/operator/session`, { data: { operator_token: config.operatorToken } })
     for (const [name, path] of Object.entries(pages)) await owner.snap(name, path)
     for (const { context } of [visitor, first, owner]) await context.close()
   }

@@ -7,6 +7,7 @@ import { ApiError, isAway, unavailable } from '../errors.ts'
 import { isCueId } from '../schemas.ts'
 import { type Caller, createAdmission, type Needed, refusals, type Scope } from './admission.ts'
 import { credentialOf, refuseOtherOrigins } from './cookies.ts'
+import { isFromOperator } from './operator.ts'
 
 /** Access of a route: one of `scope`, `public` (rate limited by address) or `exempt` (public, without a rate limit). */
 declare module 'fastify' {
@@ -17,6 +18,8 @@ declare module 'fastify' {
     exempt?: boolean
     /** Also accepts the token of the execution named by `:execution_id`. */
     executionToken?: boolean
+    /** Also accepts the operator's token, without an account. */
+    operator?: boolean
     /** Reads the cue named by `:cue_id` in the same round trip as admission. */
     withCue?: boolean
   }
@@ -25,7 +28,7 @@ declare module 'fastify' {
     countedAlready: () => Record<string, string>
   }
   interface FastifyRequest {
-    /** Null on public routes. Spread last into a function's arguments. */
+    /** Null on public routes, and for the operator's token. Spread last into a function's arguments. */
     caller: Caller
     /** Scopes of the caller's credential. */
     scopes: readonly Scope[]
@@ -65,9 +68,10 @@ export default fp(
     })
 
     app.addHook('onRequest', async (request, reply) => {
-      const { scope, exempt, executionToken, withCue } = request.routeOptions.config
+      const { scope, exempt, operator, executionToken, withCue } = request.routeOptions.config
       const isCounted = counted.delete(String(request.headers[passHeader]))
       if (exempt || request.method === 'OPTIONS') return
+      if (operator && isFromOperator(request, app.config, app.now())) return
       const { execution_id = null, cue_id = '' } = request.params as { execution_id?: string; cue_id?: string }
       const { authorization, isCookie } = credentialOf(request.headers)
       request.hasSessionCookie = isCookie

@@ -1,4 +1,4 @@
-/** The session cookie of browsers: a session JWT that no script can read. Pages of other origins cannot change anything with it. */
+/** Cookies of browsers, above all the session's: a JWT that no script can read. Pages of other origins cannot change anything with it. */
 import type { IncomingHttpHeaders } from 'node:http'
 import type { FastifyReply } from 'fastify'
 import type { Config } from '../config.ts'
@@ -11,14 +11,17 @@ type Site = Pick<Config, 'baseUrl'>
 
 /** The Authorization header as received, or made from the cookie. A header wins: programs send it on purpose. */
 export const credentialOf = (headers: IncomingHttpHeaders): { authorization: string | undefined; isCookie: boolean } => {
-  const { authorization, cookie } = headers
-  if (authorization !== undefined || !cookie) return { authorization, isCookie: false }
-  const jwt = cookie
-    .split(/; */)
-    .find(one => one.startsWith(`${name}=`))
-    ?.slice(name.length + 1)
+  const { authorization } = headers
+  if (authorization !== undefined) return { authorization, isCookie: false }
+  const jwt = readCookie(headers, name)
   return jwt ? { authorization: `Bearer ${jwt}`, isCookie: true } : { authorization: undefined, isCookie: false }
 }
+
+export const readCookie = ({ cookie }: IncomingHttpHeaders, name: string): string | undefined =>
+  cookie
+    ?.split(/; */)
+    .find(one => one.startsWith(`${name}=`))
+    ?.slice(name.length + 1)
 
 /** @throws ApiError cross_origin_refused unless the request comes from a page of this service, or from a program rather than a page */
 export const refuseOtherOrigins = ({ headers }: { headers: IncomingHttpHeaders }, { baseUrl }: Site): void => {
@@ -35,11 +38,19 @@ const isOwn = (origin: string | undefined, host: string | undefined, baseUrl: st
   origin === undefined || origin === new URL(baseUrl).origin || (URL.canParse(origin) && new URL(origin).host === host)
 
 export const setSessionCookie = (reply: FastifyReply, jwt: string, site: Site): void =>
-  void reply.header('set-cookie', cookie(jwt, year, site))
-export const clearSessionCookie = (reply: FastifyReply, site: Site): void => void reply.header('set-cookie', cookie('', 0, site))
+  setCookie(reply, { name, value: jwt, maxAge: year }, site)
+export const clearSessionCookie = (reply: FastifyReply, site: Site): void => setCookie(reply, { name, value: '', maxAge: 0 }, site)
 
-const cookie = (value: string, maxAge: number, { baseUrl }: Site): string => {
-  const { protocol, pathname } = new URL(baseUrl)
+/** Sets a cookie for the pages of this service, which no script can read. A `maxAge` of 0 removes it. */
+export const setCookie = (
+  reply: FastifyReply,
+  { name, value, maxAge }: { name: string; value: string; maxAge: number },
+  site: Site
+): void => {
+  const { protocol, pathname } = new URL(site.baseUrl)
   const secure = protocol === 'https:' ? '; Secure' : ''
-  return `${name}=${value}; Path=${pathname.replace(/\/?$/, '/')}; Max-Age=${maxAge}; HttpOnly; SameSite=Strict${secure}`
+  reply.header(
+    'set-cookie',
+    `${name}=${value}; Path=${pathname.replace(/\/?$/, '/')}; Max-Age=${maxAge}; HttpOnly; SameSite=Strict${secure}`
+  )
 }

@@ -1,6 +1,6 @@
 /** Accounts: registration, settings and the audit log. Registers the routes for keys, secrets, sessions, sign-in and deletion. */
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Static } from 'typebox'
 import { ApiError } from '../errors.ts'
 import { subjectOf } from '../http/address-subject.ts'
@@ -9,6 +9,7 @@ import deletion from './deletion-routes.ts'
 import devices from './device-routes.ts'
 import keys from './key-routes.ts'
 import { createKey, encryptKey, hashKey, keyPrefix } from './keys.ts'
+import { isFromOperator, isLocalOperator } from './operator.ts'
 import * as schemas from './schemas.ts'
 import secrets from './secret-routes.ts'
 import sessions from './session-routes.ts'
@@ -39,7 +40,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
   app.get(
     '/v1/auth/me',
     { config: { scope: 'any' }, schema: { tags, summary: 'Get the account and its usage', response: { 200: schemas.Me } } },
-    async request => ({ ...(await showAccount(app, request.caller.account_id)), scopes: [...request.scopes] })
+    async request => showAccount(app, request)
   )
 
   app.patch(
@@ -53,7 +54,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       const checked = url ? await app.rules.checkUrl(url) : null
       if (checked?.ok === false) throw new ApiError('invalid_alert_webhook_url', `alert_webhook_url: ${checked.reason}`)
       await app.fn.updateAccount({ changes: request.body, ...request.caller })
-      return { ...(await showAccount(app, request.caller.account_id)), scopes: [...request.scopes] }
+      return showAccount(app, request)
     }
   )
 
@@ -80,15 +81,17 @@ const routes: FastifyPluginAsyncTypebox = async app => {
 
 export default routes
 
-type Shown = Omit<Static<typeof schemas.Me>, 'scopes'>
+type Shown = Static<typeof schemas.Me>
 
-const showAccount = async ({ db, fn }: Pick<FastifyInstance, 'db' | 'fn'>, account_id: string): Promise<Shown> => {
+const showAccount = async (app: FastifyInstance, request: FastifyRequest): Promise<Shown> => {
+  const { account_id } = request.caller
   const [account, used] = await Promise.all([
-    db.selectFrom('account_view').selectAll().where('id', '=', account_id).$castTo<Shown>().executeTakeFirst(),
-    fn.executionsUsed({ account_id })
+    app.db.selectFrom('account_view').selectAll().where('id', '=', account_id).$castTo<Shown>().executeTakeFirst(),
+    app.fn.executionsUsed({ account_id })
   ])
   if (!account) throw new ApiError('invalid_api_key', refusals.invalid_api_key) // deleted since the key was checked
-  return { ...account, monthly_executions: used, executions_this_month: used }
+  const is_operator = isLocalOperator(account.email, app.config) || isFromOperator(request, app.config, app.now())
+  return { ...account, monthly_executions: used, executions_this_month: used, scopes: [...request.scopes], is_operator }
 }
 
 const listEvents = async (

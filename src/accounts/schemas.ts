@@ -34,6 +34,7 @@ export const Me = Type.Object({
   alert_webhook_url: Nullable(Type.String()),
   webhook_authorization: Type.Enum([...authorizations]),
   scopes: Type.Array(Type.String(), { description: 'Scopes of the credential of this request.' }),
+  is_operator: Type.Boolean({ description: 'Whether this browser or account may read `GET /v1/operator`.' }),
   created_at: Timestamp
 })
 export const UpdateMe = Strict(

@@ -193,7 +193,9 @@ export const createClient = (options: ClientOptions) => {
     /** Requests deletion of the account; a mail has a link to cancel it. */
     deleteMe: (o?: CallOptions) => call<T.DeletionRequested>('DELETE', '/v1/auth/me', { headers: confirmed }, o),
     audit: (page?: { limit?: number; offset?: number }, o?: CallOptions) => get<T.AuditEvents>('/v1/auth/audit', page, o),
-    usage: (o?: CallOptions) => get<T.Usage>('/v1/usage', {}, o)
+    usage: (o?: CallOptions) => get<T.Usage>('/v1/usage', {}, o),
+    /** Figures on the whole service, with OPERATOR_TOKEN as `apiKey`. */
+    operator: (o?: CallOptions) => get<T.Operator>('/v1/operator', {}, o)
   }
 }
 

@@ -10,6 +10,7 @@ import type * as cues from '../cues/schemas.ts'
 import type * as executions from '../executions/schemas.ts'
 import type { Json } from '../json/canonical-json.ts'
 import type * as operations from '../operations/schemas.ts'
+import type * as operator from '../operator/schemas.ts'
 import type * as outcomes from '../outcomes/schemas.ts'
 import type * as overview from '../overview/schemas.ts'
 import type * as schedules from '../schedule/schemas.ts'
@@ -125,3 +126,5 @@ export type Ticket = Answer<typeof support.TicketDetail>
 export type Tickets = Answer<typeof support.Tickets>
 
 export type Usage = Answer<typeof usage.Usage>
+
+export type Operator = Answer<typeof operator.Operator>

@@ -3,10 +3,14 @@ import type { FastifyInstance } from 'fastify'
 
 const maxAgeMs = 5000
 /** A health check must not wait until a lost connection is noticed. */
-const patienceMs = 2000
+const healthMs = 2000
 
-/** Returns a function that returns the result of `read`, at most 5 seconds old; null if the database does not respond. */
-export const createLook = <T>({ now, outageLog, log }: Pick<FastifyInstance, 'now' | 'outageLog' | 'log'>, read: () => Promise<T>) => {
+/** Returns a function that returns the result of `read`, at most 5 seconds old; null if the database does not respond in time. */
+export const createLook = <T>(
+  { now, outageLog, log }: Pick<FastifyInstance, 'now' | 'outageLog' | 'log'>,
+  read: () => Promise<T>,
+  patienceMs = healthMs
+) => {
   let asked = Number.NEGATIVE_INFINITY
   let answer: Promise<T | null>
 

@@ -78,6 +78,11 @@ export default fp(
               type: 'http',
               scheme: 'bearer',
               description: 'An API key (`svc_sk_…`) or a session JWT; from browsers, the cookie set by `POST /v1/auth/browser-session`.'
+            },
+            operator: {
+              type: 'http',
+              scheme: 'bearer',
+              description: 'OPERATOR_TOKEN of the service; from browsers, the cookie set by `POST /v1/operator/session`.'
             }
           }
         }
@@ -129,7 +134,7 @@ const describe = (schema: FastifySchema | undefined, { config = {} }: Pick<Route
   }
   // OpenAPI before 3.1 allowed no scopes for bearer schemes; since 3.1 they name required roles.
   const security = config.scope ? [config.scope].flat().map(scope => ({ bearer: scope === 'any' ? [] : [scope] })) : []
-  return { ...described, response, security }
+  return { ...described, response, security: config.operator ? [{ operator: [] }, ...security] : security }
 }
 
 /** Replaces our own keywords by standard ones and makes members with a default optional. Collects the codes of `orElse`. */

@@ -1,12 +1,10 @@
 /** The link that an embedded start prints: opens the dashboard signed in, once, on this machine, to an account made for its data directory. */
 import { createKey, encryptKey, hashKey, keyPrefix } from '../accounts/keys.ts'
 import { createLocalToken } from '../accounts/local-token.ts'
+import { localEmail } from '../accounts/operator.ts'
 import type { Config } from '../config.ts'
 import { createFunctions } from '../database/functions.ts'
 import { createPool } from '../database/pool.ts'
-
-/** The account's address; no mail reaches it. */
-export const localEmail = 'you@localhost'
 
 /** Returns the link, valid for 15 minutes. The token is in the fragment, which browsers send to no server. */
 export const createLocalLink = async (config: Config): Promise<string> => {

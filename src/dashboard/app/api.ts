@@ -24,6 +24,8 @@ type Options = { query?: Query; body?: unknown; headers?: Record<string, string>
 
 /** How far the service's clock is ahead of this one, in ms, and the calls that the rate limit still allows. */
 export const service = { aheadMs: 0, callsLeft: Number.POSITIVE_INFINITY, callsPerMinute: 60 }
+/** Where a refusal is about what was entered. */
+const signingIn = ['/v1/auth/browser-session', '/v1/operator/session']
 let whenSignedOut = () => {}
 /** Called when the session has ended. */
 export const onSignedOut = (call: () => void): void => {
@@ -48,7 +50,7 @@ export const call = async <T>(method: Method, path: string, { query = {}, body, 
   note(response.headers)
   if (response.ok) return (text === '' ? null : parseExactly(text)) as T
   const failure = failureOf(response, text)
-  if (failure.status === 401 && path !== '/v1/auth/browser-session') whenSignedOut()
+  if (failure.status === 401 && !signingIn.includes(path)) whenSignedOut()
   throw failure
 }
 

@@ -1,8 +1,9 @@
 /** The pages that the menu leads to. */
+import type { Me } from '../../client/types.ts'
 import type { IconName } from './ui/icon.ts'
 
 export type NavItem = { path: string; name: string; icon: IconName }
-export const groups: { name: string; items: NavItem[] }[] = [
+const groups: { name: string; items: NavItem[]; isOperators?: true }[] = [
   {
     name: 'Watch',
     items: [
@@ -33,6 +34,8 @@ export const groups: { name: string; items: NavItem[] }[] = [
       { path: '/settings', name: 'Settings', icon: 'settings' },
       { path: '/support', name: 'Support', icon: 'help' }
     ]
-  }
+  },
+  { name: 'Service', isOperators: true, items: [{ path: '/operator', name: 'Operator', icon: 'operator' }] }
 ]
-export const items: NavItem[] = groups.flatMap(group => group.items)
+export const groupsFor = ({ is_operator }: Me) => groups.filter(({ isOperators }) => is_operator || !isOperators)
+export const itemsFor = (me: Me): NavItem[] => groupsFor(me).flatMap(group => group.items)

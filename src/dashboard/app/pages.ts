@@ -15,6 +15,7 @@ import { ExecutionsPage } from './pages/executions.ts'
 import { Inbox } from './pages/inbox.ts'
 import { Keys } from './pages/keys.ts'
 import { OperationPage, OperationsPage } from './pages/operations.ts'
+import { OperatorPage } from './pages/operator.ts'
 import { SessionsPage } from './pages/sessions.ts'
 import { Settings } from './pages/settings.ts'
 import { Support } from './pages/support.ts'
@@ -45,7 +46,8 @@ const pages: [RegExp, (id: string) => VNode][] = [
   [/^\/usage$/, () => h(UsagePage, {})],
   [/^\/audit$/, () => h(Audit, {})],
   [/^\/settings$/, () => h(Settings, {})],
-  [/^\/support$/, () => h(Support, {})]
+  [/^\/support$/, () => h(Support, {})],
+  [/^\/operator$/, () => h(OperatorPage, {})]
 ]
 
 export const pageOf = (path: string): VNode => {

@@ -187,7 +187,7 @@ const ItemRow = ({ item: { icon, tone, title, text, at, action } }: { item: Item
     h('div', { class: 'actions' }, action)
   )
 
-const Figure = ({ name, value, note, tone }: { name: string; value: string; note: Children; tone?: Tone }) =>
+export const Figure = ({ name, value, note, tone }: { name: string; value: string; note: Children; tone?: Tone }) =>
   h(
     'div',
     { class: `figure ${tone ?? ''}` },

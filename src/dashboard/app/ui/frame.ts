@@ -3,7 +3,7 @@
 import { useState } from 'preact/hooks'
 import { h } from '../h.ts'
 import { active, useShortcuts } from '../keys.ts'
-import { groups, items } from '../nav.ts'
+import { groupsFor, itemsFor } from '../nav.ts'
 import type { Read } from '../query.ts'
 import { serviceRoot } from '../root.ts'
 import { to, usePlace } from '../router.ts'
@@ -30,7 +30,7 @@ const Menu = ({ onSignedOut }: { onSignedOut: () => void }) => {
     h(
       'nav',
       { 'aria-label': 'Pages' },
-      groups.map(({ name, items }) =>
+      groupsFor(me).map(({ name, items }) =>
         h(
           'div',
           { key: name, class: 'menu-group' },
@@ -110,7 +110,7 @@ export const Frame = ({ children, onSignedOut }: { children: Children; onSignedO
   ])
   // A dialog reports late that it was closed, when another may be open.
   const close = (which: typeof open) => () => setOpen(now => (now === which ? undefined : now))
-  const tabs = items.filter(({ path }) => ['/', '/cues', '/executions', '/alerts'].includes(path))
+  const tabs = itemsFor(useMe()).filter(({ path }) => ['/', '/cues', '/executions', '/alerts'].includes(path))
   return h(
     'div',
     { class: 'frame' },

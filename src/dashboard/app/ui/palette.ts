@@ -4,9 +4,9 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import type { Cues } from '../../../client/types.ts'
 import { get } from '../api.ts'
 import { h } from '../h.ts'
-import { items } from '../nav.ts'
+import { itemsFor } from '../nav.ts'
 import { go, to } from '../router.ts'
-import { useMay } from '../session.ts'
+import { useMay, useMe } from '../session.ts'
 import { toggleTheme } from '../theme.ts'
 import { Icon, type IconName } from './icon.ts'
 
@@ -18,6 +18,7 @@ export const Palette = ({ onClose }: { onClose: () => void }) => {
   const [chosen, choose] = useState(0)
   const [cues, setCues] = useState<Entry[]>([])
   const mayWrite = useMay('write')
+  const me = useMe()
   useEffect(() => ref.current!.showModal(), [])
 
   useEffect(() => {
@@ -34,7 +35,7 @@ export const Palette = ({ onClose }: { onClose: () => void }) => {
   }, [text])
 
   const fixed: Entry[] = [
-    ...items.map(({ path, name, icon }) => ({ name, note: 'Page', icon, run: () => go(to(path)) })),
+    ...itemsFor(me).map(({ path, name, icon }) => ({ name, note: 'Page', icon, run: () => go(to(path)) })),
     ...(mayWrite ? [{ name: 'Create a cue', note: 'Action', icon: 'plus' as const, run: () => go(to('/cues/new')) }] : []),
     { name: 'Switch between light and dark', note: 'Action', icon: 'moon', run: toggleTheme }
   ]

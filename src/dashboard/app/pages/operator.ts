@@ -1,0 +1,242 @@
+/** The whole service, for its operator: engines, waiting work, connections, partitions, accounts, migrations. */
+import { useState } from 'preact/hooks'
+import type { Operator } from '../../../client/types.ts'
+import { post } from '../api.ts'
+import { h } from '../h.ts'
+import { useRead } from '../query.ts'
+import { duration, useNow } from '../time.ts'
+import { Badge, Button, type Children, Code, count, counted, Empty, Loading, Panel, Problem, type Tone } from '../ui/basics.ts'
+import { useAction } from '../ui/dialog.ts'
+import { TextField } from '../ui/form.ts'
+import { Page } from '../ui/frame.ts'
+import { Table } from '../ui/table.ts'
+import { When } from '../ui/when.ts'
+import { Figure } from './attention.ts'
+
+type Cell = Operator['cells'][number]
+type Figures = NonNullable<Cell['figures']>
+
+export const OperatorPage = () => {
+  const read = useRead<Operator>('/v1/operator')
+  const { data, failure } = read
+  if (failure?.status === 403) return h(Page, { title: 'Operator' }, h(Unlock, { onDone: () => location.reload() }))
+  return h(
+    Page,
+    { title: 'Operator', read, about: data && `Figures on the whole service, from a replica of release ${data.version}.` },
+    h(Problem, { failure }),
+    !data
+      ? !failure && h(Loading, { lines: 8 })
+      : data.cells.map(cell =>
+          h('div', { key: cell.cell, class: 'stack' }, data.cells.length > 1 && h('h2', {}, `Cell ${cell.cell}`), h(CellFigures, { cell }))
+        )
+  )
+}
+
+const Unlock = ({ onDone }: { onDone: () => void }) => {
+  const [token, setToken] = useState('')
+  const { busy, failure, run } = useAction()
+  const submit = async (event: Event) => {
+    event.preventDefault()
+    if (await run(() => post('/v1/operator/session', { operator_token: token.trim() }))) onDone()
+  }
+  return h(
+    Panel,
+    { title: 'Only for the operator of this service' },
+    h(
+      'form',
+      { onSubmit: submit },
+      h(TextField, {
+        label: 'Operator token',
+        type: 'password',
+        required: true,
+        mono: true,
+        value: token,
+        onInput: setToken,
+        error: failure?.message,
+        hint: 'The value of OPERATOR_TOKEN. This browser may then read the figures for 12 hours; it does not keep the token.'
+      }),
+      h('div', { class: 'actions left' }, h(Button, { label: 'Show the figures', kind: 'main', type: 'submit', busy }))
+    ),
+    h('p', { class: 'hint above-code' }, 'No token yet? Start the service with one, of at least 16 characters:'),
+    h(Code, { label: 'shell', text: 'OPERATOR_TOKEN=$(openssl rand -hex 32) npm start' })
+  )
+}
+
+const tones = { healthy: 'good', degraded: 'warn', down: 'bad' } as const
+
+const CellFigures = ({ cell: { status, reason, figures } }: { cell: Cell }) => {
+  const now = useNow()
+  if (!figures)
+    return h(Empty, { title: 'The database does not respond', text: `${reason ?? 'It is unreachable.'} This page tries again.` })
+  const live = figures.engines.filter(({ state }) => state === 'live')
+  const latest = Math.max(...live.map(({ lateness_ms }) => lateness_ms ?? -1))
+  const oldest = figures.queues
+    .filter(({ queue, oldest }) => oldest && (queue === 'due' || queue === 'pending'))
+    .map(({ oldest }) => oldest!)
+  const waitingMs = oldest.length > 0 ? Math.max(now - Math.min(...oldest.map(at => Date.parse(at))), 0) : 0
+  const open = figures.connections.reduce((sum, one) => sum + one.open, 0)
+  const used = open / figures.connection_limit
+  return [
+    h(
+      'dl',
+      { key: 'figures', class: 'figures five' },
+      h(Figure, { name: 'Service', value: status, note: reason ?? counted(live.length, 'live engine'), tone: tones[status] }),
+      h(Figure, {
+        name: 'Lateness',
+        value: latest < 0 ? '–' : duration(latest),
+        note: 'latest scheduled delivery',
+        tone: latest < 0 ? undefined : latest < 1000 ? 'good' : latest < 10_000 ? 'warn' : 'bad'
+      }),
+      h(Figure, {
+        name: 'Oldest due',
+        value: waitingMs < 1000 ? 'none' : duration(waitingMs),
+        note: 'cue or webhook attempt',
+        tone: waitingMs < 5000 ? 'good' : waitingMs < 60_000 ? 'warn' : 'bad'
+      }),
+      h(Figure, {
+        name: 'Connections',
+        value: count(open),
+        note: `of ${count(figures.connection_limit)} that the server allows`,
+        tone: used < 0.7 ? 'good' : used < 0.9 ? 'warn' : 'bad'
+      }),
+      h(Figure, { name: 'Database', value: bytes(figures.size_bytes), note: `PostgreSQL ${figures.postgres}, release ${figures.release}` })
+    ),
+    h(Engines, { key: 'engines', engines: figures.engines }),
+    h(Work, { key: 'work', figures }),
+    h(Accounts, { key: 'accounts', accounts: figures.accounts }),
+    h(Partitions, { key: 'partitions', partitions: figures.partitions }),
+    h(Connections, { key: 'connections', connections: figures.connections }),
+    h(Migrations, { key: 'migrations', figures })
+  ]
+}
+
+type ListProps = { title: string; columns: string[]; numbers?: string[]; rows: Children[][]; none: string }
+
+/** The name of a value is shown beside it on phones, where there is no head. */
+const List = ({ title, columns, numbers = [], rows, none }: ListProps) =>
+  h(
+    Panel,
+    { title, flush: true },
+    rows.length === 0
+      ? h('p', { class: 'soft item' }, none)
+      : h(
+          Table,
+          { caption: title, columns, numbers },
+          rows.map((values, n) =>
+            h(
+              'tr',
+              { key: n },
+              values.map((value, at) =>
+                h(
+                  'td',
+                  { key: at, class: at === 0 ? 'cell-main' : numbers.includes(columns[at]!) ? 'number' : undefined },
+                  at > 0 && h('span', { class: 'phone-only soft' }, `${columns[at]} `),
+                  value
+                )
+              )
+            )
+          )
+        )
+  )
+
+const engineTones = { live: 'good', silent: 'bad', stopped: 'quiet' } as const
+const Engines = ({ engines }: Pick<Figures, 'engines'>) =>
+  h(List, {
+    title: 'Engines',
+    columns: ['Engine', 'State', 'Share', 'Lateness', 'Open deliveries', 'Last seen'],
+    numbers: ['Share', 'Lateness', 'Open deliveries'],
+    none: 'No engine has run yet. A replica has one unless ROLES says otherwise.',
+    rows: engines.map(({ id, version, state, share, lateness_ms, open_deliveries, last_seen_at }) => [
+      [h('span', { class: 'mono' }, id.slice(-12)), h('div', { class: 'under' }, `release ${version}`)],
+      h(Badge, { tone: engineTones[state] as Tone }, state),
+      `${Math.round(share * 100)} %`,
+      lateness_ms === null ? '–' : duration(lateness_ms),
+      count(open_deliveries),
+      h(When, { at: last_seen_at, only: 'relative' })
+    ])
+  })
+
+const kinds: Record<string, string> = {
+  due: 'due cues',
+  pending: 'webhooks due',
+  retrying: 'retries',
+  delivering: 'webhooks being sent',
+  pending_outcome: 'awaiting their outcome',
+  pending_worker: 'waiting for a worker',
+  claimed: 'claimed by workers',
+  deferred: 'deferred',
+  queued: 'queued behind another run'
+}
+/** Counted up to 10,000. */
+const waitingText = (waiting: number) => `${count(waiting)}${waiting >= 10_000 ? '+' : ''}`
+
+const Work = ({ figures: { queues, jobs } }: { figures: Figures }) =>
+  h(List, {
+    title: 'Waiting work',
+    columns: ['Kind', 'Number', 'Oldest'],
+    numbers: ['Number'],
+    none: 'Nothing is waiting.',
+    rows: [
+      ...queues.flatMap(({ queue, waiting, oldest }) =>
+        waiting === 0 ? [] : [[kinds[queue] ?? queue, waitingText(waiting), h(When, { at: oldest, only: 'relative' })]]
+      ),
+      ...jobs.flatMap(({ queue, waiting }) => (waiting === 0 ? [] : [[`background jobs: ${queue}`, waitingText(waiting), '–']]))
+    ]
+  })
+
+const Accounts = ({ accounts }: Pick<Figures, 'accounts'>) =>
+  h(List, {
+    title: 'Accounts with the most executions this month',
+    columns: ['Account', 'Plan', 'Executions', 'Of its plan', 'Cues'],
+    numbers: ['Executions', 'Of its plan', 'Cues'],
+    none: 'Nothing has run this month.',
+    rows: accounts.map(({ account_id, email, plan, executions_used, executions_per_month, cues_used, cues }) => [
+      [h('span', { class: 'name' }, email), h('div', { class: 'under mono' }, account_id)],
+      h(Badge, { tone: 'info' }, plan),
+      count(executions_used),
+      `${count(Math.round((executions_used / Math.max(executions_per_month, 1)) * 100))} %`,
+      `${count(cues_used)}${cues_used >= 1000 ? '+' : ''} of ${count(cues)}`
+    ])
+  })
+
+const Partitions = ({ partitions }: Pick<Figures, 'partitions'>) => {
+  const months = [...new Set(partitions.map(({ month }) => month))]
+  return h(List, {
+    title: 'Partitions',
+    columns: ['Month', 'Executions', 'Size with indexes', 'Attempts', 'Their size'],
+    numbers: ['Executions', 'Size with indexes', 'Attempts', 'Their size'],
+    none: 'There are none yet.',
+    rows: months.map(month => [
+      month,
+      ...['executions', 'attempts'].flatMap(table => {
+        const of = partitions.find(one => one.table === table && one.month === month)
+        return of ? [of.rows === null ? 'not counted' : `about ${count(of.rows)}`, bytes(of.size_bytes)] : ['–', '–']
+      })
+    ])
+  })
+}
+
+const Connections = ({ connections }: Pick<Figures, 'connections'>) =>
+  h(List, {
+    title: 'Database connections',
+    columns: ['Application', 'Open', 'Active'],
+    numbers: ['Open', 'Active'],
+    none: '',
+    rows: connections.map(({ name, open, active }) => [name, count(open), count(active)])
+  })
+
+const Migrations = ({ figures: { migrations, migration_count } }: { figures: Figures }) =>
+  h(List, {
+    title: `Migrations: the latest of ${count(migration_count)}`,
+    columns: ['Migration', 'Applied'],
+    none: '',
+    rows: migrations.map(({ name, applied_at }) => [h('span', { class: 'mono' }, name), h(When, { at: applied_at })])
+  })
+
+/** 8 KB, 1.5 GB */
+const bytes = (size: number): string => {
+  const units = ['B', 'KB', 'MB', 'GB', 'TB']
+  const at = Math.min(Math.floor(Math.log2(Math.max(size, 1)) / 10), units.length - 1)
+  const value = size / 1024 ** at
+  return `${value < 10 && at > 0 ? value.toFixed(1) : Math.round(value)} ${units[at]}`
+}

@@ -1,0 +1,80 @@
+/** The operator's figures on the wire. */
+import { Type } from 'typebox'
+import { enums } from '../catalog.ts'
+import { Nullable, Strict, Timestamp } from '../schemas.ts'
+
+/** An instant made by SQL, as text. */
+const At = Type.String({ format: 'date-time' })
+const Count = Type.Integer()
+
+const Figures = Type.Object({
+  postgres: Type.String({ description: 'The version of PostgreSQL.' }),
+  size_bytes: { ...Count, description: 'Size of the database.' },
+  release: { ...Count, description: 'Number of the release that loaded functions and views.' },
+  engines: Type.Array(
+    Type.Object({
+      id: Type.String(),
+      version: Type.String(),
+      state: Type.Enum(['live', 'silent', 'stopped'], { description: '`silent`: no heartbeat for seconds, and not stopped in order.' }),
+      share: Type.Number({ description: 'Of the cues, from 0 to 1.' }),
+      lateness_ms: Nullable(Type.Integer({ description: 'Of the latest scheduled delivery.' })),
+      open_deliveries: Count,
+      started_at: At,
+      last_seen_at: At
+    })
+  ),
+  queues: Type.Array(
+    Type.Object({
+      queue: Type.String(),
+      waiting: Count,
+      oldest: Nullable(
+        Type.String({ format: 'date-time', description: 'Since when the oldest waits; when the first retry or deferred run is due.' })
+      )
+    }),
+    { description: 'Waiting and running work by kind, counted up to 10,000.' }
+  ),
+  jobs: Type.Array(Type.Object({ queue: Type.String(), waiting: Count }), {
+    description: 'Background jobs that wait, counted up to 10,000.'
+  }),
+  connections: Type.Array(Type.Object({ name: Type.String(), open: Count, active: Count }), {
+    description: "Connections to the database's server by application name; up to 20 names."
+  }),
+  connection_limit: { ...Count, description: '`max_connections` of the server.' },
+  partitions: Type.Array(
+    Type.Object({
+      table: Type.String(),
+      month: Type.String(),
+      rows: Nullable(Type.Integer({ description: 'As PostgreSQL estimates; null before its first `analyze`.' })),
+      size_bytes: { ...Count, description: 'With indexes.' }
+    })
+  ),
+  accounts: Type.Array(
+    Type.Object({
+      account_id: Type.String(),
+      email: Type.String(),
+      plan: Type.Enum([...enums.plan]),
+      executions_used: { ...Count, description: 'In this UTC month.' },
+      executions_per_month: { ...Count, description: "The plan's limit." },
+      cues_used: { ...Count, description: 'Counted up to 1,000.' },
+      cues: { ...Count, description: "The plan's limit." }
+    }),
+    { description: 'The 20 accounts with the most executions in this UTC month.' }
+  ),
+  migrations: Type.Array(Type.Object({ id: Count, name: Type.String(), applied_at: At }), { description: 'The latest 10, newest first.' }),
+  migration_count: Count
+})
+
+export const Operator = Type.Object({
+  version: Type.String({ description: 'Of this replica.' }),
+  timestamp: Timestamp,
+  cells: Type.Array(
+    Type.Object({
+      cell: Count,
+      status: Type.Enum(['healthy', 'degraded', 'down']),
+      reason: Nullable(Type.String()),
+      figures: Nullable(Figures)
+    })
+  )
+})
+
+export const OpenOperatorSession = Strict({ operator_token: Type.String({ minLength: 1, maxLength: 1000 }) })
