@@ -718,6 +718,7 @@ CREATE INDEX executions_claimable_task ON ONLY cue.executions USING btree (accou
 CREATE INDEX executions_cue ON ONLY cue.executions USING btree (cue_id, id);
 CREATE INDEX executions_lease ON ONLY cue.executions USING btree (lease_expires_at) WHERE (lease_expires_at IS NOT NULL);
 CREATE INDEX executions_outcome_deadline ON ONLY cue.executions USING btree (outcome_deadline_at) WHERE (outcome_deadline_at IS NOT NULL);
+CREATE INDEX executions_verification ON ONLY cue.executions USING btree (account_id, id) WHERE (outcome_state = 'verification_pending'::cue.outcome_state);
 comment on table cue.executions is 'Runs of cues. Partitioned by the month of id, a UUIDv7, so that ordering by id is ordering by age.';
 comment on column cue.executions.id is 'UUIDv7 of the creation time. Receivers use it to recognise repeated deliveries.';
 comment on column cue.executions.account_id is 'The cue''s account.';
@@ -7649,7 +7650,8 @@ begin
                    order by t.oldest_at), '[]') from tasks t),
          (select coalesce(jsonb_agg(jsonb_build_object('execution_id', v.id, 'cue_id', v.cue_id, 'cue_name', c.name,
                    'since', cue.iso(coalesce(v.ended_at, v.created_at))) order by v.id), '[]')
-            from (select e.id, e.cue_id, e.ended_at, e.created_at from newest e where e.outcome_state = 'verification_pending' order by e.id limit 20) v
+            from (select e.id, e.cue_id, e.ended_at, e.created_at from cue.executions e
+                   where e.account_id = p_account_id and e.outcome_state = 'verification_pending' order by e.id limit 20) v
            cross join lateral (select q.name from cue.cues q where q.id = v.cue_id and q.deleted_at is null limit 1) c),
          (select coalesce(jsonb_agg(jsonb_build_object('cue_id', p.id, 'cue_name', p.name, 'paused_by', p.paused_by, 'reason', p.pause_reason,
                    'paused_at', cue.iso(p.paused_at)) order by p.paused_at desc), '[]')

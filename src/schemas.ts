@@ -68,6 +68,15 @@ export const NextCursor = Nullable(Type.String({ description: 'The `cursor` of t
 export const CountTo = Type.Optional(
   Type.Integer({ minimum: 0, maximum: constants.countedTo, description: 'Count `total` only up to this number, which is faster.' })
 )
+export const SearchTo = Type.Optional(
+  Type.Integer({
+    minimum: 100,
+    maximum: constants.countedTo,
+    description:
+      'With filters and `cursor`: search only this many, matching or not, so that rare matches take no longer. A page may then have fewer items ' +
+      'than `limit`, or none, and `next_cursor` continues the search; `total` counts those found.'
+  })
+)
 
 const MAX_TAG = 64
 export const Tag = Type.String({ minLength: 1, maxLength: MAX_TAG })

@@ -199,3 +199,66 @@ t.test('lateness counts from the time a slot was due within its window', async t
   await addRuns(await create('spread'), [{ ago: '1500', due_at, started_at: new Date(due_at.getTime() + 70) }])
   exactly(t, await get('/v1/overview'), { succeeded: 1, lateness_p50_ms: 70, lateness_p99_ms: 70 })
 })
+
+t.test('a search by cursor goes through so many executions per page, and goes on', async t => {
+  const { get, call, addRuns, create } = await setup(t)
+  const id = await create('a cue')
+  const many = Array.from({ length: 250 }, (_, n) => ({ ago: String(1000 - n), status: n % 120 === 5 ? 'missed' : 'success' }))
+  const ids = await addRuns(id, many)
+  const missed = [ids[245], ids[125], ids[5]]
+  const search = (more: string) => get(`/v1/executions?search_to=100&limit=2&${more}`)
+  const first = await search('status=missed')
+  exactly(t, first, { executions: [{ id: missed[0] }], total: 1, total_exact: false, has_more: true, next_cursor: ids[150] })
+  const second = await search(`status=missed&cursor=${first.next_cursor}`)
+  exactly(t, second, { executions: [{ id: missed[1] }], total: 1, total_exact: false, has_more: true, next_cursor: ids[50] })
+  exactly(t, await search(`status=missed&cursor=${second.next_cursor}`), {
+    executions: [{ id: missed[2] }],
+    total: 1,
+    total_exact: false,
+    has_more: false,
+    next_cursor: null
+  })
+  exactly(t, await search('status=failed'), { executions: [], total: 0, total_exact: false, has_more: true, next_cursor: ids[150] })
+  exactly(t, await search(`status=missed&cue_id=${id}&cursor=${first.next_cursor}`), { executions: [{ id: missed[1] }] })
+  const hour = new Date(Date.parse(noon) - 850_000).toISOString()
+  exactly(t, await search(`status=missed&from=${hour}&cursor=${first.next_cursor}`), { executions: [], has_more: false, next_cursor: null })
+  exactly(t, await search('status=success&count_to=50'), { total: 50, total_exact: false, next_cursor: ids[248] })
+  exactly(t, await search(''), { total: 250, total_exact: true, next_cursor: ids[248] }, 'without filters, nothing is searched')
+  exactly(t, await get('/v1/executions?status=missed'), { total: 3, total_exact: true, has_more: false })
+  for (const wrong of ['99', '10001', 'x', ''])
+    exactly(t, await call('GET', `/v1/executions?status=missed&search_to=${wrong}`), { status: 422 }, wrong)
+})
+
+t.test('a search of cues goes through so many per page, and goes on', async t => {
+  const { get, pool, account, as, register } = await setup(t)
+  await pool.query(
+    `with c as (
+       insert into cue.cues (id, account_id, name, transport, schedule_type, cron, payload, created_at, tags)
+       select 'cue_' || lpad(n::text, 12, '0'), $1, 'c', 'worker', 'recurring', '0 * * * *', '{}', $2::timestamptz - n * interval '1 second',
+              case when n % 120 = 5 then array['rare'] else '{}' end from generate_series(1, 250) n returning id, account_id)
+     insert into cue.cue_runs (cue_id, account_id, transport) select id, account_id, 'worker' from c`,
+    [account.id, noon]
+  )
+  const found: string[][] = []
+  for (let cursor: string | null = ''; cursor !== null; ) {
+    const page: { cues: { id: string }[]; next_cursor: string | null; has_more: boolean; total: number; total_exact: boolean } = await get(
+      `/v1/cues?tag=rare&search_to=100&count_to=10${cursor && `&cursor=${cursor}`}`
+    )
+    t.same([page.has_more, page.total, page.total_exact], [page.next_cursor !== null, page.cues.length, false])
+    found.push(page.cues.map(({ id }) => id))
+    cursor = page.next_cursor
+  }
+  t.same(found, [['cue_000000000005'], ['cue_000000000125'], ['cue_000000000245']])
+  exactly(t, await get('/v1/cues?tag=rare'), { total: 3, total_exact: true, has_more: false })
+  exactly(t, await get('/v1/cues?search_to=100'), { total: 250, total_exact: true })
+  exactly(t, await as(await register()).get('/v1/cues?tag=rare&search_to=100'), { total: 0, total_exact: true, next_cursor: null })
+})
+
+t.test('outcomes wait for a person however old they are', async t => {
+  const { get, addRuns, create } = await setup(t)
+  const id = await create('a cue')
+  const waiting = { outcome_state: 'verification_pending', outcome_success: true, outcome_recorded_at: noon }
+  const [old] = await addRuns(id, [{ ago: '400000', ...waiting }, { ago: '10' }])
+  exactly(t, (await get('/v1/overview')).waiting_for_person, [{ execution_id: old }])
+  exactly(t, await get('/v1/executions?outcome_state=verification_pending'), { executions: [{ id: old }], total: 1 })
+})

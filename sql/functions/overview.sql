@@ -79,7 +79,8 @@ begin
                    order by t.oldest_at), '[]') from tasks t),
          (select coalesce(jsonb_agg(jsonb_build_object('execution_id', v.id, 'cue_id', v.cue_id, 'cue_name', c.name,
                    'since', cue.iso(coalesce(v.ended_at, v.created_at))) order by v.id), '[]')
-            from (select e.id, e.cue_id, e.ended_at, e.created_at from newest e where e.outcome_state = 'verification_pending' order by e.id limit 20) v
+            from (select e.id, e.cue_id, e.ended_at, e.created_at from cue.executions e
+                   where e.account_id = p_account_id and e.outcome_state = 'verification_pending' order by e.id limit 20) v
            cross join lateral (select q.name from cue.cues q where q.id = v.cue_id and q.deleted_at is null limit 1) c),
          (select coalesce(jsonb_agg(jsonb_build_object('cue_id', p.id, 'cue_name', p.name, 'paused_by', p.paused_by, 'reason', p.pause_reason,
                    'paused_at', cue.iso(p.paused_at)) order by p.paused_at desc), '[]')

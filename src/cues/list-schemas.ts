@@ -2,7 +2,7 @@
 import { Type } from 'typebox'
 import { enums } from '../catalog.ts'
 import { Execution } from '../executions/schemas.ts'
-import { CountTo, endsEarly, NextCursor, Page, TagFilter } from '../schemas.ts'
+import { CountTo, endsEarly, NextCursor, Page, SearchTo, TagFilter } from '../schemas.ts'
 import { cue } from './schemas.ts'
 
 const { cueStatus: statuses, transport: transports, pauseCause: causes } = enums
@@ -34,6 +34,7 @@ export const ListCues = Type.Object({
     Type.String({ pattern: '^\\d{1,17}\\.cue_[0-9A-Za-z]{12}$', description: 'The `next_cursor` of the page before; instead of `offset`.' })
   ),
   count_to: CountTo,
+  search_to: SearchTo,
   ...Page(20)
 })
 export const CueSummary = Type.Object({

@@ -51,7 +51,7 @@ type Instants = 'next_run' | 'next_slot' | 'last_run' | 'paused_at' | 'paused_un
 
 const instant = (text: string | null) => (text === null ? null : new Date(text))
 
-export type Filters = Omit<Static<typeof ListCues>, 'limit' | 'offset' | 'cursor' | 'count_to' | 'summary'>
+export type Filters = Omit<Static<typeof ListCues>, 'limit' | 'offset' | 'cursor' | 'count_to' | 'search_to' | 'summary'>
 
 /** Selects an account's matching cues. */
 export const matching = (
@@ -78,9 +78,13 @@ export const matching = (
 export const listCues = async (
   db: Kysely<DB>,
   account_id: string,
-  { limit, offset, cursor, count_to, ...filters }: Static<typeof ListCues>
+  { limit, offset, cursor, count_to, search_to, ...filters }: Static<typeof ListCues>
 ): Promise<Static<typeof Cues>> => {
-  const found = matching(db, account_id, filters)
+  const { key, search, summary: _, ...unindexed } = filters
+  const isSearch = search_to !== undefined && !key && !search && Object.values(unindexed).some(value => value !== undefined)
+  const end = isSearch ? await searchEnd(db, account_id, cursor, search_to) : null
+  const all = matching(db, account_id, filters)
+  const found = end === null ? all : all.where(sql<boolean>`(created_at, id) >= ${instantAndId(end)}`)
   const page = (cursor === undefined ? found.offset(offset) : found.where(after(cursor)))
     .selectAll()
     .orderBy('created_at', 'desc')
@@ -94,11 +98,12 @@ export const listCues = async (
       sql<number>`row_number() over w`.as('place'),
       sql<number>`sum(${storedBytes}) over w`.as('bytes'),
       sql<number>`count(*) over ()`.as('found'),
-      sql<string>`(date_part('epoch', created_at) * 1000000)::bigint || '.' || id`.as('cursor')
+      cursorOf.as('cursor')
     ])
     .modifyEnd(sql`window w as (order by created_at desc, id desc)`)
     .as('sized')
-  const counted = count_to === undefined ? found : found.limit(count_to + 1)
+  const window = isSearch && cursor !== undefined ? found.where(after(cursor)) : found
+  const counted = count_to === undefined ? window : window.limit(count_to + 1)
   const [rows, { total }] = await Promise.all([
     db
       .selectFrom(sized)
@@ -110,22 +115,34 @@ export const listCues = async (
     db.selectFrom(counted.select('id').as('counted')).select(sql<number>`count(*)`.as('total')).executeTakeFirstOrThrow()
   ])
   const last = rows.at(-1)
-  const has_more = last !== undefined && last.found > rows.length
+  const is_full = last !== undefined && last.found > rows.length
   return {
     cues: rows.map(shown),
     total: Math.min(total, count_to ?? total),
-    total_exact: total <= (count_to ?? total),
-    next_cursor: has_more ? last.cursor : null,
+    total_exact: total <= (count_to ?? total) && end === null && !(isSearch && cursor !== undefined),
+    next_cursor: is_full ? last.cursor : end,
     limit,
     offset,
-    has_more
+    has_more: is_full || end !== null
   }
 }
 
-/** Selects what follows a cursor: the time of creation in microseconds, and the id. */
-const after = (cursor: string) => {
+const cursorOf = sql<string>`(date_part('epoch', created_at) * 1000000)::bigint || '.' || id`
+
+/** The time of creation in microseconds, and the id. */
+const instantAndId = (cursor: string) => {
   const [micros, id] = cursor.split('.')
-  return sql<boolean>`(created_at, id) < (timestamptz 'epoch' + ${micros}::bigint * interval '1 microsecond', ${id})`
+  return sql`(timestamptz 'epoch' + ${micros}::bigint * interval '1 microsecond', ${id})`
+}
+const after = (cursor: string) => sql<boolean>`(created_at, id) < ${instantAndId(cursor)}`
+
+/** The cursor of the cue at which a search ends; null if it goes through all. */
+const searchEnd = async (db: Kysely<DB>, account_id: string, cursor: string | undefined, search_to: number): Promise<string | null> => {
+  const { rows } = await sql<{ cursor: string }>`
+    select ${cursorOf} as cursor from cue.cues
+     where account_id = ${account_id} and deleted_at is null and ${cursor === undefined ? sql`true` : after(cursor)}
+     order by created_at desc, id desc limit 1 offset ${search_to - 1}`.execute(db)
+  return rows[0]?.cursor ?? null
 }
 
 /** Approximate size of a cue in a list: PostgreSQL knows the size of a long text without reading it. */

@@ -12,7 +12,7 @@ import { PAGE_BYTES } from '../schemas.ts'
 import type { Execution, ExecutionDetail, Executions, ListExecutions } from './schemas.ts'
 
 type Listed = Static<typeof ListExecutions>
-export type Filters = Omit<Listed, 'limit' | 'offset' | 'cursor' | 'count_to'>
+export type Filters = Omit<Listed, 'limit' | 'offset' | 'cursor' | 'count_to' | 'search_to'>
 type View = SelectQueryBuilder<DB, 'execution_view', object>
 
 /** Totals are counted up to this number. */
@@ -78,7 +78,9 @@ export const matching = (db: Kysely<DB>, account_id: string, filters: Filters, n
   if (since !== undefined) query = query.where('id', '>=', idAt(+since)).where('created_at', '>=', since)
 
   if (filters.status !== undefined) query = query.where('status', '=', filters.status)
-  if (filters.outcome_state !== undefined) query = query.where('outcome_state', '=', filters.outcome_state)
+  // A literal, which the planner can compare with the condition of the index.
+  if (filters.outcome_state === 'verification_pending') query = query.where(sql<boolean>`outcome_state = 'verification_pending'`)
+  else if (filters.outcome_state !== undefined) query = query.where('outcome_state', '=', filters.outcome_state)
   if (filters.result_type !== undefined) query = query.where('result_type', '=', filters.result_type)
   if (filters.has_evidence !== undefined) query = query.where('has_evidence', '=', filters.has_evidence)
   if (filters.triggered_by !== undefined) query = query.where('triggered_by', '=', filters.triggered_by)
@@ -116,10 +118,11 @@ export const pageQuery = (
   account_id: string,
   { limit, offset, cursor, ...filters }: Listed,
   now: Date,
-  bytes = PAGE_BYTES
+  bytes = PAGE_BYTES,
+  end: string | null = null
 ) => {
-  const found = matching(db, account_id, filters, now)
-  const ids = (cursor === undefined ? found.offset(offset) : found.where('id', '<', cursor))
+  const found = endingAt(end, matching(db, account_id, filters, now))
+  const ids = (cursor === undefined ? found.offset(offset) : startingAt(cursor, found))
     .select('id')
     .orderBy('id', 'desc')
     .limit(limit + 1)
@@ -150,11 +153,11 @@ export const pageQuery = (
 }
 
 /**
- * Counts the matching executions up to one more than `mostCounted`. Ordered like an index, so that only the index is read; dead letters have one of
+ * Counts the matching executions up to one more than `mostCounted`, those of a search from the cursor on. Ordered like an index, so that only the index is read; dead letters have one of
  * their own.
  */
-export const totalQuery = (db: Kysely<DB>, account_id: string, filters: Listed, now: Date) => {
-  const { limit: _, offset: __, cursor: ___, count_to: ____, ...others } = filters
+export const totalQuery = (db: Kysely<DB>, account_id: string, filters: Listed, now: Date, end: string | null = null) => {
+  const { limit: _, offset: __, cursor, count_to: ___, search_to: ____, ...others } = filters
   const { dead, error_group, ...rest } = others
   const isAllDead = (dead || (error_group && dead !== false)) && Object.values(rest).every(value => value === undefined)
   const ofGroup = error_group ? sql`and d.error_group = ${error_group}` : sql``
@@ -162,8 +165,36 @@ export const totalQuery = (db: Kysely<DB>, account_id: string, filters: Listed, 
   const counted = isAllDead
     ? sql`select from cue.dead_letters d cross join lateral (select from cue.cues c where c.id = d.cue_id and c.deleted_at is null limit 1) c
            where d.account_id = ${account_id} ${ofGroup} order by d.execution_id limit ${most}`
-    : matching(db, account_id, filters, now).select('id').orderBy('id', 'desc').limit(most)
+    : endingAt(end, matching(db, account_id, filters, now))
+        .select('id')
+        .orderBy('id', 'desc')
+        .limit(most)
   return db.selectFrom(sql<object>`(${counted})`.as('counted')).select(sql<number>`count(*)`.as('total'))
+}
+
+const startingAt = (cursor: string | undefined, query: View): View => (cursor === undefined ? query : query.where('id', '<', cursor))
+const endingAt = (end: string | null, query: View): View => (end === null ? query : query.where('id', '>=', end))
+
+/** Whether an index has nothing but what matches: then a search needs no end. */
+const isIndexed = ({ cue_id, dead, error_group, outcome_state, from, to, since, until, ...others }: Filters): boolean => {
+  const kinds = [dead || error_group, outcome_state].filter(Boolean)
+  const isWaiting = outcome_state === undefined || (outcome_state === 'verification_pending' && cue_id === undefined)
+  return dead !== false && kinds.length < 2 && isWaiting && Object.values(others).every(value => value === undefined)
+}
+
+/** The id at which a search ends; null if it goes through all. Of an index alone, so that this is quick. */
+const searchEnd = async (db: Kysely<DB>, account_id: string, { cursor, search_to, ...filters }: Listed, now: Date) => {
+  const { cue_id } = filters
+  const isDead = filters.dead || filters.error_group !== undefined
+  const source = isDead ? sql`(select execution_id as id, account_id, cue_id from cue.dead_letters)` : sql`cue.execution_brief_view`
+  const since = latest(filters.from, filters.since) ?? new Date(0)
+  const until = earliest(filters.to, filters.until)
+  const start = cursor ?? idAt(Math.min(+(until ?? Number.POSITIVE_INFINITY) + 1000, tomorrow(now)))
+  const owner = cue_id === undefined ? sql`e.account_id = ${account_id}` : sql`e.cue_id = ${cue_id}`
+  const { rows } = await sql<{ id: string }>`
+    select e.id from ${source} e where ${owner} and e.id < ${start} and e.id >= ${idAt(+since)}
+     order by e.id desc limit 1 offset ${search_to! - 1}`.execute(db)
+  return rows[0]?.id ?? null
 }
 
 const mostCounted = ({ count_to }: Listed): number => count_to ?? countedTo
@@ -175,20 +206,23 @@ export const listExecutions = async (
   filters: Listed,
   now: Date
 ): Promise<Static<typeof Executions>> => {
-  const { limit, offset } = filters
-  const rows = await pageQuery(db, account_id, filters, now).execute()
-  const has_more = rows.length > 0 && rows[0]!.found > rows.length
+  const { limit, offset, cursor, count_to: _, search_to, ...others } = filters
+  const isSearch = search_to !== undefined && !isIndexed(others)
+  const end = isSearch ? await searchEnd(db, account_id, filters, now) : null
+  const rows = await pageQuery(db, account_id, filters, now, PAGE_BYTES, end).execute()
+  const is_full = rows.length > 0 && rows[0]!.found > rows.length
+  const has_more = is_full || end !== null
   // On the last page, the total is known.
   const most = mostCounted(filters)
   const total =
-    !has_more && filters.cursor === undefined && (rows.length > 0 || offset === 0)
+    !is_full && (cursor === undefined || isSearch) && (rows.length > 0 || offset === 0)
       ? offset + rows.length
-      : (await totalQuery(db, account_id, filters, now).executeTakeFirstOrThrow()).total
+      : (await totalQuery(db, account_id, isSearch ? filters : { ...filters, cursor: undefined }, now, end).executeTakeFirstOrThrow()).total
   return {
     executions: rows.map(({ found, ...row }) => summary(row)),
     total: Math.min(total, most),
-    total_exact: total <= most,
-    next_cursor: has_more ? rows.at(-1)!.id : null,
+    total_exact: total <= most && end === null && !(isSearch && cursor !== undefined),
+    next_cursor: is_full ? rows.at(-1)!.id : end,
     limit,
     offset,
     has_more

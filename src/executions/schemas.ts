@@ -2,7 +2,20 @@
 import { Type } from 'typebox'
 import { enums } from '../catalog.ts'
 import { Instant } from '../schedule/schemas.ts'
-import { AnyJson, CountTo, endsEarly, NextCursor, Nullable, Page, Strict, TagFilter, Timestamp, Uuid, uuidPattern } from '../schemas.ts'
+import {
+  AnyJson,
+  CountTo,
+  endsEarly,
+  NextCursor,
+  Nullable,
+  Page,
+  SearchTo,
+  Strict,
+  TagFilter,
+  Timestamp,
+  Uuid,
+  uuidPattern
+} from '../schemas.ts'
 
 export const statuses = enums.executionStatus
 export const outcomeStates = enums.outcomeState
@@ -112,6 +125,7 @@ export const ListExecutions = Type.Object({
     Type.String({ format: 'uuid', pattern: uuidPattern, description: 'The `next_cursor` of the page before; instead of `offset`.' })
   ),
   count_to: CountTo,
+  search_to: SearchTo,
   ...Page(20)
 })
 

@@ -8,7 +8,7 @@ import { go, to } from '../router.ts'
 import { useMay, useMe } from '../session.ts'
 import { Badge, ButtonLink, Empty, Loading, Problem, Tag } from '../ui/basics.ts'
 import { Page } from '../ui/frame.ts'
-import { FilterChip, FilterSelect, Filters, Pager, SearchBox, useFilters } from '../ui/list.ts'
+import { FilterChip, FilterSelect, Filters, NoMatch, Pager, SEARCH_TO, SearchBox, useFilters } from '../ui/list.ts'
 import { CueLink, Dots, streakOf } from '../ui/results.ts'
 import { BulkBar, type BulkType, SelectBox, SelectHead, type Selection, useSelection } from '../ui/select.ts'
 import { When } from '../ui/when.ts'
@@ -86,7 +86,7 @@ const bulkTypes: BulkType[] = [
 
 export const CuesPage = () => {
   const filters = useFilters(['search', 'status', 'transport', 'tag', 'set', 'calendar', 'key', 'cursor'])
-  const read = useRead<Cues>('/v1/cues', { ...filters, summary: true, limit: 50, count_to: 1000 })
+  const read = useRead<Cues>('/v1/cues', { ...filters, summary: true, limit: 50, count_to: 1000, search_to: SEARCH_TO })
   const me = useMe()
   const mayWrite = useMay('write')
   useRows()
@@ -131,7 +131,7 @@ export const CuesPage = () => {
       ? !read.failure && h(Loading, { lines: 8 })
       : data.cues.length === 0
         ? isFiltered
-          ? h(Empty, { title: 'No cue matches', text: 'Remove a filter to see more.' })
+          ? h(NoMatch, { noun: 'cue', next_cursor: data.next_cursor })
           : h(Empty, {
               title: 'No cues yet',
               text: 'A cue is a scheduled task: when it runs, and where it is delivered. Create one here, or from your code:',

@@ -9,7 +9,7 @@ import { useMay, useMe } from '../session.ts'
 import { duration } from '../time.ts'
 import { Empty, Loading, Problem } from '../ui/basics.ts'
 import { Page } from '../ui/frame.ts'
-import { FilterChip, FilterSelect, Filters, Pager, SearchBox, useFilters } from '../ui/list.ts'
+import { FilterChip, FilterSelect, Filters, NoMatch, Pager, SEARCH_TO, SearchBox, useFilters } from '../ui/list.ts'
 import { CueLink, OutcomeBadge, StatusBadge } from '../ui/results.ts'
 import { BulkBar, type BulkType, SelectBox, SelectHead, type Selection, useSelection } from '../ui/select.ts'
 import { When } from '../ui/when.ts'
@@ -122,7 +122,7 @@ export const ExecutionsPage = () => {
     'cursor'
   ])
   const since = startOf(within)
-  const read = useRead<Executions>('/v1/executions', { ...filters, since, limit: 50, count_to: 1000 })
+  const read = useRead<Executions>('/v1/executions', { ...filters, since, limit: 50, count_to: 1000, search_to: SEARCH_TO })
   const me = useMe()
   useRows()
   const { data } = read
@@ -183,7 +183,7 @@ export const ExecutionsPage = () => {
       ? !read.failure && h(Loading, { lines: 8 })
       : data.executions.length === 0
         ? isFiltered
-          ? h(Empty, { title: 'No execution matches', text: 'Remove a filter to see more.' })
+          ? h(NoMatch, { noun: 'execution', next_cursor: data.next_cursor })
           : h(Empty, {
               title: 'Nothing has run yet',
               text: 'Each run of a cue is an execution. Fire a cue to see one now:',

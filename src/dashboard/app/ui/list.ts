@@ -3,7 +3,7 @@
 import { useEffect, useState } from 'preact/hooks'
 import { h } from '../h.ts'
 import { setQuery, usePlace } from '../router.ts'
-import { Button, type Children, counted, totalText } from './basics.ts'
+import { Button, type Children, count, counted, Empty, totalText } from './basics.ts'
 import { type Option, SelectField } from './form.ts'
 import { Icon } from './icon.ts'
 
@@ -103,3 +103,20 @@ export const useFilters = (names: readonly string[]): Record<string, string | un
   const { query } = usePlace()
   return Object.fromEntries(names.map(name => [name, query.get(name) ?? undefined]))
 }
+
+/** How many a page of a filtered list goes through at most. */
+export const SEARCH_TO = 10_000
+
+/** A filtered list without matches: older ones may be found by going on. */
+export const NoMatch = ({ noun, next_cursor }: { noun: string; next_cursor: string | null }) =>
+  next_cursor === null
+    ? h(Empty, { title: `No ${noun} matches`, text: 'Remove a filter to see more.' })
+    : h(Empty, {
+        title: `No match among ${count(SEARCH_TO)} ${noun}s`,
+        text: 'Go on with older ones, or remove a filter.',
+        action: h(Button, {
+          label: 'Search older ones',
+          kind: 'main',
+          onClick: () => setQuery({ cursor: next_cursor }, { replace: false })
+        })
+      })
