@@ -14,6 +14,8 @@ import type { Stage } from './stage.ts'
 export type HerdRun = {
   deliveries_per_s: number
   last_receipt_ms: number
+  /** Until no work was left. */
+  settled_ms: number
   late_p50_ms: number
   late_p99_ms: number
   late_max_ms: number
@@ -50,11 +52,13 @@ export const runHerd = async (stage: Stage, n: number, { prepare, usage, settled
   const before = await spent()
   const { last, late, duplicates }: Received = await stage.receiver.wait(n)
   await settled()
+  const settledAt = Date.now()
   const after = await spent()
   const database_cpu_s = after.database - before.database
   return {
     deliveries_per_s: (n / (last - due)) * 1000,
     last_receipt_ms: last - due,
+    settled_ms: settledAt - due,
     late_p50_ms: late.p50,
     late_p99_ms: late.p99,
     late_max_ms: late.max,

@@ -6,7 +6,7 @@ import { readFileSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
 import type pg from 'pg'
 import { addAccounts, addCues, schedule } from './cues.ts'
-import { type Figure, figuresOf } from './figures.ts'
+import { type Figure, figuresOf, median } from './figures.ts'
 import { runHerd, startOurs } from './herd.ts'
 import type { Measure, Options } from './measure.ts'
 import type { Stage } from './stage.ts'
@@ -18,14 +18,14 @@ const everyMs = 10_000
 const sampleMs = 2000
 const mb = 2 ** 20
 
-/** Deliveries per second of a warm herd. */
+/** Deliveries per second of a warm herd, sent and recorded. */
 const capacity = async (stage: Stage) => {
   const { replica, contender } = await startOurs(stage, herdSize, 'capacity')
   await delay(1000)
-  let rate = 0
-  for (let herd = 0; herd < 3; herd++) rate = Math.max(rate, (await runHerd(stage, herdSize, contender)).deliveries_per_s)
+  const rates: number[] = []
+  for (let herd = 0; herd < 4; herd++) rates.push((herdSize / (await runHerd(stage, herdSize, contender)).settled_ms) * 1000)
   await replica.stop()
-  return rate
+  return median(rates.slice(1))
 }
 
 const sizes = async (pool: pg.Pool): Promise<{ rest: number; dead: number; log: number }> => {
