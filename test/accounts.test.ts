@@ -105,6 +105,7 @@ t.test('returns plan, usage and settings of the account to a key of any scope', 
   const { api_key } = await post('/v1/auth/keys', { label: 'worker', scopes: ['worker'] })
   const me = {
     scopes: ['read', 'write', 'worker', 'account'],
+    is_operator: false,
     id: account.id,
     email: account.email,
     plan: 'free',

@@ -120,10 +120,10 @@ t.test('two callers cannot start two operations of a type', async t => {
   const [a, b] = [await connect(), await connect()]
   await a.client.query('begin')
   const first = await a.fn.createOperation({ account_id, type: 'replay', targets })
-  const second = b.fn.createOperation({ account_id, type: 'replay', targets })
+  const refused = t.rejects(b.fn.createOperation({ account_id, type: 'replay', targets }), { code: 'QU025', detail: first.id })
   await b.blocked()
   await a.client.query('commit')
-  await t.rejects(second, { code: 'QU025', detail: first.id })
+  await refused
 })
 
 t.test('only the first hundred errors are kept', async t => {

@@ -153,8 +153,8 @@ export const pageQuery = (
 }
 
 /**
- * Counts the matching executions up to one more than `mostCounted`, those of a search from the cursor on. Ordered like an index, so that only the index is read; dead letters have one of
- * their own.
+ * Counts the matching executions up to one more than `mostCounted`, those of a search from the cursor on. Ordered like an index, so that only the
+ * index is read; dead letters have one of their own.
  */
 export const totalQuery = (db: Kysely<DB>, account_id: string, filters: Listed, now: Date, end: string | null = null) => {
   const { limit: _, offset: __, cursor, count_to: ___, search_to: ____, ...others } = filters
