@@ -137,9 +137,9 @@ export const createClient = (options: ClientOptions) => {
     /** What needs attention, and figures on the last 24 hours. */
     overview: (o?: CallOptions) => get<T.Overview>('/v1/overview', {}, o),
     /** Dead letters of a time window, grouped by error. */
-    errors: (window?: T.Window, o?: CallOptions) => get<T.Errors>('/v1/errors', window, o),
+    errors: (window?: T.ListErrors, o?: CallOptions) => get<T.Errors>('/v1/errors', window, o),
     /** The hosts that webhooks went to in a time window. */
-    destinations: (window?: T.Window, o?: CallOptions) => get<T.Destinations>('/v1/destinations', window, o),
+    destinations: (window?: T.ListDestinations, o?: CallOptions) => get<T.Destinations>('/v1/destinations', window, o),
 
     alerts: {
       list: (filter?: T.AlertFilter, o?: CallOptions) => get<T.Alerts>('/v1/alerts', filter, o),

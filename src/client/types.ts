@@ -117,7 +117,8 @@ export type Sessions = Answer<typeof signIn.Sessions>
 export type DeletionRequested = Answer<typeof signIn.DeletionRequested>
 
 export type Overview = Answer<typeof overview.Overview>
-export type Window = Filter<ReturnType<typeof overview.Window>>
+export type ListErrors = Filter<typeof overview.ListErrors>
+export type ListDestinations = Filter<typeof overview.ListDestinations>
 export type Errors = Answer<typeof overview.Errors>
 export type Destinations = Answer<typeof overview.Destinations>
 

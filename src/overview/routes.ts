@@ -2,7 +2,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { Static } from 'typebox'
 import { ErrorBody } from '../schemas.ts'
-import { Destinations, Errors, Overview, Window } from './schemas.ts'
+import { Destinations, Errors, ListDestinations, ListErrors, Overview } from './schemas.ts'
 
 const routes: FastifyPluginAsyncTypebox = async app => {
   app.get(
@@ -21,7 +21,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       schema: {
         tags: ['executions'],
         summary: 'Get the dead letters of a time window, grouped by error',
-        querystring: Window('7 days'),
+        querystring: ListErrors,
         response: { 200: Errors, '4xx': ErrorBody }
       }
     },
@@ -35,7 +35,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       schema: {
         tags: ['executions'],
         summary: 'Get the hosts that webhooks went to in a time window',
-        querystring: Window('24 hours'),
+        querystring: ListDestinations,
         response: { 200: Destinations, '4xx': ErrorBody }
       }
     },
@@ -45,7 +45,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
 
 export default routes
 
-const windowOf = ({ from, to }: Static<ReturnType<typeof Window>>) => ({
+const windowOf = ({ from, to }: Static<typeof ListErrors>) => ({
   from: from === undefined ? from : new Date(from),
   to: to === undefined ? to : new Date(to)
 })

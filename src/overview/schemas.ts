@@ -56,11 +56,13 @@ export const Overview = Type.Object(
   { description: 'Figures on the last 24 hours, or the newest 2,000 executions. Lists have at most 20 items, `upcoming` 200.' }
 )
 
-export const Window = (standard: string) =>
+const windowOf = (standard: string) =>
   Type.Object({
     from: Type.Optional({ ...Instant, description: `Executions created at or after this instant; the last ${standard} by default.` }),
     to: Type.Optional({ ...Instant, description: 'Executions created before this instant.' })
   })
+export const ListErrors = windowOf('7 days')
+export const ListDestinations = windowOf('24 hours')
 
 export const Errors = Type.Object(
   {
