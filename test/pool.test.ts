@@ -24,6 +24,13 @@ t.test('a refusal leaves the connection open, and what is prepared on it', async
   t.same((await pool.query('select name from pg_prepared_statements')).rows, [{ name: 'double' }])
 })
 
+t.test('a statement that fails within a transaction ends its connection', async t => {
+  const { pool, pid } = await setup(t, 1)
+  const before = await pid()
+  await t.rejects(pool.query(`begin; ${refuse}`), { code: 'QU001' })
+  t.not(await pid(), before)
+})
+
 t.test('an outdated statement ends its connection, and so does an end by the server', async t => {
   const { pool, pid } = await setup(t, 1)
   const first = await pid()

@@ -103,10 +103,10 @@ class CellPool extends pg.Pool {
         }
         const give = () => {
           client.off('drain', give).off('end', give)
-          client.release(!isUsableAfter(error))
+          client.release(client.getTransactionStatus() !== 'I' || !isUsableAfter(error))
           reject(error)
         }
-        if (isFromServer(error)) client.once('drain', give).once('end', give)
+        if (error instanceof pg.DatabaseError) client.once('drain', give).once('end', give)
         else give()
       }
       ;(client.query as (...args: unknown[]) => void)(...query, ended)
@@ -114,7 +114,6 @@ class CellPool extends pg.Pool {
   }
 }
 
-const isFromServer = (error: Error) => error instanceof pg.DatabaseError
 /** An outdated statement would remain prepared. */
 const isUsableAfter = (error: Error) => error instanceof pg.DatabaseError && !isAway(error) && !isOutdated(error)
 
