@@ -9,7 +9,7 @@ import { exactly } from './exactly.ts'
 type Stage = Awaited<ReturnType<typeof stageDashboard>>
 type Declare = (name: string, body: (t: Test) => Promise<unknown>) => unknown
 
-/** `stage` is undefined where there is no browser; the tests are then skipped. */
+/** Without a browser, `stage` is undefined and the tests are skipped. */
 export const accountPages = (stage: Stage, test: Declare): void => {
   const newAccount = async () => {
     const account = await stage.register()

@@ -9,7 +9,7 @@ import { receiver } from './receiver.ts'
 // Starts a browser and a service; run directly with node, a file would have only 30 seconds.
 
 const stage = noBrowser ? (undefined as never) : await stageDashboard(t)
-// Two at a time: each has an account of its own, and waits most of the time.
+// Two tests run at a time, each with another account: they wait most of the time.
 t.jobs = 2
 const test = (name: string, body: (t: Test) => Promise<unknown>) => t.test(name, { skip: noBrowser, buffered: true }, body)
 
@@ -330,7 +330,7 @@ test("the operator's page asks for the token, and keeps it from scripts", async 
     await page.keyboard.press('Enter')
     const engines = page.getByRole('table', { name: 'Engines' })
     await engines.getByText('live', { exact: true }).waitFor()
-    t.match(await engines.getByRole('row').nth(1).innerText(), /100 %/, 'of the only engine')
+    t.equal(await engines.getByRole('cell', { name: '100 %', exact: true }).count(), 1, 'the share of the only engine')
     t.equal(await page.getByRole('link', { name: 'Operator' }).count(), screen === 'phone' ? 0 : 1, 'in the menu')
     t.same(await inspect(page, screen === 'phone' ? 44 : 24), [], `on ${screen}`)
     t.equal(await page.evaluate('document.documentElement.scrollWidth > innerWidth'), false, 'does not scroll sideways')

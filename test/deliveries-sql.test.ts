@@ -25,7 +25,7 @@ t.test('a plain success ends the execution, logs the attempt and ends its flight
   ])
   const [detail] = await rows('select attempt_log from cue.execution_detail_view where id = $1', [attempt.execution_id])
   exactly(t, detail.attempt_log, [{ ...first, started_at: clock.now().toISOString() }])
-  t.same(await rows('select * from cue.attempts'), [], 'a first success takes no row of its own')
+  t.same(await rows('select * from cue.attempts'), [], 'a first attempt that succeeds adds no row')
   t.same(await rows('select * from cue.flights'), [])
 })
 

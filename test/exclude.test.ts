@@ -75,7 +75,7 @@ t.test('a cue passes excluded slots over, and its detail lists each stretch of t
   t.strictSame(await at('2030-01-27T09:00:00Z'), ['2030-01-27T09:00:00.000Z'])
 })
 
-t.test('a locked row of missed slots holds nothing up: the next slot gets a row of its own', async t => {
+t.test('while a row of missed slots is locked, the next slot is recorded in another row', async t => {
   const s = await service()
   const schedule = { cron: '0 9 * * *', exclude: [{ dates: ['2030-01-22', '01-23'] }] }
   const id = await s.cue({ cron: undefined, schedule, callback: { url: 'http://127.0.0.1:5555/' } })

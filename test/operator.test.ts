@@ -130,7 +130,7 @@ t.test('only the operator may read them', async t => {
   t.notOk((await changed.inject({ url: path, headers: { cookie } })).statusCode === 200, 'a new token makes it invalid')
 })
 
-t.test('without OPERATOR_TOKEN nobody is the operator, but the account of an embedded database', async t => {
+t.test('without OPERATOR_TOKEN, only the account of an embedded database is the operator', async t => {
   const { as, call, config, pool, clock, register } = await build(t, noon)
   const session = (operator_token: string) => as(null).call('POST', '/v1/operator/session', { operator_token }, own)
   for (const token of ['x', 'null', 'undefined']) exactly(t, await session(token), error('not_authenticated', 401))

@@ -6,7 +6,7 @@ language sql stable security definer as $$
 $$;
 comment on function cue.executions_used is 'Returns the number of executions an account has created in the current UTC month.';
 
--- Each backend counts in the rows of its own slot, and moves to another slot if one of these rows is locked.
+-- Each backend counts in rows that no other one uses, those of its slot. If one of them is locked, it continues with another slot.
 create or replace function cue.counter_slot() returns int
 language sql stable as $$ select coalesce(nullif(current_setting('cue.counter_slot', true), '')::int, pg_backend_pid()) $$;
 comment on function cue.counter_slot is 'Returns the slot of the counter rows of this backend.';

@@ -20,7 +20,7 @@ const postgres = { [ATTR_DB_SYSTEM_NAME]: DB_SYSTEM_NAME_VALUE_POSTGRESQL }
 /** `cue.fire_cue` for `fireCue`. */
 const sqlName = (name: string) => `cue.${name.replace(/[A-Z]/g, letter => `_${letter.toLowerCase()}`)}`
 
-/** Begins the span of a SQL function. Without a parent, it has a trace of its own. */
+/** Begins the span of a SQL function, in the trace of its parent or in a new one. */
 export const beginCall = (tracer: Tracer, name: string, parent?: Span, attributes: Attributes = {}): Span => {
   const context = parent ? trace.setSpan(ROOT_CONTEXT, parent) : ROOT_CONTEXT
   const own = { ...postgres, [ATTR_DB_STORED_PROCEDURE_NAME]: sqlName(name), ...attributes }

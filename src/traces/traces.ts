@@ -13,7 +13,7 @@ export type Traces = {
   requests: FastifyPluginAsync
   /** Makes each call of these SQL functions a span of the request that makes it. */
   functions: (fn: Functions) => Functions
-  /** The same for one function whose statement serves many requests: each gets a span of its own. `name` is the SQL function's. */
+  /** The same for one function whose statement serves many requests: each request gets a span. `name` is the SQL function's. */
   call: <F extends Call>(name: keyof Functions, call: F) => F
   /** Notes the queries of a request. */
   queries: KyselyConfig['log']

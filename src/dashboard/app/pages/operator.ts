@@ -112,7 +112,7 @@ const CellFigures = ({ cell: { status, reason, figures } }: { cell: Cell }) => {
 
 type ListProps = { title: string; columns: string[]; numbers?: string[]; rows: Children[][]; none: string }
 
-/** The name of a value is shown beside it on phones, where there is no head. */
+/** A table. On phones, where it has no head, the column's name is shown before each value. */
 const List = ({ title, columns, numbers = [], rows, none }: ListProps) =>
   h(
     Panel,
