@@ -47,6 +47,11 @@ t.test('an agent previews, creates, fires, reads and deletes a cue', async t => 
   exactly(t, await call('list_executions', { cue_id: cue.cue_id }), { executions: [{ execution_id: id, status: 'pending' }], total: 1 })
   exactly(t, await call('get_execution', { execution_id: id }), { payload: { task: 'report', n: 1 } })
   exactly(t, await call('report_outcome', { execution_id: id, success: true }), { failed: /^invalid_state/ })
+  const history = await call('get_cue_history', { cue_id: cue.cue_id, days: 2 })
+  const today = { date: history.until, succeeded: 0, failed: 0, missed: 0, running: 1 }
+  t.strictSame(history, { ...history, timezone: 'UTC', complete_from: null, days: [today], gaps: [], next_step: history.next_step })
+  exactly(t, await call('get_cue_history', { cue_id: cue.cue_id, until: 'soon' }), { failed: /^validation_error: .*until/ })
+  exactly(t, await call('get_cue_history', { cue_id: cue.cue_id, days: 367 }), { failed: /^Invalid input for get_cue_history: days / })
   exactly(t, await call('pause_cue', { cue_id: cue.cue_id }), { status: 'paused', next_run: null })
   exactly(t, await call('pause_cue', { cue_id: cue.cue_id, reason: 'broken', until: '2100-01-01T00:00:00Z' }), {
     status: 'paused',

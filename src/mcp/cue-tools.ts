@@ -134,6 +134,26 @@ export const cueTools: readonly Tool[] = [
     }
   }),
   tool({
+    name: 'get_cue_history',
+    description: "Get a cue's runs counted by day in its time zone, and the slots that did not run, with the reason.",
+    scope: 'read',
+    readOnly: true,
+    input: Type.Object({
+      cue_id: Id('cue'),
+      days: Type.Optional(Type.Integer({ minimum: 1, maximum: 366, description: 'Default: 30.' })),
+      until: Type.Optional(Type.String({ description: "The last day, such as 2030-01-31, in the cue's time zone. Default: today." }))
+    }),
+    run: async (client, { cue_id, days = 30, until }) => {
+      const { days: counted, gaps, ...history } = await client.cues.history(cue_id, { days, until })
+      return {
+        ...history,
+        days: counted.map(({ starts_at: _, ends_at: __, ...day }) => day),
+        gaps: gaps.slice(0, 20),
+        next_step: 'list_executions with this cue_id shows its runs'
+      }
+    }
+  }),
+  tool({
     name: 'update_cue',
     description: "Change a cue's name, schedule, callback URL or payload. Omitted fields keep their values.",
     scope: 'write',
