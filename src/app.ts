@@ -105,7 +105,8 @@ export type Options = {
 export const build = async (options: Options) => {
   const { config, pool, rules, clock: fixed, logger, logStream, patience, responseLimits, outageLog } = options
   const { metrics = createMetrics(), traces = untraced } = options
-  const log = logger ? { loggerInstance: logger } : { logger: { ...loggerOptions(config.logLevel), stream: logStream } }
+  const own = { ...loggerOptions(config.logLevel), stream: logStream, formatters: { log: traces.line } }
+  const log = logger ? { loggerInstance: logger } : { logger: own }
   const server: FastifyServerOptions = { ...serverOptions(patience), ...log, trustProxy: hops(config.trustProxy) }
   const app = Fastify(server).withTypeProvider<TypeBoxTypeProvider>()
   app.setValidatorCompiler(validatorCompiler)

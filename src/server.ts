@@ -24,10 +24,10 @@ const start = async () => {
   const { roles } = config
   // The last lines are written when the process exits.
   const destination = pino.destination({ dest: 1, sync: false, minLength: together.bytes, periodicFlush: together.ms })
-  const logger = pino(loggerOptions(config.logLevel), destination)
+  const plain = pino(loggerOptions(config.logLevel), destination)
+  const traces = await startTraces(process.env, plain)
+  const logger = plain.child({}, { formatters: { log: traces.line } })
   log = logger
-
-  const traces = await startTraces(process.env, logger)
   onStop(() => traces.stop())
   const database = await startDatabase(config, say)
   onStop(() => database.stop())

@@ -16,12 +16,15 @@ const serve = async (t: Test) => {
   const hub = await collector(t)
   const traces = await startTraces(soon(`${hub.url}/`))
   t.teardown(() => traces.stop())
-  const service = await build(t, undefined, { traces })
+  const log: Record<string, unknown>[] = []
+  const logStream = { write: (line: string) => void log.push(JSON.parse(line)) }
+  const service = await build(t, undefined, { traces, logStream, env: { LOG_LEVEL: 'info' } })
   await startEngine(t, service.config, undefined, traces)
   const baseUrl = await service.app.listen({ host: '127.0.0.1', port: 0 })
-  const send = async (method: string, path: string, body?: object, headers: Record<string, string> = {}) => {
+  const send = async (method: string, path: string, body?: object, headers: Record<string, string> = {}, signal?: AbortSignal) => {
     const response = await fetch(baseUrl + path, {
       method,
+      signal,
       headers: { authorization: `Bearer ${service.account.api_key}`, ...(body && { 'content-type': 'application/json' }), ...headers },
       body: body && JSON.stringify(body)
     })
@@ -36,12 +39,12 @@ const serve = async (t: Test) => {
     const span = await hub.found(({ attributes }) => attributes['pgcue.request.id'] === request_id)
     return { ...span, calls: hub.spans().filter(({ parent }) => parent === span.id) }
   }
-  return { ...service, hub, traces, send, spanOf }
+  return { ...service, hub, traces, log, send, spanOf }
 }
 const namesOf = (spans: Span[]) => spans.map(({ name }) => name)
 
 t.test('a trace leads from a request to its SQL functions, and from its execution to the webhook', async t => {
-  const { hub, send, spanOf, account } = await serve(t)
+  const { hub, send, spanOf, account, log, traces } = await serve(t)
   const hook = await receiver(t)
   const [trace, parent] = ['0af7651916cd43dd8448eb211c80319c', 'b7ad6b7169203331']
   const cue = {
@@ -77,6 +80,13 @@ t.test('a trace leads from a request to its SQL functions, and from its executio
       { trace, name: 'cue.create_cues', attributes: { 'db.system.name': 'postgresql', 'db.stored_procedure.name': 'cue.create_cues' } }
     ]
   })
+  const lines = log.filter(({ route }) => route === '/v1/cues')
+  exactly(t, lines, [
+    { msg: 'request ended', request_id: created.request_id, trace_id: trace, span_id: creating.id },
+    { msg: 'request ended' }
+  ])
+  t.same(traces.line!({ execution_id: id, attempt: 1 }), { execution_id: id, attempt: 1, trace_id: id.replaceAll('-', '') })
+  t.same(traces.line!({ execution_id: 'x' }), { execution_id: 'x' })
   const firing = await spanOf(fired)
   t.not(firing.trace, trace, 'a request without traceparent begins a trace, also on a connection that was used before')
   exactly(t, firing, {
@@ -120,7 +130,7 @@ t.test('a trace leads from a request to its SQL functions, and from its executio
 })
 
 t.test('records errors by their codes, without messages', async t => {
-  const { hub, send, spanOf } = await serve(t)
+  const { hub, send, spanOf, log } = await serve(t)
   const hook = await receiver(t)
   hook.answer({ status: 410, body: 'a-secret-response' })
   const unknown = await spanOf(await send('POST', '/v1/executions/0191d4e8-0000-7000-8000-000000000000/replay', {}))
@@ -147,6 +157,17 @@ t.test('records errors by their codes, without messages', async t => {
     message: '',
     attributes: { 'http.response.status_code': 503, 'error.type': 'billing_not_configured' }
   })
+  const leaving = new AbortController()
+  const left = send('GET', '/v1/executions/claimable?wait=20', undefined, {}, leaving.signal)
+  await hub.found(({ name }) => name === 'cue.claimable_page')
+  leaving.abort()
+  await t.rejects(left)
+  const { trace, id } = await hub.found(({ attributes }) => attributes['error.type'] === 'aborted')
+  exactly(
+    t,
+    log.findLast(({ msg }) => msg === 'request aborted by the client'),
+    { trace_id: trace, span_id: id }
+  )
 
   const gone = await collector(t)
   await gone.close()

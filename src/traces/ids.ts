@@ -2,6 +2,9 @@ import { type IdGenerator, RandomIdGenerator } from '@opentelemetry/sdk-trace'
 
 const uuid = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/
 
+/** The trace of an execution or alert, if this is its id. */
+export const traceOf = (id: unknown): string | undefined => (typeof id === 'string' && uuid.test(id) ? id.replaceAll('-', '') : undefined)
+
 export type Ids = ReturnType<typeof createIds>
 
 /** Makes random ids, except that the trace of an execution or an alert has its id: whichever replica sends an attempt, all are in one trace. */
@@ -13,7 +16,7 @@ export const createIds = () => {
     generateSpanId: () => random.generateSpanId(),
     /** Calls `begin`, which begins a span, for the trace of this id if it is a UUID. */
     within: <T>(id: string | undefined, begin: () => T): T => {
-      given = id !== undefined && uuid.test(id) ? id.replaceAll('-', '') : undefined
+      given = traceOf(id)
       try {
         return begin()
       } finally {

@@ -19,7 +19,7 @@ import { ATTR_SERVICE_NAME, ATTR_SERVICE_VERSION } from '@opentelemetry/semantic
 import type { FastifyBaseLogger } from 'fastify'
 import { version } from '../config.ts'
 import { createCallSpans } from './calls.ts'
-import { createIds } from './ids.ts'
+import { createIds, traceOf } from './ids.ts'
 import { createRequestSpans } from './requests.ts'
 import type { TraceSettings } from './settings.ts'
 import type { Traces } from './traces.ts'
@@ -49,9 +49,18 @@ export const createTraces = (settings: TraceSettings, log?: Log): Traces => {
     ...createRequestSpans(tracer, current),
     ...createCallSpans(tracer, current),
     ...createWebhookSpans(tracer, ids),
+    line: createLine(current),
     stop: (withinMs = flushMs) => Promise.race([provider.shutdown().catch(() => {}), delay(withinMs)])
   }
 }
+
+const createLine =
+  (current: AsyncLocalStorage<Span>): Traces['line'] =>
+  members => {
+    const span = current.getStore()?.spanContext()
+    const trace_id = span ? span.traceId : traceOf((members as { execution_id?: unknown }).execution_id)
+    return { ...members, ...(trace_id && { trace_id }), ...(span && { span_id: span.spanId }) }
+  }
 
 const samplerOf = ({ sampler, ratio }: TraceSettings): Sampler => {
   const name = sampler.replace('parentbased_', '')

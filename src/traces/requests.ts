@@ -49,7 +49,8 @@ export const createRequestSpans = (tracer: Tracer, current: AsyncLocalStorage<Sp
           current.run(span, done)
         })
         app.addHook('onError', async (request, _reply, error) => void errors.set(request, codeOf(error)))
-        app.addHook('onResponse', async (request, { statusCode }) => {
+        // The hooks that follow, which log the request, are within its span too.
+        app.addHook('onResponse', (request, { statusCode }, done) => {
           const span = spans.get(request)!
           span.setAttributes({
             [ATTR_HTTP_RESPONSE_STATUS_CODE]: statusCode,
@@ -57,11 +58,13 @@ export const createRequestSpans = (tracer: Tracer, current: AsyncLocalStorage<Sp
           })
           if (statusCode >= 500) fail(span, errors.get(request) ?? String(statusCode))
           span.end()
+          current.run(span, done)
         })
-        app.addHook('onRequestAbort', async request => {
+        app.addHook('onRequestAbort', (request, done) => {
           const span = spans.get(request)!
           fail(span, 'aborted')
           span.end()
+          current.run(span, done)
         })
       },
       { name: 'traces' }

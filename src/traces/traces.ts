@@ -17,6 +17,8 @@ export type Traces = {
   call: <F extends Call>(name: keyof Functions, call: F) => F
   /** Notes the queries of a request. */
   queries: KyselyConfig['log']
+  /** Adds `trace_id` and `span_id` to the members of a log line: those of the request, or the trace of the execution that it names. */
+  line: (<M extends object>(members: M) => M) | undefined
   /** Headers that make an internal request part of the current one's trace. */
   headers: () => Record<string, string>
   /** Makes the statements that take attempts spans, to which those of the attempts are linked. */
@@ -35,6 +37,7 @@ export const untraced: Traces = {
   functions: fn => fn,
   call: (_, call) => call,
   queries: undefined,
+  line: undefined,
   headers: () => ({}),
   taking: fn => fn,
   attempts: create => create,
