@@ -6,6 +6,7 @@ import type { AddressInfo } from 'node:net'
 import t, { type Test } from 'tap'
 import { parse } from 'yaml'
 import { loadConfig } from '../src/config.ts'
+import { loadTraceSettings } from '../src/traces/settings.ts'
 import { exactly } from './exactly.ts'
 
 const root = new URL('../', import.meta.url)
@@ -27,7 +28,9 @@ const given: Record<string, string> = {
 }
 const filled = (value: unknown) =>
   String(value).replace(/\$\{(\w+)(?::-(.*?)|:\?.*?)?\}/g, (_, name, otherwise) => given[name] ?? otherwise)
-const environment = Object.fromEntries(Object.entries(pgcue.environment).map(([name, value]) => [name, filled(value)]))
+const environment = Object.fromEntries(
+  Object.entries(pgcue.environment).flatMap(([name, value]) => (value === null ? [] : [[name, filled(value)]]))
+)
 
 t.test('the replicas start with the documented environment', async t => {
   const asked = new Set<string>()
@@ -39,6 +42,24 @@ t.test('the replicas start with the documented environment', async t => {
   )
   exactly(t, config, { embedded: false, host: '0.0.0.0', port: 8080, baseUrl: 'http://localhost:8080', trustProxy: 1 })
   t.equal(pgcue.deploy.replicas, 3)
+})
+
+t.test('the replicas get the variables of OpenTelemetry that are set', async t => {
+  const passed = Object.keys(pgcue.environment).filter(name => pgcue.environment[name] === null)
+  const asked = new Set<string>()
+  const url = 'http://collector:4318'
+  const values: Record<string, string> = { OTEL_EXPORTER_OTLP_ENDPOINT: url }
+  exactly(t, loadTraceSettings(new Proxy(values, { get: (target, name: string) => asked.add(name) && target[name] })), {
+    url: `${url}/v1/traces`
+  })
+  // Those that most deployments never set.
+  for (const name of asked) if (/TRACES_ENDPOINT|PROTOCOL$/.test(name)) asked.delete(name)
+  const byTheSdk = [
+    'OTEL_SERVICE_NAME',
+    'OTEL_RESOURCE_ATTRIBUTES',
+    ...['HEADERS', 'TIMEOUT', 'COMPRESSION'].map(one => `OTEL_EXPORTER_OTLP_${one}`)
+  ]
+  t.same(passed.sort(), [...asked, ...byTheSdk].sort())
 })
 
 t.test('the replicas connect to the database service', async t => {
