@@ -93,6 +93,7 @@ t.test('groups failures by error, and lists destinations', async t => {
   exactly(t, await cli(['errors']), { code: 0, out: /^No errors since \d{4}-\S+Z\.\n$/ })
   exactly(t, await cli(['destinations']), { code: 0, out: /^No webhooks were sent since \d{4}-\S+Z\.\n$/ })
   const ids = await failures(3)
+  await pool.query('update cue.executions set attempts = 1 where id = $1', [ids[0]])
   await pool.query(
     `insert into cue.attempts (execution_id, attempt, account_id, result, started_at, finished_at, duration_ms, error)
      values ($1, 1, $2, 'failed', now(), now(), 7, 'connection refused')`,

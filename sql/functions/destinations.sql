@@ -15,7 +15,7 @@ declare
 begin
   return query
   with newest as materialized (
-    select e.id, e.cue_id from cue.executions e
+    select e.id, e.cue_id, e.attempts, e.attempt_ms, e.http_status, e.last_attempt_at from cue.executions e
      where e.account_id = p_account_id and e.id >= cue.uuid_v7_floor(v_from) and e.id < cue.uuid_v7_floor(v_to)
      order by e.id desc limit 2000),
   span as materialized (
@@ -26,11 +26,16 @@ begin
   targets as materialized (
     select x.cue_id, cue.host_of(c.callback_url) as host from (select distinct n.cue_id from newest n) x
      cross join lateral (select q.callback_url from cue.cues q where q.id = x.cue_id and q.transport = 'webhook' and q.deleted_at is null limit 1) c),
+  -- As in attempt_view, without looking for an execution a second time, or for attempts that it does not have.
   attempts as materialized (
+    select t.host, n.cue_id, n.id, 'success'::cue.attempt_result as result, n.attempt_ms as duration_ms, n.http_status, null as error,
+           n.last_attempt_at + n.attempt_ms * interval '1 millisecond' as finished_at
+      from newest n join targets t using (cue_id) where n.attempt_ms is not null
+    union all
     select t.host, n.cue_id, n.id, a.result, a.duration_ms, a.http_status, a.error, a.finished_at
-      from newest n join targets t using (cue_id)
+      from (select * from newest w where w.attempts > 0 and w.attempt_ms is null) n join targets t using (cue_id)
      cross join lateral (
-       select o.result, o.duration_ms, o.http_status, o.error, o.finished_at from cue.attempt_view o where o.execution_id = n.id
+       select o.result, o.duration_ms, o.http_status, o.error, o.finished_at from cue.attempts o where o.execution_id = n.id
         order by o.attempt limit 100) a),
   grouped as materialized (
     select a.host, count(distinct a.cue_id) as cues, count(*) as attempts, count(*) filter (where a.result = 'failed') as failures,

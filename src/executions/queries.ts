@@ -60,8 +60,9 @@ const listedBytes = sql<number>`coalesce(octet_length(metadata), 0) + coalesce(o
  * one index then returns them in order. Ids contain the creation time, so time bounds become bounds on ids and thereby on partitions.
  */
 export const matching = (db: Kysely<DB>, account_id: string, filters: Filters, now: Date): View => {
+  const isDead = filters.dead || filters.error_group !== undefined
   let query: View = db.selectFrom(
-    filters.dead || filters.error_group ? sql<DB['execution_view']>`cue.dead_execution_view`.as('execution_view') : 'execution_view'
+    isDead ? sql<DB['execution_view']>`cue.dead_execution_view`.as('execution_view') : 'execution_view'
   ) as View
   const { cue_id } = filters
   const since = latest(filters.from, filters.since)
@@ -84,7 +85,10 @@ export const matching = (db: Kysely<DB>, account_id: string, filters: Filters, n
   if (filters.result_type !== undefined) query = query.where('result_type', '=', filters.result_type)
   if (filters.has_evidence !== undefined) query = query.where('has_evidence', '=', filters.has_evidence)
   if (filters.triggered_by !== undefined) query = query.where('triggered_by', '=', filters.triggered_by)
-  if (filters.tag) query = query.where('cue_tags', '@>', sql<string[]>`${filters.tag}`)
+  // A dead letter's cue is found before its execution.
+  if (filters.tag && isDead)
+    query = query.where(sql<boolean>`exists (select from cue.cues c where c.id = execution_view.cue_id and c.tags @> ${filters.tag})`)
+  else if (filters.tag) query = query.where('cue_tags', '@>', sql<string[]>`${filters.tag}`)
   if (filters.worker_id !== undefined) query = query.where('claimed_by_worker', '=', filters.worker_id)
   if (filters.dead === false)
     query = query.where(sql<boolean>`not exists (select from cue.dead_letters d where d.execution_id = execution_view.id)`)
