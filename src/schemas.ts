@@ -65,6 +65,10 @@ export const Page = (limit = 20) => ({
 
 /** Keyset pages take the same time wherever they begin. */
 export const NextCursor = Nullable(Type.String({ description: 'The `cursor` of the next page; null on the last one.' }))
+export const IdCursor = Type.Optional(
+  Type.String({ format: 'uuid', pattern: uuidPattern, description: 'The `next_cursor` of the page before; instead of `offset`.' })
+)
+export const TotalExact = Type.Boolean({ description: 'False if there are more than `total`, as it was counted up to `count_to`.' })
 export const CountTo = Type.Optional(
   Type.Integer({ minimum: 0, maximum: constants.countedTo, description: 'Count `total` only up to this number, which is faster.' })
 )

@@ -246,7 +246,15 @@ t.test("lists an account's alerts newest first, filtered by type, cue and acknow
   const { ends, alerts, acknowledge, call, get, del, cue, other, clock } = await serve()
   const strict = { alerts: { consecutive_failures: 1 } }
   const cues = [await cue({ ...awaiting, ...strict }), await cue({ callback, ...strict })] as const
-  t.strictSame(await get('/v1/alerts'), { alerts: [], total: 0, limit: 50, offset: 0 })
+  t.strictSame(await get('/v1/alerts'), {
+    alerts: [],
+    total: 0,
+    total_exact: true,
+    next_cursor: null,
+    limit: 50,
+    offset: 0,
+    has_more: false
+  })
   await ends.silent(cues[0])
   clock.advance('1 second')
   await ends.exhausted(cues[1])
@@ -266,7 +274,9 @@ t.test("lists an account's alerts newest first, filtered by type, cue and acknow
   t.equal((await ids('?acknowledged=false')).length, 2)
   t.strictSame(await ids(`?acknowledged=false&cue_id=${cues[0]}&alert_type=outcome_timeout`), [])
   exactly(t, await get('/v1/alerts?limit=1&offset=1'), { alerts: [{ id: all[1].id }], total: 3, limit: 1, offset: 1 })
-  for (const query of ['limit=0', 'limit=101', 'offset=-1', 'alert_type=x', 'acknowledged=x']) {
+  exactly(t, await get('/v1/alerts?limit=2&count_to=2'), { total: 2, total_exact: false, next_cursor: all[1].id, has_more: true })
+  exactly(t, await get(`/v1/alerts?cursor=${all[1].id}`), { alerts: [{ id: all[2].id }], total: 3, total_exact: true, next_cursor: null })
+  for (const query of ['limit=0', 'cursor=x', 'count_to=-1', 'search_to=1', 'limit=101', 'offset=-1', 'alert_type=x', 'acknowledged=x']) {
     exactly(t, await call('GET', `/v1/alerts?${query}`), { status: 422 }, query)
   }
 

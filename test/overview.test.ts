@@ -229,7 +229,7 @@ t.test('a search by cursor goes through so many executions per page, and goes on
     exactly(t, await call('GET', `/v1/executions?status=missed&search_to=${wrong}`), { status: 422 }, wrong)
 })
 
-t.test('a search of cues goes through so many per page, and goes on', async t => {
+t.test('a search of cues, or alerts, goes through so many per page, and goes on', async t => {
   const { get, pool, account, as, register } = await setup(t)
   await pool.query(
     `with c as (
@@ -239,16 +239,29 @@ t.test('a search of cues goes through so many per page, and goes on', async t =>
      insert into cue.cue_runs (cue_id, account_id, transport) select id, account_id, 'worker' from c`,
     [account.id, noon]
   )
-  const found: string[][] = []
-  for (let cursor: string | null = ''; cursor !== null; ) {
-    const page: { cues: { id: string }[]; next_cursor: string | null; has_more: boolean; total: number; total_exact: boolean } = await get(
-      `/v1/cues?tag=rare&search_to=100&count_to=10${cursor && `&cursor=${cursor}`}`
-    )
-    t.same([page.has_more, page.total, page.total_exact], [page.next_cursor !== null, page.cues.length, false])
-    found.push(page.cues.map(({ id }) => id))
-    cursor = page.next_cursor
+  await pool.query(
+    `insert into cue.alerts (id, account_id, cue_id, alert_type, severity, message, created_at, acknowledged_at)
+     select cue.uuid_v7(c.created_at), c.account_id, c.id, 'missed_window', 'high', 'late', c.created_at, case when c.tags = '{}' then c.created_at end
+       from cue.cues c`
+  )
+  type Found = { next_cursor: string | null; has_more: boolean; total: number; total_exact: boolean; cues?: Item[]; alerts?: Item[] }
+  type Item = { id: string; cue_id?: string }
+  for (const path of ['/v1/cues?tag=rare', '/v1/alerts?acknowledged=false', '/v1/alerts?acknowledged=false&alert_type=missed_window']) {
+    const found: string[][] = []
+    for (let cursor: string | null = ''; cursor !== null; ) {
+      const page: Found = await get(`${path}&search_to=100&count_to=10${cursor && `&cursor=${cursor}`}`)
+      const items = page.cues ?? page.alerts!
+      t.same([page.has_more, page.total, page.total_exact], [page.next_cursor !== null, items.length, false])
+      found.push(items.map(({ id, cue_id = id }) => cue_id))
+      cursor = page.next_cursor
+    }
+    t.same(found, [['cue_000000000005'], ['cue_000000000125'], ['cue_000000000245']], path)
   }
-  t.same(found, [['cue_000000000005'], ['cue_000000000125'], ['cue_000000000245']])
+  exactly(t, await get('/v1/alerts?search_to=100&cue_id=cue_000000000007&acknowledged=true'), {
+    total: 1,
+    total_exact: true,
+    next_cursor: null
+  })
   exactly(t, await get('/v1/cues?tag=rare'), { total: 3, total_exact: true, has_more: false })
   exactly(t, await get('/v1/cues?search_to=100'), { total: 250, total_exact: true })
   exactly(t, await as(await register()).get('/v1/cues?tag=rare&search_to=100'), { total: 0, total_exact: true, next_cursor: null })

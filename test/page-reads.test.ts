@@ -20,8 +20,8 @@ t.test(`pages read a bounded number of pages among ${spelled(30_000)} executions
   await rows('set session_replication_role = replica; set jit = off; set search_path = pg_catalog; set synchronous_commit = on')
 
   /**
-   * Cues with ten executions of the last hours each, of which one failed in one of three ways; one execution in a hundred waits for a person. All
-   * cues run, then all run again: executions are stored in the order of time.
+   * Cues with an alert, most of them acknowledged, and ten executions of the last hours each, of which one failed in one of three ways; one execution
+   * in a hundred waits for a person. All cues run, then all run again: executions are stored in the order of time.
    */
   const addCues = async (count: number) => {
     await rows(
@@ -29,7 +29,7 @@ t.test(`pages read a bounded number of pages among ${spelled(30_000)} executions
        select 'cue_' || left(md5(random()::text), 12) as id, g, row_number() over (order by random()) as place from generate_series(1, $1::int) g`,
       [count]
     )
-    await withoutIndexes(loader, ['cue.cues', 'cue.cue_runs', 'cue.executions', 'cue.dead_letters'], async () => {
+    await withoutIndexes(loader, ['cue.cues', 'cue.cue_runs', 'cue.executions', 'cue.dead_letters', 'cue.alerts'], async () => {
       await rows(
         `insert into cue.cues (id, account_id, name, transport, schedule_type, cron, callback_url, payload, created_at)
          select id, $1, 'cue ' || g, 'webhook', 'recurring', '0 * * * *', 'http://127.0.0.1:' || 9000 + g % 20 || '/', '{}',
@@ -39,6 +39,12 @@ t.test(`pages read a bounded number of pages among ${spelled(30_000)} executions
       await rows(
         `insert into cue.cue_runs (cue_id, account_id, transport, next_run)
          select id, $1, 'webhook', date_trunc('hour', now()) + interval '1 hour' from added order by g`,
+        [account.id]
+      )
+      await rows(
+        `insert into cue.alerts (id, account_id, cue_id, alert_type, severity, message, acknowledged_at, created_at)
+         select cue.uuid_v7(at), $1, id, 'consecutive_failure', 'high', 'failed', case when g % 1000 > 0 then at end, at
+           from added cross join lateral (select now() - interval '1 minute' + g * interval '1 microsecond' as at) a order by g`,
         [account.id]
       )
       for (let n = 10; n > 0; n--)
@@ -129,7 +135,8 @@ t.test(`pages read a bounded number of pages among ${spelled(30_000)} executions
       errors: '/v1/errors',
       destinations: '/v1/destinations',
       workers: '/v1/workers?limit=100',
-      alerts: '/v1/alerts?limit=100',
+      alerts: `/v1/alerts?${filtered}&acknowledged=false`,
+      'alerts, none of a type': `/v1/alerts?${filtered}&alert_type=cue_paused`,
       operations: '/v1/operations?limit=50',
       calendars: '/v1/calendars?limit=20',
       keys: '/v1/auth/keys'
@@ -166,7 +173,7 @@ t.test(`pages read a bounded number of pages among ${spelled(30_000)} executions
 })
 
 /**
- * Where more is read than a page of a list. A search goes through 10,000 executions or cues, errors through 5,000 dead letters, an overview and
+ * Where more is read than a page of a list. A search goes through 10,000 executions, cues or alerts, errors through 5,000 dead letters, an overview and
  * destinations through 2,000 executions. What counts against the plan is read from an index, a page for more than a thousand cues.
  */
 const most: Record<string, number> = {
@@ -187,6 +194,8 @@ const most: Record<string, number> = {
   'dead letters, no tag': 60_000,
   'executions of an error': 8000,
   inbox: 8000,
+  alerts: 60_000,
+  'alerts, none of a type': 60_000,
   errors: 30_000,
   destinations: 12_000,
   operator: 20_000

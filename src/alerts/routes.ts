@@ -1,8 +1,8 @@
 /** Alerts about consecutive failures, missed windows, outcome timeouts and cues paused after failures. */
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import { sql } from 'kysely'
 import type { Static } from 'typebox'
 import { ErrorBody } from '../schemas.ts'
+import { listAlerts } from './list.ts'
 import { Alert, AlertParams, Alerts, ListAlerts } from './schemas.ts'
 
 const tags = ['alerts']
@@ -14,18 +14,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       config: { scope: 'read', isList: true },
       schema: { tags, summary: 'List alerts, newest first', querystring: ListAlerts, response: { 200: Alerts, '4xx': ErrorBody } }
     },
-    async request => {
-      const { alert_type, cue_id, acknowledged, limit, offset } = request.query
-      let matching = app.db.selectFrom('alert_view').where('account_id', '=', request.caller.account_id)
-      if (alert_type !== undefined) matching = matching.where('alert_type', '=', alert_type)
-      if (cue_id !== undefined) matching = matching.where('cue_id', '=', cue_id)
-      if (acknowledged !== undefined) matching = matching.where('acknowledged', '=', acknowledged)
-      const [alerts, { total }] = await Promise.all([
-        matching.selectAll().orderBy('id', 'desc').limit(limit).offset(offset).execute(),
-        matching.select(sql<number>`count(*)`.as('total')).executeTakeFirstOrThrow()
-      ])
-      return { alerts: alerts as Static<typeof Alert>[], total, limit, offset }
-    }
+    async request => listAlerts(app.db, request.caller.account_id, request.query)
   )
 
   app.post(

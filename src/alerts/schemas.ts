@@ -1,7 +1,7 @@
 /** Alerts. */
 import { Type } from 'typebox'
 import { enums } from '../catalog.ts'
-import { Nullable, Page, Timestamp, Uuid } from '../schemas.ts'
+import { CountTo, IdCursor, NextCursor, Nullable, Page, SearchTo, Timestamp, TotalExact, Uuid } from '../schemas.ts'
 
 const alertTypes = enums.alertType
 
@@ -9,6 +9,9 @@ export const ListAlerts = Type.Object({
   alert_type: Type.Optional(Type.Enum([...alertTypes])),
   cue_id: Type.Optional(Type.String()),
   acknowledged: Type.Optional(Type.Boolean()),
+  cursor: IdCursor,
+  count_to: CountTo,
+  search_to: SearchTo,
   ...Page(50)
 })
 export const Alert = Type.Object({
@@ -23,5 +26,13 @@ export const Alert = Type.Object({
   acknowledged_at: Nullable(Timestamp),
   created_at: Timestamp
 })
-export const Alerts = Type.Object({ alerts: Type.Array(Alert), total: Type.Integer(), limit: Type.Integer(), offset: Type.Integer() })
+export const Alerts = Type.Object({
+  alerts: Type.Array(Alert),
+  total: Type.Integer(),
+  total_exact: TotalExact,
+  next_cursor: NextCursor,
+  limit: Type.Integer(),
+  offset: Type.Integer(),
+  has_more: Type.Boolean({ description: 'Whether there are more alerts.' })
+})
 export const AlertParams = Type.Object({ alert_id: Uuid('alert_not_found', 'Alert not found in this account.') })

@@ -2,7 +2,7 @@
 import type { Alert, AlertFilter } from '../client/index.ts'
 import { command, none, only } from './command.ts'
 import { UsageError } from './exit-codes.ts'
-import { page, pageOf } from './page.ts'
+import { longPage, longPageNames, longPageOf } from './page.ts'
 
 export const alertsList = command({
   summary: 'List alerts, newest first',
@@ -11,9 +11,9 @@ export const alertsList = command({
     cue: { type: 'string', value: 'ID', help: 'only for this cue' },
     open: { type: 'boolean', help: 'only unacknowledged alerts' },
     acknowledged: { type: 'boolean', help: 'only acknowledged alerts' },
-    ...page
+    ...longPage
   },
-  names: { alert_type: '--type', cue_id: '--cue' },
+  names: { alert_type: '--type', cue_id: '--cue', ...longPageNames },
   run: async context => {
     none(context)
     const { options: o, out } = context
@@ -22,7 +22,7 @@ export const alertsList = command({
       alert_type: o.type,
       cue_id: o.cue,
       acknowledged: o.open ? false : o.acknowledged,
-      ...pageOf(o)
+      ...longPageOf(o)
     }
     const answer = await (await context.connect()).alerts.list(filter as AlertFilter)
     const columns: Parameters<typeof out.list<Alert>>[2] = [

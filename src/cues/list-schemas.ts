@@ -2,7 +2,7 @@
 import { Type } from 'typebox'
 import { enums } from '../catalog.ts'
 import { Execution } from '../executions/schemas.ts'
-import { CountTo, endsEarly, NextCursor, Page, SearchTo, TagFilter } from '../schemas.ts'
+import { CountTo, endsEarly, NextCursor, Page, SearchTo, TagFilter, TotalExact } from '../schemas.ts'
 import { cue } from './schemas.ts'
 
 const { cueStatus: statuses, transport: transports, pauseCause: causes } = enums
@@ -52,7 +52,7 @@ export const CueSummary = Type.Object({
 export const Cues = Type.Object({
   cues: Type.Array(Type.Object({ ...cue, summary: Type.Optional(CueSummary) }), { description: endsEarly }),
   total: Type.Integer(),
-  total_exact: Type.Boolean({ description: 'False if there are more than `total`, as it was counted up to `count_to`.' }),
+  total_exact: TotalExact,
   next_cursor: NextCursor,
   limit: Type.Integer(),
   offset: Type.Integer(),

@@ -1,6 +1,7 @@
 /** Reading cues. */
 import { type Kysely, sql } from 'kysely'
 import type { Static } from 'typebox'
+import { pageInfo } from '../database/keyset-page.ts'
 import type { DB } from '../db.types.ts'
 import { ApiError } from '../errors.ts'
 import { type ExecutionRow, summary } from '../executions/queries.ts'
@@ -115,16 +116,8 @@ export const listCues = async (
     db.selectFrom(counted.select('id').as('counted')).select(sql<number>`count(*)`.as('total')).executeTakeFirstOrThrow()
   ])
   const last = rows.at(-1)
-  const is_full = last !== undefined && last.found > rows.length
-  return {
-    cues: rows.map(shown),
-    total: Math.min(total, count_to ?? total),
-    total_exact: total <= (count_to ?? total) && end === null && !(isSearch && cursor !== undefined),
-    next_cursor: is_full ? last.cursor : end,
-    limit,
-    offset,
-    has_more: is_full || end !== null
-  }
+  const next = last !== undefined && last.found > rows.length ? last.cursor : null
+  return { cues: rows.map(shown), ...pageInfo({ limit, offset, cursor, count_to }, isSearch, { total, next, end }) }
 }
 
 const cursorOf = sql<string>`(date_part('epoch', created_at) * 1000000)::bigint || '.' || id`

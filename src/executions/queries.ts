@@ -4,6 +4,7 @@ import type { Static } from 'typebox'
 import { constants } from '../catalog.ts'
 import type { Pacer } from '../database/batched.ts'
 import type { Functions } from '../database/functions.ts'
+import { pageInfo } from '../database/keyset-page.ts'
 import { createReader, type Owned } from '../database/reader.ts'
 import type { DB } from '../db.types.ts'
 import { ApiError } from '../errors.ts'
@@ -215,21 +216,16 @@ export const listExecutions = async (
   const end = isSearch ? await searchEnd(db, account_id, filters, now) : null
   const rows = await pageQuery(db, account_id, filters, now, PAGE_BYTES, end).execute()
   const is_full = rows.length > 0 && rows[0]!.found > rows.length
-  const has_more = is_full || end !== null
   // On the last page, the total is known.
   const most = mostCounted(filters)
   const total =
     !is_full && (cursor === undefined || isSearch) && (rows.length > 0 || offset === 0)
       ? offset + rows.length
       : (await totalQuery(db, account_id, isSearch ? filters : { ...filters, cursor: undefined }, now, end).executeTakeFirstOrThrow()).total
+  const next = is_full ? rows.at(-1)!.id : null
   return {
     executions: rows.map(({ found, ...row }) => summary(row)),
-    total: Math.min(total, most),
-    total_exact: total <= most && end === null && !(isSearch && cursor !== undefined),
-    next_cursor: is_full ? rows.at(-1)!.id : end,
-    limit,
-    offset,
-    has_more
+    ...pageInfo({ limit, offset, cursor, count_to: most }, isSearch, { total, next, end })
   }
 }
 

@@ -6,6 +6,7 @@ import {
   AnyJson,
   CountTo,
   endsEarly,
+  IdCursor,
   NextCursor,
   Nullable,
   Page,
@@ -121,9 +122,7 @@ export const ListExecutions = Type.Object({
   has_evidence: Type.Optional(Type.Boolean({ description: 'Whether any external_id, result_url, result_ref or artifacts were reported.' })),
   since: Type.Optional({ ...Instant, description: 'The same as `from`.' }),
   until: Type.Optional({ ...Instant, description: 'The same as `to`.' }),
-  cursor: Type.Optional(
-    Type.String({ format: 'uuid', pattern: uuidPattern, description: 'The `next_cursor` of the page before; instead of `offset`.' })
-  ),
+  cursor: IdCursor,
   count_to: CountTo,
   search_to: SearchTo,
   ...Page(20)

@@ -6,8 +6,8 @@ import { Type } from 'typebox'
 import { CalendarName, PutCalendar } from '../calendars/schemas.ts'
 import { cueTools } from './cue-tools.ts'
 import { executionTools } from './execution-tools.ts'
-import { alertLine } from './lines.ts'
-import { Id, limit, offset, type Tool, tool } from './tool.ts'
+import { alertLine, more } from './lines.ts'
+import { count_to, cursor, Id, limit, offset, type Tool, tool } from './tool.ts'
 
 /** Passed on as text without losing digits; the API validates them. */
 export const freeArguments = ['cues', 'payload', 'payload_override', 'artifacts', 'metadata']
@@ -55,10 +55,10 @@ export const tools: readonly Tool[] = [
     description: 'List alerts: repeated failures, missed runs, missing outcomes, paused cues. Unacknowledged ones by default.',
     scope: 'read',
     readOnly: true,
-    input: Type.Object({ acknowledged: Type.Optional(Type.Boolean()), cue_id: Type.Optional(Id('cue')), limit, offset }),
+    input: Type.Object({ acknowledged: Type.Optional(Type.Boolean()), cue_id: Type.Optional(Id('cue')), limit, offset, cursor, count_to }),
     run: async (client, { acknowledged = false, limit = 10, ...filter }) => {
-      const { alerts, total } = await client.alerts.list({ acknowledged, limit, ...filter })
-      return { alerts: alerts.map(alertLine), total, next_step: 'acknowledge_alert acknowledges one' }
+      const { alerts, ...page } = await client.alerts.list({ acknowledged, limit, ...filter })
+      return { alerts: alerts.map(alertLine), ...more(page, 'acknowledge_alert acknowledges one') }
     }
   }),
   tool({

@@ -7,10 +7,10 @@ import { useRows } from '../keys.ts'
 import { useRead } from '../query.ts'
 import { to, usePlace } from '../router.ts'
 import { useMay } from '../session.ts'
-import { Badge, Button, counted, Empty, Loading, Problem } from '../ui/basics.ts'
+import { Badge, Button, Empty, Loading, Problem } from '../ui/basics.ts'
 import { act } from '../ui/dialog.ts'
 import { Page } from '../ui/frame.ts'
-import { FilterChip, FilterSelect, Filters, OffsetPager, useOffset } from '../ui/list.ts'
+import { FilterChip, FilterSelect, Filters, NoMatch, Pager, SEARCH_TO } from '../ui/list.ts'
 import { When } from '../ui/when.ts'
 
 const tones = { info: 'info', warning: 'warn', high: 'bad', critical: 'bad' } as const
@@ -18,14 +18,15 @@ const types = ['consecutive_failure', 'missed_window', 'outcome_timeout', 'cue_p
 
 export const Alerts = () => {
   const { query } = usePlace()
-  const offset = useOffset()
   const shown = query.get('show') ?? 'open'
   const read = useRead<Answer>('/v1/alerts', {
     acknowledged: shown === 'all' ? undefined : shown === 'acknowledged',
     alert_type: query.get('alert_type') ?? undefined,
     cue_id: query.get('cue_id') ?? undefined,
+    cursor: query.get('cursor') ?? undefined,
     limit: 50,
-    offset
+    count_to: 1000,
+    search_to: SEARCH_TO
   })
   const mayWrite = useMay('write')
   useRows()
@@ -56,14 +57,16 @@ export const Alerts = () => {
     !data
       ? !read.failure && h(Loading, {})
       : data.alerts.length === 0
-        ? h(Empty, {
-            title: shown === 'open' ? 'No open alerts' : 'No alerts',
-            text: 'Alerts report failures in a row, missed windows, missing outcomes, and cues paused by the service. Each cue has its own thresholds.'
-          })
+        ? data.next_cursor
+          ? h(NoMatch, { noun: 'alert', next_cursor: data.next_cursor })
+          : h(Empty, {
+              title: shown === 'open' ? 'No open alerts' : 'No alerts',
+              text: 'Alerts report failures in a row, missed windows, missing outcomes, and cues paused by the service. Each cue has its own thresholds.'
+            })
         : [
             h(
               'ul',
-              { key: 'list', class: 'items panel flush', 'aria-label': counted(data.total, 'alert') },
+              { key: 'list', class: 'items panel flush', 'aria-label': 'Alerts' },
               data.alerts.map(({ id, cue_id, execution_id, alert_type, severity, message, acknowledged_at, created_at }) =>
                 h(
                   'li',
@@ -94,7 +97,7 @@ export const Alerts = () => {
                 )
               )
             ),
-            h(OffsetPager, { key: 'pager', ...data, noun: 'alert' })
+            h(Pager, { key: 'pager', ...data, noun: 'alert' })
           ]
   )
 }
