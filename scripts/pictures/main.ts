@@ -2,76 +2,16 @@
  * Takes a screenshot of every page of the dashboard with a realistic account, on a phone and a desktop, light and dark:
  * `node scripts/pictures/main.ts DIRECTORY [PAGE…]`. Look at each of them.
  */
-import { chmodSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { chromium } from 'playwright-core'
-import { createKey, encryptKey, hashKey, keyPrefix } from '../../src/accounts/keys.ts'
-import { build } from '../../src/app.ts'
-import { atPort, loadConfig } from '../../src/config.ts'
-import { createFunctions } from '../../src/database/functions.ts'
-import { createPool } from '../../src/database/pool.ts'
-import { freePort, startEmbedded } from '../../src/embedded-postgres/embedded-postgres.ts'
-import { migrate } from '../../src/migrate/migrate.ts'
 import { args, executablePath } from '../../test/browser.ts'
-import { seedAccount } from './seed.ts'
+import { openAccount } from './account.ts'
 
 const [directory = 'pictures', ...only] = process.argv.slice(2)
 mkdirSync(directory, { recursive: true })
 
-const dataDir = mkdtempSync(join(tmpdir(), 'pgcue-pictures-'))
-chmodSync(dataDir, 0o755)
-const { url, stop } = await startEmbedded({ dataDir, durable: false })
-await migrate({ connectionString: url })
-const port = await freePort('127.0.0.1')
-const env = {
-  DATABASE_URL: url,
-  ENCRYPTION_KEYS: Buffer.alloc(32, 1).toString('base64'),
-  SESSION_SECRET: 'only for pictures, 32 characters',
-  RATE_LIMIT: 'off',
-  LOG_LEVEL: 'error',
-  OPERATOR_TOKEN: 'only-for-pictures-too',
-  BASE_URL: `http://localhost:${port}`
-}
-const config = atPort(Object.freeze({ ...loadConfig(env), listenUrl: url }), port)
-const pool = createPool(config)
-const fn = createFunctions(pool)
-await fn.maintainPartitions({ months: 2 })
-await fn.setPlans({ plans: config.plans })
-await fn.beatEngine({
-  engine_id: '00000000-0000-0000-0000-000000000001',
-  version: 'pictures',
-  lateness_ms: 12,
-  open_deliveries: 0,
-  missed_after: '1 year'
-})
-const app = await build({ config, pool })
-await app.listen({ host: '127.0.0.1', port })
-
-const register = async (email: string) => {
-  const api_key = createKey(1)
-  const { id } = await fn.register({
-    email,
-    key_hash: hashKey(api_key),
-    prefix: keyPrefix(api_key),
-    ciphertext: encryptKey(config.encryptionKeys, api_key),
-    ip: '127.0.0.1'
-  })
-  return { id, api_key }
-}
-const ada = await register('ada@example.com')
-const newcomer = await register('new@example.com')
-const call = async (method: string, path: string, body?: object) => {
-  const answer = await app.inject({
-    method: method as 'POST',
-    url: path,
-    headers: { authorization: `Bearer ${ada.api_key}` },
-    payload: body
-  })
-  if (answer.statusCode >= 400) throw new Error(`${method} ${path}: ${answer.body}`)
-  return answer.json()
-}
-const { cues, failed, verified, operation } = await seedAccount({ pool, call, account_id: ada.id, now: new Date() })
+const { config, operator_token, ada, newcomer, cues, failed, verified, operation, close } = await openAccount()
 
 const cue = (name: string) => cues.get(name)
 const pages: Record<string, string> = {
@@ -130,6 +70,8 @@ for (const [screen, options] of Object.entries(screens)) {
         // The whole page in one window: what is fixed to its edges would else be in the middle of the picture.
         const height = Math.max(await page.evaluate<number>('document.documentElement.scrollHeight'), options.viewport.height)
         await page.setViewportSize({ ...options.viewport, height })
+        await page.waitForLoadState('networkidle')
+        await page.waitForTimeout(150)
         await page.screenshot({ path: join(directory, `${name}-${screen}-${colorScheme}.png`) })
         await page.setViewportSize(options.viewport)
       }
@@ -151,13 +93,10 @@ for (const [screen, options] of Object.entries(screens)) {
       await first.snap(`new-${name}`, path)
     await first.snap('operator-locked', '/operator')
     const owner = await open(ada.api_key)
-    await owner.context.request.post(`${config.baseUrl}/v1/operator/session`, { data: { operator_token: config.operatorToken } })
+    await owner.context.request.post(`${config.baseUrl}/v1/operator/session`, { data: { operator_token } })
     for (const [name, path] of Object.entries(pages)) await owner.snap(name, path)
     for (const { context } of [visitor, first, owner]) await context.close()
   }
 }
 await browser.close()
-await app.close()
-await pool.end()
-await stop()
-rmSync(dataDir, { recursive: true })
+await close()
