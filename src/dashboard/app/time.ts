@@ -3,7 +3,13 @@ import { service } from './api.ts'
 import { createStore } from './store.ts'
 
 export type ZoneChoice = 'cue' | 'local' | 'utc'
-export const localZone = Intl.DateTimeFormat().resolvedOptions().timeZone
+
+let zoneHere: string | undefined
+/** This computer's zone. A browser needs a tenth of a second for its first use of Intl on a phone, so the first view does without. */
+export const localZone = (): string => {
+  zoneHere ??= Intl.DateTimeFormat().resolvedOptions().timeZone
+  return zoneHere
+}
 
 export const stored = (name: string): string | null => {
   try {
@@ -34,7 +40,7 @@ export const serviceNow = (): number => Date.now() + service.aheadMs
 
 /** The zone to show: `cue` where there is one. */
 export const zoneFor = (zone: ZoneChoice, ofCue: string | undefined): string =>
-  zone === 'utc' ? 'UTC' : zone === 'cue' && ofCue ? ofCue : localZone
+  zone === 'utc' ? 'UTC' : zone === 'cue' && ofCue ? ofCue : localZone()
 
 const formats = new Map<string, Intl.DateTimeFormat>()
 const format = (timeZone: string, options: Intl.DateTimeFormatOptions) => {

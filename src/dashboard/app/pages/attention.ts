@@ -201,7 +201,7 @@ const Figures = ({ data }: { data: Overview }) => {
   const ended = succeeded + failed
   const rate = ended === 0 ? undefined : succeeded / ended
   const oldest = waiting[0]
-  const span = Date.parse(since) < now - 86_000_000 ? 'in 24 hours' : `since ${hourTime(since, localZone)}`
+  const span = Date.parse(since) < now - 86_000_000 ? 'in 24 hours' : `since ${hourTime(since, localZone())}`
   const percent = rate === undefined ? '–' : `${rate === 1 ? '100' : Math.min(rate * 100, 99.9).toFixed(1)}%`
   return h(
     'dl',

@@ -94,7 +94,7 @@ const parsed = (draft: Draft): unknown => {
 const refused = (title: string) => h(NotAllowed, { title, what: 'Creating and changing cues needs', scope: 'write' })
 
 export const NewCue = () => {
-  const first = useMemo(() => emptyDraft(localZone), [])
+  const first = useMemo(() => emptyDraft(localZone()), [])
   if (!useMay('write')) return refused('Create a cue')
   return h(Editor, {
     title: 'Create a cue',

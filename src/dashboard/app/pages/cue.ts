@@ -126,7 +126,7 @@ const Side = ({ cue }: { cue: CueDetail }) => {
       h('p', { class: 'words' }, preview.data?.description ?? ''),
       h(ScheduleText, { cue }),
       cue.status === 'active' && preview.data && h(NextRuns, { preview: preview.data, zone }),
-      zone !== localZone && h('p', { class: 'hint' }, `Times are in ${zone}; your zone is ${localZone}.`)
+      zone !== localZone() && h('p', { class: 'hint' }, `Times are in ${zone}; your zone is ${localZone()}.`)
     ),
     h(
       Panel,

@@ -55,7 +55,7 @@ const AtField = (props: FormProps) =>
     type: 'datetime-local',
     step: 'any',
     required: true,
-    hint: `In your time zone, ${localZone}.`,
+    hint: `In your time zone, ${localZone()}.`,
     at: ['schedule.at', 'at']
   })
 

@@ -80,13 +80,13 @@ export const ScheduleRules = ({ draft, set, errors: all }: Props) => {
         bound(
           'anchor',
           'Counted from',
-          `Runs are whole intervals from this time, in your time zone, ${localZone}. If empty, from 1 January 1970, UTC.`
+          `Runs are whole intervals from this time, in your time zone, ${localZone()}. If empty, from 1 January 1970, UTC.`
         ),
       h(
         'div',
         { class: 'two' },
-        bound('starts_at', 'Not before', `In your time zone, ${localZone}.`),
-        bound('ends_at', 'Not after', `In your time zone, ${localZone}. The cue then completes.`),
+        bound('starts_at', 'Not before', `In your time zone, ${localZone()}.`),
+        bound('ends_at', 'Not after', `In your time zone, ${localZone()}. The cue then completes.`),
         field(TextField, 'max_runs', {
           label: 'Number of runs',
           type: 'number',

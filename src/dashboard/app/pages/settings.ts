@@ -30,7 +30,7 @@ export const Settings = () => {
         onInput: value => setZone(value as ZoneChoice),
         options: [
           { value: 'cue', label: "the cue's zone" },
-          { value: 'local', label: `my zone, ${localZone}` },
+          { value: 'local', label: `my zone, ${localZone()}` },
           { value: 'utc', label: 'UTC' }
         ]
       }),

@@ -1,4 +1,4 @@
-/** Charts. uPlot is loaded by the first page that shows one. */
+/** Charts. uPlot is loaded when the first one comes into view. */
 
 import { useEffect, useRef } from 'preact/hooks'
 import type uPlot from 'uplot'
@@ -61,7 +61,7 @@ export const Chart = ({ label, times, series, unit, bars, height = 180, clock }:
               size: 26,
               values: (_, values) =>
                 values.map(value =>
-                  clock ? clockTime(value * 1000, localZone).slice(0, 5) : shortTime(value * 1000, localZone).replace(/, .*/, '')
+                  clock ? clockTime(value * 1000, localZone()).slice(0, 5) : shortTime(value * 1000, localZone()).replace(/, .*/, '')
                 ),
               space: 70
             },
@@ -90,9 +90,15 @@ export const Chart = ({ label, times, series, unit, bars, height = 180, clock }:
       )
       resized.observe(element)
     }
-    void draw()
+    const seen = new IntersectionObserver(entries => {
+      if (!entries.some(({ isIntersecting }) => isIntersecting)) return
+      seen.disconnect()
+      void draw()
+    })
+    seen.observe(element)
     return () => {
       stopped = true
+      seen.disconnect()
       resized.disconnect()
       chart?.destroy()
     }
@@ -105,7 +111,7 @@ export const Chart = ({ label, times, series, unit, bars, height = 180, clock }:
       {},
       series.map(({ name, color }) => h('span', { key: name, class: `key key-${color}` }, name))
     ),
-    h('div', { ref, class: 'chart-area', role: 'img', 'aria-label': label })
+    h('div', { ref, class: 'chart-area', role: 'img', 'aria-label': label, style: { minHeight: `${height}px` } })
   )
 }
 

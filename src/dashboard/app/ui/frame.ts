@@ -199,7 +199,7 @@ const Freshness = ({ read }: { read: Read<unknown> }) => {
       type: 'button',
       class: `fresh${failure ? ' stale' : isPaused ? ' held' : ''}`,
       onClick: reload,
-      title: at ? `Last read ${new Date(at).toLocaleTimeString('en-GB')}. Click to read again.` : undefined
+      title: at ? `Last read ${new Date(at).toTimeString().slice(0, 8)}. Click to read again.` : undefined
     },
     h('span', { class: 'pulse', 'aria-hidden': 'true' }),
     text

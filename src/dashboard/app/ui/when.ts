@@ -2,7 +2,7 @@
 import { h } from '../h.ts'
 import { fullTime, relative, shortTime, useNow, useZone, zoneFor } from '../time.ts'
 
-/** 15 Jan, 09:00, with the relative time below or alone; the full time is its title. */
+/** 15 Jan, 09:00, with the relative time below or alone; the full time is its title, once the pointer is there. */
 export const When = ({
   at,
   zone,
@@ -15,12 +15,21 @@ export const When = ({
   none?: string
 }) => {
   const now = useNow()
-  const shown = zoneFor(useZone(), zone)
+  const choice = useZone()
   if (!at) return h('span', { class: 'soft' }, none)
-  const texts = { relative: relative(at, now), absolute: shortTime(at, shown) }
+  const shown = () => zoneFor(choice, zone)
+  const texts = { relative: () => relative(at, now), absolute: () => shortTime(at, shown()) }
   return h(
     'time',
-    { dateTime: at, title: `${fullTime(at, shown)} (${shown})`, class: 'when' },
-    only ? texts[only] : [h('span', { class: 'when-relative' }, texts.relative), h('span', { class: 'when-absolute' }, texts.absolute)]
+    {
+      dateTime: at,
+      class: 'when',
+      onPointerEnter: event => {
+        event.currentTarget.title = `${fullTime(at, shown())} (${shown()})`
+      }
+    },
+    only
+      ? texts[only]()
+      : [h('span', { class: 'when-relative' }, texts.relative()), h('span', { class: 'when-absolute' }, texts.absolute())]
   )
 }
