@@ -5,129 +5,44 @@
 import type pg from 'pg'
 import { createFunctions, type Functions } from '../src/database/functions.ts'
 import { connectDirect } from '../src/database/pool.ts'
+import { type CueOperation, type CueState, cueAfter, cueFaults, cueOperations } from './cue-model.ts'
 import { testConfig } from './database.ts'
 import { creationFaults, isQueued, never, type Overlap, placeBeside, started, superseded } from './overlap-model.ts'
 import { begun, claimMs, differences, move, type Operation, type Rules, refusal, type State, sent } from './state-model.ts'
+import { brokenLogs, faultsOf, type Move, type Snapshot, snapshot, stalledCues, watch } from './state-snapshot.ts'
 
-export type Caller = {
-  pid: number
-  fn: Functions
-  /** Waits until the server has flushed earlier changes. */
-  settled: () => Promise<unknown>
-  end: () => Promise<void>
-}
 export type Cue = Rules & { cue_id: string; transport: State['transport'] }
 /** An operation on one execution, on a cue, or on whatever is due, and the call that performs it. */
 export type Step = { operation: Operation; on?: string; cue?: Cue; call: (fn: Functions) => Promise<unknown> }
 type Done = Step & { pid: number; answer: unknown; refused: string | null }
-type Move = { seq: number; pid: number; old: State | null; new: State }
-/** What engines and callers know of a cue. `next` is its next slot, or the one after its last slot while it is paused. */
-export type CueState = { version: number; overlap: Overlap; status: string; next: number; overlaps: number; queue_fulls: number }
-type Snapshot = {
-  moves: Move[] | null
-  flights: Record<string, { lease: number; created: number }> | null
-  workers: Record<string, number> | null
-  cues: Record<string, CueState> | null
-  /** Cues with a queue although none of their executions is running. */
-  stalled: string[] | null
-  broken: { id: string; why: string }[] | null
-  broken_cues: string[] | null
-}
 
-const fields = `id, transport, status, attempts, lost_attempts, flight_id, claim_token, claimed_by_worker, outcome_state, outcome_success, external_id`
-const instants = `attempt_due_at, claimable_at, claim_deadline_at, last_heartbeat_at, lease_expires_at, outcome_deadline_at, rejected_at, ended_at`
-const list = (text: string) => text.split(', ')
-// JSON has no infinity.
-const ms = (expression: string) =>
-  `case ${expression} when 'infinity' then ${never}::float8 else (extract(epoch from ${expression}) * 1000)::float8 end`
-const stateOf = (row: string) =>
-  `jsonb_build_object(${[...list(fields).map(name => `'${name}', ${row}.${name}`), ...list(instants).map(name => `'${name}', ${ms(`${row}.${name}`)}`)]},
-    'superseded', ${row}.status = 'failed' and ${row}.transport = 'worker' and ${row}.claim_token is null
-                  and coalesce(${row}.error_message = 'superseded by the next run', false))`
+/** The logs of attempts are read after each of so many steps. */
+const logsEvery = 20
 
-/** The first slot of every cue; the others follow a millisecond apart. */
-export const firstSlot = Date.parse('2030-01-15T08:00:00Z')
-const nextSlot = `coalesce(r.next_run, r.last_slot + interval '1 millisecond', to_timestamp(${firstSlot} / 1000.0))`
-
-/** A trigger logs every update of an execution, in order per row. */
-export const watch = `
-  create schema test;
-  create unlogged table test.moves (seq bigserial primary key, pid int not null, old jsonb, new jsonb);
-  create function test.watch() returns trigger language plpgsql as $$
-  begin
-    insert into test.moves (pid, old, new)
-    values (pg_backend_pid(), case tg_op when 'UPDATE' then ${stateOf('old')} end, ${stateOf('new')});
-    return null;
-  end $$;
-  create trigger watch after insert or update on cue.executions for each row execute function test.watch()`
-
-const missedCounts = `cross join lateral (
-  select coalesce(sum(s.count) filter (where s.reason = 'overlap'), 0)::int as overlaps,
-         coalesce(sum(s.count) filter (where s.reason = 'queue_full'), 0)::int as queue_fulls from cue.missed_slots s where s.cue_id = c.id) m`
-
-// Whatever moves a waiting execution on must exist; each ended attempt is in its log.
-const snapshot = `
-  select (select json_agg(json_build_object('seq', m.seq, 'pid', m.pid, 'old', m.old, 'new', m.new) order by m.seq)
-            from test.moves m where m.seq > $1) as moves,
-         (select json_object_agg(id, json_build_object('lease', ${ms('lease_expires_at')}, 'created', ${ms('created_at')})) from cue.flights) as flights,
-         (select json_object_agg(worker_id, ${ms('last_heartbeat')}) from cue.workers) as workers,
-         (select json_agg(json_build_object('id', e.id, 'why', w.why))
-            from cue.executions e join cue.cues c on c.id = e.cue_id and c.deleted_at is null
-           cross join lateral (select exists (select from pgboss.job j where j.name = 'attempts' and j.id = e.id and j.state < 'active'
-                                                 and j.start_after = e.attempt_due_at) as due) j
-           cross join lateral (values
-             (e.attempt_due_at < 'infinity' and not j.due, 'waits for an attempt without a job'),
-             (e.attempt_due_at = 'infinity' and exists (select from pgboss.job j where j.name = 'attempts' and j.id = e.id), 'is queued, and has a job'),
-             (e.ended_at is null and c.tracked and not exists (select from cue.open_executions o where o.execution_id = e.id),
-              'is not among the open executions of its cue'),
-             (('infinity' in (e.attempt_due_at, e.claimable_at)) is true
-                <> coalesce((select o.is_queued from cue.open_executions o where o.execution_id = e.id) and e.ended_at is null, false),
-              'is queued in one table only'),
-             (e.ended_at is not null and exists (select from pgboss.job j where j.name = 'attempts' and j.id = e.id), 'has ended, and has a job'),
-             (e.flight_id is not null and not exists (select from cue.flights f where f.id = e.flight_id and e.id = any (f.execution_ids)),
-              'flies without a flight'),
-             (e.claimable_at is not null and e.claim_deadline_at is null, 'may wait for a worker for ever'),
-             (e.ended_at is null and num_nonnulls(e.attempt_due_at, e.flight_id, e.claimable_at, e.lease_expires_at, e.outcome_deadline_at) <> 1,
-              'has not exactly one thing to wait for'),
-             (e.attempts - e.lost_attempts > c.retry_max_attempts, 'has had more attempts than its cue allows'),
-             (e.transport = 'webhook' and e.lost_attempts > 5, 'has lost more attempts than five'),
-             ((select coalesce(array_agg(a.attempt order by a.attempt), '{}') from cue.attempt_view a where a.execution_id = e.id)
-                <> array(select generate_series(1, e.attempts - (e.status = 'delivering')::int)), 'has another log than it has attempts'))
-             as w (broken, why)
-           where w.broken
-         ) as broken,
-         (select json_object_agg(c.id, json_build_object('version', r.version, 'overlap', c.overlap, 'status', c.status, 'next', ${ms(nextSlot)},
-                   'overlaps', m.overlaps, 'queue_fulls', m.queue_fulls))
-            from cue.cues c join cue.cue_runs r on r.cue_id = c.id ${missedCounts} where c.deleted_at is null) as cues,
-         (select json_agg(c.id || case when c.tracked <> r.tracked then ' is tracked in one table only'
-                                       when not c.tracked and c.overlap <> 'allow' then ' has a rule, and is not tracked'
-                                       else ' has slots that are not accounted for' end)
-            from cue.cues c join cue.cue_runs r on r.cue_id = c.id ${missedCounts}
-           where c.deleted_at is null
-             and (c.tracked <> r.tracked or not c.tracked and c.overlap <> 'allow'
-                  or r.fired_count + m.overlaps + m.queue_fulls <> round(${ms(nextSlot)} - ${firstSlot}))) as broken_cues,
-         (select json_agg(distinct o.cue_id) from cue.open_executions o join cue.cues c on c.id = o.cue_id and c.deleted_at is null
-           where o.is_queued and not exists (select from cue.open_executions_of(o.cue_id) x where not x.is_queued)
-             and exists (select from cue.open_executions_of(o.cue_id))) as stalled`
+type Caller = { pid: number; fn: Functions; look: () => Promise<Snapshot>; settled: () => Promise<unknown>; end: () => Promise<void> }
 
 export const createDriver = async (pool: pg.Pool, url: string, clock: { now: () => Date }, callers: number) => {
   await pool.query(watch)
-  const connect = async (): Promise<Caller> => {
-    const client = await connectDirect(testConfig(url))
+  const connect = async () => {
+    // A step that runs alone and the look after it are sent at once.
+    const client = Object.assign(await connectDirect(testConfig(url)), { pipeline: true })
     const { rows } = await client.query('select pg_backend_pid() as pid')
-    return { pid: rows[0].pid, fn: createFunctions(client, clock.now), settled: () => client.query('select'), end: () => client.end() }
+    const pid: number = rows[0].pid
+    const fn = createFunctions(client, clock.now)
+    const look = async (): Promise<Snapshot> => (await client.query({ name: 'snapshot', text: snapshot, values: [seq] })).rows[0]
+    return { pid, fn, look, settled: () => client.query('select'), end: () => client.end() }
   }
+  let seq = 0
   const all = await Promise.all(Array.from({ length: callers }, connect))
+  const [first] = all as [Caller]
 
   const states = new Map<string, State>()
   const cueOf = new Map<string, Cue>()
   const deleted = new Set<string>()
   const begunAt = new Map<string, number>()
-  let seq = 0
-  let flights: NonNullable<Snapshot['flights']> = {}
-  let workers: NonNullable<Snapshot['workers']> = {}
-  let cues: NonNullable<Snapshot['cues']> = {}
+  let last = await first.look()
   let repairs = 0
+  let looks = 0
   let trace: object[] = []
 
   const fail = (message: string, detail: object = {}) => {
@@ -152,7 +67,7 @@ export const createDriver = async (pool: pg.Pool, url: string, clock: { now: () 
   const rulesOf = ({ operation, cue }: Done, after: Snapshot): Overlap[] => {
     if (operation.kind === 'fire' || operation.kind === 'replay') return [operation.overlap]
     if (operation.kind !== 'slot') return []
-    return [cues, after.cues ?? {}].flatMap(known => known[cue!.cue_id]?.overlap ?? [])
+    return [last.cues, after.cues].flatMap(known => known[cue!.cue_id]?.overlap ?? [])
   }
 
   /** Checks a new execution, of which `found` is the first state. */
@@ -191,13 +106,13 @@ export const createDriver = async (pool: pg.Pool, url: string, clock: { now: () 
     const torn = differences(known!, {}, old)
     if (torn.length > 0) fail('a row changed without a logged update', torn)
     if (isOverlapMove(old, found, done, after)) return
-    const flight = flights[old.flight_id ?? -1]
+    const flight = last.flights[old.flight_id ?? -1]
     if (operation.kind === 'recoverFlights' && !(flight && flight.lease < now))
       fail('a flight was recovered before it expired', { old, flight })
     if (operation.kind === 'recoverStuck' && !(begunAt.get(old.id)! < now - 300_000)) fail('an attempt was ended too early', old)
     // A worker may have sent a heartbeat before or after this update and then been removed, and a cue may have been deleted.
     const rules = cueOf.get(old.id)!
-    const heard = [workers, after.workers ?? {}].map(known => (worker: string) => known[worker] ?? 0)
+    const heard = [last.workers, after.workers].map(known => (worker: string) => known[worker] ?? 0)
     const possible = [...heard, () => now].flatMap((workerHeardAt, n) =>
       [deletedBefore, deleted].map(gone => {
         if (n === 2 && !isHeard) return ['nobody was heard of']
@@ -215,17 +130,21 @@ export const createDriver = async (pool: pg.Pool, url: string, clock: { now: () 
       fail(`${operation.kind} was skipped without a reason`, { place })
   }
 
-  /** A slot that is fired alone has an execution, or is recorded as the model says. */
-  const checkSlot = ({ cue }: Done, isCreated: boolean, open: readonly State[], after: Snapshot) => {
-    const [before, known] = [cues[cue!.cue_id], after.cues?.[cue!.cue_id]]
-    if (!before || !known) return
-    if (before.status === 'active' && known.next !== before.next + 1) fail('a slot was not fired', { before, known })
-    const place = placeBeside(before.overlap, open)
-    const expected = before.status !== 'active' ? [0, 0] : [Number(place === 'overlap'), Number(place === 'queue_full')]
-    const added = [known.overlaps - before.overlaps, known.queue_fulls - before.queue_fulls]
-    if (String(added) !== String(expected)) fail('a slot was recorded wrongly', { place, added })
-    if (isCreated !== (before.status === 'active' && ['run', 'queue'].includes(place)))
-      fail('a slot has no execution, or one too many', { place })
+  /** Checks a cue after these operations on it, which ran alone or concurrently with any others. */
+  const checkCue = (before: CueState, found: CueState, own: Done[], isAlone: boolean, isCreated: boolean, open: readonly State[]) => {
+    const of = (...kinds: Operation['kind'][]) => own.filter(({ operation }) => kinds.includes(operation.kind))
+    const resumed = of('endPause').reduce((sum, { answer }) => sum + Number(answer), 0)
+    const changes = resumed + of('pause', 'resume', 'edit').filter(({ answer }) => answer).length
+    const faults = cueFaults(before, found, changes, resumed, of('slot').length)
+    if (faults.length > 0) fail('a cue is wrong', { faults, before, found })
+    if (!isAlone) return
+    const [one] = of(...cueOperations)
+    const expected = one ? cueAfter(one.operation as CueOperation, before, open, clock.now().getTime()) : before
+    const wrong = Object.keys(found).filter(name => (expected ?? before)[name as keyof CueState] !== found[name as keyof CueState])
+    if (wrong.length > 0 || (one && (one.refused !== null) !== (expected === undefined)))
+      fail('a cue was changed wrongly', { wrong, refused: one?.refused, before, expected, found })
+    if (one?.operation.kind === 'slot' && isCreated !== found.taken > before.taken)
+      fail('a slot has no execution, or one too many', { before, found })
   }
 
   /** Checks that a caller's result fits its operation's updates and the execution's states during the call. */
@@ -242,17 +161,34 @@ export const createDriver = async (pool: pg.Pool, url: string, clock: { now: () 
     if (!nothing && moves.length === 0 && !['attach', 'replay'].includes(operation.kind)) fail(`${operation.kind} did nothing`, { answer })
   }
 
+  /** Checks what holds whenever no operation is running. */
+  const checkInvariants = async (after: Snapshot) => {
+    for (const state of states.values()) {
+      const cue = cueOf.get(state.id)!
+      if (deleted.has(cue.cue_id)) continue
+      const faults = faultsOf(state, cue, after.tracked.includes(cue.cue_id), after)
+      if (faults.length > 0) fail('an execution is wrong', { faults, state })
+    }
+    if (after.broken_cues.length > 0) fail('a cue is wrong', after.broken_cues)
+    const tokens = [...states.values()].flatMap(({ status, claim_token }) => (status === 'delivering' && claim_token ? [claim_token] : []))
+    if (new Set(tokens).size < tokens.length) fail('two claims have the same token')
+    if (++looks % logsEvery > 0) return
+    const { rows } = await pool.query(brokenLogs)
+    if (rows.length > 0) fail('executions have another log than they have attempts', rows)
+  }
+
   /** Runs these operations concurrently, then checks. */
   const step = async (steps: Step[]): Promise<Done[]> => {
     trace = [...trace.slice(-40), { at: clock.now(), steps: steps.map(({ operation, on }) => ({ ...operation, on })) }]
     const before = new Set(deleted)
-    const done = await Promise.all(steps.map((step, n) => run(all[n]!, step)))
-    const after: Snapshot = (await pool.query({ name: 'snapshot', text: snapshot, values: [seq] })).rows[0]
-    const moves = after.moves ?? []
+    const calls = Promise.all(steps.map((step, n) => run(all[n]!, step)))
+    if (steps.length > 1) await calls
+    const [done, after] = await Promise.all([calls, first.look()])
+    const { moves } = after
     const isHeard = steps.some(({ operation }) => ['showWorker', 'heartbeat'].includes(operation.kind))
     for (const { operation, cue, refused } of done) if (operation.kind === 'deleteCue' && !refused) deleted.add(cue!.cue_id)
     const [only] = steps.length === 1 ? done : []
-    const openBefore = only?.operation.kind === 'slot' ? openOf(only.cue!.cue_id) : []
+    const openBefore = only?.cue ? openOf(only.cue.cue_id) : []
     const seen = new Map<string, State[]>()
     for (const { on } of steps) if (on) seen.set(on, [states.get(on)!])
     for (const moved of moves) {
@@ -270,22 +206,17 @@ export const createDriver = async (pool: pg.Pool, url: string, clock: { now: () 
       const own = moves.filter(({ pid }) => pid === one.pid)
       checkAnswer(one, own, seen.get(one.on ?? '') ?? [], gone, only !== undefined)
     }
-    if (only?.operation.kind === 'slot')
-      checkSlot(
-        only,
-        moves.some(({ old }) => !old),
-        openBefore,
-        after
-      )
-    if (after.broken ?? after.broken_cues) fail('an invariant is violated', { executions: after.broken, cues: after.broken_cues })
-    flights = after.flights ?? {}
-    workers = after.workers ?? {}
-    cues = after.cues ?? {}
-    const tokens = [...states.values()].flatMap(({ status, claim_token }) => (status === 'delivering' && claim_token ? [claim_token] : []))
-    if (new Set(tokens).size < tokens.length) fail('two claims have the same token')
-    if (!after.stalled) return done
+    const isCreated = moves.some(({ old }) => !old)
+    for (const [id, found] of Object.entries(after.cues)) {
+      const own = done.filter(({ cue }) => cue?.cue_id === id)
+      checkCue(last.cues[id]!, found, own, only !== undefined, isCreated, openBefore)
+    }
+    await checkInvariants(after)
+    last = after
+    const stalled = stalledCues(after, states)
+    if (stalled.length === 0) return done
     // An end that began before its cue was tracked starts nothing: repair_queues does.
-    if (only) fail('a queue is stalled', after.stalled)
+    if (only) fail('a queue is stalled', stalled)
     repairs++
     return [...done, ...(await step([{ operation: { kind: 'repair' }, call: f => f.repairQueues({}) }]))]
   }
@@ -296,14 +227,15 @@ export const createDriver = async (pool: pg.Pool, url: string, clock: { now: () 
     deleted,
     callers: all.length,
     step,
-    flights: () => flights,
+    flights: () => last.flights,
     /** What is known of a cue, or undefined if it is deleted. */
-    cue: (cue_id: string): CueState | undefined => cues[cue_id],
+    cue: (cue_id: string): CueState | undefined => last.cues[cue_id],
+    isTracked: (cue_id: string) => last.tracked.includes(cue_id),
     /** How often a queue had to be repaired. */
     repairs: () => repairs,
     /** Reads the cues again, after some were added. */
     readCues: async () => {
-      cues = (await pool.query({ name: 'snapshot', text: snapshot, values: [seq] })).rows[0].cues ?? {}
+      last = await first.look()
     },
     fail,
     forget: () => {

@@ -33,11 +33,13 @@ export type Rules = { maxAttempts: number; awaits: boolean; mode: string | null;
 
 export type Operation =
   | { kind: 'fire'; at: number; overlap: Overlap }
-  | { kind: 'slot' | 'pause' | 'resume' }
-  | { kind: 'edit'; overlap: Overlap }
+  | { kind: 'slot' | 'resume' | 'endPause' }
+  | { kind: 'pause'; until: number | null }
+  | { kind: 'edit'; overlap: Overlap; max_runs: number | null }
   | {
       kind:
         | 'begin'
+        | 'extend'
         | 'repair'
         | 'recoverFlights'
         | 'recoverStuck'
