@@ -19,35 +19,26 @@ export const createRequests =
   ({ tokenKey, decryptKey }: Options) =>
   (attempt: BegunAttempt, now: number): WebhookRequest => {
     const body = attempt.callback_method === 'GET' ? '' : attempt.payload
-    const own = ownHeaders(attempt.callback_headers)
-    const token = executionToken(tokenKey, attempt.execution_id)
+    const { callback_headers: own, execution_id } = attempt
+    const token = executionToken(tokenKey, execution_id)
+    // One object, made without copies of its parts: there is one per request.
+    const headers: Record<string, string> = signHeaders({
+      secrets: attempt.secrets,
+      executionId: execution_id,
+      timestamp: Math.floor(now / 1000),
+      body
+    })
+    headers['User-Agent'] = userAgent
+    headers['X-Service-Cue-Id'] = attempt.cue_id
+    headers['X-Service-Execution-Id'] = execution_id
+    headers['X-Service-Scheduled-For'] = attempt.scheduled_for.toISOString()
+    headers['X-Service-Attempt'] = String(attempt.attempt)
+    for (const name in own) headers[replaceable[name.toLowerCase()] ?? name] = own[name]!
     // The account's key replaces the token; a cue's own Authorization header replaces both, and the token gets a header of its own.
-    const key = own.Authorization === undefined && attempt.api_key ? decryptKey(attempt.api_key) : undefined
-    return {
-      url: attempt.callback_url,
-      method: attempt.callback_method,
-      headers: {
-        'User-Agent': userAgent,
-        Authorization: `Bearer ${key || token}`,
-        ...own,
-        ...(own.Authorization !== undefined && { 'X-Service-Execution-Token': token }),
-        'X-Service-Cue-Id': attempt.cue_id,
-        'X-Service-Execution-Id': attempt.execution_id,
-        'X-Service-Scheduled-For': attempt.scheduled_for.toISOString(),
-        'X-Service-Attempt': String(attempt.attempt),
-        ...signHeaders({ secrets: attempt.secrets, executionId: attempt.execution_id, timestamp: Math.floor(now / 1000), body })
-      },
-      body,
-      timeoutMs: attempt.timeout_seconds * 1000
-    }
+    if (headers.Authorization === undefined) headers.Authorization = `Bearer ${(attempt.api_key && decryptKey(attempt.api_key)) || token}`
+    else headers['X-Service-Execution-Token'] = token
+    return { url: attempt.callback_url, method: attempt.callback_method, headers, body, timeoutMs: attempt.timeout_seconds * 1000 }
   }
 
-/** Default headers that a cue may replace, by lowercase name. */
+/** Default headers that a cue may replace, by lowercase name; the same spelling, so that none is sent twice. */
 const replaceable: Record<string, string> = { authorization: 'Authorization', 'user-agent': 'User-Agent', 'content-type': 'Content-Type' }
-
-/** A cue's headers. Those that replace defaults get the same spelling, so that none is sent twice. */
-const ownHeaders = (headers: Record<string, string>): Record<string, string> => {
-  const own: Record<string, string> = {}
-  for (const name in headers) own[replaceable[name.toLowerCase()] ?? name] = headers[name]!
-  return own
-}

@@ -87,7 +87,11 @@ export const createWebhookClient = ({ rules, userAgent = 'pgcue', ca }: WebhookO
         try {
           const { origin, path } = targetOf(request.url)
           const hasBody = request.method !== 'GET' && request.body !== ''
-          const headers = { 'User-Agent': userAgent, ...(hasBody && { 'Content-Type': 'application/json' }), ...request.headers }
+          // Names and values in turn, which undici takes as they are.
+          const headers: string[] = []
+          for (const name in request.headers) headers.push(name, request.headers[name]!)
+          if (request.headers['User-Agent'] === undefined) headers.push('User-Agent', userAgent)
+          if (hasBody && request.headers['Content-Type'] === undefined) headers.push('Content-Type', 'application/json')
           agentFor(request.timeoutMs).dispatch(
             {
               origin,
