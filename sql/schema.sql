@@ -6005,6 +6005,10 @@ AS $function$
 declare
   v_ids text[];
   v_capped boolean := cue.caps_payloads();
+  -- There hardly ever is one, and looking for it costs as much per cue as reading the cue.
+  v_outages boolean := exists (
+    select from cue.outages o
+     where o.until_at >= (select r.next_run from cue.cue_runs r where r.next_run <= p_until order by r.next_run limit 1));
 begin
   select array_agg(p.cue_id) into v_ids from (
     select r.cue_id from cue.cue_runs r
@@ -6031,7 +6035,7 @@ begin
   select r.cue_id, r.account_id, r.version, r.next_run, r.transport, c.schedule_type, c.cron, c.timezone, c.schedule_rules, r.next_slot,
          case when c.schedule_rules ? 'exclude_calendars' then cue.revisions_of(r.account_id, c.schedule_rules) end,
          cue.runs_left(c.schedule_rules, r.fired_count, r.skipped_count), c.catch_up,
-         (select max(o.until_at) from cue.outages o where r.next_run > o.from_at and r.next_run <= o.until_at),
+         case when v_outages then (select max(o.until_at) from cue.outages o where r.next_run > o.from_at and r.next_run <= o.until_at) end,
          cue.is_over_limit(a, p_now) or v_capped and cue.exceeds_payload_cap(r.cue_id, p_now),
          case when r.success_due_at is null and c.schedule_type = 'recurring' then
            coalesce(c.alert_missed_window_multiplier, (cue.implied_settings()).alert_missed_window_multiplier) end,

@@ -34,9 +34,21 @@ const textArray = (text: string) => {
 }
 const nullable = (text: string) => (text === 'NULL' ? null : text)
 const number = (text: string | null) => (text === null ? null : Number(text))
+// Rows of a batch often have the same instant.
+const parseInstant = pg.types.getTypeParser(pg.types.builtins.TIMESTAMPTZ)
+let instantText = ''
+let lastInstant: Date
+const instant = (text: string) => {
+  if (text !== instantText) {
+    lastInstant = parseInstant(text)
+    instantText = text
+  }
+  return lastInstant
+}
 const types: pg.CustomTypesConfig = {
   getTypeParser: (oid: number, format?: 'text' | 'binary') => {
     if (oid === pg.types.builtins.INT8) return number // counts, which stay far below 2^53
+    if (oid === pg.types.builtins.TIMESTAMPTZ) return instant
     if (oid === textArrayType) return textArray
     if (oid === int8Array) return (text: string) => pg.types.getTypeParser(int8Array)(text).map(number)
     if (oid === pg.types.builtins.DATE) return String // a day; a Date would have a time zone
