@@ -56,9 +56,10 @@ export const startPeer = async (stage: Stage, n: number, name: string, database 
   }
 }
 
-const measure = async (stage: Stage, { runs, n }: Options) => {
-  const ours = await startOurs(stage, n, 'herd_beside_peers')
-  const theirs = await Promise.all(Object.keys(peers).map(name => startPeer(stage, n, name)))
+/** Alternating herds of the service and of some peers. Returns those of each, ours first. */
+const runBeside = async (stage: Stage, names: string[], { runs, n }: Options): Promise<HerdRun[][]> => {
+  const ours = await startOurs(stage, n, `herd_beside_${nameOf(names[0]!)}`)
+  const theirs = await Promise.all(names.map(name => startPeer(stage, n, name)))
   await delay(1500)
   const contenders: Contender[] = [ours.contender, ...theirs.map(({ contender }) => contender)]
   const herds: HerdRun[][] = contenders.map(() => [])
@@ -70,11 +71,21 @@ const measure = async (stage: Stage, { runs, n }: Options) => {
   }
   for (const peer of theirs) await peer.close()
   await ours.replica.stop()
-  const names = Object.keys(peers).map(nameOf)
-  return [
-    ...names.flatMap((name, i) => ratios(name, herds[0]!, herds[i + 1]!)),
-    ...['ours', ...names].flatMap((name, i) => figuresOf(herds[i]!, `${name}_`))
-  ]
+  return herds
+}
+
+// What BullMQ leaves behind keeps autovacuum busy during the next herd, so it has a series of its own.
+const series = [['pg-boss', 'graphile-worker'], ['bullmq']]
+
+const measure = async (stage: Stage, options: Options) => {
+  const figures: Figure[] = []
+  for (const names of series) {
+    const [ours, ...theirs] = (await runBeside(stage, names, options)) as [HerdRun[], ...HerdRun[][]]
+    figures.push(...names.flatMap((name, i) => ratios(nameOf(name), ours, theirs[i]!)))
+    if (names === series[0]) figures.push(...figuresOf(ours, 'ours_'))
+    figures.push(...names.flatMap((name, i) => figuresOf(theirs[i]!, `${nameOf(name)}_`)))
+  }
+  return figures
 }
 
 /** Ratio of the peer's time until the last receipt to ours: above 1, ours is faster. And our CPU, process and database, by theirs. */
