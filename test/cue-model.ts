@@ -1,5 +1,5 @@
 /** A model of a cue's schedule: slots, `max_runs`, pauses and their ends. Pure. Instants are epoch milliseconds. */
-import { type Overlap, placeBeside } from './overlap-model.ts'
+import { never, type Overlap, placeBeside } from './overlap-model.ts'
 import type { Operation, State } from './state-model.ts'
 
 /** The first slot of every cue; the others follow a millisecond apart. */
@@ -60,17 +60,23 @@ export const cueAfter = (operation: CueOperation, cue: CueState, open: readonly 
 }
 
 /**
- * What is wrong with a cue after concurrent operations, in any order; empty if nothing. `changes` is how often callers were told that they changed it,
- * `resumed` how often its pause ended, `slots` how many were fired at most.
+ * What is wrong with a cue after concurrent operations, in any order; empty if nothing. Callers were told that they changed it so many times and that
+ * its pause ended `resumed` of these times, and fired at most so many slots.
  */
-export const cueFaults = (before: CueState, after: CueState, changes: number, resumed: number, slots: number): string[] => {
+export const cueFaults = (
+  before: CueState,
+  after: CueState,
+  told: { changes: number; resumed: number; slots: number },
+  now: number
+): string[] => {
+  const { changes, resumed, slots } = told
   const completed = after.version - before.version - changes
   const wrong: [boolean, string][] = [
     [after.taken + after.overlaps + after.queue_fulls !== after.next - firstSlot, 'has slots that are not accounted for'],
     [(after.status === 'completed') !== (after.taken === after.max_runs), 'is not completed exactly when no run is left'],
     [after.max_runs !== null && after.taken > after.max_runs, 'has run more often than max_runs'],
     [after.until !== null && after.status !== 'paused', 'is to resume, but is not paused'],
-    [resumed > 1 || (resumed === 1 && before.until === null), 'was resumed without a reason'],
+    [resumed > 1 || (resumed === 1 && (before.until ?? never) > now), 'was resumed without a reason'],
     [completed < 0 || completed > slots, 'has another version than it has changes']
   ]
   return wrong.flatMap(([isWrong, why]) => (isWrong ? [why] : []))

@@ -5,8 +5,8 @@ import { type Overlap, overlaps } from './overlap-model.ts'
 import { below, chance, pick } from './seed.ts'
 import type { Cue, Driver, Step } from './state-driver.ts'
 
-/** Most requests specify no rule. */
-export const requested = (): Overlap => (chance(0.6) ? 'allow' : pick(overlaps))
+/** Often none: only a cue that no rule applied to is fired like most are. */
+export const drawOverlap = (): Overlap => (chance(0.4) ? 'allow' : pick(overlaps))
 
 export const createCueSteps = (driver: Driver, account_id: string, now: () => number) => {
   /** What an engine or a caller has read of a cue, which may be deleted. */
@@ -16,7 +16,7 @@ export const createCueSteps = (driver: Driver, account_id: string, now: () => nu
   return {
     fire: (cue: Cue): Step => {
       const at = chance(0.2) ? now() + below(120_000) : now()
-      const overlap = requested()
+      const overlap = drawOverlap()
       const call = (f: Functions) => f.fireCue({ account_id, cue_id: cue.cue_id, send_at: new Date(at), overlap })
       return { operation: { kind: 'fire', at, overlap }, cue, call }
     },
@@ -45,11 +45,11 @@ export const createCueSteps = (driver: Driver, account_id: string, now: () => nu
         return { operation: { kind: 'endPause' }, cue, call }
       }
       if (chance(0.3)) {
-        const until = chance(0.3) ? null : now() + below(120_000)
+        const until = chance(0.3) ? null : now() + below(7_200_000)
         return { operation: { kind: 'pause', until }, cue, call: change({ status: 'paused', paused_until: until && new Date(until) }) }
       }
       const edited = {
-        overlap: chance(0.7) ? pick(overlaps) : overlap,
+        overlap: chance(0.7) ? drawOverlap() : overlap,
         max_runs: chance(0.3) ? max_runs : pick([null, Math.max(1, taken + below(5))])
       }
       const schedule_rules = edited.max_runs && { max_runs: edited.max_runs }

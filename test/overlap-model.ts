@@ -7,7 +7,7 @@ export const overlaps: readonly Overlap[] = ['allow', 'skip', 'queue_one', 'queu
 /** When queued executions are due: infinity, as the driver reads it. */
 export const never = 1e300
 /** Of the walk's database. */
-export const queueLimit = 5
+export const queueLimit = 3
 
 export const isQueued = ({ attempt_due_at, claimable_at }: Pick<State, 'attempt_due_at' | 'claimable_at'>) =>
   attempt_due_at === never || claimable_at === never

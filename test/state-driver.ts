@@ -135,11 +135,12 @@ export const createDriver = async (pool: pg.Pool, url: string, clock: { now: () 
     const of = (...kinds: Operation['kind'][]) => own.filter(({ operation }) => kinds.includes(operation.kind))
     const resumed = of('endPause').reduce((sum, { answer }) => sum + Number(answer), 0)
     const changes = resumed + of('pause', 'resume', 'edit').filter(({ answer }) => answer).length
-    const faults = cueFaults(before, found, changes, resumed, of('slot').length)
+    const now = clock.now().getTime()
+    const faults = cueFaults(before, found, { changes, resumed, slots: of('slot').length }, now)
     if (faults.length > 0) fail('a cue is wrong', { faults, before, found })
     if (!isAlone) return
     const [one] = of(...cueOperations)
-    const expected = one ? cueAfter(one.operation as CueOperation, before, open, clock.now().getTime()) : before
+    const expected = one ? cueAfter(one.operation as CueOperation, before, open, now) : before
     const wrong = Object.keys(found).filter(name => (expected ?? before)[name as keyof CueState] !== found[name as keyof CueState])
     if (wrong.length > 0 || (one && (one.refused !== null) !== (expected === undefined)))
       fail('a cue was changed wrongly', { wrong, refused: one?.refused, before, expected, found })

@@ -6,8 +6,8 @@ import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import type { BegunAttempt, Functions } from '../src/database/functions.ts'
 import { firstSlot } from './cue-model.ts'
-import { createCueSteps, requested } from './cue-steps.ts'
-import { isQueued, overlaps } from './overlap-model.ts'
+import { createCueSteps, drawOverlap } from './cue-steps.ts'
+import { isQueued } from './overlap-model.ts'
 import { setLockTimeout } from './patient.ts'
 import { below, cases, chance, pick, random } from './seed.ts'
 import { awaiting, type Result, refused, resultsOf, stage } from './stage.ts'
@@ -45,7 +45,7 @@ t.test(`${steps} random steps`, { timeout: 0 }, async t => {
   const makeCues = async () => {
     cues = []
     for (const [transport, columns, rules] of kinds) {
-      const drawn = { overlap: pick(overlaps), schedule_rules: chance(0.3) ? { max_runs: 1 + below(20) } : null }
+      const drawn = { overlap: drawOverlap(), schedule_rules: pick([null, null, { max_runs: 1 + below(8) }]) }
       const cue_id = await addCue({ transport, ...drawn, retry_backoff_minutes: [1], ...columns }, { next_run: new Date(firstSlot) })
       cues.push({ cue_id, transport, maxAttempts: 3, awaits: false, mode: null, backoffMs: 60_000, retriesReports: false, ...rules })
     }
@@ -95,7 +95,7 @@ t.test(`${steps} random steps`, { timeout: 0 }, async t => {
 
   const cancel = (state: State) => on(state, { kind: 'cancel' }, f => f.cancelExecution({ account_id, execution_id: state.id }))
   const replay = (state: State): Step => {
-    const overlap = requested()
+    const overlap = drawOverlap()
     return on(state, { kind: 'replay', overlap }, f => f.replayExecution({ account_id, execution_id: state.id, overlap }))
   }
 
@@ -158,7 +158,7 @@ t.test(`${steps} random steps`, { timeout: 0 }, async t => {
     const cue = focus ? cueOf.get(focus.id)! : pick(cues)
     if (!some || (dice < 0.08 && live().length < 40)) return cueSteps.fire(pick(cues))
     if (dice < 0.17 && live().length < 40) return cueSteps.slot(cue)
-    if (dice < 0.2) return cueSteps.change(cue)
+    if (dice < 0.21) return cueSteps.change(cue)
     if (dice < 0.28)
       return { operation: { kind: 'extend' }, call: f => f.extendFlights({ flight_ids: Object.keys(driver.flights()).map(Number) }) }
     if (dice < 0.38) return begin(1 + below(5))
