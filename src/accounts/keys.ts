@@ -1,5 +1,5 @@
 // API keys as text: creation, check digits, hashing and encryption. Independent of the database.
-import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto'
+import { createCipheriv, createDecipheriv, hash, randomBytes } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 import { cellDigit, cellOfDigit, digits } from '../cells/ids.ts'
 
@@ -25,7 +25,7 @@ export const isKey = (text: string): boolean => FORM.test(text) && text.endsWith
 export const cellOfKey = (text: string): number | undefined => (FORM.test(text) ? cellOfDigit(text.slice(PREFIX.length)) : undefined)
 
 /** The stored form of a key: its SHA-256. Keys are random enough not to need a slow hash. */
-export const hashKey = (key: string): Buffer => createHash('sha256').update(key).digest()
+export const hashKey = (key: string): Buffer => hash('sha256', key, 'buffer')
 
 /** The part of a key that may be shown: its first 12 characters. */
 export const keyPrefix = (key: string): string => key.slice(0, 12)
@@ -63,4 +63,4 @@ export const decryptKey = (encryptionKeys: readonly Buffer[], encrypted: string)
 }
 
 /** An id for an encryption key that reveals nothing about it: the start of its SHA-256. */
-export const encryptionKeyId = (encryptionKey: Buffer): string => createHash('sha256').update(encryptionKey).digest('hex').slice(0, 8)
+export const encryptionKeyId = (encryptionKey: Buffer): string => hash('sha256', encryptionKey).slice(0, 8)

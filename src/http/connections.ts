@@ -70,7 +70,7 @@ export const watchConnections = (server: Server, stalledMs: number): ReadonlySet
         const data = connection.held
         const end = endOf(data, PIPELINED - connection.underWay, connection.tail)
         connection.held = end < data.length ? data.subarray(end) : undefined
-        connection.tail = Buffer.concat([connection.tail, data.subarray(0, end).subarray(-tailLength)]).subarray(-tailLength)
+        keepTail(connection.tail, data, end)
         parse.call(socket, data.subarray(0, end))
       }
       isParsing = false
@@ -133,12 +133,20 @@ const createPace = ({ reads, everyMs }: typeof dropped) => {
   }
 }
 
+/** Keeps the last bytes before `end`, in the same memory: a part of the data would keep all of it. */
+const keepTail = (tail: Buffer, data: Buffer, end: number) => {
+  const kept = Math.max(0, tailLength - end)
+  tail.copy(tail, 0, tailLength - kept)
+  data.copy(tail, kept, end - (tailLength - kept), end)
+}
+
 /** Where to cut the data so that at most this many requests begin in it: after the header of the last one. */
 const endOf = (data: Buffer, requests: number, tail: Buffer): number => {
   let end = 0
   let left = requests
   // A header that began in the previous read.
-  const across = Buffer.concat([tail, data.subarray(0, tailLength)]).indexOf(headerEnd)
+  const isSplit = data[0] === headerEnd.charCodeAt(0) || data[0] === headerEnd.charCodeAt(1)
+  const across = isSplit ? Buffer.concat([tail, data.subarray(0, tailLength)]).indexOf(headerEnd) : -1
   if (across >= 0) {
     end = across + headerEnd.length - tailLength
     left--
