@@ -7377,9 +7377,10 @@ CREATE OR REPLACE FUNCTION cue.read_destinations(p_account_id uuid, p_from times
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
-  v_from timestamptz := greatest(coalesce(p_from, p_now - interval '24 hours'), 'epoch');
-  v_to timestamptz := least(p_to, p_now + interval '1 day');
+  v_from timestamptz;
+  v_to timestamptz;
 begin
+  select w.since, w.until into v_from, v_to from cue.time_window(p_from, p_to, '24 hours', p_now) w;
   return query
   with newest as materialized (
     select e.id, e.cue_id, e.attempts, e.attempt_ms, e.http_status, e.last_attempt_at from cue.executions e
@@ -7441,9 +7442,10 @@ CREATE OR REPLACE FUNCTION cue.read_errors(p_account_id uuid, p_from timestamp w
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
-  v_from timestamptz := greatest(coalesce(p_from, p_now - interval '7 days'), 'epoch');
-  v_to timestamptz := least(p_to, p_now + interval '1 day');
+  v_from timestamptz;
+  v_to timestamptz;
 begin
+  select w.since, w.until into v_from, v_to from cue.time_window(p_from, p_to, '7 days', p_now) w;
   return query
   with newest as materialized (
     select d.execution_id as id, d.cue_id, d.error_group from cue.dead_letters d
@@ -9563,6 +9565,16 @@ begin
 end $function$;
 comment on function cue.take_session_token(bytea,timestamp with time zone) is 'Uses up a one-time session token and returns its account, locked; QU050 if unknown, expired or already used.';
 grant execute on function cue.take_session_token(bytea,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.time_window(p_from timestamp with time zone, p_to timestamp with time zone, p_length interval, p_now timestamp with time zone, OUT since timestamp with time zone, OUT until timestamp with time zone)
+ RETURNS record
+ LANGUAGE sql
+ IMMUTABLE
+AS $function$
+  select greatest(coalesce(p_from, p_now - p_length), 'epoch'), least(p_to, p_now + interval '1 day')
+$function$;
+comment on function cue.time_window(timestamp with time zone,timestamp with time zone,interval,timestamp with time zone) is 'Returns the bounds of a time window of this length up to now, unless a request names others.';
+grant execute on function cue.time_window(timestamp with time zone,timestamp with time zone,interval,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.track_cue(p_cue_id text)
  RETURNS void

@@ -10,9 +10,10 @@ create or replace function cue.read_destinations(
 ) returns table (since timestamptz, until timestamptz, hosts int, destinations jsonb)
 language plpgsql stable security definer as $$
 declare
-  v_from timestamptz := greatest(coalesce(p_from, p_now - interval '24 hours'), 'epoch');
-  v_to timestamptz := least(p_to, p_now + interval '1 day');
+  v_from timestamptz;
+  v_to timestamptz;
 begin
+  select w.since, w.until into v_from, v_to from cue.time_window(p_from, p_to, '24 hours', p_now) w;
   return query
   with newest as materialized (
     select e.id, e.cue_id, e.attempts, e.attempt_ms, e.http_status, e.last_attempt_at from cue.executions e

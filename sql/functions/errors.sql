@@ -22,9 +22,10 @@ create or replace function cue.read_errors(
 ) returns table (since timestamptz, total int, groups int, errors jsonb)
 language plpgsql stable security definer as $$
 declare
-  v_from timestamptz := greatest(coalesce(p_from, p_now - interval '7 days'), 'epoch');
-  v_to timestamptz := least(p_to, p_now + interval '1 day');
+  v_from timestamptz;
+  v_to timestamptz;
 begin
+  select w.since, w.until into v_from, v_to from cue.time_window(p_from, p_to, '7 days', p_now) w;
   return query
   with newest as materialized (
     select d.execution_id as id, d.cue_id, d.error_group from cue.dead_letters d

@@ -1,5 +1,13 @@
 -- What dashboards show of an account. Everything reads a bounded number of rows, however many there are: the newest executions, cues and alerts.
 
+-- No id is of tomorrow, but partitions are: the bound excludes those created ahead of time.
+create or replace function cue.time_window(
+  p_from timestamptz, p_to timestamptz, p_length interval, p_now timestamptz, out since timestamptz, out until timestamptz
+) language sql immutable as $$
+  select greatest(coalesce(p_from, p_now - p_length), 'epoch'), least(p_to, p_now + interval '1 day')
+$$;
+comment on function cue.time_window is 'Returns the bounds of a time window of this length up to now, unless a request names others.';
+
 create or replace function cue.latest_results(p_cue_ids text[], p_now timestamptz default now()) returns table (cue_id text, latest jsonb)
 language plpgsql stable security definer as $$
 declare
