@@ -11,10 +11,9 @@ import { serviceNow } from '../time.ts'
 import { Button, ButtonLink, count, counted, Empty, Facts, Loading, Panel, Problem, totalText } from '../ui/basics.ts'
 import { Confirm } from '../ui/dialog.ts'
 import { Above, Page } from '../ui/frame.ts'
-import { OffsetPager, useOffset } from '../ui/list.ts'
+import { OffsetList, useOffset } from '../ui/list.ts'
 import { addMonths, dateText, Months, monthOf, monthsShown, monthsUntil } from '../ui/months.ts'
 import { CueLink } from '../ui/results.ts'
-import { Table } from '../ui/table.ts'
 import { When } from '../ui/when.ts'
 import { excludes } from './calendar-draft.ts'
 import { calendarPath } from './calendar-form.ts'
@@ -33,47 +32,38 @@ export const CalendarsPage = () => {
   const mayWrite = useMay('write')
   const me = useMe()
   useRows()
-  const { data } = read
   const create = mayWrite && h(ButtonLink, { label: 'Create a calendar', href: to('/calendars/new'), icon: 'plus', kind: 'main' })
   return h(
     Page,
     { title: 'Calendars', read, actions: create },
-    h(Problem, { failure: read.failure }),
-    !data
-      ? !read.failure && h(Loading, {})
-      : data.total === 0
-        ? h(Empty, {
-            title: 'No calendars',
-            text: 'A calendar is a set of dates, such as public holidays, on which any number of cues do not run. Create one, then name it in the schedule of a cue:',
-            calls: calendarCalls(me)
-          })
-        : [
+    h(OffsetList<Answer>, {
+      read,
+      caption: 'Calendars',
+      columns: ['Calendar', 'Next date', 'Dates', 'Times', 'Changed'],
+      noun: 'calendar',
+      empty: h(Empty, {
+        title: 'No calendars',
+        text: 'A calendar is a set of dates, such as public holidays, on which any number of cues do not run. Create one, then name it in the schedule of a cue:',
+        calls: calendarCalls(me)
+      }),
+      rows: ({ calendars }) =>
+        calendars.map(one =>
+          h(
+            'tr',
+            { key: one.name, 'data-row': true },
             h(
-              'div',
-              { key: 'list', class: 'panel flush' },
-              h(
-                Table,
-                { caption: 'Calendars', columns: ['Calendar', 'Next date', 'Dates', 'Times', 'Changed'] },
-                data.calendars.map(one =>
-                  h(
-                    'tr',
-                    { key: one.name, 'data-row': true },
-                    h(
-                      'td',
-                      { class: 'cell-main' },
-                      h('a', { class: 'name', href: to(calendarPath(one.name)) }, one.name),
-                      one.description && h('div', { class: 'under' }, one.description)
-                    ),
-                    h('td', {}, dateOr(nextDate(one))),
-                    h('td', {}, count(one.dates.length), phoneNoun(one.dates, 'date')),
-                    h('td', {}, count(one.ranges.length), phoneNoun(one.ranges, 'time')),
-                    h('td', {}, h('span', { class: 'phone-only' }, 'changed '), h(When, { at: one.updated_at, only: 'relative' }))
-                  )
-                )
-              )
+              'td',
+              { class: 'cell-main' },
+              h('a', { class: 'name', href: to(calendarPath(one.name)) }, one.name),
+              one.description && h('div', { class: 'under' }, one.description)
             ),
-            h(OffsetPager, { key: 'pager', ...data, noun: 'calendar' })
-          ]
+            h('td', {}, dateOr(nextDate(one))),
+            h('td', {}, count(one.dates.length), phoneNoun(one.dates, 'date')),
+            h('td', {}, count(one.ranges.length), phoneNoun(one.ranges, 'time')),
+            h('td', {}, h('span', { class: 'phone-only' }, 'changed '), h(When, { at: one.updated_at, only: 'relative' }))
+          )
+        )
+    })
   )
 }
 

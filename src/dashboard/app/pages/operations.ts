@@ -10,7 +10,7 @@ import { useMay } from '../session.ts'
 import { Badge, Button, count, counted, Empty, Facts, Loading, Panel, Problem } from '../ui/basics.ts'
 import { act } from '../ui/dialog.ts'
 import { Above, Page } from '../ui/frame.ts'
-import { FilterSelect, Filters, OffsetPager, useOffset } from '../ui/list.ts'
+import { FilterSelect, Filters, OffsetList, useOffset } from '../ui/list.ts'
 import { When } from '../ui/when.ts'
 
 const tones = { running: 'info', completed: 'good', aborted: 'warn' } as const
@@ -35,7 +35,6 @@ export const OperationsPage = () => {
     offset: useOffset()
   })
   useRows()
-  const { data } = read
   const options = (values: string[]) => values.map(value => ({ value, label: value }))
   return h(
     Page,
@@ -50,61 +49,39 @@ export const OperationsPage = () => {
       }),
       h(FilterSelect, { label: 'Any status', name: 'status', options: options(['running', 'completed', 'aborted']) })
     ),
-    h(Problem, { failure: read.failure }),
-    !data
-      ? !read.failure && h(Loading, {})
-      : data.operations.length === 0
-        ? h(Empty, {
-            title: 'No operations',
-            text: 'An operation acts on many cues or executions in the background. Start one from the rows selected in a list, or with a call:',
-            calls: [
-              {
-                name: 'curl',
-                code: `curl ${serviceUrl}/v1/operations -H "Authorization: Bearer $KEY" -H 'Content-Type: application/json' \\\n  -d '{"type": "replay", "filter": {"dead": true}, "dry_run": true}'`
-              },
-              { name: 'pgcue', code: 'pgcue replay --status failed --since 2h --dry-run' },
-              {
-                name: 'TypeScript',
-                code: "await client.call('POST', '/v1/operations', { body: { type: 'replay', filter: { dead: true }, dry_run: true } })"
-              }
-            ]
-          })
-        : [
-            h(
-              'div',
-              { key: 'list', class: 'panel flush' },
-              h(
-                'table',
-                { class: 'table' },
-                h('caption', { class: 'unseen' }, 'Operations'),
-                h(
-                  'thead',
-                  {},
-                  h(
-                    'tr',
-                    {},
-                    ['Operation', 'Status', 'Progress', 'Failed', 'Started'].map(name => h('th', { key: name, scope: 'col' }, name))
-                  )
-                ),
-                h(
-                  'tbody',
-                  {},
-                  data.operations.map(of =>
-                    h(
-                      'tr',
-                      { key: of.id, 'data-row': true },
-                      h('td', { class: 'cell-main' }, h('a', { class: 'name', href: to(`/operations/${of.id}`) }, titleOf(of))),
-                      h('td', {}, h(Badge, { tone: tones[of.status] }, of.status)),
-                      h('td', {}, h(Progress, { of })),
-                      h('td', {}, count(of.failed), h('span', { class: 'phone-only' }, ' failed')),
-                      h('td', {}, h(When, { at: of.created_at }))
-                    )
-                  )
-                )
-              )
-            ),
-            h(OffsetPager, { key: 'pager', ...data, noun: 'operation' })
-          ]
+    h(OffsetList<Operations>, {
+      read,
+      caption: 'Operations',
+      columns: ['Operation', 'Status', 'Progress', 'Failed', 'Started'],
+      noun: 'operation',
+      empty: h(Empty, {
+        title: 'No operations',
+        text: 'An operation acts on many cues or executions in the background. Start one from the rows selected in a list, or with a call:',
+        calls: [
+          {
+            name: 'curl',
+            code: `curl ${serviceUrl}/v1/operations -H "Authorization: Bearer $KEY" -H 'Content-Type: application/json' \\\n  -d '{"type": "replay", "filter": {"dead": true}, "dry_run": true}'`
+          },
+          { name: 'pgcue', code: 'pgcue replay --status failed --since 2h --dry-run' },
+          {
+            name: 'TypeScript',
+            code: "await client.call('POST', '/v1/operations', { body: { type: 'replay', filter: { dead: true }, dry_run: true } })"
+          }
+        ]
+      }),
+      rows: ({ operations }) =>
+        operations.map(of =>
+          h(
+            'tr',
+            { key: of.id, 'data-row': true },
+            h('td', { class: 'cell-main' }, h('a', { class: 'name', href: to(`/operations/${of.id}`) }, titleOf(of))),
+            h('td', {}, h(Badge, { tone: tones[of.status] }, of.status)),
+            h('td', {}, h(Progress, { of })),
+            h('td', {}, count(of.failed), h('span', { class: 'phone-only' }, ' failed')),
+            h('td', {}, h(When, { at: of.created_at }))
+          )
+        )
+    })
   )
 }
 

@@ -5,11 +5,10 @@ import { call } from '../api.ts'
 import { h } from '../h.ts'
 import { useRead } from '../query.ts'
 import { signOut, useMay } from '../session.ts'
-import { Badge, Button, Loading, Problem, Tag } from '../ui/basics.ts'
+import { Badge, Button, Tag } from '../ui/basics.ts'
 import { Confirm } from '../ui/dialog.ts'
 import { NotAllowed, Page } from '../ui/frame.ts'
-import { OffsetPager, useOffset } from '../ui/list.ts'
-import { Table } from '../ui/table.ts'
+import { OffsetList, useOffset } from '../ui/list.ts'
 import { When } from '../ui/when.ts'
 
 type Session = Sessions['sessions'][number]
@@ -41,7 +40,6 @@ export const SessionsPage = () => {
   const mayManage = useMay('account')
   const read = useRead<Sessions>(mayManage ? '/v1/auth/sessions' : undefined, { limit: 50, offset: useOffset() })
   const [asked, ask] = useState<Asked>()
-  const { data } = read
   if (!mayManage) return h(NotAllowed, { title: 'Sessions', what: 'Listing and ending sessions needs', scope: 'account' })
   const close = () => ask(undefined)
   return h(
@@ -52,21 +50,13 @@ export const SessionsPage = () => {
       actions: h(Button, { label: 'Sign out everywhere', icon: 'out', onClick: () => ask('everywhere') })
     },
     h('p', { class: 'lead' }, 'A browser or program that signed in has a session for a year. API keys are separate: they stay valid.'),
-    h(Problem, { failure: read.failure }),
-    !data
-      ? !read.failure && h(Loading, {})
-      : [
-          h(
-            'div',
-            { key: 'list', class: 'panel flush' },
-            h(
-              Table,
-              { caption: 'Sessions', columns: ['Signed in with', 'Scopes', 'Since', 'Until', ''] },
-              data.sessions.map(one => h(Row, { key: one.id, one, onEnd: () => ask(one) }))
-            )
-          ),
-          h(OffsetPager, { key: 'pager', ...data, noun: 'session' })
-        ],
+    h(OffsetList<Sessions>, {
+      read,
+      caption: 'Sessions',
+      columns: ['Signed in with', 'Scopes', 'Since', 'Until', ''],
+      noun: 'session',
+      rows: ({ sessions }) => sessions.map(one => h(Row, { key: one.id, one, onEnd: () => ask(one) }))
+    }),
     asked === 'everywhere' &&
       h(
         Confirm,

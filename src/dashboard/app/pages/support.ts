@@ -11,8 +11,7 @@ import { Badge, Button, Empty, Facts, Loading, Problem } from '../ui/basics.ts'
 import { Dialog, useAction } from '../ui/dialog.ts'
 import { AreaField, SelectField, TextField } from '../ui/form.ts'
 import { NotAllowed, Page } from '../ui/frame.ts'
-import { OffsetPager, useOffset } from '../ui/list.ts'
-import { Table } from '../ui/table.ts'
+import { OffsetList, useOffset } from '../ui/list.ts'
 import { say } from '../ui/toast.ts'
 import { When } from '../ui/when.ts'
 import { errorOf, errorsOf } from './form-errors.ts'
@@ -29,7 +28,6 @@ export const Support = () => {
   const usage = useRead<Usage>(mayWrite ? '/v1/usage' : undefined, {}, { repeat: false }).data
   const [isWriting, write] = useState(false)
   const opened = usePlace().query.get('ticket')
-  const { data } = read
   if (!mayWrite) return h(NotAllowed, { title: 'Support', what: 'Support tickets need', scope: 'account' })
   // The API refuses tickets of very new accounts, and of those without an active cue.
   const isNew = serviceNow() - Date.parse(me.created_at) < 3_600_000
@@ -51,47 +49,35 @@ export const Support = () => {
         onClick: () => write(true)
       })
     },
-    h(Problem, { failure: read.failure }),
     refusal && h('p', { class: 'problem warn' }, refusal),
-    !data
-      ? !read.failure && h(Loading, {})
-      : data.total === 0
-        ? h(Empty, {
-            title: 'No tickets',
-            text: 'A ticket reaches the people who run this service, up to five an hour. Keys and secrets in it are masked. Open one here, or with a call:',
-            calls: supportCalls(me)
-          })
-        : [
+    h(OffsetList<Tickets>, {
+      read,
+      caption: 'Tickets',
+      columns: ['Ticket', 'Status', 'Severity', 'Opened', 'Changed'],
+      noun: 'ticket',
+      empty: h(Empty, {
+        title: 'No tickets',
+        text: 'A ticket reaches the people who run this service, up to five an hour. Keys and secrets in it are masked. Open one here, or with a call:',
+        calls: supportCalls(me)
+      }),
+      rows: ({ tickets }) =>
+        tickets.map(one =>
+          h(
+            'tr',
+            { key: one.ticket_id, 'data-row': true },
             h(
-              'div',
-              { key: 'list', class: 'panel flush' },
-              h(
-                Table,
-                { caption: 'Tickets', columns: ['Ticket', 'Status', 'Severity', 'Opened', 'Changed'] },
-                data.tickets.map(one =>
-                  h(
-                    'tr',
-                    { key: one.ticket_id, 'data-row': true },
-                    h(
-                      'td',
-                      { class: 'cell-main' },
-                      h(
-                        'button',
-                        { type: 'button', class: 'link name', onClick: () => setQuery({ ticket: String(one.ticket_id) }) },
-                        one.subject
-                      ),
-                      h('div', { class: 'under' }, `#${one.ticket_id} · ${words(one.type)}`)
-                    ),
-                    h('td', {}, h(Badge, { tone: tones[one.status] }, words(one.status))),
-                    h('td', {}, one.severity),
-                    h('td', {}, h('span', { class: 'phone-only' }, 'opened '), h(When, { at: one.created_at, only: 'relative' })),
-                    h('td', {}, h('span', { class: 'phone-only' }, 'changed '), h(When, { at: one.updated_at, only: 'relative' }))
-                  )
-                )
-              )
+              'td',
+              { class: 'cell-main' },
+              h('button', { type: 'button', class: 'link name', onClick: () => setQuery({ ticket: String(one.ticket_id) }) }, one.subject),
+              h('div', { class: 'under' }, `#${one.ticket_id} · ${words(one.type)}`)
             ),
-            h(OffsetPager, { key: 'pager', ...data, noun: 'ticket' })
-          ],
+            h('td', {}, h(Badge, { tone: tones[one.status] }, words(one.status))),
+            h('td', {}, one.severity),
+            h('td', {}, h('span', { class: 'phone-only' }, 'opened '), h(When, { at: one.created_at, only: 'relative' })),
+            h('td', {}, h('span', { class: 'phone-only' }, 'changed '), h(When, { at: one.updated_at, only: 'relative' }))
+          )
+        )
+    }),
     opened && h(TicketDialog, { id: opened, onClose: () => setQuery({ ticket: undefined }) }),
     isWriting && h(NewTicket, { onClose: () => write(false), onDone: read.reload })
   )

@@ -1,11 +1,14 @@
 /** Lists: filters in the address, keyset pages, totals. */
 
+import type { VNode } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import { h } from '../h.ts'
+import type { Read } from '../query.ts'
 import { setQuery, usePlace } from '../router.ts'
-import { Button, type Children, count, counted, Empty, totalText } from './basics.ts'
+import { Button, type Children, count, counted, Empty, Loading, Problem, totalText } from './basics.ts'
 import { type Option, SelectField } from './form.ts'
 import { Icon } from './icon.ts'
+import { Table } from './table.ts'
 
 /** A filter by text, applied shortly after the last letter. */
 export const SearchBox = ({ label, name = 'search' }: { label: string; name?: string }) => {
@@ -93,6 +96,32 @@ export const OffsetPager = ({ total, offset, limit, noun }: { total: number; off
       offset + limit < total && h(Button, { label: 'Older', icon: 'right', onClick: () => move(limit) })
     )
   )
+}
+
+type ListProps<T> = {
+  read: Read<T>
+  caption: string
+  columns: string[]
+  noun: string
+  /** What an empty list shows. */
+  empty?: VNode
+  rows: (data: T) => Children
+}
+/** A table that is read by offset, with its pager. */
+export const OffsetList = <T extends { total: number; offset: number; limit: number }>(props: ListProps<T>) => {
+  const { read, caption, columns, noun, empty, rows } = props
+  const { data, failure } = read
+  return [
+    h(Problem, { key: 'problem', failure }),
+    !data
+      ? !failure && h(Loading, { key: 'loading' })
+      : data.total === 0 && empty
+        ? empty
+        : [
+            h('div', { key: 'list', class: 'panel flush' }, h(Table, { caption, columns }, rows(data))),
+            h(OffsetPager, { key: 'pager', ...data, noun })
+          ]
+  ]
 }
 
 /** The offset of the address. */
