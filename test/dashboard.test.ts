@@ -331,7 +331,7 @@ test("the operator's page asks for the token, and keeps it from scripts", async 
     const engines = page.getByRole('table', { name: 'Engines' })
     await engines.getByText('live', { exact: true }).waitFor()
     const share = await engines.locator('td.number').first().innerText()
-    t.equal(share.trim(), screen === 'phone' ? 'Share 100 %' : '100 %', 'of the only engine')
+    t.equal(share.trim(), screen === 'phone' ? 'Share 100%' : '100%', 'of the only engine')
     t.equal(await page.getByRole('link', { name: 'Operator' }).count(), screen === 'phone' ? 0 : 1, 'in the menu')
     t.same(await inspect(page, screen === 'phone' ? 44 : 24), [], `on ${screen}`)
     t.equal(await page.evaluate('document.documentElement.scrollWidth > innerWidth'), false, 'does not scroll sideways')

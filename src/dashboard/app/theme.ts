@@ -18,8 +18,8 @@ export const setTheme = (next: Theme): void => {
   theme.set(next)
   apply()
 }
+const isDark = (chosen: Theme): boolean => (chosen === 'system' ? matchMedia('(prefers-color-scheme: dark)').matches : chosen === 'dark')
+/** Whether it is dark now. */
+export const useDark = (): boolean => isDark(useTheme())
 /** Changes to the other of what is shown now. */
-export const toggleTheme = (): void => {
-  const isDark = theme.get() === 'system' ? matchMedia('(prefers-color-scheme: dark)').matches : theme.get() === 'dark'
-  setTheme(isDark ? 'light' : 'dark')
-}
+export const toggleTheme = (): void => setTheme(isDark(theme.get()) ? 'light' : 'dark')

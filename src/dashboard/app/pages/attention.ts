@@ -283,7 +283,6 @@ const PerMinute = ({ data: { per_minute } }: { data: Overview }) => {
     times: minutes.map(minute => minute * 60),
     unit: value => String(value),
     bars: true,
-    clock: true,
     height: 140,
     series: [
       {

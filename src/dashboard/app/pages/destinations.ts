@@ -75,7 +75,7 @@ const Row = ({ of }: { of: Destination }) => {
     h(
       'td',
       { class: 'number' },
-      h(Badge, { tone }, failures === 0 ? 'none' : `${count(failures)} (${Math.ceil(share * 100)} %)`),
+      h(Badge, { tone }, failures === 0 ? 'none' : `${count(failures)} (${Math.ceil(share * 100)}%)`),
       h('span', { class: 'phone-only' }, ' failed')
     ),
     figure('median', response_p50_ms === null ? '–' : duration(response_p50_ms)),

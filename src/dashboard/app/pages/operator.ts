@@ -149,7 +149,7 @@ const Engines = ({ engines }: Pick<Figures, 'engines'>) =>
     rows: engines.map(({ id, version, state, share, lateness_ms, open_deliveries, last_seen_at }) => [
       [h('span', { class: 'mono' }, id.slice(-12)), h('div', { class: 'under' }, `release ${version}`)],
       h(Badge, { tone: engineTones[state] as Tone }, state),
-      `${Math.round(share * 100)} %`,
+      `${Math.round(share * 100)}%`,
       lateness_ms === null ? '–' : duration(lateness_ms),
       count(open_deliveries),
       h(When, { at: last_seen_at, only: 'relative' })
@@ -194,7 +194,7 @@ const Accounts = ({ accounts }: Pick<Figures, 'accounts'>) =>
       [h('span', { class: 'name' }, email), h('div', { class: 'under mono' }, account_id)],
       h(Badge, { tone: 'info' }, plan),
       count(executions_used),
-      `${count(Math.round((executions_used / Math.max(executions_per_month, 1)) * 100))} %`,
+      `${count(Math.round((executions_used / Math.max(executions_per_month, 1)) * 100))}%`,
       `${count(cues_used)}${cues_used >= 1000 ? '+' : ''} of ${count(cues)}`
     ])
   })

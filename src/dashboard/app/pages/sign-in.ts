@@ -87,8 +87,7 @@ const WithKey = ({ onSignedIn }: { onSignedIn: () => void }) => {
       h('p', {}, 'Sign in with an email link, or create an account from a terminal:'),
       h(Code, {
         label: 'curl',
-        wrap: true,
-        text: `curl ${serviceUrl}/v1/auth/register -H 'content-type: application/json' -d '{"email": "you@example.com"}'`
+        text: `curl ${serviceUrl}/v1/auth/register \\\n  -H 'content-type: application/json' \\\n  -d '{"email": "you@example.com"}'`
       })
     )
   )

@@ -179,7 +179,7 @@ export const useTitle = (title: string): void => {
   }, [title])
 }
 
-export const count = (n: number): string => String(n).replace(/\B(?=(\d{3})+$)/g, ',')
+export const count = (n: number): string => String(n).replace(/^-?\d+/, whole => whole.replace(/\B(?=(\d{3})+$)/g, ','))
 export const counted = (n: number, noun: string): string => `${count(n)} ${noun}${n === 1 ? '' : 's'}`
 /** 1,000+ where there are more than were counted. */
 export const totalText = ({ total, total_exact }: { total: number; total_exact: boolean }): string =>

@@ -16,7 +16,6 @@ type ChartProps = {
   unit: (value: number) => string
   bars?: boolean
   height?: number
-  clock?: boolean
 }
 
 /** A colour of the style sheet as the scheme has it now: canvases don't know variables. */
@@ -27,7 +26,7 @@ const colorOf = (element: HTMLElement, name: string): string => {
   return color
 }
 
-export const Chart = ({ label, times, series, unit, bars, height = 180, clock }: ChartProps) => {
+export const Chart = ({ label, times, series, unit, bars, height = 180 }: ChartProps) => {
   const ref = useRef<HTMLDivElement>(null)
   const theme = useTheme()
   const data = JSON.stringify([times, series])
@@ -40,6 +39,8 @@ export const Chart = ({ label, times, series, unit, bars, height = 180, clock }:
     const draw = async () => {
       const { default: Plot } = await import('uplot')
       if (stopped) return
+      // Days would repeat.
+      const isShort = times.at(-1)! - times[0]! < 3 * 86_400
       const axis = {
         stroke: colored('ink-3'),
         grid: { stroke: colored('line'), width: 1 },
@@ -61,7 +62,7 @@ export const Chart = ({ label, times, series, unit, bars, height = 180, clock }:
               size: 26,
               values: (_, values) =>
                 values.map(value =>
-                  clock ? clockTime(value * 1000, localZone()).slice(0, 5) : shortTime(value * 1000, localZone()).replace(/, .*/, '')
+                  isShort ? clockTime(value * 1000, localZone()).slice(0, 5) : shortTime(value * 1000, localZone()).replace(/, .*/, '')
                 ),
               space: 70
             },

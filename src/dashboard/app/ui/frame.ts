@@ -8,7 +8,7 @@ import type { Read } from '../query.ts'
 import { serviceRoot } from '../root.ts'
 import { to, usePlace } from '../router.ts'
 import { type Scope, signOut, useMe } from '../session.ts'
-import { toggleTheme, useTheme } from '../theme.ts'
+import { toggleTheme, useDark } from '../theme.ts'
 import { duration, setZone, useNow, useZone, type ZoneChoice } from '../time.ts'
 import { Button, type Children, Empty, useTitle } from './basics.ts'
 import { act, Dialog } from './dialog.ts'
@@ -21,7 +21,7 @@ const isHere = (path: string, here: string) => (path === '/' ? here === '/' : he
 const Menu = ({ onSignedOut }: { onSignedOut: () => void }) => {
   const { path: here } = usePlace()
   const me = useMe()
-  const theme = useTheme()
+  const isDark = useDark()
   const zone = useZone()
   return h(
     'div',
@@ -82,8 +82,8 @@ const Menu = ({ onSignedOut }: { onSignedOut: () => void }) => {
         'div',
         { class: 'menu-buttons' },
         h(Button, {
-          label: theme === 'dark' ? 'Light' : 'Dark',
-          icon: theme === 'dark' ? 'sun' : 'moon',
+          label: isDark ? 'Light' : 'Dark',
+          icon: isDark ? 'sun' : 'moon',
           kind: 'quiet',
           onClick: toggleTheme
         }),
