@@ -34,13 +34,16 @@ export const openAccount = async () => {
   const fn = createFunctions(pool)
   await fn.maintainPartitions({ months: 2 })
   await fn.setPlans({ plans: config.plans })
-  await fn.beatEngine({
-    engine_id: '00000000-0000-0000-0000-000000000001',
-    version: 'pictures',
-    lateness_ms: 12,
-    open_deliveries: 0,
-    missed_after: '1 year'
-  })
+  const beat = () =>
+    fn.beatEngine({
+      engine_id: '00000000-0000-0000-0000-000000000001',
+      version: 'pictures',
+      lateness_ms: 12,
+      open_deliveries: 0,
+      missed_after: '1 year'
+    })
+  await beat()
+  const beating = setInterval(() => void beat().catch(() => {}), 2000)
   const app = await build({ config, pool })
   await app.listen({ host: '127.0.0.1', port })
 
@@ -68,7 +71,9 @@ export const openAccount = async () => {
     return answer.json()
   }
   const seeded = await seedAccount({ pool, call, account_id: ada.id, now: new Date() })
+  await pool.query('analyze') // which the operator's page takes its numbers from
   const close = async () => {
+    clearInterval(beating)
     await app.close()
     await pool.end()
     await stop()
