@@ -2,7 +2,7 @@
 import { pino } from 'pino'
 import type { Api } from './api/api.ts'
 import { superviseApi } from './api/supervise.ts'
-import { atPort, ConfigError, loadConfig } from './config.ts'
+import { atPort, type Config, ConfigError, loadConfig } from './config.ts'
 import { startDatabase } from './database/pool.ts'
 import type { Engine } from './engine.ts'
 import { openCells, startEngines } from './engines/engines.ts'
@@ -10,7 +10,6 @@ import { isAway } from './errors.ts'
 import { unusable } from './migrate/migrate.ts'
 import { firstScreen } from './startup/first-screen.ts'
 import { collectGarbage } from './startup/garbage.ts'
-import { createLocalLink } from './startup/local-link.ts'
 import { loggerOptions, together } from './startup/log.ts'
 import { whenNpmEnds } from './startup/parent.ts'
 import { findPort, refuseToListen } from './startup/port.ts'
@@ -49,10 +48,11 @@ const start = async () => {
   starting = startEngines(cells, { traces, say, onFailed: fail })
   await starting
   await api.listen().catch(error => refuseToListen(error, config))
-  const link = config.embedded && roles.api ? await createLocalLink(cells[0]!.config) : undefined
-  say(firstScreen(config, link))
+  say(firstScreen(config, config.embedded && roles.api ? await openLink(cells[0]!.config) : undefined))
   collectGarbage()
 }
+
+const openLink = async (config: Config) => (await import('./startup/local-link.ts')).createLocalLink(config)
 
 const say = (line: string) => console.error(line)
 

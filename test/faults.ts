@@ -1,7 +1,7 @@
 /**
  * Loaded into a replica by NODE_OPTIONS, once per thread. Requests to these paths break the serving thread: /fault/block blocks it as long as
  * the file FAULTS_HOLD, which it creates, exists; /fault/exhaust fills its heap, /fault/throw throws. SIGUSR2 throws in the main thread.
- * Each package of OpenTelemetry that a thread loads is a line on standard error.
+ * Each package of OpenTelemetry that a thread loads is a line on standard error, and each that the engine should leave to the API.
  */
 import { subscribe } from 'node:diagnostics_channel'
 import { existsSync, writeFileSync, writeSync } from 'node:fs'
@@ -34,7 +34,7 @@ subscribe('http.server.request.start', message => {
 })
 registerHooks({
   resolve: (specifier, context, next) => {
-    if (specifier.startsWith('@opentelemetry/'))
+    if (specifier.startsWith('@opentelemetry/') || (isMainThread && /^(typebox|kysely|fastify|jose)\b/.test(specifier)))
       writeSync(2, `${isMainThread ? 'engine' : 'api'} loads ${specifier} for ${context.parentURL}\n`)
     return next(specifier, context)
   }

@@ -36,6 +36,7 @@ t.test('stops gracefully although a request blocks the API', async t => {
     ['api @opentelemetry/api prom-client', 'engine @opentelemetry/api prom-client'],
     'OpenTelemetry is not loaded by us'
   )
+  t.notMatch(told(), /^engine loads (?!@opentelemetry)/m, "the engine does not load the API's packages")
 })
 
 t.test('stops gracefully while the engine is starting', async t => {

@@ -10,8 +10,9 @@ import type { Json } from '../json/canonical-json.ts'
 import { namesOf } from '../schedule/parse-schedule.ts'
 import { readCalendars } from '../schedule/stored-calendars.ts'
 import { changesBetween, type Definition } from './applied.ts'
-import { type Columns, fault, newCue, replacementOf } from './changes.ts'
+import { fault, newCue, replacementOf } from './changes.ts'
 import { type Applied, type Apply, DeclaredCue, MAX_DECLARED } from './declared-schemas.ts'
+import type { Columns } from './next-runs.ts'
 import { type Asking, changeInTurn, changesText, checkAddresses, checkTimeout, minIntervalOf } from './write.ts'
 
 /** Callback hosts looked up at the same time. */

@@ -4,8 +4,9 @@ import type { Functions } from '../database/functions.ts'
 import { createReader } from '../database/reader.ts'
 import { ApiError } from '../errors.ts'
 import type { LargeJson } from '../json/large-json.ts'
-import type { Columns } from './changes.ts'
-import { type StoredCue, shown, unknownCue } from './read.ts'
+import type { Columns } from './next-runs.ts'
+import { unknownCue } from './read.ts'
+import { type StoredCue, shown } from './stored.ts'
 
 /** The columns from `newCue`, as JSON. `isAlone`: it may be refused in a way that would affect others. */
 type NewCue = Omit<Parameters<Functions['createCue']>[0], 'cue'> & { cue: string; isAlone?: boolean }

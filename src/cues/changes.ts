@@ -2,21 +2,15 @@
 import { randomBytes } from 'node:crypto'
 import { ApiError, type Detail, invalid } from '../errors.ts'
 import { calendarsOf, checkInterval, firstRun, readSchedule, sameSchedule } from '../schedule/parse-schedule.ts'
-import { type Plan, planOf, type Run, runDueAfter } from '../schedule/plan.ts'
 import { rulesOf, type Schedule } from '../schedule/schedule.ts'
 import type { StoredCalendars } from '../schedule/stored-calendars.ts'
 import { lastInstant } from '../schedule/timetable.ts'
 import { defaults, implied } from './columns.ts'
 import { headerFaults } from './headers.ts'
+import { type Change, type Columns, hasWindow, nextOf, reschedule, revisions } from './next-runs.ts'
 import { payloadColumns } from './payload.ts'
-import type { StoredCue } from './read.ts'
 import { type CreateCue, groups, type PauseCue, plain, type UpdateCue } from './schemas.ts'
-
-/** Columns by name, as accepted by `create_cue` and `update_cue`. */
-export type Columns = Record<string, unknown>
-
-/** `next_run` applies if the schedule is new or restarts; `next_slot` is its nominal time, if that is earlier. */
-export type Change = { columns: Columns; next_run: Date | null; next_slot: Date | null }
+import type { StoredCue } from './stored.ts'
 
 const noCalendars: StoredCalendars = new Map()
 
@@ -41,17 +35,6 @@ export const newCue = (given: CreateCue, now: Date, minInterval: number | null =
 
 /** As `cue.new_cue_id`. */
 const newCueId = () => `cue_${randomBytes(24).toString('base64').replace(/[+/]/g, '').slice(0, 12)}`
-
-const hasWindow = (schedule: Schedule) => schedule.type === 'recurring' && schedule.window !== undefined
-
-const nextOf = (schedule: Schedule, { slot, due }: Run) => ({
-  next_run: due,
-  next_slot: hasWindow(schedule) || +slot !== +due ? slot : null
-})
-
-/** What the next run was computed from. */
-const revisions = (used: readonly { name: string; revision: number }[]): Columns =>
-  used.length > 0 ? { calendars: Object.fromEntries(used.map(({ name, revision }) => [name, revision])) } : {}
 
 /** What a new definition depends on. */
 export type Replaced = Pick<StoredCue, 'id' | 'transport' | 'schedule' | 'next_run' | 'next_slot' | 'last_slot'> & {
@@ -129,37 +112,6 @@ export const pauseOf = ({ reason, until }: PauseCue, { schedule }: StoredCue, no
     throw invalid([fault(['until'], 'must not be after schedule.ends_at: the cue would never run')])
   return { columns: { status: 'paused', pause_reason: reason ?? null, paused_until: end }, next_run: null, next_slot: null }
 }
-
-const reschedule = (
-  schedule: Schedule,
-  stored: Pick<StoredCue, 'id' | 'schedule' | 'next_run' | 'next_slot' | 'last_slot'>,
-  now: Date,
-  minInterval: number | null,
-  calendars: StoredCalendars,
-  resumed = false
-): Omit<Change, 'columns'> & { calendars?: Columns } => {
-  const { id, next_run, last_slot } = stored
-  const next_slot = +(stored.next_slot ?? 0) === +(next_run ?? 0) ? null : stored.next_slot
-  const changed = !sameSchedule(schedule, stored.schedule)
-  if (changed) checkInterval(schedule, minInterval)
-  const used = calendarsOf(schedule, calendars)
-  if (!changed && !resumed) return { next_run, next_slot }
-  // A time zone doesn't affect an instant: a slot that is due, or has run, stays so.
-  const sameInstant =
-    schedule.type === 'once' && stored.schedule.type === 'once' && +new Date(schedule.at) === +new Date(stored.schedule.at)
-  if (sameInstant && !resumed) return { next_run, next_slot }
-  const plan = planOf(schedule, id, used)
-  const run = resumed ? runDueAfter(plan, now, last_slot) : waitingRun(plan, stored, now)
-  const isRun = run && !plan.excludedAt(+run.slot)
-  const next = isRun ? run : firstRun(schedule, new Date(Math.max(+now, +(last_slot ?? 0))), id, used)
-  return { ...nextOf(schedule, next), calendars: revisions(used) }
-}
-
-/** A slot that waits within its window stays, if the changed schedule has it. */
-const waitingRun = (plan: Plan, { next_run, next_slot }: Pick<StoredCue, 'next_run' | 'next_slot'>, now: Date): Run | undefined =>
-  next_run && next_slot && next_slot <= now && next_run > now && plan.next(+next_slot - 1) === +next_slot
-    ? { slot: next_slot, due: new Date(Math.max(plan.due(+next_slot), +now)) }
-    : undefined
 
 /** Whether a request sets an object: an empty one sets nothing. */
 const says = <T extends object>(given: T | null | undefined): given is T | null =>

@@ -5,25 +5,10 @@ import { pageInfo } from '../database/keyset-page.ts'
 import type { DB } from '../db.types.ts'
 import { ApiError } from '../errors.ts'
 import { type ExecutionRow, summary } from '../executions/queries.ts'
-import { Json } from '../json/canonical-json.ts'
 import { PAGE_BYTES } from '../schemas.ts'
 import type { Cues, ListCues } from './list-schemas.ts'
-import { type Cue, type CueDetail, noSuchCue } from './schemas.ts'
-
-/** A cue as the API shows it, and what a change needs: `last_slot`, and await_outcome as the user set it. */
-export type StoredCue = Static<typeof Cue> & {
-  last_slot: Date | null
-  /** Counts like `version`, and also whenever a calendar moves the next run. */
-  revision: number
-  await_outcome_set: boolean | null
-}
-
-/** Converts a row of cue_view to a cue. */
-export const shown = (row: object): StoredCue => ({
-  ...(row as StoredCue),
-  payload: new Json((row as { payload: string }).payload),
-  warning: null
-})
+import { type CueDetail, noSuchCue } from './schemas.ts'
+import { type StoredCue, shown } from './stored.ts'
 
 /** Also for another account's cue. */
 export const unknownCue = () => new ApiError('cue_not_found', noSuchCue)

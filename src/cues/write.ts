@@ -14,10 +14,11 @@ import { namesOf } from '../schedule/parse-schedule.ts'
 import type { Rules } from '../schedule/schedule.ts'
 import { readCalendars } from '../schedule/stored-calendars.ts'
 import { columnsText } from './batched.ts'
-import { type Change, type Columns, changesOf, fault, newCue, pauseOf, replacementOf } from './changes.ts'
+import { changesOf, fault, newCue, pauseOf, replacementOf } from './changes.ts'
+import type { Change, Columns } from './next-runs.ts'
 import { payloadColumns } from './payload.ts'
-import type { StoredCue } from './read.ts'
 import type { CreateCue, FireRequest, PauseCue, UpdateCue } from './schemas.ts'
+import type { StoredCue } from './stored.ts'
 
 const RETRIES = 5
 const YEAR_MS = 366 * 86_400_000

@@ -1,8 +1,8 @@
 /** Works on operations, a slice of each in turn. Batches of all operations run one after the other, and for at most half of the time. */
 import { setTimeout as delay } from 'node:timers/promises'
 import type { FastifyBaseLogger } from 'fastify'
-import { changesOf } from '../cues/changes.ts'
-import { shown } from '../cues/read.ts'
+import { resumptionOf } from '../cues/next-runs.ts'
+import { shown } from '../cues/stored.ts'
 import type { Functions, RunOperationRow } from '../database/functions.ts'
 import { toApiError } from '../errors.ts'
 import type { Jobs } from '../jobs/boss.ts'
@@ -57,7 +57,7 @@ const resumed = async (
   const entries = stored.map(cue => {
     try {
       // Of an active one, nothing changes.
-      const change = cue.status === 'active' ? { columns: {} } : changesOf({ status: 'active' }, cue, now, null, calendars)
+      const change = cue.status === 'active' ? { columns: {} } : resumptionOf(cue, now, calendars)
       return [cue.id, { version: cue.revision, ...change }]
     } catch (error) {
       const { code, message, statusCode } = toApiError(error)
