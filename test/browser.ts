@@ -59,8 +59,11 @@ export const startBrowser = async (t: Test) => {
 export const inspect = async (page: Page, least = 44): Promise<string[]> => {
   // Not page.evaluate, which takes longer for a script of this size than axe does for a page.
   const session = await page.context().newCDPSession(page)
-  const expression = `${axe};(() => { ${inspector} })();Promise.all([axe.run(${JSON.stringify(options)}), inspectPage(${least})])`
-  const { result, exceptionDetails } = await session.send('Runtime.evaluate', { expression, awaitPromise: true, returnByValue: true })
+  const run = (expression: string) => session.send('Runtime.evaluate', { expression, awaitPromise: true, returnByValue: true })
+  // Loading axe takes as long as checking a page: once is enough until the page is left.
+  const isLoaded = (await run('typeof inspectPage')).result.value === 'function'
+  if (!isLoaded) await run(`${axe};(() => { ${inspector} })()`)
+  const { result, exceptionDetails } = await run(`Promise.all([axe.run(${JSON.stringify(options)}), inspectPage(${least})])`)
   await session.detach()
   if (exceptionDetails) throw new Error(exceptionDetails.exception?.description ?? exceptionDetails.text)
   const [{ violations }, own]: [AxeResults, string[]] = result.value
