@@ -1,12 +1,13 @@
 /**
  * Runs short test files in a few processes, one for each test/combined/*.test.ts: loading the service and starting it for the first time takes
- * longer than most of them. Files that .taprc includes by name run alone; the seed of random ones, for example, must not depend on others.
+ * longer than most of them. Files that .taprc includes by name run alone.
  * With TEST_CELLS=2, they run the tests of the API.
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import { matchesGlob } from 'node:path'
 import t from 'tap'
 import { parse } from 'yaml'
+import { restart } from './seed.ts'
 import { cellNumbers } from './two-cells.ts'
 
 const root = new URL('..', import.meta.url)
@@ -30,7 +31,10 @@ export const runCombined = (n: number): void => {
   t.comment(files.join(' '))
   // Their tests run afterwards, and not before all are known: an idle tap ends.
   t.test('loads its files', async () => {
-    for (const name of files) await import(new URL(name, import.meta.url).href)
+    for (const name of files) {
+      t.test(name, async () => restart())
+      await import(new URL(name, import.meta.url).href)
+    }
     t.setTimeout(timeoutMs) // some set one for themselves
   })
 }

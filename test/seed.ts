@@ -14,6 +14,11 @@ export const cases = (count: number): number => Math.ceil(count * factor)
 t.comment(`TEST_SEED=${seed}`)
 let state = seed
 
+/** Begins again with the seed: a file draws the same alone and after others. */
+export const restart = (): void => {
+  state = seed
+}
+
 /** A number from 0 to below 1. (mulberry32) */
 export const random = (): number => {
   state = (state + 0x6d2b79f5) | 0
