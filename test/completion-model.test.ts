@@ -14,7 +14,7 @@ const count = 12
 /** A cue, and what it has run. */
 type Model = { id: string; schedule: Schedule; slots: Set<number> }
 
-t.test(`cues take no slot too many, whatever happens (${cases(300)} steps)`, async t => {
+t.test(`cues take no slot too many, whatever happens (${cases(150)} steps)`, async t => {
   const { call, post, get, fn, pool, clock } = await build(t, start.toISOString(), { env: { PLANS: '{"free":{"cues":100}}' } })
   const rows = async (text: string, values: unknown[] = []) => (await pool.query(text, values)).rows
   const engines = [
@@ -109,7 +109,7 @@ t.test(`cues take no slot too many, whatever happens (${cases(300)} steps)`, asy
   }
 
   const bag = steps.flatMap(([weight, step]) => Array(weight).fill(step) as (typeof step)[])
-  for (let n = 0; n < cases(300); n++) {
+  for (let n = 0; n < cases(150); n++) {
     const step = pick(bag)
     await step()
     await beat('100 years')

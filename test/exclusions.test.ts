@@ -119,7 +119,7 @@ for (const zone of zones) {
           }
           checkPlan(zone, exclude, along, checked, slots, isExcluded, `cue_${id}`)
         }),
-        25
+        8
       )
     }
     t.ok(changes)

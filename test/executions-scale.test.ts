@@ -1,5 +1,5 @@
 // Costs on large tables, in pages touched by PostgreSQL, which do not depend on the speed of the machine. 200,000
-// executions and 100,000 cues stand for millions, so that the test takes seconds; SCALE multiplies them.
+// executions and 30,000 cues stand for millions, so that the test takes seconds; SCALE multiplies them.
 import { randomUUID } from 'node:crypto'
 import { Kysely, PostgresDialect } from 'kysely'
 import pg from 'pg'
@@ -184,7 +184,7 @@ root.test('costs on small and on large tables', async t => {
   const own = (await addCues(mine, 100, null)).map(row => row.cue_id as string)
   const small = { delivery: await deliver(others), sweeps: await sweep() }
 
-  await t.test(`firing touches as many pages among ${spelled(100_000)} cues as among a thousand`, async t => {
+  await t.test(`firing touches as many pages among ${spelled(30_000)} cues as among a thousand`, async t => {
     await rows('delete from cue.executions')
     // The minimum of three, since an index occasionally splits or cleans up a page.
     const least = async () => {
@@ -198,7 +198,7 @@ root.test('costs on small and on large tables', async t => {
       return Math.min(...costs)
     }
     const among = await least()
-    await addCues(others, scaled(100_000), new Date(now.getTime() + 86_400_000))
+    await addCues(others, scaled(30_000), new Date(now.getTime() + 86_400_000))
     const amongMany = await least()
     // Before PostgreSQL 17 an index is descended once per element of a list, not once per page.
     const { version } = (await rows(`select current_setting('server_version_num')::int as version`))[0]

@@ -211,7 +211,7 @@ t.test('a paused one-time cue that ends has no pause any more', async t => {
   })
 })
 
-t.test(`pauses, edits and sweeps in any order agree with a model (${cases(400)} steps)`, async t => {
+t.test(`pauses, edits and sweeps in any order agree with a model (${cases(150)} steps)`, async t => {
   const { fn, cue, account_id, run, row, clock, connect, rows } = await stage(t, start)
   await setLockTimeout(rows, 'short', '10s')
   const others = [fn, (await connect()).fn, (await connect()).fn]
@@ -232,7 +232,7 @@ t.test(`pauses, edits and sweeps in any order agree with a model (${cases(400)} 
     if (JSON.stringify(model) !== before) model.version++
     t.equal(changed, JSON.stringify(model) !== before)
   }
-  for (let n = 0; n < cases(400); n++) {
+  for (let n = 0; n < cases(150); n++) {
     if (chance(0.4)) clock.set(new Date(now() + pick([1, 60_000, 1_800_000, 5_000_000])))
     const until = chance(0.7) ? now() + 1 + below(4_000_000) : null
     const operation = below(4)
