@@ -1703,6 +1703,18 @@ create view cue.execution_detail_view as
 comment on view cue.execution_detail_view is 'Executions with their attempts, in one read.';
 grant select on cue.execution_detail_view to cue_reader, cue_service;
 
+create view cue.execution_sources as
+ SELECT id,
+    account_id,
+    transport,
+    payload,
+    payload_id,
+    task,
+    claim_timeout_seconds
+   FROM cue.cues;
+comment on view cue.execution_sources is 'The columns of a cue that its new executions take. Few: each execution copies them.';
+grant select on cue.execution_sources to cue_reader, cue_service;
+
 create view cue.execution_view as
  SELECT e.id,
     e.account_id,
@@ -2231,7 +2243,7 @@ declare
   v_id uuid := cue.uuid_v7(p_now);
 begin
   insert into cue.new_executions
-  select n.* from cue.new_execution(c, v_id, p_scheduled_for, p_ended => p_status, p_error => p_error, p_now => p_now) n;
+  select n.* from cue.new_execution(cue.source_of(c), v_id, p_scheduled_for, p_ended => p_status, p_error => p_error, p_now => p_now) n;
   select * into e from cue.executions where id = v_id;
   update cue.cue_runs
      set run_count = run_count + 1, fired_count = fired_count + 1, skipped_count = coalesce(skipped_count, 0) + 1
@@ -3254,7 +3266,7 @@ begin
       v_ids := array(select cue.uuid_v7(u.due_at) from unnest(v_due) with ordinality as u (due_at, n) order by u.n);
       insert into cue.new_executions
       select n.* from unnest(v_ids, d.slots, v_due, d.due) as u (id, slot, due_at, slot_due_at)
-       cross join lateral cue.new_execution(c, u.id, u.slot, u.due_at, p_slot_due_at => u.slot_due_at, p_now => p_now) n;
+       cross join lateral cue.new_execution(cue.source_of(c), u.id, u.slot, u.due_at, p_slot_due_at => u.slot_due_at, p_now => p_now) n;
       if c.transport = 'webhook' then perform cue.enqueue_attempts(v_ids, v_due);
       else perform cue.wake_workers(c.account_id, p_now);
       end if;
@@ -6559,7 +6571,7 @@ $function$;
 comment on function cue.new_cue_id() is 'Returns a cue id: cue_ and twelve random characters of 0-9A-Za-z.';
 grant execute on function cue.new_cue_id() to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.new_execution(c cue.cues, p_id uuid, p_scheduled_for timestamp with time zone, p_due_at timestamp with time zone DEFAULT NULL::timestamp with time zone, p_triggered_by cue.trigger_kind DEFAULT 'schedule'::cue.trigger_kind, p_flight_id bigint DEFAULT NULL::bigint, p_replayed_from uuid DEFAULT NULL::uuid, p_ended cue.execution_status DEFAULT NULL::cue.execution_status, p_error text DEFAULT NULL::text, p_slot_due_at timestamp with time zone DEFAULT NULL::timestamp with time zone, p_now timestamp with time zone DEFAULT now())
+CREATE OR REPLACE FUNCTION cue.new_execution(c cue.execution_sources, p_id uuid, p_scheduled_for timestamp with time zone, p_due_at timestamp with time zone DEFAULT NULL::timestamp with time zone, p_triggered_by cue.trigger_kind DEFAULT 'schedule'::cue.trigger_kind, p_flight_id bigint DEFAULT NULL::bigint, p_replayed_from uuid DEFAULT NULL::uuid, p_ended cue.execution_status DEFAULT NULL::cue.execution_status, p_error text DEFAULT NULL::text, p_slot_due_at timestamp with time zone DEFAULT NULL::timestamp with time zone, p_now timestamp with time zone DEFAULT now())
  RETURNS SETOF cue.new_executions
  LANGUAGE sql
  STABLE
@@ -6575,8 +6587,8 @@ AS $function$
                  p_ended is null and p_flight_id is not null and c.transport = 'webhook' as is_sent,
                  coalesce(p_due_at, p_now) as due_at) n
 $function$;
-comment on function cue.new_execution(cue.cues,uuid,timestamp with time zone,timestamp with time zone,cue.trigger_kind,bigint,uuid,cue.execution_status,text,timestamp with time zone,timestamp with time zone) is 'Returns the row of a new execution of a cue: sent with a flight, waiting until it is due, or ended.';
-grant execute on function cue.new_execution(cue.cues,uuid,timestamp with time zone,timestamp with time zone,cue.trigger_kind,bigint,uuid,cue.execution_status,text,timestamp with time zone,timestamp with time zone) to cue_service;
+comment on function cue.new_execution(cue.execution_sources,uuid,timestamp with time zone,timestamp with time zone,cue.trigger_kind,bigint,uuid,cue.execution_status,text,timestamp with time zone,timestamp with time zone) is 'Returns the row of a new execution of a cue: sent with a flight, waiting until it is due, or ended.';
+grant execute on function cue.new_execution(cue.execution_sources,uuid,timestamp with time zone,timestamp with time zone,cue.trigger_kind,bigint,uuid,cue.execution_status,text,timestamp with time zone,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.new_secret()
  RETURNS text
@@ -7257,7 +7269,7 @@ begin
   insert into cue.new_executions
   select n.*
     from cue.new_execution(
-      c, v_id, p_scheduled_for, v_due_at, p_triggered_by, p_replayed_from => p_replayed_from, p_slot_due_at => p_slot_due_at, p_now => p_now) n;
+      cue.source_of(c), v_id, p_scheduled_for, v_due_at, p_triggered_by, p_replayed_from => p_replayed_from, p_slot_due_at => p_slot_due_at, p_now => p_now) n;
   if c.tracked then
     insert into cue.open_executions (execution_id, cue_id, account_id, is_queued) values (v_id, c.id, c.account_id, p_is_queued);
   end if;
@@ -9173,6 +9185,16 @@ end $function$;
 comment on function cue.slots_without_execution(text,timestamp with time zone[]) is 'Returns those of a cue''s slots that have no execution, oldest first.';
 grant execute on function cue.slots_without_execution(text,timestamp with time zone[]) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.source_of(c cue.cues)
+ RETURNS cue.execution_sources
+ LANGUAGE sql
+ IMMUTABLE
+AS $function$
+  select row(c.id, c.account_id, c.transport, c.payload, c.payload_id, c.task, c.claim_timeout_seconds)::cue.execution_sources
+$function$;
+comment on function cue.source_of(cue.cues) is 'Returns what a new execution takes from a cue.';
+grant execute on function cue.source_of(cue.cues) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.start_grace(a cue.accounts, p_now timestamp with time zone DEFAULT now())
  RETURNS void
  LANGUAGE plpgsql
@@ -9451,6 +9473,7 @@ AS $function$
 declare
   v_flight bigint;
   v_rows tid[];
+  v_ids uuid[];
   v_accounts uuid[];
   v_cue_ids text[];
   v_expected timestamptz[];
@@ -9479,26 +9502,29 @@ begin
   if v_rows is null then return; end if;
   if v_capped then perform cue.count_payloads(v_cue_ids, array_fill(1, array[cardinality(v_cue_ids)]), p_now); end if;
   v_flight := nextval('cue.flight_ids');
+  -- Inserted in the order of their ids: pages of the primary key fill up before they split.
+  v_ids := array(select cue.uuid_v7(p_now) from unnest(v_rows) order by 1);
   perform cue.count_executions(v_accounts, p_now);
   return query
   with due as (
-    select * from unnest(v_cue_ids, v_expected, v_slots, v_next, v_next_slots, v_success_due)
-      as d (cue_id, expected, slot, next_run, next_slot, success_due)),
+    select * from unnest(v_ids, v_cue_ids, v_expected, v_slots, v_next, v_next_slots, v_success_due)
+      as d (id, cue_id, expected, slot, next_run, next_slot, success_due)),
   moved as (
     update cue.cue_runs r
        set next_run = due.next_run, next_slot = due.next_slot, last_slot = due.slot, last_run = case r.transport when 'webhook' then p_now else r.last_run end,
            fired_count = r.fired_count + 1, run_count = r.run_count + 1, success_due_at = coalesce(r.success_due_at, due.success_due)
       from due where r.ctid = any (v_rows) and r.cue_id = due.cue_id
-    returning r.cue_id, due.expected, due.slot),
+    returning due.id, r.cue_id, due.expected, due.slot),
   fired as materialized (
-    select cue.uuid_v7(p_now) as id, m.slot as scheduled_for, m.expected as due_at, c.cue, c.account_id, c.id as cue_id, c.transport, c.callback_url,
+    select m.id, m.slot as scheduled_for, m.expected as due_at, c.source, c.account_id, c.id as cue_id, c.transport, c.callback_url,
            c.callback_method, c.callback_headers, c.payload, c.payload_id,
            least(coalesce(c.timeout_seconds, (cue.implied_settings()).timeout_seconds),
                  case when v_limited then cue.max_timeout(c.account_id) end) as timeout_seconds,
            a.secrets, a.api_key, c.schedule_type = 'recurring' and not coalesce(c.await_outcome, false) as plain
       from moved m
-     cross join lateral (select q as cue, q.* from cue.cues q where q.id = m.cue_id limit 1) c
-     cross join lateral cue.signing_account(c.account_id, p_now) a),
+     cross join lateral (select cue.source_of(q) as source, q.* from cue.cues q where q.id = m.cue_id limit 1) c
+     cross join lateral cue.signing_account(c.account_id, p_now) a
+     order by m.id),
   flight as (
     insert into cue.flights (id, execution_ids, lease_expires_at, created_at)
     select v_flight, array_agg(f.id), p_now + p_lease, p_now from fired f where f.transport = 'webhook' having count(*) > 0),
@@ -9507,7 +9533,7 @@ begin
     select n.*
       from fired f
      cross join lateral cue.new_execution(
-       f.cue, f.id, f.scheduled_for, p_flight_id => v_flight, p_slot_due_at => f.due_at, p_now => p_now) n),
+       f.source, f.id, f.scheduled_for, p_flight_id => v_flight, p_slot_due_at => f.due_at, p_now => p_now) n),
   woken as materialized (
     select cue.wake_workers(w.account_id, p_now) from (select distinct f.account_id from fired f where f.transport = 'worker') w)
   select f.id, v_flight, 1, f.account_id, f.cue_id, f.scheduled_for, f.callback_url, f.callback_method, f.callback_headers,

@@ -86,11 +86,17 @@ begin
 end $$;
 comment on function cue.create_cues is 'Creates cues and returns them in order; id is null for cues that were not created.';
 
+create or replace function cue.source_of(c cue.cues) returns cue.execution_sources
+language sql immutable as $$
+  select row(c.id, c.account_id, c.transport, c.payload, c.payload_id, c.task, c.claim_timeout_seconds)::cue.execution_sources
+$$;
+comment on function cue.source_of is 'Returns what a new execution takes from a cue.';
+
 -- All executions are created as this row, with the task and payload of c: a webhook with a flight is being sent; otherwise the execution waits
 -- until p_due_at, or is due now if that is null; p_slot_due_at is when its slot was meant to fire; with p_ended, the slot did not run. Inlined: a function that inserts would need another
 -- tenth of a millisecond to take a single cue.
 create or replace function cue.new_execution(
-  c cue.cues, p_id uuid, p_scheduled_for timestamptz, p_due_at timestamptz default null, p_triggered_by cue.trigger_kind default 'schedule',
+  c cue.execution_sources, p_id uuid, p_scheduled_for timestamptz, p_due_at timestamptz default null, p_triggered_by cue.trigger_kind default 'schedule',
   p_flight_id bigint default null, p_replayed_from uuid default null, p_ended cue.execution_status default null, p_error text default null,
   p_slot_due_at timestamptz default null, p_now timestamptz default now()
 ) returns setof cue.new_executions

@@ -71,6 +71,10 @@ select e.id, e.account_id, e.cue_id, coalesce(e.task, '') as task, e.claimable_a
  order by e.claimable_at, e.id;
 comment on view cue.claimable_executions is 'Executions that workers can claim, now or later, in the order in which they get them; task is empty where there is none.';
 
+create or replace view cue.execution_sources as
+select id, account_id, transport, payload, payload_id, task, claim_timeout_seconds from cue.cues;
+comment on view cue.execution_sources is 'The columns of a cue that its new executions take. Few: each execution copies them.';
+
 create or replace view cue.new_executions as
 select id, account_id, cue_id, transport, status, triggered_by, replayed_from, scheduled_for, due_at, payload, payload_id, task, attempts, started_at,
        last_attempt_at, flight_id, attempt_due_at, claimable_at, claim_deadline_at, error_message, ended_at, created_at, updated_at

@@ -1307,6 +1307,16 @@ export interface Executions {
   verification_reason: string | null;
 }
 
+export interface ExecutionSources {
+  account_id: string | null;
+  claim_timeout_seconds: number | null;
+  id: string | null;
+  payload: string | null;
+  payload_id: number | null;
+  task: string | null;
+  transport: Transport | null;
+}
+
 export interface ExecutionView {
   account_id: string | null;
   attempts: number | null;
@@ -2177,6 +2187,7 @@ export interface DB {
   engines: Engines;
   execution_brief_view: ExecutionBriefView;
   execution_detail_view: ExecutionDetailView;
+  execution_sources: ExecutionSources;
   execution_view: ExecutionView;
   executions: Executions;
   fires: Fires;

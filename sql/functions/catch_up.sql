@@ -48,7 +48,7 @@ begin
       v_ids := array(select cue.uuid_v7(u.due_at) from unnest(v_due) with ordinality as u (due_at, n) order by u.n);
       insert into cue.new_executions
       select n.* from unnest(v_ids, d.slots, v_due, d.due) as u (id, slot, due_at, slot_due_at)
-       cross join lateral cue.new_execution(c, u.id, u.slot, u.due_at, p_slot_due_at => u.slot_due_at, p_now => p_now) n;
+       cross join lateral cue.new_execution(cue.source_of(c), u.id, u.slot, u.due_at, p_slot_due_at => u.slot_due_at, p_now => p_now) n;
       if c.transport = 'webhook' then perform cue.enqueue_attempts(v_ids, v_due);
       else perform cue.wake_workers(c.account_id, p_now);
       end if;
@@ -83,7 +83,7 @@ declare
   v_id uuid := cue.uuid_v7(p_now);
 begin
   insert into cue.new_executions
-  select n.* from cue.new_execution(c, v_id, p_scheduled_for, p_ended => p_status, p_error => p_error, p_now => p_now) n;
+  select n.* from cue.new_execution(cue.source_of(c), v_id, p_scheduled_for, p_ended => p_status, p_error => p_error, p_now => p_now) n;
   select * into e from cue.executions where id = v_id;
   update cue.cue_runs
      set run_count = run_count + 1, fired_count = fired_count + 1, skipped_count = coalesce(skipped_count, 0) + 1

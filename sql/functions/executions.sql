@@ -13,7 +13,7 @@ begin
   insert into cue.new_executions
   select n.*
     from cue.new_execution(
-      c, v_id, p_scheduled_for, v_due_at, p_triggered_by, p_replayed_from => p_replayed_from, p_slot_due_at => p_slot_due_at, p_now => p_now) n;
+      cue.source_of(c), v_id, p_scheduled_for, v_due_at, p_triggered_by, p_replayed_from => p_replayed_from, p_slot_due_at => p_slot_due_at, p_now => p_now) n;
   if c.tracked then
     insert into cue.open_executions (execution_id, cue_id, account_id, is_queued) values (v_id, c.id, c.account_id, p_is_queued);
   end if;

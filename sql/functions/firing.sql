@@ -132,6 +132,7 @@ language plpgsql security definer as $$
 declare
   v_flight bigint;
   v_rows tid[];
+  v_ids uuid[];
   v_accounts uuid[];
   v_cue_ids text[];
   v_expected timestamptz[];
@@ -160,26 +161,29 @@ begin
   if v_rows is null then return; end if;
   if v_capped then perform cue.count_payloads(v_cue_ids, array_fill(1, array[cardinality(v_cue_ids)]), p_now); end if;
   v_flight := nextval('cue.flight_ids');
+  -- Inserted in the order of their ids: pages of the primary key fill up before they split.
+  v_ids := array(select cue.uuid_v7(p_now) from unnest(v_rows) order by 1);
   perform cue.count_executions(v_accounts, p_now);
   return query
   with due as (
-    select * from unnest(v_cue_ids, v_expected, v_slots, v_next, v_next_slots, v_success_due)
-      as d (cue_id, expected, slot, next_run, next_slot, success_due)),
+    select * from unnest(v_ids, v_cue_ids, v_expected, v_slots, v_next, v_next_slots, v_success_due)
+      as d (id, cue_id, expected, slot, next_run, next_slot, success_due)),
   moved as (
     update cue.cue_runs r
        set next_run = due.next_run, next_slot = due.next_slot, last_slot = due.slot, last_run = case r.transport when 'webhook' then p_now else r.last_run end,
            fired_count = r.fired_count + 1, run_count = r.run_count + 1, success_due_at = coalesce(r.success_due_at, due.success_due)
       from due where r.ctid = any (v_rows) and r.cue_id = due.cue_id
-    returning r.cue_id, due.expected, due.slot),
+    returning due.id, r.cue_id, due.expected, due.slot),
   fired as materialized (
-    select cue.uuid_v7(p_now) as id, m.slot as scheduled_for, m.expected as due_at, c.cue, c.account_id, c.id as cue_id, c.transport, c.callback_url,
+    select m.id, m.slot as scheduled_for, m.expected as due_at, c.source, c.account_id, c.id as cue_id, c.transport, c.callback_url,
            c.callback_method, c.callback_headers, c.payload, c.payload_id,
            least(coalesce(c.timeout_seconds, (cue.implied_settings()).timeout_seconds),
                  case when v_limited then cue.max_timeout(c.account_id) end) as timeout_seconds,
            a.secrets, a.api_key, c.schedule_type = 'recurring' and not coalesce(c.await_outcome, false) as plain
       from moved m
-     cross join lateral (select q as cue, q.* from cue.cues q where q.id = m.cue_id limit 1) c
-     cross join lateral cue.signing_account(c.account_id, p_now) a),
+     cross join lateral (select cue.source_of(q) as source, q.* from cue.cues q where q.id = m.cue_id limit 1) c
+     cross join lateral cue.signing_account(c.account_id, p_now) a
+     order by m.id),
   flight as (
     insert into cue.flights (id, execution_ids, lease_expires_at, created_at)
     select v_flight, array_agg(f.id), p_now + p_lease, p_now from fired f where f.transport = 'webhook' having count(*) > 0),
@@ -188,7 +192,7 @@ begin
     select n.*
       from fired f
      cross join lateral cue.new_execution(
-       f.cue, f.id, f.scheduled_for, p_flight_id => v_flight, p_slot_due_at => f.due_at, p_now => p_now) n),
+       f.source, f.id, f.scheduled_for, p_flight_id => v_flight, p_slot_due_at => f.due_at, p_now => p_now) n),
   woken as materialized (
     select cue.wake_workers(w.account_id, p_now) from (select distinct f.account_id from fired f where f.transport = 'worker') w)
   select f.id, v_flight, 1, f.account_id, f.cue_id, f.scheduled_for, f.callback_url, f.callback_method, f.callback_headers,
