@@ -9,7 +9,7 @@ export const cueColumns = async (pool: pg.Pool): Promise<string> => {
        left join pg_constraint c on c.conrelid = a.attrelid and c.conkey = array[a.attnum] and c.contype = 'c'
       where a.attrelid = 'cue.cues'::regclass and a.attnum > 0 and not a.attisdropped order by a.attnum, c.conname`
   )
-  const constants = rows.filter(({ expression }) => expression !== null && !expression.includes('now()'))
+  const constants = rows.filter(({ expression }) => expression !== null && !/now\(\)|nextval/.test(expression))
   const pairs = constants.map(({ name, expression }) => `'${name}', ${expression}`)
   const found = await pool.query(
     `select jsonb_build_object(${pairs}) as defaults, jsonb_strip_nulls(to_jsonb(cue.implied_settings())) as implied`

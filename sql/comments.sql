@@ -237,6 +237,9 @@ comment on column cue.cues.callback_headers is
   'The user''s own headers, sent with each webhook: names and values. Values may be credentials, so no view shows them.';
 comment on column cue.cues.payload is 'Payload as canonical JSON, exactly the bytes that webhooks send; null if it is in payloads.';
 comment on column cue.cues.payload_id is 'Row of payloads that holds a payload over 2 KB.';
+comment on column cue.cues.payload_ref is
+  'By this id, executions refer to the payload in this row; once it changes, the former one is in payloads. Null: they copy it.';
+comment on column cue.cues.payload_since_run is 'The cue''s run_count when payload_ref was set.';
 comment on column cue.cues.task is 'The payload''s member task, if it is a string; workers filter by it.';
 comment on column cue.cues.retry_max_attempts is 'Maximum attempts per execution, including the first; for worker cues, maximum claims.';
 comment on column cue.cues.retry_backoff_minutes is
@@ -362,8 +365,8 @@ comment on column cue.executions.scheduled_for is 'The slot, or the time request
 comment on column cue.executions.due_at is 'When it was meant to start, if that is later than scheduled_for: within its window.';
 comment on column cue.executions.attempt_ms is 'Duration of the first attempt, begun at last_attempt_at, if it succeeded and has no row in attempts.';
 comment on column cue.executions.payload is
-  'Payload sent: the cue''s at that time, or the override of a fire; null if it is in payloads.';
-comment on column cue.executions.payload_id is 'Row of payloads that holds a payload over 2 KB. It is kept as long as the execution.';
+  'The override of a fire that was sent, up to 2 KB, or a payload copied from the cue; null if it is in stored_payloads.';
+comment on column cue.executions.payload_id is 'Its payload in stored_payloads, which is kept as long as the execution.';
 comment on column cue.executions.task is 'The payload''s member task, if it is a string; workers filter by it.';
 comment on column cue.executions.attempts is
   'Attempts begun: sends or claims. Numbers the attempts, so that results of an attempt taken over by another are ignored.';
@@ -538,8 +541,8 @@ comment on column cue.rate_windows.expires_at is 'When the last hit leaves the w
 
 comment on sequence cue.payload_ids is 'Ids of payloads.';
 comment on sequence cue.calendar_revisions is 'Revisions of calendars.';
-comment on table cue.payloads is 'Payloads over 2 KB, each stored once per cue and referenced by the cue and its executions.';
-comment on column cue.payloads.id is 'Referenced by cues.payload_id and executions.payload_id.';
+comment on table cue.payloads is 'Payloads over 2 KB, and former payloads of cues, each stored once per cue and referenced by the cue or its executions.';
+comment on column cue.payloads.id is 'Referenced by payload_id of cues and executions; formerly payload_ref of its cue, if it was stored there.';
 comment on column cue.payloads.account_id is 'The account of its cue.';
 comment on column cue.payloads.cue_id is 'Cue whose executions may reference it.';
 comment on column cue.payloads.hash is 'SHA-256 of the body.';

@@ -432,6 +432,8 @@ create table cue.cues (
   overlap cue.overlap not null default 'allow'::cue.overlap,
   tracked boolean not null default false,
   retry_on_worker_failure boolean,
+  payload_ref bigint default nextval('cue.payload_ids'::regclass),
+  payload_since_run bigint not null default 0,
   constraint cues_pkey PRIMARY KEY (id),
   constraint cues_alert_consecutive_failures_check CHECK (alert_consecutive_failures >= 1 AND alert_consecutive_failures <= 100),
   constraint cues_alert_missed_window_multiplier_check CHECK (alert_missed_window_multiplier >= 1 AND alert_missed_window_multiplier <= 10),
@@ -469,6 +471,7 @@ CREATE INDEX cues_paused_by_service ON cue.cues USING btree (account_id, paused_
 CREATE INDEX cues_paused_until ON cue.cues USING btree (paused_until) WHERE ((paused_until IS NOT NULL) AND (deleted_at IS NULL));
 CREATE INDEX cues_used ON cue.cues USING btree (account_id, status) WHERE ((deleted_at IS NULL) AND (status = ANY (ARRAY['active'::cue.cue_status, 'paused'::cue.cue_status])) AND (NOT memory_check));
 CREATE INDEX cues_with_calendars ON cue.cues USING btree (account_id, id) WHERE ((schedule_rules ? 'exclude_calendars'::text) AND (deleted_at IS NULL));
+CREATE TRIGGER keep_payload BEFORE UPDATE ON cue.cues FOR EACH ROW WHEN (((new.payload IS DISTINCT FROM old.payload) OR ((new.payload IS NOT NULL) AND (new.payload_ref IS NULL)))) EXECUTE FUNCTION cue.keep_payload();
 comment on table cue.cues is 'Cues as their users configured them. Columns that change with every execution are in cue_runs, so that firing never writes these wide rows.';
 comment on column cue.cues.id is 'cue_ and twelve random characters.';
 comment on column cue.cues.account_id is 'The cue''s account.';
@@ -516,6 +519,8 @@ comment on column cue.cues.completed_reason is 'Why it has completed, while stat
 comment on column cue.cues.overlap is 'What becomes of a slot while an execution of the cue has not ended.';
 comment on column cue.cues.tracked is 'Whether its executions that have not ended are in open_executions: if overlap is not allow, or a fire or replay specified one.';
 comment on column cue.cues.retry_on_worker_failure is 'Whether a failure that a worker reports is retried; null means false.';
+comment on column cue.cues.payload_ref is 'By this id, executions refer to the payload in this row; once it changes, the former one is in payloads. Null: they copy it.';
+comment on column cue.cues.payload_since_run is 'The cue''s run_count when payload_ref was set.';
 grant select on cue.cues to cue_service;
 
 create table cue.dead_letters (
@@ -727,7 +732,7 @@ comment on column cue.executions.status is 'Delivery status.';
 comment on column cue.executions.triggered_by is 'Trigger.';
 comment on column cue.executions.replayed_from is 'Execution that this one replays.';
 comment on column cue.executions.scheduled_for is 'The slot, or the time requested by a fire.';
-comment on column cue.executions.payload is 'Payload sent: the cue''s at that time, or the override of a fire; null if it is in payloads.';
+comment on column cue.executions.payload is 'The override of a fire that was sent, up to 2 KB, or a payload copied from the cue; null if it is in stored_payloads.';
 comment on column cue.executions.task is 'The payload''s member task, if it is a string; workers filter by it.';
 comment on column cue.executions.attempts is 'Attempts begun: sends or claims. Numbers the attempts, so that results of an attempt taken over by another are ignored.';
 comment on column cue.executions.lost_attempts is 'Lost sends and released claims, which do not count towards retry_max_attempts.';
@@ -764,7 +769,7 @@ comment on column cue.executions.updated_at is 'Time of the latest change.';
 comment on column cue.executions.claim_deadline_at is 'Deadline for a claim, after which the execution is missed.';
 comment on column cue.executions.rejected_at is 'When a person rejected the outcome; later evidence does not change that.';
 comment on column cue.executions.verification_reason is 'Reason a person gave for verifying or rejecting the outcome.';
-comment on column cue.executions.payload_id is 'Row of payloads that holds a payload over 2 KB. It is kept as long as the execution.';
+comment on column cue.executions.payload_id is 'Its payload in stored_payloads, which is kept as long as the execution.';
 comment on column cue.executions.due_at is 'When it was meant to start, if that is later than scheduled_for: within its window.';
 comment on column cue.executions.attempt_ms is 'Duration of the first attempt, begun at last_attempt_at, if it succeeded and has no row in attempts.';
 grant select on cue.executions to cue_service;
@@ -1063,8 +1068,8 @@ create table cue.payloads (
   constraint payloads_cue_id_fkey FOREIGN KEY (cue_id) REFERENCES cue.cues(id) ON DELETE CASCADE
 );
 CREATE INDEX payloads_last_used ON cue.payloads USING btree (last_used_at) WHERE (last_used_at IS NOT NULL);
-comment on table cue.payloads is 'Payloads over 2 KB, each stored once per cue and referenced by the cue and its executions.';
-comment on column cue.payloads.id is 'Referenced by cues.payload_id and executions.payload_id.';
+comment on table cue.payloads is 'Payloads over 2 KB, and former payloads of cues, each stored once per cue and referenced by the cue or its executions.';
+comment on column cue.payloads.id is 'Referenced by payload_id of cues and executions; formerly payload_ref of its cue, if it was stored there.';
 comment on column cue.payloads.account_id is 'The account of its cue.';
 comment on column cue.payloads.cue_id is 'Cue whose executions may reference it.';
 comment on column cue.payloads.hash is 'SHA-256 of the body.';
@@ -1709,6 +1714,7 @@ create view cue.execution_sources as
     transport,
     payload,
     payload_id,
+    payload_ref,
     task,
     claim_timeout_seconds
    FROM cue.cues;
@@ -1755,8 +1761,9 @@ create view cue.execution_view as
     e.result_type,
     e.external_id IS NOT NULL OR e.result_url IS NOT NULL OR e.result_ref IS NOT NULL OR COALESCE(jsonb_array_length(e.artifacts), 0) > 0 AS has_evidence,
     COALESCE(e.payload, ( SELECT p.body
-           FROM cue.payloads p
-          WHERE p.id = e.payload_id)) AS payload,
+           FROM cue.stored_payloads p
+          WHERE p.id = e.payload_id AND p.cue_id = e.cue_id
+         LIMIT 1)) AS payload,
     e.response_body,
     c.tags AS cue_tags,
     e.error AS reported_error,
@@ -1948,6 +1955,20 @@ create view cue.session_view as
      LEFT JOIN cue.api_keys k ON k.id = s.key_id;
 comment on view cue.session_view is 'Sessions as the API shows them, including those that have expired since the last pruning.';
 grant select on cue.session_view to cue_reader, cue_service;
+
+create view cue.stored_payloads as
+ SELECT cues.payload_ref AS id,
+    cues.id AS cue_id,
+    cues.payload AS body
+   FROM cue.cues
+  WHERE cues.payload IS NOT NULL AND cues.payload_ref IS NOT NULL
+UNION ALL
+ SELECT payloads.id,
+    payloads.cue_id,
+    payloads.body
+   FROM cue.payloads;
+comment on view cue.stored_payloads is 'Payloads that executions refer to, in cues and in payloads.';
+grant select on cue.stored_payloads to cue_reader, cue_service;
 
 create view cue.stuck_executions as
  SELECT s.id,
@@ -2935,7 +2956,7 @@ begin
     insert into cue.flights (id, execution_ids, lease_expires_at, created_at)
     select v_flight, array_agg(b.id), p_now + p_lease, p_now from begun b having count(*) > 0)
   select b.id, v_flight, b.attempts, b.account_id, b.cue_id, b.scheduled_for, c.callback_url, c.callback_method, c.callback_headers,
-         coalesce(b.payload, (select p.body from cue.payloads p where p.id = b.payload_id)),
+         coalesce(b.payload, (select p.body from cue.stored_payloads p where p.id = b.payload_id and p.cue_id = b.cue_id limit 1)),
          least(coalesce(c.timeout_seconds, (cue.implied_settings()).timeout_seconds), case when v_limited then cue.max_timeout(b.account_id) end),
          a.secrets, a.api_key,
          c.schedule_type = 'recurring' and not coalesce(c.await_outcome, false)
@@ -2971,7 +2992,7 @@ begin
            last_heartbeat_at = p_now, lease_expires_at = p_now + p_lease, claimable_at = null, claim_deadline_at = null, updated_at = p_now
      where e.id = any (p_execution_ids) and e.id between v_first and v_last
     returning e.id, e.cue_id, (select q.name from cue.cues q where q.id = e.cue_id), e.task, e.scheduled_for, e.lease_expires_at,
-              e.claim_token, e.attempts, coalesce(e.payload, (select p.body from cue.payloads p where p.id = e.payload_id)) as payload,
+              e.claim_token, e.attempts, coalesce(e.payload, (select p.body from cue.stored_payloads p where p.id = e.payload_id and p.cue_id = e.cue_id limit 1)) as payload,
               e.started_at),
   runs as (
     update cue.cue_runs r set last_run = greatest(r.last_run, p_now)
@@ -3523,7 +3544,7 @@ begin
     select c.*, count(*) over () as found, row_number() over w as nth, sum(octet_length(c.payload) + 2048) over w as bytes from (
       select o.*, row_number() over (partition by o.task order by o.place) as turn from (
         select e.id, e.cue_id, q.name as cue_name, e.task, e.scheduled_for, e.attempts,
-               coalesce(e.payload, (select p.body from cue.payloads p where p.id = e.payload_id)) as payload,
+               coalesce(e.payload, (select p.body from cue.stored_payloads p where p.id = e.payload_id and p.cue_id = e.cue_id limit 1)) as payload,
                row_number() over (order by e.claimable_at, e.id) as place -- as in claimable_executions
           from unnest(v_ids) as u (id)
          cross join lateral (select * from cue.executions x where x.id = u.id limit 1) e
@@ -5070,6 +5091,7 @@ begin
     c.task := p_task;
     c.payload_id := case when cue.is_large(p_payload) then cue.store_payload(p_account_id, p_cue_id, p_payload, null, p_now, p_now) end;
     c.payload := case when c.payload_id is null then p_payload end;
+    c.payload_ref := null;
   end if;
   v_is_queued := cue.place_request(c, p_overlap, p_now);
   c.tracked := c.tracked or p_overlap <> 'allow';
@@ -5679,6 +5701,35 @@ AS $function$
 $function$;
 comment on function cue.judge_outcome(cue.verification_mode,boolean,text,text,jsonb) is 'Returns the outcome state that a report leads to, by verification mode.';
 grant execute on function cue.judge_outcome(cue.verification_mode,boolean,text,text,jsonb) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.keep_payload()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+declare
+  v_changes boolean := new.payload is distinct from old.payload;
+  v_now timestamptz := greatest(new.updated_at, now());
+begin
+  if v_changes then perform from cue.cue_runs where cue_id = old.id for update; end if;
+  new.payload_since_run := coalesce((select run_count from cue.cue_runs where cue_id = old.id), 0);
+  if v_changes and old.payload_ref is distinct from new.payload_id then
+    update cue.payloads set last_used_at = v_now where id = old.payload_ref;
+    if not found and old.payload is not null and old.payload_ref is not null and old.payload_since_run <> new.payload_since_run then
+      perform cue.store_payload(old.account_id, old.id, old.payload, null, v_now, v_now, old.payload_ref);
+    end if;
+  end if;
+  new.payload_ref := null;
+  if new.payload is not null then
+    update cue.payloads set last_used_at = null
+     where cue_id = new.id and hash = sha256(convert_to(new.payload, 'UTF8')) returning id into new.payload_ref;
+    new.payload_ref := coalesce(new.payload_ref, nextval('cue.payload_ids'));
+  end if;
+  return new;
+end $function$;
+comment on function cue.keep_payload() is 'Keeps a payload that executions refer to when its cue gets another one.';
+grant execute on function cue.keep_payload() to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.key_taken_message(p_key text, p_cue_id text)
  RETURNS text
@@ -6577,7 +6628,8 @@ CREATE OR REPLACE FUNCTION cue.new_execution(c cue.execution_sources, p_id uuid,
  STABLE
 AS $function$
   select p_id, c.account_id, c.id, c.transport, coalesce(p_ended, case when n.is_sent then 'delivering'::cue.execution_status else 'pending' end),
-         p_triggered_by, p_replayed_from, p_scheduled_for, nullif(p_slot_due_at, p_scheduled_for), c.payload, c.payload_id, c.task,
+         p_triggered_by, p_replayed_from, p_scheduled_for, nullif(p_slot_due_at, p_scheduled_for),
+         case when c.payload_ref is null then c.payload end, coalesce(c.payload_id, c.payload_ref), c.task,
          n.is_sent::int, case when n.is_sent then p_now end,
          case when n.is_sent then p_now end, case when n.is_sent then p_flight_id end,
          case when n.waits and c.transport = 'webhook' then n.due_at end, case when n.waits and c.transport = 'worker' then n.due_at end,
@@ -8249,16 +8301,17 @@ begin
     raise exception 'Only an ended execution can be replayed; execution % is %.', e.id, e.status using errcode = cue.refusal('QU012');
   end if;
   perform cue.admit_execution(p_account_id, p_now);
-  perform cue.admit_payload(p_account_id, cue.payload_bytes(e.payload, e.payload_id), p_now);
+  perform cue.admit_payload(p_account_id, cue.payload_bytes(coalesce(e.payload, case when e.payload_id = c.payload_ref then c.payload end), e.payload_id), p_now);
   update cue.cue_runs set run_count = run_count + 1 where cue_id = c.id;
   v_is_queued := cue.place_request(c, p_overlap, p_now);
   c.tracked := c.tracked or p_overlap <> 'allow';
-  if e.payload_id is not null and cue.reuse_payload(e.payload_id, p_now) is null then
+  if e.payload_id is distinct from c.payload_ref and e.payload_id is not null and cue.reuse_payload(e.payload_id, p_now) is null then
     -- Retention removed the execution and its payload after it was read.
     raise exception 'execution % not found', p_execution_id using errcode = cue.refusal('QU002');
   end if;
   c.payload := e.payload;
   c.payload_id := e.payload_id;
+  c.payload_ref := null;
   c.task := e.task;
   v_id := cue.queue_execution(c, 'replay', p_now, e.id, p_now, v_is_queued);
   perform cue.settle_dead_letter(e.id);
@@ -9190,7 +9243,7 @@ CREATE OR REPLACE FUNCTION cue.source_of(c cue.cues)
  LANGUAGE sql
  IMMUTABLE
 AS $function$
-  select row(c.id, c.account_id, c.transport, c.payload, c.payload_id, c.task, c.claim_timeout_seconds)::cue.execution_sources
+  select row(c.id, c.account_id, c.transport, c.payload, c.payload_id, c.payload_ref, c.task, c.claim_timeout_seconds)::cue.execution_sources
 $function$;
 comment on function cue.source_of(cue.cues) is 'Returns what a new execution takes from a cue.';
 grant execute on function cue.source_of(cue.cues) to cue_service;
@@ -9351,21 +9404,21 @@ end $function$;
 comment on function cue.store_echo(text,text,jsonb,text,timestamp with time zone) is 'Stores a request posted to an echo token for five minutes; QU031 above ten per hour and p_address, or if 1,000 are stored.';
 grant execute on function cue.store_echo(text,text,jsonb,text,timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.store_payload(p_account_id uuid, p_cue_id text, p_body text, p_since_run bigint, p_last_used_at timestamp with time zone, p_now timestamp with time zone DEFAULT now())
+CREATE OR REPLACE FUNCTION cue.store_payload(p_account_id uuid, p_cue_id text, p_body text, p_since_run bigint, p_last_used_at timestamp with time zone, p_now timestamp with time zone DEFAULT now(), p_id bigint DEFAULT nextval('cue.payload_ids'::regclass))
  RETURNS bigint
  LANGUAGE sql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
   insert into cue.payloads as p (id, account_id, cue_id, hash, body, since_run, last_used_at, created_at)
-  values (nextval('cue.payload_ids'), p_account_id, p_cue_id, sha256(convert_to(p_body, 'UTF8')), p_body, p_since_run, p_last_used_at, p_now)
+  values (p_id, p_account_id, p_cue_id, sha256(convert_to(p_body, 'UTF8')), p_body, p_since_run, p_last_used_at, p_now)
   on conflict (cue_id, hash) do update
      set last_used_at = case when excluded.last_used_at is not null and p.last_used_at is not null
                              then greatest(p.last_used_at, excluded.last_used_at) end
   returning id
 $function$;
-comment on function cue.store_payload(uuid,text,text,bigint,timestamp with time zone,timestamp with time zone) is 'Stores a cue''s large payload unless it exists, and returns its id.';
-grant execute on function cue.store_payload(uuid,text,text,bigint,timestamp with time zone,timestamp with time zone) to cue_service;
+comment on function cue.store_payload(uuid,text,text,bigint,timestamp with time zone,timestamp with time zone,bigint) is 'Stores a cue''s large payload unless it exists, and returns its id.';
+grant execute on function cue.store_payload(uuid,text,text,bigint,timestamp with time zone,timestamp with time zone,bigint) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.store_payloads(p_batch integer DEFAULT 100, p_now timestamp with time zone DEFAULT now())
  RETURNS integer
@@ -9381,7 +9434,8 @@ begin
   for c in
     select * from cue.cues q where cue.is_large(q.payload) order by q.id limit p_batch for no key update skip locked
   loop
-    update cue.cues set payload = null, payload_id = cue.store_payload(c.account_id, c.id, c.payload, null, null, p_now) where id = c.id;
+    update cue.cues set payload = null, payload_id = cue.store_payload(
+      c.account_id, c.id, c.payload, null, null, p_now, coalesce(c.payload_ref, nextval('cue.payload_ids'))) where id = c.id;
     v_count := v_count + 1;
   end loop;
   return v_count;
@@ -9908,7 +9962,7 @@ CREATE OR REPLACE FUNCTION cue.with_changes(old cue.cues, p_changes jsonb)
  STABLE
 AS $function$
 declare
-  v_fixed text[] := '{id,account_id,transport,memory_check,payload_id,paused_at,paused_by,completed_reason,tracked,created_at,updated_at,deleted_at}';
+  v_fixed text[] := '{id,account_id,transport,memory_check,payload_id,payload_ref,payload_since_run,paused_at,paused_by,completed_reason,tracked,created_at,updated_at,deleted_at}';
   c cue.cues := jsonb_populate_record(case when p_changes @> '{"replaces": true}' then cue.reset_cue(old) else old end, p_changes - v_fixed);
 begin
   if p_changes ? 'callback_headers' then
@@ -9963,7 +10017,7 @@ begin
     select u.id, u.claim, u.place, row_number() over w as nth, sum(octet_length(e.payload) + 2048) over w as bytes
       from unnest(p_execution_ids, p_claims) with ordinality as u (id, claim, place)
      cross join lateral (
-       select coalesce(x.payload, (select p.body from cue.payloads p where p.id = x.payload_id)) as payload
+       select coalesce(x.payload, (select p.body from cue.stored_payloads p where p.id = x.payload_id and p.cue_id = x.cue_id limit 1)) as payload
          from cue.executions x where x.id = u.id limit 1) e
     window w as (partition by u.claim order by u.place)) f
    where f.nth = 1 or f.bytes <= cue.page_bytes();

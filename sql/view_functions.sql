@@ -88,7 +88,7 @@ comment on function cue.create_cues is 'Creates cues and returns them in order; 
 
 create or replace function cue.source_of(c cue.cues) returns cue.execution_sources
 language sql immutable as $$
-  select row(c.id, c.account_id, c.transport, c.payload, c.payload_id, c.task, c.claim_timeout_seconds)::cue.execution_sources
+  select row(c.id, c.account_id, c.transport, c.payload, c.payload_id, c.payload_ref, c.task, c.claim_timeout_seconds)::cue.execution_sources
 $$;
 comment on function cue.source_of is 'Returns what a new execution takes from a cue.';
 
@@ -102,7 +102,8 @@ create or replace function cue.new_execution(
 ) returns setof cue.new_executions
 language sql stable as $$
   select p_id, c.account_id, c.id, c.transport, coalesce(p_ended, case when n.is_sent then 'delivering'::cue.execution_status else 'pending' end),
-         p_triggered_by, p_replayed_from, p_scheduled_for, nullif(p_slot_due_at, p_scheduled_for), c.payload, c.payload_id, c.task,
+         p_triggered_by, p_replayed_from, p_scheduled_for, nullif(p_slot_due_at, p_scheduled_for),
+         case when c.payload_ref is null then c.payload end, coalesce(c.payload_id, c.payload_ref), c.task,
          n.is_sent::int, case when n.is_sent then p_now end,
          case when n.is_sent then p_now end, case when n.is_sent then p_flight_id end,
          case when n.waits and c.transport = 'webhook' then n.due_at end, case when n.waits and c.transport = 'worker' then n.due_at end,

@@ -27,6 +27,13 @@ select c.id, c.account_id, c.name, c.description, c.key, c.tags, c.managed_by, c
  where c.deleted_at is null;
 comment on view cue.cue_view is 'Cues as the API shows them.';
 
+-- With a cue's id, both are lookups. A former payload that a cue has again is in both.
+create or replace view cue.stored_payloads as
+select payload_ref as id, id as cue_id, payload as body from cue.cues where payload is not null and payload_ref is not null
+union all
+select id, cue_id, body from cue.payloads;
+comment on view cue.stored_payloads is 'Payloads that executions refer to, in cues and in payloads.';
+
 -- The limit makes the planner look up each execution's cue by id; a join would read all cues for the few executions of a list.
 create or replace view cue.execution_view as
 select e.id, e.account_id, e.cue_id, c.name as cue_name, e.transport, e.task, e.scheduled_for, coalesce(e.due_at, e.scheduled_for) as due_at, e.status,
@@ -45,7 +52,7 @@ select e.id, e.account_id, e.cue_id, c.name as cue_name, e.transport, e.task, e.
        e.result_type,
        e.external_id is not null or e.result_url is not null or e.result_ref is not null
          or coalesce(jsonb_array_length(e.artifacts), 0) > 0 as has_evidence,
-       coalesce(e.payload, (select p.body from cue.payloads p where p.id = e.payload_id)) as payload, e.response_body,
+       coalesce(e.payload, (select p.body from cue.stored_payloads p where p.id = e.payload_id and p.cue_id = e.cue_id limit 1)) as payload, e.response_body,
        c.tags as cue_tags, e.error as reported_error,
        (select d.error_group from cue.dead_letters d where d.execution_id = e.id) as error_group
   from cue.executions e
@@ -72,7 +79,7 @@ select e.id, e.account_id, e.cue_id, coalesce(e.task, '') as task, e.claimable_a
 comment on view cue.claimable_executions is 'Executions that workers can claim, now or later, in the order in which they get them; task is empty where there is none.';
 
 create or replace view cue.execution_sources as
-select id, account_id, transport, payload, payload_id, task, claim_timeout_seconds from cue.cues;
+select id, account_id, transport, payload, payload_id, payload_ref, task, claim_timeout_seconds from cue.cues;
 comment on view cue.execution_sources is 'The columns of a cue that its new executions take. Few: each execution copies them.';
 
 create or replace view cue.new_executions as

@@ -761,6 +761,14 @@ export interface Cues {
    */
   payload_id: number | null;
   /**
+   * By this id, executions refer to the payload in this row; once it changes, the former one is in payloads. Null: they copy it.
+   */
+  payload_ref: Generated<number | null>;
+  /**
+   * The cue's run_count when payload_ref was set.
+   */
+  payload_since_run: Generated<number>;
+  /**
    * Wait before the second attempt, before the third, and so on; the last value repeats.
    */
   retry_backoff_minutes: Generated<number[]>;
@@ -1234,11 +1242,11 @@ export interface Executions {
    */
   outcome_success: boolean | null;
   /**
-   * Payload sent: the cue's at that time, or the override of a fire; null if it is in payloads.
+   * The override of a fire that was sent, up to 2 KB, or a payload copied from the cue; null if it is in stored_payloads.
    */
   payload: string | null;
   /**
-   * Row of payloads that holds a payload over 2 KB. It is kept as long as the execution.
+   * Its payload in stored_payloads, which is kept as long as the execution.
    */
   payload_id: number | null;
   /**
@@ -1313,6 +1321,7 @@ export interface ExecutionSources {
   id: string | null;
   payload: string | null;
   payload_id: number | null;
+  payload_ref: number | null;
   task: string | null;
   transport: Transport | null;
 }
@@ -1815,7 +1824,7 @@ export interface Payloads {
    */
   hash: Buffer;
   /**
-   * Referenced by cues.payload_id and executions.payload_id.
+   * Referenced by payload_id of cues and executions; formerly payload_ref of its cue, if it was stored there.
    */
   id: number;
   /**
@@ -1970,6 +1979,12 @@ export interface SessionView {
   key_label: string | null;
   scopes: string[] | null;
   user_agent: string | null;
+}
+
+export interface StoredPayloads {
+  body: string | null;
+  cue_id: string | null;
+  id: number | null;
 }
 
 export interface StripeEvents {
@@ -2216,6 +2231,7 @@ export interface DB {
   session_tokens: SessionTokens;
   session_view: SessionView;
   sessions: Sessions;
+  stored_payloads: StoredPayloads;
   stripe_events: StripeEvents;
   stuck_executions: StuckExecutions;
   subscriptions: Subscriptions;

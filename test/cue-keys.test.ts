@@ -144,7 +144,7 @@ t.test('a replacement returns omitted fields to their defaults and keeps runtime
   )
   const columns = (id: string) =>
     pool.query(
-      "select to_jsonb(c) - '{id,key,name,status,paused_at,paused_by,created_at,updated_at}'::text[] as c from cue.cues c where id = $1",
+      "select to_jsonb(c) - '{id,key,name,status,paused_at,paused_by,created_at,updated_at,payload_ref,payload_since_run}'::text[] as c from cue.cues c where id = $1",
       [id]
     )
   t.same((await columns(id)).rows, (await columns(plain.id)).rows, 'all columns')

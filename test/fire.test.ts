@@ -13,9 +13,11 @@ const setup = async (t: Test, cue: object = {}, env: Record<string, string> = {}
   const fire = (body?: object | string) => built.call('POST', `/v1/cues/${id}/fire`, body)
   const stored = async (execution_id: string) =>
     (
-      await built.pool.query('select payload, task, attempt_due_at, claimable_at, transport from cue.executions where id = $1', [
-        execution_id
-      ])
+      await built.pool.query(
+        `select v.payload, e.task, e.attempt_due_at, e.claimable_at, e.transport
+           from cue.executions e join cue.execution_view v using (id) where e.id = $1`,
+        [execution_id]
+      )
     ).rows[0]
   return { ...built, id, fire, stored }
 }

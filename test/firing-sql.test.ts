@@ -33,7 +33,7 @@ t.test('fires a due webhook cue: execution, flight, counters and next run in one
     scheduled_for: clock.now(),
     created_at: clock.now(),
     flight_id: attempt!.flight_id,
-    payload: '{"task": "x"}',
+    payload: null,
     task: 'x',
     attempt_due_at: null
   })

@@ -1,4 +1,4 @@
-// Large payloads: stored once, referenced by cues and executions, kept as long as they are referenced.
+// Payloads: stored once per cue, referenced by executions, and kept as long as they are referenced; those over 2 KB in rows of their own.
 import { randomBytes } from 'node:crypto'
 import t, { type Test } from 'tap'
 import { exactly } from './exactly.ts'
@@ -30,12 +30,16 @@ const stage = async (t: Test, start?: string) => {
   return { ...s, stored, carried, shown, shownCue, edit, fire, end }
 }
 
-t.test('keeps a payload of 2,048 bytes in its rows', async t => {
-  const { cue, take, stored, carried, shownCue } = await stage(t)
+t.test('keeps a payload of 2,048 bytes in the row of its cue', async t => {
+  const { cue, take, stored, carried, shown, shownCue, row } = await stage(t)
   const payload = random(2048)
   const id = await cue({ payload })
-  t.equal((await take([id]))[0]!.payload, payload)
-  t.same(await carried(), [{ payload, payload_id: null }])
+  const [attempt] = await take([id])
+  t.equal(attempt!.payload, payload)
+  const { payload_ref, ...kept } = await row('select payload, payload_id, payload_ref from cue.cues where id = $1', [id])
+  t.same(kept, { payload, payload_id: null })
+  t.same(await carried(), [{ payload: null, payload_id: payload_ref }])
+  t.equal(await shown(attempt!.execution_id), payload)
   t.equal(await shownCue(id), payload)
   t.same(await stored(), [])
 })
@@ -144,10 +148,91 @@ t.test("history shows the payload sent, after the cue's payload has changed", as
     (await stored()).map(row => [row.body, row.last_used_at === null]),
     [
       [first, true],
-      [second, false]
+      [second, false],
+      ['{"small": 1}', false]
     ],
     'setting an earlier payload again reuses its row'
   )
+})
+
+t.test('a small payload that is replaced is kept for its executions, and reused when it returns', async t => {
+  const { cue, fire, fn, edit, end, account_id, shown, stored, carried, clock } = await stage(t)
+  const [a, b] = ['{"a": 1}', '{"b": 1}']
+  const id = await cue({ payload: a }, { next_run: null })
+  const sent: { id: string }[] = []
+  for (const next of [b, a, b, a]) {
+    sent.push(await fire(id))
+    await edit(id, next)
+  }
+  t.same(await Promise.all(sent.map(one => shown(one.id))), [a, b, a, b])
+  const rows = await stored()
+  t.same(
+    rows.map(row => [row.body, row.last_used_at]),
+    [
+      [a, null],
+      [b, clock.now()]
+    ]
+  )
+  t.same(
+    (await carried()).map(row => [row.payload, row.payload_id]).sort(),
+    [0, 0, 1, 1].map(n => [null, rows[n]!.id])
+  )
+  await edit(id, '{"c": 1}')
+  t.equal((await stored())[0]!.last_used_at?.getTime(), clock.now().getTime(), 'retired again')
+  t.same(
+    (await fn.beginWaiting({ limit: 10 })).map(attempt => attempt.payload).sort(),
+    [a, a, b, b],
+    'an attempt that waited sends the payload of its time'
+  )
+  await end()
+  clock.advance('1 hour')
+  const replayed = await fn.replayExecution({ account_id, execution_id: sent[1]!.id })
+  t.equal(await shown(replayed.id), b)
+})
+
+t.test('a replay while its payload is still that of the cue refers to it', async t => {
+  const { cue, fire, fn, edit, end, account_id, shown, carried } = await stage(t)
+  const id = await cue({ payload: '{"a": 1}' }, { next_run: null })
+  const { id: execution_id } = await fire(id)
+  await end()
+  const replayed = await fn.replayExecution({ account_id, execution_id })
+  await edit(id, '{"b": 1}')
+  t.equal(await shown(replayed.id), '{"a": 1}')
+  t.equal(new Set((await carried()).map(row => row.payload_id)).size, 1)
+})
+
+t.test('payloads changed by hand are kept, too, and an unused small one is not', async t => {
+  const { cue, fire, edit, shown, stored, rows } = await stage(t)
+  const id = await cue({ payload: '{"a": 1}' }, { next_run: null })
+  for (let n = 0; n < 3; n++) await edit(id, `{"n": ${n}}`)
+  t.same(await stored(), [])
+  const { id: execution_id } = await fire(id)
+  await rows(`update cue.cues set payload = '{"hand": 1}' where id = $1`, [id])
+  t.equal(await shown(execution_id), '{"n": 2}')
+  await rows(`update cue.cues set payload = '{"hand": 2}' where id = $1`, [id])
+  t.equal((await stored()).length, 1)
+})
+
+t.test('executions of cues from before payload_ref copy the payload, until the cue changes', async t => {
+  const { cue, fire, fn, shown, carried, rows, row, account_id } = await stage(t)
+  const id = await cue({ payload: '{"a": 1}' }, { next_run: null })
+  await rows('alter table cue.cues disable trigger keep_payload')
+  await rows('update cue.cues set payload_ref = null where id = $1', [id])
+  await rows('alter table cue.cues enable trigger keep_payload')
+  const { id: first } = await fire(id)
+  await fn.updateCue({ account_id, cue_id: id, version: 1, changes: { name: 'new' } })
+  const { id: second } = await fire(id)
+  const { payload_ref } = await row('select payload_ref from cue.cues where id = $1', [id])
+  t.type(payload_ref, 'number')
+  // Ids of one millisecond are in any order.
+  t.same(
+    (await carried()).toSorted((a, b) => Number(a.payload_id) - Number(b.payload_id)),
+    [
+      { payload: '{"a": 1}', payload_id: null },
+      { payload: null, payload_id: payload_ref }
+    ]
+  )
+  t.same([await shown(first), await shown(second)], ['{"a": 1}', '{"a": 1}'])
 })
 
 t.test('removes an unused payload when it is replaced', async t => {

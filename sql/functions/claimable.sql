@@ -89,7 +89,7 @@ begin
     select c.*, count(*) over () as found, row_number() over w as nth, sum(octet_length(c.payload) + 2048) over w as bytes from (
       select o.*, row_number() over (partition by o.task order by o.place) as turn from (
         select e.id, e.cue_id, q.name as cue_name, e.task, e.scheduled_for, e.attempts,
-               coalesce(e.payload, (select p.body from cue.payloads p where p.id = e.payload_id)) as payload,
+               coalesce(e.payload, (select p.body from cue.stored_payloads p where p.id = e.payload_id and p.cue_id = e.cue_id limit 1)) as payload,
                row_number() over (order by e.claimable_at, e.id) as place -- as in claimable_executions
           from unnest(v_ids) as u (id)
          cross join lateral (select * from cue.executions x where x.id = u.id limit 1) e

@@ -84,7 +84,7 @@ begin
            last_heartbeat_at = p_now, lease_expires_at = p_now + p_lease, claimable_at = null, claim_deadline_at = null, updated_at = p_now
      where e.id = any (p_execution_ids) and e.id between v_first and v_last
     returning e.id, e.cue_id, (select q.name from cue.cues q where q.id = e.cue_id), e.task, e.scheduled_for, e.lease_expires_at,
-              e.claim_token, e.attempts, coalesce(e.payload, (select p.body from cue.payloads p where p.id = e.payload_id)) as payload,
+              e.claim_token, e.attempts, coalesce(e.payload, (select p.body from cue.stored_payloads p where p.id = e.payload_id and p.cue_id = e.cue_id limit 1)) as payload,
               e.started_at),
   runs as (
     update cue.cue_runs r set last_run = greatest(r.last_run, p_now)
@@ -105,7 +105,7 @@ begin
     select u.id, u.claim, u.place, row_number() over w as nth, sum(octet_length(e.payload) + 2048) over w as bytes
       from unnest(p_execution_ids, p_claims) with ordinality as u (id, claim, place)
      cross join lateral (
-       select coalesce(x.payload, (select p.body from cue.payloads p where p.id = x.payload_id)) as payload
+       select coalesce(x.payload, (select p.body from cue.stored_payloads p where p.id = x.payload_id and p.cue_id = x.cue_id limit 1)) as payload
          from cue.executions x where x.id = u.id limit 1) e
     window w as (partition by u.claim order by u.place)) f
    where f.nth = 1 or f.bytes <= cue.page_bytes();

@@ -3,7 +3,7 @@
 create or replace function cue.with_changes(old cue.cues, p_changes jsonb) returns cue.cues
 language plpgsql stable as $$
 declare
-  v_fixed text[] := '{id,account_id,transport,memory_check,payload_id,paused_at,paused_by,completed_reason,tracked,created_at,updated_at,deleted_at}';
+  v_fixed text[] := '{id,account_id,transport,memory_check,payload_id,payload_ref,payload_since_run,paused_at,paused_by,completed_reason,tracked,created_at,updated_at,deleted_at}';
   c cue.cues := jsonb_populate_record(case when p_changes @> '{"replaces": true}' then cue.reset_cue(old) else old end, p_changes - v_fixed);
 begin
   if p_changes ? 'callback_headers' then
@@ -245,6 +245,7 @@ begin
     c.task := p_task;
     c.payload_id := case when cue.is_large(p_payload) then cue.store_payload(p_account_id, p_cue_id, p_payload, null, p_now, p_now) end;
     c.payload := case when c.payload_id is null then p_payload end;
+    c.payload_ref := null;
   end if;
   v_is_queued := cue.place_request(c, p_overlap, p_now);
   c.tracked := c.tracked or p_overlap <> 'allow';

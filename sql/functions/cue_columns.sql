@@ -39,7 +39,7 @@ begin
                                    'completed_reason', 'transport', 'memory_check', 'deleted_at')))
       from pg_attribute a left join pg_attrdef d on d.adrelid = a.attrelid and d.adnum = a.attnum
      where a.attrelid = 'cue.cues'::regclass and a.attnum > 0 and not a.attisdropped
-       and a.attname not in ('id', 'account_id', 'payload_id', 'created_at', 'updated_at', 'tracked', 'payload'));
+       and a.attname not in ('id', 'account_id', 'payload_id', 'payload_ref', 'payload_since_run', 'created_at', 'updated_at', 'tracked', 'payload'));
 end $load$;
 comment on function cue.insert_cues is
   'Inserts cues from an array of objects of columns, except refused ones; omitted columns take the table''s default.';

@@ -75,16 +75,17 @@ begin
     raise exception 'Only an ended execution can be replayed; execution % is %.', e.id, e.status using errcode = cue.refusal('QU012');
   end if;
   perform cue.admit_execution(p_account_id, p_now);
-  perform cue.admit_payload(p_account_id, cue.payload_bytes(e.payload, e.payload_id), p_now);
+  perform cue.admit_payload(p_account_id, cue.payload_bytes(coalesce(e.payload, case when e.payload_id = c.payload_ref then c.payload end), e.payload_id), p_now);
   update cue.cue_runs set run_count = run_count + 1 where cue_id = c.id;
   v_is_queued := cue.place_request(c, p_overlap, p_now);
   c.tracked := c.tracked or p_overlap <> 'allow';
-  if e.payload_id is not null and cue.reuse_payload(e.payload_id, p_now) is null then
+  if e.payload_id is distinct from c.payload_ref and e.payload_id is not null and cue.reuse_payload(e.payload_id, p_now) is null then
     -- Retention removed the execution and its payload after it was read.
     raise exception 'execution % not found', p_execution_id using errcode = cue.refusal('QU002');
   end if;
   c.payload := e.payload;
   c.payload_id := e.payload_id;
+  c.payload_ref := null;
   c.task := e.task;
   v_id := cue.queue_execution(c, 'replay', p_now, e.id, p_now, v_is_queued);
   perform cue.settle_dead_letter(e.id);

@@ -106,7 +106,7 @@ begin
     insert into cue.flights (id, execution_ids, lease_expires_at, created_at)
     select v_flight, array_agg(b.id), p_now + p_lease, p_now from begun b having count(*) > 0)
   select b.id, v_flight, b.attempts, b.account_id, b.cue_id, b.scheduled_for, c.callback_url, c.callback_method, c.callback_headers,
-         coalesce(b.payload, (select p.body from cue.payloads p where p.id = b.payload_id)),
+         coalesce(b.payload, (select p.body from cue.stored_payloads p where p.id = b.payload_id and p.cue_id = b.cue_id limit 1)),
          least(coalesce(c.timeout_seconds, (cue.implied_settings()).timeout_seconds), case when v_limited then cue.max_timeout(b.account_id) end),
          a.secrets, a.api_key,
          c.schedule_type = 'recurring' and not coalesce(c.await_outcome, false)

@@ -1,6 +1,6 @@
--- Payloads over 2 KB: stored once per cue and referenced by the cue and its executions. Smaller ones are stored in the rows. last_used_at
--- is null while a payload is the cue's current one; after that it is the latest time an execution may have been created with it. To add a
--- reference, first lock the cue or its cue_runs; payloads come after both in the lock order.
+-- Payloads are stored once per cue: those over 2 KB in payloads, smaller ones in the cue's row until they are replaced. Overrides of fires up
+-- to 2 KB are stored in the execution. last_used_at is null while a payload is the cue's current one; after that it is the latest time an
+-- execution may have been created with it. To add a reference, first lock the cue or its cue_runs; payloads come after both in the lock order.
 
 -- The index cues_large_payload repeats this constant.
 create or replace function cue.is_large(p_payload text) returns boolean
@@ -9,11 +9,12 @@ comment on function cue.is_large is 'Returns whether a payload is stored separat
 
 -- With a null p_last_used_at it becomes the cue's current payload, unused since run p_since_run.
 create or replace function cue.store_payload(
-  p_account_id uuid, p_cue_id text, p_body text, p_since_run bigint, p_last_used_at timestamptz, p_now timestamptz default now()
+  p_account_id uuid, p_cue_id text, p_body text, p_since_run bigint, p_last_used_at timestamptz, p_now timestamptz default now(),
+  p_id bigint default nextval('cue.payload_ids')
 ) returns bigint
 language sql security definer as $$
   insert into cue.payloads as p (id, account_id, cue_id, hash, body, since_run, last_used_at, created_at)
-  values (nextval('cue.payload_ids'), p_account_id, p_cue_id, sha256(convert_to(p_body, 'UTF8')), p_body, p_since_run, p_last_used_at, p_now)
+  values (p_id, p_account_id, p_cue_id, sha256(convert_to(p_body, 'UTF8')), p_body, p_since_run, p_last_used_at, p_now)
   on conflict (cue_id, hash) do update
      set last_used_at = case when excluded.last_used_at is not null and p.last_used_at is not null
                              then greatest(p.last_used_at, excluded.last_used_at) end
@@ -39,6 +40,41 @@ begin
   end if;
 end $$;
 comment on function cue.retire_payload is 'Releases a cue''s former payload, and deletes it if no execution has used it.';
+
+-- Also for changes by hand. A payload that returns keeps its id. The lock keeps executions from being created meanwhile.
+create or replace function cue.keep_payload() returns trigger
+language plpgsql security definer as $$
+declare
+  v_changes boolean := new.payload is distinct from old.payload;
+  v_now timestamptz := greatest(new.updated_at, now());
+begin
+  if v_changes then perform from cue.cue_runs where cue_id = old.id for update; end if;
+  new.payload_since_run := coalesce((select run_count from cue.cue_runs where cue_id = old.id), 0);
+  if v_changes and old.payload_ref is distinct from new.payload_id then
+    update cue.payloads set last_used_at = v_now where id = old.payload_ref;
+    if not found and old.payload is not null and old.payload_ref is not null and old.payload_since_run <> new.payload_since_run then
+      perform cue.store_payload(old.account_id, old.id, old.payload, null, v_now, v_now, old.payload_ref);
+    end if;
+  end if;
+  new.payload_ref := null;
+  if new.payload is not null then
+    update cue.payloads set last_used_at = null
+     where cue_id = new.id and hash = sha256(convert_to(new.payload, 'UTF8')) returning id into new.payload_ref;
+    new.payload_ref := coalesce(new.payload_ref, nextval('cue.payload_ids'));
+  end if;
+  return new;
+end $$;
+comment on function cue.keep_payload is 'Keeps a payload that executions refer to when its cue gets another one.';
+
+-- Not in a migration, because it needs the function. Creating it again would lock the table.
+do $$
+begin
+  if not exists (select from pg_trigger where tgrelid = 'cue.cues'::regclass and tgname = 'keep_payload') then
+    create trigger keep_payload before update on cue.cues for each row
+      when (new.payload is distinct from old.payload or new.payload is not null and new.payload_ref is null)
+      execute function cue.keep_payload();
+  end if;
+end $$;
 
 -- Checks payloads last used in a month before p_before against the few executions that retention has left from that time. A payload still
 -- in use, for example by an execution that has not ended, is checked again after the same time.
@@ -72,7 +108,8 @@ begin
   for c in
     select * from cue.cues q where cue.is_large(q.payload) order by q.id limit p_batch for no key update skip locked
   loop
-    update cue.cues set payload = null, payload_id = cue.store_payload(c.account_id, c.id, c.payload, null, null, p_now) where id = c.id;
+    update cue.cues set payload = null, payload_id = cue.store_payload(
+      c.account_id, c.id, c.payload, null, null, p_now, coalesce(c.payload_ref, nextval('cue.payload_ids'))) where id = c.id;
     v_count := v_count + 1;
   end loop;
   return v_count;

@@ -14,6 +14,7 @@ export const defaults = {
   "callback_headers": {},
   "on_failure_email": true,
   "on_failure_pause": false,
+  "payload_since_run": 0,
   "retry_max_attempts": 3,
   "retry_backoff_minutes": [
     1,
