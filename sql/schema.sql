@@ -6570,6 +6570,35 @@ end $function$;
 comment on function cue.move_calendar_cues(text[],integer[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone,timestamp with time zone) is 'Gives cues a next run that was computed from a new calendar; returns those that changed or were locked meanwhile.';
 grant execute on function cue.move_calendar_cues(text[],integer[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone,timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.move_due_cues(p_cue_ids text[], p_versions integer[], p_expected timestamp with time zone[], p_next timestamp with time zone[], p_next_slots timestamp with time zone[], p_success_due timestamp with time zone[], p_capped boolean, p_now timestamp with time zone)
+ RETURNS TABLE(cue_id text, account_id uuid, slot timestamp with time zone, expected timestamp with time zone)
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET enable_bitmapscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+ SET enable_nestloop TO 'off'
+ SET lock_timeout TO '5ms'
+AS $function$
+begin
+  return query
+  update cue.cue_runs r
+     set next_run = d.next_run, next_slot = d.next_slot, last_slot = coalesce(r.next_slot, r.next_run),
+         last_run = case r.transport when 'webhook' then p_now else r.last_run end,
+         fired_count = r.fired_count + 1, run_count = r.run_count + 1, success_due_at = coalesce(r.success_due_at, d.success_due)
+    from (select * from unnest(p_cue_ids, p_versions, p_expected, p_next, p_next_slots, p_success_due)
+            as u (cue_id, version, expected, next_run, next_slot, success_due) order by u.cue_id) d
+   where r.cue_id = any (p_cue_ids) and r.cue_id = d.cue_id and r.version = d.version and d.expected <= p_now
+     and r.next_run is not distinct from d.expected and not r.tracked
+     and (select not cue.is_over_limit(a, p_now) from cue.accounts a where a.id = r.account_id)
+     and (select not exists (select from cue.outages o where d.expected > o.from_at and d.expected <= o.until_at))
+     and not (p_capped and cue.exceeds_payload_cap(r.cue_id, p_now))
+  returning r.cue_id, r.account_id, r.last_slot, d.expected;
+end $function$;
+comment on function cue.move_due_cues(text[],integer[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],boolean,timestamp with time zone) is 'Moves due cues to their next slots; fails if one of them is locked.';
+grant execute on function cue.move_due_cues(text[],integer[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],boolean,timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.move_windows(p_cue_ids text[], p_versions integer[], p_expected timestamp with time zone[], p_next timestamp with time zone[], p_missed boolean[], p_now timestamp with time zone DEFAULT now())
  RETURNS integer
  LANGUAGE plpgsql
@@ -9526,49 +9555,38 @@ CREATE OR REPLACE FUNCTION cue.take_due_cues(p_cue_ids text[], p_versions intege
 AS $function$
 declare
   v_flight bigint;
-  v_rows tid[];
   v_ids uuid[];
   v_accounts uuid[];
   v_cue_ids text[];
   v_expected timestamptz[];
   v_slots timestamptz[];
-  v_next timestamptz[];
-  v_next_slots timestamptz[];
-  v_success_due timestamptz[];
+  v_free text[] := p_cue_ids;
   v_capped boolean := cue.caps_payloads();
   v_limited boolean := cue.limits_timeouts();
 begin
   if not exists (select from cue.engines where last_seen_at > p_now - p_missed_after) then return; end if;
-  -- Locked in a separate statement, so that the next one sees each row's current version. Locked rows don't move, so it finds
-  -- them by ctid, without another index lookup per row.
-  select array_agg(held.place), array_agg(held.account_id), array_agg(d.cue_id), array_agg(d.expected), array_agg(held.slot), array_agg(d.next_run),
-         array_agg(d.next_slot), array_agg(d.success_due)
-    into v_rows, v_accounts, v_cue_ids, v_expected, v_slots, v_next, v_next_slots, v_success_due
-    from unnest(p_cue_ids, p_versions, p_expected, p_next, p_next_slots, p_success_due)
-      as d (cue_id, version, expected, next_run, next_slot, success_due)
-   cross join lateral (
-     select r.ctid as place, r.account_id, coalesce(r.next_slot, r.next_run) as slot from cue.cue_runs r
-      where r.cue_id = d.cue_id and r.version = d.version and r.next_run = d.expected and r.next_run <= p_now and not r.tracked
-        and (select not cue.is_over_limit(a, p_now) from cue.accounts a where a.id = r.account_id)
-        and not exists (select from cue.outages o where r.next_run > o.from_at and r.next_run <= o.until_at)
-        and not (v_capped and cue.exceeds_payload_cap(r.cue_id, p_now))
-      limit 1 for update skip locked) held;
-  if v_rows is null then return; end if;
+  for v_try in 1..2 loop
+    begin
+      select array_agg(m.cue_id), array_agg(m.account_id), array_agg(m.slot), array_agg(m.expected) into v_cue_ids, v_accounts, v_slots, v_expected
+        from cue.move_due_cues(v_free, p_versions, p_expected, p_next, p_next_slots, p_success_due, v_capped, p_now) m;
+      exit;
+    exception when lock_not_available then
+      if v_try = 2 then raise; end if; -- the table is locked
+      -- Null in the place of each cue that is.
+      v_free := array(
+        select l.cue_id from unnest(p_cue_ids) with ordinality as u (id, n)
+          left join lateral (select r.cue_id from cue.cue_runs r where r.cue_id = u.id limit 1 for update skip locked) l on true
+         order by u.n);
+    end;
+  end loop;
+  if v_cue_ids is null then return; end if;
   if v_capped then perform cue.count_payloads(v_cue_ids, array_fill(1, array[cardinality(v_cue_ids)]), p_now); end if;
   v_flight := nextval('cue.flight_ids');
   -- Inserted in the order of their ids: pages of the primary key fill up before they split.
-  v_ids := array(select cue.uuid_v7(p_now) from unnest(v_rows) order by 1);
+  v_ids := array(select cue.uuid_v7(p_now) from unnest(v_cue_ids) order by 1);
   perform cue.count_executions(v_accounts, p_now);
   return query
-  with due as (
-    select * from unnest(v_ids, v_cue_ids, v_expected, v_slots, v_next, v_next_slots, v_success_due)
-      as d (id, cue_id, expected, slot, next_run, next_slot, success_due)),
-  moved as (
-    update cue.cue_runs r
-       set next_run = due.next_run, next_slot = due.next_slot, last_slot = due.slot, last_run = case r.transport when 'webhook' then p_now else r.last_run end,
-           fired_count = r.fired_count + 1, run_count = r.run_count + 1, success_due_at = coalesce(r.success_due_at, due.success_due)
-      from due where r.ctid = any (v_rows) and r.cue_id = due.cue_id
-    returning due.id, r.cue_id, due.expected, due.slot),
+  with moved as (select * from unnest(v_ids, v_cue_ids, v_slots, v_expected) as m (id, cue_id, slot, expected)),
   fired as materialized (
     select m.id, m.slot as scheduled_for, m.expected as due_at, c.source, c.account_id, c.id as cue_id, c.transport, c.callback_url,
            c.callback_method, c.callback_headers, c.payload, c.payload_id,
@@ -9577,8 +9595,7 @@ begin
            a.secrets, a.api_key, c.schedule_type = 'recurring' and not coalesce(c.await_outcome, false) as plain
       from moved m
      cross join lateral (select cue.source_of(q) as source, q.* from cue.cues q where q.id = m.cue_id limit 1) c
-     cross join lateral cue.signing_account(c.account_id, p_now) a
-     order by m.id),
+     cross join lateral cue.signing_account(c.account_id, p_now) a),
   flight as (
     insert into cue.flights (id, execution_ids, lease_expires_at, created_at)
     select v_flight, array_agg(f.id), p_now + p_lease, p_now from fired f where f.transport = 'webhook' having count(*) > 0),

@@ -29,7 +29,7 @@ begin
       find_claimable, finish_attempts, fire_cue, fire_tracked_cues, fold_usage, gone_attempts, group_dead_letters,
       heartbeat_execution, held_attempts, holds_executions, job_counts, last_success, lock_accounts, lock_attempts, lock_cues,
       lock_free_cues, lock_next, look_ahead, look_waiting, lose_attempts, mail_cue_failed, miss_unclaimed, move_calendar_cues,
-      move_windows, next_claimable, next_jobs, next_resumed, next_wakes, open_limits, passed_exclusions, passed_windows,
+      move_due_cues, move_windows, next_claimable, next_jobs, next_resumed, next_wakes, open_limits, passed_exclusions, passed_windows,
       place_execution, prune, prune_dead_letters, prune_payloads, purge_cue, read_cues, read_declared_cues, read_destinations,
       read_errors, read_execution_details, read_operator, record_exclusions, recover_flights, recover_leases, recover_stuck,
       refuse_due_cues, release_execution, release_flight, repair_queues, replay_execution, report_outcome, requeue_attempts,
@@ -41,7 +41,7 @@ begin
     -- before it returns the first.
     (3, 'enable_bitmapscan = off', '{
       begin_attempts, begin_claims, begin_waiting, claim_next, claimable_tasks, find_claimable, finish_attempts, gone_attempts,
-      held_attempts, last_success, lock_next, look_waiting, next_claimable, settle_attempts}'),
+      held_attempts, last_success, lock_next, look_waiting, move_due_cues, next_claimable, settle_attempts}'),
 
     -- The oldest claimable execution is the first entry of an index. Sorting would read an account's whole backlog to find it.
     (4, 'enable_sort = off', '{claim_next, claimable_tasks, find_claimable, next_claimable}'),
@@ -52,6 +52,12 @@ begin
     -- They look up each entry of a short list in a big table. A hash or merge join would read that table from end to end.
     (11, 'enable_hashjoin = off', '{fold_usage, requeue_attempts}'),
     (12, 'enable_mergejoin = off', '{fold_usage, requeue_attempts}'),
+
+    -- Its rows are many, and expected to be few.
+    (13, 'enable_nestloop = off', '{move_due_cues}'),
+
+    -- Whoever waits longer takes the cues that are free.
+    (14, 'lock_timeout = ''5ms''', '{move_due_cues}'),
 
     -- They serve several accounts in one call: a locked row delays the others by no more than this. The caller then handles each account
     -- separately.
@@ -70,7 +76,7 @@ begin
       execution_state, expire_outcomes, find_claimable, finish_attempts, fire_cue, fire_tracked_cues, gone_attempts,
       group_dead_letters, heartbeat_execution, held_attempts, holds_executions, job_counts, last_success, lock_accounts,
       lock_free_cues, lock_next, look_ahead, look_waiting, lose_attempts, mail_cue_failed, miss_unclaimed, move_calendar_cues,
-      next_claimable, next_jobs, next_wakes, passed_exclusions, passed_windows, place_execution, read_cues, read_destinations,
+      move_due_cues, next_claimable, next_jobs, next_wakes, passed_exclusions, passed_windows, place_execution, read_cues, read_destinations,
       read_errors, read_execution_details, record_exclusions, recover_flights, recover_leases, recover_stuck, refuse_due_cues,
       release_execution, release_flight, repair_queues, replay_execution, report_outcome, requeue_attempts, resume_cues,
       run_operation, settle_attempts, start_queued, stop_execution, supersede_executions, take_due_cues, take_last_slots, track_cue,

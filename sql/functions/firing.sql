@@ -117,6 +117,30 @@ end $$;
 comment on function cue.look_ahead is
   'Returns the cues due until p_until and the first one after, with the input for computing their next slots; takes no locks.';
 
+-- Locks no rows beforehand, which would cost as much as the update: a row that another transaction holds fails the statement. With joins hashed,
+-- rows are found by their ids alone, whatever the tables' sizes when this was planned. Both sides of the join are ordered by id, the lock order.
+create or replace function cue.move_due_cues(
+  p_cue_ids text[], p_versions int[], p_expected timestamptz[], p_next timestamptz[], p_next_slots timestamptz[], p_success_due timestamptz[],
+  p_capped boolean, p_now timestamptz
+) returns table (cue_id text, account_id uuid, slot timestamptz, expected timestamptz)
+language plpgsql security definer as $$
+begin
+  return query
+  update cue.cue_runs r
+     set next_run = d.next_run, next_slot = d.next_slot, last_slot = coalesce(r.next_slot, r.next_run),
+         last_run = case r.transport when 'webhook' then p_now else r.last_run end,
+         fired_count = r.fired_count + 1, run_count = r.run_count + 1, success_due_at = coalesce(r.success_due_at, d.success_due)
+    from (select * from unnest(p_cue_ids, p_versions, p_expected, p_next, p_next_slots, p_success_due)
+            as u (cue_id, version, expected, next_run, next_slot, success_due) order by u.cue_id) d
+   where r.cue_id = any (p_cue_ids) and r.cue_id = d.cue_id and r.version = d.version and d.expected <= p_now
+     and r.next_run is not distinct from d.expected and not r.tracked
+     and (select not cue.is_over_limit(a, p_now) from cue.accounts a where a.id = r.account_id)
+     and (select not exists (select from cue.outages o where d.expected > o.from_at and d.expected <= o.until_at))
+     and not (p_capped and cue.exceeds_payload_cap(r.cue_id, p_now))
+  returning r.cue_id, r.account_id, r.last_slot, d.expected;
+end $$;
+comment on function cue.move_due_cues is 'Moves due cues to their next slots; fails if one of them is locked.';
+
 -- A cue is skipped if its version or next_run has changed since the following slot was computed. next_slot is null where it equals next_run, and
 -- so is p_next_slots. Slots that came due during an outage or above the plan's limit are left to catch_up_cues and refuse_due_cues, and tracked
 -- cues to fire_tracked_cues.
@@ -131,49 +155,38 @@ create or replace function cue.take_due_cues(
 language plpgsql security definer as $$
 declare
   v_flight bigint;
-  v_rows tid[];
   v_ids uuid[];
   v_accounts uuid[];
   v_cue_ids text[];
   v_expected timestamptz[];
   v_slots timestamptz[];
-  v_next timestamptz[];
-  v_next_slots timestamptz[];
-  v_success_due timestamptz[];
+  v_free text[] := p_cue_ids;
   v_capped boolean := cue.caps_payloads();
   v_limited boolean := cue.limits_timeouts();
 begin
   if not exists (select from cue.engines where last_seen_at > p_now - p_missed_after) then return; end if;
-  -- Locked in a separate statement, so that the next one sees each row's current version. Locked rows don't move, so it finds
-  -- them by ctid, without another index lookup per row.
-  select array_agg(held.place), array_agg(held.account_id), array_agg(d.cue_id), array_agg(d.expected), array_agg(held.slot), array_agg(d.next_run),
-         array_agg(d.next_slot), array_agg(d.success_due)
-    into v_rows, v_accounts, v_cue_ids, v_expected, v_slots, v_next, v_next_slots, v_success_due
-    from unnest(p_cue_ids, p_versions, p_expected, p_next, p_next_slots, p_success_due)
-      as d (cue_id, version, expected, next_run, next_slot, success_due)
-   cross join lateral (
-     select r.ctid as place, r.account_id, coalesce(r.next_slot, r.next_run) as slot from cue.cue_runs r
-      where r.cue_id = d.cue_id and r.version = d.version and r.next_run = d.expected and r.next_run <= p_now and not r.tracked
-        and (select not cue.is_over_limit(a, p_now) from cue.accounts a where a.id = r.account_id)
-        and not exists (select from cue.outages o where r.next_run > o.from_at and r.next_run <= o.until_at)
-        and not (v_capped and cue.exceeds_payload_cap(r.cue_id, p_now))
-      limit 1 for update skip locked) held;
-  if v_rows is null then return; end if;
+  for v_try in 1..2 loop
+    begin
+      select array_agg(m.cue_id), array_agg(m.account_id), array_agg(m.slot), array_agg(m.expected) into v_cue_ids, v_accounts, v_slots, v_expected
+        from cue.move_due_cues(v_free, p_versions, p_expected, p_next, p_next_slots, p_success_due, v_capped, p_now) m;
+      exit;
+    exception when lock_not_available then
+      if v_try = 2 then raise; end if; -- the table is locked
+      -- Null in the place of each cue that is.
+      v_free := array(
+        select l.cue_id from unnest(p_cue_ids) with ordinality as u (id, n)
+          left join lateral (select r.cue_id from cue.cue_runs r where r.cue_id = u.id limit 1 for update skip locked) l on true
+         order by u.n);
+    end;
+  end loop;
+  if v_cue_ids is null then return; end if;
   if v_capped then perform cue.count_payloads(v_cue_ids, array_fill(1, array[cardinality(v_cue_ids)]), p_now); end if;
   v_flight := nextval('cue.flight_ids');
   -- Inserted in the order of their ids: pages of the primary key fill up before they split.
-  v_ids := array(select cue.uuid_v7(p_now) from unnest(v_rows) order by 1);
+  v_ids := array(select cue.uuid_v7(p_now) from unnest(v_cue_ids) order by 1);
   perform cue.count_executions(v_accounts, p_now);
   return query
-  with due as (
-    select * from unnest(v_ids, v_cue_ids, v_expected, v_slots, v_next, v_next_slots, v_success_due)
-      as d (id, cue_id, expected, slot, next_run, next_slot, success_due)),
-  moved as (
-    update cue.cue_runs r
-       set next_run = due.next_run, next_slot = due.next_slot, last_slot = due.slot, last_run = case r.transport when 'webhook' then p_now else r.last_run end,
-           fired_count = r.fired_count + 1, run_count = r.run_count + 1, success_due_at = coalesce(r.success_due_at, due.success_due)
-      from due where r.ctid = any (v_rows) and r.cue_id = due.cue_id
-    returning due.id, r.cue_id, due.expected, due.slot),
+  with moved as (select * from unnest(v_ids, v_cue_ids, v_slots, v_expected) as m (id, cue_id, slot, expected)),
   fired as materialized (
     select m.id, m.slot as scheduled_for, m.expected as due_at, c.source, c.account_id, c.id as cue_id, c.transport, c.callback_url,
            c.callback_method, c.callback_headers, c.payload, c.payload_id,
@@ -182,8 +195,7 @@ begin
            a.secrets, a.api_key, c.schedule_type = 'recurring' and not coalesce(c.await_outcome, false) as plain
       from moved m
      cross join lateral (select cue.source_of(q) as source, q.* from cue.cues q where q.id = m.cue_id limit 1) c
-     cross join lateral cue.signing_account(c.account_id, p_now) a
-     order by m.id),
+     cross join lateral cue.signing_account(c.account_id, p_now) a),
   flight as (
     insert into cue.flights (id, execution_ids, lease_expires_at, created_at)
     select v_flight, array_agg(f.id), p_now + p_lease, p_now from fired f where f.transport = 'webhook' having count(*) > 0),
