@@ -62,7 +62,7 @@ t.test('an id belongs to the partition of its month, to the millisecond', async 
 
 t.test('partitions of executions leave room for a second version of each row', async t => {
   const { rows } = await stage(t)
-  for (const { options } of await rows(months, ['cue.executions'])) t.ok(options.includes('fillfactor=50'))
+  for (const { options } of await rows(months, ['cue.executions'])) t.ok(options.includes('fillfactor=45'))
 })
 
 t.test('creating partitions waits neither for readers nor for writers', async t => {
