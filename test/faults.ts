@@ -34,9 +34,13 @@ subscribe('http.server.request.start', message => {
 })
 registerHooks({
   resolve: (specifier, context, next) => {
-    if (specifier.startsWith('@opentelemetry/') || (isMainThread && /^(typebox|kysely|fastify|jose)\b/.test(specifier)))
+    if (specifier.startsWith('@opentelemetry/'))
       writeSync(2, `${isMainThread ? 'engine' : 'api'} loads ${specifier} for ${context.parentURL}\n`)
     return next(specifier, context)
+  },
+  load: (url, context, next) => {
+    if (isMainThread && /\/(node_modules|bundled\/[^/]+)\/(typebox|kysely|fastify|jose)\b/.test(url)) writeSync(2, `engine loads ${url}\n`)
+    return next(url, context)
   }
 })
 if (isMainThread) {

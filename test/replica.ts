@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url'
 import type { Test } from 'tap'
 
 const server = fileURLToPath(new URL('../src/server.ts', import.meta.url))
+const bundled = new URL('bundled.ts', import.meta.url).href
 
 /** A replica as run by `npm start`, on any port of this machine, with this environment only. Killed at the end of the test if still running. */
 export const startReplica = (t: Test, env: Record<string, string | undefined>) => {
@@ -15,7 +16,7 @@ export const startReplica = (t: Test, env: Record<string, string | undefined>) =
     ENCRYPTION_KEYS: Buffer.alloc(32, 1).toString('base64'),
     SESSION_SECRET: 'a secret that is only for tests, of 32 characters'
   }
-  const child = spawn(process.execPath, [server], { env: { ...settings, ...env }, stdio: ['ignore', 'pipe', 'pipe'] })
+  const child = spawn(process.execPath, ['--import', bundled, server], { env: { ...settings, ...env }, stdio: ['ignore', 'pipe', 'pipe'] })
   t.teardown(() => child.kill('SIGKILL'))
   const said = { out: '', err: '' }
   child.stdout.on('data', data => {

@@ -3,6 +3,7 @@
  * replaces it, which none does, and have the processes that it starts do the same. Its runner overrides the variable if .taprc sets it.
  */
 import module, { syncBuiltinESMExports } from 'node:module'
+import './bundled.ts'
 
 process.env._TAPJS_PROCESSINFO_EXCLUDE_ = '/./'
 module.registerHooks = () => ({ deregister: () => {} })
