@@ -5717,7 +5717,7 @@ begin
   if v_changes and old.payload_ref is distinct from new.payload_id then
     update cue.payloads set last_used_at = v_now where id = old.payload_ref;
     if not found and old.payload is not null and old.payload_ref is not null and old.payload_since_run <> new.payload_since_run then
-      perform cue.store_payload(old.account_id, old.id, old.payload, null, v_now, v_now, old.payload_ref);
+      perform cue.store_payload(old.account_id, old.id, old.payload, null, v_now, v_now);
     end if;
   end if;
   new.payload_ref := null;
@@ -9433,21 +9433,21 @@ end $function$;
 comment on function cue.store_echo(text,text,jsonb,text,timestamp with time zone) is 'Stores a request posted to an echo token for five minutes; QU031 above ten per hour and p_address, or if 1,000 are stored.';
 grant execute on function cue.store_echo(text,text,jsonb,text,timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.store_payload(p_account_id uuid, p_cue_id text, p_body text, p_since_run bigint, p_last_used_at timestamp with time zone, p_now timestamp with time zone DEFAULT now(), p_id bigint DEFAULT nextval('cue.payload_ids'::regclass))
+CREATE OR REPLACE FUNCTION cue.store_payload(p_account_id uuid, p_cue_id text, p_body text, p_since_run bigint, p_last_used_at timestamp with time zone, p_now timestamp with time zone DEFAULT now())
  RETURNS bigint
  LANGUAGE sql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
   insert into cue.payloads as p (id, account_id, cue_id, hash, body, since_run, last_used_at, created_at)
-  values (p_id, p_account_id, p_cue_id, sha256(convert_to(p_body, 'UTF8')), p_body, p_since_run, p_last_used_at, p_now)
+  values (coalesce((select c.payload_ref from cue.cues c where c.id = p_cue_id and c.payload = p_body), nextval('cue.payload_ids')), p_account_id, p_cue_id, sha256(convert_to(p_body, 'UTF8')), p_body, p_since_run, p_last_used_at, p_now)
   on conflict (cue_id, hash) do update
      set last_used_at = case when excluded.last_used_at is not null and p.last_used_at is not null
                              then greatest(p.last_used_at, excluded.last_used_at) end
   returning id
 $function$;
-comment on function cue.store_payload(uuid,text,text,bigint,timestamp with time zone,timestamp with time zone,bigint) is 'Stores a cue''s large payload unless it exists, and returns its id.';
-grant execute on function cue.store_payload(uuid,text,text,bigint,timestamp with time zone,timestamp with time zone,bigint) to cue_service;
+comment on function cue.store_payload(uuid,text,text,bigint,timestamp with time zone,timestamp with time zone) is 'Stores a payload of a cue in payloads unless it is there, and returns its id.';
+grant execute on function cue.store_payload(uuid,text,text,bigint,timestamp with time zone,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.store_payloads(p_batch integer DEFAULT 100, p_now timestamp with time zone DEFAULT now())
  RETURNS integer
@@ -9463,8 +9463,7 @@ begin
   for c in
     select * from cue.cues q where cue.is_large(q.payload) order by q.id limit p_batch for no key update skip locked
   loop
-    update cue.cues set payload = null, payload_id = cue.store_payload(
-      c.account_id, c.id, c.payload, null, null, p_now, coalesce(c.payload_ref, nextval('cue.payload_ids'))) where id = c.id;
+    update cue.cues set payload = null, payload_id = cue.store_payload(c.account_id, c.id, c.payload, null, null, p_now) where id = c.id;
     v_count := v_count + 1;
   end loop;
   return v_count;

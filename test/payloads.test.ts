@@ -213,6 +213,18 @@ t.test('payloads changed by hand are kept, too, and an unused small one is not',
   t.equal((await stored()).length, 1)
 })
 
+t.test('a large payload in the row of its cue is the same payload as an override equal to it', async t => {
+  const { cue, fire, fn, edit, shown, stored, rows } = await stage(t)
+  const payload = random(3000)
+  const id = await cue({ payload: '{}' }, { next_run: null })
+  await rows('update cue.cues set payload = $2 where id = $1', [id, payload])
+  const own = await fire(id)
+  const override = await fire(id, { payload })
+  await fn.storePayloads({})
+  await edit(id, '{"n": 1}')
+  t.same([await shown(own.id), await shown(override.id), (await stored()).length], [payload, payload, 1])
+})
+
 t.test('executions of cues from before payload_ref copy the payload, until the cue changes', async t => {
   const { cue, fire, fn, shown, carried, rows, row, account_id } = await stage(t)
   const id = await cue({ payload: '{"a": 1}' }, { next_run: null })

@@ -77,8 +77,8 @@ begin
 end $$;
 comment on function cue.end_flights is 'Removes flights whose attempts have all ended.';
 
--- The hot path: one update. A first attempt that succeeds is logged in its execution, where attempt_view finds it, since a row of its own would
--- cost an eighth of the WAL. An attempt that was taken over is skipped. p_ended_flights: flights to remove.
+-- Most deliveries end here, so it is one update. A first attempt that succeeds is logged in its execution, where attempt_view finds it: a row of
+-- its own would cost an eighth of the WAL. An attempt that was taken over is skipped. p_ended_flights: flights to remove.
 create or replace function cue.finish_attempts(
   p_execution_ids uuid[], p_attempts int[], p_cue_ids text[], p_started_at timestamptz[], p_duration_ms int[], p_http_status int[],
   p_bodies text[], p_ended_flights bigint[] default '{}', p_now timestamptz default now()
