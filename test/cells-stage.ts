@@ -40,7 +40,7 @@ export const stage = async (t: Test) => {
     })
     const ended = replica.ended.then(({ err }) => Promise.reject(new Error(err)))
     ended.catch(() => {})
-    const listening = eventually(() => / at http:\/\/localhost:(\d+)/.exec(replica.told()), patienceMs)
+    const listening = eventually(() => / at http:\/\/localhost:(\d+)/.exec(replica.stderr()), patienceMs)
     const [, port] = await Promise.race([listening, ended])
     const url = `http://127.0.0.1:${port}`
     const call = async (method: string, path: string, { key, body }: { key?: string; body?: object } = {}) => {

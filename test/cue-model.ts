@@ -10,7 +10,7 @@ export type CueState = {
   version: number
   overlap: Overlap
   status: 'active' | 'paused' | 'completed'
-  /** The next slot, or the one after the last slot while there is no next. */
+  /** The next slot; for a paused or completed cue, the slot that would be next. */
   next: number
   /** Runs that count towards `max_runs`. */
   taken: number
@@ -60,16 +60,16 @@ export const cueAfter = (operation: CueOperation, cue: CueState, open: readonly 
 }
 
 /**
- * What is wrong with a cue after concurrent operations, in any order; empty if nothing. Callers were told that they changed it so many times and that
- * its pause ended `resumed` of these times, and fired at most so many slots.
+ * Returns what is wrong with a cue after concurrent operations, in any order; empty if nothing is. `answers` counts what the calls returned:
+ * changes of the cue, how many of those ended its pause, and slots that were fired at most.
  */
 export const cueFaults = (
   before: CueState,
   after: CueState,
-  told: { changes: number; resumed: number; slots: number },
+  answers: { changes: number; resumed: number; slots: number },
   now: number
 ): string[] => {
-  const { changes, resumed, slots } = told
+  const { changes, resumed, slots } = answers
   const completed = after.version - before.version - changes
   const wrong: [boolean, string][] = [
     [after.taken + after.overlaps + after.queue_fulls !== after.next - firstSlot, 'has slots that are not accounted for'],

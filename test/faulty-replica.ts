@@ -20,7 +20,7 @@ export const startFaultyReplica = async (t: Test, env: Record<string, string> = 
     FAULTS_HOLD: hold,
     ...env
   })
-  const [, port] = await eventually(() => / at http:\/\/localhost:(\d+)/.exec(replica.told()), patienceMs)
+  const [, port] = await eventually(() => / at http:\/\/localhost:(\d+)/.exec(replica.stderr()), patienceMs)
   const call = async (path: string, body?: object, key?: string): Promise<string> => {
     const headers = { ...(key && { authorization: `Bearer ${key}` }), ...(body && { 'content-type': 'application/json' }) }
     const answer = await fetch(`http://127.0.0.1:${port}${path}`, {

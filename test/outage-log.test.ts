@@ -78,7 +78,7 @@ const startWire = async (t: Test, url: string) => {
 t.test('an outage takes two log lines without a stack on an idle replica', async t => {
   const wire = await startWire(t, (await createDatabase(t)).url)
   const replica = startReplica(t, { DATABASE_URL: wire.url, LOG_LEVEL: 'warn' })
-  await eventually(() => replica.told().includes('serves at'))
+  await eventually(() => replica.stderr().includes('serves at'))
   wire.cut()
   await new Promise(resolve => setTimeout(resolve, 3000)) // long enough for all that asks to have failed
   wire.mend()

@@ -53,7 +53,7 @@ t.test('two replicas serve and deliver through PgBouncer', { skip: !existsSync(p
   }
   const replicas = [startReplica(t, env), startReplica(t, env)]
   const addresses: string[] = []
-  for (const replica of replicas) addresses.push(await eventually(() => /serves at (\S+)/.exec(replica.told())?.[1], 60_000))
+  for (const replica of replicas) addresses.push(await eventually(() => /serves at (\S+)/.exec(replica.stderr())?.[1], 60_000))
 
   const post = async (base: string, path: string, body: object, key?: string) => {
     const headers = { 'content-type': 'application/json', ...(key && { authorization: `Bearer ${key}` }) }

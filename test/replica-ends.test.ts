@@ -18,7 +18,7 @@ t.test('the replica ends with its engine and logs why', async t => {
 })
 
 t.test('stops gracefully although a request blocks the API', async t => {
-  const { block, signal, lines, ended, pool, told } = await startFaultyReplica(t)
+  const { block, signal, lines, ended, pool, stderr } = await startFaultyReplica(t)
   await block()
   signal('SIGTERM')
   await eventually(async () => (await livingEngines(pool)).length === 0, patienceMs)
@@ -30,13 +30,13 @@ t.test('stops gracefully although a request blocks the API', async t => {
     ['stopping', 'API did not stop in time', 'stopped']
   )
   exactly(t, lines().at(-1), { attempts_given_back: 0, ms: Number })
-  const loaded = [...told().matchAll(/^(\w+) loads (\S+) for \S+\/node_modules\/([^/]+)/gm)].map(([, ...names]) => names.join(' '))
+  const loaded = [...stderr().matchAll(/^(\w+) loads (\S+) for \S+\/node_modules\/([^/]+)/gm)].map(([, ...names]) => names.join(' '))
   t.same(
     loaded.sort(),
     ['api @opentelemetry/api prom-client', 'engine @opentelemetry/api prom-client'],
     'OpenTelemetry is not loaded by us'
   )
-  t.notMatch(told(), /^engine loads (?!@opentelemetry)/m, "the engine does not load the API's packages")
+  t.notMatch(stderr(), /^engine loads (?!@opentelemetry)/m, "the engine does not load the API's packages")
 })
 
 t.test('stops gracefully while the engine is starting', async t => {

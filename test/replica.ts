@@ -29,7 +29,7 @@ export const startReplica = (t: Test, env: Record<string, string | undefined>) =
   return {
     /** Resolves to its exit code, its log, and its output for the terminal. */
     ended,
-    told: () => said.err,
+    stderr: () => said.err,
     /** Its log so far. */
     lines: () =>
       said.out

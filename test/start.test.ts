@@ -76,7 +76,7 @@ t.test('logs a signal and the stop that follows', async t => {
   const { url } = await createDatabase(t)
   for (const ROLES of ['api,engine', 'api']) {
     const replica = startReplica(t, { DATABASE_URL: url, ROLES })
-    await eventually(() => replica.told().includes('serves at'), 60_000)
+    await eventually(() => replica.stderr().includes('serves at'), 60_000)
     replica.signal('SIGTERM')
     t.equal((await replica.ended).code, 0)
     const [stopping, stopped] = replica.lines().slice(-2)
