@@ -23,10 +23,11 @@ t.test('ids created by SQL encode their cell and their instant', async t => {
     await setCell(pool, cell)
     const { rows } = await pool.query(
       `select id, cue.cell_of(id) as in_sql, id >= cue.uuid_v7_floor(at) and id < cue.uuid_v7_floor(at + interval '1 millisecond') as in_order
-         from (select at, cue.uuid_v7(at) as id from unnest($1::timestamptz[]) as u (at) offset 0) made`,
+         from ((select at, cue.uuid_v7(at) as id from unnest($1::timestamptz[]) as u (at) offset 0)
+               union all select at, unnest(cue.uuids_v7(3, at)) from unnest($1::timestamptz[]) as u (at)) made`,
       [fc.sample(instants, { seed: below(2 ** 31), numRuns: 20 })]
     )
-    t.equal(rows.length, 20)
+    t.equal(rows.length, 80)
     for (const { id, in_sql, in_order } of rows) {
       t.match(id, /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/)
       t.ok(in_order, id)
@@ -39,6 +40,19 @@ t.test('ids of one millisecond differ', async t => {
   const { pool } = await createDatabase(t)
   const { rows } = await pool.query('select count(distinct cue.uuid_v7(now()))::int as count from generate_series(1, 10000)')
   t.same(rows, [{ count: 10_000 }])
+})
+
+t.test('ids made together ascend in unpredictable steps, and differ from those made at the same time', async t => {
+  const { pool } = await createDatabase(t)
+  const { rows } = await pool.query(
+    `select cardinality(ids) as count, ids = array(select u.id from unnest(ids) as u (id) order by u.id) as ascend,
+            (select count(distinct u.id)::int from unnest(ids || others) as u (id)) as different,
+            (select count(distinct u.step)::int from (
+               select ('x' || right(x.id::text, 12))::bit(48)::bigint - lag(('x' || right(x.id::text, 12))::bit(48)::bigint) over (order by x.id) as step
+                 from unnest(ids) as x (id)) u) > 9900 as unpredictable
+       from (select cue.uuids_v7(10000) as ids, cue.uuids_v7(10000) as others offset 0) made`
+  )
+  exactly(t, rows, [{ count: 10_000, ascend: true, different: 20_000, unpredictable: true }])
 })
 
 t.test('ids created before there was a second cell, and random ones, belong to cell 1', async t => {

@@ -69,6 +69,8 @@ create or replace function cue.look_ahead(
 )
 language plpgsql stable security definer as $$
 declare
+  v_full boolean := exists (
+    select from cue.cue_runs r where r.next_run <= p_until and r.account_id not in (select unnest(p_skip_accounts)) offset p_limit - 1);
   v_ids text[];
   v_capped boolean := cue.caps_payloads();
   -- There hardly ever is one, and looking for it costs as much per cue as reading the cue.
@@ -76,11 +78,7 @@ declare
     select from cue.outages o
      where o.until_at >= (select r.next_run from cue.cue_runs r where r.next_run <= p_until order by r.next_run limit 1));
 begin
-  select array_agg(p.cue_id) into v_ids from (
-    select r.cue_id from cue.cue_runs r
-     where r.next_run <= p_until and r.account_id not in (select unnest(p_skip_accounts))
-     order by r.next_run, r.account_id, r.cue_id limit p_limit) p;
-  if cardinality(v_ids) >= p_limit then
+  if v_full then
     with recursive groups as (
       (select r.next_run, r.account_id, 1 as n from cue.cue_runs r
         where r.next_run <= p_until and r.account_id not in (select unnest(p_skip_accounts)) order by r.next_run, r.account_id limit 1)
@@ -98,20 +96,30 @@ begin
        order by m.place, g.next_run limit p_limit) p;
   end if;
   return query
+  with due as materialized (
+    select r.* from cue.cue_runs r
+     where not v_full and r.next_run <= p_until and r.account_id not in (select unnest(p_skip_accounts))
+    union all
+    select r.* from unnest(v_ids) as u (id) join cue.cue_runs r on r.cue_id = u.id where r.next_run is not null
+    union all
+    (select r.* from cue.cue_runs r where r.next_run > p_until order by r.next_run, r.account_id, r.cue_id limit 1)),
+  refused as materialized (
+    select d.account_id from (select distinct r.account_id from due r) d
+     cross join lateral (select cue.is_over_limit(q, p_now) from cue.accounts q where q.id = d.account_id limit 1) a
+     where a.is_over_limit)
   select r.cue_id, r.account_id, r.version, r.next_run, r.transport, c.schedule_type, c.cron, c.timezone, c.schedule_rules, r.next_slot,
          case when c.schedule_rules ? 'exclude_calendars' then cue.revisions_of(r.account_id, c.schedule_rules) end,
          cue.runs_left(c.schedule_rules, r.fired_count, r.skipped_count), c.catch_up,
          case when v_outages then (select max(o.until_at) from cue.outages o where r.next_run > o.from_at and r.next_run <= o.until_at) end,
-         cue.is_over_limit(a, p_now) or v_capped and cue.exceeds_payload_cap(r.cue_id, p_now),
+         r.account_id in (select f.account_id from refused f) or v_capped and cue.exceeds_payload_cap(r.cue_id, p_now),
          case when r.success_due_at is null and c.schedule_type = 'recurring' then
            coalesce(c.alert_missed_window_multiplier, (cue.implied_settings()).alert_missed_window_multiplier) end,
          r.tracked
-    from (
-      select u.id from unnest(v_ids) as u (id)
-      union all
-      (select f.cue_id from cue.cue_runs f where f.next_run > p_until order by f.next_run, f.account_id, f.cue_id limit 1)) p
-    join cue.cue_runs r on r.cue_id = p.id join cue.cues c on c.id = r.cue_id join cue.accounts a on a.id = r.account_id
-   where r.next_run is not null and (p_rules or c.schedule_rules is null)
+    from due r
+   cross join lateral (
+     select q.schedule_type, q.cron, q.timezone, q.schedule_rules, q.catch_up, q.alert_missed_window_multiplier
+       from cue.cues q where q.id = r.cue_id limit 1) c
+   where p_rules or c.schedule_rules is null
    order by r.next_run;
 end $$;
 comment on function cue.look_ahead is
@@ -124,6 +132,8 @@ create or replace function cue.move_due_cues(
   p_capped boolean, p_now timestamptz
 ) returns table (cue_id text, account_id uuid, slot timestamptz, expected timestamptz)
 language plpgsql security definer as $$
+declare
+  v_outages boolean := exists (select from cue.outages o where o.until_at >= (select min(u.at) from unnest(p_expected) as u (at)));
 begin
   return query
   update cue.cue_runs r
@@ -135,7 +145,7 @@ begin
    where r.cue_id = any (p_cue_ids) and r.cue_id = d.cue_id and r.version = d.version and d.expected <= p_now
      and r.next_run is not distinct from d.expected and not r.tracked
      and (select not cue.is_over_limit(a, p_now) from cue.accounts a where a.id = r.account_id)
-     and (select not exists (select from cue.outages o where d.expected > o.from_at and d.expected <= o.until_at))
+     and not (v_outages and exists (select from cue.outages o where d.expected > o.from_at and d.expected <= o.until_at))
      and not (p_capped and cue.exceeds_payload_cap(r.cue_id, p_now))
   returning r.cue_id, r.account_id, r.last_slot, d.expected;
 end $$;
@@ -183,18 +193,21 @@ begin
   if v_capped then perform cue.count_payloads(v_cue_ids, array_fill(1, array[cardinality(v_cue_ids)]), p_now); end if;
   v_flight := nextval('cue.flight_ids');
   -- Inserted in the order of their ids: pages of the primary key fill up before they split.
-  v_ids := array(select cue.uuid_v7(p_now) from unnest(v_cue_ids) order by 1);
+  v_ids := cue.uuids_v7(cardinality(v_cue_ids), p_now);
   perform cue.count_executions(v_accounts, p_now);
   return query
   with moved as (select * from unnest(v_ids, v_cue_ids, v_slots, v_expected) as m (id, cue_id, slot, expected)),
   fired as materialized (
-    select m.id, m.slot as scheduled_for, m.expected as due_at, c.source, c.account_id, c.id as cue_id, c.transport, c.callback_url,
-           c.callback_method, c.callback_headers, c.payload, c.payload_id,
+    select m.id, m.slot as scheduled_for, m.expected as due_at, c.account_id, c.id as cue_id, c.transport, c.callback_url, c.callback_method,
+           c.callback_headers, c.payload, c.payload_id, c.payload_ref, c.task, c.claim_timeout_seconds,
            least(coalesce(c.timeout_seconds, (cue.implied_settings()).timeout_seconds),
                  case when v_limited then cue.max_timeout(c.account_id) end) as timeout_seconds,
            a.secrets, a.api_key, c.schedule_type = 'recurring' and not coalesce(c.await_outcome, false) as plain
       from moved m
-     cross join lateral (select cue.source_of(q) as source, q.* from cue.cues q where q.id = m.cue_id limit 1) c
+     cross join lateral (
+       select q.account_id, q.id, q.transport, q.callback_url, q.callback_method, q.callback_headers, q.payload, q.payload_id, q.payload_ref, q.task,
+              q.claim_timeout_seconds, q.timeout_seconds, q.schedule_type, q.await_outcome
+         from cue.cues q where q.id = m.cue_id limit 1) c
      cross join lateral cue.signing_account(c.account_id, p_now) a),
   flight as (
     insert into cue.flights (id, execution_ids, lease_expires_at, created_at)
@@ -204,7 +217,7 @@ begin
     select n.*
       from fired f
      cross join lateral cue.new_execution(
-       f.source, f.id, f.scheduled_for, p_flight_id => v_flight, p_slot_due_at => f.due_at, p_now => p_now) n),
+       row(f.cue_id, f.account_id, f.transport, f.payload, f.payload_id, f.payload_ref, f.task, f.claim_timeout_seconds)::cue.execution_sources, f.id, f.scheduled_for, p_flight_id => v_flight, p_slot_due_at => f.due_at, p_now => p_now) n),
   woken as materialized (
     select cue.wake_workers(w.account_id, p_now) from (select distinct f.account_id from fired f where f.transport = 'worker') w)
   select f.id, v_flight, 1, f.account_id, f.cue_id, f.scheduled_for, f.callback_url, f.callback_method, f.callback_headers,
