@@ -4988,8 +4988,10 @@ CREATE OR REPLACE FUNCTION cue.finish_attempts(p_execution_ids uuid[], p_attempt
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
-  v_first uuid := (select min(id::text)::uuid from unnest(p_execution_ids) as u (id));
-  v_last uuid := (select max(id::text)::uuid from unnest(p_execution_ids) as u (id));
+  v_sorted uuid[] := array(select id from unnest(p_execution_ids) as u (id) order by id);
+  v_first uuid := v_sorted[1];
+  v_last uuid := v_sorted[cardinality(v_sorted)];
+  v_again boolean := 1 < any (p_attempts);
   v_failing text[];
   v_tracked text[];
   v_moved int;
@@ -5011,28 +5013,31 @@ begin
      where c.cue_id = any (v_failing);
   end if;
   -- Before PostgreSQL 17, the update below may use another index and lock in that order.
-  if current_setting('server_version_num')::int < 170000 then
+  if v_again or current_setting('server_version_num')::int < 170000 then
     perform from cue.executions where id = any (p_execution_ids) and id between v_first and v_last order by id for update;
   end if;
-  -- "= any" finds the rows, and the bounds exclude other partitions. Both sides of the join are ordered by id, the lock order.
-  with r as materialized (
-    select * from unnest(p_execution_ids, p_attempts, p_started_at, p_duration_ms, p_http_status, p_bodies)
-      as r (id, attempt, started_at, duration_ms, http_status, body) order by id),
-  moved as (
-    update cue.executions e
-       set status = 'success', flight_id = null, http_status = r.http_status, response_body = r.body, error_message = null,
-           last_attempt_at = r.started_at, attempt_ms = case when r.attempt = 1 then r.duration_ms end,
-           delivered_at = p_now, ended_at = p_now, updated_at = p_now
-      from r
-     where e.id = r.id and e.id = any (p_execution_ids) and e.id between v_first and v_last
-       and e.status = 'delivering' and e.transport = 'webhook' and e.attempts = r.attempt
-    returning e.id, e.account_id, r.attempt, r.started_at, r.duration_ms, r.http_status),
-  log as (
+  if v_again then
     insert into cue.attempts (execution_id, attempt, account_id, result, started_at, finished_at, duration_ms, http_status)
-    select m.id, m.attempt, m.account_id, 'success', m.started_at, m.started_at + m.duration_ms * interval '1 millisecond', m.duration_ms,
-           m.http_status from moved m where m.attempt > 1)
+    select r.id, r.attempt, e.account_id, 'success', r.started_at, r.started_at + r.duration_ms * interval '1 millisecond', r.duration_ms, r.http_status
+      from unnest(p_execution_ids, p_attempts, p_started_at, p_duration_ms, p_http_status) as r (id, attempt, started_at, duration_ms, http_status)
+     cross join lateral (
+       select x.account_id from cue.executions x
+        where x.id = r.id and x.id between v_first and v_last and x.status = 'delivering' and x.transport = 'webhook' and x.attempts = r.attempt
+        limit 1) e
+     where r.attempt > 1;
+  end if;
+  -- "= any" finds the rows, and the bounds exclude other partitions. Both sides of the join are ordered by id, the lock order.
+  update cue.executions e
+     set status = 'success', flight_id = null, http_status = r.http_status, response_body = r.body, error_message = null,
+         last_attempt_at = r.started_at, attempt_ms = case when r.attempt = 1 then r.duration_ms end,
+         delivered_at = p_now, ended_at = p_now, updated_at = p_now
+    from (select * from unnest(p_execution_ids, p_attempts, p_started_at, p_duration_ms, p_http_status, p_bodies)
+            as u (id, attempt, started_at, duration_ms, http_status, body) order by id) r
+   where e.id = r.id and e.id = any (p_execution_ids) and e.id between v_first and v_last
+     and e.status = 'delivering' and e.transport = 'webhook' and e.attempts = r.attempt;
+  get diagnostics v_moved = row_count;
   -- Like count_ended, without a call per row.
-  select count(nextval('cue.ended_success')) into v_moved from moved;
+  perform count(nextval('cue.ended_success')) from generate_series(1, v_moved);
   if v_tracked is not null then perform cue.start_queued(u.id, p_now) from unnest(v_tracked) as u (id); end if;
   perform cue.end_flights(p_ended_flights);
   return v_moved;
