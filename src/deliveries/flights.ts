@@ -18,6 +18,8 @@ export const createFlights = (fn: Pick<Functions, 'extendFlights' | 'endFlights'
   const flights = new Map<number, Flight>()
   // Ended by two concurrent statements, neither of which could know that it was the last: their rows are still there.
   const over = new Set<number>()
+  // By the latest extension, which may have locked their rows when another statement meant to remove them.
+  let extended: ReadonlySet<number> = new Set()
   const lease = `${leaseMs} milliseconds`
   /** Sending stops an eighth of the lease before its end, so that no request starts after another engine may have taken over. */
   const standsUntil = (sentAt: number) => sentAt + leaseMs * (7 / 8)
@@ -43,7 +45,7 @@ export const createFlights = (fn: Pick<Functions, 'extendFlights' | 'endFlights'
       ...[...ended].filter(([id, count]) => flights.get(id)?.open === count && !flights.get(id)!.lapses).map(([id]) => id)
     ],
 
-    /** Results of these flights are written, and the rows of `gone` removed. */
+    /** Results of these flights are written, and the rows of `gone` removed, except for some that are removed again. */
     end: (ended: Ended, gone: number[] = []): void => {
       for (const [id, count] of ended) {
         const flight = flights.get(id)
@@ -53,7 +55,7 @@ export const createFlights = (fn: Pick<Functions, 'extendFlights' | 'endFlights'
         flights.delete(id)
         if (!flight.lapses) over.add(id)
       }
-      for (const id of gone) over.delete(id)
+      for (const id of gone) if (!extended.has(id)) over.delete(id)
     },
 
     /** A result of this flight cannot be written: once nothing else of it is open, its lease lapses and another engine recovers the attempt. */
@@ -67,6 +69,7 @@ export const createFlights = (fn: Pick<Functions, 'extendFlights' | 'endFlights'
     /** Extends all leases, forgets flights that were taken over, and removes the rows of flights that have ended. */
     extend: async (): Promise<void> => {
       const ids = [...flights.keys()]
+      extended = new Set(ids)
       if (ids.length > 0) {
         const sentAt = performance.now()
         const standing = new Set(await fn.extendFlights({ flight_ids: ids, lease }))
