@@ -113,6 +113,26 @@ t.test('removes a flight again if an extension may have locked its row meanwhile
   t.same(removed, [1, 2], 'and then not again')
 })
 
+t.test('results gather for longer while others are being written, unless they fill a statement', async t => {
+  let time = 1e6
+  t.intercept(performance, 'now', { value: () => time })
+  const { flights, end, statements, statement } = setUp()
+  flights.add(1, batchSize + 10, time)
+  end(1, 1)
+  time += 20
+  await statement(0)
+  end(1, 1)
+  time += 59
+  await new Promise(resolve => setTimeout(resolve, 80))
+  end(1, 2)
+  t.equal(statements.length, 1)
+  time += 1
+  t.same((await statement(1)).execution_ids, ['e1', 'e2', 'e3'])
+  statements[0]!.done()
+  end(1, batchSize)
+  t.equal((await statement(2)).execution_ids.length, batchSize)
+})
+
 t.test('a result that cannot be recorded lets its own flight expire, and no other', async t => {
   const { flights, end, statement, removed, logged } = setUp()
   flights.add(1, 2, performance.now())

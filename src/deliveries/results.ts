@@ -1,6 +1,7 @@
 /**
- * Writes the results of attempts in batches: those that end within 20 ms in one statement, at most two statements at a time. While the
- * database is unavailable, results are held in memory. The attempt's number keeps a result from being written twice.
+ * Writes the results of attempts in batches: those that end within 20 ms in one statement. While one is under way, results gather for three
+ * times as long before another one starts, as a statement costs as much as 20 results in it. While the database is unavailable, results are held
+ * in memory. The attempt's number keeps a result from being written twice.
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import type { FastifyBaseLogger } from 'fastify'
@@ -40,6 +41,7 @@ type Options = {
 /** Maximum results per statement. */
 export const batchSize = 300
 const waitMs = 20
+const waitBesideMs = 60
 const writersAtMost = 2
 const retryMs = 500
 
@@ -53,11 +55,24 @@ export const createResults = ({ fn, flights, onWritten, log }: Options) => {
   let putOff = 0
   let stopped = false
   let timer: NodeJS.Timeout | undefined
+  let gatheringSince = 0
+
+  /** How long the results at hand are still left to gather, in milliseconds: not if they fill a statement. */
+  const gatherMs = () => {
+    if (plain.length >= batchSize || other.length >= batchSize) return 0
+    return gatheringSince + (writers === 0 ? waitMs : waitBesideMs) - performance.now()
+  }
 
   const flush = () => {
     clearTimeout(timer)
     timer = undefined
-    while (writers < writersAtMost && (plain.length > 0 || other.length > 0)) {
+    while (writers < writersAtMost && plain.length + other.length > 0) {
+      const ms = gatherMs()
+      if (ms > 0) {
+        timer = setTimeout(flush, ms)
+        return
+      }
+      gatheringSince = performance.now()
       if (plain.length > 0) write(plain.splice(0, batchSize), finish)
       else write(other.splice(0, batchSize), settle)
     }
@@ -68,7 +83,7 @@ export const createResults = ({ fn, flights, onWritten, log }: Options) => {
     await keepWriting(batch, statement)
     writers--
     onWritten()
-    if (plain.length > 0 || other.length > 0) flush()
+    flush()
   }
 
   const keepWriting = (batch: Ended[], statement: Statement): Promise<unknown> =>
@@ -141,10 +156,10 @@ export const createResults = ({ fn, flights, onWritten, log }: Options) => {
   return {
     /** Queues a result to be written. */
     add: (attempt: BegunAttempt, result: AttemptResult) => {
+      if (plain.length + other.length === 0) gatheringSince = performance.now()
       if (attempt.plain && result.error === null) plain.push({ attempt, result })
       else other.push({ attempt, result })
-      if (plain.length >= batchSize || other.length >= batchSize) flush()
-      else timer ??= setTimeout(flush, waitMs)
+      if (!timer || plain.length === batchSize || other.length === batchSize) flush()
     },
 
     /** Resolves when everything is written, or at the signal: results still held then lapse with their flights and are recovered. */
