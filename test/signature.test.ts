@@ -2,6 +2,7 @@ import { createHmac } from 'node:crypto'
 import fc from 'fast-check'
 import t from 'tap'
 import { verifyWebhook } from '../src/client/webhook.ts'
+import { createMac } from '../src/deliveries/hmac.ts'
 import { deriveKey, executionToken, readExecutionToken, signHeaders } from '../src/deliveries/signature.ts'
 import { exactly } from './exactly.ts'
 import { always } from './seed.ts'
@@ -10,6 +11,14 @@ const secret = `whsec_${'0123456789abcdef'.repeat(4)}`
 const former = `whsec_${'fedcba9876543210'.repeat(4)}`
 const message = { secrets: [secret], executionId: '01900000-0000-7000-8000-000000000001', timestamp: 1700000000, body: '{"a": 1}' }
 const key = deriveKey('session secret', 'execution-token')
+
+t.test('a MAC is an HMAC-SHA256, for keys and messages of any length', async t => {
+  const isHmac = (key: Uint8Array, text: string) =>
+    createMac(key)(text, 'utf8', 'hex') === createHmac('sha256', key).update(text).digest('hex') &&
+    createMac(key)(Buffer.from(text).toString('hex'), 'hex', 'base64') === createHmac('sha256', key).update(text).digest('base64')
+  always(fc.property(fc.uint8Array({ maxLength: 130 }), fc.string({ unit: fc.constantFrom('a', 'é', '€', '😀', '\ud800') }), isHmac))
+  for (const length of [21_000, 22_000, 70_000]) t.ok(isHmac(Buffer.alloc(32, 1), 'é'.repeat(length)), `${length} characters`)
+})
 
 t.test('the signature is an HMAC of timestamp and body, keyed with the whole secret', async t => {
   const headers = signHeaders(message)
@@ -89,7 +98,9 @@ t.test('a token returns the execution it was made for', async t => {
       return /^svc_sk_x_[\w-]{43}$/.test(token) && readExecutionToken(key, token) === id
     })
   )
-  t.equal(executionToken(key, message.executionId), executionToken(key, message.executionId))
+  const id = Buffer.from(message.executionId.replaceAll('-', ''), 'hex')
+  const half = createHmac('sha256', key).update(id).digest().subarray(0, 16)
+  t.equal(executionToken(key, message.executionId), `svc_sk_x_${Buffer.concat([id, half]).toString('base64url')}`)
 })
 
 t.test('rejects a token of another secret or purpose', async t => {

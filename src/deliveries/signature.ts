@@ -1,5 +1,6 @@
 /** Signatures of outgoing requests, and the token with which a handler reports. Pure: no network, no database. */
-import { createHmac, createSecretKey, hkdfSync, type KeyObject, timingSafeEqual } from 'node:crypto'
+import { createSecretKey, hkdfSync, type KeyObject, timingSafeEqual } from 'node:crypto'
+import { createMac, type Mac } from './hmac.ts'
 
 const MAX_CACHED_SECRETS = 10_000
 const TOKEN_PREFIX = 'svc_sk_x_'
@@ -24,9 +25,9 @@ export const signHeaders = ({ secrets, executionId, timestamp, body }: Message) 
   let standard = ''
   const signed = `${timestamp}.${body}`
   for (const secret of secrets) {
-    const keys = keysOf(secret)
-    own += `${own && ','}v1=${createHmac('sha256', keys.text).update(signed).digest('hex')}`
-    standard += `${standard && ' '}v1,${createHmac('sha256', keys.decoded).update(`${executionId}.${signed}`).digest('base64')}`
+    const { own: sign, standard: signStandard } = macsOf(secret)
+    own += `${own && ','}v1=${sign(signed, 'utf8', 'hex')}`
+    standard += `${standard && ' '}v1,${signStandard(`${executionId}.${signed}`, 'utf8', 'base64')}`
   }
   return {
     'X-Service-Signature': own,
@@ -55,11 +56,16 @@ export const readExecutionToken = (key: KeyObject, token: string): string | unde
 
 /** Returns a UUID's 16 bytes and 16 of an HMAC over them: 43 characters of base64url that only a holder of the key can make. */
 export const signId = (key: KeyObject, id: string): string => {
-  const token = Buffer.allocUnsafe(32)
-  token.write(id.replaceAll('-', ''), 0, 16, 'hex')
-  createHmac('sha256', key).update(token.subarray(0, 16)).digest().copy(token, 16, 0, 16)
-  return token.toString('base64url')
+  const sign = macOf.get(key) ?? createMac(key.export())
+  macOf.set(key, sign)
+  const hex = id.replaceAll('-', '')
+  signedId.write(hex, 0, 16, 'hex')
+  signedId.write(sign(hex, 'hex', 'binary'), 16, 16, 'binary')
+  return signedId.toString('base64url')
 }
+
+const macOf = new WeakMap<KeyObject, Mac>()
+const signedId = Buffer.alloc(32)
 
 /** Returns the id in an execution token, whoever signed it. */
 export const idInToken = (token: string): string | undefined =>
@@ -86,31 +92,31 @@ const sameText = (a: string, b: string): boolean => {
   return x.length === y.length && timingSafeEqual(x, y)
 }
 
-interface Keys {
-  /** From the whole secret as UTF-8. */
-  text: KeyObject
-  /** From the bytes that the secret encodes, as in Standard Webhooks. */
-  decoded: KeyObject
+interface Macs {
+  /** Keyed with the whole secret as UTF-8. */
+  own: Mac
+  /** Keyed with the bytes that the secret encodes, as in Standard Webhooks. */
+  standard: Mac
 }
 
-let recent = new Map<string, Keys>()
-let older = new Map<string, Keys>()
+let recent = new Map<string, Macs>()
+let older = new Map<string, Macs>()
 
 /**
- * Making both keys costs three times as much as signing, so those used last are cached. In two generations, because deleting and setting hot
+ * Preparing both keys costs as much as signing, so those used last are cached. In two generations, because deleting and setting hot
  * keys, which moves them to the end of a Map, leaves long chains of deleted entries.
  */
-const keysOf = (secret: string): Keys => {
+const macsOf = (secret: string): Macs => {
   const known = recent.get(secret)
   if (known) return known
-  const keys = older.get(secret) ?? {
-    text: createSecretKey(Buffer.from(secret)),
-    decoded: createSecretKey(Buffer.from(secret.replace(/^whsec_/, ''), 'base64'))
+  const macs = older.get(secret) ?? {
+    own: createMac(Buffer.from(secret)),
+    standard: createMac(Buffer.from(secret.replace(/^whsec_/, ''), 'base64'))
   }
   if (recent.size >= MAX_CACHED_SECRETS / 2) {
     older = recent
     recent = new Map()
   }
-  recent.set(secret, keys)
-  return keys
+  recent.set(secret, macs)
+  return macs
 }
