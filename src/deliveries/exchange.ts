@@ -20,8 +20,6 @@ export interface WebhookResult {
   retry_after_ms: number | null
   /** The status is 410: the receiver wants no more requests. */
   gone: boolean
-  started_at: Date
-  finished_at: Date
   duration_ms: number
 }
 
@@ -37,7 +35,6 @@ export interface Handle {
  * Dispatched once. Calls `resolve` once, at the latest after `timeoutMs`; it never throws.
  */
 export class Exchange implements Dispatcher.DispatchHandler {
-  readonly #startedAt = new Date()
   readonly #started = performance.now()
   readonly #timer: NodeJS.Timeout
   readonly #handle: Handle
@@ -73,7 +70,8 @@ export class Exchange implements Dispatcher.DispatchHandler {
     // Interim responses. A 101 is final here, since no upgrade was requested.
     if (status < 200 && status !== 101) return
     this.#status = status
-    this.#retryAfter = [headers['retry-after']].flat()[0]
+    const after = headers['retry-after']
+    this.#retryAfter = Array.isArray(after) ? after[0] : after
   }
 
   onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
@@ -117,8 +115,6 @@ export class Exchange implements Dispatcher.DispatchHandler {
       answer,
       retry_after_ms: status === 429 || status === 503 ? retryAfterMs(this.#retryAfter) : null,
       gone: status === 410,
-      started_at: this.#startedAt,
-      finished_at: new Date(),
       duration_ms: Math.round(performance.now() - this.#started)
     })
   }

@@ -34,6 +34,8 @@ const renameContinue = (socket: Socket): void => {
 /** Renames the interim responses that a chunk begins with, in place. Returns whether the next chunk begins a response, too. */
 const renameLeading = (chunk: Buffer): boolean => {
   for (let at = 0; at < chunk.length; ) {
+    // The status of most responses doesn't begin with a 1.
+    if (chunk[at + 9] !== 0x31) return false
     const line = chunk.toString('latin1', at, at + 12)
     if (!/^HTTP\/1\.[01] 1\d\d$/.test(line) || line.endsWith('101')) return false
     if (line.endsWith('100')) chunk[at + 11] = 0x32
