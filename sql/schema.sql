@@ -2344,8 +2344,9 @@ begin
   -- Counts may be lost in a crash; waiting for the disk would slow every request.
   perform set_config('synchronous_commit', 'off', true);
   return query
-  with callers as (
-    select q.*, i.*, p.plan, coalesce(p.requests_per_minute, 60) as requests, coalesce(p.usage_warning, false) as usage_warning
+  with callers as materialized (
+    select q.*, i.*, coalesce(i.subject, 'address:' || q.address) as counted, p.plan, coalesce(p.requests_per_minute, 60) as requests,
+           coalesce(p.usage_warning, false) as usage_warning
       from unnest(p_key_hashes, p_session_ids, p_execution_ids, p_addresses, p_scopes)
            with ordinality as q (key_hash, session_id, execution_id, address, scope, n)
       left join lateral (
@@ -2365,13 +2366,13 @@ begin
                  where u.account_id = a.id and u.month = cue.usage_month(p_now)) * 5 >= p.executions_per_month::bigint * 4 as usage_warning
           from cue.accounts a cross join lateral (select l.* from cue.plans l where l.plan = a.plan limit 1) p where a.id = i.account_id
         limit 1) p on true),
-  asked as materialized (
-    select c.*, w.* from (select *, coalesce(subject, 'address:' || address) as counted from callers order by counted offset 0) c
-     cross join lateral (
-       select w.allowed, w.remaining, w.reset_at, w.retry_after from cue.count_hit(c.counted, c.requests, '1 minute', false, p_now) w
-        where p_limited
-       union all
-       select true, c.requests, p_now, null where not p_limited) w),
+  hits as (
+    select h.* from cue.count_hits((select array_agg(c.counted order by c.n) from callers c), (select array_agg(c.requests order by c.n) from callers c),
+                                   '1 minute', false, p_now) h
+     where p_limited
+    union all
+    select c.n, true, c.requests, p_now, null from callers c where not p_limited),
+  asked as materialized (select c.*, h.allowed, h.remaining, h.reset_at, h.retry_after from callers c join hits h on h.place = c.n),
   -- At most once a minute per key, skipping keys that another request is updating.
   used as (
     update cue.api_keys set last_used_at = p_now
@@ -2556,7 +2557,7 @@ CREATE OR REPLACE FUNCTION cue.allow(p_subject text, p_limit integer, p_window i
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
-  select * from cue.count_hit(p_subject, p_limit, p_window, true, p_now)
+  select h.allowed, h.remaining, h.reset_at, h.retry_after from cue.count_hits(array[p_subject], array[p_limit], p_window, true, p_now) h
 $function$;
 comment on function cue.allow(text,integer,interval,timestamp with time zone) is 'Counts one hit against a sliding window and returns whether it is within the limit.';
 grant execute on function cue.allow(text,integer,interval,timestamp with time zone) to cue_service;
@@ -3689,73 +3690,77 @@ end $function$;
 comment on function cue.count_failure(cue.executions,cue.cues,boolean,timestamp with time zone) is 'Counts a failed delivery or outcome, and raises a consecutive_failure alert at the cue''s threshold.';
 grant execute on function cue.count_failure(cue.executions,cue.cues,boolean,timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.count_hit(p_subject text, p_limit integer, p_window interval, p_wait boolean, p_now timestamp with time zone)
- RETURNS TABLE(allowed boolean, remaining integer, reset_at timestamp with time zone, retry_after integer)
+CREATE OR REPLACE FUNCTION cue.count_hits(p_subjects text[], p_limits integer[], p_window interval, p_wait boolean, p_now timestamp with time zone)
+ RETURNS TABLE(place bigint, allowed boolean, remaining integer, reset_at timestamp with time zone, retry_after integer)
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
-  w cue.rate_windows;
   v_window bigint := date_part('epoch', p_window) * 1000;
-  v_weight int := (p_limit::bigint + 499) / 500;
-  v_at bigint;
-  v_used int;
+  -- Each is locked before the next one is waited for.
+  v_held text[] := array(
+    select s.subject from (select distinct u.subject from unnest(p_subjects) as u (subject) order by u.subject) s
+     where not coalesce((select true from cue.rate_windows w where w.subject = s.subject for update skip locked),
+                        cue.wait_for_window(s.subject, p_wait, p_now)));
 begin
-  select * into w from cue.rate_windows where subject = p_subject for update skip locked;
-  if not found then
-    begin
-      select * into w from cue.rate_windows where subject = p_subject for update;
-      if not found then
-        insert into cue.rate_windows values (p_subject, p_now, '{}', 0, v_weight, p_now)
-        on conflict (subject) do update set subject = excluded.subject -- another transaction is adding the row: wait for it and lock it
-        returning * into w;
-      end if;
-    exception when lock_not_available then
-      if p_wait then raise; end if;
-      remaining := p_limit;
-      reset_at := p_now;
-      return next;
-      return;
-    end;
-  end if;
-  if w.weight <> v_weight then
-    w.hits := '{}';
-  end if;
-  v_at := date_part('epoch', p_now - w.started_at) * 1000;
-  if v_at not between coalesce(w.hits[cardinality(w.hits)], 0) - v_window and 1000000000 then
-    -- Days have passed, or the clock was set back: rebase the hits still within the window on a new start.
-    w.hits := array(select h - v_at + v_window from unnest(w.hits) as h where h > v_at - v_window and h <= v_at order by h);
-    w.started_at := p_now - p_window;
-    v_at := v_window;
-  end if;
+  -- A new statement, because the snapshot of the one that waited for the locks is older. Each step is computed once, not wherever it is used.
+  return query
+  with asked as (
+    select q.*, (q.most::bigint + 499) / 500 as weight, row_number() over s as nth, count(*) over s as wanted
+      from unnest(p_subjects, p_limits) with ordinality as q (subject, most, place)
+     where q.subject <> all (v_held)
+    window s as (partition by q.subject order by q.place rows between unbounded preceding and unbounded following)),
+  stored as (
+    select a.*, w.ctid as row, w.started_at, w.newest, case when w.weight = a.weight then w.hits else '{}' end as hits,
+           (date_part('epoch', p_now - w.started_at) * 1000)::bigint as at
+      from asked a cross join lateral (select w.ctid, w.* from cue.rate_windows w where w.subject = a.subject limit 1) w offset 0),
+  based as (select s.*, s.at not between coalesce(s.hits[cardinality(s.hits)], 0) - v_window and 1000000000 as is_far from stored s offset 0),
+  -- Days have passed, or the clock was set back: rebase the hits still within the window on a new start.
+  scaled as (
+    select b.place, b.row, b.most, b.weight, b.nth, b.wanted, b.newest,
+           case when b.is_far then p_now - p_window else b.started_at end as started_at, case when b.is_far then v_window else b.at end as at,
+           case when b.is_far then array(select h - b.at + v_window from unnest(b.hits) as h where h > b.at - v_window and h <= b.at order by h)
+                else b.hits end as hits
+      from based b offset 0),
   -- A caller that waited for the lock has an earlier p_now than the hits recorded meanwhile.
-  v_at := greatest(v_at, w.hits[cardinality(w.hits)]);
-  w.hits := w.hits[width_bucket((v_at - v_window)::int, w.hits) + 1:];
-  v_used := case when cardinality(w.hits) = 0 then 0 else (cardinality(w.hits) - 1) * v_weight + w.newest end;
-  allowed := v_used < p_limit;
-  if allowed then
-    if v_used = 0 or w.newest = v_weight then
-      w.hits := w.hits || v_at::int;
-      w.newest := 1;
-    else
-      w.hits[cardinality(w.hits)] := v_at;
-      w.newest := w.newest + 1;
-    end if;
-    v_used := v_used + 1;
-    update cue.rate_windows
-       set started_at = w.started_at, hits = w.hits, newest = w.newest, weight = v_weight, expires_at = p_now + p_window
-     where subject = p_subject;
-  end if;
-  remaining := greatest(p_limit - v_used, 0);
-  reset_at := w.started_at + (w.hits[greatest(v_used - p_limit, 0) / v_weight + 1] + v_window) * interval '1 millisecond';
+  timed as (select s.*, greatest(s.at, s.hits[cardinality(s.hits)])::int as last from scaled s offset 0),
+  recent as (
+    select t.place, t.row, t.most, t.weight, t.nth, t.wanted, t.newest, t.started_at, t.last,
+           t.hits[width_bucket((t.last - v_window)::int, t.hits) + 1:] as hits from timed t offset 0),
+  used as (select r.*, case when cardinality(r.hits) = 0 then 0 else (cardinality(r.hits) - 1) * r.weight + r.newest end as used from recent r offset 0),
+  -- begun: hits of an entry that takes more.
+  fitting as (
+    select u.*, least(u.wanted, greatest(u.most - u.used, 0)) as added, case when u.used = 0 or u.newest = u.weight then 0 else u.newest end as begun
+      from used u offset 0),
+  entries as (select f.*, (f.begun + f.added + f.weight - 1) / f.weight as entries from fitting f offset 0),
+  counted as materialized (
+    select e.place, e.row, e.most, e.weight, e.nth, e.wanted, e.started_at, e.used, e.added,
+           e.begun + e.added - (e.entries - 1) * e.weight as newest,
+           case when e.added = 0 then e.hits
+                else e.hits[:cardinality(e.hits) - (e.begun > 0)::int] || array_fill(e.last, array[e.entries::int]) end as hits
+      from entries e),
+  noted as (
+    update cue.rate_windows w
+       set started_at = c.started_at, hits = c.hits, newest = c.newest, weight = c.weight, expires_at = p_now + p_window
+      from counted c
+     where w.ctid = c.row and c.nth = c.wanted and c.added > 0),
+  answers as (
+    select c.place, c.nth <= c.added as allowed, greatest(c.most - c.used - least(c.nth, c.added), 0)::int as remaining,
+           c.started_at + (c.hits[(greatest(c.used + least(c.nth, c.added) - c.most, 0) / c.weight)::int + 1] + v_window) * interval '1 millisecond' as reset_at
+      from counted c)
   -- A caller that waited for the row has an earlier p_now: never return more than the window.
-  retry_after := case when not allowed then
-    least(greatest(ceil(date_part('epoch', reset_at - p_now)), 1), ceil(date_part('epoch', p_window))) end;
-  return next;
+  select a.place, a.allowed, a.remaining, a.reset_at, case when not a.allowed then
+           least(greatest(ceil(date_part('epoch', a.reset_at - p_now)), 1), ceil(date_part('epoch', p_window)))::int end
+    from answers a
+  union all
+  select h.place, null, h.most, p_now, null from unnest(p_subjects, p_limits) with ordinality as h (subject, most, place)
+   where h.subject = any (v_held);
 end $function$;
-comment on function cue.count_hit(text,integer,interval,boolean,timestamp with time zone) is 'Counts one hit of a subject against a sliding window unless the window is full; allowed is null if another transaction holds the window.';
-grant execute on function cue.count_hit(text,integer,interval,boolean,timestamp with time zone) to cue_service;
+comment on function cue.count_hits(text[],integer[],interval,boolean,timestamp with time zone) is 'Counts a hit of each subject against its sliding window unless that is full; allowed is null if another transaction holds the window.';
+grant execute on function cue.count_hits(text[],integer[],interval,boolean,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.count_outcome(e cue.executions, c cue.cues, p_now timestamp with time zone DEFAULT now())
  RETURNS void
@@ -9918,6 +9923,26 @@ begin
 end $function$;
 comment on function cue.verify_outcome(uuid,uuid,cue.outcome_state,text,timestamp with time zone) is 'Sets the verification of a reported success: verified, rejected (final) or pending; QU002 not found, QU021 no outcome yet, QU011 invalid state.';
 grant execute on function cue.verify_outcome(uuid,uuid,cue.outcome_state,text,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.wait_for_window(p_subject text, p_wait boolean, p_now timestamp with time zone)
+ RETURNS boolean
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+begin
+  perform from cue.rate_windows where subject = p_subject for update;
+  if not found then
+    insert into cue.rate_windows values (p_subject, p_now, '{}', 0, 1, p_now)
+    on conflict (subject) do update set subject = excluded.subject; -- another transaction is adding the row: wait for it and lock it
+  end if;
+  return true;
+exception when lock_not_available then
+  if p_wait then raise; end if;
+  return false;
+end $function$;
+comment on function cue.wait_for_window(text,boolean,timestamp with time zone) is 'Locks a rate window, adding it if needed; returns whether it could.';
+grant execute on function cue.wait_for_window(text,boolean,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.waiting_work(p_now timestamp with time zone DEFAULT now())
  RETURNS TABLE(queue text, waiting integer, oldest timestamp with time zone)

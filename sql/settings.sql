@@ -23,7 +23,7 @@ begin
     (2, 'enable_seqscan = off', '{
       abort_operation, act_on_target, add_cues, admit, admit_and_read_cues, apply_cues, attach_evidence, backfill_slot,
       begin_attempts, begin_claims, begin_waiting, busiest_accounts, calendar_cues, cancel_execution, cancel_waiting, catch_up_cues,
-      check_secrets, claim_executions, claim_next, claimable_page, claimable_tasks, complete_cues, count_executions, count_results,
+      check_secrets, claim_executions, claim_next, claimable_page, claimable_tasks, complete_cues, count_executions, count_hits, count_results,
       create_cues, create_operation, cue_detail_by_key, cue_id_by_key, cues_of_targets, delete_due_accounts, delete_old_executions,
       delete_worker, dismiss_execution, drop_account_jobs, end_flights, ended_pauses, erase_account, execution_state, expire_outcomes,
       find_claimable, finish_attempts, fire_cue, fire_tracked_cues, fold_usage, gone_attempts, group_dead_letters,
@@ -72,7 +72,7 @@ begin
     (9, 'plan_cache_mode = force_generic_plan', '{
       act_on_target, add_cues, admit, admit_and_read_cues, attach_evidence, backfill_slot, begin_attempts, begin_claims,
       begin_waiting, calendar_cues, cancel_execution, catch_up_cues, claim_executions, claim_next, claimable_page, claimable_tasks,
-      count_executions, create_cues, create_operation, cue_detail_by_key, cues_of_targets, dismiss_execution, ended_pauses,
+      count_executions, count_hits, create_cues, create_operation, cue_detail_by_key, cues_of_targets, dismiss_execution, ended_pauses,
       execution_state, expire_outcomes, find_claimable, finish_attempts, fire_cue, fire_tracked_cues, gone_attempts,
       group_dead_letters, heartbeat_execution, held_attempts, holds_executions, job_counts, last_success, lock_accounts,
       lock_free_cues, lock_next, look_ahead, look_waiting, lose_attempts, mail_cue_failed, miss_unclaimed, move_calendar_cues,

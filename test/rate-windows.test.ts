@@ -51,6 +51,25 @@ t.test('a limit in the thousands is never exceeded, and at most 1/500 too strict
   t.ok(rows[0].entries <= 500)
 })
 
+t.test('hits of one statement count like hits one after the other', async t => {
+  const apart: object[] = []
+  const together: object[] = []
+  let ms = 0
+  for (let i = 0; i < 150; i++) {
+    ms += chance(0.05) ? below(70_000) : below(1000)
+    at(ms)
+    for (const limit of chance(0.02) ? [30, 1700] : [40, 1300]) {
+      const count = 1 + below(limit / 10)
+      for (let n = 0; n < count; n++) apart.push(await fn.allow({ subject: `apart ${limit % 100}`, limit, window: '1 minute' }))
+      const subjects = Array.from({ length: count }, () => `together ${limit % 100}`)
+      const asked = [['other', ...subjects], [1, ...subjects.map(() => limit)], clock.now()]
+      const { rows } = await pool.query("select * from cue.count_hits($1, $2, '1 minute', false, $3) where place > 1 order by place", asked)
+      together.push(...rows.map(({ place, ...row }) => row))
+    }
+  }
+  t.same(together, apart)
+})
+
 t.test('after a downgrade, refuses until the window is below the new limit', async t => {
   for (let i = 0; i < 10; i++) {
     at(i * 1000)
