@@ -5659,7 +5659,7 @@ grant execute on function cue.is_untouched(cue.accounts) to cue_service;
 CREATE OR REPLACE FUNCTION cue.iso(p_at timestamp with time zone)
  RETURNS text
  LANGUAGE sql
- IMMUTABLE PARALLEL SAFE
+ STABLE PARALLEL SAFE
 AS $function$ select to_char(p_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') $function$;
 comment on function cue.iso(timestamp with time zone) is 'Formats an instant as the API does: ISO 8601 in UTC with milliseconds.';
 grant execute on function cue.iso(timestamp with time zone) to cue_reader, cue_service;
@@ -5791,7 +5791,7 @@ AS $function$
                         else (select count(*) from (
                           select from cue.execution_brief_view e where e.cue_id = p_cue_id and e.id < p_before limit 10000) e) end
     from (
-      select coalesce(jsonb_agg(to_jsonb(e) order by e.id desc), '[]') as latest from (
+      select coalesce(jsonb_agg(to_jsonb(e) order by newest.id desc), '[]') as latest from (
         select b.id from cue.execution_brief_view b where b.cue_id = p_cue_id and b.id < p_before order by b.id desc limit 10) newest
        cross join lateral (
          select v.id, v.cue_id, v.cue_name, cue.iso(v.scheduled_for) as scheduled_for, cue.iso(v.due_at) as due_at, v.status, v.outcome_state, v.outcome_success,

@@ -136,7 +136,7 @@ language sql stable as $$
                         else (select count(*) from (
                           select from cue.execution_brief_view e where e.cue_id = p_cue_id and e.id < p_before limit 10000) e) end
     from (
-      select coalesce(jsonb_agg(to_jsonb(e) order by e.id desc), '[]') as latest from (
+      select coalesce(jsonb_agg(to_jsonb(e) order by newest.id desc), '[]') as latest from (
         select b.id from cue.execution_brief_view b where b.cue_id = p_cue_id and b.id < p_before order by b.id desc limit 10) newest
        cross join lateral (
          select v.id, v.cue_id, v.cue_name, cue.iso(v.scheduled_for) as scheduled_for, cue.iso(v.due_at) as due_at, v.status, v.outcome_state, v.outcome_success,

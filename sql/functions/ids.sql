@@ -55,6 +55,7 @@ create or replace function cue.usage_month(p_now timestamptz) returns date
 language sql immutable parallel safe as $$ select date_trunc('month', p_now at time zone 'utc')::date $$;
 comment on function cue.usage_month is 'Returns the UTC month that usage at an instant counts towards.';
 
+-- Not immutable, since to_char is not: the planner would not inline it.
 create or replace function cue.iso(p_at timestamptz) returns text
-language sql immutable parallel safe as $$ select to_char(p_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') $$;
+language sql stable parallel safe as $$ select to_char(p_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') $$;
 comment on function cue.iso is 'Formats an instant as the API does: ISO 8601 in UTC with milliseconds.';
