@@ -17,7 +17,7 @@ export const single = new Set(
 /** Columns that may be null. `row`: the function returns one row or none. `value`: its value may be null. */
 export const nullable: Record<string, string> = {
   admit: 'error account_id actor scopes plan retry_after',
-  admit_and_read_cues: 'error account_id actor scopes plan retry_after cue',
+  admit_with_cues: 'error caller_id actor scopes plan retry_after id',
   alert_notice: 'row execution_id',
   allow: 'retry_after',
   apply_subscription: 'version',
@@ -66,7 +66,7 @@ export const nullable: Record<string, string> = {
 /** Arguments without a default that may be null; for an array, its elements. */
 export const nullableArguments: Record<string, string> = {
   admit: 'key_hashes session_ids execution_ids scopes',
-  admit_and_read_cues: 'key_hashes session_ids execution_ids scopes cue_ids',
+  admit_with_cues: 'key_hashes session_ids execution_ids scopes cue_ids',
   apply_subscription: 'account_id',
   create_cue: 'next_run',
   create_cues: 'next_runs next_slots',
@@ -91,7 +91,6 @@ export const shapes: Record<string, string> = {
   changelog: '{ version: number; changes: string[]; updated_at: string }[]',
   'read_echo.headers': 'Record<string, string>',
   'alert_notice.metadata': 'object',
-  'admit_and_read_cues.cue': 'object',
   device_code_status: "DeviceCodeStatus | 'expired'",
   'device_link.status': "DeviceCodeStatus | 'expired'",
   'poll_device.status': "DeviceCodeStatus | 'expired'",

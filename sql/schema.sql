@@ -1320,6 +1320,69 @@ create view cue.account_view as
 comment on view cue.account_view is 'Accounts as the API shows them. api_key_prefix is the default key''s, or the newest one''s.';
 grant select on cue.account_view to cue_reader, cue_service;
 
+create view cue.admitted_cue_view as
+ SELECT a.error,
+    a.caller_id,
+    a.actor,
+    a.scopes,
+    a.plan,
+    a.usage_warning,
+    a.rate_limit,
+    a.rate_remaining,
+    a.rate_reset,
+    a.retry_after,
+    c.id,
+    c.account_id,
+    c.name,
+    c.description,
+    c.key,
+    c.tags,
+    c.managed_by,
+    c.status,
+    c.paused_at,
+    c.paused_by,
+    c.pause_reason,
+    c.paused_until,
+    c.completed_reason,
+    c.transport,
+    c.schedule,
+    c.callback,
+    c.payload,
+    c.retry,
+    c.on_failure,
+    c.delivery,
+    c.alerts,
+    c.catch_up,
+    c.overlap,
+    c.verification,
+    c.next_run,
+    c.next_slot,
+    c.last_run,
+    c.run_count,
+    c.fired_count,
+    c.created_at,
+    c.updated_at,
+    c.version,
+    c.revision,
+    c.last_slot,
+    c.await_outcome_set,
+    c.executions,
+    c.execution_total,
+    c.missed
+   FROM ( SELECT NULL::text AS error,
+            NULL::uuid AS caller_id,
+            NULL::text AS actor,
+            NULL::text[] AS scopes,
+            NULL::cue.plan AS plan,
+            NULL::boolean AS usage_warning,
+            NULL::integer AS rate_limit,
+            NULL::integer AS rate_remaining,
+            NULL::bigint AS rate_reset,
+            NULL::integer AS retry_after) a
+     CROSS JOIN cue.cue_detail_view c;
+comment on view cue.admitted_cue_view is 'The columns that admit_with_cues returns: how a request was admitted, and the cue it asks for.';
+grant select on cue.admitted_cue_view to cue_reader, cue_service;
+
 create view cue.alert_view as
  SELECT l.id,
     l.account_id,
@@ -2392,26 +2455,6 @@ end $function$;
 comment on function cue.admit(bytea[],uuid[],uuid[],text[],text[],boolean,timestamp with time zone) is 'Checks credentials, scope, rate limit and usage for a batch of requests; returns one row per request, in order.';
 grant execute on function cue.admit(bytea[],uuid[],uuid[],text[],text[],boolean,timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.admit_and_read_cues(p_key_hashes bytea[], p_session_ids uuid[], p_execution_ids uuid[], p_addresses text[], p_scopes text[], p_cue_ids text[], p_limited boolean DEFAULT true, p_now timestamp with time zone DEFAULT now())
- RETURNS TABLE(error text, account_id uuid, actor text, scopes text[], plan cue.plan, usage_warning boolean, rate_limit integer, rate_remaining integer, rate_reset bigint, retry_after integer, cue json)
- LANGUAGE plpgsql
- SECURITY DEFINER
- SET search_path TO 'pg_catalog', 'pg_temp'
- SET enable_seqscan TO 'off'
- SET plan_cache_mode TO 'force_generic_plan'
-AS $function$
-declare
-  v_tomorrow uuid := cue.uuid_v7_floor(p_now + interval '1 day');
-begin
-  return query
-  select a.error, a.account_id, a.actor, a.scopes, a.plan, a.usage_warning, a.rate_limit, a.rate_remaining, a.rate_reset, a.retry_after,
-         (select row_to_json(d) from cue.cue_detail(a.account_id, a.cue_id, v_tomorrow) d where a.error is null)
-    from rows from (cue.admit(p_key_hashes, p_session_ids, p_execution_ids, p_addresses, p_scopes, p_limited, p_now), unnest(p_cue_ids))
-           as a (error, account_id, actor, scopes, plan, usage_warning, rate_limit, rate_remaining, rate_reset, retry_after, cue_id);
-end $function$;
-comment on function cue.admit_and_read_cues(bytea[],uuid[],uuid[],text[],text[],text[],boolean,timestamp with time zone) is 'Admits requests like cue.admit and returns the cue that each asks for as JSON, or null if refused or not found.';
-grant execute on function cue.admit_and_read_cues(bytea[],uuid[],uuid[],text[],text[],text[],boolean,timestamp with time zone) to cue_service;
-
 CREATE OR REPLACE FUNCTION cue.admit_execution(p_account_id uuid, p_now timestamp with time zone DEFAULT now())
  RETURNS void
  LANGUAGE plpgsql
@@ -2456,6 +2499,26 @@ begin
 end $function$;
 comment on function cue.admit_payload(uuid,bigint,timestamp with time zone) is 'Counts the payload of a requested execution against the daily limit; QU032 above it.';
 grant execute on function cue.admit_payload(uuid,bigint,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.admit_with_cues(p_key_hashes bytea[], p_session_ids uuid[], p_execution_ids uuid[], p_addresses text[], p_scopes text[], p_cue_ids text[], p_limited boolean DEFAULT true, p_now timestamp with time zone DEFAULT now())
+ RETURNS SETOF cue.admitted_cue_view
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  v_tomorrow uuid := cue.uuid_v7_floor(p_now + interval '1 day');
+begin
+  return query
+  select a.error, a.caller_id, a.actor, a.scopes, a.plan, a.usage_warning, a.rate_limit, a.rate_remaining, a.rate_reset, a.retry_after, c.*
+    from rows from (cue.admit(p_key_hashes, p_session_ids, p_execution_ids, p_addresses, p_scopes, p_limited, p_now), unnest(p_cue_ids))
+           as a (error, caller_id, actor, scopes, plan, usage_warning, rate_limit, rate_remaining, rate_reset, retry_after, cue_id)
+    left join lateral (select * from cue.cue_detail(a.caller_id, a.cue_id, v_tomorrow) d where a.error is null) c on true;
+end $function$;
+comment on function cue.admit_with_cues(bytea[],uuid[],uuid[],text[],text[],text[],boolean,timestamp with time zone) is 'Admits requests like cue.admit and returns the cue that each asks for; its id is null if refused or not found.';
+grant execute on function cue.admit_with_cues(bytea[],uuid[],uuid[],text[],text[],text[],boolean,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.after_end(e cue.executions, c cue.cues, p_now timestamp with time zone DEFAULT now())
  RETURNS void

@@ -21,7 +21,7 @@ begin
     -- Every row these functions read has an index. Statistics lag behind tables that grow from empty to millions of rows, and a plan made
     -- for a small table must not scan it once it is big.
     (2, 'enable_seqscan = off', '{
-      abort_operation, act_on_target, add_cues, admit, admit_and_read_cues, apply_cues, attach_evidence, backfill_slot,
+      abort_operation, act_on_target, add_cues, admit, admit_with_cues, apply_cues, attach_evidence, backfill_slot,
       begin_attempts, begin_claims, begin_waiting, busiest_accounts, calendar_cues, cancel_execution, cancel_waiting, catch_up_cues,
       check_secrets, claim_executions, claim_next, claimable_page, claimable_tasks, complete_cues, count_executions, count_hits, count_results,
       create_cues, create_operation, cue_detail_by_key, cue_id_by_key, cues_of_targets, delete_due_accounts, delete_old_executions,
@@ -70,7 +70,7 @@ begin
     -- Planning over all partitions takes up to thirty times as long as the call, so each session plans once. The plans suit arrays of any
     -- size.
     (9, 'plan_cache_mode = force_generic_plan', '{
-      act_on_target, add_cues, admit, admit_and_read_cues, attach_evidence, backfill_slot, begin_attempts, begin_claims,
+      act_on_target, add_cues, admit, admit_with_cues, attach_evidence, backfill_slot, begin_attempts, begin_claims,
       begin_waiting, calendar_cues, cancel_execution, catch_up_cues, claim_executions, claim_next, claimable_page, claimable_tasks,
       count_executions, count_hits, create_cues, create_operation, cue_detail_by_key, cues_of_targets, dismiss_execution, ended_pauses,
       execution_state, expire_outcomes, find_claimable, finish_attempts, fire_cue, fire_tracked_cues, gone_attempts,

@@ -165,6 +165,13 @@ select c.*, e.executions, e.execution_total, m.missed
  cross join lateral cue.latest_missed(c.id) m;
 comment on view cue.cue_detail_view is 'Cues with their latest executions and missed slots, in one read.';
 
+create or replace view cue.admitted_cue_view as
+select a.*, c.*
+  from (select null::text as error, null::uuid as caller_id, null::text as actor, null::text[] as scopes, null::cue.plan as plan,
+               null::boolean as usage_warning, null::int as rate_limit, null::int as rate_remaining, null::bigint as rate_reset, null::int as retry_after) a
+ cross join cue.cue_detail_view c;
+comment on view cue.admitted_cue_view is 'The columns that admit_with_cues returns: how a request was admitted, and the cue it asks for.';
+
 -- For people in psql -----------------------------------------------------------------------------------------------------------------
 
 create or replace view cue.due_cues as

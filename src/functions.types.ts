@@ -7,7 +7,7 @@ export const functions = {
   acknowledge_alert: ['value', 'account_id alert_id now'],
   add_job: ['value', 'queue data id start_after singleton_key'],
   admit: ['rows', 'key_hashes session_ids execution_ids addresses scopes limited now'],
-  admit_and_read_cues: ['rows', 'key_hashes session_ids execution_ids addresses scopes cue_ids limited now'],
+  admit_with_cues: ['rows', 'key_hashes session_ids execution_ids addresses scopes cue_ids limited now'],
   alert_notice: ['row', 'alert_id now'],
   alert_webhook_secret: ['value', 'account_id actor ip now'],
   allow: ['row', 'subject limit window now'],
@@ -210,9 +210,9 @@ export type AdmitRow = {
   retry_after: number | null
 }
 
-export type AdmitAndReadCuesRow = {
+export type AdmitWithCuesRow = {
   error: string | null
-  account_id: string | null
+  caller_id: string | null
   actor: string | null
   scopes: string[] | null
   plan: Plan | null
@@ -221,7 +221,44 @@ export type AdmitAndReadCuesRow = {
   rate_remaining: number
   rate_reset: number
   retry_after: number | null
-  cue: object | null
+  id: string | null
+  account_id: string
+  name: string
+  description: string
+  key: string
+  tags: string[]
+  managed_by: string
+  status: CueStatus
+  paused_at: Date
+  paused_by: PauseCause
+  pause_reason: string
+  paused_until: Date
+  completed_reason: Completion
+  transport: Transport
+  schedule: unknown
+  callback: unknown
+  payload: string
+  retry: unknown
+  on_failure: unknown
+  delivery: unknown
+  alerts: unknown
+  catch_up: CatchUp
+  overlap: Overlap
+  verification: unknown
+  next_run: Date
+  next_slot: Date
+  last_run: Date
+  run_count: number
+  fired_count: number
+  created_at: Date
+  updated_at: Date
+  version: number
+  revision: number
+  last_slot: Date
+  await_outcome_set: boolean
+  executions: unknown
+  execution_total: number
+  missed: unknown
 }
 
 export type AlertNoticeRow = {
@@ -957,7 +994,7 @@ export type Functions = {
   acknowledgeAlert: (args: { account_id: string; alert_id: string }) => Promise<void>
   addJob: (args: { queue: string; data?: object | string | null; id?: string | null; start_after?: Date | null; singleton_key?: string | null }) => Promise<void>
   admit: (args: { key_hashes: (Buffer | null)[]; session_ids: (string | null)[]; execution_ids: (string | null)[]; addresses: string[]; scopes: (string | null)[]; limited?: boolean | null }) => Promise<AdmitRow[]>
-  admitAndReadCues: (args: { key_hashes: (Buffer | null)[]; session_ids: (string | null)[]; execution_ids: (string | null)[]; addresses: string[]; scopes: (string | null)[]; cue_ids: (string | null)[]; limited?: boolean | null }) => Promise<AdmitAndReadCuesRow[]>
+  admitWithCues: (args: { key_hashes: (Buffer | null)[]; session_ids: (string | null)[]; execution_ids: (string | null)[]; addresses: string[]; scopes: (string | null)[]; cue_ids: (string | null)[]; limited?: boolean | null }) => Promise<AdmitWithCuesRow[]>
   alertNotice: (args: { alert_id: string }) => Promise<AlertNoticeRow | undefined>
   alertWebhookSecret: (args: { account_id: string; actor?: string | null; ip?: string | null }) => Promise<string>
   allow: (args: { subject: string; limit: number; window?: string | null }) => Promise<AllowRow>

@@ -172,24 +172,3 @@ begin
 end $$;
 comment on function cue.admit is
   'Checks credentials, scope, rate limit and usage for a batch of requests; returns one row per request, in order.';
-
--- Saves a round trip for the most frequent read.
-create or replace function cue.admit_and_read_cues(
-  p_key_hashes bytea[], p_session_ids uuid[], p_execution_ids uuid[], p_addresses text[], p_scopes text[], p_cue_ids text[],
-  p_limited boolean default true, p_now timestamptz default now()
-) returns table (
-  error text, account_id uuid, actor text, scopes text[], plan cue.plan, usage_warning boolean,
-  rate_limit int, rate_remaining int, rate_reset bigint, retry_after int, cue json
-)
-language plpgsql security definer as $$
-declare
-  v_tomorrow uuid := cue.uuid_v7_floor(p_now + interval '1 day');
-begin
-  return query
-  select a.error, a.account_id, a.actor, a.scopes, a.plan, a.usage_warning, a.rate_limit, a.rate_remaining, a.rate_reset, a.retry_after,
-         (select row_to_json(d) from cue.cue_detail(a.account_id, a.cue_id, v_tomorrow) d where a.error is null)
-    from rows from (cue.admit(p_key_hashes, p_session_ids, p_execution_ids, p_addresses, p_scopes, p_limited, p_now), unnest(p_cue_ids))
-           as a (error, account_id, actor, scopes, plan, usage_warning, rate_limit, rate_remaining, rate_reset, retry_after, cue_id);
-end $$;
-comment on function cue.admit_and_read_cues is
-  'Admits requests like cue.admit and returns the cue that each asks for as JSON, or null if refused or not found.';

@@ -28,7 +28,7 @@ export type Caller = {
   ip: string
 }
 
-/** A result row of the SQL functions `admit` and `admit_and_read_cues`. */
+/** A result row of the SQL functions `admit` and `admit_with_cues`. */
 export type Admission = {
   /** `unavailable`: its rate window is locked by another session. */
   error: Refusal | 'unavailable' | null
@@ -60,7 +60,7 @@ export type Admitted = {
   retry_after: number | null
   /** The account has used at least 80 % of its monthly executions. */
   usage_warning: boolean
-  /** A row of `cue_detail_view` as JSON, if requested and owned by the caller. */
+  /** A row of `cue_detail_view`, if requested and owned by the caller. */
   cue: object | null
 }
 
@@ -73,7 +73,7 @@ export const refusals = {
 export type Refusal = keyof typeof refusals
 
 type Options = {
-  fn: Pick<Functions, 'admit' | 'admitAndReadCues'>
+  fn: Pick<Functions, 'admit' | 'admitWithCues'>
   config: Config
   log: Pick<FastifyBaseLogger, 'error'>
   /** The clock for the expiry of session JWTs, and for refusals. */
@@ -132,10 +132,16 @@ export const createAdmission = ({ fn, config, log, now = () => new Date(), pacer
     }
   }
 
-  const ask = (questions: Question[], limited: boolean) => {
+  const ask = async (questions: Question[], limited: boolean): Promise<Admission[]> => {
     const cue_ids = questions.map(({ cue_id }) => cue_id)
     const asked = { ...columns(questions), limited }
-    return cue_ids.every(id => id === null) ? fn.admit(asked) : fn.admitAndReadCues({ ...asked, cue_ids })
+    if (cue_ids.every(id => id === null)) return (await fn.admit(asked)) as Admission[]
+    const rows = await fn.admitWithCues({ ...asked, cue_ids })
+    return rows.map(row => {
+      const { error, caller_id, actor, plan, usage_warning, rate_limit, rate_remaining, rate_reset, retry_after } = row
+      const admission = { error, account_id: caller_id, actor, plan, usage_warning, rate_limit, rate_remaining, rate_reset, retry_after }
+      return { ...admission, scopes: row.scopes, cue: row.id === null ? null : row } as Admission
+    })
   }
   const uncounted = async (question: Question) => (await ask([question], false))[0] as Answer
   const batched = createBatches<Question, Answer>({

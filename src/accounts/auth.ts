@@ -34,7 +34,7 @@ declare module 'fastify' {
     scopes: readonly Scope[]
     /** The plan of the caller's account. Null on public routes. */
     plan: Plan
-    /** On routes with `withCue`: a row of `cue_detail_view` as JSON, or null if not found. */
+    /** On routes with `withCue`: a row of `cue_detail_view`, or null if not found. */
     cue: object | null
     /** Whether the caller's credential is the session cookie of a browser. */
     hasSessionCookie: boolean

@@ -13,29 +13,12 @@ import { type StoredCue, shown } from './stored.ts'
 /** Also for another account's cue. */
 export const unknownCue = () => new ApiError('cue_not_found', noSuchCue)
 
-/** A cue with its latest executions and missed slots, from a row of `cue_detail_view`, also as JSON. @throws ApiError cue_not_found without one */
+/** A cue with its latest executions and missed slots, from a row of `cue_detail_view`. @throws ApiError cue_not_found without one */
 export const detail = (row: object | null | undefined): Static<typeof CueDetail> => {
   if (!row) throw unknownCue()
-  const { next_run, next_slot, last_run, paused_at, paused_until, created_at, updated_at, executions, ...rest } = row as Record<
-    Instants,
-    string
-  > & {
-    executions: ExecutionRow[]
-  }
-  const times = {
-    next_run: instant(next_run),
-    next_slot: instant(next_slot),
-    last_run: instant(last_run),
-    paused_at: instant(paused_at),
-    paused_until: instant(paused_until),
-    created_at: instant(created_at),
-    updated_at: instant(updated_at)
-  }
-  return shown({ ...rest, ...times, executions: executions.map(summary) }) as StoredCue & Static<typeof CueDetail>
+  const { executions } = row as { executions: ExecutionRow[] }
+  return Object.assign(shown(row) as StoredCue & Static<typeof CueDetail>, { executions: executions.map(summary) })
 }
-type Instants = 'next_run' | 'next_slot' | 'last_run' | 'paused_at' | 'paused_until' | 'created_at' | 'updated_at'
-
-const instant = (text: string | null) => (text === null ? null : new Date(text))
 
 export type Filters = Omit<Static<typeof ListCues>, 'limit' | 'offset' | 'cursor' | 'count_to' | 'search_to' | 'summary'>
 
