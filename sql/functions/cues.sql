@@ -83,7 +83,8 @@ begin
       from wanted w
      cross join lateral (
        select l.cues, a.webhook_authorization = 'api_key' as sends_key
-         from cue.accounts a join cue.plans l on l.plan = a.plan where a.id = w.account_id limit 1) p
+         from cue.accounts a cross join lateral (select q.cues from cue.plans q where q.plan = a.plan limit 1) l
+        where a.id = w.account_id limit 1) p
       left join lateral (select * from cue.cue_rooms k where k.account_id = w.account_id limit 1) known on true),
   taken as (
     insert into cue.cue_rooms as k (account_id, plan_cues, room)
@@ -110,7 +111,7 @@ begin
     from unnest(v_ids, p_account_ids, v_transports, p_next_runs, p_next_slots, v_tracked)
       as n (cue_id, account_id, transport, next_run, next_slot, tracked)
    where cue.is_created(n.cue_id);
-  if p_cues @? '$[*].schedule_rules' then perform cue.watch_exclusions(v_ids, p_now); end if;
+  if p_cues @? '$[*].schedule_rules ? (@ != null)' then perform cue.watch_exclusions(v_ids, p_now); end if;
   perform cue.wake('cue_due', (select min(n.at) from unnest(p_next_runs, v_ids) as n (at, id) where cue.is_created(n.id)));
   -- Few accounts subscribe: skip the rest at once.
   perform cue.note_memory(s.account_id) from (
