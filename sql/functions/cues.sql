@@ -59,7 +59,9 @@ begin
   end if;
   -- A new statement, because the snapshot of the one that waited for the locks is older.
   with given as materialized (
-    select g.*, g.account_id = any (v_free) as is_free, g.cue @> '{"memory_check": true}' as memory_check, g.cue ->> 'key' as key,
+    select g.account_id, g.place, g.account_id = any (v_free) as is_free, g.cue @> '{"memory_check": true}' as memory_check, g.cue ->> 'key' as key,
+           g.cue ->> 'given_id' as given_id, cue.is_large(g.cue ->> 'payload') as is_large, (g.cue ->> 'transport')::cue.transport as transport,
+           coalesce(g.cue ->> 'overlap', 'allow') <> 'allow' as tracked,
            g.cue @> '{"callback_allowed": false}' and cue.has_callback(g.cue ->> 'callback_url', g.cue ->> 'on_failure_webhook') as lesser
       from rows from (unnest(p_account_ids), jsonb_array_elements(p_cues)) with ordinality as g (account_id, cue, place)),
   -- Of several cues with the same key, the first gets it.
@@ -93,11 +95,11 @@ begin
   fitting as materialized (
     select n.place, n.account_id, case when n.is_taken then '='
                                       when n.lesser and r.sends_key then '-'
-                                      when n.memory_check or n.nth <= r.cues then coalesce(n.cue ->> 'given_id', cue.new_cue_id()) else '' end as id,
-           case when cue.is_large(n.cue ->> 'payload') then nextval('cue.payload_ids') end as payload_id
+                                      when n.memory_check or n.nth <= r.cues then coalesce(n.given_id, cue.new_cue_id()) else '' end as id,
+           case when n.is_large then nextval('cue.payload_ids') end as payload_id
       from counted n left join room r on r.account_id = n.account_id)
   select array_agg(f.id order by g.place), array_agg(f.payload_id order by g.place),
-         array_agg((g.cue ->> 'transport')::cue.transport order by g.place), array_agg(coalesce(g.cue ->> 'overlap', 'allow') <> 'allow' order by g.place)
+         array_agg(g.transport order by g.place), array_agg(g.tracked order by g.place)
     into v_ids, v_payload_ids, v_transports, v_tracked from given g left join fitting f using (place);
   perform cue.insert_cues(v_ids, p_account_ids, v_payload_ids, p_cues, p_now);
   if array_remove(v_payload_ids, null) <> '{}' then
