@@ -5087,9 +5087,10 @@ begin
   if v_again or current_setting('server_version_num')::int < 170000 then
     perform from cue.executions where id = any (p_execution_ids) and id between v_first and v_last order by id for update;
   end if;
+  -- An attempt that was released and begun again may have ended twice.
   if v_again then
     insert into cue.attempts (execution_id, attempt, account_id, result, started_at, finished_at, duration_ms, http_status)
-    select r.id, r.attempt, e.account_id, 'success', r.started_at, r.started_at + r.duration_ms * interval '1 millisecond', r.duration_ms, r.http_status
+    select distinct on (r.id) r.id, r.attempt, e.account_id, 'success', r.started_at, r.started_at + r.duration_ms * interval '1 millisecond', r.duration_ms, r.http_status
       from unnest(p_execution_ids, p_attempts, p_started_at, p_duration_ms, p_http_status) as r (id, attempt, started_at, duration_ms, http_status)
      cross join lateral (
        select x.account_id from cue.executions x

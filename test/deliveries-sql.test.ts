@@ -54,7 +54,7 @@ for (const [what, act] of [
     t.equal(second!.attempt, 2)
     t.equal(await act(s, attempt), 0, 'during the next attempt')
     exactly(t, await s.execution(attempt.execution_id), { status: 'delivering', attempts: 2, flight_id: second!.flight_id })
-    await s.finish([second!])
+    t.equal(await s.finish([second!, second!]), 1, 'although it ended twice')
     t.equal(await act(s, second!), 0, 'after the end')
     exactly(t, await s.attempts(attempt.execution_id), [
       { attempt: 1, result: 'lost' },
