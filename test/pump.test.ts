@@ -54,6 +54,11 @@ const setup = (t: Test, { due = 5000, concurrency = 100, spoiled = '' } = {}) =>
     metrics: { taken: none, attemptEnded: none, attemptTook: none },
     log: { debug: none, info: none }
   } as unknown as Parameters<typeof createPump>[0])
+  /** Makes more cues due. */
+  const come = (count: number) => {
+    left += count
+    pump.turn()
+  }
   /** Delivers the oldest batch taken. */
   const arrive = async () => {
     arriving.shift()!()
@@ -67,7 +72,7 @@ const setup = (t: Test, { due = 5000, concurrency = 100, spoiled = '' } = {}) =>
   t.teardown(async () => {
     while (sent.length > 0) await end(sent.length)
   })
-  return { pump, taken, sent, passedOver, flights, arrive, end }
+  return { pump, taken, sent, passedOver, flights, come, arrive, end }
 }
 
 t.test('takes few attempts until the senders are busy, then many at once', async t => {
@@ -101,6 +106,27 @@ t.test('takes the rest at the end', async t => {
   await arrive()
   await arrive()
   t.strictSame(taken, [50, 50, 20])
+})
+
+t.test('cues gather while a statement takes few of them, for 20 ms at most', async t => {
+  let time = 1e6
+  t.intercept(performance, 'now', { value: () => time })
+  const { taken, come, arrive } = setup(t, { due: 0 })
+  come(49)
+  time += 19
+  come(30)
+  t.strictSame(taken, [49])
+  time += 1
+  come(20)
+  t.strictSame(taken, [49, 50], 'it may wait for a lock')
+  await arrive()
+  come(40)
+  t.strictSame(taken, [49, 50, 40], 'a full statement does not')
+  come(5)
+  await arrive()
+  t.strictSame(taken, [49, 50, 40])
+  await arrive()
+  t.strictSame(taken, [49, 50, 40, 5])
 })
 
 t.test('skips a cue that the database rejects, and sends the others of its batch', async t => {

@@ -34,6 +34,8 @@ const fewUnderWay = 100
 /** Nothing is taken while this many attempts are on hand. */
 const enoughOnHand = 200
 const maxTakers = 2
+/** How long a second statement waits for one that takes few attempts: a statement costs as much as ten of them. */
+const gatherMs = 20
 const pauseMs = 500
 
 export type Pump = ReturnType<typeof createPump>
@@ -42,6 +44,7 @@ export const createPump = (options: Options) => {
   const { fn, ahead, flights, now, missedAfter, onChange, onError, metrics } = options
   const { share = () => ({ engines: 1, place: 0 }) } = options
   let takers = 0
+  let gatherUntil = 0
   let pausedUntil = 0
   let dueNext = true
   let stopped = false
@@ -59,6 +62,7 @@ export const createPump = (options: Options) => {
   /** How many attempts to take now: none while enough are on hand, or all open deliveries are in use. */
   const room = () => {
     if (stopped || takers >= maxTakers || sender.onHand >= enoughOnHand || performance.now() < pausedUntil) return 0
+    if (takers > 0 && performance.now() < gatherUntil) return 0
     return Math.min(sender.sending + sender.onHand < fewUnderWay ? firstBatchSize : batchSize, capacity.limit - capacity.open)
   }
 
@@ -99,6 +103,10 @@ export const createPump = (options: Options) => {
   const taking = async (counted: { account_id: string }[], begin: () => Promise<BegunAttempt[]>) => {
     takers++
     const sentAt = performance.now()
+    if (counted.length < firstBatchSize) {
+      gatherUntil = sentAt + gatherMs
+      setTimeout(onChange, gatherMs)
+    }
     const countOf = new Map<string, number>()
     try {
       const attempts = await begin()
