@@ -56,7 +56,7 @@ $$;
 comment on function cue.is_over_limit is
   'Returns whether an account''s executions are refused: limit reached this month, and grace over (24 hours, or twice the limit).';
 
--- A full page is read again by instant and account, so that one account's burst doesn't hide the others. Accounts are skipped with a hashed
+-- A page that would be full is read by instant and account, so that one account's burst doesn't hide the others. Accounts are skipped with a hashed
 -- subquery: a list would be compared with every cue. outage_until is set for a slot that came due during an outage. p_rules: the caller knows
 -- schedule_rules. The previous release does not, and gets only cues without them.
 create or replace function cue.look_ahead(
