@@ -4179,6 +4179,18 @@ $function$;
 comment on function cue.cue_limit_message(uuid) is 'Returns the message for an account that has reached its cue limit.';
 grant execute on function cue.cue_limit_message(uuid) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.cues_left(p_cue_ids text[], p_expected timestamp with time zone[])
+ RETURNS SETOF text
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+  select u.cue_id from unnest(p_cue_ids, p_expected) as u (cue_id, expected)
+   cross join lateral (select from cue.cue_runs r where r.cue_id = u.cue_id and r.next_run = u.expected limit 1) r
+$function$;
+comment on function cue.cues_left(text[],timestamp with time zone[]) is 'Returns the cues that nobody has taken yet.';
+grant execute on function cue.cues_left(text[],timestamp with time zone[]) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.cues_of_targets(o cue.operations, p_targets text[])
  RETURNS text[]
  LANGUAGE plpgsql

@@ -11,20 +11,26 @@ const start = Date.parse('2030-01-15T09:00:00Z')
 const setup = (cues: Partial<LookAheadRow>[], shares: Share[] = [{ engines: 1, place: 0 }]) => {
   let time = start
   let looks = 0
-  const rows = cues.map(cue => ({
-    account_id: 'a',
-    version: 1,
-    next_run: new Date(start + 100),
-    transport: 'webhook',
-    schedule_type: 'recurring',
-    cron: '@daily',
-    timezone: 'UTC',
-    catch_up: 'skip_missed',
-    outage_until: null,
-    over_limit: false,
-    window_slots: null,
-    ...cue
-  })) as LookAheadRow[]
+  const rowsOf = (some: Partial<LookAheadRow>[]) =>
+    some.map(cue => ({
+      account_id: 'a',
+      version: 1,
+      next_run: new Date(start + 100),
+      transport: 'webhook',
+      schedule_type: 'recurring',
+      cron: '@daily',
+      timezone: 'UTC',
+      catch_up: 'skip_missed',
+      outage_until: null,
+      over_limit: false,
+      window_slots: null,
+      ...cue
+    })) as LookAheadRow[]
+  let rows = rowsOf(cues)
+  /** What engines see from now on. */
+  const sees = (some: Partial<LookAheadRow>[]) => {
+    rows = rowsOf(some)
+  }
   const lookAhead = async () => {
     looks++
     return rows
@@ -35,28 +41,78 @@ const setup = (cues: Partial<LookAheadRow>[], shares: Share[] = [{ engines: 1, p
   const at = (ms: number) => {
     time = start + ms
   }
-  return { engines, at, look: () => Promise.all(engines.map(engine => engine.look())), looks: () => looks }
+  return { engines, at, look: () => Promise.all(engines.map(engine => engine.look())), looks: () => looks, sees }
 }
 
-const many = Array.from({ length: 300 }, (_, n) => ({ cue_id: `cue_${String(n).padStart(12, 'x')}` }))
+const cuesOf = (count: number) => Array.from({ length: count }, (_, n) => ({ cue_id: `cue_${String(n).padStart(12, 'x')}` }))
+const many = cuesOf(3000)
+const few = cuesOf(300)
 const ids = (cues: { cue_id: string }[]) => cues.map(({ cue_id }) => cue_id).sort()
 const shareOf = (engines: number) => Array.from({ length: engines }, (_, place) => ({ engines, place }))
 
-t.test("each of several engines takes its own cues when they are due, and the others' shortly after", async t => {
+t.test("each of several engines takes its own cues when they are due, and asks for the others' shortly after", async t => {
   for (const count of [1, 2, 3, 7]) {
     const { engines, at, look } = setup(many, shareOf(count))
     await look()
     at(99)
-    for (const engine of engines) t.same(engine.takeDue('send', 1000), [])
+    for (const engine of engines) t.same(engine.takeDue('send', 5000), [])
     at(100)
-    const own = engines.map(engine => engine.takeDue('send', 1000))
+    const own = engines.map(engine => engine.takeDue('send', 5000))
     t.same(ids(own.flat()), ids(many), "each is one engine's own")
-    for (const cues of own) t.ok(cues.length > 150 / count, `${cues.length} of 300 among ${count}`)
-    at(149)
-    for (const engine of engines) t.same(engine.takeDue('send', 1000), [])
+    for (const cues of own) t.ok(cues.length > 1500 / count, `${cues.length} of 3000 among ${count}`)
+    if (count === 1) continue
+    at(199)
+    for (const engine of engines) t.equal(engine.firstDue('left'), start + 200)
     at(200)
-    for (const [n, engine] of engines.entries()) t.equal(engine.takeDue('send', 1000).length, 300 - own[n]!.length)
+    for (const [n, engine] of engines.entries()) {
+      const others = engine.takeDue('left', 5000)
+      t.equal(others.length, 3000 - own[n]!.length)
+      t.same(engine.takeDue('send', 5000), [], 'not before they are known to be left')
+      engine.takeOver(others.slice(0, 7))
+      t.same(ids(engine.takeDue('send', 5000)), ids(others.slice(0, 7)))
+    }
   }
+})
+
+t.test('few cues belong to the first engine', async t => {
+  const { engines, at, look } = setup(few, shareOf(3))
+  const [first, ...others] = engines as [(typeof engines)[0], ...typeof engines]
+  await look()
+  at(100)
+  t.equal(first.takeDue('send', 1000).length, 300)
+  for (const engine of others) t.same(engine.takeDue('send', 1000), [])
+  at(200)
+  t.same(first.takeDue('left', 1000), [])
+  for (const engine of others) t.equal(engine.takeDue('left', 1000).length, 300)
+})
+
+t.test('when about as many are near as decide it, a cue may belong to two engines, but never to none', async t => {
+  for (const counts of [
+    [1500, 2500],
+    [1700, 1500],
+    [2300, 2500],
+    [2000, 2000]
+  ]) {
+    const { engines, at, sees } = setup(many, shareOf(2))
+    for (const [n, engine] of engines.entries()) {
+      sees(cuesOf(counts[n]!))
+      await engine.look()
+    }
+    at(100)
+    const own = new Set(engines.flatMap(engine => ids(engine.takeDue('send', 5000))))
+    t.equal(cuesOf(Math.min(...counts)).filter(({ cue_id }) => !own.has(cue_id)).length, 0)
+  }
+})
+
+t.test('an engine asks for cues that others have left only when its own are taken', async t => {
+  const { engines, at, look } = setup(many, shareOf(2))
+  const [engine] = engines as [(typeof engines)[0]]
+  await look()
+  at(200)
+  engine.takeDue('send', 10)
+  t.equal(engine.firstDue('left'), Number.POSITIVE_INFINITY)
+  engine.takeDue('send', 5000)
+  t.equal(engine.firstDue('left'), start + 200)
 })
 
 t.test('no cue is left over when engines disagree about their number', async t => {
@@ -66,11 +122,11 @@ t.test('no cue is left over when engines disagree about their number', async t =
   ])
   await look()
   at(200)
-  for (const engine of engines) t.same(ids(engine.takeDue('send', 1000)), ids(many))
+  for (const engine of engines) t.same(ids([...engine.takeDue('send', 5000), ...engine.takeDue('left', 5000)]), ids(many))
 })
 
 t.test('a cue that could not be taken when due is tried once more without another look', async t => {
-  const { engines, at, look, looks } = setup(many.slice(0, 1))
+  const { engines, at, look, looks } = setup(few.slice(0, 1))
   const [engine] = engines as [(typeof engines)[0]]
   await look()
   at(100)
@@ -90,20 +146,21 @@ t.test('a cue that could not be taken when due is tried once more without anothe
   t.equal(looks(), 1)
 })
 
-t.test("an engine leaves another engine's cue to it, and tries it only once", async t => {
-  const { engines, at, look } = setup(many.slice(0, 2), shareOf(2))
+t.test("an engine tries another engine's cue only once", async t => {
+  const { engines, at, look } = setup(few.slice(0, 2), shareOf(2))
+  const [, engine] = engines as [unknown, (typeof engines)[0]]
   await look()
   at(200)
-  for (const engine of engines) {
-    const cues = engine.takeDue('send', 2)
-    for (const cue of cues.filter(({ isOwn }) => !isOwn)) engine.tryAgain(cue)
-    t.same(engine.takeDue('send', 2), [])
-    t.ok(engine.wakeAt >= start + 1000)
-  }
+  engine.takeOver(engine.takeDue('left', 2))
+  const cues = engine.takeDue('send', 2)
+  t.equal(cues.length, 2)
+  for (const cue of cues) engine.tryAgain(cue)
+  t.same(engine.takeDue('send', 2), [])
+  t.ok(engine.wakeAt >= start + 1000)
 })
 
 t.test('an engine takes worker cues only when they are certainly due', async t => {
-  const { engines, at, look } = setup([{ ...many[0], transport: 'worker' }])
+  const { engines, at, look } = setup([{ ...few[0], transport: 'worker' }])
   await look()
   at(101)
   t.same(engines[0]!.takeDue('other', 1), [])
@@ -112,7 +169,7 @@ t.test('an engine takes worker cues only when they are certainly due', async t =
 })
 
 t.test('a notification causes an extra look only if no regular look is in time', async t => {
-  const { engines, at, look } = setup(many.slice(0, 1))
+  const { engines, at, look } = setup(few.slice(0, 1))
   const [engine] = engines as [(typeof engines)[0]]
   await look()
   const lookAt = () => {

@@ -13,7 +13,7 @@ const never = Number.POSITIVE_INFINITY
 
 /** A scheduler whose parts are due at times set by the test. */
 const schedulerOf = (t: Test) => {
-  const at = { pump: never, other: never, tracked: never, deadline: never }
+  const at = { pump: never, other: never, tracked: never, left: never, deadline: never }
   const done: string[] = []
   const errors: string[] = []
   let fail = false
@@ -34,6 +34,10 @@ const schedulerOf = (t: Test) => {
       tracked: async () => {
         at.tracked = never
         done.push('fire tracked')
+      },
+      left: async () => {
+        at.left = never
+        done.push('take over')
       }
     },
     deadlines: {
@@ -62,14 +66,14 @@ t.test('several wake-ups cause one turn', async t => {
 
 t.test('a turn fires due cues and meets due deadlines, then takes another turn', async t => {
   const { scheduler, at, done } = schedulerOf(t)
-  Object.assign(at, { other: 0, tracked: 0, deadline: 0 })
+  Object.assign(at, { other: 0, tracked: 0, left: 0, deadline: 0 })
   scheduler.wake()
-  await eventually(() => done.length === 5)
-  t.same(done, ['turn', 'fire', 'fire tracked', 'meet', 'turn'])
+  await eventually(() => done.length === 6)
+  t.same(done, ['turn', 'fire', 'fire tracked', 'take over', 'meet', 'turn'])
 })
 
 t.test('the next turn starts when the first part is due', async t => {
-  for (const part of ['pump', 'other', 'tracked', 'deadline'] as const) {
+  for (const part of ['pump', 'other', 'tracked', 'left', 'deadline'] as const) {
     const { scheduler, at, done } = schedulerOf(t)
     at[part] = performance.now() + 30
     scheduler.wake()

@@ -14,7 +14,7 @@ export const look = async ({ fn, clock }: { fn: Functions; clock: Pick<Stage['cl
   const rows = await fn.lookAhead({ until: clock.now(), rules: true })
   const calendars = createCalendars(fn)
   await calendars.load(rows)
-  return rows.filter(cue => cue.next_run <= clock.now()).map(cue => prepare(cue, { engines: 1, place: 0 }, calendars.of(cue)))
+  return rows.filter(cue => cue.next_run <= clock.now()).map(cue => prepare(cue, true, calendars.of(cue)))
 }
 
 /** Fires cues that an engine has seen. Returns the slots that it sends. */

@@ -25,19 +25,22 @@ export type DueCue = LookAheadRow & {
 /** The number of live engines, and this one's place among them, from 0. */
 export type Share = { engines: number; place: number }
 
-/** How long engines leave a cue to the one it belongs to. Then each tries all that it has seen within as many milliseconds, in one statement. */
+/** How long engines leave a cue to the one it belongs to. Then each asks which are left of all that it has seen within as many milliseconds. */
 export const leaveMs = 50
+/** With fewer cues near than this, all belong to the first engine, since a statement that takes one costs nearly as much as one that takes ten. */
+const few = 2000
+/** Engines look at different times: around the limit, a cue may belong to two of them, but never to none. */
+const spread = 0.2
 /** Nobody reports whether a cue of workers, or a tracked one, was taken, so it is taken when it is surely due by the database's clock too. */
 const surelyMs = 2
 /** How long a success may be late, beyond its window. */
 const graceMs = 15_000
 
 /** Prepares a cue that was read ahead. Slots that came due during an outage are left to catch_up: they have no next slot here. */
-export const prepare = (cue: LookAheadRow, share: Share, excludes: readonly Calendar[] = []): DueCue => {
+export const prepare = (cue: LookAheadRow, isOwn: boolean, excludes: readonly Calendar[] = []): DueCue => {
   const plan = cue.schedule_type === 'recurring' && !cue.outage_until ? planOf(scheduleOf(cue), cue.cue_id, excludes) : undefined
   const slot = cue.next_slot ?? cue.next_run
   const following = (plan && runAfter(plan, slot)) ?? null
-  const isOwn = engineOf(cue.cue_id, share.engines) === share.place
   const instant = cue.next_run.getTime()
   return {
     ...cue,
@@ -66,9 +69,13 @@ const hasWindow = ({ schedule_rules }: { schedule_rules: object | null }) => (sc
 export const slotIn = (cue: { schedule_rules: object | null }, run: Run | null | undefined): Date | null =>
   (hasWindow(cue) && run?.slot) || null
 
+/** Whether a cue belongs to an engine, when so many cues are near. */
+export const belongsTo = ({ engines, place }: Share, cueId: string, near: number): boolean =>
+  (place === 0 && near < few * (1 + spread)) || (near > few * (1 - spread) && engineOf(cueId, engines) === place)
+
 /**
- * The place of the engine to which a cue or a waiting attempt belongs, so that engines don't compete for each. The others take it 50 to 100 ms
- * later, together with all else that is left: its engine may be busy or gone, or count other engines.
+ * The place of the engine to which a waiting attempt belongs, or a cue when many are near, so that engines don't compete for each. The others
+ * take it 50 to 100 ms later if it is left: its engine may be busy or gone, or count other engines.
  */
 export const engineOf = (id: string, engines: number): number => {
   let hash = 0

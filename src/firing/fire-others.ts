@@ -1,6 +1,7 @@
 /**
  * Fires due cues that need no delivery slot: those of workers, whose executions become claimable; those that came due during an outage, which
- * follow their catch_up; those of accounts over their limit; and tracked ones, which follow their overlap.
+ * follow their catch_up; those of accounts over their limit; and tracked ones, which follow their overlap. And asks which cues other engines have
+ * left.
  */
 import type { FastifyBaseLogger } from 'fastify'
 import { bisect } from '../database/bisect.ts'
@@ -12,7 +13,7 @@ import { type DueCue, isLast, nextColumns, slotIn } from './due-cue.ts'
 import type { Ahead } from './look-ahead.ts'
 
 type Options = {
-  fn: Pick<Functions, 'takeDueCues' | 'takeLastSlots' | 'catchUpCues' | 'refuseDueCues' | 'fireTrackedCues'>
+  fn: Pick<Functions, 'takeDueCues' | 'takeLastSlots' | 'catchUpCues' | 'refuseDueCues' | 'fireTrackedCues' | 'cuesLeft'>
   ahead: Ahead
   missedAfter: string
   log: Pick<FastifyBaseLogger, 'error'>
@@ -21,9 +22,11 @@ type Options = {
 const batchSize = 500
 /** They are fired one by one. */
 const trackedBatchSize = 100
+/** Few enough that they are taken before another engine can have taken many of them. */
+const leftBatchSize = 300
 const kept = { skip_missed: 0, run_once_if_missed: 1, replay_all_missed: 100 }
 
-/** @returns functions that fire due cues in batches until none are left, and reject if the database doesn't answer */
+/** @returns functions that fire due cues in batches until none are due, and reject if the database doesn't answer */
 export const createFiring = ({ fn, ahead, missedAfter, log }: Options) => {
   const fire = async (cues: DueCue[], run: (cues: DueCue[]) => Promise<unknown>) => {
     if (cues.length === 0) return
@@ -73,7 +76,14 @@ export const createFiring = ({ fn, ahead, missedAfter, log }: Options) => {
     }
   }
 
-  return { others, tracked }
+  const left = async (): Promise<void> => {
+    const cues = ahead.takeDue('left', leftBatchSize)
+    if (cues.length === 0) return
+    const ids = new Set(await fn.cuesLeft({ cue_ids: cues.map(cue => cue.cue_id), expected: cues.map(cue => cue.next_run) }))
+    ahead.takeOver(cues.filter(cue => ids.has(cue.cue_id)))
+  }
+
+  return { others, tracked, left }
 }
 
 const columns = (cues: DueCue[]) => ({

@@ -5,7 +5,7 @@
 import type { Functions, LookAheadRow } from '../database/functions.ts'
 import { createGiveWay } from '../database/give-way.ts'
 import { type Calendars, createCalendars } from './calendars.ts'
-import { type DueCue, leaveMs, prepare, type Share, slotIn } from './due-cue.ts'
+import { belongsTo, type DueCue, leaveMs, prepare, type Share, slotIn } from './due-cue.ts'
 import { createLane } from './lane.ts'
 import { createTurnQueue } from './turn-queue.ts'
 
@@ -46,20 +46,26 @@ export const createAhead = ({
 }: Options) => {
   /**
    * `send`: cues that need a free delivery slot. `other`: those of workers, those due during an outage, and those over their limit. `tracked`: those
-   * whose executions wait for each other.
+   * whose executions wait for each other. `left`: those of other engines, which may be left when they are due here.
    */
-  const lanes = { send: createLane(), other: createLane(), tracked: createLane() }
+  const lanes = { send: createLane(), other: createLane(), tracked: createLane(), left: createLane() }
   let lookedUntil = 0
   let nextLookAt = 0
   let lookedAt = 0
   let lookTook = 0
   let looking: Promise<void> | undefined
+  // Cues that the latest look saw before the horizon, of all engines.
+  let nearCount = 0
   // Accounts that the latest look skipped.
   let skipped: ReadonlySet<string> = new Set()
   // Cues that can't be fired → when to try them again.
   const passedOver = new Map<string, number>()
 
-  const laneOf = (cue: DueCue) => {
+  const isOwn = (cueId: string) => belongsTo(share(), cueId, nearCount)
+
+  const laneOf = (cue: DueCue) => (cue.isOwn ? laneOfKind(cue) : lanes.left)
+
+  const laneOfKind = (cue: DueCue) => {
     if (cue.outage_until || cue.over_limit || cue.isExcluded) return lanes.other
     if (cue.tracked) return lanes.tracked
     return cue.transport === 'webhook' ? lanes.send : lanes.other
@@ -75,7 +81,7 @@ export const createAhead = ({
     for (const end = performance.now() + preparingMs; queue.size > 0 && performance.now() < end; await giveWay()) {
       for (const row of queue.take(1)) {
         const used = calendars.of(row)
-        if (used) near.push(prepare(row, share(), used))
+        if (used) near.push(prepare(row, isOwn(row.cue_id), used))
         else expect(0) // a calendar has changed since
       }
     }
@@ -96,11 +102,12 @@ export const createAhead = ({
     const near: DueCue[] = []
     const ruled: LookAheadRow[] = []
     let beyond = Number.POSITIVE_INFINITY
+    nearCount = rows.length
     for (const row of rows) {
       if (passedOver.has(row.cue_id)) continue
       if (row.next_run.getTime() > until) beyond = Math.min(beyond, row.next_run.getTime())
       else if (row.schedule_rules) ruled.push(row)
-      else near.push(prepare(row, share()))
+      else near.push(prepare(row, isOwn(row.cue_id)))
     }
     const isReady = await prepareRuled(ruled, near)
     for (const lane of Object.values(lanes)) {
@@ -153,8 +160,8 @@ export const createAhead = ({
       )
     },
 
-    /** When the first cue of a lane is due, in epoch milliseconds; 0 for at once. */
-    firstDue: (lane: keyof typeof lanes) => lanes[lane].first,
+    /** When the first cue of a lane is due, in epoch milliseconds; 0 for at once. Those of other engines are not while this engine's own are. */
+    firstDue: (lane: keyof typeof lanes) => (lane === 'left' && lanes.send.first <= now() ? Number.POSITIVE_INFINITY : lanes[lane].first),
 
     /**
      * Takes up to `limit` due cues of a lane, in turns by account. `admit` is called before each; if it returns false, the account's cues stay
@@ -162,6 +169,11 @@ export const createAhead = ({
      */
     takeDue: (lane: keyof typeof lanes, limit: number, admit?: (account: string) => boolean): DueCue[] =>
       lanes[lane].take(now(), limit, admit),
+
+    /** These cues of other engines are left, and due. */
+    takeOver: (cues: DueCue[]) => {
+      for (const cue of cues) laneOfKind(cue).insert({ ...cue, due: now() })
+    },
 
     /** Number of due cues that were not admitted. */
     get held() {
@@ -182,7 +194,7 @@ export const createAhead = ({
       if (!cue.next || cue.next.due.getTime() > lookedUntil || passedOver.has(cue.cue_id)) return
       if (cue.runs_left !== null) return expect(cue.next.due.getTime())
       const row = { ...cue, next_run: cue.next.due, next_slot: slotIn(cue, cue.next), window_slots: null }
-      const next = prepare(row, share(), cue.excludes)
+      const next = prepare(row, isOwn(cue.cue_id), cue.excludes)
       laneOf(next).insert(next)
     },
 
@@ -192,7 +204,7 @@ export const createAhead = ({
      */
     tryAgain: (cue: DueCue) => {
       const isEarly = cue.isOwn && !passedOver.has(cue.cue_id) && now() - cue.next_run.getTime() < leaveMs
-      if (isEarly) laneOf(cue).insert({ ...cue, due: now() + againMs, isOwn: false })
+      if (isEarly) laneOfKind(cue).insert({ ...cue, due: now() + againMs, isOwn: false })
     },
 
     /** Ignores a cue that cannot be fired for a minute. */
