@@ -6146,7 +6146,7 @@ end $function$;
 comment on function cue.lock_next(uuid,text[],integer,integer,uuid[],timestamp with time zone) is 'Locks and returns the next executions for a worker.';
 grant execute on function cue.lock_next(uuid,text[],integer,integer,uuid[],timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.look_ahead(p_until timestamp with time zone, p_limit integer DEFAULT 2000, p_skip_accounts uuid[] DEFAULT '{}'::uuid[], p_now timestamp with time zone DEFAULT now(), p_rules boolean DEFAULT false)
+CREATE OR REPLACE FUNCTION cue.look_ahead(p_until timestamp with time zone, p_limit integer DEFAULT 2000, p_skip_accounts uuid[] DEFAULT '{}'::uuid[], p_now timestamp with time zone DEFAULT now(), p_rules boolean DEFAULT false, p_after timestamp with time zone DEFAULT NULL::timestamp with time zone, p_overdue timestamp with time zone DEFAULT NULL::timestamp with time zone)
  RETURNS TABLE(cue_id text, account_id uuid, version integer, next_run timestamp with time zone, transport cue.transport, schedule_type cue.schedule_type, cron text, timezone text, schedule_rules jsonb, next_slot timestamp with time zone, calendars bigint[], runs_left integer, catch_up cue.catch_up, outage_until timestamp with time zone, over_limit boolean, window_slots integer, tracked boolean)
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
@@ -6155,8 +6155,13 @@ CREATE OR REPLACE FUNCTION cue.look_ahead(p_until timestamp with time zone, p_li
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
+  v_overdue timestamptz := case when p_after is null then p_until else p_overdue end;
   v_full boolean := exists (
-    select from cue.cue_runs r where r.next_run <= p_until and r.account_id not in (select unnest(p_skip_accounts)) offset p_limit - 1);
+    select from (
+      select r.account_id from cue.cue_runs r where r.next_run <= v_overdue
+      union all
+      select r.account_id from cue.cue_runs r where r.next_run > p_after and r.next_run <= p_until) r
+     where r.account_id not in (select unnest(p_skip_accounts)) offset p_limit - 1);
   v_ids text[];
   v_capped boolean := cue.caps_payloads();
   -- There hardly ever is one, and looking for it costs as much per cue as reading the cue.
@@ -6184,7 +6189,10 @@ begin
   return query
   with due as materialized (
     select r.* from cue.cue_runs r
-     where not v_full and r.next_run <= p_until and r.account_id not in (select unnest(p_skip_accounts))
+     where not v_full and r.next_run <= v_overdue and r.account_id not in (select unnest(p_skip_accounts))
+    union all
+    select r.* from cue.cue_runs r
+     where not v_full and r.next_run > p_after and r.next_run <= p_until and r.account_id not in (select unnest(p_skip_accounts))
     union all
     select r.* from unnest(v_ids) as u (id) join cue.cue_runs r on r.cue_id = u.id where r.next_run is not null
     union all
@@ -6208,8 +6216,8 @@ begin
    where p_rules or c.schedule_rules is null
    order by r.next_run;
 end $function$;
-comment on function cue.look_ahead(timestamp with time zone,integer,uuid[],timestamp with time zone,boolean) is 'Returns the cues due until p_until and the first one after, with the input for computing their next slots; takes no locks.';
-grant execute on function cue.look_ahead(timestamp with time zone,integer,uuid[],timestamp with time zone,boolean) to cue_service;
+comment on function cue.look_ahead(timestamp with time zone,integer,uuid[],timestamp with time zone,boolean,timestamp with time zone,timestamp with time zone) is 'Returns the cues due until p_until and the first one after it, with the input for computing their next slots; takes no locks.';
+grant execute on function cue.look_ahead(timestamp with time zone,integer,uuid[],timestamp with time zone,boolean,timestamp with time zone,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.look_waiting(p_after bigint, p_after_id uuid, p_limit integer DEFAULT 1000, p_now timestamp with time zone DEFAULT now())
  RETURNS TABLE(execution_id uuid, account_id uuid, due_at bigint, is_due boolean)

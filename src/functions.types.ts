@@ -85,7 +85,7 @@ export const functions = {
   is_email_confirmed: ['value', 'account_id'],
   job_counts: ['rows', 'limit'],
   latest_results: ['rows', 'cue_ids now'],
-  look_ahead: ['rows', 'until limit skip_accounts now rules'],
+  look_ahead: ['rows', 'until limit skip_accounts now rules after overdue'],
   look_waiting: ['rows', 'after after_id limit now'],
   lose_attempts: ['value', 'execution_ids flight_id error now'],
   mail_cue_failed: ['row', 'account_id execution_id counted now'],
@@ -1073,7 +1073,7 @@ export type Functions = {
   isEmailConfirmed: (args: { account_id: string }) => Promise<boolean>
   jobCounts: (args: { limit?: number | null }) => Promise<JobCountsRow[]>
   latestResults: (args: { cue_ids: string[] }) => Promise<LatestResultsRow[]>
-  lookAhead: (args: { until: Date; limit?: number | null; skip_accounts?: string[] | null; rules?: boolean | null }) => Promise<LookAheadRow[]>
+  lookAhead: (args: { until: Date; limit?: number | null; skip_accounts?: string[] | null; rules?: boolean | null; after?: Date | null; overdue?: Date | null }) => Promise<LookAheadRow[]>
   lookWaiting: (args: { after: number; after_id: string; limit?: number | null }) => Promise<LookWaitingRow[]>
   loseAttempts: (args: { execution_ids: string[]; flight_id: number; error: string }) => Promise<number>
   mailCueFailed: (args: { account_id: string; execution_id: string; counted?: boolean | null }) => Promise<MailCueFailedRow | undefined>

@@ -58,10 +58,11 @@ comment on function cue.is_over_limit is
 
 -- A page that would be full is read by instant and account, so that one account's burst doesn't hide the others. Accounts are skipped with a hashed
 -- subquery: a list would be compared with every cue. outage_until is set for a slot that came due during an outage. p_rules: the caller knows
--- schedule_rules. The previous release does not, and gets only cues without them.
+-- schedule_rules. The previous release does not, and gets only cues without them. p_after: the caller knows what is due until then, except for
+-- what is overdue at p_overdue.
 create or replace function cue.look_ahead(
   p_until timestamptz, p_limit int default 2000, p_skip_accounts uuid[] default '{}', p_now timestamptz default now(),
-  p_rules boolean default false
+  p_rules boolean default false, p_after timestamptz default null, p_overdue timestamptz default null
 ) returns table (
   cue_id text, account_id uuid, version int, next_run timestamptz, transport cue.transport, schedule_type cue.schedule_type, cron text,
   timezone text, schedule_rules jsonb, next_slot timestamptz, calendars bigint[], runs_left int, catch_up cue.catch_up, outage_until timestamptz,
@@ -69,8 +70,13 @@ create or replace function cue.look_ahead(
 )
 language plpgsql stable security definer as $$
 declare
+  v_overdue timestamptz := case when p_after is null then p_until else p_overdue end;
   v_full boolean := exists (
-    select from cue.cue_runs r where r.next_run <= p_until and r.account_id not in (select unnest(p_skip_accounts)) offset p_limit - 1);
+    select from (
+      select r.account_id from cue.cue_runs r where r.next_run <= v_overdue
+      union all
+      select r.account_id from cue.cue_runs r where r.next_run > p_after and r.next_run <= p_until) r
+     where r.account_id not in (select unnest(p_skip_accounts)) offset p_limit - 1);
   v_ids text[];
   v_capped boolean := cue.caps_payloads();
   -- There hardly ever is one, and looking for it costs as much per cue as reading the cue.
@@ -98,7 +104,10 @@ begin
   return query
   with due as materialized (
     select r.* from cue.cue_runs r
-     where not v_full and r.next_run <= p_until and r.account_id not in (select unnest(p_skip_accounts))
+     where not v_full and r.next_run <= v_overdue and r.account_id not in (select unnest(p_skip_accounts))
+    union all
+    select r.* from cue.cue_runs r
+     where not v_full and r.next_run > p_after and r.next_run <= p_until and r.account_id not in (select unnest(p_skip_accounts))
     union all
     select r.* from unnest(v_ids) as u (id) join cue.cue_runs r on r.cue_id = u.id where r.next_run is not null
     union all
@@ -123,7 +132,7 @@ begin
    order by r.next_run;
 end $$;
 comment on function cue.look_ahead is
-  'Returns the cues due until p_until and the first one after, with the input for computing their next slots; takes no locks.';
+  'Returns the cues due until p_until and the first one after it, with the input for computing their next slots; takes no locks.';
 
 -- Costs a fiftieth of trying to take them.
 create or replace function cue.cues_left(p_cue_ids text[], p_expected timestamptz[]) returns setof text

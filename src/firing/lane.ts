@@ -26,9 +26,15 @@ export const createLane = () => {
       return due.size
     },
     heldOf: (account: string) => due.countOf(account),
-    /** Replaces the cues by a new list, and keeps only the due ones of accounts that were skipped when it was read. */
-    fill: (list: DueCue[], now: number, skipped: ReadonlySet<string> = new Set()) => {
-      cues = inOrder(list, now)
+    /** Number of cues of which a condition holds that were not due at the latest call of `take`. */
+    count: (condition: (cue: DueCue) => boolean) => {
+      let count = 0
+      for (let n = head; n < cues.length; n++) if (condition(cues[n]!)) count++
+      return count
+    },
+    /** Replaces the cues by a new list, except those to keep, and keeps only the due ones of accounts that were skipped when it was read. */
+    fill: (list: DueCue[], now: number, skipped: ReadonlySet<string> = new Set(), isKept: (cue: DueCue) => boolean = () => false) => {
+      cues = inOrder([...cues.slice(head).filter(isKept), ...list], now)
       head = 0
       due.keepOnly(due.size > maxHeld ? new Set() : skipped)
     },

@@ -49,11 +49,15 @@ export const createAhead = ({
    * whose executions wait for each other. `left`: those of other engines, which may be left when they are due here.
    */
   const lanes = { send: createLane(), other: createLane(), tracked: createLane(), left: createLane() }
+  // Everything is known that is due until then, unless something has changed since.
   let lookedUntil = 0
+  let isOutdated = true
   let nextLookAt = 0
   let lookedAt = 0
   let lookTook = 0
   let looking: Promise<void> | undefined
+  // During a look: after which instant it reads, until when, and the cues put back that it may have read as they were before.
+  let under: { after: number; until: number; putBack: DueCue[] } | undefined
   // Cues that the latest look saw before the horizon, of all engines.
   let nearCount = 0
   // Accounts that the latest look skipped.
@@ -93,16 +97,28 @@ export const createAhead = ({
   const look = async (skip: string[]) => {
     lookedAt = now()
     const until = lookedAt + horizonMs
+    const after = isOutdated ? 0 : Math.max(lookedUntil, lookedAt)
+    const putBackMeanwhile: DueCue[] = []
+    under = { after, until, putBack: putBackMeanwhile }
+    isOutdated = false
     nextLookAt = Number.POSITIVE_INFINITY
     const askedAt = performance.now()
-    const rows = await fn.lookAhead({ until: new Date(until), limit: pageSize, skip_accounts: skip, rules: true })
+    const rows = await fn.lookAhead({
+      until: new Date(until),
+      limit: pageSize,
+      skip_accounts: skip,
+      rules: true,
+      ...(after > 0 && { after: new Date(after), overdue: new Date(lookedAt) })
+    })
     lookTook = performance.now() - askedAt
     skipped = new Set(skip)
     for (const [cue_id, end] of passedOver) if (end <= lookedAt) passedOver.delete(cue_id)
+    const isPage = rows.length >= pageSize
     const near: DueCue[] = []
     const ruled: LookAheadRow[] = []
     let beyond = Number.POSITIVE_INFINITY
-    nearCount = rows.length
+    const isKept = ({ next_run }: DueCue) => after > 0 && !isPage && next_run.getTime() > lookedAt
+    nearCount = rows.length + Object.values(lanes).reduce((sum, lane) => sum + lane.count(isKept), 0)
     for (const row of rows) {
       if (passedOver.has(row.cue_id)) continue
       if (row.next_run.getTime() > until) beyond = Math.min(beyond, row.next_run.getTime())
@@ -114,17 +130,38 @@ export const createAhead = ({
       lane.fill(
         near.filter(cue => laneOf(cue) === lane),
         lookedAt,
-        skipped
+        skipped,
+        isKept
       )
     }
-    const isFull = rows.length >= pageSize || !isReady
+    const isFull = isPage || !isReady
     lookedUntil = isFull ? lookedAt : until
+    isOutdated ||= isFull
     const rest = isFull ? restMs : near.length > 0 ? regularMs : Math.min(beyond - horizonMs - lookedAt, pollIntervalMs)
     nextLookAt = Math.min(nextLookAt, lookedAt + Math.max(rest, restMs))
+    under = undefined
+    const read = new Map(putBackMeanwhile.length > 0 ? near.map(cue => [cue.cue_id, cue.next_run.getTime()]) : [])
+    for (const cue of putBackMeanwhile) if (read.get(cue.cue_id) !== cue.next!.due.getTime()) putBack(cue)
+  }
+
+  /**
+   * Adds the next slot of a fired cue if it is before the horizon, which saves a look. How many runs it has left is only known to the database:
+   * another engine may have refused its slot.
+   */
+  const putBack = (cue: DueCue) => {
+    if (!cue.next || passedOver.has(cue.cue_id)) return
+    const at = cue.next.due.getTime()
+    if (under && at <= under.until && (at > under.after || at <= lookedAt)) return void under.putBack.push(cue)
+    if (at > lookedUntil) return
+    if (cue.runs_left !== null) return expect(at)
+    const row = { ...cue, next_run: cue.next.due, next_slot: slotIn(cue, cue.next), window_slots: null }
+    const next = prepare(row, isOwn(cue.cue_id), cue.excludes)
+    laneOf(next).insert(next)
   }
 
   /** A cue that the latest look didn't see is due at `at`, in epoch milliseconds. Beyond the horizon, a regular look finds it in time. */
   const expect = (at: number) => {
+    isOutdated ||= at <= (under?.until ?? lookedUntil)
     nextLookAt = Math.min(nextLookAt, at <= lookedUntil ? lookedAt + restMs : at - regularMs)
   }
 
@@ -141,6 +178,8 @@ export const createAhead = ({
     look: (skipAccounts: string[] = []): Promise<void> => {
       looking ??= look(skipAccounts)
         .catch(error => {
+          under = undefined
+          isOutdated = true
           nextLookAt = now() + retryMs
           throw error
         })
@@ -182,29 +221,21 @@ export const createAhead = ({
 
     /** An account has room again: looks for the cues that the latest look skipped, unless some of them are still here. */
     expectFrom: (account: string) => {
-      if (skipped.has(account) && lanes.send.heldOf(account) === 0)
-        nextLookAt = Math.min(nextLookAt, lookedAt + restMs + lookTook * restTimes)
+      if (!skipped.has(account) || lanes.send.heldOf(account) > 0) return
+      isOutdated = true
+      nextLookAt = Math.min(nextLookAt, lookedAt + restMs + lookTook * restTimes)
     },
 
-    /**
-     * Adds the next slot of a fired cue if it is before the horizon, which saves a look. How many runs it has left is only known to the database:
-     * another engine may have refused its slot.
-     */
-    putBack: (cue: DueCue) => {
-      if (!cue.next || cue.next.due.getTime() > lookedUntil || passedOver.has(cue.cue_id)) return
-      if (cue.runs_left !== null) return expect(cue.next.due.getTime())
-      const row = { ...cue, next_run: cue.next.due, next_slot: slotIn(cue, cue.next), window_slots: null }
-      const next = prepare(row, isOwn(cue.cue_id), cue.excludes)
-      laneOf(next).insert(next)
-    },
+    putBack,
 
     /**
      * A cue could not be taken: this engine's clock was ahead of the database's, another engine took it, or it has changed. It is tried once
-     * more and then left to the next look, since a look costs as much as all near cues.
+     * more and then left to the next look, which reads all cues again.
      */
     tryAgain: (cue: DueCue) => {
       const isEarly = cue.isOwn && !passedOver.has(cue.cue_id) && now() - cue.next_run.getTime() < leaveMs
       if (isEarly) laneOfKind(cue).insert({ ...cue, due: now() + againMs, isOwn: false })
+      else if (cue.next_run.getTime() > lookedAt) isOutdated = true
     },
 
     /** Ignores a cue that cannot be fired for a minute. */
@@ -217,6 +248,7 @@ export const createAhead = ({
       for (const lane of Object.values(lanes)) lane.fill([], now())
       skipped = new Set()
       lookedUntil = 0
+      isOutdated = true
       nextLookAt = 0
     }
   }
