@@ -3295,12 +3295,13 @@ grant execute on function cue.cancel_waiting(uuid,timestamp with time zone) to c
 
 CREATE OR REPLACE FUNCTION cue.caps_payloads()
  RETURNS boolean
- LANGUAGE sql
+ LANGUAGE plpgsql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
-  select exists (select from cue.plans where payload_bytes_per_day is not null)
-$function$;
+begin
+  return exists (select from cue.plans where payload_bytes_per_day is not null);
+end $function$;
 comment on function cue.caps_payloads() is 'Returns whether any plan limits payload bytes per day.';
 grant execute on function cue.caps_payloads() to cue_service;
 
@@ -5943,9 +5944,12 @@ grant execute on function cue.leave_counter_slot() to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.limits_timeouts()
  RETURNS boolean
- LANGUAGE sql
+ LANGUAGE plpgsql
  STABLE
-AS $function$ select exists (select from cue.plans where max_timeout_seconds is not null) $function$;
+AS $function$
+begin
+  return exists (select from cue.plans where max_timeout_seconds is not null);
+end $function$;
 comment on function cue.limits_timeouts() is 'Returns whether any plan limits timeouts.';
 grant execute on function cue.limits_timeouts() to cue_service;
 
@@ -9968,14 +9972,18 @@ grant execute on function cue.uuid_v7_floor(timestamp with time zone) to cue_rea
 
 CREATE OR REPLACE FUNCTION cue.uuids_v7(p_count integer, p_now timestamp with time zone DEFAULT now())
  RETURNS uuid[]
- LANGUAGE sql
+ LANGUAGE plpgsql
  PARALLEL SAFE
 AS $function$
-  select array_agg((f.head || lpad(to_hex(f.tail + (n::bigint << 28) + floor(random() * (1 << 28))::bigint), 12, '0'))::uuid order by n)
-    from (select left(i.id, 24) as head, ('x' || substr(i.id, 25, 11))::bit(44)::bigint as tail
-            from (select cue.uuid_v7(p_now)::text as id offset 0) i offset 0) f,
-         generate_series(1, p_count) as n
-$function$;
+declare
+  v_id text := cue.uuid_v7(p_now);
+  v_head text := left(v_id, 24);
+  v_tail bigint := ('x' || substr(v_id, 25, 11))::bit(44)::bigint;
+begin
+  return array(
+    select (v_head || lpad(to_hex(v_tail + (n::bigint << 28) + floor(random() * (1 << 28))::bigint), 12, '0'))::uuid
+      from generate_series(1, p_count) as n);
+end $function$;
 comment on function cue.uuids_v7(integer,timestamp with time zone) is 'Returns up to 2^19 ids of one instant in ascending order.';
 grant execute on function cue.uuids_v7(integer,timestamp with time zone) to cue_service;
 

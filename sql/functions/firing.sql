@@ -31,7 +31,10 @@ comment on function cue.signing_account is
 
 -- Saves the lookup per cue while none does.
 create or replace function cue.limits_timeouts() returns boolean
-language sql stable as $$ select exists (select from cue.plans where max_timeout_seconds is not null) $$;
+language plpgsql stable as $$
+begin
+  return exists (select from cue.plans where max_timeout_seconds is not null);
+end $$;
 comment on function cue.limits_timeouts is 'Returns whether any plan limits timeouts.';
 
 -- It also applies to cues created before the limit was set.

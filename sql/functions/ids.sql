@@ -22,14 +22,18 @@ $$;
 comment on function cue.uuid_v7 is 'Returns a UUIDv7 for an instant, which encodes the cell.';
 
 -- Random bytes from the operating system cost more than all else of an id, so they are drawn once: the last 48 bits count up from there in random
--- steps, below 2^28 each.
+-- steps, below 2^28 each. In PL/pgSQL, which keeps its plan.
 create or replace function cue.uuids_v7(p_count int, p_now timestamptz default now()) returns uuid[]
-language sql volatile parallel safe as $$
-  select array_agg((f.head || lpad(to_hex(f.tail + (n::bigint << 28) + floor(random() * (1 << 28))::bigint), 12, '0'))::uuid order by n)
-    from (select left(i.id, 24) as head, ('x' || substr(i.id, 25, 11))::bit(44)::bigint as tail
-            from (select cue.uuid_v7(p_now)::text as id offset 0) i offset 0) f,
-         generate_series(1, p_count) as n
-$$;
+language plpgsql volatile parallel safe as $$
+declare
+  v_id text := cue.uuid_v7(p_now);
+  v_head text := left(v_id, 24);
+  v_tail bigint := ('x' || substr(v_id, 25, 11))::bit(44)::bigint;
+begin
+  return array(
+    select (v_head || lpad(to_hex(v_tail + (n::bigint << 28) + floor(random() * (1 << 28))::bigint), 12, '0'))::uuid
+      from generate_series(1, p_count) as n);
+end $$;
 comment on function cue.uuids_v7 is 'Returns up to 2^19 ids of one instant in ascending order.';
 
 create or replace function cue.cell_of(p_id uuid) returns int

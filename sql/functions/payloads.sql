@@ -132,9 +132,10 @@ $$;
 comment on function cue.payload_bytes_used is 'Returns the payload bytes of an account''s executions created in the current UTC day.';
 
 create or replace function cue.caps_payloads() returns boolean
-language sql stable security definer as $$
-  select exists (select from cue.plans where payload_bytes_per_day is not null)
-$$;
+language plpgsql stable security definer as $$
+begin
+  return exists (select from cue.plans where payload_bytes_per_day is not null);
+end $$;
 comment on function cue.caps_payloads is 'Returns whether any plan limits payload bytes per day.';
 
 create or replace function cue.exceeds_payload_cap(p_cue_id text, p_now timestamptz default now()) returns boolean
