@@ -3900,7 +3900,7 @@ declare
   v_times text;
 begin
   if c.schedule_type = 'once' or e.triggered_by <> 'schedule' then return false; end if;
-  if e.status = 'success' and e.outcome_success is distinct from false then
+  if cue.is_success(e.status, e.outcome_success) then
     update cue.cue_runs set failed_runs = 0 where cue_id = c.id and failed_runs > 0;
     return false;
   end if;
@@ -5714,6 +5714,14 @@ AS $function$ select p_status in ('active', 'trialing', 'past_due') $function$;
 comment on function cue.is_paid(text) is 'Returns whether a subscription with this status pays for its plan.';
 grant execute on function cue.is_paid(text) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.is_success(p_status cue.execution_status, p_outcome_success boolean)
+ RETURNS boolean
+ LANGUAGE sql
+ IMMUTABLE
+AS $function$ select p_status = 'success' and p_outcome_success is distinct from false $function$;
+comment on function cue.is_success(cue.execution_status,boolean) is 'Returns whether an execution ended well: delivered, and no failure reported.';
+grant execute on function cue.is_success(cue.execution_status,boolean) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.is_superseded(e cue.executions)
  RETURNS boolean
  LANGUAGE sql
@@ -5857,7 +5865,7 @@ begin
     select max(n.ended_at) from (
       select e.ended_at, e.status, e.outcome_success from cue.executions e
        where e.cue_id = p_cue_id and e.id < v_until order by e.id desc limit p_among) n
-     where n.status = 'success' and n.outcome_success is distinct from false);
+     where cue.is_success(n.status, n.outcome_success));
 end $function$;
 comment on function cue.last_success(text,integer,timestamp with time zone) is 'Returns the time of the latest success among a cue''s newest executions.';
 grant execute on function cue.last_success(text,integer,timestamp with time zone) to cue_service;
@@ -6718,24 +6726,33 @@ CREATE OR REPLACE FUNCTION cue.move_windows(p_cue_ids text[], p_versions integer
  SET enable_seqscan TO 'off'
 AS $function$
 declare
+  v_ids text[] := array(select u.cue_id from unnest(p_cue_ids, p_missed) as u (cue_id, missed) where not u.missed);
   r record;
   c cue.cues;
   v_raised int := 0;
 begin
   for r in
-    select * from unnest(p_cue_ids, p_versions, p_expected, p_next, p_missed) as u (cue_id, version, expected, next_due, missed) order by u.cue_id
+    select * from unnest(p_cue_ids, p_versions, p_expected, p_next, p_missed) as u (cue_id, version, expected, next_due, missed)
+     where u.missed order by u.cue_id
   loop
     continue when cue.lock_free_cues(array[r.cue_id]) = '{}';
     select * into c from cue.cues where id = r.cue_id and deleted_at is null;
     continue when not found;
     update cue.cue_runs set success_due_at = r.next_due
      where cue_id = r.cue_id and version = r.version and success_due_at = r.expected;
-    continue when not found or not r.missed or c.status <> 'active';
+    continue when not found or c.status <> 'active';
     if cue.raise_alert(c, 'missed_window', 'high', format('%s had no success in its expected window', c.name),
          jsonb_build_object('window_ended_at', cue.iso(r.expected)), null, p_now) is not null then
       v_raised := v_raised + 1;
     end if;
   end loop;
+  if v_ids <> '{}' then
+    v_ids := array(select l.cue_id from cue.cue_runs l where l.cue_id = any (v_ids) order by l.cue_id for update skip locked);
+    update cue.cue_runs w
+       set success_due_at = u.next_due
+      from unnest(p_cue_ids, p_versions, p_expected, p_next) as u (cue_id, version, expected, next_due)
+     where w.cue_id = any (v_ids) and w.cue_id = u.cue_id and w.version = u.version and w.success_due_at is not distinct from u.expected;
+  end if;
   return v_raised;
 end $function$;
 comment on function cue.move_windows(text[],integer[],timestamp with time zone[],timestamp with time zone[],boolean[],timestamp with time zone) is 'Moves success windows forward and raises missed_window alerts; returns the number of alerts raised.';
@@ -7082,15 +7099,23 @@ CREATE OR REPLACE FUNCTION cue.passed_windows(p_limit integer DEFAULT 200, p_now
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
  SET enable_seqscan TO 'off'
+ SET enable_bitmapscan TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
+declare
+  v_until uuid := cue.uuid_v7_floor(p_now + interval '1 day');
 begin
   return query
   select r.cue_id, r.version, r.success_due_at, c.schedule_type, c.cron, c.timezone, c.schedule_rules,
          case when c.schedule_rules ? 'exclude_calendars' then cue.revisions_of(c.account_id, c.schedule_rules) end,
          coalesce(c.alert_missed_window_multiplier, (cue.implied_settings()).alert_missed_window_multiplier),
-         coalesce(cue.last_success(r.cue_id, 20, p_now), cue.last_success(r.cue_id, 1000, p_now))
+         coalesce(n.last_success_at, cue.last_success(r.cue_id, 1000, p_now))
     from cue.cue_runs r join cue.cues c on c.id = r.cue_id
+   cross join lateral (
+     select max(n.ended_at) as last_success_at from (
+       select e.ended_at, e.status, e.outcome_success from cue.executions e
+        where e.cue_id = r.cue_id and e.id < v_until order by e.id desc limit 20) n
+      where cue.is_success(n.status, n.outcome_success)) n
    where r.success_due_at <= p_now and c.schedule_type = 'recurring' and (p_rules or c.schedule_rules is null)
    order by r.success_due_at limit p_limit;
 end $function$;

@@ -41,7 +41,7 @@ begin
     -- before it returns the first.
     (3, 'enable_bitmapscan = off', '{
       begin_attempts, begin_claims, begin_waiting, claim_next, claimable_tasks, find_claimable, finish_attempts, gone_attempts,
-      held_attempts, last_success, lock_next, look_waiting, move_due_cues, next_claimable, settle_attempts}'),
+      held_attempts, last_success, lock_next, look_waiting, move_due_cues, next_claimable, passed_windows, settle_attempts}'),
 
     -- The oldest claimable execution is the first entry of an index. Sorting would read an account's whole backlog to find it.
     (4, 'enable_sort = off', '{claim_next, claimable_tasks, find_claimable, next_claimable}'),
