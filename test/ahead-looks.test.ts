@@ -78,7 +78,10 @@ const run = async (changes: Change[], looks: Delays, takes: Delays) => {
         if (ms <= onTimeMs) silent.delete(cue.cue_id)
         table.set(cue.cue_id, { ...current, next_run: cue.next!.due })
       }
-      after(takes.answers, () => (isTaken ? ahead.putBack(cue) : ahead.tryAgain(cue)))
+      after(takes.answers, () => {
+        ahead.doneWith([cue])
+        isTaken ? ahead.putBack(cue) : ahead.tryAgain(cue)
+      })
     })
 
   for (; step < 1000; step++) {

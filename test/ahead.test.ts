@@ -115,6 +115,42 @@ t.test('an engine asks for cues that others have left only when its own are take
   t.equal(engine.firstDue('left'), start + 200)
 })
 
+t.test('the more cues are near, the more often an engine looks, unless a thousand are due', async t => {
+  const { engines, at, look } = setup(many)
+  const [engine] = engines as [(typeof engines)[0]]
+  await look()
+  at(99)
+  t.notOk(engine.isLookDue())
+  t.equal(engine.wakeAt, start + 100)
+  engine.takeDue('send', 1)
+  at(334)
+  t.notOk(engine.isLookDue(), '3,000 are due')
+  engine.takeDue('send', 2000)
+  t.notOk(engine.isLookDue(), '1,000 are')
+  engine.takeDue('send', 1)
+  t.ok(engine.isLookDue(), 'one third of a second after the former look')
+
+  const later = setup(many.map(cue => ({ ...cue, next_run: new Date(start + 1500) })))
+  await later.look()
+  later.at(333)
+  t.notOk(later.engines[0]!.isLookDue())
+  later.at(334)
+  t.ok(later.engines[0]!.isLookDue(), 'cues that are not due yet do not count')
+})
+
+t.test('a look leaves out cues that are being taken', async t => {
+  const { engines, at, look } = setup(few)
+  const [engine] = engines as [(typeof engines)[0]]
+  await look()
+  at(150)
+  const cues = engine.takeDue('send', 100)
+  await look()
+  t.equal(engine.takeDue('send', 1000).length, 200)
+  engine.doneWith(cues)
+  await look()
+  t.same(ids(engine.takeDue('send', 1000)), ids(cues))
+})
+
 t.test('no cue is left over when engines disagree about their number', async t => {
   const { engines, at, look } = setup(many, [
     { engines: 3, place: 0 },

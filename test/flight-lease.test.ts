@@ -83,7 +83,7 @@ t.test('an engine keeps to the lease it is granted: it extends it in time and st
     const none = () => {}
     const pump = createPump({
       fn,
-      ahead: { takeDue: () => due.splice(0), tryAgain: none, expectFrom: none, isLookDue: () => false },
+      ahead: { takeDue: () => due.splice(0), doneWith: none, tryAgain: none, expectFrom: none, isLookDue: () => false },
       flights,
       now: () => 1e6,
       concurrency: 1,

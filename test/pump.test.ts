@@ -6,7 +6,7 @@ import { createFastSlots } from '../src/deliveries/fast-slots.ts'
 import { createPump } from '../src/deliveries/pump.ts'
 
 /** A pump over due cues. Taken attempts and responses arrive when the test says so. */
-const setup = (t: Test, { due = 5000, concurrency = 100, spoiled = '' } = {}) => {
+const setup = (t: Test, { due = 5000, concurrency = 100, spoiled = '', isDense = false } = {}) => {
   const taken: number[] = []
   const arriving: (() => void)[] = []
   const sent: (() => void)[] = []
@@ -35,6 +35,8 @@ const setup = (t: Test, { due = 5000, concurrency = 100, spoiled = '' } = {}) =>
       },
       putBack: none,
       tryAgain: none,
+      doneWith: none,
+      isDense,
       passOver: ({ cue_id }: { cue_id: string }) => passedOver.push(cue_id),
       expect: none,
       isLookDue: () => false,
@@ -90,14 +92,14 @@ t.test('takes few attempts until the senders are busy, then many at once', async
 t.test('takes nothing while enough is on hand, and sends no more than there are slots', async t => {
   const { pump, taken, sent, arrive, end } = setup(t)
   pump.turn()
-  for (let n = 0; n < 5; n++) await arrive()
-  t.strictSame(taken, [50, 50, 50, 300, 300])
+  for (let n = 0; n < 6; n++) await arrive()
+  t.strictSame(taken, [50, 50, 50, 300, 300, 300])
   t.equal(sent.length, 100)
   await end(100)
   t.equal(sent.length, 100)
-  t.equal(taken.length, 5, '550 are on hand')
+  t.equal(taken.length, 6, '850 are on hand')
   for (let n = 0; n < 4; n++) await end(100)
-  t.strictSame(taken, [50, 50, 50, 300, 300, 300, 300], '150 are')
+  t.strictSame(taken, [50, 50, 50, 300, 300, 300, 300, 300], '450 are')
 })
 
 t.test('takes the rest at the end', async t => {
@@ -108,12 +110,12 @@ t.test('takes the rest at the end', async t => {
   t.strictSame(taken, [50, 50, 20])
 })
 
-t.test('cues gather while a statement takes few of them, for 20 ms at most', async t => {
+t.test('cues gather while a statement takes few of them, for 10 ms at most', async t => {
   let time = 1e6
   t.intercept(performance, 'now', { value: () => time })
   const { taken, come, arrive } = setup(t, { due: 0 })
   come(49)
-  time += 19
+  time += 9
   come(30)
   t.strictSame(taken, [49])
   time += 1
@@ -127,6 +129,20 @@ t.test('cues gather while a statement takes few of them, for 20 ms at most', asy
   t.strictSame(taken, [49, 50, 40])
   await arrive()
   t.strictSame(taken, [49, 50, 40, 5])
+})
+
+t.test('if many come, they gather for 10 ms after a statement that took few has ended, too', async t => {
+  let time = 1e6
+  t.intercept(performance, 'now', { value: () => time })
+  const { taken, come, arrive } = setup(t, { due: 0, isDense: true })
+  come(5)
+  await arrive()
+  time += 9
+  come(5)
+  t.strictSame(taken, [5])
+  time += 1
+  come(5)
+  t.strictSame(taken, [5, 10])
 })
 
 t.test('skips a cue that the database rejects, and sends the others of its batch', async t => {

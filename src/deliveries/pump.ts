@@ -31,11 +31,14 @@ type Options = Omit<SenderOptions, 'fn' | 'capacity' | 'close' | 'metrics'> & {
 const batchSize = 300
 const firstBatchSize = 50
 const fewUnderWay = 100
-/** Nothing is taken while this many attempts are on hand. */
-const enoughOnHand = 200
+/** Nothing is taken while this many attempts are on hand: as many as are sent while a statement is under way. */
+const enoughOnHand = 500
 const maxTakers = 2
-/** How long a second statement waits for one that takes few attempts: a statement costs as much as ten of them. */
-const gatherMs = 20
+/**
+ * A statement costs as much as ten attempts in it. So after one that takes few, the next waits this long while it is under way, or so many cues
+ * are near that some come due meanwhile.
+ */
+const gatherMs = 10
 const pauseMs = 500
 
 export type Pump = ReturnType<typeof createPump>
@@ -62,7 +65,7 @@ export const createPump = (options: Options) => {
   /** How many attempts to take now: none while enough are on hand, or all open deliveries are in use. */
   const room = () => {
     if (stopped || takers >= maxTakers || sender.onHand >= enoughOnHand || performance.now() < pausedUntil) return 0
-    if (takers > 0 && performance.now() < gatherUntil) return 0
+    if ((takers > 0 || ahead.isDense) && performance.now() < gatherUntil) return 0
     return Math.min(sender.sending + sender.onHand < fewUnderWay ? firstBatchSize : batchSize, capacity.limit - capacity.open)
   }
 
@@ -105,7 +108,7 @@ export const createPump = (options: Options) => {
     const sentAt = performance.now()
     if (counted.length < firstBatchSize) {
       gatherUntil = sentAt + gatherMs
-      setTimeout(onChange, gatherMs)
+      setTimeout(onChange, gatherMs + 1) // timers may fire a fraction early
     }
     const countOf = new Map<string, number>()
     try {
@@ -152,7 +155,7 @@ export const createPump = (options: Options) => {
     const attempts = await bisect(cues, fire, (cue, error) => {
       onError(error, `fire cue ${cue.cue_id}`)
       ahead.passOver(cue)
-    })
+    }).finally(() => ahead.doneWith(cues))
     const time = now()
     if (attempts.length > 0) lateness = Math.round(Math.max(0, time - cues[0]!.next_run.getTime()))
     const taken = new Set(attempts.map(attempt => attempt.cue_id))

@@ -43,8 +43,15 @@ export const createFiring = ({ fn, ahead, missedAfter, log }: Options) => {
     )
   }
 
-  const others = async (): Promise<void> => {
-    for (let cues = ahead.takeDue('other', batchSize); cues.length > 0; cues = ahead.takeDue('other', batchSize)) {
+  /** Takes due cues of a lane in batches and does something with each batch. */
+  const inBatches = async (lane: 'other' | 'tracked', size: number, work: (cues: DueCue[]) => Promise<void>) => {
+    for (let cues = ahead.takeDue(lane, size); cues.length > 0; cues = ahead.takeDue(lane, size)) {
+      await work(cues).finally(() => ahead.doneWith(cues))
+    }
+  }
+
+  const others = () =>
+    inBatches('other', batchSize, async cues => {
       // A recurring cue over its limit catches up like any other, running no slot; later slots are refused one by one.
       const missed = cues.filter(cue => cue.isExcluded || (cue.outage_until && !(cue.over_limit && cue.schedule_type === 'once')))
       const refused = cues.filter(cue => cue.over_limit && !missed.includes(cue))
@@ -59,11 +66,10 @@ export const createFiring = ({ fn, ahead, missedAfter, log }: Options) => {
       for (const cue of [...refused, ...queued]) ahead.putBack(cue)
       // Their next slot was computed only now, and may be due.
       if (missed.length > 0) ahead.expect(0)
-    }
-  }
+    })
 
-  const tracked = async (): Promise<void> => {
-    for (let cues = ahead.takeDue('tracked', trackedBatchSize); cues.length > 0; cues = ahead.takeDue('tracked', trackedBatchSize)) {
+  const tracked = () =>
+    inBatches('tracked', trackedBatchSize, async cues => {
       await fire(cues, some =>
         fn.fireTrackedCues({
           ...columns(some),
@@ -73,14 +79,18 @@ export const createFiring = ({ fn, ahead, missedAfter, log }: Options) => {
         })
       )
       for (const cue of cues) ahead.putBack(cue)
-    }
-  }
+    })
 
   const left = async (): Promise<void> => {
     const cues = ahead.takeDue('left', leftBatchSize)
     if (cues.length === 0) return
-    const ids = new Set(await fn.cuesLeft({ cue_ids: cues.map(cue => cue.cue_id), expected: cues.map(cue => cue.next_run) }))
+    const ids = new Set(
+      await fn
+        .cuesLeft({ cue_ids: cues.map(cue => cue.cue_id), expected: cues.map(cue => cue.next_run) })
+        .finally(() => ahead.doneWith(cues))
+    )
     ahead.takeOver(cues.filter(cue => ids.has(cue.cue_id)))
+    for (const cue of cues) if (!ids.has(cue.cue_id)) ahead.putBack(cue)
   }
 
   return { others, tracked, left }

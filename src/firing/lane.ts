@@ -14,8 +14,10 @@ export const createLane = () => {
   // Whether the latest call of `take` stopped at its limit, so that more cues can be taken now.
   let hasMore = false
   return {
-    get size() {
-      return cues.length - head + (hasMore ? due.size : 0)
+    /** Whether at least `count` cues are due that can be taken now. */
+    hasDue: (count: number, now: number) => {
+      const more = hasMore ? due.size : 0
+      return more >= count || (cues[head + count - more - 1]?.due ?? Number.POSITIVE_INFINITY) <= now
     },
     /** When the first cue can be taken, in epoch milliseconds; 0 for at once. */
     get first() {

@@ -22,20 +22,26 @@ type Options = {
 }
 
 const horizonMs = 2000
-/** Between looks while cues are near. */
+/** Between looks while cues are near, and while so many are that a look that reads them all would delay those that are due. */
 const regularMs = horizonMs / 2
+const oftenMs = 100
+const manyPerLook = 500
 const pageSize = 16_384
+/** With more cues near than this, five come due within ten milliseconds, if evenly spread. */
+const dense = horizonMs / 2
 /** Minimum time between two looks. */
 const restMs = 20
 /** After a look that was made because an account has room again, the database rests for this multiple of the time that the look took. */
 const restTimes = 4
-/** With more cues than this on hand, looking waits: it is expensive, and these come first. */
+/** With more due cues than this, looking waits: it is expensive, and these come first. */
 const crowd = 1000
 /** Maximum time per look for preparing cues with schedule_rules, which may take long. The next look prepares the others. */
 const preparingMs = 200
 const retryMs = 500
 const againMs = 5
 const passedOverMs = 60_000
+
+const slotsOf = (cues: DueCue[]) => new Map(cues.map(cue => [cue.cue_id, cue.next_run.getTime()]))
 
 export const createAhead = ({
   fn,
@@ -51,13 +57,17 @@ export const createAhead = ({
   const lanes = { send: createLane(), other: createLane(), tracked: createLane(), left: createLane() }
   // Everything is known that is due until then, unless something has changed since.
   let lookedUntil = 0
-  let isOutdated = true
+  // From then on, a look reads everything again.
+  let readAllAt = 0
+  let readAll = 0
   let nextLookAt = 0
   let lookedAt = 0
   let lookTook = 0
   let looking: Promise<void> | undefined
-  // During a look: after which instant it reads, until when, and the cues put back that it may have read as they were before.
-  let under: { after: number; until: number; putBack: DueCue[] } | undefined
+  // During a look: after which instant it reads, until when, and the cues taken or put back, which it may have read as they were before.
+  let under: { after: number; until: number; taken: DueCue[]; putBack: DueCue[] } | undefined
+  // Cues that are being taken.
+  const out = new Set<DueCue>()
   // Cues that the latest look saw before the horizon, of all engines.
   let nearCount = 0
   // Accounts that the latest look skipped.
@@ -92,15 +102,18 @@ export const createAhead = ({
     return queue.size === 0
   }
 
-  const isCrowded = () => lanes.send.size >= crowd
+  const isCrowded = () => lanes.send.hasDue(crowd, now())
 
   const look = async (skip: string[]) => {
     lookedAt = now()
     const until = lookedAt + horizonMs
-    const after = isOutdated ? 0 : Math.max(lookedUntil, lookedAt)
-    const putBackMeanwhile: DueCue[] = []
-    under = { after, until, putBack: putBackMeanwhile }
-    isOutdated = false
+    const after = lookedAt >= readAllAt ? 0 : Math.max(lookedUntil, lookedAt)
+    const meanwhile = { after, until, taken: [...out], putBack: [] as DueCue[] }
+    under = meanwhile
+    if (after === 0) {
+      readAll = lookedAt
+      readAllAt = Number.POSITIVE_INFINITY
+    }
     nextLookAt = Number.POSITIVE_INFINITY
     const askedAt = performance.now()
     const rows = await fn.lookAhead({
@@ -116,19 +129,21 @@ export const createAhead = ({
     const isPage = rows.length >= pageSize
     const near: DueCue[] = []
     const ruled: LookAheadRow[] = []
-    let beyond = Number.POSITIVE_INFINITY
+    const beyond = rows.find(row => row.next_run.getTime() > until)?.next_run.getTime() ?? Number.POSITIVE_INFINITY
     const isKept = ({ next_run }: DueCue) => after > 0 && !isPage && next_run.getTime() > lookedAt
-    nearCount = rows.length + Object.values(lanes).reduce((sum, lane) => sum + lane.count(isKept), 0)
+    nearCount =
+      rows.filter(row => row.next_run.getTime() <= until).length + Object.values(lanes).reduce((sum, lane) => sum + lane.count(isKept), 0)
     for (const row of rows) {
-      if (passedOver.has(row.cue_id)) continue
-      if (row.next_run.getTime() > until) beyond = Math.min(beyond, row.next_run.getTime())
-      else if (row.schedule_rules) ruled.push(row)
+      if (passedOver.has(row.cue_id) || row.next_run.getTime() > until) continue
+      if (row.schedule_rules) ruled.push(row)
       else near.push(prepare(row, isOwn(row.cue_id)))
     }
     const isReady = await prepareRuled(ruled, near)
+    const taken = slotsOf(meanwhile.taken)
+    const left = near.filter(cue => taken.get(cue.cue_id) !== cue.next_run.getTime())
     for (const lane of Object.values(lanes)) {
       lane.fill(
-        near.filter(cue => laneOf(cue) === lane),
+        left.filter(cue => laneOf(cue) === lane),
         lookedAt,
         skipped,
         isKept
@@ -136,12 +151,13 @@ export const createAhead = ({
     }
     const isFull = isPage || !isReady
     lookedUntil = isFull ? lookedAt : until
-    isOutdated ||= isFull
-    const rest = isFull ? restMs : near.length > 0 ? regularMs : Math.min(beyond - horizonMs - lookedAt, pollIntervalMs)
+    if (isFull) readAllAt = 0
+    const often = Math.max((horizonMs * manyPerLook) / nearCount, oftenMs)
+    const rest = isFull ? restMs : nearCount > 0 ? Math.min(often, regularMs) : Math.min(beyond - horizonMs - lookedAt, pollIntervalMs)
     nextLookAt = Math.min(nextLookAt, lookedAt + Math.max(rest, restMs))
     under = undefined
-    const read = new Map(putBackMeanwhile.length > 0 ? near.map(cue => [cue.cue_id, cue.next_run.getTime()]) : [])
-    for (const cue of putBackMeanwhile) if (read.get(cue.cue_id) !== cue.next!.due.getTime()) putBack(cue)
+    const read = slotsOf(meanwhile.putBack.length > 0 ? near : [])
+    for (const cue of meanwhile.putBack) if (read.get(cue.cue_id) !== cue.next!.due.getTime()) putBack(cue)
   }
 
   /**
@@ -161,7 +177,7 @@ export const createAhead = ({
 
   /** A cue that the latest look didn't see is due at `at`, in epoch milliseconds. Beyond the horizon, a regular look finds it in time. */
   const expect = (at: number) => {
-    isOutdated ||= at <= (under?.until ?? lookedUntil)
+    if (at <= (under?.until ?? lookedUntil)) readAllAt = 0
     nextLookAt = Math.min(nextLookAt, at <= lookedUntil ? lookedAt + restMs : at - regularMs)
   }
 
@@ -179,7 +195,7 @@ export const createAhead = ({
       looking ??= look(skipAccounts)
         .catch(error => {
           under = undefined
-          isOutdated = true
+          readAllAt = 0
           nextLookAt = now() + retryMs
           throw error
         })
@@ -204,14 +220,28 @@ export const createAhead = ({
 
     /**
      * Takes up to `limit` due cues of a lane, in turns by account. `admit` is called before each; if it returns false, the account's cues stay
-     * here until it has room.
+     * here until it has room. Until `doneWith` is called with them, looks leave them out.
      */
-    takeDue: (lane: keyof typeof lanes, limit: number, admit?: (account: string) => boolean): DueCue[] =>
-      lanes[lane].take(now(), limit, admit),
+    takeDue: (lane: keyof typeof lanes, limit: number, admit?: (account: string) => boolean): DueCue[] => {
+      const cues = lanes[lane].take(now(), limit, admit)
+      for (const cue of cues) out.add(cue)
+      under?.taken.push(...cues)
+      return cues
+    },
+
+    /** These cues were taken, or could not be. */
+    doneWith: (cues: DueCue[]) => {
+      for (const cue of cues) out.delete(cue)
+    },
 
     /** These cues of other engines are left, and due. */
     takeOver: (cues: DueCue[]) => {
       for (const cue of cues) laneOfKind(cue).insert({ ...cue, due: now() })
+    },
+
+    /** Whether several cues come due within ten milliseconds. */
+    get isDense() {
+      return nearCount > dense
     },
 
     /** Number of due cues that were not admitted. */
@@ -222,7 +252,7 @@ export const createAhead = ({
     /** An account has room again: looks for the cues that the latest look skipped, unless some of them are still here. */
     expectFrom: (account: string) => {
       if (!skipped.has(account) || lanes.send.heldOf(account) > 0) return
-      isOutdated = true
+      readAllAt = 0
       nextLookAt = Math.min(nextLookAt, lookedAt + restMs + lookTook * restTimes)
     },
 
@@ -230,12 +260,12 @@ export const createAhead = ({
 
     /**
      * A cue could not be taken: this engine's clock was ahead of the database's, another engine took it, or it has changed. It is tried once
-     * more and then left to the next look, which reads all cues again.
+     * more and then left to the next look. All cues are read again within a second: another engine may have moved this one.
      */
     tryAgain: (cue: DueCue) => {
       const isEarly = cue.isOwn && !passedOver.has(cue.cue_id) && now() - cue.next_run.getTime() < leaveMs
       if (isEarly) laneOfKind(cue).insert({ ...cue, due: now() + againMs, isOwn: false })
-      else if (cue.next_run.getTime() > lookedAt) isOutdated = true
+      else if (cue.next_run.getTime() > lookedAt) readAllAt = Math.min(readAllAt, readAll + regularMs)
     },
 
     /** Ignores a cue that cannot be fired for a minute. */
@@ -248,7 +278,7 @@ export const createAhead = ({
       for (const lane of Object.values(lanes)) lane.fill([], now())
       skipped = new Set()
       lookedUntil = 0
-      isOutdated = true
+      readAllAt = 0
       nextLookAt = 0
     }
   }
