@@ -98,7 +98,13 @@ test('a cue is created on the page, fired, and its delivery seen', async t => {
 
   await page.getByRole('button', { name: 'Fire now' }).click()
   await page.getByRole('dialog').getByRole('button', { name: 'Fire', exact: true }).click()
-  await page.getByRole('link', { name: 'Show the execution' }).click()
+  await page.getByRole('link', { name: 'Show the execution' }).waitFor()
+  await page.getByRole('table', { name: 'Executions' }).getByText('HTTP 200').waitFor()
+  const readAt = await page.evaluate<number[]>(
+    "performance.getEntriesByType('resource').filter(({ name }) => /\\/cues\\/cue_\\w+$/.test(name)).map(({ startTime }) => startTime)"
+  )
+  t.ok(readAt.at(-1)! - readAt.at(-2)! < 5000, 'read again sooner than the usual 10 s')
+  await page.getByRole('link', { name: 'execution of hello' }).click()
   await page.getByText('HTTP 200').first().waitFor()
   t.same(
     requests.map(({ body }) => String(body)),

@@ -41,7 +41,7 @@ const hasRoom = () => service.callsLeft >= service.callsPerMinute / 3
 
 type Options<T> = {
   repeat?: boolean
-  /** Milliseconds to the next read where something is going on. */
+  /** Milliseconds to the next read, if something changes sooner than the usual one. */
   every?: (data: T) => number | undefined
 }
 /** Reads a path, now and every few seconds; `undefined` reads nothing. */
@@ -80,7 +80,7 @@ export const useRead = <T>(path: string | undefined, query: Query = {}, { repeat
         cache.delete(key)
         cache.set(key, { data, at })
         if (cache.size > mostCached) cache.delete(cache.keys().next().value!)
-        if (hasRoom()) waitMs = soon.current?.(data) ?? waitMs
+        if (hasRoom()) waitMs = Math.min(soon.current?.(data) ?? waitMs, waitMs)
         set({ data, at, failure: undefined, isPaused: false })
       } catch (error) {
         if (stopped.signal.aborted) return

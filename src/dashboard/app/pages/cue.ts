@@ -8,7 +8,7 @@ import { useRows, useShortcuts } from '../keys.ts'
 import { useRead } from '../query.ts'
 import { go, to } from '../router.ts'
 import { useMay, useMe } from '../session.ts'
-import { duration, localZone, useZone, zoneFor } from '../time.ts'
+import { duration, localZone, serviceNow, useZone, zoneFor } from '../time.ts'
 import { Button, ButtonLink, Code, Copy, counted, Empty, Facts, Loading, Panel, Problem, Tag } from '../ui/basics.ts'
 import { Durations } from '../ui/chart.ts'
 import { act } from '../ui/dialog.ts'
@@ -16,15 +16,21 @@ import { Above, Page } from '../ui/frame.ts'
 import { When } from '../ui/when.ts'
 import { DeleteDialog, FireDialog, PauseDialog } from './cue-actions.ts'
 import { CueStatus, pauseText, zoneOf } from './cues.ts'
-import { ExecutionTable } from './executions.ts'
+import { ExecutionTable, whileMoving } from './executions.ts'
 import { HistoryPanel } from './history.ts'
 import { NextRuns, useSchedulePreview } from './schedule.ts'
 import { fireCalls } from './teach.ts'
 
 type Open = 'fire' | 'pause' | 'delete'
 
+/** Milliseconds to the next read while an execution is about to change, or to just after the next run. */
+const whileRunning = ({ executions, next_run }: CueDetail): number | undefined => {
+  const left = next_run ? Date.parse(next_run) - serviceNow() : Number.NaN
+  return whileMoving(executions) ?? (left > -60_000 ? Math.max(left + 300, 1000) : undefined)
+}
+
 export const CuePage = ({ id }: { id: string }) => {
-  const read = useRead<CueDetail>(`/v1/cues/${encodeURIComponent(id)}`)
+  const read = useRead<CueDetail>(`/v1/cues/${encodeURIComponent(id)}`, {}, { every: whileRunning })
   const { data: cue } = read
   const [open, setOpen] = useState<Open>()
   const mayWrite = useMay('write')

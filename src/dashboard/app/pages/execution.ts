@@ -8,7 +8,7 @@ import { useShortcuts } from '../keys.ts'
 import { useRead } from '../query.ts'
 import { go, to } from '../router.ts'
 import { useMay } from '../session.ts'
-import { duration, serviceNow, useZone, zoneFor } from '../time.ts'
+import { duration, useZone, zoneFor } from '../time.ts'
 import { Badge, Button, Code, Copy, Facts, Loading, Panel, Problem, Tabs } from '../ui/basics.ts'
 import { act, Confirm } from '../ui/dialog.ts'
 import { Above, Page } from '../ui/frame.ts'
@@ -17,22 +17,19 @@ import { say } from '../ui/toast.ts'
 import { When } from '../ui/when.ts'
 import { zoneOf } from './cues.ts'
 import { Evidence, VerifyButtons } from './evidence.ts'
+import { isRunning, whileMoving } from './executions.ts'
 import { curlOf, requestOf, verifyCode } from './request-code.ts'
 import { StateDiagram, Steps } from './timeline.ts'
 
-const running = ['pending', 'delivering', 'retrying', 'retry_ready', 'pending_outcome']
 const waiting = ['pending', 'retrying', 'retry_ready']
 
-const whileMoving = ({ status, updated_at }: ExecutionDetail) =>
-  running.includes(status) && serviceNow() - Date.parse(updated_at) < 60_000 ? 2000 : undefined
-
 export const ExecutionPage = ({ id }: { id: string }) => {
-  const read = useRead<ExecutionDetail>(`/v1/executions/${encodeURIComponent(id)}`, {}, { every: whileMoving })
+  const read = useRead<ExecutionDetail>(`/v1/executions/${encodeURIComponent(id)}`, {}, { every: execution => whileMoving([execution]) })
   const { data: execution } = read
   const cue = useRead<CueDetail>(execution && `/v1/cues/${execution.cue_id}`, {}, { repeat: false }).data
   const mayWrite = useMay('write')
   const [asked, ask] = useState<'cancel'>()
-  const hasEnded = execution && !running.includes(execution.status)
+  const hasEnded = execution && !isRunning(execution)
   const replay = () =>
     act(async () => {
       const { execution_id } = await post<Replayed>(`/v1/executions/${id}/replay`, undefined, { 'idempotency-key': crypto.randomUUID() })

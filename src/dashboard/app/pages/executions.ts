@@ -6,7 +6,7 @@ import { useRows } from '../keys.ts'
 import { useRead } from '../query.ts'
 import { to } from '../router.ts'
 import { useMay, useMe } from '../session.ts'
-import { duration } from '../time.ts'
+import { duration, serviceNow } from '../time.ts'
 import { Empty, Loading, Problem } from '../ui/basics.ts'
 import { Page } from '../ui/frame.ts'
 import { FilterChip, FilterSelect, Filters, NoMatch, Pager, SEARCH_TO, SearchBox, useFilters } from '../ui/list.ts'
@@ -17,6 +17,13 @@ import { startOf } from '../ui/window.ts'
 import { fireCalls } from './teach.ts'
 
 const triggers: Record<string, string> = { schedule: 'schedule', manual_fire: 'fired', replay: 'replay' }
+
+const running = ['pending', 'delivering', 'retrying', 'retry_ready', 'pending_outcome']
+export const isRunning = ({ status }: Pick<Execution, 'status'>): boolean => running.includes(status)
+
+/** Milliseconds to the next read while an execution is about to change. One that waits for long changes later. */
+export const whileMoving = (executions: Pick<Execution, 'status' | 'updated_at'>[]): number | undefined =>
+  executions.some(one => isRunning(one) && serviceNow() - Date.parse(one.updated_at) < 60_000) ? 2000 : undefined
 
 /** The time from the first attempt to the result. */
 export const durationOf = ({ started_at, delivered_at, outcome, last_attempt_at }: Execution): string => {
@@ -122,7 +129,8 @@ export const ExecutionsPage = () => {
     'cursor'
   ])
   const since = startOf(within)
-  const read = useRead<Executions>('/v1/executions', { ...filters, since, limit: 50, count_to: 1000, search_to: SEARCH_TO })
+  const query = { ...filters, since, limit: 50, count_to: 1000, search_to: SEARCH_TO }
+  const read = useRead<Executions>('/v1/executions', query, { every: ({ executions }) => whileMoving(executions) })
   const me = useMe()
   useRows()
   const { data } = read
