@@ -266,7 +266,7 @@ const Upcoming = ({ data: { upcoming } }: { data: Overview }) => {
       rows
         .slice(0, 6)
         .map(({ cue_id, cue_name, next_run }) =>
-          h('li', { key: cue_id }, h(CueLink, { id: cue_id, name: cue_name }), h(When, { at: next_run, only: 'relative' }))
+          h('li', { key: cue_id }, h(CueLink, { id: cue_id, name: cue_name }), h(When, { at: next_run, only: 'relative', isNext: true }))
         ),
       rows.length > 6 && h('li', { class: 'soft' }, `and ${counted(rows.length - 6, 'other')}`)
     )

@@ -151,7 +151,7 @@ export const CalendarPage = ({ name }: { name: string }) => {
                     { key: one.id, 'data-row': true },
                     h(CueLink, one),
                     ' ',
-                    h(When, { at: one.next_run, only: 'relative', none: '' })
+                    h(When, { at: one.next_run, only: 'relative', isNext: true, none: '' })
                   )
                 )
               )

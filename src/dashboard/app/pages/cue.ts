@@ -121,7 +121,7 @@ const Main = ({ cue }: { cue: CueDetail }) => {
 
 const Side = ({ cue }: { cue: CueDetail }) => {
   const zone = zoneFor(useZone(), zoneOf(cue))
-  const preview = useSchedulePreview(cue.schedule, 10)
+  const preview = useSchedulePreview(cue.schedule, 10, cue.next_run)
   const { delivery, retry, on_failure, verification, alerts } = cue
   return h(
     'div',

@@ -65,7 +65,7 @@ const Row = ({ cue, selection }: { cue: Listed; selection?: Selection }) => {
       'td',
       { class: 'cell-next' },
       cue.status === 'active'
-        ? h(When, { at: cue.next_run, zone: zoneOf(cue) })
+        ? h(When, { at: cue.next_run, zone: zoneOf(cue), isNext: true })
         : h('div', {}, h(CueStatus, { cue }), cue.status === 'paused' && h('div', { class: 'under soft' }, pauseText(cue)))
     ),
     h(

@@ -191,7 +191,7 @@ const Links = ({ execution, zone }: { execution: ExecutionDetail; zone?: string 
             h('a', { href: to('/executions', { worker_id: execution.claimed_by_worker }) }, execution.claimed_by_worker)
         ],
         ['Lease until', execution.lease_expires_at && h(When, { at: execution.lease_expires_at })],
-        ['Next retry', execution.next_retry && h(When, { at: execution.next_retry })],
+        ['Next retry', execution.next_retry && h(When, { at: execution.next_retry, isNext: true })],
         ['Created', h(When, { at: execution.created_at, zone, only: 'absolute' })]
       ].filter(([, value]) => value !== false) as [string, string][]
     })

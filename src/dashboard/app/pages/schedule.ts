@@ -10,8 +10,8 @@ import { counted } from '../ui/basics.ts'
 type Schedule = Record<string, unknown>
 export type SchedulePreview = { data?: Preview; failure?: Failure; isLoading: boolean }
 
-/** Asks the service what a schedule means, shortly after its last change. */
-export const useSchedulePreview = (schedule: Schedule | undefined, runs: number): SchedulePreview => {
+/** Asks the service what a schedule means, shortly after its last change, and again when its next run is another one. */
+export const useSchedulePreview = (schedule: Schedule | undefined, runs: number, nextRun?: string | null): SchedulePreview => {
   const [state, setState] = useState<SchedulePreview>({ isLoading: true })
   const key = schedule && JSON.stringify(schedule)
   useEffect(() => {
@@ -29,7 +29,7 @@ export const useSchedulePreview = (schedule: Schedule | undefined, runs: number)
       stopped = true
       clearTimeout(timer)
     }
-  }, [key, runs])
+  }, [key, runs, nextRun])
   return state
 }
 
@@ -52,7 +52,11 @@ export const NextRuns = ({ preview: { next, excluded }, zone }: { preview: Previ
           h('span', { class: 'run-clock' }, hourTime(at, zone)),
           h('span', { class: 'run-day' }, dayName(at, zone))
         ),
-        h('span', { class: 'soft' }, isExcluded ? 'excluded' : n === 0 || n === all.length - 1 ? relative(at, now) : ''),
+        h(
+          'span',
+          { class: 'soft' },
+          isExcluded ? 'excluded' : n === 0 || n === all.length - 1 ? relative(at, Math.min(now, Date.parse(at))) : ''
+        ),
         note && h('p', { class: 'note' }, note)
       )
     )

@@ -7,18 +7,21 @@ export const When = ({
   at,
   zone,
   only,
+  isNext,
   none = '–'
 }: {
   at: string | null | undefined
   zone?: string
   only?: 'relative' | 'absolute'
+  /** A time to come: it is now until the page is read again. */
+  isNext?: boolean
   none?: string
 }) => {
   const now = useNow()
   const choice = useZone()
   if (!at) return h('span', { class: 'soft' }, none)
   const shown = () => zoneFor(choice, zone)
-  const texts = { relative: () => relative(at, now), absolute: () => shortTime(at, shown()) }
+  const texts = { relative: () => relative(at, isNext ? Math.min(now, Date.parse(at)) : now), absolute: () => shortTime(at, shown()) }
   return h(
     'time',
     {
