@@ -3,6 +3,7 @@ import t, { type Test } from 'tap'
 import { inspect, noBrowser } from './browser.ts'
 import { accountPages } from './dashboard-account.ts'
 import { operatorToken, screens, stageDashboard } from './dashboard-stage.ts'
+import { widthPages } from './dashboard-widths.ts'
 import { eventually } from './eventually.ts'
 import { receiver } from './receiver.ts'
 
@@ -494,3 +495,4 @@ test('pages are accessible, on a desktop and on a phone', async t => {
 })
 
 accountPages(stage, test)
+widthPages(stage, test)

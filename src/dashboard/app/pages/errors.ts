@@ -68,7 +68,7 @@ export const Errors = () => {
                 Table,
                 {
                   caption: 'Errors',
-                  columns: ['Error', 'Count', 'Cues', 'First', 'Last', ...(mayWrite ? [''] : [])],
+                  columns: ['Error', 'Count', 'Cues', 'Last', ...(mayWrite ? [''] : [])],
                   kind: 'errors',
                   numbers: ['Count', 'Cues']
                 },
@@ -125,8 +125,13 @@ const Row = ({ group, within, choose }: RowProps) => {
     ),
     h('td', { class: 'number' }, count(group.count), h('span', { class: 'phone-only' }, group.count === 1 ? ' time' : ' times')),
     h('td', { class: 'number' }, count(cues), h('span', { class: 'phone-only' }, cues === 1 ? ' cue' : ' cues')),
-    h('td', { class: 'cell-when' }, h('span', { class: 'phone-only' }, 'first '), h(When, { at: first_at, only: 'relative' })),
-    h('td', { class: 'cell-when' }, h('span', { class: 'phone-only' }, 'last '), h(When, { at: last_at, only: 'relative' })),
+    h(
+      'td',
+      { class: 'cell-when' },
+      h('span', { class: 'phone-only' }, 'last '),
+      h(When, { at: last_at, only: 'relative' }),
+      group.count > 1 && h('div', { class: 'under' }, h('span', {}, 'first ', h(When, { at: first_at, only: 'relative' })))
+    ),
     choose &&
       h(
         'td',

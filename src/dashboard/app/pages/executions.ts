@@ -7,7 +7,7 @@ import { useRead } from '../query.ts'
 import { to } from '../router.ts'
 import { useMay, useMe } from '../session.ts'
 import { duration, serviceNow } from '../time.ts'
-import { Empty, Loading, Problem } from '../ui/basics.ts'
+import { counted, Empty, Loading, Problem } from '../ui/basics.ts'
 import { Page } from '../ui/frame.ts'
 import { FilterChip, FilterSelect, Filters, NoMatch, Pager, SEARCH_TO, SearchBox, useFilters } from '../ui/list.ts'
 import { CueLink, OutcomeBadge, StatusBadge } from '../ui/results.ts'
@@ -38,6 +38,9 @@ type RowProps = { of: Execution; ofOneCue?: boolean; zone?: string; selection?: 
 const Row = ({ of, ofOneCue, zone, selection }: RowProps) => {
   const reason = of.error_message ?? of.outcome?.error ?? of.outcome?.summary ?? of.outcome?.result
   const place = to(`/executions/${of.id}`)
+  const outcome = of.outcome_state
+    ? h(OutcomeBadge, { state: of.outcome_state })
+    : of.http_status && h('span', { class: 'soft nowrap' }, `HTTP ${of.http_status}`)
   return h(
     'tr',
     { 'data-row': true, class: selection?.ids.has(of.id) ? 'selected' : undefined },
@@ -56,25 +59,17 @@ const Row = ({ of, ofOneCue, zone, selection }: RowProps) => {
         'div',
         { class: ofOneCue ? 'soft clip' : 'under clip' },
         reason || (of.triggered_by === 'schedule' ? 'on schedule' : triggers[of.triggered_by])
-      )
+      ),
+      ofOneCue && h('div', { class: 'under' }, outcome, of.attempts > 1 && counted(of.attempts, 'attempt'))
     ),
     h('td', { class: 'cell-when' }, h('a', { href: place, tabIndex: -1 }, h(When, { at: of.scheduled_for, zone }))),
-    h(
-      'td',
-      { class: 'cell-outcome' },
-      of.outcome_state
-        ? h(OutcomeBadge, { state: of.outcome_state })
-        : h('span', { class: 'soft' }, of.http_status ? `HTTP ${of.http_status}` : '–')
-    ),
-    h(
-      'td',
-      { class: 'number cell-attempts' },
-      of.attempts,
-      h('span', { class: 'phone-only' }, of.attempts === 1 ? ' attempt' : ' attempts')
-    ),
+    !ofOneCue && h('td', { class: 'cell-outcome' }, outcome || h('span', { class: 'soft' }, '–')),
+    !ofOneCue && h('td', { class: 'number cell-attempts' }, of.attempts),
     h('td', { class: 'number cell-duration' }, durationOf(of))
   )
 }
+
+const classes: Record<string, string> = { Outcome: 'cell-outcome', Attempts: 'number cell-attempts', Duration: 'number' }
 
 type TableProps = { executions: Brief[]; ofOneCue?: boolean; zone?: string; selection?: Selection }
 
@@ -90,9 +85,10 @@ export const ExecutionTable = ({ executions, ofOneCue, zone, selection }: TableP
         'tr',
         {},
         selection && h(SelectHead, { checked: executions.every(({ id }) => selection.ids.has(id)), onChange: selection.togglePage }),
-        ['Status', ofOneCue ? 'Result' : 'Cue', 'Scheduled for', 'Outcome', 'Attempts', 'Duration'].map(name =>
-          h('th', { key: name, scope: 'col', class: /Attempts|Duration/.test(name) ? 'number' : undefined }, name)
-        )
+        (ofOneCue
+          ? ['Status', 'Result', 'Scheduled for', 'Duration']
+          : ['Status', 'Cue', 'Scheduled for', 'Outcome', 'Attempts', 'Duration']
+        ).map(name => h('th', { key: name, scope: 'col', class: classes[name] }, name))
       )
     ),
     h(

@@ -106,15 +106,19 @@ const Shown = ({ data, cueId, months }: { data: History; cueId: string; months: 
     gaps.length > 0 &&
       h(
         Table,
-        { caption: 'Slots that did not run', columns: ['Did not run', 'Last', 'Slots', 'Why'] },
+        { caption: 'Slots that did not run', columns: ['Did not run', 'Slots', 'Why'] },
         gaps
           .slice(0, 10)
           .map(gap =>
             h(
               'tr',
               { key: gap.first },
-              h('td', {}, h(When, { at: gap.first, zone: data.timezone, only: 'absolute' })),
-              h('td', {}, h(When, { at: gap.last, zone: data.timezone, only: 'absolute' })),
+              h(
+                'td',
+                {},
+                h(When, { at: gap.first, zone: data.timezone, only: 'absolute' }),
+                gap.count > 1 && [' to ', h(When, { at: gap.last, zone: data.timezone, only: 'absolute' })]
+              ),
               h('td', { class: 'number' }, counted(gap.count, 'slot')),
               h('td', {}, reasons[gap.reason] ?? gap.reason)
             )
