@@ -6,7 +6,7 @@ import { useRows } from '../keys.ts'
 import { useRead } from '../query.ts'
 import { to } from '../router.ts'
 import { useMay, useMe } from '../session.ts'
-import { duration, serviceNow } from '../time.ts'
+import { duration, localZone, serviceNow, useZone } from '../time.ts'
 import { counted, Empty, Loading, Problem } from '../ui/basics.ts'
 import { Page } from '../ui/frame.ts'
 import { FilterChip, FilterSelect, Filters, NoMatch, Pager, SEARCH_TO, SearchBox, useFilters } from '../ui/list.ts'
@@ -138,7 +138,11 @@ export const ExecutionsPage = () => {
   const selection = useMay('write') ? rows : undefined
   return h(
     Page,
-    { title: 'Executions', read },
+    {
+      title: 'Executions',
+      read,
+      about: useZone() === 'cue' && `Times are in your zone, ${localZone()}.`
+    },
     h(
       Filters,
       {},
