@@ -83,7 +83,7 @@ export const CuePage = ({ id }: { id: string }) => {
           'span',
           {},
           h('strong', {}, 'Paused. '),
-          pauseText(cue),
+          pauseText(cue).replace(/[^.!?]$/, '$&.'),
           cue.paused_at && [' Since ', h(When, { at: cue.paused_at, zone: zoneOf(cue), only: 'absolute' }), '.'],
           cue.paused_until && [' Until ', h(When, { at: cue.paused_until, zone: zoneOf(cue), only: 'absolute' }), '.']
         )
@@ -123,6 +123,7 @@ const Side = ({ cue }: { cue: CueDetail }) => {
   const zone = zoneFor(useZone(), zoneOf(cue))
   const preview = useSchedulePreview(cue.schedule, 10, cue.next_run)
   const { delivery, retry, on_failure, verification, alerts } = cue
+  const waits = retry.backoff_minutes.slice(0, retry.max_attempts - 1)
   return h(
     'div',
     { class: 'stack' },
@@ -142,7 +143,7 @@ const Side = ({ cue }: { cue: CueDetail }) => {
           ['Transport', cue.transport],
           ['Callback', cue.callback.url && h('span', { class: 'mono break' }, `${cue.callback.method} ${cue.callback.url}`)],
           ['Headers', Object.keys(cue.callback.headers).join(', ')],
-          ['Attempts', `${retry.max_attempts}, after ${retry.backoff_minutes.join(', ')} min`],
+          ['Attempts', waits.length > 0 ? `${retry.max_attempts}, after ${waits.join(', ')} min` : retry.max_attempts],
           ['Timeout', delivery && `${delivery.timeout_seconds} s`],
           ['Awaits an outcome', delivery?.await_outcome ? `within ${duration(delivery.outcome_deadline_seconds * 1000)}` : null],
           ['Verification', verification?.mode.replaceAll('_', ' ')],

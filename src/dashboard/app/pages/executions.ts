@@ -13,7 +13,7 @@ import { FilterChip, FilterSelect, Filters, NoMatch, Pager, SEARCH_TO, SearchBox
 import { CueLink, OutcomeBadge, StatusBadge } from '../ui/results.ts'
 import { BulkBar, type BulkType, SelectBox, SelectHead, type Selection, useSelection } from '../ui/select.ts'
 import { When } from '../ui/when.ts'
-import { startOf } from '../ui/window.ts'
+import { startOf, windows } from '../ui/window.ts'
 import { fireCalls } from './teach.ts'
 
 const triggers: Record<string, string> = { schedule: 'schedule', manual_fire: 'fired', replay: 'replay' }
@@ -170,12 +170,7 @@ export const ExecutionsPage = () => {
       h(FilterSelect, {
         label: 'Any time',
         name: 'within',
-        options: [
-          { value: '1h', label: 'last hour' },
-          { value: '24h', label: 'last 24 hours' },
-          { value: '7d', label: 'last 7 days' },
-          { value: '30d', label: 'last 30 days' }
-        ]
+        options: windows
       }),
       h(FilterSelect, { label: 'All executions', name: 'dead', options: [{ value: 'true', label: 'dead letters only' }] }),
       h(SearchBox, { label: 'Search errors', name: 'error' }),

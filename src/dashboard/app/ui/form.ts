@@ -5,13 +5,16 @@ import type { Children } from './basics.ts'
 
 type FieldProps = { label: string; hint?: Children; error?: string; hidden?: boolean }
 
+/** An error that appears may be out of sight, or under an editor's bar. */
+const reveal = (shown: Element | null) => shown?.scrollIntoView({ block: 'nearest' })
+
 const Field = ({ label, hint, error, id, children, hidden }: FieldProps & { id: string; children: Children }) =>
   h(
     'div',
     { class: 'field' },
     h('label', { for: id, class: hidden ? 'unseen' : undefined }, label),
     children,
-    error && h('p', { id: `${id}-error`, class: 'field-error', role: 'alert' }, error),
+    error && h('p', { id: `${id}-error`, class: 'field-error', role: 'alert', ref: reveal }, error),
     hint && h('p', { id: `${id}-hint`, class: 'hint' }, hint)
   )
 

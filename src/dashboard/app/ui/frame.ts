@@ -125,10 +125,15 @@ export const Frame = ({ children, onSignedOut }: { children: Children; onSignedO
           'a',
           { key: path, href: to(path), 'aria-current': isHere(path, here) ? 'page' : undefined },
           h(Icon, { name: icon, size: 22 }),
-          h('span', {}, path === '/' ? 'Home' : name)
+          h('span', {}, path === '/' ? 'Attention' : name)
         )
       ),
-      h('button', { type: 'button', onClick: () => setOpen('menu') }, h(Icon, { name: 'menu', size: 22 }), h('span', {}, 'More'))
+      h(
+        'button',
+        { type: 'button', 'aria-current': !tabs.some(({ path }) => isHere(path, here)) || undefined, onClick: () => setOpen('menu') },
+        h(Icon, { name: 'menu', size: 22 }),
+        h('span', {}, 'More')
+      )
     ),
     open === 'menu' &&
       h(

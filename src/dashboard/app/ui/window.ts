@@ -4,11 +4,13 @@ import { usePlace } from '../router.ts'
 import { FilterSelect } from './list.ts'
 
 const spans: Record<string, [label: string, ms: number]> = {
-  '1h': ['last hour', 3_600_000],
-  '24h': ['last 24 hours', 86_400_000],
-  '7d': ['last 7 days', 604_800_000],
-  '30d': ['last 30 days', 2_592_000_000]
+  '1h': ['Last hour', 3_600_000],
+  '24h': ['Last 24 hours', 86_400_000],
+  '7d': ['Last 7 days', 604_800_000],
+  '30d': ['Last 30 days', 2_592_000_000]
 }
+
+export const windows = Object.entries(spans).map(([value, [label]]) => ({ value, label }))
 
 /** The start of the window. To the minute, so that the address of the read stays the same. */
 export const startOf = (within: string | null | undefined): string | undefined => {
@@ -27,5 +29,5 @@ export const WindowSelect = ({ usual }: { usual: string }) =>
   h(FilterSelect, {
     label: spans[usual]![0],
     name: 'within',
-    options: Object.entries(spans).flatMap(([value, [label]]) => (value === usual ? [] : { value, label }))
+    options: windows.filter(({ value }) => value !== usual)
   })
