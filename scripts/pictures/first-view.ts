@@ -1,6 +1,6 @@
 /**
  * Measures how soon the dashboard's first view can be used on a phone whose CPU is four times as slow as this one, with an empty cache:
- * `node scripts/pictures/first-view.ts [RUNS] [RTT_MS]`. Only the times of a quiet machine mean anything.
+ * `node_modules/.bin/node scripts/pictures/first-view.ts [RUNS] [RTT_MS]`. Only the times of a quiet machine mean anything.
  */
 import { chromium, type Page } from 'playwright-core'
 import { args, executablePath } from '../../test/browser.ts'

@@ -1,6 +1,6 @@
 /**
  * Takes a screenshot of every page of the dashboard with a realistic account, on a phone and a desktop, light and dark:
- * `node scripts/pictures/main.ts DIRECTORY [PAGE…]`. Look at each of them.
+ * `node_modules/.bin/node scripts/pictures/main.ts DIRECTORY [PAGE…]`. Look at each of them.
  */
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'

@@ -27,18 +27,17 @@ export const seedMore = async ({ pool, call, account_id, cue, now }: More): Prom
   for (const name of ['Daily sales report', 'Invoice reminders'])
     await call('PATCH', `/v1/cues/${cue(name)}`, { schedule: { exclude_calendars: ['holidays/de'] } })
 
-  const gap = async (name: string, from: number, until: number, count: number, reason: string) => {
-    const [first, last] = [from, until].map(ago => new Date(now.getTime() - ago * day))
-    await pool.query('delete from cue.executions where cue_id = $1 and scheduled_for between $2 and $3', [cue(name), first, last])
-    await pool.query(
-      `insert into cue.missed_slots (cue_id, account_id, first, last, count, policy, reason, recorded_at)
-       values ($1, $2, $3, $4, $5, 'skip_missed', $6, $4)`,
-      [cue(name), account_id, first, last, count, reason]
+  /** The slots between two days ago did not run. */
+  const gap = (name: string, from: number, until: number, reason: string) =>
+    pool.query(
+      `with gone as (delete from cue.executions where cue_id = $1 and scheduled_for between $3 and $4 returning scheduled_for)
+       insert into cue.missed_slots (cue_id, account_id, first, last, count, policy, reason, recorded_at)
+       select $1, $2, min(scheduled_for), max(scheduled_for), count(*), 'skip_missed', $5, max(scheduled_for) from gone having count(*) > 0`,
+      [cue(name), account_id, ...[from, until].map(ago => new Date(now.getTime() - ago * day)), reason]
     )
-  }
-  await gap('Daily sales report', 51, 51, 1, 'excluded')
-  await gap('Daily sales report', 27, 24.5, 2, 'service_away')
-  await gap('Nightly database backup', 27, 24.5, 3, 'service_away')
+  await gap('Daily sales report', 54, 51, 'excluded')
+  await gap('Daily sales report', 28, 24, 'service_away')
+  await gap('Nightly database backup', 28, 24, 'service_away')
 
   await call('POST', '/v1/support', {
     subject: 'Two deliveries arrived out of order',

@@ -31,6 +31,8 @@ type Kind = {
   reports?: 'success' | 'verified' | 'manual'
   summaries?: string[]
   takesMs?: number
+  /** How long ago its latest run began, at least. */
+  idleMs?: number
 }
 
 const hook = 'https://hooks.example.com'
@@ -93,7 +95,7 @@ const kinds: Kind[] = [
     runs: 200,
     failing: 0.04,
     streak: 7,
-    error: 'the callback answered 503: upstream connect error or disconnect/reset before headers',
+    error: 'answered 503 Service Unavailable',
     takesMs: 5100
   },
   {
@@ -123,7 +125,8 @@ const kinds: Kind[] = [
     },
     runs: 150,
     streak: 5,
-    error: 'connect ECONNREFUSED 203.0.113.20:443',
+    error: 'connection refused',
+    idleMs: 46 * minute,
     takesMs: 900
   },
   {
@@ -143,6 +146,7 @@ const kinds: Kind[] = [
     },
     runs: 120,
     failing: 0.03,
+    error: 'the model is overloaded',
     reports: 'success',
     summaries: ['17 tickets, 3 urgent', '9 tickets, none urgent'],
     takesMs: 38_000
@@ -213,7 +217,7 @@ export const seedAccount = async ({
   })
   await pool.query(
     `update cue.cues set status = 'paused', paused_by = 'failures', paused_at = now() - interval '42 minutes',
-            pause_reason = '5 failed executions in a row: connect ECONNREFUSED 203.0.113.20:443' where id = $1`,
+            pause_reason = 'Failed 5 times in a row. Last error: connection refused' where id = $1`,
     [cue('Import price feed')]
   )
   await pool.query('update cue.cue_runs set next_run = null where cue_id = $1', [cue('Import price feed')])
@@ -236,10 +240,10 @@ export const seedAccount = async ({
        values (cue.uuid_v7($6), $1, $2, $3::cue.alert_type, $4::cue.alert_severity, $5, $6, $7)`,
       [account_id, cue(name), type, severity, message, new Date(now.getTime() - ageMs), isDone ? new Date(now.getTime() - ageMs / 2) : null]
     )
-  await alert('Check partner API', 'consecutive_failure', 'high', '"Check partner API" has failed 7 times in a row', 95 * minute)
-  await alert('Import price feed', 'cue_paused', 'high', '"Import price feed" was paused after 5 failed executions in a row', 42 * minute)
-  await alert('Refresh search index', 'missed_window', 'warning', '"Refresh search index" has had no success for 3 hours', 5 * hour, true)
-  await alert('Nightly database backup', 'missed_window', 'warning', '"Nightly database backup" has had no success for 50 hours', 3 * hour)
+  await alert('Check partner API', 'consecutive_failure', 'high', 'Check partner API failed 3 times in a row', 65 * minute)
+  await alert('Import price feed', 'cue_paused', 'high', 'Import price feed was paused: it failed 5 times in a row', 42 * minute)
+  await alert('Refresh search index', 'missed_window', 'high', 'Refresh search index had no success in its expected window', 5 * hour, true)
+  await alert('Nightly database backup', 'missed_window', 'high', 'Nightly database backup had no success in its expected window', 3 * hour)
 
   const { id: operation } = await call('POST', '/v1/operations', {
     type: 'fire',
@@ -251,7 +255,7 @@ export const seedAccount = async ({
             ended_at = now() - interval '3 minutes' where id = $1`,
     [operation, JSON.stringify([{ target: cue('Import price feed'), code: 'cue_not_active', message: 'Only an active cue can be fired.' }])]
   )
-  await call('POST', '/v1/operations', { type: 'replay', filter: { error: 'upstream' }, rate_per_minute: 5 })
+  await call('POST', '/v1/operations', { type: 'replay', filter: { error: '503' }, rate_per_minute: 5 })
 
   for (const [label, scopes] of [
     ['report worker', ['worker']],
@@ -260,6 +264,14 @@ export const seedAccount = async ({
   ] as const)
     await call('POST', '/v1/auth/keys', { label, scopes: [...scopes] })
   await seedMore({ pool, call, account_id, cue, now })
+  await pool.query(
+    `insert into cue.usage_counters as u (account_id, month, slot, executions, reported, succeeded)
+     select $1, cue.usage_month(now()), 0, count(*), count(outcome_success), count(*) filter (where outcome_success)
+       from cue.executions where account_id = $1 and triggered_by = 'schedule' and scheduled_for >= cue.usage_month(now())
+         on conflict (account_id, month, slot) do update
+        set executions = u.executions + excluded.executions, reported = excluded.reported, succeeded = excluded.succeeded`,
+    [account_id]
+  )
   const one = async (where: string) =>
     (await pool.query(`select id from cue.executions where account_id = $1 and ${where} order by id desc limit 1`, [account_id])).rows[0]
       ?.id
@@ -278,16 +290,18 @@ const addRuns = async (pool: pg.Pool, { kind, id, account_id, now, random }: Run
     runs,
     failing = 0,
     streak = 0,
-    error = 'the callback answered 500: internal error',
+    error = 'answered 500 Internal Server Error',
     reports,
     summaries = [],
-    takesMs = 500
+    takesMs = 500,
+    idleMs = 8 * minute
   } = kind
   const isWorker = kind.body.worker === true
   const rows: object[] = []
   const attempts: object[] = []
   const { cron, timezone = 'UTC' } = kind.body as { cron?: string; timezone?: string }
-  const until = new Date(now.getTime() - 8 * minute)
+  const until = new Date(now.getTime() - idleMs)
+  const failedStatus = /\d{3}/.exec(error)?.[0] ?? null
   const slots = cron
     ? slotsBetween(timetableOf(readSchedule({ cron, timezone })), new Date(now.getTime() - 365 * day), until, runs).newest
     : []
@@ -312,7 +326,7 @@ const addRuns = async (pool: pg.Pool, { kind, id, account_id, now, random }: Run
         started_at: new Date(clock),
         finished_at: new Date(clock + took),
         duration_ms: took,
-        http_status: isWorker ? null : isGood ? 200 : (/\d{3}(?=:)/.exec(error)?.[0] ?? null),
+        http_status: isWorker ? null : isGood ? 200 : failedStatus,
         error: isGood ? null : error,
         worker_id: isWorker ? 'backup-eu-1' : null
       })
@@ -329,9 +343,9 @@ const addRuns = async (pool: pg.Pool, { kind, id, account_id, now, random }: Run
       last_attempt_at: count ? new Date(clock - took) : null,
       delivered_at: hasFailed || isMissed || isWorker ? null : new Date(clock),
       ended_at: new Date(clock),
-      http_status: isWorker || isMissed ? null : hasFailed ? (/\d{3}(?=:)/.exec(error)?.[0] ?? null) : 200,
-      error_message: hasFailed ? error : isMissed ? 'no worker claimed it within 15 minutes' : null,
-      response_body: isWorker || isMissed ? null : hasFailed ? '{"error": "unavailable"}' : '{"ok": true, "queued": 0}',
+      http_status: isWorker || isMissed ? null : hasFailed ? failedStatus : 200,
+      error_message: hasFailed ? error : isMissed ? 'not claimed in time' : null,
+      response_body: isWorker || isMissed ? null : hasFailed ? failedStatus && '{"error": "unavailable"}' : '{"ok": true, "queued": 0}',
       claimed_by_worker: isWorker && count ? 'backup-eu-1' : null,
       claimed_at: isWorker && count ? new Date(startedAt) : null,
       outcome_state: isReported
