@@ -202,7 +202,10 @@ test('failures are one error, to look at and to dismiss by keyboard', async t =>
   await page.getByText('2 executions').waitFor()
   await page.goBack()
   await page.getByText('1 error in 2 executions').waitFor()
-  await page.keyboard.press('j')
+  await eventually(async () => {
+    await page.keyboard.press('j') // which the page takes shortly after it is shown
+    return (await page.locator('[data-row] a:focus').count()) === 1
+  })
   await page.keyboard.press('d')
   await page.getByText('2 executions will no longer be listed as dead letters').waitFor()
   await page.getByRole('dialog').getByRole('button', { name: 'Dismiss' }).click()
