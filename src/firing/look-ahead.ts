@@ -41,6 +41,9 @@ const retryMs = 500
 const againMs = 5
 const passedOverMs = 60_000
 
+/** What a look reads: after which instant, until when; and the cues taken or put back meanwhile, which it may see as they were before. */
+type Reading = { after: number; until: number; taken: DueCue[]; putBack: DueCue[] }
+
 const slotsOf = (cues: DueCue[]) => new Map(cues.map(cue => [cue.cue_id, cue.next_run.getTime()]))
 
 export const createAhead = ({
@@ -57,15 +60,15 @@ export const createAhead = ({
   const lanes = { send: createLane(), other: createLane(), tracked: createLane(), left: createLane() }
   // Everything is known that is due until then, unless something has changed since.
   let lookedUntil = 0
-  // From then on, a look reads everything again.
+  // From when on a look reads everything again, and when the latest did.
   let readAllAt = 0
-  let readAll = 0
+  let allReadAt = 0
   let nextLookAt = 0
   let lookedAt = 0
   let lookTook = 0
   let looking: Promise<void> | undefined
-  // During a look: after which instant it reads, until when, and the cues taken or put back, which it may have read as they were before.
-  let under: { after: number; until: number; taken: DueCue[]; putBack: DueCue[] } | undefined
+  // During a look.
+  let current: Reading | undefined
   // Cues that are being taken.
   const out = new Set<DueCue>()
   // Cues that the latest look saw before the horizon, of all engines.
@@ -85,12 +88,14 @@ export const createAhead = ({
     return cue.transport === 'webhook' ? lanes.send : lanes.other
   }
 
-  /** Prepares cues, in turns by account, as far as there is time; in the meantime, others are sent. */
-  const prepareRuled = async (rows: LookAheadRow[], near: DueCue[]) => {
-    if (rows.length === 0) return true
-    await calendars.load(rows)
+  /** Prepares cues: those with rules in turns by account, as far as there is time; in the meantime, others are sent. */
+  const prepareAll = async (rows: LookAheadRow[]): Promise<{ near: DueCue[]; isReady: boolean }> => {
+    const near = rows.filter(row => !row.schedule_rules).map(row => prepare(row, isOwn(row.cue_id)))
+    const ruled = rows.filter(row => row.schedule_rules)
+    if (ruled.length === 0) return { near, isReady: true }
+    await calendars.load(ruled)
     const queue = createTurnQueue<LookAheadRow>()
-    for (const row of rows) queue.add(row.account_id, row)
+    for (const row of ruled) queue.add(row.account_id, row)
     const giveWay = createGiveWay()
     for (const end = performance.now() + preparingMs; queue.size > 0 && performance.now() < end; await giveWay()) {
       for (const row of queue.take(1)) {
@@ -99,7 +104,7 @@ export const createAhead = ({
         else expect(0) // a calendar has changed since
       }
     }
-    return queue.size === 0
+    return { near, isReady: queue.size === 0 }
   }
 
   const isCrowded = () => lanes.send.hasDue(crowd, now())
@@ -108,10 +113,10 @@ export const createAhead = ({
     lookedAt = now()
     const until = lookedAt + horizonMs
     const after = lookedAt >= readAllAt ? 0 : Math.max(lookedUntil, lookedAt)
-    const meanwhile = { after, until, taken: [...out], putBack: [] as DueCue[] }
-    under = meanwhile
+    const reading: Reading = { after, until, taken: [...out], putBack: [] }
+    current = reading
     if (after === 0) {
-      readAll = lookedAt
+      allReadAt = lookedAt
       readAllAt = Number.POSITIVE_INFINITY
     }
     nextLookAt = Number.POSITIVE_INFINITY
@@ -126,20 +131,13 @@ export const createAhead = ({
     lookTook = performance.now() - askedAt
     skipped = new Set(skip)
     for (const [cue_id, end] of passedOver) if (end <= lookedAt) passedOver.delete(cue_id)
+
     const isPage = rows.length >= pageSize
-    const near: DueCue[] = []
-    const ruled: LookAheadRow[] = []
-    const beyond = rows.find(row => row.next_run.getTime() > until)?.next_run.getTime() ?? Number.POSITIVE_INFINITY
     const isKept = ({ next_run }: DueCue) => after > 0 && !isPage && next_run.getTime() > lookedAt
-    nearCount =
-      rows.filter(row => row.next_run.getTime() <= until).length + Object.values(lanes).reduce((sum, lane) => sum + lane.count(isKept), 0)
-    for (const row of rows) {
-      if (passedOver.has(row.cue_id) || row.next_run.getTime() > until) continue
-      if (row.schedule_rules) ruled.push(row)
-      else near.push(prepare(row, isOwn(row.cue_id)))
-    }
-    const isReady = await prepareRuled(ruled, near)
-    const taken = slotsOf(meanwhile.taken)
+    const dueRows = rows.filter(row => row.next_run.getTime() <= until && !passedOver.has(row.cue_id))
+    nearCount = dueRows.length + Object.values(lanes).reduce((sum, lane) => sum + lane.count(isKept), 0)
+    const { near, isReady } = await prepareAll(dueRows)
+    const taken = slotsOf(reading.taken)
     const left = near.filter(cue => taken.get(cue.cue_id) !== cue.next_run.getTime())
     for (const lane of Object.values(lanes)) {
       lane.fill(
@@ -149,15 +147,20 @@ export const createAhead = ({
         isKept
       )
     }
-    const isFull = isPage || !isReady
-    lookedUntil = isFull ? lookedAt : until
+    plan(rows, isPage || !isReady)
+    current = undefined
+    const read = slotsOf(reading.putBack.length > 0 ? near : [])
+    for (const cue of reading.putBack) if (read.get(cue.cue_id) !== cue.next!.due.getTime()) putBack(cue)
+  }
+
+  /** Plans the look after one that has read these rows, and isn't complete if `isFull`. */
+  const plan = (rows: LookAheadRow[], isFull: boolean) => {
+    lookedUntil = isFull ? lookedAt : lookedAt + horizonMs
     if (isFull) readAllAt = 0
+    const beyond = rows.find(row => row.next_run.getTime() > lookedAt + horizonMs)?.next_run.getTime() ?? Number.POSITIVE_INFINITY
     const often = Math.max((horizonMs * manyPerLook) / nearCount, oftenMs)
-    const rest = isFull ? restMs : nearCount > 0 ? Math.min(often, regularMs) : Math.min(beyond - horizonMs - lookedAt, pollIntervalMs)
-    nextLookAt = Math.min(nextLookAt, lookedAt + Math.max(rest, restMs))
-    under = undefined
-    const read = slotsOf(meanwhile.putBack.length > 0 ? near : [])
-    for (const cue of meanwhile.putBack) if (read.get(cue.cue_id) !== cue.next!.due.getTime()) putBack(cue)
+    const rest = nearCount > 0 ? Math.min(often, regularMs) : Math.min(beyond - horizonMs - lookedAt, pollIntervalMs)
+    nextLookAt = Math.min(nextLookAt, lookedAt + (isFull ? restMs : Math.max(rest, restMs)))
   }
 
   /**
@@ -167,7 +170,7 @@ export const createAhead = ({
   const putBack = (cue: DueCue) => {
     if (!cue.next || passedOver.has(cue.cue_id)) return
     const at = cue.next.due.getTime()
-    if (under && at <= under.until && (at > under.after || at <= lookedAt)) return void under.putBack.push(cue)
+    if (current && at <= current.until && (at > current.after || at <= lookedAt)) return void current.putBack.push(cue)
     if (at > lookedUntil) return
     if (cue.runs_left !== null) return expect(at)
     const row = { ...cue, next_run: cue.next.due, next_slot: slotIn(cue, cue.next), window_slots: null }
@@ -177,7 +180,7 @@ export const createAhead = ({
 
   /** A cue that the latest look didn't see is due at `at`, in epoch milliseconds. Beyond the horizon, a regular look finds it in time. */
   const expect = (at: number) => {
-    if (at <= (under?.until ?? lookedUntil)) readAllAt = 0
+    if (at <= (current?.until ?? lookedUntil)) readAllAt = 0
     nextLookAt = Math.min(nextLookAt, at <= lookedUntil ? lookedAt + restMs : at - regularMs)
   }
 
@@ -194,7 +197,7 @@ export const createAhead = ({
     look: (skipAccounts: string[] = []): Promise<void> => {
       looking ??= look(skipAccounts)
         .catch(error => {
-          under = undefined
+          current = undefined
           readAllAt = 0
           nextLookAt = now() + retryMs
           throw error
@@ -225,7 +228,7 @@ export const createAhead = ({
     takeDue: (lane: keyof typeof lanes, limit: number, admit?: (account: string) => boolean): DueCue[] => {
       const cues = lanes[lane].take(now(), limit, admit)
       for (const cue of cues) out.add(cue)
-      under?.taken.push(...cues)
+      current?.taken.push(...cues)
       return cues
     },
 
@@ -265,7 +268,7 @@ export const createAhead = ({
     tryAgain: (cue: DueCue) => {
       const isEarly = cue.isOwn && !passedOver.has(cue.cue_id) && now() - cue.next_run.getTime() < leaveMs
       if (isEarly) laneOfKind(cue).insert({ ...cue, due: now() + againMs, isOwn: false })
-      else if (cue.next_run.getTime() > lookedAt) readAllAt = Math.min(readAllAt, readAll + regularMs)
+      else if (cue.next_run.getTime() > lookedAt) readAllAt = Math.min(readAllAt, allReadAt + regularMs)
     },
 
     /** Ignores a cue that cannot be fired for a minute. */
