@@ -16,16 +16,52 @@ const herdSize = 10_000
 const share = 0.7
 const everyMs = 10_000
 const sampleMs = 2000
+/** Of measuring the capacity: the windows for a success, 35 s, pass meanwhile. */
+const warmMs = 20_000
+const measuredMs = 30_000
 const mb = 2 ** 20
 
 /** Deliveries per second of a warm herd, sent and recorded. */
-const capacity = async (stage: Stage) => {
-  const { replica, contender } = await startOurs(stage, herdSize, 'capacity')
+const herdRate = async (stage: Stage) => {
+  const { replica, contender } = await startOurs(stage, herdSize, 'herd_rate')
   await delay(1000)
   const rates: number[] = []
   for (let herd = 0; herd < 4; herd++) rates.push((herdSize / (await runHerd(stage, herdSize, contender)).settled_ms) * 1000)
   await replica.stop()
   return median(rates.slice(1))
+}
+
+/** Deliveries per second of cues that come evenly, and faster than they can be delivered. */
+const capacity = async (stage: Stage) => {
+  const replica = await startStream(stage, 'capacity', await herdRate(stage))
+  await delay(warmMs)
+  const before = await stage.receiver.count()
+  const since = Date.now()
+  await delay(measuredMs)
+  const count = (await stage.receiver.count()) - before
+  const seconds = (Date.now() - since) / 1000
+  await replica.stop()
+  return count / seconds
+}
+
+/** Starts a replica with cues that are due every ten seconds, evenly spread from an instant soon. */
+const startStream = async (stage: Stage, database: string, rate_per_s: number) => {
+  const replica = await stage.startReplica(database)
+  const { pool } = replica
+  const accounts = await addAccounts(pool, accountCount)
+  const count = Math.round((rate_per_s * everyMs) / 1000)
+  const cueIds = await addCues(pool, { accounts, count, callbackUrl: `${stage.receiver.url}/hook` })
+  const first = Math.ceil(Date.now() / everyMs + 1) * everyMs
+  const due = cueIds.map((_, place) => first + Math.floor((place * everyMs) / count))
+  await pool.query(
+    `update cue.cues c set cron = null, schedule_rules = jsonb_build_object('every', '${everyMs / 1000}s', 'anchor', cue.iso(d.due))
+       from unnest($1::text[], $2::timestamptz[]) as d (cue_id, due) where c.id = d.cue_id`,
+    [cueIds, due.map(at => new Date(at).toISOString())]
+  )
+  await stage.receiver.reset()
+  await schedule(pool, cueIds, due)
+  await delay(first - Date.now())
+  return replica
 }
 
 const sizes = async (pool: pg.Pool): Promise<{ rest: number; dead: number; log: number }> => {
@@ -60,23 +96,10 @@ const measure = async (stage: Stage, { runs, n }: Options): Promise<Figure[]> =>
 }
 
 const sustain = async (stage: Stage, database: string, rate_per_s: number, n: number) => {
-  const replica = await stage.startReplica(database)
+  const replica = await startStream(stage, database, rate_per_s)
   const { pool } = replica
   await pool.query('alter system set log_autovacuum_min_duration = 0')
   await pool.query('select pg_reload_conf()')
-  const accounts = await addAccounts(pool, accountCount)
-  const count = Math.round((rate_per_s * everyMs) / 1000)
-  const cueIds = await addCues(pool, { accounts, count, callbackUrl: `${stage.receiver.url}/hook` })
-  const first = Math.ceil(Date.now() / everyMs + 1) * everyMs
-  const due = cueIds.map((_, place) => first + Math.floor((place * everyMs) / count))
-  await pool.query(
-    `update cue.cues c set cron = null, schedule_rules = jsonb_build_object('every', '${everyMs / 1000}s', 'anchor', cue.iso(d.due))
-       from unnest($1::text[], $2::timestamptz[]) as d (cue_id, due) where c.id = d.cue_id`,
-    [cueIds, due.map(at => new Date(at).toISOString())]
-  )
-  await stage.receiver.reset()
-  await schedule(pool, cueIds, due)
-
   const before = { process: (await replica.process.usage()).cpu_s, database: stage.databaseCpu() }
   const start = await sizes(pool)
   const samples: { rest: number; dead: number; rss_mb: number; at: number }[] = []
