@@ -25,6 +25,8 @@ const horizonMs = 2000
 /** Between looks while cues are near, and while so many are that a look that reads them all would delay those that are due. */
 const regularMs = horizonMs / 2
 const oftenMs = 100
+/** Frequent looks take a third of the time at most: they may pass very many cues of accounts without room. */
+const oftenTimes = 3
 const manyPerLook = 500
 const pageSize = 16_384
 /** With more cues near than this, five come due within ten milliseconds, if evenly spread. */
@@ -158,7 +160,7 @@ export const createAhead = ({
     lookedUntil = isFull ? lookedAt : lookedAt + horizonMs
     if (isFull) readAllAt = 0
     const beyond = rows.find(row => row.next_run.getTime() > lookedAt + horizonMs)?.next_run.getTime() ?? Number.POSITIVE_INFINITY
-    const often = Math.max((horizonMs * manyPerLook) / nearCount, oftenMs)
+    const often = Math.max((horizonMs * manyPerLook) / nearCount, oftenMs, lookTook * oftenTimes)
     const rest = nearCount > 0 ? Math.min(often, regularMs) : Math.min(beyond - horizonMs - lookedAt, pollIntervalMs)
     nextLookAt = Math.min(nextLookAt, lookedAt + (isFull ? restMs : Math.max(rest, restMs)))
   }
