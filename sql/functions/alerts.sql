@@ -91,7 +91,7 @@ end $$;
 comment on function cue.last_success is 'Returns the time of the latest success among a cue''s newest executions.';
 
 -- A window is N slots plus 15 seconds. It uses the schedule's own slots, so a 25-hour day is not a miss. The last success is first looked
--- for among 20 executions, since 1,000 are rarely needed, and not by last_success: a query per cue would cost three times as much.
+-- for among 20 executions, since 1,000 are rarely needed, and not by last_success, which would start a query over all partitions for each cue.
 -- p_rules: as for look_ahead.
 create or replace function cue.passed_windows(p_limit int default 200, p_now timestamptz default now(), p_rules boolean default false)
 returns table (

@@ -137,7 +137,7 @@ end $$;
 comment on function cue.look_ahead is
   'Returns the cues due until p_until and the first one after it, with the input for computing their next slots; takes no locks.';
 
--- Costs a fiftieth of trying to take them.
+-- Cheaper than trying to take them all: it writes and locks nothing.
 create or replace function cue.cues_left(p_cue_ids text[], p_expected timestamptz[]) returns setof text
 language sql stable security definer as $$
   select u.cue_id from unnest(p_cue_ids, p_expected) as u (cue_id, expected)
