@@ -138,6 +138,19 @@ t.test('the more cues are near, the more often an engine looks, unless a thousan
   t.ok(later.engines[0]!.isLookDue(), 'cues that are not due yet do not count')
 })
 
+t.test('cues that come due during a look stay, although it has not read them', async t => {
+  const { engines, at, sees } = setup(few)
+  const [engine] = engines as [(typeof engines)[0]]
+  await engine.look()
+  sees([])
+  at(99)
+  const looked = engine.look()
+  at(100)
+  t.equal(engine.takeDue('send', 50).length, 50)
+  await looked
+  t.equal(engine.takeDue('send', 1000).length, 250)
+})
+
 t.test('a look leaves out cues that are being taken', async t => {
   const { engines, at, look } = setup(few)
   const [engine] = engines as [(typeof engines)[0]]

@@ -38,7 +38,8 @@ export const createLane = () => {
     fill: (list: DueCue[], now: number, skipped: ReadonlySet<string> = new Set(), isKept: (cue: DueCue) => boolean = () => false) => {
       cues = inOrder([...cues.slice(head).filter(isKept), ...list], now)
       head = 0
-      due.keepOnly(due.size > maxHeld ? new Set() : skipped)
+      const isHeld = due.size > maxHeld ? () => false : (cue: DueCue) => skipped.has(cue.account_id)
+      due.keepOnly(cue => isHeld(cue) || isKept(cue))
     },
     /** Up to `limit` cues that are due `now`; an account for which `admit` returns false keeps its cues. */
     take: (now: number, limit: number, admit?: (account: string) => boolean) => {

@@ -45,12 +45,14 @@ export const createTurnQueue = <T>(turnLength = 1) => {
       return taken
     },
 
-    /** Removes the items of all other accounts. */
-    keepOnly: (accounts: ReadonlySet<string>): void => {
+    /** Removes the items of which a condition doesn't hold. */
+    keepOnly: (condition: (item: T) => boolean): void => {
+      size = 0
       for (const [account, queue] of queues) {
-        if (accounts.has(account)) continue
-        size -= queue.items.length - queue.head
-        queues.delete(account)
+        queue.items = queue.items.slice(queue.head).filter(condition)
+        queue.head = 0
+        size += queue.items.length
+        if (queue.items.length === 0) queues.delete(account)
       }
     }
   }
