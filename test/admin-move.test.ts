@@ -89,6 +89,7 @@ await t.test('moves a cell under load: every slot once, and no acknowledged writ
 
   const said: string[] = []
   const lag = await stopApplying()
+  const late = 'the target needs more than 0.5 s to catch up; the cell goes on at the source'
   const code = await moveCell({
     cell: 2,
     source: cells[1],
@@ -102,14 +103,11 @@ await t.test('moves a cell under load: every slot once, and no acknowledged writ
       t.comment(line)
       said.push(line)
       if (line === 'Catching up' && !said.slice(0, -1).includes(line)) void lag.begin()
-      if (/not yet/.test(line)) void lag.end()
+      if (line.includes(late)) void lag.end() // the load may also end a try, by a deadlock
     }
   })
   t.equal(code, 0)
-  t.match(
-    said.find(line => /not yet/.test(line)),
-    /the target needs more than 0\.5 s to catch up; the cell goes on at the source/
-  )
+  t.ok(said.some(line => line.includes(late)))
   t.same(await leftIn(cells[1]), { ...nothing, schemas: 2 })
   t.same(await leftIn(empty), { ...nothing, schemas: 2 })
 
