@@ -1,5 +1,6 @@
 /** Requests to receivers, and the reading of their responses. */
 import type { ServerResponse } from 'node:http'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import t from 'tap'
 import { createAddressRules } from '../src/deliveries/address.ts'
 import { reportIn } from '../src/deliveries/response-text.ts'
@@ -217,6 +218,37 @@ t.test('requests to one receiver run concurrently', async t => {
   await eventually(() => waiting.length === 300)
   for (const response of waiting) response.end()
   t.ok((await Promise.all(results)).every(({ ok }) => ok))
+})
+
+t.test('with too many idle connections, uses them again and keeps no new ones', async t => {
+  const waiting: ServerResponse[] = []
+  const busy = await receiver(t, response => waiting.push(response))
+  const post = client(t)
+  const sendAtOnce = async (count: number) => {
+    const results = Array.from({ length: count }, () => post(busy.url))
+    await eventually(() => waiting.length === count)
+    for (const response of waiting.splice(0)) response.end()
+    await Promise.all(results)
+    await nextTurn() // a connection can be used again soon after its response
+  }
+  await sendAtOnce(520)
+  for (let n = 0; n < 3; n++) await sendAtOnce(10)
+  t.same([busy.connections, busy.open], [520, 520])
+
+  const other = await receiver(t)
+  const sendToOther = async () => {
+    for (let n = 0; n < 3; n++) {
+      t.ok((await post(other.url)).ok)
+      await nextTurn()
+    }
+  }
+  await sendToOther()
+  t.equal(other.connections, 3)
+  await eventually(() => other.open === 0)
+
+  await eventually(() => busy.open === 0)
+  await sendToOther()
+  t.same([other.connections, other.open], [4, 1])
 })
 
 t.test('destroying the client fails open requests and closes every connection', async t => {

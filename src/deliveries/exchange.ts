@@ -39,7 +39,8 @@ export class Exchange implements Dispatcher.DispatchHandler {
   readonly #timer: NodeJS.Timeout
   readonly #handle: Handle
   readonly #resolve: (result: WebhookResult) => void
-  readonly #onEnd: () => void
+  /** Called when it ends. */
+  onEnd?: () => void
   #controller: Dispatcher.DispatchController | null = null
   #settled = false
   #status: number | null = null
@@ -47,10 +48,9 @@ export class Exchange implements Dispatcher.DispatchHandler {
   #chunks: Buffer[] = []
   #size = 0
 
-  constructor(timeoutMs: number, handle: Handle, resolve: (result: WebhookResult) => void, onEnd: () => void) {
+  constructor(timeoutMs: number, handle: Handle, resolve: (result: WebhookResult) => void) {
     this.#handle = handle
     this.#resolve = resolve
-    this.#onEnd = onEnd
     handle.exchange = this
     this.#timer = setTimeout(() => {
       this.fail(`timed out after ${timeoutMs / 1000} s: no ${this.#controller ? 'response' : 'connection'}`)
@@ -103,7 +103,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.#settled = true
     clearTimeout(this.#timer)
     this.#handle.exchange = undefined
-    this.#onEnd()
+    this.onEnd?.()
     const status = this.#status
     const ok = status !== null && status >= 200 && status < 300
     const answer = status === null ? null : (this.#chunks.length === 1 ? this.#chunks[0]! : Buffer.concat(this.#chunks)).toString()

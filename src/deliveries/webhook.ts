@@ -3,6 +3,7 @@ import { Agent, buildConnector } from 'undici'
 import { memoize } from '../memoize/memoize.ts'
 import type { AddressRules } from './address.ts'
 import { Exchange, type Handle, type WebhookResult } from './exchange.ts'
+import { createIdleSockets } from './idle-sockets.ts'
 import { skippingContinue } from './interim-responses.ts'
 import { sentence } from './webhook-errors.ts'
 
@@ -38,16 +39,15 @@ export interface WebhookOptions {
 
 /** Makes a client. Call `destroy` when done with it: it keeps connections open. */
 export const createWebhookClient = ({ rules, userAgent = 'pgcue', ca }: WebhookOptions): WebhookClient => {
-  const agents = new Map<number, Agent>()
-  let sockets = 0
-  let running = 0
+  const agents = new Map<number, { agent: Agent; receiverOf: ReturnType<typeof watch> }>()
+  const watch = createIdleSockets(MAX_IDLE_SOCKETS)
   const targetOf = memoize(MAX_CACHED_TARGETS, (text: string) => {
     const { origin, pathname, search } = rules.parseUrl(text)
     return { origin, path: pathname + search }
   })
 
   /** An agent has a single connect timeout, which must fit the timeout of its requests, so there is one agent per timeout. */
-  const agentFor = (timeoutMs: number): Agent => {
+  const agentFor = (timeoutMs: number) => {
     const known = agents.get(timeoutMs)
     if (known) return known
     const agent = new Agent({
@@ -72,44 +72,36 @@ export const createWebhookClient = ({ rules, userAgent = 'pgcue', ca }: WebhookO
         })
       )
     })
-    agent.on('connect', () => sockets++).on('disconnect', () => sockets--)
-    agents.set(timeoutMs, agent)
-    return agent
+    const made = { agent, receiverOf: watch(agent) }
+    agents.set(timeoutMs, made)
+    return made
   }
-
-  const onEnd = () => void running--
 
   return {
     post: (request, handle = {}) =>
       new Promise(resolve => {
-        running++
-        const exchange = new Exchange(request.timeoutMs, handle, resolve, onEnd)
+        const exchange = new Exchange(request.timeoutMs, handle, resolve)
         try {
           const { origin, path } = targetOf(request.url)
+          const { agent, receiverOf } = agentFor(request.timeoutMs)
+          const receiver = receiverOf(origin)
+          const keepsSocket = receiver.begin()
+          exchange.onEnd = receiver.end
           const hasBody = request.method !== 'GET' && request.body !== ''
           // Names and values in turn, which undici takes as they are.
           const headers: string[] = []
           for (const name in request.headers) headers.push(name, request.headers[name]!)
           if (request.headers['User-Agent'] === undefined) headers.push('User-Agent', userAgent)
           if (hasBody && request.headers['Content-Type'] === undefined) headers.push('Content-Type', 'application/json')
-          agentFor(request.timeoutMs).dispatch(
-            {
-              origin,
-              path,
-              method: request.method,
-              headers,
-              body: hasBody ? request.body : null,
-              reset: sockets - running > MAX_IDLE_SOCKETS
-            },
-            exchange
-          )
+          const body = hasBody ? request.body : null
+          agent.dispatch({ origin, path, method: request.method, headers, body, reset: !keepsSocket }, exchange)
         } catch (error) {
           exchange.fail(sentence(error as Error))
         }
       }),
 
     async destroy() {
-      await Promise.all([...agents.values()].map(agent => agent.destroy()))
+      await Promise.all([...agents.values()].map(({ agent }) => agent.destroy()))
     }
   }
 }
