@@ -7109,13 +7109,17 @@ begin
   select r.cue_id, r.version, r.success_due_at, c.schedule_type, c.cron, c.timezone, c.schedule_rules,
          case when c.schedule_rules ? 'exclude_calendars' then cue.revisions_of(c.account_id, c.schedule_rules) end,
          coalesce(c.alert_missed_window_multiplier, (cue.implied_settings()).alert_missed_window_multiplier),
-         coalesce(n.last_success_at, cue.last_success(r.cue_id, 1000, p_now))
+         coalesce(
+           (select n.ended_at from (
+              select e.ended_at, e.status, e.outcome_success from cue.executions e
+               where e.cue_id = r.cue_id and e.id < v_until order by e.id desc limit 1) n
+             where n.ended_at >= r.last_slot and r.next_run > p_now and cue.is_success(n.status, n.outcome_success)),
+           (select max(n.ended_at) from (
+              select e.ended_at, e.status, e.outcome_success from cue.executions e
+               where e.cue_id = r.cue_id and e.id < v_until order by e.id desc limit 20) n
+             where cue.is_success(n.status, n.outcome_success)),
+           cue.last_success(r.cue_id, 1000, p_now))
     from cue.cue_runs r join cue.cues c on c.id = r.cue_id
-   cross join lateral (
-     select max(n.ended_at) as last_success_at from (
-       select e.ended_at, e.status, e.outcome_success from cue.executions e
-        where e.cue_id = r.cue_id and e.id < v_until order by e.id desc limit 20) n
-      where cue.is_success(n.status, n.outcome_success)) n
    where r.success_due_at <= p_now and c.schedule_type = 'recurring' and (p_rules or c.schedule_rules is null)
    order by r.success_due_at limit p_limit;
 end $function$;

@@ -47,7 +47,7 @@ const answerMs = 10_000
 /** Two heartbeats may be lost before the engine no longer counts as live. */
 const beatMs = constants.engineTimeoutMs / 3
 const times = leaseTimes()
-const windowsMs = 15_000
+const windowsMs = 10_000
 
 export type Engine = {
   /** Stops within 25 seconds. Returns the number of attempts returned to the queue. */

@@ -90,8 +90,9 @@ begin
 end $$;
 comment on function cue.last_success is 'Returns the time of the latest success among a cue''s newest executions.';
 
--- A window is N slots plus 15 seconds. It uses the schedule's own slots, so a 25-hour day is not a miss. The last success is first looked
--- for among 20 executions, since 1,000 are rarely needed, and not by last_success, which would start a query over all partitions for each cue.
+-- A window is N slots plus 15 seconds. It uses the schedule's own slots, so a 25-hour day is not a miss. If the newest execution is a success
+-- since the last slot, none that ended later is looked for: there was no slot since. Otherwise, the last success is first looked for among 20
+-- executions, since 1,000 are rarely needed, and not by last_success, which would start a query over all partitions for each cue.
 -- p_rules: as for look_ahead.
 create or replace function cue.passed_windows(p_limit int default 200, p_now timestamptz default now(), p_rules boolean default false)
 returns table (
@@ -106,13 +107,17 @@ begin
   select r.cue_id, r.version, r.success_due_at, c.schedule_type, c.cron, c.timezone, c.schedule_rules,
          case when c.schedule_rules ? 'exclude_calendars' then cue.revisions_of(c.account_id, c.schedule_rules) end,
          coalesce(c.alert_missed_window_multiplier, (cue.implied_settings()).alert_missed_window_multiplier),
-         coalesce(n.last_success_at, cue.last_success(r.cue_id, 1000, p_now))
+         coalesce(
+           (select n.ended_at from (
+              select e.ended_at, e.status, e.outcome_success from cue.executions e
+               where e.cue_id = r.cue_id and e.id < v_until order by e.id desc limit 1) n
+             where n.ended_at >= r.last_slot and r.next_run > p_now and cue.is_success(n.status, n.outcome_success)),
+           (select max(n.ended_at) from (
+              select e.ended_at, e.status, e.outcome_success from cue.executions e
+               where e.cue_id = r.cue_id and e.id < v_until order by e.id desc limit 20) n
+             where cue.is_success(n.status, n.outcome_success)),
+           cue.last_success(r.cue_id, 1000, p_now))
     from cue.cue_runs r join cue.cues c on c.id = r.cue_id
-   cross join lateral (
-     select max(n.ended_at) as last_success_at from (
-       select e.ended_at, e.status, e.outcome_success from cue.executions e
-        where e.cue_id = r.cue_id and e.id < v_until order by e.id desc limit 20) n
-      where cue.is_success(n.status, n.outcome_success)) n
    where r.success_due_at <= p_now and c.schedule_type = 'recurring' and (p_rules or c.schedule_rules is null)
    order by r.success_due_at limit p_limit;
 end $$;

@@ -2,6 +2,7 @@
  * Windows for a success. When one has passed, it moves on from the latest success, or raises an alert if there was none. A success itself writes
  * nothing, so a healthy cue costs one query per window.
  */
+import { setTimeout as delay } from 'node:timers/promises'
 import type { Functions, PassedWindowsRow } from '../database/functions.ts'
 import type { Calendar } from '../schedule/exclusions.ts'
 import { planOf } from '../schedule/plan.ts'
@@ -12,6 +13,8 @@ import { windowEnd } from './due-cue.ts'
 type Options = { fn: Pick<Functions, 'passedWindows' | 'moveWindows' | 'calendarsByRevision'>; calendars?: Calendars; now: () => number }
 
 const batchSize = 200
+/** Deliveries come first: after a full batch, the sweep rests for this multiple of the time that the batch took. */
+const restTimes = 2
 
 /** @returns a function that moves all windows that have passed, and resolves to the number of alerts raised */
 export const createWindowSweep =
@@ -19,6 +22,7 @@ export const createWindowSweep =
   async (): Promise<number> => {
     let raised = 0
     for (;;) {
+      const startedAt = performance.now()
       const rows = await fn.passedWindows({ limit: batchSize, rules: true })
       await calendars.load(rows)
       const passed = rows.filter(row => calendars.of(row))
@@ -32,6 +36,7 @@ export const createWindowSweep =
         missed: moves.map(({ missed }) => missed)
       })
       if (rows.length < batchSize) return raised
+      await delay((performance.now() - startedAt) * restTimes)
     }
   }
 
