@@ -221,6 +221,21 @@ t.test('finds an old success behind failures, within a limit', async t => {
   exactly(t, await fn.passedWindows({}), [], 'none has passed yet')
 })
 
+t.test('a sweep ends although as many cues as it reads at once are locked', async t => {
+  const { cue, sweepAt, pool, rows, dueAt } = await serve()
+  const cueIds = await Promise.all(Array.from({ length: 200 }, (_, n) => cue({ ...daily, name: `locked ${n}` })))
+  const passed = '2030-01-17T09:00:15.000Z'
+  await pool.query('update cue.cue_runs set success_due_at = $1', [passed])
+  const psql = await pool.connect()
+  await psql.query('begin; select from cue.cue_runs for update')
+  t.equal(await sweepAt('2030-01-17T09:00:20Z'), 0)
+  t.equal(await dueAt(cueIds[0]!), passed)
+  await psql.query('rollback')
+  psql.release()
+  t.equal(await sweepAt('2030-01-17T09:00:30Z'), 200)
+  t.same(await rows('select count(*)::int as count from cue.cue_runs where success_due_at > $1', [passed]), [{ count: 200 }])
+})
+
 t.test(`${spelled(20_000)} healthy cues do not increase what the sweeps read`, { timeout: 300_000 }, async t => {
   const { cue, fireAt, pool, clock, account, dueAt } = await serve()
   await cue(daily)

@@ -15,18 +15,24 @@ type Options = { fn: Pick<Functions, 'passedWindows' | 'moveWindows' | 'calendar
 const batchSize = 200
 /** Deliveries come first: after a full batch, the sweep rests for this multiple of the time that the batch took. */
 const restTimes = 2
+/** But no longer than this in all, since an alert is due within 30 seconds. */
+const restingMs = 10_000
 
 /** @returns a function that moves all windows that have passed, and resolves to the number of alerts raised */
 export const createWindowSweep =
   ({ fn, calendars = createCalendars(fn), now }: Options) =>
   async (): Promise<number> => {
     let raised = 0
+    const restUntil = performance.now() + restingMs
+    let before = new Set<string>()
     for (;;) {
       const startedAt = performance.now()
       const rows = await fn.passedWindows({ limit: batchSize, rules: true })
       await calendars.load(rows)
-      const passed = rows.filter(row => calendars.of(row))
+      // Those of the former batch could not be moved: another session has locked them. The next sweep tries again.
+      const passed = rows.every(row => before.has(row.cue_id)) ? [] : rows.filter(row => calendars.of(row))
       if (passed.length === 0) return raised
+      before = new Set(rows.map(row => row.cue_id))
       const moves = passed.map(window => move(window, new Date(now()), calendars.of(window)))
       raised += await fn.moveWindows({
         cue_ids: passed.map(window => window.cue_id),
@@ -36,7 +42,8 @@ export const createWindowSweep =
         missed: moves.map(({ missed }) => missed)
       })
       if (rows.length < batchSize) return raised
-      await delay((performance.now() - startedAt) * restTimes)
+      const endedAt = performance.now()
+      if (endedAt < restUntil) await delay((endedAt - startedAt) * restTimes)
     }
   }
 
