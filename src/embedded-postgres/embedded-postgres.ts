@@ -7,7 +7,7 @@ import pg from 'pg'
 import { ConfigError, readOrMake } from '../config.ts'
 import { isAway } from '../errors.ts'
 import { settle } from './postgres-home.ts'
-import { dropStalePidFile, findServer, initialize, lastPort, launch, owner, shutDown, signal } from './postgres-server.ts'
+import { dropStalePidFile, endedImmediately, findServer, initialize, lastPort, launch, owner, shutDown, signal } from './postgres-server.ts'
 
 export type EmbeddedOptions = {
   dataDir: string
@@ -63,7 +63,7 @@ export const startEmbedded = async (options: EmbeddedOptions): Promise<Embedded>
         const said = (error as Error).message
         if (/could not (bind|create any TCP)/.test(said)) port = await freePort()
         // A concurrent start may have stopped the server to start its own, or may not have written its pid file yet.
-        else if (/ended at once|terminating connection/.test(said) && ++vanished < 5) continue
+        else if ((said === endedImmediately || /terminating connection/.test(said)) && ++vanished < 5) continue
         else if (!/still in use|already exists|pid" is empty/.test(said) || Date.now() > end)
           throw new ConfigError(`PostgreSQL in DATA_DIR ${dataDir} failed to start: ${said}`)
       }

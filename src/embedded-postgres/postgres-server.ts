@@ -27,6 +27,8 @@ const settings = {
 }
 const careless = { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' }
 const logLimit = 10e6
+/** What `launch` says of a server that ended without a message. */
+export const endedImmediately = 'it ended immediately'
 
 const dataOf = (home: Home) => join(home.dir, 'data')
 
@@ -107,7 +109,7 @@ export const launch = async (home: Home, port: number, durable: boolean, extra: 
   if (failure) throw failure
   const lines = readFileSync(log).subarray(start).toString().split('\n')
   const said = lines.flatMap(line => /(?:FATAL|PANIC): +(.*)|(could not .*)/.exec(line)?.slice(1) ?? []).filter(Boolean)
-  throw new Error(said.join('; ') || 'it ended immediately')
+  throw new Error(said.join('; ') || endedImmediately)
 }
 
 /** Finds the server running on this data directory, whoever started it. */
