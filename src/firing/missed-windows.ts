@@ -15,7 +15,7 @@ type Options = { fn: Pick<Functions, 'passedWindows' | 'moveWindows' | 'calendar
 const batchSize = 200
 /** Deliveries come first: after a full batch, the sweep rests for this multiple of the time that the batch took. */
 const restTimes = 2
-/** But no longer than this in all, since an alert is due within 30 seconds. */
+/** It rests only at its beginning, for this long, since an alert is due within 30 seconds. */
 const restingMs = 10_000
 
 /** @returns a function that moves all windows that have passed, and resolves to the number of alerts raised */
