@@ -4212,6 +4212,17 @@ end $function$;
 comment on function cue.cues_of_targets(cue.operations,text[]) is 'Returns the cues that acting on these targets locks.';
 grant execute on function cue.cues_of_targets(cue.operations,text[]) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.database_time()
+ RETURNS double precision
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+  select extract(epoch from clock_timestamp())::float8 * 1000
+$function$;
+comment on function cue.database_time() is 'Returns the time now in epoch milliseconds, with fractions.';
+grant execute on function cue.database_time() to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.delete_calendar(p_account_id uuid, p_name text)
  RETURNS void
  LANGUAGE plpgsql

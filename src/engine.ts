@@ -5,6 +5,7 @@ import { startCustomers } from './billing/customers.ts'
 import { constants } from './catalog.ts'
 import { type Config, engineConnections } from './config.ts'
 import type { Clock } from './database/clock.ts'
+import { readClock } from './database/follow-clock.ts'
 import { createFunctions } from './database/functions.ts'
 import { createListener } from './database/listener.ts'
 import { createOutageLog, type OutageLog } from './database/outage-log.ts'
@@ -48,6 +49,7 @@ const answerMs = 10_000
 const beatMs = constants.engineTimeoutMs / 3
 const times = leaseTimes()
 const windowsMs = 10_000
+const clockMs = 15_000
 
 export type Engine = {
   /** Stops within 25 seconds. Returns the number of attempts returned to the queue. */
@@ -142,6 +144,8 @@ export const startEngine = async (options: Options): Promise<Engine> => {
   let keeper: ReturnType<typeof startKeeper> | undefined
 
   await heartbeat.beat()
+  // An answer tells the more the faster it comes, and the first ones come slowly.
+  for (let read = 0; read < 3; read++) await readClock(fn, clock)
   const jobs = await startJobs(pool, log, outageLog, metrics.jobFailed)
   const listener = await createListener(config, {
     channels: ['cue_due', 'cue_waiting', 'cue_deadline', 'cue_jobs'],
@@ -177,6 +181,7 @@ export const startEngine = async (options: Options): Promise<Engine> => {
       { task: 'abort unwanted attempts', everyMs: 0, work: pump.abortGone },
       { task: 'recover flights', everyMs: 0, isDue: leases.isRecoveryDue, work: leases.recover },
       { task: 'heartbeat', everyMs: Math.min(beatMs, (config.missedAfterSeconds * 1000) / 4), work: heartbeat.beat },
+      { task: 'read clock', everyMs: clockMs, work: () => readClock(fn, clock) },
       { task: 'read wake times', everyMs: config.pollIntervalMs, work: deadlines.read },
       { task: 'check missed windows', everyMs: windowsMs, work: createWindowSweep({ fn, calendars, now }) }
     ]

@@ -42,6 +42,7 @@ export const functions = {
   cue_detail_by_key: ['row', 'account_id key now'],
   cue_id_by_key: ['value', 'account_id key'],
   cues_left: ['values', 'cue_ids expected'],
+  database_time: ['value', ''],
   delete_calendar: ['value', 'account_id name'],
   delete_cue: ['value', 'account_id cue_id now version'],
   delete_cues: ['values', 'account_id cue_ids now'],
@@ -1030,6 +1031,7 @@ export type Functions = {
   cueDetailByKey: (args: { account_id: string; key: string }) => Promise<CueDetailByKeyRow | undefined>
   cueIdByKey: (args: { account_id: string; key: string }) => Promise<string | null>
   cuesLeft: (args: { cue_ids: string[]; expected: Date[] }) => Promise<string[]>
+  databaseTime: (args: object) => Promise<number>
   deleteCalendar: (args: { account_id: string; name: string }) => Promise<void>
   deleteCue: (args: { account_id: string; cue_id: string; version?: number | null }) => Promise<void>
   deleteCues: (args: { account_id: string; cue_ids: string[] }) => Promise<string[]>

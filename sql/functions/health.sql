@@ -9,6 +9,12 @@ begin
 end $$;
 comment on function cue.require_writable is 'Raises an error if the database is read-only, as in the first seconds after a failover.';
 
+create or replace function cue.database_time() returns float8
+language sql volatile security definer as $$
+  select extract(epoch from clock_timestamp())::float8 * 1000
+$$;
+comment on function cue.database_time is 'Returns the time now in epoch milliseconds, with fractions.';
+
 create or replace function cue.service_health(p_now timestamptz default now())
 returns table (
   last_seen_at timestamptz, lateness_ms int, replicas int, pending int, retrying int, delivering int, pending_worker int,

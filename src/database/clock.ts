@@ -2,27 +2,35 @@
 
 export type Clock = {
   now: () => Date
-  /** Adopts the database's time, requested at `askedAt` on the clock of `performance.now()`. */
-  learn: (databaseNow: Date, askedAt: number) => void
+  /** Learns from an answer: the database's time in epoch milliseconds; when it was requested and arrived, on the clock of `performance.now()`. */
+  learn: (databaseNow: number, askedAt: number, answeredAt?: number) => void
 }
 
-/** The middle of a round trip is the best estimate, but a poor one if the round trip took longer than this. */
-const longMs = 250
+/** How far the two clocks may drift apart, as a part of the time that passes. If they drift more, old answers soon contradict new ones. */
+const drift = 2e-5
 
 /**
- * Continues from the latest answer by this process's monotonic clock, so that a step of the host's clock changes nothing. Before the first
- * answer, it follows the host's clock. Tests pass a `fixed` clock.
+ * Continues from the answers by this process's monotonic clock, so that a step of the host's clock changes nothing. Before the first answer, it
+ * follows the host's clock. Tests pass a `fixed` clock.
  */
 export const createClock = (fixed?: () => Date): Clock => {
   let offset = Date.now() - performance.now()
-  let learned = false
+  // Where the answers until `learnedAt` have the offset.
+  let least = Number.NEGATIVE_INFINITY
+  let most = Number.POSITIVE_INFINITY
+  let learnedAt = 0
   return {
     now: fixed ?? (() => new Date(offset + performance.now())),
-    learn: (databaseNow, askedAt) => {
-      const answeredAt = performance.now()
-      if (learned && answeredAt - askedAt > longMs) return
-      offset = databaseNow.getTime() - (askedAt + answeredAt) / 2
-      learned = true
+    // The database read its clock somewhere between request and answer. Together, several answers tell more than the quickest one.
+    learn: (databaseNow, askedAt, answeredAt = performance.now()) => {
+      const slack = (answeredAt - learnedAt) * drift
+      const [low, high] = [databaseNow - answeredAt, databaseNow - askedAt]
+      least = Math.max(least - slack, low)
+      most = Math.min(most + slack, high)
+      // The database's clock was set, drifts more, or is another one since a failover.
+      if (least > most) [least, most] = [low, high]
+      offset = (least + most) / 2
+      learnedAt = answeredAt
     }
   }
 }

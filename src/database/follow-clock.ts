@@ -1,8 +1,15 @@
 import type { FastifyInstance } from 'fastify'
-import { sql } from 'kysely'
+import type { Clock } from './clock.ts'
+import type { Functions } from './functions.ts'
 
 const askEveryMs = 30_000
 const askAgainMs = 2000
+
+/** Reads the database's time. */
+export const readClock = async (fn: Pick<Functions, 'databaseTime'>, clock: Pick<Clock, 'learn'>): Promise<void> => {
+  const askedAt = performance.now()
+  clock.learn(await fn.databaseTime({}), askedAt)
+}
 
 /** Reads the database's time before the service is ready and every 30 seconds. While the database is unavailable, the clock goes on. */
 export const followDatabase = (app: FastifyInstance): void => {
@@ -10,10 +17,8 @@ export const followDatabase = (app: FastifyInstance): void => {
   let closed = false
   const ask = async () => {
     let next = askEveryMs
-    const askedAt = performance.now()
     try {
-      const { now } = await app.db.selectNoFrom(sql<Date>`clock_timestamp()`.as('now')).executeTakeFirstOrThrow()
-      app.clock.learn(now, askedAt)
+      await readClock(app.shared, app.clock)
       app.outageLog.back()
     } catch (error) {
       app.outageLog.lost(error, 'read clock')
