@@ -157,11 +157,12 @@ export const startEngine = async (options: Options): Promise<Engine> => {
       else deadlines.expect(at)
       wake()
     },
-    // Notifications sent meanwhile are lost.
+    // Notifications sent meanwhile are lost, and the database may run on another host.
     onConnected: () => {
       outageLog.back()
       ahead.expect(0)
       keeper?.soon('read wake times')
+      keeper?.soon('read clock')
       wake()
     },
     onLost: error => onError(error, 'listening')
