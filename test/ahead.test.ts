@@ -195,6 +195,20 @@ t.test('a cue that could not be taken when due is tried once more without anothe
   t.equal(looks(), 1)
 })
 
+t.test('a cue that could not be taken is not lost to a look that began meanwhile', async t => {
+  const { engines, at, look } = setup(few.slice(0, 1))
+  const [engine] = engines as [(typeof engines)[0]]
+  await look()
+  at(100)
+  const taken = engine.takeDue('send', 1)
+  const looked = look()
+  engine.doneWith(taken)
+  engine.tryAgain(taken[0]!)
+  await looked
+  at(105)
+  t.same(ids(engine.takeDue('send', 1)), ids(taken))
+})
+
 t.test("an engine tries another engine's cue only once", async t => {
   const { engines, at, look } = setup(few.slice(0, 2), shareOf(2))
   const [, engine] = engines as [unknown, (typeof engines)[0]]

@@ -268,6 +268,8 @@ export const createAhead = ({
      * more and then left to the next look. All cues are read again within a second: another engine may have moved this one.
      */
     tryAgain: (cue: DueCue) => {
+      // It is not taken: the look that is under way must not leave it out.
+      if (current) current.taken = current.taken.filter(one => one !== cue)
       const isEarly = cue.isOwn && !passedOver.has(cue.cue_id) && now() - cue.next_run.getTime() < leaveMs
       if (isEarly) laneOfKind(cue).insert({ ...cue, due: now() + againMs, isOwn: false })
       else if (cue.next_run.getTime() > lookedAt) readAllAt = Math.min(readAllAt, allReadAt + regularMs)
