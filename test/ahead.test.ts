@@ -128,14 +128,21 @@ t.test('the more cues are near, the more often an engine looks, unless a thousan
   engine.takeDue('send', 2000)
   t.notOk(engine.isLookDue(), '1,000 are')
   engine.takeDue('send', 1)
-  t.ok(engine.isLookDue(), 'one third of a second after the former look')
+  t.ok(engine.isLookDue(), 'the next look, due since 100 ms')
 
-  const later = setup(many.map(cue => ({ ...cue, next_run: new Date(start + 1500) })))
-  await later.look()
-  later.at(333)
-  t.notOk(later.engines[0]!.isLookDue())
-  later.at(334)
-  t.ok(later.engines[0]!.isLookDue(), 'cues that are not due yet do not count')
+  for (const [count, ms] of [
+    [2500, 100],
+    [1500, 134],
+    [1000, 200],
+    [150, 1000]
+  ] as const) {
+    const later = setup(many.slice(0, count).map(cue => ({ ...cue, next_run: new Date(start + 1500) })))
+    await later.look()
+    later.at(ms - 1)
+    t.notOk(later.engines[0]!.isLookDue())
+    later.at(ms)
+    t.ok(later.engines[0]!.isLookDue(), `${count} cues that are not due yet`)
+  }
 })
 
 t.test('cues that come due during a look stay, although it has not read them', async t => {

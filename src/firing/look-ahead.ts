@@ -27,7 +27,7 @@ const regularMs = horizonMs / 2
 const oftenMs = 100
 /** Frequent looks take a third of the time at most: they may pass very many cues of accounts without room. */
 const oftenTimes = 3
-const manyPerLook = 500
+const manyPerLook = 100
 const pageSize = 16_384
 /** With more cues near than this, five come due within ten milliseconds, if evenly spread. */
 const dense = horizonMs / 2
