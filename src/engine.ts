@@ -144,7 +144,7 @@ export const startEngine = async (options: Options): Promise<Engine> => {
   let keeper: ReturnType<typeof startKeeper> | undefined
 
   await heartbeat.beat()
-  // An answer tells the more the faster it comes, and the first ones come slowly.
+  // The first answers are slow: the connection is new. Slow answers say little about the time.
   for (let read = 0; read < 3; read++) await readClock(fn, clock)
   const jobs = await startJobs(pool, log, outageLog, metrics.jobFailed)
   const listener = await createListener(config, {

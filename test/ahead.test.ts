@@ -128,7 +128,7 @@ t.test('the more cues are near, the more often an engine looks, unless a thousan
   engine.takeDue('send', 2000)
   t.notOk(engine.isLookDue(), '1,000 are')
   engine.takeDue('send', 1)
-  t.ok(engine.isLookDue(), 'the next look, due since 100 ms')
+  t.ok(engine.isLookDue(), 'the look that was due at 100 ms')
 
   for (const [count, ms] of [
     [2500, 100],

@@ -4,15 +4,32 @@ import { build as buildApp } from '../src/app.ts'
 import { type Clock, createClock } from '../src/database/clock.ts'
 import { createPool } from '../src/database/pool.ts'
 import { testConfig } from './database.ts'
+import { startEngine } from './engine.ts'
 import { always } from './seed.ts'
 import { build, eventually } from './setup.ts'
 
 t.test("the service uses the database's clock", async t => {
   const { app, pool } = await build(t)
+  const sql =
+    "create or replace function cue.database_time() returns float8 language sql as 'select extract(epoch from timestamptz ''2040-07-01'') * 1000'"
+  await pool.query(sql)
   await app.ready()
-  const { rows } = await pool.query('select clock_timestamp() as now')
-  t.ok(Math.abs(app.now().getTime() - rows[0].now.getTime()) < 1000)
+  t.equal(app.now().getUTCFullYear(), 2040)
   t.equal((await build(t, '2030-01-15T09:00:00Z')).app.now().toISOString(), '2030-01-15T09:00:00.000Z', "a test's clock takes precedence")
+})
+
+t.test("an engine reads the database's clock before it fires, and again with each heartbeat", async t => {
+  const { config } = await build(t)
+  const clock = createClock()
+  const learned = t.capture(clock, 'learn', clock.learn)
+  await startEngine(t, config, undefined, undefined, clock)
+  const calls = learned()
+  t.ok(calls.length >= 4, 'by the first heartbeat, and three times by itself')
+  for (const { args } of calls) {
+    const [databaseNow, askedAt] = args
+    const ms = databaseNow - performance.timeOrigin - askedAt
+    t.ok(Math.abs(ms) < 2000, `read ${ms} ms after it was requested, on the same host`)
+  }
 })
 
 t.test("uses the host's clock while the database is unreachable, then asks again", async t => {

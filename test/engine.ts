@@ -2,18 +2,18 @@ import { pino } from 'pino'
 import type { Test } from 'tap'
 import { decryptKey } from '../src/accounts/keys.ts'
 import type { Config } from '../src/config.ts'
-import { createClock } from '../src/database/clock.ts'
+import { type Clock, createClock } from '../src/database/clock.ts'
 import { createAddressRules } from '../src/deliveries/address.ts'
 import { startEngine as start } from '../src/engine.ts'
 import type { Metrics } from '../src/metrics/metrics.ts'
 import type { Traces } from '../src/traces/traces.ts'
 
 /** An engine as a replica runs it, in real time. Stopped at the end of the test unless stopped before. */
-export const startEngine = async (t: Test, config: Config, metrics?: Metrics, traces?: Traces) => {
+export const startEngine = async (t: Test, config: Config, metrics?: Metrics, traces?: Traces, clock: Clock = createClock()) => {
   const engine = await start({
     config,
     rules: createAddressRules({ allowCidrs: config.callbackAllowCidrs, allowHttp: config.callbackAllowHttp }),
-    clock: createClock(),
+    clock,
     decryptKey: ciphertext => decryptKey(config.encryptionKeys, ciphertext),
     metrics,
     traces,

@@ -15,13 +15,13 @@ const drift = 2e-5
  */
 export const createClock = (fixed?: () => Date): Clock => {
   let offset = Date.now() - performance.now()
-  // Where the answers until `learnedAt` have the offset.
+  // The answers until `learnedAt` say that the offset is between these.
   let least = Number.NEGATIVE_INFINITY
   let most = Number.POSITIVE_INFINITY
   let learnedAt = 0
   return {
     now: fixed ?? (() => new Date(offset + performance.now())),
-    // The database read its clock somewhere between request and answer. Together, several answers tell more than the quickest one.
+    // The database read its clock between request and answer, so each answer gives a range for the offset, and the offset is in all of them.
     learn: (databaseNow, askedAt, answeredAt = performance.now()) => {
       const slack = (answeredAt - learnedAt) * drift
       const [low, high] = [databaseNow - answeredAt, databaseNow - askedAt]
