@@ -31,9 +31,9 @@ t.test('parses values to the right types', async t => {
 t.test('all connections have a fixed search_path, time limits, and prefer indexes', async t => {
   const settings = `select current_setting('search_path') as path, current_setting('statement_timeout') as statement,
     current_setting('lock_timeout') as lock, current_setting('idle_in_transaction_session_timeout') as idle, current_setting('tcp_user_timeout') as unread,
-    current_setting('enable_seqscan') as seqscan`
+    current_setting('enable_seqscan') as seqscan, current_setting('constraint_exclusion') as checks`
   const unread = process.platform === 'linux' ? '5000' : '0'
-  const expected = [{ path: 'pg_catalog, pg_temp', statement: '30s', lock: '2s', idle: '10s', unread, seqscan: 'off' }]
+  const expected = [{ path: 'pg_catalog, pg_temp', statement: '30s', lock: '2s', idle: '10s', unread, seqscan: 'off', checks: 'off' }]
   t.same((await pool.query(settings)).rows, expected)
   const client = await connectDirect(config)
   t.teardown(() => client.end())
