@@ -220,7 +220,7 @@ t.test('requests to one receiver run concurrently', async t => {
   t.ok((await Promise.all(results)).every(({ ok }) => ok))
 })
 
-t.test('with too many idle connections, uses them again and keeps no new ones', async t => {
+t.test('keeps 500 idle connections, and uses them again', async t => {
   const waiting: ServerResponse[] = []
   const busy = await receiver(t, response => waiting.push(response))
   const post = client(t)
@@ -232,23 +232,43 @@ t.test('with too many idle connections, uses them again and keeps no new ones', 
     await nextTurn() // a connection can be used again soon after its response
   }
   await sendAtOnce(520)
+  await eventually(() => busy.open === 500)
   for (let n = 0; n < 3; n++) await sendAtOnce(10)
-  t.same([busy.connections, busy.open], [520, 520])
+  t.same([busy.connections, busy.open], [520, 500])
 
+  // The connections that have been idle for longest make room for others.
   const other = await receiver(t)
-  const sendToOther = async () => {
-    for (let n = 0; n < 3; n++) {
-      t.ok((await post(other.url)).ok)
-      await nextTurn()
-    }
+  for (let n = 0; n < 3; n++) {
+    t.ok((await post(other.url)).ok)
+    await nextTurn()
   }
-  await sendToOther()
-  t.equal(other.connections, 3)
-  await eventually(() => other.open === 0)
+  await eventually(() => busy.open === 499)
+  t.same([other.connections, other.open], [1, 1])
+})
 
-  await eventually(() => busy.open === 0)
-  await sendToOther()
-  t.same([other.connections, other.open], [4, 1])
+t.test('opens another connection if an idle one was closed', async t => {
+  const hook = await rawReceiver(t, socket => {
+    socket.on('data', () => {
+      socket.write('HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n')
+      setTimeout(() => socket.destroy(), 10)
+    })
+  })
+  const post = client(t)
+  for (let n = 0; n < 3; n++) {
+    exactly(t, await post(hook.url), { ok: true })
+    await new Promise(resolve => setTimeout(resolve, 50))
+  }
+})
+
+t.test('an invalid request leaves its connection to others', async t => {
+  const hook = await receiver(t)
+  const post = client(t)
+  t.ok((await post(hook.url)).ok)
+  await nextTurn()
+  for (let n = 0; n < 3; n++)
+    exactly(t, await post(hook.url, { headers: { 'X-A': 'a\nb' } }), { ok: false, error: 'invalid request header' })
+  t.ok((await post(hook.url)).ok)
+  t.equal(hook.connections, 1)
 })
 
 t.test('destroying the client fails open requests and closes every connection', async t => {
@@ -260,6 +280,8 @@ t.test('destroying the client fails open requests and closes every connection', 
   await destroy()
   exactly(t, await result, { ok: false, http_status: null, body: null })
   await eventually(() => hook.open === 0)
+  exactly(t, await post({ url: hook.url, method: 'POST', headers: {}, body: '{}', timeoutMs: 10_000 }), { ok: false })
+  t.equal(hook.connections, 1)
 })
 
 t.test('an idle connection closes after a few seconds', async t => {

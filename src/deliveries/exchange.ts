@@ -39,8 +39,6 @@ export class Exchange implements Dispatcher.DispatchHandler {
   readonly #timer: NodeJS.Timeout
   readonly #handle: Handle
   readonly #resolve: (result: WebhookResult) => void
-  /** Called when it ends. */
-  onEnd?: () => void
   #controller: Dispatcher.DispatchController | null = null
   #settled = false
   #status: number | null = null
@@ -103,7 +101,6 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.#settled = true
     clearTimeout(this.#timer)
     this.#handle.exchange = undefined
-    this.onEnd?.()
     const status = this.#status
     const ok = status !== null && status >= 200 && status < 300
     const answer = status === null ? null : (this.#chunks.length === 1 ? this.#chunks[0]! : Buffer.concat(this.#chunks)).toString()

@@ -1,15 +1,15 @@
 /** The HTTP client for webhooks: every request to an address that a tenant chose goes through `post`. A failure is a result, not an exception. */
-import { Agent, buildConnector } from 'undici'
+import { buildConnector } from 'undici'
 import { memoize } from '../memoize/memoize.ts'
 import type { AddressRules } from './address.ts'
+import { createConnections, type Send } from './connections.ts'
 import { Exchange, type Handle, type WebhookResult } from './exchange.ts'
-import { createIdleSockets } from './idle-sockets.ts'
 import { skippingContinue } from './interim-responses.ts'
 import { sentence } from './webhook-errors.ts'
 
-/** How long an idle socket is kept. Short, because a request is lost if the receiver closes the socket at that moment. */
+/** How long an idle connection is kept. Short, because a request is lost if the receiver closes the connection at that moment. */
 const IDLE_MS = 4000
-const MAX_IDLE_SOCKETS = 500
+const MAX_IDLE = 500
 const MAX_CACHED_TARGETS = 1000
 
 export interface WebhookRequest {
@@ -39,18 +39,18 @@ export interface WebhookOptions {
 
 /** Makes a client. Call `destroy` when done with it: it keeps connections open. */
 export const createWebhookClient = ({ rules, userAgent = 'pgcue', ca }: WebhookOptions): WebhookClient => {
-  const agents = new Map<number, { agent: Agent; receiverOf: ReturnType<typeof watch> }>()
-  const watch = createIdleSockets(MAX_IDLE_SOCKETS)
+  const connections = createConnections(MAX_IDLE)
+  const senders = new Map<number, Send>()
   const targetOf = memoize(MAX_CACHED_TARGETS, (text: string) => {
     const { origin, pathname, search } = rules.parseUrl(text)
     return { origin, path: pathname + search }
   })
 
-  /** An agent has a single connect timeout, which must fit the timeout of its requests, so there is one agent per timeout. */
-  const agentFor = (timeoutMs: number) => {
-    const known = agents.get(timeoutMs)
+  /** Connections have a connect timeout, which must fit the timeout of their requests. */
+  const senderFor = (timeoutMs: number): Send => {
+    const known = senders.get(timeoutMs)
     if (known) return known
-    const agent = new Agent({
+    const made = connections.make({
       allowH2: false,
       pipelining: 1,
       headersTimeout: 0,
@@ -72,8 +72,7 @@ export const createWebhookClient = ({ rules, userAgent = 'pgcue', ca }: WebhookO
         })
       )
     })
-    const made = { agent, receiverOf: watch(agent) }
-    agents.set(timeoutMs, made)
+    senders.set(timeoutMs, made)
     return made
   }
 
@@ -83,10 +82,6 @@ export const createWebhookClient = ({ rules, userAgent = 'pgcue', ca }: WebhookO
         const exchange = new Exchange(request.timeoutMs, handle, resolve)
         try {
           const { origin, path } = targetOf(request.url)
-          const { agent, receiverOf } = agentFor(request.timeoutMs)
-          const receiver = receiverOf(origin)
-          const keepsSocket = receiver.begin()
-          exchange.onEnd = receiver.end
           const hasBody = request.method !== 'GET' && request.body !== ''
           // Names and values in turn, which undici takes as they are.
           const headers: string[] = []
@@ -94,14 +89,12 @@ export const createWebhookClient = ({ rules, userAgent = 'pgcue', ca }: WebhookO
           if (request.headers['User-Agent'] === undefined) headers.push('User-Agent', userAgent)
           if (hasBody && request.headers['Content-Type'] === undefined) headers.push('Content-Type', 'application/json')
           const body = hasBody ? request.body : null
-          agent.dispatch({ origin, path, method: request.method, headers, body, reset: !keepsSocket }, exchange)
+          senderFor(request.timeoutMs)({ origin, path, method: request.method, headers, body }, exchange)
         } catch (error) {
           exchange.fail(sentence(error as Error))
         }
       }),
 
-    async destroy() {
-      await Promise.all([...agents.values()].map(({ agent }) => agent.destroy()))
-    }
+    destroy: connections.destroy
   }
 }
