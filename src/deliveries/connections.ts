@@ -46,9 +46,9 @@ export const createConnections = (mostIdle: number) => {
     if (isTrimming) setImmediate(trim)
   }
 
-  /** The connection has no request. */
+  /** Keeps the connection for other requests, unless it has one. */
   const rest = (connection: Connection) => {
-    if (idle.has(connection)) return
+    if (connection.client.stats.size > 0 || idle.has(connection)) return
     if (!connection.isOpen) return void all.delete(connection)
     const { receiver, peers } = connection
     const list = peers.get(receiver)
@@ -87,8 +87,7 @@ export const createConnections = (mostIdle: number) => {
         const connection = peers.get(request.origin)?.at(-1) ?? open(request.origin)
         if (idle.has(connection)) leaveIdle(connection)
         connection.client.dispatch(request, handler)
-        // It was refused, as for an invalid header.
-        if (connection.client.stats.size === 0) rest(connection)
+        rest(connection) // if the request was refused, as for an invalid header
       }
     },
 
