@@ -44,9 +44,9 @@ const againMs = 5
 const passedOverMs = 60_000
 
 /** What a look reads: after which instant, until when; and the cues taken or put back meanwhile, which it may see as they were before. */
-type Reading = { after: number; until: number; taken: DueCue[]; putBack: DueCue[] }
+type Reading = { after: number; until: number; taken: Set<DueCue>; putBack: DueCue[] }
 
-const slotsOf = (cues: DueCue[]) => new Map(cues.map(cue => [cue.cue_id, cue.next_run.getTime()]))
+const slotsOf = (cues: Iterable<DueCue>) => new Map(Array.from(cues, cue => [cue.cue_id, cue.next_run.getTime()]))
 
 export const createAhead = ({
   fn,
@@ -115,7 +115,7 @@ export const createAhead = ({
     lookedAt = now()
     const until = lookedAt + horizonMs
     const after = lookedAt >= readAllAt ? 0 : Math.max(lookedUntil, lookedAt)
-    const reading: Reading = { after, until, taken: [...out], putBack: [] }
+    const reading: Reading = { after, until, taken: new Set(out), putBack: [] }
     current = reading
     if (after === 0) {
       allReadAt = lookedAt
@@ -229,8 +229,10 @@ export const createAhead = ({
      */
     takeDue: (lane: keyof typeof lanes, limit: number, admit?: (account: string) => boolean): DueCue[] => {
       const cues = lanes[lane].take(now(), limit, admit)
-      for (const cue of cues) out.add(cue)
-      current?.taken.push(...cues)
+      for (const cue of cues) {
+        out.add(cue)
+        current?.taken.add(cue)
+      }
       return cues
     },
 
@@ -269,7 +271,7 @@ export const createAhead = ({
      */
     tryAgain: (cue: DueCue) => {
       // It is not taken: the look that is under way must not leave it out.
-      if (current) current.taken = current.taken.filter(one => one !== cue)
+      current?.taken.delete(cue)
       const isEarly = cue.isOwn && !passedOver.has(cue.cue_id) && now() - cue.next_run.getTime() < leaveMs
       if (isEarly) laneOfKind(cue).insert({ ...cue, due: now() + againMs, isOwn: false })
       else if (cue.next_run.getTime() > lookedAt) readAllAt = Math.min(readAllAt, allReadAt + regularMs)
