@@ -6,7 +6,7 @@
 import { Client, type Dispatcher, errors } from 'undici'
 
 /** An idle connection is in the list of its receiver. */
-type Connection = { client: Client; receiver: string; peers: Map<string, Connection[]>; isOpen: boolean }
+type Connection = { client: Client; receiver: string; peers: Map<string, Connection[]> }
 
 export type Send = (request: Dispatcher.DispatchOptions & { origin: string }, handler: Dispatcher.DispatchHandler) => void
 
@@ -48,9 +48,10 @@ export const createConnections = (mostIdle: number) => {
 
   /** Keeps the connection for other requests, unless it has one. */
   const rest = (connection: Connection) => {
-    if (connection.client.stats.size > 0 || idle.has(connection)) return
-    if (!connection.isOpen) return void all.delete(connection)
-    const { receiver, peers } = connection
+    const { client, receiver, peers } = connection
+    const { size, connected } = client.stats
+    if (size > 0 || idle.has(connection)) return
+    if (!connected) return void all.delete(connection)
     const list = peers.get(receiver)
     if (list) list.push(connection)
     else peers.set(receiver, [connection])
@@ -61,19 +62,20 @@ export const createConnections = (mostIdle: number) => {
   }
 
   return {
+    /** Number of connections, idle or with a request. */
+    get size() {
+      return all.size
+    },
+
     /** Makes a function that sends a request on an idle connection to its origin, or on a new one with these options. */
     make: (options: Client.Options): Send => {
       const peers = new Map<string, Connection[]>()
 
       const open = (receiver: string): Connection => {
         const client = new Client(receiver, options)
-        const connection: Connection = { client, receiver, peers, isOpen: false }
+        const connection: Connection = { client, receiver, peers }
         all.add(connection)
-        client.on('connect', () => {
-          connection.isOpen = true
-        })
         client.on('disconnect', () => {
-          connection.isOpen = false
           if (!idle.has(connection)) return // rests once its request has ended
           leaveIdle(connection)
           all.delete(connection)
