@@ -1,27 +1,34 @@
-import type { EventEmitter } from 'node:events'
-import t from 'tap'
-import { Client } from 'undici'
+import { setTimeout as delay } from 'node:timers/promises'
+import t, { type Test } from 'tap'
 import { createConnections } from '../src/deliveries/connections.ts'
+import { createDial } from '../src/deliveries/dial.ts'
 import { Exchange, type Handle, type WebhookResult } from '../src/deliveries/exchange.ts'
+import { exactly } from './exactly.ts'
 import { eventually } from './setup.ts'
 import { OK, rawReceiver } from './webhook-stage.ts'
 
 const ok = `${OK}Content-Length: 0\r\n\r\n`
 
-const post = (
-  send: ReturnType<ReturnType<typeof createConnections>['make']>,
-  origin: string,
-  headers: string[] = [],
-  handle: Handle = {}
-) =>
-  new Promise<WebhookResult>(resolve =>
-    send({ origin, path: '/', method: 'POST', headers, body: '{}' }, new Exchange(2000, handle, resolve))
-  )
+/** Connections, and a function that sends a request to a port of this machine. */
+const stage = (t: Test, { idleMs = 10_000, mostIdle = 2 } = {}) => {
+  const connections = createConnections({ dial: createDial({}), mostIdle, idleMs })
+  t.teardown(connections.destroy)
+  const post = (port: number, body = '', handle: Handle = {}) => {
+    const receiver = {
+      origin: `http://127.0.0.1:${port}`,
+      protocol: 'http:',
+      host: `127.0.0.1:${port}`,
+      hostname: '127.0.0.1',
+      port: `${port}`
+    }
+    const head = `POST / HTTP/1.1\r\nHost: a\r\nContent-Length: ${body.length}\r\n\r\n`
+    return new Promise<WebhookResult>(resolve => connections.send(receiver, head, body, new Exchange(5000, handle, resolve)))
+  }
+  return { connections, post }
+}
 
 t.test('forgets a connection however it ends', async t => {
-  const connections = createConnections(2)
-  t.teardown(connections.destroy)
-  const send = connections.make({ keepAliveTimeout: 1, keepAliveMaxTimeout: 1 })
+  const { connections, post } = stage(t, { idleMs: 1 })
   const ends: Record<string, Parameters<typeof rawReceiver>[1]> = {
     'the receiver closes it while it is idle': socket =>
       socket.on('data', () => socket.write(ok, () => setTimeout(() => socket.destroy(), 20))),
@@ -32,35 +39,56 @@ t.test('forgets a connection however it ends', async t => {
   }
   for (const [end, speak] of Object.entries(ends)) {
     const hook = await rawReceiver(t, speak)
-    await Promise.all(Array.from({ length: 5 }, () => post(send, `http://127.0.0.1:${hook.port}`)))
+    await Promise.all(Array.from({ length: 5 }, () => post(hook.port)))
     t.ok(await eventually(() => connections.size === 0 && hook.open === 0), end)
   }
 
   const silent = await rawReceiver(t, () => {})
   const handle: Handle = {}
-  const given = post(send, `http://127.0.0.1:${silent.port}`, [], handle)
+  const given = post(silent.port, '', handle)
   await eventually(() => silent.open === 1)
   t.equal(connections.size, 1)
   handle.exchange!.fail('no longer wanted')
-  await given
+  exactly(t, await given, { error: 'no longer wanted' })
   await eventually(() => connections.size === 0)
 
-  await post(send, `http://127.0.0.1:${silent.port}`, ['a', 'b\nc'])
-  await post(send, 'http://127.0.0.1:1')
-  await eventually(() => connections.size === 0)
+  exactly(t, await post(1), { error: 'connection refused' })
+  t.equal(connections.size, 0)
 })
 
-t.test('a late drain does not offer a connection that has a request', async t => {
-  const hook = await rawReceiver(t, () => {})
-  const connections = createConnections(2)
-  t.teardown(connections.destroy)
-  const send = connections.make({})
-  const dispatch = t.capture(Client.prototype, 'dispatch', Client.prototype.dispatch)
-  void post(send, `http://127.0.0.1:${hook.port}`)
-  await eventually(() => hook.open === 1)
-  const client = dispatch()[0]!.receiver as EventEmitter
-  client.emit('drain')
-  void post(send, `http://127.0.0.1:${hook.port}`)
-  await eventually(() => hook.open === 2)
-  t.equal(connections.size, 2)
+t.test('an idle connection on which something arrives is closed, so that no request takes it for its response', async t => {
+  const hook = await rawReceiver(t, socket => socket.on('data', () => socket.write(ok, () => setTimeout(() => socket.write(ok), 20))))
+  const { connections, post } = stage(t)
+  t.ok((await post(hook.port)).ok)
+  await eventually(() => hook.open === 0)
+  t.equal(connections.size, 0)
+  t.ok((await post(hook.port)).ok)
+  t.equal(hook.connections, 2)
+})
+
+t.test('a connection is not used again if it could mix up requests or responses', async t => {
+  const cases: Record<string, [response: string, body: string]> = {
+    'more arrived than the response': [`${ok}HTTP/1.1 500 Oops\r\nContent-Length: 0\r\n\r\n`, ''],
+    'a body arrived that a 204 cannot have': ['HTTP/1.1 204 No Content\r\nContent-Length: 2\r\n\r\n', ''],
+    'the response came before all of the request was sent': [ok, 'x'.repeat(20_000_000)],
+    'the receiver closes it in a second': [`${OK}Keep-Alive: timeout=1\r\nContent-Length: 0\r\n\r\n`, '']
+  }
+  for (const [name, [response, body]] of Object.entries(cases)) {
+    const hook = await rawReceiver(t, socket => socket.once('data', () => socket.pause().write(response)))
+    const { connections, post } = stage(t, { idleMs: 3_600_000 })
+    t.ok((await post(hook.port, body)).ok, name)
+    await eventually(() => connections.size === 0)
+  }
+})
+
+t.test('uses a connection again within the time for which the receiver keeps it', async t => {
+  const hook = await rawReceiver(t, socket =>
+    socket.on('data', () => socket.write(`${OK}Keep-Alive: timeout=60\r\nContent-Length: 0\r\n\r\n`))
+  )
+  const { connections, post } = stage(t)
+  for (let n = 0; n < 3; n++) {
+    t.ok((await post(hook.port)).ok)
+    await delay(5)
+  }
+  t.same([hook.connections, connections.size], [1, 1])
 })

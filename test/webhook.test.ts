@@ -9,6 +9,12 @@ import { eventually } from './eventually.ts'
 import { exactly } from './exactly.ts'
 import { client, OK, rawReceiver, receiver } from './webhook-stage.ts'
 
+/** A connection can be used again soon after its response. */
+const rest = async () => {
+  await nextTurn()
+  await nextTurn()
+}
+
 t.test('sends method, headers and body unchanged', async t => {
   const hook = await receiver(t)
   const post = client(t, {}, { userAgent: 'pgcue/1.2.3' })
@@ -34,6 +40,17 @@ t.test('sends method, headers and body unchanged', async t => {
   t.equal(hook.requests[0]!.headers['transfer-encoding'], undefined)
   exactly(t, result, { ok: true, http_status: 200, error: null, body: 'ok', answer: 'ok', retry_after_ms: null, gone: false })
   t.ok(Number.isInteger(result.duration_ms) && result.duration_ms >= 0)
+})
+
+t.test('sends header values in Latin-1 and the body in UTF-8', async t => {
+  const hook = await receiver(t)
+  const post = client(t)
+  for (const value of ['plain', 'h\u00e9 \u00ff'])
+    t.ok((await post(hook.url, { headers: { 'X-Custom': value }, body: '"\u00e9 \u2603"' })).ok)
+  exactly(t, hook.requests, [
+    { body: '"\u00e9 \u2603"', headers: { 'x-custom': 'plain', 'content-length': '8' } },
+    { body: '"\u00e9 \u2603"', headers: { 'x-custom': 'h\u00e9 \u00ff', 'content-length': '8' } }
+  ])
 })
 
 t.test('PUT and PATCH carry the body, GET carries none', async t => {
@@ -198,6 +215,13 @@ t.test('reuses connections', async t => {
   t.ok(hook.connections <= 2, `${hook.connections} connections`)
 })
 
+t.test('loses no request to a receiver that closes each connection without saying so', async t => {
+  const hook = await rawReceiver(t, socket => socket.once('data', () => socket.end(`${OK}Content-Length: 0\r\n\r\n`)))
+  const post = client(t)
+  for (let i = 0; i < 100; i++) exactly(t, await post(hook.url), { ok: true })
+  t.equal(hook.connections, 100)
+})
+
 t.test('does not repeat a request lost on a reused connection', async t => {
   const hook = await receiver(t, (response, { url }) => (url === '/lost' ? response.destroy() : response.end('ok')))
   const post = client(t)
@@ -229,7 +253,7 @@ t.test('keeps 500 idle connections, and uses them again', async t => {
     await eventually(() => waiting.length === count)
     for (const response of waiting.splice(0)) response.end()
     await Promise.all(results)
-    await nextTurn() // a connection can be used again soon after its response
+    await rest()
   }
   await sendAtOnce(520)
   await eventually(() => busy.open === 500)
@@ -240,7 +264,7 @@ t.test('keeps 500 idle connections, and uses them again', async t => {
   const other = await receiver(t)
   for (let n = 0; n < 3; n++) {
     t.ok((await post(other.url)).ok)
-    await nextTurn()
+    await rest()
   }
   await eventually(() => busy.open === 499)
   t.same([other.connections, other.open], [1, 1])
@@ -264,7 +288,7 @@ t.test('an invalid request leaves its connection to others', async t => {
   const hook = await receiver(t)
   const post = client(t)
   t.ok((await post(hook.url)).ok)
-  await nextTurn()
+  await rest()
   for (let n = 0; n < 3; n++)
     exactly(t, await post(hook.url, { headers: { 'X-A': 'a\nb' } }), { ok: false, error: 'invalid request header' })
   t.ok((await post(hook.url)).ok)

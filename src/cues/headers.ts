@@ -9,7 +9,7 @@ const MAX_HEADERS = 20
 const MAX_BYTES = 8192
 
 const token = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
-// Values that undici can send: Latin-1 without control characters.
+// Values that a request can carry: Latin-1 without control characters.
 const text = /^[\t\x20-\x7e\x80-\xff]*$/
 // JSON types, including narrower ones such as application/cloudevents+json.
 const json = /^application\/(?:[!#$&^_.+\w-]+\+)?json[ \t]*(?:;[\t\x20-\x7e]*)?$/i

@@ -1,64 +1,107 @@
-/**
- * The connections to receivers: each an undici client with one request at a time, which is used again while it is open. undici's own agent goes
- * through all connections to a receiver for each request and each connection that closes, and may close thousands of idle ones at once: after
- * many slow requests to one receiver, nothing would be sent for a second.
- */
-import { Client, type Dispatcher, errors } from 'undici'
+/** Keeps connections to receivers open for a while after a response, and uses them again. */
+import { Connection } from './connection.ts'
+import type { Dial, Receiver } from './dial.ts'
+import type { Exchange } from './exchange.ts'
 
-/** An idle connection is in the list of its receiver. */
-type Connection = { client: Client; receiver: string; peers: Map<string, Connection[]> }
+type Options = {
+  dial: Dial
+  /** If more connections are idle, those that have been for longest are closed. */
+  mostIdle: number
+  /** How long a connection may be idle, in milliseconds. */
+  idleMs: number
+}
 
-export type Send = (request: Dispatcher.DispatchOptions & { origin: string }, handler: Dispatcher.DispatchHandler) => void
+export type Connections = ReturnType<typeof createConnections>
 
 /** Connections closed per turn of the event loop: it takes a tenth of a millisecond each. */
 const closedPerTurn = 20
+/** How often connections that have been idle for too long are looked for. */
+const sweepMs = 500
+/** A connection is not used in the second before its receiver closes it. */
+const marginMs = 1000
 
-/** @param mostIdle if more connections are idle, those that have been for longest are closed */
-export const createConnections = (mostIdle: number) => {
+export const createConnections = ({ dial, mostIdle, idleMs }: Options) => {
   const all = new Set<Connection>()
-  // Longest idle first.
-  const idle = new Set<Connection>()
+  // Idle connections → until when they may be used, on the clock of performance.now(); longest idle first.
+  const idle = new Map<Connection, number>()
+  // By origin, the one used last at the end.
+  const idleOf = new Map<string, Connection[]>()
+  // After their first response. They become idle when all is read that has arrived: some receivers close without saying so.
+  let resting: { connection: Connection; until: number }[] = []
+  let sweep: NodeJS.Timeout | undefined
   let isTrimming = false
   let isDestroyed = false
 
   const leaveIdle = (connection: Connection) => {
-    const { receiver, peers } = connection
-    const list = peers.get(receiver)!
+    if (!idle.delete(connection)) return
+    const list = idleOf.get(connection.origin)!
     list.splice(list.lastIndexOf(connection), 1)
-    if (list.length === 0) peers.delete(receiver)
-    idle.delete(connection)
+    if (list.length === 0) idleOf.delete(connection.origin)
   }
 
-  const close = (connection: Connection) => {
+  const onEnd = (connection: Connection) => {
     all.delete(connection)
-    return connection.client.destroy()
+    leaveIdle(connection)
   }
 
-  const trim = () => {
-    let closed = 0
-    for (const connection of idle) {
-      if (idle.size <= mostIdle || closed === closedPerTurn) break
-      leaveIdle(connection)
-      void close(connection)
-      closed++
+  const onRest = (connection: Connection, keptMs: number) => {
+    const until = performance.now() + Math.min(keptMs - marginMs, idleMs)
+    if (connection.staysOpen) keep(connection, until)
+    else if (resting.push({ connection, until }) === 1) setImmediate(() => setImmediate(rest))
+  }
+
+  const rest = () => {
+    const rested = resting
+    resting = []
+    for (const { connection, until } of rested) {
+      if (!all.has(connection)) continue
+      connection.staysOpen = true
+      keep(connection, until)
     }
-    isTrimming = idle.size > mostIdle
-    if (isTrimming) setImmediate(trim)
   }
 
-  /** Keeps the connection for other requests, unless it has one. */
-  const rest = (connection: Connection) => {
-    const { client, receiver, peers } = connection
-    const { size, connected } = client.stats
-    if (size > 0 || idle.has(connection)) return
-    if (!connected) return void all.delete(connection)
-    const list = peers.get(receiver)
+  const keep = (connection: Connection, until: number) => {
+    idle.set(connection, until)
+    const list = idleOf.get(connection.origin)
     if (list) list.push(connection)
-    else peers.set(receiver, [connection])
-    idle.add(connection)
+    else idleOf.set(connection.origin, [connection])
+    sweep ??= setTimeout(trim, sweepMs)
     if (idle.size <= mostIdle || isTrimming) return
     isTrimming = true
     setImmediate(trim)
+  }
+
+  /** Closes the idle connections that are too many or too old, a few per turn. */
+  const trim = () => {
+    const now = performance.now()
+    let closed = 0
+    for (const [connection, until] of idle) {
+      if (closed === closedPerTurn) break
+      if (idle.size <= mostIdle && until > now) continue
+      connection.close()
+      closed++
+    }
+    isTrimming = closed === closedPerTurn
+    if (isTrimming) return void setImmediate(trim)
+    clearTimeout(sweep)
+    sweep = idle.size > 0 ? setTimeout(trim, sweepMs) : undefined
+  }
+
+  const idleTo = (origin: string): Connection | undefined => {
+    for (;;) {
+      const connection = idleOf.get(origin)?.at(-1)
+      if (!connection) return undefined
+      const isUsable = idle.get(connection)! > performance.now()
+      leaveIdle(connection)
+      if (isUsable) return connection
+      connection.close()
+    }
+  }
+
+  const open = (receiver: Receiver): Connection => {
+    const connection = new Connection({ receiver, dial, onRest, onEnd })
+    all.add(connection)
+    return connection
   }
 
   return {
@@ -67,37 +110,18 @@ export const createConnections = (mostIdle: number) => {
       return all.size
     },
 
-    /** Makes a function that sends a request on an idle connection to its origin, or on a new one with these options. */
-    make: (options: Client.Options): Send => {
-      const peers = new Map<string, Connection[]>()
-
-      const open = (receiver: string): Connection => {
-        const client = new Client(receiver, options)
-        const connection: Connection = { client, receiver, peers }
-        all.add(connection)
-        client.on('disconnect', () => {
-          if (!idle.has(connection)) return // rests once its request has ended
-          leaveIdle(connection)
-          all.delete(connection)
-        })
-        client.on('drain', () => rest(connection))
-        return connection
-      }
-
-      return (request, handler) => {
-        if (isDestroyed) throw new errors.ClientDestroyedError()
-        const connection = peers.get(request.origin)?.at(-1) ?? open(request.origin)
-        if (idle.has(connection)) leaveIdle(connection)
-        connection.client.dispatch(request, handler)
-        rest(connection) // if the request was refused, as for an invalid header
-      }
+    /** Sends a request on an idle connection to its receiver, or on a new one. The head ends with an empty line. */
+    send: (receiver: Receiver, head: string, body: string, exchange: Exchange): void => {
+      if (isDestroyed) throw new Error('sending has stopped')
+      const connection = idleTo(receiver.origin) ?? open(receiver)
+      connection.send(head, body, exchange)
     },
 
     /** Ends the open requests, each with an error, and closes all connections. */
-    destroy: async (): Promise<void> => {
+    destroy: (): void => {
       isDestroyed = true
-      idle.clear()
-      await Promise.all([...all].map(close))
+      clearTimeout(sweep)
+      for (const connection of all) connection.close()
     }
   }
 }

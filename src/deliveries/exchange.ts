@@ -1,5 +1,5 @@
-/** One webhook request and its response, as a handler for undici: several times cheaper than its promises and streams. */
-import type { Dispatcher } from 'undici'
+/** One webhook request and the result of its response. */
+import type { ResponseSink } from './response-reader.ts'
 import { storable } from './response-text.ts'
 import { answered, sentence } from './webhook-errors.ts'
 
@@ -32,18 +32,19 @@ export interface Handle {
  * Nothing refers to it once it has ended: no closure, and not its handle. A handle that was in a set may live until the next major
  * collection, and all it refers to would move to the old space.
  *
- * Dispatched once. Calls `resolve` once, at the latest after `timeoutMs`; it never throws.
+ * Calls `resolve` once, at the latest after `timeoutMs`; it never throws.
  */
-export class Exchange implements Dispatcher.DispatchHandler {
+export class Exchange implements ResponseSink {
   readonly #started = performance.now()
   readonly #timer: NodeJS.Timeout
   readonly #handle: Handle
   readonly #resolve: (result: WebhookResult) => void
-  #controller: Dispatcher.DispatchController | null = null
+  /** Its connection, from the beginning until the response is complete. */
+  connection: { isOpen: boolean; close: () => void } | undefined
   #settled = false
   #status: number | null = null
   #retryAfter: string | undefined
-  #chunks: Buffer[] = []
+  #pieces: Buffer[] = []
   #size = 0
 
   constructor(timeoutMs: number, handle: Handle, resolve: (result: WebhookResult) => void) {
@@ -51,48 +52,38 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.#resolve = resolve
     handle.exchange = this
     this.#timer = setTimeout(() => {
-      this.fail(`timed out after ${timeoutMs / 1000} s: no ${this.#controller ? 'response' : 'connection'}`)
+      this.fail(`timed out after ${timeoutMs / 1000} s: no ${this.connection?.isOpen ? 'response' : 'connection'}`)
     }, timeoutMs)
   }
 
-  onRequestStart(controller: Dispatcher.DispatchController): void {
-    this.#controller = controller
-    if (this.#settled) controller.abort(ENDED)
-  }
-
-  onResponseStart(
-    _controller: Dispatcher.DispatchController,
-    status: number,
-    headers: Record<string, string | string[] | undefined>
-  ): void {
-    // Interim responses. A 101 is final here, since no upgrade was requested.
-    if (status < 200 && status !== 101) return
+  onHead(status: number, retryAfter: string | undefined): void {
     this.#status = status
-    const after = headers['retry-after']
-    this.#retryAfter = Array.isArray(after) ? after[0] : after
+    this.#retryAfter = retryAfter
   }
 
-  onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
+  onBody(bytes: Buffer): void {
     const room = MAX_RESPONSE_BYTES - this.#size
-    this.#chunks.push(chunk.length > room ? chunk.subarray(0, room) : chunk)
-    this.#size += chunk.length
+    this.#pieces.push(bytes.length > room ? bytes.subarray(0, room) : bytes)
+    this.#size += bytes.length
     // A response that drips in single bytes would otherwise take a few hundred bytes of memory for each.
-    if (this.#chunks.length === 64) this.#chunks = [Buffer.concat(this.#chunks)]
-    if (chunk.length > room) this.fail('response too long')
+    if (this.#pieces.length === 64) this.#pieces = [Buffer.concat(this.#pieces)]
+    if (bytes.length > room) this.fail('response too long')
   }
 
-  onResponseEnd(): void {
+  /** The response is complete. */
+  end(): void {
     this.#settle('no response')
   }
 
-  onResponseError(_controller: unknown, error: Error): void {
+  /** Nothing more will arrive. */
+  lose(error: Error): void {
     this.#settle(sentence(error))
   }
 
   /** Ends the exchange in any state, and closes its connection. */
   fail(failure: string): void {
     this.#settle(failure)
-    this.#controller?.abort(ENDED)
+    this.connection?.close()
   }
 
   /** The first call decides the result. `failure` is its error only if there is no status yet. */
@@ -103,7 +94,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.#handle.exchange = undefined
     const status = this.#status
     const ok = status !== null && status >= 200 && status < 300
-    const answer = status === null ? null : (this.#chunks.length === 1 ? this.#chunks[0]! : Buffer.concat(this.#chunks)).toString()
+    const answer = status === null ? null : (this.#pieces.length === 1 ? this.#pieces[0]! : Buffer.concat(this.#pieces)).toString()
     this.#resolve({
       ok,
       http_status: status,
@@ -116,8 +107,6 @@ export class Exchange implements Dispatcher.DispatchHandler {
     })
   }
 }
-
-const ENDED = new Error('ended')
 
 /** A `Retry-After` header, in seconds or as a date, in milliseconds from now; null if it is missing or invalid. */
 const retryAfterMs = (value: string | undefined): number | null => {

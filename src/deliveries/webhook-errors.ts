@@ -12,7 +12,6 @@ const SENTENCES: Record<string, string> = {
   ECONNREFUSED: 'connection refused',
   ECONNRESET: 'connection closed before a response',
   EPIPE: 'connection closed before a response',
-  UND_ERR_SOCKET: 'connection closed before a response',
   ETIMEDOUT: 'host not responding',
   UND_ERR_CONNECT_TIMEOUT: 'host not responding',
   EHOSTUNREACH: 'host unreachable',
@@ -26,10 +25,9 @@ const SENTENCES: Record<string, string> = {
   UNABLE_TO_GET_ISSUER_CERT: 'TLS: unknown certificate issuer',
   UNABLE_TO_GET_ISSUER_CERT_LOCALLY: 'TLS: unknown certificate issuer',
   ERR_TLS_CERT_ALTNAME_INVALID: 'TLS: certificate issued for another host',
-  UND_ERR_HEADERS_OVERFLOW: 'response headers too long',
-  HTTPParserError: 'response is not HTTP/1.1',
-  UND_ERR_RES_CONTENT_LENGTH_MISMATCH: 'response is not HTTP/1.1',
-  UND_ERR_INVALID_ARG: 'invalid request header'
+  HEAD_TOO_LONG: 'response headers too long',
+  NOT_HTTP: 'response is not HTTP/1.1',
+  INVALID_HEADER: 'invalid request header'
 }
 
 /** The sentence for an error of the network, without the addresses that its message may contain. */
