@@ -1,4 +1,5 @@
-import { setTimeout as delay } from 'node:timers/promises'
+import type { Socket } from 'node:net'
+import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { createConnections } from '../src/deliveries/connections.ts'
 import { createDial } from '../src/deliveries/dial.ts'
@@ -10,7 +11,7 @@ import { OK, rawReceiver } from './webhook-stage.ts'
 const ok = `${OK}Content-Length: 0\r\n\r\n`
 
 /** Connections, and a function that sends a request to a port of this machine. */
-const stage = (t: Test, { idleMs = 10_000, mostIdle = 2 } = {}) => {
+const stage = (t: Test, { idleMs = 3_600_000, mostIdle = 2 } = {}) => {
   const connections = createConnections({ dial: createDial({}), mostIdle, idleMs })
   t.teardown(connections.destroy)
   const post = (port: number, body = '', handle: Handle = {}) => {
@@ -75,10 +76,37 @@ t.test('a connection is not used again if it could mix up requests or responses'
   }
   for (const [name, [response, body]] of Object.entries(cases)) {
     const hook = await rawReceiver(t, socket => socket.once('data', () => socket.pause().write(response)))
-    const { connections, post } = stage(t, { idleMs: 3_600_000 })
+    const { connections, post } = stage(t)
     t.ok((await post(hook.port, body)).ok, name)
     await eventually(() => connections.size === 0)
   }
+})
+
+t.test('opens another connection in the second before its receiver closes it', async t => {
+  const hook = await rawReceiver(t, socket =>
+    socket.on('data', () => socket.write(`${OK}Keep-Alive: timeout=1\r\nContent-Length: 0\r\n\r\n`))
+  )
+  const { post } = stage(t)
+  for (let n = 0; n < 3; n++) {
+    t.ok((await post(hook.port)).ok)
+    await delay(5)
+  }
+  t.equal(hook.connections, 3)
+})
+
+t.test('closes connections that are too many, but not all at once', async t => {
+  const sockets: Socket[] = []
+  const hook = await rawReceiver(t, socket => socket.on('data', () => sockets.push(socket)))
+  const { connections, post } = stage(t)
+  const results = Array.from({ length: 100 }, () => post(hook.port))
+  await eventually(() => sockets.length === 100)
+  for (const socket of sockets) socket.write(ok)
+  await Promise.all(results)
+  for (let before = connections.size; before > 2; before = connections.size) {
+    await nextTurn()
+    t.ok(before - connections.size <= 20, `${before} to ${connections.size}`)
+  }
+  t.equal(connections.size, 2)
 })
 
 t.test('uses a connection again within the time for which the receiver keeps it', async t => {

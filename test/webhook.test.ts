@@ -127,6 +127,16 @@ t.test('reads at most 64 KB of a response', async t => {
   await eventually(() => hook.open === 0)
 })
 
+t.test('does not use a connection again after a response that was too long', async t => {
+  const hook = await receiver(t, (response, { body }) => response.end('x'.repeat(JSON.parse(body))))
+  const post = client(t)
+  for (const length of [1, 64 * 1024 + 1, 1]) {
+    t.ok((await post(hook.url, { body: String(length) })).ok)
+    await rest()
+  }
+  t.equal(hook.connections, 2)
+})
+
 t.test('joins the pieces of a slow response', async t => {
   const hook = await receiver(t, async response => {
     for (let i = 0; i < 200; i++) {

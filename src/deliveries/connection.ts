@@ -40,7 +40,7 @@ export class Connection {
       onBytes: bytes => this.#read(bytes),
       onError: error => this.#end(error)
     })
-      .on('end', () => this.#stop())
+      .on('end', () => this.close())
       .on('close', () => this.close())
   }
 
@@ -63,12 +63,6 @@ export class Connection {
     const { head, body } = this.#waiting!
     this.#waiting = undefined
     this.#write(head, body)
-  }
-
-  /** The receiver sends no more. */
-  #stop(): void {
-    if (this.#reader?.end()) this.#leave()?.end()
-    this.close()
   }
 
   #write(head: string, body: string): void {

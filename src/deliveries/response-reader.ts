@@ -5,7 +5,9 @@ const MAX_LINE_BYTES = 16 * 1024
 const NOTHING: Buffer = Buffer.alloc(0)
 
 // RFC 9112: a status line, and fields without folded lines.
-const wholeHead = /^HTTP\/1\.[01] [1-9]\d\d(?: [^\r\n]*)?\r\n(?:[!#$%&'*+\-.^_`|~\w]+:[\t\x20-\x7e\x80-\xff]*\r\n)*$/
+const field = /[!#$%&'*+\-.^_`|~\w]+:[\t\x20-\x7e\x80-\xff]*/
+const wholeHead = new RegExp(String.raw`^HTTP/1\.[01] [1-9]\d\d(?: [^\r\n]*)?\r\n(?:${field.source}\r\n)*$`)
+const wholeField = new RegExp(`^${field.source}$`)
 const statusStart = /^HTTP\/1\.[01] [1-9]\d\d[ \r]$/
 const usedField = /^(content-length|transfer-encoding|connection|keep-alive|retry-after):[\t ]*(.*?)[\t ]*\r$/gim
 const chunkSize = /^([\da-f]{1,12})(?:;[^\r\n]*)?$/i
@@ -58,11 +60,6 @@ export class ResponseReader {
     if (this.#state === 'ended' && bytes.length > 0) this.keptMs = 0
     this.#rest = bytes
     return this.#state === 'ended'
-  }
-
-  /** The receiver sends no more. Returns whether this ends the response. */
-  end(): boolean {
-    return this.#state === 'until close'
   }
 
   /** Reads one part. Returns the number of bytes read: 0 if the part is not complete. */
@@ -156,15 +153,17 @@ export class ResponseReader {
     const end = bytes.indexOf('\r\n')
     if (end > MAX_LINE_BYTES || (end < 0 && bytes.length > MAX_LINE_BYTES)) throw new ResponseError('NOT_HTTP')
     if (end < 0) return 0
+    const line = bytes.toString('latin1', 0, end)
     if (this.#state === 'size') {
-      const size = chunkSize.exec(bytes.toString('latin1', 0, end))
+      const size = chunkSize.exec(line)
       if (!size) throw new ResponseError('NOT_HTTP')
       this.#left = Number.parseInt(size[1]!, 16)
       this.#state = this.#left > 0 ? 'chunk' : 'trailer'
     } else if (this.#state === 'chunk end') {
       if (end > 0) throw new ResponseError('NOT_HTTP')
       this.#state = 'size'
-    } else if (end === 0) this.#state = 'ended' // fields of the trailer are ignored
+    } else if (end === 0) this.#state = 'ended'
+    else if (!wholeField.test(line)) throw new ResponseError('NOT_HTTP') // fields of the trailer are not used
     return end + 2
   }
 }
