@@ -355,7 +355,7 @@ create table cue.cue_runs (
   constraint cue_runs_pkey PRIMARY KEY (cue_id),
   constraint cue_runs_check CHECK (next_run > last_slot),
   constraint cue_runs_next_slot_check CHECK (next_slot <= next_run),
-  constraint next_run_in_milliseconds CHECK ((date_part('microseconds'::text, next_run)::bigint % 1000::bigint) = 0),
+  constraint next_run_in_milliseconds CHECK (next_run = next_run::timestamp(3) with time zone),
   constraint cue_runs_cue_id_fkey FOREIGN KEY (cue_id) REFERENCES cue.cues(id) ON DELETE CASCADE
 ) with (fillfactor=50);
 CREATE INDEX cue_runs_due ON cue.cue_runs USING btree (next_run, account_id, cue_id) WHERE (next_run IS NOT NULL);
@@ -10018,10 +10018,10 @@ AS $function$
 declare
   v_id text := cue.uuid_v7(p_now);
   v_head text := left(v_id, 24);
-  v_tail bigint := ('x' || substr(v_id, 25, 11))::bit(44)::bigint;
+  v_tail bigint := ('x10' || substr(v_id, 25, 11))::bit(52)::bigint;
 begin
   return array(
-    select (v_head || lpad(to_hex(v_tail + (n::bigint << 28) + floor(random() * (1 << 28))::bigint), 12, '0'))::uuid
+    select (v_head || substr(to_hex(v_tail + (n::bigint << 28) + floor(random() * (1 << 28))::bigint), 2))::uuid
       from generate_series(1, p_count) as n);
 end $function$;
 comment on function cue.uuids_v7(integer,timestamp with time zone) is 'Returns up to 2^19 ids of one instant in ascending order.';
