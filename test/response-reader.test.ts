@@ -191,7 +191,15 @@ t.test('refuses other protocols at once, and heads and lines that are too long',
     [`${chunked}5;${'x'.repeat(16_382)}\r\n`, null],
     [`${chunked}5;${'x'.repeat(16_383)}\r\n`, 'NOT_HTTP'],
     [`${chunked}5;${'x'.repeat(16_383)}`, 'NOT_HTTP'],
-    [`${chunked}0\r\nX: ${'x'.repeat(16_383)}`, 'NOT_HTTP']
+    [`${chunked}0\r\nX: ${'x'.repeat(16_383)}`, 'NOT_HTTP'],
+    ['\r\n'.repeat(32_768), null],
+    ['\r\n'.repeat(32_769), 'HEAD_TOO_LONG'],
+    ['HTTP/1.1 102 Processing\r\n\r\n'.repeat(2427), null],
+    ['HTTP/1.1 102 Processing\r\n\r\n'.repeat(2428), 'HEAD_TOO_LONG'],
+    [`${chunked}0\r\n${'a:\r\n'.repeat(16_371)}`, null],
+    [`${chunked}0\r\n${'a:\r\n'.repeat(16_372)}`, 'HEAD_TOO_LONG'],
+    [`${chunked}${'1\r\nx\r\n'.repeat(13_097)}`, null],
+    [`${chunked}${'1\r\nx\r\n'.repeat(13_098)}`, 'HEAD_TOO_LONG']
   ]
   for (const [text, expected] of cases) t.equal(code(text), expected, `${text.slice(0, 60)} (${text.length})`)
 })

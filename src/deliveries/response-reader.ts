@@ -2,6 +2,8 @@
 
 const MAX_HEAD_BYTES = 16 * 1024
 const MAX_LINE_BYTES = 16 * 1024
+/** Interim responses, heads, sizes of chunks and trailers together: without a limit, a receiver could keep this process busy with them. */
+const MAX_OVERHEAD_BYTES = 64 * 1024
 const NOTHING: Buffer = Buffer.alloc(0)
 
 // RFC 9112: a status line, and fields without folded lines.
@@ -37,6 +39,8 @@ export class ResponseReader {
   #state: State = 'head'
   /** Bytes of the body or chunk that are still missing. */
   #left = 0
+  /** Bytes read that don't belong to the body. */
+  #overhead = 0
   /** Read before, and not complete. */
   #rest = NOTHING
   /** How long the receiver keeps the connection open after this response, in milliseconds; 0 if it doesn't. Infinity if it didn't say. */
@@ -79,8 +83,15 @@ export class ResponseReader {
     }
   }
 
+  /** Counts bytes outside the body, and returns their number. */
+  #spend(count: number): number {
+    this.#overhead += count
+    if (this.#overhead > MAX_OVERHEAD_BYTES) throw new ResponseError('HEAD_TOO_LONG')
+    return count
+  }
+
   #readHead(bytes: Buffer): number {
-    if (bytes[0] === 0x0d || bytes[0] === 0x0a) return 1 // tolerated before a response
+    if (bytes[0] === 0x0d || bytes[0] === 0x0a) return this.#spend(1) // tolerated before a response
     // Whoever speaks another protocol may not send more.
     const start = bytes.toString('latin1', 0, 13)
     if (!statusStart.test(start + 'HTTP/1.1 200 '.slice(start.length))) throw new ResponseError('NOT_HTTP')
@@ -92,7 +103,7 @@ export class ResponseReader {
     const status = Number(head.slice(9, 12))
     // A 101 is final, since no upgrade was requested.
     if (status >= 200 || status === 101) this.#begin(status, head)
-    return end + 4
+    return this.#spend(end + 4)
   }
 
   /** The head is read: decides how long the body is, as RFC 9112, section 6.3. */
@@ -164,6 +175,6 @@ export class ResponseReader {
       this.#state = 'size'
     } else if (end === 0) this.#state = 'ended'
     else if (!wholeField.test(line)) throw new ResponseError('NOT_HTTP') // fields of the trailer are not used
-    return end + 2
+    return this.#spend(end + 2)
   }
 }
