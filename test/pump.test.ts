@@ -86,20 +86,22 @@ t.test('takes few attempts until the senders are busy, then many at once', async
   t.strictSame(taken, [50, 50, 50])
   await arrive()
   t.equal(sent.length, 100)
-  t.strictSame(taken, [50, 50, 50, 300])
+  t.strictSame(taken, [50, 50, 50, 600])
 })
 
 t.test('takes nothing while enough is on hand, and sends no more than there are slots', async t => {
   const { pump, taken, sent, arrive, end } = setup(t)
   pump.turn()
   for (let n = 0; n < 6; n++) await arrive()
-  t.strictSame(taken, [50, 50, 50, 300, 300, 300])
+  t.strictSame(taken, [50, 50, 50, 600, 600, 600])
   t.equal(sent.length, 100)
   await end(100)
   t.equal(sent.length, 100)
-  t.equal(taken.length, 6, '850 are on hand')
-  for (let n = 0; n < 4; n++) await end(100)
-  t.strictSame(taken, [50, 50, 50, 300, 300, 300, 300, 300], '450 are')
+  t.equal(taken.length, 6, '1,750 are on hand')
+  for (let n = 0; n < 10; n++) await end(100)
+  t.equal(taken.length, 6, '750 are')
+  await end(100)
+  t.strictSame(taken, [50, 50, 50, 600, 600, 600, 600, 600], '650 are')
 })
 
 t.test('takes the rest at the end', async t => {

@@ -28,11 +28,11 @@ type Options = Omit<SenderOptions, 'fn' | 'capacity' | 'close' | 'metrics'> & {
 }
 
 /** Attempts per statement; fewer while few requests are under way, so that sending starts sooner. */
-const batchSize = 300
+const batchSize = 600
 const firstBatchSize = 50
 const fewUnderWay = 100
 /** Nothing is taken while this many attempts are on hand: as many as are sent while a statement is under way. */
-const enoughOnHand = 500
+const enoughOnHand = 700
 const maxTakers = 2
 /**
  * A statement costs as much as ten attempts in it. So after one that takes few, the next waits this long while it is under way, or so many cues
