@@ -197,7 +197,7 @@ export const startEngine = async (options: Options): Promise<Engine> => {
       scheduler.stop()
       await jobs.stop().catch(error => log.warn({ err: error }, 'pg-boss did not stop'))
       await listener.close()
-      await client.destroy()
+      client.destroy()
       await Promise.all([pool.end(), leasePool.end()])
       return returned
     }

@@ -1,3 +1,5 @@
+/** Connections to receivers: when they are used again, and when they are closed. */
+import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises'
 import t, { type Test } from 'tap'
@@ -6,9 +8,15 @@ import { createDial } from '../src/deliveries/dial.ts'
 import { Exchange, type Handle, type WebhookResult } from '../src/deliveries/exchange.ts'
 import { exactly } from './exactly.ts'
 import { eventually } from './setup.ts'
-import { OK, rawReceiver } from './webhook-stage.ts'
+import { client, OK, rawReceiver, receiver } from './webhook-stage.ts'
 
 const ok = `${OK}Content-Length: 0\r\n\r\n`
+
+/** A connection can be used again soon after its response. */
+const rest = async () => {
+  await nextTurn()
+  await nextTurn()
+}
 
 /** Connections, and a function that sends a request to a port of this machine. */
 const stage = (t: Test, { idleMs = 3_600_000, mostIdle = 2 } = {}) => {
@@ -119,4 +127,86 @@ t.test('uses a connection again within the time for which the receiver keeps it'
     await delay(5)
   }
   t.same([hook.connections, connections.size], [1, 1])
+})
+
+t.test('reuses connections', async t => {
+  const hook = await receiver(t)
+  const post = client(t)
+  for (let i = 0; i < 20; i++) t.ok((await post(hook.url)).ok)
+  t.ok(hook.connections <= 2, `${hook.connections} connections`)
+})
+
+t.test('loses no request to a receiver that closes each connection without saying so', async t => {
+  const hook = await rawReceiver(t, socket => socket.once('data', () => socket.end(`${OK}Content-Length: 0\r\n\r\n`)))
+  const post = client(t)
+  for (let i = 0; i < 100; i++) exactly(t, await post(hook.url), { ok: true })
+  t.equal(hook.connections, 100)
+})
+
+t.test('keeps 500 idle connections, and uses them again', async t => {
+  const waiting: ServerResponse[] = []
+  const busy = await receiver(t, response => waiting.push(response))
+  const post = client(t)
+  const sendAtOnce = async (count: number) => {
+    const results = Array.from({ length: count }, () => post(busy.url))
+    await eventually(() => waiting.length === count)
+    for (const response of waiting.splice(0)) response.end()
+    await Promise.all(results)
+    await rest()
+  }
+  await sendAtOnce(520)
+  await eventually(() => busy.open === 500)
+  for (let n = 0; n < 3; n++) await sendAtOnce(10)
+  t.same([busy.connections, busy.open], [520, 500])
+
+  // The connections that have been idle for longest make room for others.
+  const other = await receiver(t)
+  for (let n = 0; n < 3; n++) {
+    t.ok((await post(other.url)).ok)
+    await rest()
+  }
+  await eventually(() => busy.open === 499)
+  t.same([other.connections, other.open], [1, 1])
+})
+
+t.test('opens another connection if an idle one was closed', async t => {
+  const hook = await rawReceiver(t, socket => {
+    socket.on('data', () => {
+      socket.write('HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n')
+      setTimeout(() => socket.destroy(), 10)
+    })
+  })
+  const post = client(t)
+  for (let n = 0; n < 3; n++) {
+    exactly(t, await post(hook.url), { ok: true })
+    await new Promise(resolve => setTimeout(resolve, 50))
+  }
+})
+
+t.test('an invalid request leaves its connection to others', async t => {
+  const hook = await receiver(t)
+  const post = client(t)
+  t.ok((await post(hook.url)).ok)
+  await rest()
+  for (let n = 0; n < 3; n++)
+    exactly(t, await post(hook.url, { headers: { 'X-A': 'a\nb' } }), { ok: false, error: 'invalid request header' })
+  t.ok((await post(hook.url)).ok)
+  t.equal(hook.connections, 1)
+})
+
+t.test('an idle connection closes after a few seconds', async t => {
+  const hook = await receiver(t)
+  t.ok((await client(t)(hook.url)).ok)
+  t.equal(hook.open, 1)
+  await eventually(() => hook.open === 0)
+})
+
+t.test('does not use a connection again after a response that was too long', async t => {
+  const hook = await receiver(t, (response, { body }) => response.end('x'.repeat(JSON.parse(body))))
+  const post = client(t)
+  for (const length of [1, 64 * 1024 + 1, 1]) {
+    t.ok((await post(hook.url, { body: String(length) })).ok)
+    await rest()
+  }
+  t.equal(hook.connections, 2)
 })

@@ -1,6 +1,5 @@
 /** Requests to receivers, and the reading of their responses. */
 import type { ServerResponse } from 'node:http'
-import { setImmediate as nextTurn } from 'node:timers/promises'
 import t from 'tap'
 import { createAddressRules } from '../src/deliveries/address.ts'
 import { reportIn } from '../src/deliveries/response-text.ts'
@@ -8,12 +7,6 @@ import { createWebhookClient } from '../src/deliveries/webhook.ts'
 import { eventually } from './eventually.ts'
 import { exactly } from './exactly.ts'
 import { client, OK, rawReceiver, receiver } from './webhook-stage.ts'
-
-/** A connection can be used again soon after its response. */
-const rest = async () => {
-  await nextTurn()
-  await nextTurn()
-}
 
 t.test('sends method, headers and body unchanged', async t => {
   const hook = await receiver(t)
@@ -127,16 +120,6 @@ t.test('reads at most 64 KB of a response', async t => {
   await eventually(() => hook.open === 0)
 })
 
-t.test('does not use a connection again after a response that was too long', async t => {
-  const hook = await receiver(t, (response, { body }) => response.end('x'.repeat(JSON.parse(body))))
-  const post = client(t)
-  for (const length of [1, 64 * 1024 + 1, 1]) {
-    t.ok((await post(hook.url, { body: String(length) })).ok)
-    await rest()
-  }
-  t.equal(hook.connections, 2)
-})
-
 t.test('joins the pieces of a slow response', async t => {
   const hook = await receiver(t, async response => {
     for (let i = 0; i < 200; i++) {
@@ -218,20 +201,6 @@ t.test('honours Retry-After with 429 and 503, in seconds or as a date, up to an 
   t.ok(retry_after_ms! > 30_000 && retry_after_ms! <= 60_000, 'a date counts from now')
 })
 
-t.test('reuses connections', async t => {
-  const hook = await receiver(t)
-  const post = client(t)
-  for (let i = 0; i < 20; i++) t.ok((await post(hook.url)).ok)
-  t.ok(hook.connections <= 2, `${hook.connections} connections`)
-})
-
-t.test('loses no request to a receiver that closes each connection without saying so', async t => {
-  const hook = await rawReceiver(t, socket => socket.once('data', () => socket.end(`${OK}Content-Length: 0\r\n\r\n`)))
-  const post = client(t)
-  for (let i = 0; i < 100; i++) exactly(t, await post(hook.url), { ok: true })
-  t.equal(hook.connections, 100)
-})
-
 t.test('does not repeat a request lost on a reused connection', async t => {
   const hook = await receiver(t, (response, { url }) => (url === '/lost' ? response.destroy() : response.end('ok')))
   const post = client(t)
@@ -254,57 +223,6 @@ t.test('requests to one receiver run concurrently', async t => {
   t.ok((await Promise.all(results)).every(({ ok }) => ok))
 })
 
-t.test('keeps 500 idle connections, and uses them again', async t => {
-  const waiting: ServerResponse[] = []
-  const busy = await receiver(t, response => waiting.push(response))
-  const post = client(t)
-  const sendAtOnce = async (count: number) => {
-    const results = Array.from({ length: count }, () => post(busy.url))
-    await eventually(() => waiting.length === count)
-    for (const response of waiting.splice(0)) response.end()
-    await Promise.all(results)
-    await rest()
-  }
-  await sendAtOnce(520)
-  await eventually(() => busy.open === 500)
-  for (let n = 0; n < 3; n++) await sendAtOnce(10)
-  t.same([busy.connections, busy.open], [520, 500])
-
-  // The connections that have been idle for longest make room for others.
-  const other = await receiver(t)
-  for (let n = 0; n < 3; n++) {
-    t.ok((await post(other.url)).ok)
-    await rest()
-  }
-  await eventually(() => busy.open === 499)
-  t.same([other.connections, other.open], [1, 1])
-})
-
-t.test('opens another connection if an idle one was closed', async t => {
-  const hook = await rawReceiver(t, socket => {
-    socket.on('data', () => {
-      socket.write('HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n')
-      setTimeout(() => socket.destroy(), 10)
-    })
-  })
-  const post = client(t)
-  for (let n = 0; n < 3; n++) {
-    exactly(t, await post(hook.url), { ok: true })
-    await new Promise(resolve => setTimeout(resolve, 50))
-  }
-})
-
-t.test('an invalid request leaves its connection to others', async t => {
-  const hook = await receiver(t)
-  const post = client(t)
-  t.ok((await post(hook.url)).ok)
-  await rest()
-  for (let n = 0; n < 3; n++)
-    exactly(t, await post(hook.url, { headers: { 'X-A': 'a\nb' } }), { ok: false, error: 'invalid request header' })
-  t.ok((await post(hook.url)).ok)
-  t.equal(hook.connections, 1)
-})
-
 t.test('destroying the client fails open requests and closes every connection', async t => {
   const waiting: ServerResponse[] = []
   const hook = await receiver(t, response => waiting.push(response))
@@ -316,13 +234,6 @@ t.test('destroying the client fails open requests and closes every connection', 
   await eventually(() => hook.open === 0)
   exactly(t, await post({ url: hook.url, method: 'POST', headers: {}, body: '{}', timeoutMs: 10_000 }), { ok: false })
   t.equal(hook.connections, 1)
-})
-
-t.test('an idle connection closes after a few seconds', async t => {
-  const hook = await receiver(t)
-  t.ok((await client(t)(hook.url)).ok)
-  t.equal(hook.open, 1)
-  await eventually(() => hook.open === 0)
 })
 
 t.test('reads the report in a response, even one longer than the stored part', async t => {

@@ -1,6 +1,7 @@
 /** Headers that a cue adds to its callbacks. Their values may be credentials and are never shown again. */
 import { constants } from '../catalog.ts'
 import type { Detail } from '../errors.ts'
+import { headerName, headerValue } from '../http/header-text.ts'
 
 /** Shown instead of every stored value. If sent back, `cue.update_cue` keeps the stored value. */
 const { mask } = constants
@@ -8,9 +9,6 @@ const { mask } = constants
 const MAX_HEADERS = 20
 const MAX_BYTES = 8192
 
-const token = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
-// Values that a request can carry: Latin-1 without control characters.
-const text = /^[\t\x20-\x7e\x80-\xff]*$/
 // JSON types, including narrower ones such as application/cloudevents+json.
 const json = /^application\/(?:[!#$&^_.+\w-]+\+)?json[ \t]*(?:;[\t\x20-\x7e]*)?$/i
 // Headers of signature, framing and connection: they could make a receiver trust or read something that we did not send.
@@ -37,10 +35,10 @@ export const headerFaults = (headers: Record<string, string>, stored: readonly s
     const folded = name.toLowerCase()
     const twice = seen.has(folded)
     seen.add(folded)
-    if (!token.test(name)) return [fault(name, 'not a valid header name')]
+    if (!headerName.test(name)) return [fault(name, 'not a valid header name')]
     if (reserved.test(name)) return [fault(name, 'reserved: the service sets this header')]
     if (twice) return [fault(name, 'duplicate header; names are case-insensitive')]
-    if (!text.test(value))
+    if (!headerValue.test(value))
       return [fault(name, 'header values may contain only Latin-1 characters, without line breaks or other control characters')]
     if (folded === 'content-type' && value !== mask && !json.test(value))
       return [fault(name, 'must be application/json or application/…+json: the body is JSON')]

@@ -11,8 +11,6 @@ type Options = {
   idleMs: number
 }
 
-export type Connections = ReturnType<typeof createConnections>
-
 /** Connections closed per turn of the event loop: it takes a tenth of a millisecond each. */
 const closedPerTurn = 20
 /** How often connections that have been idle for too long are looked for. */

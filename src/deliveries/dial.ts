@@ -23,7 +23,7 @@ type Options = {
 const readBytes = 64 * 1024
 const keepAliveMs = 60_000
 
-/** Makes a function that opens a socket. It has no timeout of its own. */
+/** Returns a function that opens a socket. Opening has no time limit: the caller closes the socket when it has waited long enough. */
 export const createDial = ({ lookup, ca }: Options): Dial => {
   const network = {
     ...(lookup && { lookup }),

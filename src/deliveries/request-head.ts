@@ -1,4 +1,5 @@
 /** The head of an HTTP/1.1 request. Pure: no network. */
+import { headerName, headerValue } from '../http/header-text.ts'
 import { memoize } from '../memoize/memoize.ts'
 
 type Request = {
@@ -14,12 +15,10 @@ type Request = {
 
 const MAX_CACHED_NAMES = 1000
 
-const token = /^[!#$%&'*+\-.^_`|~\w]+$/
-const latin1 = /^[\t\x20-\x7e\x80-\xff]*$/
 /** They say where the request ends, or belong to the connection. */
 const reserved = /^(?:host|connection|keep-alive|content-length|transfer-encoding|te|trailer|upgrade|expect)$/i
 
-const mayName = memoize(MAX_CACHED_NAMES, (name: string) => token.test(name) && !reserved.test(name))
+const mayName = memoize(MAX_CACHED_NAMES, (name: string) => headerName.test(name) && !reserved.test(name))
 
 const invalid = (name: string) => Object.assign(new Error(`header ${name} cannot be sent`), { code: 'INVALID_HEADER' })
 
@@ -31,7 +30,7 @@ export const requestHead = ({ method, host, path, headers, body, userAgent }: Re
   let head = `${method} ${path} HTTP/1.1\r\nHost: ${host}\r\nConnection: keep-alive\r\n`
   for (const name in headers) {
     const value = headers[name]!
-    if (!mayName(name) || !latin1.test(value)) throw invalid(name)
+    if (!mayName(name) || !headerValue.test(value)) throw invalid(name)
     head += `${name}: ${value}\r\n`
   }
   if (headers['User-Agent'] === undefined) head += `User-Agent: ${userAgent}\r\n`

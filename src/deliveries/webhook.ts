@@ -46,7 +46,7 @@ export const createWebhookClient = ({ rules, userAgent = 'pgcue', ca }: WebhookO
   })
   const targetOf = memoize(MAX_CACHED_TARGETS, (text: string) => {
     const { origin, protocol, host, hostname, port, pathname, search } = rules.parseUrl(text)
-    return { receiver: { origin, protocol, host, hostname: hostname.replace(/^\[|\]$/g, ''), port }, host, path: pathname + search }
+    return { receiver: { origin, protocol, host, hostname: hostname.replace(/^\[|\]$/g, ''), port }, path: pathname + search }
   })
 
   return {
@@ -54,9 +54,9 @@ export const createWebhookClient = ({ rules, userAgent = 'pgcue', ca }: WebhookO
       new Promise(resolve => {
         const exchange = new Exchange(request.timeoutMs, handle, resolve)
         try {
-          const { receiver, host, path } = targetOf(request.url)
+          const { receiver, path } = targetOf(request.url)
           const body = request.method === 'GET' ? '' : request.body
-          connections.send(receiver, requestHead({ ...request, host, path, body, userAgent }), body, exchange)
+          connections.send(receiver, requestHead({ ...request, host: receiver.host, path, body, userAgent }), body, exchange)
         } catch (error) {
           exchange.fail(sentence(error as Error))
         }
