@@ -4,7 +4,7 @@
  */
 
 /** Functions called only by engines of the previous release, people in psql, and tests. */
-export const uncalled = new Set(['begin_waiting'])
+export const uncalled = new Set(['begin_waiting', 'look_ahead'])
 
 /** Functions that return exactly one row, or raise an error. */
 export const single = new Set(
@@ -35,6 +35,7 @@ export const nullable: Record<string, string> = {
   ended_pauses: 'last_slot cron at schedule_rules calendars',
   failure_notice: 'row last_http_status last_error',
   claimable_page: 'task',
+  look_ahead_by_schedule: 'cron schedule_rules next_slot calendars runs_left outage_until window_slots',
   look_ahead: 'cron schedule_rules next_slot calendars runs_left outage_until window_slots',
   mail_cue_failed: 'row http_status error_message',
   mail_deletion_requested: 'row',

@@ -6171,21 +6171,34 @@ grant execute on function cue.lock_next(uuid,text[],integer,integer,uuid[],times
 
 CREATE OR REPLACE FUNCTION cue.look_ahead(p_until timestamp with time zone, p_limit integer DEFAULT 2000, p_skip_accounts uuid[] DEFAULT '{}'::uuid[], p_now timestamp with time zone DEFAULT now(), p_rules boolean DEFAULT false, p_after timestamp with time zone DEFAULT NULL::timestamp with time zone, p_overdue timestamp with time zone DEFAULT NULL::timestamp with time zone)
  RETURNS TABLE(cue_id text, account_id uuid, version integer, next_run timestamp with time zone, transport cue.transport, schedule_type cue.schedule_type, cron text, timezone text, schedule_rules jsonb, next_slot timestamp with time zone, calendars bigint[], runs_left integer, catch_up cue.catch_up, outage_until timestamp with time zone, over_limit boolean, window_slots integer, tracked boolean)
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+  select c.cue_id, c.account_id, c.version, to_timestamp(c.next_run / 1000.0), s.transport, s.schedule_type, s.cron, s.timezone, s.schedule_rules,
+         s.next_slot, s.calendars, s.runs_left, s.catch_up, s.outage_until, s.over_limit, s.window_slots, s.tracked
+    from cue.look_ahead_by_schedule(p_until, p_limit, p_skip_accounts, p_now, p_after, p_overdue) s
+   cross join lateral unnest(s.cue_ids, s.account_ids, s.versions, s.next_runs) as c (cue_id, account_id, version, next_run)
+   where p_rules or s.schedule_rules is null
+   order by c.next_run, c.account_id, c.cue_id
+$function$;
+comment on function cue.look_ahead(timestamp with time zone,integer,uuid[],timestamp with time zone,boolean,timestamp with time zone,timestamp with time zone) is 'Returns the cues due until p_until and the first one after it, one per row, for replicas of the previous release and people in psql. p_rules: also those with schedule_rules.';
+grant execute on function cue.look_ahead(timestamp with time zone,integer,uuid[],timestamp with time zone,boolean,timestamp with time zone,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.look_ahead_by_schedule(p_until timestamp with time zone, p_limit integer DEFAULT 2000, p_skip_accounts uuid[] DEFAULT '{}'::uuid[], p_now timestamp with time zone DEFAULT now(), p_after timestamp with time zone DEFAULT NULL::timestamp with time zone, p_overdue timestamp with time zone DEFAULT NULL::timestamp with time zone)
+ RETURNS TABLE(cue_ids text[], account_ids uuid[], versions integer[], next_runs bigint[], transport cue.transport, schedule_type cue.schedule_type, cron text, timezone text, schedule_rules jsonb, next_slot timestamp with time zone, calendars bigint[], runs_left integer, catch_up cue.catch_up, outage_until timestamp with time zone, over_limit boolean, window_slots integer, tracked boolean)
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
  SET enable_seqscan TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
+ SET enable_sort TO 'off'
 AS $function$
 declare
   v_overdue timestamptz := case when p_after is null then p_until else p_overdue end;
-  v_full boolean := exists (
-    select from (
-      select r.account_id from cue.cue_runs r where r.next_run <= v_overdue
-      union all
-      select r.account_id from cue.cue_runs r where r.next_run > p_after and r.next_run <= p_until) r
-     where r.account_id not in (select unnest(p_skip_accounts)) offset p_limit - 1);
+  v_full boolean := exists (select from cue.runs_near(p_until, p_after, v_overdue, p_skip_accounts) offset p_limit - 1);
   v_ids text[];
+  v_refused uuid[];
   v_capped boolean := cue.caps_payloads();
   -- There hardly ever is one, and looking for it costs as much per cue as reading the cue.
   v_outages boolean := exists (
@@ -6209,38 +6222,38 @@ begin
          where r.next_run = g.next_run and r.account_id = g.account_id order by r.cue_id limit greatest(10, p_limit / 10)) m
        order by m.place, g.next_run limit p_limit) p;
   end if;
+  v_refused := array(
+    select d.account_id from (
+      select r.account_id from cue.runs_near(p_until, p_after, v_overdue, p_skip_accounts) r where not v_full
+      union
+      select r.account_id from unnest(v_ids) as u (id) join cue.cue_runs r on r.cue_id = u.id) d
+     cross join lateral (select cue.is_over_limit(q, p_now) from cue.accounts q where q.id = d.account_id limit 1) a
+     where a.is_over_limit);
   return query
-  with due as materialized (
-    select r.* from cue.cue_runs r
-     where not v_full and r.next_run <= v_overdue and r.account_id not in (select unnest(p_skip_accounts))
-    union all
-    select r.* from cue.cue_runs r
-     where not v_full and r.next_run > p_after and r.next_run <= p_until and r.account_id not in (select unnest(p_skip_accounts))
+  with due as (
+    select r.* from cue.runs_near(p_until, p_after, v_overdue, p_skip_accounts) r where not v_full
     union all
     select r.* from unnest(v_ids) as u (id) join cue.cue_runs r on r.cue_id = u.id where r.next_run is not null
     union all
-    (select r.* from cue.cue_runs r where r.next_run > p_until order by r.next_run, r.account_id, r.cue_id limit 1)),
-  refused as materialized (
-    select d.account_id from (select distinct r.account_id from due r) d
-     cross join lateral (select cue.is_over_limit(q, p_now) from cue.accounts q where q.id = d.account_id limit 1) a
-     where a.is_over_limit)
-  select r.cue_id, r.account_id, r.version, r.next_run, r.transport, c.schedule_type, c.cron, c.timezone, c.schedule_rules, r.next_slot,
-         case when c.schedule_rules ? 'exclude_calendars' then cue.revisions_of(r.account_id, c.schedule_rules) end,
-         cue.runs_left(c.schedule_rules, r.fired_count, r.skipped_count), c.catch_up,
-         case when v_outages then (select max(o.until_at) from cue.outages o where r.next_run > o.from_at and r.next_run <= o.until_at) end,
-         r.account_id in (select f.account_id from refused f) or v_capped and cue.exceeds_payload_cap(r.cue_id, p_now),
-         case when r.success_due_at is null and c.schedule_type = 'recurring' then
-           coalesce(c.alert_missed_window_multiplier, (cue.implied_settings()).alert_missed_window_multiplier) end,
-         r.tracked
+    (select r.* from cue.cue_runs r where r.next_run > p_until order by r.next_run, r.account_id, r.cue_id limit 1))
+  select array_agg(r.cue_id), array_agg(r.account_id), array_agg(r.version), array_agg((date_part('epoch', r.next_run) * 1000)::bigint),
+         r.transport, c.schedule_type, c.cron, c.timezone, c.schedule_rules, r.next_slot, c.calendars, c.runs_left, c.catch_up,
+         case when v_outages then (select max(o.until_at) from cue.outages o where r.next_run > o.from_at and r.next_run <= o.until_at) end as ended_at,
+         r.account_id in (select unnest(v_refused)) or v_capped and cue.exceeds_payload_cap(r.cue_id, p_now) as refused, c.window_slots, r.tracked
     from due r
    cross join lateral (
-     select q.schedule_type, q.cron, q.timezone, q.schedule_rules, q.catch_up, q.alert_missed_window_multiplier
+     select q.schedule_type, q.cron, q.timezone, q.schedule_rules, q.catch_up,
+            case when q.schedule_rules is not null then r.cue_id end as alone,
+            case when q.schedule_rules ? 'exclude_calendars' then cue.revisions_of(r.account_id, q.schedule_rules) end as calendars,
+            cue.runs_left(q.schedule_rules, r.fired_count, r.skipped_count) as runs_left,
+            case when r.success_due_at is null and q.schedule_type = 'recurring' then
+              coalesce(q.alert_missed_window_multiplier, (cue.implied_settings()).alert_missed_window_multiplier) end as window_slots
        from cue.cues q where q.id = r.cue_id limit 1) c
-   where p_rules or c.schedule_rules is null
-   order by r.next_run;
+   group by r.transport, r.tracked, r.next_slot, c.schedule_type, c.cron, c.timezone, c.schedule_rules, c.catch_up, c.alone, c.calendars,
+            c.runs_left, c.window_slots, ended_at, refused;
 end $function$;
-comment on function cue.look_ahead(timestamp with time zone,integer,uuid[],timestamp with time zone,boolean,timestamp with time zone,timestamp with time zone) is 'Returns the cues due until p_until and the first one after it, with the input for computing their next slots; takes no locks.';
-grant execute on function cue.look_ahead(timestamp with time zone,integer,uuid[],timestamp with time zone,boolean,timestamp with time zone,timestamp with time zone) to cue_service;
+comment on function cue.look_ahead_by_schedule(timestamp with time zone,integer,uuid[],timestamp with time zone,timestamp with time zone,timestamp with time zone) is 'Returns the cues due until p_until and the first one after it, in one row for all that share a schedule; next_runs are epoch milliseconds. Takes no locks.';
+grant execute on function cue.look_ahead_by_schedule(timestamp with time zone,integer,uuid[],timestamp with time zone,timestamp with time zone,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.look_waiting(p_after bigint, p_after_id uuid, p_limit integer DEFAULT 1000, p_now timestamp with time zone DEFAULT now())
  RETURNS TABLE(execution_id uuid, account_id uuid, due_at bigint, is_due boolean)
@@ -9113,6 +9126,18 @@ AS $function$
 $function$;
 comment on function cue.runs_left(jsonb,bigint,integer) is 'Returns how many scheduled runs a cue may still take, by its schedule_rules and counters; null without max_runs.';
 grant execute on function cue.runs_left(jsonb,bigint,integer) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.runs_near(p_until timestamp with time zone, p_after timestamp with time zone, p_overdue timestamp with time zone, p_skip_accounts uuid[])
+ RETURNS SETOF cue.cue_runs
+ LANGUAGE sql
+ STABLE
+AS $function$
+  select * from cue.cue_runs r where r.next_run <= p_overdue and r.account_id not in (select unnest(p_skip_accounts))
+  union all
+  select * from cue.cue_runs r where r.next_run > p_after and r.next_run <= p_until and r.account_id not in (select unnest(p_skip_accounts))
+$function$;
+comment on function cue.runs_near(timestamp with time zone,timestamp with time zone,timestamp with time zone,uuid[]) is 'Returns the runs due until p_overdue, and those due after p_after and until p_until, except those of some accounts.';
+grant execute on function cue.runs_near(timestamp with time zone,timestamp with time zone,timestamp with time zone,uuid[]) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.save_cue(c cue.cues)
  RETURNS void

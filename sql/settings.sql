@@ -28,7 +28,7 @@ begin
       delete_worker, dismiss_execution, drop_account_jobs, end_flights, ended_pauses, erase_account, execution_state, expire_outcomes,
       find_claimable, finish_attempts, fire_cue, fire_tracked_cues, fold_usage, gone_attempts, group_dead_letters,
       heartbeat_execution, held_attempts, holds_executions, job_counts, last_success, lock_accounts, lock_attempts, lock_cues,
-      lock_free_cues, lock_next, look_ahead, look_waiting, lose_attempts, mail_cue_failed, miss_unclaimed, move_calendar_cues,
+      lock_free_cues, lock_next, look_ahead_by_schedule, look_waiting, lose_attempts, mail_cue_failed, miss_unclaimed, move_calendar_cues,
       move_due_cues, move_windows, next_claimable, next_jobs, next_resumed, next_wakes, open_limits, passed_exclusions, passed_windows,
       place_execution, prune, prune_dead_letters, prune_payloads, purge_cue, read_cues, read_declared_cues, read_destinations,
       read_errors, read_execution_details, read_operator, record_exclusions, recover_flights, recover_leases, recover_stuck,
@@ -45,6 +45,9 @@ begin
 
     -- The oldest claimable execution is the first entry of an index. Sorting would read an account's whole backlog to find it.
     (4, 'enable_sort = off', '{claim_next, claimable_tasks, find_claimable, next_claimable}'),
+
+    -- Hashing cues by their schedules takes half as long as sorting them, which the planner prefers.
+    (15, 'enable_sort = off', '{look_ahead_by_schedule}'),
 
     -- A batch of requests rarely looks up the same key twice; remembering the rows cost 5% of admitting.
     (5, 'enable_memoize = off', '{admit}'),
@@ -75,7 +78,7 @@ begin
       count_executions, count_hits, create_cues, create_operation, cue_detail_by_key, cues_of_targets, dismiss_execution, ended_pauses,
       execution_state, expire_outcomes, find_claimable, finish_attempts, fire_cue, fire_tracked_cues, gone_attempts,
       group_dead_letters, heartbeat_execution, held_attempts, holds_executions, job_counts, last_success, lock_accounts,
-      lock_free_cues, lock_next, look_ahead, look_waiting, lose_attempts, mail_cue_failed, miss_unclaimed, move_calendar_cues,
+      lock_free_cues, lock_next, look_ahead_by_schedule, look_waiting, lose_attempts, mail_cue_failed, miss_unclaimed, move_calendar_cues,
       move_due_cues, next_claimable, next_jobs, next_wakes, passed_exclusions, passed_windows, place_execution, read_cues, read_destinations,
       read_errors, read_execution_details, record_exclusions, recover_flights, recover_leases, recover_stuck, refuse_due_cues,
       release_execution, release_flight, repair_queues, replay_execution, report_outcome, requeue_attempts, resume_cues,

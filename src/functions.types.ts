@@ -87,6 +87,7 @@ export const functions = {
   job_counts: ['rows', 'limit'],
   latest_results: ['rows', 'cue_ids now'],
   look_ahead: ['rows', 'until limit skip_accounts now rules after overdue'],
+  look_ahead_by_schedule: ['rows', 'until limit skip_accounts now after overdue'],
   look_waiting: ['rows', 'after after_id limit now'],
   lose_attempts: ['value', 'execution_ids flight_id error now'],
   mail_cue_failed: ['row', 'account_id execution_id counted now'],
@@ -627,6 +628,26 @@ export type LookAheadRow = {
   tracked: boolean
 }
 
+export type LookAheadByScheduleRow = {
+  cue_ids: string[]
+  account_ids: string[]
+  versions: number[]
+  next_runs: number[]
+  transport: Transport
+  schedule_type: ScheduleType
+  cron: string | null
+  timezone: string
+  schedule_rules: object | null
+  next_slot: Date | null
+  calendars: number[] | null
+  runs_left: number | null
+  catch_up: CatchUp
+  outage_until: Date | null
+  over_limit: boolean
+  window_slots: number | null
+  tracked: boolean
+}
+
 export type LookWaitingRow = {
   execution_id: string
   account_id: string
@@ -1076,6 +1097,7 @@ export type Functions = {
   jobCounts: (args: { limit?: number | null }) => Promise<JobCountsRow[]>
   latestResults: (args: { cue_ids: string[] }) => Promise<LatestResultsRow[]>
   lookAhead: (args: { until: Date; limit?: number | null; skip_accounts?: string[] | null; rules?: boolean | null; after?: Date | null; overdue?: Date | null }) => Promise<LookAheadRow[]>
+  lookAheadBySchedule: (args: { until: Date; limit?: number | null; skip_accounts?: string[] | null; after?: Date | null; overdue?: Date | null }) => Promise<LookAheadByScheduleRow[]>
   lookWaiting: (args: { after: number; after_id: string; limit?: number | null }) => Promise<LookWaitingRow[]>
   loseAttempts: (args: { execution_ids: string[]; flight_id: number; error: string }) => Promise<number>
   mailCueFailed: (args: { account_id: string; execution_id: string; counted?: boolean | null }) => Promise<MailCueFailedRow | undefined>

@@ -1,9 +1,10 @@
 /** Looking ahead while cues are created, moved and fired: no slot is overlooked, although a look reads only what the former ones have not. */
 import fc from 'fast-check'
 import t from 'tap'
-import type { Functions, LookAheadRow } from '../src/database/functions.ts'
+import type { Functions, LookAheadByScheduleRow, LookAheadRow } from '../src/database/functions.ts'
 import type { DueCue } from '../src/firing/due-cue.ts'
 import { createAhead } from '../src/firing/look-ahead.ts'
+import { bySchedule } from './by-schedule.ts'
 import { always } from './seed.ts'
 
 const start = Date.parse('2030-01-15T09:00:00Z')
@@ -56,17 +57,17 @@ const run = async (changes: Change[], looks: Delays, takes: Delays, atOnce: numb
   const after = (steps: number, act: () => void) => void later.push({ at: step + steps, act })
   let read = 0
 
-  const lookAhead = ({ until, after: known, overdue }: Parameters<Functions['lookAhead']>[0]) =>
-    new Promise<LookAheadRow[]>(resolve =>
+  const lookAheadBySchedule = ({ until, after: known, overdue }: Parameters<Functions['lookAheadBySchedule']>[0]) =>
+    new Promise<LookAheadByScheduleRow[]>(resolve =>
       after(looks.reads, () => {
         const rows = [...table.values()].sort((a, b) => +a.next_run - +b.next_run)
         const near = rows.filter(({ next_run }) => next_run <= until! && (!known || next_run <= overdue! || next_run > known))
         read += near.length
         const beyond = rows.find(({ next_run }) => next_run > until!)
-        after(looks.answers, () => resolve(beyond ? [...near, beyond] : near))
+        after(looks.answers, () => resolve(bySchedule(beyond ? [...near, beyond] : near)))
       })
     )
-  const ahead = createAhead({ fn: { lookAhead, calendarsByRevision: async () => [] } as never, now, pollIntervalMs: 1000 })
+  const ahead = createAhead({ fn: { lookAheadBySchedule, calendarsByRevision: async () => [] } as never, now, pollIntervalMs: 1000 })
 
   const take = (cue: DueCue) =>
     after(takes.reads, () => {

@@ -3,6 +3,7 @@ import t from 'tap'
 import type { LookAheadRow } from '../src/database/functions.ts'
 import type { Share } from '../src/firing/due-cue.ts'
 import { createAhead } from '../src/firing/look-ahead.ts'
+import { bySchedule } from './by-schedule.ts'
 import { exactly } from './exactly.ts'
 
 const start = Date.parse('2030-01-15T09:00:00Z')
@@ -31,12 +32,17 @@ const setup = (cues: Partial<LookAheadRow>[], shares: Share[] = [{ engines: 1, p
   const sees = (some: Partial<LookAheadRow>[]) => {
     rows = rowsOf(some)
   }
-  const lookAhead = async () => {
+  const lookAheadBySchedule = async () => {
     looks++
-    return rows
+    return bySchedule(rows)
   }
   const engines = shares.map(share =>
-    createAhead({ fn: { lookAhead, calendarsByRevision: async () => [] }, now: () => time, pollIntervalMs: 5000, share: () => share })
+    createAhead({
+      fn: { lookAheadBySchedule, calendarsByRevision: async () => [] },
+      now: () => time,
+      pollIntervalMs: 5000,
+      share: () => share
+    })
   )
   const at = (ms: number) => {
     time = start + ms

@@ -262,6 +262,28 @@ t.test('look_ahead returns cues of every account although one has more due than 
   t.same(new Set(skipping.map(row => row.account_id)).size, 3)
 })
 
+t.test('look_ahead_by_schedule returns cues that share a schedule in one row, and those with rules alone', async t => {
+  const { cue, fn, clock, account, rows } = await stage(t)
+  const at = (seconds: number) => new Date(clock.now().getTime() + seconds * 1000)
+  const other = await account()
+  const refused = await account()
+  await rows("update cue.accounts set limit_reached_at = '2030-01-14T08:00:00Z' where id = $1", [refused])
+  const shared = [await cue(), await cue({}, { account_id: other }), await cue({}, { next_run: at(1) })]
+  const ruled = [await cue({ schedule_rules: { max_runs: 3 } }), await cue({ schedule_rules: { max_runs: 3 } })]
+  const late = await cue({}, { account_id: refused })
+  const worker = await cue({ transport: 'worker', callback_url: null })
+  const seen = await fn.lookAheadBySchedule({ until: at(5) })
+  const rowOf = (id: string) => seen.find(row => row.cue_ids.includes(id))!
+  t.equal(seen.length, 5)
+  const row = rowOf(shared[0]!)
+  const inRow = row.cue_ids.map((id, n) => [id, row.account_ids[n], row.versions[n], row.next_runs[n]])
+  const { account_id: own } = (await rows('select account_id from cue.cues where id = $1', [shared[0]]))[0]!
+  t.strictSame(inRow.sort(), shared.map((id, n) => [id, n === 1 ? other : own, 1, +(n === 2 ? at(1) : at(0))]).sort())
+  for (const id of ruled) exactly(t, rowOf(id), { cue_ids: [id], runs_left: 3, schedule_rules: { max_runs: 3 } })
+  exactly(t, rowOf(late), { cue_ids: [late], over_limit: true })
+  exactly(t, rowOf(worker), { cue_ids: [worker], transport: 'worker', over_limit: false })
+})
+
 // Over the limit ------------------------------------------------------------------------------------------------------------------------
 
 const overLimit = async (t: Parameters<typeof stage>[0]) => {

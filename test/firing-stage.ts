@@ -1,7 +1,7 @@
 /** Fires cues step by step as engines do, each with what it has read. */
 import type { Functions } from '../src/database/functions.ts'
 import { createCalendars } from '../src/firing/calendars.ts'
-import { isLast, nextColumns, prepare } from '../src/firing/due-cue.ts'
+import { cuesOf, isLast, nextColumns, prepare } from '../src/firing/due-cue.ts'
 import { catchUp } from '../src/firing/fire-others.ts'
 import type { Stage } from './stage.ts'
 
@@ -11,10 +11,11 @@ export type Seen = Awaited<ReturnType<typeof look>>
 
 /** The due cues as an engine prepares them. */
 export const look = async ({ fn, clock }: { fn: Functions; clock: Pick<Stage['clock'], 'now'> }) => {
-  const rows = await fn.lookAhead({ until: clock.now(), rules: true })
+  const rows = await fn.lookAheadBySchedule({ until: clock.now() })
   const calendars = createCalendars(fn)
   await calendars.load(rows)
-  return rows.filter(cue => cue.next_run <= clock.now()).map(cue => prepare(cue, true, calendars.of(cue)))
+  const due = cuesOf(rows).filter(cue => cue.at <= clock.now().getTime())
+  return due.flatMap(cue => prepare([cue], () => true, calendars.of(cue.schedule)))
 }
 
 /** Fires cues that an engine has seen. Returns the slots that it sends. */

@@ -59,28 +59,32 @@ $$;
 comment on function cue.is_over_limit is
   'Returns whether an account''s executions are refused: limit reached this month, and grace over (24 hours, or twice the limit).';
 
--- A page that would be full is read by instant and account, so that one account's burst doesn't hide the others. Accounts are skipped with a hashed
--- subquery: a list would be compared with every cue. outage_until is set for a slot that came due during an outage. p_rules: the caller knows
--- schedule_rules. The previous release does not, and gets only cues without them. p_after: the caller knows what is due until then, except for
--- what is overdue at p_overdue.
-create or replace function cue.look_ahead(
+-- Accounts are skipped with a hashed subquery: a list would be compared with every cue. A SQL function, because the planner inlines it.
+create or replace function cue.runs_near(p_until timestamptz, p_after timestamptz, p_overdue timestamptz, p_skip_accounts uuid[]) returns setof cue.cue_runs
+language sql stable as $$
+  select * from cue.cue_runs r where r.next_run <= p_overdue and r.account_id not in (select unnest(p_skip_accounts))
+  union all
+  select * from cue.cue_runs r where r.next_run > p_after and r.next_run <= p_until and r.account_id not in (select unnest(p_skip_accounts))
+$$;
+comment on function cue.runs_near is 'Returns the runs due until p_overdue, and those due after p_after and until p_until, except those of some accounts.';
+
+-- A page that would be full is read by instant and account, so that one account's burst doesn't hide the others. outage_until is
+-- set for slots that came due during an outage. p_after: the caller knows what is due until then, except for what is overdue at p_overdue. Cues
+-- with schedule_rules come alone: their counters, calendars and windows are their own.
+create or replace function cue.look_ahead_by_schedule(
   p_until timestamptz, p_limit int default 2000, p_skip_accounts uuid[] default '{}', p_now timestamptz default now(),
-  p_rules boolean default false, p_after timestamptz default null, p_overdue timestamptz default null
+  p_after timestamptz default null, p_overdue timestamptz default null
 ) returns table (
-  cue_id text, account_id uuid, version int, next_run timestamptz, transport cue.transport, schedule_type cue.schedule_type, cron text,
+  cue_ids text[], account_ids uuid[], versions int[], next_runs bigint[], transport cue.transport, schedule_type cue.schedule_type, cron text,
   timezone text, schedule_rules jsonb, next_slot timestamptz, calendars bigint[], runs_left int, catch_up cue.catch_up, outage_until timestamptz,
   over_limit boolean, window_slots int, tracked boolean
 )
 language plpgsql stable security definer as $$
 declare
   v_overdue timestamptz := case when p_after is null then p_until else p_overdue end;
-  v_full boolean := exists (
-    select from (
-      select r.account_id from cue.cue_runs r where r.next_run <= v_overdue
-      union all
-      select r.account_id from cue.cue_runs r where r.next_run > p_after and r.next_run <= p_until) r
-     where r.account_id not in (select unnest(p_skip_accounts)) offset p_limit - 1);
+  v_full boolean := exists (select from cue.runs_near(p_until, p_after, v_overdue, p_skip_accounts) offset p_limit - 1);
   v_ids text[];
+  v_refused uuid[];
   v_capped boolean := cue.caps_payloads();
   -- There hardly ever is one, and looking for it costs as much per cue as reading the cue.
   v_outages boolean := exists (
@@ -104,38 +108,57 @@ begin
          where r.next_run = g.next_run and r.account_id = g.account_id order by r.cue_id limit greatest(10, p_limit / 10)) m
        order by m.place, g.next_run limit p_limit) p;
   end if;
+  v_refused := array(
+    select d.account_id from (
+      select r.account_id from cue.runs_near(p_until, p_after, v_overdue, p_skip_accounts) r where not v_full
+      union
+      select r.account_id from unnest(v_ids) as u (id) join cue.cue_runs r on r.cue_id = u.id) d
+     cross join lateral (select cue.is_over_limit(q, p_now) from cue.accounts q where q.id = d.account_id limit 1) a
+     where a.is_over_limit);
   return query
-  with due as materialized (
-    select r.* from cue.cue_runs r
-     where not v_full and r.next_run <= v_overdue and r.account_id not in (select unnest(p_skip_accounts))
-    union all
-    select r.* from cue.cue_runs r
-     where not v_full and r.next_run > p_after and r.next_run <= p_until and r.account_id not in (select unnest(p_skip_accounts))
+  with due as (
+    select r.* from cue.runs_near(p_until, p_after, v_overdue, p_skip_accounts) r where not v_full
     union all
     select r.* from unnest(v_ids) as u (id) join cue.cue_runs r on r.cue_id = u.id where r.next_run is not null
     union all
-    (select r.* from cue.cue_runs r where r.next_run > p_until order by r.next_run, r.account_id, r.cue_id limit 1)),
-  refused as materialized (
-    select d.account_id from (select distinct r.account_id from due r) d
-     cross join lateral (select cue.is_over_limit(q, p_now) from cue.accounts q where q.id = d.account_id limit 1) a
-     where a.is_over_limit)
-  select r.cue_id, r.account_id, r.version, r.next_run, r.transport, c.schedule_type, c.cron, c.timezone, c.schedule_rules, r.next_slot,
-         case when c.schedule_rules ? 'exclude_calendars' then cue.revisions_of(r.account_id, c.schedule_rules) end,
-         cue.runs_left(c.schedule_rules, r.fired_count, r.skipped_count), c.catch_up,
-         case when v_outages then (select max(o.until_at) from cue.outages o where r.next_run > o.from_at and r.next_run <= o.until_at) end,
-         r.account_id in (select f.account_id from refused f) or v_capped and cue.exceeds_payload_cap(r.cue_id, p_now),
-         case when r.success_due_at is null and c.schedule_type = 'recurring' then
-           coalesce(c.alert_missed_window_multiplier, (cue.implied_settings()).alert_missed_window_multiplier) end,
-         r.tracked
+    (select r.* from cue.cue_runs r where r.next_run > p_until order by r.next_run, r.account_id, r.cue_id limit 1))
+  select array_agg(r.cue_id), array_agg(r.account_id), array_agg(r.version), array_agg((date_part('epoch', r.next_run) * 1000)::bigint),
+         r.transport, c.schedule_type, c.cron, c.timezone, c.schedule_rules, r.next_slot, c.calendars, c.runs_left, c.catch_up,
+         case when v_outages then (select max(o.until_at) from cue.outages o where r.next_run > o.from_at and r.next_run <= o.until_at) end as ended_at,
+         r.account_id in (select unnest(v_refused)) or v_capped and cue.exceeds_payload_cap(r.cue_id, p_now) as refused, c.window_slots, r.tracked
     from due r
    cross join lateral (
-     select q.schedule_type, q.cron, q.timezone, q.schedule_rules, q.catch_up, q.alert_missed_window_multiplier
+     select q.schedule_type, q.cron, q.timezone, q.schedule_rules, q.catch_up,
+            case when q.schedule_rules is not null then r.cue_id end as alone,
+            case when q.schedule_rules ? 'exclude_calendars' then cue.revisions_of(r.account_id, q.schedule_rules) end as calendars,
+            cue.runs_left(q.schedule_rules, r.fired_count, r.skipped_count) as runs_left,
+            case when r.success_due_at is null and q.schedule_type = 'recurring' then
+              coalesce(q.alert_missed_window_multiplier, (cue.implied_settings()).alert_missed_window_multiplier) end as window_slots
        from cue.cues q where q.id = r.cue_id limit 1) c
-   where p_rules or c.schedule_rules is null
-   order by r.next_run;
+   group by r.transport, r.tracked, r.next_slot, c.schedule_type, c.cron, c.timezone, c.schedule_rules, c.catch_up, c.alone, c.calendars,
+            c.runs_left, c.window_slots, ended_at, refused;
 end $$;
+comment on function cue.look_ahead_by_schedule is
+  'Returns the cues due until p_until and the first one after it, in one row for all that share a schedule; next_runs are epoch milliseconds. Takes no locks.';
+
+create or replace function cue.look_ahead(
+  p_until timestamptz, p_limit int default 2000, p_skip_accounts uuid[] default '{}', p_now timestamptz default now(),
+  p_rules boolean default false, p_after timestamptz default null, p_overdue timestamptz default null
+) returns table (
+  cue_id text, account_id uuid, version int, next_run timestamptz, transport cue.transport, schedule_type cue.schedule_type, cron text,
+  timezone text, schedule_rules jsonb, next_slot timestamptz, calendars bigint[], runs_left int, catch_up cue.catch_up, outage_until timestamptz,
+  over_limit boolean, window_slots int, tracked boolean
+)
+language sql stable security definer as $$
+  select c.cue_id, c.account_id, c.version, to_timestamp(c.next_run / 1000.0), s.transport, s.schedule_type, s.cron, s.timezone, s.schedule_rules,
+         s.next_slot, s.calendars, s.runs_left, s.catch_up, s.outage_until, s.over_limit, s.window_slots, s.tracked
+    from cue.look_ahead_by_schedule(p_until, p_limit, p_skip_accounts, p_now, p_after, p_overdue) s
+   cross join lateral unnest(s.cue_ids, s.account_ids, s.versions, s.next_runs) as c (cue_id, account_id, version, next_run)
+   where p_rules or s.schedule_rules is null
+   order by c.next_run, c.account_id, c.cue_id
+$$;
 comment on function cue.look_ahead is
-  'Returns the cues due until p_until and the first one after it, with the input for computing their next slots; takes no locks.';
+  'Returns the cues due until p_until and the first one after it, one per row, for replicas of the previous release and people in psql. p_rules: also those with schedule_rules.';
 
 -- Cheaper than trying to take them all: it writes and locks nothing.
 create or replace function cue.cues_left(p_cue_ids text[], p_expected timestamptz[]) returns setof text

@@ -24,17 +24,18 @@ const session = `set search_path = pg_catalog, pg_temp; set enable_seqscan = off
   set idle_in_transaction_session_timeout = '10s'; set tcp_user_timeout = '5s'; set jit = off;
   set constraint_exclusion = off`
 
-// Not among the names that pg-types has.
-const textArrayType: number = 1009
-const int8Array: number = 1016
-
-// Most text arrays contain nothing that is quoted, and splitting them is many times cheaper than parsing.
-const textArray = (text: string) => {
-  if (/["\\[{]/.test(text.slice(1))) return pg.types.getTypeParser(textArrayType)(text)
-  return text === '{}' ? [] : text.slice(1, -1).split(',').map(nullable)
-}
-const nullable = (text: string) => (text === 'NULL' ? null : text)
-const number = (text: string | null) => (text === null ? null : Number(text))
+// Most arrays contain nothing that is quoted, and splitting them is many times cheaper than parsing.
+const arrayOf =
+  (element: (text: string) => unknown, parse: (text: string) => unknown) =>
+  (text: string): unknown => {
+    if (/["\\[{]/.test(text.slice(1))) return parse(text)
+    return text === '{}'
+      ? []
+      : text
+          .slice(1, -1)
+          .split(',')
+          .map(one => (one === 'NULL' ? null : element(one)))
+  }
 // Rows of a batch often have the same instant.
 const parseInstant = pg.types.getTypeParser(pg.types.builtins.TIMESTAMPTZ)
 let instantText = ''
@@ -46,15 +47,17 @@ const instant = (text: string) => {
   }
   return lastInstant
 }
+const { INT8, TIMESTAMPTZ, DATE } = pg.types.builtins
+/** Arrays, which are not among the names that pg-types has, and what their elements are. */
+const arrays = { int4: [1007, Number], text: [1009, String], int8: [1016, Number], uuid: [2951, String] } as const
+const parsers = new Map<number, (text: string) => unknown>([
+  [INT8, Number], // counts, which stay far below 2^53
+  [TIMESTAMPTZ, instant],
+  [DATE, String], // a day; a Date would have a time zone
+  ...Object.values(arrays).map(([oid, element]) => [oid, arrayOf(element, pg.types.getTypeParser(oid as number))] as const)
+])
 const types: pg.CustomTypesConfig = {
-  getTypeParser: (oid: number, format?: 'text' | 'binary') => {
-    if (oid === pg.types.builtins.INT8) return number // counts, which stay far below 2^53
-    if (oid === pg.types.builtins.TIMESTAMPTZ) return instant
-    if (oid === textArrayType) return textArray
-    if (oid === int8Array) return (text: string) => pg.types.getTypeParser(int8Array)(text).map(number)
-    if (oid === pg.types.builtins.DATE) return String // a day; a Date would have a time zone
-    return pg.types.getTypeParser(oid, format as 'text')
-  }
+  getTypeParser: (oid: number, format?: 'text' | 'binary') => parsers.get(oid) ?? pg.types.getTypeParser(oid, format as 'text')
 }
 
 const connection = (connectionString: string, name: string): pg.ClientConfig => ({

@@ -1,26 +1,43 @@
 /** A due cue, prepared for the moment at which it is taken: which engine takes it and when, and the slots after it. Pure. */
-import type { LookAheadRow } from '../database/functions.ts'
+import type { LookAheadByScheduleRow } from '../database/functions.ts'
 import type { Calendar } from '../schedule/exclusions.ts'
 import { type Plan, planOf, type Run, runAfter } from '../schedule/plan.ts'
 import { nthRun } from '../schedule/runs.ts'
 import { type Rules, scheduleOf } from '../schedule/schedule.ts'
 
-export type DueCue = LookAheadRow & {
-  /** When this engine takes it, in epoch milliseconds. */
-  due: number
-  /** Whether it is this engine's to take first. */
-  isOwn: boolean
+type CueColumns = { cue_id: string; account_id: string; version: number }
+type ScheduleColumns = Omit<LookAheadByScheduleRow, 'cue_ids' | 'account_ids' | 'versions' | 'next_runs'>
+
+/** A cue that was read ahead. */
+export type ReadCue = CueColumns & {
+  /** The same object for all that were read in one row. */
+  schedule: ScheduleColumns
+  /** Its instant, in epoch milliseconds. */
+  at: number
+}
+
+/** What cues share that have one schedule and one instant. */
+export type DueSlot = ScheduleColumns & {
+  next_run: Date
   /** The slot after it. */
   following: Run | null
   /** The slot after it if it runs: none after the last run that `max_runs` allows. */
   next: Run | null
-  /** Whether its own slot is excluded after all: then it is passed over. */
+  /** Whether the slot is excluded after all: then it is passed over. */
   isExcluded: boolean
-  /** The contents of its calendars. */
+  /** The contents of the schedule's calendars. */
   excludes: readonly Calendar[]
   /** The end of the window for a success that firing it opens. */
   successDue: Date | null
 }
+
+export type DueCue = DueSlot &
+  CueColumns & {
+    /** When this engine takes it, in epoch milliseconds. */
+    due: number
+    /** Whether it is this engine's to take first. */
+    isOwn: boolean
+  }
 
 /** The number of live engines, and this one's place among them, from 0. */
 export type Share = { engines: number; place: number }
@@ -36,22 +53,49 @@ const surelyMs = 2
 /** How long a success may be late, beyond its window. */
 const graceMs = 15_000
 
-/** Prepares a cue that was read ahead. Slots that came due during an outage are left to catch_up: they have no next slot here. */
-export const prepare = (cue: LookAheadRow, isOwn: boolean, excludes: readonly Calendar[] = []): DueCue => {
-  const plan = cue.schedule_type === 'recurring' && !cue.outage_until ? planOf(scheduleOf(cue), cue.cue_id, excludes) : undefined
-  const slot = cue.next_slot ?? cue.next_run
+/** The cues in rows. */
+export const cuesOf = (rows: readonly LookAheadByScheduleRow[]): ReadCue[] =>
+  rows.flatMap(({ cue_ids, account_ids, versions, next_runs, ...schedule }) =>
+    cue_ids.map((cue_id, n) => ({ schedule, cue_id, account_id: account_ids[n]!, version: versions[n]!, at: next_runs[n]! }))
+  )
+
+/**
+ * Prepares a slot. Those that came due during an outage are left to catch_up: they have no next slot here.
+ *
+ * @param cueId the only cue that has it, if its schedule has rules
+ */
+export const prepareSlot = (schedule: ScheduleColumns, next_run: Date, cueId: string, excludes: readonly Calendar[] = []): DueSlot => {
+  const { schedule_type, runs_left, outage_until, window_slots } = schedule
+  const plan = schedule_type === 'recurring' && !outage_until ? planOf(scheduleOf(schedule), cueId, excludes) : undefined
+  const slot = schedule.next_slot ?? next_run
   const following = (plan && runAfter(plan, slot)) ?? null
-  const instant = cue.next_run.getTime()
   return {
-    ...cue,
-    due: isOwn ? instant + (cue.transport === 'worker' || cue.tracked ? surelyMs : 0) : (Math.floor(instant / leaveMs) + 2) * leaveMs,
-    isOwn,
+    ...schedule,
+    next_run,
     following,
-    next: cue.runs_left !== null && cue.runs_left <= 1 ? null : following,
+    next: runs_left !== null && runs_left <= 1 ? null : following,
     isExcluded: plan?.excludedAt(+slot) !== undefined,
     excludes,
-    successDue: (plan && cue.window_slots && windowEnd(plan, slot, cue.window_slots)) || null
+    successDue: (plan && window_slots && windowEnd(plan, slot, window_slots)) || null
   }
+}
+
+/** Prepares cues. What follows a slot is computed once for neighbours that share it. */
+export const prepare = (cues: readonly ReadCue[], isOwn: (cueId: string) => boolean, excludes?: readonly Calendar[]): DueCue[] => {
+  let last: ReadCue | undefined
+  let slot: DueSlot
+  return cues.map(cue => {
+    if (last?.schedule !== cue.schedule || last.at !== cue.at) slot = prepareSlot(cue.schedule, new Date(cue.at), cue.cue_id, excludes)
+    last = cue
+    return dueCue(slot, cue, isOwn(cue.cue_id))
+  })
+}
+
+/** The cue of a prepared slot. */
+export const dueCue = (slot: DueSlot, { cue_id, account_id, version }: CueColumns, isOwn: boolean): DueCue => {
+  const instant = slot.next_run.getTime()
+  const due = isOwn ? instant + (slot.transport === 'worker' || slot.tracked ? surelyMs : 0) : (Math.floor(instant / leaveMs) + 2) * leaveMs
+  return { ...slot, cue_id, account_id, version, due, isOwn }
 }
 
 /** Whether a cue completes with this slot. */

@@ -2,17 +2,17 @@
  * Reads the index of due cues a little ahead, computes the slots after them, and hands cues out at their instant: neither reading nor cron
  * arithmetic delays a delivery. Its state may be outdated, since a cue is fired only if the database still agrees.
  */
-import type { Functions, LookAheadRow } from '../database/functions.ts'
+import type { Functions } from '../database/functions.ts'
 import { createGiveWay } from '../database/give-way.ts'
 import { type Calendars, createCalendars } from './calendars.ts'
-import { belongsTo, type DueCue, leaveMs, prepare, type Share, slotIn } from './due-cue.ts'
+import { belongsTo, cuesOf, type DueCue, dueCue, leaveMs, prepare, prepareSlot, type ReadCue, type Share, slotIn } from './due-cue.ts'
 import { createLane } from './lane.ts'
 import { createTurnQueue } from './turn-queue.ts'
 
 export type Ahead = ReturnType<typeof createAhead>
 
 type Options = {
-  fn: Pick<Functions, 'lookAhead' | 'calendarsByRevision'>
+  fn: Pick<Functions, 'lookAheadBySchedule' | 'calendarsByRevision'>
   calendars?: Calendars
   /** The database's clock, in epoch milliseconds. */
   now: () => number
@@ -91,20 +91,22 @@ export const createAhead = ({
   }
 
   /** Prepares cues: those with rules in turns by account, as far as there is time; in the meantime, others are sent. */
-  const prepareAll = async (rows: LookAheadRow[]): Promise<{ near: DueCue[]; isReady: boolean }> => {
-    const near = rows.filter(row => !row.schedule_rules).map(row => prepare(row, isOwn(row.cue_id)))
-    const ruled = rows.filter(row => row.schedule_rules)
+  const prepareAll = async (cues: ReadCue[]): Promise<{ near: DueCue[]; isReady: boolean }> => {
+    const near = prepare(
+      cues.filter(({ schedule }) => !schedule.schedule_rules),
+      isOwn
+    )
+    const ruled = cues.filter(({ schedule }) => schedule.schedule_rules)
     if (ruled.length === 0) return { near, isReady: true }
-    await calendars.load(ruled)
-    const queue = createTurnQueue<LookAheadRow>()
-    for (const row of ruled) queue.add(row.account_id, row)
+    await calendars.load(ruled.map(cue => cue.schedule))
+    const queue = createTurnQueue<ReadCue>()
+    for (const cue of ruled) queue.add(cue.account_id, cue)
     const giveWay = createGiveWay()
     for (const end = performance.now() + preparingMs; queue.size > 0 && performance.now() < end; await giveWay()) {
-      for (const row of queue.take(1)) {
-        const used = calendars.of(row)
-        if (used) near.push(prepare(row, isOwn(row.cue_id), used))
-        else expect(0) // a calendar has changed since
-      }
+      const cue = queue.take(1)
+      const used = calendars.of(cue[0]!.schedule)
+      if (used) near.push(...prepare(cue, isOwn, used))
+      else expect(0) // a calendar has changed since
     }
     return { near, isReady: queue.size === 0 }
   }
@@ -123,22 +125,22 @@ export const createAhead = ({
     }
     nextLookAt = Number.POSITIVE_INFINITY
     const askedAt = performance.now()
-    const rows = await fn.lookAhead({
+    const rows = await fn.lookAheadBySchedule({
       until: new Date(until),
       limit: pageSize,
       skip_accounts: skip,
-      rules: true,
       ...(after > 0 && { after: new Date(after), overdue: new Date(lookedAt) })
     })
     lookTook = performance.now() - askedAt
     skipped = new Set(skip)
     for (const [cue_id, end] of passedOver) if (end <= lookedAt) passedOver.delete(cue_id)
 
-    const isPage = rows.length >= pageSize
+    const cues = cuesOf(rows)
+    const isPage = cues.length >= pageSize
     const isKept = ({ next_run }: DueCue) => after > 0 && !isPage && next_run.getTime() > lookedAt
-    const dueRows = rows.filter(row => row.next_run.getTime() <= until && !passedOver.has(row.cue_id))
-    nearCount = dueRows.length + Object.values(lanes).reduce((sum, lane) => sum + lane.count(isKept), 0)
-    const { near, isReady } = await prepareAll(dueRows)
+    const due = cues.filter(cue => cue.at <= until && !passedOver.has(cue.cue_id))
+    nearCount = due.length + Object.values(lanes).reduce((sum, lane) => sum + lane.count(isKept), 0)
+    const { near, isReady } = await prepareAll(due)
     const taken = slotsOf(reading.taken)
     const left = near.filter(cue => taken.get(cue.cue_id) !== cue.next_run.getTime())
     for (const lane of Object.values(lanes)) {
@@ -149,17 +151,17 @@ export const createAhead = ({
         isKept
       )
     }
-    plan(rows, isPage || !isReady)
+    plan(cues, isPage || !isReady)
     current = undefined
     const read = slotsOf(reading.putBack.length > 0 ? near : [])
     for (const cue of reading.putBack) if (read.get(cue.cue_id) !== cue.next!.due.getTime()) putBack(cue)
   }
 
-  /** Plans the look after one that has read these rows, and isn't complete if `isFull`. */
-  const plan = (rows: LookAheadRow[], isFull: boolean) => {
+  /** Plans the look after one that has read these cues, and isn't complete if `isFull`. */
+  const plan = (cues: ReadCue[], isFull: boolean) => {
     lookedUntil = isFull ? lookedAt : lookedAt + horizonMs
     if (isFull) readAllAt = 0
-    const beyond = rows.find(row => row.next_run.getTime() > lookedAt + horizonMs)?.next_run.getTime() ?? Number.POSITIVE_INFINITY
+    const beyond = cues.find(cue => cue.at > lookedAt + horizonMs)?.at ?? Number.POSITIVE_INFINITY
     const often = Math.max((horizonMs * manyPerLook) / nearCount, oftenMs, lookTook * oftenTimes)
     const rest = nearCount > 0 ? Math.min(often, regularMs) : Math.min(beyond - horizonMs - lookedAt, pollIntervalMs)
     nextLookAt = Math.min(nextLookAt, lookedAt + (isFull ? restMs : Math.max(rest, restMs)))
@@ -175,8 +177,8 @@ export const createAhead = ({
     if (current && at <= current.until && (at > current.after || at <= lookedAt)) return void current.putBack.push(cue)
     if (at > lookedUntil) return
     if (cue.runs_left !== null) return expect(at)
-    const row = { ...cue, next_run: cue.next.due, next_slot: slotIn(cue, cue.next), window_slots: null }
-    const next = prepare(row, isOwn(cue.cue_id), cue.excludes)
+    const slot = { ...cue, next_slot: slotIn(cue, cue.next), window_slots: null }
+    const next = dueCue(prepareSlot(slot, cue.next.due, cue.cue_id, cue.excludes), cue, isOwn(cue.cue_id))
     laneOf(next).insert(next)
   }
 
