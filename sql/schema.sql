@@ -6196,15 +6196,19 @@ CREATE OR REPLACE FUNCTION cue.look_ahead_by_schedule(p_until timestamp with tim
 AS $function$
 declare
   v_overdue timestamptz := case when p_after is null then p_until else p_overdue end;
-  v_full boolean := exists (select from cue.runs_near(p_until, p_after, v_overdue, p_skip_accounts) offset p_limit - 1);
-  v_ids text[];
+  v_full boolean;
+  v_accounts uuid[];
   v_refused uuid[];
+  v_ids text[];
   v_capped boolean := cue.caps_payloads();
   -- There hardly ever is one, and looking for it costs as much per cue as reading the cue.
   v_outages boolean := exists (
     select from cue.outages o
      where o.until_at >= (select r.next_run from cue.cue_runs r where r.next_run <= p_until order by r.next_run limit 1));
 begin
+  select coalesce(sum(a.count) >= p_limit, false), array_agg(a.account_id) into v_full, v_accounts from (
+    select r.account_id, count(*) from (
+      select n.account_id from cue.runs_near(p_until, p_after, v_overdue, p_skip_accounts) n limit p_limit) r group by r.account_id) a;
   if v_full then
     with recursive groups as (
       (select r.next_run, r.account_id, 1 as n from cue.cue_runs r
@@ -6221,13 +6225,11 @@ begin
         select r.cue_id, row_number() over (order by r.cue_id) as place from cue.cue_runs r
          where r.next_run = g.next_run and r.account_id = g.account_id order by r.cue_id limit greatest(10, p_limit / 10)) m
        order by m.place, g.next_run limit p_limit) p;
+    v_accounts := array(select distinct r.account_id from unnest(v_ids) as u (id) join cue.cue_runs r on r.cue_id = u.id);
   end if;
   v_refused := array(
-    select d.account_id from (
-      select r.account_id from cue.runs_near(p_until, p_after, v_overdue, p_skip_accounts) r where not v_full
-      union
-      select r.account_id from unnest(v_ids) as u (id) join cue.cue_runs r on r.cue_id = u.id) d
-     cross join lateral (select cue.is_over_limit(q, p_now) from cue.accounts q where q.id = d.account_id limit 1) a
+    select u.id from unnest(v_accounts) as u (id)
+     cross join lateral (select cue.is_over_limit(q, p_now) from cue.accounts q where q.id = u.id limit 1) a
      where a.is_over_limit);
   return query
   with due as (
