@@ -77,39 +77,56 @@ const setup = (t: Test, { due = 5000, concurrency = 100, spoiled = '', isDense =
   return { pump, taken, sent, passedOver, flights, come, arrive, end }
 }
 
-t.test('takes few attempts until the senders are busy, then many at once', async t => {
-  const { pump, taken, sent, arrive } = setup(t)
+t.test('takes few attempts at first, and twice as many each time while there are more', async t => {
+  const { pump, taken, sent, arrive, end } = setup(t, { due: 3000 })
   pump.turn()
-  t.strictSame(taken, [50, 50])
+  t.strictSame(taken, [50])
   await arrive()
   t.equal(sent.length, 50)
-  t.strictSame(taken, [50, 50, 50])
-  await arrive()
-  t.equal(sent.length, 100)
-  t.strictSame(taken, [50, 50, 50, 600])
-})
-
-t.test('takes nothing while enough is on hand, and sends no more than there are slots', async t => {
-  const { pump, taken, sent, arrive, end } = setup(t)
-  pump.turn()
-  for (let n = 0; n < 6; n++) await arrive()
-  t.strictSame(taken, [50, 50, 50, 600, 600, 600])
-  t.equal(sent.length, 100)
+  t.strictSame(taken, [50, 100])
+  for (let n = 0; n < 3; n++) await arrive()
+  t.strictSame(taken, [50, 100, 200, 400, 800])
+  t.equal(sent.length, 100, 'no more than there are slots')
   await end(100)
   t.equal(sent.length, 100)
-  t.equal(taken.length, 6, '1,750 are on hand')
-  for (let n = 0; n < 10; n++) await end(100)
-  t.equal(taken.length, 6, '750 are')
-  await end(100)
-  t.strictSame(taken, [50, 50, 50, 600, 600, 600, 600, 600], '650 are')
 })
 
-t.test('takes the rest at the end', async t => {
-  const { pump, taken, arrive } = setup(t, { due: 120 })
+t.test('takes nothing while enough is on hand', async t => {
+  const { pump, taken, arrive, end } = setup(t)
   pump.turn()
+  for (let n = 0; n < 5; n++) await arrive()
+  t.strictSame(taken, [50, 100, 200, 400, 800])
+  for (let n = 0; n < 4; n++) await end(100)
+  t.equal(taken.length, 5, '1,050 are on hand')
+  await end(100)
+  t.strictSame(taken, [50, 100, 200, 400, 800, 1000], '950 are')
+})
+
+t.test('takes the rest at the end, and few again after it', async t => {
+  const { pump, taken, come, arrive } = setup(t, { due: 180 })
+  pump.turn()
+  for (let n = 0; n < 3; n++) await arrive()
+  t.strictSame(taken, [50, 100, 30])
+  come(200)
+  t.strictSame(taken, [50, 100, 30, 50])
+})
+
+t.test('a second statement takes more only if the first, which takes many, lasts 250 ms', async t => {
+  let time = 1e6
+  t.intercept(performance, 'now', { value: () => time })
+  const { pump, taken, come, arrive } = setup(t, { due: 200 })
+  pump.turn()
+  time += 249
+  come(0)
+  t.strictSame(taken, [50])
+  time += 1
+  come(0)
+  t.strictSame(taken, [50, 100])
+  time += 250
+  come(0)
+  t.strictSame(taken, [50, 100], 'no third one')
   await arrive()
-  await arrive()
-  t.strictSame(taken, [50, 50, 20])
+  t.strictSame(taken, [50, 100, 50])
 })
 
 t.test('cues gather while a statement takes few of them, for 10 ms at most', async t => {
@@ -121,16 +138,13 @@ t.test('cues gather while a statement takes few of them, for 10 ms at most', asy
   come(30)
   t.strictSame(taken, [49])
   time += 1
-  come(20)
-  t.strictSame(taken, [49, 50], 'it may wait for a lock')
-  await arrive()
-  come(40)
-  t.strictSame(taken, [49, 50, 40], 'a full statement does not')
+  come(10)
+  t.strictSame(taken, [49, 40], 'it may wait for a lock')
   come(5)
   await arrive()
-  t.strictSame(taken, [49, 50, 40])
+  t.strictSame(taken, [49, 40])
   await arrive()
-  t.strictSame(taken, [49, 50, 40, 5])
+  t.strictSame(taken, [49, 40, 5])
 })
 
 t.test('if many come, they gather for 10 ms after a statement that took few has ended, too', async t => {

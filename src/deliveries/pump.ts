@@ -27,13 +27,14 @@ type Options = Omit<SenderOptions, 'fn' | 'capacity' | 'close' | 'metrics'> & {
   metrics: SenderOptions['metrics'] & Pick<Metrics, 'taken'>
 }
 
-/** Attempts per statement; fewer while few requests are under way, so that sending starts sooner. */
-const batchSize = 600
+/** Attempts per statement: few at first, so that sending starts sooner, and twice as many each time while there are more. */
+const batchSize = 1000
 const firstBatchSize = 50
-const fewUnderWay = 100
 /** Nothing is taken while this many attempts are on hand: as many as are sent while a statement is under way. */
-const enoughOnHand = 700
+const enoughOnHand = 1000
 const maxTakers = 2
+/** Two statements that take many at once slow each other down. So the second waits this long: the first may have lost its connection. */
+const aloneMs = 250
 /**
  * A statement costs as much as ten attempts in it. So after one that takes few, the next waits this long while it is under way, or so many cues
  * are near that some come due meanwhile.
@@ -47,6 +48,8 @@ export const createPump = (options: Options) => {
   const { fn, ahead, flights, now, missedAfter, onChange, onError, metrics } = options
   const { share = () => ({ engines: 1, place: 0 }) } = options
   let takers = 0
+  let size = firstBatchSize
+  let aloneUntil = 0
   let gatherUntil = 0
   let pausedUntil = 0
   let dueNext = true
@@ -62,11 +65,12 @@ export const createPump = (options: Options) => {
   }
   const sender = createSender({ ...options, capacity, close })
 
-  /** How many attempts to take now: none while enough are on hand, or all open deliveries are in use. */
+  /** How many attempts to take now: none while enough are on hand or being taken, or all open deliveries are in use. */
   const room = () => {
     if (stopped || takers >= maxTakers || sender.onHand >= enoughOnHand || performance.now() < pausedUntil) return 0
+    if (takers > 0 && performance.now() < aloneUntil) return 0
     if ((takers > 0 || ahead.isDense) && performance.now() < gatherUntil) return 0
-    return Math.min(sender.sending + sender.onHand < fewUnderWay ? firstBatchSize : batchSize, capacity.limit - capacity.open)
+    return Math.min(size, capacity.limit - capacity.open)
   }
 
   const look = async () => {
@@ -82,34 +86,37 @@ export const createPump = (options: Options) => {
   const take = () => {
     waiting.lookIfDue()
     for (let limit = room(); limit > 0; limit = room()) {
-      if (!(dueNext ? takeDue(limit) || takeWaiting(limit) : takeWaiting(limit) || takeDue(limit))) return
+      const count = dueNext ? takeDue(limit) || takeWaiting(limit) : takeWaiting(limit) || takeDue(limit)
+      if (count === size) size = Math.min(2 * size, batchSize)
+      if (count > 0) continue
+      size = firstBatchSize
+      return
     }
   }
 
   const takeDue = (limit: number) => {
     const cues = ahead.takeDue('send', limit, capacity.tryOpen)
-    if (cues.length === 0) return false
-    dueNext = false
+    if (cues.length > 0) dueNext = false
     for (const some of Map.groupBy(cues, isLast).values()) void taking(some, () => takeCues(some))
-    return true
+    return cues.length
   }
 
   const takeWaiting = (limit: number) => {
     const tried = waiting.take(limit, capacity.tryOpen)
-    if (tried.length === 0) return false
+    if (tried.length === 0) return 0
     dueNext = true
     void taking(tried, () => beginAttempts(tried))
-    return true
+    return tried.length
   }
 
   /** Begins attempts that are already counted as open, and closes those that could not be begun. */
   const taking = async (counted: { account_id: string }[], begin: () => Promise<BegunAttempt[]>) => {
     takers++
     const sentAt = performance.now()
-    if (counted.length < firstBatchSize) {
-      gatherUntil = sentAt + gatherMs
-      setTimeout(onChange, gatherMs + 1) // timers may fire a fraction early
-    }
+    const isFew = counted.length < firstBatchSize
+    if (isFew) gatherUntil = sentAt + gatherMs
+    aloneUntil = isFew ? 0 : sentAt + aloneMs
+    setTimeout(onChange, (isFew ? gatherMs : aloneMs) + 1) // timers may fire a fraction early
     const countOf = new Map<string, number>()
     try {
       const attempts = await begin()

@@ -39,7 +39,7 @@ type Options = {
 }
 
 /** Maximum results per statement. */
-export const batchSize = 600
+export const batchSize = 1000
 const waitMs = 20
 const waitBesideMs = 60
 const writersAtMost = 2
