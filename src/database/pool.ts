@@ -28,13 +28,10 @@ const session = `set search_path = pg_catalog, pg_temp; set enable_seqscan = off
 const arrayOf =
   (element: (text: string) => unknown, parse: (text: string) => unknown) =>
   (text: string): unknown => {
+    if (text === '{}') return []
     if (/["\\[{]/.test(text.slice(1))) return parse(text)
-    return text === '{}'
-      ? []
-      : text
-          .slice(1, -1)
-          .split(',')
-          .map(one => (one === 'NULL' ? null : element(one)))
+    const elements = text.slice(1, -1).split(',')
+    return elements.map(one => (one === 'NULL' ? null : element(one)))
   }
 // Rows of a batch often have the same instant.
 const parseInstant = pg.types.getTypeParser(pg.types.builtins.TIMESTAMPTZ)
@@ -48,7 +45,7 @@ const instant = (text: string) => {
   return lastInstant
 }
 const { INT8, TIMESTAMPTZ, DATE } = pg.types.builtins
-/** Arrays, which are not among the names that pg-types has, and what their elements are. */
+/** Types of arrays, which are not among the names that pg-types has, and what converts their elements. */
 const arrays = { int4: [1007, Number], text: [1009, String], int8: [1016, Number], uuid: [2951, String] } as const
 const parsers = new Map<number, (text: string) => unknown>([
   [INT8, Number], // counts, which stay far below 2^53
