@@ -235,6 +235,50 @@ t.test("an engine tries another engine's cue only once", async t => {
   t.ok(engine.wakeAt >= start + 1000)
 })
 
+t.test('cues that are read in one row share a schedule, but neither accounts, versions nor instants; others have their own', async t => {
+  let time = start
+  const [alone] = bySchedule([
+    {
+      next_run: new Date(start + 1000),
+      transport: 'webhook',
+      schedule_type: 'recurring',
+      cron: '* * * * * *',
+      timezone: 'UTC',
+      outage_until: null
+    } as LookAheadRow
+  ])
+  const row = {
+    ...alone!,
+    cue_ids: ['cue_a', 'cue_b', 'cue_c'],
+    account_ids: ['a', 'b', 'a'],
+    versions: [1, 2, 3],
+    next_runs: [start + 1000, start + 1000, start + 2000]
+  }
+  const other = { ...row, cron: '*/5 * * * * *', cue_ids: ['cue_d'], account_ids: ['a'], versions: [4], next_runs: [start + 2000] }
+  const ahead = createAhead({
+    fn: { lookAheadBySchedule: async () => [row, other], calendarsByRevision: async () => [] },
+    now: () => time,
+    pollIntervalMs: 5000
+  })
+  await ahead.look()
+  const taken = (ms: number) => {
+    time = start + ms
+    const cues = ahead
+      .takeDue('send', 10)
+      .map(cue => [cue.cue_id, cue.account_id, cue.version, +cue.next_run - start, +cue.next!.due - start])
+    return cues.sort()
+  }
+  t.strictSame(taken(999), [])
+  t.strictSame(taken(1000), [
+    ['cue_a', 'a', 1, 1000, 2000],
+    ['cue_b', 'b', 2, 1000, 2000]
+  ])
+  t.strictSame(taken(2000), [
+    ['cue_c', 'a', 3, 2000, 3000],
+    ['cue_d', 'a', 4, 2000, 5000]
+  ])
+})
+
 t.test('an engine takes worker cues only when they are certainly due', async t => {
   const { engines, at, look } = setup([{ ...few[0], transport: 'worker' }])
   await look()

@@ -1,6 +1,6 @@
 import type { LookAheadByScheduleRow, LookAheadRow } from '../src/database/functions.ts'
 
-/** What a look reads of these cues, each in a row of its own. */
+/** Returns the rows in which a look reads these cues: one row for each cue. */
 export const bySchedule = (rows: readonly LookAheadRow[]): LookAheadByScheduleRow[] =>
   rows.map(({ cue_id, account_id, version, next_run, ...schedule }) => ({
     ...schedule,

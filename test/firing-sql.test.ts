@@ -250,14 +250,19 @@ t.test('look_ahead returns cues due soon, and the first later one', async t => {
 })
 
 t.test('look_ahead returns cues of every account although one has more due than fit a page', async t => {
-  const { cue, fn, clock, account } = await stage(t)
+  const { cue, fn, clock, account, rows } = await stage(t)
   const earlier = new Date(clock.now().getTime() - 60_000)
   for (let i = 0; i < 30; i++) await cue({}, { next_run: earlier })
   const others = await Promise.all([account(), account(), account()])
   for (const account_id of others) await cue({}, { account_id })
+  await rows("update cue.accounts set limit_reached_at = '2030-01-14T08:00:00Z' where id = $1", [others[1]])
   const seen = await fn.lookAhead({ until: clock.now(), limit: 20 })
   t.ok(seen.length <= 21)
   t.same(new Set(seen.map(row => row.account_id)).size, 4)
+  t.strictSame(
+    seen.filter(row => row.over_limit).map(row => row.account_id),
+    [others[1]]
+  )
   const skipping = await fn.lookAhead({ until: clock.now(), limit: 20, skip_accounts: [others[0]!] })
   t.same(new Set(skipping.map(row => row.account_id)).size, 3)
 })

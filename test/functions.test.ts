@@ -55,12 +55,14 @@ t.test('arrays reach PostgreSQL and return unchanged', async t => {
     nullable(instant),
     nullable(fc.integer({ min: -(2 ** 31), max: 2 ** 31 - 1 })),
     nullable(fc.boolean()),
-    nullable(fc.uint8Array({ maxLength: 40 }).map(bytes => Buffer.from(bytes)))
+    nullable(fc.uint8Array({ maxLength: 40 }).map(bytes => Buffer.from(bytes))),
+    nullable(fc.maxSafeInteger()),
+    nullable(fc.uuid())
   )
   await always(
     fc.asyncProperty(values, async values => {
       const { rows } = await pool.query({
-        text: 'select $1::text[] as a, $2::timestamptz[] as b, $3::int[] as c, $4::boolean[] as d, $5::bytea[] as e',
+        text: 'select $1::text[] as a, $2::timestamptz[] as b, $3::int[] as c, $4::boolean[] as d, $5::bytea[] as e, $6::bigint[] as f, $7::uuid[] as g',
         values: values.map(arrayText)
       })
       t.strictSame(Object.values(rows[0]), values)
