@@ -138,21 +138,10 @@ export const createAdmission = ({ fn, config, log, now = () => new Date(), pacer
     if (cue_ids.every(id => id === null)) return (await fn.admit(asked)) as Admission[]
     const rows = await fn.admitWithCues({ ...asked, cue_ids })
     return rows.map(row => {
-      const {
-        error,
-        caller_id: account_id,
-        actor,
-        scopes,
-        plan,
-        usage_warning,
-        rate_limit,
-        rate_remaining,
-        rate_reset,
-        retry_after,
-        ...cue
-      } = row
+      const { error, caller_id: account_id, actor, scopes, plan, usage_warning, rate_limit, rate_remaining, rate_reset, retry_after } = row
       const admission = { error, account_id, actor, scopes, plan, usage_warning, rate_limit, rate_remaining, rate_reset, retry_after }
-      return { ...admission, cue: cue.id === null ? null : cue } as Admission
+      // With the columns of the admission, which nothing reads there: a copy without them would cost as much as parsing the row.
+      return { ...admission, cue: row.id === null ? null : row } as Admission
     })
   }
   const uncounted = async (question: Question) => (await ask([question], false))[0] as Answer

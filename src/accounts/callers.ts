@@ -8,8 +8,8 @@ import { createTurns } from '../database/turns.ts'
 type Answer = { error: string | null; retry_after: number | null }
 type Refusal<A> = { answer: A; atMs: number; untilMs: number; times: number }
 
-/** As many as two statements take. */
-const mostAtOnce = 100
+/** Half of what a statement takes, so that no caller has one to itself: large cues fill it, too. */
+const mostAtOnce = 50
 /** How long a refusal is known. Short, because a caller may change its plan. */
 const knownMs = 1000
 /** Refusals that are sent at once, per caller and second. Others are held, so that each connection sends about one request in two seconds. */

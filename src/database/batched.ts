@@ -70,7 +70,7 @@ export const createBatches = <Q, A>({
   many,
   one = async question => (await many([question]))[0]!,
   ownerOf = () => '',
-  size = 50,
+  size = 100,
   atOnce = 2,
   pacer = createPacer(),
   isDurable = false,
