@@ -6,7 +6,7 @@
 import type { QueryConfig, QueryResult } from 'pg'
 import { isOutdated } from '../errors.ts'
 import { type Functions, functions } from '../functions.types.ts'
-import { arrayText } from './array-text.ts'
+import { arrayParameter } from './array-parameter.ts'
 import type { Turns } from './turns.ts'
 
 export type * from '../functions.types.ts'
@@ -46,7 +46,7 @@ export const bindFunctions = (
     for (const parameter of parameters) {
       const value = parameter === 'now' && clock ? clock() : args[parameter]
       if (value === undefined) continue
-      values.push(Array.isArray(value) ? arrayText(value) : value)
+      values.push(Array.isArray(value) ? arrayParameter(value) : value)
       list += `${list && ', '}p_${parameter} => $${values.length}`
     }
     // The name stands for the whole text: one prepared statement per set of arguments.
