@@ -20,16 +20,11 @@ export const createTurns = (most: number) => {
   const isKnownHeld = ({ heldUntil }: Owner) => performance.now() < heldUntil
   const isFree = (own: Owner) => own.running < (isKnownHeld(own) ? 1 : most)
 
-  const enter = async (own: Owner): Promise<void> => {
-    if (!isFree(own)) {
-      const { promise, resolve, reject } = Promise.withResolvers<void>()
-      own.waiting.add(resolve)
-      const late = setTimeout(
-        () => own.waiting.delete(resolve) && reject(unavailable()),
-        isKnownHeld(own) ? patienceWhileHeldMs : patienceMs
-      )
-      await promise.finally(() => clearTimeout(late))
-    } else own.running++
+  const turnOf = (own: Owner): Promise<void> => {
+    const { promise, resolve, reject } = Promise.withResolvers<void>()
+    own.waiting.add(resolve)
+    const late = setTimeout(() => own.waiting.delete(resolve) && reject(unavailable()), isKnownHeld(own) ? patienceWhileHeldMs : patienceMs)
+    return promise.finally(() => clearTimeout(late))
   }
 
   const leave = (own: Owner): void => {
@@ -50,7 +45,8 @@ export const createTurns = (most: number) => {
   return async <T>(owner: string, work: () => Promise<T>): Promise<T> => {
     const own = owners.get(owner) ?? { running: 0, heldUntil: 0, waiting: new Set() }
     owners.set(owner, own)
-    await enter(own)
+    if (isFree(own)) own.running++
+    else await turnOf(own)
     try {
       return await work()
     } catch (error) {
