@@ -6182,7 +6182,7 @@ AS $function$
    where p_rules or s.schedule_rules is null
    order by c.next_run, c.account_id, c.cue_id
 $function$;
-comment on function cue.look_ahead(timestamp with time zone,integer,uuid[],timestamp with time zone,boolean,timestamp with time zone,timestamp with time zone) is 'Returns the cues due until p_until and the first one after it, one per row, for replicas of the previous release and people in psql. p_rules: also those with schedule_rules.';
+comment on function cue.look_ahead(timestamp with time zone,integer,uuid[],timestamp with time zone,boolean,timestamp with time zone,timestamp with time zone) is 'Returns the cues due until p_until and the first one after it, one per row, to inspect in psql. p_rules: also those with schedule_rules.';
 grant execute on function cue.look_ahead(timestamp with time zone,integer,uuid[],timestamp with time zone,boolean,timestamp with time zone,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.look_ahead_by_schedule(p_until timestamp with time zone, p_limit integer DEFAULT 2000, p_skip_accounts uuid[] DEFAULT '{}'::uuid[], p_now timestamp with time zone DEFAULT now(), p_after timestamp with time zone DEFAULT NULL::timestamp with time zone, p_overdue timestamp with time zone DEFAULT NULL::timestamp with time zone)

@@ -160,7 +160,7 @@ language sql stable security definer as $$
    order by c.next_run, c.account_id, c.cue_id
 $$;
 comment on function cue.look_ahead is
-  'Returns the cues due until p_until and the first one after it, one per row, for replicas of the previous release and people in psql. p_rules: also those with schedule_rules.';
+  'Returns the cues due until p_until and the first one after it, one per row, to inspect in psql. p_rules: also those with schedule_rules.';
 
 -- Cheaper than trying to take them all: it writes and locks nothing.
 create or replace function cue.cues_left(p_cue_ids text[], p_expected timestamptz[]) returns setof text
