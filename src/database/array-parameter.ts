@@ -39,19 +39,14 @@ const wordSize = 2 ** 32
 
 const instantBytes = (values: readonly unknown[]): Buffer => {
   const bytes = Buffer.allocUnsafe(headerBytes + 12 * values.length)
-  let hasNull = 0
   let at = headerBytes
   for (const value of values) {
-    if (!isPresent(value)) {
-      hasNull = 1
-      at = bytes.writeInt32BE(-1, at)
-    } else if (value instanceof Date) {
-      at = bytes.writeInt32BE(8, at)
-      at = writeMicroseconds(bytes, at, value.getTime() - since)
-    } else throw new TypeError(unsupported)
+    if (!isPresent(value)) at = bytes.writeInt32BE(-1, at)
+    else if (value instanceof Date) at = writeMicroseconds(bytes, bytes.writeInt32BE(8, at), value.getTime() - since)
+    else throw new TypeError(unsupported)
   }
-  // Dimensions, flag, type of the elements, length and first index.
-  for (const [n, word] of [1, hasNull, TIMESTAMPTZ, values.length, 1].entries()) bytes.writeInt32BE(word, 4 * n)
+  // Dimensions, a flag for nulls that PostgreSQL doesn't read, type of the elements, length and first index.
+  for (const [n, word] of [1, 0, TIMESTAMPTZ, values.length, 1].entries()) bytes.writeInt32BE(word, 4 * n)
   return bytes.subarray(0, at)
 }
 
