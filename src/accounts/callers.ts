@@ -3,13 +3,14 @@
  * a second costs no statement, and one that doesn't wait gets its refusals later.
  */
 import { setTimeout as delay } from 'node:timers/promises'
+import { batchSize } from '../database/batched.ts'
 import { createTurns } from '../database/turns.ts'
 
 type Answer = { error: string | null; retry_after: number | null }
 type Refusal<A> = { answer: A; atMs: number; untilMs: number; times: number }
 
 /** Half of what a statement takes, so that no caller has one to itself: large cues fill it, too. */
-const mostAtOnce = 50
+const mostAtOnce = batchSize / 2
 /** How long a refusal is known. Short, because a caller may change its plan. */
 const knownMs = 1000
 /** Refusals that are sent at once, per caller and second. Others are held, so that each connection sends about one request in two seconds. */

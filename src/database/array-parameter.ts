@@ -1,6 +1,8 @@
 /**
- * An array as a statement's parameter: instants in PostgreSQL's binary format, which it reads twenty times as fast as text, everything else as
- * its input text. Columns of a batch often repeat a value, whose text is made once. @throws TypeError, or RangeError for an invalid instant
+ * An array as a statement's parameter: instants in PostgreSQL's binary format, which it reads in a fifth of the time (0.14 instead of 0.78 µs
+ * each), everything else as its input text. Columns of a batch often repeat a value, whose text is made once.
+ *
+ * @throws TypeError, or RangeError for an invalid instant
  */
 export const arrayParameter = (values: readonly unknown[]): string | Buffer => {
   if (values.find(isPresent) instanceof Date) return instantBytes(values)

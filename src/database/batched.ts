@@ -17,7 +17,7 @@ type Options<Q, A> = {
   one?: (question: Q) => Promise<A | null>
   /** Whose rows a query needs. While an owner's rows are locked, its queries are retried separately from all others. */
   ownerOf?: (question: Q) => string
-  /** Maximum queries in a statement. */
+  /** Maximum queries in a statement; `batchSize` by default. */
   size?: number
   /** Maximum concurrent statements. */
   atOnce?: number
@@ -28,6 +28,9 @@ type Options<Q, A> = {
   /** A statement that takes longer may be waiting for a lock or the disk, so queries that arrived meanwhile get another one. */
   patienceMs?: number
 }
+
+/** Maximum queries in a statement, unless the batcher has another. */
+export const batchSize = 100
 
 export type Pacer = ReturnType<typeof createPacer>
 
@@ -70,7 +73,7 @@ export const createBatches = <Q, A>({
   many,
   one = async question => (await many([question]))[0]!,
   ownerOf = () => '',
-  size = 100,
+  size = batchSize,
   atOnce = 2,
   pacer = createPacer(),
   isDurable = false,
