@@ -36,7 +36,8 @@ export const createLane = () => {
     },
     /** Replaces the cues by a new list, except those to keep, and keeps only the due ones of accounts that were skipped when it was read. */
     fill: (list: DueCue[], now: number, skipped: ReadonlySet<string> = new Set(), isKept: (cue: DueCue) => boolean = () => false) => {
-      cues = inOrder([...cues.slice(head).filter(isKept), ...list], now)
+      const kept = cues.slice(head).filter(isKept)
+      cues = list.length > 0 ? inOrder([...kept, ...list], now) : kept
       head = 0
       const isHeld = due.size > maxHeld ? () => false : (cue: DueCue) => skipped.has(cue.account_id)
       due.keepOnly(cue => isHeld(cue) || isKept(cue))
@@ -61,11 +62,14 @@ export const createLane = () => {
  * compete for the same cues.
  */
 const inOrder = (cues: DueCue[], now: number): DueCue[] => {
-  const instants = Map.groupBy(cues, cue => Math.max(cue.due, now))
-  return [...instants.keys()].sort((a, b) => a - b).flatMap(instant => rotate(instants.get(instant)!))
-}
-
-const rotate = <T>(list: T[]): T[] => {
-  const start = Math.floor(Math.random() * list.length)
-  return start ? [...list.slice(start), ...list.slice(0, start)] : list
+  const instantAt = (n: number) => Math.max(cues[n]!.due, now)
+  cues.sort((a, b) => Math.max(a.due, now) - Math.max(b.due, now))
+  const ordered: DueCue[] = []
+  for (let from = 0, to = 0; from < cues.length; from = to) {
+    while (to < cues.length && instantAt(to) === instantAt(from)) to++
+    const start = from + Math.floor(Math.random() * (to - from))
+    for (let n = start; n < to; n++) ordered.push(cues[n]!)
+    for (let n = from; n < start; n++) ordered.push(cues[n]!)
+  }
+  return ordered
 }

@@ -143,14 +143,8 @@ export const createAhead = ({
     const { near, isReady } = await prepareAll(due)
     const taken = slotsOf(reading.taken)
     const left = near.filter(cue => taken.get(cue.cue_id) !== cue.next_run.getTime())
-    for (const lane of Object.values(lanes)) {
-      lane.fill(
-        left.filter(cue => laneOf(cue) === lane),
-        lookedAt,
-        skipped,
-        isKept
-      )
-    }
+    const found = Map.groupBy(left, laneOf)
+    for (const lane of Object.values(lanes)) lane.fill(found.get(lane) ?? [], lookedAt, skipped, isKept)
     plan(cues, isPage || !isReady)
     current = undefined
     const read = slotsOf(reading.putBack.length > 0 ? near : [])
