@@ -62,11 +62,11 @@ export const createLane = () => {
  * compete for the same cues.
  */
 const inOrder = (cues: DueCue[], now: number): DueCue[] => {
-  const instantAt = (n: number) => Math.max(cues[n]!.due, now)
-  cues.sort((a, b) => Math.max(a.due, now) - Math.max(b.due, now))
+  const instantOf = (cue: DueCue) => Math.max(cue.due, now)
+  cues.sort((a, b) => instantOf(a) - instantOf(b))
   const ordered: DueCue[] = []
   for (let from = 0, to = 0; from < cues.length; from = to) {
-    while (to < cues.length && instantAt(to) === instantAt(from)) to++
+    while (to < cues.length && instantOf(cues[to]!) === instantOf(cues[from]!)) to++
     const start = from + Math.floor(Math.random() * (to - from))
     for (let n = start; n < to; n++) ordered.push(cues[n]!)
     for (let n = from; n < start; n++) ordered.push(cues[n]!)
