@@ -1,5 +1,6 @@
 // Runs before `npm start`, `npm test` and other scripts, on any Node version: installs the packages of the lock file unless they are
-// installed. The script itself then runs on the Node version installed here.
+// installed. The script itself then runs on the Node version installed here, and so does a module named in the arguments. After `&&`, it would
+// not: a shell remembers where it has found `node`.
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -83,3 +84,6 @@ if (!upToDate()) {
   if (status !== 0) fail(`tap build failed: ${stderr}`)
   writeFileSync(stamp, wanted)
 }
+
+const [module, ...args] = process.argv.slice(2)
+if (module) process.exitCode = spawnSync(node, [module, ...args], { cwd: root, stdio: 'inherit' }).status ?? 1

@@ -31,7 +31,7 @@ t.test('npm pack includes the client and the command line, but not the service',
   }
   symlinkSync(join(root, 'node_modules'), join(copy, 'node_modules'))
   const { scripts, dependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
-  exactly(t, scripts, { prepack: /node scripts\/pack\.ts$/, postpack: 'node scripts/pack.ts --restore' })
+  exactly(t, scripts, { prepack: 'node scripts/install.mjs scripts/pack.ts', postpack: 'node scripts/pack.ts --restore' })
   const npm = (args: string[], cwd: string) => run('npm', [...args, '--ignore-scripts', '--no-audit', '--no-fund', '--offline'], cwd)
 
   exactly(t, await run(process.execPath, ['scripts/pack.ts'], copy), { code: 0 })
@@ -93,4 +93,12 @@ t.test('npm pack includes the client and the command line, but not the service',
     exactly(t, await compile(['check.ts'], '--allowImportingTsExtensions', '--skipLibCheck'), { code: 0, stdout: '' })
     t.same(await compile(['use.ts', 'example.ts']), { code: 0, stdout: '', stderr: '' }, "complete by themselves, as is README's example")
   })
+})
+
+t.test('what follows the installation runs on the Node that it installs', t => {
+  const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { scripts: Record<string, string> }
+  const chained = Object.values(scripts).filter(script => script.includes('install.mjs') && script.includes('&&'))
+  // A shell that has looked up `node` uses the same one again.
+  t.strictSame(chained, [])
+  t.end()
 })
