@@ -1756,7 +1756,7 @@ create view cue.execution_detail_view as
     response_body,
     outcome ->> 'metadata'::text AS metadata,
     outcome ->> 'artifacts'::text AS artifacts,
-    ( SELECT COALESCE(jsonb_agg(to_jsonb(a.*) ORDER BY a.attempt), '[]'::jsonb) AS "coalesce"
+    ( SELECT COALESCE(json_agg(a.* ORDER BY a.attempt), '[]'::json) AS "coalesce"
            FROM ( SELECT a_1.attempt,
                     cue.iso(a_1.started_at) AS started_at,
                     cue.iso(a_1.finished_at) AS finished_at,
@@ -1816,9 +1816,15 @@ create view cue.execution_view as
     e.created_at,
     e.updated_at,
         CASE
-            WHEN e.outcome_recorded_at IS NOT NULL THEN ( SELECT jsonb_object_agg(o.key, o.value) AS jsonb_object_agg
-               FROM jsonb_each(jsonb_build_object('success', e.outcome_success, 'result', e.result, 'error', e.error, 'metadata', e.metadata, 'external_id', e.external_id, 'result_url', e.result_url, 'result_ref', e.result_ref, 'result_type', e.result_type, 'summary', e.summary, 'artifacts', e.artifacts, 'recorded_at', cue.iso(e.outcome_recorded_at), 'verification_reason', e.verification_reason, 'rejected_at', cue.iso(e.rejected_at))) o(key, value)
-              WHERE o.value <> 'null'::jsonb)
+            WHEN e.outcome_recorded_at IS NOT NULL THEN (jsonb_strip_nulls(jsonb_build_object('success', e.outcome_success, 'result', e.result, 'error', e.error, 'external_id', e.external_id, 'result_url', e.result_url, 'result_ref', e.result_ref, 'result_type', e.result_type, 'summary', e.summary, 'recorded_at', cue.iso(e.outcome_recorded_at), 'verification_reason', e.verification_reason, 'rejected_at', cue.iso(e.rejected_at))) ||
+            CASE
+                WHEN e.metadata <> 'null'::jsonb THEN jsonb_build_object('metadata', e.metadata)
+                ELSE '{}'::jsonb
+            END) ||
+            CASE
+                WHEN e.artifacts <> 'null'::jsonb THEN jsonb_build_object('artifacts', e.artifacts)
+                ELSE '{}'::jsonb
+            END
             ELSE NULL::jsonb
         END AS outcome,
     e.result_type,
@@ -5882,25 +5888,23 @@ comment on function cue.last_success(text,integer,timestamp with time zone) is '
 grant execute on function cue.last_success(text,integer,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.latest_executions(p_cue_id text, p_before uuid)
- RETURNS TABLE(executions jsonb, execution_total bigint)
+ RETURNS TABLE(executions json, execution_total bigint)
  LANGUAGE sql
  STABLE
 AS $function$
-  select x.latest, case when jsonb_array_length(x.latest) < 10 then jsonb_array_length(x.latest)
+  select x.latest, case when x.found < 10 then x.found
                         else (select count(*) from (
                           select from cue.execution_brief_view e where e.cue_id = p_cue_id and e.id < p_before limit 10000) e) end
     from (
-      select coalesce(jsonb_agg(to_jsonb(e) order by newest.id desc), '[]') as latest from (
-        select b.id from cue.execution_brief_view b where b.cue_id = p_cue_id and b.id < p_before order by b.id desc limit 10) newest
-       cross join lateral (
-         select v.id, v.cue_id, v.cue_name, cue.iso(v.scheduled_for) as scheduled_for, cue.iso(v.due_at) as due_at, v.status, v.outcome_state, v.outcome_success,
-                v.triggered_by, v.replayed_from, v.attempts, v.http_status, v.error_message, cue.iso(v.started_at) as started_at,
-                cue.iso(v.last_attempt_at) as last_attempt_at, cue.iso(v.delivered_at) as delivered_at, cue.iso(v.next_retry) as next_retry,
-                v.claimed_by_worker, cue.iso(v.claimed_at) as claimed_at, cue.iso(v.last_heartbeat_at) as last_heartbeat_at,
-                cue.iso(v.lease_expires_at) as lease_expires_at, '{"result": null}'::jsonb || (v.outcome - '{metadata,artifacts}'::text[]) as outcome,
-                v.outcome ->> 'metadata' as metadata, v.outcome ->> 'artifacts' as artifacts, cue.iso(v.created_at) as created_at,
-                cue.iso(v.updated_at) as updated_at
-           from cue.execution_view v where v.id = newest.id limit 1) e) x
+      select coalesce(json_agg(e order by e.id desc), '[]') as latest, count(*) as found from (
+        select v.id, v.cue_id, v.cue_name, cue.iso(v.scheduled_for) as scheduled_for, cue.iso(v.due_at) as due_at, v.status, v.outcome_state, v.outcome_success,
+               v.triggered_by, v.replayed_from, v.attempts, v.http_status, v.error_message, cue.iso(v.started_at) as started_at,
+               cue.iso(v.last_attempt_at) as last_attempt_at, cue.iso(v.delivered_at) as delivered_at, cue.iso(v.next_retry) as next_retry,
+               v.claimed_by_worker, cue.iso(v.claimed_at) as claimed_at, cue.iso(v.last_heartbeat_at) as last_heartbeat_at,
+               cue.iso(v.lease_expires_at) as lease_expires_at, '{"result": null}'::jsonb || (v.outcome - '{metadata,artifacts}'::text[]) as outcome,
+               v.outcome ->> 'metadata' as metadata, v.outcome ->> 'artifacts' as artifacts, cue.iso(v.created_at) as created_at,
+               cue.iso(v.updated_at) as updated_at
+          from (select * from cue.execution_view e where e.cue_id = p_cue_id and e.id < p_before order by e.id desc limit 10 offset 0) v) e) x
 $function$;
 comment on function cue.latest_executions(text,uuid) is 'Returns a cue''s latest ten executions as JSON, and their number, counted up to 10,000.';
 grant execute on function cue.latest_executions(text,uuid) to cue_reader, cue_service;
