@@ -10,7 +10,7 @@ import { isAway } from './errors.ts'
 import { unusable } from './migrate/migrate.ts'
 import { firstScreen } from './startup/first-screen.ts'
 import { collectGarbage } from './startup/garbage.ts'
-import { loggerOptions, together } from './startup/log.ts'
+import { gatherLines, loggerOptions } from './startup/log.ts'
 import { whenNpmEnds } from './startup/parent.ts'
 import { findPort, refuseToListen } from './startup/port.ts'
 import { startTraces } from './traces/start.ts'
@@ -21,9 +21,14 @@ const stopMs = 29_000
 const start = async () => {
   let config = loadConfig(process.env)
   const { roles } = config
-  // The last lines are written when the process exits.
-  const destination = pino.destination({ dest: 1, sync: false, minLength: together.bytes, periodicFlush: together.ms })
-  const plain = pino(loggerOptions(config.logLevel), destination)
+  const destination = pino.destination({ dest: 1, sync: false })
+  // Pino's own gathering counts all bytes that wait again for each line.
+  const { write, flush } = gatherLines(lines => destination.write(lines))
+  process.on('exit', () => {
+    flush()
+    destination.flushSync()
+  })
+  const plain = pino(loggerOptions(config.logLevel), { write })
   const traces = await startTraces(process.env, plain)
   const logger = plain.child({}, { formatters: { log: traces.line } })
   log = logger
@@ -34,7 +39,7 @@ const start = async () => {
   config = atPort(database.config, await findPort(config))
   const cells = await openCells(config, logger, say)
   const openApi = async (): Promise<Api> => {
-    if (roles.api && roles.engine) return superviseApi({ cells, log: logger, write: lines => destination.write(lines) })
+    if (roles.api && roles.engine) return superviseApi({ cells, log: logger, write })
     const { createApi } = await import('./api/api.ts')
     return createApi({ cells, logger, traces })
   }

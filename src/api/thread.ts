@@ -8,7 +8,7 @@ import type { Config } from '../config.ts'
 import type { OutageLog } from '../database/outage-log.ts'
 import { isAway, unavailable } from '../errors.ts'
 import { createMetrics, type MetricValues } from '../metrics/metrics.ts'
-import { together } from '../startup/log.ts'
+import { gatherLines } from '../startup/log.ts'
 import { startTraces } from '../traces/start.ts'
 import { createApi } from './api.ts'
 import type { FromThread, ToThread } from './supervise.ts'
@@ -37,19 +37,7 @@ const outageLogOf = (cell: number): OutageLog => ({
   back: () => send({ kind: 'back', cell })
 })
 
-let lines = ''
-let timer: NodeJS.Timeout | undefined
-const flush = () => {
-  clearTimeout(timer)
-  timer = undefined
-  if (lines) send({ kind: 'log', lines })
-  lines = ''
-}
-const write = (line: string) => {
-  lines += line
-  if (lines.length >= together.bytes) flush()
-  else timer ??= setTimeout(flush, together.ms)
-}
+const { write, flush } = gatherLines(lines => send({ kind: 'log', lines }))
 process.on('uncaughtExceptionMonitor', flush)
 
 /** @throws {ApiError} if the engines do not respond: without their values, counters would seem to have restarted */

@@ -21,5 +21,23 @@ const serializeError = (error: Loggable): Logged => ({
   cause: error.cause instanceof Error ? serializeError(error.cause) : undefined
 })
 
-/** Log lines are written in batches, at most 100 ms late: a write per line would cost as much as the rest of a request. */
-export const together = { bytes: 8192, ms: 100 }
+/** A write per line would cost as much as the rest of a request. */
+const together = { characters: 8192, ms: 100 }
+
+/** Passes lines on many at a time, at most 100 ms late. `flush` passes on those that wait. */
+export const gatherLines = (pass: (lines: string) => void) => {
+  let lines = ''
+  let timer: NodeJS.Timeout | undefined
+  const flush = () => {
+    clearTimeout(timer)
+    timer = undefined
+    if (lines) pass(lines)
+    lines = ''
+  }
+  const write = (line: string) => {
+    lines += line
+    if (lines.length >= together.characters) flush()
+    else timer ??= setTimeout(flush, together.ms)
+  }
+  return { write, flush }
+}
