@@ -1558,41 +1558,39 @@ create view cue.cue_view as
             ELSE NULL::cue.completion
         END AS completed_reason,
     c.transport,
+    jsonb_strip_nulls(jsonb_build_object('type', c.schedule_type, 'cron', c.cron, 'at', cue.iso(c.at), 'timezone', c.timezone)) || COALESCE(c.schedule_rules, '{}'::jsonb) AS schedule,
+    jsonb_build_object('url', c.callback_url, 'method', c.callback_method, 'headers',
         CASE
-            WHEN c.at IS NOT NULL THEN json_build_object('type', c.schedule_type, 'at', cue.iso(c.at), 'timezone', c.timezone)
-            WHEN c.schedule_rules IS NULL THEN json_build_object('type', c.schedule_type, 'cron', c.cron, 'timezone', c.timezone)
-            ELSE (jsonb_strip_nulls(jsonb_build_object('type', c.schedule_type, 'cron', c.cron, 'timezone', c.timezone)) || c.schedule_rules)::json
-        END AS schedule,
-    json_build_object('url', c.callback_url, 'method', c.callback_method, 'headers',
-        CASE
-            WHEN c.callback_headers = '{}'::jsonb THEN '{}'::json
-            ELSE ( SELECT json_object_agg(h.name, cue.mask()) AS json_object_agg
+            WHEN c.callback_headers = '{}'::jsonb THEN '{}'::jsonb
+            ELSE ( SELECT jsonb_object_agg(h.name, cue.mask()) AS jsonb_object_agg
                FROM jsonb_object_keys(c.callback_headers) h(name))
         END) AS callback,
     COALESCE(c.payload, ( SELECT p.body
            FROM cue.payloads p
           WHERE p.id = c.payload_id)) AS payload,
+    jsonb_build_object('max_attempts', c.retry_max_attempts, 'backoff_minutes', c.retry_backoff_minutes) ||
         CASE
-            WHEN c.retry_on_worker_failure IS NULL THEN json_build_object('max_attempts', c.retry_max_attempts, 'backoff_minutes', c.retry_backoff_minutes)
-            ELSE json_build_object('max_attempts', c.retry_max_attempts, 'backoff_minutes', c.retry_backoff_minutes, 'on_worker_failure', c.retry_on_worker_failure)
+            WHEN c.retry_on_worker_failure IS NULL THEN '{}'::jsonb
+            ELSE jsonb_build_object('on_worker_failure', c.retry_on_worker_failure)
         END AS retry,
+    jsonb_build_object('email', c.on_failure_email, 'webhook', c.on_failure_webhook, 'pause', c.on_failure_pause) ||
         CASE
-            WHEN c.on_failure_pause_after IS NULL THEN json_build_object('email', c.on_failure_email, 'webhook', c.on_failure_webhook, 'pause', c.on_failure_pause)
-            ELSE json_build_object('email', c.on_failure_email, 'webhook', c.on_failure_webhook, 'pause', c.on_failure_pause, 'pause_after', c.on_failure_pause_after)
+            WHEN c.on_failure_pause_after IS NULL THEN '{}'::jsonb
+            ELSE jsonb_build_object('pause_after', c.on_failure_pause_after)
         END AS on_failure,
         CASE
-            WHEN c.timeout_seconds IS NOT NULL THEN json_build_object('timeout_seconds', c.timeout_seconds, 'outcome_deadline_seconds', c.outcome_deadline_seconds, 'claim_timeout_seconds', c.claim_timeout_seconds, 'await_outcome', COALESCE(c.await_outcome, false))
-            ELSE NULL::json
+            WHEN c.timeout_seconds IS NOT NULL THEN jsonb_build_object('timeout_seconds', c.timeout_seconds, 'outcome_deadline_seconds', c.outcome_deadline_seconds, 'claim_timeout_seconds', c.claim_timeout_seconds, 'await_outcome', COALESCE(c.await_outcome, false))
+            ELSE NULL::jsonb
         END AS delivery,
         CASE
-            WHEN c.alert_consecutive_failures IS NOT NULL THEN json_build_object('consecutive_failures', c.alert_consecutive_failures, 'missed_window_multiplier', c.alert_missed_window_multiplier)
-            ELSE NULL::json
+            WHEN c.alert_consecutive_failures IS NOT NULL THEN jsonb_build_object('consecutive_failures', c.alert_consecutive_failures, 'missed_window_multiplier', c.alert_missed_window_multiplier)
+            ELSE NULL::jsonb
         END AS alerts,
     c.catch_up,
     c.overlap,
         CASE
-            WHEN c.verification_mode IS NOT NULL THEN json_build_object('mode', c.verification_mode)
-            ELSE NULL::json
+            WHEN c.verification_mode IS NOT NULL THEN jsonb_build_object('mode', c.verification_mode)
+            ELSE NULL::jsonb
         END AS verification,
     r.next_run,
         CASE
@@ -1758,7 +1756,7 @@ create view cue.execution_detail_view as
     response_body,
     outcome ->> 'metadata'::text AS metadata,
     outcome ->> 'artifacts'::text AS artifacts,
-    ( SELECT COALESCE(json_agg(a.* ORDER BY a.attempt), '[]'::json) AS "coalesce"
+    ( SELECT COALESCE(jsonb_agg(to_jsonb(a.*) ORDER BY a.attempt), '[]'::jsonb) AS "coalesce"
            FROM ( SELECT a_1.attempt,
                     cue.iso(a_1.started_at) AS started_at,
                     cue.iso(a_1.finished_at) AS finished_at,
@@ -4113,7 +4111,7 @@ begin
   return (
     select jsonb_build_object(
              'name', v.name, 'description', v.description, 'tags', v.tags, 'managed_by', v.managed_by, 'status', v.status, 'schedule', v.schedule,
-             'callback', jsonb_set(v.callback::jsonb, '{headers}', coalesce(
+             'callback', jsonb_set(v.callback, '{headers}', coalesce(
                (select jsonb_object_agg(h.key, md5(h.value)) from jsonb_each_text(c.callback_headers) h), '{}')),
              'payload', c.payload, 'large_payload', (
                select jsonb_build_object('bytes', octet_length(p.body), 'sha256', encode(p.hash, 'hex')) from cue.payloads p where p.id = c.payload_id),
@@ -7617,7 +7615,7 @@ comment on function cue.read_cues(uuid[],text[]) is 'Returns cues by account and
 grant execute on function cue.read_cues(uuid[],text[]) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.read_declared_cues(p_account_id uuid, p_keys text[])
- RETURNS TABLE(id text, key text, status cue.cue_status, transport cue.transport, schedule json, callback json, on_failure json, delivery json, next_run timestamp with time zone, next_slot timestamp with time zone, last_slot timestamp with time zone, version integer)
+ RETURNS TABLE(id text, key text, status cue.cue_status, transport cue.transport, schedule jsonb, callback jsonb, on_failure jsonb, delivery jsonb, next_run timestamp with time zone, next_slot timestamp with time zone, last_slot timestamp with time zone, version integer)
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'

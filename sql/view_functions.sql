@@ -38,7 +38,7 @@ comment on function cue.read_cues is 'Returns cues by account and id; rows not f
 
 -- Without the payloads, which may have megabytes each.
 create or replace function cue.read_declared_cues(p_account_id uuid, p_keys text[])
-returns table (id text, key text, status cue.cue_status, transport cue.transport, schedule json, callback json, on_failure json, delivery json,
+returns table (id text, key text, status cue.cue_status, transport cue.transport, schedule jsonb, callback jsonb, on_failure jsonb, delivery jsonb,
                next_run timestamptz, next_slot timestamptz, last_slot timestamptz, version int)
 language plpgsql stable security definer as $$
 begin
@@ -57,7 +57,7 @@ begin
   return (
     select jsonb_build_object(
              'name', v.name, 'description', v.description, 'tags', v.tags, 'managed_by', v.managed_by, 'status', v.status, 'schedule', v.schedule,
-             'callback', jsonb_set(v.callback::jsonb, '{headers}', coalesce(
+             'callback', jsonb_set(v.callback, '{headers}', coalesce(
                (select jsonb_object_agg(h.key, md5(h.value)) from jsonb_each_text(c.callback_headers) h), '{}')),
              'payload', c.payload, 'large_payload', (
                select jsonb_build_object('bytes', octet_length(p.body), 'sha256', encode(p.hash, 'hex')) from cue.payloads p where p.id = c.payload_id),

@@ -1,32 +1,26 @@
--- Views for the API and for people. Columns have the API's field names, plus account_id for filtering. No view contains a secret.
--- Objects are json where nothing looks into them: making a jsonb and its text takes twice as long.
+-- Views for the API and for people. Columns have the API's field names, plus account_id for filtering. No view contains a secret. Objects are
+-- jsonb, so that people can group by them and search in them; json would take a quarter less of a cue's read.
 
 create or replace view cue.cue_view as
 select c.id, c.account_id, c.name, c.description, c.key, c.tags, c.managed_by, c.status, c.paused_at, c.paused_by, c.pause_reason, c.paused_until,
        case c.status when 'completed' then coalesce(c.completed_reason, 'once') end as completed_reason, c.transport,
-       case when c.at is not null then json_build_object('type', c.schedule_type, 'at', cue.iso(c.at), 'timezone', c.timezone)
-            when c.schedule_rules is null then json_build_object('type', c.schedule_type, 'cron', c.cron, 'timezone', c.timezone)
-            else (jsonb_strip_nulls(jsonb_build_object('type', c.schedule_type, 'cron', c.cron, 'timezone', c.timezone)) || c.schedule_rules)::json
-       end as schedule,
-       json_build_object('url', c.callback_url, 'method', c.callback_method, 'headers', case when c.callback_headers = '{}' then '{}' else
-         (select json_object_agg(h.name, cue.mask()) from jsonb_object_keys(c.callback_headers) as h (name)) end) as callback,
+       jsonb_strip_nulls(jsonb_build_object('type', c.schedule_type, 'cron', c.cron, 'at', cue.iso(c.at), 'timezone', c.timezone))
+         || coalesce(c.schedule_rules, '{}') as schedule,
+       jsonb_build_object('url', c.callback_url, 'method', c.callback_method, 'headers', case when c.callback_headers = '{}' then '{}' else
+         (select jsonb_object_agg(h.name, cue.mask()) from jsonb_object_keys(c.callback_headers) as h (name)) end) as callback,
        coalesce(c.payload, (select p.body from cue.payloads p where p.id = c.payload_id)) as payload,
-       case when c.retry_on_worker_failure is null
-         then json_build_object('max_attempts', c.retry_max_attempts, 'backoff_minutes', c.retry_backoff_minutes)
-         else json_build_object('max_attempts', c.retry_max_attempts, 'backoff_minutes', c.retry_backoff_minutes,
-           'on_worker_failure', c.retry_on_worker_failure) end as retry,
-       case when c.on_failure_pause_after is null
-         then json_build_object('email', c.on_failure_email, 'webhook', c.on_failure_webhook, 'pause', c.on_failure_pause)
-         else json_build_object('email', c.on_failure_email, 'webhook', c.on_failure_webhook, 'pause', c.on_failure_pause,
-           'pause_after', c.on_failure_pause_after) end as on_failure,
+       jsonb_build_object('max_attempts', c.retry_max_attempts, 'backoff_minutes', c.retry_backoff_minutes) ||
+         case when c.retry_on_worker_failure is null then '{}' else jsonb_build_object('on_worker_failure', c.retry_on_worker_failure) end as retry,
+       jsonb_build_object('email', c.on_failure_email, 'webhook', c.on_failure_webhook, 'pause', c.on_failure_pause) ||
+         case when c.on_failure_pause_after is null then '{}' else jsonb_build_object('pause_after', c.on_failure_pause_after) end as on_failure,
        case when c.timeout_seconds is not null then
-         json_build_object('timeout_seconds', c.timeout_seconds, 'outcome_deadline_seconds', c.outcome_deadline_seconds,
+         jsonb_build_object('timeout_seconds', c.timeout_seconds, 'outcome_deadline_seconds', c.outcome_deadline_seconds,
            'claim_timeout_seconds', c.claim_timeout_seconds, 'await_outcome', coalesce(c.await_outcome, false)) end as delivery,
        case when c.alert_consecutive_failures is not null then
-         json_build_object('consecutive_failures', c.alert_consecutive_failures,
+         jsonb_build_object('consecutive_failures', c.alert_consecutive_failures,
            'missed_window_multiplier', c.alert_missed_window_multiplier) end as alerts,
        c.catch_up, c.overlap,
-       case when c.verification_mode is not null then json_build_object('mode', c.verification_mode) end as verification,
+       case when c.verification_mode is not null then jsonb_build_object('mode', c.verification_mode) end as verification,
        r.next_run, case when r.next_run is not null then coalesce(r.next_slot, r.next_run) end as next_slot, r.last_run, r.run_count, r.fired_count,
        c.created_at, c.updated_at, r.version - coalesce(r.recomputed, 0) as version, r.version as revision, r.last_slot,
        c.await_outcome as await_outcome_set
@@ -116,7 +110,7 @@ select e.id, e.account_id, e.cue_id, e.cue_name, e.transport, e.task, e.schedule
        e.next_retry, e.claimed_by_worker, e.claimed_at, e.last_heartbeat_at, e.lease_expires_at, e.ended_at, e.created_at, e.updated_at,
        e.outcome - '{metadata,artifacts}'::text[] as outcome, e.result_type, e.has_evidence, e.payload, e.response_body,
        e.outcome ->> 'metadata' as metadata, e.outcome ->> 'artifacts' as artifacts,
-       (select coalesce(json_agg(a order by a.attempt), '[]') from (
+       (select coalesce(jsonb_agg(to_jsonb(a) order by a.attempt), '[]') from (
           select a.attempt, cue.iso(a.started_at) as started_at, cue.iso(a.finished_at) as finished_at, a.result, a.http_status, a.error,
                  a.duration_ms, a.worker_id
             from cue.attempt_view a where a.execution_id = e.id) a) as attempt_log

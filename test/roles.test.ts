@@ -188,6 +188,15 @@ t.test('no view shows a secret', async t => {
   t.strictSame(read, [{ column: 'cue.account_view webhook_secret' }], 'which only tells whether there is one')
 })
 
+t.test("cue_reader can group by a cue's objects and search in them", async t => {
+  const { url, post } = await build(t)
+  for (const name of ['a', 'b']) await post('/v1/cues', { name, cron: '@yearly', callback_url: 'https://example.com' })
+  const { rows } = await connectAs(t, 'cue_reader', url)
+  t.strictSame(await rows('select count(*)::int from cue.cue_view where retry @> \'{"max_attempts": 3}\' group by schedule, callback'), [
+    { count: 2 }
+  ])
+})
+
 t.test('cue_operator can fire, replay and cancel in psql, which wakes an engine', async t => {
   const { url, config, post, pool } = await build(t, undefined, { env: { POLL_INTERVAL_MS: '60000' } })
   const target = await receiver(t)
