@@ -151,6 +151,19 @@ t.test('the more cues are near, the more often an engine looks, unless a thousan
   }
 })
 
+t.test('after a look that found no new cues, the next one is a second later, however many are near', async t => {
+  const { engines, at, look } = setup(many.map(cue => ({ ...cue, next_run: new Date(start + 1900) })))
+  const [engine] = engines as [(typeof engines)[0]]
+  await look()
+  at(100)
+  t.ok(engine.isLookDue(), 'the first one found 3,000')
+  await look()
+  at(1099)
+  t.notOk(engine.isLookDue())
+  at(1100)
+  t.ok(engine.isLookDue())
+})
+
 t.test('cues that come due during a look stay, although it has not read them', async t => {
   const { engines, at, sees } = setup(few)
   const [engine] = engines as [(typeof engines)[0]]

@@ -22,12 +22,13 @@ type Options = {
 }
 
 const horizonMs = 2000
-/** Between looks while cues are near, and while so many are that a look that reads them all would delay those that are due. */
+/** Between looks while cues are near. */
 const regularMs = horizonMs / 2
+/** If that would find more cues than this, looks are more frequent: reading many at once delays those that are due. */
+const manyPerLook = 100
 const oftenMs = 100
 /** Frequent looks take a third of the time at most: they may pass very many cues of accounts without room. */
 const oftenTimes = 3
-const manyPerLook = 100
 const pageSize = 16_384
 /** With more cues near than this, five come due within ten milliseconds, if evenly spread. */
 const dense = horizonMs / 2
@@ -145,18 +146,21 @@ export const createAhead = ({
     const left = near.filter(cue => taken.get(cue.cue_id) !== cue.next_run.getTime())
     const found = Map.groupBy(left, laneOf)
     for (const lane of Object.values(lanes)) lane.fill(found.get(lane) ?? [], lookedAt, skipped, isKept)
-    plan(cues, isPage || !isReady)
+    plan(cues, Math.max(after, lookedAt), isPage || !isReady)
     current = undefined
     const read = slotsOf(reading.putBack.length > 0 ? near : [])
     for (const cue of reading.putBack) if (read.get(cue.cue_id) !== cue.next!.due.getTime()) putBack(cue)
   }
 
-  /** Plans the look after one that has read these cues, and isn't complete if `isFull`. */
-  const plan = (cues: ReadCue[], isFull: boolean) => {
-    lookedUntil = isFull ? lookedAt : lookedAt + horizonMs
+  /** Plans the look after one that has read these cues, of which those until `known` aren't new, and isn't complete if `isFull`. */
+  const plan = (cues: ReadCue[], known: number, isFull: boolean) => {
+    const until = lookedAt + horizonMs
+    lookedUntil = isFull ? lookedAt : until
     if (isFull) readAllAt = 0
-    const beyond = cues.find(cue => cue.at > lookedAt + horizonMs)?.at ?? Number.POSITIVE_INFINITY
-    const often = Math.max((horizonMs * manyPerLook) / nearCount, oftenMs, lookTook * oftenTimes)
+    const beyond = cues.find(cue => cue.at > until)?.at ?? Number.POSITIVE_INFINITY
+    const found = cues.reduce((count, { at }) => count + Number(at > known && at <= until), 0)
+    const perMs = found / Math.max(until - known, 1)
+    const often = Math.max(manyPerLook / perMs, oftenMs, lookTook * oftenTimes)
     const rest = nearCount > 0 ? Math.min(often, regularMs) : Math.min(beyond - horizonMs - lookedAt, pollIntervalMs)
     nextLookAt = Math.min(nextLookAt, lookedAt + (isFull ? restMs : Math.max(rest, restMs)))
   }
