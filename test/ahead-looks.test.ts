@@ -72,12 +72,12 @@ const run = async (changes: Change[], looks: Delays, takes: Delays, atOnce: numb
   const take = (cue: DueCue) =>
     after(takes.reads, () => {
       const current = table.get(cue.cue_id)
-      const isTaken = current?.version === cue.version && +current.next_run === +cue.next_run
+      const isTaken = current?.version === cue.version && +current.next_run === +cue.slot.next_run
       if (isTaken) {
-        const ms = now() - +cue.next_run
+        const ms = now() - +cue.slot.next_run
         late.push({ ms, isSilent: silent.has(cue.cue_id) })
         if (ms <= onTimeMs) silent.delete(cue.cue_id)
-        table.set(cue.cue_id, { ...current, next_run: cue.next!.due })
+        table.set(cue.cue_id, { ...current, next_run: cue.slot.next!.due })
       }
       after(takes.answers, () => {
         ahead.doneWith([cue])

@@ -211,7 +211,7 @@ t.test('a cue that could not be taken when due is tried once more without anothe
   t.equal(engine.wakeAt, start + 105)
   at(105)
   const [again] = engine.takeDue('send', 1)
-  exactly(t, again, { cue_id: cue!.cue_id, next_run: cue!.next_run })
+  exactly(t, again, { cue_id: cue!.cue_id, slot: cue!.slot })
   engine.tryAgain(again!)
   at(900)
   t.same(engine.takeDue('send', 1), [])
@@ -278,7 +278,7 @@ t.test('cues that are read in one row share a schedule, but neither accounts, ve
     time = start + ms
     const cues = ahead
       .takeDue('send', 10)
-      .map(cue => [cue.cue_id, cue.account_id, cue.version, +cue.next_run - start, +cue.next!.due - start])
+      .map(cue => [cue.cue_id, cue.account_id, cue.version, +cue.slot.next_run - start, +cue.slot.next!.due - start])
     return cues.sort()
   }
   t.strictSame(taken(999), [])

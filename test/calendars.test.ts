@@ -163,7 +163,7 @@ t.test('an engine that has computed the following slot before a change computes 
   await s.fn.beatEngine({ engine_id: '00000000-0000-4000-8000-000000000001', version: '1.0.0', missed_after: '100 years' })
   const seen = await look(s)
   t.strictSame(
-    seen.map(cue => cue.next?.due.toISOString()),
+    seen.map(cue => cue.slot.next?.due.toISOString()),
     [at(8)]
   )
   await s.call('PUT', holidays, { dates: ['2030-01-08'] })

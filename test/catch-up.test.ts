@@ -1,7 +1,7 @@
 // Slots that came due while no engine was alive: outages and catch-up.
 import t, { type Test } from 'tap'
-import { catchUp } from '../src/firing/fire-others.ts'
 import { exactly } from './exactly.ts'
+import { catchUpRow } from './firing-stage.ts'
 import { once, stage } from './stage.ts'
 
 const minute = '* * * * *'
@@ -18,7 +18,7 @@ const away = async (t: Test) => {
   /** What an engine does with all that is due. */
   const run = async () => {
     const ahead = (await s.fn.lookAhead({ until: s.clock.now() })).filter(row => row.next_run <= s.clock.now())
-    return s.fn.catchUpCues({ cues: JSON.stringify(ahead.filter(row => row.outage_until).map(catchUp)) })
+    return s.fn.catchUpCues({ cues: JSON.stringify(ahead.filter(row => row.outage_until).map(catchUpRow)) })
   }
   const slots = async () =>
     (await s.rows('select scheduled_for from cue.executions order by id')).map(row => row.scheduled_for.toISOString())
@@ -178,7 +178,7 @@ for (const [what, move] of [
     const [seen] = await fn.lookAhead({ until: clock.now() })
     await rows(move)
     const before = await rows('select * from cue.cue_runs')
-    t.equal(await fn.catchUpCues({ cues: JSON.stringify([catchUp(seen!)]) }), 0)
+    t.equal(await fn.catchUpCues({ cues: JSON.stringify([catchUpRow(seen!)]) }), 0)
     t.same(await rows('select * from cue.cue_runs'), before)
     t.same(await rows('select * from cue.executions'), [])
     t.same(await rows('select * from cue.missed_slots'), [])
@@ -189,7 +189,7 @@ t.test('of two engines, one catches up a cue and neither waits', async t => {
   const { cue, comeBack, fn, clock, rows, connect } = await away(t)
   for (let i = 0; i < 3; i++) await cue({ cron: minute })
   await comeBack()
-  const cues = JSON.stringify((await fn.lookAhead({ until: clock.now() })).map(catchUp))
+  const cues = JSON.stringify((await fn.lookAhead({ until: clock.now() })).map(catchUpRow))
   const a = await connect()
   await a.client.query('begin')
   t.equal(await a.fn.catchUpCues({ cues }), 3)

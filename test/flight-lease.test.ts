@@ -79,7 +79,7 @@ t.test('an engine keeps to the lease it is granted: it extends it in time and st
       endFlights: async () => {}
     }
     const flights = createFlights(fn as never, leaseMs)
-    let due = [{ cue_id: 'c', account_id: 'a', next_run: new Date(0) }]
+    let due = [{ cue_id: 'c', account_id: 'a', schedule: { schedule_rules: null }, slot: { next_run: new Date(0), next: null } }]
     const none = () => {}
     const pump = createPump({
       fn,

@@ -4,7 +4,7 @@ import pg from 'pg'
 import t from 'tap'
 import { type BegunAttempt, createFunctions, type Functions } from '../src/database/functions.ts'
 import { createPauseSweep } from '../src/firing/ended-pauses.ts'
-import { catchUp } from '../src/firing/fire-others.ts'
+import { catchUpRow } from './firing-stage.ts'
 import { overlaps } from './overlap-model.ts'
 import { setLockTimeout } from './patient.ts'
 import { chance, pick, random, shuffled } from './seed.ts'
@@ -132,7 +132,7 @@ t.test('concurrent operations of all kinds neither deadlock nor fail', async t =
         const seen = some(await fn.lookAhead({ until: new Date() }), 5)
         // An outage covers its missed slot.
         const missed = seen.map(cue => ({ ...cue, outage_until: new Date(Math.max(+next(), +cue.next_run)) }))
-        await fn.catchUpCues({ cues: JSON.stringify(missed.map(catchUp)) })
+        await fn.catchUpCues({ cues: JSON.stringify(missed.map(catchUpRow)) })
       },
       refuse: async () => fn.refuseDueCues({ ...dueCues(await dueRuns(3), null) }),
       fire: async () => fn.fireCue({ ...(await anyCue()), overlap: pick(overlaps) }),

@@ -30,7 +30,8 @@ const setup = (t: Test, { due = 5000, concurrency = 100, spoiled = '', isDense =
       takeDue: (_lane: string, limit: number, admit: (account: string) => boolean) => {
         const count = Math.min(limit, left)
         left -= count
-        const cues = Array.from({ length: count }, (_, n) => ({ cue_id: `${left + n}`, account_id: `${left + n}`, next_run: new Date(0) }))
+        const shared = { schedule: { schedule_rules: null }, slot: { next_run: new Date(0), next: null } }
+        const cues = Array.from({ length: count }, (_, n) => ({ cue_id: `${left + n}`, account_id: `${left + n}`, ...shared }))
         return cues.filter(cue => admit(cue.account_id))
       },
       putBack: none,

@@ -112,10 +112,8 @@ t.test('an outage covers slots by when they were meant to fire', async t => {
   const id = 'cue_abcdefghijkl'
   const hour = 60 * minute
   const d = Math.floor(fractionOf(id) * hour)
-  const row = {
-    cue_id: id,
-    version: 1,
-    next_run: new Date(nine + d),
+  const cue = { cue_id: id, version: 1, slot: { next_run: new Date(nine + d), excludes: [] } }
+  const schedule = {
     next_slot: new Date(nine),
     schedule_type: 'recurring' as const,
     cron: '0 * * * *',
@@ -126,14 +124,15 @@ t.test('an outage covers slots by when they were meant to fire', async t => {
     over_limit: false
   }
   const outage_until = new Date(nine + 2 * hour + d - 1)
-  exactly(t, catchUp({ ...row, outage_until }), {
+  const later = new Date(+outage_until + 1)
+  exactly(t, catchUp({ ...cue, schedule: { ...schedule, outage_until } }), {
     slots: [new Date(nine), new Date(nine + hour)],
     due: [new Date(nine + d), new Date(nine + hour + d)],
     next_run: new Date(nine + 2 * hour + d),
     next_slot: new Date(nine + 2 * hour),
     dropped: null
   })
-  exactly(t, catchUp({ ...row, outage_until: new Date(+outage_until + 1), catch_up: 'run_once_if_missed' }), {
+  exactly(t, catchUp({ ...cue, schedule: { ...schedule, outage_until: later, catch_up: 'run_once_if_missed' } }), {
     slots: [new Date(nine + 2 * hour)],
     next_slot: new Date(nine + 3 * hour),
     dropped: { first: new Date(nine), last: new Date(nine + hour), count: 2, reason: 'service_away' }

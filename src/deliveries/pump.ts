@@ -5,7 +5,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { bisect } from '../database/bisect.ts'
 import type { BegunAttempt, Functions } from '../database/functions.ts'
-import { type DueCue, isLast, nextColumns, type Share } from '../firing/due-cue.ts'
+import { type DueCue, dueColumns, isLast, movedColumns, type Share } from '../firing/due-cue.ts'
 import type { Ahead } from '../firing/look-ahead.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import { createCapacity } from './capacity.ts'
@@ -143,19 +143,8 @@ export const createPump = (options: Options) => {
 
   /** Cues of which all complete with this slot, or none. */
   const fire = (cues: DueCue[]) => {
-    const columns = {
-      cue_ids: cues.map(cue => cue.cue_id),
-      versions: cues.map(cue => cue.version),
-      expected: cues.map(cue => cue.next_run),
-      missed_after: missedAfter,
-      lease: flights.lease
-    }
-    if (isLast(cues[0]!)) return fn.takeLastSlots(columns)
-    return fn.takeDueCues({
-      ...columns,
-      ...nextColumns(cues, cue => cue.next),
-      success_due: cues.map(cue => cue.successDue)
-    })
+    const columns = { ...dueColumns(cues), missed_after: missedAfter, lease: flights.lease }
+    return isLast(cues[0]!) ? fn.takeLastSlots(columns) : fn.takeDueCues({ ...columns, ...movedColumns(cues) })
   }
 
   const takeCues = async (cues: DueCue[]) => {
@@ -164,11 +153,11 @@ export const createPump = (options: Options) => {
       ahead.passOver(cue)
     }).finally(() => ahead.doneWith(cues))
     const time = now()
-    if (attempts.length > 0) lateness = Math.round(Math.max(0, time - cues[0]!.next_run.getTime()))
+    if (attempts.length > 0) lateness = Math.round(Math.max(0, time - cues[0]!.slot.next_run.getTime()))
     const taken = new Set(attempts.map(attempt => attempt.cue_id))
     for (const cue of cues) {
       if (taken.has(cue.cue_id)) {
-        metrics.taken(time - cue.next_run.getTime())
+        metrics.taken(time - cue.slot.next_run.getTime())
         ahead.putBack(cue)
       } else ahead.tryAgain(cue)
     }

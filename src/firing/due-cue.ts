@@ -17,7 +17,7 @@ export type ReadCue = CueColumns & {
 }
 
 /** What cues share that have one schedule and one instant. */
-export type DueSlot = ScheduleColumns & {
+export type DueSlot = {
   next_run: Date
   /** The slot after it. */
   following: Run | null
@@ -31,13 +31,14 @@ export type DueSlot = ScheduleColumns & {
   successDue: Date | null
 }
 
-export type DueCue = DueSlot &
-  CueColumns & {
-    /** When this engine takes it, in epoch milliseconds. */
-    due: number
-    /** Whether it is this engine's to take first. */
-    isOwn: boolean
-  }
+/** Small, since engines keep very many: it refers to what it shares with others. */
+export type DueCue = Omit<ReadCue, 'at'> & {
+  slot: DueSlot
+  /** When this engine takes it, in epoch milliseconds. */
+  due: number
+  /** Whether it is this engine's to take first. */
+  isOwn: boolean
+}
 
 /** The number of live engines, and this one's place among them, from 0. */
 export type Share = { engines: number; place: number }
@@ -53,11 +54,18 @@ const surelyMs = 2
 /** How long a success may be late, beyond its window. */
 const graceMs = 15_000
 
-/** The cues in rows. */
-export const cuesOf = (rows: readonly LookAheadByScheduleRow[]): ReadCue[] =>
-  rows.flatMap(({ cue_ids, account_ids, versions, next_runs, ...schedule }) =>
-    cue_ids.map((cue_id, n) => ({ schedule, cue_id, account_id: account_ids[n]!, version: versions[n]!, at: next_runs[n]! }))
+/** The cues in rows. Those of an account share its id, which saves memory and comparing. */
+export const cuesOf = (rows: readonly LookAheadByScheduleRow[]): ReadCue[] => {
+  const accounts = new Map<string, string>()
+  const shared = (id: string) => {
+    const known = accounts.get(id)
+    if (known === undefined) accounts.set(id, id)
+    return known ?? id
+  }
+  return rows.flatMap(({ cue_ids, account_ids, versions, next_runs, ...schedule }) =>
+    cue_ids.map((cue_id, n) => ({ schedule, cue_id, account_id: shared(account_ids[n]!), version: versions[n]!, at: next_runs[n]! }))
   )
+}
 
 /**
  * Prepares a slot. Those that came due during an outage are left to catch_up: they have no next slot here.
@@ -70,7 +78,6 @@ export const prepareSlot = (schedule: ScheduleColumns, next_run: Date, cueId: st
   const slot = schedule.next_slot ?? next_run
   const following = (plan && runAfter(plan, slot)) ?? null
   return {
-    ...schedule,
     next_run,
     following,
     next: runs_left !== null && runs_left <= 1 ? null : following,
@@ -87,31 +94,64 @@ export const prepare = (cues: readonly ReadCue[], isOwn: (cueId: string) => bool
   return cues.map(cue => {
     if (last?.schedule !== cue.schedule || last.at !== cue.at) slot = prepareSlot(cue.schedule, new Date(cue.at), cue.cue_id, excludes)
     last = cue
-    return dueCue(slot, cue, isOwn(cue.cue_id))
+    return dueCue(cue, cue.schedule, slot, isOwn(cue.cue_id))
   })
 }
 
-/** The cue of a prepared slot. */
-export const dueCue = (slot: DueSlot, { cue_id, account_id, version }: CueColumns, isOwn: boolean): DueCue => {
+/** A cue with a prepared slot of its schedule. */
+export const dueCue = ({ cue_id, account_id, version }: CueColumns, schedule: ScheduleColumns, slot: DueSlot, isOwn: boolean): DueCue => {
   const instant = slot.next_run.getTime()
-  const due = isOwn ? instant + (slot.transport === 'worker' || slot.tracked ? surelyMs : 0) : (Math.floor(instant / leaveMs) + 2) * leaveMs
-  return { ...slot, cue_id, account_id, version, due, isOwn }
+  const { transport, tracked } = schedule
+  const due = isOwn ? instant + (transport === 'worker' || tracked ? surelyMs : 0) : (Math.floor(instant / leaveMs) + 2) * leaveMs
+  return { cue_id, account_id, version, schedule, slot, due, isOwn }
+}
+
+/** The cue after its next slot fired, without a window for its success, with the slot that follows. */
+export const followingCue = (cue: DueCue, next: Run, isOwn: boolean): DueCue => {
+  const next_slot = slotIn(cue.schedule, next)
+  const isSame = cue.schedule.window_slots === null && cue.schedule.next_slot === null && next_slot === null
+  const schedule = isSame ? cue.schedule : { ...cue.schedule, next_slot, window_slots: null }
+  return dueCue(cue, schedule, prepareSlot(schedule, next.due, cue.cue_id, cue.slot.excludes), isOwn)
 }
 
 /** Whether a cue completes with this slot. */
-export const isLast = (cue: Pick<DueCue, 'next' | 'schedule_type'>): boolean => cue.next === null && cue.schedule_type === 'recurring'
+export const isLast = ({ schedule, slot }: DueCue): boolean => slot.next === null && schedule.schedule_type === 'recurring'
 
-/** Columns for functions that move cues on to their next runs. Only slots that fire later than their nominal time have a `next_slot`. */
-export const nextColumns = <C extends { schedule_rules: object | null }>(cues: readonly C[], runOf: (cue: C) => Run | null) => ({
-  next: cues.map(cue => runOf(cue)?.due ?? null),
-  ...(cues.some(hasWindow) && { next_slots: cues.map(cue => slotIn(cue, runOf(cue))) })
+/** Columns for functions that fire due cues. */
+export const dueColumns = (cues: readonly DueCue[]) => ({
+  cue_ids: cues.map(cue => cue.cue_id),
+  versions: cues.map(cue => cue.version),
+  expected: cues.map(cue => cue.slot.next_run)
 })
 
-const hasWindow = ({ schedule_rules }: { schedule_rules: object | null }) => (schedule_rules as Rules | null)?.window !== undefined
+/** Columns for functions that move cues on to their next runs. Only slots that fire later than their nominal time have a `next_slot`. */
+export const nextColumns = (schedules: readonly Ruled[], runs: readonly (Run | null)[]) => ({
+  next: runs.map(run => run?.due ?? null),
+  ...(schedules.some(hasWindow) && { next_slots: schedules.map((schedule, n) => slotIn(schedule, runs[n])) })
+})
+
+/** The same for due cues that are refused: they move to the following slot, however many runs are left. */
+export const followingColumns = (cues: readonly DueCue[]) =>
+  nextColumns(
+    cues.map(cue => cue.schedule),
+    cues.map(cue => cue.slot.following)
+  )
+
+/** The same for due cues that run, with the end of the window for a success that this opens. */
+export const movedColumns = (cues: readonly DueCue[]) => ({
+  ...nextColumns(
+    cues.map(cue => cue.schedule),
+    cues.map(cue => cue.slot.next)
+  ),
+  success_due: cues.map(cue => cue.slot.successDue)
+})
+
+type Ruled = { schedule_rules: object | null }
+
+const hasWindow = ({ schedule_rules }: Ruled) => (schedule_rules as Rules | null)?.window !== undefined
 
 /** The nominal time of a run, if the cue has a window. */
-export const slotIn = (cue: { schedule_rules: object | null }, run: Run | null | undefined): Date | null =>
-  (hasWindow(cue) && run?.slot) || null
+export const slotIn = (schedule: Ruled, run: Run | null | undefined): Date | null => (hasWindow(schedule) && run?.slot) || null
 
 /** Whether a cue belongs to an engine, when so many cues are near. */
 export const belongsTo = ({ engines, place }: Share, cueId: string, near: number): boolean =>

@@ -18,7 +18,10 @@ export const createPauseSweep =
     if (rows.length === 0) return 0
     await calendars.load(rows)
     const ended = rows.filter(row => calendars.of(row))
-    const { next: next_runs, next_slots } = nextColumns(ended, row => resumedRun(row, calendars.of(row)))
+    const { next: next_runs, next_slots } = nextColumns(
+      ended,
+      ended.map(row => resumedRun(row, calendars.of(row)))
+    )
     return fn.resumeCues({
       cue_ids: ended.map(({ cue_id }) => cue_id),
       versions: ended.map(({ version }) => version),

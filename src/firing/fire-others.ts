@@ -9,7 +9,7 @@ import type { Functions } from '../database/functions.ts'
 import { lastDueBy, planOf, runAfter } from '../schedule/plan.ts'
 import { nthRun, previousRun, slotsBetween, slotsCounted } from '../schedule/runs.ts'
 import { scheduleOf } from '../schedule/schedule.ts'
-import { type DueCue, isLast, nextColumns, slotIn } from './due-cue.ts'
+import { type DueCue, dueColumns, followingColumns, isLast, movedColumns, slotIn } from './due-cue.ts'
 import type { Ahead } from './look-ahead.ts'
 
 type Options = {
@@ -53,16 +53,18 @@ export const createFiring = ({ fn, ahead, missedAfter, log }: Options) => {
   const others = () =>
     inBatches('other', batchSize, async cues => {
       // A recurring cue over its limit catches up like any other, running no slot; later slots are refused one by one.
-      const missed = cues.filter(cue => cue.isExcluded || (cue.outage_until && !(cue.over_limit && cue.schedule_type === 'once')))
-      const refused = cues.filter(cue => cue.over_limit && !missed.includes(cue))
-      const queued = cues.filter(cue => !cue.over_limit && !missed.includes(cue))
-      await fire(refused, some => fn.refuseDueCues({ ...columns(some), ...nextColumns(some, cue => cue.following) }))
+      const missed = cues.filter(
+        ({ slot, schedule }) => slot.isExcluded || (schedule.outage_until && !(schedule.over_limit && schedule.schedule_type === 'once'))
+      )
+      const refused = cues.filter(cue => cue.schedule.over_limit && !missed.includes(cue))
+      const queued = cues.filter(cue => !cue.schedule.over_limit && !missed.includes(cue))
+      await fire(refused, some => fn.refuseDueCues({ ...dueColumns(some), ...followingColumns(some) }))
       await fire(missed, some => fn.catchUpCues({ cues: JSON.stringify(some.map(catchUp)) }))
       await fire(
         queued.filter(cue => !isLast(cue)),
-        some => fn.takeDueCues({ ...columns(some), ...followed(some), missed_after: missedAfter })
+        some => fn.takeDueCues({ ...dueColumns(some), ...movedColumns(some), missed_after: missedAfter })
       )
-      await fire(queued.filter(isLast), some => fn.takeLastSlots({ ...columns(some), missed_after: missedAfter }))
+      await fire(queued.filter(isLast), some => fn.takeLastSlots({ ...dueColumns(some), missed_after: missedAfter }))
       for (const cue of [...refused, ...queued]) ahead.putBack(cue)
       // Their next slot was computed only now, and may be due.
       if (missed.length > 0) ahead.expect(0)
@@ -72,9 +74,9 @@ export const createFiring = ({ fn, ahead, missedAfter, log }: Options) => {
     inBatches('tracked', trackedBatchSize, async cues => {
       await fire(cues, some =>
         fn.fireTrackedCues({
-          ...columns(some),
-          ...nextColumns(some, cue => cue.following),
-          success_due: some.map(cue => cue.successDue),
+          ...dueColumns(some),
+          ...followingColumns(some),
+          success_due: some.map(cue => cue.slot.successDue),
           missed_after: missedAfter
         })
       )
@@ -84,11 +86,7 @@ export const createFiring = ({ fn, ahead, missedAfter, log }: Options) => {
   const left = async (): Promise<void> => {
     const cues = ahead.takeDue('left', leftBatchSize)
     if (cues.length === 0) return
-    const ids = new Set(
-      await fn
-        .cuesLeft({ cue_ids: cues.map(cue => cue.cue_id), expected: cues.map(cue => cue.next_run) })
-        .finally(() => ahead.doneWith(cues))
-    )
+    const ids = new Set(await fn.cuesLeft(dueColumns(cues)).finally(() => ahead.doneWith(cues)))
     ahead.takeOver(cues.filter(cue => ids.has(cue.cue_id)))
     for (const cue of cues) if (!ids.has(cue.cue_id)) ahead.putBack(cue)
   }
@@ -96,38 +94,35 @@ export const createFiring = ({ fn, ahead, missedAfter, log }: Options) => {
   return { others, tracked, left }
 }
 
-const columns = (cues: DueCue[]) => ({
-  cue_ids: cues.map(cue => cue.cue_id),
-  versions: cues.map(cue => cue.version),
-  expected: cues.map(cue => cue.next_run)
-})
-const followed = (cues: DueCue[]) => ({ ...nextColumns(cues, cue => cue.next), success_due: cues.map(cue => cue.successDue) })
-
-type ScheduleColumns = 'schedule_type' | 'cron' | 'timezone' | 'schedule_rules' | 'runs_left'
+type MissedCue = Pick<DueCue, 'cue_id' | 'version'> & {
+  schedule: Pick<
+    DueCue['schedule'],
+    'schedule_type' | 'cron' | 'timezone' | 'schedule_rules' | 'runs_left' | 'next_slot' | 'catch_up' | 'outage_until' | 'over_limit'
+  >
+  slot: Pick<DueCue['slot'], 'next_run' | 'excludes'>
+}
 
 /**
  * Decides about the slots of a cue that came due during an outage, as the JSON that `catch_up_cues` takes: which run (none if the account is over
  * its limit), which are dropped, and when the schedule goes on. If all are replayed, the last run that `max_runs` allows may be among them; slots
  * after it don't exist.
  */
-export const catchUp = (
-  cue: Pick<DueCue, 'cue_id' | 'version' | 'next_run' | ScheduleColumns | 'catch_up' | 'outage_until' | 'over_limit'> &
-    Partial<Pick<DueCue, 'next_slot' | 'excludes'>>
-) => {
-  const moved = { cue_id: cue.cue_id, version: cue.version, expected: cue.next_run }
-  if (cue.schedule_type === 'once')
-    return { ...moved, next_run: null, slots: cue.catch_up === 'skip_missed' ? [] : [cue.next_run], dropped: null }
-  const plan = planOf(scheduleOf(cue), cue.cue_id, cue.excludes)
-  const slot = cue.next_slot ?? cue.next_run
+export const catchUp = ({ cue_id, version, schedule, slot: { next_run, excludes } }: MissedCue) => {
+  const { catch_up, outage_until, over_limit, runs_left } = schedule
+  const moved = { cue_id, version, expected: next_run }
+  if (schedule.schedule_type === 'once')
+    return { ...moved, next_run: null, slots: catch_up === 'skip_missed' ? [] : [next_run], dropped: null }
+  const plan = planOf(scheduleOf(schedule), cue_id, excludes)
+  const slot = schedule.next_slot ?? next_run
   const goesOn = (after: Date) => {
     const run = runAfter(plan, after) ?? null
-    return { next_run: run?.due ?? null, next_slot: slotIn(cue, run) }
+    return { next_run: run?.due ?? null, next_slot: slotIn(schedule, run) }
   }
-  if (!cue.outage_until) return { ...moved, ...goesOn(slot), slots: [], dropped: null } // it is excluded
+  if (!outage_until) return { ...moved, ...goesOn(slot), slots: [], dropped: null } // it is excluded
   const before = new Date(slot.getTime() - 1)
-  const keep = cue.over_limit ? 0 : kept[cue.catch_up]
-  const final = keep > 1 && cue.runs_left !== null && cue.runs_left <= keep ? nthRun(plan, before, cue.runs_left) : undefined
-  const ended = lastDueBy(plan, cue.outage_until) ?? slot
+  const keep = over_limit ? 0 : kept[catch_up]
+  const final = keep > 1 && runs_left !== null && runs_left <= keep ? nthRun(plan, before, runs_left) : undefined
+  const ended = lastDueBy(plan, outage_until) ?? slot
   const until = final && final < ended ? final : ended
   const { count, first, last, newest } = slotsBetween(plan, before, until, keep)
   // A search that has passed very many stretches ends at an excluded slot.
@@ -144,7 +139,7 @@ export const catchUp = (
             first,
             last: newest.length > 0 ? previousRun(plan, newest[0]!) : last,
             count: droppedCount,
-            reason: cue.over_limit ? 'execution_limit' : 'service_away'
+            reason: over_limit ? 'execution_limit' : 'service_away'
           }
         : null
   }

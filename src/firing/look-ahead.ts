@@ -5,7 +5,7 @@
 import type { Functions } from '../database/functions.ts'
 import { createGiveWay } from '../database/give-way.ts'
 import { type Calendars, createCalendars } from './calendars.ts'
-import { belongsTo, cuesOf, type DueCue, dueCue, leaveMs, prepare, prepareSlot, type ReadCue, type Share, slotIn } from './due-cue.ts'
+import { belongsTo, cuesOf, type DueCue, followingCue, leaveMs, prepare, type ReadCue, type Share } from './due-cue.ts'
 import { createLane } from './lane.ts'
 import { createTurnQueue } from './turn-queue.ts'
 
@@ -47,7 +47,7 @@ const passedOverMs = 60_000
 /** What a look reads: after which instant, until when; and the cues taken or put back meanwhile, which it may see as they were before. */
 type Reading = { after: number; until: number; taken: Set<DueCue>; putBack: DueCue[] }
 
-const slotsOf = (cues: Iterable<DueCue>) => new Map(Array.from(cues, cue => [cue.cue_id, cue.next_run.getTime()]))
+const slotsOf = (cues: Iterable<DueCue>) => new Map(Array.from(cues, cue => [cue.cue_id, cue.slot.next_run.getTime()]))
 
 export const createAhead = ({
   fn,
@@ -86,9 +86,10 @@ export const createAhead = ({
   const laneOf = (cue: DueCue) => (cue.isOwn ? laneOfKind(cue) : lanes.left)
 
   const laneOfKind = (cue: DueCue) => {
-    if (cue.outage_until || cue.over_limit || cue.isExcluded) return lanes.other
-    if (cue.tracked) return lanes.tracked
-    return cue.transport === 'webhook' ? lanes.send : lanes.other
+    const { outage_until, over_limit, tracked, transport } = cue.schedule
+    if (outage_until || over_limit || cue.slot.isExcluded) return lanes.other
+    if (tracked) return lanes.tracked
+    return transport === 'webhook' ? lanes.send : lanes.other
   }
 
   /** Prepares cues: those with rules in turns by account, as far as there is time; in the meantime, others are sent. */
@@ -138,18 +139,18 @@ export const createAhead = ({
 
     const cues = cuesOf(rows)
     const isPage = cues.length >= pageSize
-    const isKept = ({ next_run }: DueCue) => after > 0 && !isPage && next_run.getTime() > lookedAt
+    const isKept = ({ slot }: DueCue) => after > 0 && !isPage && slot.next_run.getTime() > lookedAt
     const due = cues.filter(cue => cue.at <= until && !passedOver.has(cue.cue_id))
     nearCount = due.length + Object.values(lanes).reduce((sum, lane) => sum + lane.count(isKept), 0)
     const { near, isReady } = await prepareAll(due)
     const taken = slotsOf(reading.taken)
-    const left = near.filter(cue => taken.get(cue.cue_id) !== cue.next_run.getTime())
+    const left = near.filter(cue => taken.get(cue.cue_id) !== cue.slot.next_run.getTime())
     const found = Map.groupBy(left, laneOf)
     for (const lane of Object.values(lanes)) lane.fill(found.get(lane) ?? [], lookedAt, skipped, isKept)
     plan(cues, Math.max(after, lookedAt), isPage || !isReady)
     current = undefined
     const read = slotsOf(reading.putBack.length > 0 ? near : [])
-    for (const cue of reading.putBack) if (read.get(cue.cue_id) !== cue.next!.due.getTime()) putBack(cue)
+    for (const cue of reading.putBack) if (read.get(cue.cue_id) !== cue.slot.next!.due.getTime()) putBack(cue)
   }
 
   /** Plans the look after one that has read these cues, of which those until `known` aren't new, and isn't complete if `isFull`. */
@@ -170,14 +171,14 @@ export const createAhead = ({
    * another engine may have refused its slot.
    */
   const putBack = (cue: DueCue) => {
-    if (!cue.next || passedOver.has(cue.cue_id)) return
-    const at = cue.next.due.getTime()
+    const { next } = cue.slot
+    if (!next || passedOver.has(cue.cue_id)) return
+    const at = next.due.getTime()
     if (current && at <= current.until && (at > current.after || at <= lookedAt)) return void current.putBack.push(cue)
     if (at > lookedUntil) return
-    if (cue.runs_left !== null) return expect(at)
-    const slot = { ...cue, next_slot: slotIn(cue, cue.next), window_slots: null }
-    const next = dueCue(prepareSlot(slot, cue.next.due, cue.cue_id, cue.excludes), cue, isOwn(cue.cue_id))
-    laneOf(next).insert(next)
+    if (cue.schedule.runs_left !== null) return expect(at)
+    const following = followingCue(cue, next, isOwn(cue.cue_id))
+    laneOf(following).insert(following)
   }
 
   /** A cue that the latest look didn't see is due at `at`, in epoch milliseconds. Beyond the horizon, a regular look finds it in time. */
@@ -272,9 +273,9 @@ export const createAhead = ({
     tryAgain: (cue: DueCue) => {
       // It is not taken: the look that is under way must not leave it out.
       current?.taken.delete(cue)
-      const isEarly = cue.isOwn && !passedOver.has(cue.cue_id) && now() - cue.next_run.getTime() < leaveMs
+      const isEarly = cue.isOwn && !passedOver.has(cue.cue_id) && now() - cue.slot.next_run.getTime() < leaveMs
       if (isEarly) laneOfKind(cue).insert({ ...cue, due: now() + againMs, isOwn: false })
-      else if (cue.next_run.getTime() > lookedAt) readAllAt = Math.min(readAllAt, allReadAt + regularMs)
+      else if (cue.slot.next_run.getTime() > lookedAt) readAllAt = Math.min(readAllAt, allReadAt + regularMs)
     },
 
     /** Ignores a cue that cannot be fired for a minute. */
