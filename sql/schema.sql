@@ -1320,69 +1320,6 @@ create view cue.account_view as
 comment on view cue.account_view is 'Accounts as the API shows them. api_key_prefix is the default key''s, or the newest one''s.';
 grant select on cue.account_view to cue_reader, cue_service;
 
-create view cue.admitted_cue_view as
- SELECT a.error,
-    a.caller_id,
-    a.actor,
-    a.scopes,
-    a.plan,
-    a.usage_warning,
-    a.rate_limit,
-    a.rate_remaining,
-    a.rate_reset,
-    a.retry_after,
-    c.id,
-    c.account_id,
-    c.name,
-    c.description,
-    c.key,
-    c.tags,
-    c.managed_by,
-    c.status,
-    c.paused_at,
-    c.paused_by,
-    c.pause_reason,
-    c.paused_until,
-    c.completed_reason,
-    c.transport,
-    c.schedule,
-    c.callback,
-    c.payload,
-    c.retry,
-    c.on_failure,
-    c.delivery,
-    c.alerts,
-    c.catch_up,
-    c.overlap,
-    c.verification,
-    c.next_run,
-    c.next_slot,
-    c.last_run,
-    c.run_count,
-    c.fired_count,
-    c.created_at,
-    c.updated_at,
-    c.version,
-    c.revision,
-    c.last_slot,
-    c.await_outcome_set,
-    c.executions,
-    c.execution_total,
-    c.missed
-   FROM ( SELECT NULL::text AS error,
-            NULL::uuid AS caller_id,
-            NULL::text AS actor,
-            NULL::text[] AS scopes,
-            NULL::cue.plan AS plan,
-            NULL::boolean AS usage_warning,
-            NULL::integer AS rate_limit,
-            NULL::integer AS rate_remaining,
-            NULL::bigint AS rate_reset,
-            NULL::integer AS retry_after) a
-     CROSS JOIN cue.cue_detail_view c;
-comment on view cue.admitted_cue_view is 'The columns that admit_with_cues returns: how a request was admitted, and the cue it asks for.';
-grant select on cue.admitted_cue_view to cue_reader, cue_service;
-
 create view cue.alert_view as
  SELECT l.id,
     l.account_id,
@@ -1540,6 +1477,24 @@ create view cue.cue_health as
 comment on view cue.cue_health is 'Health of each cue: executions and failures of the last 24 hours, consecutive failures, open alerts. Filter by account_id; otherwise every cue is read.';
 grant select on cue.cue_health to cue_reader, cue_service;
 
+create view cue.cue_run_view as
+ SELECT cue_id,
+    account_id,
+    next_run,
+        CASE
+            WHEN next_run IS NOT NULL THEN COALESCE(next_slot, next_run)
+            ELSE NULL::timestamp with time zone
+        END AS next_slot,
+    last_run,
+    run_count,
+    fired_count,
+    version - COALESCE(recomputed, 0) AS version,
+    version AS revision,
+    last_slot
+   FROM cue.cue_runs;
+comment on view cue.cue_run_view is 'What changes when a cue runs, as the API shows it.';
+grant select on cue.cue_run_view to cue_reader, cue_service;
+
 create view cue.cue_view as
  SELECT c.id,
     c.account_id,
@@ -1593,21 +1548,18 @@ create view cue.cue_view as
             ELSE NULL::jsonb
         END AS verification,
     r.next_run,
-        CASE
-            WHEN r.next_run IS NOT NULL THEN COALESCE(r.next_slot, r.next_run)
-            ELSE NULL::timestamp with time zone
-        END AS next_slot,
+    r.next_slot,
     r.last_run,
     r.run_count,
     r.fired_count,
     c.created_at,
     c.updated_at,
-    r.version - COALESCE(r.recomputed, 0) AS version,
-    r.version AS revision,
+    r.version,
+    r.revision,
     r.last_slot,
     c.await_outcome AS await_outcome_set
    FROM cue.cues c
-     JOIN cue.cue_runs r ON r.cue_id = c.id
+     JOIN cue.cue_run_view r ON r.cue_id = c.id
   WHERE c.deleted_at IS NULL;
 comment on view cue.cue_view is 'Cues as the API shows them.';
 grant select on cue.cue_view to cue_reader, cue_service;
@@ -2103,6 +2055,51 @@ create view cue.stuck_executions as
 comment on view cue.stuck_executions is 'Executions that an engine should have processed by now. Empty while an engine is alive and keeps up.';
 grant select on cue.stuck_executions to cue_reader, cue_service;
 
+create view cue.tagged_cue_view as
+ SELECT c.id,
+    c.account_id,
+    c.name,
+    c.description,
+    c.key,
+    c.tags,
+    c.managed_by,
+    c.status,
+    c.paused_at,
+    c.paused_by,
+    c.pause_reason,
+    c.paused_until,
+    c.completed_reason,
+    c.transport,
+    c.schedule,
+    c.callback,
+    c.payload,
+    c.retry,
+    c.on_failure,
+    c.delivery,
+    c.alerts,
+    c.catch_up,
+    c.overlap,
+    c.verification,
+    c.next_run,
+    c.next_slot,
+    c.last_run,
+    c.run_count,
+    c.fired_count,
+    c.created_at,
+    c.updated_at,
+    c.version,
+    c.revision,
+    c.last_slot,
+    c.await_outcome_set,
+    t.tag
+   FROM cue.cue_view c
+     CROSS JOIN LATERAL ( SELECT q.xmin::text || q.ctid::text AS tag
+           FROM cue.cues q
+          WHERE q.id = c.id
+         LIMIT 1) t;
+comment on view cue.tagged_cue_view is 'Cues with a tag for all that does not change when they run: while it is the same, so is their row of cue.cues.';
+grant select on cue.tagged_cue_view to cue_reader, cue_service;
+
 create view cue.ticket_view as
  SELECT id AS ticket_id,
     account_id,
@@ -2509,8 +2506,8 @@ end $function$;
 comment on function cue.admit_payload(uuid,bigint,timestamp with time zone) is 'Counts the payload of a requested execution against the daily limit; QU032 above it.';
 grant execute on function cue.admit_payload(uuid,bigint,timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.admit_with_cues(p_key_hashes bytea[], p_session_ids uuid[], p_execution_ids uuid[], p_addresses text[], p_scopes text[], p_cue_ids text[], p_limited boolean DEFAULT true, p_now timestamp with time zone DEFAULT now())
- RETURNS SETOF cue.admitted_cue_view
+CREATE OR REPLACE FUNCTION cue.admit_with_runs(p_key_hashes bytea[], p_session_ids uuid[], p_execution_ids uuid[], p_addresses text[], p_scopes text[], p_cue_ids text[], p_limited boolean DEFAULT true, p_now timestamp with time zone DEFAULT now())
+ RETURNS TABLE(error text, caller_id uuid, actor text, scopes text[], plan cue.plan, usage_warning boolean, rate_limit integer, rate_remaining integer, rate_reset bigint, retry_after integer, tag text, next_run timestamp with time zone, next_slot timestamp with time zone, last_run timestamp with time zone, run_count bigint, fired_count bigint, version integer, revision integer, last_slot timestamp with time zone, executions json, execution_total bigint, missed jsonb)
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
@@ -2524,10 +2521,18 @@ begin
   select a.error, a.caller_id, a.actor, a.scopes, a.plan, a.usage_warning, a.rate_limit, a.rate_remaining, a.rate_reset, a.retry_after, c.*
     from rows from (cue.admit(p_key_hashes, p_session_ids, p_execution_ids, p_addresses, p_scopes, p_limited, p_now), unnest(p_cue_ids))
            as a (error, caller_id, actor, scopes, plan, usage_warning, rate_limit, rate_remaining, rate_reset, retry_after, cue_id)
-    left join lateral (select * from cue.cue_detail(a.caller_id, a.cue_id, v_tomorrow) d where a.error is null) c on true;
+    left join lateral (
+      select q.xmin::text || q.ctid::text, r.next_run, r.next_slot, r.last_run, r.run_count, r.fired_count, r.version, r.revision, r.last_slot,
+             e.executions, e.execution_total, m.missed
+        from cue.cues q
+       cross join lateral (select * from cue.cue_run_view v where v.cue_id = q.id limit 1) r
+       cross join lateral cue.latest_executions(q.id, v_tomorrow) e
+       cross join lateral cue.latest_missed(q.id) m
+       where a.error is null and q.id = a.cue_id and q.account_id = a.caller_id and q.deleted_at is null
+       limit 1) c on true;
 end $function$;
-comment on function cue.admit_with_cues(bytea[],uuid[],uuid[],text[],text[],text[],boolean,timestamp with time zone) is 'Admits requests like cue.admit and returns the cue that each asks for; its id is null if refused or not found.';
-grant execute on function cue.admit_with_cues(bytea[],uuid[],uuid[],text[],text[],text[],boolean,timestamp with time zone) to cue_service;
+comment on function cue.admit_with_runs(bytea[],uuid[],uuid[],text[],text[],text[],boolean,timestamp with time zone) is 'Admits requests like cue.admit, and returns how the cue that each asks for has run, with its tag; that is null if refused or not found.';
+grant execute on function cue.admit_with_runs(bytea[],uuid[],uuid[],text[],text[],text[],boolean,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.after_end(e cue.executions, c cue.cues, p_now timestamp with time zone DEFAULT now())
  RETURNS void
@@ -7945,6 +7950,21 @@ begin
 end $function$;
 comment on function cue.read_overview(uuid,timestamp with time zone) is 'Returns figures on an account''s executions of 24 hours, at most its newest 2,000, what needs attention, and the runs of the next hour.';
 grant execute on function cue.read_overview(uuid,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.read_tagged_cues(p_account_ids uuid[], p_cue_ids text[])
+ RETURNS SETOF cue.tagged_cue_view
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+AS $function$
+begin
+  return query
+  select c.* from unnest(p_account_ids, p_cue_ids) as u (account_id, cue_id)
+   cross join lateral (select * from cue.tagged_cue_view v where v.id = u.cue_id and v.account_id = u.account_id limit 1) c;
+end $function$;
+comment on function cue.read_tagged_cues(uuid[],text[]) is 'Returns cues by account and id, with their tags; rows not found are left out.';
+grant execute on function cue.read_tagged_cues(uuid[],text[]) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.read_usage(p_account_id uuid, p_actor text, p_now timestamp with time zone DEFAULT now())
  RETURNS TABLE(plan cue.plan, cues_used integer, cues_active integer, cue_limit integer, executions_used bigint, execution_limit integer, reported bigint, succeeded bigint, failed bigint, requests_used integer, requests_per_minute integer)

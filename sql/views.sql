@@ -1,6 +1,12 @@
 -- Views for the API and for people. Columns have the API's field names, plus account_id for filtering. No view contains a secret. Objects are
 -- jsonb, so that people can group by them and search in them; json would take a quarter less of a cue's read.
 
+create or replace view cue.cue_run_view as
+select cue_id, account_id, next_run, case when next_run is not null then coalesce(next_slot, next_run) end as next_slot, last_run, run_count, fired_count,
+       version - coalesce(recomputed, 0) as version, version as revision, last_slot
+  from cue.cue_runs;
+comment on view cue.cue_run_view is 'What changes when a cue runs, as the API shows it.';
+
 create or replace view cue.cue_view as
 select c.id, c.account_id, c.name, c.description, c.key, c.tags, c.managed_by, c.status, c.paused_at, c.paused_by, c.pause_reason, c.paused_until,
        case c.status when 'completed' then coalesce(c.completed_reason, 'once') end as completed_reason, c.transport,
@@ -21,10 +27,9 @@ select c.id, c.account_id, c.name, c.description, c.key, c.tags, c.managed_by, c
            'missed_window_multiplier', c.alert_missed_window_multiplier) end as alerts,
        c.catch_up, c.overlap,
        case when c.verification_mode is not null then jsonb_build_object('mode', c.verification_mode) end as verification,
-       r.next_run, case when r.next_run is not null then coalesce(r.next_slot, r.next_run) end as next_slot, r.last_run, r.run_count, r.fired_count,
-       c.created_at, c.updated_at, r.version - coalesce(r.recomputed, 0) as version, r.version as revision, r.last_slot,
+       r.next_run, r.next_slot, r.last_run, r.run_count, r.fired_count, c.created_at, c.updated_at, r.version, r.revision, r.last_slot,
        c.await_outcome as await_outcome_set
-  from cue.cues c join cue.cue_runs r on r.cue_id = c.id
+  from cue.cues c join cue.cue_run_view r on r.cue_id = c.id
  where c.deleted_at is null;
 comment on view cue.cue_view is 'Cues as the API shows them.';
 
@@ -164,12 +169,10 @@ select c.*, e.executions, e.execution_total, m.missed
  cross join lateral cue.latest_missed(c.id) m;
 comment on view cue.cue_detail_view is 'Cues with their latest executions and missed slots, in one read.';
 
-create or replace view cue.admitted_cue_view as
-select a.*, c.*
-  from (select null::text as error, null::uuid as caller_id, null::text as actor, null::text[] as scopes, null::cue.plan as plan,
-               null::boolean as usage_warning, null::int as rate_limit, null::int as rate_remaining, null::bigint as rate_reset, null::int as retry_after) a
- cross join cue.cue_detail_view c;
-comment on view cue.admitted_cue_view is 'The columns that admit_with_cues returns: how a request was admitted, and the cue it asks for.';
+-- Every write of a row gives it another pair of these, also one by hand.
+create or replace view cue.tagged_cue_view as
+select c.*, t.tag from cue.cue_view c cross join lateral (select q.xmin::text || q.ctid::text as tag from cue.cues q where q.id = c.id limit 1) t;
+comment on view cue.tagged_cue_view is 'Cues with a tag for all that does not change when they run: while it is the same, so is their row of cue.cues.';
 
 -- For people in psql -----------------------------------------------------------------------------------------------------------------
 

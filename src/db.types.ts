@@ -186,57 +186,6 @@ export interface AccountView {
   webhook_authorization: WebhookAuthorization | null;
 }
 
-export interface AdmittedCueView {
-  account_id: string | null;
-  actor: string | null;
-  alerts: Json | null;
-  await_outcome_set: boolean | null;
-  callback: Json | null;
-  caller_id: string | null;
-  catch_up: CatchUp | null;
-  completed_reason: Completion | null;
-  created_at: Timestamp | null;
-  delivery: Json | null;
-  description: string | null;
-  error: string | null;
-  execution_total: number | null;
-  executions: Json | null;
-  fired_count: number | null;
-  id: string | null;
-  key: string | null;
-  last_run: Timestamp | null;
-  last_slot: Timestamp | null;
-  managed_by: string | null;
-  missed: Json | null;
-  name: string | null;
-  next_run: Timestamp | null;
-  next_slot: Timestamp | null;
-  on_failure: Json | null;
-  overlap: Overlap | null;
-  pause_reason: string | null;
-  paused_at: Timestamp | null;
-  paused_by: PauseCause | null;
-  paused_until: Timestamp | null;
-  payload: string | null;
-  plan: Plan | null;
-  rate_limit: number | null;
-  rate_remaining: number | null;
-  rate_reset: number | null;
-  retry: Json | null;
-  retry_after: number | null;
-  revision: number | null;
-  run_count: number | null;
-  schedule: Json | null;
-  scopes: string[] | null;
-  status: CueStatus | null;
-  tags: string[] | null;
-  transport: Transport | null;
-  updated_at: Timestamp | null;
-  usage_warning: boolean | null;
-  verification: Json | null;
-  version: number | null;
-}
-
 export interface Alerts {
   /**
    * The cue's account.
@@ -680,6 +629,19 @@ export interface CueRuns {
    * Increases with every change of the definition or status, not when the cue runs. A slot computed from an older version does not fire.
    */
   version: Generated<number>;
+}
+
+export interface CueRunView {
+  account_id: string | null;
+  cue_id: string | null;
+  fired_count: number | null;
+  last_run: Timestamp | null;
+  last_slot: Timestamp | null;
+  next_run: Timestamp | null;
+  next_slot: Timestamp | null;
+  revision: number | null;
+  run_count: number | null;
+  version: number | null;
 }
 
 export interface Cues {
@@ -2099,6 +2061,45 @@ export interface Subscriptions {
   version: Generated<number>;
 }
 
+export interface TaggedCueView {
+  account_id: string | null;
+  alerts: Json | null;
+  await_outcome_set: boolean | null;
+  callback: Json | null;
+  catch_up: CatchUp | null;
+  completed_reason: Completion | null;
+  created_at: Timestamp | null;
+  delivery: Json | null;
+  description: string | null;
+  fired_count: number | null;
+  id: string | null;
+  key: string | null;
+  last_run: Timestamp | null;
+  last_slot: Timestamp | null;
+  managed_by: string | null;
+  name: string | null;
+  next_run: Timestamp | null;
+  next_slot: Timestamp | null;
+  on_failure: Json | null;
+  overlap: Overlap | null;
+  pause_reason: string | null;
+  paused_at: Timestamp | null;
+  paused_by: PauseCause | null;
+  paused_until: Timestamp | null;
+  payload: string | null;
+  retry: Json | null;
+  revision: number | null;
+  run_count: number | null;
+  schedule: Json | null;
+  status: CueStatus | null;
+  tag: string | null;
+  tags: string[] | null;
+  transport: Transport | null;
+  updated_at: Timestamp | null;
+  verification: Json | null;
+  version: number | null;
+}
+
 export interface Tickets {
   /**
    * The author's account.
@@ -2225,7 +2226,6 @@ export interface DB {
   account_usage: AccountUsage;
   account_view: AccountView;
   accounts: Accounts;
-  admitted_cue_view: AdmittedCueView;
   alert_view: AlertView;
   alerts: Alerts;
   api_keys: ApiKeys;
@@ -2241,6 +2241,7 @@ export interface DB {
   cue_detail_view: CueDetailView;
   cue_health: CueHealth;
   cue_rooms: CueRooms;
+  cue_run_view: CueRunView;
   cue_runs: CueRuns;
   cue_view: CueView;
   cues: Cues;
@@ -2287,6 +2288,7 @@ export interface DB {
   stripe_events: StripeEvents;
   stuck_executions: StuckExecutions;
   subscriptions: Subscriptions;
+  tagged_cue_view: TaggedCueView;
   ticket_view: TicketView;
   tickets: Tickets;
   usage_counters: UsageCounters;

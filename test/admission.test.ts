@@ -49,14 +49,15 @@ t.test('returns the requested cue together with the admission, and to no refused
   const { text: writing } = await addKey({ scopes: ['write'] })
   const { id } = await fn.fireCue({ account_id, cue_id })
   const token = executionToken(deriveKey(config.sessionSecret, 'execution-token'), id)
+  const [{ tag }] = (await pool.query('select tag from cue.tagged_cue_view where id = $1', [cue_id])).rows
   const wants = (bearer: string, cue_id: string, more: object = {}) =>
     ask({ authorization: `Bearer ${bearer}`, address: '192.0.2.1', scope: 'read', cue_id, ...more })
 
   exactly(t, await wants(key, cue_id), {
     error: null,
-    cue: { id: cue_id, name: 'c', executions: [{ id }], execution_total: 1, missed: [] }
+    cue: { tag, run_count: 1, version: 1, executions: [{ id }], execution_total: 1, missed: [] }
   })
-  exactly(t, await wants(key, cue_id, { isCounted: true }), { error: null, cue: { id: cue_id } })
+  exactly(t, await wants(key, cue_id, { isCounted: true }), { error: null, cue: { tag } })
   exactly(t, await wants(key, foreign), { error: null, cue: null })
   exactly(t, await wants(key, 'cue_000000000000'), { error: null, cue: null })
   exactly(t, await wants(writing, cue_id), { error: 'insufficient_scope', cue: null })
@@ -65,10 +66,10 @@ t.test('returns the requested cue together with the admission, and to no refused
   exactly(t, await call(), { error: null, cue: null })
   const together = await Promise.all([call(), wants(key, cue_id), wants(writing, cue_id), wants(key, foreign), call(null)])
   t.strictSame(
-    together.map(({ error, cue }) => [error, (cue as { id: string } | null)?.id]),
+    together.map(({ error, cue }) => [error, cue?.tag]),
     [
       [null, undefined],
-      [null, cue_id],
+      [null, tag],
       ['insufficient_scope', undefined],
       [null, undefined],
       ['not_authenticated', undefined]

@@ -5,7 +5,7 @@ import fp from 'fastify-plugin'
 import type { Plan } from '../config.ts'
 import { ApiError, isAway, unavailable } from '../errors.ts'
 import { isCueId } from '../schemas.ts'
-import { type Caller, createAdmission, type Needed, refusals, type Scope } from './admission.ts'
+import { type Caller, type CueRun, createAdmission, type Needed, refusals, type Scope } from './admission.ts'
 import { credentialOf, refuseOtherOrigins } from './cookies.ts'
 import { isFromOperator } from './operator.ts'
 
@@ -20,7 +20,7 @@ declare module 'fastify' {
     executionToken?: boolean
     /** Also accepts the operator's token, without an account. */
     operator?: boolean
-    /** Reads the cue named by `:cue_id` in the same round trip as admission. */
+    /** Reads how the cue named by `:cue_id` has run, in the same round trip as admission. */
     withCue?: boolean
   }
   interface FastifyInstance {
@@ -34,8 +34,8 @@ declare module 'fastify' {
     scopes: readonly Scope[]
     /** The plan of the caller's account. Null on public routes. */
     plan: Plan
-    /** On routes with `withCue`: a row of `cue_detail_view`, or null if not found. */
-    cue: object | null
+    /** On routes with `withCue`; null if not found. */
+    cue: CueRun | null
     /** Whether the caller's credential is the session cookie of a browser. */
     hasSessionCookie: boolean
   }

@@ -15,10 +15,11 @@ type NewCue = Omit<Parameters<Functions['createCue']>[0], 'cue'> & { cue: string
 const LARGE = 64 * 1024
 type Created = Awaited<ReturnType<Functions['createCues']>>[number]
 
-type Options = Pick<Functions, 'readCues' | 'createCue' | 'createCues'>
+type Options = Pick<Functions, 'readCues' | 'readTaggedCues' | 'createCue' | 'createCues'>
 
 export const createCueBatches = (fn: Options, pacer?: Pacer) => {
   const read = createReader((account_ids, cue_ids) => fn.readCues({ account_ids, cue_ids }), pacer)
+  const readTagged = createReader((account_ids, cue_ids) => fn.readTaggedCues({ account_ids, cue_ids }), pacer)
 
   const createMany = async (asked: NewCue[]) => {
     const created = await fn.createCues({
@@ -34,6 +35,9 @@ export const createCueBatches = (fn: Options, pacer?: Pacer) => {
   const createLarge = createBatches<NewCue, Created>({ ...options, size: 1 })
 
   return {
+    /** Reads a cue with its tag. */
+    readTagged,
+
     /** @throws ApiError cue_not_found, also for another account's cue */
     find: async (account_id: string, id: string): Promise<StoredCue> => {
       const row = await read({ account_id, id })
@@ -53,8 +57,11 @@ export const createCueBatches = (fn: Options, pacer?: Pacer) => {
   }
 }
 
+/** Single cues. */
+export type Cues = Pick<ReturnType<typeof createCueBatches>, 'find' | 'create'>
+
 /** The same for one transaction: nothing is shared. */
-export const createSingleCues = (fn: Pick<Functions, 'readCues' | 'createCue'>): ReturnType<typeof createCueBatches> => {
+export const createSingleCues = (fn: Pick<Functions, 'readCues' | 'createCue'>): Cues => {
   const find = async (account_id: string, id: string) => {
     const [row] = await fn.readCues({ account_ids: [account_id], cue_ids: [id] })
     if (!row) throw unknownCue()

@@ -5,10 +5,11 @@ import { IdempotencyKey, idempotencyErrors, idempotently } from '../database/ide
 import { invalid } from '../errors.ts'
 import { ErrorBody } from '../schemas.ts'
 import { applyCues } from './apply.ts'
-import { createCueBatches, createSingleCues } from './batched.ts'
+import { type Cues, createCueBatches, createSingleCues } from './batched.ts'
 import { fault } from './changes.ts'
 import * as declared from './declared-schemas.ts'
 import { readHistory } from './history.ts'
+import { createKnownCues } from './known-cues.ts'
 import * as lists from './list-schemas.ts'
 import { detail, listCues, unknownCue } from './read.ts'
 import * as schemas from './schemas.ts'
@@ -18,7 +19,7 @@ import { createCue, deleteCue, deleteCues, etagOf, fireCue, pauseCue, putCue, up
 declare module 'fastify' {
   interface FastifyInstance {
     /** Single cues. */
-    cues: ReturnType<typeof createCueBatches>
+    cues: Cues
   }
 }
 
@@ -28,7 +29,8 @@ const params = schemas.CueParams
 const refusals = ['cue_limit_exceeded', 'invalid_schedule', 'invalid_callback_url', 'invalid_payload_size'] as const
 
 const routes: FastifyPluginAsyncTypebox = async app => {
-  const { find, create } = createCueBatches(app.shared, app.pacer)
+  const { find, create, readTagged } = createCueBatches(app.shared, app.pacer)
+  const complete = createKnownCues(app.traces.call('readTaggedCues', readTagged))
   app.decorate('cues', { find: app.traces.call('readCues', find), create: app.traces.call('createCues', create) })
 
   app.post(
@@ -68,7 +70,10 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       config: { scope: 'read', withCue: true },
       schema: { tags, summary: 'Get a cue and its latest executions', params, response: { 200: schemas.CueDetail, '4xx': ErrorBody } }
     },
-    async (request, reply) => tagged(reply, detail(request.cue))
+    async ({ caller, params, cue }, reply) => {
+      if (!cue) throw unknownCue()
+      return tagged(reply, await complete(caller.account_id, params.cue_id, cue))
+    }
   )
 
   app.get(

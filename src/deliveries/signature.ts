@@ -1,5 +1,6 @@
 /** Signatures of outgoing requests, and the token with which a handler reports. Pure: no network, no database. */
 import { createSecretKey, hkdfSync, type KeyObject, timingSafeEqual } from 'node:crypto'
+import { createRecent } from '../memoize/recent.ts'
 import { createMac, type Mac } from './hmac.ts'
 
 const MAX_CACHED_SECRETS = 10_000
@@ -99,24 +100,13 @@ interface Macs {
   standard: Mac
 }
 
-let recent = new Map<string, Macs>()
-let older = new Map<string, Macs>()
+const known = createRecent<string, Macs>(MAX_CACHED_SECRETS)
 
-/**
- * Preparing both keys costs as much as signing, so those used last are cached. In two generations, because deleting and setting hot
- * keys, which moves them to the end of a Map, leaves long chains of deleted entries.
- */
+/** Preparing both keys costs as much as signing, so those used last are kept. */
 const macsOf = (secret: string): Macs => {
-  const known = recent.get(secret)
-  if (known) return known
-  const macs = older.get(secret) ?? {
-    own: createMac(Buffer.from(secret)),
-    standard: createMac(Buffer.from(secret.replace(/^whsec_/, ''), 'base64'))
-  }
-  if (recent.size >= MAX_CACHED_SECRETS / 2) {
-    older = recent
-    recent = new Map()
-  }
-  recent.set(secret, macs)
+  const kept = known.get(secret)
+  if (kept) return kept
+  const macs = { own: createMac(Buffer.from(secret)), standard: createMac(Buffer.from(secret.replace(/^whsec_/, ''), 'base64')) }
+  known.set(secret, macs)
   return macs
 }
