@@ -1,10 +1,12 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import pg from 'pg'
 import t from 'tap'
 import { createBatches, createPacer, type Pacer } from '../src/database/batched.ts'
 import { exactly } from './exactly.ts'
 
 /** Batches of numbers whose results, twice the number, arrive when the test says so. */
-const setup = (options: { size?: number; atOnce?: number; pacer?: Pacer; isDurable?: boolean; patienceMs?: number } = {}) => {
+const forEver = 1_000_000
+const setup = (options: { size?: number; atOnce?: number; pacer?: Pacer; isDurable?: boolean } = {}) => {
   const asked: (number | number[])[] = []
   const pending: { answer: () => void; refuse: (error: unknown) => void }[] = []
   const until = <A>(answer: A) =>
@@ -18,7 +20,7 @@ const setup = (options: { size?: number; atOnce?: number; pacer?: Pacer; isDurab
       asked.push(questions)
       return until(questions.map(question => question * 2))
     },
-    patienceMs: 1_000_000, // for ever
+    pacer: createPacer(forEver),
     ...options
   })
   /** Completes the oldest statement, and waits for its effects. */
@@ -55,64 +57,97 @@ t.test('sends the next statement before the results of the previous one are proc
   t.strictSame(seen, [2, 3, 3])
 })
 
-t.test('limits the number of concurrent statements and the size of a batch', async t => {
-  const { asked, ask, answer } = setup({ size: 2, atOnce: 2 })
-  const answers = [1, 2, 3, 4, 5, 6, 7].map(ask)
-  t.strictSame(asked, [1, 2])
-  for (let n = 0; n < 5; n++) await answer()
-  t.strictSame(asked, [1, 2, [3, 4], [5, 6], 7])
-  t.strictSame(await Promise.all(answers), [2, 4, 6, 8, 10, 12, 14])
+t.test('statements take half of the requests that wait, unless these are few, and no more than fit', async t => {
+  const { asked, ask, answer } = setup({ size: 12 })
+  const answers = Array.from({ length: 50 }, (_, n) => ask(n))
+  for (let n = 0; n < 7; n++) await answer()
+  t.strictSame(
+    asked.map(batch => [batch].flat().length),
+    [1, 12, 12, 12, 6, 4, 3]
+  )
+  t.strictSame(
+    await Promise.all(answers),
+    answers.map((_, n) => 2 * n)
+  )
 })
 
-t.test('collects requests while a statement is running, until half a batch is full', async t => {
-  const { asked, ask, pending } = setup({ size: 6 })
-  const answers = [1, 2, 3].map(ask)
-  await new Promise(resolve => setImmediate(resolve))
-  t.strictSame(asked, [1])
-  answers.push(ask(4))
-  t.strictSame(asked, [1, [2, 3, 4]], 'half of six')
-  answers.push(ask(5))
-  pending.pop()!.answer()
-  await new Promise(resolve => setImmediate(resolve))
-  t.strictSame(asked, [1, [2, 3, 4]], 'one alone waits for the first')
-  pending[0]!.answer()
-  await new Promise(resolve => setImmediate(resolve))
-  t.strictSame(asked, [1, [2, 3, 4], 5])
-  pending.pop()!.answer()
-  t.strictSame(await Promise.all(answers), [2, 4, 6, 8, 10])
+t.test('of requests that wait for the disk, a statement takes as many as fit', async t => {
+  const { asked, ask, answer } = setup({ size: 12, isDurable: true })
+  const answers = Array.from({ length: 20 }, (_, n) => ask(n))
+  for (let n = 0; n < 3; n++) await answer()
+  await Promise.all(answers)
+  t.strictSame(
+    asked.map(batch => [batch].flat().length),
+    [1, 12, 7]
+  )
 })
 
-t.test('starts another statement beside one that takes long', async t => {
-  const { asked, ask, pending } = setup({ patienceMs: 1 })
-  const answers = [ask(1), ask(2)]
-  for (const end = Date.now() + 5000; asked.length < 2 && Date.now() < end; ) await new Promise(resolve => setTimeout(resolve, 1))
+/** Waits until as many statements as expected have started, and a little longer. */
+const settled = async (asked: unknown[], count: number) => {
+  for (const end = Date.now() + 5000; asked.length < count && Date.now() < end; ) await delay(1)
+  await delay(20)
+}
+
+t.test('others do not wait for a statement that takes long, but for each other', async t => {
+  const { asked, ask, pending } = setup({ pacer: createPacer(100), atOnce: 3 })
+  const answers = [ask(1)]
+  await delay(110)
+  answers.push(ask(2), ask(3), ask(4))
   t.strictSame(asked, [1, 2])
+  await settled(asked, 3)
+  t.strictSame(asked, [1, 2, [3, 4]])
   for (const { answer } of pending) answer()
-  t.strictSame(await Promise.all(answers), [2, 4])
+  t.strictSame(await Promise.all(answers), [2, 4, 6, 8])
+})
+
+t.test('how long a statement takes counts from its own start', async t => {
+  const { asked, ask, answer } = setup({ pacer: createPacer(100) })
+  const answers = [ask(1), ask(2)]
+  await delay(50)
+  await answer()
+  answers.push(ask(3))
+  t.strictSame(asked, [1, 2])
+  await settled(asked, 3)
+  t.strictSame(asked, [1, 2, 3])
+  await answer()
+  await answer()
+  t.strictSame(await Promise.all(answers), [2, 4, 6])
+})
+
+t.test('limits the number of concurrent statements, however long they take', async t => {
+  const { asked, ask, answer } = setup({ pacer: createPacer(1), atOnce: 2 })
+  const answers = [1, 2, 3].map(ask)
+  await settled(asked, 2)
+  answers.push(ask(4))
+  await settled(asked, 2)
+  t.strictSame(asked, [1, [2, 3]])
+  await answer()
+  t.strictSame(asked, [1, [2, 3], 4])
+  await answer()
+  await answer()
+  t.strictSame(await Promise.all(answers), [2, 4, 6, 8])
 })
 
 t.test('batches that share turns alternate, longest wait first', async t => {
-  const pacer = createPacer()
-  const [a, b, c] = [setup({ pacer }), setup({ pacer }), setup({ pacer, size: 4 })]
+  const pacer = createPacer(forEver)
+  const [a, b, c] = [setup({ pacer }), setup({ pacer }), setup({ pacer })]
   const answers = [a.ask(1), b.ask(1), b.ask(2), c.ask(1), a.ask(2), a.ask(3)]
   t.strictSame([a.asked, b.asked, c.asked], [[1], [], []])
-  answers.push(c.ask(2))
-  t.strictSame(c.asked, [[1, 2]], 'half a full statement is sent without waiting')
-  await c.answer()
-  t.strictSame([a.asked, b.asked], [[1], []], 'the first is still under way')
   await a.answer()
-  t.strictSame([a.asked, b.asked], [[1], [[1, 2]]])
+  t.strictSame([a.asked, b.asked, c.asked], [[1], [[1, 2]], []])
   answers.push(b.ask(3))
   await b.answer()
+  t.strictSame([a.asked, b.asked, c.asked], [[1], [[1, 2]], [1]])
+  await c.answer()
   t.strictSame([a.asked, b.asked], [[1, [2, 3]], [[1, 2]]])
   await a.answer()
   t.strictSame(b.asked, [[1, 2], 3])
   await b.answer()
-  t.strictSame(await Promise.all(answers), [2, 2, 4, 2, 4, 6, 4, 6])
+  t.strictSame(await Promise.all(answers), [2, 2, 4, 2, 4, 6, 6])
 })
 
 t.test('writes take turns without delaying reads', async t => {
-  const pacer = createPacer()
+  const pacer = createPacer(forEver)
   const [reads, writes] = [setup({ pacer }), setup({ pacer, isDurable: true })]
   const answers = [reads.ask(1), writes.ask(1), writes.ask(2)]
   t.strictSame([reads.asked, writes.asked], [[1], []])
