@@ -2093,7 +2093,7 @@ create view cue.tagged_cue_view as
     c.await_outcome_set,
     t.tag
    FROM cue.cue_view c
-     CROSS JOIN LATERAL ( SELECT q.xmin::text || q.ctid::text AS tag
+     CROSS JOIN LATERAL ( SELECT cue.row_tag(q.xmin, q.ctid, q.updated_at) AS tag
            FROM cue.cues q
           WHERE q.id = c.id
          LIMIT 1) t;
@@ -2522,7 +2522,7 @@ begin
     from rows from (cue.admit(p_key_hashes, p_session_ids, p_execution_ids, p_addresses, p_scopes, p_limited, p_now), unnest(p_cue_ids))
            as a (error, caller_id, actor, scopes, plan, usage_warning, rate_limit, rate_remaining, rate_reset, retry_after, cue_id)
     left join lateral (
-      select q.xmin::text || q.ctid::text, r.next_run, r.next_slot, r.last_run, r.run_count, r.fired_count, r.version, r.revision, r.last_slot,
+      select cue.row_tag(q.xmin, q.ctid, q.updated_at), r.next_run, r.next_slot, r.last_run, r.run_count, r.fired_count, r.version, r.revision, r.last_slot,
              e.executions, e.execution_total, m.missed
         from cue.cues q
        cross join lateral (select * from cue.cue_run_view v where v.cue_id = q.id limit 1) r
@@ -9013,6 +9013,14 @@ begin
 end $function$;
 comment on function cue.revoke_sessions(uuid,boolean,text,text,timestamp with time zone) is 'Ends the calling session, or with p_all all sessions of the account, and returns how many; QU050 if a key asks without p_all.';
 grant execute on function cue.revoke_sessions(uuid,boolean,text,text,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.row_tag(p_xmin xid, p_ctid tid, p_updated_at timestamp with time zone)
+ RETURNS text
+ LANGUAGE sql
+ STABLE
+AS $function$ select p_xmin::text || p_ctid::text || p_updated_at::text $function$;
+comment on function cue.row_tag(xid,tid,timestamp with time zone) is 'Returns a text that every write of a row changes.';
+grant execute on function cue.row_tag(xid,tid,timestamp with time zone) to cue_reader, cue_service;
 
 CREATE OR REPLACE FUNCTION cue.run_on_failure(e cue.executions, c cue.cues, p_now timestamp with time zone DEFAULT now())
  RETURNS void

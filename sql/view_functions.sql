@@ -27,7 +27,7 @@ begin
     from rows from (cue.admit(p_key_hashes, p_session_ids, p_execution_ids, p_addresses, p_scopes, p_limited, p_now), unnest(p_cue_ids))
            as a (error, caller_id, actor, scopes, plan, usage_warning, rate_limit, rate_remaining, rate_reset, retry_after, cue_id)
     left join lateral (
-      select q.xmin::text || q.ctid::text, r.next_run, r.next_slot, r.last_run, r.run_count, r.fired_count, r.version, r.revision, r.last_slot,
+      select cue.row_tag(q.xmin, q.ctid, q.updated_at), r.next_run, r.next_slot, r.last_run, r.run_count, r.fired_count, r.version, r.revision, r.last_slot,
              e.executions, e.execution_total, m.missed
         from cue.cues q
        cross join lateral (select * from cue.cue_run_view v where v.cue_id = q.id limit 1) r
