@@ -48,7 +48,8 @@ const setUp = () => {
     reads.push(id)
     return rows.get(id)
   })
-  const write = (id: string, tag: string, payload = '{}') => rows.set(id, { id, tag, name: `${id} ${tag}`, payload } as ReadTaggedCuesRow)
+  const write = (id: string, tag: string, payload = '{}') =>
+    rows.set(id, { id, tag, name: `${id} ${tag}`, version: Number(tag), payload } as ReadTaggedCuesRow)
   const show = (id: string, tag: string, run: Partial<CueRun> = {}) => complete('account', id, { tag, executions: [], ...run } as CueRun)
   return { rows, reads, write, show }
 }
@@ -68,8 +69,8 @@ t.test('a cue is read again only if its tag has changed, and its runs are those 
 t.test('a cue that changes between admission and reading is kept under the tag it was read with', async t => {
   const { reads, write, show } = setUp()
   write('a', '2')
-  exactly(t, await show('a', '1'), { name: 'a 2' })
-  exactly(t, await show('a', '2'), { name: 'a 2' })
+  exactly(t, await show('a', '1', { version: 1 }), { name: 'a 2', version: 2 }, 'its name and version belong together')
+  exactly(t, await show('a', '2', { version: 3 }), { name: 'a 2', version: 3 })
   t.same(reads, ['a'])
 })
 

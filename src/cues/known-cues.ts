@@ -32,9 +32,9 @@ export const createKnownCues = (read: (asked: Owned) => Promise<ReadTaggedCuesRo
     return cue
   }
 
-  return async (account_id: string, id: string, { tag, executions, ...run }: CueRun): Promise<Static<typeof CueDetail>> => {
+  return async (account_id: string, id: string, run: CueRun): Promise<Static<typeof CueDetail>> => {
     const one = known.get(id)
-    const cue = one?.tag === tag ? one.cue : await readAgain(account_id, id)
-    return { ...cue, ...run, executions: (executions as ExecutionRow[]).map(summary) } as StoredCue & Static<typeof CueDetail>
+    const cue = one?.tag === run.tag ? { ...one.cue, ...run } : { ...run, ...(await readAgain(account_id, id)) }
+    return Object.assign(cue as typeof cue & Static<typeof CueDetail>, { executions: (run.executions as ExecutionRow[]).map(summary) })
   }
 }
