@@ -2414,19 +2414,23 @@ begin
   perform set_config('synchronous_commit', 'off', true);
   return query
   with callers as materialized (
-    select q.*, i.*, coalesce(i.subject, 'address:' || q.address) as counted, p.plan, coalesce(p.requests_per_minute, 60) as requests,
-           coalesce(p.usage_warning, false) as usage_warning
+    select q.n, i.account_id, i.actor, i.scopes, i.stale_key, p.plan, coalesce(p.requests_per_minute, 60) as requests,
+           coalesce(p.usage_warning, false) as usage_warning, coalesce(i.subject, 'address:' || q.address) as subject,
+           case when q.scope is null then null
+                when i.account_id is null and q.key_hash is null and q.execution_id is null then 'not_authenticated'
+                when i.account_id is null then 'invalid_api_key'
+                when q.scope <> 'any' and q.scope <> all (i.scopes) then 'insufficient_scope' end as error
       from unnest(p_key_hashes, p_session_ids, p_execution_ids, p_addresses, p_scopes)
            with ordinality as q (key_hash, session_id, execution_id, address, scope, n)
       left join lateral (
-        select 'key:' || k.id as actor, k.account_id, k.scopes::text[] as scopes, 'key:' || k.id as subject, k.id as key_id,
-               k.last_used_at is null or k.last_used_at < p_now - interval '1 minute' as is_stale
+        select 'key:' || k.id as actor, k.account_id, k.scopes::text[] as scopes, 'key:' || k.id as subject,
+               case when k.last_used_at >= p_now - interval '1 minute' then null else k.id end as stale_key
           from cue.api_keys k where k.key_hash = q.key_hash and k.revoked_at is null
         union all
-        select 'session:' || s.id, s.account_id, coalesce(s.scopes, enum_range(null::cue.key_scope))::text[], 'sessions:' || s.account_id, null, false
+        select 'session:' || s.id, s.account_id, coalesce(s.scopes, enum_range(null::cue.key_scope))::text[], 'sessions:' || s.account_id, null
           from (select * from cue.sessions x where x.id = q.session_id limit 1) s where s.expires_at > p_now and q.key_hash is null
         union all
-        select e.actor, e.account_id, '{read,worker}', e.actor, null, false from cue.execution_caller(q.execution_id, p_now) e
+        select e.actor, e.account_id, '{read,worker}', e.actor, null from cue.execution_caller(q.execution_id, p_now) e
          where q.execution_id is not null and q.session_id is null and q.key_hash is null
         limit 1) i on true
       left join lateral (
@@ -2434,29 +2438,18 @@ begin
                (select coalesce(sum(u.executions), 0) from cue.usage_counters u
                  where u.account_id = a.id and u.month = cue.usage_month(p_now)) * 5 >= p.executions_per_month::bigint * 4 as usage_warning
           from cue.accounts a cross join lateral (select l.* from cue.plans l where l.plan = a.plan limit 1) p where a.id = i.account_id
-        limit 1) p on true),
-  hits as (
-    select h.* from cue.count_hits((select array_agg(c.counted order by c.n) from callers c), (select array_agg(c.requests order by c.n) from callers c),
-                                   '1 minute', false, p_now) h
-     where p_limited
-    union all
-    select c.n, true, c.requests, p_now, null from callers c where not p_limited),
-  asked as materialized (select c.*, h.allowed, h.remaining, h.reset_at, h.retry_after from callers c join hits h on h.place = c.n),
-  -- At most once a minute per key, skipping keys that another request is updating.
-  used as (
-    update cue.api_keys set last_used_at = p_now
-     where id = any (array(select k.id from cue.api_keys k
-                            where k.id = any (array(select a.key_id from asked a where a.is_stale and a.allowed))
-                            for no key update skip locked)))
-  select case when a.allowed is null then 'unavailable'
-              when not a.allowed then 'rate_limit_exceeded'
-              when a.scope is null then null
-              when a.account_id is null and a.key_hash is null and a.execution_id is null then 'not_authenticated'
-              when a.account_id is null then 'invalid_api_key'
-              when a.scope <> 'any' and a.scope <> all (a.scopes) then 'insufficient_scope' end,
-         a.account_id, a.actor, a.scopes, a.plan, a.usage_warning, a.requests, a.remaining, ceil(date_part('epoch', a.reset_at))::bigint,
-         a.retry_after
-    from asked a order by a.n;
+        limit 1) p on true)
+  select case when p_limited and h.allowed is null then 'unavailable' when not h.allowed then 'rate_limit_exceeded' else c.error end,
+         c.account_id, c.actor, c.scopes, c.plan, c.usage_warning, c.requests, coalesce(h.remaining, c.requests),
+         ceil(date_part('epoch', coalesce(h.reset_at, p_now)))::bigint, h.retry_after
+    from callers c
+    left join (
+      -- With p_limited false it is not even called: rate_windows may be locked, or damaged.
+      select * from cue.count_hits((select array_agg(c.subject order by c.n) from callers c),
+                                   (select array_agg(c.requests order by c.n) from callers c), '1 minute', false, p_now)
+       where p_limited offset 0) h on h.place = c.n
+   where case when c.stale_key is not null and coalesce(h.allowed, not p_limited) then cue.note_use(c.stale_key, p_now) else true end
+   order by c.n;
 end $function$;
 comment on function cue.admit(bytea[],uuid[],uuid[],text[],text[],boolean,timestamp with time zone) is 'Checks credentials, scope, rate limit and usage for a batch of requests; returns one row per request, in order.';
 grant execute on function cue.admit(bytea[],uuid[],uuid[],text[],text[],boolean,timestamp with time zone) to cue_service;
@@ -3780,64 +3773,53 @@ declare
   v_window bigint := date_part('epoch', p_window) * 1000;
   -- Each is locked before the next one is waited for.
   v_held text[] := array(
-    select s.subject from (select distinct u.subject from unnest(p_subjects) as u (subject) order by u.subject) s
-     where not coalesce((select true from cue.rate_windows w where w.subject = s.subject for update skip locked),
-                        cue.wait_for_window(s.subject, p_wait, p_now)));
+    select s.subject
+      from (select distinct u.subject, (u.most::bigint + 499) / 500 as weight from unnest(p_subjects, p_limits) as u (subject, most) order by u.subject) s
+     where not coalesce((select true from cue.rate_windows w
+                          where w.subject = s.subject and cue.counts_on(w, s.weight, v_window, p_now) for update skip locked),
+                        cue.ready_window(s.subject, s.weight, v_window, p_wait, p_now)));
 begin
-  -- A new statement, because the snapshot of the one that waited for the locks is older. Each step is computed once, not wherever it is used.
+  -- A new statement, because the snapshot of the one that waited for the locks is older. `offset 0`: what a step computes is not computed again
+  -- wherever it is used. Few steps of few columns: preparing them is a third of a statement's cost.
   return query
-  with asked as (
-    select q.*, (q.most::bigint + 499) / 500 as weight, row_number() over s as nth, count(*) over s as wanted
-      from unnest(p_subjects, p_limits) with ordinality as q (subject, most, place)
-     where q.subject <> all (v_held)
-    window s as (partition by q.subject order by q.place rows between unbounded preceding and unbounded following)),
-  stored as (
-    select a.*, w.ctid as row, w.started_at, w.newest, case when w.weight = a.weight then w.hits else '{}' end as hits,
-           (date_part('epoch', p_now - w.started_at) * 1000)::bigint as at
-      from asked a cross join lateral (select w.ctid, w.* from cue.rate_windows w where w.subject = a.subject limit 1) w offset 0),
-  based as (select s.*, s.at not between coalesce(s.hits[cardinality(s.hits)], 0) - v_window and 1000000000 as is_far from stored s offset 0),
-  -- Days have passed, or the clock was set back: rebase the hits still within the window on a new start.
-  scaled as (
-    select b.place, b.row, b.most, b.weight, b.nth, b.wanted, b.newest,
-           case when b.is_far then p_now - p_window else b.started_at end as started_at, case when b.is_far then v_window else b.at end as at,
-           case when b.is_far then array(select h - b.at + v_window from unnest(b.hits) as h where h > b.at - v_window and h <= b.at order by h)
-                else b.hits end as hits
-      from based b offset 0),
-  -- A caller that waited for the lock has an earlier p_now than the hits recorded meanwhile.
-  timed as (select s.*, greatest(s.at, s.hits[cardinality(s.hits)])::int as last from scaled s offset 0),
-  recent as (
-    select t.place, t.row, t.most, t.weight, t.nth, t.wanted, t.newest, t.started_at, t.last,
-           t.hits[width_bucket((t.last - v_window)::int, t.hits) + 1:] as hits from timed t offset 0),
-  used as (select r.*, case when cardinality(r.hits) = 0 then 0 else (cardinality(r.hits) - 1) * r.weight + r.newest end as used from recent r offset 0),
+  with recent as (
+    select a.place, a.most, a.nth, a.wanted, w.row, w.started_at, w.newest, w.weight, w.last,
+           w.hits[width_bucket((w.last - v_window)::int, w.hits) + 1:] as hits
+      from (select q.subject, q.most, q.place, row_number() over s as nth, count(*) over s as wanted
+              from unnest(p_subjects, p_limits) with ordinality as q (subject, most, place)
+            window s as (partition by q.subject order by q.place rows between unbounded preceding and unbounded following)) a
+     cross join lateral (
+        -- A caller that waited for the lock has an earlier p_now than the hits recorded meanwhile.
+        select w.ctid as row, w.started_at, w.newest, w.weight, w.hits,
+               greatest((date_part('epoch', p_now - w.started_at) * 1000)::bigint, w.hits[cardinality(w.hits)])::int as last
+          from cue.rate_windows w where w.subject = a.subject and w.subject <> all (v_held) limit 1) w
+    offset 0),
   -- begun: hits of an entry that takes more.
   fitting as (
-    select u.*, least(u.wanted, greatest(u.most - u.used, 0)) as added, case when u.used = 0 or u.newest = u.weight then 0 else u.newest end as begun
-      from used u offset 0),
-  entries as (select f.*, (f.begun + f.added + f.weight - 1) / f.weight as entries from fitting f offset 0),
+    select r.*, u.used, least(r.wanted, greatest(r.most - u.used, 0)) as added, case when u.used = 0 or r.newest = r.weight then 0 else r.newest end as begun
+      from recent r
+     cross join lateral (
+       select case when cardinality(r.hits) = 0 then 0 else (cardinality(r.hits) - 1) * r.weight + r.newest end as used) u
+    offset 0),
   counted as materialized (
-    select e.place, e.row, e.most, e.weight, e.nth, e.wanted, e.started_at, e.used, e.added,
-           e.begun + e.added - (e.entries - 1) * e.weight as newest,
-           case when e.added = 0 then e.hits
-                else e.hits[:cardinality(e.hits) - (e.begun > 0)::int] || array_fill(e.last, array[e.entries::int]) end as hits
-      from entries e),
+    select f.place, f.row, f.most, f.weight, f.nth, f.wanted, f.started_at, f.used, f.added, f.begun + f.added - (e.entries - 1) * f.weight as newest,
+           case when f.added = 0 then f.hits
+                else f.hits[:cardinality(f.hits) - (f.begun > 0)::int] || array_fill(f.last, array[e.entries::int]) end as hits
+      from fitting f cross join lateral (select (f.begun + f.added + f.weight - 1) / f.weight as entries) e),
   noted as (
     update cue.rate_windows w
        set started_at = c.started_at, hits = c.hits, newest = c.newest, weight = c.weight, expires_at = p_now + p_window
       from counted c
-     where w.ctid = c.row and c.nth = c.wanted and c.added > 0),
-  answers as (
-    select c.place, c.nth <= c.added as allowed, greatest(c.most - c.used - least(c.nth, c.added), 0)::int as remaining,
-           c.started_at + (c.hits[(greatest(c.used + least(c.nth, c.added) - c.most, 0) / c.weight)::int + 1] + v_window) * interval '1 millisecond' as reset_at
-      from counted c)
+     where w.ctid = c.row and c.nth = c.wanted and c.added > 0)
   -- A caller that waited for the row has an earlier p_now: never return more than the window.
   select a.place, a.allowed, a.remaining, a.reset_at, case when not a.allowed then
            least(greatest(ceil(date_part('epoch', a.reset_at - p_now)), 1), ceil(date_part('epoch', p_window)))::int end
-    from answers a
-  union all
-  select h.place, null, h.most, p_now, null from unnest(p_subjects, p_limits) with ordinality as h (subject, most, place)
-   where h.subject = any (v_held);
+    from (select c.place, c.nth <= c.added as allowed, greatest(c.most - c.used - least(c.nth, c.added), 0)::int as remaining,
+                 c.started_at + (c.hits[(greatest(c.used + least(c.nth, c.added) - c.most, 0) / c.weight)::int + 1] + v_window)
+                   * interval '1 millisecond' as reset_at
+            from counted c) a;
 end $function$;
-comment on function cue.count_hits(text[],integer[],interval,boolean,timestamp with time zone) is 'Counts a hit of each subject against its sliding window unless that is full; allowed is null if another transaction holds the window.';
+comment on function cue.count_hits(text[],integer[],interval,boolean,timestamp with time zone) is 'Counts a hit of each subject against its sliding window unless that is full; leaves out subjects whose window another transaction holds.';
 grant execute on function cue.count_hits(text[],integer[],interval,boolean,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.count_outcome(e cue.executions, c cue.cues, p_now timestamp with time zone DEFAULT now())
@@ -3942,6 +3924,17 @@ CREATE OR REPLACE FUNCTION cue.counter_slot()
 AS $function$ select coalesce(nullif(current_setting('cue.counter_slot', true), '')::int, pg_backend_pid()) $function$;
 comment on function cue.counter_slot() is 'Returns the slot of the counter rows of this backend.';
 grant execute on function cue.counter_slot() to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.counts_on(w cue.rate_windows, p_weight bigint, p_window bigint, p_now timestamp with time zone)
+ RETURNS boolean
+ LANGUAGE sql
+ STABLE
+AS $function$
+  select w.weight = p_weight and
+         (date_part('epoch', p_now - w.started_at) * 1000)::bigint between coalesce(w.hits[cardinality(w.hits)], 0) - p_window and 1000000000
+$function$;
+comment on function cue.counts_on(cue.rate_windows,bigint,bigint,timestamp with time zone) is 'Returns whether a hit can be added to a rate window as it is; p_window is in milliseconds.';
+grant execute on function cue.counts_on(cue.rate_windows,bigint,bigint,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.create_cue(p_account_id uuid, p_cue jsonb, p_next_run timestamp with time zone, p_now timestamp with time zone DEFAULT now(), p_next_slot timestamp with time zone DEFAULT NULL::timestamp with time zone)
  RETURNS text
@@ -7004,6 +6997,20 @@ end $function$;
 comment on function cue.note_stripe_event(text,text,timestamp with time zone) is 'Records a Stripe event; false if it was handled before.';
 grant execute on function cue.note_stripe_event(text,text,timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.note_use(p_key_id uuid, p_now timestamp with time zone)
+ RETURNS boolean
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+begin
+  update cue.api_keys set last_used_at = p_now
+   where id = (select k.id from cue.api_keys k where k.id = p_key_id for no key update skip locked);
+  return true;
+end $function$;
+comment on function cue.note_use(uuid,timestamp with time zone) is 'Notes that an API key is being used, and returns true.';
+grant execute on function cue.note_use(uuid,timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.open_executions_of(p_cue_id text)
  RETURNS TABLE(execution_id uuid, is_queued boolean, place bigint)
  LANGUAGE sql
@@ -7984,6 +7991,33 @@ AS $function$
 $function$;
 comment on function cue.read_usage(uuid,text,timestamp with time zone) is 'Returns an account''s use of its plan, and of the calling credential''s rate limit.';
 grant execute on function cue.read_usage(uuid,text,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.ready_window(p_subject text, p_weight bigint, p_window bigint, p_wait boolean, p_now timestamp with time zone)
+ RETURNS boolean
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+begin
+  perform from cue.rate_windows where subject = p_subject for update;
+  if not found then
+    insert into cue.rate_windows values (p_subject, p_now, '{}', 0, p_weight, p_now)
+    on conflict (subject) do update set subject = excluded.subject; -- another transaction is adding the row: wait for it and lock it
+  end if;
+  -- Hits of another weight are forgotten, and so are those outside of the window.
+  update cue.rate_windows w
+     set weight = p_weight, started_at = p_now - p_window * interval '1 millisecond',
+         hits = array(select h - a.at + p_window
+                        from (select (date_part('epoch', p_now - w.started_at) * 1000)::bigint as at) a cross join unnest(w.hits) as h
+                       where w.weight = p_weight and h > a.at - p_window and h <= a.at order by h)
+   where w.subject = p_subject and not cue.counts_on(w, p_weight, p_window, p_now);
+  return true;
+exception when lock_not_available then
+  if p_wait then raise; end if;
+  return false;
+end $function$;
+comment on function cue.ready_window(text,bigint,bigint,boolean,timestamp with time zone) is 'Locks a rate window, adds it or gives it a new start if needed, and returns whether it could.';
+grant execute on function cue.ready_window(text,bigint,bigint,boolean,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.record_event(p_account_id uuid, p_event cue.audit_event, p_actor text, p_ip text, p_detail jsonb DEFAULT '{}'::jsonb, p_now timestamp with time zone DEFAULT now())
  RETURNS void
@@ -10117,26 +10151,6 @@ begin
 end $function$;
 comment on function cue.verify_outcome(uuid,uuid,cue.outcome_state,text,timestamp with time zone) is 'Sets the verification of a reported success: verified, rejected (final) or pending; QU002 not found, QU021 no outcome yet, QU011 invalid state.';
 grant execute on function cue.verify_outcome(uuid,uuid,cue.outcome_state,text,timestamp with time zone) to cue_service;
-
-CREATE OR REPLACE FUNCTION cue.wait_for_window(p_subject text, p_wait boolean, p_now timestamp with time zone)
- RETURNS boolean
- LANGUAGE plpgsql
- SECURITY DEFINER
- SET search_path TO 'pg_catalog', 'pg_temp'
-AS $function$
-begin
-  perform from cue.rate_windows where subject = p_subject for update;
-  if not found then
-    insert into cue.rate_windows values (p_subject, p_now, '{}', 0, 1, p_now)
-    on conflict (subject) do update set subject = excluded.subject; -- another transaction is adding the row: wait for it and lock it
-  end if;
-  return true;
-exception when lock_not_available then
-  if p_wait then raise; end if;
-  return false;
-end $function$;
-comment on function cue.wait_for_window(text,boolean,timestamp with time zone) is 'Locks a rate window, adding it if needed; returns whether it could.';
-grant execute on function cue.wait_for_window(text,boolean,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.waiting_work(p_now timestamp with time zone DEFAULT now())
  RETURNS TABLE(queue text, waiting integer, oldest timestamp with time zone)
