@@ -38,8 +38,9 @@ export default fp(
     app.addHook('onRoute', route => {
       if (freeOf(route).names.length > 0) route.bodyLimit ??= MAX_FREE_BODY
     })
-    app.addHook('onRequest', async (request, reply) => {
-      if (request.is404) return app.refuseUnknown(request, reply)
+    app.addHook('onRequest', (request, reply, done) => {
+      if (request.is404) app.refuseUnknown(request, reply)
+      else done()
     })
 
     app.removeAllContentTypeParsers()

@@ -76,12 +76,13 @@ export default fp(
       stopping.abort()
       for (const socket of idle) socket.destroy()
     })
-    app.addHook('onSend', async (request, reply, payload) => {
+    app.addHook('onSend', (request, reply, payload, done) => {
       if (stopping.signal.aborted) reply.header('connection', 'close')
       if (request.method !== 'HEAD') inFlight.add(request, reply, bytesOf(payload))
+      done()
     })
 
-    app.addHook('onRequest', async (request, reply) => {
+    app.addHook('onRequest', (request, reply, done) => {
       reply.headers({
         'x-request-id': request.id,
         'x-content-type-options': 'nosniff',
@@ -96,13 +97,15 @@ export default fp(
       if (stopping.signal.aborted) throw unavailable()
       // PostgreSQL stores no NUL in text.
       if (/%00/.test(request.url)) throw new ApiError('validation_error', 'The URL contains a NUL character.')
+      done()
     })
 
     // These lines have nothing to remove, and searching them would take a third of their time.
     const lines = app.log.child({}, { redact: [] })
-    app.addHook('onResponse', async (request, reply) => {
+    app.addHook('onResponse', (request, reply, done) => {
       const ms = Math.round(reply.elapsedTime)
       lines.info({ request_id: request.id, ...about(request), status: reply.statusCode, ms }, 'request ended')
+      done()
     })
     app.addHook('onRequestAbort', async request => request.log.info(about(request), 'request aborted by the client'))
 

@@ -25,8 +25,9 @@ export default fp(
     setHeaders(request, answer, () => {})
     const headers = answer.getHeaders()
 
-    app.addHook('onRequest', async (_, reply) => {
+    app.addHook('onRequest', (_request, reply, done) => {
       reply.headers(headers)
+      done()
     })
   },
   { name: 'security-headers' }

@@ -18,9 +18,10 @@ export default fp(
   async (app: FastifyInstance) => {
     const { metrics } = app
 
-    app.addHook('onResponse', async ({ method, routeOptions }, { statusCode, elapsedTime }) =>
+    app.addHook('onResponse', ({ method, routeOptions }, { statusCode, elapsedTime }, done) => {
       metrics.requestEnded(method, routeOptions.url ?? 'none', statusCode, elapsedTime)
-    )
+      done()
+    })
 
     const look = createLook(app, async () => {
       const [health, jobs, ended] = await Promise.all([app.fn.serviceHealth({}), app.fn.jobCounts({}), app.fn.endedExecutions({})])
