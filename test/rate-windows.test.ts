@@ -80,6 +80,14 @@ t.test('after a downgrade, refuses until the window is below the new limit', asy
   exactly(t, await fn.allow({ subject: 'less', limit: 4, window: '1 minute' }), { allowed: true, remaining: 0 })
 })
 
+t.test('a limit whose entries count differently starts from nothing', async t => {
+  const allow = (limit: number) => fn.allow({ subject: 'other', limit, window: '1 minute' })
+  for (let i = 0; i < 10; i++) await allow(10)
+  exactly(t, await allow(1000), { allowed: true, remaining: 999 })
+  exactly(t, await allow(1000), { allowed: true, remaining: 998 })
+  exactly(t, await allow(10), { allowed: true, remaining: 9 })
+})
+
 t.test('a window that never empties keeps counting for months', async t => {
   const day = 86_400_000
   for (let i = 0; i < 300; i++) {
