@@ -190,6 +190,24 @@ t.test('a look leaves out cues that are being taken', async t => {
   t.same(ids(engine.takeDue('send', 1000)), ids(cues))
 })
 
+t.test('after a look during which the only near cue was taken, the next one is a second later', async t => {
+  const { engines, at, look, sees } = setup(few.slice(0, 1))
+  const [engine] = engines as [(typeof engines)[0]]
+  await look()
+  at(99)
+  sees([])
+  const looked = look()
+  at(100)
+  const taken = engine.takeDue('send', 1)
+  t.equal(taken.length, 1)
+  await looked
+  engine.doneWith(taken)
+  at(1098)
+  t.notOk(engine.isLookDue())
+  at(1099)
+  t.ok(engine.isLookDue(), 'it may be due again in a moment')
+})
+
 t.test('no cue is left over when engines disagree about their number', async t => {
   const { engines, at, look } = setup(many, [
     { engines: 3, place: 0 },

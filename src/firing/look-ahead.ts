@@ -147,14 +147,15 @@ export const createAhead = ({
     const left = near.filter(cue => taken.get(cue.cue_id) !== cue.slot.next_run.getTime())
     const found = Map.groupBy(left, laneOf)
     for (const lane of Object.values(lanes)) lane.fill(found.get(lane) ?? [], lookedAt, skipped, isKept)
-    plan(cues, Math.max(after, lookedAt), isPage || !isReady)
+    // Those being taken may be due again soon, and this look may not have seen it.
+    plan(cues, Math.max(after, lookedAt), { isFull: isPage || !isReady, isQuiet: nearCount === 0 && reading.taken.size === 0 })
     current = undefined
     const read = slotsOf(reading.putBack.length > 0 ? near : [])
     for (const cue of reading.putBack) if (read.get(cue.cue_id) !== cue.slot.next!.due.getTime()) putBack(cue)
   }
 
-  /** Plans the look after one that has read these cues, of which those until `known` aren't new, and isn't complete if `isFull`. */
-  const plan = (cues: ReadCue[], known: number, isFull: boolean) => {
+  /** Plans the look after one that has read these cues, of which those until `known` aren't new; `isFull` if there are more, `isQuiet` if none is near. */
+  const plan = (cues: ReadCue[], known: number, { isFull, isQuiet }: { isFull: boolean; isQuiet: boolean }) => {
     const until = lookedAt + horizonMs
     lookedUntil = isFull ? lookedAt : until
     if (isFull) readAllAt = 0
@@ -162,7 +163,7 @@ export const createAhead = ({
     const found = cues.reduce((count, { at }) => count + Number(at > known && at <= until), 0)
     const perMs = found / Math.max(until - known, 1)
     const often = Math.max(manyPerLook / perMs, oftenMs, lookTook * oftenTimes)
-    const rest = nearCount > 0 ? Math.min(often, regularMs) : Math.min(beyond - horizonMs - lookedAt, pollIntervalMs)
+    const rest = isQuiet ? Math.min(beyond - horizonMs - lookedAt, pollIntervalMs) : Math.min(often, regularMs)
     nextLookAt = Math.min(nextLookAt, lookedAt + (isFull ? restMs : Math.max(rest, restMs)))
   }
 
