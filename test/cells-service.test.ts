@@ -136,7 +136,10 @@ t.test('a stopping replica finishes the requests of every cell', async t => {
   }
   const sendLarge = begin('/v1/cues', { authorization: `Bearer ${two.api_key}` })
   const sendCode = begin('/v1/auth/device-code')
-  await eventually(async () => (await pools[1].query('select from pg_locks where not granted')).rowCount === 1, patienceMs)
+  // In this database: others share the server.
+  const waiting = `select from pg_locks where not granted and relation = 'cue.accounts'::regclass
+    and database = (select oid from pg_database where datname = current_database())`
+  await eventually(async () => (await pools[1].query(waiting)).rowCount === 1, patienceMs)
   signal('SIGTERM')
   t.equal((await polled).body.error.code, 'nothing_claimable')
   await holder.query('rollback')
