@@ -3808,7 +3808,7 @@ begin
       from fitting f cross join lateral (select (f.begun + f.added + f.weight - 1) / f.weight as entries) e),
   noted as (
     update cue.rate_windows w
-       set started_at = c.started_at, hits = c.hits, newest = c.newest, weight = c.weight, expires_at = p_now + p_window
+       set hits = c.hits, newest = c.newest, expires_at = p_now + p_window
       from counted c
      where w.ctid = c.row and c.nth = c.wanted and c.added > 0)
   -- A caller that waited for the row has an earlier p_now: never return more than the window.
