@@ -7005,7 +7005,7 @@ CREATE OR REPLACE FUNCTION cue.note_use(p_key_id uuid, p_now timestamp with time
 AS $function$
 begin
   update cue.api_keys set last_used_at = p_now
-   where id = (select k.id from cue.api_keys k where k.id = p_key_id for no key update skip locked);
+   where id = (select k.id from cue.api_keys k where k.id = p_key_id and (k.last_used_at < p_now) is not false for no key update skip locked);
   return true;
 end $function$;
 comment on function cue.note_use(uuid,timestamp with time zone) is 'Notes that an API key is being used, and returns true.';

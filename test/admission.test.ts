@@ -185,6 +185,31 @@ t.test('updates last_used_at at most once a minute, without waiting for a lock',
   t.same(await lastUsed(), new Date(start + 61_000))
 })
 
+t.test('simultaneous requests note the use of their key once, without waiting for its account', async t => {
+  const { fn, addKey, account_id, pool } = await setup(t)
+  const { text, key_id } = await addKey()
+  const holder = await pool.connect()
+  await holder.query('begin')
+  await holder.query('select from cue.accounts where id = $1 for update', [account_id])
+  const answers = await fn.admit({
+    key_hashes: [hashKey(text), hashKey(text)],
+    session_ids: [null, null],
+    execution_ids: [null, null],
+    addresses: ['192.0.2.1', '192.0.2.1'],
+    scopes: ['read', 'read']
+  })
+  t.same(
+    answers.map(({ error, actor }) => [error, actor]),
+    [
+      [null, `key:${key_id}`],
+      [null, `key:${key_id}`]
+    ]
+  )
+  t.not((await pool.query('select last_used_at from cue.api_keys where id = $1', [key_id])).rows[0].last_used_at, null)
+  await holder.query('rollback')
+  holder.release()
+})
+
 t.test('an execution token is valid for its execution until 24 hours after the end', async t => {
   const { call, pool, account_id, config, at, fn } = await setup(t)
   await fn.maintainPartitions({})

@@ -110,12 +110,13 @@ end $$;
 comment on function cue.execution_caller is
   'Returns the caller for an execution''s token, which is valid until a day after the execution ends.';
 
--- Skips a key that another request is noting.
+-- Skips a key that another transaction is noting, or that this one has noted: a second update of a row in a transaction checks its foreign key
+-- again, and so waits for the account.
 create or replace function cue.note_use(p_key_id uuid, p_now timestamptz) returns boolean
 language plpgsql security definer as $$
 begin
   update cue.api_keys set last_used_at = p_now
-   where id = (select k.id from cue.api_keys k where k.id = p_key_id for no key update skip locked);
+   where id = (select k.id from cue.api_keys k where k.id = p_key_id and (k.last_used_at < p_now) is not false for no key update skip locked);
   return true;
 end $$;
 comment on function cue.note_use is 'Notes that an API key is being used, and returns true.';
