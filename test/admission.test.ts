@@ -205,7 +205,7 @@ t.test('simultaneous requests note the use of their key once, without waiting fo
       [null, `key:${key_id}`]
     ]
   )
-  t.not((await pool.query('select last_used_at from cue.api_keys where id = $1', [key_id])).rows[0].last_used_at, null)
+  t.same((await pool.query('select last_used_at from cue.api_keys where id = $1', [key_id])).rows[0].last_used_at, new Date(start))
   await holder.query('rollback')
   holder.release()
 })
