@@ -358,8 +358,8 @@ create table cue.cue_runs (
   constraint next_run_in_milliseconds CHECK (next_run = next_run::timestamp(3) with time zone),
   constraint cue_runs_cue_id_fkey FOREIGN KEY (cue_id) REFERENCES cue.cues(id) ON DELETE CASCADE
 ) with (fillfactor=50);
-CREATE INDEX cue_runs_due ON cue.cue_runs USING btree (next_run, account_id, cue_id) WHERE (next_run IS NOT NULL);
 CREATE INDEX cue_runs_excluded ON cue.cue_runs USING btree (excluded_at) WHERE (excluded_at IS NOT NULL);
+CREATE INDEX cue_runs_next ON cue.cue_runs USING btree (next_run, account_id) WHERE (next_run IS NOT NULL);
 CREATE INDEX cue_runs_noted ON cue.cue_runs USING btree (cue_id) WHERE ((failed_deliveries > 0) OR (failed_runs > 0) OR tracked);
 CREATE INDEX cue_runs_success_due ON cue.cue_runs USING btree (success_due_at) WHERE (success_due_at IS NOT NULL);
 comment on table cue.cue_runs is 'The frequently changing part of a cue: one narrow row that every execution updates. Removed when the cue is deleted.';
@@ -6195,6 +6195,7 @@ CREATE OR REPLACE FUNCTION cue.look_ahead_by_schedule(p_until timestamp with tim
  SET enable_seqscan TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
  SET enable_sort TO 'off'
+ SET enable_bitmapscan TO 'off'
 AS $function$
 declare
   v_overdue timestamptz := case when p_after is null then p_until else p_overdue end;
@@ -6224,8 +6225,8 @@ begin
        where g.n < p_limit)
     select array_agg(p.cue_id) into v_ids from (
       select m.cue_id from groups g cross join lateral (
-        select r.cue_id, row_number() over (order by r.cue_id) as place from cue.cue_runs r
-         where r.next_run = g.next_run and r.account_id = g.account_id order by r.cue_id limit greatest(10, p_limit / 10)) m
+        select r.cue_id, row_number() over () as place from cue.cue_runs r
+         where r.next_run = g.next_run and r.account_id = g.account_id limit greatest(10, p_limit / 10)) m
        order by m.place, g.next_run limit p_limit) p;
     v_accounts := array(select distinct r.account_id from unnest(v_ids) as u (id) join cue.cue_runs r on r.cue_id = u.id);
   end if;
@@ -6239,7 +6240,7 @@ begin
     union all
     select r.* from unnest(v_ids) as u (id) join cue.cue_runs r on r.cue_id = u.id where r.next_run is not null
     union all
-    (select r.* from cue.cue_runs r where r.next_run > p_until order by r.next_run, r.account_id, r.cue_id limit 1))
+    (select r.* from cue.cue_runs r where r.next_run > p_until order by r.next_run limit 1))
   select array_agg(r.cue_id), array_agg(r.account_id), array_agg(r.version), array_agg((date_part('epoch', r.next_run) * 1000)::bigint),
          r.transport, c.schedule_type, c.cron, c.timezone, c.schedule_rules, r.next_slot, c.calendars, c.runs_left, c.catch_up,
          case when v_outages then (select max(o.until_at) from cue.outages o where r.next_run > o.from_at and r.next_run <= o.until_at) end as ended_at,

@@ -49,6 +49,9 @@ begin
     -- Hashing cues by their schedules takes half as long as sorting them, which the planner prefers.
     (15, 'enable_sort = off', '{look_ahead_by_schedule}'),
 
+    -- An index scan marks the entries of cues that have moved on, and the next look skips them. A bitmap scan reads them until the next vacuum.
+    (16, 'enable_bitmapscan = off', '{look_ahead_by_schedule}'),
+
     -- A batch of requests rarely looks up the same key twice; remembering the rows cost 5% of admitting.
     (5, 'enable_memoize = off', '{admit}'),
 

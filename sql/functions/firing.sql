@@ -108,8 +108,8 @@ begin
        where g.n < p_limit)
     select array_agg(p.cue_id) into v_ids from (
       select m.cue_id from groups g cross join lateral (
-        select r.cue_id, row_number() over (order by r.cue_id) as place from cue.cue_runs r
-         where r.next_run = g.next_run and r.account_id = g.account_id order by r.cue_id limit greatest(10, p_limit / 10)) m
+        select r.cue_id, row_number() over () as place from cue.cue_runs r
+         where r.next_run = g.next_run and r.account_id = g.account_id limit greatest(10, p_limit / 10)) m
        order by m.place, g.next_run limit p_limit) p;
     v_accounts := array(select distinct r.account_id from unnest(v_ids) as u (id) join cue.cue_runs r on r.cue_id = u.id);
   end if;
@@ -123,7 +123,7 @@ begin
     union all
     select r.* from unnest(v_ids) as u (id) join cue.cue_runs r on r.cue_id = u.id where r.next_run is not null
     union all
-    (select r.* from cue.cue_runs r where r.next_run > p_until order by r.next_run, r.account_id, r.cue_id limit 1))
+    (select r.* from cue.cue_runs r where r.next_run > p_until order by r.next_run limit 1))
   select array_agg(r.cue_id), array_agg(r.account_id), array_agg(r.version), array_agg((date_part('epoch', r.next_run) * 1000)::bigint),
          r.transport, c.schedule_type, c.cron, c.timezone, c.schedule_rules, r.next_slot, c.calendars, c.runs_left, c.catch_up,
          case when v_outages then (select max(o.until_at) from cue.outages o where r.next_run > o.from_at and r.next_run <= o.until_at) end as ended_at,
