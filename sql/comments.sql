@@ -294,6 +294,7 @@ comment on column cue.cue_runs.failed_runs is
 comment on column cue.cue_runs.failed_outcomes is 'Consecutive outcomes that were failures or missing.';
 comment on column cue.cue_runs.deliveries_failing_since is 'First of the failures in failed_deliveries.';
 comment on column cue.cue_runs.outcomes_failing_since is 'First of the failures in failed_outcomes.';
+comment on column cue.cue_runs.schedule_key is 'Shared by cues with the same schedule. Null: the cue has not fired since keys were introduced.';
 comment on column cue.cue_runs.success_due_at is
   'Deadline for the next success, after which a missed_window alert is raised. Set on firing if null; a success does not write it.';
 

@@ -352,6 +352,7 @@ create table cue.cue_runs (
   excluded_at timestamp with time zone,
   recomputed integer,
   tracked boolean not null default false,
+  schedule_key uuid,
   constraint cue_runs_pkey PRIMARY KEY (cue_id),
   constraint cue_runs_check CHECK (next_run > last_slot),
   constraint cue_runs_next_slot_check CHECK (next_slot <= next_run),
@@ -383,6 +384,7 @@ comment on column cue.cue_runs.next_slot is 'Nominal time of the next slot, if i
 comment on column cue.cue_runs.excluded_at is 'Up to when excluded slots are recorded: at or before the next one. Null: none is excluded.';
 comment on column cue.cue_runs.recomputed is 'Those changes of version that only moved next_run, after a change of a calendar. The API does not count them. Null: none.';
 comment on column cue.cue_runs.tracked is 'Like tracked of the cue, for the functions that fire and finish plain executions.';
+comment on column cue.cue_runs.schedule_key is 'Shared by cues with the same schedule. Null: the cue has not fired since keys were introduced.';
 grant select on cue.cue_runs to cue_service;
 
 create table cue.cues (
@@ -472,6 +474,7 @@ CREATE INDEX cues_paused_until ON cue.cues USING btree (paused_until) WHERE ((pa
 CREATE INDEX cues_used ON cue.cues USING btree (account_id, status) WHERE ((deleted_at IS NULL) AND (status = ANY (ARRAY['active'::cue.cue_status, 'paused'::cue.cue_status])) AND (NOT memory_check));
 CREATE INDEX cues_with_calendars ON cue.cues USING btree (account_id, id) WHERE ((schedule_rules ? 'exclude_calendars'::text) AND (deleted_at IS NULL));
 CREATE TRIGGER keep_payload BEFORE UPDATE ON cue.cues FOR EACH ROW WHEN (((new.payload IS DISTINCT FROM old.payload) OR ((new.payload IS NOT NULL) AND (new.payload_ref IS NULL)))) EXECUTE FUNCTION cue.keep_payload();
+CREATE TRIGGER keep_schedule_key AFTER UPDATE ON cue.cues FOR EACH ROW WHEN ((cue.schedule_key(new.*) <> cue.schedule_key(old.*))) EXECUTE FUNCTION cue.keep_schedule_key();
 comment on table cue.cues is 'Cues as their users configured them. Columns that change with every execution are in cue_runs, so that firing never writes these wide rows.';
 comment on column cue.cues.id is 'cue_ and twelve random characters.';
 comment on column cue.cues.account_id is 'The cue''s account.';
@@ -2295,8 +2298,9 @@ begin
       from rows from (unnest(v_ids, v_payload_ids, p_account_ids), jsonb_to_recordset(p_cues) as (payload text)) as n (cue_id, payload_id, account_id)
      where n.payload_id is not null and cue.is_created(n.cue_id);
   end if;
-  insert into cue.cue_runs (cue_id, account_id, transport, next_run, next_slot, tracked)
-  select n.cue_id, n.account_id, n.transport, date_trunc('milliseconds', n.next_run), n.next_slot, n.tracked
+  insert into cue.cue_runs (cue_id, account_id, transport, next_run, next_slot, tracked, schedule_key)
+  select n.cue_id, n.account_id, n.transport, date_trunc('milliseconds', n.next_run), n.next_slot, n.tracked,
+         (select cue.schedule_key(c) from cue.cues c where c.id = n.cue_id limit 1)
     from unnest(v_ids, p_account_ids, v_transports, p_next_runs, p_next_slots, v_tracked)
       as n (cue_id, account_id, transport, next_run, next_slot, tracked)
    where cue.is_created(n.cue_id);
@@ -5844,6 +5848,19 @@ end $function$;
 comment on function cue.keep_payload() is 'Keeps a payload that executions refer to when its cue gets another one.';
 grant execute on function cue.keep_payload() to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.keep_schedule_key()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+begin
+  update cue.cue_runs set schedule_key = cue.schedule_key(new) where cue_id = new.id;
+  return null;
+end $function$;
+comment on function cue.keep_schedule_key() is 'Changes a cue''s key with its schedule, also if that is changed by hand.';
+grant execute on function cue.keep_schedule_key() to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.key_taken_message(p_key text, p_cue_id text)
  RETURNS text
  LANGUAGE sql
@@ -6240,22 +6257,27 @@ begin
     union all
     select r.* from unnest(v_ids) as u (id) join cue.cue_runs r on r.cue_id = u.id where r.next_run is not null
     union all
-    (select r.* from cue.cue_runs r where r.next_run > p_until order by r.next_run limit 1))
-  select array_agg(r.cue_id), array_agg(r.account_id), array_agg(r.version), array_agg((date_part('epoch', r.next_run) * 1000)::bigint),
-         r.transport, c.schedule_type, c.cron, c.timezone, c.schedule_rules, r.next_slot, c.calendars, c.runs_left, c.catch_up,
-         case when v_outages then (select max(o.until_at) from cue.outages o where r.next_run > o.from_at and r.next_run <= o.until_at) end as ended_at,
-         r.account_id in (select unnest(v_refused)) or v_capped and cue.exceeds_payload_cap(r.cue_id, p_now) as refused, c.window_slots, r.tracked
-    from due r
+    (select r.* from cue.cue_runs r where r.next_run > p_until order by r.next_run limit 1)),
+  grouped as (
+    select array_agg(r.cue_id) as cue_ids, array_agg(r.account_id) as account_ids, array_agg(r.version) as versions,
+           array_agg((date_part('epoch', r.next_run) * 1000)::bigint) as next_runs, r.transport, r.tracked, r.next_slot,
+           min(r.fired_count) as fired_count, min(r.skipped_count) as skipped_count,
+           coalesce(r.schedule_key, (select cue.schedule_key(c) from cue.cues c where c.id = r.cue_id)) as key,
+           r.success_due_at is null as opens_window,
+           case when v_outages then (select max(o.until_at) from cue.outages o where r.next_run > o.from_at and r.next_run <= o.until_at) end as ended_at,
+           r.account_id in (select unnest(v_refused)) or v_capped and cue.exceeds_payload_cap(r.cue_id, p_now) as refused
+      from due r
+     group by r.transport, r.tracked, r.next_slot, key, opens_window, ended_at, refused)
+  select g.cue_ids, g.account_ids, g.versions, g.next_runs, g.transport, c.schedule_type, c.cron, c.timezone, c.schedule_rules, g.next_slot,
+         case when c.schedule_rules ? 'exclude_calendars' then cue.revisions_of(c.account_id, c.schedule_rules) end,
+         cue.runs_left(c.schedule_rules, g.fired_count, g.skipped_count), c.catch_up, g.ended_at, g.refused,
+         case when g.opens_window and c.schedule_type = 'recurring' then
+           coalesce(c.alert_missed_window_multiplier, (cue.implied_settings()).alert_missed_window_multiplier) end,
+         g.tracked
+    from grouped g
    cross join lateral (
-     select q.schedule_type, q.cron, q.timezone, q.schedule_rules, q.catch_up,
-            case when q.schedule_rules is not null then r.cue_id end as alone,
-            case when q.schedule_rules ? 'exclude_calendars' then cue.revisions_of(r.account_id, q.schedule_rules) end as calendars,
-            cue.runs_left(q.schedule_rules, r.fired_count, r.skipped_count) as runs_left,
-            case when r.success_due_at is null and q.schedule_type = 'recurring' then
-              coalesce(q.alert_missed_window_multiplier, (cue.implied_settings()).alert_missed_window_multiplier) end as window_slots
-       from cue.cues q where q.id = r.cue_id limit 1) c
-   group by r.transport, r.tracked, r.next_slot, c.schedule_type, c.cron, c.timezone, c.schedule_rules, c.catch_up, c.alone, c.calendars,
-            c.runs_left, c.window_slots, ended_at, refused;
+     select q.account_id, q.schedule_type, q.cron, q.timezone, q.schedule_rules, q.catch_up, q.alert_missed_window_multiplier
+       from cue.cues q where q.id = g.cue_ids[1] limit 1) c;
 end $function$;
 comment on function cue.look_ahead_by_schedule(timestamp with time zone,integer,uuid[],timestamp with time zone,timestamp with time zone,timestamp with time zone) is 'Returns the cues due until p_until and the first one after it, in one row for all that share a schedule; next_runs are epoch milliseconds. Takes no locks.';
 grant execute on function cue.look_ahead_by_schedule(timestamp with time zone,integer,uuid[],timestamp with time zone,timestamp with time zone,timestamp with time zone) to cue_service;
@@ -6734,7 +6756,9 @@ begin
   update cue.cue_runs r
      set next_run = d.next_run, next_slot = d.next_slot, last_slot = coalesce(r.next_slot, r.next_run),
          last_run = case r.transport when 'webhook' then p_now else r.last_run end,
-         fired_count = r.fired_count + 1, run_count = r.run_count + 1, success_due_at = coalesce(r.success_due_at, d.success_due)
+         fired_count = r.fired_count + 1, run_count = r.run_count + 1, success_due_at = coalesce(r.success_due_at, d.success_due),
+         -- Cues of the release before this one have none.
+         schedule_key = coalesce(r.schedule_key, (select cue.schedule_key(c) from cue.cues c where c.id = r.cue_id))
     from (select * from unnest(p_cue_ids, p_versions, p_expected, p_next, p_next_slots, p_success_due)
             as u (cue_id, version, expected, next_run, next_slot, success_due) order by u.cue_id) d
    where r.cue_id = any (p_cue_ids) and r.cue_id = d.cue_id and r.version = d.version and d.expected <= p_now
@@ -9217,6 +9241,18 @@ AS $function$
       end $function$;
 comment on function cue.save_cue(cue.cues) is 'Writes all columns of a cue.';
 grant execute on function cue.save_cue(cue.cues) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.schedule_key(c cue.cues)
+ RETURNS uuid
+ LANGUAGE sql
+ STABLE
+AS $function$
+  select encode(substring(sha256(convert_to(
+    row(c.schedule_type, c.cron, c.timezone, c.catch_up, c.alert_missed_window_multiplier, case when c.schedule_rules is not null then c.id end)::text,
+    'UTF8')) for 16), 'hex')::uuid
+$function$;
+comment on function cue.schedule_key(cue.cues) is 'Returns what cues have in common whose due slots and windows are computed alike.';
+grant execute on function cue.schedule_key(cue.cues) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.send_device_link(p_code_hash bytea, p_email text, p_code_ciphertext text, p_now timestamp with time zone DEFAULT now())
  RETURNS void

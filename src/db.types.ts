@@ -610,6 +610,10 @@ export interface CueRuns {
    */
   run_count: Generated<number>;
   /**
+   * Shared by cues with the same schedule. Null: the cue has not fired since keys were introduced.
+   */
+  schedule_key: string | null;
+  /**
    * Those of fired_count that record a slot which did not run; null means none.
    */
   skipped_count: number | null;

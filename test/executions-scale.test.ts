@@ -85,8 +85,9 @@ const setUp = async (t: Test) => {
       `with c as (
          insert into cue.cues (id, account_id, name, transport, schedule_type, cron, callback_url, payload)
          select 'cue_' || left(md5(random()::text), 12), $1, 'c', 'webhook', 'recurring', '* * * * *', 'http://127.0.0.1/', '{"n": 1}' from generate_series(1, $2::int)
-         returning id, account_id, transport)
-       insert into cue.cue_runs (cue_id, account_id, transport, next_run) select id, account_id, transport, $3 from c returning cue_id`,
+         returning id, account_id, transport, cue.schedule_key(cues) as schedule_key)
+       insert into cue.cue_runs (cue_id, account_id, transport, schedule_key, next_run)
+       select id, account_id, transport, schedule_key, $3 from c returning cue_id`,
       [account_id, count, next_run]
     )
   /** Adds finished executions of these cues, a tenth of a second apart. */

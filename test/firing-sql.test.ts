@@ -289,6 +289,45 @@ t.test('look_ahead_by_schedule returns cues that share a schedule in one row, an
   exactly(t, rowOf(worker), { cue_ids: [worker], transport: 'worker', over_limit: false })
 })
 
+t.test('look_ahead_by_schedule tells schedules apart, also when they are changed by hand', async t => {
+  const { cue, fn, clock, rows } = await stage(t)
+  const alerts = { alert_consecutive_failures: 3, alert_missed_window_multiplier: 2 }
+  const [first, changed] = [await cue(alerts), await cue(alerts)]
+  const seenWith = async () => (await fn.lookAheadBySchedule({ until: clock.now() })).find(row => row.cue_ids.includes(changed))!
+  const changes = {
+    cron: '*/2 * * * *',
+    timezone: 'Asia/Tokyo',
+    catch_up: 'skip_missed',
+    alert_missed_window_multiplier: 3,
+    schedule_rules: { max_runs: 3 }
+  }
+  for (const [column, value] of Object.entries(changes)) {
+    const [{ former }] = await rows(`select ${column} as former from cue.cues where id = $1`, [changed])
+    const change = (to: unknown) => rows(`update cue.cues set ${column} = $2 where id = $1`, [changed, to])
+    t.same((await seenWith()).cue_ids.sort(), [first, changed].sort(), `${column}: shared`)
+    await change(value)
+    exactly(t, await seenWith(), { cue_ids: [changed], [column === 'alert_missed_window_multiplier' ? 'window_slots' : column]: value })
+    await change(former)
+  }
+  const { version } = (await rows('select version from cue.cue_runs where cue_id = $1', [changed]))[0]!
+  const { account_id } = (await rows('select account_id from cue.cues where id = $1', [changed]))[0]!
+  await fn.updateCue({ account_id, cue_id: changed, changes: { cron: '*/3 * * * *' }, version, next_run: clock.now() })
+  exactly(t, await seenWith(), { cue_ids: [changed], cron: '*/3 * * * *' })
+})
+
+t.test('a cue of the release before shares its schedule, and gets a key when it fires', async t => {
+  const { cue, take, fn, clock, run, rows } = await stage(t)
+  const [keyed, former] = [await cue(), await cue()]
+  await rows('update cue.cue_runs set schedule_key = null where cue_id = $1', [former])
+  const [row, ...others] = await fn.lookAheadBySchedule({ until: clock.now() })
+  t.same(others, [])
+  t.same(row!.cue_ids.sort(), [keyed, former].sort())
+  await take([former])
+  const { schedule_key } = await run(former)
+  t.type(schedule_key, 'string')
+  t.equal(schedule_key, (await run(keyed)).schedule_key)
+})
+
 // Over the limit ------------------------------------------------------------------------------------------------------------------------
 
 const overLimit = async (t: Parameters<typeof stage>[0]) => {

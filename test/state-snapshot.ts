@@ -72,7 +72,8 @@ export const snapshot = `
             cross join lateral (values
               (c.tracked <> r.tracked, 'is tracked in one table only'),
               (not c.tracked and c.overlap <> 'allow', 'has a rule, and is not tracked'),
-              ((c.status = 'active') <> (r.next_run is not null), 'is active without a slot, or has one and is not active')) as w (broken, why)
+              ((c.status = 'active') <> (r.next_run is not null), 'is active without a slot, or has one and is not active'),
+              (r.schedule_key <> cue.schedule_key(c), 'has the key of another schedule')) as w (broken, why)
             where w.broken and c.deleted_at is null`
          )} as broken_cues`
 

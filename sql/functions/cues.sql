@@ -108,8 +108,9 @@ begin
       from rows from (unnest(v_ids, v_payload_ids, p_account_ids), jsonb_to_recordset(p_cues) as (payload text)) as n (cue_id, payload_id, account_id)
      where n.payload_id is not null and cue.is_created(n.cue_id);
   end if;
-  insert into cue.cue_runs (cue_id, account_id, transport, next_run, next_slot, tracked)
-  select n.cue_id, n.account_id, n.transport, date_trunc('milliseconds', n.next_run), n.next_slot, n.tracked
+  insert into cue.cue_runs (cue_id, account_id, transport, next_run, next_slot, tracked, schedule_key)
+  select n.cue_id, n.account_id, n.transport, date_trunc('milliseconds', n.next_run), n.next_slot, n.tracked,
+         (select cue.schedule_key(c) from cue.cues c where c.id = n.cue_id limit 1)
     from unnest(v_ids, p_account_ids, v_transports, p_next_runs, p_next_slots, v_tracked)
       as n (cue_id, account_id, transport, next_run, next_slot, tracked)
    where cue.is_created(n.cue_id);

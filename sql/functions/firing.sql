@@ -69,8 +69,8 @@ $$;
 comment on function cue.runs_near is 'Returns the runs due until p_overdue, and those due after p_after and until p_until, except those of some accounts.';
 
 -- A page that would be full is read by instant and account, so that one account's burst doesn't hide the others. outage_until is
--- set for slots that came due during an outage. p_after: the caller knows what is due until then, except for what is overdue at p_overdue. Cues
--- with schedule_rules come alone: their counters, calendars and windows are their own.
+-- set for slots that came due during an outage. p_after: the caller knows what is due until then, except for what is overdue at p_overdue. A cue
+-- with schedule_rules comes alone.
 create or replace function cue.look_ahead_by_schedule(
   p_until timestamptz, p_limit int default 2000, p_skip_accounts uuid[] default '{}', p_now timestamptz default now(),
   p_after timestamptz default null, p_overdue timestamptz default null
@@ -123,22 +123,27 @@ begin
     union all
     select r.* from unnest(v_ids) as u (id) join cue.cue_runs r on r.cue_id = u.id where r.next_run is not null
     union all
-    (select r.* from cue.cue_runs r where r.next_run > p_until order by r.next_run limit 1))
-  select array_agg(r.cue_id), array_agg(r.account_id), array_agg(r.version), array_agg((date_part('epoch', r.next_run) * 1000)::bigint),
-         r.transport, c.schedule_type, c.cron, c.timezone, c.schedule_rules, r.next_slot, c.calendars, c.runs_left, c.catch_up,
-         case when v_outages then (select max(o.until_at) from cue.outages o where r.next_run > o.from_at and r.next_run <= o.until_at) end as ended_at,
-         r.account_id in (select unnest(v_refused)) or v_capped and cue.exceeds_payload_cap(r.cue_id, p_now) as refused, c.window_slots, r.tracked
-    from due r
+    (select r.* from cue.cue_runs r where r.next_run > p_until order by r.next_run limit 1)),
+  grouped as (
+    select array_agg(r.cue_id) as cue_ids, array_agg(r.account_id) as account_ids, array_agg(r.version) as versions,
+           array_agg((date_part('epoch', r.next_run) * 1000)::bigint) as next_runs, r.transport, r.tracked, r.next_slot,
+           min(r.fired_count) as fired_count, min(r.skipped_count) as skipped_count,
+           coalesce(r.schedule_key, (select cue.schedule_key(c) from cue.cues c where c.id = r.cue_id)) as key,
+           r.success_due_at is null as opens_window,
+           case when v_outages then (select max(o.until_at) from cue.outages o where r.next_run > o.from_at and r.next_run <= o.until_at) end as ended_at,
+           r.account_id in (select unnest(v_refused)) or v_capped and cue.exceeds_payload_cap(r.cue_id, p_now) as refused
+      from due r
+     group by r.transport, r.tracked, r.next_slot, key, opens_window, ended_at, refused)
+  select g.cue_ids, g.account_ids, g.versions, g.next_runs, g.transport, c.schedule_type, c.cron, c.timezone, c.schedule_rules, g.next_slot,
+         case when c.schedule_rules ? 'exclude_calendars' then cue.revisions_of(c.account_id, c.schedule_rules) end,
+         cue.runs_left(c.schedule_rules, g.fired_count, g.skipped_count), c.catch_up, g.ended_at, g.refused,
+         case when g.opens_window and c.schedule_type = 'recurring' then
+           coalesce(c.alert_missed_window_multiplier, (cue.implied_settings()).alert_missed_window_multiplier) end,
+         g.tracked
+    from grouped g
    cross join lateral (
-     select q.schedule_type, q.cron, q.timezone, q.schedule_rules, q.catch_up,
-            case when q.schedule_rules is not null then r.cue_id end as alone,
-            case when q.schedule_rules ? 'exclude_calendars' then cue.revisions_of(r.account_id, q.schedule_rules) end as calendars,
-            cue.runs_left(q.schedule_rules, r.fired_count, r.skipped_count) as runs_left,
-            case when r.success_due_at is null and q.schedule_type = 'recurring' then
-              coalesce(q.alert_missed_window_multiplier, (cue.implied_settings()).alert_missed_window_multiplier) end as window_slots
-       from cue.cues q where q.id = r.cue_id limit 1) c
-   group by r.transport, r.tracked, r.next_slot, c.schedule_type, c.cron, c.timezone, c.schedule_rules, c.catch_up, c.alone, c.calendars,
-            c.runs_left, c.window_slots, ended_at, refused;
+     select q.account_id, q.schedule_type, q.cron, q.timezone, q.schedule_rules, q.catch_up, q.alert_missed_window_multiplier
+       from cue.cues q where q.id = g.cue_ids[1] limit 1) c;
 end $$;
 comment on function cue.look_ahead_by_schedule is
   'Returns the cues due until p_until and the first one after it, in one row for all that share a schedule; next_runs are epoch milliseconds. Takes no locks.';
@@ -184,7 +189,9 @@ begin
   update cue.cue_runs r
      set next_run = d.next_run, next_slot = d.next_slot, last_slot = coalesce(r.next_slot, r.next_run),
          last_run = case r.transport when 'webhook' then p_now else r.last_run end,
-         fired_count = r.fired_count + 1, run_count = r.run_count + 1, success_due_at = coalesce(r.success_due_at, d.success_due)
+         fired_count = r.fired_count + 1, run_count = r.run_count + 1, success_due_at = coalesce(r.success_due_at, d.success_due),
+         -- Cues of the release before this one have none.
+         schedule_key = coalesce(r.schedule_key, (select cue.schedule_key(c) from cue.cues c where c.id = r.cue_id))
     from (select * from unnest(p_cue_ids, p_versions, p_expected, p_next, p_next_slots, p_success_due)
             as u (cue_id, version, expected, next_run, next_slot, success_due) order by u.cue_id) d
    where r.cue_id = any (p_cue_ids) and r.cue_id = d.cue_id and r.version = d.version and d.expected <= p_now
