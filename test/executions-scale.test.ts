@@ -201,7 +201,7 @@ root.test('costs on small and on large tables', async t => {
     const among = await least()
     await addCues(others, scaled(30_000), new Date(now.getTime() + 86_400_000))
     const amongMany = await least()
-    // From 100,000 cues on, the five indexes that are descended for each cue have one more level. Before PostgreSQL 17 an index is descended once
+    // From 100,000 cues on, the four indexes that are descended for each cue have one more level. Before PostgreSQL 17 an index is descended once
     // per element of a list, not once per page.
     const { version } = (await rows(`select current_setting('server_version_num')::int as version`))[0]
     near(t, amongMany, among, version < 170_000 ? 0.4 : 0.25, 'take_due_cues of 500')
