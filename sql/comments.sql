@@ -298,12 +298,6 @@ comment on column cue.cue_runs.schedule_key is 'Shared by cues with the same sch
 comment on column cue.cue_runs.success_due_at is
   'Deadline for the next success, after which a missed_window alert is raised. Set on firing if null; a success does not write it.';
 
-comment on table cue.success_windows is
-  'Windows for a success by their end: an index on success_due_at of cue_runs, kept by triggers. An entry whose window has changed counts for nothing.';
-comment on column cue.success_windows.due_at is 'End of the window.';
-comment on column cue.success_windows.cue_id is 'The cue.';
-comment on column cue.success_windows.id is 'Tells entries of the same window apart.';
-
 comment on table cue.open_executions is
   'Executions of tracked cues that have not ended. An entry may outlive its execution until the cue runs again.';
 comment on column cue.open_executions.execution_id is 'The execution.';

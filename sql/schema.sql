@@ -362,9 +362,7 @@ create table cue.cue_runs (
 CREATE INDEX cue_runs_excluded ON cue.cue_runs USING btree (excluded_at) WHERE (excluded_at IS NOT NULL);
 CREATE INDEX cue_runs_next ON cue.cue_runs USING btree (next_run, account_id) WHERE (next_run IS NOT NULL);
 CREATE INDEX cue_runs_noted ON cue.cue_runs USING btree (cue_id) WHERE ((failed_deliveries > 0) OR (failed_runs > 0) OR tracked);
-CREATE TRIGGER success_window_ends AFTER DELETE ON cue.cue_runs FOR EACH ROW WHEN ((old.success_due_at IS NOT NULL)) EXECUTE FUNCTION cue.list_success_window();
-CREATE TRIGGER success_window_moves AFTER UPDATE ON cue.cue_runs FOR EACH ROW WHEN ((new.success_due_at IS DISTINCT FROM old.success_due_at)) EXECUTE FUNCTION cue.list_success_window();
-CREATE TRIGGER success_window_opens AFTER INSERT ON cue.cue_runs FOR EACH ROW WHEN ((new.success_due_at IS NOT NULL)) EXECUTE FUNCTION cue.list_success_window();
+CREATE INDEX cue_runs_success_due ON cue.cue_runs USING btree (success_due_at) WHERE (success_due_at IS NOT NULL);
 comment on table cue.cue_runs is 'The frequently changing part of a cue: one narrow row that every execution updates. Removed when the cue is deleted.';
 comment on column cue.cue_runs.cue_id is 'The cue.';
 comment on column cue.cue_runs.account_id is 'The cue''s account, copied so that finding due cues needs no join.';
@@ -1208,18 +1206,6 @@ comment on column cue.subscriptions.version is 'Increases with every event appli
 comment on column cue.subscriptions.created_at is 'Time of the first event.';
 comment on column cue.subscriptions.updated_at is 'Time of the latest change.';
 grant select on cue.subscriptions to cue_service;
-
-create table cue.success_windows (
-  due_at timestamp with time zone not null,
-  cue_id text not null,
-  id uuid not null default gen_random_uuid(),
-  constraint success_windows_pkey PRIMARY KEY (due_at, cue_id, id)
-);
-comment on table cue.success_windows is 'Windows for a success by their end: an index on success_due_at of cue_runs, kept by triggers. An entry whose window has changed counts for nothing.';
-comment on column cue.success_windows.due_at is 'End of the window.';
-comment on column cue.success_windows.cue_id is 'The cue.';
-comment on column cue.success_windows.id is 'Tells entries of the same window apart.';
-grant select on cue.success_windows to cue_service;
 
 create table cue.tickets (
   id integer not null generated always as identity,
@@ -6017,28 +6003,6 @@ $function$;
 comment on function cue.list_claimable(uuid,text,integer,timestamp with time zone) is 'Returns claimable executions without has_more, for replicas of the previous release.';
 grant execute on function cue.list_claimable(uuid,text,integer,timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.list_success_window()
- RETURNS trigger
- LANGUAGE plpgsql
- SECURITY DEFINER
- SET search_path TO 'pg_catalog', 'pg_temp'
- SET enable_seqscan TO 'off'
- SET plan_cache_mode TO 'force_generic_plan'
-AS $function$
-begin
-  if tg_op <> 'INSERT' and old.success_due_at is not null then
-    delete from cue.success_windows
-     where ctid = any (array(
-       select w.ctid from cue.success_windows w where w.due_at = old.success_due_at and w.cue_id = old.cue_id for update skip locked));
-  end if;
-  if tg_op <> 'DELETE' and new.success_due_at is not null then
-    insert into cue.success_windows (due_at, cue_id) values (new.success_due_at, new.cue_id);
-  end if;
-  return null;
-end $function$;
-comment on function cue.list_success_window() is 'Lists a cue''s window in success_windows; its triggers are in after_load.sql.';
-grant execute on function cue.list_success_window() to cue_service;
-
 CREATE OR REPLACE FUNCTION cue.lock_account(p_account_id uuid)
  RETURNS cue.accounts
  LANGUAGE plpgsql
@@ -7199,7 +7163,7 @@ grant execute on function cue.passed_exclusions(integer,timestamp with time zone
 CREATE OR REPLACE FUNCTION cue.passed_windows(p_limit integer DEFAULT 200, p_now timestamp with time zone DEFAULT now(), p_rules boolean DEFAULT false)
  RETURNS TABLE(cue_id text, version integer, success_due_at timestamp with time zone, schedule_type cue.schedule_type, cron text, timezone text, schedule_rules jsonb, calendars bigint[], slots integer, last_success_at timestamp with time zone)
  LANGUAGE plpgsql
- SECURITY DEFINER
+ STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
  SET enable_seqscan TO 'off'
  SET enable_bitmapscan TO 'off'
@@ -7208,11 +7172,6 @@ AS $function$
 declare
   v_until uuid := cue.uuid_v7_floor(p_now + interval '1 day');
 begin
-  delete from cue.success_windows
-   where ctid = any (array(
-     select w.ctid from (
-       select s.ctid, s.cue_id, s.due_at from cue.success_windows s where s.due_at <= p_now order by s.due_at limit p_limit for update skip locked) w
-      where (select true from cue.cue_runs r where r.cue_id = w.cue_id and r.success_due_at = w.due_at limit 1) is null));
   return query
   select r.cue_id, r.version, r.success_due_at, c.schedule_type, c.cron, c.timezone, c.schedule_rules,
          case when c.schedule_rules ? 'exclude_calendars' then cue.revisions_of(c.account_id, c.schedule_rules) end,
@@ -7227,11 +7186,9 @@ begin
                where e.cue_id = r.cue_id and e.id < v_until order by e.id desc limit 20) n
              where cue.is_success(n.status, n.outcome_success)),
            cue.last_success(r.cue_id, 1000, p_now))
-    from cue.success_windows w
-   cross join lateral (select * from cue.cue_runs q where q.cue_id = w.cue_id and q.success_due_at = w.due_at limit 1) r
-   cross join lateral (select * from cue.cues q where q.id = w.cue_id limit 1) c
-   where w.due_at <= p_now and c.schedule_type = 'recurring' and (p_rules or c.schedule_rules is null)
-   order by w.due_at limit p_limit;
+    from cue.cue_runs r join cue.cues c on c.id = r.cue_id
+   where r.success_due_at <= p_now and c.schedule_type = 'recurring' and (p_rules or c.schedule_rules is null)
+   order by r.success_due_at limit p_limit;
 end $function$;
 comment on function cue.passed_windows(integer,timestamp with time zone,boolean) is 'Returns cues whose window for a success has passed, with the input for computing the next window.';
 grant execute on function cue.passed_windows(integer,timestamp with time zone,boolean) to cue_service;

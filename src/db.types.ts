@@ -2065,21 +2065,6 @@ export interface Subscriptions {
   version: Generated<number>;
 }
 
-export interface SuccessWindows {
-  /**
-   * The cue.
-   */
-  cue_id: string;
-  /**
-   * End of the window.
-   */
-  due_at: Timestamp;
-  /**
-   * Tells entries of the same window apart.
-   */
-  id: Generated<string>;
-}
-
 export interface TaggedCueView {
   account_id: string | null;
   alerts: Json | null;
@@ -2307,7 +2292,6 @@ export interface DB {
   stripe_events: StripeEvents;
   stuck_executions: StuckExecutions;
   subscriptions: Subscriptions;
-  success_windows: SuccessWindows;
   tagged_cue_view: TaggedCueView;
   ticket_view: TicketView;
   tickets: Tickets;

@@ -107,7 +107,6 @@ const held: Record<string, string> = {
   'cue.plans': all,
   'cue.rate_windows': "subject in (select 'key:' || id from cue.api_keys where account_id = $1)",
   'cue.sessions': own,
-  'cue.success_windows': 'cue_id in (select id from cue.cues where account_id = $1)',
   'cue.usage_counters': own,
   'cue.workers': own,
   'pgboss.job': "data ->> 'account_id' = $1::text or id in (select id from cue.executions where account_id = $1::uuid)"

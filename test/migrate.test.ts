@@ -4,7 +4,6 @@ import pg from 'pg'
 import t, { type Test } from 'tap'
 import { migrate } from '../src/migrate/migrate.ts'
 import { createDatabase } from './database.ts'
-import { eventually } from './eventually.ts'
 import { exactly } from './exactly.ts'
 
 type Files = Record<string, string>
@@ -229,40 +228,4 @@ t.test('a database of the previous release has none of our functions twice', asy
     "select proname from pg_proc where pronamespace = 'cue'::regnamespace group by proname having count(*) > 1"
   )
   t.same(rows, [])
-})
-
-t.test('windows of the previous release are listed in success_windows, also those that change meanwhile', async t => {
-  const { pool, url } = await createDatabase(t, { migrated: false })
-  await migrate({ connectionString: url })
-  await pool.query(`
-    create index cue_runs_success_due on cue.cue_runs (success_due_at) where success_due_at is not null;
-    insert into cue.accounts (id, email, webhook_secret) values (gen_random_uuid(), 'a@example.com', 'whsec_' || repeat('a', 64));
-    alter table cue.cue_runs disable trigger success_window_opens;
-    with made as (
-      insert into cue.cues (id, account_id, name, transport, schedule_type, cron, payload)
-      select 'cue_' || lpad(g::text, 12, '0'), a.id, 'c', 'worker', 'recurring', '0 9 * * *', '{}' from cue.accounts a, generate_series(1, 100) g
-      returning id, account_id)
-    insert into cue.cue_runs (cue_id, account_id, transport, success_due_at)
-    select id, account_id, 'worker', case when id <> 'cue_000000000007' then timestamptz '2030-01-15' end from made;
-    alter table cue.cue_runs enable trigger success_window_opens`)
-  const psql = await pool.connect()
-  await psql.query(`begin;
-    update cue.cue_runs set success_due_at = null where cue_id = 'cue_000000000001';
-    update cue.cue_runs set success_due_at = '2030-01-16' where cue_id = 'cue_000000000002';
-    delete from cue.cue_runs where cue_id = 'cue_000000000003'`)
-  const migrating = migrate({ connectionString: url })
-  const listed = async () => (await pool.query('select count(*)::int as n from cue.success_windows')).rows[0].n
-  await eventually(async () => (await listed()) === 99)
-  await psql.query('commit')
-  psql.release()
-  await migrating
-  const { rows } = await pool.query(`
-    select (select count(*)::int from cue.cue_runs r
-             where r.success_due_at is not null and not exists (select from cue.success_windows w where (w.cue_id, w.due_at) = (r.cue_id, r.success_due_at))) as missing,
-           to_regclass('cue.cue_runs_success_due') as former_index`)
-  t.same(rows, [{ missing: 0, former_index: null }])
-  await pool.query("select from cue.passed_windows(p_now => '2030-01-15T01:00:00Z')")
-  t.same((await pool.query("select cue_id from cue.success_windows where cue_id < 'cue_000000000004' order by 1")).rows, [
-    { cue_id: 'cue_000000000002' }
-  ])
 })

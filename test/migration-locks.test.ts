@@ -31,7 +31,6 @@ const setUp = async (t: Test) => {
   for (const name of readdirSync(join(sqlDir, 'migrations'))) if (name > `${lastReleased}_~`) rmSync(join(sqlDir, 'migrations', name))
   rmSync(join(sqlDir, 'functions'), { recursive: true })
   cpSync(join(sqlRoot, 'functions'), join(sqlDir, 'functions'), { recursive: true, filter: name => !name.endsWith('.sql') })
-  rmSync(join(sqlDir, 'after_load.sql'))
   for (const name of ['comments.sql', 'views.sql', 'view_functions.sql', 'settings.sql', 'roles.sql']) writeFileSync(join(sqlDir, name), '')
   await migrate({ connectionString: url, sqlDir })
   await pool.query(`do $$ begin

@@ -73,9 +73,7 @@ export const snapshot = `
               (c.tracked <> r.tracked, 'is tracked in one table only'),
               (not c.tracked and c.overlap <> 'allow', 'has a rule, and is not tracked'),
               ((c.status = 'active') <> (r.next_run is not null), 'is active without a slot, or has one and is not active'),
-              (r.schedule_key <> cue.schedule_key(c), 'has the key of another schedule'),
-              (array(select s.due_at from cue.success_windows s where s.cue_id = c.id) <> array_remove(array[r.success_due_at], null),
-               'has other windows in success_windows')) as w (broken, why)
+              (r.schedule_key <> cue.schedule_key(c), 'has the key of another schedule')) as w (broken, why)
             where w.broken and c.deleted_at is null`
          )} as broken_cues`
 

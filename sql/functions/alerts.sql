@@ -90,23 +90,6 @@ begin
 end $$;
 comment on function cue.last_success is 'Returns the time of the latest success among a cue''s newest executions.';
 
--- success_windows is an index on cue_runs.success_due_at, kept by hand: unlike one, it is not written whenever a cue moves on. Nobody waits for a
--- lock of its rows: an entry whose window has changed is removed now, or by passed_windows.
-create or replace function cue.list_success_window() returns trigger
-language plpgsql security definer as $$
-begin
-  if tg_op <> 'INSERT' and old.success_due_at is not null then
-    delete from cue.success_windows
-     where ctid = any (array(
-       select w.ctid from cue.success_windows w where w.due_at = old.success_due_at and w.cue_id = old.cue_id for update skip locked));
-  end if;
-  if tg_op <> 'DELETE' and new.success_due_at is not null then
-    insert into cue.success_windows (due_at, cue_id) values (new.success_due_at, new.cue_id);
-  end if;
-  return null;
-end $$;
-comment on function cue.list_success_window is 'Lists a cue''s window in success_windows; its triggers are in after_load.sql.';
-
 -- A window is N slots plus 15 seconds. It uses the schedule's own slots, so a 25-hour day is not a miss. If the newest execution is a success
 -- since the last slot, none that ended later is looked for: there was no slot since. Otherwise, the last success is first looked for among 20
 -- executions, since 1,000 are rarely needed, and not by last_success, which would start a query over all partitions for each cue.
@@ -116,15 +99,10 @@ returns table (
   cue_id text, version int, success_due_at timestamptz, schedule_type cue.schedule_type, cron text, timezone text, schedule_rules jsonb, calendars bigint[], slots int,
   last_success_at timestamptz
 )
-language plpgsql security definer as $$
+language plpgsql stable security definer as $$
 declare
   v_until uuid := cue.uuid_v7_floor(p_now + interval '1 day');
 begin
-  delete from cue.success_windows
-   where ctid = any (array(
-     select w.ctid from (
-       select s.ctid, s.cue_id, s.due_at from cue.success_windows s where s.due_at <= p_now order by s.due_at limit p_limit for update skip locked) w
-      where (select true from cue.cue_runs r where r.cue_id = w.cue_id and r.success_due_at = w.due_at limit 1) is null));
   return query
   select r.cue_id, r.version, r.success_due_at, c.schedule_type, c.cron, c.timezone, c.schedule_rules,
          case when c.schedule_rules ? 'exclude_calendars' then cue.revisions_of(c.account_id, c.schedule_rules) end,
@@ -139,11 +117,9 @@ begin
                where e.cue_id = r.cue_id and e.id < v_until order by e.id desc limit 20) n
              where cue.is_success(n.status, n.outcome_success)),
            cue.last_success(r.cue_id, 1000, p_now))
-    from cue.success_windows w
-   cross join lateral (select * from cue.cue_runs q where q.cue_id = w.cue_id and q.success_due_at = w.due_at limit 1) r
-   cross join lateral (select * from cue.cues q where q.id = w.cue_id limit 1) c
-   where w.due_at <= p_now and c.schedule_type = 'recurring' and (p_rules or c.schedule_rules is null)
-   order by w.due_at limit p_limit;
+    from cue.cue_runs r join cue.cues c on c.id = r.cue_id
+   where r.success_due_at <= p_now and c.schedule_type = 'recurring' and (p_rules or c.schedule_rules is null)
+   order by r.success_due_at limit p_limit;
 end $$;
 comment on function cue.passed_windows is
   'Returns cues whose window for a success has passed, with the input for computing the next window.';

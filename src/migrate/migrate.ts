@@ -25,15 +25,14 @@ const lockTries = 60
 
 /**
  * Brings a database up to date: missing migrations, then pg-boss's schema and queues, then functions, comments, views and roles if any of
- * them changed, then rows that need those. Concurrent calls wait, and then find nothing to do. A database used by a newer release is left
- * unchanged.
+ * them changed. Concurrent calls wait, and then find nothing to do. A database used by a newer release is left unchanged.
  * @throws {ConfigError} if the server is unreachable or has an unsupported version
  * @throws {Error} naming the file that failed. A file is applied completely or not at all; one with `-- no-transaction` continues with the
  * next call
  */
 export const migrate = async (options: MigrateOptions) => {
   const { connectionString, log = () => {}, sqlDir, lockTimeout = '800ms', queues = ourQueues, cell = 1, isCopy } = options
-  const { migrations, forQueues, sources, afterwards, release } = readSources(sqlDir, queues)
+  const { migrations, forQueues, sources, release } = readSources(sqlDir, queues)
   if (!isCopy) await reach(connectionString)
   const client = new pg.Client({ connectionString, application_name: 'pgcue migrate' })
   client.on('error', () => {}) // the running statement fails with it
@@ -68,7 +67,6 @@ export const migrate = async (options: MigrateOptions) => {
       await retryLocked(() => reload(client, sources, release), log)
       log('Loaded functions, views and roles')
     }
-    for (const file of afterwards) await runOutsideTransaction(client, file, work => retryLocked(work, log), log)
     const { rows } = await client.query("select to_regproc('cue.maintain_partitions') is not null as there")
     if (rows[0].there) await client.query('select cue.maintain_partitions()')
   } finally {

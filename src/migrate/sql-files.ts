@@ -30,8 +30,8 @@ const filesIn = (
   })
 
 /**
- * Returns migrations, statements for pg-boss's tables, the files to reload in loading order, statements that follow, and the release, whose
- * checksum is that of the actual files.
+ * Returns migrations, statements for pg-boss's tables, the files to reload in loading order, and the release, whose checksum is that of the
+ * actual files.
  */
 export const readSources = (sqlDir = sqlRoot, queues: Queues = ourQueues) => {
   const migrations = filesIn(join(sqlDir, 'migrations'))
@@ -43,15 +43,14 @@ export const readSources = (sqlDir = sqlRoot, queues: Queues = ourQueues) => {
       names.filter(name => existsSync(join(sqlDir, name)))
     )
   const forQueues = present('queues.sql')
-  const afterwards = present('after_load.sql')
   const sources = [
     ...present('constants.sql'),
     ...functions,
     ...present('comments.sql', 'views.sql', 'view_functions.sql', 'settings.sql', 'roles.sql')
   ]
-  const content = [...migrations, ...forQueues, ...sources, ...afterwards].map(({ name, checksum }) => [name, checksum])
+  const content = [...migrations, ...forQueues, ...sources].map(({ name, checksum }) => [name, checksum])
   const release = { number: readNumber(sqlDir), checksum: hash(JSON.stringify([pgBossSchema, queues, content])) }
-  return { migrations, forQueues, sources, afterwards, release }
+  return { migrations, forQueues, sources, release }
 }
 
 /** After a merge, the file may contain the numbers of both branches. */
