@@ -289,28 +289,37 @@ t.test('look_ahead_by_schedule returns cues that share a schedule in one row, an
   exactly(t, rowOf(worker), { cue_ids: [worker], transport: 'worker', over_limit: false })
 })
 
-t.test('look_ahead_by_schedule tells schedules apart, also when they are changed by hand', async t => {
+t.test('look_ahead_by_schedule separates cues whose schedules differ, even after a change by hand', async t => {
   const { cue, fn, clock, rows } = await stage(t)
   const alerts = { alert_consecutive_failures: 3, alert_missed_window_multiplier: 2 }
   const [first, changed] = [await cue(alerts), await cue(alerts)]
   const seenWith = async () => (await fn.lookAheadBySchedule({ until: clock.now() })).find(row => row.cue_ids.includes(changed))!
-  const changes = {
-    cron: '*/2 * * * *',
-    timezone: 'Asia/Tokyo',
-    catch_up: 'skip_missed',
-    alert_missed_window_multiplier: 3,
-    schedule_rules: { max_runs: 3 }
+  const changes: { set: Record<string, unknown>; seen?: object }[] = [
+    { set: { cron: '*/2 * * * *' } },
+    { set: { timezone: 'Asia/Tokyo' } },
+    { set: { catch_up: 'skip_missed' } },
+    { set: { schedule_rules: { max_runs: 3 } } },
+    { set: { schedule_type: 'once', cron: null, at: clock.now() }, seen: { schedule_type: 'once', cron: null } },
+    { set: { alert_missed_window_multiplier: 3 }, seen: { window_slots: 3 } }
+  ]
+  const update = (columns: Record<string, unknown>) =>
+    rows(`update cue.cues set ${Object.keys(columns).map((name, n) => `${name} = $${n + 2}`)} where id = $1`, [
+      changed,
+      ...Object.values(columns)
+    ])
+  for (const { set, seen = set } of changes) {
+    const [former] = await rows(`select ${Object.keys(set)} from cue.cues where id = $1`, [changed])
+    t.same((await seenWith()).cue_ids.sort(), [first, changed].sort(), `${Object.keys(set)}: shared`)
+    await update(set)
+    exactly(t, await seenWith(), { cue_ids: [changed], ...seen })
+    await update(former)
   }
-  for (const [column, value] of Object.entries(changes)) {
-    const [{ former }] = await rows(`select ${column} as former from cue.cues where id = $1`, [changed])
-    const change = (to: unknown) => rows(`update cue.cues set ${column} = $2 where id = $1`, [changed, to])
-    t.same((await seenWith()).cue_ids.sort(), [first, changed].sort(), `${column}: shared`)
-    await change(value)
-    exactly(t, await seenWith(), { cue_ids: [changed], [column === 'alert_missed_window_multiplier' ? 'window_slots' : column]: value })
-    await change(former)
-  }
-  const { version } = (await rows('select version from cue.cue_runs where cue_id = $1', [changed]))[0]!
-  const { account_id } = (await rows('select account_id from cue.cues where id = $1', [changed]))[0]!
+  // Of the cue's columns that a look returns, two are in cue_runs. Each of the others is changed above, and must be in schedule_key.
+  const ofCues = (await rows("select attname as name from pg_attribute where attrelid = 'cue.cues'::regclass")).map(({ name }) => name)
+  const returned = Object.keys(await seenWith()).filter(name => ofCues.includes(name) && name !== 'transport' && name !== 'tracked')
+  t.same(returned.sort(), ['catch_up', 'cron', 'schedule_rules', 'schedule_type', 'timezone'])
+
+  const [{ account_id, version }] = await rows('select account_id, version from cue.cue_runs where cue_id = $1', [changed])
   await fn.updateCue({ account_id, cue_id: changed, changes: { cron: '*/3 * * * *' }, version, next_run: clock.now() })
   exactly(t, await seenWith(), { cue_ids: [changed], cron: '*/3 * * * *' })
 })

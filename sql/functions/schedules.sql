@@ -1,6 +1,7 @@
 -- Schedules that cues share. A look reads the definition of one cue for all that have the same key.
 
--- Cues with schedule_rules share none: their counters, calendars and windows are their own. Nobody can make a key that another schedule has.
+-- All that a look reads of a cue. Cues with schedule_rules share none: their counters, calendars and windows are their own. Nobody can make a key
+-- that another schedule has.
 create or replace function cue.schedule_key(c cue.cues) returns uuid
 language sql stable as $$
   select encode(substring(sha256(convert_to(
