@@ -46,7 +46,7 @@ export const nullable: Record<string, string> = {
   mail_registered: 'row ip',
   memory_notice: 'row',
   next_claimable: 'value',
-  next_wakes: 'waiting_at deadline_at',
+  next_wakes: 'waiting_at deadline_at due_at window_at job_wait_ms',
   passed_windows: 'cron schedule_rules calendars last_success_at',
   passed_exclusions: 'cron schedule_rules calendars',
   calendar_cues: 'next_run next_slot last_slot excluded_at cron schedule_rules',

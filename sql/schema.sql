@@ -6920,7 +6920,7 @@ comment on function cue.next_resumed(text) is 'Returns the next targets of an op
 grant execute on function cue.next_resumed(text) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.next_wakes()
- RETURNS TABLE(waiting_at timestamp with time zone, deadline_at timestamp with time zone)
+ RETURNS TABLE(waiting_at timestamp with time zone, deadline_at timestamp with time zone, due_at timestamp with time zone, window_at timestamp with time zone, job_wait_ms double precision, has_flights boolean)
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
@@ -6934,9 +6934,13 @@ begin
                (select e.claim_deadline_at from cue.executions e where e.claim_deadline_at < 'infinity' order by e.claim_deadline_at limit 1),
                (select e.lease_expires_at from cue.executions e where e.lease_expires_at is not null order by e.lease_expires_at limit 1),
                (select min(c.paused_until) from cue.cues c where c.paused_until is not null and c.deleted_at is null),
-               (select min(r.excluded_at) from cue.cue_runs r where r.excluded_at is not null));
+               (select min(r.excluded_at) from cue.cue_runs r where r.excluded_at is not null)),
+         (select min(r.next_run) from cue.cue_runs r where r.next_run is not null),
+         (select min(r.success_due_at) from cue.cue_runs r where r.success_due_at is not null),
+         (select min(j.wait_ms) from cue.next_jobs('10 seconds') j),
+         exists (select from cue.flights);
 end $function$;
-comment on function cue.next_wakes() is 'Returns when the next waiting attempt is due, and the next deadline of an outcome, a claim, a lease or a pause, and the next excluded slot.';
+comment on function cue.next_wakes() is 'Returns when the next waiting attempt is due, the next deadline of an outcome, a claim, a lease or a pause or the next excluded slot, the next cue and the next window for a success; the milliseconds until the next job starts; and whether any attempt is in flight.';
 grant execute on function cue.next_wakes() to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.note_failed_payment(p_event_id text, p_type text, p_customer_id text, p_subscription_id text DEFAULT NULL::text, p_next_attempt_at timestamp with time zone DEFAULT NULL::timestamp with time zone, p_now timestamp with time zone DEFAULT now())

@@ -25,6 +25,7 @@ import { createHeartbeat } from './engine/heartbeat.ts'
 import { startKeeper } from './engine/keeper.ts'
 import { createScheduler } from './engine/scheduler.ts'
 import { handOver } from './engine/stop.ts'
+import { createWakeTimes } from './engine/wake-times.ts'
 import { createCalendars } from './firing/calendars.ts'
 import { createPauseSweep } from './firing/ended-pauses.ts'
 import { createExclusionSweep } from './firing/excluded-slots.ts'
@@ -128,15 +129,17 @@ export const startEngine = async (options: Options): Promise<Engine> => {
     leastOpen: Math.min(...Object.values(config.plans).map(plan => plan.open_deliveries)),
     capacity: capacityFor(config.deliveryConcurrency, log, undefined, config.engineCells.length),
     share,
-    onChange: wake
+    onChange: () => {
+      wake()
+      keeper?.notice()
+    }
   })
   metrics.watchDeliveries(pump)
   const deadlines = createDeadlines({
     fn,
-    expectWaiting: pump.expectWaiting,
-    now,
     endPauses: createPauseSweep({ fn, calendars }),
     recordExclusions: createExclusionSweep({ fn, calendars, now }),
+    readNext: () => wakeTimes.read(),
     metrics
   })
   const firing = createFiring({ fn, ahead, missedAfter, log })
@@ -147,6 +150,7 @@ export const startEngine = async (options: Options): Promise<Engine> => {
   // The first answers are slow: the connection is new. Slow answers say little about the time.
   for (let read = 0; read < 3; read++) await readClock(fn, clock)
   const jobs = await startJobs(pool, log, outageLog, metrics.jobFailed)
+  const wakeTimes = createWakeTimes({ fn, pump, deadlines, ahead, jobs, now })
   const listener = await createListener(config, {
     channels: ['cue_due', 'cue_waiting', 'cue_deadline', 'cue_jobs'],
     onNotification: (channel, payload) => {
@@ -174,17 +178,29 @@ export const startEngine = async (options: Options): Promise<Engine> => {
   await startTracker({ jobs, fn, config, log })
   await startCustomers({ jobs, config, log })
   await startHousekeeping({ jobs, fn: createFunctions(pool), retentionDays: config.executionRetentionDays, release, now, log })
+  const heartbeatMs = Math.min(beatMs, (config.missedAfterSeconds * 1000) / 4)
   keeper = startKeeper({
     tickMs: times.extendMs,
+    idleTickMs: Math.min(times.idleMs, heartbeatMs, config.pollIntervalMs),
+    isIdle: () => flights.isEmpty && !wakeTimes.hasFlights,
     run: scheduler.run,
     tasks: [
       { task: 'extend leases', everyMs: 0, work: leases.extend },
       { task: 'abort unwanted attempts', everyMs: 0, work: pump.abortGone },
       { task: 'recover flights', everyMs: 0, isDue: leases.isRecoveryDue, work: leases.recover },
-      { task: 'heartbeat', everyMs: Math.min(beatMs, (config.missedAfterSeconds * 1000) / 4), work: heartbeat.beat },
+      { task: 'heartbeat', everyMs: heartbeatMs, work: heartbeat.beat },
       { task: 'read clock', everyMs: clockMs, work: () => readClock(fn, clock) },
-      { task: 'read wake times', everyMs: config.pollIntervalMs, work: deadlines.read },
-      { task: 'check missed windows', everyMs: windowsMs, work: createWindowSweep({ fn, calendars, now }) }
+      {
+        task: 'read wake times',
+        everyMs: Math.min(times.idleMs, config.pollIntervalMs),
+        work: () => wakeTimes.read().finally(() => keeper?.notice())
+      },
+      {
+        task: 'check missed windows',
+        everyMs: windowsMs,
+        isDue: wakeTimes.hasPassedWindow,
+        work: createWindowSweep({ fn, calendars, now })
+      }
     ]
   })
   scheduler.wake()

@@ -711,6 +711,10 @@ export type NextResumedRow = {
 export type NextWakesRow = {
   waiting_at: Date | null
   deadline_at: Date | null
+  due_at: Date | null
+  window_at: Date | null
+  job_wait_ms: number | null
+  has_flights: boolean
 }
 
 export type OpenKeySessionRow = {

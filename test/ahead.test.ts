@@ -343,3 +343,38 @@ t.test('a notification causes an extra look only if no regular look is in time',
   idle.at(3000)
   t.ok(idle.engines[0]!.isLookDue())
 })
+
+t.test('a reading of the first due cue takes the place of a look while none is near', async t => {
+  const { engines, at, look, sees } = setup([])
+  const [engine] = engines as [(typeof engines)[0]]
+  const never = Number.POSITIVE_INFINITY
+  /** When the engine looks next, in milliseconds after the start. */
+  const lookAt = (from: number) => {
+    for (let ms = from; ; ms++) {
+      at(ms)
+      if (engine.isLookDue()) return ms
+    }
+  }
+  await look()
+  t.equal(engine.wakeAt, start + 5000)
+  t.equal(lookAt(0), 5000, 'without a reading')
+  at(4000)
+  engine.firstIs(never)
+  t.equal(engine.wakeAt, start + 9000)
+  engine.firstIs(start + 3999)
+  t.equal(lookAt(4000), 9000, 'only a look finds out why one is still due')
+  await look()
+  at(13_000)
+  engine.firstIs(start + 19_000)
+  t.equal(lookAt(13_000), 17_000, 'two seconds before it is due')
+  await look()
+  at(18_000)
+  engine.firstIs(start + 18_500)
+  t.equal(lookAt(18_000), 18_000, 'the latest look should have seen it')
+  sees([{ next_run: new Date(start + 18_500) }])
+  await look()
+  at(18_500)
+  t.equal(engine.takeDue('send', 1).length, 1)
+  engine.firstIs(never)
+  t.equal(lookAt(18_500), 19_000, 'a regular look, since one was near')
+})

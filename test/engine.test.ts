@@ -2,11 +2,12 @@
 import { mock } from 'node:test'
 import { setImmediate as tick } from 'node:timers/promises'
 import t, { type Test } from 'tap'
-import type { BegunAttempt } from '../src/database/functions.ts'
+import type { BegunAttempt, Functions } from '../src/database/functions.ts'
 import { createDeadlines } from '../src/engine/deadlines.ts'
 import { startKeeper } from '../src/engine/keeper.ts'
 import { createScheduler } from '../src/engine/scheduler.ts'
 import { handOver } from '../src/engine/stop.ts'
+import { createWakeTimes } from '../src/engine/wake-times.ts'
 import { eventually } from './eventually.ts'
 
 const never = Number.POSITIVE_INFINITY
@@ -132,14 +133,12 @@ t.test('meets deadlines until none is left, then reads the next', async t => {
     fn: {
       recoverLeases: next(0),
       expireOutcomes: next(1),
-      missUnclaimed: next(2),
-      nextWakes: async () => {
-        reads++
-        return { waiting_at: new Date(900), deadline_at: new Date(500) }
-      }
+      missUnclaimed: next(2)
     },
-    expectWaiting: at => t.equal(at, 900),
-    now: () => 1000,
+    readNext: async () => {
+      reads++
+      deadlines.expect(1100)
+    },
     endPauses: next(3),
     recordExclusions: async () => 0,
     metrics: { claimsLost: count => void lost.push(count) }
@@ -150,21 +149,75 @@ t.test('meets deadlines until none is left, then reads the next', async t => {
   t.equal(deadlines.at, 700)
   for (const at of [0, 0, 0, 1100]) {
     await deadlines.meet()
-    t.equal(deadlines.at, at, 'a deadline whose row is locked is retried a moment later')
+    t.equal(deadlines.at, at)
     moves.shift()
   }
   t.same([lost, reads], [[1], 1])
 })
 
-t.test('the keeper runs each task at its interval, sooner on request, and only when due', async t => {
+t.test('passes on what it reads: when the next work of each kind is due', async t => {
+  const never: Awaited<ReturnType<Functions['nextWakes']>> = {
+    waiting_at: null,
+    deadline_at: null,
+    due_at: null,
+    window_at: null,
+    job_wait_ms: null,
+    has_flights: false
+  }
+  let read = never
+  let time = 1000
+  const told: [string, number][] = []
+  const tell = (what: string) => (at: number) => void told.push([what, at])
+  const wakes = createWakeTimes({
+    fn: { nextWakes: async () => read },
+    pump: { expectWaiting: tell('waiting') },
+    deadlines: { expect: tell('deadline') },
+    ahead: { firstIs: tell('due') },
+    jobs: { firstIn: tell('job') },
+    now: () => time
+  })
+  t.ok(wakes.hasFlights && wakes.hasPassedWindow(), 'unless it has read otherwise')
+  const after = async (reading: Partial<typeof never>) => {
+    read = { ...never, ...reading }
+    told.length = 0
+    await wakes.read()
+    return told
+  }
+  t.strictSame(await after({}), [
+    ['due', Number.POSITIVE_INFINITY],
+    ['job', Number.POSITIVE_INFINITY]
+  ])
+  t.notOk(wakes.hasFlights || wakes.hasPassedWindow())
+  const all = { waiting_at: new Date(900), due_at: new Date(800), job_wait_ms: 700, has_flights: true, window_at: new Date(1500) }
+  t.strictSame(await after({ ...all, deadline_at: new Date(2000) }), [
+    ['waiting', 900],
+    ['deadline', 2000],
+    ['due', 800],
+    ['job', 700]
+  ])
+  t.ok(wakes.hasFlights)
+  t.notOk(wakes.hasPassedWindow())
+  time = 1500
+  t.ok(wakes.hasPassedWindow())
+  t.strictSame(
+    (await after({ deadline_at: new Date(500) }))[0],
+    ['deadline', 1600],
+    'one whose row is locked is tried again a moment later'
+  )
+})
+
+t.test('the keeper runs each task at its interval, sooner on request, only when due, and rarely while idle', async t => {
   const runs: string[] = []
   let isDue = false
+  let isIdle = false
   let time = 0
   t.intercept(performance, 'now', { value: () => time })
-  mock.timers.enable({ apis: ['setInterval'] })
+  mock.timers.enable({ apis: ['setTimeout'] })
   t.teardown(() => mock.timers.reset())
   const keeper = startKeeper({
     tickMs: 1000,
+    idleTickMs: 4000,
+    isIdle: () => isIdle,
     run: task => void runs.push(task),
     tasks: [
       { task: 'often', everyMs: 0, work: async () => {} },
@@ -187,6 +240,18 @@ t.test('the keeper runs each task at its interval, sooner on request, and only w
   isDue = true
   keeper.soon('rarely')
   t.same(runsIn(1000), ['often', 'rarely', 'when due'])
+  isDue = false
+  isIdle = true
+  t.same(runsIn(1000), ['often', 'rarely'], 'idle: it would be late at the next tick')
+  t.same(runsIn(3000), [])
+  t.same(runsIn(5000), ['often', 'rarely', 'often', 'rarely'], 'all together')
+  keeper.notice()
+  t.same(runsIn(2000), [], 'still idle')
+  keeper.soon('rarely')
+  t.same(runsIn(1000), ['often', 'rarely'])
+  isIdle = false
+  keeper.notice()
+  t.same(runsIn(2000), ['often', 'often'], 'no longer')
   keeper.stop()
   t.same(runsIn(5000), [])
 })

@@ -105,8 +105,10 @@ t.test('an engine keeps to the lease it is granted: it extends it in time and st
     time += 1
     t.notOk(flights.stands(7), 'while others may not recover it yet')
     due = []
-    const { extendMs, answerMs, settledMs, silentMs } = leaseTimes(leaseMs)
+    const { extendMs, answerMs, settledMs, silentMs, idleMs } = leaseTimes(leaseMs)
     t.ok(extendMs + 2 * answerMs <= leaseMs, 'a failed extension can be repeated within the lease')
     t.ok(silentMs > extendMs && settledMs > silentMs && settledMs < leaseMs)
+    t.ok(idleMs <= leaseMs, 'a flight is seen before its lease can expire')
+    t.ok(idleMs > silentMs, 'an idle engine that sees one leaves its holder time to extend the lease')
   }
 })

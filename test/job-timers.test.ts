@@ -1,9 +1,11 @@
 /** Waiting jobs start when they are due, on a real pg-boss: every time limit here is shorter than its poll. */
 import { randomUUID } from 'node:crypto'
+import { mock } from 'node:test'
 import { pino } from 'pino'
 import t, { type Test } from 'tap'
 import { createFunctions } from '../src/database/functions.ts'
 import { startJobs } from '../src/jobs/boss.ts'
+import { createJobTimers } from '../src/jobs/job-timers.ts'
 import { createDatabase } from './database.ts'
 import { eventually } from './eventually.ts'
 
@@ -76,4 +78,35 @@ t.test('finds the next start of each queue, excluding executions and running job
     ['alerts', 60],
     ['mails', 0]
   ])
+})
+
+t.test('reads every five seconds unless another reading says that no job starts soon', async t => {
+  const times: number[] = []
+  let time = 0
+  mock.timers.enable({ apis: ['setTimeout'] })
+  t.teardown(() => mock.timers.reset())
+  const timers = createJobTimers({
+    read: async () => {
+      times.push(time)
+      return []
+    },
+    wake: () => t.fail('nothing starts'),
+    onError: error => t.fail(String(error))
+  })
+  t.teardown(timers.stop)
+  const until = async (end: number) => {
+    while (time < end) {
+      await new Promise(setImmediate)
+      time += 1000
+      mock.timers.tick(1000)
+    }
+  }
+  await until(9000)
+  timers.firstIn(10_001)
+  await until(13_000)
+  timers.firstIn(Number.POSITIVE_INFINITY)
+  await until(16_000)
+  timers.firstIn(10_000)
+  await until(24_000)
+  t.strictSame(times, [0, 5000, 18_000, 23_000])
 })

@@ -94,6 +94,27 @@ t.test('a deferred fire is not begun before its time', async t => {
   exactly(t, await fn.beginWaiting({ limit: 10 }), [{ execution_id: id, attempt: 1, scheduled_for: send_at }])
 })
 
+t.test('finds the next cue, window and job, and whether anything is in flight', async t => {
+  const { cue, take, fn, rows } = await stage(t)
+  const empty = { waiting_at: null, deadline_at: null, due_at: null, window_at: null, job_wait_ms: null, has_flights: false }
+  t.strictSame(await fn.nextWakes({}), empty)
+  const [first, second] = [await cue(), await cue()]
+  const [run] = await rows('select min(next_run) as due_at from cue.cue_runs')
+  t.strictSame(await fn.nextWakes({}), { ...empty, ...run })
+  await rows("update cue.cue_runs set next_run = next_run + interval '1 hour', success_due_at = '2030-02-01' where cue_id = $1", [second])
+  await rows("update cue.cue_runs set success_due_at = '2030-02-02' where cue_id = $1", [first])
+  t.strictSame(await fn.nextWakes({}), { ...empty, ...run, window_at: new Date('2030-02-01T00:00:00Z') })
+  const [attempt] = await take([first])
+  const taken = await fn.nextWakes({})
+  t.ok(taken.due_at! > run!.due_at)
+  t.equal(taken.has_flights, true)
+  await fn.endFlights({ flight_ids: [attempt!.flight_id] })
+  t.equal((await fn.nextWakes({})).has_flights, false)
+  await fn.addJob({ queue: 'mails', data: {}, start_after: new Date(Date.now() + 120_000) })
+  await fn.addJob({ queue: 'alerts', data: {}, start_after: new Date(Date.now() + 60_000) })
+  t.equal(Math.round((await fn.nextWakes({})).job_wait_ms! / 10_000), 6)
+})
+
 t.test('simultaneous begin_waiting calls share the attempts and begin each once', async t => {
   const { cue, take, settle, clock, connect, rows } = await stage(t)
   const ids = await Promise.all(Array.from({ length: 10 }, () => cue()))

@@ -252,8 +252,9 @@ begin
 end $$;
 comment on function cue.expire_outcomes is 'Ends executions whose outcome deadline has passed; returns how many.';
 
--- Flights are not included: engines check them regularly. "min" over so many partitions would take twice as long to plan.
-create or replace function cue.next_wakes() returns table (waiting_at timestamptz, deadline_at timestamptz)
+-- "min" over so many partitions would take twice as long to plan. A job that started before may still wait for its worker.
+create or replace function cue.next_wakes()
+returns table (waiting_at timestamptz, deadline_at timestamptz, due_at timestamptz, window_at timestamptz, job_wait_ms float8, has_flights boolean)
 language plpgsql stable security definer as $$
 begin
   return query
@@ -262,7 +263,12 @@ begin
                (select e.claim_deadline_at from cue.executions e where e.claim_deadline_at < 'infinity' order by e.claim_deadline_at limit 1),
                (select e.lease_expires_at from cue.executions e where e.lease_expires_at is not null order by e.lease_expires_at limit 1),
                (select min(c.paused_until) from cue.cues c where c.paused_until is not null and c.deleted_at is null),
-               (select min(r.excluded_at) from cue.cue_runs r where r.excluded_at is not null));
+               (select min(r.excluded_at) from cue.cue_runs r where r.excluded_at is not null)),
+         (select min(r.next_run) from cue.cue_runs r where r.next_run is not null),
+         (select min(r.success_due_at) from cue.cue_runs r where r.success_due_at is not null),
+         (select min(j.wait_ms) from cue.next_jobs('10 seconds') j),
+         exists (select from cue.flights);
 end $$;
 comment on function cue.next_wakes is
-  'Returns when the next waiting attempt is due, and the next deadline of an outcome, a claim, a lease or a pause, and the next excluded slot.';
+  'Returns when the next waiting attempt is due, the next deadline of an outcome, a claim, a lease or a pause or the next excluded slot, the next '
+  'cue and the next window for a success; the milliseconds until the next job starts; and whether any attempt is in flight.';

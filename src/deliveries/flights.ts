@@ -33,6 +33,11 @@ export const createFlights = (fn: Pick<Functions, 'extendFlights' | 'endFlights'
       flights.set(id, { open: attempts, leasedUntil: standsUntil(sentAt), lapses: false })
     },
 
+    /** Whether nothing is in flight here, and no row is left to be removed. */
+    get isEmpty() {
+      return flights.size === 0 && over.size === 0
+    },
+
     /** Whether attempts of this flight may still be sent. */
     stands: (id: number): boolean => performance.now() < (flights.get(id)?.leasedUntil ?? 0),
 

@@ -30,7 +30,9 @@ export const leaseTimes = (leaseMs = constants.flightLeaseMs) => ({
   /** How long to be in touch before judging others, so that they can be back too and have extended their leases. */
   settledMs: leaseMs * (3 / 4),
   /** Between recoveries. */
-  recoverMs: leaseMs / 2
+  recoverMs: leaseMs / 2,
+  /** Between looks for flights while there are none: one that begins after a look doesn't lapse before the next. */
+  idleMs: leaseMs
 })
 
 /** `leaseMs` is the lease that flights are begun with; that of `createFlights` by default. */
@@ -57,7 +59,7 @@ export const createLeases = ({ fn, flights, now, connectedAt, metrics, log, leas
     /** Extends our leases. Tries again at once if that fails, as the first statement on a dead connection does. */
     extend: (): Promise<void> => inTouch(() => flights.extend().catch(flights.extend)),
 
-    /** Whether to recover flights now. Must be called at every `extendMs`: a longer gap means that this process was frozen. */
+    /** Whether to recover flights now. To be called at every `extendMs` while there are flights: after a longer gap, as after a freeze, others come first. */
     isRecoveryDue: (): boolean => {
       const time = performance.now()
       if (time - lookedAt > silentMs) silentAt = time

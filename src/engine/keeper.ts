@@ -1,6 +1,9 @@
-/** Runs the engine's periodic tasks. It ticks by its own timer, so that a busy scheduler never delays a lease. */
+/**
+ * Runs the engine's periodic tasks. It ticks by its own timer, so that a busy scheduler never delays a lease. While nothing is in flight it ticks
+ * rarely, and all that is due about then runs together: a process and a database that wake for one thing after another never rest.
+ */
 
-/** `everyMs` 0 means at every tick. `isDue` decides as well, if there is one, and is called at every tick. */
+/** `everyMs` is rounded to ticks; 0 means at every tick. `isDue` decides as well, if there is one, and is called at every tick. */
 export type PeriodicTask = { task: string; everyMs: number; isDue?: () => boolean; work: () => Promise<unknown> }
 
 type Options = {
@@ -8,26 +11,51 @@ type Options = {
   /** Runs a task; does nothing while it is still running. */
   run: (task: string, work: () => Promise<unknown>) => unknown
   tickMs: number
+  /** Between ticks while idle. */
+  idleTickMs: number
+  isIdle: () => boolean
 }
 
 /** Runs all tasks at once, and then each at its interval. */
-export const startKeeper = ({ tasks, run, tickMs }: Options) => {
+export const startKeeper = ({ tasks, run, tickMs, idleTickMs, isIdle }: Options) => {
   const lastAt = new Map<string, number>()
+  let timer: NodeJS.Timeout | undefined
+  let isResting = false
+
+  const tickIn = (ms: number) => {
+    clearTimeout(timer)
+    timer = setTimeout(tick, ms)
+  }
 
   const tick = () => {
     const time = performance.now()
+    isResting = isIdle()
+    const nextMs = isResting ? idleTickMs : tickMs
     for (const { task, everyMs, isDue = () => true, work } of tasks) {
-      if (!isDue() || time - (lastAt.get(task) ?? Number.NEGATIVE_INFINITY) < everyMs) continue
+      if (!isDue() || time - (lastAt.get(task) ?? Number.NEGATIVE_INFINITY) < everyMs - nextMs / 2) continue
       lastAt.set(task, time)
       void run(task, work)
     }
+    tickIn(nextMs)
   }
-  const timer = setInterval(tick, tickMs)
   tick()
 
+  const rouse = () => {
+    if (!isResting) return
+    isResting = false
+    tickIn(tickMs)
+  }
+
   return {
-    /** Runs a task at the next tick. */
-    soon: (task: string): void => void lastAt.delete(task),
-    stop: (): void => clearInterval(timer)
+    /** Runs a task at the next tick, which comes within `tickMs`. */
+    soon: (task: string): void => {
+      lastAt.delete(task)
+      rouse()
+    },
+    /** Ticks within `tickMs` if this engine is no longer idle. */
+    notice: (): void => {
+      if (isResting && !isIdle()) rouse()
+    },
+    stop: (): void => clearTimeout(timer)
   }
 }

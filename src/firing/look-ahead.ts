@@ -67,6 +67,8 @@ export const createAhead = ({
   let readAllAt = 0
   let allReadAt = 0
   let nextLookAt = 0
+  // While no cue is near: when to look in any case. Readings of the first due cue put this off.
+  let pollAt = Number.POSITIVE_INFINITY
   let lookedAt = 0
   let lookTook = 0
   let looking: Promise<void> | undefined
@@ -126,6 +128,7 @@ export const createAhead = ({
       readAllAt = Number.POSITIVE_INFINITY
     }
     nextLookAt = Number.POSITIVE_INFINITY
+    pollAt = Number.POSITIVE_INFINITY
     const askedAt = performance.now()
     const rows = await fn.lookAheadBySchedule({
       until: new Date(until),
@@ -163,7 +166,8 @@ export const createAhead = ({
     const found = cues.reduce((count, { at }) => count + Number(at > known && at <= until), 0)
     const perMs = found / Math.max(until - known, 1)
     const often = Math.max(manyPerLook / perMs, oftenMs, lookTook * oftenTimes)
-    const rest = isQuiet ? Math.min(beyond - horizonMs - lookedAt, pollIntervalMs) : Math.min(often, regularMs)
+    const rest = isQuiet ? beyond - horizonMs - lookedAt : Math.min(often, regularMs)
+    if (isQuiet) pollAt = lookedAt + pollIntervalMs
     nextLookAt = Math.min(nextLookAt, lookedAt + (isFull ? restMs : Math.max(rest, restMs)))
   }
 
@@ -191,8 +195,16 @@ export const createAhead = ({
   return {
     expect,
 
+    /** A reading found that the first of all cues is due at `at`, in epoch milliseconds. If it isn't due yet, this takes the place of a look. */
+    firstIs: (at: number): void => {
+      if (pollAt === Number.POSITIVE_INFINITY || at <= now()) return
+      expect(at)
+      pollAt = now() + pollIntervalMs
+      nextLookAt = Math.min(nextLookAt, at - horizonMs)
+    },
+
     /** Whether it is time to look again. */
-    isLookDue: () => !looking && !isCrowded() && now() >= nextLookAt,
+    isLookDue: () => !looking && !isCrowded() && now() >= Math.min(nextLookAt, pollAt),
 
     /**
      * Looks, except for cues of accounts that have no room. A call during a look returns that one. Rejects if the database doesn't answer;
@@ -218,7 +230,7 @@ export const createAhead = ({
         lanes.send.first,
         lanes.other.first,
         lanes.tracked.first,
-        looking || isCrowded() ? Number.POSITIVE_INFINITY : nextLookAt
+        looking || isCrowded() ? Number.POSITIVE_INFINITY : Math.min(nextLookAt, pollAt)
       )
     },
 

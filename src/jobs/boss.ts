@@ -1,7 +1,7 @@
 /** pg-boss: its queues with their options, and its start. Each queue is one kind of slow work that must not wait for the others. */
 import type { FastifyBaseLogger } from 'fastify'
 import type pg from 'pg'
-import { PgBoss, type Queue } from 'pg-boss'
+import { type Clock, PgBoss, type Queue, systemClock } from 'pg-boss'
 import { createFunctions } from '../database/functions.ts'
 import { createOutageLog, type OutageLog } from '../database/outage-log.ts'
 import { createJobTimers } from './job-timers.ts'
@@ -67,6 +67,9 @@ export type Jobs = Awaited<ReturnType<typeof startJobs>>
 const pollSeconds = 60
 const stopMs = 3000
 
+/** pg-boss looks every two seconds whether to emit `wip`, to which nothing listens here: a process that wakes so often never rests. */
+const clock: Clock = { ...systemClock, setInterval: (call, ms) => systemClock.setInterval(call, Math.max(ms, pollSeconds * 1000)) }
+
 /** Starts pg-boss on the given pool. Its schema and queues are created by migrations. `onFailed` is called for each failed try of a job. */
 export const startJobs = async (
   pool: pg.Pool,
@@ -86,7 +89,8 @@ export const startJobs = async (
     queueCacheIntervalSeconds: 300,
     bamIntervalSeconds: 3600,
     flowIntervalSeconds: 3600,
-    reindex: false
+    reindex: false,
+    clock
   })
   boss.on('error', error => warn(error, 'pg-boss'))
   await boss.start()
@@ -131,6 +135,7 @@ export const startJobs = async (
     schedule: (queue: string, key: string, cron: string, data: object) => boss.schedule(queue, cron, data, { key }),
     /** Looks for jobs in a queue at once. */
     wake: (queue: string) => wake(queue),
+    firstIn: timers.firstIn,
     /** Takes no more jobs, waits a few seconds for running ones, and returns the others to their queues. */
     stop: async () => {
       timers.stop()

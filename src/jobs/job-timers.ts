@@ -10,12 +10,14 @@ type Options = {
 /** Between queries. A job that is delayed by less than this may start late by as much. */
 const readEveryMs = 5000
 /** Between waking a queue and the next query, since its next job may follow soon. */
-const soonMs = 1000
+const followMs = 1000
 /** A timer may fire a little early. */
 const slackMs = 20
+/** Jobs that start within this time get a timer. */
+const soonMs = 2 * readEveryMs
 
-/** Starts the timers. Reads at once, and then every few seconds until `stop` is called. */
-export const createJobTimers = ({ read, wake, onError }: Options): { stop: () => void } => {
+/** Starts the timers. Reads at once, and then every few seconds until `stop` is called, except while `firstIn` says that no job starts soon. */
+export const createJobTimers = ({ read, wake, onError }: Options) => {
   let stopped = false
   let readAt = performance.now() - readEveryMs
   let nextRead: NodeJS.Timeout | undefined
@@ -35,7 +37,7 @@ export const createJobTimers = ({ read, wake, onError }: Options): { stop: () =>
       // Timers that have not fired yet are for jobs that this query has found again.
       for (const timer of timers) clearTimeout(timer)
       timers = found
-        .filter(({ wait_ms }) => wait_ms <= 2 * readEveryMs)
+        .filter(({ wait_ms }) => wait_ms <= soonMs)
         .map(({ queue, wait_ms }) => setTimeout(due, Math.max(wait_ms, 0) + slackMs, queue))
     } catch (error) {
       onError(error)
@@ -46,12 +48,16 @@ export const createJobTimers = ({ read, wake, onError }: Options): { stop: () =>
 
   const due = (queue: string) => {
     wake(queue)
-    readIn(soonMs)
+    readIn(followMs)
   }
 
   void look()
   return {
-    stop: () => {
+    /** Another reading found that the first waiting job starts in so many milliseconds. */
+    firstIn: (ms: number): void => {
+      if (ms > soonMs) readIn(readEveryMs)
+    },
+    stop: (): void => {
       stopped = true
       for (const timer of [nextRead, ...timers]) clearTimeout(timer)
     }

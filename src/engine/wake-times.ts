@@ -1,0 +1,45 @@
+/**
+ * When the next work of each kind is due, read every few seconds in one statement. Notifications tell of it sooner, but may be lost, and an
+ * administrator's SQL sends none.
+ */
+import type { Functions } from '../database/functions.ts'
+import type { Pump } from '../deliveries/pump.ts'
+import type { Ahead } from '../firing/look-ahead.ts'
+import type { Jobs } from '../jobs/boss.ts'
+import type { Deadlines } from './deadlines.ts'
+
+type Options = {
+  fn: Pick<Functions, 'nextWakes'>
+  pump: Pick<Pump, 'expectWaiting'>
+  deadlines: Pick<Deadlines, 'expect'>
+  ahead: Pick<Ahead, 'firstIs'>
+  jobs: Pick<Jobs, 'firstIn'>
+  /** The database's clock, in epoch milliseconds. */
+  now: () => number
+}
+
+/** Rows that another transaction has locked remain past their deadline: they are not tried again sooner than this. */
+const restMs = 100
+
+export const createWakeTimes = ({ fn, pump, deadlines, ahead, jobs, now }: Options) => {
+  let hasFlights = true
+  let windowAt = 0
+
+  return {
+    /** Whether there were flights, of any engine, at the latest reading. */
+    get hasFlights() {
+      return hasFlights
+    },
+    /** Whether a window for a success had passed at the latest reading, or has since. */
+    hasPassedWindow: (): boolean => windowAt <= now(),
+    read: async (): Promise<void> => {
+      const { waiting_at, deadline_at, due_at, window_at, job_wait_ms, has_flights } = await fn.nextWakes({})
+      if (waiting_at) pump.expectWaiting(waiting_at.getTime())
+      if (deadline_at) deadlines.expect(Math.max(deadline_at.getTime(), now() + restMs))
+      ahead.firstIs(due_at?.getTime() ?? Number.POSITIVE_INFINITY)
+      jobs.firstIn(job_wait_ms ?? Number.POSITIVE_INFINITY)
+      windowAt = window_at?.getTime() ?? Number.POSITIVE_INFINITY
+      hasFlights = has_flights
+    }
+  }
+}
