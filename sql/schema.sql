@@ -362,7 +362,7 @@ create table cue.cue_runs (
 CREATE INDEX cue_runs_excluded ON cue.cue_runs USING btree (excluded_at) WHERE (excluded_at IS NOT NULL);
 CREATE INDEX cue_runs_next ON cue.cue_runs USING btree (next_run, account_id) WHERE (next_run IS NOT NULL);
 CREATE INDEX cue_runs_noted ON cue.cue_runs USING btree (cue_id) WHERE ((failed_deliveries > 0) OR (failed_runs > 0) OR tracked);
-CREATE INDEX cue_runs_success_due ON cue.cue_runs USING btree (success_due_at) WHERE (success_due_at IS NOT NULL);
+CREATE INDEX cue_runs_window_ends ON cue.cue_runs USING btree (success_due_at) WHERE (success_due_at < COALESCE(next_run, 'infinity'::timestamp with time zone));
 comment on table cue.cue_runs is 'The frequently changing part of a cue: one narrow row that every execution updates. Removed when the cue is deleted.';
 comment on column cue.cue_runs.cue_id is 'The cue.';
 comment on column cue.cue_runs.account_id is 'The cue''s account, copied so that finding due cues needs no join.';
@@ -6936,11 +6936,11 @@ begin
                (select min(c.paused_until) from cue.cues c where c.paused_until is not null and c.deleted_at is null),
                (select min(r.excluded_at) from cue.cue_runs r where r.excluded_at is not null)),
          (select min(r.next_run) from cue.cue_runs r where r.next_run is not null),
-         (select min(r.success_due_at) from cue.cue_runs r where r.success_due_at is not null),
+         (select min(r.success_due_at) from cue.cue_runs r where r.success_due_at < coalesce(r.next_run, 'infinity')),
          (select min(j.wait_ms) from cue.next_jobs('10 seconds') j),
          exists (select from cue.flights);
 end $function$;
-comment on function cue.next_wakes() is 'Returns when the next waiting attempt is due, the next deadline of an outcome, a claim, a lease or a pause or the next excluded slot, the next cue and the next window for a success; the milliseconds until the next job starts; and whether any attempt is in flight.';
+comment on function cue.next_wakes() is 'Returns when the next waiting attempt is due, the next deadline of an outcome, a claim, a lease or a pause or the next excluded slot, the next cue and the next window for a success that ends before its cue is due again; the milliseconds until the next job starts; and whether any attempt is in flight.';
 grant execute on function cue.next_wakes() to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.note_failed_payment(p_event_id text, p_type text, p_customer_id text, p_subscription_id text DEFAULT NULL::text, p_next_attempt_at timestamp with time zone DEFAULT NULL::timestamp with time zone, p_now timestamp with time zone DEFAULT now())
@@ -7190,8 +7190,16 @@ begin
                where e.cue_id = r.cue_id and e.id < v_until order by e.id desc limit 20) n
              where cue.is_success(n.status, n.outcome_success)),
            cue.last_success(r.cue_id, 1000, p_now))
-    from cue.cue_runs r join cue.cues c on c.id = r.cue_id
-   where r.success_due_at <= p_now and c.schedule_type = 'recurring' and (p_rules or c.schedule_rules is null)
+    from (
+      (select w.cue_id from cue.cue_runs w
+        where w.success_due_at < coalesce(w.next_run, 'infinity') and w.success_due_at <= p_now order by w.success_due_at limit p_limit)
+      union all
+      (select o.cue_id from (
+         select d.cue_id, d.next_run, d.success_due_at from cue.cue_runs d where d.next_run <= p_now order by d.next_run limit 10000) o
+        where o.success_due_at >= o.next_run and o.success_due_at <= p_now limit p_limit)) f
+   cross join lateral (select l.* from cue.cue_runs l where l.cue_id = f.cue_id limit 1) r
+   cross join lateral (select q.* from cue.cues q where q.id = f.cue_id limit 1) c
+   where c.schedule_type = 'recurring' and (p_rules or c.schedule_rules is null)
    order by r.success_due_at limit p_limit;
 end $function$;
 comment on function cue.passed_windows(integer,timestamp with time zone,boolean) is 'Returns cues whose window for a success has passed, with the input for computing the next window.';

@@ -198,7 +198,7 @@ export const startEngine = async (options: Options): Promise<Engine> => {
       {
         task: 'check missed windows',
         everyMs: windowsMs,
-        isDue: wakeTimes.hasPassedWindow,
+        isDue: wakeTimes.mayHavePassedWindow,
         work: createWindowSweep({ fn, calendars, now })
       }
     ]

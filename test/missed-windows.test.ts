@@ -221,6 +221,31 @@ t.test('finds an old success behind failures, within a limit', async t => {
   exactly(t, await fn.passedWindows({}), [], 'none has passed yet')
 })
 
+t.test('a window passes whether or not its cue has fired by then', async t => {
+  const { cue, fireAt, sweepAt, rows, pool } = await serve()
+  const cue_id = await cue(daily)
+  await fireAt('2030-01-15T09:00:00Z')
+  const set = (columns: string) => pool.query(`update cue.cue_runs set ${columns} where cue_id = $1`, [cue_id])
+  const passed = async () => (await rows('select success_due_at from cue.passed_windows(p_now => $1)', ['2030-01-20T12:00:00Z'])).length
+  for (const [columns, count] of [
+    ["next_run = '2030-01-21', success_due_at = '2030-01-20T12:00:00Z'", 1],
+    ["next_run = '2030-01-21', success_due_at = '2030-01-20T12:00:01Z'", 0],
+    ["next_run = '2030-01-20', success_due_at = '2030-01-19'", 1],
+    ["next_run = '2030-01-20', success_due_at = '2030-01-20'", 1],
+    ["next_run = '2030-01-19', success_due_at = '2030-01-20'", 1],
+    ["next_run = '2030-01-20T12:00:00Z', success_due_at = '2030-01-20T12:00:00Z'", 1],
+    ["next_run = '2030-01-20T12:00:00Z', success_due_at = '2030-01-20T12:00:01Z'", 0],
+    ["next_run = '2030-01-20T12:00:01Z', success_due_at = '2030-01-20T12:00:01Z'", 0],
+    ["next_run = null, success_due_at = '2030-01-20'", 1],
+    ['success_due_at = null', 0]
+  ] as const) {
+    await set(columns)
+    t.equal(await passed(), count, columns)
+  }
+  await set("next_run = '2030-01-16T09:00:00Z', success_due_at = '2030-01-17T09:00:15Z'")
+  t.equal(await sweepAt('2030-01-17T09:00:15Z'), 1, 'nothing fired it')
+})
+
 t.test('a sweep ends although as many cues as it reads at once are locked', async t => {
   const { cue, sweepAt, pool, rows, dueAt } = await serve()
   const cueIds = await Promise.all(Array.from({ length: 200 }, (_, n) => cue({ ...daily, name: `locked ${n}` })))

@@ -94,6 +94,8 @@ comment on function cue.last_success is 'Returns the time of the latest success 
 -- since the last slot, none that ended later is looked for: there was no slot since. Otherwise, the last success is first looked for among 20
 -- executions, since 1,000 are rarely needed, and not by last_success, which would start a query over all partitions for each cue.
 -- p_rules: as for look_ahead.
+-- The index has the windows that end before their cue is due again. A cue whose window has passed, and which is due but has not fired, is among the
+-- due ones: of those, only the oldest are read, since there may be very many.
 create or replace function cue.passed_windows(p_limit int default 200, p_now timestamptz default now(), p_rules boolean default false)
 returns table (
   cue_id text, version int, success_due_at timestamptz, schedule_type cue.schedule_type, cron text, timezone text, schedule_rules jsonb, calendars bigint[], slots int,
@@ -117,8 +119,16 @@ begin
                where e.cue_id = r.cue_id and e.id < v_until order by e.id desc limit 20) n
              where cue.is_success(n.status, n.outcome_success)),
            cue.last_success(r.cue_id, 1000, p_now))
-    from cue.cue_runs r join cue.cues c on c.id = r.cue_id
-   where r.success_due_at <= p_now and c.schedule_type = 'recurring' and (p_rules or c.schedule_rules is null)
+    from (
+      (select w.cue_id from cue.cue_runs w
+        where w.success_due_at < coalesce(w.next_run, 'infinity') and w.success_due_at <= p_now order by w.success_due_at limit p_limit)
+      union all
+      (select o.cue_id from (
+         select d.cue_id, d.next_run, d.success_due_at from cue.cue_runs d where d.next_run <= p_now order by d.next_run limit 10000) o
+        where o.success_due_at >= o.next_run and o.success_due_at <= p_now limit p_limit)) f
+   cross join lateral (select l.* from cue.cue_runs l where l.cue_id = f.cue_id limit 1) r
+   cross join lateral (select q.* from cue.cues q where q.id = f.cue_id limit 1) c
+   where c.schedule_type = 'recurring' and (p_rules or c.schedule_rules is null)
    order by r.success_due_at limit p_limit;
 end $$;
 comment on function cue.passed_windows is

@@ -265,10 +265,10 @@ begin
                (select min(c.paused_until) from cue.cues c where c.paused_until is not null and c.deleted_at is null),
                (select min(r.excluded_at) from cue.cue_runs r where r.excluded_at is not null)),
          (select min(r.next_run) from cue.cue_runs r where r.next_run is not null),
-         (select min(r.success_due_at) from cue.cue_runs r where r.success_due_at is not null),
+         (select min(r.success_due_at) from cue.cue_runs r where r.success_due_at < coalesce(r.next_run, 'infinity')),
          (select min(j.wait_ms) from cue.next_jobs('10 seconds') j),
          exists (select from cue.flights);
 end $$;
 comment on function cue.next_wakes is
   'Returns when the next waiting attempt is due, the next deadline of an outcome, a claim, a lease or a pause or the next excluded slot, the next '
-  'cue and the next window for a success; the milliseconds until the next job starts; and whether any attempt is in flight.';
+  'cue and the next window for a success that ends before its cue is due again; the milliseconds until the next job starts; and whether any attempt is in flight.';

@@ -23,6 +23,8 @@ const restMs = 100
 
 export const createWakeTimes = ({ fn, pump, deadlines, ahead, jobs, now }: Options) => {
   let hasFlights = true
+  // One of them may be of a window that has passed.
+  let dueAt = 0
   let windowAt = 0
 
   return {
@@ -30,13 +32,14 @@ export const createWakeTimes = ({ fn, pump, deadlines, ahead, jobs, now }: Optio
     get hasFlights() {
       return hasFlights
     },
-    /** Whether a window for a success had passed at the latest reading, or has since. */
-    hasPassedWindow: (): boolean => windowAt <= now(),
+    /** Whether a window for a success may have passed: one that ends before its cue is due again, or that of a cue that is due and does not fire. */
+    mayHavePassedWindow: (): boolean => Math.min(windowAt, dueAt) <= now(),
     read: async (): Promise<void> => {
       const { waiting_at, deadline_at, due_at, window_at, job_wait_ms, has_flights } = await fn.nextWakes({})
       if (waiting_at) pump.expectWaiting(waiting_at.getTime())
       if (deadline_at) deadlines.expect(Math.max(deadline_at.getTime(), now() + restMs))
-      ahead.firstIs(due_at?.getTime() ?? Number.POSITIVE_INFINITY)
+      dueAt = due_at?.getTime() ?? Number.POSITIVE_INFINITY
+      ahead.firstIs(dueAt)
       jobs.firstIn(job_wait_ms ?? Number.POSITIVE_INFINITY)
       windowAt = window_at?.getTime() ?? Number.POSITIVE_INFINITY
       hasFlights = has_flights
