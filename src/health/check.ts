@@ -3,7 +3,7 @@ import type { ServiceHealthRow } from '../database/functions.ts'
 
 type State = 'healthy' | 'degraded' | 'down'
 
-/** Engines send a heartbeat every 5 seconds; without one for this long, nothing fires. */
+/** Engines send a heartbeat about every 5 seconds; without one for this long, nothing fires. */
 const downAfterSeconds = 30
 const degradedAfterSeconds = 15
 /** Due work normally goes out within milliseconds; beyond this, the engines are overloaded. */

@@ -67,7 +67,10 @@ export type Jobs = Awaited<ReturnType<typeof startJobs>>
 const pollSeconds = 60
 const stopMs = 3000
 
-/** pg-boss looks every two seconds whether to emit `wip`, to which nothing listens here: a process that wakes so often never rests. */
+/**
+ * pg-boss looks every two seconds whether to emit `wip`, to which nothing listens here: a process that wakes so often never rests. Its other intervals
+ * are longer, or for jobs with heartbeats, of which there are none.
+ */
 const clock: Clock = { ...systemClock, setInterval: (call, ms) => systemClock.setInterval(call, Math.max(ms, pollSeconds * 1000)) }
 
 /** Starts pg-boss on the given pool. Its schema and queues are created by migrations. `onFailed` is called for each failed try of a job. */
