@@ -150,7 +150,7 @@ export const startEngine = async (options: Options): Promise<Engine> => {
   // The first answers are slow: the connection is new. Slow answers say little about the time.
   for (let read = 0; read < 3; read++) await readClock(fn, clock)
   const jobs = await startJobs(pool, log, outageLog, metrics.jobFailed)
-  const wakeTimes = createWakeTimes({ fn, pump, deadlines, ahead, jobs, now })
+  const wakeTimes = createWakeTimes({ fn, flights, pump, deadlines, ahead, jobs, now })
   const listener = await createListener(config, {
     channels: ['cue_due', 'cue_waiting', 'cue_deadline', 'cue_jobs'],
     onNotification: (channel, payload) => {
@@ -182,7 +182,7 @@ export const startEngine = async (options: Options): Promise<Engine> => {
   keeper = startKeeper({
     tickMs: times.extendMs,
     idleTickMs: Math.min(times.idleMs, heartbeatMs, config.pollIntervalMs),
-    isIdle: () => flights.isEmpty && !wakeTimes.hasFlights,
+    isIdle: wakeTimes.isIdle,
     run: scheduler.run,
     tasks: [
       { task: 'extend leases', everyMs: 0, work: leases.extend },

@@ -166,17 +166,19 @@ t.test('passes on what it reads: when the next work of each kind is due', async 
   }
   let read = never
   let time = 1000
+  const flights = { isEmpty: true }
   const told: [string, number][] = []
   const tell = (what: string) => (at: number) => void told.push([what, at])
   const wakes = createWakeTimes({
     fn: { nextWakes: async () => read },
+    flights,
     pump: { expectWaiting: tell('waiting') },
     deadlines: { expect: tell('deadline') },
     ahead: { firstIs: tell('due') },
     jobs: { firstIn: tell('job') },
     now: () => time
   })
-  t.ok(wakes.hasFlights && wakes.mayHavePassedWindow(), 'unless it has read otherwise')
+  t.ok(!wakes.isIdle() && wakes.mayHavePassedWindow(), 'until it has read otherwise')
   const after = async (reading: Partial<typeof never>) => {
     read = { ...never, ...reading }
     told.length = 0
@@ -187,7 +189,8 @@ t.test('passes on what it reads: when the next work of each kind is due', async 
     ['due', Number.POSITIVE_INFINITY],
     ['job', Number.POSITIVE_INFINITY]
   ])
-  t.notOk(wakes.hasFlights || wakes.mayHavePassedWindow())
+  t.ok(wakes.isIdle())
+  t.notOk(wakes.mayHavePassedWindow())
   const all = { waiting_at: new Date(900), due_at: new Date(800), job_wait_ms: 700, has_flights: true, window_at: new Date(1500) }
   t.strictSame(await after({ ...all, deadline_at: new Date(2000) }), [
     ['waiting', 900],
@@ -195,7 +198,7 @@ t.test('passes on what it reads: when the next work of each kind is due', async 
     ['due', 800],
     ['job', 700]
   ])
-  t.ok(wakes.hasFlights)
+  t.notOk(wakes.isIdle())
   t.ok(wakes.mayHavePassedWindow(), 'a cue that is due does not fire')
   await after({ ...all, due_at: new Date(3000) })
   t.notOk(wakes.mayHavePassedWindow())
@@ -206,6 +209,13 @@ t.test('passes on what it reads: when the next work of each kind is due', async 
     ['deadline', 1600],
     'one whose row is locked is tried again a moment later'
   )
+  t.ok(wakes.isIdle())
+  flights.isEmpty = false
+  t.notOk(wakes.isIdle())
+  flights.isEmpty = true
+  t.notOk(wakes.isIdle(), 'there may be flights of others')
+  await after({})
+  t.ok(wakes.isIdle())
 })
 
 t.test('the keeper runs each task at its interval, sooner on request, only when due, and rarely while idle', async t => {

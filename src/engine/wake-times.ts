@@ -3,6 +3,7 @@
  * administrator's SQL sends none.
  */
 import type { Functions } from '../database/functions.ts'
+import type { Flights } from '../deliveries/flights.ts'
 import type { Pump } from '../deliveries/pump.ts'
 import type { Ahead } from '../firing/look-ahead.ts'
 import type { Jobs } from '../jobs/boss.ts'
@@ -10,6 +11,7 @@ import type { Deadlines } from './deadlines.ts'
 
 type Options = {
   fn: Pick<Functions, 'nextWakes'>
+  flights: Pick<Flights, 'isEmpty'>
   pump: Pick<Pump, 'expectWaiting'>
   deadlines: Pick<Deadlines, 'expect'>
   ahead: Pick<Ahead, 'firstIs'>
@@ -21,16 +23,17 @@ type Options = {
 /** Rows that another transaction has locked remain past their deadline: they are not tried again sooner than this. */
 const restMs = 100
 
-export const createWakeTimes = ({ fn, pump, deadlines, ahead, jobs, now }: Options) => {
+export const createWakeTimes = ({ fn, flights, pump, deadlines, ahead, jobs, now }: Options) => {
   let hasFlights = true
   // One of them may be of a window that has passed.
   let dueAt = 0
   let windowAt = 0
 
   return {
-    /** Whether there were flights, of any engine, at the latest reading. */
-    get hasFlights() {
-      return hasFlights
+    /** Whether nothing is in flight, here or elsewhere. After flights of this engine, only a reading tells: others' may be left. */
+    isIdle: (): boolean => {
+      if (!flights.isEmpty) hasFlights = true
+      return !hasFlights
     },
     /** Whether a window for a success may have passed: one that ends before its cue is due again, or that of a cue that is due and does not fire. */
     mayHavePassedWindow: (): boolean => Math.min(windowAt, dueAt) <= now(),
