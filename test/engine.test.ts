@@ -167,23 +167,23 @@ t.test('passes on what it reads: when the next work of each kind is due', async 
   let read = never
   let time = 1000
   const flights = { isEmpty: true }
-  const told: [string, number][] = []
-  const tell = (what: string) => (at: number) => void told.push([what, at])
+  const passedOn: [string, number][] = []
+  const note = (what: string) => (at: number) => void passedOn.push([what, at])
   const wakes = createWakeTimes({
     fn: { nextWakes: async () => read },
     flights,
-    pump: { expectWaiting: tell('waiting') },
-    deadlines: { expect: tell('deadline') },
-    ahead: { firstIs: tell('due') },
-    jobs: { firstIn: tell('job') },
+    pump: { expectWaiting: note('waiting') },
+    deadlines: { expect: note('deadline') },
+    ahead: { firstIs: note('due') },
+    jobs: { firstIn: note('job') },
     now: () => time
   })
   t.ok(!wakes.isIdle() && wakes.mayHavePassedWindow(), 'until it has read otherwise')
   const after = async (reading: Partial<typeof never>) => {
     read = { ...never, ...reading }
-    told.length = 0
+    passedOn.length = 0
     await wakes.read()
-    return told
+    return passedOn
   }
   t.strictSame(await after({}), [
     ['due', Number.POSITIVE_INFINITY],

@@ -252,7 +252,8 @@ begin
 end $$;
 comment on function cue.expire_outcomes is 'Ends executions whose outcome deadline has passed; returns how many.';
 
--- "min" over so many partitions would take twice as long to plan. A job that started before may still wait for its worker.
+-- "min" over so many partitions would take twice as long to plan. A job that
+-- became due some seconds ago may still wait for a worker.
 create or replace function cue.next_wakes()
 returns table (waiting_at timestamptz, deadline_at timestamptz, due_at timestamptz, window_at timestamptz, job_wait_ms float8, has_flights boolean)
 language plpgsql stable security definer as $$

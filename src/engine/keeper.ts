@@ -52,7 +52,7 @@ export const startKeeper = ({ tasks, run, tickMs, idleTickMs, isIdle }: Options)
       lastAt.delete(task)
       rouse()
     },
-    /** Ticks within `tickMs` if this engine is no longer idle. */
+    /** To be called when this engine may have become busy: if so, the next tick comes within `tickMs`. */
     notice: (): void => {
       if (isResting && !isIdle()) rouse()
     },

@@ -1,6 +1,6 @@
 /**
- * When the next work of each kind is due, read every few seconds in one statement. Notifications tell of it sooner, but may be lost, and an
- * administrator's SQL sends none.
+ * Reads every few seconds, in one statement, when the next work of each kind is due. Notifications usually arrive sooner, but they may be lost, and
+ * an administrator's SQL sends none.
  */
 import type { Functions } from '../database/functions.ts'
 import type { Flights } from '../deliveries/flights.ts'
@@ -25,7 +25,7 @@ const restMs = 100
 
 export const createWakeTimes = ({ fn, flights, pump, deadlines, ahead, jobs, now }: Options) => {
   let hasFlights = true
-  // One of them may be of a window that has passed.
+  // When the first cue is due, and when the first window ends of those that end before their cue is due again.
   let dueAt = 0
   let windowAt = 0
 
