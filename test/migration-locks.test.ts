@@ -14,7 +14,7 @@ import { createDatabase } from './database.ts'
 import { scaled, spelled } from './scale.ts'
 
 /** Later migrations are not released yet. */
-const lastReleased = '0093'
+const lastReleased = '0094'
 const migrations = readSources().migrations.filter(({ name }) => name > `${lastReleased}_~`)
 const sqlRoot = fileURLToPath(new URL('../sql', import.meta.url))
 
