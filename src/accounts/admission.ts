@@ -9,7 +9,7 @@ import { deriveKey, readExecutionToken } from '../deliveries/signature.ts'
 import type { ErrorCode } from '../errors.ts'
 import { subjectOf } from '../http/address-subject.ts'
 import { limitCallers } from './callers.ts'
-import { hashKey, isKey } from './keys.ts'
+import { createKeyHash } from './keys.ts'
 import { createSessions } from './sessions.ts'
 
 export const scopes = enums.keyScope
@@ -122,6 +122,7 @@ type Asked = {
 export const createAdmission = ({ fn, config, log, now = () => new Date(), pacer, closing }: Options) => {
   const tokenKey = deriveKey(config.sessionSecret, 'execution-token')
   const sessions = createSessions(config.sessionSecret)
+  const hashOf = createKeyHash()
 
   const withLimits = async <T>(ask: (limited: boolean) => Promise<T>): Promise<T> => {
     try {
@@ -162,10 +163,11 @@ export const createAdmission = ({ fn, config, log, now = () => new Date(), pacer
 
   return async ({ authorization, address, scope, execution_id = null, cue_id = null, isCounted = false }: Asked): Promise<Admitted> => {
     const bearer = scope === null ? '' : (/^Bearer +(\S+) *$/i.exec(authorization ?? '')?.[1] ?? '')
+    const key_hash = hashOf(bearer)
     const tokenOf = readExecutionToken(tokenKey, bearer) ?? null
     const { error, account_id, actor, ...rest } = await (isCounted ? uncounted : admit)({
-      key_hash: isKey(bearer) ? hashKey(bearer) : null,
-      session_id: await sessions.read(bearer, now()),
+      key_hash,
+      session_id: key_hash ? null : await sessions.read(bearer, now()),
       execution_id: tokenOf,
       address: subjectOf(address),
       scope: isOneOf(scope) ? 'any' : scope,
