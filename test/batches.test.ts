@@ -1,4 +1,4 @@
-import { setTimeout as delay } from 'node:timers/promises'
+import { setTimeout as delay, setImmediate as turn } from 'node:timers/promises'
 import pg from 'pg'
 import t from 'tap'
 import { createBatches, createPacer, type Pacer } from '../src/database/batched.ts'
@@ -26,14 +26,17 @@ const setup = (options: { size?: number; pacer?: Pacer; isDurable?: boolean } = 
   /** Completes the oldest statement, and waits for its effects. */
   const answer = async () => {
     pending.shift()!.answer()
-    await new Promise(resolve => setImmediate(resolve))
+    await turn()
   }
   return { asked, ask, answer, pending }
 }
 
 t.test('sends a single request immediately, and those arriving meanwhile together', async t => {
   const { asked, ask, answer } = setup()
-  const answers = [ask(1), ask(2), ask(3)]
+  const answers = [ask(1)]
+  await turn()
+  answers.push(ask(2), ask(3))
+  await turn()
   t.strictSame(asked, [1])
   await answer()
   t.strictSame(asked, [1, [2, 3]])
@@ -44,10 +47,23 @@ t.test('sends a single request immediately, and those arriving meanwhile togethe
   t.strictSame(await Promise.all(answers), [2, 4, 6, 8])
 })
 
+t.test('sends requests together that arrive in the same turn of the event loop', async t => {
+  const { asked, ask, answer } = setup()
+  const answers = [ask(1), ask(2)]
+  t.strictSame(asked, [])
+  await turn()
+  t.strictSame(asked, [[1, 2]])
+  await answer()
+  t.strictSame(await Promise.all(answers), [2, 4])
+})
+
 t.test('sends the next statement before the results of the previous one are processed', async t => {
   const { asked, ask, answer } = setup()
   const seen: number[] = []
-  const answers: Promise<unknown>[] = [1, 2, 3].map(question => ask(question).then(() => seen.push(asked.length)))
+  const asks = (question: number): Promise<unknown> => ask(question).then(() => seen.push(asked.length))
+  const answers = [asks(1)]
+  await turn()
+  answers.push(asks(2), asks(3))
   await answer()
   answers.push(ask(4))
   await answer()
@@ -60,10 +76,11 @@ t.test('sends the next statement before the results of the previous one are proc
 t.test('statements take half of the requests that wait, unless these are few, and no more than fit', async t => {
   const { asked, ask, answer } = setup({ size: 12 })
   const answers = Array.from({ length: 50 }, (_, n) => ask(n))
-  for (let n = 0; n < 7; n++) await answer()
+  await turn()
+  for (let n = 0; n < 6; n++) await answer()
   t.strictSame(
     asked.map(batch => [batch].flat().length),
-    [1, 12, 12, 12, 6, 4, 3]
+    [12, 12, 12, 7, 4, 3]
   )
   t.strictSame(
     await Promise.all(answers),
@@ -74,11 +91,12 @@ t.test('statements take half of the requests that wait, unless these are few, an
 t.test('of requests that wait for the disk, a statement takes as many as fit', async t => {
   const { asked, ask, answer } = setup({ size: 12, isDurable: true })
   const answers = Array.from({ length: 20 }, (_, n) => ask(n))
-  for (let n = 0; n < 3; n++) await answer()
+  await turn()
+  for (let n = 0; n < 2; n++) await answer()
   await Promise.all(answers)
   t.strictSame(
     asked.map(batch => [batch].flat().length),
-    [1, 12, 7]
+    [12, 8]
   )
 })
 
@@ -92,10 +110,13 @@ t.test('others do not wait for a statement that takes long, but for each other',
   const { asked, ask, pending } = setup({ pacer: createPacer(100) })
   const answers = [ask(1)]
   await delay(110)
-  answers.push(ask(2), ask(3), ask(4))
+  answers.push(ask(2))
+  await turn()
+  answers.push(ask(3), ask(4))
+  await turn()
   t.strictSame(asked, [1, 2])
   pending.pop()!.answer()
-  await new Promise(resolve => setImmediate(resolve))
+  await turn()
   t.strictSame(asked, [1, 2, [3, 4]])
   for (const { answer } of pending) answer()
   t.strictSame(await Promise.all(answers), [2, 4, 6, 8])
@@ -103,10 +124,13 @@ t.test('others do not wait for a statement that takes long, but for each other',
 
 t.test('how long a statement takes counts from its own start', async t => {
   const { asked, ask, answer } = setup({ pacer: createPacer(100) })
-  const answers = [ask(1), ask(2)]
+  const answers = [ask(1)]
+  await turn()
+  answers.push(ask(2))
   await delay(50)
   await answer()
   answers.push(ask(3))
+  await turn()
   t.strictSame(asked, [1, 2])
   await settled(asked, 3)
   t.strictSame(asked, [1, 2, 3])
@@ -117,7 +141,9 @@ t.test('how long a statement takes counts from its own start', async t => {
 
 t.test('limits the number of concurrent statements, however long they take', async t => {
   const { asked, ask, answer } = setup({ pacer: createPacer(1) })
-  const answers = [1, 2, 3].map(ask)
+  const answers = [ask(1)]
+  await turn()
+  answers.push(ask(2), ask(3))
   await settled(asked, 2)
   answers.push(ask(4))
   await settled(asked, 2)
@@ -132,7 +158,10 @@ t.test('limits the number of concurrent statements, however long they take', asy
 t.test('batches that share turns alternate, longest wait first', async t => {
   const pacer = createPacer(forEver)
   const [a, b, c] = [setup({ pacer }), setup({ pacer }), setup({ pacer })]
-  const answers = [a.ask(1), b.ask(1), b.ask(2), c.ask(1), a.ask(2), a.ask(3)]
+  const answers = [a.ask(1), b.ask(1), b.ask(2), c.ask(1)]
+  await turn()
+  answers.push(a.ask(2), a.ask(3))
+  await turn()
   t.strictSame([a.asked, b.asked, c.asked], [[1], [], []])
   await a.answer()
   t.strictSame([a.asked, b.asked, c.asked], [[1], [[1, 2]], []])
@@ -151,10 +180,12 @@ t.test('writes take turns without delaying reads', async t => {
   const pacer = createPacer(forEver)
   const [reads, writes] = [setup({ pacer }), setup({ pacer, isDurable: true })]
   const answers = [reads.ask(1), writes.ask(1), writes.ask(2)]
+  await turn()
   t.strictSame([reads.asked, writes.asked], [[1], []])
   await reads.answer()
   t.strictSame(writes.asked, [[1, 2]])
   answers.push(reads.ask(2), writes.ask(3), writes.ask(4))
+  await turn()
   t.strictSame([reads.asked, writes.asked], [[1, 2], [[1, 2]]])
   await reads.answer()
   await writes.answer()
@@ -181,17 +212,20 @@ t.test('repeats each request of a failed batch separately, and only the faulty o
     pacer: createPacer(forEver)
   })
   const answers = await Promise.allSettled([1, 2, 3, 4].map(ask))
-  t.strictSame(asked, [1, [2, 3, 4], 2, 3, 4])
+  t.strictSame(asked, [[1, 2, 3, 4], 1, 2, 3, 4])
   exactly(t, answers, [{ value: 1 }, { value: 2 }, { reason: { message: 'three is no question' } }, { value: 4 }])
 })
 
 t.test('fails all requests when the database is unavailable, and continues with the next', async t => {
   const { asked, ask, answer, pending } = setup()
-  const answers = Promise.allSettled([ask(1), ask(2), ask(3)])
+  const first = ask(1)
+  await turn()
+  const answers = Promise.allSettled([first, ask(2), ask(3)])
   await answer()
   pending.shift()!.refuse(Object.assign(new Error('gone'), { code: '57P01' }))
   exactly(t, await answers, [{ value: 2 }, { reason: { code: '57P01' } }, { reason: { code: '57P01' } }])
   const next = ask(4)
+  await turn()
   await answer()
   t.equal(await next, 8)
   t.strictSame(asked, [1, [2, 3], 4])
@@ -215,9 +249,11 @@ t.test('repeats the requests of a failed batch before the next batch starts', as
   })
   const answer = async () => {
     release()
-    await new Promise(resolve => setImmediate(resolve))
+    await turn()
   }
-  const answers = [1, 2, 3].map(ask)
+  const answers = [ask(1)]
+  await turn()
+  answers.push(ask(2), ask(3))
   await answer()
   answers.push(ask(4))
   await answer()
@@ -230,7 +266,9 @@ t.test('repeats the requests of a failed batch before the next batch starts', as
 
 t.test('does not repeat requests that may have taken effect although their response was lost', async t => {
   const { asked, ask, answer, pending } = setup()
-  const answers = Promise.allSettled([1, 2, 3].map(ask))
+  const first = ask(1)
+  await turn()
+  const answers = Promise.allSettled([first, ask(2), ask(3)])
   await answer()
   pending.shift()!.refuse(new TypeError('an answer that nobody understands'))
   exactly(t, await answers, [{ value: 2 }, { reason: TypeError }, { reason: TypeError }])
