@@ -261,7 +261,7 @@ t.test('an engine without the API serves metrics too', async t => {
 
 t.test('responses forbid framing, sniffing and scripts', async t => {
   const { call } = await build(t)
-  for (const path of ['/v1/auth/me', '/nothing', '/health', '/v1/blog/rss', '/openapi.json']) {
+  for (const path of ['/v1/auth/me', '/nothing', '/health', '/v1/blog/rss', '/openapi.json', '/%00']) {
     const { headers } = await call('GET', path)
     exactly(
       t,
@@ -276,7 +276,7 @@ t.test('responses forbid framing, sniffing and scripts', async t => {
       },
       path
     )
-    t.notOk('x-powered-by' in headers)
+    for (const name of ['x-powered-by', 'x-xss-protection', 'x-download-options']) t.notOk(name in headers, name)
     t.notOk('strict-transport-security' in headers, 'a service without TLS must stay reachable')
   }
 })

@@ -49,7 +49,7 @@ export const serverOptions = (patience: Patience = { headers: 20_000, request: 6
     }
   }) satisfies FastifyHttpOptions<Server>
 
-/** Headers of responses that no limit counts: nothing is used, and the window is empty now. The auth hook overwrites them for all others. */
+/** Headers of responses that no limit counts: nothing is used, and the window is empty now. The auth hook sets those of all others. */
 const uncounted = (now = new Date()) => ({
   'x-ratelimit-limit': '60',
   'x-ratelimit-remaining': '60',
@@ -78,17 +78,13 @@ export default fp(
     })
     app.addHook('onSend', (request, reply, payload, done) => {
       if (stopping.signal.aborted) reply.header('connection', 'close')
+      if (!reply.hasHeader('x-ratelimit-limit')) reply.headers(uncounted(app.now()))
       if (request.method !== 'HEAD') inFlight.add(request, reply, bytesOf(payload))
       done()
     })
 
     app.addHook('onRequest', (request, reply, done) => {
-      reply.headers({
-        'x-request-id': request.id,
-        'x-content-type-options': 'nosniff',
-        'cache-control': 'no-store',
-        ...uncounted(app.now())
-      })
+      reply.header('x-request-id', request.id).header('cache-control', 'no-store')
       if (corsOrigins.length) reply.headers({ vary: 'Origin' })
       const { origin } = request.headers
       if (origin && corsOrigins.includes(origin)) {
