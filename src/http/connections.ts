@@ -14,6 +14,8 @@ const dropped = { reads: 4, everyMs: 10 }
 type Connection = {
   socket: Socket
   underWay: number
+  /** Continues to read. */
+  next: () => void
   /** The request that was answered before its body was read. */
   answered: IncomingMessage | undefined
   /** Data that came with earlier requests, to be read when those have ended. */
@@ -30,34 +32,19 @@ type Internals = { _paused?: boolean; _handle?: { writeQueueSize?: number } | nu
 
 const headerEnd = '\r\n\r\n'
 const tailLength = headerEnd.length - 1
+const shortestRequest = 'GET / HTTP/1.1\r\n\r\n'.length
 
 /**
  * Watches the connections of a server that does not listen yet: reads at most `PIPELINED` requests of a connection ahead, and closes a connection
  * whose client has accepted no data for `stalledMs` although there is some to send.
- * @returns the idle connections, kept up to date. To Node, a connection without a request yet is not idle, so it would wait for it when closing.
+ * @returns a function that closes the idle connections. To Node, a connection without a request yet is not idle, so it would wait for it when closing.
  */
-export const watchConnections = (server: Server, stalledMs: number): ReadonlySet<Socket> => {
+export const watchConnections = (server: Server, stalledMs: number): (() => void) => {
   const connections = new Map<Socket, Connection>()
-  const idle = new Set<Socket>()
   const dropInTurn = createPace(dropped)
 
-  const count = (socket: Socket, by: 1 | -1) => {
-    const connection = connections.get(socket)
-    if (!connection) return
-    connection.underWay += by
-    if (connection.underWay > 0) idle.delete(socket)
-    else idle.add(socket)
-  }
-
   server.on('connection', (socket: Socket & Internals) => {
-    const tail = Buffer.alloc(tailLength)
-    const connection: Connection = { socket, underWay: 0, answered: undefined, held: undefined, tail, unsent: 0, unsentSince: 0 }
-    connections.set(socket, connection)
-    idle.add(socket)
-    socket.on('close', () => {
-      connections.delete(socket)
-      idle.delete(socket)
-    })
+    socket.on('close', () => connections.delete(socket))
 
     // The parser would take all that one read returns, which may be thousands of requests, so it gets the data in pieces.
     const parse = socket.listeners('data')[0] as (data: Buffer) => void
@@ -77,6 +64,9 @@ export const watchConnections = (server: Server, stalledMs: number): ReadonlySet
       if (connection.held) socket.pause()
       else if (socket.isPaused() && !socket._paused) socket.resume()
     }
+    const tail = Buffer.alloc(tailLength)
+    const connection: Connection = { socket, underWay: 0, next, answered: undefined, held: undefined, tail, unsent: 0, unsentSince: 0 }
+    connections.set(socket, connection)
     socket.on('data', (data: Buffer) => {
       connection.held = connection.held ? Buffer.concat([connection.held, data]) : data
       if (!connection.answered || connection.answered.complete) return next()
@@ -84,19 +74,16 @@ export const watchConnections = (server: Server, stalledMs: number): ReadonlySet
       dropInTurn(next)
     })
     socket.on('drain', next)
-    socket.on('request ended', next)
   })
 
   server.on('request', (request, response) => {
-    const { socket } = request
-    count(socket, 1)
-    response.on('finish', () => {
-      const connection = connections.get(socket)
-      if (connection && !request.complete) connection.answered = request
-    })
+    const connection = connections.get(request.socket)
+    if (!connection) return
+    connection.underWay++
     response.on('close', () => {
-      count(socket, -1)
-      socket.emit('request ended')
+      connection.underWay--
+      if (!request.complete) connection.answered = request
+      connection.next()
     })
   })
 
@@ -114,7 +101,9 @@ export const watchConnections = (server: Server, stalledMs: number): ReadonlySet
     timer = setInterval(closeStalled, Math.min(5000, stalledMs / 4)).unref()
   })
   server.on('close', () => clearInterval(timer))
-  return idle
+  return () => {
+    for (const { socket, underWay } of connections.values()) if (underWay === 0) socket.destroy()
+  }
 }
 
 /** Returns a function that queues calls; a few run at a time, in order. */
@@ -142,6 +131,7 @@ const keepTail = (tail: Buffer, data: Buffer, end: number) => {
 
 /** Where to cut the data so that at most this many requests begin in it: after the header of the last one. */
 const endOf = (data: Buffer, requests: number, tail: Buffer): number => {
+  if (data.length < requests * shortestRequest) return data.length
   let end = 0
   let left = requests
   // A header that began in the previous read.

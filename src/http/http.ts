@@ -67,14 +67,14 @@ export default fp(
   async (app: FastifyInstance, { patience, responseLimits }: HttpOptions) => {
     const corsOrigins: readonly string[] = app.config.corsOrigins
     const stopping = new AbortController()
-    const idle = watchConnections(app.server, patience?.stalled ?? 30_000)
+    const closeIdle = watchConnections(app.server, patience?.stalled ?? 30_000)
     const inFlight = createInFlight(responseLimits)
     app.decorate('inFlight', inFlight)
     app.decorateRequest('responseBytes', 0)
     app.decorate('closing', stopping.signal)
     app.addHook('preClose', async () => {
       stopping.abort()
-      for (const socket of idle) socket.destroy()
+      closeIdle()
     })
     app.addHook('onSend', (request, reply, payload, done) => {
       if (stopping.signal.aborted) reply.header('connection', 'close')
