@@ -31,7 +31,7 @@ export const batchSize = 100
 /** Maximum statements of a batcher at the same time: more than one only if some take long. */
 const atOnce = 2
 
-/** The patience with statements that wait for the disk, see createPacer: twice what one of 50 queries takes on a busy CPU. */
+/** The least patience with statements that wait for the disk, see createPacer: twice what one of 50 queries takes on a busy CPU. */
 const durablePatienceMs = 12
 
 export type Pacer = ReturnType<typeof createPacer>
@@ -72,6 +72,8 @@ export const createPacer = (patienceMs = 5) => {
   }
 
   return {
+    patienceMs,
+
     /** A statement starts. Call the result when it has ended. */
     begin: () => {
       const statement = { since: performance.now() }
@@ -109,7 +111,7 @@ export const createBatches = <Q, A>({
   const queue: Waiting<Q, A>[] = []
   let asking = 0
   let isAboutToSend = false
-  const own = isDurable ? createPacer(durablePatienceMs) : pacer
+  const own = isDurable ? createPacer(Math.max(pacer.patienceMs, durablePatienceMs)) : pacer
 
   const apart = createHeldRetry({ many, ownerOf, size })
 
