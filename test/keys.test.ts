@@ -76,6 +76,7 @@ t.test('hashes of keys are the same when they are remembered, and other texts ha
     const hash = hashOf(key)
     if (!hash?.equals(hashKey(key))) t.fail(`${key}: ${hash?.toString('hex')}`)
   }
+  t.equal(hashOf(keys.at(-1)!), hashOf(keys.at(-1)!), 'made once')
   for (const text of ['', keys[0]!.toLowerCase(), `${keys[0]}0`]) t.equal(hashOf(text), null)
 })
 
