@@ -75,26 +75,27 @@ t.test('randomness comes from a printed seed and can be repeated', t => {
 })
 
 t.test('finds lax assertions and accepts exact ones', t => {
+  const match = (args: string) => `t.match(${args})`
   for (const lax of [
-    `t.match(text, 'part')`,
-    `t.match(body, { status: 'x' })`,
-    `t.match(list, [])`,
-    `t.match(text, pattern)`,
-    `t.match(\n  f('a, b', \`\${x(')')}\`),\n  'part')`,
+    match(`text, 'part'`),
+    match(`body, { status: 'x' }`),
+    match('list, []'),
+    match('text, pattern'),
+    match(`\n  f('a, b', \`\${x(')')}\`),\n  'part'`),
     `t.notMatch(text.replace(/[,/(]/g, ','), 'part')`,
-    `t.match(answer.status, /success/)`,
+    match('answer.status, /success/'),
     `t.has(body, {})`,
     `t.ok(execution.status.includes('pending'))`,
     `exactly(t, body, { status: /pending/ })`
   ])
     t.equal(laxIn(lax).length, 1, lax)
   for (const exact of [
-    `t.match(text, /part/)`,
-    `t.match(text, new RegExp('part'))`,
-    `t.match(\n  f('a, b', { c: 1 }),\n  /part/,\n  'why'\n)`,
-    `t.match(text.replace(/[,/(]/g, ','), /part/)`,
-    `t.match(\`\${status} \${code}\`, /^(401 a|409 b)$/)`,
-    `t.match(await get('/status'), /up/)`,
+    match('text, /part/'),
+    match(`text, new RegExp('part')`),
+    match(`\n  f('a, b', { c: 1 }),\n  /part/,\n  'why'\n`),
+    match(`text.replace(/[,/(]/g, ','), /part/`),
+    match(`\`\${status} \${code}\`, /^(401 a|409 b)$/`),
+    match(`await get('/status'), /up/`),
     `exactly(t, body, { status: /^(success|failed)$/ })`,
     `t.ok(['success', 'failed'].includes(status))`
   ])
