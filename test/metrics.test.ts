@@ -271,7 +271,7 @@ const leftOut = [
 
 t.test('responses forbid framing, sniffing and scripts', async t => {
   const { call } = await build(t)
-  for (const path of ['/v1/auth/me', '/nothing', '/health', '/v1/blog/rss', '/openapi.json', '/%00']) {
+  for (const path of ['/v1/auth/me', '/nothing', '/health', '/v1/blog/rss', '/openapi.json', '/%00', '/%zz']) {
     const { headers } = await call('GET', path)
     exactly(
       t,

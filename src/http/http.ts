@@ -44,7 +44,7 @@ export const serverOptions = (patience: Patience = { headers: 20_000, request: 6
     return503OnClosing: false,
     clientErrorHandler: refuseSocket,
     frameworkErrors: (error: FastifyError, request: FastifyRequest, reply: FastifyReply) => {
-      reply.headers({ 'x-request-id': request.id, ...uncounted() })
+      reply.headers({ ...request.server.securityHeaders, 'x-request-id': request.id, 'cache-control': 'no-store', ...uncounted() })
       refuse(toApiError(error), reply)
     }
   }) satisfies FastifyHttpOptions<Server>

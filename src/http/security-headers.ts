@@ -1,9 +1,16 @@
 /** Security headers of every response. Pages that load anything replace the Content-Security-Policy with their own. */
-import { IncomingMessage, ServerResponse } from 'node:http'
+import { IncomingMessage, type OutgoingHttpHeaders, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import helmet from 'helmet'
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    /** For responses to requests that reach no hook. */
+    securityHeaders: OutgoingHttpHeaders
+  }
+}
 
 const year = 31_536_000
 
@@ -30,6 +37,7 @@ export default fp(
     const answer = new ServerResponse(request)
     setHeaders(request, answer, () => {})
     const headers = answer.getHeaders()
+    app.decorate('securityHeaders', headers)
 
     app.addHook('onRequest', (_request, reply, done) => {
       reply.headers(headers)
